@@ -14,7 +14,7 @@ import { type ConversationSettings, planSettings } from '../rules/turn/say.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
-import { type Groups, switched, switchGroups } from '../tool/groups.ts'
+import { type Groups, groupStates, switchGroups } from '../tool/groups.ts'
 import {
   ConversationPages,
   type EventPageQuery,
@@ -123,7 +123,7 @@ export class ConversationHandle extends HistoryHandle {
 
   /** The groups of its agent's toolkit, and whether each is on here. */
   async groups(): Promise<{ readonly [group: string]: boolean }> {
-    return switched(this.knownGroups(), this.row?.groups ?? null, NO_CHANGES)
+    return groupStates(this.knownGroups(), this.row?.groups ?? null, NO_CHANGES)
   }
 
   /** Switches groups of tools on: its next model call is offered them, as far as grants allow. */

@@ -253,12 +253,12 @@ export class Recordings {
 }
 
 /** A run that may not be recorded yet. */
-export interface Begun {
+export interface StartingRun {
   readonly conversationId: Id
   readonly started?: Promise<unknown>
 }
 
-interface Recording extends Required<Begun> {
+interface Recording extends Required<StartingRun> {
   readonly runId: Id
 }
 

@@ -243,7 +243,7 @@ export class TreeFeed {
   }
 }
 
-type Said = { -readonly [Key in keyof LiveBody]: LiveBody[Key] } & { text?: string; callId?: string }
+type StreamedPiece = { -readonly [Key in keyof LiveBody]: LiveBody[Key] } & { text?: string; callId?: string }
 
 /** The end of the part that was written: the number of whole pieces, and the characters of the last one. */
 interface Mark {
@@ -259,7 +259,7 @@ export class LiveNode {
   private readonly path: readonly string[]
   private readonly parentId: Id | null
   /** The pieces so far; neighbours of one kind are joined. */
-  private readonly said: Said[] = []
+  private readonly said: StreamedPiece[] = []
   /** The end of the part that readers in other processes can see. */
   private written: Mark = { whole: 0, characters: 0 }
 
@@ -318,7 +318,7 @@ export class LiveNode {
   }
 }
 
-function isSameStream(a: Said, b: LiveBody): boolean {
+function isSameStream(a: StreamedPiece, b: LiveBody): boolean {
   if (a.type !== b.type) return false
   return b.type !== 'tool-input-delta' || a.callId === b.callId
 }

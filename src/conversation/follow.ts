@@ -5,7 +5,7 @@ import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { KeepAlive } from './ends.ts'
 import type { Feeds, TreeFeed } from './feeds.ts'
-import { type Sees, View } from './fields/view.ts'
+import { type EventScope, EventView } from './fields/view.ts'
 import { pages } from './pages.ts'
 
 export interface FollowOptions {
@@ -15,7 +15,7 @@ export interface FollowOptions {
   readonly runId: Id
   /** Only events with a greater sequence number. */
   readonly after: number
-  readonly sees?: Sees
+  readonly sees?: EventScope
 }
 
 /**
@@ -30,7 +30,7 @@ export function follow(options: FollowOptions): AsyncIterableIterator<RunEvent> 
 
 /** Reads a run that is over page by page, and keeps nothing of it. */
 async function* past(options: FollowOptions, turn: Turn): AsyncGenerator<RunEvent, void> {
-  const view = new View(options.store, options.runId, options.sees)
+  const view = new EventView(options.store, options.runId, options.sees)
   for (const events of pages(options.store, turn.rootId, { after: firstWanted(options, turn) })) {
     for (const row of events) {
       const event = view.show(toEvent(row))
@@ -45,7 +45,7 @@ async function* past(options: FollowOptions, turn: Turn): AsyncGenerator<RunEven
 
 class Follower implements AsyncIterableIterator<RunEvent> {
   private readonly options: FollowOptions
-  private readonly view: View
+  private readonly view: EventView
   private readonly tree: TreeFeed
   private index = 0
   private generation = 0
@@ -56,7 +56,7 @@ class Follower implements AsyncIterableIterator<RunEvent> {
 
   constructor(options: FollowOptions, turn: Turn) {
     this.options = options
-    this.view = new View(options.store, options.runId, options.sees)
+    this.view = new EventView(options.store, options.runId, options.sees)
     const after = firstWanted(options, turn)
     this.tree = options.feeds.enter(turn.rootId, after)
     this.generation = this.tree.generation

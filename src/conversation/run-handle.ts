@@ -8,7 +8,7 @@ import type { Store } from '../store/store.ts'
 import type { FieldResult } from './fields/field-handlers.ts'
 import type { FieldSource, RunField } from './fields/run-field.ts'
 import { eventsWithFields, type FieldsOptions, type KeyOptions, RunFields } from './fields/run-fields.ts'
-import type { Sees } from './fields/view.ts'
+import type { EventScope } from './fields/view.ts'
 import { closable, type FieldOptions } from './fields/wait-for-field.ts'
 import type { EventsOptions, FieldHandler, Run, RunOutcome } from './run.ts'
 
@@ -20,7 +20,7 @@ export interface RunHandleOptions<Out> {
   /** Settles when the run is recorded; rejects when it could not be. Undefined when it is recorded already. */
   readonly started: undefined | Promise<unknown>
   readonly result: () => Promise<RunOutcome<Out>>
-  readonly follow: (after: number, sees: Sees) => AsyncIterableIterator<RunEvent>
+  readonly follow: (after: number, sees: EventScope) => AsyncIterableIterator<RunEvent>
   readonly cancel: (reason: string | undefined) => Promise<void>
   /** The output schema, where it is known before the run is recorded. */
   readonly output?: CheckedSchema | null | undefined
@@ -38,7 +38,7 @@ export interface FieldParts {
 const EVENTS = { after: number(), fields: flag }
 
 /** The handle that the starter of a run gets. It keeps nothing but handlers and reads everything else from the rows. */
-export class RunHandle<Out, Written> implements Run<Out, Written> {
+export class RunHandle<Out, Raw> implements Run<Out, Raw> {
   readonly id: Id
   readonly conversationId: Id
   private readonly options: RunHandleOptions<Out>
@@ -114,7 +114,7 @@ export class RunHandle<Out, Written> implements Run<Out, Written> {
     return this.read
   }
 
-  private source(sees: Sees): FieldSource {
+  private source(sees: EventScope): FieldSource {
     const { started, follow, fields, output } = this.options
     return {
       runId: this.id,

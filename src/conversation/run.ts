@@ -20,7 +20,7 @@ export type CompletedOutcome<Out = unknown> = Omit<Outcome, 'output' | 'status'>
  * A turn seen from outside. Iterate it for its events, await `result` for its outcome. `Raw` is the type that the model
  * writes, `Out` the type after the output schema has read it.
  */
-export interface Run<Out = unknown, Written = Out> extends AsyncIterable<RunEvent> {
+export interface Run<Out = unknown, Raw = Out> extends AsyncIterable<RunEvent> {
   readonly id: Id
   readonly conversationId: Id
   /**
@@ -37,56 +37,56 @@ export interface Run<Out = unknown, Written = Out> extends AsyncIterable<RunEven
    * readers, each from the beginning, also when the run is over. A reader that stops does not stop anything else.
    */
   fields(): AsyncIterable<RunField>
-  fields<Self, P extends FieldPath<WrittenIn<Self>>>(
+  fields<Self, P extends FieldPath<RawOf<Self>>>(
     this: Self,
     path: P,
-  ): AsyncIterable<RunField<FieldValue<WrittenIn<Self>, P>>>
+  ): AsyncIterable<RunField<FieldValue<RawOf<Self>, P>>>
   fields(path: string | undefined, options: FieldsOptions): AsyncIterable<RunField>
   /** The first value at a path that is complete and fits. Rejects with a FieldError that explains why there is none. */
-  field<Self, P extends FieldPath<WrittenIn<Self>>, Default = never>(
+  field<Self, P extends FieldPath<RawOf<Self>>, Default = never>(
     this: Self,
     path: P,
     options?: FieldOptions<Default>,
-  ): Promise<FieldValue<WrittenIn<Self>, P> | Default>
+  ): Promise<FieldValue<RawOf<Self>, P> | Default>
   /** Calls the handler with each value at a path that is complete and fits, while the answer continues. */
-  onField<Self, P extends FieldPath<WrittenIn<Self>>>(
+  onField<Self, P extends FieldPath<RawOf<Self>>>(
     this: Self,
     path: P,
-    handler: FieldHandler<FieldValue<WrittenIn<Self>, P>>,
+    handler: FieldHandler<FieldValue<RawOf<Self>, P>>,
   ): Self
   /**
    * Resolves when the run and all handlers have ended: their results, in the order in which the fields were complete.
    */
   settled(): Promise<FieldResult[]>
   /** `field`, after the checks that an output is defined and, with `mustInPrompt`, has the key. */
-  getKeyResult<Self, P extends FieldPath<WrittenIn<Self>>, Default = never>(
+  getKeyResult<Self, P extends FieldPath<RawOf<Self>>, Default = never>(
     this: Self,
     key: P,
     options?: KeyOptions & FieldOptions<Default>,
-  ): Promise<FieldValue<WrittenIn<Self>, P> | Default>
+  ): Promise<FieldValue<RawOf<Self>, P> | Default>
   /** The first value of each key as [path, value], in the order in which they are complete. */
   waitKeys<Self>(
     this: Self,
-    keys: readonly FieldPath<WrittenIn<Self>>[],
+    keys: readonly FieldPath<RawOf<Self>>[],
     options?: KeyOptions,
   ): AsyncIterable<[path: string, value: unknown]>
   /** `onField`, after the checks of `getKeyResult`. */
-  whenKey<Self, P extends FieldPath<WrittenIn<Self>>>(
+  whenKey<Self, P extends FieldPath<RawOf<Self>>>(
     this: Self,
     key: P,
-    handler: FieldHandler<FieldValue<WrittenIn<Self>, P>>,
+    handler: FieldHandler<FieldValue<RawOf<Self>, P>>,
     options?: KeyOptions,
   ): Self
   /** `settled`, where there are handlers. */
   startWaiter(): Promise<FieldResult[]>
   /** Never set: it tells the compiler which paths exist. */
-  readonly [written]?: () => Written
+  readonly [written]?: () => Raw
 }
 
 declare const written: unique symbol
 
 /** Takes the paths from the run at hand, so that every run is a `Run`, whatever its model writes. */
-type WrittenIn<Self> = Self extends { readonly [written]?: () => infer Written } ? Written : unknown
+type RawOf<Self> = Self extends { readonly [written]?: () => infer Written } ? Written : unknown
 
 export type FieldHandler<Value = unknown> = (value: Value, field: RunField<Value>) => unknown
 

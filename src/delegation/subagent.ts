@@ -1,6 +1,6 @@
 import { variant } from '../agent/build/identity.ts'
-import { type Promised, providedAgent, sparing } from '../agent/build/provided.ts'
-import { checkFit, firstSaid, isSaid } from '../agent/build/read-subagents.ts'
+import { type AgentOrPromise, providedAgent, reuseFirst } from '../agent/build/provided.ts'
+import { checkFit, firstText, hasText } from '../agent/build/read-subagents.ts'
 import {
   type AgentCore,
   type AnyAgent,
@@ -36,7 +36,7 @@ export interface SubagentSource {
   /** Each delegation asks for an agent anew. */
   readonly isProvided: boolean
   /** The agent, or what its provider gave first; null for a provider that nothing has to be asked of yet. */
-  first(): Promised | null
+  first(): AgentOrPromise | null
   /** What must be awaited before `entry()`; undefined where nothing is promised. */
   prepare(): Promise<unknown> | undefined
   entry(): SubagentEntry
@@ -71,7 +71,7 @@ export function subagentSource(name: string, { config, memberOf }: OwnSubagent):
     })
   const isProvided = !isAgent(source)
   // One that tells its name and what it is for is asked only when its input must be known.
-  const isLate = isProvided && config.name !== undefined && isSaid(config.description)
+  const isLate = isProvided && config.name !== undefined && hasText(config.description)
   const first = firstOf(take)
   if (!isLate) first()
   let made: SubagentEntry | undefined
@@ -88,15 +88,20 @@ export function subagentSource(name: string, { config, memberOf }: OwnSubagent):
       if (made !== undefined) return made
       const agent = first()
       if (agent instanceof Promise) throw notYet(name)
-      made = entryOf(name, { config, memberOf, agent, take: isProvided ? sparing<Promised>(agent, take) : null })
+      made = entryOf(name, {
+        config,
+        memberOf,
+        agent,
+        take: isProvided ? reuseFirst<AgentOrPromise>(agent, take) : null,
+      })
       return made
     },
   }
 }
 
 /** Asks once, and once more after a promise that was broken. */
-function firstOf(take: () => Promised): () => Promised {
-  let known: Promised | undefined
+function firstOf(take: () => AgentOrPromise): () => AgentOrPromise {
+  let known: AgentOrPromise | undefined
   return () => {
     if (known !== undefined) return known
     known = take()
@@ -125,12 +130,12 @@ export function isSubagentEntry(tool: ToolEntry): tool is SubagentEntry {
 interface Given extends OwnSubagent {
   readonly agent: AnyAgent
   /** Null where it is always the same agent. */
-  readonly take: (() => Promised) | null
+  readonly take: (() => AgentOrPromise) | null
 }
 
 function entryOf(name: string, { config, memberOf, agent, take }: Given): SubagentEntry {
   const isTyped = agent.input !== null
-  const description = firstSaid(config.description, agent.description) ?? `Call ${agent.name} to complete tasks`
+  const description = firstText(config.description, agent.description) ?? `Call ${agent.name} to complete tasks`
   const input = agent.input ?? readSchema(MESSAGE_SCHEMA, 'the message contract')
   const briefing = readBriefing(config.briefing, `subagents.${name}`) ?? agent.briefing
   return {

@@ -20,12 +20,12 @@ import {
   slash,
 } from './chars.ts'
 import { FieldEvent, type FieldKind } from './field-event.ts'
-import { Frame, pathOf, Shape } from './frame.ts'
+import { KeyShape, OpenContainer, pathOf } from './frame.ts'
 import { CommentReader, kindBegun, losesDigits, readBareValue, readLooseValue } from './literal-reader.ts'
 import type { CommitRule } from './schema-view.ts'
 import { StringReader } from './string-reader.ts'
 
-export interface DocumentOptions {
+export interface ReaderOptions {
   /** Accepts JSON to the letter only, with nothing around it. */
   readonly isStrict: boolean
   readonly limits: ParserLimits
@@ -48,7 +48,7 @@ export class DocumentReader {
   isClosed = false
   problem: Problem | null = null
 
-  private readonly options: DocumentOptions
+  private readonly options: ReaderOptions
   private readonly string: StringReader
   private readonly comment = new CommentReader()
   private readonly texts: TextCache
@@ -56,7 +56,7 @@ export class DocumentReader {
   private at = 0
   private state = beforeValue
   private root: unknown = undefined
-  private frame: Frame | null = null
+  private frame: OpenContainer | null = null
   /** The key or index under which the current value belongs. */
   private key: string | number = ''
   private isRepeat = false
@@ -65,7 +65,7 @@ export class DocumentReader {
   private values = 0
 
   /** Candidates of one text may share a cache of texts. */
-  constructor(options: DocumentOptions, texts: TextCache) {
+  constructor(options: ReaderOptions, texts: TextCache) {
     this.options = options
     this.texts = texts
     this.string = new StringReader(options.isStrict)
@@ -267,8 +267,8 @@ export class DocumentReader {
   private openFrame(kind: number): void {
     const { maxDepth } = this.options.limits
     const { frame: parent } = this
-    const shape = parent === null ? new Shape() : parent.shapeBelow()
-    const frame = new Frame(parent, this.key, kind === LIST, this.isRepeat, shape)
+    const shape = parent === null ? new KeyShape() : parent.shapeBelow()
+    const frame = new OpenContainer(parent, this.key, kind === LIST, this.isRepeat, shape)
     if (frame.depth > maxDepth) return this.stop('limit', `The JSON is nested more than ${maxDepth} levels deep.`)
     this.consider(kind)
     if (parent === null) this.root = frame.value
@@ -396,7 +396,7 @@ function isKeyPart(code: number): boolean {
 class Notes {
   readonly list: Issue[] = []
 
-  add(parent: Frame | null, key: string | number, message: string): void {
+  add(parent: OpenContainer | null, key: string | number, message: string): void {
     if (this.list.length < maxNotes) this.list.push({ path: pathOf(parent, key), message })
   }
 }

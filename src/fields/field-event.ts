@@ -1,6 +1,6 @@
 import type { Issue } from '../base/schema/schema.ts'
 import { dotPath, slashPath, wildcardPath } from './field-path.ts'
-import { type Frame, pathOf } from './frame.ts'
+import { type OpenContainer, pathOf } from './frame.ts'
 import { matchesKey, type PathPattern } from './path-pattern.ts'
 
 export type FieldKind = 'open' | 'delta' | 'done' | 'truncated'
@@ -21,12 +21,12 @@ export class FieldEvent<Value = unknown> {
   /** The schema's objections to a value that is done: empty when it fits, undefined when nobody checked it. */
   issues: readonly Issue[] | undefined
 
-  private readonly parent: Frame | null
+  private readonly parent: OpenContainer | null
   private readonly key: string | number
 
   constructor(
     kind: FieldKind,
-    parent: Frame | null,
+    parent: OpenContainer | null,
     key: string | number,
     isRepeat: boolean,
     value: Value,

@@ -53,7 +53,7 @@ const LIMITS: Rules<ParserLimits> = { maxDepth: int(1), maxLength: int(1), maxVa
 type JsonDocument = Readonly<Record<string, unknown>>
 
 /** `Raw` is the type that the model writes, `Read` the type after validation. */
-export class FieldParser<Written = unknown, Read = Written> {
+export class FieldParser<Raw = unknown, Read = Raw> {
   private readonly schema: CheckedSchema<Read> | null
   private readonly parser: TextParser
   private fieldCheck: FieldCheck | undefined
@@ -124,10 +124,10 @@ export class FieldParser<Written = unknown, Read = Written> {
    * Reads `source` to its end and yields each field at `path`, checked, as soon as it is done. Without a path it yields
    * all fields.
    */
-  async *fields<P extends FieldPath<Written>>(
+  async *fields<P extends FieldPath<Raw>>(
     source: Iterable<string> | AsyncIterable<string>,
     path?: P,
-  ): AsyncGenerator<FieldEvent<FieldValue<Written, P>>> {
+  ): AsyncGenerator<FieldEvent<FieldValue<Raw, P>>> {
     const pattern = path === undefined ? undefined : readPath(path)
     for await (const text of source) yield* this.checked(this.push(text), pattern)
     yield* this.checked(this.end(), pattern)

@@ -1,6 +1,6 @@
 /** An object or a list that is being read, and its place: `key` in `parent`. */
-export class Frame {
-  readonly parent: Frame | null
+export class OpenContainer {
+  readonly parent: OpenContainer | null
   readonly key: string | number
   /** The outermost is 1. */
   readonly depth: number
@@ -9,7 +9,7 @@ export class Frame {
   readonly record: Record<string, unknown> | null
   /** True inside a value whose key stood in its object before. */
   readonly isRepeat: boolean
-  private readonly shape: Shape
+  private readonly shape: KeyShape
   /** How many values are complete. */
   size = 0
   /** True when the last key stood in this object before. */
@@ -17,7 +17,7 @@ export class Frame {
   /** The index in the shape at which the next key is expected; -1 where the shape does not fit. */
   private expected = 0
 
-  constructor(parent: Frame | null, key: string | number, isList: boolean, isRepeat: boolean, shape: Shape) {
+  constructor(parent: OpenContainer | null, key: string | number, isList: boolean, isRepeat: boolean, shape: KeyShape) {
     this.parent = parent
     this.key = key
     this.depth = parent === null ? 1 : parent.depth + 1
@@ -41,7 +41,7 @@ export class Frame {
   }
 
   /** The shape of the value under the current key or index. */
-  shapeBelow(): Shape {
+  shapeBelow(): KeyShape {
     if (this.list !== null) return this.shape.below(0)
     return this.expected > 0 ? this.shape.below(this.expected - 1) : noShape
   }
@@ -77,7 +77,7 @@ export class Frame {
 const shortList = 32
 
 /** The keys and indexes that lead to `key` in `parent`; none for the root. */
-export function pathOf(parent: Frame | null, key: string | number): (string | number)[] {
+export function pathOf(parent: OpenContainer | null, key: string | number): (string | number)[] {
   if (parent === null) return []
   const path = new Array<string | number>(parent.depth)
   path[parent.depth - 1] = key
@@ -102,10 +102,10 @@ function setOwn(record: Record<string, unknown>, key: string | number, value: un
  * The keys of the objects at one place of the document, in order. The next object there mostly has the same keys, which
  * then need neither strings of their own nor a search for doubles.
  */
-export class Shape {
+export class KeyShape {
   private readonly keys: string[] = []
   /** The shapes below: one for each key's value; in a list one for all items. */
-  private readonly inside: (Shape | undefined)[] = []
+  private readonly inside: (KeyShape | undefined)[] = []
   /** How many more shapes the document may have, so that they stay small beside it. */
   private readonly budget: { left: number }
 
@@ -130,12 +130,12 @@ export class Shape {
     return true
   }
 
-  below(index: number): Shape {
+  below(index: number): KeyShape {
     const known = this.inside[index]
     if (known !== undefined) return known
     if (index >= maxKeys || this.budget.left === 0) return noShape
     this.budget.left--
-    const made = new Shape(this.budget)
+    const made = new KeyShape(this.budget)
     this.inside[index] = made
     return made
   }
@@ -144,4 +144,4 @@ export class Shape {
 const maxKeys = 64
 const maxShapes = 500
 /** A shape that learns nothing. */
-const noShape = new Shape({ left: 0 })
+const noShape = new KeyShape({ left: 0 })

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../base/schema/json-schema.ts'
 import { ANY, BOOLEAN, kindOf, LIST, NULL, NUMBER, OBJECT, STRING } from './chars.ts'
-import type { Frame } from './frame.ts'
+import type { OpenContainer } from './frame.ts'
 
 /**
  * The facts that a JSON Schema shows at first sight: the kinds of its value, the keys it knows, the schema of its
@@ -159,7 +159,7 @@ export interface CommitRule {
   readonly kinds: number
   readonly hasSchema: boolean
   /** `kind` is the kind that the value shows so far; 0 where it can become no value. */
-  commits(parent: Frame, key: string | number, kind: number): boolean
+  commits(parent: OpenContainer, key: string | number, kind: number): boolean
   commitsEmpty(kind: number): boolean
 }
 

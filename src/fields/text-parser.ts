@@ -1,6 +1,6 @@
 import { byteOrderMark, isAnySpace, isLineEnd, isSpace } from './chars.ts'
 import { DocumentFinder } from './document-finder.ts'
-import { type DocumentOptions, DocumentReader, type Problem, TextCache } from './document-reader.ts'
+import { DocumentReader, type Problem, type ReaderOptions, TextCache } from './document-reader.ts'
 import type { FieldEvent } from './field-event.ts'
 
 /**
@@ -19,7 +19,7 @@ export class TextParser {
   /** Why there is no complete document. */
   problem = ''
 
-  private readonly options: DocumentOptions
+  private readonly options: ReaderOptions
   private readonly finder: DocumentFinder
   private readonly texts = new TextCache()
   private reader: DocumentReader
@@ -36,7 +36,7 @@ export class TextParser {
   /** Keys of the last object that did not match the schema. */
   private otherKeys: readonly string[] = []
 
-  constructor(options: DocumentOptions) {
+  constructor(options: ReaderOptions) {
     this.options = options
     this.finder = new DocumentFinder(options.rule)
     this.reader = new DocumentReader(options, this.texts)

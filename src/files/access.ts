@@ -2,7 +2,7 @@ import { flag, type Rules } from '../base/options.ts'
 import { type Decision, decide, type Verdict } from '../grant/decide.ts'
 import { EVERYTHING, type Layer } from '../grant/grant.ts'
 import { fileRequest, type Request } from '../grant/request.ts'
-import { denied, notFound, type Operation } from './failure.ts'
+import { denied, type FileOperation, notFound } from './failure.ts'
 import { type Area, type LogicalPath, readPath } from './path.ts'
 
 /** Restrictions that hold however much a grant allows. */
@@ -28,7 +28,7 @@ export interface AccessParts {
  * Decides which paths one agent may reach, and for what: its layers first, then the policy, then whether the area
  * exists.
  */
-export class Access {
+export class FileAccess {
   private readonly parts: AccessParts
 
   constructor(parts: AccessParts) {
@@ -36,7 +36,7 @@ export class Access {
   }
 
   /** Throws unless the agent may. Returns `ask` where a person had to allow it, and did. */
-  check(operation: Operation, path: LogicalPath): Verdict {
+  check(operation: FileOperation, path: LogicalPath): Verdict {
     const { verdict, reason } = this.decide(operation, path)
     if (verdict === 'deny') throw denied(operation, path.text, reason)
     if (verdict === 'ask' && !this.parts.isApproved(fileRequest(operation, path))) {
@@ -47,7 +47,7 @@ export class Access {
   }
 
   /** True when the agent could do it, if need be after a person allows it. */
-  may(operation: Operation, path: LogicalPath): boolean {
+  may(operation: FileOperation, path: LogicalPath): boolean {
     return this.hasAreaOf(path) && this.decide(operation, path).verdict !== 'deny'
   }
 
@@ -71,7 +71,7 @@ export class Access {
     return (this.parts.areas as readonly unknown[]).includes(area)
   }
 
-  private decide(operation: Operation, path: LogicalPath): Pick<Decision, 'verdict' | 'reason'> {
+  private decide(operation: FileOperation, path: LogicalPath): Pick<Decision, 'verdict' | 'reason'> {
     const { layers, policy } = this.parts
     const decision = decide(layers, fileRequest(operation, path))
     if (decision.verdict === 'deny') return decision
@@ -84,7 +84,7 @@ function withoutSilence(layer: Layer): Layer {
   return layer.allow.some((rule) => rule.startsWith('file.')) ? layer : { ...layer, allow: EVERYTHING }
 }
 
-function refusedBy(policy: FilePolicy, operation: Operation, area: string | undefined): string | undefined {
+function refusedBy(policy: FilePolicy, operation: FileOperation, area: string | undefined): string | undefined {
   if (area === 'userinput' && operation === 'write' && !policy.allowWriteUserinput) return '/userinput/ is read only'
   if (area === 'userinput' && operation === 'delete') return 'nothing in /userinput/ is deleted'
   if (area === 'internal' && operation === 'delete' && !policy.allowDeleteInternal) {
@@ -97,7 +97,7 @@ function refusedBy(policy: FilePolicy, operation: Operation, area: string | unde
  * The requests that a tool makes before it runs an operation on a path. None for an invalid path, which the files
  * refuse, and for "/", which shows only what the agent may see.
  */
-export function fileNeed(operation: Operation, given: string): readonly Request[] {
+export function fileNeed(operation: FileOperation, given: string): readonly Request[] {
   try {
     const path = readPath(given, 'directory')
     return path.text === '/' ? [] : [fileRequest(operation, path)]

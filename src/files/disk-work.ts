@@ -2,7 +2,7 @@ import type { Stats } from 'node:fs'
 import { opendir, rename, unlink } from 'node:fs/promises'
 import { nodeCrypto } from '../base/hash.ts'
 import type { FileInfo, Range, ReadBytes } from './backend.ts'
-import { conflict, type Operation } from './failure.ts'
+import { conflict, type FileOperation } from './failure.ts'
 import { checkPlain, diskFailure, HAS_PROC, HeldDirectory, isPlain, systemError } from './held-directory.ts'
 import { type Area, below, type LogicalPath, temporaryName } from './path.ts'
 
@@ -107,7 +107,7 @@ export class DiskWork {
   }
 
   /** Runs work with the parent directory of a path and the name in it; the name is empty for the area itself. */
-  private inParent<T>(at: LogicalPath, operation: Operation, work: InParent<T>): Promise<T> {
+  private inParent<T>(at: LogicalPath, operation: FileOperation, work: InParent<T>): Promise<T> {
     const isArea = at.segments.length === 1
     const segments = isArea ? at.segments : at.segments.slice(0, -1)
     const name = isArea ? '' : (at.segments.at(-1) ?? '')
@@ -138,7 +138,7 @@ type InParent<T> = (parent: HeldDirectory, name: string) => Promise<T>
 
 interface Inside {
   readonly at: LogicalPath
-  readonly operation: Operation
+  readonly operation: FileOperation
   readonly segments: readonly string[]
 }
 

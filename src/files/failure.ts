@@ -2,7 +2,7 @@ import { ConflictError, DeniedError, InputError, NotFoundError } from '../base/e
 
 /** The operations on a file, as grants name them: `file.<operation>:<path>`. */
 export const OPERATIONS = ['list', 'read', 'write', 'delete'] as const
-export type Operation = (typeof OPERATIONS)[number]
+export type FileOperation = (typeof OPERATIONS)[number]
 
 export function invalidPath(given: unknown): InputError {
   const path = shown(given)
@@ -14,7 +14,7 @@ export function invalidArgument(name: string, value: unknown, hint: string): Inp
   return new InputError('invalid_input', `Invalid argument '${name}' (value=${shown(value)}): ${hint}`)
 }
 
-export function denied(operation: Operation, path: string, reason: string): DeniedError {
+export function denied(operation: FileOperation, path: string, reason: string): DeniedError {
   const message = `Access denied for operation '${operation}' on path ${path}: ${reason}.`
   return new DeniedError('denied', message, { details: { operation, path } })
 }

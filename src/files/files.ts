@@ -1,10 +1,10 @@
 import { InputError } from '../base/error.ts'
 import type { Layer } from '../grant/grant.ts'
 import type { Request } from '../grant/request.ts'
-import { Access, type FilePolicy } from './access.ts'
+import { FileAccess, type FilePolicy } from './access.ts'
 import type { FileBackend, FileInfo, Range } from './backend.ts'
 import { applyEdits, checkPattern, decodeText, type Edit, linesOf, matchesIn } from './edit.ts'
-import { IS_DIRECTORY, invalidArgument, notFound, OPERATIONS, type Operation } from './failure.ts'
+import { type FileOperation, IS_DIRECTORY, invalidArgument, notFound, OPERATIONS } from './failure.ts'
 import type { InTurn } from './in-turn.ts'
 import { below, isName, type LogicalPath, readPath } from './path.ts'
 
@@ -71,13 +71,13 @@ const MOST_READ = 16_000_000
 export class BoundFiles implements Files {
   private readonly parts: FileParts
   private readonly layers: readonly Layer[]
-  private readonly access: Access
+  private readonly access: FileAccess
 
   constructor(parts: FileParts, layers: readonly Layer[], isApproved: (request: Request) => boolean) {
     this.parts = parts
     this.layers = layers
     const { backend, policy } = parts
-    this.access = new Access({ areas: backend.areas, policy, layers, isApproved })
+    this.access = new FileAccess({ areas: backend.areas, policy, layers, isApproved })
   }
 
   async list(directory: string): Promise<Listing> {
@@ -168,7 +168,7 @@ export class BoundFiles implements Files {
   }
 
   allowedDirectories(): string[] {
-    const may = (operations: readonly Operation[]) => operations.includes('list') || operations.includes('read')
+    const may = (operations: readonly FileOperation[]) => operations.includes('list') || operations.includes('read')
     const found = this.reach().filter(({ place, operations }) => place.endsWith('/') && may(operations))
     return found.map(({ place }) => place)
   }
@@ -192,7 +192,7 @@ export class BoundFiles implements Files {
   }
 
   /** Reads the path of a file and checks that the agent may run this operation on it. */
-  private fileAt(given: string, operation: Operation): LogicalPath {
+  private fileAt(given: string, operation: FileOperation): LogicalPath {
     const path = readPath(given)
     this.access.check(operation, path)
     if (path.segments.length < 2) throw notFound(path.text, IS_DIRECTORY)
@@ -215,14 +215,14 @@ function tooLarge({ text: path }: LogicalPath, size: number): InputError {
 export interface Reach {
   /** `/workspace/docs/` for everything below it, else the path as the rule spells it. */
   readonly place: string
-  readonly operations: readonly Operation[]
+  readonly operations: readonly FileOperation[]
 }
 
 /**
  * Finds the places, among those that some layer names, where an agent can do something. Leaves out a place inside
  * another one with the same operations.
  */
-export function reachOf(layers: readonly Layer[], may: (operation: Operation, path: string) => boolean): Reach[] {
+export function reachOf(layers: readonly Layer[], may: (operation: FileOperation, path: string) => boolean): Reach[] {
   const found = placesIn(layers).flatMap((place) => {
     const operations = OPERATIONS.filter((operation) => may(operation, exampleOf(place)))
     return operations.length === 0 ? [] : [{ place, operations }]

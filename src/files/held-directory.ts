@@ -3,7 +3,7 @@ import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat, unlink }
 import path from 'node:path'
 import { isLegateError, type LegateError, ToolError } from '../base/error.ts'
 import { nodeFs } from '../base/node-system.ts'
-import { conflict, denied, IS_DIRECTORY, invalidPath, notFound, type Operation } from './failure.ts'
+import { conflict, denied, type FileOperation, IS_DIRECTORY, invalidPath, notFound } from './failure.ts'
 
 const { constants, existsSync } = nodeFs
 
@@ -16,10 +16,10 @@ const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | con
 export const HAS_PROC: boolean = existsSync('/proc/self/fd')
 
 /** The held directory or file is not, or no longer, at its place. */
-class Moved extends Error {}
+class MovedError extends Error {}
 
 /** It is no plain file: a link, a pipe, a device, or a file that has a second name. */
-class NotPlain extends Error {}
+class NotPlainError extends Error {}
 
 /**
  * A directory held open. It reaches only names directly below it and follows no link: a path is walked one held
@@ -152,17 +152,17 @@ export class HeldDirectory {
     if (this.hasProc) {
       const place = await readlink(`/proc/self/fd/${handle.fd}`)
       if (place === expected) return
-      if (place !== `${expected} (deleted)`) throw new Moved()
+      if (place !== `${expected} (deleted)`) throw new MovedError()
       const held = await handle.stat()
-      if (held.isFile() && held.nlink > 0) throw new Moved()
+      if (held.isFile() && held.nlink > 0) throw new MovedError()
       return
     }
-    if ((await realpath(expected)) !== expected) throw new Moved()
+    if ((await realpath(expected)) !== expected) throw new MovedError()
     // Looks at the name first: a file replaced after that was there, and one replaced before has no name left.
     const named = await stat(expected)
     const held = await handle.stat()
     const isSame = named.ino === held.ino && named.dev === held.dev
-    if (!isSame && held.nlink > 0) throw new Moved()
+    if (!isSame && held.nlink > 0) throw new MovedError()
   }
 }
 
@@ -174,8 +174,8 @@ export function isPlain(found: Stats): boolean {
 export function checkPlain(found: Stats): void {
   if (isPlain(found)) return
   if (found.isDirectory()) throw systemError('EISDIR')
-  if (found.isSymbolicLink()) throw new NotPlain('it is a symbolic link')
-  throw new NotPlain(found.isFile() ? 'it has a second name (a hard link)' : 'it is no plain file')
+  if (found.isSymbolicLink()) throw new NotPlainError('it is a symbolic link')
+  throw new NotPlainError(found.isFile() ? 'it has a second name (a hard link)' : 'it is no plain file')
 }
 
 /** Makes an error like those of the system. */
@@ -187,10 +187,10 @@ export function systemError(code: string): Error {
  * Translates an error of the system. The message names logical paths only, because the real place of an area is
  * private.
  */
-export function diskFailure(error: unknown, operation: Operation, path: string): LegateError {
+export function diskFailure(error: unknown, operation: FileOperation, path: string): LegateError {
   if (isLegateError(error)) return error
-  if (error instanceof NotPlain) return denied(operation, path, error.message)
-  if (error instanceof Moved) return conflict(path, 'It was moved or replaced at the same time: try again.')
+  if (error instanceof NotPlainError) return denied(operation, path, error.message)
+  if (error instanceof MovedError) return conflict(path, 'It was moved or replaced at the same time: try again.')
   const { code = 'unknown' } = error as NodeJS.ErrnoException
   switch (code) {
     case 'ENOENT':

@@ -36,7 +36,7 @@ export function lateIterator(opening: Promise<AsyncIterator<Part>>): AsyncIterat
 const END: IteratorReturnResult<undefined> = { value: undefined, done: true }
 
 /** The usage that a model reports, after our check. */
-export interface ToldUsage {
+export interface ReportedUsage {
   readonly usage: Usage
   /** Why the usage was refused; null where it was accepted. */
   readonly fault: string | null
@@ -46,7 +46,7 @@ export interface ToldUsage {
  * The one place that reads a model's usage: whole numbers, 0 or more. It counts nothing else, because the sum would be
  * wrong for ever; a budget then counts the amount that was reserved for the call.
  */
-export function readUsage(told: unknown): ToldUsage {
+export function readUsage(told: unknown): ReportedUsage {
   if (typeof told !== 'object' || told === null) return refused(told === undefined ? 'nothing' : wordsFor(told))
   const { inputTokens, outputTokens, cacheReadTokens = 0, cacheWriteTokens = 0 } = told as Usage
   const usage = { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens }
@@ -57,7 +57,7 @@ export function readUsage(told: unknown): ToldUsage {
   return { usage, fault: null }
 }
 
-function refused(what: string): ToldUsage {
+function refused(what: string): ReportedUsage {
   return { usage: NO_USAGE, fault: what }
 }
 

@@ -5,19 +5,19 @@ import { type MessagesOptions, type PromptMessage, type TextOptions, toMessages,
 import { type PromptRequest, type RequestRenderOptions, toRequest } from './render/to-request.ts'
 import { jsonPrompt, yamlPrompt } from './render/yaml-text.ts'
 import type { OutputOf, OutputShape } from './shape/shape-schema.ts'
-import { type LayerName, type Manner, NO_LAYERS, say, viewOf } from './slots/layer.ts'
+import { changeSlot, type LayerName, type MergeMode, NO_LAYERS, viewOf } from './slots/layer.ts'
 import { frozen, type Mappings, readMappings } from './slots/placeholder.ts'
 import { readSlot } from './slots/read-slot.ts'
 import { type Layers, SchemaOutput, type Slot } from './slots/slot.ts'
 
-export interface SayOptions {
+export interface SlotOptions {
   /** Values for `${name}` in keys and texts. */
   readonly mappings?: Mappings | undefined
   /** True: sets it for every request of the agent, not only for this one. */
   readonly always?: boolean | undefined
 }
 
-const SAY: Rules<SayOptions> = { mappings: record, always: flag }
+const SAY: Rules<SlotOptions> = { mappings: record, always: flag }
 
 /** A slot, or a key of your own. */
 export type SlotKey = Slot | (string & {})
@@ -36,105 +36,105 @@ export class Prompt<Out = unknown> {
   }
 
   /** Merges: objects key by key, lists get the items they lack, everything else is replaced. */
-  set(slot: SlotKey, value: unknown, options: SayOptions = {}): this {
-    return this.say(slot, value, { ...options, manner: 'set' })
+  set(slot: SlotKey, value: unknown, options: SlotOptions = {}): this {
+    return this.say(slot, value, { ...options, mode: 'set' })
   }
 
   /** Replaces the slot's value in this layer. */
-  replace(slot: SlotKey, value: unknown, options: SayOptions = {}): this {
-    return this.say(slot, value, { ...options, manner: 'replace' })
+  replace(slot: SlotKey, value: unknown, options: SlotOptions = {}): this {
+    return this.say(slot, value, { ...options, mode: 'replace' })
   }
 
   /** Adds to the end of the slot's value, as a list. */
-  add(slot: SlotKey, value: unknown, options: SayOptions = {}): this {
-    return this.say(slot, value, { ...options, manner: 'add' })
+  add(slot: SlotKey, value: unknown, options: SlotOptions = {}): this {
+    return this.say(slot, value, { ...options, mode: 'add' })
   }
 
   /**
    * Empties the slot for this request, whatever the agent's layer holds; with `always`, empties it in the agent's
    * layer.
    */
-  remove(slot: SlotKey, options: Pick<SayOptions, 'always'> = {}): this {
-    return this.say(slot, null, { ...options, manner: 'replace' })
+  remove(slot: SlotKey, options: Pick<SlotOptions, 'always'> = {}): this {
+    return this.say(slot, null, { ...options, mode: 'replace' })
   }
 
-  system(value: unknown, options?: SayOptions): this {
+  system(value: unknown, options?: SlotOptions): this {
     return this.set('system', value, options)
   }
 
-  developer(value: unknown, options?: SayOptions): this {
+  developer(value: unknown, options?: SlotOptions): this {
     return this.set('developer', value, options)
   }
 
   /** Adds a rule that the model must keep: to `system`, with a pointer to it in `instruct`. */
-  rule(value: unknown, options?: SayOptions): this {
+  rule(value: unknown, options?: SlotOptions): this {
     return this.system({ rule: value }, options).add('instruct', 'Keep to the rules in {system.rule}.', options)
   }
 
   /** Sets who the model is: in `system`, with a pointer to it in `instruct`. */
-  role(value: unknown, options?: SayOptions): this {
+  role(value: unknown, options?: SlotOptions): this {
     return this.system({ your_role: value }, options).add('instruct', 'Answer as {system.your_role}.', options)
   }
 
   /** Sets whom the model talks to: in `system`, with a pointer to it in `instruct`. */
-  userInfo(value: unknown, options?: SayOptions): this {
+  userInfo(value: unknown, options?: SlotOptions): this {
     const pointer = 'Take into account who you talk to: {system.user_info}.'
     return this.system({ user_info: value }, options).add('instruct', pointer, options)
   }
 
   /** Replaces the history by these messages. */
-  chatHistory(value: unknown, options?: SayOptions): this {
+  chatHistory(value: unknown, options?: SlotOptions): this {
     return this.replace('chat_history', value, options)
   }
 
-  addChatHistory(value: unknown, options?: SayOptions): this {
+  addChatHistory(value: unknown, options?: SlotOptions): this {
     return this.add('chat_history', value, options)
   }
 
-  info(value: unknown, options?: SayOptions): this {
+  info(value: unknown, options?: SlotOptions): this {
     return this.set('info', value, options)
   }
 
-  tools(value: unknown, options?: SayOptions): this {
+  tools(value: unknown, options?: SlotOptions): this {
     return this.set('tools', value, options)
   }
 
   /** Replaces the results by these, by their purpose. */
-  actionResults(value: unknown, options?: SayOptions): this {
+  actionResults(value: unknown, options?: SlotOptions): this {
     return this.replace('action_results', value, options)
   }
 
-  addActionResults(value: unknown, options?: SayOptions): this {
+  addActionResults(value: unknown, options?: SlotOptions): this {
     return this.set('action_results', value, options)
   }
 
-  instruct(value: unknown, options?: SayOptions): this {
+  instruct(value: unknown, options?: SlotOptions): this {
     return this.set('instruct', value, options)
   }
 
-  examples(value: unknown, options?: SayOptions): this {
+  examples(value: unknown, options?: SlotOptions): this {
     return this.set('examples', value, options)
   }
 
-  input(value: unknown, options?: SayOptions): this {
+  input(value: unknown, options?: SlotOptions): this {
     return this.set('input', value, options)
   }
 
-  attachment(value: unknown, options?: SayOptions): this {
+  attachment(value: unknown, options?: SlotOptions): this {
     return this.set('attachment', value, options)
   }
 
   /** Sets the schema of the answer: a schema of zod and the like, or a shape, `{ reply: 'str' }`. */
-  output<const S extends OutputShape>(shape: S, options?: SayOptions): Prompt<OutputOf<S>> {
+  output<const S extends OutputShape>(shape: S, options?: SlotOptions): Prompt<OutputOf<S>> {
     return this.set('output', shape, options) as unknown as Prompt<OutputOf<S>>
   }
 
-  outputFormat(format: string, options?: SayOptions): this {
+  outputFormat(format: string, options?: SlotOptions): this {
     return this.set('output_format', format, options)
   }
 
   /** Sets options of the model call: `model`, `temperature`, and those that its provider knows. */
-  options(value: { readonly [option: string]: unknown }, options?: Pick<SayOptions, 'always'>): this {
+  options(value: { readonly [option: string]: unknown }, options?: Pick<SlotOptions, 'always'>): this {
     return this.set('options', value, options)
   }
 
@@ -178,12 +178,12 @@ export class Prompt<Out = unknown> {
     return new Prompt<Out>(layers) as this
   }
 
-  private say(slot: string, given: unknown, options: SayOptions & { readonly manner: Manner }): this {
-    const { manner, ...said } = options
-    const { mappings, always = false } = readOptions<SayOptions>(`prompt.${manner}(slot, value, options)`, said, SAY)
+  private say(slot: string, given: unknown, options: SlotOptions & { readonly mode: MergeMode }): this {
+    const { mode, ...said } = options
+    const { mappings, always = false } = readOptions<SlotOptions>(`prompt.${mode}(slot, value, options)`, said, SAY)
     if (slot === '') throw new DefinitionError('definition', 'prompt: a key needs a name.')
     const value = given === undefined ? null : readSlot(slot, given, readMappings(mappings))
-    return this.withLayers(say(this.layers, { layer: always ? 'agent' : 'request', slot, value, manner }))
+    return this.withLayers(changeSlot(this.layers, { layer: always ? 'agent' : 'request', slot, value, mode }))
   }
 }
 
@@ -205,6 +205,6 @@ export function slotsOf(prompt: Prompt): { readonly [slot: string]: Json } {
 }
 
 /** Makes a prompt from its shown slots. */
-export function promptOf(slots: { readonly [slot: string]: Json }): Prompt {
+export function promptFromSlots(slots: { readonly [slot: string]: Json }): Prompt {
   return Object.entries(slots).reduce((made, [slot, value]) => made.replace(slot, value), new Prompt())
 }

@@ -27,7 +27,7 @@ function isActive(groups: Groups, state: GroupState, name: string): boolean {
 }
 
 /** The state of every group, including the inactive ones, so that the stored state is complete. */
-export function switched(
+export function groupStates(
   groups: Groups,
   state: GroupState,
   changes: ReadonlyMap<string, boolean>,
@@ -70,7 +70,7 @@ export async function switchGroups(
   return ledger.commit({
     kind: 'mutate',
     rootId,
-    plan: (draft: Draft) => planSwitchGroups(draft, conversationId, (state) => switched(groups, state, changes)),
+    plan: (draft: Draft) => planSwitchGroups(draft, conversationId, (state) => groupStates(groups, state, changes)),
   })
 }
 

@@ -8,15 +8,15 @@ import type { ToolSchema } from '../model/model.ts'
 import type { Ask } from '../rules/turn/approve.ts'
 import { interruptedEnd } from '../rules/turn/end-node.ts'
 import type { CurrentCall } from './current.ts'
-import { type Asker, asksFor, type Permission, permit, refuseCall, withArgumentsOf } from './permit.ts'
-import { errorEnd, failedWith, readGiven, shownEnd, type ToolEnd, valueEnd } from './result.ts'
+import { approvalModeFor, type Permission, permit, type Requester, refuseCall, withArgumentsOf } from './permit.ts'
+import { errorEnd, failedWith, readToolValue, shownEnd, type ToolEnd, valueEnd } from './result.ts'
 import { KILL_AFTER_MS } from './run-process.ts'
-import { type Given, type Tape, type Watch, watchedContext } from './tape.ts'
+import { type CodeResult, type Tape, type Watch, watchedContext } from './tape.ts'
 import type { Tool } from './tool.ts'
 import type { ToolEntry, Toolkit } from './toolkit.ts'
 
 /** The parts of a running node that its tool call needs. */
-export interface Invocation extends Asker {
+export interface Invocation extends Requester {
   readonly toolkit: Toolkit
   readonly work: Work
   readonly home: {
@@ -28,7 +28,7 @@ export interface Invocation extends Asker {
 }
 
 /** A person must be asked first: nothing has run. */
-export type Asked = Extract<Permission, { verdict: 'ask' }>
+export type PendingPermission = Extract<Permission, { verdict: 'ask' }>
 
 /**
  * The one place where a tool runs (I8). Every failure becomes a result that the model can act on. Undefined when
@@ -38,7 +38,7 @@ export async function invoke(
   run: Invocation,
   entry: ToolEntry | undefined,
   current: CurrentCall,
-): Promise<ToolEnd | Asked | undefined> {
+): Promise<ToolEnd | PendingPermission | undefined> {
   const call = run.node.input.call
   if (call === undefined) return errorEnd('This task has no call.')
   const tool = entry?.tool
@@ -50,7 +50,7 @@ export async function invoke(
   if (permission?.verdict === 'deny') return denied(call.name, permission.reason)
   const checked = await tool.input.validate(input.value)
   if (!checked.ok) return errorEnd(`The arguments of ${call.name} are wrong. ${describeIssues(checked.issues)}`)
-  const asks = await asksFor(tool, checked.value, run.node)
+  const asks = await approvalModeFor(tool, checked.value, run.node)
   if (permission?.verdict === 'ask') return withSchema({ ...permission.ask, required: asks === 'required' }, entry)
   const refused = refuseCall(run, tool, { name: call.name, input: checked.value, asked: input.value, asks })
   if (refused?.verdict === 'deny') return denied(call.name, refused.reason)
@@ -64,7 +64,7 @@ export async function invoke(
   return endOf(run, await tape.run(running, (watch) => execute(run, execution, watch)))
 }
 
-function withSchema(ask: Ask, { schema }: ToolEntry): Asked {
+function withSchema(ask: Ask, { schema }: ToolEntry): PendingPermission {
   return { verdict: 'ask', ask: withArgumentsOf(ask, schema) }
 }
 
@@ -74,17 +74,17 @@ interface Execution {
   readonly input: unknown
 }
 
-async function execute(run: Invocation, { tool, current, input }: Execution, watch?: Watch): Promise<Given> {
+async function execute(run: Invocation, { tool, current, input }: Execution, watch?: Watch): Promise<CodeResult> {
   try {
     const started = current.inside((context) => tool.execute(input, watchedContext(context, watch)))
     const value = isPromise(started) ? await orStopped(started, run.work) : started
-    return await readGiven(tool, value)
+    return await readToolValue(tool, value)
   } catch (error) {
     return failed(error, run)
   }
 }
 
-function failed(error: unknown, { work, home }: Invocation): Given {
+function failed(error: unknown, { work, home }: Invocation): CodeResult {
   switch (work.stopCause) {
     case 'lost':
     case 'shutdown':
@@ -97,7 +97,7 @@ function failed(error: unknown, { work, home }: Invocation): Given {
   }
 }
 
-function endOf({ node }: Invocation, given: Given): ToolEnd | undefined {
+function endOf({ node }: Invocation, given: CodeResult): ToolEnd | undefined {
   if ('value' in given) {
     return given.shown === undefined ? valueEnd(given.value, node.id) : shownEnd(given.value, given.shown, node.id)
   }

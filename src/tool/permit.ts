@@ -9,7 +9,7 @@ import { type Ask, isApproved, wasApproved } from '../rules/turn/approve.ts'
 import type { Tool } from './tool.ts'
 
 /** The running node on whose behalf a request is decided. */
-export interface Asker {
+export interface Requester {
   readonly node: Node
   readonly conversation: Conversation
   readonly layers: readonly Layer[]
@@ -22,7 +22,7 @@ export type Permission<R extends Request = Request> =
   | { readonly verdict: 'ask'; readonly ask: Ask }
 
 /** Decides one request, taking into account what a person has already answered. */
-export function permit<R extends Request>(asker: Asker, request: R, input: Json): Permission<R> {
+export function permit<R extends Request>(asker: Requester, request: R, input: Json): Permission<R> {
   const decision = decide(asker.layers, request)
   if (decision.verdict === 'allow') return { verdict: 'allow', request }
   const answer = withAnswer(asker, decision, {
@@ -41,9 +41,9 @@ type Refusal = Exclude<Permission, { verdict: 'allow' }>
  * it may run.
  */
 export function refuseCall(
-  asker: Asker,
+  asker: Requester,
   tool: Tool,
-  call: { readonly name: string; readonly input: unknown; readonly asked: Json; readonly asks: Asks },
+  call: { readonly name: string; readonly input: unknown; readonly asked: Json; readonly asks: ApprovalMode },
 ): Refusal | undefined {
   if (call.asks !== false) {
     const required = call.asks === 'required'
@@ -60,10 +60,10 @@ export function refuseCall(
   return asked
 }
 
-type Asks = false | 'optional' | 'required'
+type ApprovalMode = false | 'optional' | 'required'
 
 /** Tells whether the tool wants a person's approval for a call with this input. If its function fails, it does. */
-export async function asksFor({ approval }: Tool, input: unknown, { id }: Node): Promise<Asks> {
+export async function approvalModeFor({ approval }: Tool, input: unknown, { id }: Node): Promise<ApprovalMode> {
   if (typeof approval !== 'function') return approval ?? false
   try {
     const said = await approval(input, { nodeId: id })
@@ -82,7 +82,7 @@ export function withArgumentsOf(ask: Ask, { inputSchema }: Pick<ToolSchema, 'inp
 const MOST_SCHEMA = 20_000
 
 /** Undefined when a person has allowed it. */
-function withAnswer(asker: Asker, { verdict, reason }: Decision, about: Omit<Ask, 'reason'>): Refusal | undefined {
+function withAnswer(asker: Requester, { verdict, reason }: Decision, about: Omit<Ask, 'reason'>): Refusal | undefined {
   if (verdict === 'deny') return { verdict, reason }
   if (isApproved(asker.node, asker.conversation, about)) return undefined
   const isChanged = wasApproved(asker.conversation, about)

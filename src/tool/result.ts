@@ -5,7 +5,7 @@ import { type Block, type Content, isBlock } from '../graph/content.ts'
 import type { Reader } from '../graph/reader.ts'
 import type { Body } from '../graph/rows.ts'
 import type { NodeEnd } from '../rules/turn/end-node.ts'
-import type { Given } from './tape.ts'
+import type { CodeResult } from './tape.ts'
 import { type Tool, tool } from './tool.ts'
 
 export interface ToolEnd extends NodeEnd {
@@ -36,10 +36,10 @@ export class ShownResult {
 }
 
 /** Reads the value that a tool returned: checks it and makes it JSON. */
-export async function readGiven(tool: Tool, value: unknown): Promise<Given> {
+export async function readToolValue(tool: Tool, value: unknown): Promise<CodeResult> {
   if (value instanceof ErrorResult) return { error: value.content }
   if (value instanceof ShownResult) {
-    const given = await readGiven(tool, value.value)
+    const given = await readToolValue(tool, value.value)
     return 'value' in given ? { ...given, shown: value.content } : given
   }
   const checked = tool.output === null ? { ok: true as const, value } : await tool.output.validate(value)

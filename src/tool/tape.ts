@@ -16,9 +16,9 @@ export interface Tape {
   /** True on replay: calls take no time, and no time limit counts. */
   readonly isPlayed: boolean
   /** The answer of the model, live or recorded. */
-  ask(asking: Asking): AsyncIterable<Part>
+  ask(asking: TapedModelCall): AsyncIterable<Part>
   /** The result of the node's code, live or recorded. */
-  run(running: Running, code: TapedCode): Promise<Given>
+  run(running: TapedNode, code: TapedCode): Promise<CodeResult>
   /** A started source of tools, live or recorded. */
   source(name: string, start: () => Promise<OpenSource>): Promise<OpenSource>
   /** Called when this process has finished the node: its result is in the rows. */
@@ -26,7 +26,7 @@ export interface Tape {
   close(): void | Promise<void>
 }
 
-export interface Asking {
+export interface TapedModelCall {
   readonly node: Node
   /** `provider/model`. */
   readonly model: string
@@ -40,7 +40,7 @@ export interface Asking {
   secrets(): Promise<readonly string[]>
 }
 
-export interface Running {
+export interface TapedNode {
   readonly node: Node
   /** The name of the tool, or of the kind of node. */
   readonly name: string
@@ -53,11 +53,11 @@ export interface Running {
 }
 
 /** Runs the code; `watch` receives its progress. */
-export type TapedCode = (watch?: Watch) => Promise<Given>
+export type TapedCode = (watch?: Watch) => Promise<CodeResult>
 export type Watch = (message: string, data: Json) => void
 
 /** The result of code. */
-export type Given =
+export type CodeResult =
   /** `shown` is the content for the model. Default: the value itself. */
   | { readonly value: Json; readonly shown?: Content }
   /** It failed. `code` is set where something else than the code itself failed. */
@@ -68,13 +68,13 @@ export type Given =
   | { readonly interrupted: string }
 
 /** Returns the tape of a runtime that has no other one yet. */
-export function only(tape: Tape, known: Tape | null): Tape {
+export function asOnlyTape(tape: Tape, known: Tape | null): Tape {
   if (known === null) return tape
   throw new DefinitionError('definition', 'This runtime is recorded or played back already. Make one for each file.')
 }
 
 /** Tells the tape when a node has ended. */
-export function leave(tape: Tape, nodeId: Id, ended: void | Promise<void>): void | Promise<void> {
+export function leaveTape(tape: Tape, nodeId: Id, ended: void | Promise<void>): void | Promise<void> {
   if (ended instanceof Promise) return ended.finally(() => tape.left(nodeId))
   tape.left(nodeId)
 }

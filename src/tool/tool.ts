@@ -77,7 +77,7 @@ export interface ToolDefinition<In, Out> {
    * A person must allow each call, whatever grants allow. If a person denies a `required` call, the run ends. A
    * function chooses the calls: all for which it does not return false.
    */
-  readonly approval?: Approval<InferOutput<In>>
+  readonly approval?: ApprovalRule<InferOutput<In>>
   /**
    * Further actions of this call, such as `net:api.example.com`, or for a program `programRequest(['git', 'status'])`:
    * each is decided before it runs.
@@ -87,13 +87,13 @@ export interface ToolDefinition<In, Out> {
   execute(input: InferOutput<In>, context: ToolContext): Out | Promise<Out>
 }
 
-export type Approval<Input = unknown> =
+export type ApprovalRule<Input = unknown> =
   | 'optional'
   | 'required'
-  | ((input: Input, call: { readonly nodeId: Id }) => Wanted | Promise<Wanted>)
+  | ((input: Input, call: { readonly nodeId: Id }) => ApprovalSetting | Promise<ApprovalSetting>)
 
 /** `true` is `'optional'`: after a no the agent continues. After a no to `'required'` the run ends `denied`. */
-type Wanted = boolean | 'optional' | 'required'
+type ApprovalSetting = boolean | 'optional' | 'required'
 
 /** A tool whose input is a shape of the prompt language: a field is a type, or `[type, description]`. */
 export interface ShapedTool extends Pick<ToolDefinition<unknown, unknown>, 'effect' | 'timeoutMs' | 'approval'> {
@@ -114,7 +114,7 @@ export interface Tool<In = unknown, Out = unknown> {
   readonly effect: Effect
   readonly timeoutMs: number | null
   readonly polls: boolean
-  readonly approval: Approval<In> | null
+  readonly approval: ApprovalRule<In> | null
   readonly needs: ((input: In) => readonly (string | Request)[]) | null
   /** True: it runs although a file among its needs is denied, and reports that; `context.files` refuses the file. */
   readonly skipsDenied: boolean

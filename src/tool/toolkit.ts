@@ -28,7 +28,7 @@ export interface ToolEntry {
   /** Set for a tool that may change meanwhile: a person who allowed an older version is asked again. */
   readonly version?: string
   /** Decides where a model sees it. Default: wherever it is allowed. */
-  readonly isShown?: ((place: Place) => boolean) | undefined
+  readonly isShown?: ((place: OfferPlace) => boolean) | undefined
   /** Writes its description each time before a model sees it. Default: a constant one. */
   readonly describe?: ((isKept: Keeper) => Promise<string>) | undefined
 }
@@ -36,7 +36,7 @@ export interface ToolEntry {
 const NOT_DESCRIBED: ReadonlyMap<string, string> = new Map()
 
 /** The situation in which tools are offered. */
-export interface Place {
+export interface OfferPlace {
   readonly depth: number
   /** The model that will be called: `provider/model`. */
   readonly model: string

@@ -3,7 +3,7 @@ import type { JsonSchema } from '../base/schema/schema.ts'
 import { fileNeed } from '../files/access.ts'
 import type { FileInfo } from '../files/backend.ts'
 import type { Edit } from '../files/edit.ts'
-import type { Operation } from '../files/failure.ts'
+import type { FileOperation } from '../files/failure.ts'
 import type { Request } from '../grant/request.ts'
 import { SHOWN_BYTES } from '../graph/commit.ts'
 import { markFileTools, markUse, type Tool, type ToolDefinition, tool } from '../tool/tool.ts'
@@ -241,7 +241,7 @@ function skippingDenied(definition: ToolDefinition<JsonSchema, string>): Tool {
 }
 
 /** These requests are decided, and if need be asked, before the call runs. */
-function needs(...operations: readonly Operation[]): (input: unknown) => readonly Request[] {
+function needs(...operations: readonly FileOperation[]): (input: unknown) => readonly Request[] {
   return (input) => operations.flatMap((operation) => fileNeed(operation, (input as PathInput).path))
 }
 

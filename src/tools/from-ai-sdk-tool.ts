@@ -1,6 +1,6 @@
 import { DefinitionError, isLegateError, messageOf } from '../base/error.ts'
 import type { JsonSchema, Schema, StandardSchema } from '../base/schema/schema.ts'
-import { type Approval, type Tool, tool } from '../tool/tool.ts'
+import { type ApprovalRule, type Tool, tool } from '../tool/tool.ts'
 import type { AiSdkCode } from './run-ai-sdk-tool.ts'
 
 /** A result of `tool()` or `dynamicTool()` of the AI SDK: the fields that are used here. */
@@ -72,7 +72,7 @@ function readOutputCode(code: unknown, where: string): AiSdkCode['toModelOutput'
   return code as AiSdkCode['toModelOutput']
 }
 
-function approvalOf(needs: boolean | Approves): { approval?: Approval } {
+function approvalOf(needs: boolean | Approves): { approval?: ApprovalRule } {
   if (typeof needs !== 'function') return needs ? { approval: 'optional' } : {}
   return { approval: (input, { nodeId }) => needs(input, { toolCallId: nodeId, messages: [] }) }
 }

@@ -10,9 +10,13 @@ const bases: WeakMap<AgentCore, AgentCore> = new WeakMap()
  * The agent for one request: the prompt's output, model and settings replace its own. It is still the same agent: its
  * name, its hash and its grants do not change.
  */
-export function askedAgent(agent: AgentCore, prompt: Prompt, { extensions = [], repair }: OfRequest = {}): AgentCore {
+export function agentForRequest(
+  agent: AgentCore,
+  prompt: Prompt,
+  { extensions = [], repair }: RequestParts = {},
+): AgentCore {
   const { output, model, settings, providerOptions } = prompt.toRequest()
-  const isOther = saysOutput(prompt)
+  const isOther = describesOutput(prompt)
   const answer = isOther ? output : agent.output
   const own = model === null ? agent.model : (toModel(model) ?? agent.model)
   const asked: AgentCore = markAgent({
@@ -22,7 +26,8 @@ export function askedAgent(agent: AgentCore, prompt: Prompt, { extensions = [], 
     settings: { ...agent.settings, ...settings, ...forProvider(agent, own, providerOptions) },
     output: answer,
     repair:
-      readRepair(repair, answer, `a request to "${agent.name}"`) ?? (isOther ? ofOther(agent.repair) : agent.repair),
+      readRepair(repair, answer, `a request to "${agent.name}"`) ??
+      (isOther ? withoutEnsure(agent.repair) : agent.repair),
     eager: isOther ? null : agent.eager,
     extensions: extensions.length === 0 ? agent.extensions : [...extensions, ...agent.extensions],
   })
@@ -31,13 +36,13 @@ export function askedAgent(agent: AgentCore, prompt: Prompt, { extensions = [], 
 }
 
 /** The options of the request itself. */
-export interface OfRequest {
+export interface RequestParts {
   readonly extensions?: readonly ExtensionCore[]
   readonly repair?: Repair | undefined
 }
 
 /** The ensured fields of an agent's own answer do not apply to another answer. */
-function ofOther(repair: Repair | null): Repair | null {
+function withoutEnsure(repair: Repair | null): Repair | null {
   return repair === null ? null : { ...repair, ensure: [] }
 }
 
@@ -47,7 +52,7 @@ export function baseOf(agent: AgentCore): AgentCore {
 }
 
 /** True when the prompt itself describes the answer. */
-export function saysOutput(prompt: Prompt): boolean {
+export function describesOutput(prompt: Prompt): boolean {
   return prompt.get('output') !== undefined || prompt.get('output_format') !== undefined
 }
 

@@ -5,7 +5,7 @@ import { toModel } from '../../model/named/to-model.ts'
 import { delegatingTool } from '../../tool/tool.ts'
 import { type AgentCore, type AnyAgent, type AutoDefinition, checkAgentName, markAgent } from '../definition/agent.ts'
 import { refuseForReply } from '../definition/reply-core.ts'
-import { identified } from './identity.ts'
+import { withIdentity } from './identity.ts'
 
 const OPTIONS: Rules<AutoDefinition<Schema, Schema>> = {
   name: anything,
@@ -35,7 +35,7 @@ export function autoCore(base: AgentCore | null, definition: AutoDefinition<Sche
 /** Makes a function from an agent with tools, a model and the like: all of it belongs to the function too. */
 export function autoOf(agent: AgentCore, definition: AutoDefinition<Schema, Schema>): AgentCore {
   refuseForReply(agent, 'a function')
-  return identified({ ...agent, ...autoCore(agent, definition) })
+  return withIdentity({ ...agent, ...autoCore(agent, definition) })
 }
 
 /**

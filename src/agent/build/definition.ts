@@ -21,7 +21,7 @@ import { readBriefing } from '../definition/briefing.ts'
 import { checkHooks, OWN_HOOKS } from '../definition/extension.ts'
 import { readRepair } from '../definition/repair.ts'
 import type { ReplyCore } from '../definition/reply-core.ts'
-import { identified } from './identity.ts'
+import { withIdentity } from './identity.ts'
 import { readKit } from './read-kit.ts'
 import { readConfig } from './read-subagents.ts'
 import { type ReplyDefinition, readReply } from './reply.ts'
@@ -71,7 +71,7 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
   if (definition.delegation !== undefined) readOptions(`${where}, delegation`, definition.delegation, ATTEMPTS)
   if (definition.hooks !== undefined) checkHooks(definition.hooks, where)
   const output = definition.output ? readSchema(definition.output, `${where}, output`) : null
-  return identified({
+  return withIdentity({
     name,
     ...wordsOf(definition),
     model: readModel(definition.model, name),
@@ -93,7 +93,7 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
     files: definition.files ?? null,
     reply,
     asked: null,
-    manner: null,
+    protocol: null,
     inline: null,
     fileLayers: null,
   })

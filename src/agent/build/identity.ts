@@ -9,19 +9,19 @@ import { type Repair, readRepair } from '../definition/repair.ts'
 import { refuseForReply } from '../definition/reply-core.ts'
 import { readKit } from './read-kit.ts'
 
-type Unidentified = Omit<AgentCore, 'identity'>
+type AgentWithoutIdentity = Omit<AgentCore, 'identity'>
 
 /** Adds the identity, which is computed at its first use. */
-export function identified(core: Unidentified): AgentCore {
+export function withIdentity(core: AgentWithoutIdentity): AgentCore {
   return { ...core, identity: new Identity(core) }
 }
 
 /** Separate from the agent, because an object with a lazily computed field makes all its fields slow to read. */
 class Identity implements AgentIdentity {
-  private readonly core: Unidentified
+  private readonly core: AgentWithoutIdentity
   private known: AgentRef | undefined
 
-  constructor(core: Unidentified) {
+  constructor(core: AgentWithoutIdentity) {
     this.core = core
   }
 
@@ -31,7 +31,7 @@ class Identity implements AgentIdentity {
   }
 }
 
-function refOf(core: Unidentified): AgentRef {
+function refOf(core: AgentWithoutIdentity): AgentRef {
   const { name, inline } = core
   const hash = hashOf(core)
   if (inline === null) return { name, hash }
@@ -41,7 +41,7 @@ function refOf(core: Unidentified): AgentRef {
 /**
  * The hash changes with the agent's instructions and with everything it may use; code inside its tools does not count.
  */
-function hashOf(core: Unidentified): string {
+function hashOf(core: AgentWithoutIdentity): string {
   const tools = [...core.tools].map(([name, { description, input, output, effect, timeoutMs }]) => {
     return [name, description, input.jsonSchema, output?.jsonSchema ?? null, effect, timeoutMs]
   })
@@ -73,7 +73,7 @@ function hashOf(core: Unidentified): string {
 }
 
 /** The parts of an agent that are code, and where they apply. */
-function codeOf({ files, reply, extensions }: Unidentified): object {
+function codeOf({ files, reply, extensions }: AgentWithoutIdentity): object {
   return {
     ...(files === null ? {} : { files }),
     ...(reply === null ? {} : { reply: reply.effect }),
@@ -82,11 +82,11 @@ function codeOf({ files, reply, extensions }: Unidentified): object {
 }
 
 /** A definition that is stored whole contains its layers. */
-function filedOf({ inline, fileLayers }: Unidentified): Partial<Pick<AgentCore, 'fileLayers'>> {
+function filedOf({ inline, fileLayers }: AgentWithoutIdentity): Partial<Pick<AgentCore, 'fileLayers'>> {
   return inline === null && fileLayers !== null ? { fileLayers } : {}
 }
 
-function groupsOf({ groups, meta, subagents }: Unidentified): unknown {
+function groupsOf({ groups, meta, subagents }: AgentWithoutIdentity): unknown {
   const members = (group: string) =>
     [...subagents].filter(([, { memberOf }]) => memberOf.includes(group)).map(([name]) => name)
   const shown = [...groups].map(([name, { description, active, notes, tools }]) => {
@@ -95,7 +95,7 @@ function groupsOf({ groups, meta, subagents }: Unidentified): unknown {
   return { meta, shown }
 }
 
-export interface Changes {
+export interface AgentChanges {
   readonly name?: string | undefined
   readonly model?: ModelLike | undefined
   /** Replaces all of its tools. */
@@ -108,7 +108,7 @@ export interface Changes {
  * An agent with another name, model, set of tools, files or repair: its hash changes too. Returns the agent itself
  * where nothing changes.
  */
-export function variant(agent: AnyAgent, { name, model, tools, repair, files }: Changes): AnyAgent {
+export function variant(agent: AnyAgent, { name, model, tools, repair, files }: AgentChanges): AnyAgent {
   if ([name, model, tools, repair, files].every((change) => change === undefined)) return agent
   if (model !== undefined) refuseForReply(agent, 'another one')
   if (tools !== undefined) refuseForReply(agent, 'tools')
@@ -123,7 +123,7 @@ export function variant(agent: AnyAgent, { name, model, tools, repair, files }: 
     // The rows can no longer store the agent as its file. The restrictions of the file still bind it.
     inline: null,
   }
-  return markAgent(identified(changed)) as AnyAgent
+  return markAgent(withIdentity(changed)) as AnyAgent
 }
 
 /** Keeps its subagents; tools made of subagents join them. */

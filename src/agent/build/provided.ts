@@ -5,12 +5,12 @@ import type { CheckedSchema, JsonSchema } from '../../base/schema/schema.ts'
 import { type AgentProvider, type AnyAgent, isAgent } from '../definition/agent.ts'
 
 /** An agent, or the promise of one. */
-export type Promised = AnyAgent | Promise<AnyAgent>
+export type AgentOrPromise = AnyAgent | Promise<AnyAgent>
 
 /**
  * Returns the agent of a provider. Throws or rejects with SubAgentUnavailable where it has none that can be offered.
  */
-export function providedAgent(provider: AgentProvider, name: string): Promised {
+export function providedAgent(provider: AgentProvider, name: string): AgentOrPromise {
   return after(callProvider(provider, name), (agent) => {
     if (!isAgent(agent)) {
       const message = `The subagent "${name}" is not an agent. Make it with agent().`
@@ -31,7 +31,7 @@ export function checkAgent({ input, name }: AnyAgent, where: string): void {
 }
 
 /** Uses the first value for the first delegation, and takes a new one for each further delegation. */
-export function sparing<Given>(first: Given, take: () => Given): () => Given {
+export function reuseFirst<Given>(first: Given, take: () => Given): () => Given {
   let spare: Given | undefined = first
   return () => {
     const taken = spare ?? take()

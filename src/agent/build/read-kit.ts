@@ -14,7 +14,7 @@ import {
   type Tools,
   toolkitMark,
 } from '../definition/agent.ts'
-import { freeName, type NameClash, settleClash } from '../definition/subagent-options.ts'
+import { freeName, type NameClash, resolveClash } from '../definition/subagent-options.ts'
 import { type NamedSubagent, readSubagents, readTools } from './read-subagents.ts'
 
 type KitDefinition = Pick<
@@ -111,7 +111,7 @@ class KitReader {
   }
 
   private settle(name: string, first: Member, second: Member): void {
-    const settled = settleClash(first.onClash, second.onClash)
+    const settled = resolveClash(first.onClash, second.onClash)
     if (settled === null) this.refuseTwo(name, first, second)
     const [stays, goes] = settled.stays === 'first' ? [first, second] : [second, first]
     this.members.set(name, stays)

@@ -24,7 +24,7 @@ import {
 } from '../definition/agent.ts'
 import { readBriefing } from '../definition/briefing.ts'
 import { NAME_CLASHES, readForward } from '../definition/subagent-options.ts'
-import { checkAgent, providedAgent, sparing } from './provided.ts'
+import { checkAgent, providedAgent, reuseFirst } from './provided.ts'
 
 /** Reads each subagent with the name of its tool into one form. Refuses here, with the reason, what could not work. */
 export function readSubagents(subagents: Subagents, where: string): NamedSubagent[] {
@@ -34,7 +34,7 @@ export function readSubagents(subagents: Subagents, where: string): NamedSubagen
   }
   return Object.entries(subagents).map(([key, value]) => {
     const config = readConfig(value, `${where}, subagents.${key}`)
-    const name = firstSaid(config.toolName) ?? key
+    const name = firstText(config.toolName) ?? key
     checkToolName(name, where)
     return { name, config, value }
   })
@@ -142,7 +142,7 @@ function checkPresets(presets: unknown, where: string): void {
 /** Without a key, the tool's name comes from the agent's name, or from its place where that is not known yet. */
 function readListed(value: unknown, index: number, where: string): NamedSubagent {
   const config = readConfig(value, `${where}, subagents`)
-  const said = firstSaid(config.toolName)
+  const said = firstText(config.toolName)
   if (said !== undefined) {
     checkToolName(said, where)
     return { name: said, config, value }
@@ -153,7 +153,7 @@ function readListed(value: unknown, index: number, where: string): NamedSubagent
   const later = given instanceof Promise
   if (later) given.catch(() => undefined)
   const name = toolNameOf(later ? `agent_${index + 1}` : given.name)
-  return { name, config: { ...config, agent: sparing<ReturnType<AgentProvider>>(given, config.agent) }, value }
+  return { name, config: { ...config, agent: reuseFirst<ReturnType<AgentProvider>>(given, config.agent) }, value }
 }
 
 function isSource(value: unknown): value is SubagentConfig['agent'] {
@@ -226,12 +226,12 @@ function digest(name: string): string {
 }
 
 /** False for a text of nothing but spaces. */
-export function isSaid(text: string | undefined): boolean {
+export function hasText(text: string | undefined): boolean {
   return text !== undefined && text.trim() !== ''
 }
 
-export function firstSaid(...texts: readonly (string | undefined)[]): string | undefined {
-  return texts.find(isSaid)?.trim()
+export function firstText(...texts: readonly (string | undefined)[]): string | undefined {
+  return texts.find(hasText)?.trim()
 }
 
 /** The tools of a definition by their names. */

@@ -4,7 +4,7 @@ import type { Reader } from '../../graph/reader.ts'
 import type { AgentRef, Conversation, Id } from '../../graph/rows.ts'
 import type { AgentCore } from '../definition/agent.ts'
 import { promptIn } from '../definition/agent-request.ts'
-import { askedAgent } from './asked-agent.ts'
+import { agentForRequest } from './asked-agent.ts'
 
 /** A function that makes agents may make a new one each time: the newest of a name are enough to continue runs. */
 const MAX_VERSIONS = 64
@@ -82,7 +82,7 @@ export class AgentRegistry {
   private asFound(runId: Id, agent: AgentCore | undefined): AgentCore | undefined {
     const prompt = agent === undefined ? undefined : promptIn(this.askedOf(runId))
     if (agent === undefined || prompt === undefined) return agent
-    const asked = askedAgent(agent, prompt)
+    const asked = agentForRequest(agent, prompt)
     this.home.set(runId, asked)
     return asked
   }

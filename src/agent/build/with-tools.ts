@@ -23,7 +23,7 @@ import type {
 import { checkExtension, OWN_HOOKS } from '../definition/extension.ts'
 import { withToolsOfCode } from '../definition/file-layers.ts'
 import { refuseForReply } from '../definition/reply-core.ts'
-import { identified } from './identity.ts'
+import { withIdentity } from './identity.ts'
 import { readKit } from './read-kit.ts'
 
 /** Adds tools and sources to an agent. Refuses a name that is taken. */
@@ -35,7 +35,7 @@ function withTools(agent: AgentCore, added: { readonly tools?: Tools; readonly s
   if (taken !== undefined) refuse(`${where} has a tool "${taken}" already. Give the new one another name.`)
   const source = [...kit.sources.keys()].find((name) => agent.sources.has(name))
   if (source !== undefined) refuse(`${where} has a source "${source}" already. Give the new one another name.`)
-  return identified({
+  return withIdentity({
     ...agent,
     tools: new Map([...agent.tools, ...kit.tools]),
     sources: new Map([...agent.sources, ...kit.sources]),
@@ -245,7 +245,7 @@ export function withExtension(agent: AgentCore, added: Extension): AgentCore {
   if (taken) refuse(`${where} uses an extension "${added.name}" already. Use it once, or rename one of them.`)
   const own = agent.extensions.filter(({ name }) => name === OWN_HOOKS)
   const others = agent.extensions.filter(({ name }) => name !== OWN_HOOKS)
-  return identified({ ...agent, extensions: [...others, added, ...own] })
+  return withIdentity({ ...agent, extensions: [...others, added, ...own] })
 }
 
 /** The methods of all its extensions. Throws where one has the name of another, or of a method that every agent has. */

@@ -4,14 +4,14 @@ import type { Grant } from '../../grant/grant.ts'
 import type { Content } from '../../graph/content.ts'
 import type { Reader } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
-import type { LoadOptions, TextLoadOptions } from '../../prompt/file/load-text.ts'
-import { Prompt, promptOf, type SayOptions, slotsOf } from '../../prompt/prompt.ts'
+import type { PromptLoadOptions, TextLoadOptions } from '../../prompt/file/load-text.ts'
+import { Prompt, promptFromSlots, type SlotOptions, slotsOf } from '../../prompt/prompt.ts'
 import type { OutputOf, OutputShape } from '../../prompt/shape/shape-schema.ts'
 import type { Layers } from '../../prompt/slots/slot.ts'
 import type { Tool } from '../../tool/tool.ts'
 import { type ChatRecord, recordedInput } from './chat-record.ts'
 import type { ExtensionCore } from './extension.ts'
-import { AskedInput } from './input.ts'
+import { SlotInput } from './input.ts'
 import type { Repair } from './repair.ts'
 
 export interface RequestStartOptions {
@@ -43,8 +43,8 @@ export interface RequestRuntime {
 
 /** Connects a request to its agent. */
 export interface RequestAgent {
-  start(asked: Asked, options: RequestStartOptions): Run
-  generate(asked: Asked, options: RequestStartOptions): Promise<CompletedOutcome>
+  start(asked: PromptInput, options: RequestStartOptions): Run
+  generate(asked: PromptInput, options: RequestStartOptions): Promise<CompletedOutcome>
   load(request: AgentRequest, source: PromptSource): Promise<AgentRequest>
   /** The rows of the runtime it would run in. */
   reader(runtime: RequestRuntime | undefined): Reader
@@ -54,7 +54,7 @@ export interface RequestAgent {
 export interface PromptSource {
   readonly kind: 'yaml' | 'json' | 'file' | 'text'
   readonly given: string
-  readonly options: LoadOptions | TextLoadOptions
+  readonly options: PromptLoadOptions | TextLoadOptions
 }
 
 type RequestLoadOptions<Options> = Omit<Options, 'onto' | 'aliases'>
@@ -73,7 +73,7 @@ export class AgentRequest<Out = unknown> extends Prompt<Out> {
     this.extensions = extensions
   }
 
-  override output<const S extends OutputShape>(shape: S, options?: SayOptions): AgentRequest<OutputOf<S>> {
+  override output<const S extends OutputShape>(shape: S, options?: SlotOptions): AgentRequest<OutputOf<S>> {
     return super.output(shape, options) as unknown as AgentRequest<OutputOf<S>>
   }
 
@@ -96,12 +96,12 @@ export class AgentRequest<Out = unknown> extends Prompt<Out> {
    * Loads a YAML prompt file into the request. A text with a line break, or one that begins with `{`, is the prompt
    * itself.
    */
-  loadYamlPrompt(pathOrContent: string, options: RequestLoadOptions<LoadOptions> = {}): Promise<this> {
+  loadYamlPrompt(pathOrContent: string, options: RequestLoadOptions<PromptLoadOptions> = {}): Promise<this> {
     return this.load({ kind: 'yaml', given: pathOrContent, options })
   }
 
   /** Loads a JSON prompt file, which may have comments and trailing commas. */
-  loadJsonPrompt(pathOrContent: string, options: RequestLoadOptions<LoadOptions> = {}): Promise<this> {
+  loadJsonPrompt(pathOrContent: string, options: RequestLoadOptions<PromptLoadOptions> = {}): Promise<this> {
     return this.load({ kind: 'json', given: pathOrContent, options })
   }
 
@@ -123,8 +123,8 @@ export class AgentRequest<Out = unknown> extends Prompt<Out> {
     return this.of.reader(runtime)
   }
 
-  private asked(): Asked {
-    return new Asked(this, { extensions: this.extensions })
+  private asked(): PromptInput {
+    return new PromptInput(this, { extensions: this.extensions })
   }
 
   protected override withLayers(layers: Layers): this {
@@ -137,7 +137,7 @@ export class AgentRequest<Out = unknown> extends Prompt<Out> {
 }
 
 /** A request in slots: an input like any other, and options for one run. */
-export class Asked extends AskedInput {
+export class PromptInput extends SlotInput {
   readonly prompt: Prompt
   readonly extensions: readonly ExtensionCore[]
   readonly content: Content
@@ -145,7 +145,7 @@ export class Asked extends AskedInput {
   private readonly chat: ChatRecord | null
 
   /** Throws EmptyPromptError where nothing is asked. */
-  constructor(prompt: Prompt, { extensions = [], chat = null }: AskedOptions = {}) {
+  constructor(prompt: Prompt, { extensions = [], chat = null }: PromptInputOptions = {}) {
     super(prompt.get('input'))
     this.prompt = prompt
     this.extensions = extensions
@@ -160,12 +160,12 @@ export class Asked extends AskedInput {
   }
 
   /** The request as part of a chat. */
-  inChat(chat: ChatRecord): Asked {
-    return new Asked(this.prompt, { extensions: this.extensions, chat })
+  inChat(chat: ChatRecord): PromptInput {
+    return new PromptInput(this.prompt, { extensions: this.extensions, chat })
   }
 }
 
-interface AskedOptions {
+interface PromptInputOptions {
   readonly extensions?: readonly ExtensionCore[]
   readonly chat?: ChatRecord | null
 }
@@ -183,5 +183,5 @@ export function promptIn(record: Json | undefined): Prompt | undefined {
   if (typeof record !== 'object' || record === null || Array.isArray(record)) return undefined
   const { slots } = record
   if (typeof slots !== 'object' || slots === null || Array.isArray(slots)) return undefined
-  return promptOf(slots)
+  return promptFromSlots(slots)
 }

@@ -19,7 +19,7 @@ import type { ShapedTool, Tool, ToolContext, ToolDefinition } from '../../tool/t
 import type { ForeignTool } from '../../tools/from-ai-sdk-tool.ts'
 import type { McpServerOptions } from '../../tools/mcp/options.ts'
 import type { AgentRequest } from './agent-request.ts'
-import type { Manner } from './answer-protocol.ts'
+import type { AnswerProtocol } from './answer-protocol.ts'
 import type { Briefing, BriefingPlan } from './briefing.ts'
 import type { ExtensionCore } from './extension.ts'
 import type { FileLayers } from './file-layers.ts'
@@ -64,7 +64,7 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
    * Children that items of the answer start, each as soon as its item is complete and fits, while the model still
    * writes: `{ 'tasks[*]': { agent: worker } }`. `output` is the plan, `delegations` the children's results.
    */
-  readonly eager?: Eager<AgentWritten<Out>>
+  readonly eager?: Eager<AgentRawOutput<Out>>
   readonly grant?: Grant
   readonly budget?: Budget
   /** Code around its steps: an extension of its own, after those it uses. */
@@ -154,7 +154,7 @@ export interface SubagentConfig extends Attempts {
 }
 
 /** The child that an item starts, by its path in the answer. */
-export type Eager<Written> = { readonly [P in FieldPath<Written>]?: EagerValue<FieldValue<Written, P>> }
+export type Eager<Raw> = { readonly [P in FieldPath<Raw>]?: EagerValue<FieldValue<Raw, P>> }
 
 /** An agent, a function that returns one, or an agent with settings. */
 export type EagerValue<Item = unknown> = AnyAgent | AgentProvider | EagerConfig<Item>
@@ -250,7 +250,7 @@ export interface AgentCore {
   /** The request in slots: set only on an agent for one request, else null. */
   readonly asked: Prompt | null
   /** Its way of working, for an agent from a file; null: like any agent. */
-  readonly manner: Manner | null
+  readonly protocol: AnswerProtocol | null
   /** The definition that its conversation stores, for an agent made from a file or by a call. */
   readonly inline: InlineDefinition | null
   /** The restrictions of the file, for an agent made from a file. */
@@ -291,10 +291,10 @@ export interface DirectMessage {
 }
 
 /** `Raw` is the type that its model writes, `Out` the type after the output schema has read it. */
-export interface Agent<In = unknown, Out = unknown, Written = Out> extends AgentCore {
+export interface Agent<In = unknown, Out = unknown, Raw = Out> extends AgentCore {
   /** Runs it and returns the outcome; throws RunError, with the outcome, unless it completed. */
   generate(input: NoInfer<In> | DirectInput, options?: RunOptions): Promise<CompletedOutcome<Out>>
-  stream(input: NoInfer<In> | DirectInput, options?: RunOptions): Run<Out, Written>
+  stream(input: NoInfer<In> | DirectInput, options?: RunOptions): Run<Out, Raw>
   /** Builds a request slot by slot: `agent.request().input(x).instruct(y).output(S).start()`. */
   request(): AgentRequest<Out>
   /** Loads a prompt file into a request; see `legate/prompt` for the language. */
@@ -337,7 +337,7 @@ export interface Agent<In = unknown, Out = unknown, Written = Out> extends Agent
   use<Self extends object, Name extends string, Methods extends object>(
     this: Self,
     extension: Extension<Name, Methods> & NoClash<Self, Name, Methods>,
-  ): Self & Methods & Uses<Known<Name>>
+  ): Self & Methods & ExtensionMark<Known<Name>>
 }
 
 /** The argument of `useTools`. */
@@ -384,7 +384,7 @@ export interface Extension<Name extends string = string, Methods extends object 
 declare const used: unique symbol
 
 /** Exists only for the compiler: the extensions an agent uses. */
-export interface Uses<Name extends string> {
+export interface ExtensionMark<Name extends string> {
   readonly [used]?: { readonly [Key in Name]: true }
 }
 
@@ -402,7 +402,7 @@ export type NoClash<Self, Name extends string, Methods> = [keyof Methods & keyof
 export type AnyAgent = Agent<never, unknown>
 
 export type AgentInput<In extends Schema | undefined> = In extends Schema ? InferInput<In> : Content
-export type AgentWritten<Out extends Schema | undefined> = Out extends Schema ? InferInput<Out> : null
+export type AgentRawOutput<Out extends Schema | undefined> = Out extends Schema ? InferInput<Out> : null
 export type AgentOutput<Out extends Schema | undefined> = Out extends Schema ? InferOutput<Out> : null
 
 const agentMark: unique symbol = Symbol.for('legate.agent') as never

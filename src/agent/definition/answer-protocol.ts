@@ -1,9 +1,9 @@
 import type { Id } from '../../graph/rows.ts'
 
 /** How an agent from a file or a call works. */
-export interface Manner {
+export interface AnswerProtocol {
   /** Writes its instructions for one run. */
-  tell(told: Told): string
+  writeInstructions(told: RunFacts): string
   /** The tool that takes its final output: a plain answer does not end the run. Null: it does. */
   readonly finalTool: string | null
   /** The tool that decides whether an answer is final. Null: every answer is. */
@@ -11,7 +11,7 @@ export interface Manner {
 }
 
 /** The facts about a run that its agent's instructions may contain. */
-export interface Told {
+export interface RunFacts {
   readonly instructions: string
   /** Its session. */
   readonly id: Id

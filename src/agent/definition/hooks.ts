@@ -12,16 +12,16 @@ import type { Logger } from '../../tool/tool.ts'
  */
 export interface Hooks<State = unknown> {
   /** Before each model call: the result is merged over the request. The next hook sees it. */
-  onRequest?(request: ModelRequest, context: HookContext<State>): Given<RequestChange>
+  onRequest?(request: ModelRequest, context: HookContext<State>): HookResult<RequestChange>
   /**
    * Around each model call: returns the model's answer. `next(request)` asks the model, or the next hook; without it
    * nobody is asked. A text is a whole answer; parts end with a `finish`.
    */
   wrapModel?(request: ModelRequest, next: NextModel, context: HookContext<State>): ModelAnswer
   /** Before the first event of a model call: readers of the run see its results as events `extension`. */
-  onStreamStart?(context: HookContext<State>): Given<Emission>
+  onStreamStart?(context: HookContext<State>): HookResult<Emission>
   /** After the last event of an answered model call, before the runtime acts on the answer. */
-  onStreamEnd?(answer: StreamedAnswer, context: HookContext<State>): Given<Emission>
+  onStreamEnd?(answer: StreamedAnswer, context: HookContext<State>): HookResult<Emission>
   /**
    * Keyed by the type of an event; `*` for all. Results for a live event follow it directly. The process that writes an
    * event of the log also calls its hooks; their results cannot follow it.
@@ -31,9 +31,9 @@ export interface Hooks<State = unknown> {
    * Before a call of a tool or a subagent is decided and runs: it may change the input, answer the call, or refuse it
    * with a text for the model. Its result is then checked, decided and asked for. If it throws, the call is refused.
    */
-  beforeTool?(call: HookedCall, context: HookContext<State>): Given<NonNullable<BeforeTool>>
+  beforeTool?(call: HookedCall, context: HookContext<State>): HookResult<NonNullable<BeforeTool>>
   /** After a tool ran: its result replaces the tool's. Not for delegations, whose end needs no code. */
-  afterTool?(call: HookedCall, result: ToolResult, context: HookContext<State>): Given<AfterTool>
+  afterTool?(call: HookedCall, result: ToolResult, context: HookContext<State>): HookResult<AfterTool>
   /** A child was made for this run. It can watch, not change. */
   onDelegationStart?(event: EventOf<'delegation-start'>, context: HookContext<State>): unknown
   /** A child of this run has ended. It can watch, not change. */
@@ -104,8 +104,8 @@ export type RequestChange = Partial<Pick<ModelRequest, 'messages' | 'tools' | 's
 
 export type NextModel = (request: ModelRequest) => AsyncIterable<Part>
 
-export type ModelAnswer = Said | Promise<Said>
-type Said = string | Part | Iterable<Part> | AsyncIterable<Part>
+export type ModelAnswer = AnswerValue | Promise<AnswerValue>
+type AnswerValue = string | Part | Iterable<Part> | AsyncIterable<Part>
 
 /** An event of an extension's own: readers see `{ type: 'extension', extension, name, data }`. */
 export interface Emission {
@@ -158,21 +158,25 @@ export type AfterTool =
 type Maybe<T> = T | null | undefined | void
 
 /** The result of a hook: nothing, a value, a promise, or any number of values one after the other. */
-export type Given<T> = Maybe<T> | Iterable<Maybe<T>> | AsyncIterable<Maybe<T>> | Promise<Maybe<T> | Iterable<Maybe<T>>>
+export type HookResult<T> =
+  | Maybe<T>
+  | Iterable<Maybe<T>>
+  | AsyncIterable<Maybe<T>>
+  | Promise<Maybe<T> | Iterable<Maybe<T>>>
 
 /** Uses each value in order; synchronously where nothing is async. */
-export function each<T>(given: Given<T>, use: (value: T) => void): void | Promise<void> {
+export function useEach<T>(given: HookResult<T>, use: (value: T) => void): void | Promise<void> {
   if (given === null || given === undefined) return undefined
   if (typeof given !== 'object') return use(given as T)
-  if ('then' in given && typeof given.then === 'function') return later(given as Promise<Given<T>>, use)
+  if ('then' in given && typeof given.then === 'function') return later(given as Promise<HookResult<T>>, use)
   if (Symbol.asyncIterator in given) return eachLater(given, use)
   if (!(Symbol.iterator in given)) return use(given as T)
   for (const value of given) if (value !== null && value !== undefined) use(value as T)
   return undefined
 }
 
-async function later<T>(given: Promise<Given<T>>, use: (value: T) => void): Promise<void> {
-  await each(await given, use)
+async function later<T>(given: Promise<HookResult<T>>, use: (value: T) => void): Promise<void> {
+  await useEach(await given, use)
 }
 
 async function eachLater<T>(given: AsyncIterable<Maybe<T>>, use: (value: T) => void): Promise<void> {

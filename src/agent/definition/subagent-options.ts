@@ -13,7 +13,7 @@ export interface StreamOptions {
   readonly incremental?: boolean
 }
 
-interface Given {
+interface ForwardSettings {
   readonly forwardEvents?: boolean | readonly EventType[]
   readonly streamOptions?: StreamOptions
 }
@@ -22,7 +22,10 @@ interface Given {
  * Joins both settings into one view; null when everything is shown unchanged. Throws DefinitionError for invalid
  * settings.
  */
-export function readForward({ forwardEvents = true, streamOptions = {} }: Given, where: string): Forward | null {
+export function readForward(
+  { forwardEvents = true, streamOptions = {} }: ForwardSettings,
+  where: string,
+): Forward | null {
   const { eventTypes, incremental = true } = readOptions(`agent(): ${where}.streamOptions`, streamOptions, OPTIONS)
   if (eventTypes !== undefined) checkTypes(eventTypes, `${where}.streamOptions.eventTypes`)
   if (typeof forwardEvents !== 'boolean') checkTypes(forwardEvents, `${where}.forwardEvents`)
@@ -60,13 +63,13 @@ export type NameClash = 'raise' | 'override' | 'skip' | 'rename'
 export const NAME_CLASHES: readonly NameClash[] = ['raise', 'override', 'skip', 'rename']
 
 /** Which of two tools keeps the name, and whether the other gets a new one; null when both are refused. */
-export interface Settled {
+export interface ClashResolution {
   readonly stays: 'first' | 'second'
   readonly isRenamed: boolean
 }
 
 /** The later tool's setting wins; without one, the first tool's. */
-export function settleClash(first: NameClash | undefined, second: NameClash | undefined): Settled | null {
+export function resolveClash(first: NameClash | undefined, second: NameClash | undefined): ClashResolution | null {
   const isSaidBySecond = second !== undefined && second !== 'raise'
   const how = isSaidBySecond ? second : (first ?? 'raise')
   if (how === 'raise') return null

@@ -8,7 +8,7 @@ import type { Ledger } from '../../store/ledger.ts'
 import { isOver } from '../../store/not-found.ts'
 import type { Logger } from '../../tool/tool.ts'
 import type { ExtensionCore } from '../definition/extension.ts'
-import { type EventOf, each, type HookContext, type HookName } from '../definition/hooks.ts'
+import { type EventOf, type HookContext, type HookName, useEach } from '../definition/hooks.ts'
 import type { HookSet } from './hook-set.ts'
 
 /** The place in a run where a hook is called. */
@@ -181,7 +181,7 @@ export class ExtensionRuns {
   ): Promise<void> {
     for (const extension of hooks.of(hook)) {
       try {
-        await each(call(extension, this.contextOf(extension, place)) as never, () => undefined)
+        await useEach(call(extension, this.contextOf(extension, place)) as never, () => undefined)
       } catch (error) {
         // Reporting an error about an error would never end.
         if (isQuiet)

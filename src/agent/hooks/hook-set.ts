@@ -36,7 +36,7 @@ export class HookSet {
 const NONE: readonly ExtensionCore[] = []
 
 /** The kinds of nodes that are a model call. */
-export const SPEAKERS: readonly string[] = ['agent_message', 'character_message']
+export const MODEL_KINDS: readonly string[] = ['agent_message', 'character_message']
 
 /** Records once that a run continues with changed code, inside its frozen grant. */
 export async function noteChange(ledger: Ledger, conversationId: Id, agent: AgentCore): Promise<void> {

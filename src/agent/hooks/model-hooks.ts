@@ -6,14 +6,14 @@ import type { ModelRequest, Part } from '../../model/model.ts'
 import type { ExtensionCore } from '../definition/extension.ts'
 import {
   type Emission,
-  each,
-  type Given,
   type HookContext,
   type HookName,
+  type HookResult,
   type ModelAnswer,
   type NextModel,
   type RequestChange,
   type StreamedAnswer,
+  useEach,
 } from '../definition/hooks.ts'
 import { eventHooks, type HookPlace } from './extension-runs.ts'
 import type { NodeRun } from './node-run.ts'
@@ -100,8 +100,8 @@ export function hookedEvent(run: NodeRun, body: LiveBody, show: Show): void | Pr
 }
 
 /** Joins the results of several hooks. */
-function joined(given: readonly unknown[]): Given<Emission> {
-  return given.length === 1 ? (given[0] as Given<Emission>) : joinedLater(given)
+function joined(given: readonly unknown[]): HookResult<Emission> {
+  return given.length === 1 ? (given[0] as HookResult<Emission>) : joinedLater(given)
 }
 
 async function* joinedLater(given: readonly unknown[]): AsyncGenerator<Emission> {
@@ -218,7 +218,7 @@ function contextFor(run: NodeRun, extension: ExtensionCore): HookContext {
 
 export interface HookCall<T> {
   readonly hook: HookName
-  call(extension: ExtensionCore, context: HookContext): Given<T>
+  call(extension: ExtensionCore, context: HookContext): HookResult<T>
   use(value: T, extension: ExtensionCore): void
 }
 
@@ -246,7 +246,7 @@ async function callRest<T>(
 
 function callOne<T>(run: NodeRun, extension: ExtensionCore, { hook, call, use }: HookCall<T>): void | Promise<void> {
   try {
-    const given = each(call(extension, contextFor(run, extension)), (value) => use(value, extension))
+    const given = useEach(call(extension, contextFor(run, extension)), (value) => use(value, extension))
     return given === undefined
       ? undefined
       : given.catch((error: unknown) => hookFailed(run, extension, { hook, error }))

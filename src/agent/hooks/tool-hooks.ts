@@ -6,9 +6,9 @@ import {
   type AfterTool,
   type BeforeTool,
   type ChildCall,
-  each,
   type HookedCall,
   type ToolResult,
+  useEach,
 } from '../definition/hooks.ts'
 import { callHooks, placeOf } from './model-hooks.ts'
 import type { HooksAbove, NodeRun, Voice } from './node-run.ts'
@@ -32,7 +32,7 @@ async function hookedBy(run: NodeRun, call: ToolCall, { extension, place }: Voic
   let hooked: ToolCall | ToolEnd = call
   try {
     const context = run.home.extensionRuns.contextOf(extension, place)
-    await each(extension.hooks?.beforeTool?.(shown(run, call), context), (said) => {
+    await useEach(extension.hooks?.beforeTool?.(shown(run, call), context), (said) => {
       if (!('state' in hooked)) hooked = applied(run, hooked, said)
     })
     return hooked

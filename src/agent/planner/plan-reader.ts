@@ -14,15 +14,15 @@ export const PLAN_SHAPE = { use_tool: field('bool', 'is a tool needed?'), tool_c
 /** The shape of a plan with several commands at once. */
 export const PLANS_SHAPE = { use_tool: field('bool', 'is a tool needed?'), tool_commands: [COMMAND] } as const
 
-export interface Command {
+export interface PlannedCommand {
   readonly purpose: string
   readonly tool: string
   readonly input: Json
 }
 
-export interface Verdict {
+export interface ParsedPlan {
   /** Empty: no tool is needed. */
-  readonly commands: readonly Command[]
+  readonly commands: readonly PlannedCommand[]
   /** Explains why a part is no plan; null where all of it is. */
   readonly wrong: string | null
 }
@@ -52,7 +52,7 @@ export class PlanReader {
     return false
   }
 
-  verdict(): Verdict {
+  verdict(): ParsedPlan {
     this.parser.end()
     const plan = this.parser.value
     if (!isRecord(plan)) return wrongPlan('it is no JSON object')
@@ -65,7 +65,7 @@ export class PlanReader {
 }
 
 /** Reads the commands that can be executed, and what is wrong with the others. */
-export function readCommands(given: unknown, most: number): Verdict {
+export function readCommands(given: unknown, most: number): ParsedPlan {
   if (!Array.isArray(given)) return wrongPlan('it is no list of commands')
   const read = given.slice(0, most).map(readCommand)
   const commands = read.flatMap((one) => (typeof one === 'string' ? [] : [one]))
@@ -75,15 +75,15 @@ export function readCommands(given: unknown, most: number): Verdict {
 }
 
 /** A plan function that threw made no plan. */
-export function failedPlan(error: unknown): Verdict {
+export function failedPlan(error: unknown): ParsedPlan {
   return wrongPlan(messageOf(error))
 }
 
-function wrongPlan(wrong: string): Verdict {
+function wrongPlan(wrong: string): ParsedPlan {
   return { commands: [], wrong }
 }
 
-function readCommand(command: unknown): Command | string {
+function readCommand(command: unknown): PlannedCommand | string {
   if (!isRecord(command)) return 'there is no tool_command'
   const { tool_name: tool, purpose, tool_kwargs: given = {} } = command
   if (typeof tool !== 'string' || tool === '') return 'tool_command has no tool_name'

@@ -2,7 +2,7 @@ import type { Json } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { Node } from '../../graph/rows.ts'
 import type { Model, ModelRequest } from '../../model/model.ts'
-import { Prompt, promptOf, slotsOf } from '../../prompt/prompt.ts'
+import { Prompt, promptFromSlots, slotsOf } from '../../prompt/prompt.ts'
 import type { PlanContext, PlannerSettings } from '../definition/planner-settings.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
 import { requestOf } from '../request/request-of.ts'
@@ -12,11 +12,16 @@ import { actionResults } from './tool-logs.ts'
 /** The planner's decision about a node's model call; null where the model calls tools itself. */
 export type Planning =
   | { readonly step: 'answer'; readonly request: ModelRequest }
-  | { readonly step: 'judge'; readonly request: ModelRequest; readonly settings: PlannerSettings; readonly due: Due }
+  | {
+      readonly step: 'judge'
+      readonly request: ModelRequest
+      readonly settings: PlannerSettings
+      readonly due: PlanningRound
+    }
   | null
 
 /** A round of planning. */
-export interface Due {
+export interface PlanningRound {
   readonly context: Omit<PlanContext, 'signal'>
   /** How long the planned calls may take; null for no limit. */
   readonly leftMs: number | null
@@ -76,7 +81,7 @@ function judgeRequest(run: NodeRun, asked: Prompt, nodes: readonly Node[]): Mode
   } = slotsOf(asked)
   const slots = { ...kept, ...(instruct === undefined ? {} : { 'extra instruction': instruct }) }
   const results = actionResults(nodes)
-  const prompt = promptOf(slots)
+  const prompt = promptFromSlots(slots)
     .actionResults(Object.keys(results).length === 0 ? null : results)
     .replace(
       'tools',

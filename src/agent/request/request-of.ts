@@ -12,7 +12,7 @@ import { reminderOf } from '../../rules/delegation/join.ts'
 import { sessionsText } from '../../rules/delegation/session.ts'
 import type { Answer } from '../../rules/turn/expand.ts'
 import type { CallCost } from '../../rules/turn/reserve.ts'
-import { saysOutput } from '../build/asked-agent.ts'
+import { describesOutput } from '../build/asked-agent.ts'
 import { contextTurnsOf } from '../build/conversation-settings.ts'
 import { chatIn } from '../definition/chat-record.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
@@ -101,14 +101,14 @@ const NO_TOOLS: readonly ToolSchema[] = []
 
 /** Describes the schema in words too: not every model takes it as a setting. */
 function instructionsOf({ agent, conversation, turn }: NodeRun, tools: readonly ToolSchema[]): string {
-  const told = agent.manner?.tell({
+  const told = agent.protocol?.writeInstructions({
     instructions: agent.instructions,
     id: conversation.id,
     turns: turn.limits.turns,
     tools: tools.map(({ name }) => name),
   })
   const instructions = told ?? agent.instructions
-  if (agent.output === null || (agent.asked !== null && saysOutput(agent.asked))) return instructions
+  if (agent.output === null || (agent.asked !== null && describesOutput(agent.asked))) return instructions
   return `${instructions}\n\nAnswer with only a JSON value of this schema, without any other text:\n${JSON.stringify(agent.output.jsonSchema)}`
 }
 

@@ -13,7 +13,7 @@ import { saysNothing } from '../request/messages.ts'
 import { pieceEnd } from './answer-content.ts'
 
 /** The verdict on an answer without tool calls. */
-export type Judged =
+export type AnswerVerdict =
   | { readonly end: 'completed'; readonly value: Json | undefined; readonly written?: Json }
   /** The model must answer again; `nudge` tells it what was wrong, unless it may not know. */
   | { readonly end: 'again'; readonly nudge: string | null }
@@ -25,9 +25,9 @@ const EMPTY_NUDGE = 'Your last answer was empty. Give your final answer now.'
  * Judges an answer. An empty or invalid one is requested again; after that it is a failure with a name, never an empty
  * success (I6).
  */
-export function judge(run: NodeRun, answer: Answer): Judged | Promise<Judged> {
+export function judge(run: NodeRun, answer: Answer): AnswerVerdict | Promise<AnswerVerdict> {
   const { agent, node } = run
-  const { finalTool = null } = agent.manner ?? {}
+  const { finalTool = null } = agent.protocol ?? {}
   if (finalTool !== null && node.purpose !== 'wrap_up') return { end: 'again', nudge: finalNudge(finalTool) }
   if (answer.cutBy !== null && !agent.acceptTruncated && node.purpose !== 'wrap_up') return CUT[answer.cutBy]
   if (saysNothing(answer.content)) {
@@ -39,7 +39,7 @@ export function judge(run: NodeRun, answer: Answer): Judged | Promise<Judged> {
 }
 
 /** Another try would be cut again, so the text is kept, and the error tells what to do. */
-const CUT: { readonly [Reason in NonNullable<Answer['cutBy']>]: Judged } = {
+const CUT: { readonly [Reason in NonNullable<Answer['cutBy']>]: AnswerVerdict } = {
   length: {
     end: 'failed',
     code: 'truncated',
@@ -60,16 +60,16 @@ function finalNudge(tool: string): string {
 }
 
 /** Judges an answer that was stopped in the middle, because it could no longer fit. */
-export function judgeDoomed(run: NodeRun, issues: readonly Issue[]): Judged {
+export function judgeDoomed(run: NodeRun, issues: readonly Issue[]): AnswerVerdict {
   return judgeUnfit(run, { value: undefined, issue: describeIssues(issues) })
 }
 
-async function judgeValue(run: NodeRun, schema: CheckedSchema, text: string): Promise<Judged> {
+async function judgeValue(run: NodeRun, schema: CheckedSchema, text: string): Promise<AnswerVerdict> {
   const read = await readAnswer(schema, text, run.agent.repair)
   return read.issue === null ? { end: 'completed', value: read.value, written: read.written } : judgeUnfit(run, read)
 }
 
-function judgeUnfit(run: NodeRun, { value, issue }: Unfit): Judged {
+function judgeUnfit(run: NodeRun, { value, issue }: UnfitAnswer): AnswerVerdict {
   const { repair } = run.agent
   if (mayRepair(run)) {
     return again(repair, `Your answer does not fit. ${issue}\nAnswer again with only the corrected JSON.`)
@@ -78,7 +78,7 @@ function judgeUnfit(run: NodeRun, { value, issue }: Unfit): Judged {
   return { end: 'failed', code: 'invalid_output', message: issue }
 }
 
-interface Unfit {
+interface UnfitAnswer {
   readonly value: Json | undefined
   readonly issue: string
 }
@@ -90,16 +90,16 @@ function mayRepair({ agent, node, turn, home }: NodeRun): boolean {
   return repairs.length < (agent.repair?.retries ?? 1)
 }
 
-function again(repair: Repair | null, nudge: string): Judged {
+function again(repair: Repair | null, nudge: string): AnswerVerdict {
   return { end: 'again', nudge: repair?.feedback === false ? null : nudge }
 }
 
-type Read =
+type AnswerReading =
   | { readonly issue: null; readonly value: Json; readonly written: Json }
   | { readonly issue: string; readonly value: Json | undefined }
 
 /** Reads the whole text where it is JSON that fits; else the document in it that readers of its fields see. */
-async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | null): Promise<Read> {
+async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | null): Promise<AnswerReading> {
   const whole = parseJson(unfenced(text))
   if (text.length > LONG) await nextTurn()
   const first = whole.ok ? await readValue(schema, whole.value, repair) : undefined
@@ -158,7 +158,7 @@ function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-async function readValue(schema: CheckedSchema, written: Json, repair: Repair | null): Promise<Read> {
+async function readValue(schema: CheckedSchema, written: Json, repair: Repair | null): Promise<AnswerReading> {
   const checked = await schema.validate(written)
   if (!checked.ok) return { issue: describeIssues(checked.issues), value: written }
   const json = toJson(checked.value)

@@ -39,30 +39,30 @@ export class AskFirst extends Error {
 }
 
 /** The one way to a model (I8). Readers see the stream live; the caller gets the whole answer. */
-export function call(run: NodeRun, model: Model, { request, watch }: Calling): Promise<Answer> {
+export function call(run: NodeRun, model: Model, { request, watch }: CallOptions): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const heard = new Heard(run, model, { resolve, reject, watch })
+    const heard = new AnswerStream(run, model, { resolve, reject, watch })
     run.home.lastCall = heard
     heard.listen(request)
   })
 }
 
-export interface Calling {
+export interface CallOptions {
   readonly request: ModelRequest
   /** Receives the text while it comes, and may stop the call. */
   readonly watch: AnswerWatch | undefined
 }
 
-export interface CallUntil {
+export interface CallUntilOptions {
   readonly request: ModelRequest
   /** True when the text is complete: the rest is not waited for. */
   readonly isEnough: (text: string) => boolean
 }
 
 /** Calls a model, and hangs up as soon as the answer suffices. Readers do not see it live. */
-export function callUntil(run: NodeRun, model: Model, { request, isEnough }: CallUntil): Promise<Answer> {
+export function callUntil(run: NodeRun, model: Model, { request, isEnough }: CallUntilOptions): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const heard = new Heard(run, model, { resolve, reject, watch: undefined })
+    const heard = new AnswerStream(run, model, { resolve, reject, watch: undefined })
     heard.isEnough = (text) => isEnough(text) && heard.leaveOff(request)
     heard.listen(request)
   })
@@ -114,7 +114,7 @@ interface Settle {
 }
 
 /** Collects the parts of one answer. It does not wait for a model that ignores its signal. */
-class Heard {
+class AnswerStream {
   private readonly run: NodeRun
   private readonly model: Model
   private readonly settle: Settle

@@ -11,10 +11,10 @@ import { type ToolEntry, type Toolkit, toolEntry } from '../../tool/toolkit.ts'
 import { isLive } from '../build/read-kit.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
 
-type Named = readonly [name: string, source: ToolSource]
+type NamedSource = readonly [name: string, source: ToolSource]
 
 /** A source that a run must do without. */
-interface Absent {
+interface MissingSource {
   readonly name: string
   readonly source: ToolSource
   readonly code: 'denied' | 'unavailable'
@@ -25,11 +25,11 @@ interface Absent {
  * Adds the tools of the agent's sources to a node, and starts the sources where needed. Undefined when the node's end
  * was committed instead, or when it waits for a person who must allow a start.
  */
-export async function equip(run: NodeRun, pool: SourcePool): Promise<NodeRun | undefined> {
+export async function openSources(run: NodeRun, pool: SourcePool): Promise<NodeRun | undefined> {
   const wanted = wantedBy(run)
   if (wanted.length === 0) return run
   const permitted: NamedStart[] = []
-  const absent: Absent[] = []
+  const absent: MissingSource[] = []
   for (const [name, source] of wanted) {
     const start = permitStart(run, pool, [name, source])
     if ('decided' in start) permitted.push({ name, ...start })
@@ -49,7 +49,7 @@ export async function equip(run: NodeRun, pool: SourcePool): Promise<NodeRun | u
 }
 
 /** A step needs all sources; a call needs the one of its tool. Calls that wrap up or brief have no tools. */
-function wantedBy({ node, agent, toolkit }: NodeRun): Named[] {
+function wantedBy({ node, agent, toolkit }: NodeRun): NamedSource[] {
   if (node.purpose === 'wrap_up' || node.purpose === 'brief') return []
   const live = [...agent.sources].filter(([, source]) => isLive(source))
   if (node.kind !== 'task') return live
@@ -62,7 +62,7 @@ function wantedBy({ node, agent, toolkit }: NodeRun): Named[] {
 function permitStart(
   run: NodeRun,
   pool: SourcePool,
-  [name, source]: Named,
+  [name, source]: NamedSource,
 ): Start | { readonly reason: string } | { readonly ask: Ask } {
   const decided: Request[] = []
   for (const request of source.needs) {
@@ -103,7 +103,7 @@ function startOf({ node, agent }: NodeRun, name: string, { required }: ToolSourc
   return { start: { name, required, whose: agent.inline === null ? 'agent' : 'recipe' } }
 }
 
-interface Opened {
+interface StartedSource {
   readonly name: string
   readonly source: ToolSource
   readonly opened: OpenSource
@@ -113,7 +113,11 @@ interface NamedStart extends Start {
   readonly name: string
 }
 
-async function open(run: NodeRun, pool: SourcePool, { name, ...start }: NamedStart): Promise<Opened | Absent> {
+async function open(
+  run: NodeRun,
+  pool: SourcePool,
+  { name, ...start }: NamedStart,
+): Promise<StartedSource | MissingSource> {
   const { turn, conversation } = run
   const { source } = start
   const user = { conversationId: conversation.id, rootId: turn.rootId, runId: turn.id, topRunId: topOf(run) }
@@ -140,7 +144,7 @@ function topOf({ turn, conversation, home }: NodeRun): Id {
   }
 }
 
-function equipped(toolkit: Toolkit, there: readonly Opened[], absent: readonly Absent[]): Toolkit {
+function equipped(toolkit: Toolkit, there: readonly StartedSource[], absent: readonly MissingSource[]): Toolkit {
   const entries: ToolEntry[] = []
   for (const { name, opened } of there) {
     for (const [shownAs, { tool, version }] of opened.tools) {
@@ -156,18 +160,18 @@ function noteOf(name: string, notes: string): string {
   return `About the tools ${name}${SOURCE_SEPARATOR}*, as their server says:\n${notes}`
 }
 
-function warnings({ name, opened }: Opened): string[] {
+function warnings({ name, opened }: StartedSource): string[] {
   return opened.warnings.map((warning) => `${name}: ${warning}`)
 }
 
 /** An agent's own tool keeps its name. */
-function twinsOf(toolkit: Toolkit, { name, opened }: Opened): string[] {
+function twinsOf(toolkit: Toolkit, { name, opened }: StartedSource): string[] {
   const names = [...opened.tools.keys()].map((shownAs) => `${name}${SOURCE_SEPARATOR}${shownAs}`)
   const taken = names.filter((one) => toolkit.find(one) !== undefined)
   return taken.map((one) => `${name}: its tool ${one} is left out: the agent has one of this name already`)
 }
 
-function missingSecrets([name, source]: Named): string[] {
+function missingSecrets([name, source]: NamedSource): string[] {
   const missing = source.missing()
   return missing.length === 0 ? [] : [`${name}: ${missing.join(', ')} is not set, and it may need it`]
 }
@@ -189,14 +193,14 @@ async function tell({ node, home }: NodeRun, pool: SourcePool, { absent, others 
 }
 
 /** Includes sources reported before; the newest reason counts. */
-function allAbsent({ absent: before }: Turn, absent: readonly Absent[]): readonly AbsentSource[] {
+function allAbsent({ absent: before }: Turn, absent: readonly MissingSource[]): readonly AbsentSource[] {
   const reasons = new Map([...(before ?? []), ...absent].map(({ name, reason }) => [name, reason]))
   return [...reasons].map(([name, reason]) => ({ name, reason }))
 }
 
 interface News {
   /** The sources that the run does without: its outcome lists them, and its host reads them with the result. */
-  readonly absent: readonly Absent[]
+  readonly absent: readonly MissingSource[]
   readonly others: readonly string[]
 }
 

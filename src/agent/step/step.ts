@@ -24,21 +24,21 @@ import {
 } from '../../rules/turn/expand.ts'
 import { planReserve } from '../../rules/turn/reserve.ts'
 import { planResult, planRetry } from '../../rules/turn/result.ts'
-import type { Manner } from '../definition/answer-protocol.ts'
+import type { AnswerProtocol } from '../definition/answer-protocol.ts'
 import { ExtensionFailed, hookedRequest } from '../hooks/model-hooks.ts'
 import type { EagerWork, NodeRun, ReadyChild } from '../hooks/node-run.ts'
-import type { Command, Verdict } from '../planner/plan-reader.ts'
+import type { ParsedPlan, PlannedCommand } from '../planner/plan-reader.ts'
 import type { Planning } from '../planner/planning.ts'
 import { compactFirst, compactionFor } from '../request/compaction.ts'
 import { saysNothing } from '../request/messages.ts'
 import { contextCutOf, contextFor, estimateOf, requestOf, withAnswerOf } from '../request/request-of.ts'
-import { type Judged, judge, judgeDoomed } from './answer.ts'
+import { type AnswerVerdict, judge, judgeDoomed } from './answer.ts'
 import type { AnswerWatch } from './answer-watch.ts'
 import { AskFirst, CallFailed, call, callUntil, NOT_ASKED } from './call.ts'
 
 /** Runs one agent_message: prompt, model, and the commit that acts on the answer. */
 export function runStep(run: NodeRun, model: Model): void | Promise<void> {
-  const { finalTool = null } = run.agent.manner ?? NO_MANNER
+  const { finalTool = null } = run.agent.protocol ?? NO_PROTOCOL
   const found = finalTool === null ? undefined : collectedBy(run, finalTool)
   if (found !== undefined) return endCollected(run, found)
   if (!isBeside(run.node) && !mayCall(run.turn)) {
@@ -54,22 +54,22 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
     : callWithinBudget(run, model, { request, ask: (given) => callModel(run, model, given) })
 }
 
-interface Asking {
+interface BudgetedCall {
   readonly request: ModelRequest
   readonly ask: (request: ModelRequest) => Promise<void>
 }
 
-function askWithin(run: NodeRun, model: Model, asking: Asking): Promise<void> {
+function askWithin(run: NodeRun, model: Model, asking: BudgetedCall): Promise<void> {
   return run.turn.spend === null ? asking.ask(asking.request) : callWithinBudget(run, model, asking)
 }
 
 /** Loaded for agents that have one. */
 const planner = () => import('../planner/plan-tools.ts')
 
-type Judging = Extract<Planning, { step: 'judge' }>
+type PlanCall = Extract<Planning, { step: 'judge' }>
 
 /** Asks the model which tool is needed, and hangs up as soon as that is known. */
-async function callPlan(run: NodeRun, model: Model, judging: Judging): Promise<void> {
+async function callPlan(run: NodeRun, model: Model, judging: PlanCall): Promise<void> {
   const { request, settings, due } = judging
   if (settings.plan !== null) return planByCode(run, judging)
   const { PlanReader } = await planner()
@@ -83,7 +83,7 @@ async function callPlan(run: NodeRun, model: Model, judging: Judging): Promise<v
   await askWithin(run, model, { request: await hookedRequest(planRun, request), ask })
 }
 
-async function planByCode(run: NodeRun, { settings, due }: Judging): Promise<void> {
+async function planByCode(run: NodeRun, { settings, due }: PlanCall): Promise<void> {
   const { failedPlan, readCommands } = await planner()
   const { signal } = run.work
   const planned = await Promise.resolve({ ...due.context, signal })
@@ -93,12 +93,12 @@ async function planByCode(run: NodeRun, { settings, due }: Judging): Promise<voi
   return expandPlan(run, { ...NOT_ASKED, model: 'function/plan' }, { verdict: planned, settings, due })
 }
 
-interface Planned extends Pick<Judging, 'settings' | 'due'> {
-  readonly verdict: Verdict
+interface PlanResult extends Pick<PlanCall, 'settings' | 'due'> {
+  readonly verdict: ParsedPlan
 }
 
 /** An answer that is no plan does not fail the run: it continues without tools. */
-function expandPlan(run: NodeRun, answer: Answer, { verdict, settings, due }: Planned): void | Promise<void> {
+function expandPlan(run: NodeRun, answer: Answer, { verdict, settings, due }: PlanResult): void | Promise<void> {
   const { commands, wrong } = verdict
   if (settings.planOnly) return endPlanned(run, answer, commands)
   const calls = commands.map(({ tool, input }, at) => {
@@ -114,10 +114,10 @@ function expandPlan(run: NodeRun, answer: Answer, { verdict, settings, due }: Pl
 }
 
 /** Returns the commands as the answer, in the form in which they would have been executed. */
-function endPlanned(run: NodeRun, answer: Answer, commands: readonly Command[]): void | Promise<void> {
+function endPlanned(run: NodeRun, answer: Answer, commands: readonly PlannedCommand[]): void | Promise<void> {
   const shown = commands.map(({ purpose, tool, input }) => ({ purpose, tool_name: tool, tool_kwargs: input }))
   run.home.extensionRuns.keep(run.node.turnId, 'tool_commands', shown)
-  const judged: Judged = { end: 'completed', value: undefined }
+  const judged: AnswerVerdict = { end: 'completed', value: undefined }
   return end(run, { ...answer, content: JSON.stringify(shown), calls: [] }, { judged })
 }
 
@@ -142,7 +142,7 @@ async function callHooked(run: NodeRun, model: Model): Promise<void> {
   }
 }
 
-const NO_MANNER: Partial<Manner> = {}
+const NO_PROTOCOL: Partial<AnswerProtocol> = {}
 
 /** The final output of the calls right before this node; the last one counts. */
 function collectedBy({ node, turn, home }: NodeRun, finalTool: string): Json | undefined {
@@ -166,7 +166,7 @@ function endCollected(run: NodeRun, value: Json): void | Promise<void> {
 
 /** The task that decides whether an answer is final; null where every answer is. */
 function checkOf(run: NodeRun): PlannedTask | null {
-  const { checkTool = null } = run.agent.manner ?? NO_MANNER
+  const { checkTool = null } = run.agent.protocol ?? NO_PROTOCOL
   return checkTool === null ? null : planTask(run, { id: run.node.id, name: checkTool, input: {} })
 }
 
@@ -176,7 +176,7 @@ function isBeside({ purpose }: Node): boolean {
 }
 
 /** Reserves the cost of the call first; if the budget does not suffice, it makes the call that wraps up, or none. */
-async function callWithinBudget(run: NodeRun, model: Model, { request, ask }: Asking): Promise<void> {
+async function callWithinBudget(run: NodeRun, model: Model, { request, ask }: BudgetedCall): Promise<void> {
   const said = run.home.ledger.store.nodesOf(run.turn.id).findLast(({ usage }) => usage.inputTokens > 0)
   const cost = estimateOf(model, request, said?.usage ?? NO_USAGE)
   if (!cost.isPriced && run.turn.spend?.limit.usd !== null) {
@@ -251,7 +251,7 @@ function isText({ purpose }: Node): boolean {
   return purpose === 'brief' || purpose === 'summarize'
 }
 
-function judgeText({ purpose }: Node, { content }: Answer): Judged {
+function judgeText({ purpose }: Node, { content }: Answer): AnswerVerdict {
   if (!saysNothing(content)) return { end: 'completed', value: undefined }
   return {
     end: 'failed',
@@ -260,24 +260,24 @@ function judgeText({ purpose }: Node, { content }: Answer): Judged {
   }
 }
 
-interface Watched {
-  readonly judged: Judged
+interface WatchedAnswer {
+  readonly judged: AnswerVerdict
   readonly watch: AnswerWatch | undefined
 }
 
 /** Makes sure that each item of the answer has its child before the answer ends. */
-function endPlan(run: NodeRun, answer: Answer, { judged, watch }: Watched): void | Promise<void> {
+function endPlan(run: NodeRun, answer: Answer, { judged, watch }: WatchedAnswer): void | Promise<void> {
   if (run.agent.eager === null) return end(run, answer, { judged })
   return tasksOf(judged, watch?.eager ?? null).then((tasks) => end(run, answer, { judged, tasks }))
 }
 
-async function tasksOf(judged: Judged, eager: EagerWork | null): Promise<readonly Delegated[]> {
+async function tasksOf(judged: AnswerVerdict, eager: EagerWork | null): Promise<readonly Delegated[]> {
   const plan = judged.end === 'completed' ? (judged.written ?? judged.value) : undefined
   return plan === undefined || eager === null ? [] : eager.finish(plan)
 }
 
 interface End {
-  readonly judged: Judged
+  readonly judged: AnswerVerdict
   readonly tasks?: readonly Delegated[]
 }
 
@@ -311,7 +311,7 @@ function toolTrace({ home, turn }: NodeRun): string[] {
   return tasks.map(({ input }) => input.call?.name ?? '')
 }
 
-function failureOf(judged: Judged, { metadata }: Node): Node['failure'] {
+function failureOf(judged: AnswerVerdict, { metadata }: Node): Node['failure'] {
   if (judged.end === 'completed') return null
   if (judged.end === 'failed') return { code: judged.code, message: judged.message }
   const { limit } = metadata

@@ -69,7 +69,7 @@ class CallReadings {
     this.void.add(turnId)
   }
 
-  private told(event: RunEvent, { reading, events, call }: Told): FieldBatch | undefined {
+  private told(event: RunEvent, { reading, events, call }: CallFieldEvents): FieldBatch | undefined {
     if (events.length === 0) return undefined
     const { turnId, nodeId, path } = event
     const isReset = this.void.delete(turnId)
@@ -85,7 +85,7 @@ class CallReadings {
   }
 }
 
-interface Told {
+interface CallFieldEvents {
   readonly reading: AnswerReading
   readonly events: readonly FieldEvent[]
   readonly call: { readonly id: string; readonly name: string }

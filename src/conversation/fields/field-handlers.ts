@@ -10,7 +10,7 @@ export type FieldResult =
 
 type Handler = (value: never, field: RunField<never>) => unknown
 
-interface Handled {
+interface HandledField {
   readonly attempt: number
   /** How many values of the attempt were complete before. */
   readonly at: number
@@ -25,7 +25,7 @@ interface Handled {
 export class FieldHandlers {
   private readonly source: FieldSource
   private readonly report: (error: unknown) => void
-  private readonly handled: Handled[] = []
+  private readonly handled: HandledField[] = []
   private readonly reading: Promise<void>[] = []
 
   constructor(source: FieldSource, report: (error: unknown) => void) {

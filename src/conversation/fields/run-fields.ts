@@ -7,7 +7,7 @@ import type { LiveEvent, RunEvent } from '../../graph/event.ts'
 import { FieldHandlers, type FieldResult } from './field-handlers.ts'
 import { doneFields, readFields, wantedBy } from './read-fields.ts'
 import { type FieldBatch, type FieldSource, RunField } from './run-field.ts'
-import { View } from './view.ts'
+import { EventView } from './view.ts'
 import { closable, type FieldOptions, type WantedField, waitForField } from './wait-for-field.ts'
 
 export interface RunFieldsParts {
@@ -130,8 +130,8 @@ async function* firstOf(
  */
 export async function* eventsWithFields(source: FieldSource, after: number): AsyncGenerator<RunEvent, void> {
   const { store, runId } = source
-  const view = new View(store, runId)
-  const fields = new View(store, runId, 'fields')
+  const view = new EventView(store, runId)
+  const fields = new EventView(store, runId, 'fields')
   const { Answers } = await import('./answers.ts')
   const answers = new Answers(source)
   for await (const event of source.events()) {

@@ -13,7 +13,7 @@ interface Sight {
  * Which events a reader gets: the forwarded ones, those that forwarded fields are read from, or all of the run and
  * below it.
  */
-export type Sees = 'forwarded' | 'fields' | 'all'
+export type EventScope = 'forwarded' | 'fields' | 'all'
 
 const ALL: Sight = { types: null, isCumulative: false }
 
@@ -21,15 +21,15 @@ const ALL: Sight = { types: null, isCumulative: false }
  * A tree's events as the readers of one run see them: those of the run and everything below it, without events that a
  * host in between does not forward. Computed from rows while reading: the records are the same for every view.
  */
-export class View {
+export class EventView {
   private readonly store: Store
   private readonly known: Map<Id, Sight | null>
   /** The text that nodes have streamed so far, where deltas show the whole text. */
   private readonly said: Map<Id, Map<string, string>> = new Map()
 
-  private readonly sees: Sees
+  private readonly sees: EventScope
 
-  constructor(store: Store, runId: Id, sees: Sees = 'forwarded') {
+  constructor(store: Store, runId: Id, sees: EventScope = 'forwarded') {
     this.store = store
     this.sees = sees
     this.known = new Map([[runId, ALL]])

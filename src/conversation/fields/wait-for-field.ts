@@ -33,7 +33,7 @@ export async function waitForField(source: FieldSource, wanted: WantedField): Pr
   return withinTime(found, wanted, timeoutMs).finally(() => batches.return?.())
 }
 
-interface Seen {
+interface SearchState {
   issues: readonly Issue[]
   partial: unknown
   /** True when the last answer ended in the middle of its document. */
@@ -41,7 +41,7 @@ interface Seen {
 }
 
 async function find(batches: AsyncIterable<FieldBatch>, wanted: WantedField): Promise<unknown> {
-  const seen: Seen = { issues: [], partial: undefined, isCut: false }
+  const seen: SearchState = { issues: [], partial: undefined, isCut: false }
   for await (const batch of batches) {
     if (batch.isReset) seen.isCut = false
     const found = await findIn(batch, wanted.pattern, seen)
@@ -53,7 +53,7 @@ async function find(batches: AsyncIterable<FieldBatch>, wanted: WantedField): Pr
 async function findIn(
   { events, parser }: FieldBatch,
   pattern: PathPattern,
-  seen: Seen,
+  seen: SearchState,
 ): Promise<FieldEvent | undefined> {
   for (const event of events) {
     if (event.kind === 'truncated') seen.isCut = true
@@ -67,7 +67,7 @@ async function findIn(
 }
 
 /** Called when the run is over and the field never came. */
-async function without(wanted: WantedField, seen: Seen): Promise<unknown> {
+async function without(wanted: WantedField, seen: SearchState): Promise<unknown> {
   const ended = await wanted
     .result()
     .catch((error: unknown) => ({ status: 'cancelled' as const, error: { message: messageOf(error) } }))
@@ -77,7 +77,7 @@ async function without(wanted: WantedField, seen: Seen): Promise<unknown> {
   throw failure(wanted, reason, { ...seen, message: `${WORDS[reason]}${why}` })
 }
 
-function reasonOf(status: Status, { issues, isCut }: Seen): FieldFailure {
+function reasonOf(status: Status, { issues, isCut }: SearchState): FieldFailure {
   if (status === 'cancelled' || status === 'timed_out') return 'aborted'
   if (issues.length > 0) return 'invalid'
   return isCut ? 'truncated' : 'absent'
@@ -94,7 +94,7 @@ const WORDS: Readonly<Record<FieldFailure, string>> = {
 function failure(
   { text }: WantedField,
   reason: FieldFailure,
-  { message, issues = [], partial }: Partial<Seen> & { readonly message: string },
+  { message, issues = [], partial }: Partial<SearchState> & { readonly message: string },
 ): FieldError {
   const lines = issues.length === 0 ? '' : `\n${describeIssues(issues)}`
   const field = text === '' ? 'The answer' : `The field ${text}`

@@ -10,7 +10,7 @@ import { questionOf } from '../../rules/turn/question-of.ts'
 import type { Store } from '../../store/store.ts'
 import type { ConversationHandle } from '../conversation.ts'
 import { ConversationPages, TURN_PAGE, type TurnPageQuery } from '../conversation-pages.ts'
-import { View } from '../fields/view.ts'
+import { EventView } from '../fields/view.ts'
 import { pages } from '../pages.ts'
 import type {
   UiApproval,
@@ -45,7 +45,7 @@ class Answer {
   private readonly turn: Turn
   private readonly nodes: readonly Node[]
   private readonly hidden: ReadonlySet<Id>
-  private readonly view: View
+  private readonly view: EventView
   private readonly writer: UiWriter
   private readonly maker: UiMessageMaker
 
@@ -55,7 +55,7 @@ class Answer {
     this.turn = turn
     this.nodes = nodes.filter(isShown)
     this.hidden = new Set(nodes.filter((node) => !isShown(node)).map(({ id }) => id))
-    this.view = new View(store, turn.id)
+    this.view = new EventView(store, turn.id)
     this.writer = new UiWriter(turn.id)
     this.maker = new UiMessageMaker(this.writer.start())
     for (const node of this.nodes) for (const event of untold(node, conversation)) this.write(event)

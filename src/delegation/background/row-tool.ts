@@ -5,7 +5,7 @@ import type { Keeper } from '../../files/files.ts'
 import type { Ask } from '../../rules/turn/approve.ts'
 import { errorEnd, type ToolEnd } from '../../tool/result.ts'
 import { type Tool, tool } from '../../tool/tool.ts'
-import { type Place, type ToolEntry, toolEntry } from '../../tool/toolkit.ts'
+import { type OfferPlace, type ToolEntry, toolEntry } from '../../tool/toolkit.ts'
 
 /** What a call did: its node has its end or waits; or it was refused with a code; or a person must be asked first. */
 export type RowToolEnd = 'done' | Refusal | { readonly ask: Ask } | ToolEnd
@@ -24,7 +24,7 @@ interface RowTool {
   /** Offered only where a child may be started. */
   readonly startsChild: boolean
   /** Where it is shown to a model; left out: wherever it is allowed. */
-  readonly isShown?: (place: Place) => boolean
+  readonly isShown?: (place: OfferPlace) => boolean
   /** False: no grant has to name it. Default true. */
   readonly needsGrant?: boolean
   /** Says what it is for when a model is about to be shown it, instead of its description. */

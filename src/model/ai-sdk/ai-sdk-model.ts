@@ -45,7 +45,7 @@ export function isChat({ provider }: Pick<AiSdkModel, 'provider'>): boolean {
 }
 
 /** The name, key and hints that go with a model of the AI SDK. */
-export interface Adapted {
+export interface ModelLabel {
   readonly id: string
   /** Removed from every message. */
   readonly secret?: string | undefined

@@ -1,7 +1,7 @@
 import type { Json } from '../../base/json.ts'
 import type { ModelRequest, ModelSettings, ToolSchema } from '../model.ts'
 import { type AiSdkModel, isAnthropic, providerName } from './ai-sdk-model.ts'
-import { type PromptMessage, promptOf } from './prompt.ts'
+import { type AiSdkMessage, toAiSdkPrompt } from './prompt.ts'
 import { isExactSchema, isOpenAi } from './response-format.ts'
 import type { Wrapping } from './wrapping.ts'
 
@@ -14,7 +14,7 @@ export function callOptions(model: AiSdkModel, { request, format }: Pick<Wrappin
   const { providerOptions: own } = settings
   const providerOptions = merged([defaultsOf(model), format.providerOptions, reasoning.providerOptions, own])
   return {
-    prompt: withCacheMarks(model, request, promptOf(model, request.messages)),
+    prompt: withCacheMarks(model, request, toAiSdkPrompt(model, request.messages)),
     ...plainSettings(settings),
     ...(tools.length === 0
       ? {}
@@ -67,7 +67,7 @@ const CACHE_MARK = { anthropic: { cacheControl: { type: 'ephemeral' } } }
  * Claude caches up to a mark. One mark follows the instructions and covers the tools too; one stands at the end, where
  * the next call of the same run begins. A single question without tools would pay for the second mark and never use it.
  */
-function withCacheMarks(model: AiSdkModel, request: ModelRequest, prompt: PromptMessage[]): PromptMessage[] {
+function withCacheMarks(model: AiSdkModel, request: ModelRequest, prompt: AiSdkMessage[]): AiSdkMessage[] {
   if (request.settings.promptCache === false || !isAnthropic(model)) return prompt
   const instructions = prompt.findIndex(({ role }) => role === 'system')
   const goesOn = request.tools.length > 0 || prompt.some(({ role }) => role === 'assistant')

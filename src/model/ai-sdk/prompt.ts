@@ -4,13 +4,13 @@ import type { Message } from '../model.ts'
 import { type AiSdkModel, type AiSdkVersion, isChat } from './ai-sdk-model.ts'
 
 /** A message of a prompt, of any version: the versions differ only in file data and tool results. */
-export interface PromptMessage {
+export interface AiSdkMessage {
   readonly role: 'system' | 'user' | 'assistant' | 'tool'
-  content: string | PromptPart[]
+  content: string | AiSdkPart[]
   providerOptions?: object
 }
 
-export interface PromptPart {
+export interface AiSdkPart {
   readonly type: string
   readonly [key: string]: unknown
 }
@@ -23,7 +23,7 @@ type ToolMessage = Extract<Message, { readonly role: 'tool' }>
  * beginning. System messages after the beginning become the user's, because most providers refuse them there. The
  * results of one answer's calls become one message, because some providers count them.
  */
-export function promptOf(model: AiSdkModel, messages: readonly Message[]): PromptMessage[] {
+export function toAiSdkPrompt(model: AiSdkModel, messages: readonly Message[]): AiSdkMessage[] {
   const writer = new PromptWriter(model)
   for (const message of messages) writer.add(message)
   return writer.end()
@@ -32,10 +32,10 @@ export function promptOf(model: AiSdkModel, messages: readonly Message[]): Promp
 class PromptWriter {
   private readonly version: AiSdkVersion
   private readonly takesMediaInResults: boolean
-  private readonly prompt: PromptMessage[] = []
+  private readonly prompt: AiSdkMessage[] = []
   private readonly ids: CallIds = new CallIds()
   /** Media of tool results for a model that takes none there: they follow as the user's. */
-  private aside: PromptPart[] = []
+  private aside: AiSdkPart[] = []
 
   constructor(model: AiSdkModel) {
     this.version = model.specificationVersion
@@ -56,7 +56,7 @@ class PromptWriter {
     }
   }
 
-  end(): PromptMessage[] {
+  end(): AiSdkMessage[] {
     this.flushAside()
     return this.prompt
   }
@@ -72,7 +72,7 @@ class PromptWriter {
     if (parts.length > 0) this.prompt.push({ role: 'user', content: parts })
   }
 
-  private userPart(block: Block): PromptPart[] {
+  private userPart(block: Block): AiSdkPart[] {
     if (block.type === 'reasoning') return []
     if (isMedia(block)) return [this.filePart(block)]
     return [{ type: 'text', text: textOf([block]) }]
@@ -90,7 +90,7 @@ class PromptWriter {
     if (said.length + called.length > 0) this.prompt.push({ role: 'assistant', content: [...said, ...called] })
   }
 
-  private saidPart(block: Block): PromptPart {
+  private saidPart(block: Block): AiSdkPart {
     if (block.type === 'json') return { type: 'text', text: JSON.stringify(block.value) }
     const options = optionsOf(block.providerMetadata)
     if (isMedia(block)) return { ...this.filePart(block), ...options }
@@ -98,7 +98,7 @@ class PromptWriter {
   }
 
   private tool(message: ToolMessage): void {
-    const result: PromptPart = {
+    const result: AiSdkPart = {
       type: 'tool-result',
       toolCallId: this.ids.answered(message.callId),
       toolName: message.name,
@@ -109,7 +109,7 @@ class PromptWriter {
     else this.prompt.push({ role: 'tool', content: [result] })
   }
 
-  private outputOf({ content, isError, name }: ToolMessage): PromptPart {
+  private outputOf({ content, isError, name }: ToolMessage): AiSdkPart {
     const blocks = blocksOf(content)
     const media = blocks.filter(isMedia)
     if (isError) return { type: 'error-text', value: textOf(content) }
@@ -122,7 +122,7 @@ class PromptWriter {
     return { type: 'text', value: [textOf(content), note].filter((text) => text !== '').join('\n') }
   }
 
-  private resultPart(block: Block): PromptPart[] {
+  private resultPart(block: Block): AiSdkPart[] {
     if (block.type === 'reasoning') return []
     if (!isMedia(block)) return [{ type: 'text', text: textOf([block]) }]
     const { mediaType } = block
@@ -136,7 +136,7 @@ class PromptWriter {
     return [{ type: `${kind}-data`, data, mediaType }]
   }
 
-  private filePart(block: Media): PromptPart {
+  private filePart(block: Media): AiSdkPart {
     const { url, data, mediaType } = sourceOf(block)
     const plain = url ?? data
     const tagged = url === undefined ? { type: 'data', data } : { type: 'url', url }

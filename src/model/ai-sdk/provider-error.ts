@@ -1,7 +1,7 @@
 import { LegateError, ModelError, messageOf } from '../../base/error.ts'
 import { withoutSecrets } from '../../base/secrets/secrets.ts'
 import { isOutOfQuota, LONGEST_ASKED_MS, retryDelay } from '../retry.ts'
-import type { Adapted } from './ai-sdk-model.ts'
+import type { ModelLabel } from './ai-sdk-model.ts'
 
 /** Providers' names for faults that may pass by themselves. They come inside a stream that began with 200. */
 const PASSING: ReadonlySet<string> = new Set([
@@ -29,7 +29,7 @@ const GARBLED: ReadonlySet<string> = new Set([
 ])
 
 /** Turns a provider's failure into ours: its message without keys, whether another try may help, and when. */
-export function providerError(adapted: Adapted, error: unknown, secrets: readonly string[]): LegateError {
+export function providerError(adapted: ModelLabel, error: unknown, secrets: readonly string[]): LegateError {
   if (LegateError.isInstance(error)) return error
   const { id, keyName, hint, urlName } = adapted
   const status = statusOf(error)

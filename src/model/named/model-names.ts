@@ -49,14 +49,14 @@ export function wholeName(name: string): string | undefined {
 
 /** Like `wholeName`, but without names that only show their provider: they may mean the host's provider. */
 export function aliasOf(name: string): string | undefined {
-  const said = configured(name)
+  const said = resolveAlias(name)
   if (said.includes('/')) return said
   const plain = plainName(said)
   return Object.hasOwn(ALIASES, plain) ? ALIASES[plain] : undefined
 }
 
 /** Looks a name up in the aliases of the config file; returns the name itself where they do not have it. */
-export function configured(name: string): string {
+export function resolveAlias(name: string): string {
   const { aliases, path } = readConfig()
   const seen = new Set<string>()
   let current = name

@@ -3,7 +3,7 @@ import { adapt } from '../ai-sdk/from-ai-sdk.ts'
 import { holdsUser, readConfig } from '../config.ts'
 import type { Model } from '../model.ts'
 import { lateIterator } from '../stream-parts.ts'
-import { configured, keyedModel, wholeName } from './model-names.ts'
+import { keyedModel, resolveAlias, wholeName } from './model-names.ts'
 import { findProvider, loadModels, type Provider, providerNames } from './providers.ts'
 
 /**
@@ -52,14 +52,14 @@ async function load(name: string): Promise<Model> {
   return firstServed([first, ...others])
 }
 
-interface Resolved {
+interface ModelTarget {
   readonly id: string
   readonly provider: Provider
   readonly modelId: string
 }
 
-function resolve(name: string): Resolved {
-  const id = wholeName(name) ?? configured(name)
+function resolve(name: string): ModelTarget {
+  const id = wholeName(name) ?? resolveAlias(name)
   const slash = id.indexOf('/')
   const providerName = id.slice(0, Math.max(0, slash))
   const modelId = id.slice(slash + 1)
@@ -69,7 +69,7 @@ function resolve(name: string): Resolved {
   return { id, provider, modelId }
 }
 
-function resolveCallable(name: string): Resolved {
+function resolveCallable(name: string): ModelTarget {
   const resolved = resolve(name)
   const { id, provider } = resolved
   if (provider.needsKey && provider.key === undefined) throw noKey(id, provider)

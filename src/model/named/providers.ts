@@ -18,7 +18,7 @@ export interface Provider {
   readonly hint: string | undefined
 }
 
-interface Known {
+interface ProviderEntry {
   readonly api: Api
   readonly keyNames: readonly string[]
   readonly urlNames: readonly string[]
@@ -27,7 +27,7 @@ interface Known {
   readonly hint?: string
 }
 
-const KNOWN: Readonly<Record<string, Known>> = {
+const KNOWN: Readonly<Record<string, ProviderEntry>> = {
   openai: remote('openai', { keyNames: ['OPENAI_API_KEY'], urlNames: ['OPENAI_BASE_URL'] }),
   anthropic: remote('anthropic', { keyNames: ['ANTHROPIC_API_KEY'], urlNames: ['ANTHROPIC_BASE_URL'] }),
   google: remote('google', {
@@ -59,7 +59,7 @@ const KNOWN: Readonly<Record<string, Known>> = {
   },
 }
 
-const known: ReadonlyMap<string, Known> = new Map(Object.entries(KNOWN))
+const known: ReadonlyMap<string, ProviderEntry> = new Map(Object.entries(KNOWN))
 
 export function findProvider(name: string): Provider | undefined {
   const base = known.get(name)
@@ -115,12 +115,12 @@ export async function loadModels(provider: Provider, modelId: string): Promise<r
 function remote(
   api: Api,
   { keyNames, urlNames, url = null }: { keyNames: readonly string[]; urlNames: readonly string[]; url?: string | null },
-): Known {
+): ProviderEntry {
   return { api, keyNames, urlNames, url: () => url, needsKey: true }
 }
 
 /** A server on this machine, which gets a key if there is one. */
-function local(prefix: string, hint: string): Omit<Known, 'url'> {
+function local(prefix: string, hint: string): Omit<ProviderEntry, 'url'> {
   return {
     api: 'openai-compatible',
     keyNames: [`${prefix}_API_KEY`],

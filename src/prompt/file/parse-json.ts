@@ -1,11 +1,11 @@
 import { parseJson } from '../../base/json.ts'
-import { type Entry, type Place, type Tree, Wrong } from './tree.ts'
+import { FileProblem, type PromptEntry, type PromptPlace, type PromptTree } from './tree.ts'
 
 /**
  * Parses JSON with the place of every value. Allows comments, trailing commas, single quotes and bare keys, but no
  * repeated key. Throws FileProblem.
  */
-export function parseJsonTree(text: string): Tree {
+export function parseJsonTree(text: string): PromptTree {
   const reader = new JsonReader(text)
   const tree = reader.value(0)
   reader.end()
@@ -36,10 +36,10 @@ class JsonReader {
     this.lineEnd = this.endOfLine()
   }
 
-  value(depth: number): Tree {
+  value(depth: number): PromptTree {
     this.skip()
     const at = this.place()
-    if (depth >= DEEPEST) throw new Wrong(`nested more than ${DEEPEST} levels deep`, at)
+    if (depth >= DEEPEST) throw new FileProblem(`nested more than ${DEEPEST} levels deep`, at)
     if (this.take('{')) return { kind: 'map', entries: this.entries(depth), at }
     if (this.take('[')) return { kind: 'list', items: this.items(depth), at }
     return { kind: 'leaf', value: this.scalar(), at }
@@ -50,12 +50,13 @@ class JsonReader {
     if (this.offset < this.text.length) throw this.wrong('there is something behind the end')
   }
 
-  private entries(depth: number): Entry[] {
-    const entries = new Map<string, Entry>()
+  private entries(depth: number): PromptEntry[] {
+    const entries = new Map<string, PromptEntry>()
     while (!this.closes('}')) {
       const at = this.place()
       const key = this.key()
-      if (entries.has(key)) throw new Wrong(`the key ${JSON.stringify(key)} is there twice`, at, 'Remove one of them.')
+      if (entries.has(key))
+        throw new FileProblem(`the key ${JSON.stringify(key)} is there twice`, at, 'Remove one of them.')
       this.skip()
       if (!this.take(':')) throw this.wrong('a colon is missing behind the key')
       entries.set(key, { key, at, value: this.value(depth + 1) })
@@ -64,8 +65,8 @@ class JsonReader {
     return [...entries.values()]
   }
 
-  private items(depth: number): Tree[] {
-    const items: Tree[] = []
+  private items(depth: number): PromptTree[] {
+    const items: PromptTree[] = []
     while (!this.closes(']')) {
       items.push(this.value(depth + 1))
       this.comma(']')
@@ -145,7 +146,7 @@ class JsonReader {
   }
 
   /** Places are requested in order, so every line is counted once. */
-  private place(): Place {
+  private place(): PromptPlace {
     while (this.lineEnd < this.offset) {
       this.line++
       this.lineStart = this.lineEnd + 1
@@ -159,8 +160,8 @@ class JsonReader {
     return end === -1 ? this.text.length : end
   }
 
-  private wrong(problem: string): Wrong {
-    return new Wrong(`not valid JSON: ${problem}`, this.place())
+  private wrong(problem: string): FileProblem {
+    return new FileProblem(`not valid JSON: ${problem}`, this.place())
   }
 
   private fail(problem: string): never {

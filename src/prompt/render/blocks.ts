@@ -2,19 +2,19 @@ import { InputError } from '../../base/error.ts'
 import { isRecord, type Json, type JsonRecord } from '../../base/json.ts'
 import { shapeText } from '../shape/shape-text.ts'
 import { inLine } from '../slots/placeholder.ts'
-import { isEmpty, isSlot, type Layer } from '../slots/slot.ts'
+import { isEmpty, isSlot, type SlotLayer } from '../slots/slot.ts'
 import type { Rendering } from './options.ts'
 import type { Output } from './output.ts'
 import { yamlText } from './yaml-text.ts'
 
 /** One part of a prompt under a title. */
-export interface Block {
+export interface TitledBlock {
   readonly title: string
   readonly text: string
 }
 
 /** A block for the slot, or none where it is empty. */
-export function slotBlock(view: Layer, slot: string, title: string): Block[] {
+export function slotBlock(view: SlotLayer, slot: string, title: string): TitledBlock[] {
   const value = view.get(slot) as Json | undefined
   return value === undefined || isEmpty(value) ? [] : [{ title, text: blockText(slot, value) }]
 }
@@ -27,7 +27,7 @@ export interface MainParts {
 }
 
 /** The blocks that ask something of the model, in reading order. */
-export function mainBlocks(view: Layer, { output, rendering: { titles }, withTools }: MainParts): Block[] {
+export function mainBlocks(view: SlotLayer, { output, rendering: { titles }, withTools }: MainParts): TitledBlock[] {
   const extras = [...view.keys()].filter((key) => !isSlot(key))
   const { requirement } = output
   return [
@@ -84,7 +84,7 @@ export class EmptyPromptError extends InputError {
 const ASKING = ['input', 'info', 'instruct', 'output', 'attachment']
 
 /** System, history, tools, examples and results alone ask nothing. */
-export function checkAsksSomething(view: Layer): void {
+export function checkAsksSomething(view: SlotLayer): void {
   if (ASKING.some((slot) => !isEmpty(view.get(slot)))) return
   if ([...view.keys()].some((key) => !isSlot(key))) return
   throw emptyPrompt(`none of ${ASKING.join(', ')} says anything, and there is no key of your own`)
@@ -98,7 +98,7 @@ export function emptyPrompt(why: string): EmptyPromptError {
  * Joins blocks under their titles, with a blank line between them; the answer follows the title `last`. A line of data
  * that looks like a title or like the start of somebody's turn gets a backslash, so that data cannot open a block.
  */
-export function joinBlocks(blocks: readonly Block[], last: string, roles: readonly string[] = []): string {
+export function joinBlocks(blocks: readonly TitledBlock[], last: string, roles: readonly string[] = []): string {
   const guard = guardOf([...blocks.map(({ title }) => title), last], roles)
   const texts = blocks.map(({ title, text }) => `[${title}]:\n${guard(text)}\n`)
   return [...texts, `[${last}]:`].join('\n')

@@ -3,7 +3,7 @@ import { type CheckedSchema, readSchema } from '../../base/schema/schema.ts'
 import { isDescribed } from '../shape/read-shape.ts'
 import { shapeSchema } from '../shape/shape-schema.ts'
 import { shapeText, typeSchema } from '../shape/shape-text.ts'
-import { isEmpty, type Layer, SchemaOutput } from '../slots/slot.ts'
+import { isEmpty, SchemaOutput, type SlotLayer } from '../slots/slot.ts'
 
 /** The demands of a prompt on the answer. */
 export interface Output {
@@ -16,7 +16,7 @@ export interface Output {
 }
 
 /** A named output format wins; otherwise a shape means JSON, and everything else Markdown. */
-export function outputOf(view: Layer): Output {
+export function outputOf(view: SlotLayer): Output {
   const asked = askedOf(view)
   const said = view.get('output_format')
   const format = typeof said === 'string' ? said : asked.schema === null ? 'markdown' : 'json'
@@ -29,15 +29,15 @@ export function outputOf(view: Layer): Output {
   }
 }
 
-interface Asked {
+interface OutputRequest {
   readonly schema: (() => CheckedSchema) | null
   readonly lines: readonly string[]
   readonly jsonLines: readonly string[]
 }
 
-const NOTHING: Asked = { schema: null, lines: [], jsonLines: [] }
+const NOTHING: OutputRequest = { schema: null, lines: [], jsonLines: [] }
 
-function askedOf(view: Layer): Asked {
+function askedOf(view: SlotLayer): OutputRequest {
   const output = view.get('output')
   if (output instanceof SchemaOutput) return schemaAsked(output.checked)
   if (output === undefined || isEmpty(output)) return NOTHING
@@ -51,12 +51,12 @@ function askedOf(view: Layer): Asked {
   }
 }
 
-function schemaAsked(checked: CheckedSchema): Asked {
+function schemaAsked(checked: CheckedSchema): OutputRequest {
   const text = JSON.stringify(checked.jsonSchema, null, 2)
   return { schema: () => checked, lines: [text], jsonLines: ['JSON Schema:', text] }
 }
 
-function instruction(text: string): Asked {
+function instruction(text: string): OutputRequest {
   const lines = text === '' ? [] : [text]
   return { schema: null, lines, jsonLines: lines }
 }

@@ -3,8 +3,8 @@ import { isRecord, type Json, type JsonRecord } from '../../base/json.ts'
 import { flag, oneOf, type Rules, readOptions } from '../../base/options.ts'
 import type { CheckedSchema, JsonSchema } from '../../base/schema/schema.ts'
 import { shapeSchema } from '../shape/shape-schema.ts'
-import type { Part } from '../slots/message.ts'
-import { itemsIn, type Layer } from '../slots/slot.ts'
+import type { MessagePart } from '../slots/message.ts'
+import { itemsIn, type SlotLayer } from '../slots/slot.ts'
 import { emptyPrompt } from './blocks.ts'
 import { RENDER, type RenderOptions, skippedPart } from './options.ts'
 import { outputOf } from './output.ts'
@@ -40,7 +40,7 @@ const OPTIONS: Rules<RequestRenderOptions> = {
 }
 
 /** Renders the prompt as a request to a model. Throws EmptyPromptError. */
-export function toRequest<Out>(view: Layer, options: RequestRenderOptions = {}): PromptRequest<Out> {
+export function toRequest<Out>(view: SlotLayer, options: RequestRenderOptions = {}): PromptRequest<Out> {
   const { tools = 'native', ...others } = readOptions('toRequest()', options, OPTIONS)
   const said = toMessages(view, { ...others, rich: true, toolsInText: tools === 'text' })
   const messages = said.flatMap((message) => requestMessage(message, options))
@@ -81,7 +81,7 @@ function onlyText(blocks: readonly MediaBlock[]): string | undefined {
   return blocks.map(({ text }) => text).join('\n\n')
 }
 
-function toolSchemas(view: Layer): PromptRequest['tools'] {
+function toolSchemas(view: SlotLayer): PromptRequest['tools'] {
   const tools = itemsIn<{ name: string; desc: string; kwargs: Json }>(view, 'tools')
   return tools.map(({ name, desc, kwargs }) => {
     return { name, description: desc, inputSchema: { type: 'object', properties: {}, ...shapeSchema(kwargs) } }
@@ -95,7 +95,7 @@ export type MediaBlock =
   | { readonly type: 'image' | 'audio' | 'video' | 'file'; readonly mediaType: string; readonly data: string }
 
 /** Translates parts in our own form, and those of chat APIs with the same content; undefined for all others. */
-function mediaBlock(part: Part): MediaBlock | undefined {
+function mediaBlock(part: MessagePart): MediaBlock | undefined {
   const { type, value } = part
   switch (type) {
     case 'text':
@@ -117,7 +117,7 @@ function mediaBlock(part: Part): MediaBlock | undefined {
 }
 
 /** Reads the content under `data`, or under the name of the type; a data URL also holds the media type. */
-function fileBlock(type: 'image' | 'audio' | 'video' | 'file', part: Part): MediaBlock | undefined {
+function fileBlock(type: 'image' | 'audio' | 'video' | 'file', part: MessagePart): MediaBlock | undefined {
   const data = part['data'] ?? part[type]
   if (typeof data !== 'string' || data === '') return undefined
   const said = part['mediaType']

@@ -1,5 +1,5 @@
 import { isRecord, type Json, type JsonRecord } from '../../base/json.ts'
-import { type Layer, type Layers, SchemaOutput } from '../slots/slot.ts'
+import { type Layers, SchemaOutput, type SlotLayer } from '../slots/slot.ts'
 
 /** Data as YAML in block style, keys in their order, without a line break at its end. Reads back as the same data. */
 export function yamlText(value: Json): string {
@@ -94,11 +94,11 @@ export function jsonPrompt({ agent, request }: Layers): string {
   return `{\n  ".agent": ${jsonLayer(agent)},\n  ".request": ${jsonLayer(request)}\n}\n`
 }
 
-function yamlLayer(layer: Layer): string {
+function yamlLayer(layer: SlotLayer): string {
   return layer.size === 0 ? ' {}\n' : `\n${yamlEntries(entriesOf(layer), '  ')}\n`
 }
 
-function jsonLayer(layer: Layer): string {
+function jsonLayer(layer: SlotLayer): string {
   if (layer.size === 0) return '{}'
   const lines = entriesOf(layer).map(([slot, value]) => {
     return `    ${JSON.stringify(slot)}: ${JSON.stringify(value, null, 2).replaceAll('\n', '\n    ')}`
@@ -107,7 +107,7 @@ function jsonLayer(layer: Layer): string {
 }
 
 /** Writes a library's schema as its JSON Schema. */
-function entriesOf(layer: Layer): [string, Json][] {
+function entriesOf(layer: SlotLayer): [string, Json][] {
   return [...layer].map(([slot, value]) => {
     if (!(value instanceof SchemaOutput)) return [slot, value]
     return [slot, { $schema: value.checked.jsonSchema as { [key: string]: Json } }]

@@ -2,24 +2,24 @@ import { DefinitionError } from '../../base/error.ts'
 import { canonicalJson, isRecord, type Json, type JsonRecord } from '../../base/json.ts'
 import { isDescribed } from '../shape/read-shape.ts'
 import { frozen } from './placeholder.ts'
-import { type Layer, type Layers, SchemaOutput, type SlotValue } from './slot.ts'
+import { type Layers, SchemaOutput, type SlotLayer, type SlotValue } from './slot.ts'
 
 export type LayerName = 'agent' | 'request'
 
 export const NO_LAYERS: Layers = { agent: new Map(), request: new Map() }
 
 /** How a new value meets the slot's value: merged with it, instead of it, or at the end of it. */
-export type Manner = 'set' | 'replace' | 'add'
+export type MergeMode = 'set' | 'replace' | 'add'
 
-export interface Saying {
+export interface SlotChange {
   readonly layer: LayerName
   readonly slot: string
   readonly value: SlotValue
-  readonly manner: Manner
+  readonly mode: MergeMode
 }
 
 /** Returns the layers with one more value. The given layers do not change. */
-export function say(layers: Layers, saying: Saying): Layers {
+export function changeSlot(layers: Layers, saying: SlotChange): Layers {
   const { layer, slot } = saying
   const value = newValue(layers, saying)
   const kept = value instanceof SchemaOutput ? value : frozen(value)
@@ -30,7 +30,7 @@ export function say(layers: Layers, saying: Saying): Layers {
  * The slots that a request sees: its own layer on top of the agent's. A null in the request's layer hides the agent's
  * value.
  */
-export function viewOf({ agent, request }: Layers): Layer {
+export function viewOf({ agent, request }: Layers): SlotLayer {
   const view = new Map(agent)
   for (const [slot, value] of request) {
     const below = view.get(slot)
@@ -43,9 +43,9 @@ export function viewOf({ agent, request }: Layers): Layer {
 const SINGLE = ['output', 'output_format', 'options']
 
 /** `add` in a request adds to everything that the request sees. */
-function newValue(layers: Layers, { layer, slot, value, manner }: Saying): SlotValue {
-  if (manner === 'replace') return value
-  if (manner === 'set') return mergeValue(slot, layers[layer].get(slot), value)
+function newValue(layers: Layers, { layer, slot, value, mode }: SlotChange): SlotValue {
+  if (mode === 'replace') return value
+  if (mode === 'set') return mergeValue(slot, layers[layer].get(slot), value)
   const seen = layer === 'agent' ? layers.agent.get(slot) : viewOf(layers).get(slot)
   if (value === null) return seen ?? null
   if (!SINGLE.includes(slot)) return addedTo(slot, seen, value as Json)

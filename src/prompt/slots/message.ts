@@ -3,7 +3,7 @@ import { isRecord, type Json, type JsonRecord } from '../../base/json.ts'
 import { inLine } from './placeholder.ts'
 
 /** A piece of a message: `{ type: 'text', text }`, or `{ type: T, ... }` of any other kind. */
-export type Part = { readonly type: string; readonly [field: string]: Json }
+export type MessagePart = { readonly type: string; readonly [field: string]: Json }
 
 /** Reads any form of a history into a list of messages. Equal messages stay, because people repeat themselves. */
 export function readHistory(value: Json): Json {

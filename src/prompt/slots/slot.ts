@@ -32,13 +32,13 @@ export class SchemaOutput {
 export type SlotValue = Json | SchemaOutput
 
 /** The values of one layer. A null hides the value of the layer below. Never changed. */
-export type Layer = ReadonlyMap<string, SlotValue>
+export type SlotLayer = ReadonlyMap<string, SlotValue>
 
 export interface Layers {
   /** Holds for every request. */
-  readonly agent: Layer
+  readonly agent: SlotLayer
   /** Holds for this request only. */
-  readonly request: Layer
+  readonly request: SlotLayer
 }
 
 export function isSlot(key: string): key is Slot {
@@ -46,7 +46,7 @@ export function isSlot(key: string): key is Slot {
 }
 
 /** The items of a slot that holds a list. */
-export function itemsIn<Item>(layer: Layer, slot: 'chat_history' | 'attachment' | 'tools'): readonly Item[] {
+export function itemsIn<Item>(layer: SlotLayer, slot: 'chat_history' | 'attachment' | 'tools'): readonly Item[] {
   const value = layer.get(slot)
   return Array.isArray(value) ? (value as unknown as readonly Item[]) : []
 }

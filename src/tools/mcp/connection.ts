@@ -8,7 +8,7 @@ import { isDisallowedVariable } from '../../tool/environment.ts'
 import { ErrorResult } from '../../tool/result.ts'
 import { type OpenSource, SOURCE_SEPARATOR, type SourcePlace, type SourceTool } from '../../tool/source.ts'
 import { type Tool, type ToolContext, tool } from '../../tool/tool.ts'
-import { knownTo, secretsOf, secretVariables, serverEnvironment, substituted } from './environment.ts'
+import { secretsOf, secretVariables, serverEnvironment, substituteVariables, variableLookup } from './environment.ts'
 import { httpTransport } from './http-transport.ts'
 import type { ServerSettings } from './options.ts'
 import { type ListedTool, listTools, readTools } from './read-tools.ts'
@@ -163,7 +163,7 @@ class McpConnection implements OpenSource, Server {
   }
 
   private full(text: string, where: string): string {
-    const { text: full, missing } = substituted(text, knownTo(this.settings))
+    const { text: full, missing } = substituteVariables(text, variableLookup(this.settings))
     if (missing.length === 0) return full
     throw new ToolError('tool', `${where} needs ${missing.join(', ')}, which is not set or not among its envKeys`)
   }

@@ -18,7 +18,7 @@ export function secretVariables(settings: ServerSettings): ReadonlyMap<string, s
   const { envKeys, envFrom } = settings
   const keys = envKeys.flatMap((name) => entry(name, givenFor(settings, name)))
   const made = Object.entries(envFrom).flatMap(([name, text]) => {
-    const { text: value, missing } = substituted(text, (from) => givenFor(settings, from))
+    const { text: value, missing } = substituteVariables(text, (from) => givenFor(settings, from))
     return entry(name, missing.length === 0 ? value : undefined)
   })
   return new Map([...keys, ...made])
@@ -46,7 +46,7 @@ export function missingSecrets(settings: ServerSettings): string[] {
 }
 
 /** Looks up the variables that a server's address and headers may name: only those that were set for the server. */
-export function knownTo(settings: ServerSettings): (name: string) => string | undefined {
+export function variableLookup(settings: ServerSettings): (name: string) => string | undefined {
   const { env, envFrom, envKeys } = settings
   return (name) => {
     if (Object.hasOwn(env, name)) return env[name]
@@ -56,7 +56,7 @@ export function knownTo(settings: ServerSettings): (name: string) => string | un
 }
 
 /** Replaces each known `${NAME}` in the text, and lists the unknown names. */
-export function substituted(
+export function substituteVariables(
   text: string,
   lookUp: (name: string) => string | undefined,
 ): { readonly text: string; readonly missing: readonly string[] } {
@@ -100,7 +100,7 @@ export function secretsOf(settings: ServerSettings): string[] {
  */
 function namedSecrets(settings: ServerSettings): string[] {
   const { headers, env, command, args, url } = settings
-  const full = (text: string) => substituted(text, knownTo(settings)).text
+  const full = (text: string) => substituteVariables(text, variableLookup(settings)).text
   const sent = Object.entries(headers).map(([name, value]) => [name, full(value)] as const)
   const address = full(url ?? '')
   const asked = URL.canParse(address) ? [...new URL(address).searchParams] : []

@@ -6,7 +6,7 @@ import { hostRequest, programRequest, type Request, withHanded } from '../../gra
 import { showWords } from '../../grant/words.ts'
 import { loadingWords } from '../../tool/environment.ts'
 import { type OpenSource, type SourcePlace, sourceMark, type ToolSource } from '../../tool/source.ts'
-import { knownTo, missingSecrets, secretNames, secretValues, substituted } from './environment.ts'
+import { missingSecrets, secretNames, secretValues, substituteVariables, variableLookup } from './environment.ts'
 import { hostOf, type McpServerOptions, readServerOptions, type ServerSettings } from './options.ts'
 
 /**
@@ -55,7 +55,7 @@ function needsOf(settings: ServerSettings, folder: string | null): readonly Requ
     const options = { secrets: secretValues(settings), folder, before: loading.length }
     return [withHanded(programRequest([...loading, command, ...args], options), handed)]
   }
-  const { text } = substituted(settings.url ?? '', knownTo(settings))
+  const { text } = substituteVariables(settings.url ?? '', variableLookup(settings))
   return hostOf(text) === undefined ? [] : [withHanded(hostRequest(text), handed)]
 }
 

@@ -72,14 +72,14 @@ export function readTools(given: readonly unknown[], options: ListOptions): List
 const MOST_WARNINGS = 20
 const LONGEST_NAME = 256
 
-interface Named {
+interface NamedListing {
   readonly name: string
   readonly shownAs: string
   readonly input: CheckedSchema
   readonly options: ListOptions
 }
 
-function listed(item: Record<string, unknown>, { name, shownAs, input, options }: Named): ListedTool {
+function listed(item: Record<string, unknown>, { name, shownAs, input, options }: NamedListing): ListedTool {
   const said = typeof item['description'] === 'string' ? item['description'] : ''
   const about = toJson([name, said, item['title'] ?? null, item['inputSchema'] ?? null])
   return {
@@ -118,7 +118,7 @@ function notThere(wanted: readonly (readonly [string, unknown])[], { limit, take
     .map((name) => `it has no tool ${JSON.stringify(name)}`)
 }
 
-export interface ToolList {
+export interface ServerToolList {
   /** Unchecked, as the server sent them. */
   readonly tools: readonly unknown[]
   /** How long the list stays valid, by the server's word; null where it does not tell. */
@@ -126,7 +126,7 @@ export interface ToolList {
 }
 
 /** Lists the tools of a server, page by page. Stops at a cursor that repeats, and at a bound on their number. */
-export async function listTools(client: Client, timeout: number): Promise<ToolList> {
+export async function listTools(client: Client, timeout: number): Promise<ServerToolList> {
   if (client.getServerCapabilities()?.tools === undefined) return { tools: [], ttlMs: null }
   const tools: unknown[] = []
   const seen = new Set<unknown>()
