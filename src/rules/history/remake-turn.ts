@@ -492,10 +492,6 @@ export function newestVersion(draft: Draft, { versionSet, laneId, turnId }: Vers
   return undefined
 }
 
-interface VersionOf {
-  readonly versionSet: Id
-  readonly laneId: Id
-  readonly turnId: Id
-}
+type VersionOf = Pick<Node, 'versionSet' | 'laneId' | 'turnId'>
 
 const MOST_VERSIONS = 1_000
