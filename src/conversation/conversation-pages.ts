@@ -1,5 +1,5 @@
 import { InputError } from '../base/error.ts'
-import { anything, flag, list, number, type Rules, readOptions, text } from '../base/options.ts'
+import { anything, flag, list, number, type OptionRules, readOptions, text } from '../base/options.ts'
 import { ancestorsOf, contextOf, type TranscriptLine, type TranscriptOptions, transcriptOf } from '../graph/context.ts'
 import { DURABLE_EVENTS, type DurableEvent, type DurableEventType, type EventRow, toEvent } from '../graph/event.ts'
 import { ALL_TURNS, CONTEXT_TURNS, type Kinds } from '../graph/kinds.ts'
@@ -49,14 +49,14 @@ export interface EventPageQuery {
 }
 
 /** How many is read by `bounds.ts`: it may be in digits. */
-export const TURN_PAGE: Rules<TurnPageQuery> = {
+export const TURN_PAGE: OptionRules<TurnPageQuery> = {
   limitTurns: anything,
   beforeTurnId: text,
   afterTurnId: text,
   includeDeleted: flag,
 }
-const MESSAGE_PAGE: Rules<MessagePageQuery> = { limit: anything, before: text, after: text }
-const EVENT_PAGE: Rules<EventPageQuery> = { limit: anything, after: number(), nodeId: text, types: list }
+const MESSAGE_PAGE: OptionRules<MessagePageQuery> = { limit: anything, before: text, after: text }
+const EVENT_PAGE: OptionRules<EventPageQuery> = { limit: anything, after: number(), nodeId: text, types: list }
 
 function knownEvent(type: DurableEventType): DurableEventType {
   if (DURABLE_EVENTS.includes(type)) return type

@@ -1,6 +1,6 @@
 import { InputError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import { flag, int, type Rules, readOptions, record, text } from '../base/options.ts'
+import { flag, int, type OptionRules, readOptions, record, text } from '../base/options.ts'
 import { describeIssues, readSchema } from '../base/schema/schema.ts'
 import { lineOfIds } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
@@ -41,7 +41,7 @@ export interface ApprovalsQuery {
   readonly after?: Pick<PendingApproval, 'nodeId' | 'expiresAt'>
 }
 
-const QUERY: Rules<ApprovalsQuery> = { runId: text, limit: int(0), after: record }
+const QUERY: OptionRules<ApprovalsQuery> = { runId: text, limit: int(0), after: record }
 
 /**
  * What people are asked, over all trees and depths: those that expire first come first. A tree that was changed from outside asks
@@ -112,7 +112,7 @@ export interface QuestionsQuery {
   readonly after?: Pick<PendingQuestion, 'nodeId' | 'expiresAt'>
 }
 
-const QUESTIONS_QUERY: Rules<QuestionsQuery> = { toHosts: flag, limit: int(0), after: record }
+const QUESTIONS_QUERY: OptionRules<QuestionsQuery> = { toHosts: flag, limit: int(0), after: record }
 
 /** What is asked, over all trees and depths: those that expire first come first. */
 export function questionsOf(store: Store, query: QuestionsQuery): PendingQuestion[] {

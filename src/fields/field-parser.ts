@@ -1,5 +1,5 @@
 import { InputError } from '../base/error.ts'
-import { anything, flag, int, type Rules, readOptions, record } from '../base/options.ts'
+import { anything, flag, int, type OptionRules, readOptions, record } from '../base/options.ts'
 import {
   type CheckedSchema,
   type InferInput,
@@ -48,7 +48,7 @@ export function fieldParser<S extends Schema = JsonDocument>(
   return new FieldParser(schema as CheckedSchema<InferOutput<S>> | null, options)
 }
 
-const LIMITS: Rules<ParserLimits> = { maxDepth: int(1), maxLength: int(1), maxValues: int(1) }
+const LIMITS: OptionRules<ParserLimits> = { maxDepth: int(1), maxLength: int(1), maxValues: int(1) }
 
 /** Any JSON at all. */
 type JsonDocument = Readonly<Record<string, unknown>>

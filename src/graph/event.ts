@@ -3,7 +3,7 @@ import type { Content, ToolCall, Usage } from './content.ts'
 import type { OutcomeRecord } from './outcome.ts'
 import type { Conversation, Effect, NodeState, Purpose } from './rows.ts'
 
-/** Written in the commit they tell of: whole sequence numbers, in order, without gaps. */
+/** Events that are stored with the commit they report: whole sequence numbers, in order, without gaps. */
 export const DURABLE_EVENTS = [
   'run-queued',
   'run-start',
@@ -32,7 +32,9 @@ export const DURABLE_EVENTS = [
   'warning',
 ] as const
 
-/** Seen while they happen: the last whole number plus a growing fraction. Gone when their node has ended. */
+/**
+ * Events that exist only while they happen: the last whole number plus a growing fraction. They vanish when their node ends.
+ */
 export const LIVE_EVENTS = [
   'text-delta',
   'reasoning-delta',
@@ -121,7 +123,7 @@ export type EventBody =
       readonly content: Content
       /** Whether the call failed or was refused. */
       readonly isError: boolean
-      /** The content is a value, written as JSON. */
+      /** Set when the content is a value, written as JSON. */
       readonly json?: true
     }
   | {
@@ -179,11 +181,11 @@ export type EventBody =
       readonly always: boolean
       /** Whether the arguments were changed. */
       readonly edited: boolean
-      /** The arguments it is allowed with instead, where they were edited. */
+      /** The edited arguments that a person allowed instead. */
       readonly input?: Json
     }
   | {
-      /** The node waits for an answer: of the host, or of a person. */
+      /** The node waits for an answer of the host or of a person. */
       readonly type: 'question'
       /** Who is asked. */
       readonly to: 'host' | 'person'
@@ -201,7 +203,7 @@ export type EventBody =
       readonly text: string
     }
   | {
-      /** A child has been silent for too long; told where its host's events are. */
+      /** A child has been silent for too long; its host's readers see the event. */
       readonly type: 'stalled'
       /** The name of the child. */
       readonly agent: string
@@ -276,8 +278,8 @@ export type EventBody =
     }
   | {
       /**
-       * Models are shown a summary instead of turns, or what it stood for again. `failed`: the summary could not be made,
-       * and models are shown the turns as before.
+       * Models now see a summary instead of turns, or the turns again. `failed`: the summary could not be made, and models see
+       * the turns as before.
        */
       readonly type: 'compaction'
       /** Who asked for it, or what became of it. */
@@ -292,11 +294,14 @@ export type EventBody =
       readonly turns: number
     }
   | {
-      /** The model of this run is not shown the oldest rounds, because `contextTurns` or the `maxLength` of a chat says so. Once per run. */
+      /**
+       * The model of this run does not see the oldest rounds, because `contextTurns` or the `maxLength` of a chat cuts them.
+       * Once per run.
+       */
       readonly type: 'context-cut'
-      /** Rounds that it is shown, this one included. */
+      /** Rounds that the model sees, this one included. */
       readonly shown: number
-      /** Rounds that are left out, and that no summary stands for. */
+      /** Rounds that are left out and that no summary covers. */
       readonly leftOut: number
     }
   | {
@@ -327,7 +332,7 @@ export type EventBody =
 interface Delta {
   /** The piece that is new. */
   readonly text: string
-  /** `text` is all that was streamed so far: only where a host forwards a child's events so. */
+  /** `text` is all text so far: only where a host forwards a child's events that way. */
   readonly cumulative?: true
 }
 
@@ -349,7 +354,7 @@ export type LiveBody =
       readonly tool: string
     } & Delta)
   | {
-      /** A field of an answer is complete; told only to readers who ask for fields. */
+      /** A field of an answer is complete; only readers who ask for fields see the event. */
       readonly type: 'field'
       /** The path of the field, such as `tasks[0].title`. */
       readonly field: string
@@ -394,20 +399,20 @@ export type DurableEvent = EventPlace & EventBody
 export type LiveEvent = EventPlace & LiveBody
 export type RunEvent = DurableEvent | LiveEvent
 
-/** A stored event as readers see it: flat. */
+/** Gives a stored event in the flat form that readers see. */
 export function toEvent({ body, ...place }: EventRow): DurableEvent {
   return { ...place, ...body }
 }
 
-/** Which events of a child its host's readers see, and how. A view: nothing that happens depends on it. */
+/** Which events of a child its host's readers see, and how. Only a view: the child behaves the same. */
 export interface Forward {
-  /** Null for all. */
+  /** Null for all types. */
   readonly types: readonly RunEvent['type'][] | null
-  /** Each delta says all that was streamed so far. */
+  /** True where each delta carries all text so far. */
   readonly cumulative: boolean
 }
 
-/** Where a child's conversation says how it is forwarded. Without it, all is. */
+/** The key in a child's conversation that holds its `Forward`. Without it, all events are forwarded. */
 const KEY = 'forward_events'
 
 export function withForward(metadata: Conversation['metadata'], forward: Forward | null): Conversation['metadata'] {

@@ -4,11 +4,14 @@ import type { EventRow } from './event.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from './rows.ts'
 
 /**
- * What the graph's rules may ask of stored rows. Synchronous, so that a rule reads and decides in one piece; a row that
+ * The stored rows that the graph's rules may read. Synchronous, so that a rule reads and decides in one piece; a row that
  * changed since then makes the commit fail, not the rule. Rows come back as they were put; nobody may change them.
  */
 export interface Reader {
-  /** How often it was written to, where nobody else can write. A commit that was planned on this very state fits it. */
+  /**
+   * Counts the writes, for a store that no other process can write to. A commit that was planned on this very count needs no
+   * further check.
+   */
   changes?(): number
   conversation(id: Id): Conversation | undefined
   turn(id: Id): Turn | undefined
@@ -36,7 +39,7 @@ export interface Reader {
   lastSeq(rootId: Id): number
 }
 
-/** Keyset scans over the whole store: what sweeps, lists and readers need. */
+/** Keyset scans over the whole store, for sweeps, lists and readers. */
 export interface Scanner extends Reader {
   /** Pending, no blockers, `wakeAt` due, of one of these agents and kinds; oldest first. */
   runnable(query: RunnableQuery): readonly Node[]
@@ -46,7 +49,7 @@ export interface Scanner extends Reader {
   unstopped(before: number, limit: number): readonly Node[]
   /** Nodes that await a person, those that must be answered first before the others. */
   awaiting(query: AwaitingQuery): readonly Node[]
-  /** Waiting nodes that go on by themselves at some moment, the earliest first. */
+  /** Waiting nodes with a time at which they continue by themselves, the earliest first. */
   timed(query: AwaitingQuery): readonly Node[]
   /** Nodes an engine has claimed. */
   claimedBy(engineId: Id, limit: number): readonly Node[]
@@ -54,17 +57,17 @@ export interface Scanner extends Reader {
   claimants(): readonly Id[]
   engines(): readonly EngineRow[]
   engine(id: Id): EngineRow | undefined
-  /** The earliest moment after `now` at which a pending node wakes, a waiting one goes on or a running turn expires. */
+  /** The earliest moment after `now` at which a pending node wakes, a waiting one continues or a running turn expires. */
   nextDue(now: number): number | undefined
   /** Events of a tree with a sequence greater than `after`, in order. */
   events(rootId: Id, after: number, limit: number): readonly EventRow[]
-  /** What running nodes of a tree have streamed, where the store is shared: the blocks after that number, in order. */
+  /** Blocks that running nodes of a tree have streamed into a shared store: those after that number, in order. */
   blocks(rootId: Id, after: number): readonly StoredBlock[]
   /** Root conversations, newest first. */
   roots(query: { readonly limit: number; readonly before?: Id }): readonly Conversation[]
   /** Conversations of a tree, or of all trees, by id. */
   conversations(query: ConversationsQuery): readonly Conversation[]
-  /** Conversations, turns and nodes whose id ends so; at most `limit`. */
+  /** Conversations, turns and nodes whose id has this ending; at most `limit`. */
   findIds(
     ending: string,
     limit: number,
@@ -92,11 +95,11 @@ export interface RunnableQuery {
   readonly now: number
   readonly limit: number
   readonly kinds: readonly string[]
-  /** By whose code they need: see `codeOf`. */
+  /** The names of the agents whose code they need: see `codeOf`. */
   readonly agents: readonly string[]
 }
 
-/** All rows of one tree: those that a walk from its root reaches, and those that only say that they are of it. */
+/** All rows of one tree: those that a walk from its root reaches, and those that only name its root. */
 export interface TreeRows {
   readonly rootId: Id
   readonly conversations: ReadonlyMap<Id, Conversation>
@@ -111,7 +114,7 @@ export interface TreeRows {
   readonly nodesOf: ReadonlyMap<Id, readonly Node[]>
   /** By the turn of the host, in order. */
   readonly linksOf: ReadonlyMap<Id, readonly Link[]>
-  /** Read when they are first asked for. */
+  /** Read on first use. */
   readonly events: readonly EventRow[]
   readonly blocks: readonly StoredBlock[]
 }
@@ -124,7 +127,10 @@ export function readTrees(store: Scanner): TreeRows[] {
   return [...eachTree(store)]
 }
 
-/** The same one by one: no more than one need be held. Those that were changed from outside are left out: the store tells. */
+/**
+ * Reads all trees one by one, so that only one need be in memory. Skips trees that were changed from outside: the store reports
+ * them.
+ */
 export function* eachTree(store: Scanner): Generator<TreeRows> {
   const members = new Map<Id, Id[]>()
   for (const { id, rootId } of allConversations(store)) {
@@ -164,7 +170,7 @@ function* allConversations(store: Scanner, rootId?: Id): Generator<Conversation>
   }
 }
 
-/** Those that are reached from the root come first, hosts before their children. */
+/** Rows that a walk from the root reaches come first, hosts before their children. */
 function read(store: Scanner, rootId: Id, members: readonly Id[]): TreeRows {
   const tree = new Rows(store, rootId)
   tree.walk(rootId)
@@ -209,7 +215,7 @@ class Rows implements TreeRows {
     }
   }
 
-  /** Gives the conversations it delegated to. */
+  /** Adds a turn with its rows, and gives the conversations it delegated to. */
   private addTurn(turn: Turn): Id[] {
     this.turns.set(turn.id, turn)
     const nodes = this.store.nodesOf(turn.id)

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { onAbort } from '../base/abort.ts'
-import { int, number, type Rules, readOptions, record, text } from '../base/options.ts'
+import { int, number, type OptionRules, readOptions, record, text } from '../base/options.ts'
 import { type ProgramRequest, programRequest } from '../grant/request.ts'
 import type { GroupedChild } from './process-group.ts'
 
@@ -34,7 +34,7 @@ export interface ProcessResult {
 
 export const KILL_AFTER_MS = 250
 const MAX_OUTPUT_BYTES = 1_048_576
-const OPTIONS: Rules<ProcessOptions> = {
+const OPTIONS: OptionRules<ProcessOptions> = {
   signal: record,
   cwd: text,
   env: record,

@@ -1,6 +1,6 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import { anything, code, flag, oneOf, positive, type Rules, readOptions, text } from '../base/options.ts'
+import { anything, code, flag, type OptionRules, oneOf, positive, readOptions, text } from '../base/options.ts'
 import { type CheckedSchema, type InferOutput, readSchema, type Schema } from '../base/schema/schema.ts'
 import type { Files } from '../files/files.ts'
 import type { Request } from '../grant/request.ts'
@@ -131,7 +131,7 @@ function approvalRule(value: unknown): string | null {
   return isSaid ? null : '"optional", "required" or a function of the input'
 }
 
-const OPTIONS: Rules<ToolDefinition<unknown, unknown>> = {
+const OPTIONS: OptionRules<ToolDefinition<unknown, unknown>> = {
   description: text,
   inputSchema: anything,
   outputSchema: anything,

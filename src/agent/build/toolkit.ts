@@ -1,5 +1,5 @@
 import { DefinitionError } from '../../base/error.ts'
-import { anything, flag, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { anything, flag, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
 import { RESET_TOOLS } from '../../tool/groups.ts'
 import { type GroupedTools, type ToolGroup, toolkitMark } from '../definition/agent.ts'
 import { NAME_CLASHES } from '../definition/subagent-options.ts'
@@ -43,9 +43,9 @@ function grouped(groups: ReadonlyMap<string, ToolGroup>, meta: GroupedTools['met
   })
 }
 
-const OPTIONS: Rules<ToolkitOptions> = { groups: record, meta: oneOf('absolute', 'additive', 'none') }
+const OPTIONS: OptionRules<ToolkitOptions> = { groups: record, meta: oneOf('absolute', 'additive', 'none') }
 
-const GROUP: Rules<ToolGroup> = {
+const GROUP: OptionRules<ToolGroup> = {
   description: text,
   active: flag,
   notes: text,

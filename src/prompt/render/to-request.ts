@@ -1,6 +1,6 @@
 import { DefinitionError } from '../../base/error.ts'
 import { isRecord, type Json, type JsonRecord } from '../../base/json.ts'
-import { flag, oneOf, type Rules, readOptions } from '../../base/options.ts'
+import { flag, type OptionRules, oneOf, readOptions } from '../../base/options.ts'
 import type { CheckedSchema, JsonSchema } from '../../base/schema/schema.ts'
 import { shapeSchema } from '../shape/shape-schema.ts'
 import type { Part } from '../slots/message.ts'
@@ -33,7 +33,7 @@ export interface RequestRenderOptions extends Pick<RenderOptions, 'titles' | 'on
   readonly tools?: 'native' | 'text'
 }
 
-const OPTIONS: Rules<RequestRenderOptions> = {
+const OPTIONS: OptionRules<RequestRenderOptions> = {
   titles: RENDER.titles,
   onWarning: RENDER.onWarning,
   strictOrder: flag,

@@ -15,7 +15,7 @@ export function unlessEmpty<T extends object>(value: T): T | undefined {
 
 export type UsageParts = readonly [input: number, output: number, cacheRead: number, cacheWrite: number]
 
-/** Undefined for none. */
+/** Undefined for no usage. */
 export function packUsage(usage: Usage): UsageParts | undefined {
   if (usage === NO_USAGE) return undefined
   const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = usage
@@ -33,9 +33,9 @@ export function toUsage(parts: UsageParts | undefined): Usage {
   return { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens }
 }
 
-/** When it was made, and how many milliseconds after that it began and ended, as far as it has. */
+/** When it was made, and how many milliseconds after that it began and ended, if it has. */
 export type TimeParts = readonly [createdAt: number, started?: Later | null, ended?: Later | null]
-/** A moment, as text, where the difference is not exact. */
+/** The moment itself, as text, where the difference is not exact. */
 type Later = number | string
 
 export interface Times {
@@ -49,7 +49,7 @@ export function packTimes({ createdAt, startedAt, endedAt }: Readonly<Times>): T
   return startedAt === null ? [createdAt] : [createdAt, packLater(startedAt, createdAt)]
 }
 
-/** Rows that were written before there were such parts have the fields themselves. */
+/** Sets the times. Rows of older versions have the fields themselves, and no parts. */
 export function setTimes(row: Times, parts: TimeParts | undefined): void {
   if (parts === undefined) return
   const [createdAt, started = null, ended = null] = parts
@@ -107,7 +107,7 @@ export function toAccount(parts: AccountParts): Account {
   return { modelCalls, toolCalls, children, live, nextRelease, usage: toUsage(usage || undefined), uncertain }
 }
 
-/** Of which run it is the outcome, as far as the place it is kept at says that. */
+/** The run that an outcome belongs to, as far as its place tells. */
 export interface OutcomePlace {
   readonly runId: string
   readonly conversationId: string
@@ -174,7 +174,7 @@ export function toOutcome(packed: PackedOutcome, place: OutcomePlace): OutcomeRe
   }
 }
 
-/** The task of a delegation says in its metadata and in its output who its child is: both are written as one `child`. */
+/** The child of a delegating task. Its metadata and its output both name it, so the codec writes one `child`. */
 export function childOf({ output, metadata }: Node): Id | undefined {
   const id = output.subagent?.child_conversation_id
   if (Array.isArray(output.metadata?.['outcome'])) return undefined
@@ -274,10 +274,10 @@ function fieldsOf(value: unknown): { readonly [key: string]: Json } {
 
 type Metadata = NonNullable<NodeOutput['metadata']>
 
-/** Of a good end: the run, its usage, milliseconds, model calls. */
+/** A successful end: the run, its usage, milliseconds, model calls. */
 type EndParts = readonly [runId: string, usage: UsageParts | 0, durationMs: number, turns: number]
 
-/** What the result of a delegation tells of its child's end, in short where that is what a good end usually says. */
+/** Shortens the metadata of a delegation's result where it describes a usual successful end. */
 function packEnd(metadata: Metadata, child: Id): Metadata {
   const end = metadata['outcome'] as Partial<End> | null | undefined
   if (end?.status !== 'completed' || end.usage === undefined) return metadata
@@ -318,7 +318,7 @@ function toEnd([run_id, usage, duration_ms, turns]: EndParts, child: Id): End {
   }
 }
 
-/** In every field, and in their order: what is read back is written as the same text. */
+/** True where all fields and their order are equal: only then would reading give back the very text. */
 function isSame(end: object, usual: object): boolean {
   return JSON.stringify(end) === JSON.stringify(usual)
 }

@@ -39,10 +39,10 @@ export const WIDTH = 7
 export const WRITER = 4
 export const SIZE = 5
 
-/** Room for the rows of one turn. */
+/** The range of numbers for the rows of one turn. */
 export const SPAN: number = 2 ** 20
 
-/** Room for the commits of one tree in the numbering of the log. */
+/** The range of numbers for the commits of one tree in the log. */
 export const COMMITS_PER_TREE: number = 2 ** 24
 
 export function spanOf(n: number): number {
@@ -72,7 +72,7 @@ export function pushNode(values: SqlValue[], row: Node): void {
   values.push(0, queue, dueIn(queue, row), wake, null, null, packNode(row))
 }
 
-/** What a node waits in: ready, asked, timed; else whose claim it is. */
+/** The queue that a node waits in: ready, asked or timed; else the engine that claimed it. */
 function queueOf({ state, blockers, wakeAt, engineId }: Node): string | null {
   if (state === 'pending' && blockers === 0) return 'r'
   if (state === 'awaiting_approval') return 'a'
@@ -89,19 +89,19 @@ export function pushLink(values: SqlValue[], row: Link): void {
   values.push(0, null, null, null, null, null, packLink(row))
 }
 
-/** An end is the node's place in the span, or the id of a node elsewhere. */
+/** Each end is a node's place in the span, or the id of a node elsewhere. */
 export type EdgeEnds = readonly [from: number | Id, to: number | Id, letter: string]
 
 export function pushEdges(values: SqlValue[], n: number, edges: readonly EdgeEnds[]): void {
   values.push(n, null, null, null, null, null, JSON.stringify({ edges }))
 }
 
-/** The slot of a turn at its lane. */
+/** The slot of a turn in its lane. */
 export function turnSlot(ordinal: number, n: number): string {
   return `${turnSlotsFrom(ordinal)}${spanOf(n).toString(36).padStart(8, '0')}`
 }
 
-/** Less than the slot of every turn with at least this ordinal. */
+/** A text less than the slot of every turn with at least this ordinal. */
 export function turnSlotsFrom(ordinal: number): string {
   return `T${Math.min(Math.max(0, ordinal), MAX_ORDINAL).toString(16).padStart(8, '0')}`
 }
@@ -192,7 +192,7 @@ const EDGE_TYPES: ReadonlyMap<unknown, EdgeType> = new Map([
   ['b', 'branch'],
 ])
 
-/** Undefined for what no edge was ever written as. */
+/** Undefined for a letter that no edge is written with. */
 export function edgeType(letter: unknown): EdgeType | undefined {
   return EDGE_TYPES.get(letter)
 }

@@ -6,9 +6,9 @@ import type { OutcomeRecord } from '../../graph/outcome.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../../graph/rows.ts'
 
 /** Rows for tests of stores: complete, plain, new (version 1) unless said otherwise. */
-export type Place = Pick<Node, 'rootId' | 'conversationId' | 'laneId' | 'turnId'>
+export type RowPlace = Pick<Node, 'rootId' | 'conversationId' | 'laneId' | 'turnId'>
 
-export function placeIn(rootId: Id): Place {
+export function placeIn(rootId: Id): RowPlace {
   return { rootId, conversationId: rootId, laneId: rootId, turnId: `${rootId}-turn` }
 }
 
@@ -20,20 +20,20 @@ export function conversationRow(id: Id, fields: Partial<Conversation> = {}): Con
   return { ...rowOf(CONVERSATION_COLUMNS, 'test'), id, rootId: id, ...fields }
 }
 
-export function turnRow(place: Place, fields: Partial<Turn> = {}): Turn {
+export function turnRow(place: RowPlace, fields: Partial<Turn> = {}): Turn {
   const { turnId: id, ...lane } = place
   return { ...rowOf(TURN_COLUMNS, 'test'), id, ...lane, entryNodeId: `${id}-node`, ...fields }
 }
 
-export function nodeRow(place: Place, id: Id, fields: Partial<Node> = {}): Node {
+export function nodeRow(place: RowPlace, id: Id, fields: Partial<Node> = {}): Node {
   return { ...rowOf(NODE_COLUMNS, 'test'), id, versionSet: id, ...place, ...fields }
 }
 
-export function edgeRow(place: Place, from: Id, to: Id): Edge {
+export function edgeRow(place: RowPlace, from: Id, to: Id): Edge {
   return { rootId: place.rootId, conversationId: place.conversationId, from, to, type: 'sequence' }
 }
 
-export function linkRow(place: Place, id: Id, fields: Partial<Link> = {}): Link {
+export function linkRow(place: RowPlace, id: Id, fields: Partial<Link> = {}): Link {
   const { rootId, turnId: hostTurnId, conversationId } = place
   const ends = { hostTurnId, hostConversationId: conversationId, childConversationId: conversationId }
   return { ...rowOf(LINK_COLUMNS, 'test'), id, rootId, taskId: `${hostTurnId}-node`, ...ends, ...fields }
@@ -64,7 +64,7 @@ export function outcomeOf(runId: Id, conversationId: Id): OutcomeRecord {
   }
 }
 
-export function warningEvent({ conversationId, turnId }: Place, message: string): EventRow {
+export function warningEvent({ conversationId, turnId }: RowPlace, message: string): EventRow {
   const body = { type: 'warning', message } as const
   return { seq: 0, at: 1000, conversationId, turnId, nodeId: null, path: ['editor'], parentId: null, body }
 }
