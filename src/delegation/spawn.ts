@@ -1,14 +1,14 @@
-import type { Promised } from '../agent/build/provided.ts'
+import type { AgentOrPromise } from '../agent/build/provided.ts'
 import type { AgentCore, AnyAgent } from '../agent/definition/agent.ts'
 import type { BriefingPlan } from '../agent/definition/briefing.ts'
 import {
-  Direct,
-  type Given,
+  CallerInput,
+  type InputResult,
   inputContent,
-  type ReadInput,
-  readGiven,
+  readAgentInput,
   readInput,
   saidBefore,
+  type ValidInput,
 } from '../agent/definition/input.ts'
 import type { Home, NodeRun, ReadyChild } from '../agent/hooks/node-run.ts'
 import { unlessAborted } from '../base/abort.ts'
@@ -55,7 +55,7 @@ export interface Offer extends AuthorityOffer {
   /** The agent, or the first one that its provider returned. */
   readonly agent: AnyAgent
   /** Returns the agent for one delegation. Throws or rejects if there is none. */
-  take(): Promised
+  take(): AgentOrPromise
 }
 
 export interface Delegation {
@@ -169,12 +169,14 @@ function prepare(run: NodeRun, delegation: Delegation): Preparation | Promise<Pr
 /** Offers whose last input was checked synchronously. A schema that awaits is checked by the task only. */
 const readAtOnce: WeakSet<Offer> = new WeakSet()
 
-function readAsked({ offer, input }: Delegation): ReadInput | Promise<ReadInput> {
+function readAsked({ offer, input }: Delegation): InputResult | Promise<InputResult> {
   if (offer.contract === 'message') return readMessage(offer.name, input)
-  return input instanceof Direct ? readGiven(offer.agent, input) : readInput(offer.agent.name, offer.input, input)
+  return input instanceof CallerInput
+    ? readAgentInput(offer.agent, input)
+    : readInput(offer.agent.name, offer.input, input)
 }
 
-function begin(run: NodeRun, delegation: Delegation, read: ReadInput): Preparation | Promise<Preparation> {
+function begin(run: NodeRun, delegation: Delegation, read: InputResult): Preparation | Promise<Preparation> {
   const { offer } = delegation
   const { name } = offer.agent
   if (!read.ok) return refuse('invalid_input', name, read)
@@ -185,7 +187,7 @@ function begin(run: NodeRun, delegation: Delegation, read: ReadInput): Preparati
 }
 
 interface CheckedDelegation extends Delegation {
-  readonly read: Given
+  readonly read: ValidInput
 }
 
 function beginAs(taken: AnyAgent, run: NodeRun, delegation: CheckedDelegation): Preparation | Promise<Preparation> {
@@ -273,7 +275,7 @@ function orReason<T>({ home, work }: NodeRun, make: () => T | Promise<T>): T | s
 }
 
 /** Reads the session that the host's model names. */
-function askedSession({ contract }: Offer, { value }: Given): Id | undefined {
+function askedSession({ contract }: Offer, { value }: ValidInput): Id | undefined {
   return contract === 'message' ? (value as { session_id?: string }).session_id : undefined
 }
 
@@ -286,7 +288,7 @@ function sessionPlan({ contract, session = {} }: Offer, found: FoundSession): Se
 
 interface RequestParts {
   readonly found: FoundSession
-  readonly read: Given
+  readonly read: ValidInput
   readonly briefed: ChildBriefing
   readonly frame: ChildAuthority
 }
@@ -333,7 +335,7 @@ function requestOf(
 export const TOOL_TO_ANSWER = 'subagent_send'
 
 /** Reads the arguments of the message contract, or tells the model what is wrong with them. */
-function readMessage(toolName: string, input: unknown): ReadInput {
+function readMessage(toolName: string, input: unknown): InputResult {
   const { message, session_id: session } = (input ?? {}) as Record<string, unknown>
   if (isLeftOut(message)) return wrong('Message is required')
   if (typeof message !== 'string') return wrong(notAText(toolName, 'message'))
@@ -352,7 +354,7 @@ function notAText(toolName: string, field: string): string {
   return `Parameter validation failed for tool '${toolName}': ${field} must be a string\nPlease correct the parameters and try again.`
 }
 
-function wrong(error: string): ReadInput {
+function wrong(error: string): InputResult {
   return { ok: false, error, issues: [] }
 }
 

@@ -1,6 +1,6 @@
 import { variant } from '../agent/build/identity.ts'
-import { type Promised, providedAgent, sparing } from '../agent/build/provided.ts'
-import { checkFit, firstSaid, isSaid } from '../agent/build/read-subagents.ts'
+import { type AgentOrPromise, providedAgent, reuseFirst } from '../agent/build/provided.ts'
+import { checkFit, firstText, hasText } from '../agent/build/read-subagents.ts'
 import {
   type AgentCore,
   type AnyAgent,
@@ -36,7 +36,7 @@ export interface SubagentSource {
   /** Whether a provider makes the agent anew for each delegation. */
   readonly isProvided: boolean
   /** The agent, or the first one its provider returned; null for a provider that has not been called yet. */
-  first(): Promised | null
+  first(): AgentOrPromise | null
   /** Resolves when `entry()` may be called; undefined if it may be called at once. */
   prepare(): Promise<unknown> | undefined
   entry(): SubagentEntry
@@ -71,7 +71,7 @@ export function subagentSource(name: string, { config, memberOf }: OwnSubagent):
     })
   const isProvided = !isAgent(source)
   // A provider with a name and a description is called only when its agent's input schema is needed.
-  const isLate = isProvided && config.name !== undefined && isSaid(config.description)
+  const isLate = isProvided && config.name !== undefined && hasText(config.description)
   const first = firstOf(take)
   if (!isLate) first()
   let made: SubagentEntry | undefined
@@ -88,15 +88,20 @@ export function subagentSource(name: string, { config, memberOf }: OwnSubagent):
       if (made !== undefined) return made
       const agent = first()
       if (agent instanceof Promise) throw notYet(name)
-      made = entryOf(name, { config, memberOf, agent, take: isProvided ? sparing<Promised>(agent, take) : null })
+      made = entryOf(name, {
+        config,
+        memberOf,
+        agent,
+        take: isProvided ? reuseFirst<AgentOrPromise>(agent, take) : null,
+      })
       return made
     },
   }
 }
 
 /** Calls the provider once, and again only after a rejected promise. */
-function firstOf(take: () => Promised): () => Promised {
-  let known: Promised | undefined
+function firstOf(take: () => AgentOrPromise): () => AgentOrPromise {
+  let known: AgentOrPromise | undefined
   return () => {
     if (known !== undefined) return known
     known = take()
@@ -125,12 +130,12 @@ export function isSubagentEntry(tool: ToolEntry): tool is SubagentEntry {
 interface ProvidedSubagent extends OwnSubagent {
   readonly agent: AnyAgent
   /** Returns the agent of one delegation; null if it is always the same agent. */
-  readonly take: (() => Promised) | null
+  readonly take: (() => AgentOrPromise) | null
 }
 
 function entryOf(name: string, { config, memberOf, agent, take }: ProvidedSubagent): SubagentEntry {
   const isTyped = agent.input !== null
-  const description = firstSaid(config.description, agent.description) ?? `Call ${agent.name} to complete tasks`
+  const description = firstText(config.description, agent.description) ?? `Call ${agent.name} to complete tasks`
   const input = agent.input ?? readSchema(MESSAGE_SCHEMA, 'the message contract')
   const briefing = readBriefing(config.briefing, `subagents.${name}`) ?? agent.briefing
   return {

@@ -2,7 +2,7 @@ import { contextTurnsOf } from '../agent/build/conversation-settings.ts'
 import type { AnyAgent, Extension } from '../agent/definition/agent.ts'
 import type {
   AgentRequest,
-  Asked,
+  PromptInput,
   RequestAgent,
   RequestRuntime,
   RequestStartOptions,
@@ -136,8 +136,8 @@ export class ChatSession {
     }
     return {
       ...of,
-      start: (asked: Asked, options) => of.start(asked.inChat(record), { ...options, ...place }),
-      generate: (asked: Asked, options) => of.generate(asked.inChat(record), { ...options, ...place }),
+      start: (asked: PromptInput, options) => of.start(asked.inChat(record), { ...options, ...place }),
+      generate: (asked: PromptInput, options) => of.generate(asked.inChat(record), { ...options, ...place }),
     }
   }
 }

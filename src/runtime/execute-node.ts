@@ -3,7 +3,7 @@ import { hasLiveSources } from '../agent/build/read-kit.ts'
 import type { AgentCore } from '../agent/definition/agent.ts'
 import { fileUseLayers } from '../agent/definition/file-layers.ts'
 import { ExtensionRuns, type HookPlace } from '../agent/hooks/extension-runs.ts'
-import { HookSet, inOrder, noteChange, SPEAKERS } from '../agent/hooks/hook-set.ts'
+import { HookSet, inOrder, MODEL_KINDS, noteChange } from '../agent/hooks/hook-set.ts'
 import type { EagerWork, Home, HooksAbove, NodeRun, ReadyChild, Voice } from '../agent/hooks/node-run.ts'
 import { unlessAborted } from '../base/abort.ts'
 import type { KeptAlive } from '../base/collections.ts'
@@ -28,7 +28,7 @@ import { notFound } from '../store/not-found.ts'
 import type { Attempts } from '../tool/attempts.ts'
 import type { Groups } from '../tool/groups.ts'
 import type { SourcePool } from '../tool/source-pool.ts'
-import { leave, type Tape } from '../tool/tape.ts'
+import { leaveTape, type Tape } from '../tool/tape.ts'
 import type { Logger } from '../tool/tool.ts'
 import type { ToolEntry, Toolkit } from '../tool/toolkit.ts'
 import { LayerStacks, turnBounds } from './authority.ts'
@@ -119,7 +119,7 @@ export class Executors implements Home {
   /** Runs one claimed node to its end and commits it. */
   run(claimed: Node, work: Work): void | Promise<void> {
     const ended = this.tryRun(claimed, work)
-    return this.tape === null ? ended : leave(this.tape, claimed.id, ended)
+    return this.tape === null ? ended : leaveTape(this.tape, claimed.id, ended)
   }
 
   private tryRun(claimed: Node, work: Work): void | Promise<void> {
@@ -159,7 +159,7 @@ export class Executors implements Home {
   private beginReady(claimed: Node, work: Work): void | Promise<void> {
     const run = this.runOf(claimed, work)
     if (run === undefined) return
-    if (run.toolkit.isLate && SPEAKERS.includes(run.node.kind)) {
+    if (run.toolkit.isLate && MODEL_KINDS.includes(run.node.kind)) {
       return run.toolkit.describe(this.loaded().keeperOf(run)).then((toolkit) => this.withModel({ ...run, toolkit }))
     }
     return this.withModel(run)
@@ -203,7 +203,7 @@ export class Executors implements Home {
 
   /** Only speaking needs a model; and a run that would need one later fails then. */
   private startWithout(run: NodeRun, error: unknown): void | Promise<void> {
-    if (!SPEAKERS.includes(run.node.kind)) return this.start(run)
+    if (!MODEL_KINDS.includes(run.node.kind)) return this.start(run)
     throw new Error(`${run.agent.name} has no model: ${messageOf(error)}`)
   }
 
@@ -351,7 +351,7 @@ export class Executors implements Home {
     const { kind, purpose } = run.node
     if (purpose === 'brief') return this.briefAs(run)
     if (answersByCode(run)) return this.loaded().runReply(run)
-    if (SPEAKERS.includes(kind)) {
+    if (MODEL_KINDS.includes(kind)) {
       const model = this.modelOf(run.agent, run)
       if (model === null)
         throw new Error(`${run.agent.name} has no model: name one in agent(), or createRuntime({ model })`)
@@ -439,7 +439,7 @@ export class Executors implements Home {
 
 /** Summing up a conversation is a model's work, whoever speaks in it. */
 function answersByCode({ agent, node }: NodeRun): boolean {
-  return agent.reply !== null && SPEAKERS.includes(node.kind) && node.purpose !== 'summarize'
+  return agent.reply !== null && MODEL_KINDS.includes(node.kind) && node.purpose !== 'summarize'
 }
 
 /** The name of what kept a node from its work. */

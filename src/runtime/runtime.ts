@@ -1,7 +1,7 @@
 import { AgentRegistry } from '../agent/build/registry.ts'
 import type { Agent, AgentCore, AnyAgent } from '../agent/definition/agent.ts'
-import { type ReadInput, readGiven } from '../agent/definition/input.ts'
-import { SPEAKERS } from '../agent/hooks/hook-set.ts'
+import { type InputResult, readAgentInput } from '../agent/definition/input.ts'
+import { MODEL_KINDS } from '../agent/hooks/hook-set.ts'
 import { within } from '../base/abort.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
 import type { KeptAlive } from '../base/collections.ts'
@@ -11,7 +11,7 @@ import { frozenCopy, type Json } from '../base/json.ts'
 import { after, attempt } from '../base/maybe.ts'
 import { BlockWriter } from '../conversation/blocks.ts'
 import type { ConversationHandle } from '../conversation/conversation.ts'
-import { type Begun, KeepAlive, NodeEnds, Recordings, TurnEnds, untilIdle } from '../conversation/ends.ts'
+import { KeepAlive, NodeEnds, Recordings, type StartingRun, TurnEnds, untilIdle } from '../conversation/ends.ts'
 import { Feeds } from '../conversation/feeds.ts'
 import { follow } from '../conversation/follow.ts'
 import type { Run, RunOutcome } from '../conversation/run.ts'
@@ -33,7 +33,7 @@ import { memoryStore } from '../store/memory/index.ts'
 import { isOver, notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import { currentCall } from '../tool/current.ts'
-import { only, type Tape } from '../tool/tape.ts'
+import { asOnlyTape, type Tape } from '../tool/tape.ts'
 import { Executors } from './execute-node.ts'
 import {
   checkIsAgent,
@@ -108,7 +108,7 @@ export class Runtime extends RowActs {
     this.report = report
     this.registry.askedOf = (runId) => askedInRun(this.store, runId)
     const kinds = new Map(Object.entries(options.kinds ?? {}))
-    const runs = new Set([...SPEAKERS, 'task', ...kinds.keys()])
+    const runs = new Set([...MODEL_KINDS, 'task', ...kinds.keys()])
     this.feeds = new Feeds(this.store, this.clock)
     this.ends = new TurnEnds(this.store, this.keepAlive)
     this.nodeEnds = new NodeEnds(this.store)
@@ -197,7 +197,7 @@ export class Runtime extends RowActs {
 
   /** A handle for a run of this store, whoever runs it. Holding it keeps nothing alive; awaiting its result does. */
   attach<Out = unknown, Written = Out>(runId: Id): Run<Out, Written> {
-    const found: Begun | undefined = this.store.turn(runId) ?? this.recordings.ofRun(runId)
+    const found: StartingRun | undefined = this.store.turn(runId) ?? this.recordings.ofRun(runId)
     if (found === undefined) throw notFound(this.store, 'run', runId)
     this.watch()
     const { conversationId, started } = found
@@ -257,7 +257,7 @@ export class Runtime extends RowActs {
 
   /** For `record` and `replay` of `legate/testing`: what its nodes call goes through this. */
   useTape(tape: Tape): void {
-    this.executors.tape = only(tape, this.executors.tape)
+    this.executors.tape = asOnlyTape(tape, this.executors.tape)
   }
 
   protected knowsAgent(name: string): boolean {
@@ -276,13 +276,17 @@ export class Runtime extends RowActs {
 
   /** One more turn: recorded, and started when its conversation is idle. At once where nothing has to be waited for. */
   private say(agent: AgentCore, input: unknown, options: SayOptions): void | Promise<void> {
-    const read = readGiven(agent, input)
+    const read = readAgentInput(agent, input)
     const isReady = this.isStarted && this.executors.maker.models.hasFor(agent)
     if (read instanceof Promise || !isReady) return this.sayLater(agent, read, options)
     return this.record(agent, read, options)
   }
 
-  private async sayLater(agent: AgentCore, read: ReadInput | Promise<ReadInput>, options: SayOptions): Promise<void> {
+  private async sayLater(
+    agent: AgentCore,
+    read: InputResult | Promise<InputResult>,
+    options: SayOptions,
+  ): Promise<void> {
     const input = await read
     if (input.ok) await this.start()
     if (input.ok && !this.executors.maker.models.hasFor(agent)) await this.findModel(agent)
@@ -298,7 +302,7 @@ export class Runtime extends RowActs {
     }
   }
 
-  private record(agent: AgentCore, input: ReadInput, options: SayOptions): void | Promise<void> {
+  private record(agent: AgentCore, input: InputResult, options: SayOptions): void | Promise<void> {
     if (!input.ok) throw wrongInput(agent, input)
     const { conversationId, runId, nodeIds, attributes, owner, title, aborted } = options
     const known = this.store.conversation(conversationId)

@@ -1,8 +1,8 @@
-import { askedAgent } from '../agent/build/asked-agent.ts'
+import { agentForRequest } from '../agent/build/asked-agent.ts'
 import { variant } from '../agent/build/identity.ts'
 import { type AgentCore, isAgent } from '../agent/definition/agent.ts'
-import { Asked } from '../agent/definition/agent-request.ts'
-import { type Given, inputContent, type ReadInput, saidBefore } from '../agent/definition/input.ts'
+import { PromptInput } from '../agent/definition/agent-request.ts'
+import { type InputResult, inputContent, saidBefore, type ValidInput } from '../agent/definition/input.ts'
 import { onAbort } from '../base/abort.ts'
 import { ConflictError, DefinitionError, InputError, messageOf, NotFoundError } from '../base/error.ts'
 import { foreignId, isId } from '../base/id.ts'
@@ -71,7 +71,7 @@ interface TurnOptions extends Pick<SayOptions, 'runId' | 'nodeIds' | 'attributes
 /** One more turn of an agent at the root: what it is asked, and what it may use. */
 export function turnRequest(
   agent: AgentCore,
-  input: Given,
+  input: ValidInput,
   { runId, nodeIds, attributes, budgets: given, lane, aborted }: TurnOptions,
 ): TurnRequest {
   const { value, said } = input
@@ -200,9 +200,9 @@ export function equipped(agent: AgentCore, input: unknown, options: StartOptions
   if (grant !== undefined) checkCallerGrant(grant)
   if (budget !== undefined) checkBudget(budget, 'run(agent, input, { budget })')
   checkSignal(options.abortSignal)
-  const isAsked = input instanceof Asked
+  const isAsked = input instanceof PromptInput
   const own = isAgent(agent) ? variant(agent, { tools, repair: isAsked ? undefined : repair }) : agent
-  return isAsked ? askedAgent(own, input.prompt, { extensions: input.extensions, repair }) : own
+  return isAsked ? agentForRequest(own, input.prompt, { extensions: input.extensions, repair }) : own
 }
 
 /** The ceiling and what the caller of one run binds it by; the very same ceiling where the caller says nothing. */
@@ -251,7 +251,7 @@ function readAttributes(attributes: unknown): { readonly [name: string]: Json } 
   throw new InputError('invalid_input', `${where}: they are an object, such as { tenant: 'acme' }.`)
 }
 
-export function wrongInput(agent: AgentCore, { error, issues }: Extract<ReadInput, { ok: false }>): InputError {
+export function wrongInput(agent: AgentCore, { error, issues }: Extract<InputResult, { ok: false }>): InputError {
   return new InputError('invalid_input', `The input of "${agent.name}" is wrong. ${error}`, { details: { issues } })
 }
 

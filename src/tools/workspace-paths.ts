@@ -4,19 +4,19 @@ import { markUse, type Tool, useOf } from '../tool/tool.ts'
 export const WORKSPACE = '/workspace'
 const KEYS = ['path', 'paths', 'cwd']
 
-/** The same tool for paths that are relative to the workspace too. */
+/** Makes a tool accept paths relative to the workspace too. */
 export function withWorkspacePaths(tool: Tool): Tool {
   return markUse(Object.freeze({ ...tool, input: workspaceSchema(tool.input) }), useOf(tool))
 }
 
-/** A path as models write it when they work in a folder: what is relative is below the workspace. */
+/** Reads a path as models write it in a folder: a relative one is below the workspace. */
 export function workspacePath(given: string): string {
   if (given.startsWith('/')) return given
   const bare = given.replace(/^(?:\.\/)+/, '')
   return bare === '' || bare === '.' ? WORKSPACE : `${WORKSPACE}/${bare}`
 }
 
-/** Its values have whole paths: what is decided, shown and opened is one and the same. */
+/** Completes the paths in its values, so that the path that is decided, shown and opened is one and the same. */
 function workspaceSchema(inner: CheckedSchema): CheckedSchema {
   const jsonSchema = described(inner.jsonSchema)
   return {

@@ -4,30 +4,30 @@ import type { Reader } from '../../graph/reader.ts'
 import type { AgentRef, Conversation, Id } from '../../graph/rows.ts'
 import type { AgentCore } from '../definition/agent.ts'
 import { promptIn } from '../definition/agent-request.ts'
-import { askedAgent } from './asked-agent.ts'
+import { agentForRequest } from './asked-agent.ts'
 
-/** A function that makes agents may make a new one each time: the newest of a name are enough to go on with. */
+/** A function that makes agents may make a new one each time: the newest of a name are enough to continue runs. */
 const MAX_VERSIONS = 64
 
-/** The agents a process has code for. */
+/** The agents that this process has code for. */
 export class AgentRegistry {
   private readonly byName: Map<string, Map<string, AgentCore>> = new Map()
-  /** The very objects that runs of this process were started with: two of one name may have other code inside. */
+  /** The objects that runs of this process were started with: two agents of one name may hold different code. */
   private readonly home: IdMap<AgentCore> = new IdMap()
   private readonly known: WeakSet<AgentCore> = new WeakSet()
   private list: readonly string[] = ['']
-  /** Grows with every agent that becomes known. */
+  /** Grows with every agent that is added. */
   version = 0
-  /** What a run was asked with, as the rows keep it. */
+  /** The request that a run was started with, from the rows. */
   askedOf: (runId: Id) => Json | undefined = () => undefined
-  /** Does any agent here want copies of the conversations with a subagent? Mostly none does. */
+  /** True when an agent here wants copies of its sessions with a subagent. Mostly none does. */
   copiesSessions = false
 
   has(agent: AgentCore): boolean {
     return this.known.has(agent)
   }
 
-  /** Makes an agent known. */
+  /** Adds an agent. */
   add(agent: AgentCore): void {
     this.known.add(agent)
     this.version++
@@ -45,17 +45,17 @@ export class AgentRegistry {
     if (versions.size > MAX_VERSIONS) versions.delete(oldest)
   }
 
-  /** Is there the code that an agent needs? One that needs none can run anywhere. */
+  /** True when this process has the code that an agent needs. An agent that needs none can run anywhere. */
   knows(code: string): boolean {
     return code === '' || this.byName.has(code)
   }
 
-  /** Whose code there is; the empty name stands for agents that need none. */
+  /** The names of agents with code here; the empty name stands for agents that need none. */
   get names(): readonly string[] {
     return this.list
   }
 
-  /** Says which object does a run in this process. */
+  /** Binds the agent object that runs a run in this process. */
   settle(runId: Id, agent: AgentCore): void {
     this.home.set(runId, agent)
   }
@@ -68,7 +68,7 @@ export class AgentRegistry {
     this.home.clear()
   }
 
-  /** Forgets runs that have ended elsewhere. */
+  /** Forgets runs that ended in another process. */
   leaveAll(isEnded: (runId: Id) => boolean): void {
     for (const [runId] of this.home.entries()) if (isEnded(runId)) this.home.delete(runId)
   }
@@ -78,28 +78,28 @@ export class AgentRegistry {
     return this.home.get(runId) ?? this.asFound(runId, this.find(conversation.agent))
   }
 
-  /** As its request has it, where the rows keep one. */
+  /** Applies the run's request, where the rows hold one. */
   private asFound(runId: Id, agent: AgentCore | undefined): AgentCore | undefined {
     const prompt = agent === undefined ? undefined : promptIn(this.askedOf(runId))
     if (agent === undefined || prompt === undefined) return agent
-    const asked = askedAgent(agent, prompt)
+    const asked = agentForRequest(agent, prompt)
     this.home.set(runId, asked)
     return asked
   }
 
-  /** What the answer of a run must be; undefined where its code is not known here. */
+  /** The output schema of a run; undefined where this process does not have its code. */
   outputOf(reader: Pick<Reader, 'turn' | 'conversation'>, runId: Id): AgentCore['output'] | undefined {
     const turn = reader.turn(runId)
     const conversation = turn === undefined ? undefined : reader.conversation(turn.conversationId)
     return conversation === undefined ? undefined : this.of(runId, conversation)?.output
   }
 
-  /** The object a run was started with, where it was started in this process. */
+  /** The object a run was started with, if this process started it. */
   homeOf(runId: Id): AgentCore | undefined {
     return this.home.get(runId)
   }
 
-  /** One that is kept whole in its row is not to be mistaken for another of its name. */
+  /** An agent that is stored whole in its row must not be mistaken for another of its name. */
   private find({ name, hash, inline }: AgentRef): AgentCore | undefined {
     if (inline !== undefined) return undefined
     const versions = this.byName.get(name)

@@ -2,7 +2,7 @@ import type { Json } from '../../base/json.ts'
 import type { Block, Content } from '../../graph/content.ts'
 import type { Part } from '../../model/model.ts'
 
-/** What a model has said so far in one answer. Text that is closed is not looked at again: an answer may have a million parts. */
+/** The content of one answer so far. It never reads closed text again, because an answer may have a million parts. */
 export class AnswerContent {
   private closed: string[] | undefined
   /** The text since the last block. */
@@ -10,12 +10,12 @@ export class AnswerContent {
   private blocks: Block[] | undefined
   private thoughts: Thoughts | undefined
 
-  /** All of it, whatever stands between. */
+  /** The whole text, without the blocks in between. */
   get text(): string {
     return this.closed === undefined ? this.open : this.closed.join('') + this.open
   }
 
-  /** What no block says. */
+  /** The reasoning that no block repeats. */
   get reasoning(): string {
     return this.thoughts?.rest ?? ''
   }
@@ -35,12 +35,12 @@ export class AnswerContent {
     this.thoughts.add(text)
   }
 
-  /** Blocks keep the order in which they were said. */
+  /** Blocks keep their order. */
   addBlock(block: Block): void {
     this.closeText()
     this.blocks ??= []
     this.blocks.push(block)
-    // Kept once: the deltas said the same.
+    // Keeps it once, because the deltas held the same text.
     if (block.type === 'reasoning') this.thoughts?.drop(block.text)
   }
 
@@ -55,10 +55,10 @@ export class AnswerContent {
   }
 }
 
-/** Thoughts as they come, piece by piece. Pieces are compared one by one: to join them for each block takes too long. */
+/** Reasoning, piece by piece. It compares pieces one by one, because joining them for each block takes too long. */
 class Thoughts {
   private readonly pieces: string[] = []
-  /** The first piece that is left, and where in it the rest begins. */
+  /** The first remaining piece, and where in it the rest begins. */
   private first = 0
   private begin = 0
 
@@ -71,7 +71,7 @@ class Thoughts {
     this.pieces.push(text)
   }
 
-  /** Takes the text away where the rest begins with it. */
+  /** Removes the text where the rest begins with it. */
   drop(text: string): void {
     let [piece, begin, at] = [this.first, this.begin, 0]
     while (at < text.length) {
@@ -92,12 +92,12 @@ class Thoughts {
 
 export type LongPart = Extract<Part, { readonly text: string }>
 
-/** Is it to be read piece by piece, so that others get their turn in between? */
+/** True for a part that must be read piece by piece, so that other work gets a turn in between. */
 export function isLong(part: Part): part is LongPart {
   return 'text' in part && typeof part.text === 'string' && part.text.length > PIECE
 }
 
-/** Where the piece that begins there ends. A character is not cut in two. */
+/** The end of the piece that begins there. It never cuts a character in two. */
 export function pieceEnd(text: string, from: number): number {
   const end = from + PIECE
   return (text.charCodeAt(end - 1) & 0xfc00) === 0xd800 ? end + 1 : end

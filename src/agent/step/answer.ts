@@ -12,19 +12,22 @@ import type { NodeRun } from '../hooks/node-run.ts'
 import { saysNothing } from '../request/messages.ts'
 import { pieceEnd } from './answer-content.ts'
 
-/** What becomes of an answer without tool calls. */
-export type Judged =
+/** The verdict on an answer without tool calls. */
+export type AnswerVerdict =
   | { readonly end: 'completed'; readonly value: Json | undefined; readonly written?: Json }
-  /** It is asked for again; with what is wrong, unless that is not to be told. */
+  /** The model must answer again; `nudge` tells it what was wrong, unless it may not know. */
   | { readonly end: 'again'; readonly nudge: string | null }
   | { readonly end: 'failed'; readonly code: string; readonly message: string }
 
 const EMPTY_NUDGE = 'Your last answer was empty. Give your final answer now.'
 
-/** An empty or invalid answer is asked for again; after that it is a failure with a name, never an empty success (I6). */
-export function judge(run: NodeRun, answer: StepAnswer): Judged | Promise<Judged> {
+/**
+ * Judges an answer. An empty or invalid one is requested again; after that it is a failure with a name, never an empty
+ * success (I6).
+ */
+export function judge(run: NodeRun, answer: StepAnswer): AnswerVerdict | Promise<AnswerVerdict> {
   const { agent, node } = run
-  const { finalTool = null } = agent.manner ?? {}
+  const { finalTool = null } = agent.protocol ?? {}
   if (finalTool !== null && node.purpose !== 'wrap_up') return { end: 'again', nudge: finalNudge(finalTool) }
   if (answer.cutBy !== null && !agent.acceptTruncated && node.purpose !== 'wrap_up') return CUT[answer.cutBy]
   if (saysNothing(answer.content)) {
@@ -35,8 +38,8 @@ export function judge(run: NodeRun, answer: StepAnswer): Judged | Promise<Judged
   return judgeValue(run, agent.output, writtenText(answer.content))
 }
 
-/** Asked again it would be cut again: what was said is kept, and what to do is told. */
-const CUT: { readonly [Reason in NonNullable<StepAnswer['cutBy']>]: Judged } = {
+/** Another try would be cut again, so the text is kept, and the error tells what to do. */
+const CUT: { readonly [Reason in NonNullable<StepAnswer['cutBy']>]: AnswerVerdict } = {
   length: {
     end: 'failed',
     code: 'truncated',
@@ -51,22 +54,22 @@ const CUT: { readonly [Reason in NonNullable<StepAnswer['cutBy']>]: Judged } = {
   },
 }
 
-/** As often as there are turns left: words are no final output. */
+/** Repeated as often as there are turns left, because text is no final output. */
 function finalNudge(tool: string): string {
   return `You MUST call the \`${tool}\` tool NOW with the final output for the user.`
 }
 
-/** The call was stopped in the middle of an answer that cannot fit any more. */
-export function judgeDoomed(run: NodeRun, issues: readonly Issue[]): Judged {
+/** Judges an answer that was stopped in the middle, because it could no longer fit. */
+export function judgeDoomed(run: NodeRun, issues: readonly Issue[]): AnswerVerdict {
   return judgeUnfit(run, { value: undefined, issue: describeIssues(issues) })
 }
 
-async function judgeValue(run: NodeRun, schema: CheckedSchema, text: string): Promise<Judged> {
+async function judgeValue(run: NodeRun, schema: CheckedSchema, text: string): Promise<AnswerVerdict> {
   const read = await readAnswer(schema, text, run.agent.repair)
   return read.issue === null ? { end: 'completed', value: read.value, written: read.written } : judgeUnfit(run, read)
 }
 
-function judgeUnfit(run: NodeRun, { value, issue }: Unfit): Judged {
+function judgeUnfit(run: NodeRun, { value, issue }: UnfitAnswer): AnswerVerdict {
   const { repair } = run.agent
   if (mayRepair(run)) {
     return again(repair, `Your answer does not fit. ${issue}\nAnswer again with only the corrected JSON.`)
@@ -75,28 +78,28 @@ function judgeUnfit(run: NodeRun, { value, issue }: Unfit): Judged {
   return { end: 'failed', code: 'invalid_output', message: issue }
 }
 
-interface Unfit {
+interface UnfitAnswer {
   readonly value: Json | undefined
   readonly issue: string
 }
 
-/** Each call of the turn that asks for an answer again counts, the one at hand included. */
+/** Counts every repair of the turn, the current one included. */
 function mayRepair({ agent, node, turn, home }: NodeRun): boolean {
   const isRepair = ({ purpose, ordinal }: Node) => purpose === 'repair' && ordinal <= node.ordinal
   const repairs = home.ledger.store.nodesOf(turn.id).filter(isRepair)
   return repairs.length < (agent.repair?.retries ?? 1)
 }
 
-function again(repair: Repair | null, nudge: string): Judged {
+function again(repair: Repair | null, nudge: string): AnswerVerdict {
   return { end: 'again', nudge: repair?.feedback === false ? null : nudge }
 }
 
-type Read =
+type AnswerReading =
   | { readonly issue: null; readonly value: Json; readonly written: Json }
   | { readonly issue: string; readonly value: Json | undefined }
 
-/** The whole text where it is JSON that fits; else the document in it that readers of its fields are told of. */
-async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | null): Promise<Read> {
+/** Reads the whole text where it is JSON that fits; else the document in it that readers of its fields see. */
+async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | null): Promise<AnswerReading> {
   const whole = parseJson(unfenced(text))
   if (text.length > LONG) await nextTurn()
   const first = whole.ok ? await readValue(schema, whole.value, repair) : undefined
@@ -118,8 +121,8 @@ async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | 
 }
 
 /**
- * A text that the schema wants may be said as it is, without quotes; so may one of its words. Undefined where the schema
- * wants anything else too: then only JSON tells them apart.
+ * A schema for a text, or for one of several words, also accepts it without quotes. Undefined where the schema allows
+ * anything else, because only JSON can tell them apart.
  */
 function plainValue({ type, enum: words, const: only }: JsonSchema, text: string): string | undefined {
   const values = Array.isArray(words) ? words : only === undefined ? [] : [only]
@@ -129,7 +132,7 @@ function plainValue({ type, enum: words, const: only }: JsonSchema, text: string
   return values.length === 0 || values.includes(said) ? said : values.find((word) => isSameWord(word, said))
 }
 
-/** `Red.`, `"red"` and `**red**` say red. */
+/** `Red.`, `"red"` and `**red**` mean red. */
 function isSameWord(word: string, said: string): boolean {
   if (said.length > word.length + MOST_AROUND) return false
   return said.replace(/^[\s"'`*]+|[\s"'`*.!]+$/g, '').toLowerCase() === word.toLowerCase()
@@ -137,7 +140,7 @@ function isSameWord(word: string, said: string): boolean {
 
 const MOST_AROUND = 12
 
-/** A long text is read piece by piece, and others get their turn in between. */
+/** Reads a long text piece by piece, so that other work gets a turn in between. */
 async function findDocument(schema: CheckedSchema, text: string): Promise<FieldParser> {
   const parser = new FieldParser(schema, {})
   for (let at = 0; at < text.length; at = pieceEnd(text, at)) {
@@ -148,14 +151,14 @@ async function findDocument(schema: CheckedSchema, text: string): Promise<FieldP
   return parser
 }
 
-/** From here on each step on the way to the store has a turn of its own. */
+/** From this length on, each step on the way to the store gets a turn of its own. */
 const LONG = 1_000_000
 
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-async function readValue(schema: CheckedSchema, written: Json, repair: Repair | null): Promise<Read> {
+async function readValue(schema: CheckedSchema, written: Json, repair: Repair | null): Promise<AnswerReading> {
   const checked = await schema.validate(written)
   if (!checked.ok) return { issue: describeIssues(checked.issues), value: written }
   const json = toJson(checked.value)
@@ -168,28 +171,31 @@ async function readValue(schema: CheckedSchema, written: Json, repair: Repair | 
 
 const MOST_NAMED = 20
 
-/** Models like to put JSON into a code fence. */
+/** Removes the code fence that models like to put around JSON. */
 function unfenced(text: string): string {
   const trimmed = text.trim()
   const isFenced = trimmed.startsWith('```') && trimmed.endsWith('```') && trimmed.length >= 6
   return isFenced ? trimmed.slice(3, -3).replace(/^[a-z0-9]+(?=\s)/i, '') : trimmed
 }
 
-/** Characters of one answer: what goes on beyond is not an answer. */
+/** The most characters of one answer; more cannot be an answer. */
 export const ANSWER_LIMIT: number = JSON_LIMITS.maxBytes
 
-/** Of that, what calls of tools may have together: it is stored with the answer, with each call and with what it starts. */
+/**
+ * The most characters of its tool calls together: they are stored with the answer, with each call and with the children
+ * it starts.
+ */
 export const CALLS_LIMIT = 4_000_000
 
-/** How much a model has said in one answer: texts, thoughts, calls, files and all that stands beside them. */
+/** Measures one answer: texts, reasoning, calls, files and everything beside them. */
 export class AnswerSize {
   private size = 0
-  /** Of that, what comes once more as a whole. */
+  /** The part of the size that will come once more as a whole. */
   private announced = 0
   private calls = 0
   private values = 0
 
-  /** What is too much of it; null where nothing is. */
+  /** Names what is too large; null where nothing is. */
   get excess(): string | null {
     if (this.size > ANSWER_LIMIT) return `is longer than ${ANSWER_LIMIT / 1e6} MB`
     if (this.calls > CALLS_LIMIT) return `has calls of more than ${CALLS_LIMIT / 1e6} MB`
@@ -202,7 +208,7 @@ export class AnswerSize {
     if (body.type !== 'text-delta') this.announced += length
   }
 
-  /** A call or a block. What its deltas said already is not counted again. */
+  /** Counts a call or a block, without the part that its deltas counted already. */
   add(said: unknown): void {
     const { size, values } = sizeIn(said)
     this.values += values
@@ -211,7 +217,10 @@ export class AnswerSize {
     this.size += size - known
   }
 
-  /** A call that was read. The characters and values of its part are counted already, but not values in a text. */
+  /**
+   * Counts a call that was read. The characters and values of its part are counted already, but not the values inside a
+   * text.
+   */
   addCall(call: ToolCall, isText: boolean): void {
     const { size, values } = sizeIn(call.input)
     this.calls += size + call.id.length + call.name.length
@@ -219,7 +228,10 @@ export class AnswerSize {
   }
 }
 
-/** All texts and keys, and a few characters for each value. A model of one's own may give what never ends. */
+/**
+ * Counts all texts and keys, and a few characters for each value. Stops early, because a custom model may return an
+ * endless value.
+ */
 function sizeIn(said: unknown): { readonly size: number; readonly values: number } {
   const open: unknown[] = [said]
   let size = 0
@@ -238,7 +250,7 @@ function sizeIn(said: unknown): { readonly size: number; readonly values: number
 
 const VALUE_SIZE = 8
 
-/** Characters in JSON: most control characters, and halves of a character, are written with six. */
+/** The length in JSON: most control characters, and halves of a character, take six. */
 function writtenLength(text: string): number {
   let length = text.length
   for (let at = 0; at < text.length; at++) {

@@ -5,7 +5,7 @@ import type { Keeper } from '../../files/files.ts'
 import type { Ask } from '../../rules/turn/approve.ts'
 import { errorEnd, type ToolEnd } from '../../tool/result.ts'
 import { type Tool, tool } from '../../tool/tool.ts'
-import { type Place, type ToolEntry, toolEntry } from '../../tool/toolkit.ts'
+import { type OfferPlace, type ToolEntry, toolEntry } from '../../tool/toolkit.ts'
 
 /**
  * How a call ended: `done` if its commit ended the node or left it waiting, else a refusal with a code, a question for
@@ -30,7 +30,7 @@ interface RowTool {
   /** Whether the tool is offered only where the agent may start a child. */
   readonly startsChild: boolean
   /** Decides whether a model sees the tool at this place. Default: wherever it is allowed. */
-  readonly isShown?: (place: Place) => boolean
+  readonly isShown?: (place: OfferPlace) => boolean
   /** False if the tool works without a grant that names it. Default true. */
   readonly needsGrant?: boolean
   /** Makes the description a model sees, in place of the fixed one. */

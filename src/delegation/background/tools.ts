@@ -1,7 +1,7 @@
 import type { AnyAgent, Tools } from '../../agent/definition/agent.ts'
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import type { Tool } from '../../tool/tool.ts'
-import type { Place } from '../../tool/toolkit.ts'
+import type { OfferPlace } from '../../tool/toolkit.ts'
 import { type BackgroundOptions, type BackgroundSpec, readBackground } from './options.ts'
 import { rowTool } from './row-tool.ts'
 import { DESCRIPTIONS, schemasOf } from './schemas.ts'
@@ -22,7 +22,7 @@ export function backgroundSubagents(options: BackgroundOptions = {}): Tools & { 
     const alsoTakes = startsChild ? ['agent_profile'] : []
     const operation = async (run: NodeRun, input: { readonly [key: string]: unknown }) =>
       (await import('./operate.ts')).operate(run, input, { tool: name, spec })
-    const isShown = ({ depth }: Place) => !startsChild || spec.nested || depth === 0
+    const isShown = ({ depth }: OfferPlace) => !startsChild || spec.nested || depth === 0
     const description = DESCRIPTIONS[name]
     const own = rowTool({ name, description, inputSchema, alsoTakes, startsChild, isShown, operation })
     specs.set(own, spec)

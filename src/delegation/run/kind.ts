@@ -5,7 +5,7 @@ import type { KindFlags } from '../../graph/kinds.ts'
 import type { Node } from '../../graph/rows.ts'
 import { interruptedEnd, type NodeEnd } from '../../rules/turn/end-node.ts'
 import { planResult } from '../../rules/turn/result.ts'
-import { type Given, type Watch, watchedContext } from '../../tool/tape.ts'
+import { type CodeResult, type Watch, watchedContext } from '../../tool/tape.ts'
 import type { KindContext } from '../../tool/tool.ts'
 import { CalledChildren } from '../called-children.ts'
 
@@ -52,7 +52,7 @@ interface KindCode {
   readonly watch: Watch | undefined
 }
 
-async function runCode({ node, work, home }: NodeRun, { kind, children, watch }: KindCode): Promise<Given> {
+async function runCode({ node, work, home }: NodeRun, { kind, children, watch }: KindCode): Promise<CodeResult> {
   try {
     const graph = home.ledger.store
     const value = await children.inside((context) =>

@@ -23,7 +23,7 @@ import { ATTEMPTS, type Attempts } from '../../tool/attempts.ts'
 import type { SpawnedChild, SpawnOptions } from '../../tool/current.ts'
 import { orStopped } from '../../tool/invoke.ts'
 import { permit } from '../../tool/permit.ts'
-import { type Given, type Watch, watchedContext } from '../../tool/tape.ts'
+import { type CodeResult, type Watch, watchedContext } from '../../tool/tape.ts'
 import type { Delegate } from '../../tool/tool.ts'
 import { CalledChildren } from '../called-children.ts'
 import { withPresets } from '../presets.ts'
@@ -99,7 +99,7 @@ function tooLong(): DefinitionError {
   return new DefinitionError('definition', `The answer is longer than ${ANSWER_LIMIT / 1e6} MB: it was left off.`)
 }
 
-function answerOf(run: NodeRun, children: ReplyChildren, speech: Speech): Promise<Given> {
+function answerOf(run: NodeRun, children: ReplyChildren, speech: Speech): Promise<CodeResult> {
   const { node, work, home, agent } = run
   const code = (watch?: Watch) => runCode(run, { children, speech, watch })
   if (home.tape === null) return code()
@@ -119,7 +119,7 @@ interface CodeAnswer {
   readonly returned?: Json
 }
 
-async function runCode(run: NodeRun, { children, speech, watch }: RunningReply): Promise<Given> {
+async function runCode(run: NodeRun, { children, speech, watch }: RunningReply): Promise<CodeResult> {
   const { agent, work, home } = run
   try {
     const code = agent.reply?.code as (input: unknown, context: unknown) => unknown
@@ -167,7 +167,7 @@ function inputOf({ agent, turn, node, home }: NodeRun): Json | Content {
   return asked?.input.content ?? ''
 }
 
-async function endOf(run: NodeRun, given: Given, speech: Speech): Promise<NodeEnd> {
+async function endOf(run: NodeRun, given: CodeResult, speech: Speech): Promise<NodeEnd> {
   if ('value' in given) return judged(run, given.value as unknown as CodeAnswer, speech)
   const said = speech.text === '' ? {} : { output: { content: speech.text }, streamed: speech.streamedAs(speech.text) }
   if ('error' in given)

@@ -12,7 +12,7 @@ import { type Ask, planAsk } from '../../rules/turn/approve.ts'
 import type { Expansion } from '../../rules/turn/expand.ts'
 import { planResult } from '../../rules/turn/result.ts'
 import { inactiveText } from '../../tool/groups.ts'
-import { type Asked, invoke } from '../../tool/invoke.ts'
+import { invoke, type PendingPermission } from '../../tool/invoke.ts'
 import { withArgumentsOf } from '../../tool/permit.ts'
 import { errorEnd, type ToolEnd } from '../../tool/result.ts'
 import type { ToolEntry } from '../../tool/toolkit.ts'
@@ -79,7 +79,7 @@ async function runTool(run: NodeRun, entry: ToolEntry | undefined): Promise<void
   return finish(run, end)
 }
 
-async function finish(run: NodeRun, end: ToolEnd | Asked | undefined): Promise<void> {
+async function finish(run: NodeRun, end: ToolEnd | PendingPermission | undefined): Promise<void> {
   if (end === undefined) return
   if ('ask' in end) return commitAsk(run, end.ask)
   await commitEnd(run, run.hooks === null ? end : await (await toolHooks()).hookedResult(run, end))
@@ -207,7 +207,7 @@ async function runRowTool(
   run: NodeRun,
   entry: ToolEntry,
   operation: RowOperation,
-): Promise<ToolEnd | Asked | undefined> {
+): Promise<ToolEnd | PendingPermission | undefined> {
   let did: RowToolEnd | undefined
   const execute = async (input: unknown) => {
     did = await operation(run, input as { readonly [key: string]: unknown })

@@ -1,6 +1,6 @@
 import path from 'node:path'
 import { nearest } from '../../base/options.ts'
-import { configured, defaultModelOf, isNoModel, providerTrouble, wholeName } from '../../model/named/model-names.ts'
+import { defaultModelOf, isNoModel, providerTrouble, resolveAlias, wholeName } from '../../model/named/model-names.ts'
 import { refuse } from '../text/notice.ts'
 import type { TextEntry, TextMap } from '../text/tree.ts'
 import type { AgentFile } from './agent-file.ts'
@@ -24,7 +24,7 @@ export function modelOf({ model, provider, file }: Pick<AgentFile, 'model' | 'pr
  * counts only if it is of that provider.
  */
 function ofProvider(provider: string, model: string): string {
-  const own = configured(model)
+  const own = resolveAlias(model)
   if (own !== model || model.startsWith(`${provider}/`)) return own
   const alias = model.includes('/') ? undefined : wholeName(model)
   return alias?.startsWith(`${provider}/`) === true ? alias : `${provider}/${model}`

@@ -1,7 +1,7 @@
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import { rowTool } from '../../delegation/background/row-tool.ts'
 import type { Tool } from '../../tool/tool.ts'
-import type { Place } from '../../tool/toolkit.ts'
+import type { OfferPlace } from '../../tool/toolkit.ts'
 import { markOpen, type OpenSpec, type Surface } from '../inline/spec.ts'
 import { AGENT_SCHEMA, DELEGATE_SCHEMA, fixedDescription, LOAD_SCHEMA, SUBAGENT_SCHEMA } from './schemas.ts'
 
@@ -34,7 +34,7 @@ function openTool(spec: OpenSpec, surface: Surface): Tool {
 
 const OWN: ReadonlySet<string> = new Set(['subagent', 'delegate', 'Agent', 'load'])
 
-function isOffered({ nested, compat, mode }: OpenSpec, { depth, model, allowed }: Place): boolean {
+function isOffered({ nested, compat, mode }: OpenSpec, { depth, model, allowed }: OfferPlace): boolean {
   if (depth > 0 && !nested) return false
   if (compat !== 'aster') return true
   const modelName = model.slice(model.indexOf('/') + 1)

@@ -1,7 +1,7 @@
 import { defineAgent } from '../../agent/build/definition.ts'
-import { identified } from '../../agent/build/identity.ts'
+import { withIdentity } from '../../agent/build/identity.ts'
 import type { AgentCore, GroupCore, Sources } from '../../agent/definition/agent.ts'
-import type { Manner, Told } from '../../agent/definition/answer-protocol.ts'
+import type { AnswerProtocol, RunFacts } from '../../agent/definition/answer-protocol.ts'
 import type { FileLayers } from '../../agent/definition/file-layers.ts'
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import type { Json } from '../../base/json.ts'
@@ -58,11 +58,11 @@ export function coreOf(
     budget: inline.budget,
   })
   const kit = withHost(core, taken)
-  return identified({
+  return withIdentity({
     ...core,
     ...kit,
     model: inline.model === null ? null : modelNamed(inline.model),
-    manner: mannerOf(inline),
+    protocol: protocolOf(inline),
     inline: {
       definition: inline as unknown as Json,
       model: inline.model,
@@ -154,10 +154,10 @@ function codeNeeded(inline: InlineAgent, host: AgentCore | undefined): string {
   return host.inline === null ? host.name : host.inline.code
 }
 
-function mannerOf(inline: InlineAgent): Manner {
+function protocolOf(inline: InlineAgent): AnswerProtocol {
   const { role, context, response, retry, open, summary } = inline
   return {
-    tell: (told) => {
+    writeInstructions: (told) => {
       const parts = [
         role === 'child' ? childWords(told, open?.nested === true) : told.instructions,
         context === null ? '' : referenceWords(context),
@@ -172,7 +172,7 @@ function mannerOf(inline: InlineAgent): Manner {
 }
 
 /** Tells a child about itself, before its task. */
-function childWords({ instructions, id, turns, tools }: Told, mayDelegate: boolean): string {
+function childWords({ instructions, id, turns, tools }: RunFacts, mayDelegate: boolean): string {
   const limits = [
     'Work on your own: nobody answers questions. Where something is unclear, take the plainest reading and say so.',
     `You have at most ${turns} turns, one for each answer of yours. Call tools only where they help, several at once where they do not depend on each other, and end before the turns do.`,

@@ -10,7 +10,7 @@ import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import type { Store } from '../../store/store.ts'
 import type { CurrentCall } from '../../tool/current.ts'
 import type { OpenSource } from '../../tool/source.ts'
-import type { Asking, Given, Running, Tape } from '../../tool/tape.ts'
+import type { CodeResult, Tape, TapedModelCall, TapedNode } from '../../tool/tape.ts'
 import { readPart, shown } from './answer-parts.ts'
 import { CallKeys, numbered } from './call-keys.ts'
 import { Cleaner } from './clean.ts'
@@ -63,7 +63,7 @@ class Player implements Tape {
     }
   }
 
-  async *ask({ node, request, signal }: Asking): AsyncGenerator<Part> {
+  async *ask({ node, request, signal }: TapedModelCall): AsyncGenerator<Part> {
     const plain = plainRequest(request, (value) => value)
     const entry = this.take(node, (found) =>
       this.check(found, 'request', [found.request as unknown as Json, plain as never]),
@@ -84,7 +84,7 @@ class Player implements Tape {
       throw recordedError({ message: cutStream({ id: line.model }).message, retryable: true })
   }
 
-  async run(running: Running): Promise<Given> {
+  async run(running: TapedNode): Promise<CodeResult> {
     try {
       return await this.play(running)
     } catch (error) {
@@ -132,7 +132,7 @@ class Player implements Tape {
     return [heading, ...shownOnes, ...more].join('\n')
   }
 
-  private async play(running: Running): Promise<Given> {
+  private async play(running: TapedNode): Promise<CodeResult> {
     const { node, name, input, current, work } = running
     const now = { tool: name, input }
     const entry = this.take(node, ({ line }) => {

@@ -10,7 +10,7 @@ import { Runtime } from '../../runtime/runtime.ts'
 import type { Store } from '../../store/store.ts'
 import { TOO_LATE } from '../../tool/invoke.ts'
 import type { OpenSource } from '../../tool/source.ts'
-import type { Asking, Given, Running, Tape, TapedCode } from '../../tool/tape.ts'
+import type { CodeResult, Tape, TapedCode, TapedModelCall, TapedNode } from '../../tool/tape.ts'
 import { type ReceivedPart, writeAnswer } from './answer-parts.ts'
 import { addressOf, CallKeys, numbered } from './call-keys.ts'
 import { Cleaner, type Redact } from './clean.ts'
@@ -63,16 +63,16 @@ class Recorder implements Tape {
     for (const { line } of known?.lines ?? []) this.remember(line)
   }
 
-  ask(asking: Asking): AsyncIterable<Part> {
+  ask(asking: TapedModelCall): AsyncIterable<Part> {
     return { [Symbol.asyncIterator]: () => this.listen(asking) }
   }
 
-  async run({ node, name, input }: Running, code: TapedCode): Promise<Given> {
+  async run({ node, name, input }: TapedNode, code: TapedCode): Promise<CodeResult> {
     const at = this.keyOf(node)
     const progress: { message: string; data: Json }[] = []
     const given = await code((message, data) => progress.push({ message, data }))
     if ('stopped' in given && given.stopped === 'lost') return given
-    const result = this.cleaner.answer(given as unknown as Json) as unknown as Given
+    const result = this.cleaner.answer(given as unknown as Json) as unknown as CodeResult
     const own = this.ownTokens(node, given)
     const children = startedInside(this.store, node, (value) => this.cleaner.answer(value))
     this.write({
@@ -116,7 +116,7 @@ class Recorder implements Tape {
   }
 
   /** Finds ids of the node that its own code knows and may mention. */
-  private ownTokens(node: Node, given: Given): readonly string[] | undefined {
+  private ownTokens(node: Node, given: CodeResult): readonly string[] | undefined {
     const said = JSON.stringify(given)
     const own = [node.id, node.turnId, node.conversationId]
     return own.some((id) => said.includes(id)) ? own.map((id) => this.ids.tokenOf(id) ?? '') : undefined
@@ -129,7 +129,7 @@ class Recorder implements Tape {
   }
 
   /** Passes on each part as it arrives; writes the line when no more will come. */
-  private listen(asking: Asking): AsyncIterator<Part> {
+  private listen(asking: TapedModelCall): AsyncIterator<Part> {
     const { node, model, signal, work } = asking
     const heard: ReceivedPart[] = []
     let at = ''
@@ -187,7 +187,7 @@ class Recorder implements Tape {
     }
   }
 
-  private begin(asking: Asking, start: () => void): Promise<void> {
+  private begin(asking: TapedModelCall, start: () => void): Promise<void> {
     const begun = within(asking.secrets(), SECRETS_MS)
       .catch(() => [])
       .then((values) => {
@@ -199,7 +199,7 @@ class Recorder implements Tape {
     return begun
   }
 
-  private writeAnswer({ model, request }: Asking, { at, heard, failure }: EndedAnswer): void {
+  private writeAnswer({ model, request }: TapedModelCall, { at, heard, failure }: EndedAnswer): void {
     const plain = plainRequest(request, (value) => this.cleaner.request(value))
     const base = this.bases.get(turnOf(at)) ?? this.bases.get(lastAgent(at))
     const packed = packRequest(plain, base)
@@ -274,7 +274,7 @@ interface EndedAnswer {
   readonly failure: Pick<AnswerLine, 'error' | 'stopped'>
 }
 
-function unheardEnd({ state, input, output, failure }: Node): Given | undefined {
+function unheardEnd({ state, input, output, failure }: Node): CodeResult | undefined {
   if (input.delegates === true) return undefined
   if (state === 'uncertain') return { interrupted: failure?.message ?? '' }
   return output.content === TOO_LATE ? { error: TOO_LATE } : undefined

@@ -6,7 +6,7 @@ import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { Effect } from '../../graph/rows.ts'
 import type { FinishReason, Part } from '../../model/model.ts'
 import type { OpenSource, SourceTool } from '../../tool/source.ts'
-import type { Given } from '../../tool/tape.ts'
+import type { CodeResult } from '../../tool/tape.ts'
 import { type Tool, tool } from '../../tool/tool.ts'
 
 const FORMAT = 'recording'
@@ -158,7 +158,7 @@ export interface CodeLine extends Ids {
   readonly progress?: readonly { readonly message: string; readonly data: Json }[]
   /** The agents it started, in order. */
   readonly children?: readonly StartedInside[]
-  readonly result: Given
+  readonly result: CodeResult
   /** The ids of its own node, run and conversation, as its result names them. */
   readonly own?: readonly string[]
 }
