@@ -60,16 +60,16 @@ const MAX_ROUNDS = 5
 
 export async function audit(ledger: Ledger, options: AuditOptions = {}): Promise<AuditReport> {
   checkOptions(ledger, readOptions('audit()', options, { ...OPTIONS, rootId: text }))
-  const looking = new Auditor(ledger, options)
-  if (options.verify === true) await looking.verify()
+  const auditor = new Auditor(ledger, options)
+  if (options.verify === true) await auditor.verify()
   try {
-    if (options.rootId !== undefined) await looking.atTree(options.rootId)
-    else for (const tree of eachTree(ledger.store)) await looking.at(tree)
+    if (options.rootId !== undefined) await auditor.atTree(options.rootId)
+    else for (const tree of eachTree(ledger.store)) await auditor.at(tree)
   } catch (error) {
-    looking.unreadable(error)
+    auditor.unreadable(error)
   }
-  looking.tampered()
-  return looking.report()
+  auditor.tampered()
+  return auditor.report()
 }
 
 /** Audits one conversation: its own rows, and its delegations with others. */

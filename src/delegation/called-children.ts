@@ -133,7 +133,7 @@ export class CalledChildren implements CurrentCall {
   private progress(message: string, data: Json): boolean {
     const { home, work } = this.run
     const { clock } = home.ledger
-    work.stirred()
+    work.noteActivity()
     this.allowance ??= new Allowance(PROGRESS_AT_ONCE, PROGRESS_PER_SECOND)
     if (!this.allowance.take(weightOf(message, data), clock.now())) return false
     this.show({ type: 'progress', message, data })

@@ -15,17 +15,17 @@ export interface Work {
   /** Called when the node is asked to stop, for code that may not notice the signal. */
   onStop: (() => void) | null
   /** Reports that a model was called: the node counts as stalled when its first word takes too long. */
-  asked(): void
+  noteModelCall(): void
   /** Reports that output arrived: from here on, the node counts as stalled when nothing more arrives for too long. */
-  heard(): void
+  noteOutput(): void
   /** Reports activity: after that the node may stay silent for any time. */
-  stirred(): void
+  noteActivity(): void
   /** Lends the worker to others while code inside the node awaits something (a child): waiting holds no worker. */
   lend<T>(wait: Promise<T>): Promise<T>
 }
 
 /** Runs a node to its end; at once where it need not wait. Must not throw. */
-export type Execute = (node: Node, work: Work) => void | Promise<void>
+export type Executor = (node: Node, work: Work) => void | Promise<void>
 
 /**
  * Decides where and when a runnable node runs. Delivers nodes at least once and holds no result: the claim in the store
@@ -34,13 +34,13 @@ export type Execute = (node: Node, work: Work) => void | Promise<void>
 export interface Engine {
   readonly id: Id
   /** Begins to claim and run nodes. Safe to call again. */
-  start(execute: Execute): Promise<void>
+  start(execute: Executor): Promise<void>
   /** Offers workers for the nodes that a commit of this process makes runnable; null when it would not run them. */
   claims(now: number): Claims | null
   /** Reports a commit of this process: it may have claimed nodes, asked some to stop, or deferred work. */
   committed(draft: Draft): void
   /** Adopts work that other processes left, from now on. Rejects when the code for that cannot be loaded. */
-  takeUp(): Promise<void>
+  adoptOrphans(): Promise<void>
   /** Lets running nodes finish within the grace, then gives their claims back. */
   stop(): Promise<void>
   /** Stops at once: nothing can be written any more, so it ends running nodes and gives no claim back. */

@@ -54,7 +54,7 @@ export async function recoverStopped(ledger: Ledger, rootId: Id, own: Id): Promi
 }
 
 /** Stops the nodes of this process that were asked to stop one by one and did not within the grace. */
-export async function forceAsked(
+export async function forceStopped(
   ledger: Ledger,
   running: Iterable<Id>,
   { graceMs }: Pick<SweepOptions, 'graceMs'>,
@@ -68,7 +68,7 @@ export async function forceAsked(
 }
 
 /** Records that a running node has been silent since then, or speaks again. */
-export async function tellStalled(ledger: Ledger, claim: Claim, since: number | null): Promise<void> {
+export async function reportStalled(ledger: Ledger, claim: Claim, since: number | null): Promise<void> {
   const rootId = ledger.store.node(claim.nodeId)?.rootId
   if (rootId === undefined) return
   await ledger.commit({ kind: 'note', rootId, plan: (draft) => planStalled(draft, claim, since) })

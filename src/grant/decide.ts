@@ -72,11 +72,11 @@ function strictest(layers: readonly Layer[], request: Request): Decision {
   } catch (error) {
     return { verdict: 'deny', by: null, reason: `the rules cannot be read: ${messageOf(error)}` }
   }
-  return worst.verdict === 'ask' ? askedOrDenied(layers, worst) : worst
+  return worst.verdict === 'ask' ? denyUnlessAskable(layers, worst) : worst
 }
 
 /** Turns an ask into a denial where a layer forbids asking. */
-function askedOrDenied(layers: readonly Layer[], asked: Decision): Decision {
+function denyUnlessAskable(layers: readonly Layer[], asked: Decision): Decision {
   const strict = layers.find(({ neverAsks }) => neverAsks === true)
   if (strict === undefined) return asked
   return { verdict: 'deny', by: strict.by, reason: `${asked.reason}, and ${strict.by} denies what would be asked for` }
@@ -132,7 +132,7 @@ function isMatch(rule: ReadRule, request: Request, isRestricting: boolean): bool
 export interface Explanation extends Decision {
   /** The request, such as `tool:deploy`. */
   readonly request: string
-  readonly voices: readonly (LayerAnswer & { readonly by: string })[]
+  readonly answers: readonly (LayerAnswer & { readonly by: string })[]
   /** The whole decision in words, one layer a line. */
   readonly text: string
 }
@@ -143,12 +143,12 @@ export function explain(layers: readonly Layer[], asked: string): Explanation {
   const read = readRequest(asked)
   const request = requestText(read)
   const decision = decide(layers, read)
-  const voices = layers.map((layer) => ({ by: layer.by, ...safely(() => askLayer(layer, read)) }))
-  const lines = voices.map(({ by, verdict, rule }) => `  ${by}: ${words({ verdict, rule })}`)
+  const answers = layers.map((layer) => ({ by: layer.by, ...safely(() => askLayer(layer, read)) }))
+  const lines = answers.map(({ by, verdict, rule }) => `  ${by}: ${words({ verdict, rule })}`)
   return {
     ...decision,
     request,
-    voices,
+    answers,
     text: [`${request}: ${decision.verdict}, ${decision.reason}`, ...lines].join('\n'),
   }
 }

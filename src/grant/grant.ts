@@ -111,7 +111,7 @@ export function narrow(layers: readonly Layer[], by: string, grant: Grant): read
 }
 
 /** True where two layers of one holder have equal rules. */
-export function saysSame(a: Layer, b: Layer): boolean {
+export function hasSameRules(a: Layer, b: Layer): boolean {
   if (a.by !== b.by || a.neverAsks !== b.neverAsks) return false
   return isSameList(a.allow, b.allow) && isSameList(a.ask, b.ask) && isSameList(a.deny, b.deny)
 }

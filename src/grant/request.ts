@@ -101,7 +101,7 @@ export function programRequest(given: readonly string[], options: ProgramOptions
 }
 
 /** Copies the request with the data that goes along with it: an answer holds for exactly that data. */
-export function withHanded<R extends Request>(request: R, handed: Json): R {
+export function withPayload<R extends Request>(request: R, handed: Json): R {
   return Object.freeze({ ...request, version: sha256(canonicalJson([request.version ?? null, handed])) })
 }
 

@@ -3,8 +3,8 @@ import type { AgentCore } from '../agent/definition/agent.ts'
 import { fileUseLayers } from '../agent/definition/file-layers.ts'
 import { grantAt, offerLayers } from '../delegation/frame.ts'
 import { type Budget, childLimits, limitsOf, moneyOf, treeLimitOf } from '../grant/budget.ts'
-import { boundBy, readCeiling } from '../grant/ceiling.ts'
-import { delegateLayer, type Layer, saysSame, useLayer } from '../grant/grant.ts'
+import { layersForSelf, readCeiling } from '../grant/ceiling.ts'
+import { delegateLayer, hasSameRules, type Layer, useLayer } from '../grant/grant.ts'
 import type { Profiles } from '../grant/profile.ts'
 import { hostOf, type Place } from '../graph/ancestors.ts'
 import type { Conversation } from '../graph/rows.ts'
@@ -47,11 +47,11 @@ export class LayerStacks {
     const profile = profileOf(place.conversation, profiles)
     const isSame = last !== undefined && last.agent === agent && last.version === version && last.profile === profile
     if (isSame) return last.layers
-    const frozen = boundBy(ceiling)
+    const frozen = layersForSelf(ceiling)
     const stored = profile === undefined ? [] : [storedProfileLayer(profile, profiles)]
     const own = useLayer(agent.name, grantAt(agent, place.conversation.depth))
     const said = [...this.saidAbove(place), ...stored, ...fileUseLayers(agent), own]
-    const live = said.filter((layer) => !frozen.some((one) => saysSame(one, layer)))
+    const live = said.filter((layer) => !frozen.some((one) => hasSameRules(one, layer)))
     const layers = [...runtimeLayer, ...frozen, ...live]
     this.stacks.set(key, { agent, version, layers, profile })
     return layers

@@ -216,7 +216,7 @@ export class Runtime extends RowActs {
   /** Goes on with what this store holds and this process has code for. Gives the runs that are not over. */
   async resume(): Promise<Run[]> {
     await this.start()
-    await this.engine.takeUp()
+    await this.engine.adoptOrphans()
     return this.store.openRoots(Number.MAX_SAFE_INTEGER).map((turn) => this.attach(turn.id))
   }
 

@@ -153,7 +153,7 @@ class Heard {
       if (this.settle.watch !== undefined) this.settle.watch.onStop = (reason) => this.fail(reason)
       work.onStop = () => this.fail(work.stopCause === 'stalled' ? this.silence() : work.signal.reason)
       if (work.stopCause !== null) return work.onStop()
-      work.asked()
+      work.noteModelCall()
       if (this.run.hooks === null) return this.open(request)
       const begun = streamStart(this.run, (body) => this.show(body))
       if (begun === undefined) return this.open(request)
@@ -351,7 +351,7 @@ class Heard {
 
   /** A node has a place to stream to from its first delta until its end. */
   private emit(body: LiveBody): void {
-    this.run.work.heard()
+    this.run.work.noteOutput()
     if ('text' in body) this.size.hear(body)
     if (this.isEnough !== undefined) return
     this.show(body)

@@ -5,10 +5,10 @@ import type { Conversation, Id, Link, Node } from '../../graph/rows.ts'
 import { stopRuns } from '../turn/cancel.ts'
 import { type Claim, heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
-import { hostQuestionOf, markTold, questionOf } from '../turn/question-of.ts'
+import { hostQuestionOf, markReported, questionOf } from '../turn/question-of.ts'
 import { deliver, newestLink, openLinksTo, ownChild } from './background.ts'
 import { activityOf, childState, reportOf, wordsOf } from './child-report.ts'
-import { endedTask, expiredTask, isExpired, outputOf, runningTask, taskLine } from './join.ts'
+import { endedTask, expiredTask, isExpired, jsonOutput, runningTask, taskLine } from './join.ts'
 import { inheritedChild } from './session.ts'
 import { type JoinRequest, parkJoin } from './wait.ts'
 
@@ -47,7 +47,7 @@ export function planPoll(draft: Draft, claim: Claim, request: { childId: Id; lim
 function questionAsked(draft: Draft, child: Conversation, by: Id): { readonly question?: string } {
   const [asked] = openLinksTo(draft, child).flatMap((link) => hostQuestionOf(draft, link) ?? [])
   if (asked === undefined) return {}
-  markTold(draft, asked, by)
+  markReported(draft, asked, by)
   return { question: questionOf(asked)?.text ?? '' }
 }
 
@@ -205,7 +205,7 @@ export function planHostReply(
   draft.event(draft.turn(asked.turnId), asked.id, { type: 'answer', by, text })
   endNode(draft, asked, { state: 'finished', output: { content: text } })
   const [next] = openLinksTo(draft, child).flatMap((link) => hostQuestionOf(draft, link) ?? [])
-  if (next !== undefined) markTold(draft, next, node.id)
+  if (next !== undefined) markReported(draft, next, node.id)
   return end(draft, node, {
     ok: true,
     child_conversation_id: child.id,
@@ -232,7 +232,7 @@ function deliverAll(draft: Draft, child: Conversation, { id: to, conversationId 
 }
 
 function end(draft: Draft, node: Node, value: { readonly [key: string]: Json }): ChildCallResult {
-  endNode(draft, node, { state: 'finished', output: outputOf(value) })
+  endNode(draft, node, { state: 'finished', output: jsonOutput(value) })
   return 'done'
 }
 

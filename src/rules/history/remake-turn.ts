@@ -7,15 +7,15 @@ import { previewOf } from '../../graph/kinds.ts'
 import { changeLane, headOf, laneOf, turnAt, withSkip } from '../../graph/lane.ts'
 import { refused } from '../../graph/refused.ts'
 import type { Conversation, Edge, Fold, Id, Node, Turn, TurnHistory } from '../../graph/rows.ts'
-import { askedInOtherWords, askedOf, expansionIds, slotOf, taskIdsOf } from '../../graph/tasks.ts'
+import { expansionIds, readAskedSlots, replaceAskedInput, slotOf, taskIdsOf } from '../../graph/tasks.ts'
 import { deliver } from '../delegation/background.ts'
-import { isTold } from '../delegation/session.ts'
+import { isMentioned } from '../delegation/session.ts'
 import { pauseClocks } from '../turn/account.ts'
 import { APPROVAL_MS, approvalOf } from '../turn/approve.ts'
 import { stopBackground } from '../turn/cancel.ts'
 import { nextCall } from '../turn/claim.ts'
 import { foldUpTo, putFold, type SummaryFacts } from '../turn/compaction.ts'
-import { endNode, heldBack } from '../turn/end-node.ts'
+import { endNode, findBlockingDenial } from '../turn/end-node.ts'
 import { beginTurn, type TurnBounds, tellMessage } from '../turn/open-turn.ts'
 import { withoutApprovals } from '../turn/say.ts'
 
@@ -157,7 +157,7 @@ class TurnMaker {
 
   private addEdited(node: Node, content: Content): void {
     const { draft } = this
-    const asked = askedInOtherWords(askedOf(draft.stored, this.parts.remake.source), content)
+    const asked = replaceAskedInput(readAskedSlots(draft.stored, this.parts.remake.source), content)
     const added = draft.addNode(this.turn, {
       ...sameAs(node),
       id: this.newId(node.id) ?? node.id,
@@ -209,7 +209,7 @@ class TurnMaker {
       draft.addEdge(source, draft.node(to.id), type)
       if (to.endedAt !== null) continue
       if (source.endedAt === null) draft.changeNode(draft.node(to.id), { blockers: draft.node(to.id).blockers + 1 })
-      else if (heldBack(source) !== undefined) blocked.push({ to: to.id, from: source })
+      else if (findBlockingDenial(source) !== undefined) blocked.push({ to: to.id, from: source })
       else if (type === 'dependency' && source.state !== 'finished') blocked.push({ to: to.id, from: source })
     }
     return blocked
@@ -219,7 +219,7 @@ class TurnMaker {
     const node = this.draft.node(id)
     if (node.endedAt !== null) return
     const message = `blocked by ${from.kind} ${from.id} (${from.state}) over a dependency edge`
-    const failure = heldBack(from) ?? { code: 'blocked_by_failed_dependencies', message }
+    const failure = findBlockingDenial(from) ?? { code: 'blocked_by_failed_dependencies', message }
     endNode(this.draft, node, { state: 'skipped', failure })
   }
 
@@ -247,7 +247,7 @@ class TurnMaker {
     if (version !== null && !this.parts.isFork) draft.addEdge(version, added, 'branch')
     this.open.push(id)
     this.nextId = id
-    return before.filter((node) => heldBack(node) !== undefined).map((from) => ({ to: id, from }))
+    return before.filter((node) => findBlockingDenial(node) !== undefined).map((from) => ({ to: id, from }))
   }
 
   /** The id that the message with the calls would have derived. */
@@ -449,7 +449,7 @@ export function replaceTurn(
   const { source } = remake
   const after = source.history?.after ?? source.ordinal - 1
   const lane = draft.conversation(source.laneId)
-  const told = toldChildren(draft, lane.id)
+  const told = mentionedChildren(draft, lane.id)
   const { skips, fold: current } = laneOf(lane)
   const fold = foldUpTo(draft, lane, { last: after, from: current })
   changeLane(draft, lane, { skips: withSkip(skips, [source.ordinal, lane.turnCount - 1]), fold })
@@ -459,13 +459,13 @@ export function replaceTurn(
 }
 
 /** Background children that the history of a lane mentions now. */
-export function toldChildren(draft: Draft, laneId: Id): Id[] {
-  return draft.conversation(laneId).background.filter((id) => isTold(draft, draft.link(id)))
+export function mentionedChildren(draft: Draft, laneId: Id): Id[] {
+  return draft.conversation(laneId).background.filter((id) => isMentioned(draft, draft.link(id)))
 }
 
 /** Handles background children that were started in turns set aside: the new history does not mention them. */
 export function leaveChildren(draft: Draft, told: readonly Id[], background: ChangeScope['background']): void {
-  const left = told.map((id) => draft.link(id)).filter((link) => !isTold(draft, link))
+  const left = told.map((id) => draft.link(id)).filter((link) => !isMentioned(draft, link))
   for (const link of left) if (link.outcome !== null) deliver(draft, link, 'undeliverable')
   if (background === 'keep' || left.length === 0) return
   const open = left.filter(({ outcome }) => outcome === null)

@@ -10,9 +10,9 @@ import { foldInto } from '../delegation/fold.ts'
 import { giveUpQuestions } from '../delegation/question.ts'
 import { leavePlace } from '../delegation/release.ts'
 import { retryChild } from '../delegation/retry-child.ts'
-import { freeHost, watchHosts } from '../delegation/wait.ts'
-import { endedInBackground, growNews, passQuestions, wake } from '../delegation/wake.ts'
-import { endNode, heldBack } from '../turn/end-node.ts'
+import { breakDeadlock, watchHosts } from '../delegation/wait.ts'
+import { endBackgroundChild, openReportTurn, passQuestions, reportInTurn } from '../delegation/wake.ts'
+import { endNode, findBlockingDenial } from '../turn/end-node.ts'
 import { startIfIdle } from '../turn/open-turn.ts'
 
 /**
@@ -24,7 +24,7 @@ export function endTurns(draft: Draft): void {
     const turn = draft.turn(turnId)
     if (turn.state === 'ended') continue
     const isQuiet = draft.openNodes(turn.id).length === 0
-    if (isQuiet && growNews(draft, turn)) continue
+    if (isQuiet && reportInTurn(draft, turn)) continue
     if (isQuiet ? isHeld(draft, turn) : keepOpen(draft, turn)) continue
     const nodes = endingNodes(draft, turn)
     if (growLeaf(draft, turn, nodes.at(-1))) continue
@@ -35,7 +35,7 @@ export function endTurns(draft: Draft): void {
 /** Some node is open, so the turn stays open; a host that is stuck is freed. Always true. */
 function keepOpen(draft: Draft, turn: Turn): true {
   draft.watchTurn(turn)
-  freeHost(draft, turn)
+  breakDeadlock(draft, turn)
   return true
 }
 
@@ -60,7 +60,7 @@ function isHeldBy(turn: Turn, { mode, onParentClose, wake, depth }: Link): boole
 function growLeaf(draft: Draft, turn: Turn, leaf: Node | undefined): boolean {
   if (turn.state === 'queued' || leaf === undefined || mayEndTurn(draft, leaf)) return false
   const [id = leaf.id] = deriveIds(leaf.id, 'leaf', 1)
-  const held = heldBack(leaf)
+  const held = findBlockingDenial(leaf)
   const stopped = leaf.state === 'stopped' || turn.cancel !== null || held !== undefined
   const failure = held ?? leaf.failure
   const text = failure ? `Stopped: ${failure.message}` : 'Stopped'
@@ -103,7 +103,7 @@ function endTurn(draft: Draft, turn: Turn, nodes: readonly Node[]): void {
   if (next !== undefined) startIfIdle(draft, next)
   const after = draft.conversation(turn.conversationId)
   if (after.background.length === 0 || after.type !== 'user') return
-  wake(draft, after)
+  openReportTurn(draft, after)
   passQuestions(draft, draft.conversation(after.id))
 }
 
@@ -153,7 +153,7 @@ export function deliverEnd(draft: Draft, link: Link, outcome: OutcomeRecord): vo
   if (settled.retry !== null && retryChild(draft, settled) !== undefined) return
   if (host.cancel !== null || settled.mode === 'called') draft.touchTurn(host.id)
   if (settled.mode === 'parked') answerTask(draft, settled)
-  if (settled.mode === 'background') endedInBackground(draft, settled)
+  if (settled.mode === 'background') endBackgroundChild(draft, settled)
   watchHosts(draft, host.id)
 }
 

@@ -169,7 +169,7 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
   const edited = edit === undefined ? { edited: false } : { edited: true, input: edit }
   draft.event(turn, node.id, { type: 'approval-answer', allowed, by, reason, always, ...edited })
   if (allowed) return allow(draft, node, answer)
-  if (approvalOf(node).start?.required === false) return goOnWithout(draft, node, answer)
+  if (approvalOf(node).start?.required === false) return continueWithout(draft, node, answer)
   endNode(draft, node, {
     state: 'rejected',
     failure: { code: 'approval_denied', message: denialText(approvalOf(node), answer) },
@@ -185,7 +185,7 @@ function denialText({ request, start }: NodeApproval, { by, reason }: ApprovalAn
 }
 
 /** Runs the node, which now knows the sources it may not start. */
-function goOnWithout(draft: Draft, node: Node, answer: ApprovalAnswer): void {
+function continueWithout(draft: Draft, node: Node, answer: ApprovalAnswer): void {
   const { by, reason } = answer
   const why = by === NOBODY ? 'nobody allowed in time to start it' : `${by} denied starting it`
   const said = by === NOBODY || reason === null ? why : `${why}: ${reason}`

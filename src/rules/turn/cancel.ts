@@ -15,7 +15,7 @@ export function planCancel(draft: Draft, turnId: Id, request: Omit<CancelRequest
 /** The code inside a node is gone: cancels the children that it started and awaited. */
 export function cancelCalled(draft: Draft, node: Node): void {
   if (node.kind === 'agent_message') {
-    supersede(draft, node.turnId, NONE)
+    cancelSuperseded(draft, node.turnId, NONE)
     giveUpAsking(draft, node)
   }
   for (const link of draft.openLinks(node.turnId)) {
@@ -98,7 +98,7 @@ function stopTurn(draft: Draft, turn: Turn, cancel: CancelRequest): void {
 }
 
 /** Cancels the children of items that the final plan no longer has. */
-export function supersede(draft: Draft, turnId: Id, kept: readonly EagerTask[]): void {
+export function cancelSuperseded(draft: Draft, turnId: Id, kept: readonly EagerTask[]): void {
   for (const task of draft.openNodes(turnId)) {
     if (!isEager(task) || kept.some(({ taskId }) => taskId === task.id)) continue
     for (const link of task.wait?.refs ?? []) stopRuns(draft, link, { cause: 'cancelled', reason: SUPERSEDED })

@@ -51,7 +51,7 @@ export function restoreUnrecorded(tables: Tables, whole: WholeTree): StoredTree 
   const tree = putWhole(tables, whole)
   if (tree === undefined || tables.tombstones.length === 0) return tree
   try {
-    lift(tables, liftedBy(tables.tombstones, whole, headOf(tables, tree)))
+    removeTombstone(tables, liftedBy(tables.tombstones, whole, headOf(tables, tree)))
   } catch (error) {
     forgetTree(tables, tree)
     tables.changes++
@@ -61,7 +61,7 @@ export function restoreUnrecorded(tables: Tables, whole: WholeTree): StoredTree 
 }
 
 /** Removes the tombstone of a tree that is there again. */
-export function lift({ tombstones }: Tables, stone: Tombstone | undefined): void {
+export function removeTombstone({ tombstones }: Tables, stone: Tombstone | undefined): void {
   if (stone !== undefined) tombstones.splice(tombstones.indexOf(stone), 1)
 }
 

@@ -69,14 +69,14 @@ export interface WriteContext {
 }
 
 /** Checks and writes the whole commit. If it throws, the caller rolls its transaction back. */
-export function writeCommit(writing: WriteContext, commit: Commit, texts: CommitTexts): WrittenNumbers {
-  const { db, graph, cache } = writing
+export function writeCommit(context: WriteContext, commit: Commit, texts: CommitTexts): WrittenNumbers {
+  const { db, graph, cache } = context
   const before = tailBefore(graph, commit)
   const check = checkCommit(commit, graph.reader, { hasTree: before !== undefined, asks: false })
   const numbered = numberRows(db, cache, commit)
   const { numbers, ends } = numbered
   cache.last = { check, numbered }
-  putKeys(writing, commit, numbers)
+  putKeys(context, commit, numbers)
   const tree = before?.tree ?? rootSpan(commit, numbers)
   const tail =
     commit.rootId === null
@@ -94,7 +94,7 @@ export function writeCommit(writing: WriteContext, commit: Commit, texts: Commit
   putUses(db, tree, commit)
   for (const row of commit.engines) putEngine(db, row)
   for (const id of commit.dropEngines) db.run('DELETE FROM engines WHERE id = ?', [id])
-  if (commit.blocks.length > 0 || commit.dropBlocks.length > 0) writeBlocks(writing, commit)
+  if (commit.blocks.length > 0 || commit.dropBlocks.length > 0) writeBlocks(context, commit)
   return { numbers, ends, tail }
 }
 

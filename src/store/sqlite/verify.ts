@@ -34,13 +34,13 @@ import {
 
 /** Compares one tree, or the whole file, with its log of commits. */
 export function verifySqlite(db: Connection, rootId?: Id): VerifyReport {
-  const verifying = new Verifier(db)
+  const verifier = new Verifier(db)
   const { byRoot, lost } = findTrees(db, rootId)
-  for (const n of lost) verifying.lost(n)
-  for (const [root, place] of byRoot) verifying.tree(root, place)
-  if (rootId !== undefined && !byRoot.has(rootId)) verifying.tree(rootId, { spans: [], tree: treeByLog(db, rootId) })
-  if (rootId === undefined) verifying.rest()
-  return verifying
+  for (const n of lost) verifier.lost(n)
+  for (const [root, place] of byRoot) verifier.tree(root, place)
+  if (rootId !== undefined && !byRoot.has(rootId)) verifier.tree(rootId, { spans: [], tree: treeByLog(db, rootId) })
+  if (rootId === undefined) verifier.rest()
+  return verifier
 }
 
 class Verifier implements VerifyReport {
