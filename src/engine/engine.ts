@@ -1,3 +1,12 @@
+// The Engine port: where and when runnable nodes run.
+//
+// Owns:      the interface of an engine, and a running node as the code inside of it sees it (`Work`).
+// Called by: the runtime starts an engine, offers it commits and closes it; node code uses `Work`. `engine/local` implements it.
+// Must stay true:
+//   - A node is delivered at least once. The claim in the store decides whose result counts, never the engine (I4).
+//   - An engine keeps no result and no plan in memory that is not in the rows: another process can always continue.
+//   - Waiting holds no worker (I5).
+
 import type { Claims, Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { Claim } from '../rules/turn/claim.ts'

@@ -1,3 +1,13 @@
+// The local engine: runs nodes in this process, up to a number of workers.
+//
+// Owns:      the nodes that run here, their workers, the timer for what is due, and the lease of this process.
+// Called by: the runtime through the Engine port. It calls the `Executor` for each node, and `sweep` for everything that rows
+//            alone show to be due.
+// Must stay true:
+//   - It claims nothing without a valid lease; a node whose claim was lost holds no worker and cannot write.
+//   - A node that only waits for a child lends its worker, so waiting trees never block each other.
+//   - A process that closes gives back the claims of nodes that did not finish, unless the store is gone.
+
 import type { Clock } from '../base/clock.ts'
 import { IdMap, type KeptAlive } from '../base/collections.ts'
 import { isLegateError } from '../base/error.ts'

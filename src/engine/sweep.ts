@@ -1,3 +1,12 @@
+// The sweep: everything that is due, found from rows alone.
+//
+// Owns:      the order of one sweep: lost claims, deadlines, expired questions, waits, forced stops, runnable nodes.
+// Called by: the local engine at start, every second, and when another process has written.
+// Must stay true:
+//   - The sweep alone suffices: no progress depends on a message between processes (I5).
+//   - Each step is a commit of its own, so a crash between two of them loses nothing.
+//   - A damaged tree does not hold up the others.
+
 import { ConflictError, StoreError } from '../base/error.ts'
 import type { EngineRow, Id, Node } from '../graph/rows.ts'
 import { planStalled } from '../rules/delegation/background.ts'

@@ -1,3 +1,13 @@
+// The decision: allow, ask or deny a request under a stack of layers.
+//
+// Owns:      `decide`, the only place that decides (I8), and `explain`, which shows the answer of every layer.
+// Called by: `tool/permit` before each call and each child, `tool/toolkit` for the tools that a model is offered, and
+//            `files/access` for each path.
+// Must stay true (I2):
+//   - A missing rule denies. Deny beats ask, ask beats allow, in every layer; the order of layers and rules never matters.
+//   - One more layer never allows more.
+//   - A rule that cannot be read denies. Decisions are cached per stack, and stacks never change.
+
 import { InputError, messageOf } from '../base/error.ts'
 import { DEFAULT_USE, isDefault, isDomain, type Layer } from './grant.ts'
 import { matchName, matchPath } from './match.ts'

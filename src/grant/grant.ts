@@ -1,3 +1,12 @@
+// Grants and layers: what users write, and the form in which it binds a run and everything below it.
+//
+// Owns:      the type of a grant, the kinds of layers made from it, and the check that refuses a useless rule.
+// Called by: agent definitions and runtime options hold grants; `runtime/authority` stacks layers; `ceiling` freezes them.
+// Must stay true (I1):
+//   - Layers only stack: a child has all layers of its host, and its own grant can only narrow them.
+//   - `delegate` binds children, `use` binds the agent itself, `ask` and `deny` bind both.
+//   - A rule that could never match is refused: a typing mistake must not pass for a permission.
+
 import { DefinitionError } from '../base/error.ts'
 import type { Budget } from './budget.ts'
 import { readRule, splitRule } from './rule.ts'

@@ -1,3 +1,13 @@
+// A commit in the making: the stored rows, with the changes of one rule on top.
+//
+// Owns:      the changes of one plan (rows, edges, events), claims for the engine, and the list of turns to check for an end.
+// Called by: the ledger makes one per attempt and turns it into a commit; every function of `rules` reads and writes it. Some
+//            readers use a draft without committing it, to ask the rules a question.
+// Must stay true:
+//   - A draft changes nothing by itself: only the commit of `toCommit` reaches the store, whole or not at all.
+//   - It reads one state of the store. A row that another writer changed since then makes the commit fail, never the rule.
+//   - States change only along the table of `kinds`; a row's version grows by one per draft, however often it changes.
+
 import { LegateError, NotFoundError } from '../base/error.ts'
 import type { Commit, CommitKind } from './commit.ts'
 import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn, type Own, PENDING_NODE, patched } from './copy.ts'

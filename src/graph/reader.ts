@@ -1,3 +1,12 @@
+// Reading rows: by id, by scan, and whole trees.
+//
+// Owns:      the read side of the store port (`Reader`, `Scanner`), and the walk that collects all rows of a tree.
+// Called by: stores implement `Reader` and `Scanner`; drafts read through `Reader`; sweeps, lists and audits use the scans.
+// Must stay true:
+//   - A reader gives rows as they were put, and nobody changes them.
+//   - A read sees every commit that was acknowledged before it.
+//   - An id that is unknown gives undefined, never an error (I9).
+
 import { isLegateError } from '../base/error.ts'
 import type { StoredBlock } from './commit.ts'
 import type { EventRow } from './event.ts'

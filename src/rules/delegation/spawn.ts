@@ -1,3 +1,14 @@
+// Spawning: a task starts its child, in one commit.
+//
+// Owns:      the refusals by depth, number and session, the child's conversation, turn and link, and the parking of its task.
+// Called by: `delegation/spawn`, the one function that starts children (I8), also for children that start in the commit of an
+//            answer; `eager` for items of a plan.
+// Must stay true:
+//   - The child's ids derive from the task, so a repeated spawn finds the child it made before: exactly one, whatever crashed.
+//   - A waiting host is a row (I5): the task is parked in the commit that starts the child.
+//   - A child is bound by the frozen layers of its host (I1), and a session by everything that bound it before.
+//   - A session that is not the caller's own answers like one that does not exist (I9).
+
 import { deriveIds } from '../../base/id.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
 import type { Content } from '../../graph/content.ts'

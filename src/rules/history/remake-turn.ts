@@ -404,10 +404,7 @@ function moveFold(draft: Draft, moving: MovedFold): void {
   changeLane(draft, draft.conversation(turn.laneId), { fold: turn.ordinal })
 }
 
-/**
- * True for a summary of whole turns. It includes the end of its last turn, so it would be wrong for a turn that replaces that
- * one.
- */
+/** True for a summary of whole turns, which includes the end of the old turn and so must not be kept in its replacement. */
 function isOfWholeTurn({ kind, metadata }: Node): boolean {
   return kind === 'summary' && metadata['folds'] !== undefined
 }

@@ -1,3 +1,13 @@
+// The end of turns: what follows when all nodes of a turn have ended, up to the root.
+//
+// Owns:      when a turn is over, its outcome, the delivery of a child's end to its host, and the start of the next queued turn.
+// Called by: the ledger, once after each plan, for the turns that the plan touched. No rule calls it. `audit/repair` uses two
+//            parts of it to deliver an end that was lost.
+// Must stay true:
+//   - It needs rows only, so any process can end a turn (I5).
+//   - Every run ends in one outcome, written once, and its host hears it exactly once (I6).
+//   - A child's usage is added to its host's account in the commit that ends the child (I7).
+
 import { deriveIds } from '../../base/id.ts'
 import { conclude } from '../../graph/conclude.ts'
 import { addUsage } from '../../graph/content.ts'

@@ -1,3 +1,12 @@
+// The end of a node: its state, its events, and what happens to its successors.
+//
+// Owns:      which successors are released, skipped or stopped, and the events for results and answers.
+// Called by: every rule that ends a node (`planResult`, `planExpand`, approvals, stops, folds).
+// Must stay true:
+//   - A node ends once (I4). One that may have had an effect ends `uncertain`, never `stopped`, and is shown.
+//   - The commit that ends a node also lowers the `blockers` of its successors: readiness is a counter, never a search.
+//   - Its turn is marked for `endTurns`: no rule ends a turn itself.
+
 import { textOf } from '../../graph/content.ts'
 import { changedAccount } from '../../graph/copy.ts'
 import type { Draft } from '../../graph/draft.ts'
