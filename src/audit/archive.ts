@@ -1,9 +1,10 @@
 import { ConflictError, InputError, isLegateError, StoreError } from '../base/error.ts'
 import { flag, int, number, type OptionRules, readOptions } from '../base/options.ts'
+import { CONVERSATION_COLUMNS, type Column, LINK_COLUMNS, NODE_COLUMNS, TURN_COLUMNS } from '../graph/columns.ts'
+import type { Commit } from '../graph/commit.ts'
 import { readTree } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Archive, Removal, Tombstone, WholeTree } from '../store/archive.ts'
-import { wrongShape } from '../store/codec/row-defaults.ts'
 import { TreeReader, toLines, unpackTree, verifyTree } from '../store/codec/tree-text.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { memoryStore } from '../store/memory/index.ts'
@@ -205,4 +206,41 @@ function checkOptions(options: PruneOptions | undefined): void {
     const message = 'prune() needs to be told what may go: { keep: 1000 }, { olderThanMs: 30 * 86_400_000 }, or both.'
     throw new InputError('invalid_input', message)
   }
+}
+
+type Table = { readonly [name: string]: Column<unknown> }
+
+/** Says which field of rows from outside has another form than its column; undefined when every row is as it has to be. */
+function wrongShape({ rootId, conversations, turns, nodes, links, events }: Commit): string | undefined {
+  return (
+    firstWrong(conversations, CONVERSATION_COLUMNS, rootId) ??
+    firstWrong(turns, TURN_COLUMNS, rootId) ??
+    firstWrong(nodes, NODE_COLUMNS, rootId) ??
+    firstWrong(links, LINK_COLUMNS, rootId) ??
+    (events.every(({ body }) => typeof body?.type === 'string') ? undefined : 'an event has no type')
+  )
+}
+
+function firstWrong(rows: readonly { readonly id: Id }[], columns: Table, rootId: Id | null): string | undefined {
+  for (const row of rows) {
+    for (const [key, { usual, oneOf }] of Object.entries(columns)) {
+      const given = Reflect.get(row, key)
+      if (!isLike(given, usual)) return `the field "${key}" of ${String(row.id)} is not what it has to be`
+      if (oneOf !== undefined && !oneOf.includes(given)) {
+        return `the field "${key}" of ${row.id} is "${String(given)}"`
+      }
+    }
+    if (Reflect.get(row, 'rootId') !== rootId) return `${row.id} is of another tree`
+  }
+  return undefined
+}
+
+/** What may be null may be anything; the rest is of the same kind, at every depth that is known. */
+function isLike(given: unknown, usual: unknown): boolean {
+  if (usual === null) return given !== undefined
+  if (typeof usual === 'number') return Number.isFinite(given)
+  if (Array.isArray(usual)) return Array.isArray(given)
+  if (typeof usual !== 'object') return typeof given === typeof usual
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return false
+  return Object.entries(usual).every(([key, value]) => isLike(Reflect.get(given, key), value))
 }

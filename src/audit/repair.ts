@@ -1,5 +1,5 @@
-import { changedAccount } from '../graph/copy.ts'
 import type { Draft } from '../graph/draft.ts'
+import { changedAccount } from '../graph/draft.ts'
 import { isOpen } from '../graph/kinds.ts'
 import type { TreeRows } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'

@@ -10,6 +10,7 @@ import type { Store } from '../store/store.ts'
 import { onlyOneCursor, pages, positiveNumber, wholeNumber } from './pages.ts'
 
 export interface TurnPageQuery {
+  /** The most turns of the page. Default 50. */
   readonly limitTurns?: number
   /** Older turns than this one. */
   readonly beforeTurnId?: Id
@@ -28,16 +29,22 @@ export interface TranscriptPage {
 }
 
 export interface MessagePageQuery {
+  /** The most messages of the page. Default 50. */
   readonly limit?: number
+  /** Older messages than this one. */
   readonly before?: Id
+  /** Newer messages than this one. */
   readonly after?: Id
 }
 
 export interface EventPageQuery {
+  /** The most events of the page. Default 200. */
   readonly limit?: number
   /** The sequence number after which it begins. */
   readonly after?: number
+  /** The node whose events to give. Default: all nodes. */
   readonly nodeId?: Id
+  /** The types of events to give. Default: all types. */
   readonly types?: readonly DurableEventType[]
 }
 

@@ -27,10 +27,11 @@ export interface HistoryHome {
 }
 
 export interface ForkOptions {
-  /** What children of the forked turn came to: kept (default), or run again from the first of them on. */
+  /** Results of children of the forked turn: kept, or made again from the first of them on. Default `reuse`. */
   readonly children?: 'reuse' | 'rerun'
   /** The same key gives the same lane. */
   readonly key?: string
+  /** The title of the lane. */
   readonly title?: string
 }
 
@@ -44,8 +45,8 @@ export interface Fork {
 /** How a turn is made anew, or another one adopted. */
 export interface RemakeOptions {
   /**
-   * What becomes of children in the background that were started in what is set aside: they are cancelled (default), or
-   * go on. Either way they wake nobody while the turn that started them does not count.
+   * Children in the background that were started in what is set aside: cancelled, or not. Either way they wake nobody while
+   * the turn that started them does not count. Default `cancel`.
    */
   readonly background?: 'cancel' | 'keep' | undefined
 }
@@ -55,7 +56,9 @@ const REMAKE = { background: oneOf('cancel', 'keep') }
 export interface CompressOptions {
   /** The first turn that is summed up. Left out: the first of the lane. */
   readonly fromTurnId?: Id
+  /** The last turn that is summed up. */
   readonly toTurnId: Id
+  /** The text that models read instead of the turns. */
   readonly summary: string
 }
 

@@ -2,7 +2,7 @@ import { InputError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { flag, int, type OptionRules, readOptions, record, text } from '../base/options.ts'
 import { describeIssues, readSchema } from '../base/schema/schema.ts'
-import { lineOfIds } from '../graph/ancestors.ts'
+import { lineOfIds } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { approvalOf } from '../rules/turn/approve.ts'
 import { questionOf } from '../rules/turn/question-of.ts'
@@ -35,6 +35,7 @@ export interface PendingApproval {
 export interface ApprovalsQuery {
   /** Only what this run, or one below it, asks. */
   readonly runId?: Id
+  /** The most approvals to give. Default 100. */
   readonly limit?: number
   /** The last one of the page before. */
   readonly after?: Pick<PendingApproval, 'nodeId' | 'expiresAt'>
@@ -105,6 +106,7 @@ export interface PendingQuestion {
 export interface QuestionsQuery {
   /** Also those that a host was asked. Default: only what people are asked. */
   readonly toHosts?: boolean
+  /** The most questions to give. Default 100. */
   readonly limit?: number
   /** The last one of the page before. */
   readonly after?: Pick<PendingQuestion, 'nodeId' | 'expiresAt'>

@@ -10,7 +10,7 @@ export interface UsageQuery {
   readonly since?: number
   /** Calls that ended before this moment. */
   readonly until?: number
-  /** Of which calls: of this lane only (default), or of all lanes and children of its tree. */
+  /** The calls that count: those of this lane, or those of all lanes and children of its tree. Default `lane`. */
   readonly of?: 'lane' | 'tree'
 }
 

@@ -22,6 +22,7 @@ export interface FieldParserOptions<S extends Schema = Schema> {
   readonly schema?: S
   /** JSON to the letter with nothing around it; left out, JSON5 among any text. */
   readonly strict?: boolean
+  /** How long, deep and large a document may be. */
   readonly limits?: Partial<ParserLimits>
 }
 

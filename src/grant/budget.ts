@@ -3,17 +3,19 @@ import type { Spending, TurnLimits } from '../graph/rows.ts'
 
 /** The numbers beside a grant. Omitted numbers have defaults. */
 export interface Budget {
-  /** Model calls of one run. */
+  /** Model calls of one run. Default 25. */
   readonly turns?: number
+  /** Tool calls of one run. Default 1000. */
   readonly toolCalls?: number
-  /** Subagents one run may start. */
+  /** Subagents one run may start. Default 100. */
   readonly children?: number
-  /** Subagents of one run at a time; further ones queue. */
+  /** Subagents of one run at the same time; more wait their turn. Default 20. */
   readonly concurrency?: number
   /** Subagents of one run and all below it at a time; further ones queue. */
   readonly treeConcurrency?: number
-  /** How deep delegation may go below the root. */
+  /** How deep delegation may go below the root. Default 3. */
   readonly depth?: number
+  /** How long one run may take, in milliseconds. Default: an hour; at the root a day. */
   readonly wallMs?: number
   /** Tokens of one run and all below it. */
   readonly tokens?: number

@@ -16,9 +16,13 @@ import { readRule, splitRule } from './rule.ts'
  * such as `tool:search`, `agent:*`, `model:openai/*`. `ask` and `deny` bind both.
  */
 export interface Grant {
+  /** What the agent may do itself. Default: `tool:*`, `agent:*`, `model:*`. */
   readonly use?: readonly string[]
+  /** What it may pass on to those it starts. Default: the same as `use`. */
   readonly delegate?: readonly string[]
+  /** What a person must allow each time. Stronger than `use` and `delegate`. */
   readonly ask?: readonly string[]
+  /** What neither it nor anyone below it may do. Stronger than all else. */
   readonly deny?: readonly string[]
 }
 

@@ -9,12 +9,14 @@
 //   - States change only along the table of `kinds`; a row's version grows by one per draft, however often it changes.
 
 import { LegateError, NotFoundError } from '../base/error.ts'
+import { type Own, patched } from '../base/keep-shape.ts'
 import type { Commit, CommitKind } from './commit.ts'
-import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn, type Own, PENDING_NODE, patched } from './copy.ts'
 import type { EventBody, EventRow } from './event.ts'
 import { BUILT_IN_KINDS, type Kinds, mayBecome } from './kinds.ts'
 import type { Reader } from './reader.ts'
+import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn, NEW_NODE } from './rows.made.ts'
 import {
+  type Account,
   type Body,
   type Conversation,
   codeOf,
@@ -212,7 +214,7 @@ export class Draft {
   /** Appends a node to its turn; omitted fields get the values of an ordinary pending node. */
   addNode(turn: Turn, node: NewNode): Node {
     const current = this.turn(turn.id)
-    const added = patched(copyOfNode(PENDING_NODE, 1), node)
+    const added = patched(copyOfNode(NEW_NODE, 1), node)
     added.rootId = turn.rootId
     added.conversationId = turn.conversationId
     added.laneId = turn.laneId
@@ -463,4 +465,17 @@ export interface Claims {
   take(kind: string, agentName: string): boolean
   /** Returns workers that were reserved and are not needed. */
   giveBack(taken: number): void
+}
+
+export function changedAccount(account: Account, patch: Partial<Account>): Account {
+  const copy: Account = {
+    modelCalls: account.modelCalls,
+    toolCalls: account.toolCalls,
+    children: account.children,
+    live: account.live,
+    nextRelease: account.nextRelease,
+    usage: account.usage,
+    uncertain: account.uncertain,
+  }
+  return patched(copy, patch)
 }

@@ -57,12 +57,17 @@ export const LIVE_EVENTS = [
 
 export type DurableEventType = (typeof DURABLE_EVENTS)[number]
 
-/** The place and time that every event carries. */
+/** Where and when an event happened. */
 export interface EventPlace {
+  /** Its place in the order of the tree: a whole number for stored events, with a fraction for live ones. */
   readonly seq: number
+  /** When it happened, in milliseconds since 1970. */
   readonly at: number
+  /** The conversation it happened in. */
   readonly conversationId: string
+  /** The run it happened in. */
   readonly turnId: string
+  /** The node it is about; null where it is about the run. */
   readonly nodeId: string | null
   /** Agent names from the root, root included. */
   readonly path: readonly string[]
@@ -71,65 +76,120 @@ export interface EventPlace {
 }
 
 export type EventBody =
-  | { readonly type: 'run-queued' }
-  | { readonly type: 'run-start'; readonly agent: string }
-  | { readonly type: 'run-end'; readonly outcome: OutcomeRecord }
   | {
+      /** The run waits until an earlier one of its conversation has ended, or for a free place. */
+      readonly type: 'run-queued'
+    }
+  | {
+      /** The run begins. */
+      readonly type: 'run-start'
+      /** The name of the agent. */
+      readonly agent: string
+    }
+  | {
+      /** The run has ended. */
+      readonly type: 'run-end'
+      /** How it ended, as `run.result` gives it. */
+      readonly outcome: OutcomeRecord
+    }
+  | {
+      /** A message is complete: an input, or an answer of the model. */
       readonly type: 'message'
+      /** Who speaks. */
       readonly role: 'user' | 'developer' | 'agent'
+      /** Why a model was called, where it was not to answer: a briefing, a summary, a wrap-up. */
       readonly purpose: Purpose | null
+      /** The text, or blocks. */
       readonly content: Content
+      /** How the node of the message ended. */
       readonly state: NodeState
+      /** The tools that the answer calls. */
       readonly calls: readonly ToolCall[]
-      /** The model's reasoning, where it is not among the blocks of the content. */
+      /** The thoughts of the model, where they are not among the blocks of the content. */
       readonly reasoning?: string
-      /** The streamed deltas that the message replaces. */
+      /** The streamed deltas that the message replaces: how many, how long, and their hash. */
       readonly streamed: { readonly chunks: number; readonly bytes: number; readonly sha256: string } | null
     }
-  | { readonly type: 'tool-call'; readonly call: ToolCall; readonly effect: Effect; readonly delegates: boolean }
   | {
+      /** The model has called a tool; the call has not run yet. */
+      readonly type: 'tool-call'
+      /** The id, the name of the tool and the arguments. */
+      readonly call: ToolCall
+      /** Whether the call may run again after a crash. */
+      readonly effect: Effect
+      /** Whether the call starts a subagent. */
+      readonly delegates: boolean
+    }
+  | {
+      /** A call has ended, well or not: the model reads this next. */
       readonly type: 'tool-result'
+      /** The id of the call. */
       readonly callId: string
+      /** The name of the tool. */
       readonly tool: string
+      /** How the node of the call ended. */
       readonly state: NodeState
+      /** The words or blocks that the model reads. */
       readonly content: Content
+      /** Whether the call failed or was refused. */
       readonly isError: boolean
       /** Set when the content is a value, written as JSON. */
       readonly json?: true
     }
   | {
+      /** A subagent was started. */
       readonly type: 'delegation-start'
+      /** The name of the subagent. */
       readonly agent: string
+      /** The tool that started it. */
       readonly tool: string
+      /** The conversation of the subagent. */
       readonly childConversationId: string
+      /** The run of the subagent. */
       readonly childRunId: string
     }
   | {
+      /** A subagent has ended. */
       readonly type: 'delegation-end'
+      /** The name of the subagent. */
       readonly agent: string
+      /** The tool that started it. */
       readonly tool: string
+      /** The conversation of the subagent. */
       readonly childConversationId: string
+      /** The run of the subagent. */
       readonly childRunId: string
+      /** The status of its outcome. */
       readonly status: string
     }
   | {
+      /** A person must allow something before the node goes on: answer with `runtime.answer(nodeId, ...)`. */
       readonly type: 'approval-request'
-      /** Null where approval is asked for a model call or the start of a server. */
+      /** The call that waits; null when it is a model call, or the start of a server. */
       readonly call: ToolCall | null
+      /** The request that a rule asks about, such as `tool:publish`. */
       readonly request: string
-      /** The arguments that the request would run with. */
+      /** The arguments it would be done with. */
       readonly input: Json
-      /** A hash of request and input: `runtime.answer(nodeId, { digest })` answers exactly this question. */
+      /** The hash of request and input: `runtime.answer(nodeId, { digest })` answers this and nothing else. */
       readonly digest: string
+      /** Why a person is asked. */
       readonly reason: string
+      /** When it is denied if nobody answers, in milliseconds since 1970. */
       readonly expiresAt: number
     }
   | {
+      /** A person has answered an approval, or its time has passed. */
       readonly type: 'approval-answer'
+      /** Whether the request goes ahead. */
       readonly allowed: boolean
+      /** Who answered. */
       readonly by: string
+      /** The reason that was given. */
       readonly reason: string | null
+      /** Whether it holds for the rest of the conversation. */
       readonly always: boolean
+      /** Whether the arguments were changed. */
       readonly edited: boolean
       /** The edited arguments that a person allowed instead. */
       readonly input?: Json
@@ -137,42 +197,110 @@ export type EventBody =
   | {
       /** The node waits for an answer of the host or of a person. */
       readonly type: 'question'
+      /** Who is asked. */
       readonly to: 'host' | 'person'
+      /** The question. */
       readonly text: string
+      /** When the node goes on without an answer, in milliseconds since 1970. */
       readonly expiresAt: number
     }
-  | { readonly type: 'answer'; readonly by: string; readonly text: string }
+  | {
+      /** A question was answered. */
+      readonly type: 'answer'
+      /** Who answered. */
+      readonly by: string
+      /** The answer. */
+      readonly text: string
+    }
   | {
       /** A child has been silent for too long; its host's readers see the event. */
       readonly type: 'stalled'
+      /** The name of the child. */
       readonly agent: string
+      /** The conversation of the child. */
       readonly childConversationId: string
+      /** The run of the child. */
       readonly childRunId: string
+      /** When it was last heard of, in milliseconds since 1970. */
       readonly lastActivityAt: number
     }
-  | { readonly type: 'usage'; readonly usage: Usage; readonly model: string }
   | {
+      /** A model call has ended and its tokens are counted. */
+      readonly type: 'usage'
+      /** The tokens of the call, and what they cost where the price is known. */
+      readonly usage: Usage
+      /** The model that was called. */
+      readonly model: string
+    }
+  | {
+      /** A node changed its state. */
       readonly type: 'node-state'
+      /** The kind of the node. */
       readonly kind: string
+      /** Its state before. */
       readonly from: NodeState
+      /** Its state now. */
       readonly to: NodeState
+      /** Why. */
       readonly reason: string
     }
-  | { readonly type: 'retry'; readonly attempt: number; readonly wakeAt: number; readonly error: string }
-  | { readonly type: 'uncertain'; readonly tool: string; readonly reason: string }
-  | { readonly type: 'late-result'; readonly reason: string }
-  | { readonly type: 'budget'; readonly limit: string; readonly message: string }
-  | { readonly type: 'definition-changed'; readonly agent: string; readonly from: string; readonly to: string }
+  | {
+      /** A model call or a delegation failed in a way that may pass, and will be tried again. */
+      readonly type: 'retry'
+      /** The number of the next try. */
+      readonly attempt: number
+      /** When it begins, in milliseconds since 1970. */
+      readonly wakeAt: number
+      /** How the last try failed. */
+      readonly error: string
+    }
+  | {
+      /** The process of an effect was lost: the effect may have happened, and is not repeated. */
+      readonly type: 'uncertain'
+      /** The tool. */
+      readonly tool: string
+      /** Why it cannot be known. */
+      readonly reason: string
+    }
+  | {
+      /** A node that had been given up ended after all. Its result is not used. */
+      readonly type: 'late-result'
+      /** Why it had been given up. */
+      readonly reason: string
+    }
+  | {
+      /** A limit of the budget was reached. */
+      readonly type: 'budget'
+      /** The limit, by its name in the budget. */
+      readonly limit: string
+      /** The limit in words. */
+      readonly message: string
+    }
+  | {
+      /** The run continues with a definition of its agent that has changed since it began. */
+      readonly type: 'definition-changed'
+      /** The name of the agent. */
+      readonly agent: string
+      /** The hash of the definition before. */
+      readonly from: string
+      /** The hash of the definition now. */
+      readonly to: string
+    }
   | {
       /**
        * Models now see a summary instead of turns, or the turns again. `failed`: the summary could not be made, and models see
        * the turns as before.
        */
       readonly type: 'compaction'
+      /** Who asked for it, or what became of it. */
       readonly change: 'automatic' | 'by_hand' | 'undone' | 'failed'
+      /** The node of the summary. */
       readonly summaryId: string
+      /** The first turn it stands for. */
       readonly fromTurnId: string
+      /** The last turn it stands for. */
       readonly toTurnId: string
+      /** How many turns it stands for. */
       readonly turns: number
     }
   | {
@@ -186,34 +314,91 @@ export type EventBody =
       /** Rounds that are left out and that no summary covers. */
       readonly leftOut: number
     }
-  | { readonly type: 'graph-change'; readonly change: string; readonly detail: Json }
-  /** A hook threw; the extension decides what follows. */
-  | { readonly type: 'extension-error'; readonly extension: string; readonly hook: string; readonly message: string }
-  | { readonly type: 'warning'; readonly message: string }
+  | {
+      /** History was changed: a retry, an edit, a fork, a merge, or nodes put in by hand. */
+      readonly type: 'graph-change'
+      /** The kind of change. */
+      readonly change: string
+      /** The ids it is about. */
+      readonly detail: Json
+    }
+  | {
+      /** A hook threw. Its extension decides what follows, by `onError`. */
+      readonly type: 'extension-error'
+      /** The name of the extension. */
+      readonly extension: string
+      /** The name of the hook. */
+      readonly hook: string
+      /** The error in words. */
+      readonly message: string
+    }
+  | {
+      /** Something that you should know, and that stops nothing. */
+      readonly type: 'warning'
+      /** It in words. */
+      readonly message: string
+    }
 
 interface Delta {
+  /** The piece that is new. */
   readonly text: string
   /** `text` is all text so far: only where a host forwards a child's events that way. */
   readonly cumulative?: true
 }
 
 export type LiveBody =
-  | ({ readonly type: 'text-delta' } & Delta)
-  | ({ readonly type: 'reasoning-delta' } & Delta)
-  | ({ readonly type: 'tool-input-delta'; readonly callId: string; readonly tool: string } & Delta)
+  | ({
+      /** A piece of the model's answer. */
+      readonly type: 'text-delta'
+    } & Delta)
+  | ({
+      /** A piece of the model's thoughts. */
+      readonly type: 'reasoning-delta'
+    } & Delta)
+  | ({
+      /** A piece of the arguments of a call that the model is writing. */
+      readonly type: 'tool-input-delta'
+      /** The id of the call. */
+      readonly callId: string
+      /** The name of the tool. */
+      readonly tool: string
+    } & Delta)
   | {
       /** A field of an answer is complete; only readers who ask for fields see the event. */
       readonly type: 'field'
+      /** The path of the field, such as `tasks[0].title`. */
       readonly field: string
+      /** Its value. */
       readonly value: unknown
-      /** Where the value does not fit the schema; empty when it fits. */
+      /** The objections of the schema: empty when it fits. */
       readonly issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]
+      /** The try of the model call, from 1. */
       readonly attempt: number
     }
-  | { readonly type: 'progress'; readonly message: string; readonly data: Json }
-  /** An event that an extension emits under a name of its own. */
-  | { readonly type: 'extension'; readonly extension: string; readonly name: string; readonly data: Json }
-  | { readonly type: 'reset'; readonly attempt: number }
+  | {
+      /** A tool reports how far it is: `context.progress(message, data)`. */
+      readonly type: 'progress'
+      /** The words of the tool. */
+      readonly message: string
+      /** The data of the tool. */
+      readonly data: Json
+    }
+  | {
+      /** An extension emits something of its own. */
+      readonly type: 'extension'
+      /** The name of the extension. */
+      readonly extension: string
+      /** The name it gave to the event. */
+      readonly name: string
+      /** Its data. */
+      readonly data: Json
+    }
+  | {
+      /** The model is asked again: forget the deltas of this node. */
+      readonly type: 'reset'
+      /** The number of the new try. */
+      readonly attempt: number
+    }
 
 /** A durable event as it is stored. */
 export interface EventRow extends EventPlace {

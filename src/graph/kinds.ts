@@ -16,12 +16,17 @@ export interface KindFlags {
   readonly executable: boolean
   /** Gives its turn a place in the transcript. */
   readonly anchor: boolean
+  /** Whether transcripts show it. */
   readonly transcript: boolean
   /** May be the last node of a turn. */
   readonly leaf: boolean
+  /** Whether its content can be edited. */
   readonly editable: boolean
+  /** Whether it can be retried after a failure. */
   readonly retriable: boolean
+  /** Whether it can run again after it has finished. */
   readonly rerunnable: boolean
+  /** How many characters of its result previews show. */
   readonly previewChars: number
 }
 

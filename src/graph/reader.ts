@@ -248,3 +248,50 @@ function readEvents(store: Scanner, rootId: Id): EventRow[] {
     if (page.length < PAGE) return events
   }
 }
+
+/** Finds runs and delegations, as a draft does. */
+interface RunFinder {
+  findTurn(id: Id): Turn | undefined
+  findLink(id: Id): Link | undefined
+}
+
+/** A run and those it works for, or whose budget it goes on with, up to the root's. */
+export function* lineOf(draft: RunFinder, turnId: Id): Generator<Turn> {
+  for (let id: Id | null | undefined = turnId; id != null; ) {
+    const turn: Turn | undefined = draft.findTurn(id)
+    if (turn === undefined) return
+    yield turn
+    id = draft.findLink(id)?.hostTurnId ?? turn.wokenBy
+  }
+}
+
+/** The same by their ids. `linkOf` gives the delegation that a run is of. */
+export function* lineOfIds(linkOf: (turnId: Id) => Link | undefined, turnId: Id): Generator<Id> {
+  for (let id: Id | undefined = turnId; id !== undefined; id = linkOf(id)?.hostTurnId) yield id
+}
+
+/** What is known of the request that a run is for: as its caller said it, or that of the run above it. */
+export function attributesOf(reader: Pick<Reader, 'turn' | 'link'>, turn: Turn): NonNullable<Turn['attributes']> {
+  for (let at: Turn | undefined = turn; at !== undefined; ) {
+    if (at.attributes !== null) return at.attributes
+    const above: string | null = reader.link(at.id)?.hostTurnId ?? at.wokenBy
+    at = above === null ? undefined : reader.turn(above)
+  }
+  return NONE
+}
+
+const NONE: NonNullable<Turn['attributes']> = Object.freeze({})
+
+/** A run, and the conversation it is of. */
+export interface Place {
+  readonly turn: Turn
+  readonly conversation: Conversation
+}
+
+/** The run that asked for this one, or made its conversation; undefined at the root. */
+export function hostOf(store: Reader, { turn, conversation }: Place): Place | undefined {
+  if (conversation.parentTurnId === null) return undefined
+  const host = store.turn(store.link(turn.id)?.hostTurnId ?? conversation.parentTurnId)
+  const its = host === undefined ? undefined : store.conversation(host.conversationId)
+  return host === undefined || its === undefined ? undefined : { turn: host, conversation: its }
+}

@@ -16,7 +16,7 @@ import { Feeds } from '../conversation/feeds.ts'
 import { follow } from '../conversation/follow.ts'
 import type { Run, RunOutcome } from '../conversation/run.ts'
 import { type FieldParts, RunHandle } from '../conversation/run-handle.ts'
-import type { Spawned } from '../delegation/background/handle.ts'
+import type { SpawnedAgent } from '../delegation/background/handle.ts'
 import { type SpawnAgentOptions, spawnAgent } from '../delegation/background/spawn-agent.ts'
 import { SessionCopies } from '../delegation/session-copies.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -228,7 +228,7 @@ export class Runtime extends RowActs {
     agent: Agent<In, Out, Written>,
     input: In,
     options: SpawnAgentOptions = {},
-  ): Promise<Spawned<Out>> {
+  ): Promise<SpawnedAgent<Out>> {
     const starter = {
       runtime: this,
       store: this.store,

@@ -17,6 +17,7 @@ export interface SessionSettings {
    * each other one with a copy of its own.
    */
   readonly scope?: 'host' | 'owner'
+  /** Where copies of its sessions are kept. Default: nowhere but in the rows. */
   readonly store?: SessionStore
   /** A session that was idle for longer cannot be continued. Default: never. */
   readonly ttlMs?: number

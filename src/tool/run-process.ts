@@ -7,6 +7,7 @@ import type { GroupedChild } from './process-group.ts'
 export interface ProcessOptions {
   /** Hand in `context.signal` of the tool: when it aborts, the program and all it started are ended. */
   readonly signal: AbortSignal
+  /** The folder it runs in. Default: that of this process. */
   readonly cwd?: string
   /** Instead of the environment of this process. */
   readonly env?: Readonly<Record<string, string>>

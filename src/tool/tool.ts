@@ -96,10 +96,13 @@ type Wanted = boolean | 'optional' | 'required'
 
 /** A tool whose input is a shape of the prompt language: a field is a type, or `[type, description]`. */
 export interface ShapedTool extends Pick<ToolDefinition<unknown, unknown>, 'effect' | 'timeoutMs' | 'approval'> {
+  /** The words the model reads to decide when to call it. */
   readonly desc?: string
+  /** The fields of its input. */
   readonly kwargs?: { readonly [field: string]: unknown }
   /** Gets the fields as one object. */
   readonly func: (input: never, context: ToolContext) => unknown
+  /** The shape of its result. */
   readonly returns?: Shape
 }
 

@@ -5,6 +5,7 @@ import { type GroupedTools, type ToolGroup, toolkitMark } from '../definition/ag
 import { NAME_CLASHES } from '../definition/subagent-options.ts'
 
 export interface ToolkitOptions {
+  /** The groups, by name. */
   readonly groups: { readonly [name: string]: ToolGroup }
   /**
    * How the model switches groups with `reset_equipped_tools`. `absolute`: it names every group that shall be on, the

@@ -17,7 +17,7 @@ import { notFound, sendToChild, startChild } from './start-child.ts'
 
 type ToolName = keyof typeof DESCRIPTIONS
 
-/** Does what a call of one of the background tools asks for. */
+/** Executes a call of one of the background tools. */
 export async function operate(
   run: NodeRun,
   input: { readonly [key: string]: unknown },

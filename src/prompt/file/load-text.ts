@@ -19,6 +19,7 @@ export interface LoadOptions<P extends Prompt = Prompt> {
   readonly onto?: P
   /** Methods that `.alias` may call beside those of every prompt. */
   readonly aliases?: PromptAliases<P>
+  /** Called with each thing in the file that has no effect. */
   readonly onWarning?: (warning: PromptWarning & { readonly file: string } & Place) => void
 }
 

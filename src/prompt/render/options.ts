@@ -35,7 +35,9 @@ export interface PromptWarning {
 }
 
 export interface RenderOptions {
+  /** Other titles of the parts of a prompt. */
   readonly titles?: Partial<Record<TitleKey, string>>
+  /** Other names of the roles. */
   readonly roles?: Roles
   /** Hears what could not be shown. */
   readonly onWarning?: (warning: PromptWarning) => void

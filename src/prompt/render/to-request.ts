@@ -27,6 +27,7 @@ export type RequestMessage =
   | { readonly role: 'assistant'; readonly content: string | readonly MediaBlock[]; readonly calls: readonly [] }
 
 export interface RequestRenderOptions extends Pick<RenderOptions, 'titles' | 'onWarning'> {
+  /** User and assistant take turns, as many providers want it. Default true. */
   readonly strictOrder?: boolean
   /** `text`: the tools are told in the text, for models that cannot call them. Default `native`. */
   readonly tools?: 'native' | 'text'
@@ -147,13 +148,21 @@ export interface RequestOptions {
 }
 
 export interface RequestSettings {
+  /** How freely the model chooses its words. Default: the provider's. */
   readonly temperature?: number
+  /** Chooses among the words that make up this share of probability. Default: the provider's. */
   readonly topP?: number
+  /** Chooses among so many words. Default: the provider's. */
   readonly topK?: number
+  /** The most tokens of one answer. Default: the provider's. */
   readonly maxOutputTokens?: number
+  /** Texts at which the answer ends. Default: the provider's. */
   readonly stopSequences?: readonly string[]
+  /** The same seed asks for the same answer, where the provider can. Default: the provider's. */
   readonly seed?: number
+  /** Makes words that were used before less likely. Default: the provider's. */
   readonly presencePenalty?: number
+  /** Makes words less likely the more often they were used. Default: the provider's. */
   readonly frequencyPenalty?: number
 }
 

@@ -1,6 +1,6 @@
 import { ConflictError, NotFoundError } from '../../base/error.ts'
-import { changedAccount } from '../../graph/copy.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { changedAccount } from '../../graph/draft.ts'
 import type { Id, Link, Node } from '../../graph/rows.ts'
 import { pauseClocks } from '../turn/account.ts'
 import { APPROVAL_MS } from '../turn/approve.ts'

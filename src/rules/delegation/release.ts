@@ -1,7 +1,7 @@
-import { lineOf } from '../../graph/ancestors.ts'
-import { changedAccount } from '../../graph/copy.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { changedAccount } from '../../graph/draft.ts'
 import { newTree } from '../../graph/kinds.ts'
+import { lineOf } from '../../graph/reader.ts'
 import type { Id, KeyLimit, KeyPlaces, Link, TreePlaces, Turn } from '../../graph/rows.ts'
 import { startIfIdle } from '../turn/open-turn.ts'
 

@@ -12,8 +12,8 @@
 import { deriveIds } from '../../base/id.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
 import type { Content } from '../../graph/content.ts'
-import { changedAccount } from '../../graph/copy.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { changedAccount } from '../../graph/draft.ts'
 import { type Forward, forwardOf, sameForward, withForward } from '../../graph/event.ts'
 import type {
   AgentRef,

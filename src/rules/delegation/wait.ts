@@ -1,6 +1,6 @@
 import type { Json } from '../../base/json.ts'
-import { lineOf } from '../../graph/ancestors.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { lineOf } from '../../graph/reader.ts'
 import type { Id, Link, Node, NodeOutput, Turn, Wait } from '../../graph/rows.ts'
 import { endNode } from '../turn/end-node.ts'
 import { hostQuestionOf, markReported, questionOf } from '../turn/question-of.ts'

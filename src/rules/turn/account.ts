@@ -1,5 +1,5 @@
-import { lineOf } from '../../graph/ancestors.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { lineOf } from '../../graph/reader.ts'
 import type { Id, Money, Node, Spending } from '../../graph/rows.ts'
 
 /**

@@ -8,8 +8,8 @@
 //   - Its turn is marked for `endTurns`: no rule ends a turn itself.
 
 import { textOf } from '../../graph/content.ts'
-import { changedAccount } from '../../graph/copy.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { changedAccount } from '../../graph/draft.ts'
 import type { EventBody } from '../../graph/event.ts'
 import { isRunnable, previewOf } from '../../graph/kinds.ts'
 import type { Edge, Failure, Id, Node, NodeOutput, NodeState } from '../../graph/rows.ts'

@@ -1,7 +1,7 @@
 import type { Json } from '../../base/json.ts'
 import { addUsage, type Content, NO_USAGE, type ToolCall, totalTokens, type Usage } from '../../graph/content.ts'
-import { changedAccount } from '../../graph/copy.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { changedAccount } from '../../graph/draft.ts'
 import type { EventBody } from '../../graph/event.ts'
 import type { EagerTask } from '../../graph/outcome.ts'
 import type { Effect, Id, Node, NodeOutput, Turn } from '../../graph/rows.ts'

@@ -1,11 +1,16 @@
 import type { Json } from '../../base/json.ts'
 import { NO_USAGE, type Usage } from '../../graph/content.ts'
 import type { OutcomeRecord } from '../../graph/outcome.ts'
-import type { Account, Conversation, Id, Node, NodeOutput, TurnLimits } from '../../graph/rows.ts'
+import type { Account, Conversation, Id, Link, Node, NodeOutput, Turn, TurnLimits } from '../../graph/rows.ts'
 
 /** Undefined, which JSON leaves out, for the usual value. */
 export function unless<T>(value: T, usual: T): T | undefined {
   return value === usual ? undefined : value
+}
+
+/** Undefined for a list or an object without entries. */
+export function unlessEmpty<T extends object>(value: T): T | undefined {
+  return isEmpty(value) ? undefined : value
 }
 
 export type UsageParts = readonly [input: number, output: number, cacheRead: number, cacheWrite: number]
@@ -16,6 +21,10 @@ export function packUsage(usage: Usage): UsageParts | undefined {
   const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = usage
   const isNone = inputTokens === 0 && outputTokens === 0 && cacheReadTokens === 0 && cacheWriteTokens === 0
   return isNone ? undefined : [inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens]
+}
+
+export function packNodeUsage({ usage }: Node): UsageParts | undefined {
+  return packUsage(usage)
 }
 
 export function toUsage(parts: UsageParts | undefined): Usage {
@@ -69,7 +78,8 @@ export type LimitParts = readonly [
   wallMs: number,
 ]
 
-export function packLimits({ turns, toolCalls, children, concurrency, depth, wallMs }: TurnLimits): LimitParts {
+export function packLimits({ limits }: Turn): LimitParts {
+  const { turns, toolCalls, children, concurrency, depth, wallMs } = limits
   return [turns, toolCalls, children, concurrency, depth, wallMs]
 }
 
@@ -87,7 +97,7 @@ export type AccountParts = readonly [
   ...uncertain: readonly string[],
 ]
 
-export function packAccount(account: Account): AccountParts {
+export function packAccount({ account }: Turn): AccountParts {
   const { modelCalls, toolCalls, children, live, nextRelease, usage, uncertain } = account
   return [modelCalls, toolCalls, children, live, nextRelease, packUsage(usage) ?? 0, ...uncertain]
 }
@@ -106,6 +116,21 @@ export interface OutcomePlace {
 export type PackedOutcome = Partial<Omit<OutcomeRecord, 'usage'>> & {
   readonly usage?: UsageParts
   readonly counts: readonly [modelCalls: number, toolCalls: number, children: number, durationMs: number]
+}
+
+export function packTurnOutcome({ id, conversationId, outcome }: Turn): PackedOutcome | undefined {
+  return outcome === null ? undefined : packOutcome(outcome, { runId: id, conversationId })
+}
+
+export function packLinkOutcome({ id, childConversationId, outcome }: Link): PackedOutcome | undefined {
+  return outcome === null ? undefined : packOutcome(outcome, { runId: id, conversationId: childConversationId })
+}
+
+/** A child's end is most often given to the task that asked for it: an empty text stands for that task. */
+export const THE_TASK = ''
+
+export function packDelivery({ deliveredTo, taskId }: Link): Link['deliveredTo'] | undefined {
+  return deliveredTo === taskId ? THE_TASK : unless(deliveredTo, null)
 }
 
 export function packOutcome(outcome: OutcomeRecord, place: OutcomePlace): PackedOutcome {
@@ -156,15 +181,30 @@ export function childOf({ output, metadata }: Node): Id | undefined {
   return id !== undefined && names(output.subagent, id) && names(metadata['subagent'], id) ? id : undefined
 }
 
-/** The metadata to write beside `child`; undefined for none. */
-export function metadataBeside({ subagent, ...others }: Node['metadata']): Node['metadata'] | undefined {
-  return isEmpty(others) ? undefined : others
+/** The metadata of a node, without what `child` says already. */
+export function packNodeMetadata(row: Node): Node['metadata'] | undefined {
+  if (childOf(row) === undefined) return unlessEmpty(row.metadata)
+  const { subagent, ...others } = row.metadata
+  return unlessEmpty(others)
 }
 
-export function outputBeside({ subagent, ...others }: NodeOutput, child: Id): NodeOutput | undefined {
+/** The output of a node, without what `child` says already. */
+export function packOutput(row: Node): NodeOutput | undefined {
+  const child = childOf(row)
+  if (child === undefined) return unlessEmpty(row.output)
+  const { subagent, ...others } = row.output
   const { metadata } = others
-  if (metadata !== undefined) return { ...others, metadata: packEnd(metadata, child) }
-  return isEmpty(others) ? undefined : others
+  return metadata === undefined ? unlessEmpty(others) : { ...others, metadata: packEnd(metadata, child) }
+}
+
+/** A short text is its own preview. */
+export function packPreview(row: Node): string | undefined {
+  return unless(row.preview, usualPreview(row))
+}
+
+export function usualPreview({ input, output }: Node): string {
+  const content = output.content ?? input.content
+  return typeof content === 'string' ? content : ''
 }
 
 export function metadataWith(metadata: Node['metadata'], child: Id): Node['metadata'] {
@@ -177,8 +217,20 @@ export function outputWith(output: NodeOutput, child: Id): NodeOutput {
   return metadata === undefined ? { ...output, subagent } : { ...output, metadata: toWhole(metadata, child), subagent }
 }
 
-/** True where a conversation's metadata only repeats its other fields. */
-export function isUsualMetadata(row: Conversation): boolean {
+export function packPath({ path, agent }: Conversation): Conversation['path'] | undefined {
+  return path.length === 1 && path[0] === agent.name ? undefined : path
+}
+
+export function packParent({ parentConversationId, parentTurnId, rootId }: Conversation): Id | null | undefined {
+  return unless(parentConversationId, parentTurnId === null ? null : rootId)
+}
+
+export function packMetadata(row: Conversation): Conversation['metadata'] | undefined {
+  return isUsualMetadata(row) ? undefined : row.metadata
+}
+
+/** Whether a conversation says of itself only what its other fields say too. */
+function isUsualMetadata(row: Conversation): boolean {
   const { metadata, agent, parentConversationId, parentTaskId } = row
   if (parentTaskId === null) return isEmpty(metadata)
   const origin = fieldsOf(metadata['subagent'])
@@ -209,7 +261,7 @@ function subagentOf(id: Id): NonNullable<NodeOutput['subagent']> {
   return { child_conversation_id: id, child_graph_id: id }
 }
 
-export function isEmpty(fields: object): boolean {
+function isEmpty(fields: object): boolean {
   for (const _ in fields) return false
   return true
 }

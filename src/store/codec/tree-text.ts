@@ -19,17 +19,8 @@ import {
   turnEdgesMarks,
 } from '../commit-chain.ts'
 import { packEvents, unpackEvents } from './event-text.ts'
-import {
-  packConversation,
-  packLink,
-  packNode,
-  packTurn,
-  parseRow,
-  toConversation,
-  toLink,
-  toNode,
-  toTurn,
-} from './rows.ts'
+import { packConversation, packLink, packNode, packTurn } from './rows.made.ts'
+import { parseRow, toConversation, toLink, toNode, toTurn } from './rows.ts'
 
 /** Packs a whole tree in its stored form. A tree without a record of its commits gets one with a single commit. */
 export function packTree(

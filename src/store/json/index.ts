@@ -21,6 +21,7 @@ import { extend, type JournalEntry, newRows, nextLink } from './record.ts'
 export { type JsonSession, jsonSession } from './session.ts'
 
 export interface JsonStoreOptions {
+  /** The folder of the store. It is made if it is not there. */
   readonly folder: string
   /** The failure that acknowledged commits survive: `process` = kill -9 (the default), `power` = also a power cut. */
   readonly durability?: 'process' | 'power'

@@ -8,7 +8,7 @@ import { reloadTables } from './snapshot.ts'
 import { emptyTables, forgetTree, type StoredTree, type Tables } from './tables.ts'
 
 export interface MemoryStoreOptions {
-  /** How many trees without an open turn are kept; beyond that, the one that ended first is forgotten. */
+  /** How many trees without an open turn are kept; beyond it the one that ended first is forgotten. Default 1000. */
   readonly keep?: number
 }
 

@@ -2,7 +2,7 @@ import { parseOwnJson } from '../../base/json.ts'
 import { type Commit, emptyCommit, type StoredBlock } from '../../graph/commit.ts'
 import type { Edge, EngineRow, Id } from '../../graph/rows.ts'
 import type { Tombstone } from '../archive.ts'
-import { asNew } from '../codec/row-defaults.ts'
+import { asNew } from '../archive.ts'
 import { applyCommit } from './commit.ts'
 import { type ChainLink, emptyTables, type StoredTree, type Tables } from './tables.ts'
 

@@ -2,7 +2,7 @@ import { ConflictError, StoreError } from '../../base/error.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Conversation, Id } from '../../graph/rows.ts'
 import type { Archive, Removal, Tombstone, WholeTree, WrittenRow } from '../archive.ts'
-import { asNew } from '../codec/row-defaults.ts'
+import { asNew } from '../archive.ts'
 import {
   COMMITS_PER_TREE,
   pushConversation,

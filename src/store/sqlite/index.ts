@@ -24,10 +24,11 @@ import { rollBack } from './schema.ts'
 import { CheckedSpans } from './spans.ts'
 
 export interface SqliteStoreOptions {
+  /** The path of the file. It is made if it is not there. */
   readonly path: string
   /** The failure that acknowledged commits survive: `process` = kill -9 (the default), `power` = also a power cut. */
   readonly durability?: 'process' | 'power'
-  /** How long a commit waits for other processes before it fails with `store_busy`. */
+  /** How long a commit waits for other processes before it fails with `store_busy`. Default 10 s. */
   readonly busyMs?: number
   /** Creates, migrates and writes nothing: for a file that is read only or must stay unchanged. Commits are refused. */
   readonly readOnly?: boolean

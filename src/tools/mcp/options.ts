@@ -39,8 +39,11 @@ interface ServerOptions {
 
 /** A program that speaks MCP over its standard input and output. Asks `exec:` and its whole command line. */
 export interface StdioServerOptions extends ServerOptions {
+  /** The program. */
   readonly command: string
+  /** Its arguments. */
   readonly args?: readonly string[]
+  /** The folder it runs in. Default: that of this process. */
   readonly cwd?: string
   readonly url?: never
   readonly headers?: never
