@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
-import { IdMap, type KeptAlive } from '../base/collections.ts'
+import { IdMap } from '../base/collections.ts'
+import type { KeptAlive } from '../base/keep-shape.ts'
 import type { Commit } from '../graph/commit.ts'
 import { type EventRow, type LiveBody, type LiveEvent, type RunEvent, toEvent } from '../graph/event.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'

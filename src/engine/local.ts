@@ -9,9 +9,10 @@
 //   - A process that closes gives back the claims of nodes that did not finish, unless the store is gone.
 
 import type { Clock } from '../base/clock.ts'
-import { IdMap, type KeptAlive } from '../base/collections.ts'
+import { IdMap } from '../base/collections.ts'
 import { isLegateError } from '../base/error.ts'
 import { freshId } from '../base/id.ts'
+import type { KeptAlive } from '../base/keep-shape.ts'
 import type { Claims, Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { Ledger } from '../store/ledger.ts'

@@ -12,7 +12,7 @@ import { InputError, messageOf } from '../base/error.ts'
 import { DEFAULT_USE, isDefault, isDomain, type Layer } from './grant.ts'
 import { matchName, matchPath } from './match.ts'
 import { type Request, readRequest, requestText } from './request.ts'
-import { type ReadRule, readRule, splitRule } from './rule.ts'
+import { type ParsedRule, readRule, splitRule } from './rule.ts'
 
 export type Verdict = 'allow' | 'ask' | 'deny'
 
@@ -129,7 +129,7 @@ function findRule(rules: readonly string[], request: Request, isRestricting: boo
 }
 
 /** A rule that cannot be read restricts its whole domain, and allows nothing. */
-function isMatch(rule: ReadRule, request: Request, isRestricting: boolean): boolean {
+function isMatch(rule: ParsedRule, request: Request, isRestricting: boolean): boolean {
   const { domain, name, key = name, anywhere = key } = request
   const isPath = domain.startsWith('file.')
   if (rule.domain !== domain && !(isPath && rule.domain === 'file.*')) return false

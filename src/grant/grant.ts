@@ -16,13 +16,13 @@ import { readRule, splitRule } from './rule.ts'
  * such as `tool:search`, `agent:*`, `model:openai/*`. `ask` and `deny` bind both.
  */
 export interface Grant {
-  /** What the agent may do itself. Default: `tool:*`, `agent:*`, `model:*`. */
+  /** Allows the agent itself. Default: `tool:*`, `agent:*`, `model:*`. */
   readonly use?: readonly string[]
-  /** What it may pass on to those it starts. Default: the same as `use`. */
+  /** Allows the agents that it starts, within their own grants. Default: the same as `use`. */
   readonly delegate?: readonly string[]
-  /** What a person must allow each time. Stronger than `use` and `delegate`. */
+  /** Requires a person's approval each time. Stronger than `use` and `delegate`. */
   readonly ask?: readonly string[]
-  /** What neither it nor anyone below it may do. Stronger than all else. */
+  /** Forbids it to the agent and to all agents below it. Stronger than all else. */
   readonly deny?: readonly string[]
 }
 

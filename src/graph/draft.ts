@@ -304,7 +304,7 @@ export class Draft {
   }
 
   /** Asks the engine to look again at this moment. */
-  due(at: number): void {
+  noteDue(at: number): void {
     if (at < this.dueAt) this.dueAt = at
   }
 
@@ -323,7 +323,7 @@ export class Draft {
   }
 
   /** Takes one marked turn off the list; undefined when there is none. */
-  untouch(): Id | undefined {
+  takeTouchedTurn(): Id | undefined {
     return this.touched.shift()
   }
 

@@ -166,6 +166,6 @@ export const ALL_TURNS: number = Number.POSITIVE_INFINITY
 export const CANCEL_GRACE_MS = 5_000
 
 /** The counter for a run that limits the delegations of its tree; null without a limit. */
-export function newTree(limit: number | null): TreePlaces | null {
+export function newTreePlaces(limit: number | null): TreePlaces | null {
   return limit === null ? null : { limit, live: 0, waiting: [] }
 }

@@ -6,7 +6,7 @@ import { type Budget, childLimits, limitsOf, moneyOf, treeLimitOf } from '../gra
 import { layersForSelf, readCeiling } from '../grant/ceiling.ts'
 import { delegateLayer, hasSameRules, type Layer, useLayer } from '../grant/grant.ts'
 import type { Profiles } from '../grant/profile.ts'
-import { hostOf, type Place } from '../graph/reader.ts'
+import { hostOf, type RunPlace } from '../graph/reader.ts'
 import type { Conversation } from '../graph/rows.ts'
 import type { TurnBounds } from '../rules/turn/open-turn.ts'
 import type { Store } from '../store/store.ts'
@@ -38,7 +38,7 @@ export class LayerStacks {
    * What was frozen, and what the runtime, its hosts and the agent itself say now: nothing said later widens what was
    * frozen. Under one ceiling it is the same for every node, until an agent of this process changes.
    */
-  of(agent: AgentCore, place: Place): readonly Layer[] {
+  of(agent: AgentCore, place: RunPlace): readonly Layer[] {
     const { ceiling } = place.conversation
     const { registry, profiles, runtimeLayer } = this.parts
     const { version } = registry
@@ -62,7 +62,7 @@ export class LayerStacks {
   }
 
   /** What its hosts pass on and how they offer it, as they say it today: a change narrows at the next node. */
-  private saidAbove(place: Place): Layer[] {
+  private saidAbove(place: RunPlace): Layer[] {
     const { ledger, profiles } = this.parts
     const said: Layer[] = []
     for (let below = place, host = hostOf(ledger.store, place); host !== undefined; ) {

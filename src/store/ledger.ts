@@ -9,8 +9,8 @@
 //   - The listener hears of a commit after it is stored, and of each one once.
 
 import type { Clock } from '../base/clock.ts'
-import type { KeptAlive } from '../base/collections.ts'
 import { ConflictError, isLegateError, StoreError } from '../base/error.ts'
+import type { KeptAlive } from '../base/keep-shape.ts'
 import type { Commit, CommitKind } from '../graph/commit.ts'
 import { type Claims, Draft } from '../graph/draft.ts'
 import type { Kinds } from '../graph/kinds.ts'

@@ -8,7 +8,7 @@ import type { LiveBody } from '../../graph/event.ts'
 import type { Model, ModelRequest, Part } from '../../model/model.ts'
 import { costOf } from '../../model/named/prices.ts'
 import { partsOf, readUsage } from '../../model/stream-parts.ts'
-import type { Ask } from '../../rules/turn/approve.ts'
+import type { ApprovalRequest } from '../../rules/turn/approve.ts'
 import type { StepAnswer } from '../../rules/turn/expand.ts'
 import { permit } from '../../tool/permit.ts'
 import { hookedEvent, streamEnd, streamStart, wrappedModel } from '../hooks/model-hooks.ts'
@@ -30,9 +30,9 @@ export class CallFailed extends Error {
 
 /** A person must allow the model first: it was not called. */
 export class AskFirst extends Error {
-  readonly ask: Ask
+  readonly ask: ApprovalRequest
 
-  constructor(ask: Ask) {
+  constructor(ask: ApprovalRequest) {
     super('a person must be asked first')
     this.ask = ask
   }

@@ -161,13 +161,13 @@ export function planChildCancel(
   return 'done'
 }
 
-export interface WaitForChildren extends Omit<JoinRequest, 'refs'> {
+export interface ChildrenWait extends Omit<JoinRequest, 'refs'> {
   /** Null for all background children of this conversation. */
   readonly childIds: readonly Id[] | null
 }
 
 /** Waits for the newest delegation of each child. */
-export function planChildWait(draft: Draft, claim: Claim, { childIds, ...request }: WaitForChildren): ChildCallResult {
+export function planChildWait(draft: Draft, claim: Claim, { childIds, ...request }: ChildrenWait): ChildCallResult {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const links = childIds === null ? allOf(draft, node) : childIds.map((id) => linkTo(draft, node, id))
@@ -238,7 +238,7 @@ function end(draft: Draft, node: Node, value: { readonly [key: string]: Json }):
 
 export type TaskWish = 'wait' | 'peek' | 'cancel'
 
-export interface LoadTask {
+export interface TaskQuery {
   readonly id: Id
   readonly wish: TaskWish
   /** How long to wait for a running task; the task continues after that. */
@@ -246,7 +246,7 @@ export interface LoadTask {
 }
 
 /** Acts on a background task of this host: gives its result, now or when it ends; shows its state; or stops it. */
-export function planLoadTask(draft: Draft, claim: Claim, { id, wish, waitMs }: LoadTask): 'done' | 'not_found' {
+export function planLoadTask(draft: Draft, claim: Claim, { id, wish, waitMs }: TaskQuery): 'done' | 'not_found' {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const link = taskOf(draft, node, id)

@@ -123,7 +123,7 @@ function park(draft: Draft, node: Node, question: NodeQuestion): void {
     metadata: { ...node.metadata, question: { ...question } },
   })
   draft.watchTurn(draft.turn(node.turnId))
-  draft.due(until)
+  draft.noteDue(until)
   const { text, to } = question
   draft.event(draft.turn(node.turnId), node.id, { type: 'question', to, text, expiresAt: until })
 }

@@ -9,7 +9,7 @@ import { addPastTurns } from './restore-session.ts'
 import type { SessionDocument } from './session-document.ts'
 
 /** A session as its host's conversation lists it. */
-export interface HeldSession {
+export interface ListedSession {
   readonly id: Id
   /** The tool that continues it. */
   readonly tool: string
@@ -35,21 +35,21 @@ export interface SessionPlan {
 const MOST_LISTED = 64
 
 /** The open sessions of a conversation, the newest last. */
-function heldSessions({ metadata }: Conversation): readonly HeldSession[] {
+function heldSessions({ metadata }: Conversation): readonly ListedSession[] {
   const list = metadata[KEY]
   return Array.isArray(list) ? list.flatMap(readHeld) : []
 }
 
 const KEY = 'held_sessions'
 
-function readHeld(value: Json): HeldSession[] {
+function readHeld(value: Json): ListedSession[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
   const { id, tool, ttl_ms: ttlMs } = value
   if (typeof id !== 'string' || typeof tool !== 'string') return []
   return [{ id, tool, ttlMs: typeof ttlMs === 'number' ? ttlMs : null }]
 }
 
-function putHeld(draft: Draft, conversation: Conversation, held: readonly HeldSession[]): void {
+function putHeld(draft: Draft, conversation: Conversation, held: readonly ListedSession[]): void {
   const list = held
     .slice(-MOST_LISTED)
     .map(({ id, tool, ttlMs }) => (ttlMs === null ? { id, tool } : { id, tool, ttl_ms: ttlMs }))

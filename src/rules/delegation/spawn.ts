@@ -381,7 +381,7 @@ function leaveTask(draft: Draft, task: Node, { link, request }: StartedChild): v
 function park(draft: Draft, task: Node, { link, request }: StartedChild): void {
   const { promoteAfterMs } = request
   const until = promoteAfterMs === null ? null : draft.now + promoteAfterMs
-  if (until !== null) draft.due(until)
+  if (until !== null) draft.noteDue(until)
   const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   draft.changeNode(task, {
     state: 'waiting',
@@ -406,7 +406,7 @@ function attach(draft: Draft, task: Node, { link, request }: StartedChild): Link
   return draft.changeLink(link, { deliveredTo: task.id })
 }
 
-/** Plain metadata is the usual case and is set without a copy, so that all rows stay alike (base/collections). */
+/** Plain metadata is the usual case and is set without a copy, so that all rows stay alike (base/keep-shape). */
 function isPlain({ metadata }: Node): boolean {
   for (const _ in metadata) return false
   return true

@@ -1,6 +1,6 @@
 import type { Json } from '../../base/json.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { lineOf } from '../../graph/reader.ts'
+import { runsUpward } from '../../graph/reader.ts'
 import type { Id, Link, Node, NodeOutput, Turn, Wait } from '../../graph/rows.ts'
 import { endNode } from '../turn/end-node.ts'
 import { hostQuestionOf, markReported, questionOf } from '../turn/question-of.ts'
@@ -28,7 +28,7 @@ export function breakDeadlock(draft: Draft, turn: Turn): void {
 export function watchHosts(draft: Draft, turnId: Id): void {
   const turn = draft.turn(turnId)
   if (turn.tree === null) return watchHost(draft, turn)
-  for (const above of lineOf(draft, turnId)) watchHost(draft, above)
+  for (const above of runsUpward(draft, turnId)) watchHost(draft, above)
 }
 
 function watchHost(draft: Draft, { id, state, conversationId }: Turn): void {
@@ -105,7 +105,7 @@ export function parkJoin(draft: Draft, node: Node, { refs, join, until, losers, 
     wakeAt: until,
     metadata: { ...node.metadata, waits: shows === undefined ? { losers } : { losers, shows } },
   })
-  if (until !== null) draft.due(until)
+  if (until !== null) draft.noteDue(until)
   endWaitIfOver(draft, parked)
   watchHosts(draft, node.turnId)
 }

@@ -28,7 +28,7 @@ export interface ChangeScope {
 }
 
 /** A turn made anew from an older one: kept nodes are copied with their results, the rest runs again. */
-export interface Remake {
+export interface RemakePlan {
   /** The name of the change in the event: retry, rerun, edit or fork. */
   readonly change: string
   readonly source: Turn
@@ -53,7 +53,7 @@ export interface RemakeResult {
 }
 
 /** Makes a turn anew. The lane must be idle. The source turn stays unchanged; the caller records what replaces it. */
-export function remakeTurn(draft: Draft, lane: Conversation, asked: Remake): RemakeResult {
+export function remakeTurn(draft: Draft, lane: Conversation, asked: RemakePlan): RemakeResult {
   const remake = { ...asked, kept: asked.kept.filter((node) => !isOfWholeTurn(node)) }
   const { source, bounds } = remake
   const isFork = source.laneId !== lane.id
@@ -64,13 +64,13 @@ export function remakeTurn(draft: Draft, lane: Conversation, asked: Remake): Rem
   return { turn: draft.turn(turn.id), nodeId: made.newId(remake.about.id) ?? made.nextId ?? turn.id }
 }
 
-function inputOf({ source, edited }: Remake): Json {
+function inputOf({ source, edited }: RemakePlan): Json {
   if (edited === null || edited.node.kind !== 'user_message') return source.input
   return typeof edited.content === 'string' ? edited.content : source.input
 }
 
 interface RemakeParts {
-  readonly remake: Remake
+  readonly remake: RemakePlan
   readonly isFork: boolean
   readonly ids: ReadonlyMap<Id, Id>
 }
@@ -224,7 +224,7 @@ class TurnMaker {
   }
 
   /** Adds the next model call. Gives the denials that keep it from running. */
-  private addNext({ after, version }: NonNullable<Remake['next']>): { to: Id; from: Node }[] {
+  private addNext({ after, version }: NonNullable<RemakePlan['next']>): { to: Id; from: Node }[] {
     const { draft } = this
     const call = nextCall(this.turn, 0)
     const before = after.map(({ id }) => draft.node(this.newId(id) ?? ''))
@@ -261,7 +261,7 @@ class TurnMaker {
 }
 
 /** All nodes in the order of their turn: a replacement stands where the original stood. */
-function allOf(draft: Draft, { kept, again, edited }: Remake): Node[] {
+function allOf(draft: Draft, { kept, again, edited }: RemakePlan): Node[] {
   const all = [...kept, ...again, ...(edited === null ? [] : [edited.node])]
   const places = new Map(all.map((node) => [node.id, placeOf(draft, node)]))
   return all.sort((a, b) => (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0))
@@ -281,7 +281,7 @@ export function callerOf(nodes: readonly Node[], one: Node): Node | undefined {
 }
 
 /** A task's id derives from its message; all others are new. */
-function newIds(draft: Draft, remake: Remake): Map<Id, Id> {
+function newIds(draft: Draft, remake: RemakePlan): Map<Id, Id> {
   const all = allOf(draft, remake)
   const fresh = freshIds(draft.now, all.length)
   const ids = new Map(all.map(({ id }, at) => [id, fresh[at] ?? id]))
@@ -324,7 +324,7 @@ export function askAgain(draft: Draft, node: Node): void {
   pauseClocks(draft, node.turnId)
   const { request, reason, input, digest } = approvalOf(node)
   const expiresAt = node.wakeAt ?? draft.now
-  draft.due(expiresAt)
+  draft.noteDue(expiresAt)
   const call = node.input.call ?? null
   draft.event(draft.turn(node.turnId), node.id, {
     type: 'approval-request',
@@ -441,7 +441,7 @@ const SAID: readonly string[] = ['user_message', 'developer_message', 'system_me
 /** Makes a turn anew in its own lane: it replaces the old one and all later turns. */
 export function replaceTurn(
   draft: Draft,
-  remake: Omit<Remake, 'after'> & Pick<ChangeScope, 'background'>,
+  remake: Omit<RemakePlan, 'after'> & Pick<ChangeScope, 'background'>,
 ): RemakeResult {
   const { source } = remake
   const after = source.history?.after ?? source.ordinal - 1

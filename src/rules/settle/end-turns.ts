@@ -30,7 +30,7 @@ import { startIfIdle } from '../turn/open-turn.ts'
  * Rows only: any process may do it (I5, I6). The ledger calls it once, after the plan; no rule calls it.
  */
 export function endTurns(draft: Draft): void {
-  for (let turnId = draft.untouch(); turnId !== undefined; turnId = draft.untouch()) {
+  for (let turnId = draft.takeTouchedTurn(); turnId !== undefined; turnId = draft.takeTouchedTurn()) {
     const turn = draft.turn(turnId)
     if (turn.state === 'ended') continue
     const isQuiet = draft.openNodes(turn.id).length === 0

@@ -90,7 +90,7 @@ function stopTurn(draft: Draft, turn: Turn, cancel: CancelRequest): void {
   for (const node of draft.openNodes(turn.id)) {
     if (node.state === 'running') {
       draft.aborted.push(node.id)
-      draft.due(draft.now + CANCEL_GRACE_MS)
+      draft.noteDue(draft.now + CANCEL_GRACE_MS)
       continue
     }
     stopNode(draft, node, cancel.reason ?? 'The run was asked to stop.')

@@ -230,7 +230,7 @@ function isBeside({ purpose, metadata }: Node): boolean {
   return purpose === 'brief' || purpose === 'summarize'
 }
 
-/** Sets optional fields only where needed: most outputs then have one form (base/collections). */
+/** Sets optional fields only where needed: most outputs then have one form (base/keep-shape). */
 function outputOf(answer: StepAnswer): NodeOutput {
   const { content, calls, reasoning, droppedCalls } = answer
   const output: NodeOutput = calls.length > 0 ? { content, calls } : { content }

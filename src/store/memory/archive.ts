@@ -41,14 +41,14 @@ export function memoryArchive(tables: () => Tables): MemoryArchive {
 }
 
 /** Puts the rows of a whole tree, and gives the tree. */
-export function putWhole(tables: Tables, whole: WholeTree): StoredTree | undefined {
+export function putTree(tables: Tables, whole: WholeTree): StoredTree | undefined {
   putPiece(tables, { rows: unpackTree(whole) })
   return tables.trees.get(whole.rootId)
 }
 
 /** Imports a tree where no records are kept: a tree that was deleted here comes back unchanged, or not at all. */
 export function restoreUnrecorded(tables: Tables, whole: WholeTree): StoredTree | undefined {
-  const tree = putWhole(tables, whole)
+  const tree = putTree(tables, whole)
   if (tree === undefined || tables.tombstones.length === 0) return tree
   try {
     removeTombstone(tables, liftedBy(tables.tombstones, whole, headOf(tables, tree)))

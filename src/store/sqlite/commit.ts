@@ -25,7 +25,7 @@ import { type Connection, RESULT, resultCode, textOf } from './driver.ts'
 import { type Growth, sealStretches, unseal } from './marks.ts'
 import { numberRows, type RowNumbers } from './numbers.ts'
 import type { SqliteGraph } from './read.ts'
-import { type ManyRows, manyRows, putRows, putSeals, setSize } from './seals.ts'
+import { putRows, putSeals, type RowInserter, rowInserter, setSize } from './seals.ts'
 
 /** The texts of a commit, made before the file is locked. */
 export interface CommitTexts {
@@ -206,7 +206,7 @@ export function newKeys({ conversations, turns, nodes, links }: Commit, numbers:
   return keys
 }
 
-export const addKeys: ManyRows = manyRows('INSERT INTO keys (id, slot, n)', 3)
+export const addKeys: RowInserter = rowInserter('INSERT INTO keys (id, slot, n)', 3)
 
 export function putBody(db: Connection, { hash, text }: Body): void {
   db.run('INSERT OR IGNORE INTO bodies (hash, text) VALUES (?, ?)', [hash, Buffer.from(text, 'utf8')])

@@ -3,7 +3,7 @@ import type { Edge, Id } from '../../graph/rows.ts'
 import { type Finding, finding, type VerifyReport, type WrittenRow } from '../archive.ts'
 import {
   COMMITS_PER_TREE,
-  type Packed,
+  type PackedRow,
   pushConversation,
   pushLink,
   pushNode,
@@ -227,7 +227,7 @@ const STRAY_KEYS = `SELECT CAST(keys.id AS BLOB), CAST(keys.slot AS BLOB) FROM k
   WHERE rows.n IS NULL`
 
 /** The columns queue, due and mark according to the row; null when it cannot be read. */
-function columnsOf(packed: Packed | null, { turn }: FileSpan): readonly SqlValue[] | null {
+function columnsOf(packed: PackedRow | null, { turn }: FileSpan): readonly SqlValue[] | null {
   const values: SqlValue[] = []
   try {
     if (packed === null || 'edges' in packed) return null
