@@ -27,7 +27,7 @@ import { type EagerItem, planEager } from '../rules/delegation/eager.ts'
 import type { SessionPlan } from '../rules/delegation/session.ts'
 import { countedDocument, readSessionDocument, type SessionDocument } from '../rules/delegation/session-document.ts'
 import { type BackgroundSpawn, type ChildIds, planSpawn, type SpawnRequest } from '../rules/delegation/spawn.ts'
-import type { Ask } from '../rules/turn/approve.ts'
+import type { ApprovalRequest } from '../rules/turn/approve.ts'
 import type { SessionSettings, SessionStore } from '../store/session-store.ts'
 import { permit } from '../tool/permit.ts'
 import { type ChildBriefing, makeBriefing } from './briefing.ts'
@@ -89,7 +89,7 @@ export type SpawnResult =
     }
   | { readonly lost: true }
   /** Nothing was started: a person must be asked first. */
-  | { readonly ask: Ask }
+  | { readonly ask: ApprovalRequest }
 
 /**
  * Starts a child; no other code path does (I8). It checks the input, takes the agent, decides on the request, makes the

@@ -82,7 +82,7 @@ class Speech {
     this.text += text
     this.chunks++
     if (this.text.length > ANSWER_LIMIT) throw tooLong()
-    this.run.work.stirred()
+    this.run.work.noteActivity()
     this.children.show({ type: 'text-delta', text })
     if (this.run.hooks?.has('onEvent') !== true) return
     return hookedEvent(this.run, { type: 'text-delta', text }, (body) => this.children.show(body))

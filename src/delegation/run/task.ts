@@ -8,7 +8,7 @@ import type { Id } from '../../graph/rows.ts'
 import { isRepeating, MAX_REPEATS, REPEATED, wouldRepeat } from '../../graph/tasks.ts'
 import { fold } from '../../rules/delegation/fold.ts'
 import { childIds } from '../../rules/delegation/spawn.ts'
-import { type Ask, planAsk } from '../../rules/turn/approve.ts'
+import { type ApprovalRequest, planAsk } from '../../rules/turn/approve.ts'
 import type { Expansion } from '../../rules/turn/expand.ts'
 import { planResult } from '../../rules/turn/result.ts'
 import { inactiveText } from '../../tool/groups.ts'
@@ -132,7 +132,7 @@ function fallBack(run: NodeRun, { contract }: Pick<Offer, 'contract'>, spawned: 
 }
 
 /** Leaves the task waiting for a person; it holds no worker. */
-function commitAsk({ node, work, home }: NodeRun, ask: Ask): void | Promise<void> {
+function commitAsk({ node, work, home }: NodeRun, ask: ApprovalRequest): void | Promise<void> {
   return home.ledger.commit({ kind: 'ask', rootId: node.rootId, plan: (draft) => planAsk(draft, work.claim, ask) })
 }
 
