@@ -229,7 +229,7 @@ class RunningSchedule {
   finish(): Promise<ScheduleResult> {
     return new Promise((resolve) => {
       this.over = resolve
-      this.tell({ type: 'started', total: this.tasks.length })
+      this.emit({ type: 'started', total: this.tasks.length })
       this.look()
     })
   }
@@ -237,7 +237,7 @@ class RunningSchedule {
   cancel(reason = 'The schedule was cancelled.'): void {
     if (this.over === undefined || this.cancelReason !== undefined) return
     this.cancelReason = reason
-    this.tell({ type: 'cancelled' })
+    this.emit({ type: 'cancelled' })
     for (const { cancel } of this.running.values()) cancel(reason)
     this.look()
   }
@@ -272,7 +272,7 @@ class RunningSchedule {
     )
     if (task === undefined) return false
     const reason = this.whyNot(task) ?? ''
-    this.tell({ type: 'taskSkipped', taskId: task.id, reason })
+    this.emit({ type: 'taskSkipped', taskId: task.id, reason })
     this.keep({ id: task.id, status: 'skipped', text: '', reason, retries: 0, durationMs: 0, outcome: null })
     return true
   }
@@ -288,8 +288,8 @@ class RunningSchedule {
 
   private start(task: ScheduledTask): void {
     this.running.set(task.id, { cancel: () => undefined })
-    this.tell({ type: 'taskStarted', taskId: task.id })
-    this.tell(this.progress())
+    this.emit({ type: 'taskStarted', taskId: task.id })
+    this.emit(this.progress())
     this.run(task).then(
       (result) => this.ended(result),
       () => undefined,
@@ -299,8 +299,8 @@ class RunningSchedule {
   private ended(result: TaskResult): void {
     const { id: taskId, status, durationMs, reason } = result
     this.running.delete(taskId)
-    if (status === 'completed') this.tell({ type: 'taskCompleted', taskId, durationMs })
-    else this.tell({ type: 'taskFailed', taskId, error: reason ?? status })
+    if (status === 'completed') this.emit({ type: 'taskCompleted', taskId, durationMs })
+    else this.emit({ type: 'taskFailed', taskId, error: reason ?? status })
     this.keep(result)
     this.look()
   }
@@ -321,7 +321,7 @@ class RunningSchedule {
       if (this.cancelReason !== undefined) return { ...result, status: 'cancelled', reason: this.cancelReason }
       const mayPass = outcome?.retryable === true && outcome.status !== 'cancelled'
       if (!mayPass || retries >= this.options.maxRetries) return { ...result, status: 'failed', reason }
-      this.tell({ type: 'taskRetry', taskId: task.id, retryCount: retries + 1 })
+      this.emit({ type: 'taskRetry', taskId: task.id, retryCount: retries + 1 })
       await this.pause(task.id)
     }
   }
@@ -363,7 +363,7 @@ class RunningSchedule {
 
   private keep(result: TaskResult): void {
     this.results.set(result.id, result)
-    this.tell(this.progress())
+    this.emit(this.progress())
   }
 
   private progress(): ScheduleEvent {
@@ -403,13 +403,13 @@ class RunningSchedule {
     const durationMs = Math.round(performance.now() - this.startedAt)
     const usage = results.reduce((sum, { outcome }) => addUsage(sum, outcome?.usage ?? NO_USAGE), NO_USAGE)
     const summary = mergedSummary(results, { tokens: this.options.summaryMaxTokens ?? 2_000, usage, durationMs })
-    if (this.cancelReason === undefined) this.tell({ type: 'completed', success, durationMs })
+    if (this.cancelReason === undefined) this.emit({ type: 'completed', success, durationMs })
     this.over = undefined
     over({ success, results, counts, summary, usage, durationMs })
     this.wake()
   }
 
-  private tell(event: ScheduleEvent): void {
+  private emit(event: ScheduleEvent): void {
     this.told.push(event)
     this.wake()
   }

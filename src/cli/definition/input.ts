@@ -5,7 +5,7 @@ import { type Call, CliError, EXIT, listOption } from '../command/command.ts'
 import { askLine, askSecret, canAsk, standardInput } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
-import { fromHere, refused } from './notices.ts'
+import { asUsageError, relativePath } from './notices.ts'
 
 /** The prompt of a recipe whose instructions already say everything. */
 const BEGIN = 'Begin.'
@@ -22,14 +22,14 @@ export async function inputFor(definition: AgentFile, call: Call): Promise<Json>
   if (said !== null && said.trim() !== '') return said
   if (definition.dialect === 'recipe') return BEGIN
   if (canAsk()) return askLine(`What shall ${oneLine(definition.name)} do? `)
-  const message = `${fromHere(definition.file)} has no prompt of its own: say what it shall do, legate run ${oneLine(file)} "TEXT".`
+  const message = `${relativePath(definition.file)} has no prompt of its own: say what it shall do, legate run ${oneLine(file)} "TEXT".`
   throw new CliError(message, EXIT.usage, { namesHelp: false })
 }
 
 function typedInput({ name, file }: AgentFile, said: string | null): Json {
   const parsed = parseJson(said ?? '')
   if (parsed.ok) return parsed.value
-  const message = `"${oneLine(name)}" takes JSON that fits the input schema of ${fromHere(file)}: ${oneLine(parsed.error)}`
+  const message = `"${oneLine(name)}" takes JSON that fits the input schema of ${relativePath(file)}: ${oneLine(parsed.error)}`
   throw new CliError(message, EXIT.usage, { namesHelp: false })
 }
 
@@ -42,7 +42,7 @@ export async function modelFor(definition: AgentFile | undefined, named: string 
     const name = named?.trim() ?? (definition === undefined ? null : modelOf(definition))
     return (await findModel(name ?? undefined)).id
   } catch (error) {
-    const known = refused(error)
+    const known = asUsageError(error)
     const message = known instanceof Error ? known.message : String(known)
     const isOfFile = named === undefined && (definition?.model ?? definition?.provider) != null
     throw new CliError(isOfFile ? `${message} ${INSTEAD}` : message, EXIT.usage, { namesHelp: false })

@@ -7,7 +7,7 @@ import { type AgentFile, EMPTY_AGENT_FILE } from '../../recipe/index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { modelFor } from './input.ts'
-import { fromHere } from './notices.ts'
+import { relativePath } from './notices.ts'
 
 /** An agent written in code, with the runtime options of its module. */
 export interface ModuleAgent {
@@ -112,7 +112,7 @@ async function load(path: string): Promise<Record<string, unknown>> {
  * Describes the error of a module in one line: its message and its place. Most of the stack belongs to us and to Node.
  */
 function troubleOf(error: unknown, path: string): string {
-  const shown = oneLine(fromHere(path))
+  const shown = oneLine(relativePath(path))
   if (!(error instanceof Error)) return `Cannot load ${shown}: it threw ${oneLine(String(error))}.`
   if ((error as NodeJS.ErrnoException).code === 'ERR_UNKNOWN_FILE_EXTENSION' && /\.[mc]?tsx?$/.test(path)) {
     return `Node ${process.version} cannot load ${oneLine(path)}: use Node 22.18 or newer, or compile it to a .mjs file.`
@@ -126,7 +126,7 @@ function troubleOf(error: unknown, path: string): string {
 function placeIn(text: string): string | undefined {
   const [, file, line] = /(?:^|\(|at )((?:file:\/\/)?\/[^\n()]*?):(\d+)(?::\d+)?\)?$/m.exec(text) ?? []
   if (file === undefined) return undefined
-  return `${fromHere(file.startsWith('file:') ? fileURLToPath(file) : file)}:${line}`
+  return `${relativePath(file.startsWith('file:') ? fileURLToPath(file) : file)}:${line}`
 }
 
 /** Reads the options of createRuntime if the default export holds them. */

@@ -51,7 +51,7 @@ function runOf(store: Store, ending: string, found: FoundIds): Turn {
     const id = shortId(lane.id)
     throw new CliError(`${id} has no run yet. Say something there: legate chat --continue ${id}`, EXIT.usage)
   }
-  return only([...runs.values()], ending, (turn) => lineOf(store, turn))
+  return onlyMatch([...runs.values()], ending, (turn) => lineOf(store, turn))
 }
 
 /** Finds a conversation or lane by the ending of its id or of the id of one of its runs. */
@@ -62,7 +62,7 @@ export function findConversation(store: Store, ending: string): Conversation {
     if (row !== undefined) found.set(row.id, row)
   }
   if (found.size === 0) refuseDeleted(store, ending)
-  return only([...found.values()], ending, ({ id, agent }) => `${id}  ${oneLine(agent.name)}`)
+  return onlyMatch([...found.values()], ending, ({ id, agent }) => `${id}  ${oneLine(agent.name)}`)
 }
 
 /** Reports a deleted run as deleted, with the time and the reason, instead of as missing. */
@@ -89,7 +89,7 @@ function namesIn(conversations: Tombstone['conversations']): Id[] {
 }
 
 /** Returns the only match, or throws an error that lists all of them. */
-export function only<T>(found: readonly T[], ending: string, lineFor: (one: T) => string): T {
+export function onlyMatch<T>(found: readonly T[], ending: string, lineFor: (one: T) => string): T {
   const [first, ...others] = found
   const shown = oneLine(ending)
   if (first === undefined) {

@@ -5,8 +5,8 @@ import { age, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { outputColumns } from '../terminal/output.ts'
 import { wrap } from '../terminal/width.ts'
-import { answersOf, questionOf, replyTo, wholeCallOf } from '../watch/asked.ts'
-import { type OpenState, openStateOf } from '../watch/doing.ts'
+import { type OpenState, openStateOf } from '../watch/activity.ts'
+import { approveCommands, describeWholeCall, questionOf, replyCommand } from '../watch/request-text.ts'
 
 /** Why a worker can do no more for a run: it ended, a person must answer, or the code is missing. */
 export interface RunVerdict {
@@ -36,7 +36,7 @@ const ADVICE: Readonly<Record<string, (command: string) => string>> = {
 }
 
 /** Reports a run whose answer is shown elsewhere: only if it did not complete. */
-export async function wrongEnd(runtime: Runtime, run: Run, again: ContinueCommand): Promise<RunVerdict> {
+export async function reportFailure(runtime: Runtime, run: Run, again: ContinueCommand): Promise<RunVerdict> {
   const verdict = await endOf(runtime, run, again)
   return verdict.exitCode === EXIT.completed ? { ...verdict, text: '' } : verdict
 }
@@ -62,7 +62,7 @@ export function standstillOf(
   const standing = openStateOf(runtime, turn)
   const { state, asked, questions, needs, pids, wakes } = standing
   const name = nameOf(runtime, run)
-  const text = `${name} waits for a person:\n${waitsOf(standing, where).join('\n')}`
+  const text = `${name} waits for a person:\n${waitingLines(standing, where).join('\n')}`
   if (state === 'parked' && pids.length > 0) {
     const holder = pids.includes(process.pid) ? 'this process' : `process ${pids.join(', ')}`
     return { exitCode: null, text: `${text}\n  Its code must not run twice: ${holder} waits with it.` }
@@ -79,10 +79,10 @@ export function standstillOf(
   }
 }
 
-function waitsOf({ asked, questions }: OpenState, where: string): string[] {
+function waitingLines({ asked, questions }: OpenState, where: string): string[] {
   return [
-    ...asked.map((node) => `${indented(fitted(wholeCallOf(node)))}\n    ${answersOf(node, where)}`),
-    ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyTo(node.id, where)}`),
+    ...asked.map((node) => `${indented(fitted(describeWholeCall(node)))}\n    ${approveCommands(node, where)}`),
+    ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyCommand(node.id, where)}`),
   ]
 }
 

@@ -1,6 +1,6 @@
 import type { Id, Node, Runtime, Store, Turn } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
-import { findIds, findRun, only, shortId } from '../../store/find-run.ts'
+import { findIds, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'
 import { standardInput } from '../../terminal/ask-line.ts'
 import { oneLine } from '../../terminal/clean.ts'
@@ -86,7 +86,7 @@ export function fork(call: Call): Promise<number> {
     }
     const next =
       lane.run === null
-        ? `It waits for an input: ${saidTo(runtime, lane.id)}`
+        ? `It waits for an input: ${continueLane(runtime, lane.id)}`
         : `It goes on as ${shortId(lane.run.id)}: ${continueHint(call, runtime, lane.run.id)}`
     await write(`Forked at ${shortId(node.id)}: the lane ${shortId(lane.id)}. ${next}\n`)
     return EXIT.completed
@@ -97,7 +97,7 @@ function isLastWord({ kind, purpose, endedAt }: Node, followers: number): boolea
   return kind === 'agent_message' && purpose === 'answer' && endedAt !== null && followers === 0
 }
 
-function saidTo({ store }: Runtime, laneId: Id): string {
+function continueLane({ store }: Runtime, laneId: Id): string {
   return codeOf(store.conversation(laneId)) === ''
     ? `legate chat --continue ${shortId(laneId)}`
     : `runtime.run(agent, input, { conversationId: '${laneId}' })`
@@ -112,7 +112,7 @@ export function findNode(store: Store, { conversationId, id: runId }: Turn, endi
     const look = `legate show ${shortId(runId)} --nodes lists them.`
     throw new CliError(`${where} has an id that ends in "${oneLine(ending)}". ${look}`, EXIT.usage)
   }
-  return only(own, ending, nodeLine)
+  return onlyMatch(own, ending, nodeLine)
 }
 
 /** Returns the only node of a run that fits, or throws with advice. */

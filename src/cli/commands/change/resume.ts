@@ -11,8 +11,8 @@ import { oneLine } from '../../terminal/clean.ts'
 import { continueWithoutReader, note, write } from '../../terminal/output.ts'
 import { viewFor } from '../../watch/view.ts'
 import { codeOf, folderOf, modelNameOf } from '../../watch/words.ts'
-import { askersFor } from '../../worker/inline-ask.ts'
-import { asChild, FollowedRuns, openTopRuns } from '../../worker/open-tops.ts'
+import { FollowedRuns, ignoreChildEnd, openTopRuns } from '../../worker/followed-runs.ts'
+import { respondersFor } from '../../worker/inline-ask.ts'
 import { scopedStore } from '../../worker/scoped-store.ts'
 import {
   type ContinueCommand,
@@ -20,8 +20,8 @@ import {
   endOf,
   lastAnswer,
   nothingOpen,
+  reportFailure,
   storeWords,
-  wrongEnd,
 } from '../../worker/verdict.ts'
 import { continueCancelled, Worker } from '../../worker/worker.ts'
 
@@ -58,7 +58,7 @@ async function withoutModule(call: Call): Promise<number> {
   const store = openStore(call, 'write')
   const target = await targetIn(store, call)
   const { trees, folder } = await closing(store, () =>
-    target === undefined ? openHere(store) : ofTarget(store, target),
+    target === undefined ? openHere(store) : treeOfRun(store, target),
   )
   if (trees.size === 0) return nothingHere(store, call)
   await closing(store, () => checkModels(store, trees))
@@ -78,7 +78,7 @@ function openHere(store: Store): FolderRuns {
   return { trees: new Set(roots.filter((id) => needsNoCode(store, id) && folderIn(store, id) === folder)), folder }
 }
 
-function ofTarget(store: Store, { id, rootId }: Turn): FolderRuns {
+function treeOfRun(store: Store, { id, rootId }: Turn): FolderRuns {
   const folder = folderIn(store, rootId) ?? process.cwd()
   if (!needsNoCode(store, rootId)) return { trees: new Set(), folder }
   if (existsSync(folder)) return { trees: new Set([rootId]), folder }
@@ -115,14 +115,14 @@ async function work(call: Call, { store: inner, options, target, trees, again }:
     isBeside: isAnswerAlone,
     isAllowed: isSet(call, 'yes'),
   })
-  const endingOf = isAnswerAlone ? wrongEnd : endOf
+  const endingOf = isAnswerAlone ? reportFailure : endOf
   const worker = new Worker({
     runtime,
     view,
     knownAgents,
     lastSeqs: lastSeqs(inner, target),
-    askers: askersFor(call, runtime, view),
-    ended: async (run) => asChild(runtime, run, await endingOf(runtime, run, again)),
+    askers: respondersFor(call, runtime, view),
+    ended: async (run) => ignoreChildEnd(runtime, run, await endingOf(runtime, run, again)),
     standstills: { where: storeWords(textOption(call, 'store')), goOn: again },
   })
   continueWithoutReader()

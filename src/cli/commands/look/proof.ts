@@ -7,7 +7,7 @@ import { cleanText, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { type Paint, painter } from '../../terminal/paint.ts'
 import { cut } from '../../terminal/width.ts'
-import { lookedAt } from '../../watch/recent-runs.ts'
+import { runToShow } from '../../watch/recent-runs.ts'
 
 /** Checks the store. Exits with 1 if it finds a problem that it did not repair. */
 export function audit(call: Call): Promise<number> {
@@ -97,7 +97,7 @@ function short(text: string): string {
 
 export function why(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const answer = await runtime.why(deletedIn(runtime.store, call) ?? lookedAt(runtime, call).id)
+    const answer = await runtime.why(deletedIn(runtime.store, call) ?? runToShow(runtime, call).id)
     if (isSet(call, 'json')) {
       await write(jsonLine(answer))
       return EXIT.completed
