@@ -174,7 +174,7 @@ const BAD: readonly (readonly [string, Bad])[] = [
     {
       files: { '.claude/agents/twin.md': AGENT },
       args: ['twin'],
-      says: /^legate: \.claude\/agents\/twin\.md has no prompt of its own: say what it shall do, legate run twin "TEXT"\./,
+      says: /^legate: \.claude\/agents\/twin\.md has no prompt\. Add one to the command: legate run twin "TEXT"\./,
     },
   ],
   [

@@ -61,10 +61,12 @@ describe('history is changed from the command line', () => {
     ])
 
     expect(retried).toMatchObject({ code: 0, stderr: '' })
-    expect(retried.stdout).toMatch(/^\w{8} is done once more, in the run (\w{8}): legate resume \1 --module FILE\n$/)
+    expect(retried.stdout).toMatch(
+      /^\w{8} is retried in the run (\w{8})\. Continue with: legate resume \1 --module FILE\n$/,
+    )
     expect(nothing).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining(`Nothing has failed in the run ${short(leadId)}.`) as string,
+      stderr: expect.stringContaining(`Nothing failed in the run ${short(leadId)}.`) as string,
     })
   })
 

@@ -159,7 +159,7 @@ test('approve answers what was seen: not what the same call asks for next, and n
   const short = await place.run(['approve', id, '--seen', seen.slice(0, 4)])
   expect(byRun).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/^legate: Nothing was answered: it must be seen first/),
+    stderr: expect.stringMatching(/^legate: Nothing was answered: the request must be seen first/),
   })
   expect(byRun.stderr).toContain(`legate approve ${id} --seen ${seen}`)
   expect(short).toMatchObject({ code: 2, stderr: expect.stringContaining('--seen needs 12 characters') })

@@ -159,7 +159,7 @@ describe('what legate run may do', () => {
     expect(JSON.parse(explained.stdout).tools).toEqual([])
     expect(await place.run(['run', 'a.yaml', '--compat', 'goose'])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('There is no --compat "goose". There is: aster.'),
+      stderr: expect.stringContaining('There is no --compat "goose". Use aster.'),
     })
     expect(await place.run(['run', 'agents.mjs', '--compat', 'aster'])).toMatchObject({ code: 2 })
   })

@@ -25,7 +25,7 @@ describe('cancel', () => {
 
     expect({ code }).toEqual({ code: 0 })
     expect(stdout).toMatch(
-      /^lead \w{8} has stopped: cancelled, and 2 subagents with it\. What it had is kept: legate show \w{8}\n$/,
+      /^lead \w{8} has stopped: cancelled, and 2 subagents with it\. Its results are kept: legate show \w{8}\n$/,
     )
     expect((await place.run(['show', ids[0] ?? ''])).stdout).toContain('wrong topic')
   })
@@ -37,7 +37,7 @@ describe('cancel', () => {
     const again = await place.run(['cancel', talkerId])
 
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('has stopped: cancelled') })
-    expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('is over already: cancelled.') })
+    expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('has already ended: cancelled.') })
   })
 })
 
@@ -207,7 +207,7 @@ describe('resume', () => {
     const define = `import { agent } from '${path.join(root, 'dist/index.js')}'
       const make = (name) => agent({ name, instructions: '', model: { id: 'x/y', stream: () => [] } })\n`
     const modules = [
-      ['export default { agents: 5 }', 'which must be a list of agents: it is no list.'],
+      ['export default { agents: 5 }', 'which must be a list of agents: it is not a list.'],
       [`${define}export default { agents: [make('a'), 5] }`, 'which must be a list of agents: number 1 is none.'],
       [`${define}export const a = make('twin'); export const b = make('twin')`, 'two agents of the name "twin".'],
       ['', 'is no file: name the module'],
@@ -235,7 +235,7 @@ describe('resume', () => {
     const { store } = place.runtime()
 
     worker.kill('SIGTERM')
-    await worker.says('Handing back what is unfinished.')
+    await worker.says('Leaving unfinished runs to the next worker.')
     place.open()
 
     expect(await worker.ended).toMatchObject({ code: 143, stdout: '' })

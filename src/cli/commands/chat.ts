@@ -53,7 +53,7 @@ function codedParts({ agent, options, file }: ModuleAgent): ChatParts {
   const { name, input, model } = agent
   if (input !== null) {
     throw new CliError(
-      `"${oneLine(name)}" takes an input with a schema, no words: legate run ${oneLine(file)}.`,
+      `"${oneLine(name)}" takes JSON input with a schema and cannot chat: legate run ${oneLine(file)}.`,
       EXIT.usage,
     )
   }
@@ -72,16 +72,13 @@ async function continuedParts(call: Call): Promise<ChatParts | undefined> {
     if (name === ASSISTANT.name || codeOf(row) !== '') return undefined
     for (const option of ['model', 'compat']) {
       if (textOption(call, option) === undefined) continue
-      throw new CliError(
-        `"${oneLine(name)}" goes on with the ${option} it has. Name its file to give it another.`,
-        EXIT.usage,
-      )
+      throw new CliError(`"${oneLine(name)}" keeps its ${option}. Name its file to change that.`, EXIT.usage)
     }
     const model = await modelFor(undefined, modelNameOf(row))
     const folder = folderOf(row) ?? process.cwd()
     if (!existsSync(folder)) {
       throw new CliError(
-        `"${oneLine(name)}" works in ${oneLine(folder)}, which is not there any more. Make it, and try again.`,
+        `"${oneLine(name)}" works in ${oneLine(folder)}, which no longer exists. Create it and try again.`,
       )
     }
     return { agent: null, name, model, definition: ASSISTANT, folder }

@@ -119,7 +119,7 @@ function asText(sight: FileFacts, paint: Paint): string {
     section('Extensions', extensionLines(definition), paint),
     section('System prompt', systemOf(first), paint),
     section('First message', userOf(first), paint),
-    section('It would not get so far', trouble ?? '', paint),
+    section('It would fail before that', trouble ?? '', paint),
   ]
     .filter((part) => part !== '')
     .join('\n')

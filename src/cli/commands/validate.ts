@@ -131,7 +131,7 @@ export async function convert(call: Call): Promise<number> {
   await write(process.stdout.isTTY ? cleanText(text) : text)
   const paint = painter(process.stderr, call.env)
   for (const notice of notices) process.stderr.write(noticeLine(notice, file, noticeStyle(process.stderr, paint)))
-  if (process.stdout.isTTY) note(paint('dim', `A file of this kind belongs to ${path}`))
+  if (process.stdout.isTTY) note(paint('dim', `Save the file as ${path}`))
   return EXIT.completed
 }
 
@@ -142,6 +142,6 @@ function refuse(error: unknown): never {
 function dialectOf(name: string | undefined): string {
   if (name !== undefined && DIALECTS.includes(name)) return name
   const known = DIALECTS.join(', ')
-  if (name === undefined) throw new CliError(`--to is missing: name one of ${known}.`, EXIT.usage)
+  if (name === undefined) throw new CliError(`missing --to: name one of ${known}.`, EXIT.usage)
   throw new CliError(`There is no dialect "${name}". There are ${known}.`, EXIT.usage)
 }

@@ -21,8 +21,8 @@ export async function inputFor(definition: AgentFile, call: Call): Promise<Json>
   if (definition.input !== null) return typedInput(definition, said)
   if (said !== null && said.trim() !== '') return said
   if (definition.dialect === 'recipe') return BEGIN
-  if (canAsk()) return askLine(`What shall ${oneLine(definition.name)} do? `)
-  const message = `${relativePath(definition.file)} has no prompt of its own: say what it shall do, legate run ${oneLine(file)} "TEXT".`
+  if (canAsk()) return askLine(`What should ${oneLine(definition.name)} do? `)
+  const message = `${relativePath(definition.file)} has no prompt. Add one to the command: legate run ${oneLine(file)} "TEXT".`
   throw new CliError(message, EXIT.usage, { namesHelp: false })
 }
 
@@ -50,7 +50,7 @@ export async function modelFor(definition: AgentFile | undefined, named: string 
 }
 
 /** A hint: you can try a file with another model without changing it. */
-const INSTEAD = 'Or use another model than the file names: --model provider/model.'
+const INSTEAD = 'Or choose another model: --model provider/model.'
 
 /** Reads `--param KEY=VALUE`, each key once. The value is always text. */
 export function parametersOf(call: Call): ReadonlyMap<string, string> {
@@ -59,7 +59,7 @@ export function parametersOf(call: Call): ReadonlyMap<string, string> {
     const at = word.indexOf('=')
     const key = word.slice(0, at).trim()
     if (at < 1 || key === '') throw usage(`--param needs KEY=VALUE, not "${oneLine(word)}".`)
-    if (given.has(key)) throw usage(`--param ${oneLine(key)} is given twice.`)
+    if (given.has(key)) throw usage(`--param ${oneLine(key)} appears twice.`)
     given.set(key, word.slice(at + 1))
   }
   return given

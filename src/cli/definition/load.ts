@@ -50,7 +50,7 @@ export async function definitionFile(word: string, env: NodeJS.ProcessEnv): Prom
     if (notice?.code !== 'not_found') throw asUsageError(error)
     const broken = found.notices.find(({ level, file }) => level === 'error' && path.parse(file).name === word)
     if (broken !== undefined) throw refusal([broken])
-    const near = /Did you mean: .*\?/.exec(notice.message)?.[0] ?? 'legate doctor lists what is found.'
+    const near = /Did you mean: .*\?/.exec(notice.message)?.[0] ?? 'legate doctor lists the definitions it finds.'
     const message = `There is no file "${oneLine(word)}" here, and no recipe or agent of that name. ${oneLine(near)}`
     throw new CliError(message, EXIT.usage, { namesHelp: false })
   }
@@ -97,7 +97,7 @@ export function compatOf(call: Call): Pick<RecipeAgentOptions, 'subagents'> {
   const compat = textOption(call, 'compat')
   if (compat === undefined) return {}
   if (compat === 'aster') return { subagents: { compat } }
-  throw new CliError(`There is no --compat "${oneLine(compat)}". There is: aster.`, EXIT.usage)
+  throw new CliError(`There is no --compat "${oneLine(compat)}". Use aster.`, EXIT.usage)
 }
 
 /** Refuses `--compat` for a module, whose code already decides how its subagents start. */

@@ -53,7 +53,7 @@ function chosen(agents: readonly AnyAgent[], name: string | undefined, file: str
   const names = agents.map((one) => oneLine(one.name)).join(', ')
   const what =
     name === undefined
-      ? `${oneLine(file)} exports ${agents.length} agents: say which with --agent`
+      ? `${oneLine(file)} exports ${agents.length} agents: choose one with --agent`
       : `${oneLine(file)} exports no agent "${oneLine(name)}"`
   throw new CliError(`${what}. There are: ${names}.`, EXIT.usage, { namesHelp: false })
 }
@@ -80,7 +80,7 @@ export async function loadModule(file: string): Promise<WorkerOptions> {
   const path = resolve(file)
   const stat = statSync(path, { throwIfNoEntry: false })
   if (stat === undefined) throw new CliError(`There is no module ${path}.`, EXIT.usage)
-  if (!stat.isFile()) throw new CliError(`${path} is no file: name the module that exports your agents.`, EXIT.usage)
+  if (!stat.isFile()) throw new CliError(`${path} is not a file. Name the module that exports your agents.`, EXIT.usage)
   const exported = await load(path)
   const options = optionsIn(exported['default'])
   const agents = unique([
@@ -91,7 +91,7 @@ export async function loadModule(file: string): Promise<WorkerOptions> {
   requireOneOfEach(agents, path)
   if (agents.length > 0) return { ...options, agents }
   const names = Object.keys(exported).join(', ') || 'nothing'
-  throw new CliError(`${path} exports no agent (it exports ${names}). Export what agent({ ... }) gave.`, EXIT.usage)
+  throw new CliError(`${path} exports no agent (it exports ${names}). Export the result of agent({ ... }).`, EXIT.usage)
 }
 
 /** Sends the output of a module's own code to stderr: on stdout it would mix with the answer that programs read. */
@@ -138,7 +138,7 @@ function optionsIn(value: unknown): RuntimeOptions {
 function listed(agents: unknown, path: string): AnyAgent[] {
   if (agents === undefined) return []
   if (Array.isArray(agents) && agents.every(isAgent)) return agents
-  const what = Array.isArray(agents) ? `number ${agents.findIndex((one) => !isAgent(one))} is none` : 'it is no list'
+  const what = Array.isArray(agents) ? `number ${agents.findIndex((one) => !isAgent(one))} is none` : 'it is not a list'
   throw new CliError(
     `The default export of ${path} has \`agents\`, which must be a list of agents: ${what}.`,
     EXIT.usage,

@@ -55,7 +55,7 @@ function wholeOf(agent: AgentFacts, { file, sight, paint }: ModulePage): string 
     ['about', agent.description],
     ['model', modelText(agent.model) || CODE],
     ['settings', JSON.stringify(agent.settings)],
-    ['budget', agent.budget === null ? 'that of the runtime' : JSON.stringify(agent.budget)],
+    ['budget', agent.budget === null ? 'the model of the runtime' : JSON.stringify(agent.budget)],
     ['takes', agent.input === null ? 'words' : JSON.stringify(agent.input)],
     ['gives', agent.output === null ? 'words' : JSON.stringify(agent.output)],
   ]
@@ -115,7 +115,7 @@ function toolLines(tools: readonly ToolFacts[]): string {
 
 function subagentLines({ subagents }: AgentFacts): string {
   return subagents
-    .map(({ tool, agent, description }) => oneLine(`${tool}: ${agent ?? 'known when it is started'}, ${description}`))
+    .map(({ tool, agent, description }) => oneLine(`${tool}: ${agent ?? 'known when it starts'}, ${description}`))
     .join('\n')
 }
 

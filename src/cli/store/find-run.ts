@@ -30,7 +30,7 @@ export function findIds(store: Store, ending: string): FoundIds {
   const wanted = withDashes(ending)
   if (wanted.length >= LEAST_TYPED) return store.findIds(wanted, MOST_FOUND)
   throw new CliError(
-    `"${oneLine(ending)}" is too short for an id: type its last ${LEAST_TYPED} characters at least.`,
+    `"${oneLine(ending)}" is too short for an id. Type at least its last ${LEAST_TYPED} characters.`,
     EXIT.usage,
   )
 }
@@ -49,7 +49,7 @@ function runOf(store: Store, ending: string, found: FoundIds): Turn {
   const lane = runs.size === 0 ? found.find(({ type }) => type === 'conversation') : undefined
   if (lane !== undefined) {
     const id = shortId(lane.id)
-    throw new CliError(`${id} has no run yet. Say something there: legate chat --continue ${id}`, EXIT.usage)
+    throw new CliError(`${id} has no run yet. Send a message: legate chat --continue ${id}`, EXIT.usage)
   }
   return onlyMatch([...runs.values()], ending, (turn) => lineOf(store, turn))
 }
@@ -97,7 +97,7 @@ export function onlyMatch<T>(found: readonly T[], ending: string, lineFor: (one:
   }
   if (others.length === 0) return first
   const lines = found.map((one) => `\n  ${lineFor(one)}`).join('')
-  throw new CliError(`More than one id ends in "${shown}":${lines}\nType more of it.`, EXIT.usage)
+  throw new CliError(`More than one id ends in "${shown}":${lines}\nType more characters.`, EXIT.usage)
 }
 
 /** Restores the stored form of an id: lower case, with dashes, which people may omit. */

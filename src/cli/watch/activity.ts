@@ -48,7 +48,7 @@ function doingOf(look: ActivityContext): Activity {
   const running = nodes.filter((node) => node.state === 'running' && !isAsking(node))
   const working = running.filter(isAlive)
   if (working.length > 0) return { ...workOf(working, look), mood: 'works' }
-  if (running.length > 0) return { text: 'its process is gone: legate resume goes on', mood: 'stuck' }
+  if (running.length > 0) return { text: 'its process is gone: continue with legate resume', mood: 'stuck' }
   return waitOf(nodes, look)
 }
 
@@ -74,7 +74,8 @@ function waitOf(nodes: readonly Node[], { runtime, turn, takers, now }: Activity
   if (agents.length > 0) return { text: `waiting for ${listed(agents)}`, mood: 'waits' }
   const ready = nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
   const agent = codeOf(runtime.store.conversation(turn.conversationId))
-  if (ready && !takers.mayTake(turn, agent)) return { text: 'no process works on it: legate resume', mood: 'stuck' }
+  if (ready && !takers.mayTake(turn, agent))
+    return { text: 'no process works on it: continue with legate resume', mood: 'stuck' }
   return { text: ready ? 'waiting for a worker' : 'waiting', mood: 'waits' }
 }
 

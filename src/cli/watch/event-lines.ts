@@ -111,20 +111,23 @@ export class EventLines {
       case 'stalled':
         return this.colour(
           'yellow',
-          `${oneLine(event.agent)} is silent for ${duration(event.at - event.lastActivityAt)}`,
+          `${oneLine(event.agent)} has been silent for ${duration(event.at - event.lastActivityAt)}`,
         )
       case 'node-state':
         this.reasons.set(event.turnId, event.reason ?? '')
         return event.to === 'pending'
           ? this.colour(
               'yellow',
-              `${event.kind === 'task' ? 'makes its tool call' : 'begins its answer'} again${reasonSuffix(event.reason)}`,
+              `${event.kind === 'task' ? 'repeats its tool call' : 'restarts its answer'}${reasonSuffix(event.reason)}`,
             )
           : this.colour('red', `${oneLine(event.kind)} ${event.to}${reasonSuffix(event.reason)}`)
       case 'retry':
-        return this.colour('yellow', `tries again in ${duration(event.wakeAt - event.at)}${reasonSuffix(event.error)}`)
+        return this.colour('yellow', `retries in ${duration(event.wakeAt - event.at)}${reasonSuffix(event.error)}`)
       case 'uncertain':
-        return this.colour('red', `${oneLine(event.tool)} may or may not have happened${reasonSuffix(event.reason)}`)
+        return this.colour(
+          'red',
+          `${oneLine(event.tool)} may or may not have had its effect${reasonSuffix(event.reason)}`,
+        )
       case 'late-result':
         return this.dim(`a result came too late${reasonSuffix(event.reason)}`)
       case 'budget':
@@ -132,9 +135,9 @@ export class EventLines {
       case 'compaction':
         return this.dim(summedUp(event))
       case 'context-cut':
-        return this.dim(`is shown ${plural(event.shown, 'round')}, and not the ${event.leftOut} before`)
+        return this.dim(`sees the last ${plural(event.shown, 'round')}, not the ${event.leftOut} before`)
       case 'definition-changed':
-        return this.dim('goes on with changed code')
+        return this.dim('continues with changed code')
       case 'extension-error':
         return this.colour(
           'yellow',
@@ -182,15 +185,15 @@ export class EventLines {
   private message(event: Extract<RunEvent, { type: 'message' }>): string {
     const { role, content, nodeId, purpose } = event
     const text = wordsOf(content)
-    if (role === 'user') return `is asked: ${this.asked(text, event.path)}`
-    if (role === 'developer') return this.dim(`is told: ${preview(text, PREVIEW)}`)
+    if (role === 'user') return `input: ${this.asked(text, event.path)}`
+    if (role === 'developer') return this.dim(`note: ${preview(text, PREVIEW)}`)
     const seen = this.shown.get(nodeId ?? '') ?? ''
     this.shown.delete(nodeId ?? '')
     if (text.trim() === '') return ''
     const verb = purpose === null || purpose === 'answer' ? 'says' : `says (${purpose})`
     if (seen === '' || !text.startsWith(seen)) return `${verb}: ${cleanText(text)}`
     const rest = text.slice(seen.length)
-    return rest === '' ? this.dim('has said that') : this.streamed(rest)
+    return rest === '' ? this.dim('finished its answer') : this.streamed(rest)
   }
 
   private asked(text: string, path: RunEvent['path']): string {

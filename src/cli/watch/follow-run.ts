@@ -31,7 +31,7 @@ export function noteStandstill(runtime: Runtime, turn: Turn): void {
     const code = needs.filter((agent) => agent !== '')
     const how = code.length === 0 ? '' : ' --module FILE'
     const agents = code.length === 0 ? '' : ` (agents: ${oneLine(code.join(', '))})`
-    note(`No process works on it. legate resume ${shortId(turn.id)}${how} goes on${agents}.`)
+    note(`No process works on it. Continue with: legate resume ${shortId(turn.id)}${how}${agents}`)
   }
 }
 

@@ -32,7 +32,7 @@ export async function endOf(runtime: Runtime, run: Run, again: ContinueCommand):
 /** Advice for the person; the run's own message is for the agent that started it. */
 const ADVICE: Readonly<Record<string, (command: string) => string>> = {
   cancelled: (command) => `Continue with: ${command}`,
-  denied: () => 'Run it again and allow it, or take what it asks for out of the file.',
+  denied: () => 'Run it again and allow the request, or remove the request from the file.',
 }
 
 /** Reports a run whose answer is shown elsewhere: only if it did not complete. */
@@ -65,7 +65,7 @@ export function standstillOf(
   const text = `${name} waits for a person:\n${waitingLines(standing, where).join('\n')}`
   if (state === 'parked' && pids.length > 0) {
     const holder = pids.includes(process.pid) ? 'this process' : `process ${pids.join(', ')}`
-    return { exitCode: null, text: `${text}\n  Its code must not run twice: ${holder} waits with it.` }
+    return { exitCode: null, text: `${text}\n  Its code must not run twice, so ${holder} stays alive for it.` }
   }
   if (pids.length > 0 || wakes || needs.some((agent) => known.has(agent))) return null
   if (asked.length + questions.length > 0) {
@@ -75,7 +75,7 @@ export function standstillOf(
   const missing = needs.map((agent) => `"${oneLine(agent)}"`).join(', ')
   return {
     exitCode: EXIT.other,
-    text: `${name} needs code that the module does not have: export the agent ${missing}.`,
+    text: `${name} needs code that the module lacks: export the agent ${missing}.`,
   }
 }
 
@@ -151,7 +151,7 @@ export function nothingOpen(store: Store, again: ContinueCommand): string {
       return `\n  ${again(id)}  # ${name}, ${age(Date.now() - (endedAt ?? 0))} ago`
     })
   const nothing = 'Nothing is unfinished in this store.'
-  return lines.length === 0 ? nothing : `${nothing} What was cancelled goes on when it is named:${lines.join('')}`
+  return lines.length === 0 ? nothing : `${nothing} To continue a cancelled run, name it:${lines.join('')}`
 }
 
 /** Quotes a word of a command if the shell would interpret it. */

@@ -152,7 +152,7 @@ export class Worker {
     const open = this.runs.filter((run) => runtime.store.turn(run.id)?.state !== 'ended')
     const driven = open.filter((run) => !isOfOthers(runtime, run))
     if (driven.length === 0) return this.done()
-    view.say('Stopping; what is done is kept. Ctrl-C again ends at once.\n')
+    view.say('Stopping. Finished work is kept. Press Ctrl-C again to end at once.\n')
     for (const run of driven) {
       run.cancel('Interrupted with Ctrl-C.').catch((error: unknown) => view.say(`${nameOf(runtime, run)}: ${error}\n`))
     }
@@ -161,12 +161,12 @@ export class Worker {
 
   private leave(exitCode: number): void {
     this.exitCode = exitCode
-    this.parts.view.say('Handing back what is unfinished.\n')
+    this.parts.view.say('Leaving unfinished runs to the next worker.\n')
     this.done()
   }
 }
 
-const LEFT: RunVerdict = { exitCode: EXIT.other, text: 'Another process goes on with the rest.' }
+const LEFT: RunVerdict = { exitCode: EXIT.other, text: 'Another process continues the rest.' }
 
 function lost(error: unknown): RunVerdict {
   return { exitCode: EXIT.other, text: error instanceof Error ? error.message : String(error) }
@@ -233,13 +233,14 @@ export async function continueCancelled(runtime: Runtime, target: Turn, agents: 
   const id = shortId(target.id)
   const { status } = target.outcome ?? { status: 'running' }
   const conversation = runtime.store.conversation(target.conversationId)
-  if (status !== 'cancelled') throw new CliError(`The run ${id} is over: ${status}. There is nothing to resume.`)
+  if (status !== 'cancelled') throw new CliError(`The run ${id} has ended: ${status}. There is nothing to resume.`)
   if (conversation?.type !== 'user')
-    throw new CliError(`The run ${id} is a subagent's: only its host can ask it again.`)
+    throw new CliError(`The run ${id} belongs to a subagent. Only its host can start it again.`)
   const { name, inline } = conversation.agent
   if (inline !== undefined) return sendMessage(runtime, conversation.id, GO_ON)
   const agent = agents.find((one) => one.name === name)
-  if (agent === undefined) throw new CliError(`The module exports no agent "${oneLine(name)}", whose run ${id} is.`)
+  if (agent === undefined)
+    throw new CliError(`The module exports no agent "${oneLine(name)}", which the run ${id} needs.`)
   const input = agent.input === null ? GO_ON : await sameInput(agent, target)
   return runtime.run(agent, input as never, { conversationId: conversation.id })
 }
@@ -259,8 +260,8 @@ async function sameInput({ name, input }: AnyAgent, { id, conversationId, input:
   const checked = await input?.validate(asked)
   if (checked === undefined || checked.ok) return asked
   throw new CliError(
-    `The run ${shortId(id)} was cancelled, and the input schema of "${oneLine(name)}" does not take what it was asked a ` +
-      `second time (${oneLine(checked.issues.map(({ message }) => message).join('; '))}). Go on in your program: runtime.run(agent, input, ` +
+    `The run ${shortId(id)} was cancelled, and the input schema of "${oneLine(name)}" does not accept its input a ` +
+      `second time (${oneLine(checked.issues.map(({ message }) => message).join('; '))}). Continue in your program: runtime.run(agent, input, ` +
       `{ conversationId: '${conversationId}' }).`,
   )
 }

@@ -178,7 +178,7 @@ async function definitionsFor(options: DiscoveryOptions): Promise<readonly Defin
 
 function missing(name: string, file: string): Notice {
   const message = `the agent \`${name}\` that it delegates to is not found here`
-  const hint = 'legate doctor lists what is found. Add its file, or remove its name.'
+  const hint = 'legate doctor lists the definitions it finds. Add its file, or remove its name.'
   return { level: 'warning', code: 'not_found', message, file, line: null, hint }
 }
 

@@ -56,9 +56,9 @@ function checkSeen(call: Call, node: Node, { isNeeded }: { readonly isNeeded: bo
     throw new CliError(`--seen needs ${SEEN} characters or more, as legate approvals prints them.`, EXIT.usage)
   }
   if (seen !== undefined && digestOf(node).startsWith(seen)) return
-  const why = seen === undefined ? 'it must be seen first' : 'this is not what you have seen'
+  const why = seen === undefined ? 'the request must be seen first' : 'this is not the request you saw'
   const lines = [
-    `Nothing was answered: ${why}. What is asked for now:`,
+    `Nothing was answered: ${why}. The current request:`,
     `  ${describeWholeCall(node).replaceAll('\n', '\n  ')}`,
     `  ${approveCommands(node)}`,
   ]

@@ -65,9 +65,9 @@ function timeOf(text: string | undefined): number | undefined {
 }
 
 function asText(stones: readonly Tombstone[], dryRun: boolean): string {
-  const verb = dryRun ? 'would go' : 'deleted'
+  const verb = dryRun ? 'would be deleted' : 'deleted'
   const lines = stones.map((stone) => `${verb}: ${lineOf(stone)}\n`)
-  if (stones.length === 0) return 'Nothing is too much or too old.\n'
+  if (stones.length === 0) return 'Nothing to delete: no run is beyond these limits.\n'
   const runs = stones.reduce((sum, stone) => sum + runsOf(stone).length, 0)
   const all = `${plural(stones.length, 'tree')} with ${plural(runs, 'run')}`
   return `${lines.join('')}${all} ${dryRun ? 'would be deleted' : 'deleted'}.\n`
@@ -102,7 +102,7 @@ export async function importRun(call: Call): Promise<number> {
     await write(
       isSet(call, 'json')
         ? jsonLine({ rootId, runId: turn?.id ?? null })
-        : `Taken: ${shortId(turn?.id ?? rootId)}. legate show ${shortId(turn?.id ?? rootId)}\n`,
+        : `Imported: ${shortId(turn?.id ?? rootId)}. legate show ${shortId(turn?.id ?? rootId)}\n`,
     )
     return EXIT.completed
   } finally {

@@ -46,7 +46,7 @@ function questionLines({ nodeId, path, text, since, expiresAt }: PendingQuestion
   return [
     `${shortId(nodeId)}  ${path.map(oneLine).join(' > ')}`,
     `  asks   ${indented(oneLine(text))}`,
-    `  since  ${age(now - since)}; goes on without an answer in ${duration(Math.max(0, expiresAt - now))}`,
+    `  since  ${age(now - since)}; continues without an answer in ${duration(Math.max(0, expiresAt - now))}`,
     `  ${indented(replyCommand(nodeId))}`,
     '',
   ].join('\n')
@@ -60,7 +60,7 @@ function linesOf(approval: PendingApproval): string {
     `${id}  ${path.map(oneLine).join(' > ')}`,
     `  wants  ${indented(requestLines(approval))}`,
     `  rule   ${indented(`${exactLine(reason)}, for ${exactLine(request)}`)}`,
-    `  since  ${age(now - since)}; denied by itself in ${duration(Math.max(0, expiresAt - now))}`,
+    `  since  ${age(now - since)}; denied automatically in ${duration(Math.max(0, expiresAt - now))}`,
     `  ${indented(`legate approve ${id}${seenOption(digest)} [--edit JSON] [--always], or legate deny ${id}${seenOption(digest)} --reason TEXT`)}`,
     '',
   ].join('\n')

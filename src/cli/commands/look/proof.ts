@@ -44,11 +44,11 @@ function asText({ findings, repaired, checked, verified }: AuditReport, paint: P
   const held =
     verified === null
       ? ''
-      : `; ${plural(verified.rows, 'row')} and ${plural(verified.commits, 'commit')} held against their hashes`
-  const left = findings.length === 0 ? paint('green', 'nothing is wrong') : `${plural(findings.length, 'finding')}`
+      : `; ${plural(verified.rows, 'row')} and ${plural(verified.commits, 'commit')} checked against their hashes`
+  const left = findings.length === 0 ? paint('green', 'no errors') : `${plural(findings.length, 'finding')}`
   const hint =
     findings.some(({ repairable }) => repairable) && repaired.length === 0
-      ? '\nlegate audit --repair mends what can be mended without losing anything.'
+      ? '\nlegate audit --repair repairs what it can without losing anything.'
       : ''
   return `${lines.join('')}${looked}${held}: ${left}.${hint}\n`
 }
@@ -69,12 +69,12 @@ export function diff(call: Call): Promise<number> {
 
 function diffText({ first, second, changes, same }: RunDiff, paint: Paint): string {
   const heads = [`${paint('red', '-')} ${figures(first)}\n`, `${paint('green', '+')} ${figures(second)}\n`]
-  const foot = `${changes.length} differ, ${same} are the same.\n`
+  const foot = `${changes.length} differ, ${same} are equal.\n`
   return [...heads, ...changes.map((one) => changeText(one, paint)), foot].join('')
 }
 
 function figures({ runId, status, tokens, modelCalls, toolCalls, children, durationMs }: RunFigures): string {
-  const time = durationMs === null ? 'not over' : duration(durationMs)
+  const time = durationMs === null ? 'still open' : duration(durationMs)
   return `${shortId(runId)} ${status}, ${count(tokens)} tokens, ${plural(modelCalls, 'model call')}, ${plural(toolCalls, 'tool call')}, ${plural(children, 'subagent')}, ${time}`
 }
 

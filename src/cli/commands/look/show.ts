@@ -116,10 +116,7 @@ function facts({ runtime, turn, tree, outcome }: RunFacts, paint: Paint): string
     ['took', time],
     ['tokens', `${count(usage.inputTokens)} in${cached}, ${count(usage.outputTokens)} out`],
     ['cost', spent.usd === null ? 'unknown' : spent.usd === 0 ? '' : money(spent.usd)],
-    [
-      'calls',
-      `${account.modelCalls} of the model, ${account.toolCalls} of tools, ${plural(account.children, 'subagent')}`,
-    ],
+    ['calls', `${account.modelCalls} model, ${account.toolCalls} tool, ${plural(account.children, 'subagent')}`],
     ['now', activityReader(runtime)(turn.id, tree.root?.hears)?.text ?? ''],
   ]
   return rows
@@ -209,16 +206,16 @@ function messageLines({ role, text, state }: Line, paint: Paint, { row }: Conver
 
 /** Points to the earlier rounds, if there are any. */
 async function footer({ turnIds, beforeTurnId }: Page, talk: ConversationHandle): Promise<string> {
-  if (beforeTurnId === null) return 'Nothing was said.\n'
+  if (beforeTurnId === null) return 'No messages.\n'
   const earlier = await talk.transcriptPage({ beforeTurnId, limitTurns: 1 })
   if (earlier.turnIds.length === 0) return ''
-  return `${plural(turnIds.length, 'round')}. Those before: legate transcript ${shortId(talk.id)} --before ${shortId(beforeTurnId)}\n`
+  return `${plural(turnIds.length, 'round')}. Earlier: legate transcript ${shortId(talk.id)} --before ${shortId(beforeTurnId)}\n`
 }
 
 function turnBefore({ store }: Runtime, conversationId: string, ending: string): string {
   const turn = findRun(store, ending)
   if (turn.conversationId === conversationId) return turn.id
-  throw new CliError(`The run ${shortId(turn.id)} is of another conversation.`, EXIT.usage)
+  throw new CliError(`The run ${shortId(turn.id)} belongs to another conversation.`, EXIT.usage)
 }
 
 function turnsOf(call: Call): number {
