@@ -171,7 +171,7 @@ test('approve answers what was seen: not what the same call asks for next, and n
   for (const words of [['--seen', seen], ['--seen', seen, '--always'], []]) {
     const refused = await place.run(['approve', id, ...words])
     expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Nothing was answered') })
-    expect(refused.stderr).toMatch(/What is asked for now:\n.*sort[\s\S]*--seen \w{12}/)
+    expect(refused.stderr).toMatch(/The current request:\n.*sort[\s\S]*--seen \w{12}/)
   }
   expect((await runtime.approvals()).map(({ digest }) => digest)).toEqual([next?.digest])
   expect(await place.run(['deny', id, '--seen', seen])).toMatchObject({ code: 2 })

@@ -35,7 +35,7 @@ describe('runs that are over', () => {
     expect(why.stdout).toMatch(/^failing: It has ended, failed: /)
     expect([same.code, same.stderr]).toEqual([0, ''])
     expect(same.stdout).toMatch(
-      /^- \w{8} completed, 7\.4k tokens, .*\n\+ \w{8} completed, .*\n0 differ, \d+ are the same\.\n$/,
+      /^- \w{8} completed, 7\.4k tokens, .*\n\+ \w{8} completed, .*\n0 differ, \d+ are equal\.\n$/,
     )
     expect(differs.code).toBe(1)
     expect(JSON.parse(differs.stdout)).toMatchObject({ first: { runId: id }, second: { runId: failedId } })
@@ -63,7 +63,7 @@ describe('runs that are over', () => {
       place.run(['export', id, '--store', there]),
     ])
 
-    expect(byFile).toEqual({ code: 0, stderr: '', stdout: `Taken: ${id.slice(-8)}. legate show ${id.slice(-8)}\n` })
+    expect(byFile).toEqual({ code: 0, stderr: '', stdout: `Imported: ${id.slice(-8)}. legate show ${id.slice(-8)}\n` })
     expect(JSON.parse(byPipe.stdout)).toMatchObject({ runId: id })
     expect(audited.stdout).toContain('no errors')
     expect(again.stdout.split('\n').toSorted()).toEqual(exported.stdout.split('\n').toSorted())

@@ -220,7 +220,7 @@ describe('what is wrong is said on stderr', () => {
 
     for (const { code, stdout, stderr } of answers) {
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-      expect(stderr).toMatch(/More than one id ends in "ffff":\n .*5678ffff.*\n .*5678ffff.*\nType more of it\./)
+      expect(stderr).toMatch(/More than one id ends in "ffff":\n .*5678ffff.*\n .*5678ffff.*\nType more characters\./)
     }
     const { store: after } = place.runtime()
     leaveUnaudited(after)

@@ -259,7 +259,7 @@ describe('legate init', () => {
       code: 0,
       stdout: expect.stringContaining('legate run recipe.yaml --param topic="HTTP/3"'),
     })
-    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('recipe.yaml is there already') })
+    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('recipe.yaml already exists') })
     expect(agent).toMatchObject({ dialect: 'recipe', name: 'recipe' })
     expect(notices.filter(({ level }) => level !== 'note')).toEqual([])
     expect(ran).toMatchObject({ code: 0, stdout: 'It is fast.\n' })
@@ -270,8 +270,8 @@ describe('legate init', () => {
   })
 
   test.each([
-    [['init', 'notes.txt'], /is no name for a recipe: it ends in \.yaml/],
-    [['init', 'no/such/folder/a.yaml'], /The folder of no\/such\/folder\/a\.yaml is not there/],
+    [['init', 'notes.txt'], /is not a name for a recipe: it must end in \.yaml/],
+    [['init', 'no/such/folder/a.yaml'], /The folder of no\/such\/folder\/a\.yaml does not exist/],
   ])('%j is refused', async (args, message) => {
     const { code, stderr } = await project({}).run(args)
 

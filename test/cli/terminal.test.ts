@@ -160,7 +160,7 @@ describe('the live tree in a terminal', () => {
     await terminal.shows((screen) => screen.split('● scout').length === 3)
 
     terminal.type('\u0003')
-    await terminal.shows('Ctrl-C again ends at once')
+    await terminal.shows('Press Ctrl-C again to end at once')
     const second = performance.now()
     terminal.type('\u0003')
 

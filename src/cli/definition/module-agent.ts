@@ -138,7 +138,9 @@ function optionsIn(value: unknown): RuntimeOptions {
 function listed(agents: unknown, path: string): AnyAgent[] {
   if (agents === undefined) return []
   if (Array.isArray(agents) && agents.every(isAgent)) return agents
-  const what = Array.isArray(agents) ? `number ${agents.findIndex((one) => !isAgent(one))} is none` : 'it is not a list'
+  const what = Array.isArray(agents)
+    ? `number ${agents.findIndex((one) => !isAgent(one))} is not one`
+    : 'it is not a list'
   throw new CliError(
     `The default export of ${path} has \`agents\`, which must be a list of agents: ${what}.`,
     EXIT.usage,

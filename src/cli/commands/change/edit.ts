@@ -122,7 +122,7 @@ export function onlyNode(store: Store, turn: Turn, { fits, none }: NodeChoice): 
   if (first === undefined) throw new CliError(none, EXIT.usage)
   if (others.length === 0) return first
   const lines = found.map((node) => `\n  ${nodeLine(node)}`).join('')
-  throw new CliError(`More than one node of ${shortId(turn.id)} match:${lines}\nName one.`, EXIT.usage)
+  throw new CliError(`More than one node of ${shortId(turn.id)} matches:${lines}\nName one.`, EXIT.usage)
 }
 
 interface NodeChoice {
