@@ -89,10 +89,10 @@ export function makeSubagentTool(
     refuse(`A function with name '${name}' is already registered in the toolkit of "${host.name}".`)
   }
   const source = subagentSource(name, { config, memberOf: [] })
-  return after(source.prepare(), () => madeOf(source, host))
+  return after(source.prepare(), () => makeTool(source, host))
 }
 
-function madeOf(source: SubagentSource, host: SubagentHost): SubagentTool {
+function makeTool(source: SubagentSource, host: SubagentHost): SubagentTool {
   const { name, config } = source
   const entry = source.entry()
   const input = inputOf(entry.agent, host)

@@ -1,7 +1,7 @@
 import { profileOf, storedProfileLayer } from '../agent/build/conversation-settings.ts'
 import type { AgentCore } from '../agent/definition/agent.ts'
 import { fileUseLayers } from '../agent/definition/file-layers.ts'
-import { grantAt, offerLayers } from '../delegation/frame.ts'
+import { grantAt, offerLayers } from '../delegation/child-authority.ts'
 import { type Budget, childLimits, limitsOf, moneyOf, treeLimitOf } from '../grant/budget.ts'
 import { layersForSelf, readCeiling } from '../grant/ceiling.ts'
 import { delegateLayer, hasSameRules, type Layer, useLayer } from '../grant/grant.ts'

@@ -50,9 +50,9 @@ export interface ChildAuthority {
 }
 
 /** The last frame of each offer, kept because a host usually delegates again from the same place. */
-const frames: WeakMap<AuthorityOffer, ChildAuthority> = new WeakMap()
+const lastAuthorities: WeakMap<AuthorityOffer, ChildAuthority> = new WeakMap()
 
-export function frameOf(
+export function childAuthority(
   { agent: host, conversation, turn, home }: NodeRun,
   offer: AuthorityOffer,
   agent: AgentCore,
@@ -61,7 +61,7 @@ export function frameOf(
   const { depth } = turn.limits
   const { budget, profiles } = home
   const hostProfile = profileOf(conversation, profiles)
-  const last = frames.get(offer)
+  const last = lastAuthorities.get(offer)
   const isSame = last?.above === above && last.depth === depth && last.agent === agent && last.budget === budget
   if (last !== undefined && isSame && last.hostProfile === hostProfile) return last
   const passedOn = delegateLayer(host.name, grantAt(host, conversation.depth), smallerBudget(host.budget, offer.budget))
@@ -96,7 +96,7 @@ export function frameOf(
     safety: { ...[...own, ...budgets].reduce(smallerBudget, undefined) },
     workspace: workspaceOf(home, ceiling),
   }
-  frames.set(offer, frame)
+  lastAuthorities.set(offer, frame)
   return frame
 }
 
