@@ -31,7 +31,7 @@ export interface SubagentHost {
 export interface MakeSubagentOptions {
   /** The agent that will have the tool, or the parts of its definition that you have. */
   readonly host: SubagentHost
-  /** Default: `<spec.name>_tool`. */
+  /** The name of the tool. Default: `<spec.name>_tool`. */
   readonly toolName?: string
   /** False: all delegations of one host conversation continue in one conversation. */
   readonly ephemeralMemory?: boolean

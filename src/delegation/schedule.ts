@@ -21,7 +21,7 @@ export interface ScheduledTask {
   readonly id: string
   /** The prompt. A function receives the results of the dependencies, by id. */
   readonly prompt: string | ((results: ReadonlyMap<string, TaskResult>) => string)
-  /** Default: the agent of the schedule. */
+  /** The agent that does the task. Default: the agent of the schedule. */
   readonly agent?: AnyAgent
   /** A few words for those who watch. */
   readonly description?: string

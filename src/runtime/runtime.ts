@@ -61,6 +61,7 @@ import {
 } from './start-run.ts'
 import { RowActs } from './store-operations.ts'
 
+/** Makes a runtime: it runs agents, keeps their rows in its store, and continues runs of other processes. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   checkOptions(options)
   return new Runtime(options)

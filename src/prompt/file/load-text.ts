@@ -19,11 +19,12 @@ export interface PromptLoadOptions<P extends Prompt = Prompt> {
   readonly onto?: P
   /** Methods that `.alias` may call beside those of every prompt. */
   readonly aliases?: PromptAliases<P>
+  /** Called for each part of the file that has no effect. */
   readonly onWarning?: (warning: PromptWarning & { readonly file: string } & PromptPlace) => void
 }
 
 export interface TextLoadOptions<P extends Prompt = Prompt> extends PromptLoadOptions<P> {
-  /** Default `yaml`, which includes JSON without comments. */
+  /** The language of the text. Default `yaml`, which includes JSON without comments. */
   readonly format?: 'yaml' | 'json'
   /** The name of the text in errors. */
   readonly file?: string
