@@ -1,3 +1,12 @@
+// The changes of a conversation's history: retry, rerun, edit, adopt, fork, merge, compress, hide, stop, skip. Users
+// reach them through `runtime.conversation(id)`; `ConversationHandle` extends this class with reading and settings.
+// Each method reads its options, and leaves the rest to a pure rule of `rules/history`.
+//
+// Stays true:
+// - A change is one commit of the kind `mutate`: all of it, or none.
+// - Nothing is overwritten: a turn made anew is a new turn, and the old one can be adopted again.
+// - A repeated change has no further effect; one that cannot be made is a ConflictError with a `details.reason`.
+
 import { InputError } from '../base/error.ts'
 import { type Json, toJson } from '../base/json.ts'
 import { anything, list, oneOf, type Rules, readOptions, text } from '../base/options.ts'

@@ -1,3 +1,12 @@
+// A prompt: slots in two layers, the agent's and the request's, and the ways to render them. Users build one with
+// `prompt()` or `agent.request()`; `prompt/file` loads one from a file; `agent/request` and `agent/planner` render one
+// for a model. The rules for slots are in `prompt/slots`, those for text, messages and requests in `prompt/render`.
+//
+// Stays true:
+// - A prompt never changes: each method returns another one, so requests that run at the same time cannot interfere.
+// - A slot holds plain, frozen data (or a schema as the whole `output`), copied when it is set.
+// - Equal slots render equal text, so that providers can cache it; data can never open a block of its own.
+
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { flag, type Rules, readOptions, record } from '../base/options.ts'

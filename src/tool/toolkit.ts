@@ -1,3 +1,12 @@
+// The tools of one agent: which ones its model is offered, and which entry a call belongs to. `runtime/resolve-agent`
+// makes a toolkit from a definition, `agent/step/open-sources` adds tools of sources, `agent/request` offers the tools,
+// and `agent/step` and `delegation/run` look up calls.
+//
+// Stays true:
+// - Offering and running ask the same layers: a tool of which every call would be denied is not offered.
+// - A toolkit is shared by all runs of an agent. One that differs for a run is another toolkit (`with`, `describe`).
+// - Groups switch tools on and off; they grant nothing.
+
 import type { Keeper } from '../files/files.ts'
 import { decide, isForbidden } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'

@@ -1,3 +1,13 @@
+// Makes the request of a model call from the rows: instructions, messages, tools, settings. `agent/step/step` calls
+// `requestOf` for each call and `agent/planner` for plans; briefings and summaries have their own forms here and in
+// `compaction`. It also estimates the cost of a call, for budgets.
+//
+// Stays true:
+// - Equal rows give an equal request: it is made anew after a crash, and providers cache its beginning.
+// - It only reads rows, and waits for nothing.
+// - The tools in it are those that the layers allow now; a call that wraps up has none.
+// - Tool results and briefings, which others wrote, never get the system role (see `messages`).
+
 import { sizeOf } from '../../base/json.ts'
 import type { Usage } from '../../graph/content.ts'
 import { contextOf } from '../../graph/context.ts'

@@ -1,3 +1,13 @@
+// The one way to a model (I8): decides the request, streams the answer, shows it live, and returns it whole.
+// `agent/step` calls `call` for answers and `callUntil` for plans; nothing else may call `Model.stream`.
+//
+// Stays true:
+// - The model is permitted before it is called. "ask" and "deny" fail the call, and nothing has happened.
+// - One answer has bounds (parts, characters, calls): a model that never ends is hung up on (I10).
+// - A call settles when its signal aborts, even if the model ignores it.
+// - A failure carries the text and the usage so far (`CallFailed.partial`), so that neither is lost (I7).
+// - Hooks see a part before the next one is read.
+
 import { DeniedError, ModelError } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
 import { JSON_LIMITS, type Json, type JsonLimits, parseJson, sizeOf, toJson, truncateUtf8 } from '../../base/json.ts'

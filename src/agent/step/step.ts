@@ -1,3 +1,13 @@
+// One model step: runs an `agent_message` from its context to the commit that acts on its answer. `runtime` calls
+// `runStep` for every node that speaks. The parts are next door: `agent/request` makes the request, `call` asks the
+// model, `answer` judges, `rules/turn` plans the commits.
+//
+// Stays true:
+// - Each path ends in one commit that ends the node or puts it off, or in none where this process lost the node.
+// - A limit is checked, and the cost reserved, before the model is called (I7).
+// - The commit of an answer with calls stores the answer, its tasks and the next message together, with the children
+//   that can start at once.
+
 import { DeniedError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import { after } from '../../base/maybe.ts'
