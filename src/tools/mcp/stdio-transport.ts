@@ -60,7 +60,7 @@ export class StdioTransport implements Transport {
       throw new ToolError('tool', 'it is not needed any more')
     }
     this.child = child
-    child.stdin.on('error', () => undefined) // its end is told by its exit
+    child.stdin.on('error', () => undefined) // its exit reports the end
     child.stdout.on('data', (chunk: Buffer) => this.heard(chunk))
     child.stdout.on('error', () => undefined)
     child.stderr.on('data', (chunk: Buffer) => {
@@ -70,7 +70,7 @@ export class StdioTransport implements Transport {
     this.gone = new Promise((resolve) => {
       child.once('exit', (code) => {
         this.exited(code)
-        signalGroup(child, 'SIGKILL') // what it left running
+        signalGroup(child, 'SIGKILL') // ends everything that it left running
         setImmediate(() => this.over())
         resolve()
       })
