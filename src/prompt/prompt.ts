@@ -46,17 +46,17 @@ export class Prompt<Out = unknown> {
 
   /** Merges: objects key by key, lists get the items they lack, everything else is replaced. */
   set(slot: SlotKey, value: unknown, options: SlotOptions = {}): this {
-    return this.say(slot, value, { ...options, mode: 'set' })
+    return this.withSlot(slot, value, { ...options, mode: 'set' })
   }
 
   /** Replaces the slot's value in this layer. */
   replace(slot: SlotKey, value: unknown, options: SlotOptions = {}): this {
-    return this.say(slot, value, { ...options, mode: 'replace' })
+    return this.withSlot(slot, value, { ...options, mode: 'replace' })
   }
 
   /** Adds to the end of the slot's value, as a list. */
   add(slot: SlotKey, value: unknown, options: SlotOptions = {}): this {
-    return this.say(slot, value, { ...options, mode: 'add' })
+    return this.withSlot(slot, value, { ...options, mode: 'add' })
   }
 
   /**
@@ -64,7 +64,7 @@ export class Prompt<Out = unknown> {
    * layer.
    */
   remove(slot: SlotKey, options: Pick<SlotOptions, 'always'> = {}): this {
-    return this.say(slot, null, { ...options, mode: 'replace' })
+    return this.withSlot(slot, null, { ...options, mode: 'replace' })
   }
 
   system(value: unknown, options?: SlotOptions): this {
@@ -187,7 +187,7 @@ export class Prompt<Out = unknown> {
     return new Prompt<Out>(layers) as this
   }
 
-  private say(slot: string, given: unknown, options: SlotOptions & { readonly mode: MergeMode }): this {
+  private withSlot(slot: string, given: unknown, options: SlotOptions & { readonly mode: MergeMode }): this {
     const { mode, ...said } = options
     const { mappings, always = false } = readOptions<SlotOptions>(`prompt.${mode}(slot, value, options)`, said, SAY)
     if (slot === '') throw new DefinitionError('definition', 'prompt: a key needs a name.')

@@ -212,7 +212,7 @@ export class AnswerSize {
     return this.values > JSON_LIMITS.maxValues ? `has more than ${JSON_LIMITS.maxValues} values` : null
   }
 
-  hear(body: LiveBody & { readonly text: string }): void {
+  addDelta(body: LiveBody & { readonly text: string }): void {
     const length = writtenLength(body.text)
     this.size += length
     if (body.type !== 'text-delta') this.announced += length

@@ -1,6 +1,6 @@
 import type { ReplyContext, ReplyDelegate } from '../../agent/build/reply.ts'
 import type { AnyAgent } from '../../agent/definition/agent.ts'
-import { hookedEvent } from '../../agent/hooks/model-hooks.ts'
+import { emitAfterEvent } from '../../agent/hooks/model-hooks.ts'
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import { saysNothing } from '../../agent/request/messages.ts'
 import { ANSWER_LIMIT } from '../../agent/step/answer.ts'
@@ -82,7 +82,7 @@ class Speech {
     this.run.work.stirred()
     this.children.show({ type: 'text-delta', text })
     if (this.run.hooks?.has('onEvent') !== true) return
-    return hookedEvent(this.run, { type: 'text-delta', text }, (body) => this.children.show(body))
+    return emitAfterEvent(this.run, { type: 'text-delta', text }, (body) => this.children.show(body))
   }
 
   /** What a message replaces that says the same. */

@@ -61,7 +61,7 @@ export class StdioTransport implements Transport {
     }
     this.child = child
     child.stdin.on('error', () => undefined) // its exit reports the end
-    child.stdout.on('data', (chunk: Buffer) => this.heard(chunk))
+    child.stdout.on('data', (chunk: Buffer) => this.receive(chunk))
     child.stdout.on('error', () => undefined)
     child.stderr.on('data', (chunk: Buffer) => {
       this.said = `${this.said}${chunk.toString('utf8')}`.slice(-KEPT_ERROR_CHARS)
@@ -116,7 +116,7 @@ export class StdioTransport implements Transport {
     this.over()
   }
 
-  private heard(chunk: Buffer): void {
+  private receive(chunk: Buffer): void {
     const lines = this.isOver ? [] : this.reader.take(chunk)
     if (lines === undefined) return this.refuse(`it sent a message of more than ${MOST_MESSAGE_BYTES / 1e6} MB`)
     for (const line of lines) if (!this.isOver) this.read(line)
