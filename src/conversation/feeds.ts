@@ -24,7 +24,7 @@ export class Feeds {
   private readonly clock: Clock
   private readonly trees: Map<Id, { readonly feed: TreeFeed; readers: number }> = new Map()
   private readonly live: IdMap<LiveNode> = new IdMap()
-  /** Keeps the hidden class of streaming nodes alive while none streams: see Ledger. */
+  /** Keeps the compiled code of streaming nodes alive while none streams: see `KeptAlive`. */
   protected last: unknown
 
   /** Called when a node begins to stream. */
