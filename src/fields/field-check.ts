@@ -1,6 +1,6 @@
 import type { Path } from '../base/path.ts'
 import type { JsonSchema } from '../base/schema/json-schema.ts'
-import { type Checked, type CheckedSchema, type Issue, readSchema } from '../base/schema/schema.ts'
+import { type CheckedSchema, type Issue, readSchema, type Validation } from '../base/schema/schema.ts'
 import { dotPath } from './field-path.ts'
 import { type Location, locate } from './locate.ts'
 import { type PathPattern, type PathSegment, readPath } from './path-pattern.ts'
@@ -109,7 +109,7 @@ function run(
   return checked instanceof Promise ? checked.then((late) => issuesOf(late, path)) : issuesOf(checked, path)
 }
 
-function issuesOf(checked: Checked, path: Path): readonly Issue[] {
+function issuesOf(checked: Validation, path: Path): readonly Issue[] {
   return checked.ok ? [] : checked.issues.map((issue) => ({ ...issue, path: [...path, ...issue.path] }))
 }
 

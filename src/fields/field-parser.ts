@@ -9,7 +9,7 @@
 // - It never throws because of the text: a wrong document is a state, a problem in words, and the part that was read.
 
 import { InputError } from '../base/error.ts'
-import { anything, flag, int, type Rules, readOptions, record } from '../base/options.ts'
+import { anything, flag, int, type OptionRules, readOptions, record } from '../base/options.ts'
 import {
   type CheckedSchema,
   type InferInput,
@@ -32,6 +32,7 @@ export interface FieldParserOptions<S extends Schema = Schema> {
   readonly schema?: S
   /** True: JSON to the letter with nothing around it. Default: JSON5 anywhere in a text. */
   readonly strict?: boolean
+  /** How long, deep and large a document may be. */
   readonly limits?: Partial<ParserLimits>
 }
 
@@ -57,7 +58,7 @@ export function fieldParser<S extends Schema = JsonDocument>(
   return new FieldParser(schema as CheckedSchema<InferOutput<S>> | null, options)
 }
 
-const LIMITS: Rules<ParserLimits> = { maxDepth: int(1), maxLength: int(1), maxValues: int(1) }
+const LIMITS: OptionRules<ParserLimits> = { maxDepth: int(1), maxLength: int(1), maxValues: int(1) }
 
 /** Any JSON at all. */
 type JsonDocument = Readonly<Record<string, unknown>>

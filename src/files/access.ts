@@ -6,7 +6,7 @@
 // - The request is made from the very path that is opened (I11), and a path has one spelling (`files/path`).
 // - "ask" is a no, unless a person allowed this request for the running call.
 
-import { flag, type Rules } from '../base/options.ts'
+import { flag, type OptionRules } from '../base/options.ts'
 import { type Decision, decide, type Verdict } from '../grant/decide.ts'
 import { EVERYTHING, type Layer } from '../grant/grant.ts'
 import { fileRequest, type Request } from '../grant/request.ts'
@@ -21,7 +21,7 @@ export interface FilePolicy {
   readonly allowDeleteInternal?: boolean
 }
 
-export const POLICY: Rules<FilePolicy> = { allowWriteUserinput: flag, allowDeleteInternal: flag }
+export const POLICY: OptionRules<FilePolicy> = { allowWriteUserinput: flag, allowDeleteInternal: flag }
 
 export interface AccessParts {
   /** The areas that the backend has. */

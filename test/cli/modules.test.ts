@@ -73,7 +73,7 @@ describe('an agent written in code', () => {
     [
       'several agents',
       ['run', agentsModule, 'x'],
-      /exports 8 agents: say which with --agent\. There are: .*lead, .*talker/,
+      /exports 11 agents: say which with --agent\. There are: .*lead, .*talker/,
     ],
     [
       'a name that there is not',

@@ -15,6 +15,7 @@ import { SlotInput } from './input.ts'
 import type { Repair } from './repair.ts'
 
 export interface RequestStartOptions {
+  /** Cancels the run when it aborts. */
   readonly abortSignal?: AbortSignal
   /** Binds this run and everything below it, whatever else they are granted. */
   readonly grant?: Omit<Grant, 'delegate'>
@@ -32,6 +33,7 @@ export interface RequestStartOptions {
   readonly runtime?: RequestRuntime
   /** The owner of the conversation: see `run`. */
   readonly owner?: string
+  /** The title of a new conversation. */
   readonly title?: string
 }
 

@@ -45,9 +45,11 @@ export type Tools = { readonly [name: string]: Tool<never, unknown> | ForeignToo
 export type Sources = { readonly [name: string]: ToolSource }
 
 export interface AgentDefinition<In extends Schema | undefined, Out extends Schema | undefined> {
+  /** Its name in grants, paths and events. */
   readonly name: string
   /** Tells a host's model when to delegate to it. */
   readonly description?: string
+  /** How its model is told to work: the system message. */
   readonly instructions: string
   /** The input of a run that was started without one. */
   readonly prompt?: string
@@ -56,7 +58,9 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
    * subagent uses its host's.
    */
   readonly model?: ModelLike
+  /** How its model is called: temperature, reasoning, and so on. */
   readonly settings?: ModelSettings
+  /** The tools its model may call, by name. */
   readonly tools?: Tools
   /** Sources of more tools: `{ github: mcpServer({ ... }), developer: builtinToolkit('developer') }`. */
   readonly sources?: Sources
@@ -75,7 +79,9 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
    * writes: `{ 'tasks[*]': { agent: worker } }`. `output` is the plan, `delegations` the children's results.
    */
   readonly eager?: Eager<AgentRawOutput<Out>>
+  /** The actions it may take and pass on. Default: its tools, subagents and models; no files, programs or hosts. */
   readonly grant?: Grant
+  /** How much one run of it may use. */
   readonly budget?: Budget
   /** Code around its steps: an extension of its own, after those it uses. */
   readonly hooks?: Hooks
@@ -113,6 +119,7 @@ export type SubagentValue = AnyAgent | AgentProvider | SubagentConfig
 export type Subagents = { readonly [toolName: string]: SubagentValue } | readonly SubagentValue[]
 
 export interface SubagentConfig extends Attempts {
+  /** The agent, or a function that gives one. */
   readonly agent: AnyAgent | AgentProvider
   /** Replaces the agent's own description. */
   readonly description?: string
@@ -137,6 +144,7 @@ export interface SubagentConfig extends Attempts {
   readonly briefing?: Briefing
   /** Binds it and everything below it, whatever else they are granted. */
   readonly grant?: Omit<Grant, 'delegate'>
+  /** How much each of its runs may use, beside its own budget. */
   readonly budget?: Budget
   /** `inherit`: the host's hooks decide on its calls too, after its own. Default `private`: they only see them. */
   readonly hooks?: 'private' | 'inherit'
@@ -157,9 +165,11 @@ export interface SubagentConfig extends Attempts {
   /** Settings of its session: where copies are stored and restored, how long it may be idle, how many there may be. */
   readonly session?: SessionStore | SessionSettings
   /**
-   * The child's events that readers of its host see: all (default), none, or these types. Nothing else depends on it.
+   * The child's events that readers of its host see: true for all, false for none, or these types. Nothing else depends
+   * on it. Default: all.
    */
   readonly forwardEvents?: boolean | readonly EventType[]
+  /** How its events are shown to readers of its host. */
   readonly streamOptions?: StreamOptions
 }
 
@@ -191,7 +201,9 @@ export interface ToolGroup {
   readonly active: boolean
   /** Tells the model, when it switches the group on, how to use its tools. */
   readonly notes?: string
+  /** The tools of the group, by name. */
   readonly tools?: Tools
+  /** The subagents of the group. */
   readonly subagents?: Subagents
   /** How to resolve a clash when another tool has the name of one in the group. Default `raise`: both are refused. */
   readonly onNameClash?: NameClash
@@ -277,6 +289,7 @@ export interface AgentIdentity {
 }
 
 export interface RunOptions {
+  /** Cancels the run when it aborts. */
   readonly abortSignal?: AbortSignal
   /** Binds this run and everything below it, whatever else they are granted. */
   readonly grant?: Omit<Grant, 'delegate'>
@@ -359,7 +372,9 @@ export interface ToolFunctionOptions<In extends Schema = Schema>
   readonly description?: string
   /** Default: the function's own name. */
   readonly name?: string
+  /** The schema of its input. */
   readonly input: In
+  /** The schema of its result. Default: any JSON. */
   readonly output?: Schema
 }
 
@@ -369,9 +384,13 @@ export type McpServers = { readonly [name: string]: McpServerOptions | ToolSourc
 export interface AutoDefinition<In extends Schema, Out extends Schema> {
   /** The name in grants, paths and events. Default `auto`. */
   readonly name?: string
+  /** The task of the function, in words for the model. */
   readonly description: string
+  /** The schema of its input. */
   readonly input: In
+  /** The schema of its result. */
   readonly output: Out
+  /** The model that implements it. Default: the runtime's. */
   readonly model?: ModelLike
 }
 
@@ -386,6 +405,7 @@ export type AutoFunction<In = unknown, Out = unknown> = ((input: In, options?: R
 /** Hooks and methods for an agent's `.use()`: a value, made with `extension()`. */
 export interface Extension<Name extends string = string, Methods extends object = object, State = unknown>
   extends ExtensionCore<State> {
+  /** Its name in events and in `requires`, `before` and `after` of others. */
   readonly name: Name
   /** Called for every agent that uses it, and again when that agent gets more: `agent` is the final agent. */
   methods?(agent: AnyAgent): Methods

@@ -6,11 +6,13 @@ import { HOOK_NAMES, type Hooks } from './hooks.ts'
 
 /** The part of an extension that runs with an agent. */
 export interface ExtensionCore<State = unknown> {
+  /** Its name in events and in `requires`, `before` and `after` of others. */
   readonly name: string
   /** Extensions that must also be present, on the agent or the runtime. */
   readonly requires?: readonly string[]
   /** Extensions whose hooks run later (or earlier), if they are present. */
   readonly before?: readonly string[]
+  /** Extensions, if they are there, whose hooks come sooner. */
   readonly after?: readonly string[]
   /**
    * The effect of a hook that throws. `isolate`: the run continues as if it had returned nothing, with an event
@@ -20,6 +22,7 @@ export interface ExtensionCore<State = unknown> {
   readonly onError?: 'isolate' | 'fail'
   /** Called for each run, before its first hook. */
   state?(run: RunOfState): State
+  /** Your functions, by the moment at which they are called. */
   readonly hooks?: Hooks<State>
 }
 

@@ -1,6 +1,6 @@
 import { type Json, toJson } from '../../base/json.ts'
 import { after } from '../../base/maybe.ts'
-import { type Checked, type CheckedSchema, describeIssues, type Issue } from '../../base/schema/schema.ts'
+import { type CheckedSchema, describeIssues, type Issue, type Validation } from '../../base/schema/schema.ts'
 import { type Block, type Content, isBlock } from '../../graph/content.ts'
 import type { TurnBriefing } from '../../rules/turn/open-turn.ts'
 import type { ReplyCore } from './reply-core.ts'
@@ -166,7 +166,7 @@ function readBlocks(name: string, input: readonly unknown[]): InputResult {
 }
 
 /** Takes the input itself where the schema's result is no JSON. */
-function asJson(checked: Checked, input: unknown): InputResult {
+function asJson(checked: Validation, input: unknown): InputResult {
   if (!checked.ok) return { ok: false, error: describeIssues(checked.issues), issues: checked.issues }
   const parsed = toJson(checked.value)
   const json = parsed.ok ? parsed : toJson(input)

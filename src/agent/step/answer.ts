@@ -16,7 +16,7 @@ import { FieldParser } from '../../fields/field-parser.ts'
 import { type ToolCall, writtenText } from '../../graph/content.ts'
 import type { LiveBody } from '../../graph/event.ts'
 import type { Node } from '../../graph/rows.ts'
-import type { Answer } from '../../rules/turn/expand.ts'
+import type { StepAnswer } from '../../rules/turn/expand.ts'
 import type { Repair } from '../definition/repair.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
 import { saysNothing } from '../request/messages.ts'
@@ -35,7 +35,7 @@ const EMPTY_NUDGE = 'Your last answer was empty. Give your final answer now.'
  * Judges an answer. An empty or invalid one is requested again; after that it is a failure with a name, never an empty
  * success (I6).
  */
-export function judge(run: NodeRun, answer: Answer): AnswerVerdict | Promise<AnswerVerdict> {
+export function judge(run: NodeRun, answer: StepAnswer): AnswerVerdict | Promise<AnswerVerdict> {
   const { agent, node } = run
   const { finalTool = null } = agent.protocol ?? {}
   if (finalTool !== null && node.purpose !== 'wrap_up') return { end: 'again', nudge: finalNudge(finalTool) }
@@ -49,7 +49,7 @@ export function judge(run: NodeRun, answer: Answer): AnswerVerdict | Promise<Ans
 }
 
 /** Another try would be cut again, so the text is kept, and the error tells what to do. */
-const CUT: { readonly [Reason in NonNullable<Answer['cutBy']>]: AnswerVerdict } = {
+const CUT: { readonly [Reason in NonNullable<StepAnswer['cutBy']>]: AnswerVerdict } = {
   length: {
     end: 'failed',
     code: 'truncated',

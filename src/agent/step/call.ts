@@ -19,7 +19,7 @@ import type { Model, ModelRequest, Part } from '../../model/model.ts'
 import { costOf } from '../../model/named/prices.ts'
 import { partsOf, readUsage } from '../../model/stream-parts.ts'
 import type { Ask } from '../../rules/turn/approve.ts'
-import type { Answer } from '../../rules/turn/expand.ts'
+import type { StepAnswer } from '../../rules/turn/expand.ts'
 import { permit } from '../../tool/permit.ts'
 import { emitAfterEvent, emitStreamEnd, emitStreamStart, wrapModel } from '../hooks/model-hooks.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
@@ -30,9 +30,9 @@ import type { AnswerWatch } from './answer-watch.ts'
 
 /** Carries the text before the call failed or was stopped, so that it is not lost. */
 export class CallFailed extends Error {
-  readonly partial: Answer
+  readonly partial: StepAnswer
 
-  constructor(partial: Answer, cause: unknown) {
+  constructor(partial: StepAnswer, cause: unknown) {
     super('the model call failed', { cause })
     this.partial = partial
   }
@@ -49,7 +49,7 @@ export class AskFirst extends Error {
 }
 
 /** The one way to a model (I8). Readers see the stream live; the caller gets the whole answer. */
-export function call(run: NodeRun, model: Model, { request, watch }: CallOptions): Promise<Answer> {
+export function call(run: NodeRun, model: Model, { request, watch }: CallOptions): Promise<StepAnswer> {
   return new Promise((resolve, reject) => {
     const heard = new AnswerStream(run, model, { resolve, reject, watch })
     run.home.lastCall = heard
@@ -70,7 +70,7 @@ export interface CallUntilOptions {
 }
 
 /** Calls a model, and hangs up as soon as the answer suffices. Readers do not see it live. */
-export function callUntil(run: NodeRun, model: Model, { request, isEnough }: CallUntilOptions): Promise<Answer> {
+export function callUntil(run: NodeRun, model: Model, { request, isEnough }: CallUntilOptions): Promise<StepAnswer> {
   return new Promise((resolve, reject) => {
     const heard = new AnswerStream(run, model, { resolve, reject, watch: undefined })
     heard.isEnough = (text) => isEnough(text) && heard.leaveOff(request)
@@ -79,7 +79,7 @@ export function callUntil(run: NodeRun, model: Model, { request, isEnough }: Cal
 }
 
 /** The answer of a call that was never made. */
-export const NOT_ASKED: Answer = {
+export const NOT_ASKED: StepAnswer = {
   content: '',
   reasoning: '',
   calls: [],
@@ -118,7 +118,7 @@ export function cutStreamError(model: Pick<Model, 'id'>): ModelError {
 }
 
 interface Settle {
-  readonly resolve: (answer: Answer) => void
+  readonly resolve: (answer: StepAnswer) => void
   readonly reject: (failure: CallFailed) => void
   readonly watch: AnswerWatch | undefined
 }
@@ -140,7 +140,7 @@ class AnswerStream {
   private partCount = 0
   private usage: Usage = NO_USAGE
   private usageFault: string | null = null
-  private cutBy: Answer['cutBy'] = null
+  private cutBy: StepAnswer['cutBy'] = null
   private calls: ToolCall[] | undefined
   /** Decides whether an answer may end here. */
   isEnough: ((text: string) => boolean) | undefined
@@ -333,7 +333,7 @@ class AnswerStream {
     if (fault !== null) this.usageFault = `${nameOf(this.model)} says it used ${fault}: this is not counted.`
   }
 
-  private answer(): Answer {
+  private answer(): StepAnswer {
     const { text, content, reasoning } = this.said
     return {
       content,

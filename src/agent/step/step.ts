@@ -14,7 +14,7 @@ import { after } from '../../base/maybe.ts'
 import { NO_USAGE, plainCall } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { isEager } from '../../graph/kinds.ts'
-import type { Delegated } from '../../graph/outcome.ts'
+import type { EagerTask } from '../../graph/outcome.ts'
 import type { Failure, Node } from '../../graph/rows.ts'
 import { expansionIds } from '../../graph/tasks.ts'
 import type { Model, ModelRequest } from '../../model/model.ts'
@@ -24,13 +24,13 @@ import { addCheck, planCollected } from '../../rules/turn/check-answer.ts'
 import { mayCall } from '../../rules/turn/claim.ts'
 import type { NodeEnd } from '../../rules/turn/end-node.ts'
 import {
-  type Answer,
   countFailedCall,
   type FinalAnswer,
   type PlanNote,
   type PlannedTask,
   planAnswer,
   planExpand,
+  type StepAnswer,
 } from '../../rules/turn/expand.ts'
 import { planReserve } from '../../rules/turn/reserve.ts'
 import { planResult, planRetry } from '../../rules/turn/result.ts'
@@ -108,7 +108,7 @@ interface PlanResult extends Pick<PlanCall, 'settings' | 'due'> {
 }
 
 /** An answer that is no plan does not fail the run: it continues without tools. */
-function expandPlan(run: NodeRun, answer: Answer, { verdict, settings, due }: PlanResult): void | Promise<void> {
+function expandPlan(run: NodeRun, answer: StepAnswer, { verdict, settings, due }: PlanResult): void | Promise<void> {
   const { commands, wrong } = verdict
   if (settings.planOnly) return endPlanned(run, answer, commands)
   const calls = commands.map(({ tool, input }, at) => {
@@ -124,7 +124,7 @@ function expandPlan(run: NodeRun, answer: Answer, { verdict, settings, due }: Pl
 }
 
 /** Returns the commands as the answer, in the form in which they would have been executed. */
-function endPlanned(run: NodeRun, answer: Answer, commands: readonly PlannedCommand[]): void | Promise<void> {
+function endPlanned(run: NodeRun, answer: StepAnswer, commands: readonly PlannedCommand[]): void | Promise<void> {
   const shown = commands.map(({ purpose, tool, input }) => ({ purpose, tool_name: tool, tool_kwargs: input }))
   run.home.extensionRuns.keep(run.node.turnId, 'tool_commands', shown)
   const judged: AnswerVerdict = { end: 'completed', value: undefined }
@@ -246,12 +246,12 @@ function refuseCall({ node, work, home }: NodeRun, failure: Failure): void | Pro
   return home.ledger.commit({ kind: 'result', rootId: node.rootId, plan })
 }
 
-function act(run: NodeRun, answer: Answer, watch?: AnswerWatch): void | Promise<void> {
+function act(run: NodeRun, answer: StepAnswer, watch?: AnswerWatch): void | Promise<void> {
   return answer.calls.length > 0 && !isBeside(run.node) ? expand(run, answer) : conclude(run, answer, watch)
 }
 
 /** Ends the turn with an answer without calls, unless the model must answer once more. */
-function conclude(run: NodeRun, answer: Answer, watch?: AnswerWatch): void | Promise<void> {
+function conclude(run: NodeRun, answer: StepAnswer, watch?: AnswerWatch): void | Promise<void> {
   if (isText(run.node)) return end(run, answer, { judged: judgeText(run.node, answer) })
   return after(judge(run, answer), (judged) => endPlan(run, answer, { judged, watch }))
 }
@@ -261,7 +261,7 @@ function isText({ purpose }: Node): boolean {
   return purpose === 'brief' || purpose === 'summarize'
 }
 
-function judgeText({ purpose }: Node, { content }: Answer): AnswerVerdict {
+function judgeText({ purpose }: Node, { content }: StepAnswer): AnswerVerdict {
   if (!saysNothing(content)) return { end: 'completed', value: undefined }
   return {
     end: 'failed',
@@ -276,22 +276,22 @@ interface WatchedAnswer {
 }
 
 /** Makes sure that each item of the answer has its child before the answer ends. */
-function endPlan(run: NodeRun, answer: Answer, { judged, watch }: WatchedAnswer): void | Promise<void> {
+function endPlan(run: NodeRun, answer: StepAnswer, { judged, watch }: WatchedAnswer): void | Promise<void> {
   if (run.agent.eager === null) return end(run, answer, { judged })
   return tasksOf(judged, watch?.eager ?? null).then((tasks) => end(run, answer, { judged, tasks }))
 }
 
-async function tasksOf(judged: AnswerVerdict, eager: EagerWork | null): Promise<readonly Delegated[]> {
+async function tasksOf(judged: AnswerVerdict, eager: EagerWork | null): Promise<readonly EagerTask[]> {
   const plan = judged.end === 'completed' ? (judged.written ?? judged.value) : undefined
   return plan === undefined || eager === null ? [] : eager.finish(plan)
 }
 
 interface End {
   readonly judged: AnswerVerdict
-  readonly tasks?: readonly Delegated[]
+  readonly tasks?: readonly EagerTask[]
 }
 
-function end(run: NodeRun, answer: Answer, { judged, tasks }: End): void | Promise<void> {
+function end(run: NodeRun, answer: StepAnswer, { judged, tasks }: End): void | Promise<void> {
   const final = {
     answer: withCut(run, answer.calls.length === 0 ? answer : { ...answer, calls: [] }),
     again: judged.end === 'again' ? judged : null,
@@ -329,12 +329,12 @@ function failureOf(judged: AnswerVerdict, { metadata }: Node): Node['failure'] {
   return { code: 'max_turns', message: 'The last turn gave no usable answer.' }
 }
 
-function withCut(run: NodeRun, answer: Answer): Answer {
+function withCut(run: NodeRun, answer: StepAnswer): StepAnswer {
   const contextCut = contextCutOf(run)
   return contextCut === undefined ? answer : { ...answer, contextCut }
 }
 
-function expand(run: NodeRun, given: Answer, plan?: PlanNote & { leftMs: number | null }): void | Promise<void> {
+function expand(run: NodeRun, given: StepAnswer, plan?: PlanNote & { leftMs: number | null }): void | Promise<void> {
   const answer = withCut(run, given)
   const leftMs = plan?.leftMs ?? null
   const tasks = answer.calls.map((toolCall) => within(planTask(run, toolCall), leftMs))

@@ -1,4 +1,4 @@
-import { code, type Rules, record } from '../../base/options.ts'
+import { code, type OptionRules, record } from '../../base/options.ts'
 /**
  * The titles of the blocks of a prompt; `output_requirement` stands above the demands on the answer, `output` at the
  * end.
@@ -38,13 +38,15 @@ export interface PromptWarning {
 }
 
 export interface RenderOptions {
+  /** Other titles of the parts of a prompt. */
   readonly titles?: Partial<Record<TitleKey, string>>
+  /** Other names of the roles. */
   readonly roles?: Roles
   /** Called for content that could not be shown. */
   readonly onWarning?: (warning: PromptWarning) => void
 }
 
-export const RENDER: Rules<RenderOptions> = { titles: record, roles: record, onWarning: code }
+export const RENDER: OptionRules<RenderOptions> = { titles: record, roles: record, onWarning: code }
 
 /** The options with all defaults filled in. */
 export interface Rendering {

@@ -1,5 +1,5 @@
 import type { Json } from '../../base/json.ts'
-import { flag, type Rules, readOptions } from '../../base/options.ts'
+import { flag, type OptionRules, readOptions } from '../../base/options.ts'
 import type { MessagePart } from '../slots/message.ts'
 import { inLine } from '../slots/placeholder.ts'
 import { isEmpty, itemsIn, type SlotLayer } from '../slots/slot.ts'
@@ -27,7 +27,7 @@ export interface MessagesOptions extends RenderOptions {
   readonly toolsInText?: boolean
 }
 
-const OPTIONS: Rules<MessagesOptions> = { ...RENDER, rich: flag, strictOrder: flag, toolsInText: flag }
+const OPTIONS: OptionRules<MessagesOptions> = { ...RENDER, rich: flag, strictOrder: flag, toolsInText: flag }
 
 /** Keeps further fields of a message of the history. */
 export interface PromptMessage {

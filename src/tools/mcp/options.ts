@@ -4,10 +4,10 @@ import {
   code,
   flag,
   listOf,
+  type OptionRule,
+  type OptionRules,
   oneOf,
   positive,
-  type Rule,
-  type Rules,
   readOptions,
   record,
 } from '../../base/options.ts'
@@ -41,8 +41,8 @@ interface ServerOptions {
   /** Excludes these tools, by the server's own names; `*` stands for any text. Stronger than `availableTools`. */
   readonly excludedTools?: readonly string[]
   /**
-   * True (default): a run fails when the server cannot be started. False: the run continues without its tools, and
-   * warns.
+   * True: a run fails when the server cannot be started. False: the run continues without its tools, and warns. Default
+   * true.
    */
   readonly required?: boolean
   /**
@@ -54,8 +54,11 @@ interface ServerOptions {
 
 /** A program that speaks MCP over its standard input and output. Asks for `exec:` and its whole command line. */
 export interface StdioServerOptions extends ServerOptions {
+  /** The program. */
   readonly command: string
+  /** Its arguments. */
   readonly args?: readonly string[]
+  /** The folder it runs in. Default: that of this process. */
   readonly cwd?: string
   readonly url?: never
   readonly headers?: never
@@ -113,7 +116,7 @@ const DEFAULTS: ServerSettings = {
   scope: 'run',
 }
 
-const isWord: Rule = (value) => (typeof value === 'string' && !value.includes('\0') ? null : 'a text')
+const isWord: OptionRule = (value) => (typeof value === 'string' && !value.includes('\0') ? null : 'a text')
 const words = listOf(isWord, 'texts')
 const MOST_MS = 2 ** 31 - 1
 
@@ -126,7 +129,7 @@ function milliseconds(value: unknown): string | null {
   return positive(value) === null && Number(value) <= MOST_MS ? null : 'a number of milliseconds'
 }
 
-const OPTIONS: Rules<ServerSettings> = {
+const OPTIONS: OptionRules<ServerSettings> = {
   command: anything,
   args: words,
   cwd: anything,
