@@ -3,7 +3,7 @@ import { hasLiveSources } from '../agent/build/read-kit.ts'
 import type { AgentCore } from '../agent/definition/agent.ts'
 import { fileUseLayers } from '../agent/definition/file-layers.ts'
 import { ExtensionRuns, type HookPlace } from '../agent/hooks/extension-runs.ts'
-import { HookSet, inOrder, MODEL_KINDS, noteChange } from '../agent/hooks/hook-set.ts'
+import { HookSet, MODEL_KINDS, noteChange, sortExtensions } from '../agent/hooks/hook-set.ts'
 import type { EagerWork, Home, HooksAbove, NodeRun, ReadyChild, Voice } from '../agent/hooks/node-run.ts'
 import { unlessAborted } from '../base/abort.ts'
 import { DefinitionError, DeniedError, messageOf, StoreError } from '../base/error.ts'
@@ -296,7 +296,7 @@ export class Executors implements Home {
     if (agent.extensions.length === 0 && extensions.length === 0) return null
     const known = this.hookSets.get(agent)
     if (known !== undefined) return known.isEmpty ? null : known
-    const made = new HookSet(inOrder([...agent.extensions, ...extensions], `agent "${agent.name}"`))
+    const made = new HookSet(sortExtensions([...agent.extensions, ...extensions], `agent "${agent.name}"`))
     this.hookSets.set(agent, made)
     return made.isEmpty ? null : made
   }

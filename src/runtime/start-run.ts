@@ -1,8 +1,8 @@
 import { agentForRequest } from '../agent/build/asked-agent.ts'
-import { variant } from '../agent/build/identity.ts'
+import { withChanges } from '../agent/build/identity.ts'
 import { type AgentCore, isAgent } from '../agent/definition/agent.ts'
 import { PromptInput } from '../agent/definition/agent-request.ts'
-import { type InputResult, inputContent, saidBefore, type ValidInput } from '../agent/definition/input.ts'
+import { earlierMessages, type InputResult, inputContent, type ValidInput } from '../agent/definition/input.ts'
 import { onAbort } from '../base/abort.ts'
 import { ConflictError, DefinitionError, InputError, messageOf, NotFoundError } from '../base/error.ts'
 import { foreignId, isId } from '../base/id.ts'
@@ -75,7 +75,7 @@ export function turnRequest(
   { runId, nodeIds, attributes, budgets: given, lane, aborted }: TurnOptions,
 ): TurnRequest {
   const { value, said } = input
-  const briefing = saidBefore(input)
+  const briefing = earlierMessages(input)
   const budgets = [agent.budget, ...given, lane === undefined ? undefined : budgetOf(lane)]
   return {
     turnId: runId,
@@ -201,7 +201,7 @@ export function equipped(agent: AgentCore, input: unknown, options: StartOptions
   if (budget !== undefined) checkBudget(budget, 'run(agent, input, { budget })')
   checkSignal(options.abortSignal)
   const isAsked = input instanceof PromptInput
-  const own = isAgent(agent) ? variant(agent, { tools, repair: isAsked ? undefined : repair }) : agent
+  const own = isAgent(agent) ? withChanges(agent, { tools, repair: isAsked ? undefined : repair }) : agent
   return isAsked ? agentForRequest(own, input.prompt, { extensions: input.extensions, repair }) : own
 }
 

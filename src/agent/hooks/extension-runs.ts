@@ -124,7 +124,7 @@ export class ExtensionRuns {
 
   committed(commit: Commit): void {
     if (this.open.size === 0) return
-    for (const row of commit.events) this.tell(row)
+    for (const row of commit.events) this.callWatchers(row)
     for (const turn of commit.turns) if (turn.state === 'ended') this.end(turn)
   }
 
@@ -153,7 +153,7 @@ export class ExtensionRuns {
     return state
   }
 
-  private tell(row: EventRow): void {
+  private callWatchers(row: EventRow): void {
     const run = this.open.get(row.turnId)
     const hook = SEEING.get(row.body.type)
     if (run === undefined || (hook === undefined && !run.hooks.has('onEvent'))) return

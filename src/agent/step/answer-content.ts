@@ -26,7 +26,7 @@ export class AnswerContent {
     return this.blocks
   }
 
-  hear(text: string): void {
+  addText(text: string): void {
     this.open += text
   }
 
