@@ -13,7 +13,7 @@ export interface PictureOptions {
 }
 
 /** Draws the tree of this conversation; a graph of a child shows the child alone. */
-export function pictureOf(store: Store, id: Id, given: PictureOptions): string {
+export function drawPicture(store: Store, id: Id, given: PictureOptions): string {
   const { of = 'tree', format = 'mermaid' } = readOptions('picture()', given, OPTIONS)
   const conversation = store.conversation(id)
   if (conversation === undefined) throw notFound(store, 'conversation', id)

@@ -55,7 +55,7 @@ export interface WhyContext {
 }
 
 /** Explains a run, the run of a node, or the latest run of a conversation. */
-export function whyOf(context: WhyContext, id: Id): Why {
+export function explainRun(context: WhyContext, id: Id): Why {
   const { store } = context
   const turn = store.turn(id) ?? store.turn(store.node(id)?.turnId ?? '') ?? store.turnsOf(id, { limit: 1 })[0]
   if (turn !== undefined) return new Inquiry(context, turn).answer()

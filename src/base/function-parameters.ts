@@ -18,7 +18,7 @@ export interface Parameters {
  * Reads the parameters of a function from its source: types are gone when code runs, names are not. Undefined where the source
  * does not tell: built-in and bound functions, classes, rest parameters, defaults that are computed.
  */
-export function parametersOf(code: (...given: never[]) => unknown): Parameters | undefined {
+export function parseParameters(code: (...given: never[]) => unknown): Parameters | undefined {
   const source = Function.prototype.toString.call(code)
   const said = ARROW.exec(source)?.[1] ?? HEAD.exec(source)?.[1]
   if (said === undefined || source.startsWith('class') || source.endsWith('[native code] }')) return undefined

@@ -1,6 +1,12 @@
 import { InputError } from '../base/error.ts'
 import { anything, flag, list, number, type OptionRules, readOptions, text } from '../base/options.ts'
-import { ancestorsOf, contextOf, type TranscriptLine, type TranscriptOptions, transcriptOf } from '../graph/context.ts'
+import {
+  ancestorsOf,
+  buildTranscript,
+  collectContext,
+  type TranscriptLine,
+  type TranscriptOptions,
+} from '../graph/context.ts'
 import { DURABLE_EVENTS, type DurableEvent, type DurableEventType, type EventRow, toEvent } from '../graph/event.ts'
 import { ALL_TURNS, CONTEXT_TURNS, type Kinds } from '../graph/kinds.ts'
 import { rangeOf } from '../graph/lane.ts'
@@ -106,9 +112,9 @@ export class ConversationPages {
     const node = this.own(nodeId)
     if (limitTurns < 1 || node === undefined) return []
     const before = ancestorsOf(this.store, node)
-    const context = contextOf(this.store, node, limitTurns)
+    const context = collectContext(this.store, node, limitTurns)
     const causes = context.filter(({ id, turnId }) => turnId !== node.turnId || before.has(id))
-    const lines = transcriptOf([...causes, node], this.kinds)
+    const lines = buildTranscript([...causes, node], this.kinds)
     return options.limit === undefined ? lines : lines.slice(-positiveNumber(options.limit, 'limit'))
   }
 
@@ -116,7 +122,7 @@ export class ConversationPages {
     readOptions('contextFor(nodeId, options)', options, { limitTurns: anything })
     const limitTurns = options.limitTurns === undefined ? ALL_TURNS : positiveNumber(options.limitTurns, 'limitTurns')
     const node = this.own(nodeId)
-    return node === undefined ? [] : [...contextOf(this.store, node, limitTurns), node]
+    return node === undefined ? [] : [...collectContext(this.store, node, limitTurns), node]
   }
 
   messages(query: MessagePageQuery): TranscriptLine[] {
@@ -194,7 +200,7 @@ export class ConversationPages {
   }
 
   private linesOf(turn: Turn, options: TranscriptOptions = {}): TranscriptLine[] {
-    return transcriptOf(this.store.nodesOf(turn.id), this.kinds, options)
+    return buildTranscript(this.store.nodesOf(turn.id), this.kinds, options)
   }
 
   private own(nodeId: Id): Node | undefined {

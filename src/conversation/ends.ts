@@ -2,7 +2,7 @@ import { onAbort } from '../base/abort.ts'
 import { IdMap } from '../base/collections.ts'
 import { isLegateError, NotFoundError, StoreError } from '../base/error.ts'
 import type { Commit } from '../graph/commit.ts'
-import { outcomeOf } from '../graph/conclude.ts'
+import { readOutcome } from '../graph/conclude.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
 import { notFound } from '../store/not-found.ts'
@@ -24,7 +24,7 @@ export class TurnEnds {
   /** The outcome of a turn, now or when it ends. The process stays alive until then. */
   wait(turnId: Id): Promise<Outcome> {
     const turn = this.store.turn(turnId)
-    if (turn?.outcome) return Promise.resolve(outcomeOf(this.store, turn.outcome))
+    if (turn?.outcome) return Promise.resolve(readOutcome(this.store, turn.outcome))
     const altered = this.findAltered(turn)
     if (altered !== undefined) return Promise.reject(altered)
     return new Promise((resolve, reject) => {
@@ -37,7 +37,7 @@ export class TurnEnds {
   waitUnless(turnId: Id, signal: AbortSignal | undefined): Promise<Outcome | null> {
     if (signal?.aborted) return Promise.resolve(null)
     const turn = this.store.turn(turnId)
-    if (turn?.outcome) return Promise.resolve(outcomeOf(this.store, turn.outcome))
+    if (turn?.outcome) return Promise.resolve(readOutcome(this.store, turn.outcome))
     const altered = this.findAltered(turn)
     if (altered !== undefined) return Promise.reject(altered)
     return new Promise((resolve, reject) => {
@@ -147,7 +147,7 @@ export class TurnEnds {
     const { answerNodeId } = turn.outcome
     const said = nodes.find(({ id }) => id === answerNodeId)
     const isWhole = said !== undefined && turn.outcome.delegations.length === 0
-    const outcome = isWhole ? withWords(turn.outcome, said.output) : outcomeOf(this.store, turn.outcome)
+    const outcome = isWhole ? withWords(turn.outcome, said.output) : readOutcome(this.store, turn.outcome)
     for (const { resolve } of waiting) resolve(outcome)
   }
 }

@@ -9,6 +9,7 @@
 
 import type { Clock } from '../base/clock.ts'
 import { IdMap } from '../base/collections.ts'
+import type { KeptAlive } from '../base/keep-shape.ts'
 import type { Commit } from '../graph/commit.ts'
 import { type EventRow, type LiveBody, type LiveEvent, type RunEvent, toEvent } from '../graph/event.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
@@ -24,8 +25,8 @@ export class Feeds {
   private readonly clock: Clock
   private readonly trees: Map<Id, { readonly feed: TreeFeed; readers: number }> = new Map()
   private readonly live: IdMap<LiveNode> = new IdMap()
-  /** Keeps the compiled code of streaming nodes alive while none streams: see `KeptAlive`. */
-  protected last: unknown
+  /** The node that began to stream last. */
+  protected last: KeptAlive
 
   /** Called when a node begins to stream. */
   onLive: () => void = () => undefined

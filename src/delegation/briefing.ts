@@ -4,7 +4,7 @@ import type { NodeRun } from '../agent/hooks/node-run.ts'
 import { newestWithin, plainMessages, taskResult } from '../agent/request/messages.ts'
 import { type Json, parseJson, toJson } from '../base/json.ts'
 import { textOf } from '../graph/content.ts'
-import { contextOf } from '../graph/context.ts'
+import { collectContext } from '../graph/context.ts'
 import type { Node } from '../graph/rows.ts'
 import { resultContent } from '../graph/tasks.ts'
 import type { Message } from '../model/model.ts'
@@ -156,7 +156,7 @@ function plainMessagesOf(run: NodeRun): Message[] {
 }
 
 function contextHere({ home, node, said }: NodeRun, rounds: number): Node[] {
-  const context = contextOf(home.ledger.store, node, rounds)
+  const context = collectContext(home.ledger.store, node, rounds)
   return said === null ? context : [...context, said]
 }
 

@@ -9,7 +9,7 @@ import type { Files } from '../files/files.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import type { LiveBody } from '../graph/event.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
-import { attributesOf } from '../graph/reader.ts'
+import { findAttributes } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { nextTryOf } from '../rules/delegation/retry-child.ts'
 import { type ChildIds, childIds, planDeliver } from '../rules/delegation/spawn.ts'
@@ -104,7 +104,7 @@ export class CalledChildren implements CurrentCall {
   protected context(): ToolContext {
     const { node, conversation, work, home } = this.run
     const files = () => this.files()
-    const attributes = () => attributesOf(home.ledger.store, this.run.turn)
+    const attributes = () => findAttributes(home.ledger.store, this.run.turn)
     return {
       idempotencyKey: node.idempotencyKey ?? node.id,
       node: { id: node.id, conversationId: node.conversationId, turnId: node.turnId, attempt: node.attempt },

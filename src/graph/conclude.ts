@@ -167,7 +167,7 @@ export interface OutcomeReader {
 }
 
 /** Joins a turn's outcome with the answer's words, and with the outcomes of the children that its plan started. */
-export function outcomeOf(reader: OutcomeReader, record: OutcomeRecord): Outcome {
+export function readOutcome(reader: OutcomeReader, record: OutcomeRecord): Outcome {
   const node = record.answerNodeId === null ? undefined : reader.node(record.answerNodeId)
   const outcome = withWords(record, node?.output ?? {})
   if (record.delegations.length === 0) return outcome
@@ -179,7 +179,7 @@ function delegationOf(reader: OutcomeReader, { taskId, field }: EagerTask): Eage
   if (task === undefined) return []
   const { status = task.state === 'rejected' ? 'denied' : 'cancelled', run_id = '', error } = summaryOf(task)
   const record = reader.turn(run_id)?.outcome ?? null
-  if (record !== null) return [{ ...outcomeOf(reader, record), field }]
+  if (record !== null) return [{ ...readOutcome(reader, record), field }]
   const message = error?.message ?? task.failure?.message ?? 'It had not ended.'
   return [{ ...withWords({ ...refusedOutcome('unavailable', message), status }, {}), field }]
 }

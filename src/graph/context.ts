@@ -19,7 +19,7 @@ import type { Conversation, Fold, Id, LanePlace, Node, Turn } from './rows.ts'
  * of its lane. Only ended nodes count, so a sibling that still runs is never shown. The cost is that of the result: nodes
  * behind a summary are not read.
  */
-export function contextOf(reader: Reader, node: Node, limitTurns: number = ALL_TURNS): Node[] {
+export function collectContext(reader: Reader, node: Node, limitTurns: number = ALL_TURNS): Node[] {
   const turn = reader.turn(node.turnId)
   if (turn === undefined) return []
   const own = reader.nodesOf(turn.id)
@@ -204,7 +204,7 @@ export interface TranscriptOptions {
 }
 
 /** Selects the nodes of a conversation that people see: messages, and in safe words why one is missing. */
-export function transcriptOf(
+export function buildTranscript(
   all: readonly Node[],
   kinds: Kinds = BUILT_IN_KINDS,
   { includeDeleted = false }: TranscriptOptions = {},

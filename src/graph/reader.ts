@@ -271,7 +271,7 @@ export function* idsUpward(linkOf: (turnId: Id) => Link | undefined, turnId: Id)
 }
 
 /** The attributes of the request that a run serves: its caller's own, else those of the run above it. */
-export function attributesOf(reader: Pick<Reader, 'turn' | 'link'>, turn: Turn): NonNullable<Turn['attributes']> {
+export function findAttributes(reader: Pick<Reader, 'turn' | 'link'>, turn: Turn): NonNullable<Turn['attributes']> {
   for (let at: Turn | undefined = turn; at !== undefined; ) {
     if (at.attributes !== null) return at.attributes
     const above: string | null = reader.link(at.id)?.hostTurnId ?? at.wokenBy

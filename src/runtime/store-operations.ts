@@ -182,8 +182,8 @@ export abstract class RowActs {
   /** Why a run does not go on, or what it is doing, in words: of a run, a node of it, or a conversation's latest run. */
   async why(id: Id): Promise<Why> {
     await this.recordings.settled(id)
-    const { whyOf } = await import('../audit/why.ts')
-    return whyOf({ store: this.store, now: this.clock.now(), knows: (agent) => this.knowsAgent(agent) }, id)
+    const { explainRun } = await import('../audit/why.ts')
+    return explainRun({ store: this.store, now: this.clock.now(), knows: (agent) => this.knowsAgent(agent) }, id)
   }
 
   /**
@@ -191,8 +191,8 @@ export abstract class RowActs {
    * conversations or of one.
    */
   async picture(id: Id, options: PictureOptions = {}): Promise<string> {
-    const { pictureOf } = await import('../audit/picture.ts')
-    return pictureOf(this.store, id, options)
+    const { drawPicture } = await import('../audit/picture.ts')
+    return drawPicture(this.store, id, options)
   }
 
   /** Two runs node by node, with all they delegated: what was put in, what came out, what it cost. Ids do not count. */

@@ -1,5 +1,5 @@
 import { DefinitionError } from '../../base/error.ts'
-import { type Parameter, parametersOf } from '../../base/function-parameters.ts'
+import { type Parameter, parseParameters } from '../../base/function-parameters.ts'
 import type { Json } from '../../base/json.ts'
 import { anything, code, mostAlike, type OptionRules, readOptions, record, text } from '../../base/options.ts'
 import type { Schema } from '../../base/schema/schema.ts'
@@ -154,7 +154,7 @@ const FUNCTION: OptionRules<ToolFunctionOptions> = {
 
 /** Reads the parameters of a plain function from its source: a value for each, or the fields of its one object. */
 function byParameters(given: (...given: never[]) => unknown, where: string) {
-  const known = parametersOf(given)
+  const known = parseParameters(given)
   if (known === undefined) return refuse(`${where}: say what it takes: toolFunc(fn, { description, input }).`)
   const { list, areFields } = known
   const field = ({ preset }: Parameter) => (preset === undefined ? {} : { default: preset })

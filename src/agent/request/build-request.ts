@@ -10,7 +10,7 @@
 
 import { sizeOf } from '../../base/json.ts'
 import type { Usage } from '../../graph/content.ts'
-import { contextOf } from '../../graph/context.ts'
+import { collectContext } from '../../graph/context.ts'
 import { Draft } from '../../graph/draft.ts'
 import { ALL_TURNS, isBeside } from '../../graph/kinds.ts'
 import { roundsLeftOut } from '../../graph/lane.ts'
@@ -59,7 +59,7 @@ export function buildRequest(run: NodeRun, known?: readonly Node[]): ModelReques
 
 /** The context of a call: the nodes of its conversation that it sees. */
 export function contextFor({ node, conversation, agent, home }: NodeRun): readonly Node[] {
-  return contextOf(home.ledger.store, node, contextTurnsOf(conversation, agent))
+  return collectContext(home.ledger.store, node, contextTurnsOf(conversation, agent))
 }
 
 /** The earlier messages of a chat; null where the request belongs to none. */
@@ -152,7 +152,7 @@ function briefRequest({ node, turn, agent, home, conversation }: NodeRun): Model
   const { store } = home.ledger
   const link = store.link(turn.id)
   const task = link === undefined ? undefined : store.node(link.taskId)
-  const context = task === undefined ? [] : contextOf(store, task, contextTurnsOf(conversation, agent))
+  const context = task === undefined ? [] : collectContext(store, task, contextTurnsOf(conversation, agent))
   const tokens = briefTokens(node)
   const asked = `Another agent is given this task:\n${JSON.stringify(turn.input)}\n\nSum up what it should know of this conversation to do it, and nothing else, in at most ${Math.ceil(tokens * 0.7)} words.`
   return {

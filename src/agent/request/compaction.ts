@@ -1,5 +1,5 @@
 import { type Content, textOf } from '../../graph/content.ts'
-import { contextOf } from '../../graph/context.ts'
+import { collectContext } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { Reader } from '../../graph/reader.ts'
 import type { Node } from '../../graph/rows.ts'
@@ -151,7 +151,7 @@ function foldedFor(store: Reader, summary: Node, limitTurns: number): Node[] {
   const { for: targetId, to, upTo } = foldsOf(summary)
   const target = store.node(targetId)
   if (target === undefined) return []
-  const context = contextOf(store, target, limitTurns)
+  const context = collectContext(store, target, limitTurns)
   if (to !== target.turnId) return context.slice(0, context.findLastIndex(({ turnId }) => turnId === to) + 1)
   const isFolded = ({ turnId, ordinal }: Node) => turnId !== to || upTo === null || ordinal <= upTo
   return context.filter((node) => node.metadata['standsFor'] === true || isFolded(node))

@@ -1,5 +1,5 @@
 import { DefinitionError } from '../../base/error.ts'
-import { parametersOf } from '../../base/function-parameters.ts'
+import { parseParameters } from '../../base/function-parameters.ts'
 import type { Json } from '../../base/json.ts'
 import { nearest } from '../../base/options.ts'
 import type { Prompt } from '../prompt.ts'
@@ -28,7 +28,7 @@ export function readAliases<P extends Prompt>(given: PromptAliases<P>): { readon
 function readAlias<P extends Prompt>(name: string, alias: PromptAlias<P> | PromptAliasFunction<P>): PromptAlias<P> {
   if (typeof alias === 'object' && Array.isArray(alias?.params) && typeof alias.run === 'function') return alias
   if (typeof alias !== 'function') return refuse(name, 'it is a function, or { params, run }.')
-  const known = parametersOf(alias)
+  const known = parseParameters(alias)
   if (known === undefined || known.areFields || known.list.length === 0) {
     return refuse(name, 'its parameters cannot be told from its source. Name them: { params, run }.')
   }

@@ -50,7 +50,7 @@ export function childName(child: Conversation): string {
 }
 
 /** Reports one delegation to its host: how it ended, and the beginning of its answer. */
-export function reportOf(draft: Draft, link: Link, shownBytes: number): { readonly [key: string]: Json } {
+export function reportDelegation(draft: Draft, link: Link, shownBytes: number): { readonly [key: string]: Json } {
   const child = draft.conversation(link.childConversationId)
   const { outcome } = link
   const asked = outcome === null ? hostQuestionOf(draft, link) : undefined

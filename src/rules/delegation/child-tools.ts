@@ -1,5 +1,5 @@
 import { type Json, sizeOf, truncateUtf8 } from '../../base/json.ts'
-import { type TranscriptLine, transcriptOf } from '../../graph/context.ts'
+import { buildTranscript, type TranscriptLine } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { Conversation, Id, Link, Node } from '../../graph/rows.ts'
 import { stopRuns } from '../turn/cancel.ts'
@@ -7,7 +7,7 @@ import { type Claim, heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
 import { hostQuestionOf, markReported, questionOf } from '../turn/question-of.ts'
 import { deliver, newestLink, openLinksTo, ownChild } from './background.ts'
-import { activityOf, childState, reportOf, wordsOf } from './child-report.ts'
+import { activityOf, childState, reportDelegation, wordsOf } from './child-report.ts'
 import { endedTask, expiredTask, isExpired, jsonOutput, runningTask, taskLine } from './join.ts'
 import { inheritedChild } from './session.ts'
 import { type JoinRequest, parkJoin } from './wait.ts'
@@ -66,7 +66,9 @@ function missing(childId: Id): { readonly [key: string]: Json } {
 /** The latest rounds as lines; the oldest lines are dropped where there are too many. */
 export function linesOf(draft: Draft, child: Conversation, limitTurns: number): string[] {
   const turns = draft.stored.turnsOf(child.id, { limit: limitTurns })
-  const said = turns.flatMap(({ id }) => transcriptOf(draft.nodesOf(id), draft.kinds)).filter(({ text }) => text !== '')
+  const said = turns
+    .flatMap(({ id }) => buildTranscript(draft.nodesOf(id), draft.kinds))
+    .filter(({ text }) => text !== '')
   const lines: string[] = []
   let bytes = 0
   for (const one of said.toReversed()) {
@@ -92,7 +94,7 @@ export function planChildResult(draft: Draft, claim: Claim, request: { childId: 
   const link = child === undefined ? undefined : newestLink(draft, child)
   if (child === undefined || link === undefined) return 'not_found'
   const { outcome } = link
-  if (outcome === null) return end(draft, node, { ok: true, ...reportOf(draft, link, 0) })
+  if (outcome === null) return end(draft, node, { ok: true, ...reportDelegation(draft, link, 0) })
   deliverAll(draft, child, node)
   const text = wordsOf(draft, link)
   const page = text.slice(request.offset, wholeEnd(text, request.offset + PAGE_CHARS))
@@ -133,7 +135,7 @@ export function planChildList(draft: Draft, claim: Claim): ChildCallResult {
       if (seen.has(childConversationId) || children.length >= MOST_LISTED) continue
       seen.add(childConversationId)
       const link = newestLink(draft, draft.conversation(childConversationId))
-      if (link !== undefined) children.push(reportOf(draft, link, LISTED_BYTES))
+      if (link !== undefined) children.push(reportDelegation(draft, link, LISTED_BYTES))
     }
   }
   return end(draft, node, { ok: true, children })

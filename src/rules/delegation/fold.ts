@@ -1,6 +1,6 @@
 import type { Json } from '../../base/json.ts'
 import { outputContent } from '../../graph/commit.ts'
-import { outcomeOf } from '../../graph/conclude.ts'
+import { readOutcome } from '../../graph/conclude.ts'
 import type { Block, Content } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { type Outcome, type OutcomeRecord, withWords } from '../../graph/outcome.ts'
@@ -246,5 +246,5 @@ function factsOf(link: Link): FoldFacts {
 
 function wholeOutcome(draft: Draft, outcome: OutcomeRecord, said: Node | undefined): Outcome {
   if (outcome.delegations.length === 0) return withWords(outcome, said?.output ?? {})
-  return outcomeOf({ node: (id: Id) => draft.findNode(id), turn: (id: Id) => draft.findTurn(id) }, outcome)
+  return readOutcome({ node: (id: Id) => draft.findNode(id), turn: (id: Id) => draft.findTurn(id) }, outcome)
 }

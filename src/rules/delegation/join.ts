@@ -9,7 +9,7 @@ import { endNode } from '../turn/end-node.ts'
 import { openContent, openFactsOf, saidAndFound, withAbsent } from '../turn/fold-open.ts'
 import { hostQuestionOf, markReported, questionOf, unreportedQuestion } from '../turn/question-of.ts'
 import { deliver } from './background.ts'
-import { reportOf } from './child-report.ts'
+import { reportDelegation } from './child-report.ts'
 
 /** Facts that a waiting task needs beside the `wait` of its row. */
 export interface WaitFacts {
@@ -67,7 +67,7 @@ export function endWait(draft: Draft, node: Node, { status, others = [] }: WaitE
   for (const id of refs) {
     const link = draft.link(id)
     const isLoser = link.outcome === null && isDecided && losers === 'cancel'
-    children.push({ ...reportOf(draft, link, share), ...(isLoser ? { cancelled: true } : {}) })
+    children.push({ ...reportDelegation(draft, link, share), ...(isLoser ? { cancelled: true } : {}) })
     if (isLoser) stopRuns(draft, id, { cause: 'cancelled', reason: 'Another was enough for its host.' })
     if (isLoser || link.outcome !== null) deliver(draft, draft.link(id), node.id)
     const asked = unreportedQuestion(draft, link)

@@ -6,7 +6,7 @@ import { mayCall } from '../turn/claim.ts'
 import { addMessage, openTurn, tellMessage } from '../turn/open-turn.ts'
 import { hostQuestionOf, markReported, questionOf, unreportedQuestion } from '../turn/question-of.ts'
 import { deliver, leaveBackground, unreported } from './background.ts'
-import { reportOf } from './child-report.ts'
+import { reportDelegation } from './child-report.ts'
 import { endWaits } from './join.ts'
 import { treeBelow } from './release.ts'
 import { isMentioned } from './session.ts'
@@ -100,7 +100,7 @@ function told(draft: Draft, news: readonly News[], by: Id): void {
 
 function wordsOf(draft: Draft, news: readonly News[]): string {
   const share = Math.max(500, Math.floor(SHOWN / news.length))
-  const lines = news.map(({ link }) => JSON.stringify(reportOf(draft, link, share)))
+  const lines = news.map(({ link }) => JSON.stringify(reportDelegation(draft, link, share)))
   const questions = news.filter(({ asked }) => asked !== null).length
   const heads = [
     news.length > questions ? `${news.length - questions} of your subagents in the background ended.` : '',

@@ -1,4 +1,4 @@
-import { contextOf as shownTo } from '../../../src/graph/context.ts'
+import { collectContext as shownTo } from '../../../src/graph/context.ts'
 import type { Node, Turn } from '../../../src/graph/rows.ts'
 import { foldTarget, planCompaction } from '../../../src/rules/turn/compaction.ts'
 import { RandomChildren } from './random-children.ts'

@@ -1,7 +1,7 @@
 import { auditTree } from '../../../src/audit/audit.ts'
 import { turnsBackward, turnsForward } from '../../../src/conversation/conversation-pages.ts'
 import { textOf } from '../../../src/graph/content.ts'
-import { transcriptOf as seenBy, contextOf as shownTo } from '../../../src/graph/context.ts'
+import { buildTranscript as seenBy, collectContext as shownTo } from '../../../src/graph/context.ts'
 import type { Draft } from '../../../src/graph/draft.ts'
 import { BUILT_IN_KINDS } from '../../../src/graph/kinds.ts'
 import { readTree } from '../../../src/graph/reader.ts'
