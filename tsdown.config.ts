@@ -1,28 +1,31 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { defineConfig } from 'tsdown'
+import manifest from './package.json' with { type: 'json' }
+
+/** The doors of the package as files of `src`, without their extension. */
+const DOORS = Object.values(manifest.exports).flatMap((door) =>
+  typeof door === 'string' ? [] : [door.default.slice('./dist/'.length, -'.js'.length)],
+)
 
 // A few files instead of one per source: importing the root costs what its files cost. Lazy imports stay files of their own.
 // What is common to the root and to small doors is a part of its own, so that these stay small.
 const PARTS = {
-  'of-small-doors': ['grant', 'fields', 'store/memory', 'store/sqlite', 'store/json'],
-  'of-recipe': ['extension/prompt-files', 'recipe'],
+  'of-small-doors': [
+    'doors/grant',
+    'doors/fields',
+    'doors/models',
+    'doors/rows',
+    'store/memory/index',
+    'store/sqlite/index',
+    'store/json/index',
+  ],
+  'of-doors': ['extension/prompt-files', 'doors/tools', 'doors/mcp', 'doors/hooks'],
   'of-index': ['index'],
 }
 
 export default defineConfig({
-  entry: [
-    'src/index.ts',
-    'src/testing/index.ts',
-    'src/grant/index.ts',
-    'src/recipe/index.ts',
-    'src/fields/index.ts',
-    'src/extension/prompt-files.ts',
-    'src/store/memory/index.ts',
-    'src/store/json/index.ts',
-    'src/store/sqlite/index.ts',
-    'src/cli/main.ts',
-  ],
+  entry: [...DOORS.map((door) => `src/${door}.ts`), 'src/cli/main.ts'],
   format: 'esm',
   platform: 'node',
   target: 'node20.19',

@@ -2,8 +2,9 @@
 // it has, programs are ended with all they have started. A child its host would not miss goes on. Nothing is thrown.
 
 import assert from 'node:assert/strict'
-import { agent, createRuntime, runProcess, tool } from 'legate'
+import { agent, createRuntime, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
+import { runProcess } from 'legate/tools'
 
 const build = tool({
   description: 'Builds for a very long time.',

@@ -2,8 +2,10 @@
 // has found so far, and its result says which tools it used.
 
 import assert from 'node:assert/strict'
-import { agent, createRuntime, generalWorker, memoryFiles, tool } from 'legate'
+import { agent, createRuntime, tool } from 'legate'
+import { generalWorker } from 'legate/background'
 import { type Script, scriptedModel } from 'legate/testing'
+import { memoryFiles } from 'legate/tools'
 
 /** Makes these calls, one after the other, and then says what came of the last one. */
 const script =

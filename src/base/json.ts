@@ -1,5 +1,5 @@
 import { LegateError, messageOf } from './error.ts'
-import { pathText } from './path.ts'
+import { pathText } from './text.ts'
 
 export interface JsonLimits {
   /** How many arrays and objects may lie in one another; 64 unless said. */

@@ -4,6 +4,7 @@ import { type LoadOptions, loadPromptText, MOST_PROMPT_BYTES } from '../prompt/f
 import { fileError } from '../prompt/file/tree.ts'
 import type { Prompt } from '../prompt/prompt.ts'
 
+export type { AgentRequest, RequestRuntime, RequestStartOptions } from '../agent/definition/agent-request.ts'
 export type { PromptAlias, PromptAliases, PromptAliasFunction } from '../prompt/file/alias.ts'
 export { type LoadOptions, loadPromptText, type TextLoadOptions } from '../prompt/file/load-text.ts'
 export { Prompt, prompt, type SayOptions, type SlotKey } from '../prompt/prompt.ts'

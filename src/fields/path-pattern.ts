@@ -1,6 +1,6 @@
 import { InputError } from '../base/error.ts'
 import { parseJson } from '../base/json.ts'
-import type { Path } from '../base/path.ts'
+import type { Path } from '../base/text.ts'
 
 /** One step of a pattern: what it takes of the keys of objects and of the indexes of lists. */
 export interface PathSegment {

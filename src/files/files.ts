@@ -1,11 +1,10 @@
 import { InputError } from '../base/error.ts'
-import type { Layer } from '../grant/grant.ts'
+import { checkGrant, type Grant, type Layer, useLayer } from '../grant/grant.ts'
 import type { Request } from '../grant/request.ts'
 import { Access, type FilePolicy } from './access.ts'
 import type { FileBackend, FileInfo, Range } from './backend.ts'
 import { applyEdits, checkPattern, decodeText, type Edit, linesOf, matchesIn } from './edit.ts'
 import { IS_DIRECTORY, invalidArgument, notFound, OPERATIONS, type Operation } from './failure.ts'
-import type { InTurn } from './in-turn.ts'
 import { below, isName, type LogicalPath, readPath } from './path.ts'
 
 /** The files of a runtime as one agent may use them: every operation is decided by the agent's layers. */
@@ -65,7 +64,7 @@ const MOST_LISTED = 10_000
 const MOST_READ = 16_000_000
 
 /** In this order: is it a path, may the agent, are the arguments right, is it there. So a denial tells nothing of files. */
-export class BoundFiles implements Files {
+class BoundFiles implements Files {
   private readonly parts: FileParts
   private readonly layers: readonly Layer[]
   private readonly access: Access
@@ -251,4 +250,41 @@ function exampleOf(place: string): string {
 function covers(outer: Reach, inner: Reach): boolean {
   if (outer === inner || !outer.place.endsWith('/') || !inner.place.startsWith(outer.place)) return false
   return inner.operations.join() === outer.operations.join()
+}
+
+/** Runs work on one path after another; other paths are not waited for. */
+export type InTurn = <T>(path: string, work: () => Promise<T>) => Promise<T>
+
+/** An edit reads and then writes: two at a time would lose one. */
+export function makeInTurn(): InTurn {
+  const last = new Map<string, Promise<unknown>>()
+  return (path, work) => {
+    const done = (last.get(path) ?? Promise.resolve()).then(work, work)
+    last.set(path, done)
+    const forget = () => {
+      if (last.get(path) === done) last.delete(path)
+    }
+    done.then(forget, forget)
+    return done
+  }
+}
+
+/** The files of a runtime: `createRuntime({ files })`. The same for every agent in it; grants say who may do what. */
+export class FileDomain {
+  private readonly parts: FileParts
+
+  constructor(backend: FileBackend, policy: FilePolicy) {
+    this.parts = { backend, policy, inTurn: makeInTurn() }
+  }
+
+  /** For your own code, with a grant of its own: `files.open({ use: ['file.*:/workspace/**'] })`. */
+  open(grant: Grant): Files {
+    checkGrant(grant, 'files.open(grant)')
+    return this.bind([useLayer('the app', grant)], () => false)
+  }
+
+  /** For an agent: all layers that decide for it, and whether a person allowed what they ask for. */
+  bind(layers: readonly Layer[], isApproved: (request: Request) => boolean): Files {
+    return new BoundFiles(this.parts, layers, isApproved)
+  }
 }

@@ -25,8 +25,7 @@ import {
   type RequestAgent,
   type RequestStartOptions,
 } from '../agent/definition/agent-request.ts'
-import { Direct } from '../agent/definition/input.ts'
-import { refuseForReply } from '../agent/definition/reply-core.ts'
+import { Direct, refuseForReply } from '../agent/definition/input.ts'
 import { DefinitionError, RunError } from '../base/error.ts'
 import type { InferInput, InferOutput, Schema } from '../base/schema/schema.ts'
 import type { CompletedOutcome, Run } from '../conversation/run.ts'

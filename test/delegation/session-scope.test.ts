@@ -1,17 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import {
-  agent,
-  createRuntime,
-  DefinitionError,
-  memoryStore,
-  type SessionSettings,
-  type SessionStore,
-  type StartOptions,
-  type Store,
-  tool,
-} from 'legate'
+import { agent, createRuntime, DefinitionError, type StartOptions, type Store, tool } from 'legate'
+import type { SessionSettings, SessionStore } from 'legate/background'
 import { jsonSession } from 'legate/store/json'
+import { memoryStore } from 'legate/store/memory'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { resultsIn } from '../support/reading.ts'

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { agent, FieldError, type Run } from 'legate'
+import { agent, type Run } from 'legate'
+import { FieldError } from 'legate/fields'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

@@ -1,5 +1,6 @@
 import path from 'node:path'
-import { agent, type ConversationHandle, memoryStore, type Store } from 'legate'
+import { agent, type ConversationHandle, type Store } from 'legate'
+import { memoryStore } from 'legate/store/memory'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'

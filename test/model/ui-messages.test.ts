@@ -7,19 +7,9 @@ import {
   type UIMessage,
   validateUIMessages,
 } from 'ai'
-import {
-  agent,
-  askTools,
-  backgroundSubagents,
-  createRuntime,
-  type Run,
-  type Runtime,
-  tool,
-  toUIMessageStream,
-  toUIMessages,
-  type UiDataParts,
-  type UiMetadata,
-} from 'legate'
+import { agent, createRuntime, type Run, type Runtime, tool } from 'legate'
+import { toUIMessageStream, toUIMessages, type UiDataParts, type UiMetadata } from 'legate/ai-sdk'
+import { askTools, backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'

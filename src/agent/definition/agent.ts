@@ -7,7 +7,7 @@ import type { PathPattern } from '../../fields/path-pattern.ts'
 import type { Budget } from '../../grant/budget.ts'
 import type { Grant } from '../../grant/grant.ts'
 import type { Content } from '../../graph/content.ts'
-import type { AgentRef } from '../../graph/rows.ts'
+import type { AgentRef, Id } from '../../graph/rows.ts'
 import type { Model, ModelSettings } from '../../model/model.ts'
 import type { ModelLike } from '../../model/named/to-model.ts'
 import type { Prompt } from '../../prompt/prompt.ts'
@@ -19,13 +19,12 @@ import type { ShapedTool, Tool, ToolContext, ToolDefinition } from '../../tool/t
 import type { ForeignTool } from '../../tools/from-ai-sdk-tool.ts'
 import type { McpServerOptions } from '../../tools/mcp/options.ts'
 import type { AgentRequest } from './agent-request.ts'
-import type { Manner } from './answer-protocol.ts'
 import type { Briefing, BriefingPlan } from './briefing.ts'
 import type { ExtensionCore } from './extension.ts'
 import type { FileLayers } from './file-layers.ts'
 import type { Hooks } from './hooks.ts'
+import type { ReplyCore } from './input.ts'
 import type { Repair } from './repair.ts'
-import type { ReplyCore } from './reply-core.ts'
 import type { EventType, NameClash, StreamOptions } from './subagent-options.ts'
 
 /** Made with `tool()`, ours or that of the AI SDK. */
@@ -416,4 +415,25 @@ export interface InlineDefinition {
   readonly model: string | null
   /** The agent whose tools or model it takes over: its code is needed too. Empty for none. */
   readonly code: string
+}
+
+/** How an agent works that was made of a file or by a call. */
+export interface Manner {
+  /** Its instructions as its model is told them in one run. */
+  tell(told: Told): string
+  /** The tool that takes its final output: no answer in words is one. Null: an answer ends the run. */
+  readonly finalTool: string | null
+  /** The tool that decides whether an answer is one. Null: it is. */
+  readonly checkTool: string | null
+}
+
+/** What of a run its agent may be told. */
+export interface Told {
+  readonly instructions: string
+  /** Its session. */
+  readonly id: Id
+  /** Model calls it has. */
+  readonly turns: number
+  /** Names of the tools it is offered. */
+  readonly tools: readonly string[]
 }

@@ -24,7 +24,7 @@ import {
 } from '../../rules/turn/expand.ts'
 import { planReserve } from '../../rules/turn/reserve.ts'
 import { planResult, planRetry } from '../../rules/turn/result.ts'
-import type { Manner } from '../definition/answer-protocol.ts'
+import type { Manner } from '../definition/agent.ts'
 import { ExtensionFailed, hookedRequest } from '../hooks/model-hooks.ts'
 import type { EagerWork, NodeRun, ReadyChild } from '../hooks/node-run.ts'
 import type { Command, Verdict } from '../planner/plan-reader.ts'

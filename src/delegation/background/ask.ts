@@ -1,7 +1,9 @@
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import { type NoOptions, readOptions } from '../../base/options.ts'
+import { planQuestion } from '../../rules/delegation/question.ts'
 import type { Tool } from '../../tool/tool.ts'
-import { rowTool } from './row-tool.ts'
+import { TOOL_TO_ANSWER } from '../spawn.ts'
+import { type RowToolEnd, rowTool } from './row-tool.ts'
 
 /**
  * Tools with which an agent asks and waits for the answer as a row: `ask_host` asks whoever delegated to it, or a person
@@ -32,7 +34,39 @@ function askTool(name: string, to: 'host' | 'person', description: string): Tool
       additionalProperties: false,
     },
     startsChild: false,
-    operation: async (run: NodeRun, { question }) =>
-      (await import('./ask-question.ts')).askQuestion(run, question, { tool: name, to }),
+    operation: (run: NodeRun, { question }) => askQuestion(run, question, { tool: name, to }),
   })
+}
+
+const MOST_CHARS = 8_000
+
+/** The task waits for the answer as a row. */
+async function askQuestion(
+  run: NodeRun,
+  question: unknown,
+  { tool, to }: { readonly tool: string; readonly to: 'host' | 'person' },
+): Promise<RowToolEnd> {
+  const { home, node, work } = run
+  const text = typeof question === 'string' ? question.trim() : ''
+  if (text === '') return refusal(tool, 'question_is_required', 'question is required')
+  if (text.length > MOST_CHARS) {
+    return refusal(tool, 'question_is_too_long', `question must have at most ${MOST_CHARS} characters`)
+  }
+  await home.ledger.commit({
+    kind: 'ask',
+    rootId: node.rootId,
+    plan: (draft) => planQuestion(draft, work.claim, { text, asked: to, hostCanAnswer: canAnswer(run) }),
+  })
+  return 'done'
+}
+
+/** Has the host a tool to answer with? One whose code is elsewhere is taken to have it. */
+function canAnswer({ home, conversation }: NodeRun): boolean {
+  const host = home.ledger.store.conversation(conversation.parentConversationId ?? '')
+  const agent = host === undefined ? undefined : home.agentFor(host)
+  return agent === undefined || agent.tools.has(TOOL_TO_ANSWER)
+}
+
+function refusal(tool: string, code: string, message: string) {
+  return { code: `${tool}.${code}`, message, details: {} }
 }

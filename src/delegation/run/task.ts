@@ -19,9 +19,8 @@ import type { ToolEntry } from '../../tool/toolkit.ts'
 import { type Operation, operationOf, type RowToolEnd, refusedEnd } from '../background/row-tool.ts'
 import { CalledChildren } from '../called-children.ts'
 import { eagerOffers } from '../eager-offers.ts'
-import { withPresets } from '../presets.ts'
 import { type Offer, refuse, type SpawnResult, spawn, spawnWith } from '../spawn.ts'
-import { isSubagentEntry, type SubagentEntry } from '../subagent.ts'
+import { isSubagentEntry, type SubagentEntry, withPresets } from '../subagent.ts'
 
 /** One task: a child is started and the task waits as a row, or the tool runs and its result is committed. */
 export function runTask(run: NodeRun): void | Promise<void> {

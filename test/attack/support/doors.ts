@@ -1,15 +1,6 @@
-import {
-  type AnyAgent,
-  agent,
-  backgroundSubagents,
-  type ConversationHandle,
-  makeSubagentTool,
-  type Node,
-  type Run,
-  type Runtime,
-  type SessionStore,
-  tool,
-} from 'legate'
+import { type AnyAgent, agent, type ConversationHandle, type Run, type Runtime, tool } from 'legate'
+import { backgroundSubagents, makeSubagentTool, type SessionStore } from 'legate/background'
+import type { Node } from 'legate/rows'
 import { type Script, scriptedModel } from 'legate/testing'
 import type { RuntimeOptions } from '../../../src/runtime/options.ts'
 import { startProcess, until } from '../../support/process.ts'

@@ -1,4 +1,5 @@
-import { agent, backgroundSubagents, tool } from 'legate'
+import { agent, tool } from 'legate'
+import { backgroundSubagents } from 'legate/background'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../../support/agents.ts'

@@ -1,4 +1,5 @@
-import { agent, type KindDefinition, type Store, tool } from 'legate'
+import { agent, type Store, tool } from 'legate'
+import type { KindDefinition } from 'legate/rows'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { talkOf, useWorld } from '../../support/agents.ts'

@@ -1,4 +1,5 @@
-import { agent, backgroundSubagents, type ConversationHandle, type Runtime } from 'legate'
+import { agent, type ConversationHandle, type Runtime } from 'legate'
+import { backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

@@ -1,4 +1,6 @@
-import { agent, backgroundSubagents, chatSession, type Runtime, tool } from 'legate'
+import { agent, type Runtime, tool } from 'legate'
+import { backgroundSubagents } from 'legate/background'
+import { chatSession } from 'legate/hooks'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../../support/agents.ts'

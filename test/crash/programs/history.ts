@@ -1,4 +1,5 @@
-import { agent, type ConversationHandle, type Id, type Node, type Store } from 'legate'
+import { agent, type ConversationHandle, type Id, type Store } from 'legate'
+import type { Node } from 'legate/rows'
 import { type CrashWorker, countEffect, crashWorker, scriptedModel } from 'legate/testing'
 import { call, counted, QUICK, recorded, roundsOf, steppingModel } from './parts.ts'
 

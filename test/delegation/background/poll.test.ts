@@ -1,4 +1,6 @@
-import { agent, backgroundSubagents, createRuntime, type Json, memoryStore, type Runtime, type Store } from 'legate'
+import { agent, createRuntime, type Json, type Runtime, type Store } from 'legate'
+import { backgroundSubagents } from 'legate/background'
+import { memoryStore } from 'legate/store/memory'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { childIds } from '../../../src/rules/delegation/spawn.ts'

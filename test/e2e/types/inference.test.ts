@@ -10,17 +10,8 @@ import {
   type Agent,
   type AnyAgent,
   agent,
-  asAiSdkTool,
-  type CompletedOutcome,
   type Content,
-  costOf,
   createRuntime,
-  type DirectInput,
-  fromAiSdk,
-  type InferInput,
-  type InferOutput,
-  type Model,
-  type ModelLike,
   type Outcome,
   type Run,
   type RunEvent,
@@ -28,8 +19,11 @@ import {
   type StandardSchema,
   type Tool,
   tool,
-  toUIMessageStream,
 } from 'legate'
+import { asAiSdkTool, fromAiSdk, toUIMessageStream } from 'legate/ai-sdk'
+import type { InferInput, InferOutput } from 'legate/fields'
+import { costOf, type Model, type ModelLike } from 'legate/models'
+import type { CompletedOutcome, DirectInput } from 'legate/rows'
 import * as v from 'valibot'
 import { describe, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'

@@ -1,4 +1,5 @@
-import type { Id, Node, Runtime, Store, Turn } from '../../../index.ts'
+import type { Node, Turn } from '../../../doors/rows.ts'
+import type { Id, Runtime, Store } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import { findIds, findRun, only, shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'
