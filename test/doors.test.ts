@@ -199,7 +199,7 @@ const METHODS = {
     cancel: null,
     result: null,
     send: null,
-  } satisfies Every<background.Spawned>,
+  } satisfies Every<background.SpawnedAgent>,
   agent: {
     generate: [(o) => cook.generate('x', o), { grant: 5 }],
     stream: [(o) => cook.stream('x', o), { grant: 5 }],

@@ -66,10 +66,10 @@ const surface: Readonly<Record<string, Door>> = {
     types:
       'Attempts BackgroundOptions Briefing BriefingFunction BriefingMode ChildPoll DelegationContext Eager ' +
       'EagerConfig EagerOutcome EagerValue EventType GeneralTask GeneralWorkerOptions HostContext ' +
-      'JoinOptions Joined MadeSubagentTool MakeSubagentOptions NameClash OpenSession RecentEvent ' +
-      'ReplyAnswer ReplyContext ReplyDefinition ReplyDelegate ReplyInput Schedule ScheduleEvent ' +
-      'ScheduleOptions ScheduleProgress ScheduleResult ScheduledTask SessionDocument SessionSettings ' +
-      'SessionStore SpawnAgentOptions Spawned StreamOptions SubagentHost SubagentSpec SubagentValue ' +
+      'JoinOptions JoinResult MakeSubagentOptions NameClash OpenSession RecentEvent ReplyAnswer ' +
+      'ReplyContext ReplyDefinition ReplyDelegate ReplyInput Schedule ScheduleEvent ScheduleOptions ' +
+      'ScheduleProgress ScheduleResult ScheduledTask SessionDocument SessionSettings SessionStore ' +
+      'SpawnAgentOptions SpawnedAgent StreamOptions SubagentHost SubagentSpec SubagentTool SubagentValue ' +
       'TaskResult TaskRunner TaskStatus',
   },
   'legate/models': {
@@ -106,7 +106,8 @@ const surface: Readonly<Record<string, Door>> = {
       'BUILT_IN_PROFILES decide delegateLayer explain hostRequest lint narrow profileLayer programRequest ' +
       'readRequest useLayer',
     types:
-      'Decision Explanation Finding HostRequest KnownRequests Layer Profiles ProgramRequest Request Verdict ' + 'Voice',
+      'Decision Explanation HostRequest KnownRequests Layer LayerAnswer LintFinding Profiles ProgramRequest ' +
+      'Request Verdict',
   },
   'legate/fields': {
     values: 'FieldError dotPath fieldParser matchesPath missingFields readPath slashPath wildcardPath',
@@ -134,10 +135,11 @@ const surface: Readonly<Record<string, Door>> = {
       'validateDefinition writeRecipe',
     types:
       'AgentFile AgentFileOptions AskParameter BuiltinOptions BuiltinToolkit ChildSettings ConvertOptions ' +
-      'Converted Definition Discovered DiscoveredSkills DiscoveryOptions ExtensionConfig ExtensionOptions ' +
-      'ExtensionSources LoadedRecipe Mode ModelUse NeededSecret Notice NoticeCode OpenOptions Recipe ' +
-      'RecipeAgentOptions RecipeDescription RecipeOptions RecipeParameter RecipeSettings RetryConfig Skill ' +
-      'SubRecipe SubRecipeOption SubagentNotice Surface TaskEvent TaskInfo ToolChoice Validated',
+      'ConvertedFile Definition DiscoveredSkills DiscoveryOptions DiscoveryResult ExtensionConfig ' +
+      'ExtensionOptions ExtensionSources LoadedRecipe Mode ModelUse NeededSecret Notice NoticeCode ' +
+      'OpenOptions Recipe RecipeAgentOptions RecipeDescription RecipeOptions RecipeParameter RecipeSettings ' +
+      'RetryConfig Skill SubRecipe SubRecipeOption SubagentNotice Surface TaskEvent TaskInfo ToolSelection ' +
+      'ValidationResult',
   },
   'legate/store/memory': {
     values: 'memoryStore',
@@ -157,7 +159,7 @@ const surface: Readonly<Record<string, Door>> = {
 const ROOT_NAMES = 60
 
 /** Different types that have the same name at two doors. */
-const HOMONYMS: readonly string[] = ['Finding', 'Part', 'ToolChoice']
+const HOMONYMS: readonly string[] = ['Part']
 
 const files = new Map(
   Object.entries(manifest.exports).flatMap(([door, to]) =>

@@ -1,4 +1,4 @@
-import type { Command, Option } from './command/command.ts'
+import type { CliCommand, Option } from './command/command.ts'
 import { CHANGE_COMMANDS, PROOF_COMMANDS } from './store-commands.ts'
 
 const JSON_LINES: Option = { name: 'json', text: 'one JSON object a line, for programs' }
@@ -25,8 +25,8 @@ const AGENT: Option = { name: 'agent', value: 'NAME', text: 'which agent of a mo
 
 const YES: Option = { name: 'yes', short: 'y', text: 'allow whatever it asks for' }
 
-/** Every command, in the order of the help. Nothing is loaded before it is used. */
-export const COMMANDS: readonly Command[] = [
+/** Every command in the order of the help. A command's code is loaded when it runs. */
+export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'demo',
     usage: '',

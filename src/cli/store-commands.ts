@@ -1,4 +1,4 @@
-import type { Command, Option } from './command/command.ts'
+import type { CliCommand, Option } from './command/command.ts'
 
 const JSON_LINES: Option = { name: 'json', text: 'one JSON object a line, for programs' }
 
@@ -6,8 +6,8 @@ const GOES_ON =
   'A process that works on the store goes on with it at once; else the command that does is printed. Nothing that was said or ' +
   'done is lost: legate show ID --nodes lists the nodes of a run.'
 
-/** What changes the history of a conversation. */
-export const CHANGE_COMMANDS: readonly Command[] = [
+/** Commands that change the history of a conversation. */
+export const CHANGE_COMMANDS: readonly CliCommand[] = [
   {
     name: 'fork',
     usage: 'ID [NODE] [--rerun] [--title TEXT] [--json]',
@@ -58,8 +58,8 @@ export const CHANGE_COMMANDS: readonly Command[] = [
   },
 ]
 
-/** What shows why a run stands where it stands, that nothing is wrong with it, and carries it elsewhere. */
-export const PROOF_COMMANDS: readonly Command[] = [
+/** Commands that explain the state of a run, verify it, and move it elsewhere. */
+export const PROOF_COMMANDS: readonly CliCommand[] = [
   {
     name: 'why',
     usage: '[ID] [--json]',

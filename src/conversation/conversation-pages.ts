@@ -1,5 +1,5 @@
 import { InputError } from '../base/error.ts'
-import { anything, flag, list, number, type Rules, readOptions, text } from '../base/options.ts'
+import { anything, flag, list, number, type OptionRules, readOptions, text } from '../base/options.ts'
 import { ancestorsOf, contextOf, type TranscriptLine, type TranscriptOptions, transcriptOf } from '../graph/context.ts'
 import { DURABLE_EVENTS, type DurableEvent, type DurableEventType, type EventRow, toEvent } from '../graph/event.ts'
 import { ALL_TURNS, CONTEXT_TURNS, type Kinds } from '../graph/kinds.ts'
@@ -10,6 +10,7 @@ import type { Store } from '../store/store.ts'
 import { onlyOneCursor, pages, positiveNumber, wholeNumber } from './pages.ts'
 
 export interface TurnPageQuery {
+  /** The most turns of the page. Default 50. */
   readonly limitTurns?: number
   /** Older turns than this one. */
   readonly beforeTurnId?: Id
@@ -28,28 +29,34 @@ export interface TranscriptPage {
 }
 
 export interface MessagePageQuery {
+  /** The most messages of the page. Default 50. */
   readonly limit?: number
+  /** Older messages than this one. */
   readonly before?: Id
+  /** Newer messages than this one. */
   readonly after?: Id
 }
 
 export interface EventPageQuery {
+  /** The most events of the page. Default 200. */
   readonly limit?: number
   /** The sequence number after which it begins. */
   readonly after?: number
+  /** The node whose events to give. Default: all nodes. */
   readonly nodeId?: Id
+  /** The types of events to give. Default: all types. */
   readonly types?: readonly DurableEventType[]
 }
 
 /** How many is read by `bounds.ts`: it may be in digits. */
-export const TURN_PAGE: Rules<TurnPageQuery> = {
+export const TURN_PAGE: OptionRules<TurnPageQuery> = {
   limitTurns: anything,
   beforeTurnId: text,
   afterTurnId: text,
   includeDeleted: flag,
 }
-const MESSAGE_PAGE: Rules<MessagePageQuery> = { limit: anything, before: text, after: text }
-const EVENT_PAGE: Rules<EventPageQuery> = { limit: anything, after: number(), nodeId: text, types: list }
+const MESSAGE_PAGE: OptionRules<MessagePageQuery> = { limit: anything, before: text, after: text }
+const EVENT_PAGE: OptionRules<EventPageQuery> = { limit: anything, after: number(), nodeId: text, types: list }
 
 function knownEvent(type: DurableEventType): DurableEventType {
   if (DURABLE_EVENTS.includes(type)) return type

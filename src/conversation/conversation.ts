@@ -9,7 +9,7 @@ import type { DurableEvent } from '../graph/event.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import { closeSession, type OpenSession, openSessions } from '../rules/delegation/session.ts'
 import { type Mutation, planMutate } from '../rules/history/mutate.ts'
-import { type Observed, planObserve } from '../rules/turn/observe.ts'
+import { type ObservedMessage, planObserve } from '../rules/turn/observe.ts'
 import { type ConversationSettings, planSettings } from '../rules/turn/say.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
@@ -139,7 +139,7 @@ export class ConversationHandle extends HistoryHandle {
    * Adds a message without starting a turn: nobody answers it, and the model of the next turn sees it. Gives its node's
    * id. While a turn runs, it comes after that one.
    */
-  async observe(message: Content | Observed): Promise<Id> {
+  async observe(message: Content | ObservedMessage): Promise<Id> {
     const { row } = this
     if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
     const observed = readObserved(message)

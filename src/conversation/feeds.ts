@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { IdMap } from '../base/collections.ts'
+import { IdMap, type KeptAlive } from '../base/collections.ts'
 import type { Commit } from '../graph/commit.ts'
 import { type EventRow, type LiveBody, type LiveEvent, type RunEvent, toEvent } from '../graph/event.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
@@ -12,8 +12,8 @@ export class Feeds {
   private readonly clock: Clock
   private readonly trees: Map<Id, { readonly feed: TreeFeed; readers: number }> = new Map()
   private readonly live: IdMap<LiveNode> = new IdMap()
-  /** Keeps the shape of streaming nodes known while none streams: see Ledger. */
-  protected last: unknown
+  /** The node that began to stream last. */
+  protected last: KeptAlive
 
   /** Called when a node begins to stream. */
   onLive: () => void = () => undefined

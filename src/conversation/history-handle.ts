@@ -1,19 +1,19 @@
 import { InputError } from '../base/error.ts'
 import { type Json, toJson } from '../base/json.ts'
-import { anything, list, oneOf, type Rules, readOptions, text } from '../base/options.ts'
+import { anything, list, type OptionRules, oneOf, readOptions, text } from '../base/options.ts'
 import { type Content, isBlock } from '../graph/content.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import { planAdopt } from '../rules/history/adopt.ts'
 import { planFork } from '../rules/history/fork.ts'
 import { planMerge } from '../rules/history/merge.ts'
-import type { ChangeScope, Remade } from '../rules/history/remake-turn.ts'
+import type { ChangeScope, RemakeResult } from '../rules/history/remake-turn.ts'
 import { planEdit, planRerun } from '../rules/history/rerun.ts'
 import { planRetryNode } from '../rules/history/retry-node.ts'
 import { planSkip, planStop } from '../rules/history/stop.ts'
 import { planArchive, planCompact, planVisibility, type VisibilityChange } from '../rules/history/visibility.ts'
 import { planCompress, planUncompress } from '../rules/turn/compaction.ts'
-import type { Observed } from '../rules/turn/observe.ts'
+import type { ObservedMessage } from '../rules/turn/observe.ts'
 import type { TurnBounds } from '../rules/turn/open-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
@@ -27,10 +27,11 @@ export interface HistoryHome {
 }
 
 export interface ForkOptions {
-  /** What children of the forked turn came to: kept (default), or run again from the first of them on. */
+  /** Results of children of the forked turn: kept, or made again from the first of them on. Default `reuse`. */
   readonly children?: 'reuse' | 'rerun'
   /** The same key gives the same lane. */
   readonly key?: string
+  /** The title of the lane. */
   readonly title?: string
 }
 
@@ -44,8 +45,8 @@ export interface Fork {
 /** How a turn is made anew, or another one adopted. */
 export interface RemakeOptions {
   /**
-   * What becomes of children in the background that were started in what is set aside: they are cancelled (default), or
-   * go on. Either way they wake nobody while the turn that started them does not count.
+   * Children in the background that were started in what is set aside: cancelled, or not. Either way they wake nobody while
+   * the turn that started them does not count. Default `cancel`.
    */
   readonly background?: 'cancel' | 'keep' | undefined
 }
@@ -55,12 +56,14 @@ const REMAKE = { background: oneOf('cancel', 'keep') }
 export interface CompressOptions {
   /** The first turn that is summed up. Left out: the first of the lane. */
   readonly fromTurnId?: Id
+  /** The last turn that is summed up. */
   readonly toTurnId: Id
+  /** The text that models read instead of the turns. */
   readonly summary: string
 }
 
-const FORK: Rules<ForkOptions> = { children: oneOf('reuse', 'rerun'), key: text, title: text }
-const COMPRESS: Rules<CompressOptions> = { fromTurnId: text, toTurnId: text, summary: anything }
+const FORK: OptionRules<ForkOptions> = { children: oneOf('reuse', 'rerun'), key: text, title: text }
+const COMPRESS: OptionRules<CompressOptions> = { fromTurnId: text, toTurnId: text, summary: anything }
 
 /**
  * Changing what was said and done. Each change is one commit, all or none; doing it twice is doing it once; one that
@@ -184,7 +187,7 @@ export abstract class HistoryHandle {
     await this.change((draft) => planVisibility(draft, nodeId, { conversationId: this.id, change }))
   }
 
-  private async remake(plan: (draft: Draft, scope: ChangeScope) => Remade): Promise<Run> {
+  private async remake(plan: (draft: Draft, scope: ChangeScope) => RemakeResult): Promise<Run> {
     const { turn } = await this.change((draft) => plan(draft, this.scope()))
     return this.attach(turn.id)
   }
@@ -207,7 +210,7 @@ export abstract class HistoryHandle {
 const ROLES = ['user', 'developer', 'agent']
 
 /** What is to be observed, checked: a text or blocks are a user's. */
-export function readObserved(given: Content | Observed): Observed {
+export function readObserved(given: Content | ObservedMessage): ObservedMessage {
   const json = toJson(given)
   if (!json.ok) refuse(`It is not JSON: ${json.error}`)
   const isPlain = typeof json.value === 'string' || Array.isArray(json.value)
@@ -218,7 +221,7 @@ export function readObserved(given: Content | Observed): Observed {
   if (unknown !== undefined) refuse(`A message has role and content, not "${unknown}".`)
   if (!ROLES.includes(String(role))) refuse(`Its role is one of ${ROLES.join(', ')}, not ${JSON.stringify(role)}.`)
   if (!isContent(content)) refuse('Its content is a text that is not empty, or a list of blocks.')
-  return { role, content } as unknown as Observed
+  return { role, content } as unknown as ObservedMessage
 }
 
 /** A text or blocks, checked. */

@@ -1,8 +1,8 @@
 import { InputError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import { flag, int, type Rules, readOptions, record, text } from '../base/options.ts'
+import { flag, int, type OptionRules, readOptions, record, text } from '../base/options.ts'
 import { describeIssues, readSchema } from '../base/schema/schema.ts'
-import { lineOfIds } from '../graph/ancestors.ts'
+import { lineOfIds } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { approvalOf } from '../rules/turn/approve.ts'
 import { questionOf } from '../rules/turn/question-of.ts'
@@ -35,12 +35,13 @@ export interface PendingApproval {
 export interface ApprovalsQuery {
   /** Only what this run, or one below it, asks. */
   readonly runId?: Id
+  /** The most approvals to give. Default 100. */
   readonly limit?: number
   /** The last one of the page before. */
   readonly after?: Pick<PendingApproval, 'nodeId' | 'expiresAt'>
 }
 
-const QUERY: Rules<ApprovalsQuery> = { runId: text, limit: int(0), after: record }
+const QUERY: OptionRules<ApprovalsQuery> = { runId: text, limit: int(0), after: record }
 
 /**
  * What people are asked, over all trees and depths: those that expire first come first. A tree that was changed from outside asks
@@ -105,12 +106,13 @@ export interface PendingQuestion {
 export interface QuestionsQuery {
   /** Also those that a host was asked. Default: only what people are asked. */
   readonly toHosts?: boolean
+  /** The most questions to give. Default 100. */
   readonly limit?: number
   /** The last one of the page before. */
   readonly after?: Pick<PendingQuestion, 'nodeId' | 'expiresAt'>
 }
 
-const QUESTIONS_QUERY: Rules<QuestionsQuery> = { toHosts: flag, limit: int(0), after: record }
+const QUESTIONS_QUERY: OptionRules<QuestionsQuery> = { toHosts: flag, limit: int(0), after: record }
 
 /** What is asked, over all trees and depths: those that expire first come first. */
 export function questionsOf(store: Store, query: QuestionsQuery): PendingQuestion[] {

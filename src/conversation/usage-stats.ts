@@ -1,4 +1,4 @@
-import { oneOf, type Rules, readOptions } from '../base/options.ts'
+import { type OptionRules, oneOf, readOptions } from '../base/options.ts'
 import { addUsage, NO_USAGE, type Usage } from '../graph/content.ts'
 import type { EventRow } from '../graph/event.ts'
 import type { Id, Turn } from '../graph/rows.ts'
@@ -10,7 +10,7 @@ export interface UsageQuery {
   readonly since?: number
   /** Calls that ended before this moment. */
   readonly until?: number
-  /** Of which calls: of this lane only (default), or of all lanes and children of its tree. */
+  /** The calls that count: those of this lane, or those of all lanes and children of its tree. Default `lane`. */
   readonly of?: 'lane' | 'tree'
 }
 
@@ -103,7 +103,7 @@ function momentsOf({ createdAt, startedAt, endedAt }: Turn): number[] {
   return [createdAt, startedAt ?? createdAt, endedAt ?? createdAt]
 }
 
-const QUERY: Rules<UsageQuery> = { since: moment, until: moment, of: oneOf('lane', 'tree') }
+const QUERY: OptionRules<UsageQuery> = { since: moment, until: moment, of: oneOf('lane', 'tree') }
 
 function moment(value: unknown): string | null {
   return typeof value === 'number' && !Number.isNaN(value) ? null : 'milliseconds since 1970'

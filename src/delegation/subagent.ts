@@ -20,29 +20,29 @@ import { readSessionSettings } from '../store/session-store.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
 import type { Offer } from './spawn.ts'
 
-/** A subagent as its host's toolkit holds it. */
+/** A subagent as an entry of its host's toolkit. */
 export interface SubagentEntry extends ToolEntry, Offer {
   readonly presets: Presets | undefined
-  /** Each delegation asks for an agent anew. */
+  /** Whether a provider makes the agent anew for each delegation. */
   readonly isProvided: boolean
-  /** The host's hooks decide on its calls too. */
+  /** Whether the host's hooks decide on the subagent's calls too. */
   readonly inheritsHooks: boolean
 }
 
-/** A subagent as it is known before its host's model is shown anything. */
+/** A subagent before its host's model has seen anything. */
 export interface SubagentSource {
   readonly name: string
   readonly config: SubagentConfig
-  /** Each delegation asks for an agent anew. */
+  /** Whether a provider makes the agent anew for each delegation. */
   readonly isProvided: boolean
-  /** The agent, or what its provider gave first; null for a provider that nothing has to be asked of yet. */
+  /** The agent, or the first one its provider returned; null for a provider that has not been called yet. */
   first(): Promised | null
-  /** What must be awaited before `entry()`; undefined where nothing is promised. */
+  /** Resolves when `entry()` may be called; undefined if it may be called at once. */
   prepare(): Promise<unknown> | undefined
   entry(): SubagentEntry
 }
 
-/** The `message` contract: one text, and a session to go on with. */
+/** The `message` contract: one text, and a session to continue. */
 const MESSAGE_SCHEMA = {
   type: 'object',
   properties: {
@@ -56,7 +56,7 @@ const MESSAGE_SCHEMA = {
   required: ['message'],
 } as const
 
-/** The subagents of an agent. A provider that cannot give one is refused here, with the reason. */
+/** Lists the subagents of an agent. Throws, with the reason, for a provider that returns none. */
 export function subagentSources(host: AgentCore): SubagentSource[] {
   return [...host.subagents].map(([name, own]) => subagentSource(name, own))
 }
@@ -70,7 +70,7 @@ export function subagentSource(name: string, { config, memberOf }: OwnSubagent):
       return variant(agent, config)
     })
   const isProvided = !isAgent(source)
-  // One that tells its name and what it is for is asked only when its input must be known.
+  // A provider with a name and a description is called only when its agent's input schema is needed.
   const isLate = isProvided && config.name !== undefined && isSaid(config.description)
   const first = firstOf(take)
   if (!isLate) first()
@@ -94,7 +94,7 @@ export function subagentSource(name: string, { config, memberOf }: OwnSubagent):
   }
 }
 
-/** Asks once, and once more after a promise that was broken. */
+/** Calls the provider once, and again only after a rejected promise. */
 function firstOf(take: () => Promised): () => Promised {
   let known: Promised | undefined
   return () => {
@@ -122,13 +122,13 @@ export function isSubagentEntry(tool: ToolEntry): tool is SubagentEntry {
   return tool.delegates
 }
 
-interface Given extends OwnSubagent {
+interface ProvidedSubagent extends OwnSubagent {
   readonly agent: AnyAgent
-  /** Null where it is always the same agent. */
+  /** Returns the agent of one delegation; null if it is always the same agent. */
   readonly take: (() => Promised) | null
 }
 
-function entryOf(name: string, { config, memberOf, agent, take }: Given): SubagentEntry {
+function entryOf(name: string, { config, memberOf, agent, take }: ProvidedSubagent): SubagentEntry {
   const isTyped = agent.input !== null
   const description = firstSaid(config.description, agent.description) ?? `Call ${agent.name} to complete tasks`
   const input = agent.input ?? readSchema(MESSAGE_SCHEMA, 'the message contract')
@@ -173,14 +173,14 @@ function keyOf(name: string, { concurrency, concurrencyKey = name }: SubagentCon
 
 export type Presets = { readonly [field: string]: Json }
 
-/** The input with its presets: they win over whatever the model has put there. */
+/** Adds the presets to the input. They replace whatever the model wrote there. */
 export function withPresets(input: unknown, presets: Presets | undefined): unknown {
   if (presets === undefined) return input
   if (typeof input !== 'object' || input === null || Array.isArray(input)) return input
   return { ...input, ...presets }
 }
 
-/** The schema without the fields that are preset: the model is not told of them. */
+/** Removes preset fields from the schema, so that the model does not see them. */
 function withoutPresets(schema: JsonSchema, presets: Presets | undefined): JsonSchema {
   if (presets === undefined) return schema
   const isShown = (field: string) => !Object.hasOwn(presets, field)

@@ -10,21 +10,21 @@ export type {
 } from '../agent/definition/briefing.ts'
 export type { EventType, NameClash, StreamOptions } from '../agent/definition/subagent-options.ts'
 export { askTools } from '../delegation/background/ask.ts'
-export type { ChildPoll, Spawned } from '../delegation/background/handle.ts'
+export type { ChildPoll, SpawnedAgent } from '../delegation/background/handle.ts'
 export type { BackgroundOptions } from '../delegation/background/options.ts'
 export {
-  type Joined,
   type JoinOptions,
+  type JoinResult,
   joinSpawned,
   type SpawnAgentOptions,
 } from '../delegation/background/spawn-agent.ts'
 export { backgroundSubagents } from '../delegation/background/tools.ts'
 export {
-  type MadeSubagentTool,
   type MakeSubagentOptions,
   makeSubagentTool,
   type SubagentHost,
   type SubagentSpec,
+  type SubagentTool,
 } from '../delegation/make-subagent-tool.ts'
 export {
   type Schedule,

@@ -1,6 +1,6 @@
-export { type Decision, decide, type Explanation, explain, type Verdict, type Voice } from '../grant/decide.ts'
+export { type Decision, decide, type Explanation, explain, type LayerAnswer, type Verdict } from '../grant/decide.ts'
 export { delegateLayer, type Layer, narrow, useLayer } from '../grant/grant.ts'
-export { type Finding, type KnownRequests, lint } from '../grant/lint.ts'
+export { type KnownRequests, type LintFinding, lint } from '../grant/lint.ts'
 export { BUILT_IN_PROFILES, type Profiles, profileLayer } from '../grant/profile.ts'
 export {
   type HostRequest,

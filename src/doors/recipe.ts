@@ -1,14 +1,14 @@
 export { RecipeError } from '../base/error.ts'
-export type { AgentFile, ToolChoice } from '../recipe/agent-file/agent-file.ts'
+export type { AgentFile, ToolSelection } from '../recipe/agent-file/agent-file.ts'
 export { EMPTY_AGENT_FILE } from '../recipe/agent-file/agent-file.ts'
 export { modelOf } from '../recipe/agent-file/names.ts'
-export { type Converted, type ConvertOptions, convert } from '../recipe/convert/convert.ts'
+export { type ConvertedFile, type ConvertOptions, convert } from '../recipe/convert/convert.ts'
 export { recipeFileName, writeRecipe } from '../recipe/convert/write-recipe.ts'
 export { DIALECTS } from '../recipe/dialects/index.ts'
 export { type AgentFileOptions, loadAgentFile } from '../recipe/dialects/load-agent-file.ts'
 export {
   type Definition,
-  type Discovered,
+  type DiscoveryResult,
   discover,
   findDefinition,
   mentionedIn,
@@ -65,6 +65,6 @@ export {
   type TaskInfo,
 } from '../recipe/task-events.ts'
 export { type Notice, type NoticeCode, noticesOf, noticeText } from '../recipe/text/notice.ts'
-export { type ModelUse, modelUse, type Validated, validateDefinition } from '../recipe/validate-definition.ts'
+export { type ModelUse, modelUse, type ValidationResult, validateDefinition } from '../recipe/validate-definition.ts'
 export { type RecipeAgentOptions, recipeAgent } from '../runtime/recipe-agent.ts'
 export { sourceName } from '../tool/source.ts'

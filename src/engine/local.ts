@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { IdMap } from '../base/collections.ts'
+import { IdMap, type KeptAlive } from '../base/collections.ts'
 import { isLegateError } from '../base/error.ts'
 import { freshId } from '../base/id.ts'
 import type { Claims, Draft } from '../graph/draft.ts'
@@ -10,7 +10,7 @@ import { Lease, quietUntil } from './lease.ts'
 import { type Lender, RunningNode } from './running-node.ts'
 import type { SweepOptions } from './sweep.ts'
 
-/** So many nodes of one commit are begun at once. */
+/** How many nodes of one commit start at once. */
 const LOT = 32
 
 export interface LocalEngineOptions {
@@ -25,7 +25,7 @@ export interface LocalEngineOptions {
   readonly knows: (kind: string, agentName: string) => boolean
   /** Called before each node runs. */
   readonly beforeNode: () => void
-  /** Called after each sweep: others may have written what nobody told us of. */
+  /** Called after each sweep: other processes may have written without a notice. */
   readonly swept: () => void
   readonly report: (error: unknown) => void
 }
@@ -34,7 +34,7 @@ type Upkeep = typeof import('./sweep.ts')
 
 let loaded: Upkeep | undefined
 
-/** What looks after rows that nobody works on. Loaded with the first sweep: a run that goes well is over before. */
+/** Loads the sweep with its first use: a run that succeeds is over before. */
 async function upkeep(): Promise<Upkeep> {
   loaded ??= await import('./sweep.ts')
   return loaded
@@ -49,9 +49,9 @@ export class LocalEngine implements Engine, Lender {
   readonly stalledMs: number
   private readonly options: LocalEngineOptions
   private readonly running: IdMap<RunningNode> = new IdMap()
-  /** Keeps the shape of running nodes known while none runs: see Ledger. */
-  protected last: unknown
-  /** What was taken from a node that did not stop: it holds no worker, but its code may still want to write. */
+  /** The running node that started last. */
+  protected last: KeptAlive
+  /** Nodes that did not stop and lost their claim: they hold no worker, but their code may still try to write. */
   private readonly forsaken: Set<RunningNode> = new Set()
   private readonly lease: Lease
   private readonly workers: Claims
@@ -62,7 +62,7 @@ export class LocalEngine implements Engine, Lender {
   /** Workers promised to a draft, and workers whose node only waits for a child. */
   private reserved = 0
   private lent = 0
-  /** A node was left pending for want of a worker: look for it when one is free. */
+  /** True when a node stayed pending for want of a worker: look for it when one is free. */
   private starved = false
   private armedAt = Number.POSITIVE_INFINITY
   private disarm: () => void = () => undefined
@@ -105,7 +105,7 @@ export class LocalEngine implements Engine, Lender {
     return this.state === 'started' && this.lease.isValidAt(now) ? this.workers : null
   }
 
-  /** After a commit: run what it claimed, stop what it cancelled, leaves first, remember when to look again. */
+  /** Acts on a commit: runs the nodes it claimed, stops those it cancelled, leaves first, and remembers when to look again. */
   committed(draft: Draft): void {
     for (let at = draft.aborted.length - 1; at >= 0; at--) this.running.get(draft.aborted[at] ?? '')?.stop('cancel')
     this.runLot(draft.started)
@@ -160,13 +160,16 @@ export class LocalEngine implements Engine, Lender {
     return true
   }
 
-  /** Of many nodes a lot at a time: what each begins goes on, and others have their turn, before the next lot. */
+  /** Starts many nodes in lots, so that other work gets its turn between two lots. */
   private runLot(nodes: readonly Node[]): void {
     for (const node of nodes.length > LOT ? nodes.slice(0, LOT) : nodes) this.run(node, null)
     if (nodes.length > LOT) setImmediate(() => this.runLater(nodes.slice(LOT)))
   }
 
-  /** Meanwhile they may have been asked to stop, or taken; a process that closes gives their claims back. */
+  /**
+   * Starts the next lot. Some nodes may have been asked to stop, or taken, meanwhile; a process that closes gives their claims
+   * back.
+   */
   private runLater(nodes: readonly Node[]): void {
     for (const node of nodes.slice(0, LOT)) {
       const cause = this.state === 'started' ? this.causeInRows(node.id, node.epoch) : 'shutdown'
@@ -197,7 +200,7 @@ export class LocalEngine implements Engine, Lender {
     if (this.running.get(node.id) === work) this.release(node.id)
   }
 
-  /** The node could not write its end (the store was away, or a defect of ours): its claim is given back. */
+  /** Gives a claim back when the node could not write its end: the store was away, or our code has a defect. */
   private failed(node: Node, work: RunningNode, error: unknown): void {
     if (this.state === 'stopped') return
     this.options.report(error)
@@ -213,13 +216,13 @@ export class LocalEngine implements Engine, Lender {
     await giveBack(this.ledger, node, { engineId: this.id, reason, isClosed: this.state === 'stopping' })
   }
 
-  /** A worker is lent while its node only awaits a child, and comes back after that. */
+  /** Lends a worker while its node only awaits a child, and takes it back after that. */
   lend(delta: 1 | -1): void {
     this.lent += delta
     if (delta === 1 && this.starved) this.look()
   }
 
-  /** Sweeps now, or once more after the sweep that is going on. */
+  /** Sweeps now, or once more after the current sweep. */
   private look(): void {
     if (this.state !== 'started') return
     if (this.sweeping !== undefined) {
@@ -245,7 +248,7 @@ export class LocalEngine implements Engine, Lender {
     this.starved = false
     try {
       const { forceAsked, sweep, tellStalled } = await upkeep()
-      // Last before claims: what was waited for may have taken longer than a lease.
+      // Renews last, just before claiming: the waiting above may have taken longer than a lease.
       await this.lease.renew()
       this.stopAsked(tellStalled)
       await forceAsked(
@@ -261,7 +264,7 @@ export class LocalEngine implements Engine, Lender {
     this.armNext()
   }
 
-  /** Without one, what is runnable stays pending: look again when one is free. */
+  /** Counts free workers. Without one, runnable nodes stay pending until a worker is free. */
   private availableWorkers(): number {
     if (this.state !== 'started' || !this.lease.isValidAt(this.clock.now())) return 0
     const free = this.options.workers - (this.running.size + this.reserved - this.lent)
@@ -269,7 +272,7 @@ export class LocalEngine implements Engine, Lender {
     return free
   }
 
-  /** Nodes that were cancelled from elsewhere, taken over, or take too long. */
+  /** Stops nodes that were cancelled elsewhere, taken over, or take too long. */
   private stopAsked(tell: Upkeep['tellStalled']): void {
     const now = this.clock.now()
     for (const [nodeId, work] of this.running.entries()) {
@@ -301,7 +304,7 @@ export class LocalEngine implements Engine, Lender {
     }
   }
 
-  /** What has been silent for too long is said to be, once, and that it goes on when it does. */
+  /** Reports once that a node has been silent for too long, and once that it speaks again. */
   private tellQuiet(work: RunningNode, now: number, tell: Upkeep['tellStalled']): void {
     const since = work.quietSince(now)
     if ((since !== null) === work.isToldQuiet) return
@@ -328,7 +331,7 @@ export class LocalEngine implements Engine, Lender {
     }
   }
 
-  /** One timer for everything that is due. */
+  /** Sets the one timer for everything that is due. */
   private arm(at: number): void {
     if (this.state !== 'started' && this.state !== 'idle') return
     this.disarm()
@@ -359,13 +362,16 @@ export class LocalEngine implements Engine, Lender {
     await this.lease.end()
   }
 
-  /** Others go on with what we leave. Also with what no code of ours runs any more: aborted nodes do not write their end. */
+  /**
+   * Gives all claims back, so that other processes continue. Aborted nodes that no code runs any more are included: they never
+   * write their end.
+   */
   private async giveBackAll(): Promise<void> {
     const claimed = this.ledger.store.claimedBy(this.id, Number.MAX_SAFE_INTEGER)
     for (const node of claimed) await this.giveBack(node, 'The process that ran it was closed.').catch(unlessTampered)
   }
 
-  /** Waits until nothing runs but code that awaits what is not going on here, at most for the grace. */
+  /** Waits, at most for the grace, until all code has ended but code that awaits work elsewhere. */
   private drain(): Promise<void> {
     if (this.running.size === 0) return Promise.resolve()
     return new Promise((resolve) => {
@@ -386,12 +392,12 @@ export class LocalEngine implements Engine, Lender {
   }
 }
 
-/** Of what is gone nothing can be given back. */
+/** Ignores a tree that is gone: it has no claim to give back. */
 function unlessGone(error: unknown): void {
   if (!isLegateError(error, 'store_gone')) throw error
 }
 
-/** Nothing is written to such a tree; it was told when it was found. */
+/** Ignores a tree that was changed from outside: it takes no writes, and its discovery was reported. */
 function unlessTampered(error: unknown): void {
   if (!isLegateError(error, 'tampered')) throw error
 }

@@ -25,8 +25,8 @@ export type { Mappings } from '../prompt/slots/placeholder.ts'
 export { type Layers, SLOTS, type Slot } from '../prompt/slots/slot.ts'
 
 /**
- * Reads a prompt in YAML. A text with a line break, or one that begins with `{`, is the prompt itself; anything else is
- * the path of a file that must be there. Where it can be either, use `loadPromptFile` or `loadPromptText`.
+ * Reads a prompt in YAML. A text with a line break, or one that begins with `{`, is the prompt itself; any other text
+ * is the path of a file, which must exist. If yours could be either, use `loadPromptFile` or `loadPromptText`.
  */
 export function loadYamlPrompt<P extends Prompt = Prompt>(
   pathOrContent: string,
@@ -35,7 +35,7 @@ export function loadYamlPrompt<P extends Prompt = Prompt>(
   return load(pathOrContent, options, 'yaml')
 }
 
-/** The same in JSON, where comments and commas at the end are fine. */
+/** Reads a prompt in JSON; comments and trailing commas are allowed. */
 export function loadJsonPrompt<P extends Prompt = Prompt>(
   pathOrContent: string,
   options: LoadOptions<P> = {},
@@ -43,7 +43,7 @@ export function loadJsonPrompt<P extends Prompt = Prompt>(
   return load(pathOrContent, options, 'json')
 }
 
-/** Reads a file, whatever its path looks like: `.json`, `.jsonc` and `.json5` are JSON, all others YAML. */
+/** Reads a prompt file, whatever its path looks like: `.json`, `.jsonc` and `.json5` are JSON, all others YAML. */
 export async function loadPromptFile<P extends Prompt = Prompt>(
   path: string,
   options: LoadOptions<P> & { readonly format?: 'yaml' | 'json' } = {},
@@ -69,7 +69,7 @@ function isContent(given: string): boolean {
   return given.includes('\n') || given.trimStart().startsWith('{')
 }
 
-/** The text of a prompt file. Whatever else it is gives a RecipeError that names the file. */
+/** Reads the text of a prompt file. Throws a RecipeError that names the file if it is not a readable text. */
 async function readPromptFile(file: string): Promise<string> {
   try {
     return await readTextFile(file, { mostBytes: MOST_PROMPT_BYTES })

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '../base/schema/json-schema.ts'
-import { type Checked, type CheckedSchema, type Issue, readSchema } from '../base/schema/schema.ts'
+import { type CheckedSchema, type Issue, readSchema, type Validation } from '../base/schema/schema.ts'
 import type { Path } from '../base/text.ts'
 import { dotPath } from './field-path.ts'
 import { type Location, locate } from './locate.ts'
@@ -106,7 +106,7 @@ function run(
   return checked instanceof Promise ? checked.then((late) => issuesOf(late, path)) : issuesOf(checked, path)
 }
 
-function issuesOf(checked: Checked, path: Path): readonly Issue[] {
+function issuesOf(checked: Validation, path: Path): readonly Issue[] {
   return checked.ok ? [] : checked.issues.map((issue) => ({ ...issue, path: [...path, ...issue.path] }))
 }
 

@@ -1,5 +1,5 @@
 import { InputError } from '../base/error.ts'
-import { anything, flag, int, type Rules, readOptions, record } from '../base/options.ts'
+import { anything, flag, int, type OptionRules, readOptions, record } from '../base/options.ts'
 import {
   type CheckedSchema,
   type InferInput,
@@ -22,6 +22,7 @@ export interface FieldParserOptions<S extends Schema = Schema> {
   readonly schema?: S
   /** JSON to the letter with nothing around it; left out, JSON5 among any text. */
   readonly strict?: boolean
+  /** How long, deep and large a document may be. */
   readonly limits?: Partial<ParserLimits>
 }
 
@@ -47,7 +48,7 @@ export function fieldParser<S extends Schema = JsonDocument>(
   return new FieldParser(schema as CheckedSchema<InferOutput<S>> | null, options)
 }
 
-const LIMITS: Rules<ParserLimits> = { maxDepth: int(1), maxLength: int(1), maxValues: int(1) }
+const LIMITS: OptionRules<ParserLimits> = { maxDepth: int(1), maxLength: int(1), maxValues: int(1) }
 
 /** Any JSON at all. */
 type JsonDocument = Readonly<Record<string, unknown>>

@@ -1,4 +1,4 @@
-import { flag, type Rules } from '../base/options.ts'
+import { flag, type OptionRules } from '../base/options.ts'
 import { type Decision, decide, type Verdict } from '../grant/decide.ts'
 import { EVERYTHING, type Layer } from '../grant/grant.ts'
 import { fileRequest, type Request } from '../grant/request.ts'
@@ -13,7 +13,7 @@ export interface FilePolicy {
   readonly allowDeleteInternal?: boolean
 }
 
-export const POLICY: Rules<FilePolicy> = { allowWriteUserinput: flag, allowDeleteInternal: flag }
+export const POLICY: OptionRules<FilePolicy> = { allowWriteUserinput: flag, allowDeleteInternal: flag }
 
 export interface AccessParts {
   /** The areas there are. */

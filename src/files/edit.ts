@@ -5,7 +5,9 @@ import { invalidArgument } from './failure.ts'
 const MOST_LENGTH = 16_000_000
 
 export interface Edit {
+  /** The text that is replaced. */
   readonly oldText: string
+  /** The text that takes its place. */
   readonly newText: string
   /** Replaces every occurrence. Unsaid, there must be exactly one. */
   readonly replaceAll?: boolean

@@ -10,7 +10,9 @@ import { AREAS, type Area, below, type LogicalPath, readPath } from './path.ts'
 export type MemoryArea = Readonly<Record<string, string | Uint8Array>>
 
 export interface MemoryFilesOptions extends FilePolicy {
+  /** Files of `/workspace/`. */
   readonly workspace?: MemoryArea
+  /** Files of `/userinput/`. */
   readonly userinput?: MemoryArea
   /** There is no `/internal/` without it. */
   readonly internal?: MemoryArea

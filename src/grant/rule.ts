@@ -12,9 +12,9 @@ export function splitRule(rule: string): Rule {
   return { domain: rule.slice(0, Math.max(0, colon)), pattern: rule.slice(colon + 1) }
 }
 
-/** A rule with its pattern as requests are compared with it. */
+/** A rule with its pattern in the form that requests are compared with. */
 export interface ReadRule extends Rule {
-  /** Why it cannot be meant as it stands; null for a good one. */
+  /** Why the rule must be a mistake; null for a good one. */
   readonly trouble: string | null
 }
 
@@ -22,13 +22,13 @@ export function readRule(rule: string): ReadRule {
   const found = known.get(rule)
   if (found !== undefined) return found
   const made = readNow(rule)
-  // Rather than too much, nothing is known.
+  // A full cache is cleared.
   if (known.size >= MOST_KNOWN) known.clear()
   if (rule.length <= LONGEST_KNOWN) known.set(rule, made)
   return made
 }
 
-/** Rules are few and asked for on every call. */
+/** A cache: rules are few and every call reads them. */
 const known: Map<string, ReadRule> = new Map()
 const MOST_KNOWN = 10_000
 const LONGEST_KNOWN = 4_096

@@ -22,18 +22,27 @@ export interface ToolSchema {
 
 /** Passed to the model as they are; names follow the AI SDK. */
 export interface ModelSettings {
+  /** How freely the model chooses its words. Default: the provider's. */
   readonly temperature?: number
+  /** Chooses among the words that make up this share of probability. Default: the provider's. */
   readonly topP?: number
+  /** Chooses among so many words. Default: the provider's. */
   readonly topK?: number
+  /** The most tokens of one answer. Default: the provider's. */
   readonly maxOutputTokens?: number
+  /** Texts at which the answer ends. Default: the provider's. */
   readonly stopSequences?: readonly string[]
+  /** The same seed asks for the same answer, where the provider can. Default: the provider's. */
   readonly seed?: number
+  /** Makes words that were used before less likely. Default: the provider's. */
   readonly presencePenalty?: number
+  /** Makes words less likely the more often they were used. Default: the provider's. */
   readonly frequencyPenalty?: number
   /** How much the model thinks before it answers, where it can be told. */
   readonly reasoning?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh'
   /** False: no marks for a prompt cache. Providers that need none ignore it. */
   readonly promptCache?: boolean
+  /** Settings of one provider, sent as they are: `{ openai: { ... } }`. */
   readonly providerOptions?: { readonly [provider: string]: Json }
 }
 

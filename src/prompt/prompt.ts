@@ -1,6 +1,6 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import { flag, type Rules, readOptions, record } from '../base/options.ts'
+import { flag, type OptionRules, readOptions, record } from '../base/options.ts'
 import { type MessagesOptions, type PromptMessage, type TextOptions, toMessages, toText } from './render/to-messages.ts'
 import { type PromptRequest, type RequestRenderOptions, toRequest } from './render/to-request.ts'
 import { jsonPrompt, yamlPrompt } from './render/yaml-text.ts'
@@ -17,7 +17,7 @@ export interface SayOptions {
   readonly always?: boolean | undefined
 }
 
-const SAY: Rules<SayOptions> = { mappings: record, always: flag }
+const SAY: OptionRules<SayOptions> = { mappings: record, always: flag }
 
 /** A slot, or a key of your own. */
 export type SlotKey = Slot | (string & {})

@@ -6,7 +6,7 @@ import { type Budget, childLimits, limitsOf, moneyOf, treeLimitOf } from '../gra
 import { boundBy, readCeiling } from '../grant/ceiling.ts'
 import { delegateLayer, type Layer, saysSame, useLayer } from '../grant/grant.ts'
 import type { Profiles } from '../grant/profile.ts'
-import { hostOf, type Place } from '../graph/ancestors.ts'
+import { hostOf, type Place } from '../graph/reader.ts'
 import type { Conversation } from '../graph/rows.ts'
 import type { TurnBounds } from '../rules/turn/open-turn.ts'
 import type { Store } from '../store/store.ts'

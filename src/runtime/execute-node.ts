@@ -6,6 +6,7 @@ import { ExtensionRuns, type HookPlace } from '../agent/hooks/extension-runs.ts'
 import { HookSet, inOrder, noteChange, SPEAKERS } from '../agent/hooks/hook-set.ts'
 import type { EagerWork, Home, HooksAbove, NodeRun, ReadyChild, Voice } from '../agent/hooks/node-run.ts'
 import { unlessAborted } from '../base/abort.ts'
+import type { KeptAlive } from '../base/collections.ts'
 import { DefinitionError, DeniedError, messageOf, StoreError } from '../base/error.ts'
 import { after } from '../base/maybe.ts'
 import type { Feeds } from '../conversation/feeds.ts'
@@ -16,11 +17,11 @@ import type { FileDomain } from '../files/files.ts'
 import type { Budget } from '../grant/budget.ts'
 import { type Layer, useLayer } from '../grant/grant.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
-import { hostOf, type Place } from '../graph/ancestors.ts'
 import type { Outcome } from '../graph/outcome.ts'
+import { hostOf, type Place } from '../graph/reader.ts'
 import type { Conversation, Id, Node, Turn } from '../graph/rows.ts'
 import type { Model } from '../model/model.ts'
-import type { Step } from '../rules/turn/expand.ts'
+import type { Expansion } from '../rules/turn/expand.ts'
 import type { TurnBounds } from '../rules/turn/open-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
@@ -54,7 +55,7 @@ export class Executors implements Home {
   readonly causeOf: Home['causeOf']
   /** Where runs are recorded or played back. */
   tape: Tape | null = null
-  lastCall: unknown
+  lastCall: KeptAlive
   /** Has any agent here hooks that concern its children? Mostly none has. */
   private hasHooksForChildren = false
   /** Has any agent here a provider that is asked only when its tools are shown? Mostly none has. */
@@ -108,7 +109,7 @@ export class Executors implements Home {
   readonly eagerFor = (run: NodeRun): Promise<EagerWork> => this.loaded().eagerChildren(run)
 
   /** The answer has taken its time: what may be delegated is decided by what holds now, as for any node. */
-  readyChildren({ node, agent, work }: NodeRun, step: Step): readonly ReadyChild[] {
+  readyChildren({ node, agent, work }: NodeRun, step: Expansion): readonly ReadyChild[] {
     if (this.tape !== null || hasLiveSources(agent)) return NONE
     const run = this.runOf(node, work)
     if (run === undefined || run.agent !== agent || agent.identity.ref.hash !== run.conversation.agent.hash) return NONE

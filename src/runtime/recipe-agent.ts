@@ -22,6 +22,7 @@ export interface RecipeAgentOptions extends Pick<RecipeOptions, 'parameters' | '
    * agent: `{ use: ['tool:*', 'agent:*', 'model:*', 'file.*:/workspace/**'] }` lets it work on files.
    */
   readonly grant?: Grant
+  /** How much one run of it may use. */
   readonly budget?: Budget
   /** How much it does without asking. Default auto. */
   readonly mode?: Mode

@@ -4,6 +4,7 @@ import { type ReadInput, readGiven } from '../agent/definition/input.ts'
 import { SPEAKERS } from '../agent/hooks/hook-set.ts'
 import { within } from '../base/abort.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
+import type { KeptAlive } from '../base/collections.ts'
 import { DefinitionError, messageOf } from '../base/error.ts'
 import { freshIds } from '../base/id.ts'
 import { frozenCopy, type Json } from '../base/json.ts'
@@ -15,7 +16,7 @@ import { Feeds } from '../conversation/feeds.ts'
 import { follow } from '../conversation/follow.ts'
 import type { Run, RunOutcome } from '../conversation/run.ts'
 import { type FieldParts, RunHandle } from '../conversation/run-handle.ts'
-import type { Spawned } from '../delegation/background/handle.ts'
+import type { SpawnedAgent } from '../delegation/background/handle.ts'
 import { type SpawnAgentOptions, spawnAgent } from '../delegation/background/spawn-agent.ts'
 import { SessionCopies } from '../delegation/session-copies.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -87,8 +88,8 @@ export class Runtime extends RowActs {
   private readonly report: (error: unknown) => void
   protected readonly recordings: Recordings = new Recordings()
   private isStarted = false
-  /** Keeps the shape of a handle known while nobody holds one: see Ledger. */
-  protected last: unknown
+  /** The handle that was made last. */
+  protected last: KeptAlive
   private unwatch: (() => void) | undefined
   private closing: Promise<void> | undefined
 
@@ -227,7 +228,7 @@ export class Runtime extends RowActs {
     agent: Agent<In, Out, Written>,
     input: In,
     options: SpawnAgentOptions = {},
-  ): Promise<Spawned<Out>> {
+  ): Promise<SpawnedAgent<Out>> {
     const starter = {
       runtime: this,
       store: this.store,

@@ -7,7 +7,7 @@ import { onAbort } from '../base/abort.ts'
 import { ConflictError, DefinitionError, InputError, messageOf, NotFoundError } from '../base/error.ts'
 import { foreignId, isId } from '../base/id.ts'
 import { type Json, toJson } from '../base/json.ts'
-import { anything, flag, oneOf, type Rules, readOptions, record, text } from '../base/options.ts'
+import { anything, flag, type OptionRules, oneOf, readOptions, record, text } from '../base/options.ts'
 import type { Run } from '../conversation/run.ts'
 import { type Budget, checkBudget, limitsOf, moneyOf, treeLimitOf } from '../grant/budget.ts'
 import { freezeLayer } from '../grant/ceiling.ts'
@@ -93,7 +93,7 @@ export function turnRequest(
   }
 }
 
-const OPTIONS: Rules<StartOptions> = {
+const OPTIONS: OptionRules<StartOptions> = {
   abortSignal: anything,
   grant: record,
   budget: record,
@@ -255,7 +255,7 @@ export function wrongInput(agent: AgentCore, { error, issues }: Extract<ReadInpu
   return new InputError('invalid_input', `The input of "${agent.name}" is wrong. ${error}`, { details: { issues } })
 }
 
-const REPLY: Rules<AnswerWord> = { text: anything, by: text }
+const REPLY: OptionRules<AnswerWord> = { text: anything, by: text }
 
 /** A person's answer to a question: words, and who said them. */
 export function readReply(given: AnswerWord): Reply {
@@ -266,7 +266,7 @@ export function readReply(given: AnswerWord): Reply {
   return { text: words, by }
 }
 
-const WORD: Rules<ApprovalWord> = {
+const WORD: OptionRules<ApprovalWord> = {
   allow: anything,
   by: text,
   reason: text,

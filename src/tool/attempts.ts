@@ -1,4 +1,4 @@
-import { int, type Rules } from '../base/options.ts'
+import { int, type OptionRules } from '../base/options.ts'
 import type { Link } from '../graph/rows.ts'
 
 /** How a delegation is tried. */
@@ -26,7 +26,7 @@ export function attemptLimits(layers: readonly (Attempts | undefined)[]): Attemp
 }
 
 /** For wherever they stand: alone, or among other settings. */
-export const ATTEMPTS: Rules<Attempts> = { timeoutMs: int(1), retries: int(0), retryDelayMs: int(0) }
+export const ATTEMPTS: OptionRules<Attempts> = { timeoutMs: int(1), retries: int(0), retryDelayMs: int(0) }
 
 function first(layers: readonly (Attempts | undefined)[], key: keyof Attempts): number | undefined {
   for (const layer of layers) {

@@ -1,12 +1,13 @@
 import type { Readable } from 'node:stream'
 import { onAbort } from '../base/abort.ts'
-import { int, number, type Rules, readOptions, record, text } from '../base/options.ts'
+import { int, number, type OptionRules, readOptions, record, text } from '../base/options.ts'
 import { type ProgramRequest, programRequest } from '../grant/request.ts'
 import type { GroupedChild } from './process-group.ts'
 
 export interface ProcessOptions {
   /** Hand in `context.signal` of the tool: when it aborts, the program and all it started are ended. */
   readonly signal: AbortSignal
+  /** The folder it runs in. Default: that of this process. */
   readonly cwd?: string
   /** Instead of the environment of this process. */
   readonly env?: Readonly<Record<string, string>>
@@ -33,7 +34,7 @@ export interface ProcessResult {
 
 export const KILL_AFTER_MS = 250
 const MAX_OUTPUT_BYTES = 1_048_576
-const OPTIONS: Rules<ProcessOptions> = {
+const OPTIONS: OptionRules<ProcessOptions> = {
   signal: record,
   cwd: text,
   env: record,

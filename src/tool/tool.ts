@@ -1,6 +1,6 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import { anything, code, flag, oneOf, positive, type Rules, readOptions, text } from '../base/options.ts'
+import { anything, code, flag, type OptionRules, oneOf, positive, readOptions, text } from '../base/options.ts'
 import { type CheckedSchema, type InferOutput, readSchema, type Schema } from '../base/schema/schema.ts'
 import type { Files } from '../files/files.ts'
 import type { Request } from '../grant/request.ts'
@@ -96,10 +96,13 @@ type Wanted = boolean | 'optional' | 'required'
 
 /** A tool whose input is a shape of the prompt language: a field is a type, or `[type, description]`. */
 export interface ShapedTool extends Pick<ToolDefinition<unknown, unknown>, 'effect' | 'timeoutMs' | 'approval'> {
+  /** The words the model reads to decide when to call it. */
   readonly desc?: string
+  /** The fields of its input. */
   readonly kwargs?: { readonly [field: string]: unknown }
   /** Gets the fields as one object. */
   readonly func: (input: never, context: ToolContext) => unknown
+  /** The shape of its result. */
   readonly returns?: Shape
 }
 
@@ -128,7 +131,7 @@ function approvalRule(value: unknown): string | null {
   return isSaid ? null : '"optional", "required" or a function of the input'
 }
 
-const OPTIONS: Rules<ToolDefinition<unknown, unknown>> = {
+const OPTIONS: OptionRules<ToolDefinition<unknown, unknown>> = {
   description: text,
   inputSchema: anything,
   outputSchema: anything,

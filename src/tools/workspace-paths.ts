@@ -1,4 +1,4 @@
-import type { Checked, CheckedSchema, JsonSchema } from '../base/schema/schema.ts'
+import type { CheckedSchema, JsonSchema, Validation } from '../base/schema/schema.ts'
 import { markUse, type Tool, useOf } from '../tool/tool.ts'
 
 export const WORKSPACE = '/workspace'
@@ -29,7 +29,7 @@ function workspaceSchema(inner: CheckedSchema): CheckedSchema {
   }
 }
 
-function placed(checked: Checked): Checked {
+function placed(checked: Validation): Validation {
   if (!checked.ok || typeof checked.value !== 'object' || checked.value === null) return checked
   const entries = Object.entries(checked.value).map(([key, value]) => [key, KEYS.includes(key) ? place(value) : value])
   return { ok: true, value: Object.fromEntries(entries) }

@@ -1,5 +1,5 @@
 import { DefinitionError } from '../../base/error.ts'
-import { anything, type Rules, readOptions } from '../../base/options.ts'
+import { anything, type OptionRules, readOptions } from '../../base/options.ts'
 import { readSchema, type Schema } from '../../base/schema/schema.ts'
 import { toModel } from '../../model/named/to-model.ts'
 import { delegatingTool } from '../../tool/tool.ts'
@@ -7,7 +7,7 @@ import { type AgentCore, type AnyAgent, type AutoDefinition, checkAgentName, mar
 import { refuseForReply } from '../definition/input.ts'
 import { identified } from './identity.ts'
 
-const OPTIONS: Rules<AutoDefinition<Schema, Schema>> = {
+const OPTIONS: OptionRules<AutoDefinition<Schema, Schema>> = {
   name: anything,
   description: anything,
   input: anything,

@@ -1,6 +1,6 @@
 import { DefinitionError, messageOf } from '../../base/error.ts'
 import { frozenCopy } from '../../base/json.ts'
-import { anything, code, flag, int, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { anything, code, flag, int, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
 import { type CheckedSchema, readSchema, type Schema } from '../../base/schema/schema.ts'
 import { hasField } from '../../fields/locate.ts'
 import { type PathPattern, readPath } from '../../fields/path-pattern.ts'
@@ -29,7 +29,7 @@ import { type ReplyDefinition, readReply } from './reply.ts'
 type Definition = AgentDefinition<Schema | undefined, Schema | undefined>
 type CodeDefinition = ReplyDefinition<Schema | undefined, Schema | undefined, Subagents>
 
-const OPTIONS: Rules<Definition> = {
+const OPTIONS: OptionRules<Definition> = {
   name: anything,
   description: text,
   instructions: text,
@@ -58,7 +58,7 @@ const OPTIONS: Rules<Definition> = {
 }
 
 /** Of code that answers much is refused by its name, whatever its value. */
-const NAMES = Object.fromEntries(Object.keys(OPTIONS).map((name) => [name, anything])) as Rules<Definition>
+const NAMES = Object.fromEntries(Object.keys(OPTIONS).map((name) => [name, anything])) as OptionRules<Definition>
 
 /** Checks a definition and makes it immutable. What cannot work is refused here, not when it runs. */
 export function defineAgent(given: Definition | CodeDefinition): AgentCore {

@@ -1,7 +1,7 @@
 import { DefinitionError, SubAgentUnavailable } from '../../base/error.ts'
 import { nodeCrypto } from '../../base/hash.ts'
 import { frozenCopy, toJson } from '../../base/json.ts'
-import { anything, int, oneOf, positive, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { anything, int, type OptionRules, oneOf, positive, readOptions, record, text } from '../../base/options.ts'
 import { checkBudget } from '../../grant/budget.ts'
 import { checkGrant } from '../../grant/grant.ts'
 import { toModel } from '../../model/named/to-model.ts'
@@ -47,7 +47,7 @@ export interface NamedSubagent {
   readonly value: unknown
 }
 
-const OPTIONS: Rules<SubagentConfig> = {
+const OPTIONS: OptionRules<SubagentConfig> = {
   agent: anything,
   name: anything,
   description: text,

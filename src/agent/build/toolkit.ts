@@ -1,10 +1,11 @@
 import { DefinitionError } from '../../base/error.ts'
-import { anything, flag, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { anything, flag, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
 import { RESET_TOOLS } from '../../tool/groups.ts'
 import { type GroupedTools, type ToolGroup, toolkitMark } from '../definition/agent.ts'
 import { NAME_CLASHES } from '../definition/subagent-options.ts'
 
 export interface ToolkitOptions {
+  /** The groups, by name. */
   readonly groups: { readonly [name: string]: ToolGroup }
   /**
    * How the model switches groups with `reset_equipped_tools`. `absolute`: it names every group that shall be on, the
@@ -42,9 +43,9 @@ function grouped(groups: ReadonlyMap<string, ToolGroup>, meta: GroupedTools['met
   })
 }
 
-const OPTIONS: Rules<ToolkitOptions> = { groups: record, meta: oneOf('absolute', 'additive', 'none') }
+const OPTIONS: OptionRules<ToolkitOptions> = { groups: record, meta: oneOf('absolute', 'additive', 'none') }
 
-const GROUP: Rules<ToolGroup> = {
+const GROUP: OptionRules<ToolGroup> = {
   description: text,
   active: flag,
   notes: text,

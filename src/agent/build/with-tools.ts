@@ -1,7 +1,7 @@
 import { DefinitionError } from '../../base/error.ts'
 import { type Parameter, parametersOf } from '../../base/function-parameters.ts'
 import type { Json } from '../../base/json.ts'
-import { anything, code, mostAlike, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { anything, code, mostAlike, type OptionRules, readOptions, record, text } from '../../base/options.ts'
 import type { Schema } from '../../base/schema/schema.ts'
 import { readShape } from '../../prompt/shape/read-shape.ts'
 import { shapeSchema } from '../../prompt/shape/shape-schema.ts'
@@ -81,7 +81,7 @@ function definitionOf(given: ToolDefinition<never, unknown> | ShapedTool): ToolD
   }
 }
 
-const SHAPED: Rules<ShapedTool> = {
+const SHAPED: OptionRules<ShapedTool> = {
   desc: text,
   kwargs: record,
   func: code,
@@ -139,7 +139,7 @@ export function withFunction(
   return withTool(agent, name, definition as unknown as ToolDefinition<never, unknown>)
 }
 
-const FUNCTION: Rules<ToolFunctionOptions> = {
+const FUNCTION: OptionRules<ToolFunctionOptions> = {
   name: text,
   description: text,
   input: anything,

@@ -15,6 +15,7 @@ import { AskedInput } from './input.ts'
 import type { Repair } from './repair.ts'
 
 export interface RequestStartOptions {
+  /** Cancels the run when it aborts. */
   readonly abortSignal?: AbortSignal
   /** Binds this run and all below it, whatever else they are granted. */
   readonly grant?: Omit<Grant, 'delegate'>
@@ -32,6 +33,7 @@ export interface RequestStartOptions {
   readonly runtime?: RequestRuntime
   /** Whose conversation it is: see `run`. */
   readonly owner?: string
+  /** The title of a new conversation. */
   readonly title?: string
 }
 

@@ -34,9 +34,11 @@ export type Tools = { readonly [name: string]: Tool<never, unknown> | ForeignToo
 export type Sources = { readonly [name: string]: ToolSource }
 
 export interface AgentDefinition<In extends Schema | undefined, Out extends Schema | undefined> {
+  /** Its name in grants, paths and events. */
   readonly name: string
   /** What a host's model reads to decide when to delegate to it. */
   readonly description?: string
+  /** How its model is told to work: the system message. */
   readonly instructions: string
   /** What it is asked when it is run without an input. */
   readonly prompt?: string
@@ -45,7 +47,9 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
    * subagent uses its host's.
    */
   readonly model?: ModelLike
+  /** How its model is called: temperature, reasoning, and so on. */
   readonly settings?: ModelSettings
+  /** The tools its model may call, by name. */
   readonly tools?: Tools
   /** Where more tools come from: `{ github: mcpServer({ ... }), developer: builtinToolkit('developer') }`. */
   readonly sources?: Sources
@@ -64,7 +68,9 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
    * being written: `{ 'tasks[*]': { agent: worker } }`. `output` is the plan, `delegations` what came of it.
    */
   readonly eager?: Eager<AgentWritten<Out>>
+  /** What it may use and pass on. Default: its tools, subagents and models; no files, programs or hosts. */
   readonly grant?: Grant
+  /** How much one run of it may use. */
   readonly budget?: Budget
   /** Code around what it does: an extension of its own, after those it uses. */
   readonly hooks?: Hooks
@@ -96,6 +102,7 @@ export type SubagentValue = AnyAgent | AgentProvider | SubagentConfig
 export type Subagents = { readonly [toolName: string]: SubagentValue } | readonly SubagentValue[]
 
 export interface SubagentConfig extends Attempts {
+  /** The agent, or a function that gives one. */
   readonly agent: AnyAgent | AgentProvider
   /** Instead of the agent's own description. */
   readonly description?: string
@@ -117,6 +124,7 @@ export interface SubagentConfig extends Attempts {
   readonly briefing?: Briefing
   /** Binds it and all below it, whatever else they are granted. */
   readonly grant?: Omit<Grant, 'delegate'>
+  /** How much each of its runs may use, beside its own budget. */
   readonly budget?: Budget
   /** `inherit`: the host's hooks decide on its calls too, after its own. Default `private`: they only see them. */
   readonly hooks?: 'private' | 'inherit'
@@ -136,8 +144,9 @@ export interface SubagentConfig extends Attempts {
   readonly onParentClose?: 'cancel' | 'abandon'
   /** Of a conversation with it: where copies are kept and read back from, how long it may lie idle, how many there may be. */
   readonly session?: SessionStore | SessionSettings
-  /** What readers of its host see of it: all (the default), nothing, or these types. Nothing else depends on it. */
+  /** What readers of its host see of it: all, nothing, or these types. Nothing else depends on it. Default: all. */
   readonly forwardEvents?: boolean | readonly EventType[]
+  /** How its events are shown to readers of its host. */
   readonly streamOptions?: StreamOptions
 }
 
@@ -169,7 +178,9 @@ export interface ToolGroup {
   readonly active: boolean
   /** What the model reads when it switches the group on: how to use its tools. */
   readonly notes?: string
+  /** The tools of the group, by name. */
   readonly tools?: Tools
+  /** The subagents of the group. */
   readonly subagents?: Subagents
   /** What becomes of those in it whose name another tool has. Default `raise`: both are refused. */
   readonly onNameClash?: NameClash
@@ -252,6 +263,7 @@ export interface AgentIdentity {
 }
 
 export interface RunOptions {
+  /** Cancels the run when it aborts. */
   readonly abortSignal?: AbortSignal
   /** Binds this run and all below it, whatever else they are granted. */
   readonly grant?: Omit<Grant, 'delegate'>
@@ -329,7 +341,9 @@ export interface ToolFunctionOptions<In extends Schema = Schema>
   readonly description?: string
   /** Left out: the function's own. */
   readonly name?: string
+  /** The schema of its input. */
   readonly input: In
+  /** The schema of its result. Default: any JSON. */
   readonly output?: Schema
 }
 
@@ -339,9 +353,13 @@ export type McpServers = { readonly [name: string]: McpServerOptions | ToolSourc
 export interface AutoDefinition<In extends Schema, Out extends Schema> {
   /** In grants, paths and events. Default `auto`. */
   readonly name?: string
+  /** The task of the function, in words for the model. */
   readonly description: string
+  /** The schema of its input. */
   readonly input: In
+  /** The schema of its result. */
   readonly output: Out
+  /** The model that implements it. Default: the runtime's. */
   readonly model?: ModelLike
 }
 
@@ -356,6 +374,7 @@ export type AutoFunction<In = unknown, Out = unknown> = ((input: In, options?: R
 /** Hooks and methods that are added to an agent with `.use()`: a value, made with `extension()`. */
 export interface Extension<Name extends string = string, Methods extends object = object, State = unknown>
   extends ExtensionCore<State> {
+  /** Its name in events and in `requires`, `before` and `after` of others. */
   readonly name: Name
   /** Made anew for every agent that uses it, also when that one uses more: `agent` is the agent as it will be. */
   methods?(agent: AnyAgent): Methods

@@ -6,11 +6,13 @@ import { HOOK_NAMES, type Hooks } from './hooks.ts'
 
 /** What of an extension runs with an agent. */
 export interface ExtensionCore<State = unknown> {
+  /** Its name in events and in `requires`, `before` and `after` of others. */
   readonly name: string
   /** Extensions that must be there too, on the agent or the runtime. */
   readonly requires?: readonly string[]
   /** Extensions, if they are there, whose hooks come later, or sooner. */
   readonly before?: readonly string[]
+  /** Extensions, if they are there, whose hooks come sooner. */
   readonly after?: readonly string[]
   /**
    * What a hook that throws does. `isolate`: the run goes on as if it had given nothing, with an event `extension-error`.
@@ -20,6 +22,7 @@ export interface ExtensionCore<State = unknown> {
   readonly onError?: 'isolate' | 'fail'
   /** Made anew for each run, when the first hook of it is called. */
   state?(run: RunOfState): State
+  /** Your functions, by the moment at which they are called. */
   readonly hooks?: Hooks<State>
 }
 

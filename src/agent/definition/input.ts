@@ -1,7 +1,7 @@
 import { DefinitionError } from '../../base/error.ts'
 import { type Json, toJson } from '../../base/json.ts'
 import { after } from '../../base/maybe.ts'
-import { type Checked, type CheckedSchema, describeIssues, type Issue } from '../../base/schema/schema.ts'
+import { type CheckedSchema, describeIssues, type Issue, type Validation } from '../../base/schema/schema.ts'
 import { type Block, type Content, isBlock } from '../../graph/content.ts'
 import type { Effect } from '../../graph/rows.ts'
 import type { TurnBriefing } from '../../rules/turn/open-turn.ts'
@@ -161,7 +161,7 @@ function readBlocks(name: string, input: readonly unknown[]): ReadInput {
 }
 
 /** What a schema made of the input need not be JSON; then the input itself is taken. */
-function asJson(checked: Checked, input: unknown): ReadInput {
+function asJson(checked: Validation, input: unknown): ReadInput {
   if (!checked.ok) return { ok: false, error: describeIssues(checked.issues), issues: checked.issues }
   const parsed = toJson(checked.value)
   const json = parsed.ok ? parsed : toJson(input)

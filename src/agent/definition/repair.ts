@@ -1,5 +1,5 @@
 import { DefinitionError } from '../../base/error.ts'
-import { flag, int, listOf, oneOf, type Rules, readOptions, text } from '../../base/options.ts'
+import { flag, int, listOf, type OptionRules, oneOf, readOptions, text } from '../../base/options.ts'
 import type { CheckedSchema } from '../../base/schema/schema.ts'
 import { hasField } from '../../fields/locate.ts'
 import { readPath } from '../../fields/path-pattern.ts'
@@ -20,7 +20,7 @@ export interface Repair {
   readonly onFailure?: 'fail' | 'return'
 }
 
-const OPTIONS: Rules<Repair> = {
+const OPTIONS: OptionRules<Repair> = {
   retries: int(0, 100),
   ensure: listOf(text, 'paths'),
   allowNull: flag,

@@ -1,6 +1,6 @@
 import { DefinitionError, SubAgentUnavailable } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
-import { anything, flag, type Rules, readOptions } from '../../base/options.ts'
+import { anything, flag, type OptionRules, readOptions } from '../../base/options.ts'
 import { DURABLE_EVENTS, type Forward, LIVE_EVENTS, type RunEvent } from '../../graph/event.ts'
 
 export type EventType = RunEvent['type']
@@ -27,7 +27,7 @@ export function readForward({ forwardEvents = true, streamOptions = {} }: Given,
   return types === undefined && incremental ? null : { types: types ?? null, cumulative: !incremental }
 }
 
-const OPTIONS: Rules<StreamOptions> = { eventTypes: anything, incremental: flag }
+const OPTIONS: OptionRules<StreamOptions> = { eventTypes: anything, incremental: flag }
 const TYPES: readonly string[] = [...DURABLE_EVENTS, ...LIVE_EVENTS]
 
 function chosen(isForwarded: boolean): readonly EventType[] | undefined {

@@ -1,3 +1,4 @@
+import type { KeptAlive } from '../../base/collections.ts'
 import { DefinitionError } from '../../base/error.ts'
 import { type Json, toJson } from '../../base/json.ts'
 import type { Feeds } from '../../conversation/feeds.ts'
@@ -9,10 +10,10 @@ import type { Budget } from '../../grant/budget.ts'
 import type { Layer } from '../../grant/grant.ts'
 import type { Profiles } from '../../grant/profile.ts'
 import type { Draft } from '../../graph/draft.ts'
-import type { Delegated, Outcome } from '../../graph/outcome.ts'
+import type { EagerTask, Outcome } from '../../graph/outcome.ts'
 import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
 import type { Model } from '../../model/model.ts'
-import type { Step } from '../../rules/turn/expand.ts'
+import type { Expansion } from '../../rules/turn/expand.ts'
 import type { Ledger } from '../../store/ledger.ts'
 import type { Attempts } from '../../tool/attempts.ts'
 import { permit } from '../../tool/permit.ts'
@@ -56,7 +57,7 @@ export interface EagerWork {
   /** One more item that is complete and fits. */
   start(event: FieldEvent): Promise<void>
   /** The answer as it ended: each of its items has its child after this. Their tasks, in the order of the items. */
-  finish(plan: Json): Promise<readonly Delegated[]>
+  finish(plan: Json): Promise<readonly EagerTask[]>
 }
 
 /** Hooks of hosts, the nearest first. */
@@ -106,8 +107,8 @@ export interface Home {
   readonly causeOf: (error: unknown) => string
   /** Where runs are recorded or played back; mostly null. */
   readonly tape: Tape | null
-  /** Keeps the shape of a model call known while none is made: see Ledger. */
-  lastCall: unknown
+  /** The model call that was made last. */
+  lastCall: KeptAlive
   /** An agent's own model, else its host's, else the runtime's. */
   modelOf(agent: AgentCore, place: { readonly turn: Turn; readonly conversation: Conversation }): Model | null
   /** Makes an agent known to this process, with those it may delegate to: later where a provider of theirs is async. */
@@ -126,7 +127,7 @@ export interface Home {
   /** What starts children for items of an answer that is being written. */
   eagerFor(run: NodeRun): Promise<EagerWork>
   /** Those calls of an answer that become children at once; each of the others is left to its task. */
-  readyChildren(run: NodeRun, step: Step): readonly ReadyChild[]
+  readyChildren(run: NodeRun, step: Expansion): readonly ReadyChild[]
   /** What the hosts of a run have to say to its calls. */
   hooksAbove(run: NodeRun): HooksAbove | null
 }

@@ -10,7 +10,7 @@ import { costOf } from '../../model/named/prices.ts'
 import type { Prompt } from '../../prompt/prompt.ts'
 import { reminderOf } from '../../rules/delegation/join.ts'
 import { sessionsText } from '../../rules/delegation/session.ts'
-import type { Answer } from '../../rules/turn/expand.ts'
+import type { StepAnswer } from '../../rules/turn/expand.ts'
 import type { CallCost } from '../../rules/turn/reserve.ts'
 import { saysOutput } from '../build/asked-agent.ts'
 import { contextTurnsOf } from '../build/conversation-settings.ts'
@@ -113,7 +113,7 @@ function instructionsOf({ agent, conversation, turn }: NodeRun, tools: readonly 
 }
 
 /** What the first answer of a run says of the rounds that its model was not shown; undefined when there are none. */
-export function contextCutOf(run: NodeRun): Answer['contextCut'] {
+export function contextCutOf(run: NodeRun): StepAnswer['contextCut'] {
   const { node, turn, conversation, agent, home } = run
   const { store } = home.ledger
   const shown = contextTurnsOf(conversation, agent)

@@ -6,7 +6,7 @@ import { FieldParser } from '../../fields/field-parser.ts'
 import { type ToolCall, writtenText } from '../../graph/content.ts'
 import type { LiveBody } from '../../graph/event.ts'
 import type { Node } from '../../graph/rows.ts'
-import type { Answer } from '../../rules/turn/expand.ts'
+import type { StepAnswer } from '../../rules/turn/expand.ts'
 import type { Repair } from '../definition/repair.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
 import { saysNothing } from '../request/messages.ts'
@@ -22,7 +22,7 @@ export type Judged =
 const EMPTY_NUDGE = 'Your last answer was empty. Give your final answer now.'
 
 /** An empty or invalid answer is asked for again; after that it is a failure with a name, never an empty success (I6). */
-export function judge(run: NodeRun, answer: Answer): Judged | Promise<Judged> {
+export function judge(run: NodeRun, answer: StepAnswer): Judged | Promise<Judged> {
   const { agent, node } = run
   const { finalTool = null } = agent.manner ?? {}
   if (finalTool !== null && node.purpose !== 'wrap_up') return { end: 'again', nudge: finalNudge(finalTool) }
@@ -36,7 +36,7 @@ export function judge(run: NodeRun, answer: Answer): Judged | Promise<Judged> {
 }
 
 /** Asked again it would be cut again: what was said is kept, and what to do is told. */
-const CUT: { readonly [Reason in NonNullable<Answer['cutBy']>]: Judged } = {
+const CUT: { readonly [Reason in NonNullable<StepAnswer['cutBy']>]: Judged } = {
   length: {
     end: 'failed',
     code: 'truncated',

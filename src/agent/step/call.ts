@@ -9,7 +9,7 @@ import type { Model, ModelRequest, Part } from '../../model/model.ts'
 import { costOf } from '../../model/named/prices.ts'
 import { partsOf, readUsage } from '../../model/stream-parts.ts'
 import type { Ask } from '../../rules/turn/approve.ts'
-import type { Answer } from '../../rules/turn/expand.ts'
+import type { StepAnswer } from '../../rules/turn/expand.ts'
 import { permit } from '../../tool/permit.ts'
 import { hookedEvent, streamEnd, streamStart, wrappedModel } from '../hooks/model-hooks.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
@@ -20,9 +20,9 @@ import type { AnswerWatch } from './answer-watch.ts'
 
 /** Thrown with what was said before the call failed or was stopped, so that it is not lost. */
 export class CallFailed extends Error {
-  readonly partial: Answer
+  readonly partial: StepAnswer
 
-  constructor(partial: Answer, cause: unknown) {
+  constructor(partial: StepAnswer, cause: unknown) {
     super('the model call failed', { cause })
     this.partial = partial
   }
@@ -39,7 +39,7 @@ export class AskFirst extends Error {
 }
 
 /** The one way to a model (I8). What it streams is seen live; what it said is returned whole. */
-export function call(run: NodeRun, model: Model, { request, watch }: Calling): Promise<Answer> {
+export function call(run: NodeRun, model: Model, { request, watch }: Calling): Promise<StepAnswer> {
   return new Promise((resolve, reject) => {
     const heard = new Heard(run, model, { resolve, reject, watch })
     run.home.lastCall = heard
@@ -60,7 +60,7 @@ export interface CallUntil {
 }
 
 /** The same for an answer that is left off as soon as it is enough. Nothing of it is seen live. */
-export function callUntil(run: NodeRun, model: Model, { request, isEnough }: CallUntil): Promise<Answer> {
+export function callUntil(run: NodeRun, model: Model, { request, isEnough }: CallUntil): Promise<StepAnswer> {
   return new Promise((resolve, reject) => {
     const heard = new Heard(run, model, { resolve, reject, watch: undefined })
     heard.isEnough = (text) => isEnough(text) && heard.leaveOff(request)
@@ -69,7 +69,7 @@ export function callUntil(run: NodeRun, model: Model, { request, isEnough }: Cal
 }
 
 /** What there is of a call that was never made. */
-export const NOT_ASKED: Answer = {
+export const NOT_ASKED: StepAnswer = {
   content: '',
   reasoning: '',
   calls: [],
@@ -108,7 +108,7 @@ export function cutStream(model: Pick<Model, 'id'>): ModelError {
 }
 
 interface Settle {
-  readonly resolve: (answer: Answer) => void
+  readonly resolve: (answer: StepAnswer) => void
   readonly reject: (failure: CallFailed) => void
   readonly watch: AnswerWatch | undefined
 }
@@ -130,7 +130,7 @@ class Heard {
   private partCount = 0
   private usage: Usage = NO_USAGE
   private usageFault: string | null = null
-  private cutBy: Answer['cutBy'] = null
+  private cutBy: StepAnswer['cutBy'] = null
   private calls: ToolCall[] | undefined
   /** Of an answer that may be left off: does it end here? */
   isEnough: ((text: string) => boolean) | undefined
@@ -323,7 +323,7 @@ class Heard {
     if (fault !== null) this.usageFault = `${nameOf(this.model)} says it used ${fault}: this is not counted.`
   }
 
-  private answer(): Answer {
+  private answer(): StepAnswer {
     const { text, content, reasoning } = this.said
     return {
       content,

@@ -4,7 +4,7 @@ import { after } from '../../base/maybe.ts'
 import { NO_USAGE, plainCall } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { isEager } from '../../graph/kinds.ts'
-import type { Delegated } from '../../graph/outcome.ts'
+import type { EagerTask } from '../../graph/outcome.ts'
 import type { Failure, Node } from '../../graph/rows.ts'
 import { expansionIds } from '../../graph/tasks.ts'
 import type { Model, ModelRequest } from '../../model/model.ts'
@@ -14,13 +14,13 @@ import { addCheck, planCollected } from '../../rules/turn/check-answer.ts'
 import { mayCall } from '../../rules/turn/claim.ts'
 import type { NodeEnd } from '../../rules/turn/end-node.ts'
 import {
-  type Answer,
   countFailedCall,
   type FinalAnswer,
   type PlanNote,
   type PlannedTask,
   planAnswer,
   planExpand,
+  type StepAnswer,
 } from '../../rules/turn/expand.ts'
 import { planReserve } from '../../rules/turn/reserve.ts'
 import { planResult, planRetry } from '../../rules/turn/result.ts'
@@ -98,7 +98,7 @@ interface Planned extends Pick<Judging, 'settings' | 'due'> {
 }
 
 /** What it said that is no plan is no reason to fail: the run goes on without tools. */
-function expandPlan(run: NodeRun, answer: Answer, { verdict, settings, due }: Planned): void | Promise<void> {
+function expandPlan(run: NodeRun, answer: StepAnswer, { verdict, settings, due }: Planned): void | Promise<void> {
   const { commands, wrong } = verdict
   if (settings.planOnly) return endPlanned(run, answer, commands)
   const calls = commands.map(({ tool, input }, at) => {
@@ -114,7 +114,7 @@ function expandPlan(run: NodeRun, answer: Answer, { verdict, settings, due }: Pl
 }
 
 /** The commands are the answer, as they would have been carried out. */
-function endPlanned(run: NodeRun, answer: Answer, commands: readonly Command[]): void | Promise<void> {
+function endPlanned(run: NodeRun, answer: StepAnswer, commands: readonly Command[]): void | Promise<void> {
   const shown = commands.map(({ purpose, tool, input }) => ({ purpose, tool_name: tool, tool_kwargs: input }))
   run.home.extensionRuns.keep(run.node.turnId, 'tool_commands', shown)
   const judged: Judged = { end: 'completed', value: undefined }
@@ -236,12 +236,12 @@ function refuseCall({ node, work, home }: NodeRun, failure: Failure): void | Pro
   return home.ledger.commit({ kind: 'result', rootId: node.rootId, plan })
 }
 
-function act(run: NodeRun, answer: Answer, watch?: AnswerWatch): void | Promise<void> {
+function act(run: NodeRun, answer: StepAnswer, watch?: AnswerWatch): void | Promise<void> {
   return answer.calls.length > 0 && !isBeside(run.node) ? expand(run, answer) : conclude(run, answer, watch)
 }
 
 /** An answer without calls is the last word, unless it must be asked for once more. */
-function conclude(run: NodeRun, answer: Answer, watch?: AnswerWatch): void | Promise<void> {
+function conclude(run: NodeRun, answer: StepAnswer, watch?: AnswerWatch): void | Promise<void> {
   if (isText(run.node)) return end(run, answer, { judged: judgeText(run.node, answer) })
   return after(judge(run, answer), (judged) => endPlan(run, answer, { judged, watch }))
 }
@@ -251,7 +251,7 @@ function isText({ purpose }: Node): boolean {
   return purpose === 'brief' || purpose === 'summarize'
 }
 
-function judgeText({ purpose }: Node, { content }: Answer): Judged {
+function judgeText({ purpose }: Node, { content }: StepAnswer): Judged {
   if (!saysNothing(content)) return { end: 'completed', value: undefined }
   return {
     end: 'failed',
@@ -266,22 +266,22 @@ interface Watched {
 }
 
 /** Where items of the answer start children, each has its child before the answer ends. */
-function endPlan(run: NodeRun, answer: Answer, { judged, watch }: Watched): void | Promise<void> {
+function endPlan(run: NodeRun, answer: StepAnswer, { judged, watch }: Watched): void | Promise<void> {
   if (run.agent.eager === null) return end(run, answer, { judged })
   return tasksOf(judged, watch?.eager ?? null).then((tasks) => end(run, answer, { judged, tasks }))
 }
 
-async function tasksOf(judged: Judged, eager: EagerWork | null): Promise<readonly Delegated[]> {
+async function tasksOf(judged: Judged, eager: EagerWork | null): Promise<readonly EagerTask[]> {
   const plan = judged.end === 'completed' ? (judged.written ?? judged.value) : undefined
   return plan === undefined || eager === null ? [] : eager.finish(plan)
 }
 
 interface End {
   readonly judged: Judged
-  readonly tasks?: readonly Delegated[]
+  readonly tasks?: readonly EagerTask[]
 }
 
-function end(run: NodeRun, answer: Answer, { judged, tasks }: End): void | Promise<void> {
+function end(run: NodeRun, answer: StepAnswer, { judged, tasks }: End): void | Promise<void> {
   const final = {
     answer: withCut(run, answer.calls.length === 0 ? answer : { ...answer, calls: [] }),
     again: judged.end === 'again' ? judged : null,
@@ -319,12 +319,12 @@ function failureOf(judged: Judged, { metadata }: Node): Node['failure'] {
   return { code: 'max_turns', message: 'The last turn gave no usable answer.' }
 }
 
-function withCut(run: NodeRun, answer: Answer): Answer {
+function withCut(run: NodeRun, answer: StepAnswer): StepAnswer {
   const contextCut = contextCutOf(run)
   return contextCut === undefined ? answer : { ...answer, contextCut }
 }
 
-function expand(run: NodeRun, given: Answer, plan?: PlanNote & { leftMs: number | null }): void | Promise<void> {
+function expand(run: NodeRun, given: StepAnswer, plan?: PlanNote & { leftMs: number | null }): void | Promise<void> {
   const answer = withCut(run, given)
   const leftMs = plan?.leftMs ?? null
   const tasks = answer.calls.map((toolCall) => within(planTask(run, toolCall), leftMs))

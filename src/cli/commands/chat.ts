@@ -19,27 +19,27 @@ import { codeOf, folderOf, modelNameOf } from '../watch/words.ts'
 import { askersFor, InlineAsk } from '../worker/inline-ask.ts'
 import { type ScopedStore, scopedStore } from '../worker/scoped-store.ts'
 import { lastAnswer, shellWord, storeWords, wrongEnd } from '../worker/verdict.ts'
-import { oneMore, Worker } from '../worker/worker.ts'
+import { sendMessage, Worker } from '../worker/worker.ts'
 
 const PROMPT = '> '
 
-/** Talks with an agent, turn by turn; what is said is kept in the store. */
+/** Chats with an agent turn by turn, and keeps the conversation in the store. */
 export async function chat(call: Call): Promise<number> {
   const coded = await moduleAgentFor(call)
   if (coded !== undefined) {
     refuseCompat(call)
-    return new Talk(call, codedParts(coded)).hold()
+    return new ChatLoop(call, codedParts(coded)).hold()
   }
   const compat = compatOf(call)
   const kept = await keptFor(call)
-  if (kept !== undefined) return new Talk(call, kept).hold()
+  if (kept !== undefined) return new ChatLoop(call, kept).hold()
   const definition = call.words[0] === undefined ? ASSISTANT : await loadFor(call)
   tellNotices(definition, call.env)
   const model = await modelFor(definition, textOption(call, 'model'))
   const agent = await chatAgent(definition, model, compat)
   await provideSecrets(agent, call.env)
   const { name } = agent
-  return new Talk(call, { agent, name, model, definition, folder: process.cwd() }).hold()
+  return new ChatLoop(call, { agent, name, model, definition, folder: process.cwd() }).hold()
 }
 
 function codedParts({ agent, options, file }: ModuleAgent): ChatParts {
@@ -54,7 +54,7 @@ function codedParts({ agent, options, file }: ModuleAgent): ChatParts {
   return { agent, name, model: shown, definition: ASSISTANT, folder: process.cwd(), options }
 }
 
-/** Without a file `--continue` goes on with the agent that is kept in the conversation's row. */
+/** Finds the agent of `--continue` without a file: the conversation's row holds it. */
 async function keptFor(call: Call): Promise<ChatParts | undefined> {
   const ending = textOption(call, 'continue')
   if (ending === undefined || call.words[0] !== undefined) return undefined
@@ -84,17 +84,17 @@ async function keptFor(call: Call): Promise<ChatParts | undefined> {
 }
 
 interface ChatParts {
-  /** Null where it is kept in the row of the conversation that is gone on with. */
+  /** The agent; null if the row of the continued conversation holds it. */
   readonly agent: AnyAgent | null
   readonly name: string
   readonly model: string
   readonly definition: AgentFile
   readonly folder: string
-  /** Of the module of an agent in code: it hands messages to nobody else. */
+  /** The runtime options of a module. An agent in code hands messages to nobody else. */
   readonly options?: RuntimeOptions
 }
 
-class Talk {
+class ChatLoop {
   private readonly call: Call
   private readonly parts: ChatParts
   private readonly runtime: Runtime
@@ -143,7 +143,9 @@ class Talk {
     }
   }
 
-  /** Nobody sits there: each line is a message, and what cannot be answered here ends it. */
+  /**
+   * Reads messages from stdin, one a line, when nobody sits at a terminal. A request that needs a person ends the chat.
+   */
   private async withInput(): Promise<number> {
     let last: number = EXIT.completed
     for await (const line of createInterface({ input: process.stdin, terminal: false })) {
@@ -155,7 +157,7 @@ class Talk {
     return last
   }
 
-  /** What can be said without a model is. */
+  /** Handles a message that needs no model; tells whether it did. */
   private async hasReplied(message: string): Promise<boolean> {
     const isCoded = this.parts.options !== undefined
     if (isCoded && message.startsWith('@')) return false
@@ -170,7 +172,7 @@ class Talk {
     const run =
       kept === undefined
         ? runtime.run(parts.agent as AnyAgent, message as never, conversationId === undefined ? {} : { conversationId })
-        : await oneMore(runtime, kept, message)
+        : await sendMessage(runtime, kept, message)
     this.trees.add(runtime.store.conversation(run.conversationId)?.rootId ?? run.conversationId)
     return this.follow(run, call, knownAgents)
   }
@@ -194,14 +196,14 @@ class Talk {
     await worker.follow([run])
     const code = worker.end()
     worker.close()
-    // Only what was recorded can be gone on with.
+    // Only a recorded run can be continued.
     if (runtime.store.turn(run.id) !== undefined) this.conversationId = run.conversationId
     if (isLive) process.stdout.write('\n')
     else await write(await lastAnswer(runtime, run))
     return code
   }
 
-  /** The conversation that `--continue` names. */
+  /** The conversation named by `--continue`. */
   private continued(): Id | undefined {
     const ending = textOption(this.call, 'continue')
     if (ending === undefined) return undefined
@@ -228,7 +230,7 @@ class Talk {
   }
 }
 
-/** Whom a message can be handed to, read anew each time. */
+/** Lists the definitions a message can be handed to; read anew each time. */
 function knownNames({ subRecipes }: AgentFile, env: NodeJS.ProcessEnv): KnownNames {
   const found = async () => (await discover({ env })).definitions
   return {

@@ -5,7 +5,7 @@ import { write } from '../terminal/output.ts'
 
 const FILE = 'recipe.yaml'
 
-/** A recipe that works as it is, with one of each thing that most recipes have. */
+/** A recipe that runs as it is, with one example of each common field. */
 const RECIPE = `# legate run FILE --param topic="HTTP/3"
 # legate explain FILE shows what the model is told, without calling it.
 version: "1.0.0"
@@ -47,7 +47,7 @@ extensions: []
 #     args: [-y, "@modelcontextprotocol/server-memory"]
 `
 
-/** Writes it where no file is yet. */
+/** Writes the recipe unless the file exists. */
 export async function init(call: Call): Promise<number> {
   const [file = FILE] = call.words
   if (!/\.ya?ml$/i.test(file))

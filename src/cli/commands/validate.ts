@@ -12,12 +12,12 @@ import {
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { isModule } from '../definition/module-agent.ts'
 import { noticeLine, noticeStyle, refused } from '../definition/notices.ts'
-import { type AgentSight, moduleSight } from '../explain/module-sight.ts'
+import { type AgentFacts, moduleFacts } from '../explain/module-sight.ts'
 import { cleanText, hanging, oneLine } from '../terminal/clean.ts'
 import { jsonLine, note, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 
-/** Every file is looked at, also after one that is wrong; the code tells programs whether any was. */
+/** Checks every file, even after a wrong one. The exit code tells programs whether any file was wrong. */
 export async function validate(call: Call): Promise<number> {
   const paint = painter(process.stdout, call.env)
   let isWrong = false
@@ -38,7 +38,7 @@ interface FileVerdict {
 
 async function fileVerdict(file: string, call: Call, paint: Paint): Promise<FileVerdict> {
   const { agent, notices } = await validateDefinition(file, { mode: isSet(call, 'lenient') ? 'lenient' : 'strict' })
-  const looked: Looked = { file, agent, notices, use: agent === null ? null : modelUse(agent) }
+  const looked: CheckedFile = { file, agent, notices, use: agent === null ? null : modelUse(agent) }
   return { isRight: agent !== null, text: isSet(call, 'json') ? asJson(looked) : linesOf(looked, paint) }
 }
 
@@ -50,14 +50,14 @@ async function moduleVerdict(file: string, call: Call, paint: Paint): Promise<Fi
   }
 }
 
-interface Looked {
+interface CheckedFile {
   readonly file: string
   readonly agent: AgentFile | null
   readonly notices: readonly Notice[]
   readonly use: ModelUse | null
 }
 
-function asJson({ file, agent, notices, use }: Looked): string {
+function asJson({ file, agent, notices, use }: CheckedFile): string {
   return jsonLine({
     file: path.resolve(file),
     ok: agent !== null,
@@ -69,7 +69,7 @@ function asJson({ file, agent, notices, use }: Looked): string {
   })
 }
 
-function linesOf({ file, agent, notices, use }: Looked, paint: Paint): string {
+function linesOf({ file, agent, notices, use }: CheckedFile, paint: Paint): string {
   const style = noticeStyle(process.stdout, paint)
   const lines = notices.map((notice) => noticeLine(notice, shownPlace(notice.file, file), style))
   const verdict = agent === null ? '' : okLine(file, whatOf(agent, use), paint)
@@ -86,33 +86,33 @@ function whatOf({ dialect, name }: AgentFile, use: ModelUse | null): string {
   return oneLine(`${dialect}, ${name}${model === '' ? '' : `; ${model}`}`)
 }
 
-/** As it was typed, where it is that file. */
+/** Shows the path as typed if it means the same file. */
 function shownPlace(place: string, typed: string): string {
   return path.resolve(typed) === place ? typed : path.relative(process.cwd(), place) || place
 }
 
-interface LookedAtModule {
+interface CheckedModule {
   readonly file: string
-  readonly agents: readonly AgentSight[]
-  /** Why its agents cannot be used. */
+  readonly agents: readonly AgentFacts[]
+  /** The reason why the agents of a module cannot be used. */
   readonly problem: string | null
 }
 
-async function lookAtModule(file: string): Promise<LookedAtModule> {
+async function lookAtModule(file: string): Promise<CheckedModule> {
   try {
-    return { file, agents: (await moduleSight(file)).agents, problem: null }
+    return { file, agents: (await moduleFacts(file)).agents, problem: null }
   } catch (error) {
     if (error instanceof CliError) return { file, agents: [], problem: error.message }
     throw error
   }
 }
 
-function moduleJson({ file, agents, problem }: LookedAtModule): string {
+function moduleJson({ file, agents, problem }: CheckedModule): string {
   const known = agents.map(({ name, model }) => ({ name, model: model.name, modelTrouble: model.trouble }))
   return jsonLine({ file: path.resolve(file), ok: problem === null, dialect: 'module', agents: known, problem })
 }
 
-function moduleLine({ file, agents, problem }: LookedAtModule, paint: Paint): string {
+function moduleLine({ file, agents, problem }: CheckedModule, paint: Paint): string {
   if (problem !== null) return `${oneLine(file)}: ${paint('red', 'error')}: ${oneLine(problem)}\n`
   const known = agents.map(
     ({ name, model }) =>
@@ -121,7 +121,7 @@ function moduleLine({ file, agents, problem }: LookedAtModule, paint: Paint): st
   return okLine(file, oneLine(`module, ${known.join(', ')}`), paint)
 }
 
-/** The file goes to stdout, what is lost and where it belongs to stderr. */
+/** Writes the converted file to stdout, and losses and the target path to stderr. */
 export async function convert(call: Call): Promise<number> {
   const [file = ''] = call.words
   const dialect = dialectOf(textOption(call, 'to'))

@@ -20,8 +20,9 @@ import { isModule } from './module-agent.ts'
 import { fromHere, refusal, refused } from './notices.ts'
 
 /**
- * The definition that the first word of a command names, with a value for every parameter: from `--param`, its default, or
- * the person at the terminal. Throws a CliError that says what is wrong with the file, where, and what to do.
+ * Loads the definition that the first word of a command names, with a value for every parameter: from `--param`, its
+ * default, or the person at the terminal. Throws a CliError that says what is wrong with the file, where, and what to
+ * do.
  */
 export async function loadFor(call: Call): Promise<AgentFile> {
   const given = parametersOf(call)
@@ -40,7 +41,7 @@ export async function loadFor(call: Call): Promise<AgentFile> {
   }
 }
 
-/** The file that a word on the command line means: a path, or the name of a definition that is found from here. */
+/** Finds the file that a word means: a path, or the name of a definition found from this folder. */
 export async function definitionFile(word: string, env: NodeJS.ProcessEnv): Promise<string> {
   if (isPath(word) || existsSync(word)) return readable(word)
   const found = await discover({ env })
@@ -57,7 +58,7 @@ export async function definitionFile(word: string, env: NodeJS.ProcessEnv): Prom
   }
 }
 
-/** A file whose ending says that it is something else is not read as a recipe. */
+/** Refuses a file whose extension shows that it is not a recipe. */
 function readable(file: string): string {
   if (isModule(file)) {
     throw new CliError(`${oneLine(file)} is a module: legate run and legate chat run its agents.`, EXIT.usage)
@@ -77,7 +78,7 @@ function isPath(word: string): boolean {
   return /[/\\]/.test(word) || READ.test(word)
 }
 
-/** The agent that a definition describes, in this folder. `model` is used instead of what the file names. */
+/** Builds the agent of a definition, in this folder. `model` replaces the model that the file names. */
 export async function agentOf(
   definition: AgentFile,
   { model, subagents }: Pick<RecipeAgentOptions, 'model' | 'subagents'> = {},
@@ -93,7 +94,7 @@ export async function agentOf(
   }
 }
 
-/** What `--compat` says of the tools with which a file starts subagents. */
+/** Reads `--compat`: under which names a file's agents start subagents. */
 export function compatOf(call: Call): Pick<RecipeAgentOptions, 'subagents'> {
   const compat = textOption(call, 'compat')
   if (compat === undefined) return {}
@@ -101,7 +102,7 @@ export function compatOf(call: Call): Pick<RecipeAgentOptions, 'subagents'> {
   throw new CliError(`There is no --compat "${oneLine(compat)}". There is: aster.`, EXIT.usage)
 }
 
-/** What is in code says there how its subagents are started. */
+/** Refuses `--compat` for a module, whose code already decides how its subagents start. */
 export function refuseCompat(call: Call): void {
   if (textOption(call, 'compat') === undefined) return
   throw new CliError(
@@ -110,11 +111,13 @@ export function refuseCompat(call: Call): void {
   )
 }
 
-/** What memory tools write is read by every later run of the user, whichever folder that works in. */
+/** Memory tools write text that every later run of the user reads, whatever folder it works in. */
 const MEMORY: readonly string[] = ['tool:memory_remember', 'tool:memory_forget']
 const ASKED: readonly string[] = ['file.write:/workspace/**', 'file.delete:/workspace/**', 'exec:*', 'net:*', ...MEMORY]
 
-/** What a run of the command line may do: read below the working folder; a person is asked before anything changes. */
+/**
+ * The grant of a run from the command line: it may read below the working folder, and asks before it changes anything.
+ */
 export function rootGrant(): Grant {
   return {
     use: ['tool:*', 'agent:*', 'model:*', 'file.list:/workspace/**', 'file.read:/workspace/**', ...ASKED],

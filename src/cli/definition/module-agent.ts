@@ -9,16 +9,19 @@ import { oneLine } from '../terminal/clean.ts'
 import { modelFor } from './input.ts'
 import { fromHere } from './notices.ts'
 
-/** An agent written in code, and what its module says of the runtime. */
+/** An agent written in code, with the runtime options of its module. */
 export interface ModuleAgent {
   readonly file: string
   readonly agent: AnyAgent
   readonly options: RuntimeOptions
-  /** The words of the command without those that name the module. */
+  /** The words of the command except those that name the module. */
   readonly words: readonly string[]
 }
 
-/** The agent that `--module FILE --agent NAME` means, or a FILE that is a module; undefined where the command names none. */
+/**
+ * Finds the agent named by `--module FILE --agent NAME`, or by a FILE that is a module; undefined if the command names
+ * none.
+ */
 export async function moduleAgentFor(call: Call): Promise<ModuleAgent | undefined> {
   const named = textOption(call, 'module')
   const [first = '', ...rest] = call.words
@@ -38,8 +41,8 @@ export function isModule(file: string): boolean {
   return /\.[mc]?[jt]s$/i.test(file)
 }
 
-/** What such an agent is asked is found as for a file. */
-export function askedAs({ agent: { name, input }, file }: ModuleAgent): AgentFile {
+/** Describes an agent in code as an agent file, so that its input is found the same way. */
+export function asAgentFile({ agent: { name, input }, file }: ModuleAgent): AgentFile {
   return { ...EMPTY_AGENT_FILE, name, file: path.resolve(file), input: input === null ? null : {} }
 }
 
@@ -55,7 +58,10 @@ function chosen(agents: readonly AnyAgent[], name: string | undefined, file: str
   throw new CliError(`${what}. There are: ${names}.`, EXIT.usage, { namesHelp: false })
 }
 
-/** For an agent that names none and is no code; told before anything is recorded where there is none either. */
+/**
+ * Chooses a model for an agent that names none and is not code. If there is none either, it throws before anything is
+ * recorded.
+ */
 async function modelOf(
   { name, model, reply }: AnyAgent,
   options: RuntimeOptions,
@@ -69,7 +75,7 @@ async function modelOf(
 
 export type WorkerOptions = RuntimeOptions & { readonly agents: readonly AnyAgent[] }
 
-/** The agents of a user's module, and what else it says about the runtime. Throws CliError with what is wrong with it. */
+/** Loads the agents and runtime options of a user's module. Throws a CliError that says what is wrong with it. */
 export async function loadModule(file: string): Promise<WorkerOptions> {
   const path = resolve(file)
   const stat = statSync(path, { throwIfNoEntry: false })
@@ -88,7 +94,7 @@ export async function loadModule(file: string): Promise<WorkerOptions> {
   throw new CliError(`${path} exports no agent (it exports ${names}). Export what agent({ ... }) gave.`, EXIT.usage)
 }
 
-/** What a module prints is for people: on stdout it would stand between the lines and the answer that programs read. */
+/** Sends the output of a module's own code to stderr: on stdout it would mix with the answer that programs read. */
 function printBesideOutput(): void {
   globalThis.console = new Console(process.stderr, process.stderr)
 }
@@ -102,7 +108,9 @@ async function load(path: string): Promise<Record<string, unknown>> {
   }
 }
 
-/** What is wrong with a module in one line: what its code says, and where. Its stack is mostly ours and Node's. */
+/**
+ * Describes the error of a module in one line: its message and its place. Most of the stack belongs to us and to Node.
+ */
 function troubleOf(error: unknown, path: string): string {
   const shown = oneLine(fromHere(path))
   if (!(error instanceof Error)) return `Cannot load ${shown}: it threw ${oneLine(String(error))}.`
@@ -114,14 +122,14 @@ function troubleOf(error: unknown, path: string): string {
   return `Cannot load ${shown}: ${oneLine(`${error.name}: ${error.message}`)}${where}`
 }
 
-/** The first line of code that is told of and is not Node's own, as `file:line`. */
+/** Finds the first line of the stack outside Node, as `file:line`. */
 function placeIn(text: string): string | undefined {
   const [, file, line] = /(?:^|\(|at )((?:file:\/\/)?\/[^\n()]*?):(\d+)(?::\d+)?\)?$/m.exec(text) ?? []
   if (file === undefined) return undefined
   return `${fromHere(file.startsWith('file:') ? fileURLToPath(file) : file)}:${line}`
 }
 
-/** The options of createRuntime, where the default export is that. */
+/** Reads the options of createRuntime if the default export holds them. */
 function optionsIn(value: unknown): RuntimeOptions {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
   return isObject && !isAgent(value) && 'agents' in value ? (value as RuntimeOptions) : {}
@@ -137,7 +145,7 @@ function listed(agents: unknown, path: string): AnyAgent[] {
   )
 }
 
-/** A run says only the name of its agent: of two it could not be known which is meant. */
+/** Refuses two agents of one name: a run stores only the name, so the right one could not be found again. */
 function requireOneOfEach(agents: readonly AnyAgent[], path: string): void {
   const names = agents.map(({ name }) => name)
   const twice = names.find((name, at) => names.indexOf(name) !== at)

@@ -5,20 +5,20 @@ import { age, moment } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 
 const MOST_FOUND = 100
-/** With fewer characters a slip of the finger would name something. */
+/** With fewer characters a typing mistake would easily match something. */
 const LEAST_TYPED = 4
 
-/** What people read and type: the last 8 characters of an id. */
+/** Shortens an id to its last 8 characters, the form people read and type. */
 export function shortId(id: Id): string {
   return id.slice(-8)
 }
 
-/** The run that is meant by the ending of an id: of itself, or of its conversation (then the last run there). */
+/** Finds a run by the ending of its id, or the last run of a conversation by the ending of the conversation's. */
 export function findRun(store: Store, ending: string): Turn {
   return runOf(store, ending, named(store, ending))
 }
 
-/** The same, also by the id of a node of the run: for those who only look. */
+/** Finds a run also by the id of one of its nodes, for commands that only read. */
 export function findRunOrNode(store: Store, ending: string): Turn {
   const runs = named(store, ending)
   return runOf(store, ending, runs.length > 0 ? runs : findIds(store, ending))
@@ -26,7 +26,7 @@ export function findRunOrNode(store: Store, ending: string): Turn {
 
 type FoundIds = ReturnType<Store['findIds']>
 
-/** Everything whose id ends so. Throws CliError when too little was typed to mean anything. */
+/** Finds everything whose id ends this way. Throws a CliError if too few characters were typed. */
 export function findIds(store: Store, ending: string): FoundIds {
   const wanted = withDashes(ending)
   if (wanted.length >= LEAST_TYPED) return store.findIds(wanted, MOST_FOUND)
@@ -55,7 +55,7 @@ function runOf(store: Store, ending: string, found: FoundIds): Turn {
   return only([...runs.values()], ending, (turn) => lineOf(store, turn))
 }
 
-/** The conversation or lane that is meant by the ending of an id: of itself, or of one of its runs. */
+/** Finds a conversation or lane by the ending of its id or of the id of one of its runs. */
 export function findConversation(store: Store, ending: string): Conversation {
   const found = new Map<Id, Conversation>()
   for (const { id, type } of named(store, ending)) {
@@ -66,7 +66,7 @@ export function findConversation(store: Store, ending: string): Conversation {
   return only([...found.values()], ending, ({ id, agent }) => `${id}  ${oneLine(agent.name)}`)
 }
 
-/** What was deleted is not just missing: it is said when it went, and why. */
+/** Reports a deleted run as deleted, with the time and the reason, instead of as missing. */
 function refuseDeleted(store: Store, ending: string): void {
   const id = findDeleted(store, ending)
   if (id === undefined) return
@@ -77,7 +77,7 @@ function refuseDeleted(store: Store, ending: string): void {
   throw new CliError(`${what}. The last commit of its tree has the hash ${hash}.`)
 }
 
-/** The run or conversation that was deleted and whose id ends so; the newest of several. */
+/** Finds a deleted run or conversation by the ending of its id; the newest of several. */
 export function findDeleted(store: Store, ending: string): Id | undefined {
   const wanted = withDashes(ending)
   if (wanted.length < LEAST_TYPED) return undefined
@@ -89,7 +89,7 @@ function namesIn(conversations: Tombstone['conversations']): Id[] {
   return conversations.flatMap(({ id, runs }) => [id, ...runs])
 }
 
-/** The one of several; else a message that lists them. */
+/** Returns the only match, or throws an error that lists all of them. */
 export function only<T>(found: readonly T[], ending: string, lineFor: (one: T) => string): T {
   const [first, ...others] = found
   const shown = oneLine(ending)
@@ -101,7 +101,7 @@ export function only<T>(found: readonly T[], ending: string, lineFor: (one: T) =
   throw new CliError(`More than one id ends in "${shown}":${lines}\nType more of it.`, EXIT.usage)
 }
 
-/** Ids are stored in lower case, with dashes; people leave them out. */
+/** Restores the stored form of an id: lower case, with dashes, which people may omit. */
 export function withDashes(ending: string): string {
   const bare = ending.trim().toLowerCase().replaceAll('-', '')
   const groups = [bare.slice(-12)]

@@ -3,23 +3,23 @@ import type { Id, Json, Runtime } from '../../index.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { askerOf, callOf, questionOf } from './asked.ts'
-import type { TreeRun } from './run-tree.ts'
+import type { WatchedRun } from './run-tree.ts'
 import { codeOf } from './words.ts'
 
 const LISTED = 60
 
-/** What a run is doing or waiting for right now, read from its rows. */
-export interface Doing {
+/** The current activity of a run, or what it waits for, read from its rows. */
+export interface Activity {
   readonly text: string
-  /** It is being said: behind so many characters its end is news, not its beginning. */
+  /** The length of the label of streamed text: when the line is cut, the label and the end of the text stay. */
   readonly label?: number
   readonly mood: 'works' | 'waits' | 'person' | 'stuck'
 }
 
-/** Asks who is alive once for any number of runs. */
-export function doingIn(runtime: Runtime): (turnId: Id, hears?: TreeRun['hears']) => Doing | null {
+/** Returns a function that describes runs; it checks once for all of them which processes are alive. */
+export function activityReader(runtime: Runtime): (turnId: Id, hears?: WatchedRun['hears']) => Activity | null {
   const { store } = runtime
-  const takers = new Takers(runtime)
+  const takers = new LiveProcesses(runtime)
   const now = Date.now()
   return (turnId, hears = null) => {
     const turn = store.turn(turnId)
@@ -30,15 +30,15 @@ export function doingIn(runtime: Runtime): (turnId: Id, hears?: TreeRun['hears']
   }
 }
 
-interface Look {
+interface ActivityContext {
   readonly runtime: Runtime
   readonly turn: Turn
-  readonly takers: Takers
+  readonly takers: LiveProcesses
   readonly now: number
-  readonly hears: TreeRun['hears']
+  readonly hears: WatchedRun['hears']
 }
 
-function doingOf(look: Look): Doing {
+function doingOf(look: ActivityContext): Activity {
   const nodes = look.runtime.store.openNodes(look.turn.id)
   const asked = nodes.filter(({ state }) => state === 'awaiting_approval')
   if (asked.length > 0) return { text: `needs a person: ${listed(asked.map((node) => callOf(node)))}`, mood: 'person' }
@@ -52,7 +52,7 @@ function doingOf(look: Look): Doing {
   return waitOf(nodes, look)
 }
 
-function workOf(working: readonly Node[], { hears }: Look): Pick<Doing, 'text' | 'label'> {
+function workOf(working: readonly Node[], { hears }: ActivityContext): Pick<Activity, 'text' | 'label'> {
   if (hears?.kind === 'progress') return { text: oneLine(hears.text) }
   const tasks = working.filter(({ kind }) => kind === 'task')
   if (tasks.length > 0) return { text: listed(tasks.map((node) => callOf(node))) }
@@ -65,7 +65,7 @@ function workOf(working: readonly Node[], { hears }: Look): Pick<Doing, 'text' |
 
 const LABELS = { reasoning: 'thinking: ', call: 'calls ', text: 'says: ' } as const
 
-function waitOf(nodes: readonly Node[], { runtime, turn, takers, now }: Look): Doing {
+function waitOf(nodes: readonly Node[], { runtime, turn, takers, now }: ActivityContext): Activity {
   const question = nodes.find(({ state, wait }) => state === 'waiting' && wait?.on === 'question')
   if (question !== undefined) return { text: `asks: ${questionOf(question)}`, mood: 'person' }
   const later = nodes.find(({ state, wakeAt }) => state === 'pending' && wakeAt !== null && wakeAt > now)
@@ -78,7 +78,7 @@ function waitOf(nodes: readonly Node[], { runtime, turn, takers, now }: Look): D
   return { text: ready ? 'waiting for a worker' : 'waiting', mood: 'waits' }
 }
 
-/** As many as one can take in, and how many more. */
+/** Lists a few entries and counts the rest. */
 function listed(all: readonly string[]): string {
   const times = new Map<string, number>()
   for (const name of all) times.set(name, (times.get(name) ?? 0) + 1)
@@ -92,12 +92,12 @@ function listed(all: readonly string[]): string {
   return hidden === 0 ? shown.join(', ') : `${shown.join(', ')} and ${hidden} more`
 }
 
-/** A living process takes up what it has code for within its sweep, which is a second: then this is long. */
+/** A live process takes runs it has code for within a second, so after this time it will not. */
 const PATIENCE_MS = 5_000
 const LOOKED_AT = 200
 
-/** The living processes of a store, and what they may be expected to take up. Nobody says which agents they have. */
-class Takers {
+/** The live processes of a store, and which runs they may take. Their rows do not say which agents they know. */
+class LiveProcesses {
   /** Process ids by engine. */
   readonly alive: ReadonlyMap<Id, number>
   private readonly runtime: Runtime
@@ -108,7 +108,10 @@ class Takers {
     this.alive = new Map(runtime.processes().flatMap(({ id, pid, isAlive }) => (isAlive ? [[id, pid]] : [])))
   }
 
-  /** Could one of them go on with this run, which needs the code of that agent? What needs none is nobody's duty. */
+  /**
+   * Tells whether a live process may continue this run, which needs the code of that agent. A run that needs no code
+   * belongs to none.
+   */
   mayTake({ rootId, createdAt }: Turn, agent: string): boolean {
     if (this.alive.size === 0) return false
     const isFresh = Date.now() - Math.max(createdAt, this.lastEventAt(rootId)) < PATIENCE_MS
@@ -131,28 +134,28 @@ class Takers {
   }
 }
 
-/** How a run and all it delegated stand together, as long as it is not over. */
-export interface Standing {
-  /** unattended: it could go on, but no process works on it. parked: only a person can go on with it. */
+/** The state of an open run together with its children. */
+export interface OpenState {
+  /** unattended: it could continue, but no process works on it. parked: it waits for a person. */
   readonly state: 'queued' | 'running' | 'stopping' | 'parked' | 'unattended'
-  /** Calls that wait for a person to allow them. */
+  /** Calls that wait for a person's permission. */
   readonly asked: readonly Node[]
-  /** Calls that have asked something and wait for the answer. */
+  /** Calls that asked a question and wait for the answer. */
   readonly questions: readonly Node[]
-  /** Agents whose code would be needed to go on; an empty name where none is. */
+  /** Agents whose code is needed to continue; an empty name if none is. */
   readonly needs: readonly string[]
   /**
-   * Processes that it needs alive: they run a node of it. Code that may run again and only waits, for a person or a child, is
-   * not among them: a restart loses nothing of it.
+   * Processes that must stay alive because they run one of its nodes. Code that may run again and only waits for a
+   * person or a child does not count: a restart loses nothing.
    */
   readonly pids: readonly number[]
-  /** Something waits for its time to come, and a process for it. */
+  /** Whether something waits for a time to come, and needs a process then. */
   readonly wakes: boolean
 }
 
-/** Reads the open part of the tree only. */
-export function standingOf(runtime: Runtime, turn: Turn): Standing {
-  const look = new StandingLook(runtime)
+/** Reads the state of a run from the open part of its tree only. */
+export function openStateOf(runtime: Runtime, turn: Turn): OpenState {
+  const look = new OpenStateReader(runtime)
   look.at(turn)
   const { asked, questions, needs, pids, wakes } = look
   const found = { asked, questions, needs: [...needs], pids: [...pids], wakes }
@@ -166,20 +169,20 @@ export function standingOf(runtime: Runtime, turn: Turn): Standing {
   return { ...found, state: turn.state === 'queued' ? 'queued' : 'running' }
 }
 
-class StandingLook {
+class OpenStateReader {
   readonly asked: Node[] = []
   readonly questions: Node[] = []
   readonly needs: Set<string> = new Set()
   readonly pids: Set<number> = new Set()
   wakes = false
-  /** Does a process do more than wait with what asked a person or delegates? */
+  /** Whether a process does more than wait for a person or for children. */
   isBusy = false
-  readonly takers: Takers
+  readonly takers: LiveProcesses
   private readonly runtime: Runtime
 
   constructor(runtime: Runtime) {
     this.runtime = runtime
-    this.takers = new Takers(runtime)
+    this.takers = new LiveProcesses(runtime)
   }
 
   at(turn: Turn): void {
@@ -195,7 +198,7 @@ class StandingLook {
   }
 
   private node(node: Node, isAwaiting: boolean): void {
-    // What it waits for says all there is to say of it.
+    // The request it waits for already says everything about it.
     if (isAwaiting && node.effect !== 'effectful') return
     if (node.state === 'awaiting_approval') this.asked.push(node)
     if (node.state === 'waiting' && node.wait?.on === 'question') this.questions.push(node)
@@ -220,7 +223,7 @@ class StandingLook {
   }
 }
 
-/** The node whose code waits for this child. */
+/** Finds the node whose code waits for this child. */
 function callerOf({ mode, taskId }: Link): Json | undefined {
   return mode === 'called' ? taskId : undefined
 }

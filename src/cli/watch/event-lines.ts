@@ -11,20 +11,22 @@ import { preview, wordsOf } from './words.ts'
 const TIME = 9
 const WHO = 16
 const PREVIEW = 160
-/** With these a model starts subagents that it describes. */
+/** Tools with which a model starts subagents that it describes itself. */
 const OPEN_TOOLS: ReadonlySet<string> = new Set(['subagent', 'delegate', 'Agent'])
 
 export interface EventLinesOptions {
   readonly paint: Paint
-  /** Also what is streamed, while it is streamed. */
+  /** Also show streamed text while it arrives. */
   readonly deltas: boolean
-  /** Nothing of approvals: they are given at once, and whoever gives them says so. */
+  /** Leave out approvals: they are given at once and reported by whoever gives them. */
   readonly isAllowed?: boolean
-  /** What agents are asked takes one line; `prompt` says it for the one that a person runs. Left out: all of it is shown. */
+  /**
+   * Show prompts on one line; `prompt` is the text for the run that the person started. Default: show them completely.
+   */
   readonly brief?: { readonly prompt: string | null }
 }
 
-/** When, who, what: one line, or more where what was said has more. */
+/** Formats time, agent and text: one line, or more if the text has more. */
 export function storyLine(paint: Paint, ms: number, [who, what]: readonly [who: string, what: string]): string {
   const time = `${(Math.max(0, ms) / 1000).toFixed(1)} s`.padStart(TIME - 2)
   const [first = '', ...more] = what.split('\n')
@@ -34,18 +36,18 @@ export function storyLine(paint: Paint, ms: number, [who, what]: readonly [who: 
     .concat('\n')
 }
 
-/** Turns the events of a run into lines for people; an empty text for those that tell nothing new. */
+/** Turns the events of a run into lines for people; empty for events that say nothing new. */
 export class EventLines {
   private readonly paint: Paint
   private readonly deltas: boolean
   private readonly isAllowed: boolean
   private readonly brief: EventLinesOptions['brief']
   private startedAt: number | undefined
-  /** What of a running node's words was shown already. */
+  /** The text of running nodes that was already shown. */
   private readonly shown: Map<Id, string> = new Map()
-  /** Runs of subagents that a model described: many have the same name. */
+  /** Runs of subagents that a model described; many have the same name. */
   private readonly described: Set<Id> = new Set()
-  /** Why a node of a run ended as it did, as told last: the run may end for the same reason. */
+  /** The last reported reason of a node's end, by run: the run may end for the same reason. */
   private readonly reasons: Map<Id, string> = new Map()
 
   constructor({ paint, deltas, isAllowed = false, brief }: EventLinesOptions) {
@@ -226,7 +228,7 @@ function lineOf(content: Content): string {
   return preview(wordsOf(content), PREVIEW)
 }
 
-/** What a person is asked to allow, and for which call. */
+/** Describes what a person is asked to allow, and for which call. */
 function needed({ call, request }: Extract<RunEvent, { type: 'approval-request' }>): string {
   const name = call === null ? '' : exactLine(call.name)
   if (name === '' || request === `tool:${name}`) return name || exactLine(request)

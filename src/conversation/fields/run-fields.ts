@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import { DefinitionError, InputError } from '../../base/error.ts'
-import { anything, flag, number, type Rules, readOptions, text } from '../../base/options.ts'
+import { anything, flag, number, type OptionRules, readOptions, text } from '../../base/options.ts'
 import { hasField } from '../../fields/locate.ts'
 import { type PathPattern, readPath } from '../../fields/path-pattern.ts'
 import type { LiveEvent, RunEvent } from '../../graph/event.ts'
@@ -22,9 +22,9 @@ export interface KeyOptions {
   readonly mustInPrompt?: boolean
 }
 
-const KEY: Rules<KeyOptions> = { mustInPrompt: flag }
-const FIELD: Rules<FieldOptions> = { timeoutMs: number(0), default: anything }
-const FIELDS: Rules<FieldsOptions> = { partial: flag, agent: text, tool: text }
+const KEY: OptionRules<KeyOptions> = { mustInPrompt: flag }
+const FIELD: OptionRules<FieldOptions> = { timeoutMs: number(0), default: anything }
+const FIELDS: OptionRules<FieldsOptions> = { partial: flag, agent: text, tool: text }
 
 /** What a handle of a run offers its holder to read fields by. */
 export class RunFields {

@@ -6,8 +6,9 @@ import { TOOL_TO_ANSWER } from '../spawn.ts'
 import { type RowToolEnd, rowTool } from './row-tool.ts'
 
 /**
- * Tools with which an agent asks and waits for the answer as a row: `ask_host` asks whoever delegated to it, or a person
- * where no host can be asked; `ask_person` asks a person. `runtime.questions()` lists what people are asked.
+ * Makes the tools an agent asks questions with: `ask_host` asks the agent that delegated to it, or a person if no host
+ * can reply; `ask_person` asks a person. The call waits for the answer as a row. `runtime.questions()` lists the
+ * questions that wait for people.
  */
 export function askTools(options: NoOptions = {}): { readonly ask_host: Tool; readonly ask_person: Tool } {
   readOptions('askTools()', options, {})
@@ -40,7 +41,7 @@ function askTool(name: string, to: 'host' | 'person', description: string): Tool
 
 const MOST_CHARS = 8_000
 
-/** The task waits for the answer as a row. */
+/** Records a question to the host or to a person. The task then waits for the answer as a row and holds no worker. */
 async function askQuestion(
   run: NodeRun,
   question: unknown,
@@ -60,7 +61,9 @@ async function askQuestion(
   return 'done'
 }
 
-/** Has the host a tool to answer with? One whose code is elsewhere is taken to have it. */
+/**
+ * Tells whether the host has a tool to answer with. A host whose code lives in another process counts as having one.
+ */
 function canAnswer({ home, conversation }: NodeRun): boolean {
   const host = home.ledger.store.conversation(conversation.parentConversationId ?? '')
   const agent = host === undefined ? undefined : home.agentFor(host)

@@ -9,13 +9,16 @@ import { type Given, type Watch, watchedContext } from '../../tool/tape.ts'
 import type { KindContext } from '../../tool/tool.ts'
 import { CalledChildren } from '../called-children.ts'
 
-/** A node kind of the user's own. It is a task unless its flags say otherwise. */
+/** A node kind that you define. It is a task unless its flags say otherwise. */
 export interface KindDefinition extends Partial<KindFlags> {
-  /** What it returns is the node's output; a throw ends the node as errored. Children only through `context.delegate`. */
+  /**
+   * Returns the node's output. If it throws, the node ends as errored. It may start children only through
+   * `context.delegate`.
+   */
   execute(node: Node, context: KindContext): unknown
 }
 
-/** Runs a node of a user's kind. */
+/** Runs a node of a user-defined kind. */
 export async function runKind(run: NodeRun, kind: KindDefinition): Promise<void> {
   const { node, work, home } = run
   const children = new CalledChildren(run)

@@ -1,6 +1,6 @@
 import { messageOf } from '../../base/error.ts'
 import { sizeOf } from '../../base/json.ts'
-import { code, list, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { code, list, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
 import { readYaml, type YamlTree, YamlTrouble } from '../../base/yaml-tree.ts'
 import { Prompt } from '../prompt.ts'
 import type { PromptWarning } from '../render/options.ts'
@@ -19,6 +19,7 @@ export interface LoadOptions<P extends Prompt = Prompt> {
   readonly onto?: P
   /** Methods that `.alias` may call beside those of every prompt. */
   readonly aliases?: PromptAliases<P>
+  /** Called with each thing in the file that has no effect. */
   readonly onWarning?: (warning: PromptWarning & { readonly file: string } & Place) => void
 }
 
@@ -29,7 +30,7 @@ export interface TextLoadOptions<P extends Prompt = Prompt> extends LoadOptions<
   readonly file?: string
 }
 
-const OPTIONS: Rules<TextLoadOptions> = {
+const OPTIONS: OptionRules<TextLoadOptions> = {
   mappings: record,
   promptKeyPath: (value) => (text(value) === null || list(value) === null ? null : 'a text or a list of keys'),
   onto: record,

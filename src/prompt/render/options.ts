@@ -1,4 +1,4 @@
-import { code, type Rules, record } from '../../base/options.ts'
+import { code, type OptionRules, record } from '../../base/options.ts'
 /** The words above the blocks of a prompt; `output_requirement` is what the answer must be like, `output` the end. */
 export type TitleKey = keyof typeof TITLES
 
@@ -35,13 +35,15 @@ export interface PromptWarning {
 }
 
 export interface RenderOptions {
+  /** Other titles of the parts of a prompt. */
   readonly titles?: Partial<Record<TitleKey, string>>
+  /** Other names of the roles. */
   readonly roles?: Roles
   /** Hears what could not be shown. */
   readonly onWarning?: (warning: PromptWarning) => void
 }
 
-export const RENDER: Rules<RenderOptions> = { titles: record, roles: record, onWarning: code }
+export const RENDER: OptionRules<RenderOptions> = { titles: record, roles: record, onWarning: code }
 
 /** The options with everything in them. */
 export interface Rendering {

@@ -1,5 +1,5 @@
 import type { Json } from '../../base/json.ts'
-import { flag, type Rules, readOptions } from '../../base/options.ts'
+import { flag, type OptionRules, readOptions } from '../../base/options.ts'
 import type { Part } from '../slots/message.ts'
 import { inLine } from '../slots/placeholder.ts'
 import { isEmpty, itemsIn, type Layer } from '../slots/slot.ts'
@@ -16,7 +16,7 @@ export interface MessagesOptions extends RenderOptions {
   readonly toolsInText?: boolean
 }
 
-const OPTIONS: Rules<MessagesOptions> = { ...RENDER, rich: flag, strictOrder: flag, toolsInText: flag }
+const OPTIONS: OptionRules<MessagesOptions> = { ...RENDER, rich: flag, strictOrder: flag, toolsInText: flag }
 
 /** Further fields of a message of the history are kept. */
 export interface PromptMessage {

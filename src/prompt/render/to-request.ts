@@ -1,6 +1,6 @@
 import { DefinitionError } from '../../base/error.ts'
 import { isRecord, type Json, type JsonRecord } from '../../base/json.ts'
-import { flag, oneOf, type Rules, readOptions } from '../../base/options.ts'
+import { flag, type OptionRules, oneOf, readOptions } from '../../base/options.ts'
 import type { CheckedSchema, JsonSchema } from '../../base/schema/schema.ts'
 import { shapeSchema } from '../shape/shape-schema.ts'
 import type { Part } from '../slots/message.ts'
@@ -27,12 +27,13 @@ export type RequestMessage =
   | { readonly role: 'assistant'; readonly content: string | readonly MediaBlock[]; readonly calls: readonly [] }
 
 export interface RequestRenderOptions extends Pick<RenderOptions, 'titles' | 'onWarning'> {
+  /** User and assistant take turns, as many providers want it. Default true. */
   readonly strictOrder?: boolean
   /** `text`: the tools are told in the text, for models that cannot call them. Default `native`. */
   readonly tools?: 'native' | 'text'
 }
 
-const OPTIONS: Rules<RequestRenderOptions> = {
+const OPTIONS: OptionRules<RequestRenderOptions> = {
   titles: RENDER.titles,
   onWarning: RENDER.onWarning,
   strictOrder: flag,
@@ -147,13 +148,21 @@ export interface RequestOptions {
 }
 
 export interface RequestSettings {
+  /** How freely the model chooses its words. Default: the provider's. */
   readonly temperature?: number
+  /** Chooses among the words that make up this share of probability. Default: the provider's. */
   readonly topP?: number
+  /** Chooses among so many words. Default: the provider's. */
   readonly topK?: number
+  /** The most tokens of one answer. Default: the provider's. */
   readonly maxOutputTokens?: number
+  /** Texts at which the answer ends. Default: the provider's. */
   readonly stopSequences?: readonly string[]
+  /** The same seed asks for the same answer, where the provider can. Default: the provider's. */
   readonly seed?: number
+  /** Makes words that were used before less likely. Default: the provider's. */
   readonly presencePenalty?: number
+  /** Makes words less likely the more often they were used. Default: the provider's. */
   readonly frequencyPenalty?: number
 }
 

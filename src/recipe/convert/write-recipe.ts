@@ -4,7 +4,7 @@ import type { ExtensionConfig, Recipe, RecipeParameter } from '../recipe/recipe.
 import { own } from '../text/fields.ts'
 import { writeYaml } from '../text/yaml.ts'
 
-/** The text of a recipe file that reads as this recipe. Paths are written as seen from the folder it will lie in. */
+/** Writes a recipe as a file that reads back as the same recipe. Paths are relative to its folder. */
 export function writeRecipe(recipe: Recipe, folder?: string): Promise<string> {
   const { settings, response, retry } = recipe
   return writeYaml({
@@ -38,7 +38,7 @@ export function writeRecipe(recipe: Recipe, folder?: string): Promise<string> {
   })
 }
 
-/** The name of a file for a title: `My Recipe!` becomes `my-recipe`; `taken` are names that are there already. */
+/** Makes a file name from a title: `My Recipe!` becomes `my-recipe`; `taken` holds existing names. */
 export function recipeFileName(title: string, taken: ReadonlySet<string> = new Set()): string {
   const kept = title
     .toLowerCase()
@@ -90,12 +90,12 @@ const NAMES: Readonly<Record<string, string>> = {
   displayName: 'display_name',
 }
 
-/** What says nothing is left out; a server that is only named is a builtin there. */
+/** Writes an extension without empty fields. A server that is only named becomes a builtin. */
 function extensionFields(extension: ExtensionConfig): Fields {
   const { type, name, ...rest } = extension
   const fields = Object.entries(rest as object as { [key: string]: Json }).filter(([key, value]) => {
     if (key === 'args' || key === 'tools') return true
-    // Recipes have no words for these: `convert` names what is lost.
+    // Recipes have no keys for these; `convert` reports the loss.
     if (key === 'excludedTools' || key === 'envFrom') return false
     if (value === null || value === '' || value === false) return false
     return typeof value !== 'object' || Object.keys(value).length > 0

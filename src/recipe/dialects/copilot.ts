@@ -1,7 +1,7 @@
 import { CHECKLIST, elsewhere, LIST, READ, SEARCH } from '../agent-file/tool-words.ts'
 import type { AgentDialect } from './dialect.ts'
 
-/** GitHub Copilot. */
+/** The agent files of GitHub Copilot. */
 export const copilot: AgentDialect = {
   name: 'copilot',
   folders: ['.github/agents'],

@@ -1,7 +1,7 @@
 import { CHECKLIST, elsewhere, FIND, LIST, READ, SEARCH, SKILLS } from '../agent-file/tool-words.ts'
 import type { AgentDialect } from './dialect.ts'
 
-/** Gemini CLI. */
+/** The agent files of Gemini CLI. */
 export const gemini: AgentDialect = {
   name: 'gemini',
   folders: ['.gemini/agents'],

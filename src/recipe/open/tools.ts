@@ -7,7 +7,7 @@ import { AGENT_SCHEMA, DELEGATE_SCHEMA, fixedDescription, LOAD_SCHEMA, SUBAGENT_
 
 const SCHEMAS = { subagent: SUBAGENT_SCHEMA, delegate: DELEGATE_SCHEMA, Agent: AGENT_SCHEMA } as const
 
-/** The tools with which an agent starts subagents that it describes, by their names. */
+/** Makes the tools with which an agent starts subagents that it describes, by name. */
 export function openTools(spec: OpenSpec): { readonly [name: string]: Tool } {
   const made = spec.surfaces.map((surface): [string, Tool] => [surface, openTool(spec, surface)])
   const loader = spec.surfaces.includes('delegate') ? [['load', loadTool(spec)] as const] : []
@@ -23,7 +23,7 @@ function openTool(spec: OpenSpec, surface: Surface): Tool {
       alsoTakes: 'all',
       startsChild: true,
       isShown: (place) => isOffered(spec, place),
-      // What reads files is loaded with the first use.
+      // Code that reads files is loaded on first use.
       describe: async (isKept) => (await import('./describe.ts')).describeOpen(spec, surface, isKept),
       operation: async (run: NodeRun, input) => {
         return (await import('./start-open.ts')).startOpen(run, input, { spec, surface })

@@ -8,7 +8,7 @@ import { rowTool } from '../../delegation/background/row-tool.ts'
 import { EVERYTHING, type Grant, type Layer, narrowingDelegateLayer, narrowingLayer } from '../../grant/grant.ts'
 import type { Model } from '../../model/model.ts'
 import type { Tool } from '../../tool/tool.ts'
-import type { ToolChoice } from '../agent-file/agent-file.ts'
+import type { ToolSelection } from '../agent-file/agent-file.ts'
 import { extensionSources, isBuiltIn } from '../extension/extension-sources.ts'
 import { type InlineAgent, inherited, type Kit, readInline } from '../inline/inline-agent.ts'
 import { MODES, SURFACES } from '../inline/spec.ts'
@@ -16,27 +16,27 @@ import { openTools } from '../open/tools.ts'
 import type { RetryConfig } from '../recipe/recipe.ts'
 import { CHECK, type CheckPlace, FINAL_OUTPUT, finalOutputTool, finalOutputWords, ON_FAILURE } from './final-output.ts'
 
-/** What an agent is made with beside its own data. */
-export interface Surroundings {
-  /** Its host, where it takes something over; undefined when there is none that this process has code for. */
+/** Everything beside its own data that an agent is built from. */
+export interface InlineServices {
+  /** The host, if the agent takes something over; undefined if this process has no code for one. */
   readonly host: () => AgentCore | undefined
   readonly modelNamed: (name: string) => Model
 }
 
-/** The agent that a row keeps. */
-export function inlineCore(stored: Json, surroundings: Surroundings): AgentCore | undefined {
+/** Builds the agent that a row holds. */
+export function inlineCore(stored: Json, surroundings: InlineServices): AgentCore | undefined {
   const inline = readInline(stored)
   const host = surroundings.host()
   if (host === undefined && (inline.inherits !== null || needsHostsCode(inline))) return undefined
   return coreOf(inline, host, surroundings.modelNamed)
 }
 
-/** A child without a model of its own must not get another than its host's. */
+/** Tells whether the agent needs its host's code: a child without its own model must get its host's. */
 function needsHostsCode({ role, model }: InlineAgent): boolean {
   return role === 'child' && model === null
 }
 
-/** An agent made of data, and of its host's tools where it takes them over. */
+/** Builds an agent from data, and from its host's tools if it takes them over. */
 export function coreOf(
   inline: InlineAgent,
   host: AgentCore | undefined,
@@ -71,7 +71,7 @@ export function coreOf(
   })
 }
 
-/** The folder of its programs, where a model has chosen it: then it is a part of what is decided. */
+/** The working folder if a model has chosen it: then it is part of what is decided. */
 function chosenFolder({ cwd, definitions }: InlineAgent): string | null {
   return cwd === definitions ? null : cwd
 }
@@ -85,7 +85,7 @@ function ownTools(inline: InlineAgent): { readonly [name: string]: Tool } {
   }
 }
 
-/** A server that it only names is its host's. */
+/** Builds the agent's own sources; a server it only names comes from its host. */
 function ownSources(inline: InlineAgent, taken: Kit): Sources {
   const { extensions, cwd, definitions } = inline
   const wanted = extensions.filter(({ name }) => !isBuiltIn(name))
@@ -93,7 +93,7 @@ function ownSources(inline: InlineAgent, taken: Kit): Sources {
   return extensionSources(wanted, { cwd, folder: chosenFolder(inline), skills: { cwd: definitions }, named }).sources
 }
 
-/** What it takes over gives way to what it has itself. */
+/** Merges the host's tools with its own; its own win. */
 function withHost(
   { tools, sources, groups, meta }: Pick<AgentCore, 'tools' | 'sources' | 'groups' | 'meta'>,
   taken: Kit,
@@ -107,7 +107,10 @@ function withHost(
   }
 }
 
-/** What its file and its mode take away. Each layer starts from everything: the agent's grant and its hosts say what it has. */
+/**
+ * The layers of its file and its mode. Each starts from everything, because the agent's grant and its hosts say what it
+ * has.
+ */
 function fileLayersOf({ name, narrowing, neverAsks, mode, tools }: InlineAgent): FileLayers {
   const isChosen = tools.allow !== null || tools.deny.length > 0
   const unasked = neverAsks === undefined ? {} : { neverAsks }
@@ -123,15 +126,15 @@ function fileLayersOf({ name, narrowing, neverAsks, mode, tools }: InlineAgent):
   }
 }
 
-/** A file that allows programs lets them start: in the workspace, of which that shows nothing. */
+/** Lets a file that allows programs start them in the workspace, which reveals nothing of it. */
 function withShellFolder(grant: Grant): Grant {
   const { use } = grant
   const startsNone = use === undefined || !use.some((rule) => rule.startsWith('exec:'))
   return startsNone ? grant : { ...grant, use: [...use, 'file.list:/workspace'] }
 }
 
-/** What a file says of tools binds all of them, wherever they come from. */
-function chosenTools({ allow, deny }: ToolChoice): Grant {
+/** Turns a file's tool list into a grant that binds all tools, wherever they come from. */
+function chosenTools({ allow, deny }: ToolSelection): Grant {
   const others = EVERYTHING.filter((rule) => !rule.startsWith('tool:'))
   const chosen = allow === null ? ['*'] : [...allow, ...DELEGATION_TOOLS]
   return { use: [...others, ...chosen.map(toolRule)], deny: deny.map(toolRule) }
@@ -141,10 +144,10 @@ function toolRule(pattern: string): string {
   return `tool:${pattern}`
 }
 
-/** Where a file may delegate at all is said apart. */
+/** Another rule decides whether a file may delegate. */
 const DELEGATION_TOOLS = [...SURFACES, 'load']
 
-/** The nearest agent above it that is code, where anything of it is needed. */
+/** The nearest agent above that is code, if anything of it is needed. */
 function codeNeeded(inline: InlineAgent, host: AgentCore | undefined): string {
   if (host === undefined || (inline.inherits === null && inline.model !== null)) return ''
   return host.inline === null ? host.name : host.inline.code
@@ -167,7 +170,7 @@ function mannerOf(inline: InlineAgent): Manner {
   }
 }
 
-/** What a child is told of itself, before what it has to do. */
+/** Tells a child about itself, before its task. */
 function childWords({ instructions, id, turns, tools }: Told, mayDelegate: boolean): string {
   const limits = [
     'Work on your own: nobody answers questions. Where something is unclear, take the plainest reading and say so.',
@@ -204,16 +207,16 @@ ${context}`
 }
 
 /**
- * The checks of a recipe, as tasks that follow an answer. One that fails begins all again from the input, after
- * `on_failure`; when no try is left the run has failed. Each command is decided by the grant, as
- * those of the shell are: `exec:npm test`, or `exec:sh -c ...` for what needs a shell.
+ * Makes the checks of a recipe, as tasks after an answer. If one fails, everything starts again from the input, after
+ * `on_failure`; without tries left the run fails. The grant decides on each command as on those of the shell: `exec:npm
+ * test`, or `exec:sh -c ...` if it needs a shell.
  */
 function retryTools(retry: RetryConfig, place: CheckPlace): { readonly [name: string]: Tool } {
   const onFailure = retry.onFailure === null ? {} : { [ON_FAILURE]: taskTool(ON_FAILURE, retry, place) }
   return { [CHECK]: taskTool(CHECK, retry, place), ...onFailure }
 }
 
-/** No model is shown it, and one that calls it all the same is refused: it runs only after an answer. */
+/** Makes a tool that no model sees or may call: it runs only after an answer. */
 function taskTool(name: string, retry: RetryConfig, place: CheckPlace): Tool {
   return rowTool({
     name,

@@ -1,6 +1,6 @@
 import type { Json } from '../../base/json.ts'
-import { lineOf } from '../../graph/ancestors.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { lineOf } from '../../graph/reader.ts'
 import type { Id, Link, Node, NodeOutput, Turn, Wait } from '../../graph/rows.ts'
 import { endNode } from '../turn/end-node.ts'
 import { hostQuestionOf, markTold, questionOf } from '../turn/question-of.ts'
@@ -9,8 +9,9 @@ import { childName } from './child-report.ts'
 import { answerIfOver, answerWait, isJoin, outputOf, type WaitFacts } from './join.ts'
 
 /**
- * A host all of whose calls wait for what cannot begin, while a child of its own waits for its answer, would wait for
- * itself: the child may have the room that they wait for. They go on in the background and it is told what is asked.
+ * Breaks a deadlock: all calls of a host wait for children that cannot begin, while a child of its own waits for its answer.
+ * The host would wait for itself, because that child may hold the room the others wait for. So the calls continue in the
+ * background and the host hears the question.
  */
 export function freeHost(draft: Draft, turn: Turn): void {
   const { background } = draft.conversation(turn.conversationId)
@@ -23,7 +24,7 @@ export function freeHost(draft: Draft, turn: Turn): void {
   }
 }
 
-/** Something of this run ended, or waits: are it and those above it, as far as they share room, held up now? */
+/** Checks, after a node of this run ended or began to wait, whether it or the runs above it are now stuck. */
 export function watchHosts(draft: Draft, turnId: Id): void {
   const turn = draft.turn(turnId)
   if (turn.tree === null) return watchHost(draft, turn)
@@ -34,7 +35,7 @@ function watchHost(draft: Draft, { id, state, conversationId }: Turn): void {
   if (state === 'running' && draft.conversation(conversationId).background.length > 0) draft.touchTurn(id)
 }
 
-/** It waits for its host's answer, or for what cannot begin. */
+/** True where it waits for its host's answer, or for children that cannot begin. */
 export function cannotGoOn(draft: Draft, link: Link): boolean {
   return isAsking(draft, link) || draft.turn(link.id).state === 'queued' || isHeldUp(draft, link.id)
 }
@@ -43,7 +44,7 @@ function isAsking(draft: Draft, link: Link): boolean {
   return link.outcome === null && hostQuestionOf(draft, link) !== undefined
 }
 
-/** Is nothing of it at work, and nothing that it waits for? */
+/** True where nothing in it works, and nothing that it waits for works. */
 function isHeldUp(draft: Draft, turnId: Id): boolean {
   const open = draft.openNodes(turnId)
   return open.some(({ state }) => state === 'waiting') && open.every((node) => isHeld(draft, node))
@@ -88,7 +89,7 @@ function goOnBehind(draft: Draft, link: Link, asking: readonly Link[]): void {
 
 export interface JoinRequest extends Pick<Wait, 'refs' | 'join' | 'until'>, WaitFacts {}
 
-/** A task waits for children in the background as a row, at no cost; it has its result at once if nothing is open. */
+/** Parks a task as a row until its background children end; it has its result at once if none is open. */
 export function parkJoin(draft: Draft, node: Node, { refs, join, until, losers, shows }: JoinRequest): void {
   const turn = draft.turn(node.turnId)
   if (turn.cancel !== null) {
@@ -109,7 +110,7 @@ export function parkJoin(draft: Draft, node: Node, { refs, join, until, losers, 
   watchHosts(draft, node.turnId)
 }
 
-/** A call that waits for its child no longer does: it ends with these words, and the same run goes on in the background. */
+/** Detaches a waiting call from its child: the call ends with these words, and the child's run continues in the background. */
 export function promote(draft: Draft, link: Link, output: NodeOutput): void {
   const task = draft.node(link.taskId)
   if (link.mode !== 'parked' || link.outcome !== null || task.state !== 'waiting') return

@@ -11,7 +11,7 @@ import { answerWaits } from './join.ts'
 import { treeBelow } from './release.ts'
 import { isTold } from './session.ts'
 
-/** Something of a background child is to be told, and its host's lane may be free to hear it. */
+/** A background child has news: reports it if the host's lane is free. */
 export function tellHost(draft: Draft, link: Link): void {
   const host = draft.conversation(link.hostConversationId)
   if (host.activeTurnId !== null) {
@@ -24,8 +24,8 @@ export function tellHost(draft: Draft, link: Link): void {
 }
 
 /**
- * One turn that tells a root conversation of all that ended in the background and of what is asked there. It goes on
- * with the budget of the lane's last turn, so what tells of children cannot start them without end.
+ * Opens one turn that reports to a root conversation everything that ended or asks in the background. It continues the budget
+ * of the lane's last turn, so reports about children cannot start children without end.
  */
 export function wake(draft: Draft, host: Conversation): void {
   const news = newsOf(draft, host)
@@ -51,8 +51,8 @@ export function wake(draft: Draft, host: Conversation): void {
 }
 
 /**
- * A child's turn is not over while it has children in the background: what they have to tell is said to it in the same
- * turn, so that its own host gets an answer that knows of them. True when there was something to tell.
+ * Reports news to a child within its running turn. A child's turn stays open while it has background children, so that its own
+ * host gets an answer that knows their results. True when there was news.
  */
 export function growNews(draft: Draft, turn: Turn): boolean {
   const host = draft.conversation(turn.conversationId)
@@ -74,7 +74,7 @@ export function growNews(draft: Draft, turn: Turn): boolean {
 }
 
 interface News {
-  /** Of the link that ended, or the node that asks. */
+  /** The id of the link that ended, or of the node that asks. */
   readonly id: Id
   readonly link: Link
   readonly asked: Node | null
@@ -112,7 +112,7 @@ function wordsOf(draft: Draft, news: readonly News[]): string {
   ].join('\n')
 }
 
-/** By the tool that their host has. */
+/** Names the tool that their host has to read them. */
 function readerFor(news: readonly News[]): string {
   const isOpen = news.every(({ link }) => link.contract === 'open')
   return isOpen ? 'load({ "source": child_conversation_id })' : 'subagent_result({ "child_conversation_id": ... })'
@@ -120,7 +120,7 @@ function readerFor(news: readonly News[]): string {
 
 const SHOWN = 32_000
 
-/** One call is always left to hear the news; where it is more than there was, nothing is done with it. */
+/** The rest of a budget. One model call is always left to hear the news; a spent budget allows nothing beyond it. */
 function whatIsLeft({ limits, account }: Turn): TurnLimits {
   const turns = limits.turns - account.modelCalls
   return {
@@ -132,8 +132,8 @@ function whatIsLeft({ limits, account }: Turn): TurnLimits {
 }
 
 /**
- * A background child has ended: a wait that it decides has its outcome, or a turn of the host's will, once. What was for
- * a run that was cancelled, that no longer counts, or of a lane that was archived is for nobody.
+ * Handles the end of a background child: a wait that it decides gets the outcome, or a turn of the host will, once. Nobody gets
+ * it where the host's run was cancelled or replaced, or its lane archived.
  */
 export function endedInBackground(draft: Draft, link: Link): void {
   if (link.deliveredTo !== null) return
@@ -154,8 +154,8 @@ function isForNobody(draft: Draft, link: Link): boolean {
 }
 
 /**
- * A root host that is idle will not answer by itself: what its children ask it is asked of a person from now on, while
- * whose clock stands still. In a later turn the host may answer still.
+ * Passes open questions on to a person, because an idle root host will not answer by itself; the clocks stop meanwhile. The
+ * host may still answer in a later turn.
  */
 export function passQuestions(draft: Draft, { type, activeTurnId, background }: Conversation): void {
   if (type !== 'user' || activeTurnId !== null) return

@@ -8,8 +8,8 @@ import { type ChangeScope, leaveChildren, toldChildren } from './remake-turn.ts'
 export type Adoption = Pick<ChangeScope, 'conversationId' | 'background'>
 
 /**
- * Goes back to an answer that another one took the place of, with all turns that led to it. What is set aside for it can
- * be adopted again. An answer that counts already stays as it is.
+ * Returns to a replaced answer, with all turns that led to it. The answers set aside for it can be adopted again. An answer
+ * that counts already stays as it is.
  */
 export function planAdopt(draft: Draft, nodeId: Id, { conversationId, background }: Adoption): void {
   const node = nodeOf(draft, conversationId, nodeId)
@@ -42,7 +42,7 @@ function requireLeaf(draft: Draft, { id, state, kind }: Node): void {
   throw refused('has_followers', message, { nodeId: id, by: follower ?? null })
 }
 
-/** Turns that were built on it are adopted with their own answers. */
+/** Refuses a turn with later turns built on it: adopt those by their own answers. */
 function requireNoFollower(draft: Draft, turn: Turn): void {
   const later = draft.stored.turnsOf(turn.laneId, { limit: MOST_LATER }).filter(({ ordinal }) => ordinal > turn.ordinal)
   const follower = later.find((one) => beforeOf(one) === turn.ordinal)

@@ -1,18 +1,21 @@
-import { lineOf } from '../../graph/ancestors.ts'
 import type { Draft } from '../../graph/draft.ts'
-import type { Id, Money, Node, Spend } from '../../graph/rows.ts'
+import { lineOf } from '../../graph/reader.ts'
+import type { Id, Money, Node, Spending } from '../../graph/rows.ts'
 
-/** Of each limit a tenth is kept for one call of its own run to wrap up: no child may spend it. */
+/**
+ * The share of a limit that ordinary calls may use. The last tenth is reserved for one call of the run itself to wrap up: no
+ * child may spend it.
+ */
 export const USABLE = 0.9
 
 const NOTHING: Money = { tokens: 0, usd: 0 }
 
-export function newSpend(limit: Spend['limit']): Spend {
+export function newSpend(limit: Spending['limit']): Spending {
   return { limit, spent: NOTHING, held: NOTHING }
 }
 
-/** What was held back is released, and what was spent is counted, here and above. */
-export function settleSpend(draft: Draft, nodeId: Id, spent: Money): void {
+/** Releases the amount held back and counts the amount spent, here and above. */
+export function countSpending(draft: Draft, nodeId: Id, spent: Money): void {
   const node = draft.findNode(nodeId)
   const held = node === undefined ? undefined : heldBy(node)
   if (node === undefined || held === undefined) return
@@ -27,19 +30,19 @@ export function settleSpend(draft: Draft, nodeId: Id, spent: Money): void {
   draft.changeNode(node, { metadata })
 }
 
-/** An answer of which nobody tells what it used is taken to have used what was held back for it: none is free. */
-export function settleAnswer(draft: Draft, nodeId: Id, told: Money): void {
+/** An answer without usage counts as having used the whole amount held back: none is free. */
+export function countAnswer(draft: Draft, nodeId: Id, told: Money): void {
   const node = draft.findNode(nodeId)
   const held = node === undefined ? undefined : heldBy(node)
-  settleSpend(draft, nodeId, told.tokens > 0 || held === undefined ? told : held)
+  countSpending(draft, nodeId, told.tokens > 0 || held === undefined ? told : held)
 }
 
-/** A call that came to nothing has cost nothing that is known of. */
-export function releaseSpend(draft: Draft, nodeId: Id): void {
-  settleSpend(draft, nodeId, NOTHING)
+/** Releases the hold of a call that failed: it has no known cost. */
+export function releaseHold(draft: Draft, nodeId: Id): void {
+  countSpending(draft, nodeId, NOTHING)
 }
 
-/** Holds back what a call may cost, on the run and every run above it. */
+/** Holds back the possible cost of a call, on the run and every run above it. */
 export function hold(draft: Draft, node: Node, estimate: Money): void {
   for (const turn of lineOf(draft, node.turnId)) {
     if (turn.spend === null) continue
@@ -48,7 +51,7 @@ export function hold(draft: Draft, node: Node, estimate: Money): void {
   draft.changeNode(node, { metadata: { ...node.metadata, held: { tokens: estimate.tokens, usd: estimate.usd } } })
 }
 
-/** What the tightest limit of the line leaves to a run; without a limit, any amount. */
+/** The amount that the tightest limit upwards leaves to a run; without a limit, any amount. */
 export function leastLeft(draft: Draft, turnId: Id): Money {
   let [tokens, usd] = [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]
   for (const { id, spend } of lineOf(draft, turnId)) {
@@ -73,7 +76,7 @@ function minus(a: Money, b: Money): Money {
   return { tokens: Math.max(0, a.tokens - b.tokens), usd: Math.max(0, a.usd - b.usd) }
 }
 
-/** A person is awaited: the clock of the run and of all above it stands still. */
+/** Stops the clocks of the run and of all above it while a person is asked. */
 export function pauseClocks(draft: Draft, turnId: Id): void {
   for (const turn of lineOf(draft, turnId)) {
     if (turn.state === 'ended') continue
@@ -82,7 +85,7 @@ export function pauseClocks(draft: Draft, turnId: Id): void {
   }
 }
 
-/** A person has answered, or need not any more: clocks go on where nobody else is awaited. */
+/** Restarts the clocks where no other question is open. */
 export function resumeClocks(draft: Draft, turnId: Id): void {
   for (const turn of lineOf(draft, turnId)) {
     if (turn.paused === null) continue

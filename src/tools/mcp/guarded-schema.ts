@@ -1,6 +1,6 @@
 import { isRecord, type Json, toJson } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/schema/json-schema.ts'
-import { type Checked, type CheckedSchema, readSchema } from '../../base/schema/schema.ts'
+import { type CheckedSchema, readSchema, type Validation } from '../../base/schema/schema.ts'
 import type { Secrets } from '../../base/secrets/secrets.ts'
 
 /** More than this is no description of arguments. */
@@ -37,7 +37,7 @@ class GuardedSchema implements CheckedSchema {
     this.checked = checked
   }
 
-  async validate(value: unknown): Promise<Checked> {
+  async validate(value: unknown): Promise<Validation> {
     await this.prepare()
     return this.checked.validate(value)
   }

@@ -4,10 +4,10 @@ import {
   code,
   flag,
   listOf,
+  type OptionRule,
+  type OptionRules,
   oneOf,
   positive,
-  type Rule,
-  type Rules,
   readOptions,
   record,
 } from '../../base/options.ts'
@@ -39,8 +39,11 @@ interface ServerOptions {
 
 /** A program that speaks MCP over its standard input and output. Asks `exec:` and its whole command line. */
 export interface StdioServerOptions extends ServerOptions {
+  /** The program. */
   readonly command: string
+  /** Its arguments. */
   readonly args?: readonly string[]
+  /** The folder it runs in. Default: that of this process. */
   readonly cwd?: string
   readonly url?: never
   readonly headers?: never
@@ -98,7 +101,7 @@ const DEFAULTS: ServerSettings = {
   scope: 'run',
 }
 
-const isWord: Rule = (value) => (typeof value === 'string' && !value.includes('\0') ? null : 'a text')
+const isWord: OptionRule = (value) => (typeof value === 'string' && !value.includes('\0') ? null : 'a text')
 const words = listOf(isWord, 'texts')
 const MOST_MS = 2 ** 31 - 1
 
@@ -111,7 +114,7 @@ function milliseconds(value: unknown): string | null {
   return positive(value) === null && Number(value) <= MOST_MS ? null : 'a number of milliseconds'
 }
 
-const OPTIONS: Rules<ServerSettings> = {
+const OPTIONS: OptionRules<ServerSettings> = {
   command: anything,
   args: words,
   cwd: anything,

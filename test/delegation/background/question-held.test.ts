@@ -1,5 +1,5 @@
 import { agent, type Budget, type Json, tool } from 'legate'
-import { askTools, type BackgroundOptions, backgroundSubagents, type Spawned } from 'legate/background'
+import { askTools, type BackgroundOptions, backgroundSubagents, type SpawnedAgent } from 'legate/background'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../../support/agents.ts'
@@ -302,7 +302,7 @@ describe('cybros A77: a host that cannot answer is passed over for a person', ()
       inputSchema: { type: 'object' },
       effect: 'idempotent',
       execute: async () => {
-        const handle: Spawned = await runtime.spawn(asker, 'decide')
+        const handle: SpawnedAgent = await runtime.spawn(asker, 'decide')
         return (await handle.result()).text
       },
     })

@@ -1,5 +1,5 @@
 import { agent, tool } from 'legate'
-import { askTools, backgroundSubagents, type Spawned } from 'legate/background'
+import { askTools, backgroundSubagents, type SpawnedAgent } from 'legate/background'
 import { fakeClock, type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../../support/agents.ts'
@@ -159,7 +159,7 @@ describe.each(stores)('cybros A77: handle.send answers what the child asks, on %
       inputSchema: { type: 'object' },
       effect: 'idempotent',
       execute: async () => {
-        const handle: Spawned = await runtime.spawn(asker, 'go')
+        const handle: SpawnedAgent = await runtime.spawn(asker, 'go')
         await soon(async () => (await handle.poll()).question ?? undefined)
         await handle.send('green')
         return (await handle.result()).text

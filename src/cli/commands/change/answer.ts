@@ -6,7 +6,7 @@ import { findIds, findRun, only, shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'
 import { write } from '../../terminal/output.ts'
 import { answersOf, callOf, digestOf, questionOf, SEEN, wholeCallOf } from '../../watch/asked.ts'
-import { standingOf } from '../../watch/doing.ts'
+import { openStateOf } from '../../watch/doing.ts'
 
 export function approve(call: Call): Promise<number> {
   return answer(call, true)
@@ -21,10 +21,10 @@ function answer(call: Call, allow: boolean): Promise<number> {
     const ending = call.words[0] ?? ''
     const named = namedNode(runtime.store, ending)
     const node = named ?? onlyAsked(runtime, ending)
-    // One that was answered already is refused below, with who did it and how.
+    // `answer` below refuses a call that was answered already, and says who answered and how.
     if (isAsking(node)) checkSeen(call, node, { isNeeded: allow && (named === undefined || wasAnswered(node)) })
     const word = wordOf(call, allow)
-    // The question that this command names, not one that has replaced it since.
+    // Binds the answer to the question the person saw, not to one that replaced it since.
     await runtime.answer(node.id, { ...word, digest: digestOf(node) })
     const answered = 'edit' in word ? (runtime.store.node(node.id) ?? node) : node
     await write(`${allow ? 'Allowed' : 'Denied'}: ${wholeCallOf(answered)}\n`)
@@ -40,8 +40,8 @@ function wordOf(call: Call, allow: boolean): ApprovalWord {
 }
 
 /**
- * Allows what was shown and nothing else. The id of a call says which as long as it has asked for one thing; what it asks for
- * next, and what happens to wait in a run, must have been seen.
+ * Makes sure that only what was shown is allowed. The id of a call is enough while it has asked for one thing. For its
+ * next request, or a call found through its run, the person must have seen the request (`--seen`).
  */
 function checkSeen(call: Call, node: Node, { isNeeded }: { readonly isNeeded: boolean }): void {
   const seen = textOption(call, 'seen')?.toLowerCase()
@@ -59,7 +59,7 @@ function checkSeen(call: Call, node: Node, { isNeeded }: { readonly isNeeded: bo
   throw new CliError(lines.join('\n'), EXIT.usage, { namesHelp: false })
 }
 
-/** A call may ask for several things, one after the other. */
+/** Tells whether the call has been answered before: one call may ask for several things in turn. */
 function wasAnswered({ metadata: { approved } }: Node): boolean {
   return Array.isArray(approved) && approved.length > 0
 }
@@ -72,7 +72,7 @@ function editOf(call: Call): { readonly edit: Json } | undefined {
   throw new CliError(`--edit needs JSON, such as '{"to":"staging"}': ${parsed.error}`, EXIT.usage)
 }
 
-/** The call of that id that waits for a person, or did. */
+/** Finds the call with this id that waits, or waited, for a person. */
 function namedNode(store: Store, ending: string): Node | undefined {
   const found = findIds(store, ending).flatMap(({ id, type }) => (type === 'node' ? (store.node(id) ?? []) : []))
   const asking = found.filter(isAsking)
@@ -84,10 +84,10 @@ function isAsking({ state }: Node): boolean {
   return state === 'awaiting_approval'
 }
 
-/** The id of a run will do where only one call waits in it. */
-function onlyAsked(runtime: Parameters<typeof standingOf>[0], ending: string): Node {
+/** Accepts the id of a run if exactly one of its calls waits. */
+function onlyAsked(runtime: Parameters<typeof openStateOf>[0], ending: string): Node {
   const turn = findRun(runtime.store, ending)
-  const asked = turn.state === 'ended' ? [] : standingOf(runtime, turn).asked
+  const asked = turn.state === 'ended' ? [] : openStateOf(runtime, turn).asked
   if (asked.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for a person.`, EXIT.usage)
   return only(asked, ending, lineOf)
 }
@@ -96,7 +96,7 @@ function lineOf(node: Node): string {
   return `${shortId(node.id)}  ${callOf(node)}`
 }
 
-/** Answers what an agent has asked a person. */
+/** Answers a question that an agent asked a person. */
 export function reply(call: Call): Promise<number> {
   const [ending = '', ...words] = call.words
   const text = words.join(' ').trim()
@@ -115,10 +115,10 @@ function namedQuestion({ store }: Runtime, ending: string): Node | undefined {
   return asking.length === 0 ? undefined : only(asking, ending, questionLine)
 }
 
-/** The id of a run will do where only one question waits in it. */
+/** Accepts the id of a run if exactly one question waits in it. */
 function onlyQuestion(runtime: Runtime, ending: string): Node {
   const turn = findRun(runtime.store, ending)
-  const asking = turn.state === 'ended' ? [] : standingOf(runtime, turn).questions
+  const asking = turn.state === 'ended' ? [] : openStateOf(runtime, turn).questions
   if (asking.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for an answer.`, EXIT.usage)
   return only(asking, ending, questionLine)
 }

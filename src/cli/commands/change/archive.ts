@@ -10,12 +10,12 @@ import { plural } from '../../terminal/amounts.ts'
 import { oneLine } from '../../terminal/clean.ts'
 import { jsonLine, write } from '../../terminal/output.ts'
 
-/** Deletes one tree, and says what went. */
+/** Deletes one tree and reports what was deleted. */
 export function forget(call: Call): Promise<number> {
   const [ending = ''] = call.words
   return withRuntime(call, 'write', async (runtime) => {
     const found = findIds(runtime.store, ending).filter(({ type }) => type !== 'node')
-    // What leads to a tree may be gone: its whole id still names it.
+    // The rows that lead to a tree may be missing; the full id still names it.
     const id = found.length === 0 ? ending : only(found, ending, (one) => `${one.id}  ${one.type}`).id
     const stone = await runtime.forget(id, textOption(call, 'reason') ?? 'Forgotten from the command line.')
     const runs = stone.conversations.flatMap((one) => one.runs)
@@ -25,7 +25,7 @@ export function forget(call: Call): Promise<number> {
   })
 }
 
-/** Deletes what is too much or too old, and says what went. */
+/** Deletes trees beyond the limits of number or age and reports what was deleted. */
 export function prune(call: Call): Promise<number> {
   const options = {
     ...given('keep', keepOf(textOption(call, 'keep'))),
@@ -84,7 +84,7 @@ function runsOf({ conversations }: Tombstone): string[] {
   return conversations.flatMap(({ runs }) => runs)
 }
 
-/** The whole tree of a run, on stdout. */
+/** Writes the whole tree of a run to stdout. */
 export function exportRun(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
     const { rootId } = findRunOrNode(runtime.store, call.words[0] ?? '')
@@ -93,7 +93,7 @@ export function exportRun(call: Call): Promise<number> {
   })
 }
 
-/** Takes a tree from a file, or from stdin; the store is made where there is none. */
+/** Imports a tree from a file or from stdin; creates the store if there is none. */
 export async function importRun(call: Call): Promise<number> {
   const [file = '-'] = call.words
   const runtime = createRuntime({ store: sqliteStore(storePath(call)) })

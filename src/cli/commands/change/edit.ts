@@ -8,7 +8,7 @@ import { oneLine } from '../../terminal/clean.ts'
 import { jsonLine, write } from '../../terminal/output.ts'
 import { nodeLine } from '../../watch/tree-rows.ts'
 import { codeOf } from '../../watch/words.ts'
-import { takeUp } from '../../worker/verdict.ts'
+import { continueCommand } from '../../worker/verdict.ts'
 
 export async function edit(call: Call): Promise<number> {
   const [ending = '', ...rest] = call.words
@@ -24,7 +24,7 @@ export async function edit(call: Call): Promise<number> {
         : findNode(runtime.store, turn, named)
     const talk = await runtime.conversation(turn.conversationId)
     const run = await talk.edit(node.id, text)
-    const told = `Message edited. New run: ${shortId(run.id)}. Continue with: ${goesOn(call, runtime, run.id)}\n`
+    const told = `Message edited. New run: ${shortId(run.id)}. Continue with: ${continueHint(call, runtime, run.id)}\n`
     await write(isSet(call, 'json') ? jsonLine({ nodeId: node.id, runId: run.id }) : told)
     return EXIT.completed
   })
@@ -41,7 +41,7 @@ export function retry(call: Call): Promise<number> {
         : findNode(runtime.store, turn, named)
     const talk = await runtime.conversation(turn.conversationId)
     const run = await talk.retry(node.id)
-    const told = `${shortId(node.id)} is done once more, in the run ${shortId(run.id)}: ${goesOn(call, runtime, run.id)}\n`
+    const told = `${shortId(node.id)} is done once more, in the run ${shortId(run.id)}: ${continueHint(call, runtime, run.id)}\n`
     await write(isSet(call, 'json') ? jsonLine({ nodeId: node.id, runId: run.id }) : told)
     return EXIT.completed
   })
@@ -49,7 +49,7 @@ export function retry(call: Call): Promise<number> {
 
 const FAILED: readonly Node['state'][] = ['errored', 'rejected', 'uncertain']
 
-/** Tried, and without a good end; what was only kept from running goes with it. */
+/** Tells whether a node was tried and did not end well. Nodes that only waited for it are rerun with it. */
 function hasFailed({ state, input, output }: Node): boolean {
   return FAILED.includes(state) || (state === 'finished' && input.delegates === true && output.isError === true)
 }
@@ -88,7 +88,7 @@ export function fork(call: Call): Promise<number> {
     const next =
       lane.run === null
         ? `It waits for an input: ${saidTo(runtime, lane.id)}`
-        : `It goes on as ${shortId(lane.run.id)}: ${goesOn(call, runtime, lane.run.id)}`
+        : `It goes on as ${shortId(lane.run.id)}: ${continueHint(call, runtime, lane.run.id)}`
     await write(`Forked at ${shortId(node.id)}: the lane ${shortId(lane.id)}. ${next}\n`)
     return EXIT.completed
   })
@@ -104,7 +104,7 @@ function saidTo({ store }: Runtime, laneId: Id): string {
     : `runtime.run(agent, input, { conversationId: '${laneId}' })`
 }
 
-/** The node of a run's conversation that is meant by the ending of an id. */
+/** Finds the node of a run's conversation by the ending of its id. */
 export function findNode(store: Store, { conversationId, id: runId }: Turn, ending: string): Node {
   const named = findIds(store, ending).flatMap(({ id, type }) => (type === 'node' ? (store.node(id) ?? []) : []))
   const own = named.filter((node) => node.conversationId === conversationId)
@@ -116,8 +116,8 @@ export function findNode(store: Store, { conversationId, id: runId }: Turn, endi
   return only(own, ending, nodeLine)
 }
 
-/** The one node of a run that fits; else a message that says what to do. */
-export function onlyNode(store: Store, turn: Turn, { fits, none }: Wanted): Node {
+/** Returns the only node of a run that fits, or throws with advice. */
+export function onlyNode(store: Store, turn: Turn, { fits, none }: NodeChoice): Node {
   const found = store.nodesOf(turn.id).filter((node) => node.marks?.replacedBy == null && fits(node))
   const [first, ...others] = found
   if (first === undefined) throw new CliError(none, EXIT.usage)
@@ -126,14 +126,14 @@ export function onlyNode(store: Store, turn: Turn, { fits, none }: Wanted): Node
   throw new CliError(`More than one node of ${shortId(turn.id)} can be meant:${lines}\nName one.`, EXIT.usage)
 }
 
-interface Wanted {
+interface NodeChoice {
   readonly fits: (node: Node) => boolean
   readonly none: string
 }
 
-/** What has to be typed so that a run goes on which no process works on. */
-export function goesOn(call: Call, { store }: Runtime, runId: Id): string {
+/** Returns the command that continues a run which no process works on. */
+export function continueHint(call: Call, { store }: Runtime, runId: Id): string {
   const rootId = store.turn(runId)?.rootId ?? ''
   const file = codeOf(store.conversation(rootId)) === '' ? undefined : 'FILE'
-  return takeUp(file, textOption(call, 'store'))(runId)
+  return continueCommand(file, textOption(call, 'store'))(runId)
 }

@@ -12,7 +12,7 @@ import { tellTampered } from '../../watch/recent-runs.ts'
 const PAGE = 200
 const INDENT = 9
 
-/** Everything that waits for a person: what must be allowed, then what is asked; what expires first at the top. */
+/** Lists everything that waits for a person: approvals, then questions; what expires first comes first. */
 export function approvals(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
     const put = (asked: PendingApproval | PendingQuestion) =>
@@ -29,7 +29,7 @@ interface Query<T> {
   readonly after?: T
 }
 
-/** Page by page; gives how many there were. */
+/** Reads all pages and returns the number of entries. */
 async function all<T>(read: (query: Query<T>) => Promise<T[]>, put: (one: T) => Promise<void>): Promise<number> {
   let count = 0
   for (let page = await read({ limit: PAGE }); page.length > 0; ) {
@@ -66,7 +66,7 @@ function linesOf(approval: PendingApproval): string {
   ].join('\n')
 }
 
-/** All of it, however many rows that takes. */
+/** Indents every line of a text, however long it is. */
 function indented(text: string): string {
   return wrap(text, outputColumns() - INDENT - 1).lines.join(`\n${' '.repeat(INDENT)}`)
 }

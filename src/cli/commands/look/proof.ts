@@ -10,7 +10,7 @@ import { type Paint, painter } from '../../terminal/paint.ts'
 import { cut } from '../../terminal/width.ts'
 import { lookedAt } from '../../watch/recent-runs.ts'
 
-/** Exits with 1 if anything is wrong that was not mended. */
+/** Checks the store. Exits with 1 if it finds a problem that it did not repair. */
 export function audit(call: Call): Promise<number> {
   const repair = isSet(call, 'repair')
   return withRuntime(call, repair ? 'write' : 'read', async (runtime) => {
@@ -58,7 +58,7 @@ function lineOf({ type, message }: Finding, how: string): string {
   return `${how} ${type}: ${cleanText(message)}\n`
 }
 
-/** Exits with 1 where the runs differ, as diff does. */
+/** Compares two runs. Exits with 1 if they differ, as `diff` does. */
 export function diff(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
     const [first, second] = call.words.map((ending) => findRunOrNode(runtime.store, ending).id)

@@ -9,11 +9,11 @@ import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { type Paint, painter } from '../../terminal/paint.ts'
 import { wrap } from '../../terminal/width.ts'
 import { answersOf, questionOf, replyTo, wholeCallOf } from '../../watch/asked.ts'
-import { doingIn, type Standing, standingOf } from '../../watch/doing.ts'
+import { activityReader, type OpenState, openStateOf } from '../../watch/doing.ts'
 import { treeSoFar } from '../../watch/follow-run.ts'
 import { layout } from '../../watch/layout.ts'
 import { lookedAt } from '../../watch/recent-runs.ts'
-import type { RunTree } from '../../watch/run-tree.ts'
+import type { WatchedTree } from '../../watch/run-tree.ts'
 import { nodeLine, spendOfTree, treeRows } from '../../watch/tree-rows.ts'
 import { NOTHING } from '../../watch/words.ts'
 
@@ -41,28 +41,28 @@ async function drawn(runtime: Runtime, turn: Turn, format: 'mermaid' | 'dot'): P
   return EXIT.completed
 }
 
-/** All there is to show of a run. */
-interface Sight {
+/** Everything there is to show about a run. */
+interface RunFacts {
   readonly runtime: Runtime
   readonly turn: Turn
   readonly agent: string
-  readonly tree: RunTree
+  readonly tree: WatchedTree
   readonly outcome: Outcome | null
-  readonly standing: Standing | null
+  readonly standing: OpenState | null
 }
 
-async function lookAt(runtime: Runtime, turn: Turn): Promise<Sight> {
+async function lookAt(runtime: Runtime, turn: Turn): Promise<RunFacts> {
   return {
     runtime,
     turn,
     tree: treeSoFar(runtime.store, turn),
     agent: runtime.store.conversation(turn.conversationId)?.agent.name ?? '?',
     outcome: turn.state === 'ended' ? ((await runtime.attach(turn.id).result) as Outcome) : null,
-    standing: turn.state === 'ended' ? null : standingOf(runtime, turn),
+    standing: turn.state === 'ended' ? null : openStateOf(runtime, turn),
   }
 }
 
-function asJson({ runtime, turn, agent, tree, outcome, standing }: Sight): object {
+function asJson({ runtime, turn, agent, tree, outcome, standing }: RunFacts): object {
   const { id, conversationId, createdAt, startedAt, endedAt, input, account } = turn
   return {
     id,
@@ -76,7 +76,7 @@ function asJson({ runtime, turn, agent, tree, outcome, standing }: Sight): objec
     outcome,
     usage: outcome?.usage ?? account.usage,
     usd: tree.root === undefined ? null : spendOfTree(tree.root).usd,
-    doing: doingIn(runtime)(id, tree.root?.hears)?.text ?? null,
+    doing: activityReader(runtime)(id, tree.root?.hears)?.text ?? null,
     awaitsApproval: (standing?.asked ?? []).map(({ id: nodeId, input: { call } }) => ({ nodeId, call })),
     children: (tree.root?.children ?? []).map((child) => ({
       id: child.id,
@@ -86,7 +86,7 @@ function asJson({ runtime, turn, agent, tree, outcome, standing }: Sight): objec
   }
 }
 
-function asText(sight: Sight, paint: Paint): string {
+function asText(sight: RunFacts, paint: Paint): string {
   const { turn, agent, outcome, standing } = sight
   const state = outcome?.status ?? standing?.state ?? turn.state
   const colour = state === 'completed' ? 'green' : outcome === null ? 'cyan' : 'red'
@@ -103,7 +103,7 @@ function asText(sight: Sight, paint: Paint): string {
   return parts.filter((part) => part !== '').join('\n')
 }
 
-function facts({ runtime, turn, tree, outcome }: Sight, paint: Paint): string {
+function facts({ runtime, turn, tree, outcome }: RunFacts, paint: Paint): string {
   const { startedAt, endedAt, createdAt, account } = turn
   const usage = outcome?.usage ?? account.usage
   const spent = tree.root === undefined ? NOTHING : spendOfTree(tree.root)
@@ -120,7 +120,7 @@ function facts({ runtime, turn, tree, outcome }: Sight, paint: Paint): string {
       'calls',
       `${account.modelCalls} of the model, ${account.toolCalls} of tools, ${plural(account.children, 'subagent')}`,
     ],
-    ['now', doingIn(runtime)(turn.id, tree.root?.hears)?.text ?? ''],
+    ['now', activityReader(runtime)(turn.id, tree.root?.hears)?.text ?? ''],
   ]
   return rows
     .flatMap(([name, value]) => (value === '' ? [] : [`  ${paint('dim', name.padEnd(13))} ${value}\n`]))
@@ -133,20 +133,20 @@ function whyOf(outcome: Outcome | null): string {
   return `${outcome.error.code}: ${outcome.error.message}${advice}`
 }
 
-/** Calls that may or may not have had their effect. */
-function uncertainLines({ runtime: { store }, outcome }: Sight): string {
+/** Lists calls that may or may not have had their effect. */
+function uncertainLines({ runtime: { store }, outcome }: RunFacts): string {
   const nodes = (outcome?.uncertain ?? []).flatMap((id) => store.node(id) ?? [])
   return nodes
     .map((node) => `${wholeCallOf(node)}: it may or may not have taken effect (${shortId(node.id)})`)
     .join('\n')
 }
 
-/** What gives tools and was not there for it. */
+/** Lists tool sources that could not be started for this run. */
 function withoutLines({ absent }: Turn): string {
   return (absent ?? []).map(({ name, reason }) => `${name}: ${reason}`).join('\n')
 }
 
-function askedLines(standing: Standing | null): string {
+function askedLines(standing: OpenState | null): string {
   if (standing === null) return ''
   const { asked, questions } = standing
   return [
@@ -161,9 +161,9 @@ function section(title: string, text: string, paint: Paint): string {
   return `${paint('bold', title)}\n${lines.map((line) => `  ${line}`.trimEnd()).join('\n')}\n`
 }
 
-function children({ runtime, tree }: Sight, paint: Paint): string {
+function children({ runtime, tree }: RunFacts, paint: Paint): string {
   if (tree.root === undefined || tree.root.children.length === 0) return ''
-  const doing = doingIn(runtime)
+  const doing = activityReader(runtime)
   const rows = treeRows([tree], {
     doing: ({ id, hears }) => doing(id, hears),
     now: Date.now(),
@@ -178,7 +178,7 @@ const TURNS = 20
 const MOST_TURNS = 1_000
 const INDENT = '  '
 
-/** What was said in a conversation, round by round, the latest ones. */
+/** Prints the latest rounds of a conversation. */
 export function transcript(call: Call): Promise<number> {
   const limitTurns = turnsOf(call)
   return withRuntime(call, 'read', async (runtime) => {
@@ -206,7 +206,7 @@ function said({ role, text, state }: Line, paint: Paint, { row }: ConversationHa
   return `${who}${how}\n${lines.map((line) => `${INDENT}${line}`.trimEnd()).join('\n')}\n\n`
 }
 
-/** Where it goes on: the rounds before these, if there are any. */
+/** Points to the earlier rounds, if there are any. */
 async function footer({ turnIds, beforeTurnId }: Page, talk: ConversationHandle): Promise<string> {
   if (beforeTurnId === null) return 'Nothing was said.\n'
   const earlier = await talk.transcriptPage({ beforeTurnId, limitTurns: 1 })

@@ -6,7 +6,7 @@ import {
   generalWorker,
   joinSpawned,
   makeSubagentTool,
-  type Spawned,
+  type SpawnedAgent,
 } from 'legate/background'
 import { jsonSession, jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
@@ -67,7 +67,7 @@ export async function runs(): Promise<void> {
 export async function spawns(): Promise<void> {
   const runtime = createRuntime()
   const spawned = await runtime.spawn(researcher, { topic: 'QUIC' })
-  is<Same<typeof spawned, Spawned<Found>>>()
+  is<Same<typeof spawned, SpawnedAgent<Found>>>()
   const waited = await spawned.wait({ timeoutMs: 5 })
   is<Same<typeof waited, RunOutcome<Found> | null>>()
   const { outcomes } = await joinSpawned([spawned, spawned], 2, { losers: 'cancel', timeoutMs: 5 })

@@ -4,7 +4,7 @@ import { agent, createRuntime, type Runtime } from '../../index.ts'
 import { memoryStore } from '../../store/memory/index.ts'
 import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/conformance/store-rows.ts'
 import { scriptedModel } from '../../testing/stand-ins/scripted-model.ts'
-import { doingIn, standingOf } from './doing.ts'
+import { activityReader, openStateOf } from './doing.ts'
 import { sumOf } from './words.ts'
 
 /** A run of "editor" that could go on, in a store on which a process works that has the code of another agent only. */
@@ -23,7 +23,7 @@ async function waiting(createdAt: number): Promise<{ state: string; doing: strin
   onTestFinished(() => runtime.close())
   await runtime.resume()
   const turn = store.turn(place.turnId) ?? turnRow(place)
-  return { state: standingOf(runtime, turn).state, doing: doingIn(runtime)(turn.id)?.text }
+  return { state: openStateOf(runtime, turn).state, doing: activityReader(runtime)(turn.id)?.text }
 }
 
 test('what no process takes up although some live is unattended; it is given a moment', async () => {
@@ -51,7 +51,7 @@ test('a run says what it does now: it thinks, waits for whom it asked, or tries 
   const runtime = createRuntime()
   onTestFinished(() => runtime.close())
   const run = runtime.run(agent({ name: 'host', instructions: '', model, subagents: { ask: child } }), 'go')
-  const doing = (id = '') => doingIn(runtime)(id)?.text
+  const doing = (id = '') => activityReader(runtime)(id)?.text
   for await (const { type } of run) if (type === 'retry') break
   const [link] = runtime.store.linksOf(run.id)
 
