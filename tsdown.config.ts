@@ -31,7 +31,15 @@ export default defineConfig({
   target: 'node20.19',
   fixedExtension: false,
   dts: true,
-  plugins: [{ name: 'ascii', generateBundle: (_, files) => Object.values(files).forEach(inAscii) }],
+  plugins: [
+    {
+      name: 'last-words',
+      generateBundle: (_, files) => {
+        Object.values(files).forEach(inAscii)
+        Object.values(files).forEach(declareGlobals)
+      },
+    },
+  ],
   outputOptions: {
     // Comments are in the types; without them the root is read a tenth faster.
     comments: { jsdoc: false },
@@ -51,6 +59,18 @@ export default defineConfig({
 function inAscii(file: { readonly fileName: string; code?: string }): void {
   if (!file.fileName.endsWith('.js') || file.code === undefined) return
   file.code = file.code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** Types of the platform that ours name. Where a program has the types of Node or of a browser, these add nothing to them. */
+const GLOBALS = ['AbortSignal', 'URL', 'ReadableStream<R = any>']
+
+/** A program compiles against our types even where it has neither the types of Node nor those of a browser. */
+function declareGlobals(file: { readonly fileName: string; code?: string }): void {
+  const { fileName, code } = file
+  if (!fileName.endsWith('.d.ts') || code === undefined) return
+  const named = GLOBALS.filter((name) => code.includes(name.split('<')[0] ?? name))
+  if (named.length === 0) return
+  file.code = `${code}\ndeclare global {\n${named.map((name) => `  interface ${name} {}\n`).join('')}}\n`
 }
 
 type Part = keyof typeof PARTS
