@@ -53,7 +53,6 @@ const abandoned = runtime.store.linksOf(run.id).find(({ agentName }) => agentNam
 const filed = await runtime.attach(abandoned?.id ?? '').result
 console.log(`archivist: ${filed.status}, ${filed.text}`)
 await runtime.close()
-
 assert.equal(status, 'cancelled')
 assert.match(text, /One moment/)
 assert.equal(filed.status, 'completed')

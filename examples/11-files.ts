@@ -52,7 +52,6 @@ for await (const event of runtime.run(writer, 'Report.')) {
 }
 await runtime.close()
 console.log(checked)
-
 assert.match(checked, /line1: Two plus two is five\./)
 assert.match(checked, /no rule of writer allows file\.write:\/workspace\/report\.md/)
 assert.match(checked, /no rule of writer allows file\.read:\/internal\/keys\.txt/)

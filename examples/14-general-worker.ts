@@ -45,7 +45,6 @@ const host = agent({
     },
   },
 })
-
 const files = memoryFiles()
 const runtime = createRuntime({ files })
 const run = runtime.run(host, 'Have a summary of QUIC written.')
@@ -53,7 +52,6 @@ const { text } = await run.result
 const task = runtime.store.nodesOf(run.id).findLast(({ kind }) => kind === 'task')
 console.log(text, task?.output.metadata?.['response_metadata'])
 await runtime.close()
-
 assert.deepEqual(task?.output.metadata?.['response_metadata'], {
   tool_trace: ['write_file', 'delete_file', 'get_file_info'],
 })

@@ -88,10 +88,10 @@ const surface: Readonly<Record<string, Door>> = {
     values: 'DURABLE_EVENTS ERROR_CODES LIVE_EVENTS STATUSES',
     types:
       'ApprovalsQuery AuditOptions AuditReport Block CompletedOutcome CompressOptions Conversation ' +
-      'ConversationTree DirectInput DirectMessage DurableEvent EventsOptions Finding FindingType Fork ' +
-      'ForkOptions KindContext KindDefinition LaneInfo Link LiveEvent Node NodeDiff NodeState ' +
-      'PictureOptions PruneOptions QuestionsQuery RemakeOptions RunDiff RunFigures RunTree Tombstone ' +
-      'ToolCall Turn UsageQuery UsageShare UsageStats UsageSum WaitingOn Why WhyCode WhyReason',
+      'ConversationHistory ConversationTree DirectInput DirectMessage DurableEvent EventsOptions Finding ' +
+      'FindingType Fork ForkOptions KindContext KindDefinition LaneInfo Link LiveEvent Node NodeDiff ' +
+      'NodeState PictureOptions PruneOptions QuestionsQuery RemakeOptions RunDiff RunFigures RunTree ' +
+      'Tombstone ToolCall Turn UsageQuery UsageShare UsageStats UsageSum WaitingOn Why WhyCode WhyReason',
   },
   'legate/ai-sdk': {
     values: 'asAiSdkTool fromAiSdk toUIMessageStream toUIMessages',

@@ -5,7 +5,13 @@ export type { NodeDiff, RunDiff, RunFigures } from '../audit/diff.ts'
 export type { PictureOptions } from '../audit/picture.ts'
 export type { Why, WhyCode, WhyReason } from '../audit/why.ts'
 export { ERROR_CODES } from '../base/error.ts'
-export type { CompressOptions, Fork, ForkOptions, RemakeOptions } from '../conversation/history-handle.ts'
+export type {
+  CompressOptions,
+  ConversationHistory,
+  Fork,
+  ForkOptions,
+  RemakeOptions,
+} from '../conversation/history-handle.ts'
 export type { ApprovalsQuery, QuestionsQuery } from '../conversation/pending.ts'
 export type { CompletedOutcome, EventsOptions } from '../conversation/run.ts'
 export type { ConversationTree, LaneInfo, RunTree, WaitingOn } from '../conversation/tree.ts'

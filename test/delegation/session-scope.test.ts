@@ -187,7 +187,7 @@ test('the copy of a session that was forked has what was said before the fork, a
   const [first] = runtime.store.turnsOf(one.conversationId, { limit: 1 })
   const last = runtime.store.nodesOf(first?.id ?? '').at(-1)
   await ask('beside', one.id, { owner: 'ann', conversationId: one.conversationId })
-  const { id: lane } = await host.fork(last?.id ?? '')
+  const { id: lane } = await host.history.fork(last?.id ?? '')
   const forked = await ask('two', one.id, { owner: 'ann', conversationId: lane })
   expect(forked.id).not.toBe(one.id)
 

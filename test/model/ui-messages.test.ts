@@ -345,7 +345,7 @@ describe('a page of messages', () => {
     await run.result
     const conversation = await runtime.conversation(run.conversationId)
     const last = runtime.store.nodesOf(run.id).at(-1)
-    const again = await conversation.rerun(last?.id ?? '')
+    const again = await conversation.history.rerun(last?.id ?? '')
     await again.result
 
     const messages = await toUIMessages(conversation)
@@ -357,7 +357,7 @@ describe('a page of messages', () => {
       { type: 'text', text: 'second answer' },
     ])
 
-    await conversation.softDelete(runtime.store.nodesOf(again.id).at(-1)?.id ?? '')
+    await conversation.history.softDelete(runtime.store.nodesOf(again.id).at(-1)?.id ?? '')
     expect(texts(await toUIMessages(conversation))).toEqual(['go'])
   })
 

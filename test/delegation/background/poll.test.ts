@@ -146,9 +146,9 @@ describe('cybros 14.3: subagent_poll', () => {
     const child = await runtime.conversation(link?.childConversationId ?? '')
     const [one, heardOne, , heardTwo] = await child.transcript()
 
-    await child.softDelete(one?.nodeId ?? '')
-    await child.softDelete(heardTwo?.nodeId ?? '')
-    await child.exclude(heardOne?.nodeId ?? '')
+    await child.history.softDelete(one?.nodeId ?? '')
+    await child.history.softDelete(heardTwo?.nodeId ?? '')
+    await child.history.exclude(heardOne?.nodeId ?? '')
 
     const again = runtime.run(host, 'poll', { conversationId: run.conversationId })
     await again.result
