@@ -78,6 +78,7 @@ const FUNCTIONS: Doors = {
   extensionSources: [(o) => recipe.extensionSources([], o), { scope: 'world' }],
   fieldParser: [(o) => fields.fieldParser(o), { strict: 'yes' }],
   generalWorker: [(o) => background.generalWorker(o), { tools: 5 }],
+  getKeyResult: [(o) => compat.getKeyResult(menuRun, 'dish', o), { mustInPrompt: 'yes' }],
   joinSpawned: [(o) => background.joinSpawned([spawned], 'all', o), { timeoutMs: 'long' }],
   jsonStore: [(o: object) => json.jsonStore({ folder: join(folder, 'rows'), ...o }), { durability: 'some' }],
   loadAgentFile: [(o) => recipe.loadAgentFile(file, o), { mode: 'loose' }],
@@ -110,6 +111,8 @@ const FUNCTIONS: Doors = {
   sqliteStore: [(o: object) => sqlite.sqliteStore({ path: join(folder, 'rows.db'), ...o }), { readOnly: 'yes' }],
   tool: [(o: object) => tool({ description: 'X.', inputSchema: schema, execute: () => 1, ...o }), { polls: 'yes' }],
   toUIMessages: [(o) => aiSdk.toUIMessages(conversation, o), { limitTurns: 'all' }],
+  waitKeys: [(o) => compat.waitKeys(menuRun, ['dish'], o), { mustInPrompt: 'yes' }],
+  whenKey: [(o) => compat.whenKey(menuRun, 'dish', () => 1, o), { mustInPrompt: 'yes' }],
   toolkit: [(o: object) => tools.toolkit({ groups: {}, ...o }), { meta: 'some' }],
   validateDefinition: [(o) => recipe.validateDefinition(file, o), { mode: 'loose' }],
 }
@@ -190,13 +193,9 @@ const METHODS = {
     events: [(o) => menuRun.events(o), { fields: 'all' }],
     fields: [(o) => menuRun.fields('dish', o), { partial: 'yes' }],
     field: [(o) => menuRun.field('dish', o), { timeoutMs: 'long' }],
-    getKeyResult: [(o) => menuRun.getKeyResult('dish', o), { mustInPrompt: 'yes' }],
-    waitKeys: [(o) => menuRun.waitKeys(['dish'], o), { mustInPrompt: 'yes' }],
-    whenKey: [(o) => menuRun.whenKey('dish', () => 1, o), { mustInPrompt: 'yes' }],
     cancel: null,
     onField: null,
     settled: null,
-    startWaiter: null,
   } satisfies Every<root.Run>,
   spawned: {
     wait: [(o) => spawned.wait(o), { timeoutMs: 'long' }],
@@ -279,7 +278,7 @@ const METHODS = {
 /** Functions that take no options: what they are given is data, or positional. */
 const WITHOUT_OPTIONS: readonly string[] = [
   ...['askTools', 'attribute', 'costOf', 'developerTools', 'fileTools', 'findModel', 'fromAiSdk', 'isAgent'],
-  ...['isLegateError', 'missingSecrets', 'modelInfo', 'toUIMessageStream', 'todoTools'],
+  ...['isLegateError', 'missingSecrets', 'modelInfo', 'startWaiter', 'toUIMessageStream', 'todoTools'],
   // What a test harness is given is a plan, which its own types describe.
   ...['CrashCase', 'aftermath', 'checkStanding', 'countEffect', 'countOutside', 'crash', 'crashWorker', 'failpoints'],
   ...['fakeClock', 'passPoint', 'readTrees', 'scriptedModel', 'startCounter', 'storeConformance', 'tellTest'],

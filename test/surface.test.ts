@@ -98,7 +98,7 @@ const surface: Readonly<Record<string, Door>> = {
     types: 'AiSdkModel AiSdkTool UiApproval UiDataParts UiMessage UiMessageChunk UiMetadata UiQuestion ' + 'UiSubagent',
   },
   'legate/compat': {
-    values: '',
+    values: 'getKeyResult startWaiter waitKeys whenKey',
     types: 'KeyOptions ShapedTool ToolFunctionOptions',
   },
   'legate/grant': {

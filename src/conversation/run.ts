@@ -4,7 +4,7 @@ import type { Outcome } from '../graph/outcome.ts'
 import type { Id } from '../graph/rows.ts'
 import type { FieldResult } from './fields/field-handlers.ts'
 import type { RunField } from './fields/run-field.ts'
-import type { FieldsOptions, KeyOptions } from './fields/run-fields.ts'
+import type { FieldsOptions } from './fields/run-fields.ts'
 import type { FieldOptions } from './fields/wait-for-field.ts'
 
 /** An outcome whose `output` has the type of the agent's output schema. It is null unless the run completed. */
@@ -53,27 +53,6 @@ export interface Run<Out = unknown, Written = Out> extends AsyncIterable<RunEven
   ): Self
   /** When the run and all handlers are over: what each made, in the order in which the fields were complete. */
   settled(): Promise<FieldResult[]>
-  /** `field`, after the checks that an output is defined and, with `mustInPrompt`, has the key. */
-  getKeyResult<Self, P extends FieldPath<WrittenIn<Self>>, Default = never>(
-    this: Self,
-    key: P,
-    options?: KeyOptions & FieldOptions<Default>,
-  ): Promise<FieldValue<WrittenIn<Self>, P> | Default>
-  /** The first value of each key as [path, value], in the order in which they are complete. */
-  waitKeys<Self>(
-    this: Self,
-    keys: readonly FieldPath<WrittenIn<Self>>[],
-    options?: KeyOptions,
-  ): AsyncIterable<[path: string, value: unknown]>
-  /** `onField`, after the checks of `getKeyResult`. */
-  whenKey<Self, P extends FieldPath<WrittenIn<Self>>>(
-    this: Self,
-    key: P,
-    handler: FieldHandler<FieldValue<WrittenIn<Self>, P>>,
-    options?: KeyOptions,
-  ): Self
-  /** `settled`, where there are handlers. */
-  startWaiter(): Promise<FieldResult[]>
   /** Never there: it tells the compiler which paths there are. */
   readonly [written]?: () => Written
 }
@@ -81,7 +60,7 @@ export interface Run<Out = unknown, Written = Out> extends AsyncIterable<RunEven
 declare const written: unique symbol
 
 /** Paths are taken from the run at hand, so that any run is a `Run`, whatever it writes. */
-type WrittenIn<Self> = Self extends { readonly [written]?: () => infer Written } ? Written : unknown
+export type WrittenIn<Self> = Self extends { readonly [written]?: () => infer Written } ? Written : unknown
 
 export type FieldHandler<Value = unknown> = (value: Value, field: RunField<Value>) => unknown
 
