@@ -1,8 +1,6 @@
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import { type NoOptions, readOptions } from '../../base/options.ts'
-import { planQuestion } from '../../rules/delegation/question.ts'
 import type { Tool } from '../../tool/tool.ts'
-import { TOOL_TO_ANSWER } from '../spawn.ts'
 import { type RowToolEnd, rowTool } from './row-tool.ts'
 
 /**
@@ -53,10 +51,13 @@ async function askQuestion(
   if (text.length > MOST_CHARS) {
     return refusal(tool, 'question_is_too_long', `question must have at most ${MOST_CHARS} characters`)
   }
+  const { planQuestion } = await import('../../rules/delegation/question.ts')
+  const { TOOL_TO_ANSWER } = await import('../spawn.ts')
+  const hostCanAnswer = hostHas(run, TOOL_TO_ANSWER)
   await home.ledger.commit({
     kind: 'ask',
     rootId: node.rootId,
-    plan: (draft) => planQuestion(draft, work.claim, { text, asked: to, hostCanAnswer: canAnswer(run) }),
+    plan: (draft) => planQuestion(draft, work.claim, { text, asked: to, hostCanAnswer }),
   })
   return 'done'
 }
@@ -64,10 +65,10 @@ async function askQuestion(
 /**
  * Tells whether the host has a tool to answer with. A host whose code lives in another process counts as having one.
  */
-function canAnswer({ home, conversation }: NodeRun): boolean {
+function hostHas({ home, conversation }: NodeRun, tool: string): boolean {
   const host = home.ledger.store.conversation(conversation.parentConversationId ?? '')
   const agent = host === undefined ? undefined : home.agentFor(host)
-  return agent === undefined || agent.tools.has(TOOL_TO_ANSWER)
+  return agent === undefined || agent.tools.has(tool)
 }
 
 function refusal(tool: string, code: string, message: string) {
