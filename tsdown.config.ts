@@ -1,34 +1,45 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { defineConfig } from 'tsdown'
+import manifest from './package.json' with { type: 'json' }
+
+/** The doors of the package as files of `src`, without their extension. */
+const DOORS = Object.values(manifest.exports).flatMap((door) =>
+  typeof door === 'string' ? [] : [door.default.slice('./dist/'.length, -'.js'.length)],
+)
 
 // A few files instead of one per source: importing the root costs what its files cost. Lazy imports stay files of their own.
 // What is common to the root and to small doors is a part of its own, so that these stay small.
 const PARTS = {
-  'of-small-doors': ['grant', 'fields', 'store/memory', 'store/sqlite', 'store/json'],
-  'of-recipe': ['extension/prompt-files', 'recipe'],
+  'of-small-doors': [
+    'doors/grant',
+    'doors/fields',
+    'doors/models',
+    'doors/rows',
+    'store/memory/index',
+    'store/sqlite/index',
+    'store/json/index',
+  ],
+  'of-doors': ['extension/prompt-files', 'doors/tools', 'doors/mcp', 'doors/hooks'],
   'of-index': ['index'],
 }
 
 export default defineConfig({
-  entry: [
-    'src/index.ts',
-    'src/testing/index.ts',
-    'src/grant/index.ts',
-    'src/recipe/index.ts',
-    'src/fields/index.ts',
-    'src/extension/prompt-files.ts',
-    'src/store/memory/index.ts',
-    'src/store/json/index.ts',
-    'src/store/sqlite/index.ts',
-    'src/cli/main.ts',
-  ],
+  entry: [...DOORS.map((door) => `src/${door}.ts`), 'src/cli/main.ts'],
   format: 'esm',
   platform: 'node',
   target: 'node20.19',
   fixedExtension: false,
   dts: true,
-  plugins: [{ name: 'ascii', generateBundle: (_, files) => Object.values(files).forEach(inAscii) }],
+  plugins: [
+    {
+      name: 'last-words',
+      generateBundle: (_, files) => {
+        Object.values(files).forEach(inAscii)
+        Object.values(files).forEach(declareGlobals)
+      },
+    },
+  ],
   outputOptions: {
     // Comments are in the types; without them the root is read a tenth faster.
     comments: { jsdoc: false },
@@ -48,6 +59,18 @@ export default defineConfig({
 function inAscii(file: { readonly fileName: string; code?: string }): void {
   if (!file.fileName.endsWith('.js') || file.code === undefined) return
   file.code = file.code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** Types of the platform that ours name. Where a program has the types of Node or of a browser, these add nothing to them. */
+const GLOBALS = ['AbortSignal', 'URL', 'ReadableStream<R = any>']
+
+/** A program compiles against our types even where it has neither the types of Node nor those of a browser. */
+function declareGlobals(file: { readonly fileName: string; code?: string }): void {
+  const { fileName, code } = file
+  if (!fileName.endsWith('.d.ts') || code === undefined) return
+  const named = GLOBALS.filter((name) => code.includes(name.split('<')[0] ?? name))
+  if (named.length === 0) return
+  file.code = `${code}\ndeclare global {\n${named.map((name) => `  interface ${name} {}\n`).join('')}}\n`
 }
 
 type Part = keyof typeof PARTS

@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import manifest from './package.json' with { type: 'json' }
 
 const unit = ['src/**/*.test.ts']
 const house = ['test/architecture.test.ts', 'test/claims.test.ts', 'test/doors.test.ts', 'test/surface.test.ts']
@@ -61,17 +62,9 @@ class LongFirst extends BaseSequencer {
 export default defineConfig({
   resolve: {
     // Tests and examples write `legate` as a user does and get the sources: one copy of the package in a process.
-    alias: [
-      source('legate', 'src/index.ts'),
-      source('legate/testing', 'src/testing/index.ts'),
-      source('legate/grant', 'src/grant/index.ts'),
-      source('legate/recipe', 'src/recipe/index.ts'),
-      source('legate/output', 'src/fields/index.ts'),
-      source('legate/prompt', 'src/extension/prompt-files.ts'),
-      source('legate/store/memory', 'src/store/memory/index.ts'),
-      source('legate/store/json', 'src/store/json/index.ts'),
-      source('legate/store/sqlite', 'src/store/sqlite/index.ts'),
-    ],
+    alias: Object.entries(manifest.exports).flatMap(([door, file]) =>
+      typeof file === 'string' ? [] : [source(door, file.default)],
+    ),
   },
   test: {
     // Many tests wait for other processes and for time to pass.
@@ -100,6 +93,7 @@ function project(name: string, test: TestProjectInlineConfiguration['test']): Te
   return { extends: true, test: { ...test, name } }
 }
 
-function source(name: string, file: string): { find: RegExp; replacement: string } {
-  return { find: new RegExp(`^${name}$`), replacement: fileURLToPath(new URL(file, import.meta.url)) }
+function source(door: string, built: string): { find: RegExp; replacement: string } {
+  const file = built.replace(/^\.\/dist\/(.*)\.js$/, './src/$1.ts')
+  return { find: new RegExp(`^legate${door.slice(1)}$`), replacement: fileURLToPath(new URL(file, import.meta.url)) }
 }

@@ -88,7 +88,8 @@ async function measureAll(name) {
 }
 
 async function legate(name, folder) {
-  const { agent, createRuntime, memoryStore } = await import('legate')
+  const { agent, createRuntime } = await import('legate')
+  const { memoryStore } = await import('legate/store/memory')
   const { sqliteStore } = await import('legate/store/sqlite')
   const { scriptedModel } = await import('legate/testing')
   const file = path.join(folder, 'rows.db')

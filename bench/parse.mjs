@@ -3,7 +3,7 @@
 
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { fieldParser } from 'legate/output'
+import { fieldParser } from 'legate/fields'
 
 const ROUNDS = 7
 const SIZES = [100_000, 1_000_000, 10_000_000]

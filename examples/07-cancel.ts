@@ -2,8 +2,9 @@
 // it has, programs are ended with all they have started. A child its host would not miss goes on. Nothing is thrown.
 
 import assert from 'node:assert/strict'
-import { agent, createRuntime, runProcess, tool } from 'legate'
+import { agent, createRuntime, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
+import { runProcess } from 'legate/tools'
 
 const build = tool({
   description: 'Builds for a very long time.',
@@ -52,7 +53,6 @@ const abandoned = runtime.store.linksOf(run.id).find(({ agentName }) => agentNam
 const filed = await runtime.attach(abandoned?.id ?? '').result
 console.log(`archivist: ${filed.status}, ${filed.text}`)
 await runtime.close()
-
 assert.equal(status, 'cancelled')
 assert.match(text, /One moment/)
 assert.equal(filed.status, 'completed')

@@ -4,8 +4,9 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { agent, createRuntime, diskFiles, fileTools } from 'legate'
+import { agent, createRuntime } from 'legate'
 import { scriptedModel } from 'legate/testing'
+import { diskFiles, fileTools } from 'legate/tools'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'legate-example-'))
 const files = diskFiles({ workspace: path.join(folder, 'out'), internal: path.join(folder, 'internal') })
@@ -51,7 +52,6 @@ for await (const event of runtime.run(writer, 'Report.')) {
 }
 await runtime.close()
 console.log(checked)
-
 assert.match(checked, /line1: Two plus two is five\./)
 assert.match(checked, /no rule of writer allows file\.write:\/workspace\/report\.md/)
 assert.match(checked, /no rule of writer allows file\.read:\/internal\/keys\.txt/)

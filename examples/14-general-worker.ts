@@ -2,8 +2,10 @@
 // has found so far, and its result says which tools it used.
 
 import assert from 'node:assert/strict'
-import { agent, createRuntime, generalWorker, memoryFiles, tool } from 'legate'
+import { agent, createRuntime, tool } from 'legate'
+import { generalWorker } from 'legate/background'
 import { type Script, scriptedModel } from 'legate/testing'
+import { memoryFiles } from 'legate/tools'
 
 /** Makes these calls, one after the other, and then says what came of the last one. */
 const script =
@@ -43,7 +45,6 @@ const host = agent({
     },
   },
 })
-
 const files = memoryFiles()
 const runtime = createRuntime({ files })
 const run = runtime.run(host, 'Have a summary of QUIC written.')
@@ -51,7 +52,6 @@ const { text } = await run.result
 const task = runtime.store.nodesOf(run.id).findLast(({ kind }) => kind === 'task')
 console.log(text, task?.output.metadata?.['response_metadata'])
 await runtime.close()
-
 assert.deepEqual(task?.output.metadata?.['response_metadata'], {
   tool_trace: ['write_file', 'delete_file', 'get_file_info'],
 })

@@ -2,7 +2,8 @@
 // conversation tells it of both: nobody polls, and nothing is told twice.
 
 import assert from 'node:assert/strict'
-import { agent, backgroundSubagents, createRuntime } from 'legate'
+import { agent, createRuntime } from 'legate'
+import { backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 
 const reader = agent({

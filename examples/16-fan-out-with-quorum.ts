@@ -2,7 +2,8 @@
 // does not end the others.
 
 import assert from 'node:assert/strict'
-import { agent, createRuntime, joinSpawned } from 'legate'
+import { agent, createRuntime } from 'legate'
+import { joinSpawned } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 
 const scout = agent({

@@ -2,7 +2,9 @@
 // The host's call goes on with the question; it answers, and hears of the end later. What no host can answer, a person can.
 
 import assert from 'node:assert/strict'
-import { agent, askTools, backgroundSubagents, createRuntime, type ModelRequest } from 'legate'
+import { agent, createRuntime } from 'legate'
+import { askTools, backgroundSubagents } from 'legate/background'
+import type { ModelRequest } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 
 const resultsIn = ({ messages }: ModelRequest) =>

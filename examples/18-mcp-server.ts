@@ -5,7 +5,8 @@ import { mkdtempSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { agent, createRuntime, mcpServer } from 'legate'
+import { agent, createRuntime } from 'legate'
+import { mcpServer } from 'legate/mcp'
 import { scriptedModel } from 'legate/testing'
 
 const require = createRequire(import.meta.url)

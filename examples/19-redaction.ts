@@ -1,7 +1,8 @@
 // An extension that keeps secrets from the model: what tools find is cleaned before the model reads it.
 
 import assert from 'node:assert/strict'
-import { agent, createRuntime, extension, tool } from 'legate'
+import { agent, createRuntime, tool } from 'legate'
+import { extension } from 'legate/hooks'
 import { scriptedModel } from 'legate/testing'
 
 const SECRET = /sk-[a-z0-9]{6,}|\b\d{4}(?: \d{4}){3}\b/g

@@ -1,7 +1,8 @@
 // An extension that tells what every agent of a runtime does: what it is asked, what it asks others, how it ends.
 
 import assert from 'node:assert/strict'
-import { agent, createRuntime, extension } from 'legate'
+import { agent, createRuntime } from 'legate'
+import { extension } from 'legate/hooks'
 import { scriptedModel } from 'legate/testing'
 
 const lines: string[] = []

@@ -1,7 +1,9 @@
 // An extension that asks a model only once for the same thing: `wrapModel` answers instead of it.
 
 import assert from 'node:assert/strict'
-import { agent, createRuntime, extension, type Part } from 'legate'
+import { agent, createRuntime } from 'legate'
+import { extension } from 'legate/hooks'
+import type { Part } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 
 const caching = (kept: Map<string, readonly Part[]>) =>

@@ -1,7 +1,8 @@
 // An extension that guards an agent: an input that tries to take it over is not asked, and no call leaves the house.
 
 import assert from 'node:assert/strict'
-import { agent, createRuntime, extension, tool } from 'legate'
+import { agent, createRuntime, tool } from 'legate'
+import { extension } from 'legate/hooks'
 import { scriptedModel } from 'legate/testing'
 
 const guardrail = extension({

@@ -5,8 +5,10 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { createRuntime, diskFiles, recipeAgent } from 'legate'
+import { createRuntime } from 'legate'
+import { recipeAgent } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
+import { diskFiles } from 'legate/tools'
 
 const cwd = mkdtempSync(path.join(tmpdir(), 'legate-recipe-'))
 writeFileSync(

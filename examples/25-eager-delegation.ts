@@ -3,7 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { setTimeout } from 'node:timers/promises'
-import { agent, createRuntime, type Model } from 'legate'
+import { agent, createRuntime } from 'legate'
+import type { Model } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 import { z } from 'zod'
 

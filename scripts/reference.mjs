@@ -79,7 +79,7 @@ function exportsOf(file) {
 // Events
 
 function eventsPage() {
-  const exported = new Map(exportsOf(doors.get('legate')).map(({ name, symbol }) => [name, symbol]))
+  const exported = new Map(exportsOf(doors.get('legate/rows')).map(({ name, symbol }) => [name, symbol]))
   const durable = eventsOf(exported.get('DurableEvent'))
   const live = eventsOf(exported.get('LiveEvent'))
   const first = [...durable.values()][0]

@@ -2,17 +2,26 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as root from 'legate'
+import * as aiSdk from 'legate/ai-sdk'
+import * as background from 'legate/background'
+import * as compat from 'legate/compat'
+import * as fields from 'legate/fields'
 import * as grant from 'legate/grant'
-import * as output from 'legate/output'
+import * as hooks from 'legate/hooks'
+import * as mcp from 'legate/mcp'
+import * as models from 'legate/models'
 import * as promptEntry from 'legate/prompt'
 import * as recipe from 'legate/recipe'
+import * as rows from 'legate/rows'
 import * as json from 'legate/store/json'
 import * as memory from 'legate/store/memory'
 import * as sqlite from 'legate/store/sqlite'
 import * as testing from 'legate/testing'
+import * as tools from 'legate/tools'
 import { afterAll, describe, expect, test } from 'vitest'
 
-const { agent, createRuntime, extension, isLegateError, planner, tool } = root
+const { agent, createRuntime, isLegateError, tool } = root
+const { extension, planner } = hooks
 const folder = mkdtempSync(join(tmpdir(), 'legate-doors-'))
 const file = join(folder, 'bake.md')
 writeFileSync(file, '---\nname: bake\ndescription: Bakes.\n---\nBake.\n')
@@ -25,7 +34,7 @@ const menu = agent({
   output: schema,
   model: testing.scriptedModel(() => ({ text: '{"dish":"soup"}' })),
 })
-const chats = cook.use(root.chatSession())
+const chats = cook.use(hooks.chatSession())
 const chat = chats.activateChatSession('lunch')
 const runtime = createRuntime({ agents: [cook, menu] })
 const run = runtime.run(cook, 'Soup, please.')
@@ -52,11 +61,11 @@ type Methods<T> = {
 
 const FUNCTIONS: Doors = {
   agent: [(o: object) => agent({ name: 'x', instructions: 'X.', ...o }), { toolTrace: 'yes' }],
-  asAiSdkTool: [(o) => root.asAiSdkTool(cook, o), { runtime: 5 }],
+  asAiSdkTool: [(o) => aiSdk.asAiSdkTool(cook, o), { runtime: 5 }],
   auto: [(o: object) => root.auto({ description: 'X.', input: schema, output: schema, ...o }), { description: 5 }],
-  backgroundSubagents: [(o) => root.backgroundSubagents(o), { nested: 'yes' }],
+  backgroundSubagents: [(o) => background.backgroundSubagents(o), { nested: 'yes' }],
   builtinToolkit: [(o) => recipe.builtinToolkit('todo', o), { availableTools: 'all' }],
-  chatSession: [(o) => root.chatSession(o), { maxLength: 'long' }],
+  chatSession: [(o) => hooks.chatSession(o), { maxLength: 'long' }],
   checkSubagentContract: [(o) => testing.checkSubagentContract(cook, o), {}],
   conversationIdFor: [(o) => root.conversationIdFor(cook, 'x', o), { owner: 5 }],
   convert: [(o) => recipe.convert(words, 'claude', o), { lossy: 'yes' }],
@@ -64,12 +73,13 @@ const FUNCTIONS: Doors = {
   describeRecipe: [(o) => recipe.describeRecipe(file, o), { mode: 'loose' }],
   discover: [(o) => recipe.discover(o), { cwd: 5 }],
   discoverSkills: [(o) => recipe.discoverSkills(o), { home: 5 }],
-  diskFiles: [(o: object) => root.diskFiles({ workspace: folder, ...o }), { allowDeleteInternal: 'yes' }],
+  diskFiles: [(o: object) => tools.diskFiles({ workspace: folder, ...o }), { allowDeleteInternal: 'yes' }],
   extension: [(o: object) => extension({ name: 'x', ...o }), { onError: 'ignore' }],
   extensionSources: [(o) => recipe.extensionSources([], o), { scope: 'world' }],
-  fieldParser: [(o) => output.fieldParser(o), { strict: 'yes' }],
-  generalWorker: [(o) => root.generalWorker(o), { tools: 5 }],
-  joinSpawned: [(o) => root.joinSpawned([spawned], 'all', o), { timeoutMs: 'long' }],
+  fieldParser: [(o) => fields.fieldParser(o), { strict: 'yes' }],
+  generalWorker: [(o) => background.generalWorker(o), { tools: 5 }],
+  getKeyResult: [(o) => compat.getKeyResult(menuRun, 'dish', o), { mustInPrompt: 'yes' }],
+  joinSpawned: [(o) => background.joinSpawned([spawned], 'all', o), { timeoutMs: 'long' }],
   jsonStore: [(o: object) => json.jsonStore({ folder: join(folder, 'rows'), ...o }), { durability: 'some' }],
   loadAgentFile: [(o) => recipe.loadAgentFile(file, o), { mode: 'loose' }],
   loadDefinition: [(o) => recipe.loadDefinition(file, o), { mode: 'loose' }],
@@ -78,27 +88,32 @@ const FUNCTIONS: Doors = {
   loadPromptText: [(o) => promptEntry.loadPromptText('input: x', o), { format: 'toml' }],
   loadRecipe: [(o) => recipe.loadRecipe(file, o), { mode: 'loose' }],
   loadYamlPrompt: [(o) => promptEntry.loadYamlPrompt('{"input": "x"}', o), { mappings: 5 }],
-  makeSubagentTool: [(o: object) => root.makeSubagentTool(cook, { name: 'x' }, { host: cook, ...o }), { toolName: 5 }],
-  mcpServer: [(o: object) => root.mcpServer({ command: 'cat', ...o }), { timeoutMs: 'long' }],
-  memoryFiles: [(o) => root.memoryFiles(o), { workspace: 'here' }],
-  memoryStore: [(o) => root.memoryStore(o), { keep: 'all' }],
-  memoryTools: [(o) => root.memoryTools(o), { directory: 5 }],
+  makeSubagentTool: [
+    (o: object) => background.makeSubagentTool(cook, { name: 'x' }, { host: cook, ...o }),
+    { toolName: 5 },
+  ],
+  mcpServer: [(o: object) => mcp.mcpServer({ command: 'cat', ...o }), { timeoutMs: 'long' }],
+  memoryFiles: [(o) => tools.memoryFiles(o), { workspace: 'here' }],
+  memoryStore: [(o) => memory.memoryStore(o), { keep: 'all' }],
+  memoryTools: [(o) => tools.memoryTools(o), { directory: 5 }],
   missingAgents: [(o) => recipe.missingAgents(words, o), { cwd: 5 }],
-  openSubagents: [(o) => root.openSubagents(o), { background: 'many' }],
+  openSubagents: [(o) => recipe.openSubagents(o), { background: 'many' }],
   planner: [(o) => planner(o), { maxRounds: 'many' }],
   programRequest: [(o) => grant.programRequest(['ls'], o), { secrets: 5 }],
   readDefinition: [(o) => recipe.readDefinition(file, o), { mode: 'loose' }],
   readRecipeFile: [(o) => recipe.readRecipeFile(file, o), { mode: 'loose' }],
-  recipeAgent: [(o) => root.recipeAgent(file, o), { mode: 'loose' }],
+  recipeAgent: [(o) => recipe.recipeAgent(file, o), { mode: 'loose' }],
   record: [(o) => testing.record(createRuntime(), join(folder, 'tape'), o), { redact: 5 }],
   replay: [(o) => testing.replay(join(folder, 'tape'), o), { agents: 5 }],
-  runProcess: [(o: object) => root.runProcess('true', [], { signal: AbortSignal.timeout(9), ...o }), { cwd: 5 }],
-  scheduleTasks: [(o) => root.scheduleTasks(runtime, [], o), { maxConcurrency: 'many' }],
+  runProcess: [(o: object) => tools.runProcess('true', [], { signal: AbortSignal.timeout(9), ...o }), { cwd: 5 }],
+  scheduleTasks: [(o) => background.scheduleTasks(runtime, [], o), { maxConcurrency: 'many' }],
   skillsTools: [(o) => recipe.skillsTools(o), { cwd: 5 }],
   sqliteStore: [(o: object) => sqlite.sqliteStore({ path: join(folder, 'rows.db'), ...o }), { readOnly: 'yes' }],
   tool: [(o: object) => tool({ description: 'X.', inputSchema: schema, execute: () => 1, ...o }), { polls: 'yes' }],
-  toUIMessages: [(o) => root.toUIMessages(conversation, o), { limitTurns: 'all' }],
-  toolkit: [(o: object) => root.toolkit({ groups: {}, ...o }), { meta: 'some' }],
+  toUIMessages: [(o) => aiSdk.toUIMessages(conversation, o), { limitTurns: 'all' }],
+  waitKeys: [(o) => compat.waitKeys(menuRun, ['dish'], o), { mustInPrompt: 'yes' }],
+  whenKey: [(o) => compat.whenKey(menuRun, 'dish', () => 1, o), { mustInPrompt: 'yes' }],
+  toolkit: [(o: object) => tools.toolkit({ groups: {}, ...o }), { meta: 'some' }],
   validateDefinition: [(o) => recipe.validateDefinition(file, o), { mode: 'loose' }],
 }
 
@@ -143,43 +158,44 @@ const METHODS = {
     eventPage: [(o) => conversation.eventPage(o), { types: 'all' }],
     audit: [(o) => conversation.audit(o), { verify: 'yes' }],
     mutate: [(o) => conversation.mutate(() => 1, o), { turnId: 5 }],
-    fork: [(o) => conversation.fork(lastNode(), o), { children: 'some' }],
-    merge: [(o) => conversation.merge([], o), { prompt: 5 }],
-    archive: [(o) => conversation.archive(o), { mode: 'now' }],
-    compress: [(o: object) => conversation.compress({ toTurnId: runId, summary: 'x', ...o }), { fromTurnId: 5 }],
-    compact: [(o) => conversation.compact(runId, o), { keep: 'all' }],
     usageStats: [(o) => conversation.usageStats(o), { of: 'world' }],
     activate: null,
-    adopt: null,
     closeSession: null,
     deactivate: null,
+    groups: null,
+    observe: null,
+    sessions: null,
+  } satisfies Every<root.ConversationHandle>,
+  history: {
+    fork: [(o) => conversation.history.fork(lastNode(), o), { children: 'some' }],
+    merge: [(o) => conversation.history.merge([], o), { prompt: 5 }],
+    archive: [(o) => conversation.history.archive(o), { mode: 'now' }],
+    compress: [
+      (o: object) => conversation.history.compress({ toTurnId: runId, summary: 'x', ...o }),
+      { fromTurnId: 5 },
+    ],
+    compact: [(o) => conversation.history.compact(runId, o), { keep: 'all' }],
+    adopt: null,
     edit: null,
     exclude: null,
-    groups: null,
     include: null,
     lanes: null,
-    observe: null,
     rerun: null,
     restore: null,
     retry: null,
-    sessions: null,
     skip: null,
     softDelete: null,
     stop: null,
     uncompress: null,
     versions: null,
-  } satisfies Every<root.ConversationHandle>,
+  } satisfies Every<rows.ConversationHistory>,
   run: {
     events: [(o) => menuRun.events(o), { fields: 'all' }],
     fields: [(o) => menuRun.fields('dish', o), { partial: 'yes' }],
     field: [(o) => menuRun.field('dish', o), { timeoutMs: 'long' }],
-    getKeyResult: [(o) => menuRun.getKeyResult('dish', o), { mustInPrompt: 'yes' }],
-    waitKeys: [(o) => menuRun.waitKeys(['dish'], o), { mustInPrompt: 'yes' }],
-    whenKey: [(o) => menuRun.whenKey('dish', () => 1, o), { mustInPrompt: 'yes' }],
     cancel: null,
     onField: null,
     settled: null,
-    startWaiter: null,
   } satisfies Every<root.Run>,
   spawned: {
     wait: [(o) => spawned.wait(o), { timeoutMs: 'long' }],
@@ -187,7 +203,7 @@ const METHODS = {
     cancel: null,
     result: null,
     send: null,
-  } satisfies Every<root.SpawnedAgent>,
+  } satisfies Every<background.SpawnedAgent>,
   agent: {
     generate: [(o) => cook.generate('x', o), { grant: 5 }],
     stream: [(o) => cook.stream('x', o), { grant: 5 }],
@@ -217,7 +233,7 @@ const METHODS = {
     recordInputPaths: null,
     recordOutputPaths: null,
     request: null,
-  } satisfies Every<root.ChatSession>,
+  } satisfies Every<hooks.ChatSession>,
   request: {
     start: [(o) => cook.request().input('x').start(o), { title: 5 }],
     generate: [(o) => cook.request().input('x').generate(o), { title: 5 }],
@@ -256,13 +272,13 @@ const METHODS = {
     toJsonPrompt: null,
     toYamlPrompt: null,
     use: null,
-  } satisfies Every<root.AgentRequest>,
+  } satisfies Every<promptEntry.AgentRequest>,
 }
 
 /** Functions that take no options: what they are given is data, or positional. */
 const WITHOUT_OPTIONS: readonly string[] = [
   ...['askTools', 'attribute', 'costOf', 'developerTools', 'fileTools', 'findModel', 'fromAiSdk', 'isAgent'],
-  ...['isLegateError', 'missingSecrets', 'modelInfo', 'toUIMessageStream', 'todoTools'],
+  ...['isLegateError', 'missingSecrets', 'modelInfo', 'startWaiter', 'toUIMessageStream', 'todoTools'],
   // What a test harness is given is a plan, which its own types describe.
   ...['CrashCase', 'aftermath', 'checkStanding', 'countEffect', 'countOutside', 'crash', 'crashWorker', 'failpoints'],
   ...['fakeClock', 'passPoint', 'readTrees', 'scriptedModel', 'startCounter', 'storeConformance', 'tellTest'],
@@ -276,7 +292,10 @@ const WITHOUT_OPTIONS: readonly string[] = [
   ...['subagentLine', 'subagentNotice', 'writeRecipe', 'jsonSession'],
 ]
 
-const ENTRIES: readonly object[] = [root, grant, output, promptEntry, recipe, json, memory, sqlite, testing]
+const ENTRIES: readonly object[] = [
+  ...[root, aiSdk, background, compat, fields, grant, hooks, mcp, models, promptEntry, recipe, rows, tools],
+  ...[json, memory, sqlite, testing],
+]
 
 test('every public function is at a door of this table, or takes no options', () => {
   const functions = ENTRIES.flatMap((entry) => Object.entries(entry))

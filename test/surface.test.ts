@@ -1,7 +1,9 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
+import manifest from '../package.json' with { type: 'json' }
 import { ERROR_CODES } from '../src/base/error.ts'
 import { DEFAULT_LIMITS, ROOT_WALL_MS } from '../src/grant/budget.ts'
 import { COMMIT_KINDS, SHOWN_BYTES } from '../src/graph/commit.ts'
@@ -13,164 +15,196 @@ import { MAX_RECOVERIES } from '../src/rules/turn/result.ts'
 import { ENGINE_DEFAULTS } from '../src/runtime/options.ts'
 import { FAILPOINTS } from '../src/testing/index.ts'
 import { TOOL_TIMEOUT_MS, tool } from '../src/tool/tool.ts'
+import tsconfig from '../tsconfig.json' with { type: 'json' }
+import { figure } from './crash/support/figure.ts'
 
-/** Every name a user can import at run time. A change here is a change of the public API: say so in CHANGELOG.md. */
-const surface: Readonly<Record<string, readonly string[]>> = {
-  index: [
-    'ConflictError',
-    'DURABLE_EVENTS',
-    'DefinitionError',
-    'DeniedError',
-    'ERROR_CODES',
-    'FieldError',
-    'InputError',
-    'LIVE_EVENTS',
-    'LegateError',
-    'MODES',
-    'ModelError',
-    'NotFoundError',
-    'RecipeError',
-    'RunError',
-    'STATUSES',
-    'StoreError',
-    'SubAgentUnavailable',
-    'ToolError',
-    'agent',
-    'asAiSdkTool',
-    'askTools',
-    'attribute',
-    'auto',
-    'backgroundSubagents',
-    'chatSession',
-    'conversationIdFor',
-    'costOf',
-    'createRuntime',
-    'developerTools',
-    'diskFiles',
-    'extension',
-    'fileTools',
-    'findModel',
-    'fromAiSdk',
-    'generalWorker',
-    'isAgent',
-    'isLegateError',
-    'joinSpawned',
-    'makeSubagentTool',
-    'mcpServer',
-    'memoryFiles',
-    'memoryStore',
-    'memoryTools',
-    'missingSecrets',
-    'modelInfo',
-    'openSubagents',
-    'planner',
-    'recipeAgent',
-    'runProcess',
-    'scheduleTasks',
-    'toUIMessageStream',
-    'toUIMessages',
-    'todoTools',
-    'tool',
-    'toolkit',
-  ],
-  'testing/index': [
-    'CrashCase',
-    'FAILPOINTS',
-    'aftermath',
-    'checkStanding',
-    'checkSubagentContract',
-    'countEffect',
-    'countOutside',
-    'crash',
-    'crashWorker',
-    'failpoints',
-    'fakeClock',
-    'passPoint',
-    'readTrees',
-    'record',
-    'replay',
-    'scriptedModel',
-    'startCounter',
-    'storeConformance',
-    'tellTest',
-    'withFailpoints',
-    'workerRole',
-  ],
-  'grant/index': [
-    'BUILT_IN_PROFILES',
-    'decide',
-    'delegateLayer',
-    'explain',
-    'hostRequest',
-    'lint',
-    'narrow',
-    'profileLayer',
-    'programRequest',
-    'readRequest',
-    'useLayer',
-  ],
-  'fields/index': ['dotPath', 'fieldParser', 'matchesPath', 'missingFields', 'readPath', 'slashPath', 'wildcardPath'],
-  'extension/prompt-files': [
-    'EmptyPromptError',
-    'Prompt',
-    'SLOTS',
-    'field',
-    'loadJsonPrompt',
-    'loadPromptFile',
-    'loadPromptText',
-    'loadYamlPrompt',
-    'prompt',
-  ],
-  'recipe/index': [
-    'BUILTIN_TOOLKITS',
-    'DIALECTS',
-    'EMPTY_AGENT_FILE',
-    'TaskBoard',
-    'builtinToolkit',
-    'convert',
-    'describeRecipe',
-    'discover',
-    'discoverSkills',
-    'extensionSources',
-    'findDefinition',
-    'loadAgentFile',
-    'loadDefinition',
-    'loadRecipe',
-    'mentionedIn',
-    'missingAgents',
-    'modelOf',
-    'modelUse',
-    'noticeText',
-    'noticesOf',
-    'readDefinition',
-    'readRecipeFile',
-    'readSkillFile',
-    'readTaskEvent',
-    'recipeFileName',
-    'secretsOf',
-    'skillInstructions',
-    'skillsTools',
-    'sourceName',
-    'subRecipeValues',
-    'subagentLine',
-    'subagentNotice',
-    'validateDefinition',
-    'writeRecipe',
-  ],
-  'store/memory/index': ['memoryStore'],
-  'store/json/index': ['jsonSession', 'jsonStore'],
-  'store/sqlite/index': ['sqliteStore'],
+interface Door {
+  readonly values: string
+  readonly types: string
 }
 
-describe.each(Object.entries(surface))('%s', (entry, names) => {
-  test('the source exports exactly these names', async () => {
-    expect(await namesIn(`src/${entry}.ts`)).toEqual(names)
+/** The names that a user can import. A change here is a change of the public API: say so in CHANGELOG.md. */
+const surface: Readonly<Record<string, Door>> = {
+  legate: {
+    values:
+      'ConflictError DefinitionError DeniedError InputError LegateError ModelError NotFoundError RunError ' +
+      'StoreError SubAgentUnavailable ToolError agent auto conversationIdFor createRuntime isAgent ' +
+      'isLegateError tool',
+    types:
+      'Agent AgentDefinition AgentInput AgentOutput AnswerWord AnyAgent ApprovalWord AutoDefinition ' +
+      'AutoFunction Budget Content ConversationHandle Effect ErrorCode Grant Id Json JsonSchema Outcome ' +
+      'PendingApproval PendingQuestion Run RunEvent RunOptions RunOutcome Runtime RuntimeOptions Schema ' +
+      'StandardSchema StartOptions Status Store SubagentConfig Subagents Tool ToolContext ToolDefinition ' +
+      'Tools Usage',
+  },
+  'legate/testing': {
+    values:
+      'CrashCase FAILPOINTS aftermath checkStanding checkSubagentContract countEffect countOutside crash ' +
+      'crashWorker failpoints fakeClock passPoint readTrees record replay scriptedModel startCounter ' +
+      'storeConformance tellTest withFailpoints workerRole',
+    types:
+      'Aftermath Clock ContractOptions CountedEffect CrashOptions CrashProgram CrashWorker Evidence ' +
+      'Failpoint FailpointPlan Failpoints FakeClock Kill KillMoment KillPoint OutsideCounter RecordOptions ' +
+      'Replay Script ScriptedAnswer ScriptedModel ScriptedTurn TreeRows WorkerExit WorkerLine WorkerProcess',
+  },
+  'legate/tools': {
+    values:
+      'attribute developerTools diskFiles fileTools memoryFiles memoryTools missingSecrets runProcess ' +
+      'todoTools toolkit',
+    types:
+      'Attribute Delegate DeveloperToolName DiskFilesOptions Edit FileChange FileDomain FileInfo FilePolicy ' +
+      'Files GroupedTools Listing MemoryFilesOptions MemoryToolsOptions MissingSecret OpenSource ' +
+      'ProcessOptions ProcessResult SourcePlace SourceScope SourceTool Sources ToolGroup ToolSource ' +
+      'ToolkitOptions',
+  },
+  'legate/mcp': {
+    values: 'mcpServer',
+    types: 'HttpServerOptions McpServerOptions McpServers StdioServerOptions',
+  },
+  'legate/background': {
+    values: 'askTools backgroundSubagents generalWorker joinSpawned makeSubagentTool scheduleTasks',
+    types:
+      'Attempts BackgroundOptions Briefing BriefingFunction BriefingMode ChildPoll DelegationContext Eager ' +
+      'EagerConfig EagerOutcome EagerValue EventType GeneralTask GeneralWorkerOptions HostContext ' +
+      'JoinOptions JoinResult MakeSubagentOptions NameClash OpenSession RecentEvent ReplyAnswer ' +
+      'ReplyContext ReplyDefinition ReplyDelegate ReplyInput Schedule ScheduleEvent ScheduleOptions ' +
+      'ScheduleProgress ScheduleResult ScheduledTask SessionDocument SessionSettings SessionStore ' +
+      'SpawnAgentOptions SpawnedAgent StreamOptions SubagentHost SubagentSpec SubagentTool SubagentValue ' +
+      'TaskResult TaskRunner TaskStatus',
+  },
+  'legate/models': {
+    values: 'costOf findModel modelInfo',
+    types: 'FinishReason Message Model ModelInfo ModelLike ModelRequest ModelSettings Part ToolChoice ToolSchema',
+  },
+  'legate/hooks': {
+    values: 'chatSession extension planner',
+    types:
+      'AfterTool BeforeTool ChatMessage ChatMethods ChatOptions ChatPlace ChatSession ChatStart ChildCall ' +
+      'CompactionOptions Emission EventHooks Extension ExtensionCore Given HookContext HookedCall Hooks ' +
+      'Logger ModelAnswer NextModel PlanContext PlanFunction PlannerOptions Repair RequestChange RunOfState ' +
+      'StreamedAnswer ToolCommand ToolResult',
+  },
+  'legate/rows': {
+    values: 'DURABLE_EVENTS ERROR_CODES LIVE_EVENTS STATUSES',
+    types:
+      'ApprovalsQuery AuditOptions AuditReport Block CompletedOutcome CompressOptions Conversation ' +
+      'ConversationHistory ConversationTree DirectInput DirectMessage DurableEvent EventsOptions Finding ' +
+      'FindingType Fork ForkOptions KindContext KindDefinition LaneInfo Link LiveEvent Node NodeDiff ' +
+      'NodeState PictureOptions PruneOptions QuestionsQuery RemakeOptions RunDiff RunFigures RunTree ' +
+      'Tombstone ToolCall Turn UsageQuery UsageShare UsageStats UsageSum WaitingOn Why WhyCode WhyReason',
+  },
+  'legate/ai-sdk': {
+    values: 'asAiSdkTool fromAiSdk toUIMessageStream toUIMessages',
+    types: 'AiSdkModel AiSdkTool UiApproval UiDataParts UiMessage UiMessageChunk UiMetadata UiQuestion ' + 'UiSubagent',
+  },
+  'legate/compat': {
+    values: 'getKeyResult startWaiter waitKeys whenKey',
+    types: 'KeyOptions ShapedTool ToolFunctionOptions',
+  },
+  'legate/grant': {
+    values:
+      'BUILT_IN_PROFILES decide delegateLayer explain hostRequest lint narrow profileLayer programRequest ' +
+      'readRequest useLayer',
+    types:
+      'Decision Explanation HostRequest KnownRequests Layer LayerAnswer LintFinding Profiles ProgramRequest ' +
+      'Request Verdict',
+  },
+  'legate/fields': {
+    values: 'FieldError dotPath fieldParser matchesPath missingFields readPath slashPath wildcardPath',
+    types:
+      'AgentWritten FieldEvent FieldFailure FieldHandler FieldKind FieldOptions FieldParser ' +
+      'FieldParserOptions FieldPath FieldResult FieldValue FieldsOptions InferInput InferOutput ' +
+      'ParserLimits ParserResult ParserState PathPattern PathSegment RunField',
+  },
+  'legate/prompt': {
+    values:
+      'EmptyPromptError Prompt SLOTS field loadJsonPrompt loadPromptFile loadPromptText loadYamlPrompt ' + 'prompt',
+    types:
+      'AgentRequest Described Layers LoadOptions Mappings MediaBlock MessagesOptions OutputOf OutputShape ' +
+      'Part PromptAlias PromptAliasFunction PromptAliases PromptMessage PromptRequest PromptWarning ' +
+      'RenderOptions RequestMessage RequestOptions RequestRenderOptions RequestRuntime RequestSettings ' +
+      'RequestStartOptions Roles SayOptions Shape Slot SlotKey TextLoadOptions TextOptions TitleKey',
+  },
+  'legate/recipe': {
+    values:
+      'BUILTIN_TOOLKITS DIALECTS EMPTY_AGENT_FILE MODES RecipeError TaskBoard builtinToolkit convert ' +
+      'describeRecipe discover discoverSkills extensionSources findDefinition loadAgentFile loadDefinition ' +
+      'loadRecipe mentionedIn missingAgents modelOf modelUse noticeText noticesOf openSubagents ' +
+      'readDefinition readRecipeFile readSkillFile readTaskEvent recipeAgent recipeFileName secretsOf ' +
+      'skillInstructions skillsTools sourceName subRecipeValues subagentLine subagentNotice ' +
+      'validateDefinition writeRecipe',
+    types:
+      'AgentFile AgentFileOptions AskParameter BuiltinOptions BuiltinToolkit ChildSettings ConvertOptions ' +
+      'ConvertedFile Definition DiscoveredSkills DiscoveryOptions DiscoveryResult ExtensionConfig ' +
+      'ExtensionOptions ExtensionSources LoadedRecipe Mode ModelUse NeededSecret Notice NoticeCode ' +
+      'OpenOptions Recipe RecipeAgentOptions RecipeDescription RecipeOptions RecipeParameter RecipeSettings ' +
+      'RetryConfig Skill SubRecipe SubRecipeOption SubagentNotice Surface TaskEvent TaskInfo ToolSelection ' +
+      'ValidationResult',
+  },
+  'legate/store/memory': {
+    values: 'memoryStore',
+    types: 'MemoryStoreOptions',
+  },
+  'legate/store/json': {
+    values: 'jsonSession jsonStore',
+    types: 'JsonSession JsonStoreOptions',
+  },
+  'legate/store/sqlite': {
+    values: 'sqliteStore',
+    types: 'SqliteStoreOptions',
+  },
+}
+
+/** A user of the first month finds all he needs at the root; a name more there is one that hides the others. */
+const ROOT_NAMES = 60
+
+/** Different types that have the same name at two doors. */
+const HOMONYMS: readonly string[] = ['Part']
+
+const files = new Map(
+  Object.entries(manifest.exports).flatMap(([door, to]) =>
+    typeof to === 'string' ? [] : [[`legate${door.slice(1)}`, to.default.slice('./dist/'.length, -'.js'.length)]],
+  ),
+)
+
+describe('doors', () => {
+  test('package.json, tsconfig.json and this table have the same', () => {
+    const paths = [...files].map(([door, name]) => [door, [`./src/${name}.ts`]])
+
+    expect([...files.keys()].toSorted()).toEqual(Object.keys(surface).toSorted())
+    expect(tsconfig.compilerOptions.paths).toEqual(Object.fromEntries(paths))
   })
 
-  test('the built package exports the same', async (context) => {
-    context.skip(!existsSync(file(`dist/${entry}.js`)), 'dist is not built: npm run build')
+  test(`the root has at most ${ROOT_NAMES} names`, () => {
+    const { values = '', types = '' } = surface['legate'] ?? {}
+    figure('names at the root', `${listed(values, types).length}`)
 
-    expect(await namesIn(`dist/${entry}.js`)).toEqual(names)
+    expect(listed(values, types).length).toBeLessThanOrEqual(ROOT_NAMES)
+  })
+
+  test('a name is at one door only', () => {
+    const all = Object.values(surface).flatMap(({ values, types }) => listed(values, types))
+    const twice = all.filter((name, at) => all.indexOf(name) !== at)
+
+    expect(twice.filter((name) => !HOMONYMS.includes(name))).toEqual([])
+  })
+})
+
+describe.each(Object.entries(surface))('%s', (door, { values, types }) => {
+  const name = files.get(door) ?? ''
+
+  test('the source exports exactly these values', async () => {
+    expect(await valuesIn(`src/${name}.ts`)).toEqual(listed(values))
+  })
+
+  test('the source exports exactly these types', () => {
+    expect(typesIn(`src/${name}.ts`)).toEqual(listed(types))
+  })
+
+  test('the built package exports the same values', async (context) => {
+    context.skip(!existsSync(file(`dist/${name}.js`)), 'dist is not built: npm run build')
+
+    expect(await valuesIn(`dist/${name}.js`)).toEqual(listed(values))
   })
 })
 
@@ -251,9 +285,30 @@ describe('defaults', () => {
   })
 })
 
-async function namesIn(relative: string): Promise<string[]> {
+function listed(...lists: readonly string[]): string[] {
+  return lists.flatMap((list) => list.split(' ').filter((name) => name !== '')).toSorted()
+}
+
+async function valuesIn(relative: string): Promise<string[]> {
   const module: object = await import(pathToFileURL(file(relative)).href)
-  return Object.keys(module).sort()
+  return Object.keys(module).toSorted()
+}
+
+/** `export *` is forbidden, so that the file itself names all it exports. */
+function typesIn(relative: string): string[] {
+  const tree = ts.createSourceFile(relative, readFileSync(file(relative), 'utf8'), ts.ScriptTarget.ES2023, true)
+  return tree.statements.flatMap(typesOf).toSorted()
+}
+
+function typesOf(statement: ts.Statement): string[] {
+  if (ts.isExportDeclaration(statement)) {
+    const { exportClause: clause, isTypeOnly } = statement
+    const elements = clause !== undefined && ts.isNamedExports(clause) ? clause.elements : []
+    return elements.filter((one) => isTypeOnly || one.isTypeOnly).map(({ name }) => name.text)
+  }
+  if (!ts.isInterfaceDeclaration(statement) && !ts.isTypeAliasDeclaration(statement)) return []
+  const isExported = statement.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword) ?? false
+  return isExported ? [statement.name.text] : []
 }
 
 function file(relative: string): string {

@@ -8,7 +8,7 @@
 //   - Their result is plain data: well-formed strings, finite numbers, no getters, and `__proto__` as an ordinary key.
 
 import { LegateError, messageOf } from './error.ts'
-import { pathText } from './path.ts'
+import { pathText } from './text.ts'
 
 export interface JsonLimits {
   /** How many arrays and objects may nest; 64 by default. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Path, pathText } from './path.ts'
+import { type Path, pathText } from './text.ts'
 
 test.each<[Path, string]>([
   [[], ''],

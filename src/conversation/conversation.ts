@@ -22,8 +22,9 @@ import {
   type TranscriptPage,
   type TurnPageQuery,
 } from './conversation-pages.ts'
-import { HistoryHandle, type HistoryHome, readObserved } from './history-handle.ts'
+import { ConversationHistory, type HistoryHome, readObserved } from './history-handle.ts'
 import type { Run } from './run.ts'
+import { type UsageQuery, type UsageStats, usageStats } from './usage-stats.ts'
 
 const SETTINGS = { policyProfile: text, contextTurns: int(1, 1_000) }
 
@@ -40,19 +41,19 @@ export interface HandleParts {
 }
 
 /** A stored conversation or one of its lanes: read it, change it, add nodes to it by hand. */
-export class ConversationHandle extends HistoryHandle {
+export class ConversationHandle {
   readonly id: Id
-  protected readonly ledger: Ledger
+  /** Changes what was said and done: retry, edit, fork, merge, sum up, hide. */
+  readonly history: ConversationHistory
+  private readonly ledger: Ledger
   private readonly pages: ConversationPages
-  protected readonly home: ConversationHome
-  protected readonly attach: (runId: Id) => Run
+  private readonly home: ConversationHome
 
   constructor(ledger: Ledger, id: Id, { home, attach }: HandleParts) {
-    super()
     this.ledger = ledger
     this.id = id
     this.home = home
-    this.attach = attach
+    this.history = new ConversationHistory({ id, ledger, home, attach })
     this.pages = new ConversationPages(ledger.store, id, ledger.kinds)
   }
 
@@ -119,6 +120,11 @@ export class ConversationHandle extends HistoryHandle {
     if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
     const { auditConversation } = await import('../audit/audit.ts')
     return auditConversation(this.ledger, row, options)
+  }
+
+  /** The usage of this lane's model calls: in all, by model and by day. */
+  async usageStats(query: UsageQuery = {}): Promise<UsageStats> {
+    return usageStats(this.store, this.id, query)
   }
 
   /** The groups of its agent's toolkit, and whether each is on here. */

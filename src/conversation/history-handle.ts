@@ -28,11 +28,19 @@ import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Run } from './run.ts'
 import { type LaneInfo, lanesOf, versionsOf } from './tree.ts'
-import { type UsageQuery, type UsageStats, usageStats } from './usage-stats.ts'
 
 /** The services of the process that changes of a conversation's history need. */
 export interface HistoryHome {
   boundsOf(row: Conversation): TurnBounds
+}
+
+export interface HistoryParts {
+  /** The conversation or lane whose history it is. */
+  readonly id: Id
+  readonly ledger: Ledger
+  readonly home: HistoryHome
+  /** Gives a handle for a run of this store. */
+  readonly attach: (runId: Id) => Run
 }
 
 export interface ForkOptions {
@@ -82,12 +90,18 @@ const COMPRESS: OptionRules<CompressOptions> = { fromTurnId: text, toTurnId: tex
  * effect. An impossible change is refused with a ConflictError: its `details.reason` names the reason, and its message
  * the alternatives.
  */
-export abstract class HistoryHandle {
-  abstract readonly id: Id
-  protected abstract readonly ledger: Ledger
-  protected abstract readonly home: HistoryHome
-  /** Returns a handle for a run of this store. */
-  protected abstract readonly attach: (runId: Id) => Run
+export class ConversationHistory {
+  private readonly id: Id
+  private readonly ledger: Ledger
+  private readonly home: HistoryHome
+  private readonly attach: (runId: Id) => Run
+
+  constructor({ id, ledger, home, attach }: HistoryParts) {
+    this.id = id
+    this.ledger = ledger
+    this.home = home
+    this.attach = attach
+  }
 
   /** Repeats a failed node: a model call, a tool, one child. Everything beside it keeps its result. */
   async retry(nodeId: Id, options: RemakeOptions = {}): Promise<Run> {
@@ -189,11 +203,6 @@ export abstract class HistoryHandle {
   /** Leaves out a node that has not begun; the nodes after it in sequence continue. */
   async skip(nodeId: Id, reason?: string): Promise<void> {
     await this.change((draft) => planSkip(draft, nodeId, { conversationId: this.id, reason: reason ?? null }))
-  }
-
-  /** The usage of this lane's model calls: in all, by model and by day. */
-  async usageStats(query: UsageQuery = {}): Promise<UsageStats> {
-    return usageStats(this.ledger.store, this.id, query)
   }
 
   private async show(nodeId: Id, change: VisibilityChange): Promise<void> {

@@ -7,7 +7,7 @@ import type { Id } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 import type { FieldResult } from './fields/field-handlers.ts'
 import type { FieldSource, RunField } from './fields/run-field.ts'
-import { eventsWithFields, type FieldsOptions, type KeyOptions, RunFields } from './fields/run-fields.ts'
+import { eventsWithFields, type FieldsOptions, RunFields } from './fields/run-fields.ts'
 import type { EventScope } from './fields/view.ts'
 import { closable, type FieldOptions } from './fields/wait-for-field.ts'
 import type { EventsOptions, FieldHandler, Run, RunOutcome } from './run.ts'
@@ -91,24 +91,8 @@ export class RunHandle<Out, Raw> implements Run<Out, Raw> {
     return this.reading.settled()
   }
 
-  getKeyResult(key: string, options: KeyOptions & FieldOptions<unknown> = {}): Promise<never> {
-    return this.reading.getKeyResult(key, options) as Promise<never>
-  }
-
-  waitKeys(keys: readonly string[], options: KeyOptions = {}): AsyncIterable<[path: string, value: unknown]> {
-    return this.reading.waitKeys(keys, options)
-  }
-
-  whenKey(key: string, handler: FieldHandler<never>, options: KeyOptions = {}): never {
-    this.reading.checkKeys([key], 'whenKey', options)
-    return this.onField(key, handler)
-  }
-
-  startWaiter(): Promise<FieldResult[]> {
-    return this.reading.startWaiter()
-  }
-
-  private get reading(): RunFields {
+  /** Reads the fields of its answer; `legate/compat` uses it too. */
+  get reading(): RunFields {
     const { clock, report } = this.options.fields
     this.read ??= new RunFields({ source: this.source('fields'), clock, report, result: () => this.result })
     return this.read

@@ -13,7 +13,7 @@ import type { Outcome } from '../graph/outcome.ts'
 import type { Id } from '../graph/rows.ts'
 import type { FieldResult } from './fields/field-handlers.ts'
 import type { RunField } from './fields/run-field.ts'
-import type { FieldsOptions, KeyOptions } from './fields/run-fields.ts'
+import type { FieldsOptions } from './fields/run-fields.ts'
 import type { FieldOptions } from './fields/wait-for-field.ts'
 
 /** An outcome whose `output` has the type of the agent's output schema. It is null unless the run completed. */
@@ -67,27 +67,6 @@ export interface Run<Out = unknown, Raw = Out> extends AsyncIterable<RunEvent> {
    * Resolves when the run and all handlers have ended: their results, in the order in which the fields were complete.
    */
   settled(): Promise<FieldResult[]>
-  /** `field`, after the checks that an output is defined and, with `mustInPrompt`, has the key. */
-  getKeyResult<Self, P extends FieldPath<RawOf<Self>>, Default = never>(
-    this: Self,
-    key: P,
-    options?: KeyOptions & FieldOptions<Default>,
-  ): Promise<FieldValue<RawOf<Self>, P> | Default>
-  /** The first value of each key as [path, value], in the order in which they are complete. */
-  waitKeys<Self>(
-    this: Self,
-    keys: readonly FieldPath<RawOf<Self>>[],
-    options?: KeyOptions,
-  ): AsyncIterable<[path: string, value: unknown]>
-  /** `onField`, after the checks of `getKeyResult`. */
-  whenKey<Self, P extends FieldPath<RawOf<Self>>>(
-    this: Self,
-    key: P,
-    handler: FieldHandler<FieldValue<RawOf<Self>, P>>,
-    options?: KeyOptions,
-  ): Self
-  /** `settled`, where there are handlers. */
-  startWaiter(): Promise<FieldResult[]>
   /** Never set: it tells the compiler which paths exist. */
   readonly [written]?: () => Raw
 }
@@ -95,7 +74,7 @@ export interface Run<Out = unknown, Raw = Out> extends AsyncIterable<RunEvent> {
 declare const written: unique symbol
 
 /** Takes the paths from the run at hand, so that every run is a `Run`, whatever its model writes. */
-type RawOf<Self> = Self extends { readonly [written]?: () => infer Written } ? Written : unknown
+export type RawOf<Self> = Self extends { readonly [written]?: () => infer Written } ? Written : unknown
 
 export type FieldHandler<Value = unknown> = (value: Value, field: RunField<Value>) => unknown
 

@@ -4,6 +4,7 @@ import { loadPromptText, MOST_PROMPT_BYTES, type PromptLoadOptions } from '../pr
 import { fileError } from '../prompt/file/tree.ts'
 import type { Prompt } from '../prompt/prompt.ts'
 
+export type { AgentRequest, RequestRuntime, RequestStartOptions } from '../agent/definition/agent-request.ts'
 export type { PromptAlias, PromptAliases, PromptAliasFunction } from '../prompt/file/alias.ts'
 export { loadPromptText, type PromptLoadOptions, type TextLoadOptions } from '../prompt/file/load-text.ts'
 export { Prompt, prompt, type SlotKey, type SlotOptions } from '../prompt/prompt.ts'

@@ -1,6 +1,6 @@
-import type { Path } from '../base/path.ts'
 import type { JsonSchema } from '../base/schema/json-schema.ts'
 import { type CheckedSchema, type Issue, readSchema, type Validation } from '../base/schema/schema.ts'
+import type { Path } from '../base/text.ts'
 import { dotPath } from './field-path.ts'
 import { type Location, locate } from './locate.ts'
 import { type PathPattern, type PathSegment, readPath } from './path-pattern.ts'

@@ -1,4 +1,4 @@
-import type { Path } from '../base/path.ts'
+import type { Path } from '../base/text.ts'
 
 /**
  * The paths of a value of type `T` as text: `plan`, `tasks[*]`, `tasks[0].title`, `/tasks/0/title`; empty for the root.

@@ -1,5 +1,5 @@
-import type { Path } from '../base/path.ts'
 import type { JsonSchema } from '../base/schema/json-schema.ts'
+import type { Path } from '../base/text.ts'
 import type { PathPattern, PathSegment } from './path-pattern.ts'
 import { isSchemaObject, refersTo, resolvePointer } from './schema-view.ts'
 

@@ -1,6 +1,6 @@
 import { InputError } from '../base/error.ts'
 import { parseJson } from '../base/json.ts'
-import type { Path } from '../base/path.ts'
+import type { Path } from '../base/text.ts'
 
 /** One step of a pattern: the keys of objects and the indexes of lists that it matches. */
 export interface PathSegment {

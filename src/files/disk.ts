@@ -5,7 +5,7 @@ import { readOptions, text } from '../base/options.ts'
 import { type FilePolicy, POLICY } from './access.ts'
 import type { FileBackend, FileInfo, Range, ReadBytes } from './backend.ts'
 import type { DiskWork } from './disk-work.ts'
-import { FileDomain } from './domain.ts'
+import { FileDomain } from './files.ts'
 import { AREAS, type Area, type LogicalPath } from './path.ts'
 
 export interface DiskFilesOptions extends FilePolicy {

@@ -8,13 +8,12 @@
 // - Writes and edits of one path run one after another; each happens whole or not at all.
 
 import { InputError } from '../base/error.ts'
-import type { Layer } from '../grant/grant.ts'
+import { checkGrant, type Grant, type Layer, useLayer } from '../grant/grant.ts'
 import type { Request } from '../grant/request.ts'
 import { FileAccess, type FilePolicy } from './access.ts'
 import type { FileBackend, FileInfo, Range } from './backend.ts'
 import { applyEdits, checkPattern, decodeText, type Edit, linesOf, matchesIn } from './edit.ts'
 import { type FileOperation, IS_DIRECTORY, invalidArgument, notFound, OPERATIONS } from './failure.ts'
-import type { InTurn } from './in-turn.ts'
 import { below, isName, type LogicalPath, readPath } from './path.ts'
 
 /** The files of a runtime for one agent: the agent's layers decide every operation. */
@@ -77,7 +76,7 @@ const MOST_READ = 16_000_000
  * Checks in this order: is it a path, may the agent, are the arguments right, does it exist. So a denial reveals
  * nothing about files.
  */
-export class BoundFiles implements Files {
+class BoundFiles implements Files {
   private readonly parts: FileParts
   private readonly layers: readonly Layer[]
   private readonly access: FileAccess
@@ -263,4 +262,41 @@ function exampleOf(place: string): string {
 function covers(outer: Reach, inner: Reach): boolean {
   if (outer === inner || !outer.place.endsWith('/') || !inner.place.startsWith(outer.place)) return false
   return inner.operations.join() === outer.operations.join()
+}
+
+/** Runs work on one path after another; other paths are not waited for. */
+export type InTurn = <T>(path: string, work: () => Promise<T>) => Promise<T>
+
+/** An edit reads and then writes: two at a time would lose one. */
+export function makeInTurn(): InTurn {
+  const last = new Map<string, Promise<unknown>>()
+  return (path, work) => {
+    const done = (last.get(path) ?? Promise.resolve()).then(work, work)
+    last.set(path, done)
+    const forget = () => {
+      if (last.get(path) === done) last.delete(path)
+    }
+    done.then(forget, forget)
+    return done
+  }
+}
+
+/** The files of a runtime: `createRuntime({ files })`. The same for every agent in it; grants say who may do what. */
+export class FileDomain {
+  private readonly parts: FileParts
+
+  constructor(backend: FileBackend, policy: FilePolicy) {
+    this.parts = { backend, policy, inTurn: makeInTurn() }
+  }
+
+  /** For your own code, with a grant of its own: `files.open({ use: ['file.*:/workspace/**'] })`. */
+  open(grant: Grant): Files {
+    checkGrant(grant, 'files.open(grant)')
+    return this.bind([useLayer('the app', grant)], () => false)
+  }
+
+  /** For an agent: all layers that decide for it, and whether a person allowed what they ask for. */
+  bind(layers: readonly Layer[], isApproved: (request: Request) => boolean): Files {
+    return new BoundFiles(this.parts, layers, isApproved)
+  }
 }

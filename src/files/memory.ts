@@ -2,8 +2,8 @@ import { InputError } from '../base/error.ts'
 import { readOptions, record } from '../base/options.ts'
 import { type FilePolicy, POLICY } from './access.ts'
 import type { FileBackend, FileInfo, Range, ReadBytes } from './backend.ts'
-import { FileDomain } from './domain.ts'
 import { conflict, IS_DIRECTORY, notFound } from './failure.ts'
+import { FileDomain } from './files.ts'
 import { AREAS, type Area, below, type LogicalPath, readPath } from './path.ts'
 
 /** The initial files of an area, by their names below it: `{ 'notes/a.txt': 'hello' }`. */

@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { messageOf } from '../base/error.ts'
 import { oneOf, readOptions } from '../base/options.ts'
-import { configuredModel } from '../model/named/default-model.ts'
+import { configuredModel } from '../model/named/find-model.ts'
 import { fullModelName, modelWithKey, providerTrouble } from '../model/named/model-names.ts'
 import type { AgentFile } from './agent-file/agent-file.ts'
 import { modelOf } from './agent-file/names.ts'

@@ -119,7 +119,7 @@ export class Models {
 
   /** Looks for the model where nobody named one. Throws a DefinitionError when there is none. */
   async find(): Promise<void> {
-    const { defaultModel } = await import('../model/named/default-model.ts')
+    const { defaultModel } = await import('../model/named/find-model.ts')
     this.standard = await defaultModel()
     this.logger.info(`Neither agent nor runtime names a model: ${this.standard.id} is used.`)
   }

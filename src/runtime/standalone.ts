@@ -32,8 +32,7 @@ import {
   type RequestAgent,
   type RequestStartOptions,
 } from '../agent/definition/agent-request.ts'
-import { CallerInput } from '../agent/definition/input.ts'
-import { refuseForReply } from '../agent/definition/reply-core.ts'
+import { CallerInput, refuseForReply } from '../agent/definition/input.ts'
 import { DefinitionError, RunError } from '../base/error.ts'
 import type { InferInput, InferOutput, Schema } from '../base/schema/schema.ts'
 import type { CompletedOutcome, Run } from '../conversation/run.ts'

@@ -2,7 +2,7 @@ import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { parseJson } from '../base/json.ts'
 import { nodeFs } from '../base/node-system.ts'
-import { type InTurn, makeInTurn } from '../files/in-turn.ts'
+import { type InTurn, makeInTurn } from '../files/files.ts'
 
 /** One memory of an agent. */
 export interface Memory {

@@ -1,4 +1,6 @@
-import { agent, type Block, createRuntime, type JsonSchema, type Model, tool } from 'legate'
+import { agent, createRuntime, type JsonSchema, tool } from 'legate'
+import type { Model } from 'legate/models'
+import type { Block } from 'legate/rows'
 import { type Script, type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

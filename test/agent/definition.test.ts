@@ -6,11 +6,11 @@ import {
   agent,
   auto,
   DefinitionError,
-  extension,
   type Schema,
   SubAgentUnavailable,
   tool,
 } from 'legate'
+import { extension } from 'legate/hooks'
 import { scriptedModel } from 'legate/testing'
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'

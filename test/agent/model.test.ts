@@ -1,4 +1,5 @@
-import { agent, isLegateError, type Model, ModelError, type Part, tool } from 'legate'
+import { agent, isLegateError, ModelError, tool } from 'legate'
+import type { Model, Part } from 'legate/models'
 import { fakeClock, type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { makeGate } from '../support/gate.ts'

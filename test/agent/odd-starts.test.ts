@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Agent, agent, createRuntime, extension, type Model, type RuntimeOptions } from 'legate'
+import { type Agent, agent, createRuntime, type RuntimeOptions } from 'legate'
+import { extension } from 'legate/hooks'
+import type { Model } from 'legate/models'
 import { sqliteStore } from 'legate/store/sqlite'
 import { fakeClock, scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'

@@ -1,19 +1,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import {
-  agent,
-  askTools,
-  conversationIdFor,
-  createRuntime,
-  developerTools,
-  joinSpawned,
-  openSubagents,
-  planner,
-  recipeAgent,
-  toUIMessageStream,
-} from 'legate'
+import { agent, conversationIdFor, createRuntime } from 'legate'
+import { toUIMessageStream } from 'legate/ai-sdk'
+import { askTools, joinSpawned } from 'legate/background'
+import { planner } from 'legate/hooks'
+import { openSubagents, recipeAgent } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
+import { developerTools } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { openRuntime } from '../support/reading.ts'
 

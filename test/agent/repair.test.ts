@@ -1,4 +1,5 @@
-import { agent, type Repair, tool } from 'legate'
+import { agent, tool } from 'legate'
+import type { Repair } from 'legate/hooks'
 import { type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

@@ -1,4 +1,5 @@
-import { agent, type Model, RunError, tool } from 'legate'
+import { agent, RunError, tool } from 'legate'
+import type { Model } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import { agent, createRuntime, InputError, memoryStore, NotFoundError, RunError, tool } from 'legate'
+import { agent, createRuntime, InputError, NotFoundError, RunError, tool } from 'legate'
+import { memoryStore } from 'legate/store/memory'
 import { sqliteStore } from 'legate/store/sqlite'
 import { fakeClock, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'

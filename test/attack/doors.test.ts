@@ -1,13 +1,5 @@
-import {
-  agent,
-  type Budget,
-  createRuntime,
-  DefinitionError,
-  type Grant,
-  type Json,
-  memoryStore,
-  type RuntimeOptions,
-} from 'legate'
+import { agent, type Budget, createRuntime, DefinitionError, type Grant, type Json, type RuntimeOptions } from 'legate'
+import { memoryStore } from 'legate/store/memory'
 import { type ScriptedModel, scriptedModel } from 'legate/testing'
 import { afterAll, describe, expect, test } from 'vitest'
 import { figure } from '../crash/support/figure.ts'

@@ -1,4 +1,6 @@
-import { type AnyAgent, agent, type Json, type Model, memoryStore, type Runtime, tool } from 'legate'
+import { type AnyAgent, agent, type Json, type Runtime, tool } from 'legate'
+import type { Model } from 'legate/models'
+import { memoryStore } from 'legate/store/memory'
 import { type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { afterAll, describe, expect, test } from 'vitest'
 import { figure } from '../crash/support/figure.ts'

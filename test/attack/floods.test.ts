@@ -1,4 +1,5 @@
-import { agent, type Model, tool } from 'legate'
+import { agent, tool } from 'legate'
+import type { Model } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { watchWork } from '../support/pace.ts'

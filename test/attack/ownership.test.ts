@@ -1,4 +1,5 @@
-import { type AnyAgent, agent, memoryStore, NotFoundError, type Runtime, tool } from 'legate'
+import { type AnyAgent, agent, NotFoundError, type Runtime, tool } from 'legate'
+import { memoryStore } from 'legate/store/memory'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime } from '../support/reading.ts'

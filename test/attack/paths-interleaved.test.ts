@@ -10,7 +10,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
-import { diskFiles, type Files, LegateError } from 'legate'
+import { LegateError } from 'legate'
+import { diskFiles, type Files } from 'legate/tools'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { HAS_PROC } from '../../src/files/held-directory.ts'
 import { tempFolder } from '../support/temp-folder.ts'

@@ -1,5 +1,7 @@
-import { agent, createRuntime, type Grant, memoryFiles, type ReplyContext } from 'legate'
+import { agent, createRuntime, type Grant } from 'legate'
+import type { ReplyContext } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
+import { memoryFiles } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { speaker } from '../support/agents.ts'
 

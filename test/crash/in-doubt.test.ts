@@ -1,4 +1,5 @@
-import type { Effect, Node } from 'legate'
+import type { Effect } from 'legate'
+import type { Node } from 'legate/rows'
 import { type Aftermath, CrashCase, type Kill } from 'legate/testing'
 import { expect, test } from 'vitest'
 import { useCounter } from './support/counter.ts'

@@ -1,4 +1,5 @@
-import { type AnyAgent, agent, makeSubagentTool, SubAgentUnavailable } from 'legate'
+import { type AnyAgent, agent, SubAgentUnavailable } from 'legate'
+import { makeSubagentTool } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'

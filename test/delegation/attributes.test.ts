@@ -1,5 +1,7 @@
-import { type Attribute, agent, attribute, backgroundSubagents, createRuntime, InputError, tool } from 'legate'
+import { agent, createRuntime, InputError, tool } from 'legate'
+import { backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
+import { type Attribute, attribute } from 'legate/tools'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { callsThenSays, useWorld } from '../support/agents.ts'
 import { openRuntime, resultsIn } from '../support/reading.ts'

@@ -1,13 +1,8 @@
-import {
-  agent,
-  type Briefing,
-  type DelegationContext,
-  type HostContext,
-  type ModelRequest,
-  memoryFiles,
-  tool,
-} from 'legate'
+import { agent, tool } from 'legate'
+import type { Briefing, DelegationContext, HostContext } from 'legate/background'
+import type { ModelRequest } from 'legate/models'
 import { type Script, scriptedModel } from 'legate/testing'
+import { memoryFiles } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { useWorld } from '../support/agents.ts'

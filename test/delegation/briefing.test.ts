@@ -1,4 +1,6 @@
-import { agent, type DelegationContext, type ModelRequest, tool } from 'legate'
+import { agent, tool } from 'legate'
+import type { DelegationContext } from 'legate/background'
+import type { ModelRequest } from 'legate/models'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

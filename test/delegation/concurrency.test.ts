@@ -1,5 +1,6 @@
 import fc from 'fast-check'
-import { type AnyAgent, agent, type Budget, type ModelRequest, type Runtime, type SubagentConfig } from 'legate'
+import { type AnyAgent, agent, type Budget, type Runtime, type SubagentConfig } from 'legate'
+import type { ModelRequest } from 'legate/models'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

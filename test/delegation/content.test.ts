@@ -1,4 +1,6 @@
-import { agent, type Block, type Model } from 'legate'
+import { agent } from 'legate'
+import type { Model } from 'legate/models'
+import type { Block } from 'legate/rows'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

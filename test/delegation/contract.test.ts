@@ -1,6 +1,7 @@
 import { toStandardJsonSchema } from '@valibot/to-json-schema'
 import { type } from 'arktype'
-import { type AnyAgent, agent, type Schema, type Subagents, type ToolSchema, tool } from 'legate'
+import { type AnyAgent, agent, type Schema, type Subagents, tool } from 'legate'
+import type { ToolSchema } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'

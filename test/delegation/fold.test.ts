@@ -1,4 +1,5 @@
-import { type Outcome, STATUSES } from 'legate'
+import type { Outcome } from 'legate'
+import { STATUSES } from 'legate/rows'
 import { describe, expect, test } from 'vitest'
 import { type FoldFacts, fold } from '../../src/rules/delegation/fold.ts'
 

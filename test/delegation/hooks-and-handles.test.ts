@@ -1,5 +1,7 @@
-import { agent, type ChildCall, type Hooks, memoryFiles, type ToolContext, tool } from 'legate'
+import { agent, type ToolContext, tool } from 'legate'
+import type { ChildCall, Hooks } from 'legate/hooks'
 import { type Script, scriptedModel } from 'legate/testing'
+import { memoryFiles } from 'legate/tools'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { useWorld } from '../support/agents.ts'

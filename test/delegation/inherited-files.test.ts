@@ -1,5 +1,6 @@
-import { type AnyAgent, agent, fileTools, type Grant, type Json, memoryFiles } from 'legate'
+import { type AnyAgent, agent, type Grant, type Json } from 'legate'
 import { scriptedModel } from 'legate/testing'
+import { fileTools, memoryFiles } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'

@@ -1,5 +1,7 @@
-import { type AnyAgent, agent, DefinitionError, makeSubagentTool, SubAgentUnavailable, tool, toolkit } from 'legate'
+import { type AnyAgent, agent, DefinitionError, SubAgentUnavailable, tool } from 'legate'
+import { makeSubagentTool } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
+import { toolkit } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { openRuntime, resultIn, taskOf, toolNamesIn } from '../support/reading.ts'

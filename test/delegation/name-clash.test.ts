@@ -1,14 +1,7 @@
-import {
-  type AnyAgent,
-  agent,
-  DefinitionError,
-  makeSubagentTool,
-  type NameClash,
-  SubAgentUnavailable,
-  tool,
-  toolkit,
-} from 'legate'
+import { type AnyAgent, agent, DefinitionError, SubAgentUnavailable, tool } from 'legate'
+import { makeSubagentTool, type NameClash } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
+import { toolkit } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { openRuntime, resultIn, toolNamesIn } from '../support/reading.ts'
 

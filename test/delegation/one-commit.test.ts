@@ -1,13 +1,6 @@
-import {
-  type AnyAgent,
-  agent,
-  type Hooks,
-  type ModelRequest,
-  type StandardSchema,
-  type Store,
-  StoreError,
-  type Tools,
-} from 'legate'
+import { type AnyAgent, agent, type StandardSchema, type Store, StoreError, type Tools } from 'legate'
+import type { Hooks } from 'legate/hooks'
+import type { ModelRequest } from 'legate/models'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { simpleTool, speaker, useWorld } from '../support/agents.ts'

@@ -1,4 +1,5 @@
-import { type AnyAgent, agent, type Model, type ModelRequest, tool } from 'legate'
+import { type AnyAgent, agent, tool } from 'legate'
+import type { Model, ModelRequest } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'

@@ -1,14 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import {
-  agent,
-  type Briefing,
-  type SessionDocument,
-  type SessionStore,
-  type StartOptions,
-  type Store,
-  tool,
-} from 'legate'
+import { agent, type StartOptions, type Store, tool } from 'legate'
+import type { Briefing, SessionDocument, SessionStore } from 'legate/background'
 import { jsonSession } from 'legate/store/json'
 import { scriptedModel } from 'legate/testing'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'

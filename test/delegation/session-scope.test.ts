@@ -1,17 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import {
-  agent,
-  createRuntime,
-  DefinitionError,
-  memoryStore,
-  type SessionSettings,
-  type SessionStore,
-  type StartOptions,
-  type Store,
-  tool,
-} from 'legate'
+import { agent, createRuntime, DefinitionError, type StartOptions, type Store, tool } from 'legate'
+import type { SessionSettings, SessionStore } from 'legate/background'
 import { jsonSession } from 'legate/store/json'
+import { memoryStore } from 'legate/store/memory'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { resultsIn } from '../support/reading.ts'
@@ -195,7 +187,7 @@ test('the copy of a session that was forked has what was said before the fork, a
   const [first] = runtime.store.turnsOf(one.conversationId, { limit: 1 })
   const last = runtime.store.nodesOf(first?.id ?? '').at(-1)
   await ask('beside', one.id, { owner: 'ann', conversationId: one.conversationId })
-  const { id: lane } = await host.fork(last?.id ?? '')
+  const { id: lane } = await host.history.fork(last?.id ?? '')
   const forked = await ask('two', one.id, { owner: 'ann', conversationId: lane })
   expect(forked.id).not.toBe(one.id)
 

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { agent, createRuntime, type SessionDocument, type Store, tool } from 'legate'
+import { agent, createRuntime, type Store, tool } from 'legate'
+import type { SessionDocument } from 'legate/background'
 import { jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'

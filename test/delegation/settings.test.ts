@@ -1,5 +1,7 @@
-import { agent, fileTools, type Grant, memoryFiles, memoryStore, type SubagentConfig, tool } from 'legate'
+import { agent, type Grant, type SubagentConfig, tool } from 'legate'
+import { memoryStore } from 'legate/store/memory'
 import { scriptedModel } from 'legate/testing'
+import { fileTools, memoryFiles } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { openRuntime, resultIn, resultsIn, toolNamesIn } from '../support/reading.ts'

@@ -1,4 +1,5 @@
-import { type AnyAgent, agent, generalWorker } from 'legate'
+import { type AnyAgent, agent } from 'legate'
+import { generalWorker } from 'legate/background'
 import { checkSubagentContract, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

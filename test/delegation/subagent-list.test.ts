@@ -1,4 +1,5 @@
-import { type AnyAgent, agent, SubAgentUnavailable, type Subagents, type ToolSchema } from 'legate'
+import { type AnyAgent, agent, SubAgentUnavailable, type Subagents } from 'legate'
+import type { ToolSchema } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime, resultsIn } from '../support/reading.ts'

@@ -1,16 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  type AnyAgent,
-  agent,
-  type Part,
-  type Run,
-  type Runtime,
-  runProcess,
-  type Store,
-  type ToolContext,
-} from 'legate'
+import { type AnyAgent, agent, type Run, type Runtime, type Store, type ToolContext } from 'legate'
+import type { Part } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
+import { runProcess } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'

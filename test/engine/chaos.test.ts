@@ -1,5 +1,6 @@
 import fc from 'fast-check'
-import { type AnyAgent, agent, type ModelRequest, type Store, type SubagentConfig, type Tools } from 'legate'
+import { type AnyAgent, agent, type Store, type SubagentConfig, type Tools } from 'legate'
+import type { ModelRequest } from 'legate/models'
 import { readTrees, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { brokenGraph } from '../../src/testing/crash/aftermath.ts'

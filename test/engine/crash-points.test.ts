@@ -1,4 +1,5 @@
-import { agent, type ModelRequest, type Store, StoreError } from 'legate'
+import { agent, type Store, StoreError } from 'legate'
+import type { ModelRequest } from 'legate/models'
 import { readTrees, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { brokenGraph } from '../../src/testing/crash/aftermath.ts'

@@ -1,4 +1,5 @@
-import { agent, type Model, type Part } from 'legate'
+import { agent } from 'legate'
+import type { Model, Part } from 'legate/models'
 import { fakeClock } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { agent, createRuntime, type Effect, memoryStore, type RunEvent, StoreError } from 'legate'
+import { agent, createRuntime, type Effect, type RunEvent, StoreError } from 'legate'
+import { memoryStore } from 'legate/store/memory'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'

@@ -1,5 +1,7 @@
 import path from 'node:path'
-import { agent, chatSession, type ModelRequest, tool } from 'legate'
+import { agent, tool } from 'legate'
+import { chatSession } from 'legate/hooks'
+import type { ModelRequest } from 'legate/models'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'

@@ -1,16 +1,6 @@
 import path from 'node:path'
-import {
-  type AnyAgent,
-  agent,
-  createRuntime,
-  type Extension,
-  extension,
-  type Hooks,
-  type Outcome,
-  type Run,
-  type RunEvent,
-  tool,
-} from 'legate'
+import { type AnyAgent, agent, createRuntime, type Outcome, type Run, type RunEvent, tool } from 'legate'
+import { type Extension, extension, type Hooks } from 'legate/hooks'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'

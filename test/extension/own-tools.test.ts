@@ -1,5 +1,6 @@
 import path from 'node:path'
-import { agent, auto, planner, tool } from 'legate'
+import { agent, auto, tool } from 'legate'
+import { planner } from 'legate/hooks'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'

@@ -1,5 +1,7 @@
 import path from 'node:path'
-import { agent, type ModelRequest, type PlannerOptions, planner, type RunEvent, type Tools, tool } from 'legate'
+import { agent, type RunEvent, type Tools, tool } from 'legate'
+import { type PlannerOptions, planner } from 'legate/hooks'
+import type { ModelRequest } from 'legate/models'
 import { sqliteStore } from 'legate/store/sqlite'
 import { type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'

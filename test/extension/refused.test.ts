@@ -1,4 +1,5 @@
-import { agent, chatSession, tool } from 'legate'
+import { agent, tool } from 'legate'
+import { chatSession } from 'legate/hooks'
 import { loadJsonPrompt, loadPromptFile, loadYamlPrompt } from 'legate/prompt'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'

@@ -1,7 +1,9 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of prompts are written like this
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { agent, extension, type ModelRequest, tool } from 'legate'
+import { agent, tool } from 'legate'
+import { extension } from 'legate/hooks'
+import type { ModelRequest } from 'legate/models'
 import { EmptyPromptError, field } from 'legate/prompt'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'

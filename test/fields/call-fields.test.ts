@@ -1,4 +1,5 @@
-import { agent, type Part, tool } from 'legate'
+import { agent, tool } from 'legate'
+import type { Part } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime } from '../support/reading.ts'

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { agent, FieldError, type Run } from 'legate'
+import { agent, type Run } from 'legate'
+import { getKeyResult, startWaiter, waitKeys, whenKey } from 'legate/compat'
+import { FieldError } from 'legate/fields'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -102,7 +104,7 @@ describe('the fields of a run', () => {
 
   test('a reader closes at once, also when nothing comes', async () => {
     const run = openRuntime().run(agent({ name: 'a', instructions: '', output: Plan, model: heldModel().model }), 'go')
-    const readers = [run.fields(), run.waitKeys(['reply']), run.events({ fields: true })]
+    const readers = [run.fields(), waitKeys(run, ['reply']), run.events({ fields: true })]
     for (const reader of readers) {
       const iterator = reader[Symbol.asyncIterator]()
       const waiting = (async () => {
@@ -123,7 +125,7 @@ describe('the fields of a run', () => {
     expect(() => run.fields('x')).toThrow(/has no output/)
     expect(() => run.onField('x', () => 1)).toThrow(/has no output/)
     await expect(run.field('x')).rejects.toMatchObject({ code: 'definition' })
-    await expect(run.getKeyResult('x')).rejects.toMatchObject({ code: 'definition' })
+    await expect(getKeyResult(run, 'x')).rejects.toMatchObject({ code: 'definition' })
     const other = openRuntime().run(planner([PLAN]), 'go') as Run
     expect(() => other.fields('a[')).toThrow(/is no path/)
     expect(() => other.onField('reply', 5 as never)).toThrow(/is a function/)
@@ -293,7 +295,7 @@ describe('the names of the key waiter', () => {
     const run = openRuntime().run(planner([letters(PLAN)]), 'go')
 
     const found: [string, unknown][] = []
-    for await (const pair of run.waitKeys(['reply', 'thinking', 'tasks[*].title'])) found.push(pair)
+    for await (const pair of waitKeys(run, ['reply', 'thinking', 'tasks[*].title'])) found.push(pair)
 
     expect(found).toEqual([
       ['thinking', 'two things'],
@@ -306,19 +308,19 @@ describe('the names of the key waiter', () => {
     const run = openRuntime().run(planner([PLAN]), 'go') as Run
     const must = { mustInPrompt: true }
 
-    expect(await run.getKeyResult('reply', must)).toBe('Go é.')
-    expect(await run.getKeyResult('/tasks/1/title', must)).toBe('drive')
-    await expect(run.getKeyResult('replay', must)).rejects.toMatchObject({ code: 'invalid_input' })
-    expect(() => run.waitKeys(['reply', 'tasks[*].name'], must)).toThrow(/no such key/)
-    expect(() => run.whenKey('constructor', () => 1, must)).toThrow(/no such key/)
-    await expect(run.getKeyResult('replay')).rejects.toMatchObject({ reason: 'absent' })
+    expect(await getKeyResult(run, 'reply', must)).toBe('Go é.')
+    expect(await getKeyResult(run, '/tasks/1/title', must)).toBe('drive')
+    await expect(getKeyResult(run, 'replay', must)).rejects.toMatchObject({ code: 'invalid_input' })
+    expect(() => waitKeys(run, ['reply', 'tasks[*].name'], must)).toThrow(/no such key/)
+    expect(() => whenKey(run, 'constructor', () => 1, must)).toThrow(/no such key/)
+    await expect(getKeyResult(run, 'replay')).rejects.toMatchObject({ reason: 'absent' })
   })
 
   test('startWaiter gives what handlers made, and needs some', async () => {
     const run = openRuntime().run(planner([PLAN]), 'go')
-    await expect(run.startWaiter()).rejects.toMatchObject({ code: 'invalid_input' })
+    await expect(startWaiter(run)).rejects.toMatchObject({ code: 'invalid_input' })
 
-    const results = await run.whenKey('reply', (reply) => reply.toUpperCase()).startWaiter()
+    const results = await startWaiter(whenKey(run, 'reply', (reply) => reply.toUpperCase()))
 
     expect(results).toEqual([{ path: 'reply', value: 'Go é.', status: 'fulfilled', result: 'GO É.' }])
   })

@@ -1,4 +1,6 @@
-import type { Model, ModelRequest, Part, Run, RunField } from 'legate'
+import type { Run } from 'legate'
+import type { RunField } from 'legate/fields'
+import type { Model, ModelRequest, Part } from 'legate/models'
 import { z } from 'zod'
 import { makeGate } from '../support/gate.ts'
 

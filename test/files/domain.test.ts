@@ -1,18 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import {
-  ConflictError,
-  DeniedError,
-  diskFiles,
-  type Files,
-  InputError,
-  LegateError,
-  memoryFiles,
-  NotFoundError,
-} from 'legate'
+import { ConflictError, DeniedError, InputError, LegateError, NotFoundError } from 'legate'
+import { diskFiles, type Files, memoryFiles } from 'legate/tools'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { FileBackend } from '../../src/files/backend.ts'
-import { FileDomain } from '../../src/files/domain.ts'
+import { FileDomain } from '../../src/files/files.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { domains, EVERYTHING } from './support/domains.ts'
 

@@ -1,5 +1,6 @@
-import { agent, type FileDomain, fileTools, type Grant, type Json, memoryFiles, type Runtime, tool } from 'legate'
+import { agent, type Grant, type Json, type Runtime, tool } from 'legate'
 import { type ScriptedModel, scriptedModel } from 'legate/testing'
+import { type FileDomain, fileTools, memoryFiles } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { eventsOf, only, openRuntime, resultsIn, tasksOf } from '../support/reading.ts'
 import { domains } from './support/domains.ts'

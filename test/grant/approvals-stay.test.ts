@@ -71,13 +71,15 @@ describe.each(lasting)('"allow always" holds for one conversation, on %s', (_, c
 
     expect(await next.run(worker, 'again', { conversationId }).result).toMatchObject({ text: 'deployed' })
     const talk = await next.conversation(conversationId)
-    expect(await (await talk.rerun(lastWord(next, conversationId))).result).toMatchObject({ status: 'completed' })
+    expect(await (await talk.history.rerun(lastWord(next, conversationId))).result).toMatchObject({
+      status: 'completed',
+    })
   })
 
   test('a fork of it is asked', async () => {
     const first = open()
     const conversationId = await allowed(first, worker)
-    const lane = await (await first.conversation(conversationId)).fork(lastWord(first, conversationId))
+    const lane = await (await first.conversation(conversationId)).history.fork(lastWord(first, conversationId))
     await first.close()
     const next = open()
 
@@ -94,7 +96,7 @@ describe.each(lasting)('"allow always" holds for one conversation, on %s', (_, c
     const first = open()
     const conversationId = await allowed(first, host)
     expect((await first.run(host, 'again' as never, { conversationId }).result).text).toContain('deployed')
-    const lane = await (await first.conversation(conversationId)).fork(lastWord(first, conversationId))
+    const lane = await (await first.conversation(conversationId)).history.fork(lastWord(first, conversationId))
     await first.close()
     const next = open()
 
@@ -143,7 +145,7 @@ describe.each(lasting)('"allow always" holds for one conversation, on %s', (_, c
     await runtime.answer(nodeId, { allow: true })
     const { conversationId } = await run.result
 
-    const lane = await (await runtime.conversation(conversationId)).fork(nodeId)
+    const lane = await (await runtime.conversation(conversationId)).history.fork(nodeId)
     await lane.run?.result
 
     const [turn] = runtime.store.turnsOf(lane.id, { limit: 1 })

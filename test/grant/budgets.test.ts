@@ -1,4 +1,5 @@
-import { type AnyAgent, agent, type Budget, type ModelRequest, type Runtime, tool } from 'legate'
+import { type AnyAgent, agent, type Budget, type Runtime, tool } from 'legate'
+import type { ModelRequest } from 'legate/models'
 import { type Script, type ScriptedModel, type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'

@@ -1,5 +1,6 @@
-import { agent, fileTools, type Grant, memoryFiles } from 'legate'
+import { agent, type Grant } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
+import { fileTools, memoryFiles } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'

@@ -1,5 +1,6 @@
-import { type AnyAgent, agent, type Grant, memoryStore, tool } from 'legate'
+import { type AnyAgent, agent, type Grant, tool } from 'legate'
 import { decide, explain, lint, narrow, readRequest, useLayer } from 'legate/grant'
+import { memoryStore } from 'legate/store/memory'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime, resultsIn, toolNamesIn } from '../support/reading.ts'

@@ -1,4 +1,5 @@
-import { type AnyAgent, agent, extension, type Hooks, tool } from 'legate'
+import { type AnyAgent, agent, tool } from 'legate'
+import { extension, type Hooks } from 'legate/hooks'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime, resultIn } from '../support/reading.ts'

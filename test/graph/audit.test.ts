@@ -1,4 +1,4 @@
-import type { AuditOptions, FindingType } from 'legate'
+import type { AuditOptions, FindingType } from 'legate/rows'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { EventBody, EventRow } from '../../src/graph/event.ts'
 import type { OutcomeRecord } from '../../src/graph/outcome.ts'

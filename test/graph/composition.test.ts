@@ -1,4 +1,5 @@
-import { agent, type KindDefinition, type Outcome } from 'legate'
+import { agent, type Outcome } from 'legate'
+import type { KindDefinition } from 'legate/rows'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { asksThenSays, callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'

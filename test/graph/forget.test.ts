@@ -231,8 +231,8 @@ test('what is changed in a conversation while another process deletes it is not 
   const changes = [
     (talk: ConversationHandle) => talk.configure({ contextTurns: 4 }),
     (talk: ConversationHandle) => talk.observe('by the way'),
-    (talk: ConversationHandle, nodeId: string) => talk.fork(nodeId),
-    (talk: ConversationHandle, nodeId: string) => talk.exclude(nodeId),
+    (talk: ConversationHandle, nodeId: string) => talk.history.fork(nodeId),
+    (talk: ConversationHandle, nodeId: string) => talk.history.exclude(nodeId),
   ]
 
   for (const change of changes) {

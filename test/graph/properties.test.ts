@@ -1,5 +1,6 @@
 import fc from 'fast-check'
-import { agent, createRuntime, type Id, type Node, type Runtime, type Store } from 'legate'
+import { agent, createRuntime, type Id, type Runtime, type Store } from 'legate'
+import type { Node } from 'legate/rows'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import type { EdgeType } from '../../src/graph/rows.ts'

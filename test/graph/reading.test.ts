@@ -1,5 +1,6 @@
 import path from 'node:path'
-import { agent, type ConversationHandle, memoryStore, type Store } from 'legate'
+import { agent, type ConversationHandle, type Store } from 'legate'
+import { memoryStore } from 'legate/store/memory'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
@@ -290,7 +291,7 @@ describe.each(lasting)('rows, on %s', (_, create) => {
     await run.result
     const talk = await runtime.conversation(run.conversationId)
     const said = runtime.store.nodesOf(run.id).find(({ kind }) => kind === 'user_message')
-    await (await talk.edit(said?.id ?? '', 'once more')).result
+    await (await talk.history.edit(said?.id ?? '', 'once more')).result
     await runtime.close()
 
     expect(held.length).toBeGreaterThan(50)

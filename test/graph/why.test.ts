@@ -1,4 +1,5 @@
-import { agent, askTools, createRuntime, type Runtime, type RuntimeOptions, tool } from 'legate'
+import { agent, createRuntime, type Runtime, type RuntimeOptions, tool } from 'legate'
+import { askTools } from 'legate/background'
 import { memoryStore } from 'legate/store/memory'
 import { type ScriptedModel, scriptedModel } from 'legate/testing'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'

@@ -1,6 +1,7 @@
 import { generateText, stepCountIs, ToolLoopAgent } from 'ai'
 import { MockLanguageModelV3 } from 'ai/test'
-import { agent, asAiSdkTool, createRuntime, tool } from 'legate'
+import { agent, createRuntime, tool } from 'legate'
+import { asAiSdkTool } from 'legate/ai-sdk'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'

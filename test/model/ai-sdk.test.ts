@@ -1,4 +1,6 @@
-import { type AiSdkModel, agent, DefinitionError, fromAiSdk, type Message, type ModelRequest, type Part } from 'legate'
+import { agent, DefinitionError } from 'legate'
+import { type AiSdkModel, fromAiSdk } from 'legate/ai-sdk'
+import type { Message, ModelRequest, Part } from 'legate/models'
 import { describe, expect, test } from 'vitest'
 
 type Version = AiSdkModel['specificationVersion']

@@ -1,4 +1,5 @@
-import { agent, type Block, createRuntime, InputError, tool } from 'legate'
+import { agent, createRuntime, InputError, tool } from 'legate'
+import type { Block } from 'legate/rows'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

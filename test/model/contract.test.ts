@@ -1,4 +1,5 @@
-import { fromAiSdk, type Message, type ModelRequest, type Part } from 'legate'
+import { fromAiSdk } from 'legate/ai-sdk'
+import type { Message, ModelRequest, Part } from 'legate/models'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Client, clients, KEY } from './support/clients.ts'
 import { type Body, type Fault, Wire } from './support/wire.ts'

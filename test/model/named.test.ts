@@ -2,16 +2,8 @@ import { chmodSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
-import {
-  agent,
-  costOf,
-  createRuntime,
-  DefinitionError,
-  findModel,
-  type Model,
-  modelInfo,
-  type RuntimeOptions,
-} from 'legate'
+import { agent, createRuntime, DefinitionError, type RuntimeOptions } from 'legate'
+import { costOf, findModel, type Model, modelInfo } from 'legate/models'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { tempFolder } from '../support/temp-folder.ts'
 import { Wire } from './support/wire.ts'

@@ -5,7 +5,8 @@ import {
   type UIMessage,
   uiMessageChunkSchema,
 } from 'ai'
-import { agent, createRuntime, type Run, tool, toUIMessageStream } from 'legate'
+import { agent, createRuntime, type Run, tool } from 'legate'
+import { toUIMessageStream } from 'legate/ai-sdk'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

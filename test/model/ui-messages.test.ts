@@ -7,19 +7,9 @@ import {
   type UIMessage,
   validateUIMessages,
 } from 'ai'
-import {
-  agent,
-  askTools,
-  backgroundSubagents,
-  createRuntime,
-  type Run,
-  type Runtime,
-  tool,
-  toUIMessageStream,
-  toUIMessages,
-  type UiDataParts,
-  type UiMetadata,
-} from 'legate'
+import { agent, createRuntime, type Run, type Runtime, tool } from 'legate'
+import { toUIMessageStream, toUIMessages, type UiDataParts, type UiMetadata } from 'legate/ai-sdk'
+import { askTools, backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
@@ -355,7 +345,7 @@ describe('a page of messages', () => {
     await run.result
     const conversation = await runtime.conversation(run.conversationId)
     const last = runtime.store.nodesOf(run.id).at(-1)
-    const again = await conversation.rerun(last?.id ?? '')
+    const again = await conversation.history.rerun(last?.id ?? '')
     await again.result
 
     const messages = await toUIMessages(conversation)
@@ -367,7 +357,7 @@ describe('a page of messages', () => {
       { type: 'text', text: 'second answer' },
     ])
 
-    await conversation.softDelete(runtime.store.nodesOf(again.id).at(-1)?.id ?? '')
+    await conversation.history.softDelete(runtime.store.nodesOf(again.id).at(-1)?.id ?? '')
     expect(texts(await toUIMessages(conversation))).toEqual(['go'])
   })
 

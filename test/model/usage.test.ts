@@ -1,5 +1,6 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import { agent, type Part } from 'legate'
+import { agent } from 'legate'
+import type { Part } from 'legate/models'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
 import { eventsOf, only } from '../support/reading.ts'

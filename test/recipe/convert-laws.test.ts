@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import fc from 'fast-check'
-import { createRuntime, recipeAgent } from 'legate'
+import { createRuntime } from 'legate'
 import {
   type AgentFile,
   convert,
@@ -11,6 +11,7 @@ import {
   loadDefinition,
   noticesOf,
   readDefinition,
+  recipeAgent,
 } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
 import { afterAll, describe, expect, test } from 'vitest'

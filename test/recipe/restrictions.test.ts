@@ -1,7 +1,8 @@
 import path from 'node:path'
-import { createRuntime, diskFiles, recipeAgent } from 'legate'
-import { type AgentFile, loadAgentFile } from 'legate/recipe'
+import { createRuntime } from 'legate'
+import { type AgentFile, loadAgentFile, recipeAgent } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
+import { diskFiles } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { folderWith } from './support/folder.ts'
 

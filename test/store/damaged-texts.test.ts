@@ -1,5 +1,6 @@
 import path from 'node:path'
-import { agent, createRuntime, type Part } from 'legate'
+import { agent, createRuntime } from 'legate'
+import type { Part } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 import { expect, test } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'

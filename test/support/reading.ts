@@ -1,12 +1,6 @@
-import {
-  createRuntime,
-  type ModelRequest,
-  type Node,
-  type Run,
-  type RunEvent,
-  type Runtime,
-  type RuntimeOptions,
-} from 'legate'
+import { createRuntime, type Run, type RunEvent, type Runtime, type RuntimeOptions } from 'legate'
+import type { ModelRequest } from 'legate/models'
+import type { Node } from 'legate/rows'
 import { onTestFinished } from 'vitest'
 
 /** A runtime that is closed when the test ends. */

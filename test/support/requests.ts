@@ -1,4 +1,4 @@
-import type { ModelRequest } from 'legate'
+import type { ModelRequest } from 'legate/models'
 import { expect } from 'vitest'
 
 /** What a provider demands: each call of a message is answered, by nothing else, before the next message. */

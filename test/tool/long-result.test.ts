@@ -1,4 +1,5 @@
-import { agent, type ModelRequest, tool } from 'legate'
+import { agent, tool } from 'legate'
+import type { ModelRequest } from 'legate/models'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

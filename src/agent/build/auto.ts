@@ -4,7 +4,7 @@ import { readSchema, type Schema } from '../../base/schema/schema.ts'
 import { toModel } from '../../model/named/to-model.ts'
 import { delegatingTool } from '../../tool/tool.ts'
 import { type AgentCore, type AnyAgent, type AutoDefinition, checkAgentName, markAgent } from '../definition/agent.ts'
-import { refuseForReply } from '../definition/reply-core.ts'
+import { refuseForReply } from '../definition/input.ts'
 import { withIdentity } from './identity.ts'
 
 const OPTIONS: OptionRules<AutoDefinition<Schema, Schema>> = {

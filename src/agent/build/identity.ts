@@ -5,8 +5,8 @@ import type { AgentRef } from '../../graph/rows.ts'
 import { type ModelLike, toModel } from '../../model/named/to-model.ts'
 import { type AgentCore, type AgentIdentity, type AnyAgent, markAgent, type Tools } from '../definition/agent.ts'
 import { withToolsOfCode } from '../definition/file-layers.ts'
+import { refuseForReply } from '../definition/input.ts'
 import { type Repair, readRepair } from '../definition/repair.ts'
-import { refuseForReply } from '../definition/reply-core.ts'
 import { readKit } from './read-kit.ts'
 
 type AgentWithoutIdentity = Omit<AgentCore, 'identity'>

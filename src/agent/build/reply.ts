@@ -6,7 +6,7 @@ import type { Effect } from '../../graph/rows.ts'
 import type { Attempts } from '../../tool/attempts.ts'
 import type { Delegate, KindContext } from '../../tool/tool.ts'
 import type { AgentDefinition, Subagents } from '../definition/agent.ts'
-import type { ReplyCore } from '../definition/reply-core.ts'
+import type { ReplyCore } from '../definition/input.ts'
 
 /** Options for a model only. */
 const FOR_MODELS = [

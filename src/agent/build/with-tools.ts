@@ -22,7 +22,7 @@ import type {
 } from '../definition/agent.ts'
 import { checkExtension, OWN_HOOKS } from '../definition/extension.ts'
 import { withToolsOfCode } from '../definition/file-layers.ts'
-import { refuseForReply } from '../definition/reply-core.ts'
+import { refuseForReply } from '../definition/input.ts'
 import { withIdentity } from './identity.ts'
 import { readKit } from './read-kit.ts'
 

@@ -17,7 +17,7 @@ import type { PathPattern } from '../../fields/path-pattern.ts'
 import type { Budget } from '../../grant/budget.ts'
 import type { Grant } from '../../grant/grant.ts'
 import type { Content } from '../../graph/content.ts'
-import type { AgentRef } from '../../graph/rows.ts'
+import type { AgentRef, Id } from '../../graph/rows.ts'
 import type { Model, ModelSettings } from '../../model/model.ts'
 import type { ModelLike } from '../../model/named/to-model.ts'
 import type { Prompt } from '../../prompt/prompt.ts'
@@ -29,13 +29,12 @@ import type { ShapedTool, Tool, ToolContext, ToolDefinition } from '../../tool/t
 import type { ForeignTool } from '../../tools/from-ai-sdk-tool.ts'
 import type { McpServerOptions } from '../../tools/mcp/options.ts'
 import type { AgentRequest } from './agent-request.ts'
-import type { AnswerProtocol } from './answer-protocol.ts'
 import type { Briefing, BriefingPlan } from './briefing.ts'
 import type { ExtensionCore } from './extension.ts'
 import type { FileLayers } from './file-layers.ts'
 import type { Hooks } from './hooks.ts'
+import type { ReplyCore } from './input.ts'
 import type { Repair } from './repair.ts'
-import type { ReplyCore } from './reply-core.ts'
 import type { EventType, NameClash, StreamOptions } from './subagent-options.ts'
 
 /** Made with `tool()`, ours or that of the AI SDK. */
@@ -470,4 +469,25 @@ export interface InlineDefinition {
   readonly model: string | null
   /** The agent whose tools or model it inherits: its code is needed too. Empty for none. */
   readonly code: string
+}
+
+/** How an agent from a file or a call works. */
+export interface AnswerProtocol {
+  /** Writes its instructions for one run. */
+  writeInstructions(told: RunFacts): string
+  /** The tool that takes its final output: a plain answer does not end the run. Null: it does. */
+  readonly finalTool: string | null
+  /** The tool that decides whether an answer is final. Null: every answer is. */
+  readonly checkTool: string | null
+}
+
+/** The facts about a run that its agent's instructions may contain. */
+export interface RunFacts {
+  readonly instructions: string
+  /** Its session. */
+  readonly id: Id
+  /** How many model calls it has. */
+  readonly turns: number
+  /** Names of the tools that it is offered. */
+  readonly tools: readonly string[]
 }

@@ -1,9 +1,10 @@
+import { DefinitionError } from '../../base/error.ts'
 import { type Json, toJson } from '../../base/json.ts'
 import { after } from '../../base/maybe.ts'
 import { type CheckedSchema, describeIssues, type Issue, type Validation } from '../../base/schema/schema.ts'
 import { type Block, type Content, isBlock } from '../../graph/content.ts'
+import type { Effect } from '../../graph/rows.ts'
 import type { TurnBriefing } from '../../rules/turn/open-turn.ts'
-import type { ReplyCore } from './reply-core.ts'
 
 export type InputResult =
   | {
@@ -175,4 +176,24 @@ function asJson(checked: Validation, input: unknown): InputResult {
 
 function refused(error: string): InputResult {
   return { ok: false, error, issues: [] }
+}
+
+/** Code that answers instead of a model. */
+export interface ReplyCore {
+  /** May it run again when its process dies in the middle? */
+  readonly effect: Effect
+  /** Gives the answer, now or later, or a generator of its words that returns it. */
+  readonly code: (input: never, context: never) => unknown
+}
+
+interface MaybeReply {
+  readonly name: string
+  readonly reply: ReplyCore | null
+}
+
+/** Refuses what only an agent with a model can be given. */
+export function refuseForReply({ name, reply }: MaybeReply, what: string): void {
+  if (reply === null) return
+  const message = `agent "${name}" has a reply: its code answers, and there is no model for ${what}.`
+  throw new DefinitionError('definition', message)
 }

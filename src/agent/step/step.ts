@@ -34,7 +34,7 @@ import {
 } from '../../rules/turn/expand.ts'
 import { planReserve } from '../../rules/turn/reserve.ts'
 import { planResult, planRetry } from '../../rules/turn/result.ts'
-import type { AnswerProtocol } from '../definition/answer-protocol.ts'
+import type { AnswerProtocol } from '../definition/agent.ts'
 import { applyRequestHooks, ExtensionFailed } from '../hooks/model-hooks.ts'
 import type { EagerWork, NodeRun, ReadyChild } from '../hooks/node-run.ts'
 import type { ParsedPlan, PlannedCommand } from '../planner/plan-reader.ts'

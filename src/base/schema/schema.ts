@@ -8,7 +8,7 @@
 //   - A check takes time in proportion to the value (I10).
 
 import { DefinitionError, isLegateError, messageOf } from '../error.ts'
-import { type Path, pathText } from '../path.ts'
+import { type Path, pathText } from '../text.ts'
 import type { JsonCheck } from './json-check.ts'
 import { type JsonSchema, looksLikeJsonSchema, tidyJsonSchema } from './json-schema.ts'
 

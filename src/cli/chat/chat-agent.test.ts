@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import type { HookContext, Message, ModelRequest, Part, ToolSchema } from '../../index.ts'
+import type { HookContext } from '../../doors/hooks.ts'
+import type { Message, ModelRequest, Part, ToolSchema } from '../../doors/models.ts'
 import { mentionOf, mentions } from './chat-agent.ts'
 
 const DELEGATE: ToolSchema = { name: 'delegate', description: '', inputSchema: { type: 'object' } }

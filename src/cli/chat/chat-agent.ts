@@ -1,5 +1,7 @@
-import type { AnyAgent, ExtensionCore, Message, ModelRequest, Part } from '../../index.ts'
-import { type AgentFile, EMPTY_AGENT_FILE } from '../../recipe/index.ts'
+import type { ExtensionCore } from '../../doors/hooks.ts'
+import type { Message, ModelRequest, Part } from '../../doors/models.ts'
+import { type AgentFile, EMPTY_AGENT_FILE } from '../../doors/recipe.ts'
+import type { AnyAgent } from '../../index.ts'
 import { agentOf, type compatOf } from '../definition/load.ts'
 import { oneLine } from '../terminal/clean.ts'
 

@@ -1,15 +1,8 @@
 import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import {
-  type AnyAgent,
-  createRuntime,
-  diskFiles,
-  type Id,
-  type Run,
-  type Runtime,
-  type RuntimeOptions,
-} from '../../index.ts'
-import { type AgentFile, discover, readDefinition } from '../../recipe/index.ts'
+import { type AgentFile, discover, readDefinition } from '../../doors/recipe.ts'
+import { diskFiles } from '../../doors/tools.ts'
+import { type AnyAgent, createRuntime, type Id, type Run, type Runtime, type RuntimeOptions } from '../../index.ts'
 import { ASSISTANT, chatAgent, isExit, type KnownNames, localReply, mentions } from '../chat/chat-agent.ts'
 import { ChatView, readMessage, showLastRounds } from '../chat/chat-view.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'

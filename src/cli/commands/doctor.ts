@@ -6,7 +6,7 @@ import {
   modelUse,
   type Notice,
   validateDefinition,
-} from '../../recipe/index.ts'
+} from '../../doors/recipe.ts'
 import { type Call, EXIT, isSet } from '../command/command.ts'
 import { noticeLine, noticeStyle } from '../definition/notices.ts'
 import { plural } from '../terminal/amounts.ts'

@@ -1,4 +1,4 @@
-import { type AgentFile, type ModelUse, modelUse } from '../../recipe/index.ts'
+import { type AgentFile, type ModelUse, modelUse } from '../../doors/recipe.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { inputFor } from '../definition/input.ts'
 import { agentOf, compatOf, loadFor, refuseCompat, rootGrant } from '../definition/load.ts'

@@ -1,5 +1,6 @@
-import { type AnyAgent, createRuntime, diskFiles, type Id, type Json, type RuntimeOptions } from '../../index.ts'
-import type { AgentFile } from '../../recipe/index.ts'
+import type { AgentFile } from '../../doors/recipe.ts'
+import { diskFiles } from '../../doors/tools.ts'
+import { type AnyAgent, createRuntime, type Id, type Json, type RuntimeOptions } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { inputFor, modelFor, parametersOf, provideSecrets } from '../definition/input.ts'
 import { agentOf, compatOf, loadFor, refuseCompat } from '../definition/load.ts'

@@ -8,7 +8,7 @@ import {
   type Notice,
   readDefinition,
   validateDefinition,
-} from '../../recipe/index.ts'
+} from '../../doors/recipe.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { isModule } from '../definition/module-agent.ts'
 import { asUsageError, noticeLine, noticeStyle } from '../definition/notices.ts'

@@ -1,6 +1,5 @@
 import { existsSync, statSync } from 'node:fs'
 import path from 'node:path'
-import { type AnyAgent, type Grant, type RecipeAgentOptions, recipeAgent } from '../../index.ts'
 import {
   type AgentFile,
   discover,
@@ -8,8 +7,11 @@ import {
   loadDefinition,
   missingAgents,
   noticesOf,
+  type RecipeAgentOptions,
   readDefinition,
-} from '../../recipe/index.ts'
+  recipeAgent,
+} from '../../doors/recipe.ts'
+import type { AnyAgent, Grant } from '../../index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { askLine, canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'

@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { type AgentFile, type Notice, noticesOf, noticeText } from '../../recipe/index.ts'
+import { type AgentFile, type Notice, noticesOf, noticeText } from '../../doors/recipe.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import { columnsOf, hangingLines, oneLine, type Room } from '../terminal/clean.ts'
 import { type Colour, type Paint, painter } from '../terminal/paint.ts'

@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, extname, join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Agent, agent, type ModelRequest, type Tool, type ToolContext, tool } from '../../index.ts'
+import type { ModelRequest } from '../../doors/models.ts'
+import { type Agent, agent, type Tool, type ToolContext, tool } from '../../index.ts'
 import { type ScriptedModel, type ScriptedTurn, scriptedModel } from '../../testing/index.ts'
 import { modelKey, type Note, toolKey } from './view.ts'
 

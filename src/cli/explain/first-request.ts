@@ -1,15 +1,9 @@
-import {
-  type AnyAgent,
-  createRuntime,
-  diskFiles,
-  type ExtensionCore,
-  type Json,
-  type Model,
-  type ModelRequest,
-  modelInfo,
-  type Turn,
-} from '../../index.ts'
-import { type RecipeParameter, readDefinition } from '../../recipe/index.ts'
+import type { ExtensionCore } from '../../doors/hooks.ts'
+import { type Model, type ModelRequest, modelInfo } from '../../doors/models.ts'
+import { type RecipeParameter, readDefinition } from '../../doors/recipe.ts'
+import type { Turn } from '../../doors/rows.ts'
+import { diskFiles } from '../../doors/tools.ts'
+import { type AnyAgent, createRuntime, type Json } from '../../index.ts'
 import { type Call, isSet } from '../command/command.ts'
 import { missingOf, parametersOf } from '../definition/input.ts'
 import { definitionFile } from '../definition/load.ts'

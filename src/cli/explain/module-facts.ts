@@ -1,5 +1,5 @@
+import { EMPTY_AGENT_FILE, type ModelUse, modelUse } from '../../doors/recipe.ts'
 import { type AnyAgent, createRuntime, type Grant, isLegateError, type RuntimeOptions } from '../../index.ts'
-import { EMPTY_AGENT_FILE, type ModelUse, modelUse } from '../../recipe/index.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import { loadModule } from '../definition/module-agent.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'

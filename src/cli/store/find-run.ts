@@ -1,4 +1,5 @@
-import type { Conversation, Id, Store, Tombstone, Turn } from '../../index.ts'
+import type { Conversation, Tombstone, Turn } from '../../doors/rows.ts'
+import type { Id, Store } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import { age, moment } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'

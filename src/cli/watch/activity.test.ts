@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { makeGate } from '../../../test/support/gate.ts'
-import { agent, createRuntime, memoryStore, type Runtime } from '../../index.ts'
+import { agent, createRuntime, type Runtime } from '../../index.ts'
+import { memoryStore } from '../../store/memory/index.ts'
 import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/conformance/store-rows.ts'
 import { scriptedModel } from '../../testing/stand-ins/scripted-model.ts'
 import { activityReader, openStateOf } from './activity.ts'

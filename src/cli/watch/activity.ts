@@ -1,4 +1,5 @@
-import type { Id, Json, Link, Node, Runtime, Turn } from '../../index.ts'
+import type { Link, Node, Turn } from '../../doors/rows.ts'
+import type { Id, Json, Runtime } from '../../index.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { askingNode, describeCall, questionOf } from './request-text.ts'

@@ -1,5 +1,5 @@
+import { subagentLine, subagentNotice } from '../../doors/recipe.ts'
 import type { Content, Id, RunEvent } from '../../index.ts'
-import { subagentLine, subagentNotice } from '../../recipe/index.ts'
 import { shortId } from '../store/find-run.ts'
 import { count, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, exactLine, oneLine } from '../terminal/clean.ts'

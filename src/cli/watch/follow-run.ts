@@ -1,4 +1,5 @@
-import type { DurableEvent, Id, RunEvent, Runtime, Store, Turn } from '../../index.ts'
+import type { DurableEvent, Turn } from '../../doors/rows.ts'
+import type { Id, RunEvent, Runtime, Store } from '../../index.ts'
 import { EXIT } from '../command/command.ts'
 import { shortId } from '../store/find-run.ts'
 import { oneLine } from '../terminal/clean.ts'

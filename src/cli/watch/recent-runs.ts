@@ -1,4 +1,5 @@
-import { type Id, isLegateError, type Runtime, type Store, type Turn } from '../../index.ts'
+import type { Turn } from '../../doors/rows.ts'
+import { type Id, isLegateError, type Runtime, type Store } from '../../index.ts'
 import { type Call, CliError, EXIT } from '../command/command.ts'
 import { findRunOrNode, shortId } from '../store/find-run.ts'
 import { withRuntime } from '../store/open-store.ts'

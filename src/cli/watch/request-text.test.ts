@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Node } from '../../index.ts'
+import type { Node } from '../../doors/rows.ts'
 import { describeCall, describeRequest, describeWholeCall, requestLines } from './request-text.ts'
 
 const node = (more: object) => ({ kind: 'agent_message', input: {}, metadata: {}, ...more }) as unknown as Node

@@ -1,4 +1,5 @@
-import type { Id, Json, Node, PendingApproval } from '../../index.ts'
+import type { Node } from '../../doors/rows.ts'
+import type { Id, Json, PendingApproval } from '../../index.ts'
 import { shortId } from '../store/find-run.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { cut, wrap } from '../terminal/width.ts'

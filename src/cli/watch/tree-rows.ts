@@ -1,4 +1,4 @@
-import type { Node } from '../../index.ts'
+import type { Node } from '../../doors/rows.ts'
 import { shortId } from '../store/find-run.ts'
 import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'

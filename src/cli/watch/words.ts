@@ -1,4 +1,6 @@
-import { type Content, type Conversation, costOf, type Json, type Usage } from '../../index.ts'
+import { costOf } from '../../doors/models.ts'
+import type { Conversation } from '../../doors/rows.ts'
+import type { Content, Json, Usage } from '../../index.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { cut } from '../terminal/width.ts'
 

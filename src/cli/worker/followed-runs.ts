@@ -1,4 +1,5 @@
-import type { Id, Run, Runtime, Store, Turn } from '../../index.ts'
+import type { Turn } from '../../doors/rows.ts'
+import type { Id, Run, Runtime, Store } from '../../index.ts'
 import { EXIT } from '../command/command.ts'
 import type { RunVerdict } from './verdict.ts'
 import type { Worker } from './worker.ts'

@@ -1,4 +1,5 @@
-import type { AnyAgent, Id, Json, Run, Runtime, Turn } from '../../index.ts'
+import type { Turn } from '../../doors/rows.ts'
+import type { AnyAgent, Id, Json, Run, Runtime } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import { shortId } from '../store/find-run.ts'
 import { oneLine } from '../terminal/clean.ts'

@@ -1,7 +1,7 @@
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import { type NoOptions, readOptions } from '../../base/options.ts'
 import type { Tool } from '../../tool/tool.ts'
-import { rowTool } from './row-tool.ts'
+import { type RowToolEnd, rowTool } from './row-tool.ts'
 
 /**
  * Makes the tools an agent asks questions with: `ask_host` asks the agent that delegated to it, or a person if no host
@@ -33,7 +33,44 @@ function askTool(name: string, to: 'host' | 'person', description: string): Tool
       additionalProperties: false,
     },
     startsChild: false,
-    operation: async (run: NodeRun, { question }) =>
-      (await import('./ask-question.ts')).askQuestion(run, question, { tool: name, to }),
+    operation: (run: NodeRun, { question }) => askQuestion(run, question, { tool: name, to }),
   })
+}
+
+const MOST_CHARS = 8_000
+
+/** Records a question to the host or to a person. The task then waits for the answer as a row and holds no worker. */
+async function askQuestion(
+  run: NodeRun,
+  question: unknown,
+  { tool, to }: { readonly tool: string; readonly to: 'host' | 'person' },
+): Promise<RowToolEnd> {
+  const { home, node, work } = run
+  const text = typeof question === 'string' ? question.trim() : ''
+  if (text === '') return refusal(tool, 'question_is_required', 'question is required')
+  if (text.length > MOST_CHARS) {
+    return refusal(tool, 'question_is_too_long', `question must have at most ${MOST_CHARS} characters`)
+  }
+  const { planQuestion } = await import('../../rules/delegation/question.ts')
+  const { TOOL_TO_ANSWER } = await import('../spawn.ts')
+  const hostCanAnswer = hostHas(run, TOOL_TO_ANSWER)
+  await home.ledger.commit({
+    kind: 'ask',
+    rootId: node.rootId,
+    plan: (draft) => planQuestion(draft, work.claim, { text, asked: to, hostCanAnswer }),
+  })
+  return 'done'
+}
+
+/**
+ * Tells whether the host has a tool to answer with. A host whose code lives in another process counts as having one.
+ */
+function hostHas({ home, conversation }: NodeRun, tool: string): boolean {
+  const host = home.ledger.store.conversation(conversation.parentConversationId ?? '')
+  const agent = host === undefined ? undefined : home.agentFor(host)
+  return agent === undefined || agent.tools.has(tool)
+}
+
+function refusal(tool: string, code: string, message: string) {
+  return { code: `${tool}.${code}`, message, details: {} }
 }

@@ -26,9 +26,8 @@ import { permit } from '../../tool/permit.ts'
 import { type CodeResult, type Watch, watchedContext } from '../../tool/tape.ts'
 import type { Delegate } from '../../tool/tool.ts'
 import { CalledChildren } from '../called-children.ts'
-import { withPresets } from '../presets.ts'
 import type { Offer, SpawnResult } from '../spawn.ts'
-import { isSubagentEntry, type SubagentEntry } from '../subagent.ts'
+import { isSubagentEntry, type SubagentEntry, withPresets } from '../subagent.ts'
 
 /** Runs one agent_message of an agent that is code: calls the code and commits its answer. */
 export async function runReply(given: NodeRun): Promise<void> {

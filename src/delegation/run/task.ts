@@ -19,9 +19,8 @@ import type { ToolEntry } from '../../tool/toolkit.ts'
 import { operationOf, type RowOperation, type RowToolEnd, refusedEnd } from '../background/row-tool.ts'
 import { CalledChildren } from '../called-children.ts'
 import { eagerOffers } from '../eager-offers.ts'
-import { withPresets } from '../presets.ts'
 import { type Offer, refuse, type SpawnResult, spawn, spawnWith } from '../spawn.ts'
-import { isSubagentEntry, type SubagentEntry } from '../subagent.ts'
+import { isSubagentEntry, type SubagentEntry, withPresets } from '../subagent.ts'
 
 /** Runs one task: starts a child and leaves the task waiting as a row, or runs the tool and commits its result. */
 export function runTask(run: NodeRun): void | Promise<void> {

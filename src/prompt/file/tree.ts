@@ -1,6 +1,6 @@
 import { RecipeError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
-import type { Path } from '../../base/path.ts'
+import type { Path } from '../../base/text.ts'
 
 /** A place in a file, counted from 1. */
 export interface PromptPlace {

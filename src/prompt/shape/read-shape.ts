@@ -1,7 +1,7 @@
 import { DefinitionError } from '../../base/error.ts'
 import { isRecord, type Json, type JsonRecord } from '../../base/json.ts'
 import { nearest } from '../../base/options.ts'
-import { type Path, pathText } from '../../base/path.ts'
+import { type Path, pathText } from '../../base/text.ts'
 
 /** A description of an output that cannot be read, and where in it. */
 export class ShapeError extends DefinitionError {

@@ -1,7 +1,6 @@
 import { defineAgent } from '../../agent/build/definition.ts'
 import { withIdentity } from '../../agent/build/identity.ts'
-import type { AgentCore, GroupCore, Sources } from '../../agent/definition/agent.ts'
-import type { AnswerProtocol, RunFacts } from '../../agent/definition/answer-protocol.ts'
+import type { AgentCore, AnswerProtocol, GroupCore, RunFacts, Sources } from '../../agent/definition/agent.ts'
 import type { FileLayers } from '../../agent/definition/file-layers.ts'
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import type { Json } from '../../base/json.ts'

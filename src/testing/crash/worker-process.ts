@@ -6,7 +6,8 @@ import type { Readable } from 'node:stream'
 export interface WorkerExit {
   readonly pid: number
   readonly code: number | null
-  readonly signal: NodeJS.Signals | null
+  /** The name of the signal that ended it, such as `SIGKILL`. */
+  readonly signal: string | null
   /** Its output on stderr; empty unless something is wrong. */
   readonly errors: string
   /** Whether it exceeded its time and was killed for that. */
@@ -46,7 +47,7 @@ export class WorkerProcess {
   }
 
   /** Sends a signal; does nothing if the worker is gone. */
-  signal(name: NodeJS.Signals): void {
+  signal(name: 'SIGCONT' | 'SIGKILL' | 'SIGSTOP' | 'SIGTERM'): void {
     this.child.kill(name)
   }
 

@@ -1,4 +1,5 @@
-import { agent, backgroundSubagents, type Json } from 'legate'
+import { agent, type Json } from 'legate'
+import { backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 import { expect, test } from 'vitest'
 import { openRuntime, resultsIn } from '../../support/reading.ts'

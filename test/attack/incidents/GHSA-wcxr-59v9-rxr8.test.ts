@@ -1,4 +1,5 @@
-import { agent, backgroundSubagents } from 'legate'
+import { agent } from 'legate'
+import { backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 import { expect, test } from 'vitest'
 import { openRuntime, resultsIn } from '../../support/reading.ts'

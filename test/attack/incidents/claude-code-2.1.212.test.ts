@@ -1,4 +1,5 @@
-import { type AnyAgent, agent, backgroundSubagents, type Json } from 'legate'
+import { type AnyAgent, agent, type Json } from 'legate'
+import { backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 import { expect, test } from 'vitest'
 import { openRuntime, resultsIn, toolNamesIn } from '../../support/reading.ts'

@@ -1,4 +1,5 @@
-import { type AnyAgent, agent, backgroundSubagents, type Store } from 'legate'
+import { type AnyAgent, agent, type Store } from 'legate'
+import { backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 import { expect, test } from 'vitest'
 import { openRuntime } from '../../support/reading.ts'

@@ -1,4 +1,5 @@
-import { type AnyAgent, memoryStore } from 'legate'
+import type { AnyAgent } from 'legate'
+import { memoryStore } from 'legate/store/memory'
 import { expect, test } from 'vitest'
 import { openRuntime, resultsIn } from '../../support/reading.ts'
 import { canaries, trying } from '../support/canary.ts'

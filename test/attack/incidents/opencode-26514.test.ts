@@ -1,5 +1,7 @@
-import { type AnyAgent, agent, backgroundSubagents, fileTools, type Json, memoryFiles } from 'legate'
+import { type AnyAgent, agent, type Json } from 'legate'
+import { backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
+import { fileTools, memoryFiles } from 'legate/tools'
 import { expect, test } from 'vitest'
 import { openRuntime, resultsIn } from '../../support/reading.ts'
 import { canaries } from '../support/canary.ts'

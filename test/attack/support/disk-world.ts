@@ -1,9 +1,10 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { type Files, LegateError } from 'legate'
+import { LegateError } from 'legate'
+import type { Files } from 'legate/tools'
 import { expect } from 'vitest'
 import { DiskBackend, resolveAreas } from '../../../src/files/disk.ts'
-import { FileDomain } from '../../../src/files/domain.ts'
+import { FileDomain } from '../../../src/files/files.ts'
 import { HAS_PROC } from '../../../src/files/held-directory.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 

@@ -1,15 +1,6 @@
-import {
-  type AnyAgent,
-  agent,
-  backgroundSubagents,
-  type ConversationHandle,
-  makeSubagentTool,
-  type Node,
-  type Run,
-  type Runtime,
-  type SessionStore,
-  tool,
-} from 'legate'
+import { type AnyAgent, agent, type ConversationHandle, type Run, type Runtime, tool } from 'legate'
+import { backgroundSubagents, makeSubagentTool, type SessionStore } from 'legate/background'
+import type { Node } from 'legate/rows'
 import { type Script, scriptedModel } from 'legate/testing'
 import type { RuntimeOptions } from '../../../src/runtime/options.ts'
 import { startProcess, until } from '../../support/process.ts'
@@ -52,14 +43,14 @@ export const doors: readonly Door[] = [
   }),
   { name: 'an item of a plan that starts it', depth: 1, hasOffer: true, open: throughPlan },
   changed('a lane forked from the host', async (talk, { nodes, go }) => {
-    const { id } = await talk.fork(nodes.at(-1)?.id ?? '')
+    const { id } = await talk.history.fork(nodes.at(-1)?.id ?? '')
     return go(id)
   }),
-  changed('a message of the host’s, edited', (talk, { nodes }) => talk.edit(nodes[0]?.id ?? '', 'go')),
+  changed('a message of the host’s, edited', (talk, { nodes }) => talk.history.edit(nodes[0]?.id ?? '', 'go')),
   changed('lanes of the host, merged', async (talk, { nodes, say }) => {
-    const { id } = await talk.fork(nodes.at(-1)?.id ?? '')
+    const { id } = await talk.history.fork(nodes.at(-1)?.id ?? '')
     await say(id)
-    return talk.merge([id], { prompt: 'go' })
+    return talk.history.merge([id], { prompt: 'go' })
   }),
   { name: 'a person who goes on in a fork of its conversation', depth: 1, hasOffer: true, open: throughItsFork },
   { name: 'another process that takes over', depth: 1, hasOffer: true, open: throughTakeover },
@@ -330,7 +321,7 @@ function throughItsFork(attempt: Try): Promise<void> {
     const [link] = runtime.store.linksOf(run.id)
     const answer = runtime.store.nodesOf(link?.id ?? '').at(-1)
     if (link === undefined || answer === undefined) return run
-    const { id } = await (await runtime.conversation(link.childConversationId)).fork(answer.id)
+    const { id } = await (await runtime.conversation(link.childConversationId)).history.fork(answer.id)
     return runtime.run(worker, 'probe' as never, { conversationId: id })
   })
 }

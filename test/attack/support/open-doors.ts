@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { type AnyAgent, type Json, openSubagents, type Tool, tool } from 'legate'
+import { type AnyAgent, type Json, type Tool, tool } from 'legate'
+import { openSubagents } from 'legate/recipe'
 import type { Script } from 'legate/testing'
 import type { Door, HostIn, Try } from './door.ts'
 

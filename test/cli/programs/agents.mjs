@@ -3,7 +3,8 @@
 
 import { appendFileSync, existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { agent, askTools, backgroundSubagents, tool } from 'legate'
+import { agent, tool } from 'legate'
+import { askTools, backgroundSubagents } from 'legate/background'
 
 /** `await` until this file is there: how a test holds things where it wants them. */
 const gate = process.env.LEGATE_TEST_GATE ?? ''

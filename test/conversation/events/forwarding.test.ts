@@ -1,13 +1,7 @@
 import path from 'node:path'
-import {
-  type AnyAgent,
-  agent,
-  type EventType,
-  type RunEvent,
-  type SubagentConfig,
-  tool,
-  toUIMessageStream,
-} from 'legate'
+import { type AnyAgent, agent, type RunEvent, type SubagentConfig, tool } from 'legate'
+import { toUIMessageStream } from 'legate/ai-sdk'
+import type { EventType } from 'legate/background'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'

@@ -1,4 +1,5 @@
-import { type AnyAgent, agent, memoryStore, type Run, type RunEvent, type Runtime, tool } from 'legate'
+import { type AnyAgent, agent, type Run, type RunEvent, type Runtime, tool } from 'legate'
+import { memoryStore } from 'legate/store/memory'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

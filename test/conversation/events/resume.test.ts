@@ -1,4 +1,5 @@
-import { type AnyAgent, agent, type Part, type RunEvent, tool } from 'legate'
+import { type AnyAgent, agent, type RunEvent, tool } from 'legate'
+import type { Part } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'

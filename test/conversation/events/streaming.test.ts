@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { agent, type Part, type RunEvent } from 'legate'
+import { agent, type RunEvent } from 'legate'
+import type { Part } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { makeGate } from '../../support/gate.ts'

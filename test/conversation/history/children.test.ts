@@ -35,12 +35,12 @@ describe.each(stores)('children in history, on %s', (_, create) => {
 
     const talk = await runtime.conversation(run.conversationId)
 
-    await talk.retry(failed.id)
+    await talk.history.retry(failed.id)
     await until('it was done', () => tries === 2 && tasksOf(world.store, run.id).filter(isOver).length === 2)
     gate.open()
     const { answerNodeId } = await run.result
     const [other] = tasksOf(world.store, run.id).filter(({ id }) => id !== failed.id)
-    const fork = await talk.fork(other?.id ?? '')
+    const fork = await talk.history.fork(other?.id ?? '')
     await fork.run?.result
 
     expect(answerNodeId).not.toBeNull()

@@ -47,9 +47,9 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
     )
     const talk = await runtime.conversation(run.conversationId)
     const reader = last(world.store.nodesOf(run.id), 'agent_message')
-    await talk.stop(reader.id)
+    await talk.history.stop(reader.id)
 
-    await talk.retry(reader.id)
+    await talk.history.retry(reader.id)
 
     expect(last(world.store.nodesOf(run.id), 'agent_message')).toMatchObject({ state: 'pending', blockers: 1 })
     gate.open()
@@ -87,12 +87,12 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
     const denied = await asked()
     await runtime.answer(denied, { allow: false })
     const talk = await runtime.conversation(run.conversationId)
-    await talk.retry(denied)
+    await talk.history.retry(denied)
     await runtime.answer(await asked(), { allow: true })
     hold.open()
     await run.result
 
-    const lane = await talk.fork(last(world.store.nodesOf(run.id), 'task').id)
+    const lane = await talk.history.fork(last(world.store.nodesOf(run.id), 'task').id)
 
     expect((await lane.run?.result)?.text).not.toBe('')
     const roles = (model.requests.at(-1)?.messages ?? []).map(({ role, content }) => `${role} ${String(content)}`)
@@ -102,9 +102,9 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
 
   test('cybros A50, A52: what is edited takes no summary along that knew what was said before', async () => {
     const { talk, model, said, turns } = await rounds(3)
-    await talk.compress({ toTurnId: turns[1] ?? '', summary: 'sum 1-2' })
+    await talk.history.compress({ toTurnId: turns[1] ?? '', summary: 'sum 1-2' })
 
-    await (await talk.edit(said[1]?.user.id ?? '', 'two')).result
+    await (await talk.history.edit(said[1]?.user.id ?? '', 'two')).result
 
     expect(shown(model)).toEqual(['1', 're: 1', 'two'])
     expectLawful(world.store)
@@ -112,18 +112,18 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
 
   test('cybros A52, A86: an edit behind a summary brings back the older one that it had folded', async () => {
     const { talk, model, said, turns, go } = await rounds(5)
-    const older = await talk.compress({ toTurnId: turns[1] ?? '', summary: 'sum 1-2' })
-    await talk.compress({ toTurnId: turns[3] ?? '', summary: 'sum 1-4' })
-    expect(await reasonOf(talk.uncompress(older))).toBe('inside_summary')
+    const older = await talk.history.compress({ toTurnId: turns[1] ?? '', summary: 'sum 1-2' })
+    await talk.history.compress({ toTurnId: turns[3] ?? '', summary: 'sum 1-4' })
+    expect(await reasonOf(talk.history.uncompress(older))).toBe('inside_summary')
 
-    await (await talk.edit(said[2]?.user.id ?? '', 'three')).result
+    await (await talk.history.edit(said[2]?.user.id ?? '', 'three')).result
 
     expect(shown(model)).toEqual(['sum 1-2', 'three'])
     await go('4')
-    expect(await reasonOf(talk.compress({ fromTurnId: turns[1] ?? '', toTurnId: turns[1] ?? '', summary: 'x' }))).toBe(
-      'inside_summary',
-    )
-    await talk.uncompress(older)
+    expect(
+      await reasonOf(talk.history.compress({ fromTurnId: turns[1] ?? '', toTurnId: turns[1] ?? '', summary: 'x' })),
+    ).toBe('inside_summary')
+    await talk.history.uncompress(older)
     await go('5')
     expect(shown(model)).toEqual(['1', 're: 1', '2', 're: 2', 'three', 're: three', '4', 're: 4', '5'])
     expectLawful(world.store)
@@ -131,13 +131,13 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
 
   test('cybros A52: a summary may begin where the first turn was made anew, and a larger one take it in', async () => {
     const { talk, model, said, go } = await rounds(1)
-    const edited = await talk.edit(said[0]?.user.id ?? '', 'one')
+    const edited = await talk.history.edit(said[0]?.user.id ?? '', 'one')
     await edited.result
     const { run } = await go('2')
     await go('3')
-    await talk.compress({ toTurnId: edited.id, summary: 'sum 1' })
+    await talk.history.compress({ toTurnId: edited.id, summary: 'sum 1' })
 
-    await talk.compress({ toTurnId: run.id, summary: 'sum 1-2' })
+    await talk.history.compress({ toTurnId: run.id, summary: 'sum 1-2' })
 
     await go('4')
     expect(shown(model)).toEqual(['sum 1-2', '3', 're: 3', '4'])
@@ -146,16 +146,16 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
 
   test('cybros A51: what merged lanes have in common is shown once', async () => {
     const { talk, model, said, go } = await rounds(1)
-    const left = await talk.fork(said[0]?.answer.id ?? '')
+    const left = await talk.history.fork(said[0]?.answer.id ?? '')
     const inLeft = await go('left', left.id)
-    const right = await (await world.start().runtime.conversation(left.id)).fork(inLeft.answer.id)
+    const right = await (await world.start().runtime.conversation(left.id)).history.fork(inLeft.answer.id)
     await go('right', right.id)
 
-    await (await talk.merge([left.id, right.id])).result
+    await (await talk.history.merge([left.id, right.id])).result
 
     const heard = shown(model).filter((text) => ['1', 'left', 'right'].includes(text))
     expect(heard).toEqual(['1', 'left', 'right'])
-    await (await (await world.start().runtime.conversation(left.id)).merge([talk.id])).result
+    await (await (await world.start().runtime.conversation(left.id)).history.merge([talk.id])).result
     expect(shown(model).filter((text) => ['1', 'left', 'right'].includes(text))).toEqual(['1', 'left', 'right'])
     expectLawful(world.store)
   })
@@ -179,7 +179,7 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
       (await talk.contextFor(answer.id)).map(({ input, output }) => input.content ?? output.content)
     expect(await texts()).toContain('SUMMARY')
 
-    await talk.uncompress(made?.summaryId ?? '')
+    await talk.history.uncompress(made?.summaryId ?? '')
 
     expect(await texts()).not.toContain('SUMMARY')
     expect((await texts())[0]).toBe('1')

@@ -29,7 +29,7 @@ describe.each(stores)('summaries made by themselves, on %s', (_, create) => {
     const talk = await runtime.conversation(id)
     const firstId = said.run.id
     said = await say(runtime, who, '2', id)
-    const byHand = handMade ? await talk.compress({ toTurnId: firstId, summary: 'FIRST' }) : ''
+    const byHand = handMade ? await talk.history.compress({ toTurnId: firstId, summary: 'FIRST' }) : ''
     for (let at = 3; !said.nodes.some(({ purpose }) => purpose === 'summarize'); at++) {
       said = await say(runtime, who, String(at), id)
     }
@@ -41,7 +41,7 @@ describe.each(stores)('summaries made by themselves, on %s', (_, create) => {
     const { model, talk, said } = await talkWithSummary(false)
     const asked = model.requests.length
 
-    const outcome = await (await talk.edit(said.user.id, 'in other words')).result
+    const outcome = await (await talk.history.edit(said.user.id, 'in other words')).result
 
     expect(outcome.status).toBe('completed')
     expect(model.requests.length).toBeGreaterThan(asked)
@@ -52,7 +52,12 @@ describe.each(stores)('summaries made by themselves, on %s', (_, create) => {
 
   test('cybros A86: nothing goes on from a call that sums up', async () => {
     const { talk, summaryId } = await talkWithSummary(false)
-    for (const change of [talk.fork(summaryId), talk.retry(summaryId), talk.rerun(summaryId), talk.adopt(summaryId)]) {
+    for (const change of [
+      talk.history.fork(summaryId),
+      talk.history.retry(summaryId),
+      talk.history.rerun(summaryId),
+      talk.history.adopt(summaryId),
+    ]) {
       expect(await reasonOf(change)).toBe('wrong_kind')
     }
     expectLawful(world.store)
@@ -61,9 +66,9 @@ describe.each(stores)('summaries made by themselves, on %s', (_, create) => {
   test('cybros A86: a summary that was folded into one made by itself is taken back after that', async () => {
     const { talk, byHand, summaryId } = await talkWithSummary(true)
 
-    expect(await reasonOf(talk.uncompress(byHand))).toBe('inside_summary')
-    await talk.uncompress(summaryId)
-    await talk.uncompress(byHand)
+    expect(await reasonOf(talk.history.uncompress(byHand))).toBe('inside_summary')
+    await talk.history.uncompress(summaryId)
+    await talk.history.uncompress(byHand)
     expectLawful(world.store)
   })
 })
@@ -80,8 +85,8 @@ describe.each(stores)('summaries by hand, on %s', (_, create) => {
     for (const text of ['2', '3', '4']) turns.push(await say(runtime, who, text, id))
     const [first = '', second = '', third = ''] = turns.map(({ run }) => run.id)
     const talk = await runtime.conversation(id)
-    const later = await talk.compress({ fromTurnId: third, toTurnId: third, summary: 'LATER' })
-    await talk.compress({ fromTurnId: first, toTurnId: second, summary: 'EARLIER' })
+    const later = await talk.history.compress({ fromTurnId: third, toTurnId: third, summary: 'LATER' })
+    await talk.history.compress({ fromTurnId: first, toTurnId: second, summary: 'EARLIER' })
     const shownNext = async () => {
       await say(runtime, who, '5', id)
       return shown(model).join(' ')
@@ -91,17 +96,17 @@ describe.each(stores)('summaries by hand, on %s', (_, create) => {
 
   test('cybros A86: one that is taken back leaves those that were made before it since', async () => {
     const { talk, later, first, shownNext } = await summedUp()
-    await talk.uncompress(later)
+    await talk.history.uncompress(later)
 
-    expect(await reasonOf(talk.compress({ toTurnId: first, summary: 'PART' }))).toBe('inside_summary')
+    expect(await reasonOf(talk.history.compress({ toTurnId: first, summary: 'PART' }))).toBe('inside_summary')
     expect(await shownNext()).toMatch(/EARLIER.* 3 re: 3 4 re: 4 5$/s)
   })
 
   test('cybros A50, A86: what is edited after one leaves it, whenever it was made', async () => {
     const { talk, third, first, shownNext } = await summedUp()
-    await (await talk.edit(third?.user.id ?? '', '3b')).result
+    await (await talk.history.edit(third?.user.id ?? '', '3b')).result
 
-    expect(await reasonOf(talk.compress({ toTurnId: first, summary: 'PART' }))).toBe('inside_summary')
+    expect(await reasonOf(talk.history.compress({ toTurnId: first, summary: 'PART' }))).toBe('inside_summary')
     expect(await shownNext()).toMatch(/EARLIER.* 3b re: 3b 5$/s)
   })
 
@@ -113,15 +118,15 @@ describe.each(stores)('summaries by hand, on %s', (_, create) => {
     for (const text of ['2', '3', '4', '5', '6']) turns.push(await say(runtime, who, text, id))
     const [first = '', second = '', third = '', fourth = '', fifth = ''] = turns.map(({ run }) => run.id)
     const talk = await runtime.conversation(id)
-    await talk.compress({ fromTurnId: first, toTurnId: second, summary: 'A' })
-    const shared = await talk.compress({ fromTurnId: third, toTurnId: third, summary: 'B' })
-    await talk.compress({ fromTurnId: fifth, toTurnId: fifth, summary: 'C' })
-    await (await talk.edit(turns[4]?.user.id ?? '', '5b')).result
-    await talk.uncompress(shared)
+    await talk.history.compress({ fromTurnId: first, toTurnId: second, summary: 'A' })
+    const shared = await talk.history.compress({ fromTurnId: third, toTurnId: third, summary: 'B' })
+    await talk.history.compress({ fromTurnId: fifth, toTurnId: fifth, summary: 'C' })
+    await (await talk.history.edit(turns[4]?.user.id ?? '', '5b')).result
+    await talk.history.uncompress(shared)
 
-    await talk.adopt(turns[5]?.answer.id ?? '')
+    await talk.history.adopt(turns[5]?.answer.id ?? '')
 
-    expect(await reasonOf(talk.compress({ fromTurnId: second, toTurnId: fourth, summary: 'TORN' }))).toBe(
+    expect(await reasonOf(talk.history.compress({ fromTurnId: second, toTurnId: fourth, summary: 'TORN' }))).toBe(
       'inside_summary',
     )
   })

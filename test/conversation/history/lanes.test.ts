@@ -1,4 +1,5 @@
-import { agent, backgroundSubagents, tool } from 'legate'
+import { agent, tool } from 'legate'
+import { backgroundSubagents } from 'legate/background'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../../support/agents.ts'
@@ -20,7 +21,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     const talk = await runtime.conversation(one.run.conversationId)
     const before = rowsOf(world.store, talk.id)
 
-    const { id, run } = await talk.fork(one.answer.id)
+    const { id, run } = await talk.history.fork(one.answer.id)
 
     expect(run).toBeNull()
     await say(runtime, who, 'left', id)
@@ -33,14 +34,14 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     expect(await textsOf(lane)).toEqual(['left', 're: left', 'more', 're: more'])
     expect(await textsOf(talk)).toEqual(['one', 're: one', 'two', 're: two', 'three', 're: three'])
     expect((rowsOf(world.store, talk.id) as unknown[]).slice(0, 2)).toEqual(before)
-    expect(await talk.lanes()).toMatchObject([{ id, forkedAt: one.answer.id, turns: 2 }])
+    expect(await talk.history.lanes()).toMatchObject([{ id, forkedAt: one.answer.id, turns: 2 }])
     // The head can still be rerun: a fork is no follower.
-    const head = await lane.fork(
+    const head = await lane.history.fork(
       last(world.store.nodesOf(world.store.turnsOf(id, { limit: 1 })[0]?.id ?? ''), 'agent_message').id,
     )
     await say(runtime, who, 'deep', head.id)
     expect(shown(model)).toEqual(['one', 're: one', 'left', 're: left', 'more', 're: more', 'deep'])
-    const again = await lane.rerun(
+    const again = await lane.history.rerun(
       last(world.store.nodesOf(world.store.turnsOf(id, { limit: 1 })[0]?.id ?? ''), 'agent_message').id,
     )
     expect((await again.result).status).toBe('completed')
@@ -55,14 +56,14 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     const talk = await runtime.conversation(one.run.conversationId)
 
     const [a, b, c] = [
-      await talk.fork(one.answer.id, { key: 'x' }),
-      await talk.fork(one.answer.id, { key: 'x' }),
-      await talk.fork(one.answer.id),
+      await talk.history.fork(one.answer.id, { key: 'x' }),
+      await talk.history.fork(one.answer.id, { key: 'x' }),
+      await talk.history.fork(one.answer.id),
     ]
 
     expect(b.id).toBe(a.id)
     expect(c.id).not.toBe(a.id)
-    expect((await talk.lanes()).map(({ id }) => id)).toEqual([c.id, a.id])
+    expect((await talk.history.lanes()).map(({ id }) => id)).toEqual([c.id, a.id])
     expect(eventsOfType(world.store, talk.id, 'graph-change').map(({ change }) => change)).toEqual(['fork', 'fork'])
     expectLawful(world.store)
   })
@@ -72,19 +73,19 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     const { runtime } = start()
     const one = await say(runtime, who, 'one')
     const talk = await runtime.conversation(one.run.conversationId)
-    const { id: left } = await talk.fork(one.answer.id)
-    const { id: right } = await talk.fork(one.answer.id)
+    const { id: left } = await talk.history.fork(one.answer.id)
+    const { id: right } = await talk.history.fork(one.answer.id)
     await say(runtime, who, 'left', left)
     await say(runtime, who, 'right', right)
     await say(runtime, who, 'two', talk.id)
 
-    const run = await talk.merge([right, left], { prompt: 'join' })
+    const run = await talk.history.merge([right, left], { prompt: 'join' })
 
     expect((await run.result).text).toBe('re: join')
     // As they were named: the order of ids means nothing.
     const both = ['right', 're: right', 'left', 're: left']
     expect(shown(model)).toEqual(['one', 're: one', 'two', 're: two', ...both, 'join'])
-    expect((await talk.merge([left, right], { prompt: 'join' })).id).toBe(run.id)
+    expect((await talk.history.merge([left, right], { prompt: 'join' })).id).toBe(run.id)
     await say(runtime, who, 'three', talk.id)
     expect(shown(model)).toEqual(['one', 're: one', 'two', 're: two', ...both, 'join', 're: join', 'three'])
     expect(await textsOf(talk)).toEqual(['one', 're: one', 'two', 're: two', 're: join', 'three', 're: three'])
@@ -100,14 +101,14 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     const one = await say(runtime, who, 'one')
     const other = await say(runtime, who, 'other')
     const talk = await runtime.conversation(one.run.conversationId)
-    const { id: empty } = await talk.fork(one.answer.id)
+    const { id: empty } = await talk.history.fork(one.answer.id)
 
-    expect(await reasonOf(talk.merge([]))).toBe('not_related')
-    expect(await reasonOf(talk.merge([talk.id]))).toBe('not_related')
-    expect(await reasonOf(talk.merge([empty]))).toBe('not_related')
-    expect(await reasonOf(talk.merge([other.run.conversationId]))).toBe('not_found')
-    expect(await reasonOf(talk.merge(['x']))).toBe('not_found')
-    expect(await reasonOf(talk.merge([null as never]))).toBe('not_found')
+    expect(await reasonOf(talk.history.merge([]))).toBe('not_related')
+    expect(await reasonOf(talk.history.merge([talk.id]))).toBe('not_related')
+    expect(await reasonOf(talk.history.merge([empty]))).toBe('not_related')
+    expect(await reasonOf(talk.history.merge([other.run.conversationId]))).toBe('not_found')
+    expect(await reasonOf(talk.history.merge(['x']))).toBe('not_found')
+    expect(await reasonOf(talk.history.merge([null as never]))).toBe('not_found')
   })
 
   test('cybros A51, W31: an archived lane begins no turn and finishes its own; with cancel nothing in it goes on', async () => {
@@ -124,17 +125,17 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     const queued = runtime.run(who, 'queued', { conversationId: talk.id })
     for await (const event of queued) if (event.type === 'run-queued') break
 
-    await talk.archive()
-    await talk.archive()
+    await talk.history.archive()
+    await talk.history.archive()
 
     expect(await reasonOf(runtime.run(who, 'new', { conversationId: talk.id }).result)).toBe('archived')
     expect(await reasonOf(talk.mutate((m) => m.createNode({ kind: 'user_message', content: 'x' })))).toBe('busy')
-    await talk.archive({ mode: 'cancel' })
+    await talk.history.archive({ mode: 'cancel' })
     expect((await slow.result).status).toBe('cancelled')
     expect((await queued.result).status).toBe('cancelled')
     gate.open()
     expect(await reasonOf(talk.observe('x'))).toBe('archived')
-    const { id } = await talk.fork(one.answer.id)
+    const { id } = await talk.history.fork(one.answer.id)
     expect((await say(runtime, who, 'goes on', id)).outcome.status).toBe('completed')
     expect(eventsOfType(world.store, talk.id, 'graph-change').map(({ change }) => change)).toEqual(['archive', 'fork'])
     expectLawful(world.store)
@@ -168,10 +169,10 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     const before = rowsOf(world.store, talk.id)
     const results = (await run.result).text.slice(3)
 
-    const atTask = await talk.fork(first(nodes, 'task').id)
-    const again = await talk.fork(first(nodes, 'task').id, { children: 'rerun' })
-    const atLeaf = await talk.fork(answer.id, { children: 'rerun' })
-    const atUser = await talk.fork(user.id)
+    const atTask = await talk.history.fork(first(nodes, 'task').id)
+    const again = await talk.history.fork(first(nodes, 'task').id, { children: 'rerun' })
+    const atLeaf = await talk.history.fork(answer.id, { children: 'rerun' })
+    const atUser = await talk.history.fork(user.id)
 
     expect((await atTask.run?.result)?.text.slice(3)).toBe(results)
     expect((await atTask.run?.result)?.children).toBe(0)
@@ -206,7 +207,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     const talk = await runtime.conversation(one.run.conversationId)
     const opened = world.store.linksOf(one.run.id)[0]?.childConversationId ?? ''
     sessions.set('main', opened)
-    const { id: lane } = await talk.fork(one.answer.id)
+    const { id: lane } = await talk.history.fork(one.answer.id)
     await say(runtime, host, 'two', talk.id)
     expect(shown(expert.model)).toEqual(['one', 're: one', 'two'])
     const before = rowsOf(world.store, opened)
@@ -246,7 +247,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     const two = await say(runtime, host, 'two', one.run.conversationId)
     const talk = await runtime.conversation(one.run.conversationId)
 
-    const run = await talk.edit(two.user.id, 'deux')
+    const run = await talk.history.edit(two.user.id, 'deux')
     await run.result
 
     expect(shown(expert.model)).toEqual(['one', 're: one', 'deux'])
@@ -274,7 +275,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     const { runtime } = start()
     const one = await say(runtime, host, 'one')
     const talk = await runtime.conversation(one.run.conversationId)
-    const { id: early } = await talk.fork(one.user.id).then(async ({ id, run }) => {
+    const { id: early } = await talk.history.fork(one.user.id).then(async ({ id, run }) => {
       await run?.result
       return { id }
     })
@@ -309,11 +310,11 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     const link = world.store.linksOf(one.run.id)[0]
     const childTalk = await runtime.conversation(link?.childConversationId ?? '')
     const answer = last(world.store.nodesOf(link?.id ?? ''), 'agent_message')
-    expect(await reasonOf(childTalk.rerun(answer.id))).toBe('delegated')
+    expect(await reasonOf(childTalk.history.rerun(answer.id))).toBe('delegated')
     expect(await reasonOf(runtime.run(child, 'x', { conversationId: childTalk.id }).result)).toBe('conflict')
     const ceiling = world.store.conversation(childTalk.id)?.ceiling ?? []
 
-    const { id } = await childTalk.fork(answer.id)
+    const { id } = await childTalk.history.fork(answer.id)
     const more = await say(runtime, child, 'more', id)
 
     expect(more.outcome.status).toBe('completed')
@@ -339,8 +340,8 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     const one = await say(runtime, who, callOf('long', {}))
     const talk = await runtime.conversation(one.run.conversationId)
     const early = first(one.nodes, 'task').id
-    const atEnd = await talk.fork(one.answer.id)
-    const inside = await talk.fork(early)
+    const atEnd = await talk.history.fork(one.answer.id)
+    const inside = await talk.history.fork(early)
     await inside.run?.result
     const two = await say(runtime, who, callOf('long', {}), talk.id)
     const late = first(two.nodes, 'task').id
@@ -367,7 +368,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     const one = await say(runtime, host, callOf('subagent_run', { name: 'child', prompt: 'hello' }))
     const talk = await runtime.conversation(one.run.conversationId)
     const id = world.store.linksOf(one.run.id)[0]?.childConversationId ?? ''
-    const { id: lane } = await talk.fork(one.answer.id)
+    const { id: lane } = await talk.history.fork(one.answer.id)
     const before = rowsOf(world.store, id)
 
     const polled = await say(runtime, host, callOf('subagent_poll', { child_conversation_id: id }), lane)
@@ -385,7 +386,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     await say(runtime, host, callOf('subagent_send', { child_conversation_id: id, message: 'right' }), talk.id)
     await runtime.idle()
     expect(shown(child.model).slice(1)).toEqual(['hello', 're: hello', 'right'])
-    const { id: late } = await talk.fork(one.answer.id)
+    const { id: late } = await talk.history.fork(one.answer.id)
     const missing = await say(runtime, host, callOf('subagent_poll', { child_conversation_id: id }), late)
     expect(JSON.parse(missing.outcome.text)).toMatchObject({ status: 'missing' })
     expectLawful(world.store)

@@ -1,4 +1,5 @@
-import { agent, type KindDefinition, type Store, tool } from 'legate'
+import { agent, type Store, tool } from 'legate'
+import type { KindDefinition } from 'legate/rows'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { talkOf, useWorld } from '../../support/agents.ts'
@@ -39,8 +40,8 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     for (const id of [ids.next, ids.later]) expect(world.store.node(id)).toMatchObject({ state: 'skipped', failure })
     expectLawful(world.store)
 
-    const again = await talk.retry(ids.asked)
-    await talk.retry(ids.asked)
+    const again = await talk.history.retry(ids.asked)
+    await talk.history.retry(ids.asked)
 
     const [asked, ...others] = await runtime.approvals()
     expect(others).toEqual([])
@@ -57,7 +58,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     expect((await again.result).status).toBe('completed')
     const quicks = world.store.nodesOf(again.id).filter(({ kind }) => kind === 'quick')
     expect(quicks.map(({ state }) => state)).toEqual(['finished', 'finished'])
-    expect(await reasonOf(talk.retry(ids.asked))).toBe('replaced')
+    expect(await reasonOf(talk.history.retry(ids.asked))).toBe('replaced')
     expectLawful(world.store)
   })
 
@@ -77,7 +78,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     expect((await run.result).status).toBe('denied')
     const may = tasksOf(world.store, run.id).find(({ input }) => input.call?.name === 'may')
 
-    const again = await (await runtime.conversation(run.conversationId)).retry(may?.id ?? '')
+    const again = await (await runtime.conversation(run.conversationId)).history.retry(may?.id ?? '')
     const [approval] = await runtime.approvals()
     await runtime.answer(approval?.nodeId ?? '', { allow: true })
 
@@ -105,11 +106,11 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     })
     await until('the flaky one fails', () => world.store.node(flaky)?.state === 'errored')
 
-    expect(await reasonOf(talk.retry(flaky))).toBe('used')
+    expect(await reasonOf(talk.history.retry(flaky))).toBe('used')
     gate.open()
     await runtime.attach(turnId).result
     fails = false
-    const again = await talk.retry(flaky)
+    const again = await talk.history.retry(flaky)
     expect((await again.result).status).toBe('completed')
     const made = world.store.nodesOf(again.id)
     expect(made.map(({ kind, state }) => [kind, state])).toEqual([
@@ -156,8 +157,8 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     const task = await until('it waits', () => (started === 1 ? tasksOf(world.store, run.id)[0] : undefined))
     const talk = await runtime.conversation(run.conversationId)
 
-    await talk.stop(task.id, 'enough')
-    await talk.stop(task.id, 'again')
+    await talk.history.stop(task.id, 'enough')
+    await talk.history.stop(task.id, 'again')
 
     const outcome = await run.result
     expect(outcome.status).toBe('cancelled')
@@ -166,7 +167,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     expect(tasksOf(world.store, run.id)[1]?.state).toBe('finished')
     expect(model.requests).toHaveLength(1)
     expect(eventsOfType(world.store, run.conversationId, 'graph-change').map(({ change }) => change)).toEqual(['stop'])
-    await talk.stop(task.id)
+    await talk.history.stop(task.id)
     expectLawful(world.store)
   })
 
@@ -190,13 +191,13 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     const talk = await runtime.conversation(run.conversationId)
     const task = tasksOf(world.store, run.id)[0]
 
-    await talk.stop(task?.id ?? '')
+    await talk.history.stop(task?.id ?? '')
 
     const outcome = await run.result
     expect(outcome.uncertain).toEqual([task?.id])
     expect(world.store.node(task?.id ?? '')?.state).toBe('uncertain')
     expect(model.requests).toHaveLength(1)
-    const again = await talk.retry(task?.id ?? '')
+    const again = await talk.history.retry(task?.id ?? '')
     expect((await again.result).text).toBe('went on')
     expect(tasksOf(world.store, again.id)[0]?.idempotencyKey).toBe(task?.id)
     expectLawful(world.store)
@@ -225,7 +226,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     const task = await until('it waits', () => tasksOf(world.store, run.id).find(({ state }) => state === 'waiting'))
     const talk = await runtime.conversation(run.conversationId)
 
-    await talk.stop(task.id)
+    await talk.history.stop(task.id)
 
     expect((await run.result).status).toBe('cancelled')
     const [link] = world.store.linksOf(run.id)
@@ -236,7 +237,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
       asked: m.createNode({ kind: 'quick', state: 'awaiting_approval' }).id,
       turnId: m.turnId,
     }))
-    await talk.stop(asked, 'no need')
+    await talk.history.stop(asked, 'no need')
     expect((await runtime.attach(turnId).result).status).toBe('cancelled')
     expect(world.store.turn(turnId)?.paused).toBeNull()
     expectLawful(world.store)
@@ -257,16 +258,16 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
       return { ids: { slow, middle, after, needs }, turnId: m.turnId }
     })
 
-    await talk.skip(ids.middle, 'not needed')
-    await talk.skip(ids.middle)
+    await talk.history.skip(ids.middle, 'not needed')
+    await talk.history.skip(ids.middle)
 
-    expect(await reasonOf(talk.skip(ids.slow))).toBe('wrong_state')
+    expect(await reasonOf(talk.history.skip(ids.slow))).toBe('wrong_state')
     gate.open()
     await runtime.attach(turnId).result
     expect(world.store.node(ids.middle)).toMatchObject({ state: 'skipped', failure: { message: 'not needed' } })
     expect(world.store.node(ids.after)?.state).toBe('finished')
     expect(world.store.node(ids.needs)?.state).toBe('skipped')
-    expect(await reasonOf(talk.skip(ids.after))).toBe('wrong_state')
+    expect(await reasonOf(talk.history.skip(ids.after))).toBe('wrong_state')
     expectLawful(world.store)
   })
 
@@ -281,7 +282,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     const first = await say(runtime, one, 'a')
     await say(runtime, one, 'b', first.run.conversationId)
     const talk = await runtime.conversation(first.run.conversationId)
-    const { id } = await talk.fork(first.answer.id)
+    const { id } = await talk.history.fork(first.answer.id)
     await say(runtime, one, 'c', id)
 
     const stats = await talk.usageStats()
@@ -326,7 +327,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     gate.open()
     const outcome = await run.result
     const talk = await runtime.conversation(run.conversationId)
-    const { id } = await talk.fork(outcome.answerNodeId ?? '')
+    const { id } = await talk.history.fork(outcome.answerNodeId ?? '')
     const after = await runtime.tree(run.conversationId)
 
     const [open] = during.runs
@@ -376,9 +377,9 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     const { echo: who } = echo()
     const { runtime } = start()
     const one = await say(runtime, who, 'one')
-    const lane = await (await runtime.conversation(one.run.conversationId)).fork(one.answer.id)
+    const lane = await (await runtime.conversation(one.run.conversationId)).history.fork(one.answer.id)
 
-    await (await runtime.conversation(lane.id)).archive()
+    await (await runtime.conversation(lane.id)).history.archive()
 
     const told = eventsOfType(world.store, one.run.conversationId, 'graph-change').at(-1)
     expect(told).toMatchObject({ change: 'archive', detail: { lane: lane.id } })
@@ -389,7 +390,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     const { echo: who } = echo()
     const { runtime } = start()
     const one = await say(runtime, who, 'one')
-    const { id } = await (await runtime.conversation(one.run.conversationId)).fork(one.answer.id)
+    const { id } = await (await runtime.conversation(one.run.conversationId)).history.fork(one.answer.id)
     await say(runtime, who, 'two', id)
     const { runtime: other } = start({ agents: [who] })
     const lane = await other.conversation(id)

@@ -51,12 +51,12 @@ describe.each(lasting)('a session whose host’s history is changed, on %s', (_,
       const a = await say(first, host, 'A')
       const id = a.run.conversationId
       const b = await say(first, host, 'B', id)
-      const edited = await (await (await first.conversation(id)).edit(b.user.id, 'C')).result
+      const edited = await (await (await first.conversation(id)).history.edit(b.user.id, 'C')).result
       expect(heard(expert)).toBe('A C')
       await first.close()
 
       const { runtime, talk } = await reopened(id)
-      await talk.adopt(b.answer.id)
+      await talk.history.adopt(b.answer.id)
       await say(runtime, host, 'E', id)
 
       expect((await talk.transcript()).filter(({ role }) => role === 'user').map(({ text }) => text)).toEqual([
@@ -65,7 +65,7 @@ describe.each(lasting)('a session whose host’s history is changed, on %s', (_,
         'E',
       ])
       expect(heard(expert)).toBe('A B E')
-      await talk.adopt(edited.answerNodeId ?? '')
+      await talk.history.adopt(edited.answerNodeId ?? '')
       await say(runtime, host, 'D', id)
       expect(heard(expert)).toBe('A C D')
       await say(runtime, host, 'F', id)
@@ -81,19 +81,19 @@ describe.each(lasting)('a session whose host’s history is changed, on %s', (_,
       const id = a.run.conversationId
       const talk = await runtime.conversation(id)
       const b = await say(runtime, host, 'B', id)
-      const c = await (await talk.edit(b.user.id, 'C')).result
-      await talk.adopt(b.answer.id)
+      const c = await (await talk.history.edit(b.user.id, 'C')).result
+      await talk.history.adopt(b.answer.id)
       const e = await say(runtime, host, 'E', id)
-      const g = await (await talk.edit(e.user.id, 'G')).result
+      const g = await (await talk.history.edit(e.user.id, 'G')).result
       expect(heard(expert)).toBe('A B G')
 
-      await talk.adopt(c.answerNodeId ?? '')
+      await talk.history.adopt(c.answerNodeId ?? '')
       await say(runtime, host, 'H', id)
       expect(heard(expert)).toBe('A C H')
-      await talk.adopt(g.answerNodeId ?? '')
+      await talk.history.adopt(g.answerNodeId ?? '')
       await say(runtime, host, 'I', id)
       expect(heard(expert)).toBe('A B G I')
-      await talk.adopt(e.answer.id)
+      await talk.history.adopt(e.answer.id)
       await say(runtime, host, 'J', id)
       expect(heard(expert)).toBe('A B E J')
       expectLawful(runtime.store)
@@ -105,9 +105,9 @@ describe.each(lasting)('a session whose host’s history is changed, on %s', (_,
       const { runtime } = start()
       const a = await say(runtime, host, 'A')
       const talk = await runtime.conversation(a.run.conversationId)
-      await (await talk.edit(a.user.id, 'Z')).result
+      await (await talk.history.edit(a.user.id, 'Z')).result
       expect(heard(expert)).toBe('Z')
-      await talk.adopt(a.answer.id)
+      await talk.history.adopt(a.answer.id)
       await say(runtime, host, 'B', talk.id)
       expect(heard(expert)).toBe('A B')
       expectLawful(runtime.store)

@@ -1,4 +1,5 @@
-import { agent, backgroundSubagents, type ConversationHandle, type Runtime } from 'legate'
+import { agent, type ConversationHandle, type Runtime } from 'legate'
+import { backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -62,7 +63,7 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
 
   test('has its children in the background cancelled, and they wake nobody', async () => {
     const { runtime, talk, childId } = await edited(async (conversation, userId) => {
-      await (await conversation.edit(userId, 'never mind')).result
+      await (await conversation.history.edit(userId, 'never mind')).result
     })
 
     expect(await settled(runtime, talk)).toEqual(['never mind', 'ok'])
@@ -73,7 +74,7 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
 
   test('keeps them if that is asked for: they go on, and wake nobody', async () => {
     const { runtime, talk, childId, gate } = await edited(async (conversation, userId) => {
-      await (await conversation.edit(userId, 'never mind', { background: 'keep' })).result
+      await (await conversation.history.edit(userId, 'never mind', { background: 'keep' })).result
     })
     gate.open()
 
@@ -85,9 +86,9 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
 
   test('that is adopted again while a kept child works is told of its end', async () => {
     const { runtime, talk, gate, one } = await edited(async (conversation, userId) => {
-      await (await conversation.edit(userId, 'never mind', { background: 'keep' })).result
+      await (await conversation.history.edit(userId, 'never mind', { background: 'keep' })).result
     })
-    await talk.adopt(one.answer.id)
+    await talk.history.adopt(one.answer.id)
     gate.open()
 
     expect((await settled(runtime, talk)).at(-1)).toBe('told')
@@ -99,13 +100,13 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
     const parts = hostAndChild()
     const before = start({ agents: [parts.host, parts.child] })
     const one = await say(before.runtime, parts.host, 'hello')
-    const edited = await (await before.runtime.conversation(one.run.conversationId)).edit(one.user.id, 'start')
+    const edited = await (await before.runtime.conversation(one.run.conversationId)).history.edit(one.user.id, 'start')
     await edited.result
     await before.runtime.close()
 
     const { runtime } = start({ agents: [parts.host, parts.child] })
     const talk = await runtime.conversation(one.run.conversationId)
-    await talk.adopt(one.answer.id, ...(how === undefined ? [] : [{ background: how }]))
+    await talk.history.adopt(one.answer.id, ...(how === undefined ? [] : [{ background: how }]))
     return { ...parts, runtime, talk, one, childId: runtime.store.linksOf(edited.id)[0]?.id ?? '' }
   }
 
@@ -123,9 +124,9 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
 
   test('by adopt keeps them if that is asked for, also when something else is set aside then', async () => {
     const { runtime, talk, one, childId, gate } = await adopted('keep')
-    await (await talk.rerun(one.answer.id)).result
+    await (await talk.history.rerun(one.answer.id)).result
     const [said] = await talk.transcript()
-    await (await talk.edit(said?.nodeId ?? '', 'never mind')).result
+    await (await talk.history.edit(said?.nodeId ?? '', 'never mind')).result
     gate.open()
 
     expect(await settled(runtime, talk)).toEqual(['never mind', 'ok'])
@@ -136,7 +137,7 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
 
   test('keeps the children whose calls the new turn keeps: a rerun is told of their end', async () => {
     const { runtime, talk, gate, one } = await edited(async () => undefined)
-    await (await talk.rerun(one.answer.id)).result
+    await (await talk.history.rerun(one.answer.id)).result
     gate.open()
 
     expect((await settled(runtime, talk)).at(-1)).toBe('told')
@@ -146,12 +147,14 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
   test('refuses what is no choice', async () => {
     const { talk, one, gate } = await edited(async () => undefined)
     gate.open()
-    await expect(talk.edit(one.user.id, 'x', { background: 'stop' as never })).rejects.toThrow(/"cancel", "keep"/)
-    await expect(talk.rerun(one.answer.id, { backgroud: 'keep' } as never)).rejects.toThrow(/"background"/)
+    await expect(talk.history.edit(one.user.id, 'x', { background: 'stop' as never })).rejects.toThrow(
+      /"cancel", "keep"/,
+    )
+    await expect(talk.history.rerun(one.answer.id, { backgroud: 'keep' } as never)).rejects.toThrow(/"background"/)
   })
 
   test('archive({ mode: "cancel" }) cancels what works in the background', async () => {
-    const { runtime, talk, childId } = await edited((conversation) => conversation.archive({ mode: 'cancel' }))
+    const { runtime, talk, childId } = await edited((conversation) => conversation.history.archive({ mode: 'cancel' }))
 
     expect(await settled(runtime, talk)).toEqual(['start', 'ok'])
     expect(runtime.store.turn(childId)?.outcome?.status).toBe('cancelled')
@@ -168,16 +171,16 @@ describe.each(lasting)('what is made anew, on %s', (_, create) => {
     const first = before.runtime.run(who, 'one', { attributes: { tenant: 'acme' } })
     const { answerNodeId } = await first.result
     const talkBefore = await before.runtime.conversation(first.conversationId)
-    const lane = await talkBefore.fork(answerNodeId ?? '')
+    const lane = await talkBefore.history.fork(answerNodeId ?? '')
     await say(before.runtime, who, 'left', lane.id)
-    const one = await talkBefore.merge([lane.id], { prompt: 'short' })
+    const one = await talkBefore.history.merge([lane.id], { prompt: 'short' })
     await one.result
     await before.runtime.close()
 
     const { runtime } = start({ agents: [who] })
     const talk = await runtime.conversation(first.conversationId)
-    const again = await talk.merge([lane.id], { prompt: 'short' })
-    const other = await talk.merge([lane.id], { prompt: 'long' })
+    const again = await talk.history.merge([lane.id], { prompt: 'short' })
+    const other = await talk.history.merge([lane.id], { prompt: 'long' })
     await other.result
 
     expect(again.id).toBe(one.id)
@@ -204,7 +207,7 @@ describe.each(lasting)('what is made anew, on %s', (_, create) => {
     const { runtime } = start({ agents: [who] })
     const talk = await runtime.conversation(run.conversationId)
     const [said] = await talk.transcript()
-    const edited = await talk.edit(said?.nodeId ?? '', 'Rewrite')
+    const edited = await talk.history.edit(said?.nodeId ?? '', 'Rewrite')
     const outcome = await edited.result
     const asked = shown(model).join('\n')
 
@@ -212,7 +215,7 @@ describe.each(lasting)('what is made anew, on %s', (_, create) => {
     expect(asked).toContain('German')
     expect(asked).toContain('Rewrite')
     expect(asked).not.toContain('Write\n')
-    const rerun = await (await talk.rerun(outcome.answerNodeId ?? '')).result
+    const rerun = await (await talk.history.rerun(outcome.answerNodeId ?? '')).result
     expect(rerun).toMatchObject({ status: 'completed', output: { title: 'x' } })
     expect(shown(model).join('\n')).toContain('Rewrite')
   })
@@ -226,13 +229,13 @@ describe.each(lasting)('what is made anew, on %s', (_, create) => {
       return { turnId: m.turnId, nodeId: m.createNode({ kind: 'user_message', content: 'two' }).id }
     })
     await first.runtime.attach(byHand.turnId).result
-    await (await before.edit(byHand.nodeId, 'deux')).result
+    await (await before.history.edit(byHand.nodeId, 'deux')).result
     expect(await textsOf(before)).toEqual(['one', 're: one', 'deux', 're: deux'])
     await first.runtime.close()
 
     const { runtime } = start({ agents: [who] })
     const talk = await runtime.conversation(run.conversationId)
-    await (await talk.edit((await talk.transcript()).at(-2)?.nodeId ?? '', 'zwei')).result
+    await (await talk.history.edit((await talk.transcript()).at(-2)?.nodeId ?? '', 'zwei')).result
 
     expect(await textsOf(talk)).toEqual(['one', 're: one', 'zwei', 're: zwei'])
     expect(shown(model).at(-1)).toBe('zwei')
@@ -245,18 +248,18 @@ describe.each(lasting)('what is made anew, on %s', (_, create) => {
     const one = await say(first.runtime, who, 'one')
     const before = await first.runtime.conversation(one.run.conversationId)
     const two = await say(first.runtime, who, 'two', before.id)
-    const deux = await (await before.edit(two.user.id, 'deux')).result
+    const deux = await (await before.history.edit(two.user.id, 'deux')).result
     await first.runtime.close()
 
     const { runtime } = start({ agents: [who] })
     const talk = await runtime.conversation(before.id)
-    const zwei = await (await talk.edit((await talk.transcript()).at(-2)?.nodeId ?? '', 'zwei')).result
+    const zwei = await (await talk.history.edit((await talk.transcript()).at(-2)?.nodeId ?? '', 'zwei')).result
     const all = [two.answer.id, deux.answerNodeId, zwei.answerNodeId]
 
-    for (const id of all) expect((await talk.versions(id ?? '')).map((node) => node.id)).toEqual(all)
-    await talk.adopt(two.answer.id)
-    expect((await talk.versions(two.answer.id)).map(({ id }) => id)).toEqual(all)
-    expect((await talk.versions(one.answer.id)).map(({ id }) => id)).toEqual([one.answer.id])
+    for (const id of all) expect((await talk.history.versions(id ?? '')).map((node) => node.id)).toEqual(all)
+    await talk.history.adopt(two.answer.id)
+    expect((await talk.history.versions(two.answer.id)).map(({ id }) => id)).toEqual(all)
+    expect((await talk.history.versions(one.answer.id)).map(({ id }) => id)).toEqual([one.answer.id])
     expect(await textsOf(talk)).toEqual(['one', 're: one', 'two', 're: two'])
   })
 })

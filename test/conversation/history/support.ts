@@ -1,4 +1,5 @@
-import { agent, type ConversationHandle, type Node, type Runtime, type Store } from 'legate'
+import { agent, type ConversationHandle, type Runtime, type Store } from 'legate'
+import type { Node } from 'legate/rows'
 import { type Script, scriptedModel } from 'legate/testing'
 import { expect } from 'vitest'
 import { readTrees } from '../../../src/graph/reader.ts'

@@ -34,7 +34,7 @@ describe.each(stores)('what was used, on %s', (_, create) => {
     const root = await say(runtime, one, 'a')
     const rootId = root.run.conversationId
     const talk = await runtime.conversation(rootId)
-    const { id: laneId } = await talk.fork(root.answer.id)
+    const { id: laneId } = await talk.history.fork(root.answer.id)
     const inLane = async () => {
       await say(runtime, one, 'ask', laneId)
       for (let round = 0; round < 40; round++) await say(runtime, one, 'b', rootId)
@@ -70,7 +70,7 @@ describe.each(stores)('what was used, on %s', (_, create) => {
     const talk = await runtime.conversation(rootId)
     const lanes = [rootId]
     for (let round = 0; round < 12; round++) {
-      if (round % 4 === 0) lanes.push((await talk.fork(root.answer.id)).id)
+      if (round % 4 === 0) lanes.push((await talk.history.fork(root.answer.id)).id)
       const waiting = lanes.map((id, at) =>
         runtime.run(one, (round + at) % 3 === 0 ? 'ask' : 'a', { conversationId: id }),
       )

@@ -18,21 +18,21 @@ describe.each(stores)('versions, on %s', (_, create) => {
     const two = await say(runtime, who, 'two', one.run.conversationId)
     const talk = await runtime.conversation(one.run.conversationId)
 
-    const again = await talk.rerun(two.answer.id)
+    const again = await talk.history.rerun(two.answer.id)
 
     expect(await again.result).toMatchObject({ status: 'completed', text: 'answer 3' })
     expect(await textsOf(talk)).toEqual(['one', 'answer 1', 'two', 'answer 3'])
-    const versions = await talk.versions(two.answer.id)
+    const versions = await talk.history.versions(two.answer.id)
     expect(versions.map(({ output, attempt }) => [output.content, attempt])).toEqual([
       ['answer 2', 1],
       ['answer 3', 2],
     ])
     expect(versions[1]).toMatchObject({ retryOf: two.answer.id, versionSet: two.answer.versionSet })
     expect(world.store.node(two.answer.id)).toEqual(two.answer)
-    await talk.adopt(two.answer.id)
+    await talk.history.adopt(two.answer.id)
     expect(await textsOf(talk)).toEqual(['one', 'answer 1', 'two', 'answer 2'])
-    await talk.adopt(two.answer.id)
-    await talk.adopt(versions[1]?.id ?? '')
+    await talk.history.adopt(two.answer.id)
+    await talk.history.adopt(versions[1]?.id ?? '')
     expect(await textsOf(talk)).toEqual(['one', 'answer 1', 'two', 'answer 3'])
     const changes = eventsOfType(world.store, talk.id, 'graph-change').map(({ change }) => change)
     expect(changes).toEqual(['rerun', 'adopt', 'adopt'])
@@ -46,16 +46,16 @@ describe.each(stores)('versions, on %s', (_, create) => {
     await say(runtime, who, 'two', one.run.conversationId)
     const talk = await runtime.conversation(one.run.conversationId)
 
-    expect(await reasonOf(talk.rerun(one.answer.id))).toBe('later_turns')
-    expect(await reasonOf(talk.rerun(one.user.id))).toBe('wrong_kind')
-    expect(await reasonOf(talk.adopt(one.user.id))).toBe('has_followers')
-    expect(await reasonOf(talk.adopt('nothing'))).toBe('not_found')
-    expect(await reasonOf(talk.rerun(undefined as never))).toBe('not_found')
-    expect(await reasonOf(talk.retry(one.answer.id))).toBe('wrong_state')
-    expect(await reasonOf(talk.retry(one.user.id))).toBe('wrong_kind')
-    expect(await reasonOf(talk.edit(one.answer.id, 'x'))).toBe('wrong_kind')
-    expect(await reasonOf(talk.edit(one.user.id, ''))).toBe('no_text')
-    expect(await reasonOf(talk.edit(one.user.id, 7 as never))).toBe('invalid_input')
+    expect(await reasonOf(talk.history.rerun(one.answer.id))).toBe('later_turns')
+    expect(await reasonOf(talk.history.rerun(one.user.id))).toBe('wrong_kind')
+    expect(await reasonOf(talk.history.adopt(one.user.id))).toBe('has_followers')
+    expect(await reasonOf(talk.history.adopt('nothing'))).toBe('not_found')
+    expect(await reasonOf(talk.history.rerun(undefined as never))).toBe('not_found')
+    expect(await reasonOf(talk.history.retry(one.answer.id))).toBe('wrong_state')
+    expect(await reasonOf(talk.history.retry(one.user.id))).toBe('wrong_kind')
+    expect(await reasonOf(talk.history.edit(one.answer.id, 'x'))).toBe('wrong_kind')
+    expect(await reasonOf(talk.history.edit(one.user.id, ''))).toBe('no_text')
+    expect(await reasonOf(talk.history.edit(one.user.id, 7 as never))).toBe('invalid_input')
   })
 
   test('cybros A50: an edit sets aside what came after it, answers anew, and can be taken back', async () => {
@@ -66,18 +66,20 @@ describe.each(stores)('versions, on %s', (_, create) => {
     const three = await say(runtime, who, 'three', one.run.conversationId)
     const talk = await runtime.conversation(one.run.conversationId)
 
-    const run = await talk.edit(two.user.id, 'deux')
+    const run = await talk.history.edit(two.user.id, 'deux')
 
     expect(await run.result).toMatchObject({ status: 'completed', text: 're: deux' })
     expect(shown(model)).toEqual(['one', 're: one', 'deux'])
     expect(await textsOf(talk)).toEqual(['one', 're: one', 'deux', 're: deux'])
     await say(runtime, who, 'four', talk.id)
     expect(shown(model)).toEqual(['one', 're: one', 'deux', 're: deux', 'four'])
-    await talk.adopt(three.answer.id)
+    await talk.history.adopt(three.answer.id)
     expect(await textsOf(talk)).toEqual(['one', 're: one', 'two', 're: two', 'three', 're: three'])
     await say(runtime, who, 'five', talk.id)
     expect(shown(model)).toEqual(['one', 're: one', 'two', 're: two', 'three', 're: three', 'five'])
-    expect(await reasonOf(talk.adopt(last(world.store.nodesOf(run.id), 'agent_message').id))).toBe('has_followers')
+    expect(await reasonOf(talk.history.adopt(last(world.store.nodesOf(run.id), 'agent_message').id))).toBe(
+      'has_followers',
+    )
     const pages = await talk.transcriptPage({ limitTurns: 2 })
     expect(pages.transcript.map(({ text }) => text)).toEqual(['three', 're: three', 'five', 're: five'])
     const before = await talk.transcriptPage({ limitTurns: 2, beforeTurnId: pages.beforeTurnId ?? '' })
@@ -108,12 +110,12 @@ describe.each(stores)('versions, on %s', (_, create) => {
     const run = runtime.run(who, 'ask', { conversationId: talk.id })
     for await (const event of run) if (event.type === 'approval-request') break
 
-    expect(await reasonOf(talk.edit(one.user.id, 'uno'))).toBe('busy')
-    expect(await reasonOf(talk.rerun(one.answer.id))).toBe('busy')
+    expect(await reasonOf(talk.history.edit(one.user.id, 'uno'))).toBe('busy')
+    expect(await reasonOf(talk.history.rerun(one.answer.id))).toBe('busy')
     const [asked] = await runtime.approvals()
     await runtime.answer(asked?.nodeId ?? '', { allow: true })
     await run.result
-    await (await talk.edit(one.user.id, 'uno')).result
+    await (await talk.history.edit(one.user.id, 'uno')).result
     expect(await textsOf(talk)).toEqual(['uno', 'ok'])
     expectLawful(world.store)
   })
@@ -137,7 +139,7 @@ describe.each(stores)('versions, on %s', (_, create) => {
     const talk = await runtime.conversation(run.conversationId)
 
     isDown = false
-    const again = await talk.retry(failed.id)
+    const again = await talk.history.retry(failed.id)
 
     expect(await again.result).toMatchObject({ status: 'completed', text: 'I saw look 1', modelCalls: 2, toolCalls: 1 })
     expect(looked).toBe(1)
@@ -153,7 +155,7 @@ describe.each(stores)('versions, on %s', (_, create) => {
       failure: null,
     })
     expect(world.store.node(failed.id)).toEqual(failed)
-    expect(await reasonOf(talk.retry(failed.id))).toBe('replaced')
+    expect(await reasonOf(talk.history.retry(failed.id))).toBe('replaced')
     expectLawful(world.store)
   })
 
@@ -190,7 +192,7 @@ describe.each(stores)('versions, on %s', (_, create) => {
     const links = world.store.linksOf(run.id)
 
     isBroken = false
-    const again = await talk.retry(task?.id ?? '')
+    const again = await talk.history.retry(task?.id ?? '')
     const outcome = await again.result
 
     expect(outcome).toMatchObject({ status: 'completed', text: 'did a, did b, did c', children: 1 })
@@ -209,7 +211,7 @@ test('the newest versions are found among hundreds of reruns, and the lane stays
   const talk = await runtime.conversation(one.run.conversationId)
   let answer = one.answer
   for (let count = 0; count < 200; count++) {
-    const run = await talk.rerun(answer.id)
+    const run = await talk.history.rerun(answer.id)
     await run.result
     answer = first(
       runtime.store.nodesOf(run.id).filter(({ retryOf }) => retryOf !== null),
@@ -217,7 +219,7 @@ test('the newest versions are found among hundreds of reruns, and the lane stays
     )
   }
 
-  expect(await talk.versions(one.answer.id)).toHaveLength(201)
+  expect(await talk.history.versions(one.answer.id)).toHaveLength(201)
   expect(runtime.store.conversation(talk.id)?.lane?.skips).toEqual([[0, 199]])
   expect(await textsOf(talk)).toEqual(['one', 're: one'])
   await runtime.close()

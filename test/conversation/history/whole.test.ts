@@ -1,4 +1,6 @@
-import { agent, backgroundSubagents, chatSession, type Runtime, tool } from 'legate'
+import { agent, type Runtime, tool } from 'legate'
+import { backgroundSubagents } from 'legate/background'
+import { chatSession } from 'legate/hooks'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../../support/agents.ts'
@@ -79,7 +81,7 @@ describe.each(lasting)('nothing is forgotten in silence, on %s', (_, create) => 
     expect(await chat.history()).toHaveLength(ROUNDS * 2)
     const conversation = await runtime.conversation(chat.conversationId)
     const said = (await conversation.transcript({ limitTurns: 1 }))[0]
-    await (await conversation.edit(said?.nodeId ?? '', 'in other words')).result
+    await (await conversation.history.edit(said?.nodeId ?? '', 'in other words')).result
     expect((await chat.history()).filter(({ role }) => role === 'user')).toHaveLength(ROUNDS)
   })
 
@@ -119,7 +121,7 @@ describe.each(lasting)('nothing is forgotten in silence, on %s', (_, create) => 
     ])
     const conversation = await runtime.conversation(id ?? '')
     const [turn] = runtime.store.turnsOf(conversation.id, { last: 1, limit: 1 })
-    await conversation.compress({ toTurnId: turn?.id ?? '', summary: 'the first two' })
+    await conversation.history.compress({ toTurnId: turn?.id ?? '', summary: 'the first two' })
     await say(runtime, who, 'q6', id)
     expect(eventsOfType(runtime.store, id ?? '', 'context-cut').at(-1)?.leftOut).toBe(2)
     expectLawful(runtime.store)

@@ -1,4 +1,6 @@
-import { agent, askTools, backgroundSubagents, type ModelRequest } from 'legate'
+import { agent } from 'legate'
+import { askTools, backgroundSubagents } from 'legate/background'
+import type { ModelRequest } from 'legate/models'
 import { countEffect, crashWorker, type Script, scriptedModel } from 'legate/testing'
 import { call, counted, QUICK, recorded, roundsOf, steppingModel } from './parts.ts'
 

@@ -1,5 +1,6 @@
-import { agent, type Id, runProcess, type Store, tool } from 'legate'
+import { agent, type Id, type Store, tool } from 'legate'
 import { countEffect, crashWorker, passPoint } from 'legate/testing'
+import { runProcess } from 'legate/tools'
 import { ANYTHING, call, counted, QUICK, recorded, roundsOf, steppingModel, until } from './parts.ts'
 
 /** A tree that is cancelled at work: children that run programs, wait, are queued, and one that goes on all the same. */

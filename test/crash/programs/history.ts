@@ -1,4 +1,5 @@
-import { agent, type ConversationHandle, type Id, type Node, type Store } from 'legate'
+import { agent, type ConversationHandle, type Id, type Store } from 'legate'
+import type { Node } from 'legate/rows'
 import { type CrashWorker, countEffect, crashWorker, scriptedModel } from 'legate/testing'
 import { call, counted, QUICK, recorded, roundsOf, steppingModel } from './parts.ts'
 
@@ -37,26 +38,26 @@ await crashWorker({
       await allEnd()
     }
     await allEnd()
-    await once('rerun', () => talk.rerun(find('agent_message', 0).id))
+    await once('rerun', () => talk.history.rerun(find('agent_message', 0).id))
     if (roundsOf(store, 'story').length < 3) await recorded(runtime.run(boss, 'Two.', { conversationId: rootId }))
     await allEnd()
-    await once('edit', () => talk.edit(find('user_message', 2).id, 'Three.'))
-    await once('adopt', () => talk.adopt(find('agent_message', 2).id))
-    await once('fork', () => talk.fork(find('task', 1).id, { key: 'left', children: 'rerun' }))
-    const [lane] = await talk.lanes()
-    await once('merge', () => talk.merge([lane?.id ?? '']))
+    await once('edit', () => talk.history.edit(find('user_message', 2).id, 'Three.'))
+    await once('adopt', () => talk.history.adopt(find('agent_message', 2).id))
+    await once('fork', () => talk.history.fork(find('task', 1).id, { key: 'left', children: 'rerun' }))
+    const [lane] = await talk.history.lanes()
+    await once('merge', () => talk.history.merge([lane?.id ?? '']))
     const first = find('user_message', 1)
-    await once('by_hand', () => talk.compress({ toTurnId: first.turnId, summary: 'It began.' }))
-    await once('undone', () => talk.uncompress(find('summary', 1).id))
-    await once('compact', () => talk.compact(find('user_message', 2).turnId))
-    await once('exclude', () => talk.exclude(first.id))
-    await once('include', () => talk.include(first.id))
-    await once('delete', () => talk.softDelete(first.id))
-    await once('restore', () => talk.restore(first.id))
+    await once('by_hand', () => talk.history.compress({ toTurnId: first.turnId, summary: 'It began.' }))
+    await once('undone', () => talk.history.uncompress(find('summary', 1).id))
+    await once('compact', () => talk.history.compact(find('user_message', 2).turnId))
+    await once('exclude', () => talk.history.exclude(first.id))
+    await once('include', () => talk.history.include(first.id))
+    await once('delete', () => talk.history.softDelete(first.id))
+    await once('restore', () => talk.history.restore(first.id))
 
     await checkAll({ runtime, store }, talk)
     for (const { id } of store.openTurns(100)) await runtime.attach(id).result
-    await once('archive', () => talk.archive())
+    await once('archive', () => talk.history.archive())
   },
 })
 
@@ -66,11 +67,11 @@ async function checkAll({ runtime, store }: CrashWorker, talk: ConversationHandl
   if (!isMade('node')) await talk.mutate(putChecks)
   const checks = roundsOf(store, 'story').flatMap(({ id }) => store.nodesOf(id).filter(({ kind }) => kind === 'check'))
   const [denied = '', stopped = '', skipped = ''] = checks.map(({ id }) => id)
-  if (!isMade('stop')) await talk.stop(stopped)
-  if (!isMade('skip')) await talk.skip(skipped)
+  if (!isMade('stop')) await talk.history.stop(stopped)
+  if (!isMade('skip')) await talk.history.skip(skipped)
   const isAsked = store.node(denied)?.state === 'awaiting_approval'
   if (isAsked && !isMade('retry')) await runtime.answer(denied, { allow: false })
-  if (!isMade('retry')) await talk.retry(denied)
+  if (!isMade('retry')) await talk.history.retry(denied)
   for (const { nodeId } of await runtime.approvals()) await runtime.answer(nodeId, { allow: true })
 }
 

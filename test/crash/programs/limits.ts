@@ -1,4 +1,5 @@
-import { agent, type Id, type Message, type Runtime, type Store } from 'legate'
+import { agent, type Id, type Runtime, type Store } from 'legate'
+import type { Message } from 'legate/models'
 import { countEffect, crashWorker, scriptedModel } from 'legate/testing'
 import { call, counted, QUICK, recorded, roundsOf, steppingModel, until } from './parts.ts'
 

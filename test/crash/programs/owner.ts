@@ -1,6 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { agent, type Effect, type Model, type StandardSchema, tool } from 'legate'
+import { agent, type Effect, type StandardSchema, tool } from 'legate'
+import type { Model } from 'legate/models'
 import { countEffect, crashWorker, tellTest, workerRole } from 'legate/testing'
 import { heldFile } from '../support/held.ts'
 import { ANYTHING, call, counted, recorded, roundsOf, steppingModel } from './parts.ts'

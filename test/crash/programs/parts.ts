@@ -1,14 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  type Effect,
-  type Model,
-  type Run,
-  type Runtime,
-  type StandardSchema,
-  type Store,
-  type Turn,
-  tool,
-} from 'legate'
+import { type Effect, type Run, type Runtime, type StandardSchema, type Store, tool } from 'legate'
+import type { Model } from 'legate/models'
+import type { Turn } from 'legate/rows'
 import { countEffect, passPoint, type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
 
 /** Workers of crash tests look often, so that a test is over soon. */

@@ -1,6 +1,7 @@
 // An agent whose tools are planned: a tool, then a subagent, then the answer.
 
-import { agent, planner, tool } from 'legate'
+import { agent, tool } from 'legate'
+import { planner } from 'legate/hooks'
 import { countEffect, crashWorker, scriptedModel } from 'legate/testing'
 import { ANYTHING, QUICK, roundsOf, steppingModel } from './parts.ts'
 

@@ -1,4 +1,5 @@
-import { agent, type Link, type Store } from 'legate'
+import { agent, type Store } from 'legate'
+import type { Link } from 'legate/rows'
 import { crashWorker, tellTest, workerRole } from 'legate/testing'
 import { allowAll, call, counted, recorded, roundsOf, slowed, steppingModel, until } from './parts.ts'
 

@@ -1,4 +1,5 @@
-import { agent, type Model, ModelError } from 'legate'
+import { agent, ModelError } from 'legate'
+import type { Model } from 'legate/models'
 import { countEffect, crashWorker } from 'legate/testing'
 import { QUICK, recorded, roundsOf, slowed, steppingModel } from './parts.ts'
 

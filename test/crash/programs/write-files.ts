@@ -1,4 +1,4 @@
-import { diskFiles } from 'legate'
+import { diskFiles } from 'legate/tools'
 
 /** Writes and edits one file of the workspace it is given, without end. */
 const files = diskFiles({ workspace: process.argv[2] ?? '' }).open({ use: ['file.*:/workspace/**'] })

@@ -1,15 +1,7 @@
-import {
-  type AnyAgent,
-  agent,
-  askTools,
-  backgroundSubagents,
-  type Conversation,
-  type Json,
-  type Link,
-  type ModelRequest,
-  type Store,
-  type Turn,
-} from 'legate'
+import { type AnyAgent, agent, type Json, type Store } from 'legate'
+import { askTools, backgroundSubagents } from 'legate/background'
+import type { ModelRequest } from 'legate/models'
+import type { Conversation, Link, Turn } from 'legate/rows'
 import { readTrees, type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { brokenGraph } from '../../../src/testing/crash/aftermath.ts'

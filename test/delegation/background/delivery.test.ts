@@ -1,4 +1,6 @@
-import { agent, backgroundSubagents, type ModelRequest, type Runtime, type Store } from 'legate'
+import { agent, type Runtime, type Store } from 'legate'
+import { backgroundSubagents } from 'legate/background'
+import type { ModelRequest } from 'legate/models'
 import { type Script, type ScriptedModel, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { readTrees } from '../../../src/graph/reader.ts'

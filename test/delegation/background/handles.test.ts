@@ -1,5 +1,6 @@
 import { getEventListeners } from 'node:events'
-import { agent, backgroundSubagents, joinSpawned, type SpawnedAgent, tool } from 'legate'
+import { agent, tool } from 'legate'
+import { backgroundSubagents, joinSpawned, type SpawnedAgent } from 'legate/background'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../../support/agents.ts'

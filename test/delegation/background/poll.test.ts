@@ -1,4 +1,6 @@
-import { agent, backgroundSubagents, createRuntime, type Json, memoryStore, type Runtime, type Store } from 'legate'
+import { agent, createRuntime, type Json, type Runtime, type Store } from 'legate'
+import { backgroundSubagents } from 'legate/background'
+import { memoryStore } from 'legate/store/memory'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { childIds } from '../../../src/rules/delegation/spawn.ts'
@@ -144,9 +146,9 @@ describe('cybros 14.3: subagent_poll', () => {
     const child = await runtime.conversation(link?.childConversationId ?? '')
     const [one, heardOne, , heardTwo] = await child.transcript()
 
-    await child.softDelete(one?.nodeId ?? '')
-    await child.softDelete(heardTwo?.nodeId ?? '')
-    await child.exclude(heardOne?.nodeId ?? '')
+    await child.history.softDelete(one?.nodeId ?? '')
+    await child.history.softDelete(heardTwo?.nodeId ?? '')
+    await child.history.exclude(heardOne?.nodeId ?? '')
 
     const again = runtime.run(host, 'poll', { conversationId: run.conversationId })
     await again.result

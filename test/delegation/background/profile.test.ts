@@ -1,4 +1,5 @@
-import { agent, backgroundSubagents, createRuntime, type Grant, type Json, tool } from 'legate'
+import { agent, createRuntime, type Grant, type Json, tool } from 'legate'
+import { backgroundSubagents } from 'legate/background'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { contextTurnsOf, profileOf } from '../../../src/agent/build/conversation-settings.ts'

@@ -1,4 +1,5 @@
-import { agent, backgroundSubagents } from 'legate'
+import { agent } from 'legate'
+import { backgroundSubagents } from 'legate/background'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { readTrees } from '../../../src/graph/reader.ts'

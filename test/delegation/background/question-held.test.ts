@@ -1,13 +1,5 @@
-import {
-  agent,
-  askTools,
-  type BackgroundOptions,
-  type Budget,
-  backgroundSubagents,
-  type Json,
-  type SpawnedAgent,
-  tool,
-} from 'legate'
+import { agent, type Budget, type Json, tool } from 'legate'
+import { askTools, type BackgroundOptions, backgroundSubagents, type SpawnedAgent } from 'legate/background'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../../support/agents.ts'

@@ -1,4 +1,5 @@
-import { agent, askTools, backgroundSubagents, type SpawnedAgent, tool } from 'legate'
+import { agent, tool } from 'legate'
+import { askTools, backgroundSubagents, type SpawnedAgent } from 'legate/background'
 import { fakeClock, type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../../support/agents.ts'

@@ -1,4 +1,5 @@
-import { agent, askTools, backgroundSubagents } from 'legate'
+import { agent } from 'legate'
+import { askTools, backgroundSubagents } from 'legate/background'
 import { fakeClock, type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../../support/agents.ts'

@@ -1,4 +1,5 @@
-import { agent, backgroundSubagents, createRuntime, type Json } from 'legate'
+import { agent, createRuntime, type Json } from 'legate'
+import { backgroundSubagents } from 'legate/background'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { inheritedTurns } from '../../../src/delegation/background/read.ts'

@@ -1,4 +1,5 @@
-import { memoryStore, type NodeState } from 'legate'
+import type { NodeState } from 'legate/rows'
+import { memoryStore } from 'legate/store/memory'
 import { Draft } from '../../../src/graph/draft.ts'
 import { type ChildState, childState } from '../../../src/rules/delegation/child-report.ts'
 import { nodeRow, placeIn, treeCommit } from '../../../src/testing/conformance/store-rows.ts'

@@ -1,12 +1,7 @@
-import {
-  agent,
-  type BackgroundOptions,
-  backgroundSubagents,
-  type Json,
-  type ModelRequest,
-  type Node,
-  type Store,
-} from 'legate'
+import { agent, type Json, type Store } from 'legate'
+import { type BackgroundOptions, backgroundSubagents } from 'legate/background'
+import type { ModelRequest } from 'legate/models'
+import type { Node } from 'legate/rows'
 import { type FakeClock, type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
 
 export interface Call {

@@ -1,4 +1,5 @@
-import { agent, type Model, type Part } from 'legate'
+import { agent } from 'legate'
+import type { Model, Part } from 'legate/models'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { openRuntime } from '../../support/reading.ts'

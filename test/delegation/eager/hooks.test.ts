@@ -1,4 +1,5 @@
-import { agent, type HookedCall } from 'legate'
+import { agent } from 'legate'
+import type { HookedCall } from 'legate/hooks'
 import { scriptedModel } from 'legate/testing'
 import { expect, test } from 'vitest'
 import { z } from 'zod'

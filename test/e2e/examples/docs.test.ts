@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { ERROR_CODES, STATUSES } from 'legate'
+import { ERROR_CODES, STATUSES } from 'legate/rows'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { COMMIT_KINDS } from '../../../src/graph/commit.ts'
 import { runProgram, skipUnlessBuilt } from '../../support/program.ts'

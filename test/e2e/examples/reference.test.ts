@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { DURABLE_EVENTS, LIVE_EVENTS } from 'legate'
+import { DURABLE_EVENTS, LIVE_EVENTS } from 'legate/rows'
 import { describe, expect, test } from 'vitest'
 import { AGENT_DIALECTS } from '../../../src/recipe/dialects/index.ts'
 

@@ -10,17 +10,8 @@ import {
   type Agent,
   type AnyAgent,
   agent,
-  asAiSdkTool,
-  type CompletedOutcome,
   type Content,
-  costOf,
   createRuntime,
-  type DirectInput,
-  fromAiSdk,
-  type InferInput,
-  type InferOutput,
-  type Model,
-  type ModelLike,
   type Outcome,
   type Run,
   type RunEvent,
@@ -28,8 +19,12 @@ import {
   type StandardSchema,
   type Tool,
   tool,
-  toUIMessageStream,
 } from 'legate'
+import { asAiSdkTool, fromAiSdk, toUIMessageStream } from 'legate/ai-sdk'
+import { waitKeys, whenKey } from 'legate/compat'
+import type { InferInput, InferOutput } from 'legate/fields'
+import { costOf, type Model, type ModelLike } from 'legate/models'
+import type { CompletedOutcome, DirectInput } from 'legate/rows'
 import * as v from 'valibot'
 import { describe, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
@@ -174,14 +169,14 @@ describe('an agent infers', () => {
       for await (const { value } of run.fields('/tasks/0', { partial: true })) expectTypeOf(value).toBeUnknown()
       for await (const { value } of run.fields()) expectTypeOf(value).toBeUnknown()
       run.onField('tasks[*]', (task) => expectTypeOf(task).toEqualTypeOf<{ title: string }>()).onField('at', Number)
-      run.whenKey('at', (at) => expectTypeOf(at).toEqualTypeOf<string>())
-      run.waitKeys(['at', 'tasks'])
+      whenKey(run, 'at', (at) => expectTypeOf(at).toEqualTypeOf<string>())
+      waitKeys(run, ['at', 'tasks'])
       // @ts-expect-error no such field
       await run.field('task')
       // @ts-expect-error no such field
       run.fields('tasks[*].name')
       // @ts-expect-error no such field
-      run.waitKeys(['at', 'task'])
+      waitKeys(run, ['at', 'task'])
       const any: Run = run
       expectTypeOf(await any.field('whatever')).toBeUnknown()
       expectTypeOf(await runtime.attach('').field('whatever')).toBeUnknown()

@@ -1,4 +1,4 @@
-import { fieldParser } from 'legate/output'
+import { fieldParser } from 'legate/fields'
 import { describe, expect, test } from 'vitest'
 import { cutBy, type ParserOptions } from './support.ts'
 

@@ -1,6 +1,6 @@
 import { deepStrictEqual, equal, ok } from 'node:assert/strict'
 import fc from 'fast-check'
-import { type FieldEvent, fieldParser } from 'legate/output'
+import { type FieldEvent, fieldParser } from 'legate/fields'
 import { describe, test } from 'vitest'
 import { anyUnicode } from '../../support/any-unicode.ts'
 import { cutAt, cutBy, everyCut, type ParserOptions, read } from './support.ts'

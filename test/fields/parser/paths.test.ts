@@ -10,7 +10,7 @@ import {
   readPath,
   slashPath,
   wildcardPath,
-} from 'legate/output'
+} from 'legate/fields'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 

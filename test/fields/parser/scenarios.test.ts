@@ -1,4 +1,4 @@
-import { fieldParser } from 'legate/output'
+import { fieldParser } from 'legate/fields'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { everyCut, type ParserOptions, read } from './support.ts'

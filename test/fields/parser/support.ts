@@ -1,5 +1,4 @@
-import type { FieldEvent } from 'legate/output'
-import { fieldParser } from 'legate/output'
+import { type FieldEvent, fieldParser } from 'legate/fields'
 
 export type ParserOptions = NonNullable<Parameters<typeof fieldParser>[0]>
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import type { AiSdkModel } from 'legate'
+import type { AiSdkModel } from 'legate/ai-sdk'
 
 /** The real client of a provider, and where its wire format keeps what a test asks for. */
 export interface Client {

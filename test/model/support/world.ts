@@ -1,4 +1,5 @@
-import { type AgentDefinition, type AiSdkModel, agent, type Content, createRuntime, type RunEvent, tool } from 'legate'
+import { type AgentDefinition, agent, type Content, createRuntime, type RunEvent, tool } from 'legate'
+import type { AiSdkModel } from 'legate/ai-sdk'
 import { fakeClock } from 'legate/testing'
 import { z } from 'zod'
 

@@ -1,18 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import {
-  type AnyAgent,
-  agent,
-  createRuntime,
-  diskFiles,
-  fileTools,
-  type Grant,
-  openSubagents,
-  recipeAgent,
-  tool,
-} from 'legate'
-import { validateDefinition } from 'legate/recipe'
+import { type AnyAgent, agent, createRuntime, type Grant, tool } from 'legate'
+import { openSubagents, recipeAgent, validateDefinition } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
+import { diskFiles, fileTools } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { serverFile } from '../../tools/mcp/support.ts'
 import { folderWith } from '../support/folder.ts'

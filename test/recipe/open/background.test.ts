@@ -1,4 +1,5 @@
-import { agent, createRuntime, openSubagents, type Store, tool } from 'legate'
+import { agent, createRuntime, type Store, tool } from 'legate'
+import { openSubagents } from 'legate/recipe'
 import { fakeClock, type Script, scriptedModel } from 'legate/testing'
 import { afterEach, describe, expect, test } from 'vitest'
 import { until, untilTime } from '../../delegation/background/support.ts'

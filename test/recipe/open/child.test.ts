@@ -1,5 +1,7 @@
-import { agent, createRuntime, diskFiles, type Json, openSubagents, tool, toolkit } from 'legate'
+import { agent, createRuntime, type Json, tool } from 'legate'
+import { openSubagents } from 'legate/recipe'
 import { type ScriptedModel, scriptedModel } from 'legate/testing'
+import { diskFiles, toolkit } from 'legate/tools'
 import { afterEach, describe, expect, test } from 'vitest'
 import { folderWith } from '../support/folder.ts'
 import {

@@ -1,4 +1,6 @@
-import { agent, createRuntime, mcpServer, openSubagents, tool } from 'legate'
+import { agent, createRuntime, tool } from 'legate'
+import { mcpServer } from 'legate/mcp'
+import { openSubagents } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { folderWith } from '../support/folder.ts'

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
-import { createRuntime, type Grant, MODES, type RunEvent, recipeAgent, type Store } from 'legate'
+import { createRuntime, type Grant, type RunEvent, type Store } from 'legate'
+import { MODES, recipeAgent } from 'legate/recipe'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test, vi } from 'vitest'
 import { useWorld } from '../../support/agents.ts'

@@ -1,4 +1,5 @@
-import { agent, createRuntime, type ScheduledTask, type ScheduleEvent, scheduleTasks, tool } from 'legate'
+import { agent, createRuntime, tool } from 'legate'
+import { type ScheduledTask, type ScheduleEvent, scheduleTasks } from 'legate/background'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { lastResult, userOf } from './support.ts'

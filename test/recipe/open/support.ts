@@ -1,5 +1,7 @@
 import path from 'node:path'
-import { agent, type Json, type ModelRequest, type OpenOptions, openSubagents, type Tools } from 'legate'
+import { agent, type Json, type Tools } from 'legate'
+import type { ModelRequest } from 'legate/models'
+import { type OpenOptions, openSubagents } from 'legate/recipe'
 import { type Script, type ScriptedAnswer, type ScriptedModel, scriptedModel } from 'legate/testing'
 import { folderWith } from '../support/folder.ts'
 

@@ -1,5 +1,6 @@
 import path from 'node:path'
-import { agent, createRuntime, type Json, type OpenOptions, openSubagents } from 'legate'
+import { agent, createRuntime, type Json } from 'legate'
+import { type OpenOptions, openSubagents } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { folderWith } from '../support/folder.ts'

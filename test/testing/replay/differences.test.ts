@@ -1,5 +1,6 @@
 import { appendFileSync, chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { agent, createRuntime, memoryStore, type Tools, tool } from 'legate'
+import { agent, createRuntime, type Tools, tool } from 'legate'
+import { memoryStore } from 'legate/store/memory'
 import { record, replay, type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

@@ -112,10 +112,10 @@ const WAYS: [string, () => ReturnType<typeof who>, (talk: Talk) => Promise<Run>]
     who,
     async ({ runtime, talk, say, hear }) => {
       const two = await say('two', talk.id)
-      const [left, right] = [await talk.fork(answerOf(two)), await talk.fork(answerOf(two))]
+      const [left, right] = [await talk.history.fork(answerOf(two)), await talk.history.fork(answerOf(two))]
       const said = await say('more', left.id)
       await say('more', right.id)
-      const deep = await (await runtime.conversation(left.id)).fork(answerOf(said))
+      const deep = await (await runtime.conversation(left.id)).history.fork(answerOf(said))
       await say('more', deep.id)
       await say('more', talk.id)
       return hear(runtime.run(who(), 'last', { conversationId: deep.id }))
@@ -126,10 +126,10 @@ const WAYS: [string, () => ReturnType<typeof who>, (talk: Talk) => Promise<Run>]
     who,
     async ({ runtime, talk, say, hear }) => {
       await say('two', talk.id)
-      const lanes = [await talk.fork(await nodeAt(talk, 1)), await talk.fork(await nodeAt(talk, 3))]
+      const lanes = [await talk.history.fork(await nodeAt(talk, 1)), await talk.history.fork(await nodeAt(talk, 3))]
       await Promise.all(lanes.map(({ id }) => runtime.run(who(), 'left', { conversationId: id }).result))
       await hear(
-        await talk.merge(
+        await talk.history.merge(
           lanes.map(({ id }) => id),
           { prompt: 'both' },
         ),
@@ -142,11 +142,11 @@ const WAYS: [string, () => ReturnType<typeof who>, (talk: Talk) => Promise<Run>]
     who,
     async ({ runtime, talk, say, hear }) => {
       const two = await say('two', talk.id)
-      await hear(await talk.rerun(answerOf(two)))
-      await hear(await talk.edit(await nodeAt(talk, 2), 'deux'))
-      await hear(await talk.edit(await nodeAt(talk, 0), 'un'))
+      await hear(await talk.history.rerun(answerOf(two)))
+      await hear(await talk.history.edit(await nodeAt(talk, 2), 'deux'))
+      await hear(await talk.history.edit(await nodeAt(talk, 0), 'un'))
       await say('three', talk.id)
-      await talk.adopt(answerOf(two))
+      await talk.history.adopt(answerOf(two))
       return hear(runtime.run(who(), 'four', { conversationId: talk.id }))
     },
   ],
@@ -156,13 +156,13 @@ const WAYS: [string, () => ReturnType<typeof who>, (talk: Talk) => Promise<Run>]
     async ({ runtime, talk, say, hear }) => {
       const two = await say('two', talk.id)
       const task = runtime.store.nodesOf(two.runId).find(({ kind }) => kind === 'task')?.id ?? ''
-      const kept = await talk.fork(task, { children: 'reuse' })
-      const again = await talk.fork(task, { children: 'rerun' })
+      const kept = await talk.history.fork(task, { children: 'reuse' })
+      const again = await talk.history.fork(task, { children: 'rerun' })
       if (kept.run !== null) await hear(kept.run)
       if (again.run !== null) await hear(again.run)
       await say('three', again.id)
-      await hear(await talk.merge([kept.id, again.id], { prompt: 'both' }))
-      return hear(await talk.rerun(await nodeAt(talk, (await talk.transcript()).length - 1)))
+      await hear(await talk.history.merge([kept.id, again.id], { prompt: 'both' }))
+      return hear(await talk.history.rerun(await nodeAt(talk, (await talk.transcript()).length - 1)))
     },
   ],
   [
@@ -171,7 +171,7 @@ const WAYS: [string, () => ReturnType<typeof who>, (talk: Talk) => Promise<Run>]
     async ({ runtime, talk, say, hear }) => {
       const two = await say('bad', talk.id)
       const failed = runtime.store.nodesOf(two.runId).find(({ failure }) => failure !== null)?.id ?? ''
-      await hear(await talk.retry(failed))
+      await hear(await talk.history.retry(failed))
       return hear(runtime.run(who(), 'after', { conversationId: talk.id }))
     },
   ],
@@ -180,12 +180,12 @@ const WAYS: [string, () => ReturnType<typeof who>, (talk: Talk) => Promise<Run>]
     who,
     async ({ runtime, talk, say, hear }) => {
       const two = await say('two', talk.id)
-      const lane = await talk.fork(answerOf(two))
+      const lane = await talk.history.fork(answerOf(two))
       const [first, second] = runtime.store
         .turnsOf(talk.id, { last: 1, limit: 2 })
         .toSorted((a, b) => a.ordinal - b.ordinal)
       await say('three', talk.id)
-      await talk.compress({ fromTurnId: first?.id ?? '', toTurnId: second?.id ?? '', summary: 'They counted.' })
+      await talk.history.compress({ fromTurnId: first?.id ?? '', toTurnId: second?.id ?? '', summary: 'They counted.' })
       await say('three', talk.id)
       return hear(runtime.run(who(), 'three', { conversationId: lane.id }))
     },
@@ -255,12 +255,12 @@ async function halves(open: () => Runtime): Promise<string[]> {
   const one = open()
   const { conversationId } = await say(one, 'one')
   const two = await say(one, 'two', conversationId)
-  const lane = await (await one.conversation(conversationId)).fork(answerOf(two))
+  const lane = await (await one.conversation(conversationId)).history.fork(answerOf(two))
   await say(one, 'left', lane.id)
   if (!('assertComplete' in one)) await one.close()
   const other = open()
   await say(other, 'more', lane.id)
-  const merged = await (await other.conversation(conversationId)).merge([lane.id], { prompt: 'both' })
+  const merged = await (await other.conversation(conversationId)).history.merge([lane.id], { prompt: 'both' })
   said.push((await merged.result).text)
   return said
 }

@@ -1,13 +1,6 @@
 import path from 'node:path'
-import {
-  agent,
-  createRuntime,
-  mcpServer,
-  type PendingApproval,
-  type Run,
-  type Runtime,
-  type StdioServerOptions,
-} from 'legate'
+import { agent, createRuntime, type PendingApproval, type Run, type Runtime } from 'legate'
+import { mcpServer, type StdioServerOptions } from 'legate/mcp'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { requestText } from '../../../src/grant/request.ts'

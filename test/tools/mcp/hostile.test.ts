@@ -1,6 +1,6 @@
 import path from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { mcpServer } from 'legate'
+import { mcpServer } from 'legate/mcp'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { plainEnvironment } from '../../../src/tool/environment.ts'
 import { PROMPTLY_MS, watchWork } from '../../support/pace.ts'

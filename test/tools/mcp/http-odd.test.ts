@@ -1,4 +1,4 @@
-import { mcpServer } from 'legate'
+import { mcpServer } from 'legate/mcp'
 import { describe, expect, test } from 'vitest'
 import { openRuntime, resultsIn } from '../../support/reading.ts'
 import { caller, freePort, listen, MAY_START } from './support.ts'

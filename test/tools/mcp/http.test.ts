@@ -1,4 +1,4 @@
-import { mcpServer } from 'legate'
+import { mcpServer } from 'legate/mcp'
 import { describe, expect, test } from 'vitest'
 import { openRuntime, resultIn, resultsIn, toolNamesIn } from '../../support/reading.ts'
 import { caller, freePort, listen, serverFile, startHttp } from './support.ts'

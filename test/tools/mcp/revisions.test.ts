@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { mcpServer } from 'legate'
+import { mcpServer } from 'legate/mcp'
 import { describe, expect, test } from 'vitest'
 import { eventsOf, only, openRuntime, resultIn, resultsIn, toolNamesIn } from '../../support/reading.ts'
 import { caller, freePort, mark, noneRunning, oddServer, startHttp } from './support.ts'

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { agent, mcpServer, tool } from 'legate'
+import { agent, tool } from 'legate'
+import { mcpServer } from 'legate/mcp'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { eventsOf, only, openRuntime, resultIn, resultsIn, tasksOf, toolNamesIn } from '../../support/reading.ts'

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { createRuntime, recipeAgent, type Store } from 'legate'
+import { createRuntime, type Store } from 'legate'
+import { recipeAgent } from 'legate/recipe'
 import { jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { record, scriptedModel } from 'legate/testing'

@@ -1,5 +1,6 @@
 import { parseJson } from '../../../base/json.ts'
-import type { ApprovalWord, Json, Node, Runtime, Store } from '../../../index.ts'
+import type { Node } from '../../../doors/rows.ts'
+import type { ApprovalWord, Json, Runtime, Store } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import { findIds, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'

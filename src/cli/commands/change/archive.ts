@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { createRuntime, type Tombstone } from '../../../index.ts'
+import type { Tombstone } from '../../../doors/rows.ts'
+import { createRuntime } from '../../../index.ts'
 import { sqliteStore } from '../../../store/sqlite/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import { findIds, findRunOrNode, onlyMatch, shortId } from '../../store/find-run.ts'

@@ -1,4 +1,5 @@
-import type { Id, Node, Runtime, Store, Turn } from '../../../index.ts'
+import type { Node, Turn } from '../../../doors/rows.ts'
+import type { Id, Runtime, Store } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import { findIds, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'
@@ -22,7 +23,7 @@ export async function edit(call: Call): Promise<number> {
         ? onlyNode(runtime.store, turn, { fits: ({ kind }) => kind === 'user_message', none })
         : findNode(runtime.store, turn, named)
     const talk = await runtime.conversation(turn.conversationId)
-    const run = await talk.edit(node.id, text)
+    const run = await talk.history.edit(node.id, text)
     const told = `Message edited. New run: ${shortId(run.id)}. Continue with: ${continueHint(call, runtime, run.id)}\n`
     await write(isSet(call, 'json') ? jsonLine({ nodeId: node.id, runId: run.id }) : told)
     return EXIT.completed
@@ -39,7 +40,7 @@ export function retry(call: Call): Promise<number> {
         ? onlyNode(runtime.store, turn, { fits: hasFailed, none })
         : findNode(runtime.store, turn, named)
     const talk = await runtime.conversation(turn.conversationId)
-    const run = await talk.retry(node.id)
+    const run = await talk.history.retry(node.id)
     const told = `${shortId(node.id)} is retried in the run ${shortId(run.id)}. Continue with: ${continueHint(call, runtime, run.id)}\n`
     await write(isSet(call, 'json') ? jsonLine({ nodeId: node.id, runId: run.id }) : told)
     return EXIT.completed
@@ -72,7 +73,7 @@ export function fork(call: Call): Promise<number> {
     const title = textOption(call, 'title')
     const talk = await runtime.conversation(turn.conversationId)
     const children = isSet(call, 'rerun') ? 'rerun' : 'reuse'
-    const lane = await talk.fork(node.id, { children, ...(title === undefined ? {} : { title }) })
+    const lane = await talk.history.fork(node.id, { children, ...(title === undefined ? {} : { title }) })
     if (isSet(call, 'json')) {
       await write(
         jsonLine({

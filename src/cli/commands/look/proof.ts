@@ -1,4 +1,5 @@
-import type { AuditReport, Finding, Id, NodeDiff, RunDiff, RunFigures, Store, WhyReason } from '../../../index.ts'
+import type { AuditReport, Finding, NodeDiff, RunDiff, RunFigures, WhyReason } from '../../../doors/rows.ts'
+import type { Id, Store } from '../../../index.ts'
 import { type Call, EXIT, isSet } from '../../command/command.ts'
 import { findDeleted, findIds, findRunOrNode, shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'

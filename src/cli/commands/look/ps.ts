@@ -1,4 +1,5 @@
-import type { Id, Runtime, StoreError, Turn } from '../../../index.ts'
+import type { Turn } from '../../../doors/rows.ts'
+import type { Id, Runtime, StoreError } from '../../../index.ts'
 import { type Call, isSet } from '../../command/command.ts'
 import { shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'

@@ -1,4 +1,5 @@
-import type { ConversationHandle, Outcome, Runtime, Turn } from '../../../index.ts'
+import type { Turn } from '../../../doors/rows.ts'
+import type { ConversationHandle, Outcome, Runtime } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import { findRun, shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'

@@ -1,4 +1,5 @@
-import type { Runtime, Turn } from '../../../index.ts'
+import type { Turn } from '../../../doors/rows.ts'
+import type { Runtime } from '../../../index.ts'
 import { type Call, EXIT, isSet } from '../../command/command.ts'
 import { shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'

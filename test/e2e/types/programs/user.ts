@@ -1,21 +1,17 @@
 // Written as a user writes, and checked by the compiler against what is published: see ../built.test.ts.
+import { agent, createRuntime, type RunOutcome, tool } from 'legate'
 import {
-  agent,
   askTools,
-  attribute,
   backgroundSubagents,
-  createRuntime,
   generalWorker,
   joinSpawned,
   makeSubagentTool,
-  type RunOutcome,
   type SpawnedAgent,
-  tool,
-  toolkit,
-} from 'legate'
+} from 'legate/background'
 import { jsonSession, jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { checkSubagentContract, scriptedModel } from 'legate/testing'
+import { attribute, toolkit } from 'legate/tools'
 import { z } from 'zod'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false

@@ -1,5 +1,6 @@
 // Runs an agent whose server never answers a call, says that the call has begun, and waits to be killed.
-import { agent, createRuntime, mcpServer } from 'legate'
+import { agent, createRuntime } from 'legate'
+import { mcpServer } from 'legate/mcp'
 import { scriptedModel } from 'legate/testing'
 
 const [server = '', word = ''] = process.argv.slice(2)

@@ -1,0 +1,12 @@
+export { type Decision, decide, type Explanation, explain, type LayerAnswer, type Verdict } from '../grant/decide.ts'
+export { delegateLayer, type Layer, narrow, useLayer } from '../grant/grant.ts'
+export { type KnownRequests, type LintFinding, lint } from '../grant/lint.ts'
+export { BUILT_IN_PROFILES, type Profiles, profileLayer } from '../grant/profile.ts'
+export {
+  type HostRequest,
+  hostRequest,
+  type ProgramRequest,
+  programRequest,
+  type Request,
+  readRequest,
+} from '../grant/request.ts'

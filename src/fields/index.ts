@@ -1,8 +1,0 @@
-export type { ParserLimits } from './chars.ts'
-export { missingFields } from './field-check.ts'
-export type { FieldEvent, FieldKind } from './field-event.ts'
-export { type FieldParser, type FieldParserOptions, fieldParser, type ParserResult } from './field-parser.ts'
-export type { FieldPath, FieldValue } from './field-path.ts'
-export { dotPath, slashPath, wildcardPath } from './field-path.ts'
-export { matchesPath, type PathPattern, type PathSegment, readPath } from './path-pattern.ts'
-export type { ParserState } from './text-parser.ts'
