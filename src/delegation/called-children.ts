@@ -37,7 +37,7 @@ export class CalledChildren implements CurrentCall {
 
   constructor(run: NodeRun) {
     this.run = run
-    this.runtime = run.home.runtime
+    this.runtime = run.home.live.runtime
   }
 
   /** Runs code as this node: agents it starts are the node's children. */
@@ -90,7 +90,7 @@ export class CalledChildren implements CurrentCall {
   }
 
   end(): void {
-    if (this.live !== undefined) this.run.home.feeds.endLive(this.run.node)
+    if (this.live !== undefined) this.run.home.live.feeds.endLive(this.run.node)
   }
 
   /** Calls are known by their place in the order in which the code makes them. */
@@ -108,11 +108,11 @@ export class CalledChildren implements CurrentCall {
       progress: (message, data = null) => this.progress(message, data),
       delegate: ((agent: object, input: unknown, attempts?: Attempts) =>
         this.start(agent, input, { attempts }).outcome) as Delegate,
-      logger: home.logger,
+      logger: home.settings.logger,
       owner: conversation.owner,
       path: conversation.path,
-      tracer: home.tracer,
-      longTermMemory: home.longTermMemory,
+      tracer: home.settings.tracer,
+      longTermMemory: home.settings.longTermMemory,
       get attributes() {
         return attributes()
       },
@@ -143,7 +143,7 @@ export class CalledChildren implements CurrentCall {
   /** Seen by whoever watches the run. */
   show(body: LiveBody): void {
     const { node, conversation, home } = this.run
-    this.live ??= home.feeds.beginLive(node, conversation)
+    this.live ??= home.live.feeds.beginLive(node, conversation)
     this.live.emit(body, home.ledger.clock)
   }
 
@@ -182,7 +182,7 @@ export class CalledChildren implements CurrentCall {
   /** The outcome of a child, which is this call's from then on. */
   private async taken(runId: Id): Promise<Outcome> {
     const { home } = this.run
-    const outcome = await home.waitFor(runId)
+    const outcome = await home.live.ends.wait(runId)
     const next = nextTryOf(home.ledger.store, runId)
     if (next !== undefined) return this.taken(next)
     await this.deliver(runId)
@@ -191,7 +191,7 @@ export class CalledChildren implements CurrentCall {
 
   /** The same of one in the background. What the code does not wait for any more is told to the host instead. */
   private async takenUnless(runId: Id, signal: AbortSignal | undefined): Promise<Outcome | null> {
-    const outcome = await this.run.home.waitUnless(runId, signal)
+    const outcome = await this.run.home.live.ends.waitUnless(runId, signal)
     if (outcome === null || signal?.aborted) return null
     await this.deliver(runId)
     return outcome

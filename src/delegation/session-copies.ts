@@ -1,17 +1,23 @@
-import type { AgentRegistry } from '../agent/build/registry.ts'
+import type { AgentCore } from '../agent/definition/agent.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Reader } from '../graph/reader.ts'
-import type { Id, Turn } from '../graph/rows.ts'
+import type { Conversation, Id, Turn } from '../graph/rows.ts'
 import type { sessionDocument } from '../rules/delegation/session-document.ts'
 import { readSessionSettings, type SessionStore } from '../store/session-store.ts'
 
 export interface SessionCopiesOptions {
   readonly reader: Reader
-  readonly registry: AgentRegistry
+  readonly registry: CopyRegistry
   /** What writes a copy, loaded with the rules of a run: at once where a turn has ended here. */
   readonly rules: () => Rules | Promise<Rules>
   /** A copy that cannot be made costs nobody his answer. */
   readonly report: (error: unknown) => void
+}
+
+interface CopyRegistry {
+  /** Does any agent here want copies? */
+  readonly copiesSessions: boolean
+  of(runId: Id, conversation: Conversation): AgentCore | undefined
 }
 
 interface Rules {

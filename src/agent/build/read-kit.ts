@@ -193,7 +193,6 @@ export function isLive({ tools }: ToolSource): boolean {
 
 /** Has the agent sources that must be started before its first step? */
 export function hasLiveSources({ sources }: AgentCore): boolean {
-  if (sources.size === 0) return false
   return [...sources.values()].some(isLive)
 }
 

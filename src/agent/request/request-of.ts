@@ -13,7 +13,6 @@ import { sessionsText } from '../../rules/delegation/session.ts'
 import type { Answer } from '../../rules/turn/expand.ts'
 import type { CallCost } from '../../rules/turn/reserve.ts'
 import { saysOutput } from '../build/asked-agent.ts'
-import { contextTurnsOf } from '../build/conversation-settings.ts'
 import { chatIn } from '../definition/chat-record.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
 import { chatCut, chatHistory } from './chat-history.ts'
@@ -22,13 +21,13 @@ import { briefTokens, messagesOf, plainMessages } from './messages.ts'
 
 /** What the model of a node is asked: what it is told, what led to the node, what it may call. */
 export function requestOf(run: NodeRun, known?: readonly Node[]): ModelRequest {
-  const { node, turn, agent, toolkit, home, conversation, layers } = run
+  const { node, turn, agent, toolkit, conversation, layers } = run
   if (node.purpose === 'brief') return briefRequest(run)
   if (node.purpose === 'summarize') return summarizeRequest(run)
   const context = shownTo(node, known ?? contextFor(run))
   const { depth, groups } = conversation
   const mayDelegate = depth < turn.limits.depth
-  const scope = { context, mayDelegate, groups, depth, model: () => home.modelOf(agent, run)?.id ?? '' }
+  const scope = { context, mayDelegate, groups, depth, model: () => run.model?.id ?? '' }
   const tools = node.purpose === 'wrap_up' ? NO_TOOLS : toolkit.offer(layers, scope)
   const told = withNotes(instructionsOf(run, tools), toolkit.notes)
   const messages =
@@ -48,8 +47,8 @@ export function requestOf(run: NodeRun, known?: readonly Node[]): ModelRequest {
 }
 
 /** What a call knows of its conversation. */
-export function contextFor({ node, conversation, agent, home }: NodeRun): readonly Node[] {
-  return contextOf(home.ledger.store, node, contextTurnsOf(conversation, agent))
+export function contextFor({ node, contextTurns, home }: NodeRun): readonly Node[] {
+  return contextOf(home.ledger.store, node, contextTurns)
 }
 
 /** What was said before in a chat; null where the request is of none. */
@@ -76,8 +75,8 @@ function shownTo({ purpose, input, turnId }: Node, all: readonly Node[]): readon
 }
 
 /** Are older turns left out, or summed up? */
-function isCut(context: readonly Node[], { turn, agent, conversation }: NodeRun): boolean {
-  if (turn.ordinal >= contextTurnsOf(conversation, agent)) return true
+function isCut(context: readonly Node[], { turn, contextTurns, conversation }: NodeRun): boolean {
+  if (turn.ordinal >= contextTurns) return true
   return conversation.lane !== null && context.some(({ metadata }) => metadata['standsFor'] === true)
 }
 
@@ -114,9 +113,8 @@ function instructionsOf({ agent, conversation, turn }: NodeRun, tools: readonly 
 
 /** What the first answer of a run says of the rounds that its model was not shown; undefined when there are none. */
 export function contextCutOf(run: NodeRun): Answer['contextCut'] {
-  const { node, turn, conversation, agent, home } = run
+  const { node, turn, agent, home, contextTurns: shown } = run
   const { store } = home.ledger
-  const shown = contextTurnsOf(conversation, agent)
   const maxLength = agent.asked === null ? null : (chatIn(store, turn)?.maxLength ?? null)
   if ((shown === ALL_TURNS && maxLength === null) || isSummary(node)) return undefined
   const first = store.nodesOf(turn.id).find((one) => one.kind === 'agent_message' && !isSummary(one) && !isCopy(one))
@@ -136,11 +134,11 @@ function isCopy({ metadata }: Node): boolean {
 }
 
 /** The call that sums up for a child what its host knows: the host's model, the host's context, the child's task. */
-function briefRequest({ node, turn, agent, home, conversation }: NodeRun): ModelRequest {
+function briefRequest({ node, turn, agent, contextTurns, home, conversation }: NodeRun): ModelRequest {
   const { store } = home.ledger
   const link = store.link(turn.id)
   const task = link === undefined ? undefined : store.node(link.taskId)
-  const context = task === undefined ? [] : contextOf(store, task, contextTurnsOf(conversation, agent))
+  const context = task === undefined ? [] : contextOf(store, task, contextTurns)
   const tokens = briefTokens(node)
   const asked = `Another agent is given this task:\n${JSON.stringify(turn.input)}\n\nSum up what it should know of this conversation to do it, and nothing else, in at most ${Math.ceil(tokens * 0.7)} words.`
   return {

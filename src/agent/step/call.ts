@@ -42,7 +42,7 @@ export class AskFirst extends Error {
 export function call(run: NodeRun, model: Model, { request, watch }: Calling): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const heard = new Heard(run, model, { resolve, reject, watch })
-    run.home.lastCall = heard
+    run.home.live.lastCall = heard
     heard.listen(request)
   })
 }
@@ -180,9 +180,9 @@ class Heard {
   private ask(request: ModelRequest, stoppable: { readonly signal: AbortSignal }): AsyncIterable<Part> {
     const { node, work, home } = this.run
     const answer = () => this.model.stream(request, stoppable)
-    if (home.tape === null) return answer()
+    if (home.live.tape === null) return answer()
     const secrets = async () => (await this.model.secrets?.()) ?? []
-    return home.tape.ask({ node, work, model: this.model.id, request, signal: stoppable.signal, answer, secrets })
+    return home.live.tape.ask({ node, work, model: this.model.id, request, signal: stoppable.signal, answer, secrets })
   }
 
   /** A call that is watched may be stopped although its node goes on: it has a signal of its own. */
@@ -277,7 +277,7 @@ class Heard {
   private leave(): void {
     this.isOver = true
     this.run.work.onStop = null
-    if (this.live !== undefined) this.run.home.feeds.endLive(this.run.node)
+    if (this.live !== undefined) this.run.home.live.feeds.endLive(this.run.node)
   }
 
   private take(part: Part): void {
@@ -365,7 +365,7 @@ class Heard {
 
   private show(body: LiveBody): void {
     const { node, conversation, home } = this.run
-    this.live ??= home.feeds.beginLive(node, conversation)
+    this.live ??= home.live.feeds.beginLive(node, conversation)
     this.live.emit(body, home.ledger.clock)
   }
 }

@@ -116,7 +116,7 @@ function expandPlan(run: NodeRun, answer: Answer, { verdict, settings, due }: Pl
 /** The commands are the answer, as they would have been carried out. */
 function endPlanned(run: NodeRun, answer: Answer, commands: readonly Command[]): void | Promise<void> {
   const shown = commands.map(({ purpose, tool, input }) => ({ purpose, tool_name: tool, tool_kwargs: input }))
-  run.home.extensionRuns.keep(run.node.turnId, 'tool_commands', shown)
+  run.home.live.extensions.keep(run.node.turnId, 'tool_commands', shown)
   const judged: Judged = { end: 'completed', value: undefined }
   return end(run, { ...answer, content: JSON.stringify(shown), calls: [] }, { judged })
 }
@@ -125,7 +125,7 @@ function endPlanned(run: NodeRun, answer: Answer, commands: readonly Command[]):
 async function keepToolLogs({ turn, home }: NodeRun): Promise<void> {
   const { toolLogs } = await planner()
   const logs = toolLogs(home.ledger.store.nodesOf(turn.id))
-  if (logs.length > 0) home.extensionRuns.keep(turn.id, 'tool_logs', logs as unknown as Json)
+  if (logs.length > 0) home.live.extensions.keep(turn.id, 'tool_logs', logs as unknown as Json)
 }
 
 /** Extensions have their word before the call is weighed: what they make of the request is what it costs. */
@@ -287,7 +287,7 @@ function end(run: NodeRun, answer: Answer, { judged, tasks }: End): void | Promi
     again: judged.end === 'again' ? judged : null,
     value: judged.end === 'completed' ? judged.value : undefined,
     failure: failureOf(judged, run.node),
-    extra: run.hooks === null ? undefined : run.home.extensionRuns.extraOf(run.node.turnId),
+    extra: run.hooks === null ? undefined : run.home.live.extensions.extraOf(run.node.turnId),
     response: run.agent.toolTrace && !isText(run.node) ? { tool_trace: toolTrace(run) } : undefined,
     delegations: tasks,
     check: isBeside(run.node) ? null : checkAfter(checkOf(run)),
@@ -330,7 +330,7 @@ function expand(run: NodeRun, given: Answer, plan?: PlanNote & { leftMs: number 
   const tasks = answer.calls.map((toolCall) => within(planTask(run, toolCall), leftMs))
   const step = { answer, tasks, ids: expansionIds(run.node.id, tasks.length), plan }
   const isDelegating = plan === undefined && tasks.some(({ delegates }) => delegates)
-  const ready = isDelegating ? run.home.readyChildren(run, step) : NO_CHILDREN
+  const ready = isDelegating ? run.home.children.ready(run, step) : NO_CHILDREN
   const stored = run.home.ledger.commit({
     kind: 'expand',
     rootId: run.node.rootId,
@@ -360,8 +360,9 @@ function planTask({ toolkit }: NodeRun, toolCall: PlannedTask['call']): PlannedT
   return { call, effect: found.effect, timeoutMs: found.timeoutMs, delegates: found.delegates }
 }
 
-async function fail({ work, node, home: { ledger, causeOf } }: NodeRun, failed: CallFailed): Promise<void> {
+async function fail({ work, node, home }: NodeRun, failed: CallFailed): Promise<void> {
   if (work.stopCause === 'shutdown' || work.stopCause === 'lost') return
+  const { ledger, settings } = home
   const { claim } = work
   const { cause } = failed
   if (cause instanceof AskFirst) {
@@ -369,7 +370,7 @@ async function fail({ work, node, home: { ledger, causeOf } }: NodeRun, failed: 
   }
   const isAsked = work.stopCause !== null && work.stopCause !== 'stalled'
   const delay = isAsked ? undefined : retryDelay(failed.cause, node.attempt + 1)
-  const error = causeOf(cause)
+  const error = settings.causeOf(cause)
   const retry = { wakeAt: ledger.clock.now() + Math.round(delay ?? 0), error }
   const end = failedEnd(failed, error, work.stopCause === 'cancel')
   await ledger.commit({

@@ -28,7 +28,7 @@ export async function askQuestion(
 /** Has the host a tool to answer with? One whose code is elsewhere is taken to have it. */
 function canAnswer({ home, conversation }: NodeRun): boolean {
   const host = home.ledger.store.conversation(conversation.parentConversationId ?? '')
-  const agent = host === undefined ? undefined : home.agentFor(host)
+  const agent = host === undefined ? undefined : home.agents.of(host.id, host)
   return agent === undefined || agent.tools.has(TOOL_TO_ANSWER)
 }
 

@@ -99,9 +99,12 @@ function tooLong(): DefinitionError {
 function answerOf(run: NodeRun, children: ReplyChildren, speech: Speech): Promise<Given> {
   const { node, work, home, agent } = run
   const code = (watch?: Watch) => runCode(run, { children, speech, watch })
-  if (home.tape === null) return code()
+  if (home.live.tape === null) return code()
   const agentNamed = (name: string) => children.declared(name)
-  return home.tape.run({ node, work, current: children, name: agent.name, input: run.turn.input, agentNamed }, code)
+  return home.live.tape.run(
+    { node, work, current: children, name: agent.name, input: run.turn.input, agentNamed },
+    code,
+  )
 }
 
 interface Running {
@@ -131,7 +134,7 @@ async function runCode(run: NodeRun, { children, speech, watch }: Running): Prom
     return { value: { said: speech.text, returned: json.value } }
   } catch (error) {
     if (work.stopCause !== null) return { stopped: work.stopCause === 'cancel' ? 'cancel' : 'lost' }
-    return { error: home.causeOf(error), code: isLegateError(error, 'conflict') ? 'conflict' : 'reply' }
+    return { error: home.settings.causeOf(error), code: isLegateError(error, 'conflict') ? 'conflict' : 'reply' }
   }
 }
 
@@ -183,7 +186,7 @@ async function judged(run: NodeRun, answered: Answered, speech: Speech): Promise
     const said = answered.said === '' ? {} : { output: { content: answered.said } }
     return { ...said, state: 'errored', failure: read, streamed: speech.streamedAs(answered.said) }
   }
-  const extra = run.hooks === null ? undefined : run.home.extensionRuns.extraOf(run.node.turnId)
+  const extra = run.hooks === null ? undefined : run.home.live.extensions.extraOf(run.node.turnId)
   const output = extra === undefined ? read : { ...read, extra }
   return { state: 'finished', output, streamed: speech.streamedAs(read.content) }
 }
@@ -304,7 +307,7 @@ export class ReplyChildren extends CalledChildren {
     if (question === 'changed') throw this.conflicting('asks a person something else')
     if (question === 'limit') throw new DeniedError('denied', 'The limit of tool calls was reached: nobody was asked.')
     if (question === 'lost') throw this.lost()
-    const ended = await home.waitForNode(id, work.signal)
+    const ended = await home.live.nodeEnds.waitUnless(id, work.signal)
     if (ended === null) throw work.signal.reason
     return answerIn(ended)
   }

@@ -1,3 +1,4 @@
+import { hasLiveSources } from '../../agent/build/read-kit.ts'
 import type { HooksAbove, NodeRun, ReadyChild } from '../../agent/hooks/node-run.ts'
 import { after } from '../../base/maybe.ts'
 import type { ToolCall } from '../../graph/content.ts'
@@ -27,7 +28,7 @@ import { isSubagentEntry, type SubagentEntry } from '../subagent.ts'
 export function runTask(run: NodeRun): void | Promise<void> {
   const { call } = run.node.input
   if (isEager(run.node)) return runItem(run)
-  const above = run.home.hooksAbove(run)
+  const above = run.home.agents.hooksAbove(run)
   const isPlain = run.hooks?.has('beforeTool') !== true && above === null
   if (isPlain || call === undefined || call.invalid !== undefined) return runCall(run)
   return runHooked(run, call, above)
@@ -151,9 +152,10 @@ const MOST_CALLS = 16
  * The children that an answer starts by itself: what each call asks for is checked and allowed before its task is made, and
  * nobody has a word in it. One commit instead of two.
  */
-export function readyChildren(run: NodeRun, { answer, tasks, ids }: Step): readonly ReadyChild[] {
-  if (tasks.length > MOST_CALLS) return NONE
-  if (run.hooks?.has('beforeTool') === true || run.home.hooksAbove(run) !== null) return NONE
+export function readyChildren(before: NodeRun, { answer, tasks, ids }: Step): readonly ReadyChild[] {
+  const run = tasks.length > MOST_CALLS ? undefined : renew(before)
+  if (run === undefined) return NONE
+  if (run.hooks?.has('beforeTool') === true || run.home.agents.hooksAbove(run) !== null) return NONE
   const { node, turn, home } = run
   if (turn.account.modelCalls >= MAX_REPEATS && wouldRepeat(home.ledger.store, node, answer.calls)) return NONE
   const output = { content: answer.content, calls: answer.calls }
@@ -170,6 +172,20 @@ export function readyChildren(run: NodeRun, { answer, tasks, ids }: Step): reado
 }
 
 const NONE: readonly ReadyChild[] = []
+
+/**
+ * The answer has taken its time: the run with its rows as they are now. Undefined where anything that decides has changed
+ * since, or is not in the rows: then each task decides by what holds when it runs.
+ */
+function renew(run: NodeRun): NodeRun | undefined {
+  const { agent, conversation, home } = run
+  const { sources, identity } = agent
+  if (home.live.tape !== null || (sources.size > 0 && hasLiveSources(agent))) return undefined
+  if (identity.ref.hash !== conversation.agent.hash || !home.agents.isCurrent(run)) return undefined
+  const node = home.ledger.store.node(run.node.id)
+  const turn = home.ledger.store.turn(run.turn.id)
+  return node === undefined || turn === undefined ? undefined : { ...run, node, turn }
+}
 
 function readyChild(run: NodeRun, call: ToolCall, taskId: Id): ReadyChild | null {
   const entry = call.invalid === undefined ? run.toolkit.find(call.name) : undefined
