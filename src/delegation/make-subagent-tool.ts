@@ -8,8 +8,7 @@ import { anything, flag, type Rules, readOptions, text } from '../base/options.t
 import type { CheckedSchema, JsonSchema } from '../base/schema/schema.ts'
 import type { ModelLike } from '../model/named/to-model.ts'
 import { delegatingTool, type Tool } from '../tool/tool.ts'
-import type { Presets } from './presets.ts'
-import { type SubagentSource, subagentSource } from './subagent.ts'
+import { type Presets, type SubagentSource, subagentSource } from './subagent.ts'
 
 /** A subagent under a name of its own, with any setting of `subagents`. */
 export interface SubagentSpec extends Omit<SubagentConfig, 'agent' | 'toolName' | 'memory'> {

@@ -11,13 +11,13 @@ import {
 import { readBriefing } from '../agent/definition/briefing.ts'
 import { readForward } from '../agent/definition/subagent-options.ts'
 import { SubAgentUnavailable } from '../base/error.ts'
+import type { Json } from '../base/json.ts'
 import { after } from '../base/maybe.ts'
-import { readSchema } from '../base/schema/schema.ts'
+import { type JsonSchema, readSchema } from '../base/schema/schema.ts'
 import { agentRequest } from '../grant/request.ts'
 import type { KeyLimit } from '../graph/rows.ts'
 import { readSessionSettings } from '../store/session-store.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
-import { type Presets, withoutPresets } from './presets.ts'
 import type { Offer } from './spawn.ts'
 
 /** A subagent as its host's toolkit holds it. */
@@ -169,4 +169,27 @@ const NO_BRIEFING = { mode: 'none', tokens: 0 } as const
 
 function keyOf(name: string, { concurrency, concurrencyKey = name }: SubagentConfig): KeyLimit | null {
   return concurrency === undefined ? null : { key: concurrencyKey, limit: concurrency }
+}
+
+export type Presets = { readonly [field: string]: Json }
+
+/** The input with its presets: they win over whatever the model has put there. */
+export function withPresets(input: unknown, presets: Presets | undefined): unknown {
+  if (presets === undefined) return input
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) return input
+  return { ...input, ...presets }
+}
+
+/** The schema without the fields that are preset: the model is not told of them. */
+function withoutPresets(schema: JsonSchema, presets: Presets | undefined): JsonSchema {
+  if (presets === undefined) return schema
+  const isShown = (field: string) => !Object.hasOwn(presets, field)
+  const { properties, required, ...rest } = schema as { properties?: object; required?: readonly string[] }
+  return {
+    ...rest,
+    ...(properties && {
+      properties: Object.fromEntries(Object.entries(properties).filter(([field]) => isShown(field))),
+    }),
+    ...(required && { required: required.filter(isShown) }),
+  }
 }

@@ -17,15 +17,11 @@ export class Lease {
   private readonly options: LeaseOptions
   private readonly proof: ProcessProof = proveSelf()
   private renewAt = 0
-  private until = 0
+  /** Others take its claims from then on: nothing may be claimed before the lease is renewed. */
+  until = 0
 
   constructor(options: LeaseOptions) {
     this.options = options
-  }
-
-  /** Others take its claims when it is over: then nothing may be claimed before it is renewed. */
-  isValidAt(now: number): boolean {
-    return now < this.until
   }
 
   /** Renews when a third of the lease is gone. */

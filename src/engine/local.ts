@@ -20,9 +20,9 @@ export interface LocalEngineOptions {
   readonly leaseMs: number
   readonly firstWordMs: number
   readonly stalledMs: number
-  /** Names of agents and kinds this process has code for. */
-  readonly canRun: SweepOptions['canRun']
-  readonly knows: (kind: string, agentName: string) => boolean
+  /** Names of the agents this process has code for; it grows. The empty name stands for agents that need none. */
+  readonly agents: ReadonlySet<string>
+  readonly kinds: ReadonlySet<string>
   /** Called before each node runs. */
   readonly beforeNode: () => void
   /** Called after each sweep: others may have written what nobody told us of. */
@@ -102,7 +102,7 @@ export class LocalEngine implements Engine, Lender {
   }
 
   claims(now: number): Claims | null {
-    return this.state === 'started' && this.lease.isValidAt(now) ? this.workers : null
+    return this.state === 'started' && now < this.lease.until ? this.workers : null
   }
 
   /** After a commit: run what it claimed, stop what it cancelled, leaves first, remember when to look again. */
@@ -151,7 +151,7 @@ export class LocalEngine implements Engine, Lender {
   }
 
   private take(kind: string, agentName: string): boolean {
-    if (!this.options.knows(kind, agentName)) return false
+    if (!this.options.kinds.has(kind) || !this.options.agents.has(agentName)) return false
     if (this.running.size + this.reserved - this.lent >= this.options.workers) {
       this.starved = true
       return false
@@ -238,7 +238,7 @@ export class LocalEngine implements Engine, Lender {
     const options: SweepOptions = {
       engineId: this.id,
       graceMs: this.options.graceMs,
-      canRun: this.options.canRun,
+      canRun: () => ({ agents: [...this.options.agents], kinds: [...this.options.kinds] }),
       freeWorkers: () => this.availableWorkers(),
       report: this.options.report,
     }
@@ -263,7 +263,7 @@ export class LocalEngine implements Engine, Lender {
 
   /** Without one, what is runnable stays pending: look again when one is free. */
   private availableWorkers(): number {
-    if (this.state !== 'started' || !this.lease.isValidAt(this.clock.now())) return 0
+    if (this.state !== 'started' || this.clock.now() >= this.lease.until) return 0
     const free = this.options.workers - (this.running.size + this.reserved - this.lent)
     if (free <= 0) this.starved = true
     return free

@@ -1,5 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
-import type { Id, Node, NodeState, TreePlaces, Wait } from './rows.ts'
+import type { Id, Node, NodeState, TreePlaces, Turn, Wait } from './rows.ts'
 
 /** What the graph must know of a kind of node. Executors are joined to kinds by the runtime. */
 export interface KindFlags {
@@ -152,4 +152,14 @@ export const CANCEL_GRACE_MS = 5_000
 /** What a run counts that nobody above it limits. */
 export function newTree(limit: number | null): TreePlaces | null {
   return limit === null ? null : { limit, live: 0, waiting: [] }
+}
+
+/** Has the run a model call left, beside the wrap-up? */
+export function mayCall({ account, limits }: Turn): boolean {
+  return account.modelCalls < limits.turns
+}
+
+/** How many of its next tool calls a run may still make. */
+export function toolCallsLeft({ account, limits }: Turn): number {
+  return Math.max(0, limits.toolCalls - account.toolCalls)
 }

@@ -25,9 +25,15 @@ export class Toolkits {
   }
 
   of(given: AgentCore): Toolkit {
-    const agent = baseOf(given)
-    const known = this.made.get(agent)
+    const known = this.made.get(given)
     if (known !== undefined) return known
+    const agent = baseOf(given)
+    const toolkit = this.made.get(agent) ?? this.make(agent)
+    this.made.set(given, toolkit)
+    return toolkit
+  }
+
+  private make(agent: AgentCore): Toolkit {
     const entries = new Map<string, ToolEntry>()
     for (const [name, tool] of agent.tools) entries.set(name, ownEntry(name, tool, groupsWith(agent, name)))
     for (const source of this.sourcesOf(agent)) entries.set(source.name, source.entry())

@@ -72,8 +72,8 @@ export class NodeExecutor {
   private tryRun(claimed: Node, work: Work): void | Promise<void> {
     const onError = (error: unknown) => this.fail(claimed, work, error)
     try {
-      const promised = this.loaded === undefined ? this.load() : this.parts.agents.promisedFor(claimed)
-      const begun = promised === undefined ? this.begin(claimed, work) : this.beginAfter(promised, claimed, work)
+      const isReady = this.loaded !== undefined && !this.parts.agents.hasLateProviders
+      const begun = isReady ? this.begin(claimed, work) : this.beginLater(claimed, work)
       return begun instanceof Promise ? begun.catch(onError) : begun
     } catch (error) {
       return onError(error)
@@ -87,10 +87,11 @@ export class NodeExecutor {
     return this.complete(run).then((whole) => (whole === undefined ? undefined : this.execute(whole)))
   }
 
-  private async beginAfter(promised: Promise<unknown>, claimed: Node, work: Work): Promise<void> {
-    await unlessAborted(promised, work.signal)
-    const late = this.parts.agents.promisedFor(claimed)
-    if (late !== undefined) await unlessAborted(late, work.signal)
+  /** Waits for the code that runs nodes, and for what providers of agents promise. */
+  private async beginLater(claimed: Node, work: Work): Promise<void> {
+    if (this.loaded === undefined) await this.load()
+    const promised = this.parts.agents.promisedFor(claimed)
+    if (promised !== undefined) await unlessAborted(promised, work.signal)
     return this.begin(claimed, work)
   }
 

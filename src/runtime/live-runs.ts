@@ -47,7 +47,7 @@ export class LiveRuns implements LiveParts {
 
   /** Tells of a commit of this process. */
   committed(commit: Commit): void {
-    this.feeds.committed(commit)
+    if (this.feeds.hasReaders) this.feeds.committed(commit)
     if (this.extensions.hasRuns) this.extensions.committed(commit)
     this.ends.committed(commit)
     this.nodeEnds.committed(commit)

@@ -15,6 +15,7 @@ import { isSubagentEntry, type SubagentSource } from '../delegation/subagent.ts'
 import { type Layer, useLayer } from '../grant/grant.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import { hostOf, type Place } from '../graph/ancestors.ts'
+import { ALL_TURNS } from '../graph/kinds.ts'
 import type { Reader } from '../graph/reader.ts'
 import type { AgentRef, Conversation, Id, Node } from '../graph/rows.ts'
 import { askedInRun } from '../graph/tasks.ts'
@@ -76,7 +77,7 @@ export class AgentDirectory implements Agents {
   /** Has any agent here hooks that concern its children? Mostly none has. */
   private hasHooksForChildren = false
   /** Has any agent here a provider that is asked only when its tools are shown? Mostly none has. */
-  private hasLateProviders = false
+  hasLateProviders = false
 
   constructor(parts: DirectoryParts) {
     const { store } = parts.ledger
@@ -98,16 +99,18 @@ export class AgentDirectory implements Agents {
   resolve(place: Place): ResolvedAgent {
     const { conversation } = place
     const agent = this.agentOf(place)
-    const profile = profileOf(conversation, this.profiles)
+    // Most conversations have no settings of their own.
+    const isPlain = conversation.metadata['agent'] === undefined
+    const profile = isPlain ? undefined : profileOf(conversation, this.profiles)
     return {
       agent,
       agentsVersion: this.registry.version,
-      toolkit: this.toolkitOf(agent, place),
-      model: this.modelOf(agent, place),
-      layers: this.layers.of(agent, place, profile),
       profile,
-      contextTurns: contextTurnsOf(conversation, agent),
+      contextTurns: isPlain ? (agent.contextTurns ?? ALL_TURNS) : contextTurnsOf(conversation, agent),
+      model: this.modelOf(agent, place),
       hooks: this.hooksOf(agent),
+      toolkit: this.toolkitOf(agent, place),
+      layers: this.layers.of(agent, place, profile),
     }
   }
 
@@ -138,7 +141,7 @@ export class AgentDirectory implements Agents {
 
   /** An agent's own model, else its host's, else the runtime's. */
   modelOf(agent: AgentCore, place: Place): Model | null {
-    if (agent.model !== null) return this.models.of(agent)
+    if (agent.model !== null) return agent.inline === null ? agent.model : this.models.of(agent)
     const host = hostOf(this.store, place)
     const hostAgent = host === undefined ? undefined : this.of(host.turn.id, host.conversation)
     if (host === undefined || hostAgent === undefined) return this.models.standard
@@ -203,6 +206,7 @@ export class AgentDirectory implements Agents {
 
   /** Makes an agent known with all below it, or none of them when one cannot work. */
   know(given: AgentCore): undefined | Promise<undefined> {
+    if (this.registry.has(given)) return undefined
     const agent = baseOf(given)
     if (this.registry.has(agent)) return undefined
     const found = new Map<string, AgentCore>()
@@ -253,7 +257,6 @@ export class AgentDirectory implements Agents {
 
   /** Waits for what providers of a node's agent and of its hosts promise; undefined where there is nothing to wait for. */
   promisedFor({ turnId, conversationId }: Node): Promise<unknown> | undefined {
-    if (!this.hasLateProviders) return undefined
     const turn = this.store.turn(turnId)
     const conversation = this.store.conversation(conversationId)
     if (turn === undefined || conversation === undefined) return undefined
@@ -338,7 +341,8 @@ export class AgentRegistry {
   /** The very objects that runs of this process were started with: two of one name may have other code inside. */
   private readonly home: IdMap<AgentCore> = new IdMap()
   private readonly known: WeakSet<AgentCore> = new WeakSet()
-  private list: readonly string[] = ['']
+  /** Whose code there is; the empty name stands for agents that need none. */
+  readonly names: Set<string> = new Set([''])
   /** Grows with every agent that becomes known. */
   version = 0
   /** Does any agent here want copies of the conversations with a subagent? Mostly none does. */
@@ -363,23 +367,13 @@ export class AgentRegistry {
     const versions = this.byName.get(agent.name)
     if (versions === undefined) {
       this.byName.set(agent.name, new Map([[hash, agent]]))
-      this.list = ['', ...this.byName.keys()]
+      this.names.add(agent.name)
       return
     }
     versions.delete(hash)
     versions.set(hash, agent)
     const [oldest = ''] = versions.keys()
     if (versions.size > MAX_VERSIONS) versions.delete(oldest)
-  }
-
-  /** Is there the code that an agent needs? One that needs none can run anywhere. */
-  knows(code: string): boolean {
-    return code === '' || this.byName.has(code)
-  }
-
-  /** Whose code there is; the empty name stands for agents that need none. */
-  get names(): readonly string[] {
-    return this.list
   }
 
   /** Says which object does a run in this process. */

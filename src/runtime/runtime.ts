@@ -114,11 +114,10 @@ export class Runtime {
     this.agents = agents
     this.executor = executor
     this.copies = new SessionCopies({ reader: this.store, registry, rules, report })
-    const runs = new Set([...SPEAKERS, 'task', ...Object.keys(kinds)])
     this.engine = new LocalEngine(ledger, {
       ...engine,
-      canRun: () => ({ agents: registry.names, kinds: [...runs] }),
-      knows: (kind, agentName) => runs.has(kind) && registry.knows(agentName),
+      agents: registry.names,
+      kinds: new Set([...SPEAKERS, 'task', ...Object.keys(kinds)]),
       beforeNode: process.env['LEGATE_FRESH'] === '1' ? () => this.beginAnew() : () => undefined,
       swept: () => this.swept(),
       report,
@@ -133,7 +132,7 @@ export class Runtime {
       begin: () => this.start(),
     })
     const { engine: own, recordings } = this
-    const knowsAgent = (name: string) => registry.knows(name)
+    const knowsAgent = (name: string) => registry.names.has(name)
     this.operations = new StoreOperations({ ledger, engine: own, recordings, knowsAgent, rules })
     const schemaOf = (runId: Id) => registry.outputOf(this.store, runId)
     this.fields = { store: this.store, clock: this.clock, schemaOf, report }

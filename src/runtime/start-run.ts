@@ -317,7 +317,8 @@ function equipped(agent: AgentCore, input: unknown, options: StartOptions): Agen
   if (budget !== undefined) checkBudget(budget, 'run(agent, input, { budget })')
   checkSignal(options.abortSignal)
   const isAsked = input instanceof Asked
-  const own = isAgent(agent) ? variant(agent, { tools, repair: isAsked ? undefined : repair }) : agent
+  const isChanged = tools !== undefined || (repair !== undefined && !isAsked)
+  const own = isChanged && isAgent(agent) ? variant(agent, { tools, repair: isAsked ? undefined : repair }) : agent
   return isAsked ? askedAgent(own, input.prompt, { extensions: input.extensions, repair }) : own
 }
 

@@ -39,7 +39,7 @@ export function switched(
 
 /** Of a tool in several groups one that is on is enough; a tool in none is always there. */
 export function isAvailable(memberOf: readonly string[], groups: Groups, state: GroupState): boolean {
-  return memberOf.length === 0 || memberOf.some((name) => isActive(groups, state, name))
+  return memberOf.some((name) => isActive(groups, state, name))
 }
 
 export function inactiveText(tool: string, memberOf: readonly string[]): string {

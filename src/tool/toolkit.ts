@@ -84,7 +84,7 @@ export class Toolkit {
 
   /** Is it in no group, or in one that is on? */
   isOn({ memberOf }: ToolEntry, state: GroupState): boolean {
-    return isAvailable(memberOf, this.groups, state)
+    return memberOf.length === 0 || isAvailable(memberOf, this.groups, state)
   }
 
   /** The tools a model may know of: those that are on and not denied, neither by name nor in all that they do. */

@@ -1,4 +1,4 @@
-import { type Content, plainContent, type ToolCall, textOf } from '../../graph/content.ts'
+import { plainContent, saysNothing, type ToolCall, textOf } from '../../graph/content.ts'
 import { eagerField, isBeside, isEager } from '../../graph/kinds.ts'
 import type { Node } from '../../graph/rows.ts'
 import { resultContent } from '../../graph/tasks.ts'
@@ -84,12 +84,6 @@ function spoken(node: Node): Message | undefined {
   const content = node.state === 'finished' ? said : plainContent(said)
   if (calls.length === 0 && saysNothing(content)) return undefined
   return { role: 'assistant', content, calls }
-}
-
-/** Reasoning says nothing to the reader, and a text of spaces neither. */
-export function saysNothing(content: Content): boolean {
-  if (typeof content === 'string') return content.trim() === ''
-  return content.every((block) => block.type === 'reasoning' || (block.type === 'text' && block.text.trim() === ''))
 }
 
 /** What a node gave that no model asked for: there is no call it could be the result of. */

@@ -24,17 +24,18 @@ export function requestOf(run: NodeRun, known?: readonly Node[]): ModelRequest {
   const { node, turn, agent, toolkit, conversation, layers } = run
   if (node.purpose === 'brief') return briefRequest(run)
   if (node.purpose === 'summarize') return summarizeRequest(run)
-  const context = shownTo(node, known ?? contextFor(run))
+  const context = shownTo(node, known ?? contextOf(run.home.ledger.store, node, run.contextTurns))
   const { depth, groups } = conversation
   const mayDelegate = depth < turn.limits.depth
   const scope = { context, mayDelegate, groups, depth, model: () => run.model?.id ?? '' }
   const tools = node.purpose === 'wrap_up' ? NO_TOOLS : toolkit.offer(layers, scope)
   const told = withNotes(instructionsOf(run, tools), toolkit.notes)
+  const isPartial = isCut(context, run)
   const messages =
     agent.asked === null
       ? messagesOf(told, context)
       : askedMessages(told, context, { turnId: turn.id, prompt: agent.asked, history: historyOf(run, context) })
-  if (isCut(context, run)) tellSessions(messages, run)
+  if (isPartial) tellSessions(messages, run)
   if (conversation.background.length > 0) tellTasks(messages, run)
   if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
   return {
@@ -44,11 +45,6 @@ export function requestOf(run: NodeRun, known?: readonly Node[]): ModelRequest {
     outputSchema: agent.output?.jsonSchema ?? null,
     path: conversation.path,
   }
-}
-
-/** What a call knows of its conversation. */
-export function contextFor({ node, contextTurns, home }: NodeRun): readonly Node[] {
-  return contextOf(home.ledger.store, node, contextTurns)
 }
 
 /** What was said before in a chat; null where the request is of none. */
@@ -120,7 +116,7 @@ export function contextCutOf(run: NodeRun): Answer['contextCut'] {
   const first = store.nodesOf(turn.id).find((one) => one.kind === 'agent_message' && !isSummary(one) && !isCopy(one))
   if (first?.id !== node.id) return undefined
   const leftOut = roundsLeftOut(store, turn, shown - 1)
-  const cut = maxLength === null ? undefined : chatCut(store, earlierIn(contextFor(run), run), maxLength)
+  const cut = maxLength === null ? undefined : chatCut(store, earlierIn(contextOf(store, node, shown), run), maxLength)
   if (cut !== undefined) return { shown: cut.shown, leftOut: leftOut + cut.leftOut }
   return leftOut === 0 ? undefined : { shown, leftOut }
 }

@@ -14,8 +14,7 @@ import { permit } from '../../tool/permit.ts'
 import { hookedEvent, streamEnd, streamStart, wrappedModel } from '../hooks/model-hooks.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
 import { usageOf } from '../request/request-of.ts'
-import { AnswerSize, CALLS_LIMIT } from './answer.ts'
-import { AnswerContent, isLong, type LongPart, pieceEnd } from './answer-content.ts'
+import { AnswerContent, AnswerSize, CALLS_LIMIT, PIECE, pieceEnd } from './answer-content.ts'
 import type { AnswerWatch } from './answer-watch.ts'
 
 /** Thrown with what was said before the call failed or was stopped, so that it is not lost. */
@@ -281,7 +280,10 @@ class Heard {
   }
 
   private take(part: Part): void {
-    if ('text' in part && part.text === '') return
+    if ('text' in part) {
+      if (part.text === '') return
+      this.size.hear(part)
+    }
     switch (part.type) {
       case 'text-delta':
         this.said.hear(part.text)
@@ -352,7 +354,6 @@ class Heard {
   /** A node has a place to stream to from its first delta until its end. */
   private emit(body: LiveBody): void {
     this.run.work.heard()
-    if ('text' in body) this.size.hear(body)
     if (this.isEnough !== undefined) return
     this.show(body)
     if (this.run.hooks?.has('onEvent') !== true) return
@@ -429,4 +430,11 @@ function readInput(id: string, name: string, input: Json): ToolCall {
 function readValue(id: string, name: string, input: Exclude<Json, string>): ToolCall {
   const json = toJson(input, LIMITS)
   return json.ok ? { id, name, input: json.value } : { id, name, input: null, invalid: json.error }
+}
+
+type LongPart = Extract<Part, { readonly text: string }>
+
+/** Is it to be read piece by piece, so that others get their turn in between? */
+function isLong(part: Part): part is LongPart {
+  return 'text' in part && typeof part.text === 'string' && part.text.length > PIECE
 }

@@ -1,9 +1,10 @@
 import { DeniedError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import { after } from '../../base/maybe.ts'
-import { NO_USAGE, plainCall } from '../../graph/content.ts'
+import { NO_USAGE, plainCall, saysNothing } from '../../graph/content.ts'
+import { contextOf } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { isEager } from '../../graph/kinds.ts'
+import { ALL_TURNS, isEager, mayCall } from '../../graph/kinds.ts'
 import type { Delegated } from '../../graph/outcome.ts'
 import type { Failure, Node } from '../../graph/rows.ts'
 import { expansionIds } from '../../graph/tasks.ts'
@@ -11,7 +12,6 @@ import type { Model, ModelRequest } from '../../model/model.ts'
 import { retryDelay } from '../../model/retry.ts'
 import { planAsk } from '../../rules/turn/approve.ts'
 import { addCheck, planCollected } from '../../rules/turn/check-answer.ts'
-import { mayCall } from '../../rules/turn/claim.ts'
 import type { NodeEnd } from '../../rules/turn/end-node.ts'
 import {
   type Answer,
@@ -30,8 +30,7 @@ import type { EagerWork, NodeRun, ReadyChild } from '../hooks/node-run.ts'
 import type { Command, Verdict } from '../planner/plan-reader.ts'
 import type { Planning } from '../planner/planning.ts'
 import { compactFirst, compactionFor } from '../request/compaction.ts'
-import { saysNothing } from '../request/messages.ts'
-import { contextCutOf, contextFor, estimateOf, requestOf, withAnswerOf } from '../request/request-of.ts'
+import { contextCutOf, estimateOf, requestOf, withAnswerOf } from '../request/request-of.ts'
 import { type Judged, judge, judgeDoomed } from './answer.ts'
 import type { AnswerWatch } from './answer-watch.ts'
 import { AskFirst, CallFailed, call, callUntil, NOT_ASKED } from './call.ts'
@@ -41,10 +40,11 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
   const { finalTool = null } = run.agent.manner ?? NO_MANNER
   const found = finalTool === null ? undefined : collectedBy(run, finalTool)
   if (found !== undefined) return endCollected(run, found)
-  if (!isBeside(run.node) && !mayCall(run.turn)) {
+  const isTurn = !isBeside(run.node)
+  if (isTurn && !mayCall(run.turn)) {
     return refuseCall(run, { code: 'max_turns', message: `The limit of ${run.turn.limits.turns} turns was reached.` })
   }
-  const context = isBeside(run.node) ? undefined : contextFor(run)
+  const context = isTurn ? contextOf(run.home.ledger.store, run.node, run.contextTurns) : undefined
   const plan = context === undefined ? null : compactionFor(run, model, context)
   if (plan !== null) return compactFirst(run, plan)
   if (run.hooks !== null) return callHooked(run, model)
@@ -78,7 +78,7 @@ async function callPlan(run: NodeRun, model: Model, judging: Judging): Promise<v
   const ask = (given: ModelRequest) =>
     callUntil(planRun, model, { request: given, isEnough: (text) => plan.hear(text) }).then(
       (answer) => expandPlan(run, answer, { verdict: plan.verdict(), settings, due }),
-      onFailed(run),
+      (error: unknown) => onFailed(run, error),
     )
   await askWithin(run, model, { request: await hookedRequest(planRun, request), ask })
 }
@@ -200,14 +200,15 @@ function unpriced({ id }: Model): string {
 
 function callModel(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
   if (isWatched(run)) return callWatched(run, model, request)
-  return call(run, model, { request, watch: undefined }).then((answer) => act(run, answer), onFailed(run))
+  return call(run, model, { request, watch: undefined }).then(
+    (answer) => act(run, answer),
+    (error: unknown) => onFailed(run, error),
+  )
 }
 
-function onFailed(run: NodeRun): (error: unknown) => Promise<void> {
-  return (error) => {
-    if (error instanceof CallFailed) return fail(run, error)
-    throw error
-  }
+function onFailed(run: NodeRun, error: unknown): Promise<void> {
+  if (error instanceof CallFailed) return fail(run, error)
+  throw error
 }
 
 /** Is anything done before the answer ends? */
@@ -224,7 +225,7 @@ async function callWatched(run: NodeRun, model: Model, request: ModelRequest): P
   await watch.settled()
   if (!('error' in answer)) return act(run, answer, watch)
   const { error } = answer
-  if (!(error instanceof CallFailed && error.cause instanceof DoomedAnswer)) return onFailed(run)(error)
+  if (!(error instanceof CallFailed && error.cause instanceof DoomedAnswer)) return onFailed(run, error)
   return endPlan(run, error.partial, { judged: judgeDoomed(run, error.cause.issues), watch })
 }
 
@@ -319,7 +320,9 @@ function failureOf(judged: Judged, { metadata }: Node): Node['failure'] {
   return { code: 'max_turns', message: 'The last turn gave no usable answer.' }
 }
 
+/** Says in an answer what its model was not shown: only a limit of rounds, or a chat's of length, leaves anything out. */
 function withCut(run: NodeRun, answer: Answer): Answer {
+  if (run.contextTurns === ALL_TURNS && run.agent.asked === null) return answer
   const contextCut = contextCutOf(run)
   return contextCut === undefined ? answer : { ...answer, contextCut }
 }

@@ -20,9 +20,8 @@ import type { ToolEntry } from '../../tool/toolkit.ts'
 import { type Operation, operationOf, type RowToolEnd, refusedEnd } from '../background/row-tool.ts'
 import { CalledChildren } from '../called-children.ts'
 import { eagerOffers } from '../eager-offers.ts'
-import { withPresets } from '../presets.ts'
 import { type Offer, refuse, type SpawnResult, spawn, spawnWith } from '../spawn.ts'
-import { isSubagentEntry, type SubagentEntry } from '../subagent.ts'
+import { isSubagentEntry, type SubagentEntry, withPresets } from '../subagent.ts'
 
 /** One task: a child is started and the task waits as a row, or the tool runs and its result is committed. */
 export function runTask(run: NodeRun): void | Promise<void> {
@@ -153,17 +152,20 @@ const MOST_CALLS = 16
  * nobody has a word in it. One commit instead of two.
  */
 export function readyChildren(before: NodeRun, { answer, tasks, ids }: Step): readonly ReadyChild[] {
-  const run = tasks.length > MOST_CALLS ? undefined : renew(before)
-  if (run === undefined) return NONE
-  if (run.hooks?.has('beforeTool') === true || run.home.agents.hooksAbove(run) !== null) return NONE
-  const { node, turn, home } = run
+  if (tasks.length > MOST_CALLS || !stillHolds(before)) return NONE
+  const { home } = before
+  if (before.hooks?.has('beforeTool') === true || home.agents.hooksAbove(before) !== null) return NONE
+  const node = home.ledger.store.node(before.node.id)
+  const turn = home.ledger.store.turn(before.turn.id)
+  if (node === undefined || turn === undefined) return NONE
   if (turn.account.modelCalls >= MAX_REPEATS && wouldRepeat(home.ledger.store, node, answer.calls)) return NONE
   const output = { content: answer.content, calls: answer.calls }
-  const said = { ...run, said: { ...node, output, state: 'finished', endedAt: home.ledger.clock.now() } } as const
+  const said = { ...node, output, state: 'finished', endedAt: home.ledger.clock.now() } as const
+  const run: NodeRun = { ...before, node, turn, said }
   const children: ReadyChild[] = []
   for (const [at, task] of tasks.entries()) {
     if (!task.delegates) continue
-    const child = readyChild(said, task.call, ids[at] ?? '')
+    const child = readyChild(run, task.call, ids[at] ?? '')
     // Those after it must not take its place.
     if (child === null) return children
     children.push(child)
@@ -174,22 +176,18 @@ export function readyChildren(before: NodeRun, { answer, tasks, ids }: Step): re
 const NONE: readonly ReadyChild[] = []
 
 /**
- * The answer has taken its time: the run with its rows as they are now. Undefined where anything that decides has changed
- * since, or is not in the rows: then each task decides by what holds when it runs.
+ * The answer has taken its time: does all that decides still say what it said when the run was resolved? Where it does
+ * not, or is not in the rows, each task decides by what holds when it runs.
  */
-function renew(run: NodeRun): NodeRun | undefined {
+function stillHolds(run: NodeRun): boolean {
   const { agent, conversation, home } = run
-  const { sources, identity } = agent
-  if (home.live.tape !== null || (sources.size > 0 && hasLiveSources(agent))) return undefined
-  if (identity.ref.hash !== conversation.agent.hash || !home.agents.isCurrent(run)) return undefined
-  const node = home.ledger.store.node(run.node.id)
-  const turn = home.ledger.store.turn(run.turn.id)
-  return node === undefined || turn === undefined ? undefined : { ...run, node, turn }
+  if (home.live.tape !== null || (agent.sources.size > 0 && hasLiveSources(agent))) return false
+  return agent.identity.ref.hash === conversation.agent.hash && home.agents.isCurrent(run)
 }
 
 function readyChild(run: NodeRun, call: ToolCall, taskId: Id): ReadyChild | null {
   const entry = call.invalid === undefined ? run.toolkit.find(call.name) : undefined
-  if (entry?.tool !== null || !isSubagentEntry(entry) || !run.toolkit.isOn(entry, run.conversation.groups)) return null
+  if (entry?.tool !== null || !run.toolkit.isOn(entry, run.conversation.groups) || !isSubagentEntry(entry)) return null
   const input = withPresets(call.input, entry.presets)
   if (mustWait(entry) || goesOn(entry, input)) return null
   try {

@@ -24,7 +24,8 @@ export function endTurns(draft: Draft): void {
     const turn = draft.turn(turnId)
     if (turn.state === 'ended') continue
     const isQuiet = draft.openNodes(turn.id).length === 0
-    if (isQuiet && growNews(draft, turn)) continue
+    const { background } = draft.conversation(turn.conversationId)
+    if (isQuiet && background.length > 0 && growNews(draft, turn)) continue
     if (isQuiet ? isHeld(draft, turn) : goesOn(draft, turn)) continue
     const nodes = endingNodes(draft, turn)
     if (growLeaf(draft, turn, nodes.at(-1))) continue

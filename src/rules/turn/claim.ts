@@ -1,5 +1,5 @@
 import type { Draft } from '../../graph/draft.ts'
-import { isRunnable } from '../../graph/kinds.ts'
+import { isRunnable, mayCall } from '../../graph/kinds.ts'
 import type { Effect, Id, Node, Purpose, Turn } from '../../graph/rows.ts'
 
 /** Takes the nodes that are still runnable, as far as the engine has workers; gives how many it took. */
@@ -53,16 +53,6 @@ export function nextCall(turn: Turn, droppedCalls: number): NextCall {
   const { limits } = turn
   if (droppedCalls > 0) return wrapUp('over_budget', `You have used all ${limits.toolCalls} tool calls of this run.`)
   return mayCall(turn) ? ANSWER : wrapUp('max_turns', `You have used all ${limits.turns} turns of this run.`)
-}
-
-/** Has the run a model call left, beside the wrap-up? */
-export function mayCall({ account, limits }: Turn): boolean {
-  return account.modelCalls < limits.turns
-}
-
-/** How many of its next tool calls a run may still make. */
-export function toolCallsLeft({ account, limits }: Turn): number {
-  return Math.max(0, limits.toolCalls - account.toolCalls)
 }
 
 const ANSWER: NextCall = { purpose: 'answer', nudge: null, limit: null }
