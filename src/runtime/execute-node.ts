@@ -45,12 +45,16 @@ export class NodeExecutor {
 
   /** Loads the code that runs nodes, once, and waits until all agents that the runtime was told of are known. */
   async load(): Promise<void> {
-    const { ledger, agents, live, settings } = this.parts
-    await agents.allKnown()
+    await this.parts.agents.allKnown()
     if (this.loaded !== undefined) return
-    const code = await import('./lazy.ts')
-    this.loaded ??= { code, home: { ledger, agents, live, settings, children: code.CHILDREN } }
+    const joined = this.join(await import('./lazy.ts'))
+    this.loaded ??= joined
+  }
+
+  private join(code: NodeCode): Loaded {
+    const { ledger, agents, live, settings } = this.parts
     ledger.endTurns = code.endTurns
+    return { code, home: { ledger, agents, live, settings, children: code.CHILDREN } }
   }
 
   /** The rules of a run: at once where they are loaded, so that nothing comes between. */
