@@ -88,7 +88,7 @@ function node(module) {
 }
 
 async function sqliteAt(dir, name = `legate-${process.pid}-${counter++}.db`) {
-  const { sqliteStore } = await import('../dist/store/sqlite.js')
+  const { sqliteStore } = await import('../dist/store/sqlite/index.js')
   return sqliteStore(join(dir, name))
 }
 let counter = 0
@@ -208,7 +208,7 @@ async function sqliteSession(host, dir) {
 /** Every event is made; the value is looked at after each chunk. */
 export const parser = {
   async run(chunks, seen) {
-    const { fieldParser } = await import('../dist/output/index.js')
+    const { fieldParser } = await import('../dist/fields/index.js')
     const fields = fieldParser()
     for (const chunk of chunks) {
       fields.push(chunk)

@@ -7,7 +7,7 @@ export {
   type AgentDefinition,
   type AgentInput,
   type AgentOutput,
-  type AgentWritten,
+  type AgentRawOutput,
   type AnyAgent,
   type AutoDefinition,
   type AutoFunction,
@@ -47,9 +47,9 @@ export type {
   ChildCall,
   Emission,
   EventHooks,
-  Given,
   HookContext,
   HookedCall,
+  HookResult,
   Hooks,
   ModelAnswer,
   NextModel,
@@ -109,17 +109,17 @@ export { toUIMessageStream, toUIMessages } from './conversation/ui/ui-message-st
 export type { UsageShare } from './conversation/usage.ts'
 export type { UsageQuery, UsageStats, UsageSum } from './conversation/usage-stats.ts'
 export { askTools } from './delegation/background/ask.ts'
-export type { ChildPoll, Spawned } from './delegation/background/handle.ts'
+export type { ChildPoll, SpawnedAgent } from './delegation/background/handle.ts'
 export type { BackgroundOptions } from './delegation/background/options.ts'
 export type { SpawnAgentOptions } from './delegation/background/spawn-agent.ts'
-export { type Joined, type JoinOptions, joinSpawned } from './delegation/background/spawn-agent.ts'
+export { type JoinOptions, type JoinResult, joinSpawned } from './delegation/background/spawn-agent.ts'
 export { backgroundSubagents } from './delegation/background/tools.ts'
 export {
-  type MadeSubagentTool,
   type MakeSubagentOptions,
   makeSubagentTool,
   type SubagentHost,
   type SubagentSpec,
+  type SubagentTool,
 } from './delegation/make-subagent-tool.ts'
 export type { KindDefinition } from './delegation/run/kind.ts'
 export type { ScheduledTask, TaskResult, TaskStatus } from './delegation/schedule.ts'

@@ -187,7 +187,7 @@ const METHODS = {
     cancel: null,
     result: null,
     send: null,
-  } satisfies Every<root.Spawned>,
+  } satisfies Every<root.SpawnedAgent>,
   agent: {
     generate: [(o) => cook.generate('x', o), { grant: 5 }],
     stream: [(o) => cook.stream('x', o), { grant: 5 }],

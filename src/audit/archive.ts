@@ -1,9 +1,10 @@
 import { ConflictError, InputError, isLegateError, StoreError } from '../base/error.ts'
-import { flag, int, number, type Rules, readOptions } from '../base/options.ts'
+import { flag, int, number, type OptionRules, readOptions } from '../base/options.ts'
+import { CONVERSATION_COLUMNS, type Column, LINK_COLUMNS, NODE_COLUMNS, TURN_COLUMNS } from '../graph/columns.ts'
+import type { Commit } from '../graph/commit.ts'
 import { readTree } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Archive, Removal, Tombstone, WholeTree } from '../store/archive.ts'
-import { wrongShape } from '../store/codec/row-defaults.ts'
 import { TreeReader, toLines, unpackTree, verifyTree } from '../store/codec/tree-text.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { memoryStore } from '../store/memory/index.ts'
@@ -11,7 +12,7 @@ import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import { auditTree } from './audit.ts'
 
-/** All of a tree as lines of JSON. */
+/** Writes a whole tree as lines of JSON. */
 export async function exportTree(store: Store, rootId: Id): Promise<Iterable<string>> {
   const conversation = store.conversation(rootId)
   if (conversation === undefined) throw notFound(store, 'conversation', rootId)
@@ -24,7 +25,7 @@ export async function exportTree(store: Store, rootId: Id): Promise<Iterable<str
   return toLines(whole)
 }
 
-/** Whole trees of the store. */
+/** The archive of a store that has one. */
 function archiveOf({ archive, name }: Store): Archive {
   if (archive !== undefined) return archive
   throw new StoreError(
@@ -34,8 +35,8 @@ function archiveOf({ archive, name }: Store): Archive {
 }
 
 /**
- * Takes what `exportTree` has given, with the same hashes. Nothing is taken unless all of it is whole, fits its hashes and
- * passes an audit; a tree that is there already, as it is, is left as it is.
+ * Reads the lines of `exportTree` and keeps their hashes. Imports nothing unless the tree is complete, fits its hashes and
+ * passes an audit; a tree that is already there stays as it is.
  */
 export async function importTree(ledger: Ledger, lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
   const reader = new TreeReader()
@@ -55,7 +56,7 @@ function headOf(tree: WholeTree | undefined): string | undefined {
   return tree?.records.at(-1)?.hash
 }
 
-/** Hashes say that nothing was changed on the way, not that whoever wrote it meant well: the rows are audited too. */
+/** Hashes prove that nothing changed on the way, not that the author was honest: the rows are audited too. */
 async function checkTree({ kinds }: Ledger, tree: WholeTree): Promise<void> {
   const [altered] = verifyTree(tree)
   if (altered !== undefined) refuse(altered.message)
@@ -85,8 +86,8 @@ function refuse(why: string): never {
 }
 
 /**
- * Deletes the tree of a root conversation, or of a run of it. Of what is deleted already it gives the tombstone. One that
- * was changed from outside goes by the id of its root, whatever is open in it.
+ * Deletes the tree of a root conversation, or of one of its runs. For a deleted tree it gives the tombstone. A tree that was
+ * changed from outside is deleted by the id of its root, whatever is open in it.
  */
 export async function forget(store: Store, id: Id, removal: Removal): Promise<Tombstone> {
   checkText(id, 'the id of a run or conversation')
@@ -117,17 +118,17 @@ function partOf(rootId: Id, id: Id): InputError {
 }
 
 export interface PruneOptions {
-  /** So many trees without an open run stay: those in which something happened last. */
+  /** How many trees without an open run stay: the most recent ones. */
   readonly keep?: number
-  /** Trees without an open run in which nothing happened for so long go. */
+  /** Deletes trees without an open run that were inactive for this long. */
   readonly olderThanMs?: number
-  /** Deletes nothing, and gives the tombstones that would be left. */
+  /** Deletes nothing, and gives the tombstones that would remain. */
   readonly dryRun?: boolean
 }
 
 /**
- * Deletes what is too much or too old, tree by tree, the oldest first. What has begun to go on meanwhile stays. A tree that
- * is damaged does not hold up the others; that it stays is said at the end.
+ * Deletes surplus and old trees one by one, the oldest first. A tree that became active meanwhile stays. A damaged tree does
+ * not hold up the others; an error reports it at the end.
  */
 export async function prune(store: Store, options: PruneOptions, now: number): Promise<Tombstone[]> {
   checkOptions(options)
@@ -139,7 +140,7 @@ export async function prune(store: Store, options: PruneOptions, now: number): P
     const gone = await attempt(() => archive.remove(rootId, { at: now, reason, seq, dryRun }))
     if (gone instanceof Error) failures.push(gone)
     else if (gone !== undefined) stones.push(gone)
-    // A store may answer at once: others have their turn between two trees.
+    // A store may answer at once, so other work gets its turn between two trees.
     await new Promise(setImmediate)
   }
   if (stones.length > 0 && !dryRun) await archive.compact?.()
@@ -150,7 +151,7 @@ export async function prune(store: Store, options: PruneOptions, now: number): P
 interface IdleTree {
   readonly rootId: Id
   readonly seq: number
-  /** When something happened in it last. */
+  /** The time of the last activity. */
   readonly at: number
 }
 
@@ -175,7 +176,7 @@ function idleTrees(store: Store): IdleTree[] {
   })
 }
 
-/** Undefined while it is open; what is wrong with it when it cannot be deleted. A store that is away is thrown. */
+/** Undefined while the tree is open; the error when it cannot be deleted. Throws when the store is away. */
 async function attempt<T>(remove: () => T | Promise<T>): Promise<T | StoreError | undefined> {
   try {
     return await remove()
@@ -197,7 +198,7 @@ function checkText(given: unknown, what: string): void {
   throw new InputError('invalid_input', `forget() needs ${what}: a text that is not empty.`)
 }
 
-const OPTIONS: Rules<PruneOptions> = { keep: int(0), olderThanMs: number(0), dryRun: flag }
+const OPTIONS: OptionRules<PruneOptions> = { keep: int(0), olderThanMs: number(0), dryRun: flag }
 
 function checkOptions(options: PruneOptions | undefined): void {
   const { keep, olderThanMs } = readOptions('prune()', options ?? {}, OPTIONS)
@@ -205,4 +206,41 @@ function checkOptions(options: PruneOptions | undefined): void {
     const message = 'prune() needs to be told what may go: { keep: 1000 }, { olderThanMs: 30 * 86_400_000 }, or both.'
     throw new InputError('invalid_input', message)
   }
+}
+
+type Table = { readonly [name: string]: Column<unknown> }
+
+/** Finds the first field of rows from outside that does not fit its column; undefined when all fit. */
+function wrongShape({ rootId, conversations, turns, nodes, links, events }: Commit): string | undefined {
+  return (
+    firstWrong(conversations, CONVERSATION_COLUMNS, rootId) ??
+    firstWrong(turns, TURN_COLUMNS, rootId) ??
+    firstWrong(nodes, NODE_COLUMNS, rootId) ??
+    firstWrong(links, LINK_COLUMNS, rootId) ??
+    (events.every(({ body }) => typeof body?.type === 'string') ? undefined : 'an event has no type')
+  )
+}
+
+function firstWrong(rows: readonly { readonly id: Id }[], columns: Table, rootId: Id | null): string | undefined {
+  for (const row of rows) {
+    for (const [key, { usual, oneOf }] of Object.entries(columns)) {
+      const given = Reflect.get(row, key)
+      if (!isLike(given, usual)) return `the field "${key}" of ${String(row.id)} is not what it has to be`
+      if (oneOf !== undefined && !oneOf.includes(given)) {
+        return `the field "${key}" of ${row.id} is "${String(given)}"`
+      }
+    }
+    if (Reflect.get(row, 'rootId') !== rootId) return `${row.id} is of another tree`
+  }
+  return undefined
+}
+
+/** A value that may be null may be anything; all others must have the kind of the usual value, at every known depth. */
+function isLike(given: unknown, usual: unknown): boolean {
+  if (usual === null) return given !== undefined
+  if (typeof usual === 'number') return Number.isFinite(given)
+  if (Array.isArray(usual)) return Array.isArray(given)
+  if (typeof usual !== 'object') return typeof given === typeof usual
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return false
+  return Object.entries(usual).every(([key, value]) => isLike(Reflect.get(given, key), value))
 }

@@ -1,5 +1,14 @@
+// The audit: what must be true of rows after every commit, checked over a tree or a whole store.
+//
+// Owns:      the order of a check (verify, read, check, repair, check again), its options and its report.
+// Called by: `runtime.audit()`, `legate audit`, imports of trees, and tests after every scenario.
+// Must stay true:
+//   - Rows as any commit leaves them give no finding; a finding means a defect or a change from outside.
+//   - A check reads rows only and reports each defect once. A repair is a commit, and loses nothing.
+//   - One damaged tree does not hide the others.
+
 import { InputError, isLegateError, type LegateError, messageOf, StoreError } from '../base/error.ts'
-import { flag, list, type Rules, readOptions, text } from '../base/options.ts'
+import { flag, list, type OptionRules, readOptions, text } from '../base/options.ts'
 import { isDead } from '../engine/lease.ts'
 import { eachTree, readTree, type TreeRows } from '../graph/reader.ts'
 import type { Conversation, Id } from '../graph/rows.ts'
@@ -7,7 +16,7 @@ import { FINDING_TYPES, type Finding, type FindingType, finding } from '../store
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
-import type { Check, Surroundings } from './check.ts'
+import type { AuditContext, Check } from './check.ts'
 import { background, orphans, parentage, places } from './conversation-checks.ts'
 import { linkEnds, linkOutcomes, lostChildren, twins, waits } from './link-checks.ts'
 import {
@@ -26,22 +35,22 @@ import { planRepair } from './repair.ts'
 import { accounts, blocks, clocks, holds, lanes, nodeOrder, outcomes, pairs, sequence } from './turn-checks.ts'
 
 export interface AuditOptions {
-  /** Only the tree of this root conversation. Left out: the whole store. */
+  /** Checks only the tree of this root conversation. Left out: the whole store. */
   readonly rootId?: Id
-  /** Only these types of findings. */
+  /** Reports only these types of findings. */
   readonly types?: readonly FindingType[]
-  /** Mends what can be mended without losing anything, and looks again. */
+  /** Repairs every defect whose repair loses nothing, and checks again. */
   readonly repair?: boolean
-  /** Also holds every stored record against the hashes of what was committed: finds any later change. */
+  /** Also compares every stored record with the hashes of its commit: finds any later change. */
   readonly verify?: boolean
 }
 
 export interface AuditReport {
-  /** What is wrong; after a repair, what still is. */
+  /** The defects; after a repair, the remaining ones. */
   readonly findings: readonly Finding[]
-  /** What was wrong and is not any more. */
+  /** The defects that were repaired. */
   readonly repaired: readonly Finding[]
-  /** How much was looked at. */
+  /** How much was checked. */
   readonly checked: {
     readonly trees: number
     readonly conversations: number
@@ -49,30 +58,30 @@ export interface AuditReport {
     readonly nodes: number
     readonly links: number
   }
-  /** How much was held against its hashes; null unless `verify` was asked for. A store in memory keeps none. */
+  /** How much was compared with its hashes; null without `verify`. A store in memory keeps no hashes. */
   readonly verified: { readonly rows: number; readonly commits: number } | null
 }
 
-const OPTIONS: Rules<Omit<AuditOptions, 'rootId'>> = { types: list, repair: flag, verify: flag }
+const OPTIONS: OptionRules<Omit<AuditOptions, 'rootId'>> = { types: list, repair: flag, verify: flag }
 
-/** Repairs may bring others to light: so often it is looked again. */
+/** How often to check again: a repair may bring other defects to light. */
 const MAX_ROUNDS = 5
 
 export async function audit(ledger: Ledger, options: AuditOptions = {}): Promise<AuditReport> {
   checkOptions(ledger, readOptions('audit()', options, { ...OPTIONS, rootId: text }))
-  const looking = new Looking(ledger, options)
-  if (options.verify === true) await looking.verify()
+  const auditor = new Auditor(ledger, options)
+  if (options.verify === true) await auditor.verify()
   try {
-    if (options.rootId !== undefined) await looking.atTree(options.rootId)
-    else for (const tree of eachTree(ledger.store)) await looking.at(tree)
+    if (options.rootId !== undefined) await auditor.atTree(options.rootId)
+    else for (const tree of eachTree(ledger.store)) await auditor.at(tree)
   } catch (error) {
-    looking.unreadable(error)
+    auditor.unreadable(error)
   }
-  looking.tampered()
-  return looking.report()
+  auditor.tampered()
+  return auditor.report()
 }
 
-/** What concerns one conversation: its own rows, and its delegations with others. */
+/** Audits one conversation: its own rows, and its delegations with others. */
 export async function auditConversation(
   ledger: Ledger,
   { id, rootId }: Conversation,
@@ -87,9 +96,9 @@ function isLinkOf({ store }: Ledger, { subject, id }: Finding, conversationId: I
   return subject === 'link' && store.link(id)?.childConversationId === conversationId
 }
 
-class Looking {
+class Auditor {
   private readonly ledger: Ledger
-  private readonly around: Surroundings
+  private readonly around: AuditContext
   private readonly options: AuditOptions
   private readonly findings: Finding[] = []
   private readonly repaired: Finding[] = []
@@ -103,7 +112,7 @@ class Looking {
     this.options = options
   }
 
-  /** Before anything is repaired. */
+  /** Runs before any repair. */
   async verify(): Promise<void> {
     const { rootId, types } = this.options
     const { archive, name } = this.ledger.store
@@ -113,7 +122,7 @@ class Looking {
     this.verified = { rows, commits }
   }
 
-  /** What cannot be read is a finding too; a store that is closed or busy is not. */
+  /** Reports an unreadable row as a finding; throws when the store is closed or busy. */
   unreadable(error: unknown): void {
     if (!StoreError.isInstance(error) || error.code !== 'store') throw error
     const { rootId = null } = this.options
@@ -121,7 +130,7 @@ class Looking {
     this.findings.push(finding('unreadable', place, `Rows cannot be read: ${messageOf(error)}`))
   }
 
-  /** A tree that was changed from outside is told of, and does not hide the others. */
+  /** Audits one tree. A tree that was changed from outside becomes a finding and does not hide the others. */
   async atTree(rootId: Id): Promise<void> {
     try {
       await this.at(readTree(this.ledger.store, rootId))
@@ -130,7 +139,7 @@ class Looking {
     }
   }
 
-  /** What verifying has found says more. */
+  /** Reports the trees that the store itself found changed, unless verifying has reported them in more detail. */
   tampered(): void {
     const { rootId: asked, types } = this.options
     if (types !== undefined && !types.includes('altered_row')) return
@@ -156,7 +165,7 @@ class Looking {
     return { findings: this.findings, repaired: this.repaired, checked: this.counts, verified: this.verified }
   }
 
-  /** Events are read only when a check asks for them. */
+  /** Events are read only when a check needs them. */
   private lookUnlessAltered(tree: TreeRows): Finding[] {
     try {
       return this.look(tree)
@@ -166,7 +175,7 @@ class Looking {
     }
   }
 
-  /** What verifying has found says the same. */
+  /** Reports changed events, unless verifying has reported the same. */
   private alteredEvents(rootId: Id, { message, details }: LegateError): Finding[] {
     const id = `${rootId} ${details['commit']}`
     const isWanted = this.options.types?.includes('broken_chain') ?? true
@@ -178,7 +187,9 @@ class Looking {
     return auditTree(tree, this.around, this.options.types)
   }
 
-  /** What is left. A repair that was refused because the rows have changed is looked at again. */
+  /**
+   * Repairs, and gives the remaining findings. When rows changed meanwhile and a repair was refused, the tree is checked again.
+   */
   private async mend(tree: TreeRows, first: readonly Finding[]): Promise<Finding[]> {
     let [rows, found] = [tree, [...first]]
     const before = new Map(found.map((one) => [keyOf(one), one]))
@@ -198,7 +209,7 @@ class Looking {
     await this.ledger.commit({ kind: 'mutate', rootId: tree.rootId, plan })
   }
 
-  /** Another process has deleted it while it was being read. */
+  /** True where another process deleted the tree while it was being read. */
   private isDeleted(rootId: Id): boolean {
     const { store } = this.ledger
     if (store.conversation(rootId) !== undefined) return false
@@ -236,7 +247,7 @@ function checkOptions({ store }: Ledger, { rootId, types }: AuditOptions): void 
   throw new InputError('invalid_input', message)
 }
 
-/** A root that was changed from outside is there to be looked at. */
+/** Finds the root even where it was changed from outside: an audit looks at it. */
 function rootOf(store: Store, id: Id): Id | undefined {
   try {
     return store.conversation(id)?.rootId
@@ -246,7 +257,7 @@ function rootOf(store: Store, id: Id): Id | undefined {
   }
 }
 
-/** One that was changed is there; verifying tells that it was. */
+/** True also for a body that was changed: verifying reports that. */
 function hasBody(store: Store, hash: string): boolean {
   try {
     return store.body(hash) !== undefined
@@ -287,8 +298,8 @@ const CHECKS: readonly Check[] = [
   pairs,
 ]
 
-/** Everything that is wrong with the rows of a tree, of these types. What is true after every commit is not wrong. */
-export function auditTree(tree: TreeRows, around: Surroundings, types?: readonly FindingType[]): Finding[] {
+/** Finds every defect of these types in the rows of a tree. Rows as any commit leaves them have none. */
+export function auditTree(tree: TreeRows, around: AuditContext, types?: readonly FindingType[]): Finding[] {
   const wanted = types === undefined ? undefined : new Set(types)
   const found: Finding[] = []
   for (const check of CHECKS) {

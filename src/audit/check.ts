@@ -3,10 +3,10 @@ import type { TreeRows } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Finding, FindingType } from '../store/archive.ts'
 
-/** What a tree's own rows do not say. */
-export interface Surroundings {
+/** Facts beyond a tree's own rows that checks need. */
+export interface AuditContext {
   readonly kinds: Kinds
-  /** Does the engine live, as far as can be known? */
+  /** True where the engine lives, as far as can be known. */
   readonly isAlive: (engineId: Id) => boolean
   readonly hasBody: (hash: string) => boolean
 }
@@ -14,5 +14,5 @@ export interface Surroundings {
 /** One family of defects. Reads rows only; finds each defect once. */
 export interface Check {
   readonly types: readonly FindingType[]
-  find(tree: TreeRows, around: Surroundings): Iterable<Finding>
+  find(tree: TreeRows, around: AuditContext): Iterable<Finding>
 }

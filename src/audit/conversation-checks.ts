@@ -4,7 +4,7 @@ import { type Finding, finding } from '../store/archive.ts'
 import type { Check } from './check.ts'
 import { lineIn, placeOfConversation, placeOfTurn } from './turn-checks.ts'
 
-/** A child conversation was made by a task that has a delegation to it. */
+/** Every child conversation was made by a task that has a delegation to it. */
 export const orphans: Check = {
   types: ['orphan_child'],
   *find({ conversations, links }) {
@@ -19,7 +19,7 @@ export const orphans: Check = {
   },
 }
 
-/** Where a conversation stands in its tree is what its parent says. */
+/** The place of a conversation in its tree agrees with its parent. */
 export const parentage: Check = {
   types: ['wrong_parentage'],
   *find(tree) {
@@ -45,7 +45,7 @@ function wrongPlace({ rootId, conversations }: TreeRows, row: Conversation): str
   return isBelow ? undefined : 'its path does not begin with that of its parent'
 }
 
-/** A lane is where the one it was forked from is. */
+/** A lane is in the tree and conversation of the lane it was forked from. */
 function wrongFork(conversations: ReadonlyMap<Id, Conversation>, row: Conversation): string | undefined {
   const from = row.lane?.from ?? null
   if (from === null) return undefined
@@ -62,7 +62,7 @@ function wrongRoot(rootId: Id, row: Conversation): string | undefined {
   return row.parentConversationId === null && row.depth === 0 ? undefined : 'it is a root and has a parent'
 }
 
-/** A75: what goes on in the background, or is still to be told, is kept by its host; what was told is not. */
+/** A75: a host's conversation lists its background delegations until it has heard their end, and no longer. */
 export const background: Check = {
   types: ['wrong_background'],
   *find({ conversations, links }) {
@@ -77,7 +77,7 @@ export const background: Check = {
   },
 }
 
-/** By the conversation of their host, in order. */
+/** Groups links by the conversation of their host, in order. */
 export function dueLinks(links: ReadonlyMap<Id, Link>): Map<Id, Id[]> {
   const due = new Map<Id, Id[]>()
   for (const { id, mode, hostConversationId, deliveredTo, outcome, wake } of links.values()) {
@@ -89,7 +89,7 @@ export function dueLinks(links: ReadonlyMap<Id, Link>): Map<Id, Id[]> {
   return due
 }
 
-/** Who may run and who waits is counted right after every commit, and nobody waits for room that is there. */
+/** The counts of running and waiting delegations are right after every commit, and nobody waits for room that is free. */
 export const places: Check = {
   types: ['wrong_places', 'held_back'],
   *find(tree) {
@@ -141,7 +141,7 @@ function* wrongTree(tree: TreeRows, turn: Turn, open: readonly Link[]): Generato
   yield finding('wrong_places', placeOfTurn(turn), message)
 }
 
-/** Has everything that limits a waiting link room for it? */
+/** True where everything that limits a waiting link has room for it. */
 function mayRun(tree: TreeRows, link: Link, open: readonly Link[]): boolean {
   const host = tree.turns.get(link.hostTurnId)
   if (host === undefined || link.released || tree.turns.get(link.id)?.cancel !== null) return false

@@ -4,7 +4,7 @@ import { resultContent } from '../graph/tasks.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
-/** What a run and all below it came to. */
+/** The totals of a run and all below it. */
 export interface RunFigures {
   readonly runId: Id
   readonly status: string
@@ -16,14 +16,14 @@ export interface RunFigures {
   readonly nodes: number
 }
 
-/** A node of one run beside the one at the same place of the other. */
+/** A node of one run beside the node at the same place of the other. */
 export interface NodeDiff {
-  /** Agent names from the run, each with the place of its delegation, and the node's place in its turn. */
+  /** The agents' names from the run down, each with the place of its delegation, and the node's place in its turn. */
   readonly place: string
   readonly change: 'changed' | 'only_first' | 'only_second'
   readonly first: NodeFacts | null
   readonly second: NodeFacts | null
-  /** In which of these they differ; empty where there is only one. */
+  /** The fields that differ; empty where only one run has the node. */
   readonly fields: readonly (keyof NodeFacts)[]
 }
 
@@ -39,7 +39,7 @@ export interface RunDiff {
   readonly first: RunFigures
   readonly second: RunFigures
   readonly changes: readonly NodeDiff[]
-  /** How many nodes are the same in both. */
+  /** How many nodes are equal in both. */
   readonly same: number
 }
 
@@ -57,11 +57,11 @@ export function diffRuns(store: Store, firstId: Id, secondId: Id): RunDiff {
   return { first: figuresOf(store, firstId, one.size), second: figuresOf(store, secondId, two.size), changes, same }
 }
 
-type Placed = Map<string, Node>
+type NodesByPlace = Map<string, Node>
 
-/** By place: the names of agents and the order of delegations and nodes, never ids or times. */
-function nodesBelow(store: Store, runId: Id): Placed {
-  const found: Placed = new Map()
+/** Indexes nodes by place: the names of agents and the order of delegations and nodes, never ids or times. */
+function nodesBelow(store: Store, runId: Id): NodesByPlace {
+  const found: NodesByPlace = new Map()
   const open: [Id, string][] = [[runId, agentOf(store, runId)]]
   for (let next = open.shift(); next !== undefined; next = open.shift()) {
     const [id, path] = next
@@ -91,7 +91,7 @@ function changeOf(place: string, one: Node, two: Node): NodeDiff | undefined {
   return fields.length === 0 ? undefined : { place, change: 'changed', first, second, fields }
 }
 
-/** Ids and times differ from run to run and say nothing. */
+/** Removes ids and times, which differ from run to run. */
 function unnamed(value: string | number): string | number {
   return typeof value === 'string' ? value.replace(ID, '<id>').replace(TIME, '<time>') : value
 }

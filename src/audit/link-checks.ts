@@ -3,15 +3,15 @@ import type { TreeRows } from '../graph/reader.ts'
 import type { Id, Link, Node } from '../graph/rows.ts'
 import { isJoin } from '../rules/delegation/join.ts'
 import { nextTryOf } from '../rules/delegation/retry-child.ts'
-import { type Finding, finding, type Place } from '../store/archive.ts'
+import { type Finding, type FindingPlace, finding } from '../store/archive.ts'
 import type { Check } from './check.ts'
 import { placeOfNode } from './node-checks.ts'
 
-function placeOf({ id, rootId, hostConversationId }: Link): Place {
+function placeOf({ id, rootId, hostConversationId }: Link): FindingPlace {
   return { subject: 'link', id, rootId, conversationId: hostConversationId }
 }
 
-/** Both ends of a delegation are there. */
+/** Both ends of a delegation exist. */
 export const linkEnds: Check = {
   types: ['dangling_child', 'dangling_task'],
   *find(tree) {
@@ -44,7 +44,7 @@ function* childless(tree: TreeRows): Generator<Finding> {
   const tasks = new Set([...tree.links.values()].map(({ taskId }) => taskId))
   for (const node of tree.nodes.values()) {
     const waits = node.state === 'waiting' && node.wait?.on === 'children' && node.metadata['waits'] === undefined
-    // A copy has the result of a delegation, which stays where it was made.
+    // A copy has the result of a delegation, which stays with the original.
     if (node.metadata['copyOf'] !== undefined) continue
     if ((!waits && node.output.subagent === undefined) || tasks.has(node.id)) continue
     const child = node.output.subagent?.child_conversation_id ?? 'its child'
@@ -53,7 +53,7 @@ function* childless(tree: TreeRows): Generator<Finding> {
   }
 }
 
-/** A64: a delegation has exactly one child, each time it is tried. */
+/** A64: each try of a delegation has exactly one child. */
 export const twins: Check = {
   types: ['two_children'],
   *find(tree) {
@@ -70,7 +70,7 @@ export const twins: Check = {
   },
 }
 
-/** The end of a child is known to its host, and nobody waits for one that has ended. */
+/** The host knows the end of its child, and nobody waits for a child that has ended. */
 export const linkOutcomes: Check = {
   types: ['wrong_link_outcome', 'waits_for_ended', 'undelivered'],
   *find(tree) {
@@ -107,7 +107,7 @@ function* taskEnd(tree: TreeRows, link: Link, task: Node): Generator<Finding> {
   }
 }
 
-/** Waits for several children in the background. */
+/** Yields waits for several background children that should be over. */
 function* endedJoins({ nodes, links }: TreeRows): Generator<Finding> {
   for (const node of nodes.values()) {
     const { wait } = node
@@ -121,7 +121,7 @@ function* endedJoins({ nodes, links }: TreeRows): Generator<Finding> {
   }
 }
 
-/** Another child has taken the place of the one that failed. */
+/** True where another child has replaced the one that failed. */
 function isTriedAgain({ links }: TreeRows, { id }: Link): boolean {
   return nextTryOf({ link: (one) => links.get(one) }, id) !== undefined
 }
@@ -140,7 +140,7 @@ export const waits: Check = {
   },
 }
 
-/** A child that is to end with its host does. */
+/** A child that must end with its host has ended. */
 export const lostChildren: Check = {
   types: ['child_of_ended_parent'],
   *find(tree) {

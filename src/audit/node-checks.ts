@@ -3,10 +3,10 @@ import { isReplaced, isSkipped } from '../graph/lane.ts'
 import type { TreeRows } from '../graph/reader.ts'
 import type { Edge, Id, Node } from '../graph/rows.ts'
 import { expansionIds } from '../graph/tasks.ts'
-import { finding, type Place } from '../store/archive.ts'
+import { type FindingPlace, finding } from '../store/archive.ts'
 import type { Check } from './check.ts'
 
-export function placeOfNode({ id, rootId, conversationId }: Node): Place {
+export function placeOfNode({ id, rootId, conversationId }: Node): FindingPlace {
   return { subject: 'node', id, rootId, conversationId }
 }
 
@@ -82,7 +82,7 @@ export const blockers: Check = {
   },
 }
 
-/** Edges that still hold a node back, and one more while its turn is queued. */
+/** Counts the edges that still hold a node back, and one more while its turn is queued. */
 export function unsatisfied(tree: Pick<TreeRows, 'turns' | 'nodes' | 'edgesTo'>, node: Node): number {
   const turn = tree.turns.get(node.turnId)
   const queued = turn?.state === 'queued' && turn.entryNodeId === node.id ? 1 : 0
@@ -127,7 +127,7 @@ export const callsWithTasks: Check = {
       const ids = expansionIds(node.id, calls.length)
       for (const [at, call] of calls.entries()) {
         const task = nodes.get(ids[at] ?? '')
-        // A person may have allowed it with other arguments.
+        // A person may have allowed the call with other arguments.
         const its = task?.kind === 'task' ? task.input.call : undefined
         if (its?.id === call.id && its.name === call.name) continue
         const message = `The ${node.kind} ${node.id}: its call ${at} (${call.name}) has no task.`
@@ -164,7 +164,7 @@ export const versions: Check = {
   },
 }
 
-/** Neither it nor its turn was replaced by another. */
+/** True where neither the node nor its turn was replaced. */
 function isActive({ conversations, turns }: TreeRows, node: Node): boolean {
   if (isReplaced(node)) return false
   const turn = turns.get(node.turnId)
@@ -172,7 +172,7 @@ function isActive({ conversations, turns }: TreeRows, node: Node): boolean {
   return turn === undefined || lane === undefined || !isSkipped(lane, turn.ordinal)
 }
 
-function placeOf({ from, to, rootId, conversationId }: Edge): Place {
+function placeOf({ from, to, rootId, conversationId }: Edge): FindingPlace {
   return { subject: 'edge', id: `${from} -> ${to}`, rootId, conversationId }
 }
 
@@ -194,7 +194,7 @@ export const edgeEnds: Check = {
   },
 }
 
-/** Each circle once, by the first edge that closes it. */
+/** Reports each circle once, by the first edge that closes it. */
 export const cycles: Check = {
   types: ['cycle'],
   *find(tree) {
@@ -208,7 +208,7 @@ export const cycles: Check = {
   },
 }
 
-/** Walks up without recursion: a lane may be as long as it likes. */
+/** Walks up without recursion: a lane may be of any length. */
 function closingEdge({ edgesTo }: TreeRows, start: Id, done: Set<Id>): Edge | undefined {
   const trail: { readonly id: Id; next: number }[] = [{ id: start, next: 0 }]
   const onTrail = new Set<Id>([start])

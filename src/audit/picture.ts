@@ -12,7 +12,7 @@ export interface PictureOptions {
   readonly format?: 'mermaid' | 'dot'
 }
 
-/** Of the tree of this conversation; a graph of a child is of the child alone. */
+/** Draws the tree of this conversation; a graph of a child shows the child alone. */
 export function pictureOf(store: Store, id: Id, given: PictureOptions): string {
   const { of = 'tree', format = 'mermaid' } = readOptions('picture()', given, OPTIONS)
   const conversation = store.conversation(id)
@@ -24,7 +24,7 @@ export function pictureOf(store: Store, id: Id, given: PictureOptions): string {
 
 const OPTIONS = { of: oneOf('tree', 'graph'), format: oneOf('mermaid', 'dot') }
 
-/** What is drawn: boxes in groups, and arrows. Both languages are made of it. */
+/** A drawing as boxes in groups, and arrows. Both languages are written from it. */
 export interface Picture {
   readonly boxes: readonly Box[]
   readonly arrows: readonly Arrow[]
@@ -49,18 +49,18 @@ export interface Arrow {
 
 const LONGEST = 60
 
-/** One line that says no more than fits a box. */
+/** Cuts a text to one line that fits a box. */
 function shortText(text: string): string {
   const line = oneLine(text)
   return line.length > LONGEST ? `${line.slice(0, LONGEST - 1)}…` : line
 }
 
-/** Without line ends, and without what controls a terminal or turns the direction of writing. */
+/** Removes line ends, terminal controls and marks that turn the direction of writing. */
 function oneLine(text: string): string {
   return text.replace(/[\s\p{Cc}\u202A-\u202E\u2066-\u2069]+/gu, ' ').trim()
 }
 
-/** Every node, turn by turn, with its edges, and which task started which child: of one conversation, or of all. */
+/** Draws every node, turn by turn, with its edges and the children it started: of one conversation, or of all. */
 function drawGraph(tree: TreeRows, only?: Id): Picture {
   const drawn = [...tree.conversations.values()].filter(({ id }) => only === undefined || id === only)
   const turns = drawn.flatMap(({ id }) => tree.turnsOf.get(id) ?? [])
@@ -82,7 +82,7 @@ function arrowOf({ from, to, type }: Edge): Arrow {
   return { from, to, style: type === 'branch' ? 'dotted' : 'solid', label: LABELS[type] }
 }
 
-/** Who delegated to whom: a box for each run. */
+/** Draws who delegated to whom: a box for each run. */
 function drawTree(tree: TreeRows): Picture {
   const boxes = [...tree.turns.values()].map((turn): Box => {
     const agent = nameOf(tree.conversations.get(turn.conversationId))
@@ -123,7 +123,7 @@ function kindMood(kind: string): Mood {
   return kind === 'agent_message' || kind === 'task' || kind === 'character_message' ? 'done' : 'said'
 }
 
-/** From the task that delegates to the first node of its child, and back from the child's answer. */
+/** Arrows from the task that delegates to the first node of its child, and back from the child's answer. */
 function delegations({ links, nodesOf }: TreeRows): Arrow[] {
   return [...links.values()].flatMap(({ id, taskId, mode, outcome }) => {
     const first = nodesOf.get(id)?.[0]?.id
@@ -136,7 +136,7 @@ function delegations({ links, nodesOf }: TreeRows): Arrow[] {
   })
 }
 
-/** The turns of a conversation come after each other. */
+/** Arrows between consecutive turns of a conversation. */
 function turnOrder({ turnsOf }: TreeRows): Arrow[] {
   return [...turnsOf.values()].flatMap((turns) =>
     turns
@@ -145,7 +145,7 @@ function turnOrder({ turnsOf }: TreeRows): Arrow[] {
   )
 }
 
-/** The picture in the language of Graphviz. What people or models wrote cannot leave its box. */
+/** Writes the picture in the language of Graphviz. Text of people or models cannot leave its box. */
 function toDot({ boxes, arrows }: Picture): string {
   const names = new Map(boxes.map(({ id }, at) => [id, `n${at}`]))
   const lines = [
@@ -190,7 +190,7 @@ function dotEscaped(text: string): string {
   return oneLine(text).replace(/[\\"]/g, (one) => `\\${one}`)
 }
 
-/** The picture as a Mermaid flowchart. What people or models wrote cannot leave its box. */
+/** Writes the picture as a Mermaid flowchart. Text of people or models cannot leave its box. */
 function toMermaid({ boxes, arrows }: Picture): string {
   const names = new Map(boxes.map(({ id }, at) => [id, `n${at}`]))
   const lines = ['flowchart TD', ...grouped(boxes).flatMap((group, at) => frame(group, at, names))]
@@ -212,7 +212,7 @@ const COLOURS: Readonly<Record<Mood, string>> = {
   said: 'fill:#f8f9fa,stroke:#9aa0a6',
 }
 
-/** Boxes of one frame stand together, in the order their first one comes. */
+/** Groups the boxes of one frame, in the order of their first box. */
 function grouped(boxes: readonly Box[]): (readonly Box[])[] {
   const groups = new Map<string | null, Box[]>()
   for (const box of boxes) {

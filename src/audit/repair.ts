@@ -1,10 +1,10 @@
-import { changedAccount } from '../graph/copy.ts'
 import type { Draft } from '../graph/draft.ts'
+import { changedAccount } from '../graph/draft.ts'
 import { isOpen } from '../graph/kinds.ts'
 import type { TreeRows } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
-import { answerIfOver } from '../rules/delegation/join.ts'
-import { answerTask, settleLink } from '../rules/settle/end-turns.ts'
+import { endWaitIfOver } from '../rules/delegation/join.ts'
+import { answerTask, deliverEnd } from '../rules/settle/end-turns.ts'
 import { stopRuns } from '../rules/turn/cancel.ts'
 import { endNode, stopNode } from '../rules/turn/end-node.ts'
 import { planRecover } from '../rules/turn/result.ts'
@@ -14,11 +14,11 @@ import { unsatisfied } from './node-checks.ts'
 import { rightAccount, rightAsks } from './turn-checks.ts'
 
 /**
- * Mends one finding as far as nothing is lost by it, and tells of it. `tree` is what it was found in; rows that have
- * changed since make the commit fail. False when there is nothing to mend.
+ * Repairs one finding if nothing is lost by it, and records an event. `tree` holds the rows of the finding; rows that have
+ * changed since make the commit fail. False when nothing can be repaired.
  */
 export function planRepair(draft: Draft, tree: TreeRows, finding: Finding): boolean {
-  const mend = MENDS[finding.type]
+  const mend = REPAIRS[finding.type]
   if (mend === undefined) return false
   const turn = turnOf(tree, finding)
   mend({ draft, tree, id: finding.id })
@@ -33,13 +33,13 @@ export function planRepair(draft: Draft, tree: TreeRows, finding: Finding): bool
   return true
 }
 
-interface Mending {
+interface RepairTarget {
   readonly draft: Draft
   readonly tree: TreeRows
   readonly id: Id
 }
 
-const MENDS: { readonly [Type in FindingType]?: (mending: Mending) => void } = {
+const REPAIRS: { readonly [Type in FindingType]?: (target: RepairTarget) => void } = {
   wrong_end_time: ({ draft, id }) => {
     const node = draft.node(id)
     const endedAt = isOpen(node.state) ? null : (node.startedAt ?? node.createdAt)
@@ -89,9 +89,9 @@ const MENDS: { readonly [Type in FindingType]?: (mending: Mending) => void } = {
   },
   waits_for_ended: ({ draft, id }) => {
     const link = draft.findLink(id)
-    if (link === undefined) return answerIfOver(draft, draft.node(id))
+    if (link === undefined) return endWaitIfOver(draft, draft.node(id))
     const outcome = draft.turn(link.id).outcome
-    if (link.outcome === null && outcome !== null) settleLink(draft, link, outcome)
+    if (link.outcome === null && outcome !== null) deliverEnd(draft, link, outcome)
     else answerTask(draft, link)
   },
   undelivered: ({ draft, id }) => {
@@ -113,7 +113,7 @@ function putPause(draft: Draft, turn: Turn, asks: number): void {
   draft.changeTurn(turn, asks === 0 ? { paused: null, deadline } : { paused: { asks, leftMs }, deadline: null })
 }
 
-/** Where a repair is told: at the turn of its subject, or at the newest one of its conversation. */
+/** The turn that gets the event of a repair: that of its subject, or the newest one of its conversation. */
 function turnOf(tree: TreeRows, { subject, id, conversationId }: Finding): Turn | undefined {
   if (subject === 'turn') return tree.turns.get(id)
   if (subject === 'node') return tree.turns.get(tree.nodes.get(id)?.turnId ?? '')

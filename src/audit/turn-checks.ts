@@ -2,14 +2,14 @@ import { isOpen, type Kinds } from '../graph/kinds.ts'
 import type { TreeRows } from '../graph/reader.ts'
 import type { Conversation, Id, Link, Turn } from '../graph/rows.ts'
 import { asksPerson } from '../rules/turn/question-of.ts'
-import { finding, type Place } from '../store/archive.ts'
+import { type FindingPlace, finding } from '../store/archive.ts'
 import type { Check } from './check.ts'
 
-export function placeOfTurn({ id, rootId, conversationId }: Turn): Place {
+export function placeOfTurn({ id, rootId, conversationId }: Turn): FindingPlace {
   return { subject: 'turn', id, rootId, conversationId }
 }
 
-export function placeOfConversation({ id, rootId }: Conversation): Place {
+export function placeOfConversation({ id, rootId }: Conversation): FindingPlace {
   return { subject: 'conversation', id, rootId, conversationId: id }
 }
 
@@ -40,7 +40,7 @@ export const outcomes: Check = {
   },
 }
 
-/** What completed has an answer, unless nobody was asked for one. */
+/** True where a completed turn has an answer, or asked nobody for one. */
 function isAnswered({ nodes, nodesOf }: TreeRows, { id, outcome }: Turn, kinds: Kinds): boolean {
   const isSilent = (nodesOf.get(id) ?? []).every(({ kind }) => kinds.get(kind)?.executable === false)
   const answer = nodes.get(outcome?.answerNodeId ?? '')
@@ -124,7 +124,7 @@ export const nodeOrder: Check = {
   },
 }
 
-/** A clock stands still for as many as are awaited, here and below. */
+/** A clock stops for as many questions as are open, here and below. */
 export const clocks: Check = {
   types: ['wrong_pause'],
   *find(tree) {
@@ -148,7 +148,7 @@ export function rightAsks(tree: TreeRows): Map<Id, number> {
   return asks
 }
 
-/** What an ended run and all below it has held back for calls that are not made any more. */
+/** Every amount that a turn holds back belongs to an open call of it or below it. */
 export const holds: Check = {
   types: ['leftover_hold'],
   *find(tree) {
@@ -162,7 +162,7 @@ export const holds: Check = {
   },
 }
 
-/** Turns at or below which a node has money held back for it. */
+/** Turns at or above a node for which money is held back. */
 function holders(tree: TreeRows): Set<Id> {
   const found = new Set<Id>()
   for (const node of tree.nodes.values()) {
@@ -172,7 +172,7 @@ function holders(tree: TreeRows): Set<Id> {
   return found
 }
 
-/** A run and those it works for, up to the root's. Rows that run in a circle end it. */
+/** A run and the runs above it up to the root. Stops where damaged rows form a circle. */
 export function lineIn({ turns, links }: Pick<TreeRows, 'turns' | 'links'>, turnId: Id): Turn[] {
   const line: Turn[] = []
   const seen = new Set<Id>()
@@ -186,7 +186,7 @@ export function lineIn({ turns, links }: Pick<TreeRows, 'turns' | 'links'>, turn
   return line
 }
 
-/** What running nodes streamed is gone when they have ended. */
+/** A node that has ended has no streamed blocks. */
 export const blocks: Check = {
   types: ['leftover_block'],
   *find({ blocks: left, nodes, rootId }) {
@@ -195,7 +195,7 @@ export const blocks: Check = {
       const node = nodes.get(nodeId)
       if (found.has(nodeId) || (node?.state === 'running' && node.epoch === epoch)) continue
       found.add(nodeId)
-      const place: Place = { subject: 'block', id: nodeId, rootId, conversationId: node?.conversationId ?? null }
+      const place: FindingPlace = { subject: 'block', id: nodeId, rootId, conversationId: node?.conversationId ?? null }
       yield finding('leftover_block', place, `What ${nodeId} streamed is kept, but it is not running any more.`)
     }
   },
@@ -208,12 +208,12 @@ export const sequence: Check = {
     const at = events.findIndex(({ seq }, index) => seq !== index + 1)
     const odd = events[at]
     if (odd === undefined) return
-    const place: Place = { subject: 'conversation', id: rootId, rootId, conversationId: odd.conversationId }
+    const place: FindingPlace = { subject: 'conversation', id: rootId, rootId, conversationId: odd.conversationId }
     yield finding('event_gap', place, `Event ${at + 1} of the tree ${rootId} has the number ${odd.seq}.`)
   },
 }
 
-/** Every run that was started and has ended was told to start and to end, once each. */
+/** Every run has one event for its start and one for its end. */
 export const pairs: Check = {
   types: ['unpaired_event'],
   *find(tree) {
@@ -229,20 +229,20 @@ export const pairs: Check = {
   },
 }
 
-interface Told {
+interface EventCounts {
   starts: number
   ends: number
 }
 
-const NOTHING: Told = { starts: 0, ends: 0 }
+const NOTHING: EventCounts = { starts: 0, ends: 0 }
 
-/** Turns of a session that was brought back from its document were never told of here. */
-function isPast(turnId: Id, told: ReadonlyMap<Id, Told>): boolean {
+/** True for a turn that a session brought along from its document: it has no events here. */
+function isPast(turnId: Id, told: ReadonlyMap<Id, EventCounts>): boolean {
   return !told.has(turnId)
 }
 
-function tally({ events }: TreeRows): Map<Id, Told> {
-  const told = new Map<Id, Told>()
+function tally({ events }: TreeRows): Map<Id, EventCounts> {
+  const told = new Map<Id, EventCounts>()
   for (const { turnId, body } of events) {
     const known = told.get(turnId) ?? { ...NOTHING }
     told.set(turnId, known)

@@ -5,7 +5,7 @@ import { questionOf } from '../rules/turn/question-of.ts'
 import { notFound, wasDeleted } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
-/** Why a run stands where it stands. */
+/** The reasons why a run does not proceed. */
 export const WHY_CODES = [
   'ended', // it is over
   'deleted', // its tree was deleted
@@ -29,9 +29,9 @@ export type WhyCode = (typeof WHY_CODES)[number]
 export interface WhyReason {
   readonly code: WhyCode
   readonly text: string
-  /** What can be done about it; null when there is nothing to do. */
+  /** Advice; null when there is nothing to do. */
   readonly advice: string | null
-  /** The run it is true of: the one that was asked for, or one below it. */
+  /** The run it applies to: the given one, or one below it. */
   readonly runId: Id
   readonly nodeId: Id | null
   /** Agent names from the root. */
@@ -40,25 +40,25 @@ export interface WhyReason {
 
 export interface Why {
   readonly runId: Id
-  /** Will it go on without anybody doing anything? */
+  /** True where the run will continue without any action. */
   readonly goesOn: boolean
   readonly reasons: readonly WhyReason[]
-  /** All of it in words. */
+  /** The whole answer in words. */
   readonly text: string
 }
 
 export interface WhyContext {
   readonly store: Store
   readonly now: number
-  /** Has this process the code of that agent? */
+  /** True where this process has the code of that agent. */
   readonly knows: (agentName: string) => boolean
 }
 
-/** Of a run, a node of it, or a conversation: its latest run. */
+/** Explains a run, the run of a node, or the latest run of a conversation. */
 export function whyOf(context: WhyContext, id: Id): Why {
   const { store } = context
   const turn = store.turn(id) ?? store.turn(store.node(id)?.turnId ?? '') ?? store.turnsOf(id, { limit: 1 })[0]
-  if (turn !== undefined) return new Look(context, turn).answer()
+  if (turn !== undefined) return new Inquiry(context, turn).answer()
   const stone = store.archive?.tombstone(id)
   if (stone === undefined) throw notFound(store, 'run, node or conversation', id)
   const text = `It ${wasDeleted(stone)}`
@@ -68,7 +68,7 @@ export function whyOf(context: WhyContext, id: Id): Why {
 
 const GOES_ON: ReadonlySet<WhyCode> = new Set(['running', 'timer', 'worker'])
 
-class Look {
+class Inquiry {
   private readonly context: WhyContext
   private readonly turn: Turn
   private readonly reasons: WhyReason[] = []
@@ -116,7 +116,7 @@ class Look {
     if (node.state === 'running') this.below(turn, node, 'called')
   }
 
-  private running(turn: Turn, node: Node): Said {
+  private running(turn: Turn, node: Node): ReasonText {
     const { store, now } = this.context
     const engine = store.engine(node.engineId ?? '')
     const what = callOf(node)
@@ -127,7 +127,7 @@ class Look {
     return ['process_gone', `${processOf(engine)} that worked on ${what} is gone.`, this.resuming(turn)]
   }
 
-  private pending(turn: Turn, node: Node): Said {
+  private pending(turn: Turn, node: Node): ReasonText {
     const { store, now, knows } = this.context
     if (node.wakeAt !== null && node.wakeAt > now) {
       const last = node.failure === null ? '' : ` Last time: ${node.failure.message}`
@@ -157,7 +157,7 @@ class Look {
     this.put(turn, node, ['stuck', `The ${node.kind} ${node.id} waits and does not say for what.`, AUDIT])
   }
 
-  /** The delegations that a node waits for, and why they stand where they stand. */
+  /** Adds the delegations that a node waits for, and why they do not proceed. */
   private below(turn: Turn, node: Node, how: 'waits' | 'called'): void {
     const { store } = this.context
     const links =
@@ -193,7 +193,7 @@ class Look {
     }
   }
 
-  /** What a person types; an agent that is kept in its row needs no code. */
+  /** The command that a person types to resume the run; an agent that is kept in its row needs no code. */
   private resuming(turn: Turn): string {
     const code = this.codeOf(turn)
     return code === ''
@@ -210,13 +210,13 @@ class Look {
     return this.context.store.conversation(conversationId)?.agent.name ?? '?'
   }
 
-  private put(turn: Turn, node: Node | null, [code, text, advice]: Said): void {
+  private put(turn: Turn, node: Node | null, [code, text, advice]: ReasonText): void {
     const path = this.context.store.conversation(turn.conversationId)?.path ?? []
     this.reasons.push({ code, text, advice, runId: turn.id, nodeId: node?.id ?? null, path })
   }
 }
 
-type Said = readonly [code: WhyCode, text: string, advice: string | null]
+type ReasonText = readonly [code: WhyCode, text: string, advice: string | null]
 
 const AUDIT = 'legate audit'
 
@@ -224,12 +224,12 @@ function lineOf({ path, text, advice }: WhyReason): string {
   return `${path.join(' > ')}: ${text}${advice === null ? '' : ` (${advice})`}`
 }
 
-function endOf({ outcome }: Turn): Said {
+function endOf({ outcome }: Turn): ReasonText {
   const why = outcome?.error ? `: ${outcome.error.message}` : '.'
   return ['ended', `It has ended, ${outcome?.status ?? 'without an outcome'}${why}`, outcome?.advice ?? null]
 }
 
-function placeOf(store: Store, { keyed, hostTurnId, hostConversationId }: Link): Said {
+function placeOf(store: Store, { keyed, hostTurnId, hostConversationId }: Link): ReasonText {
   const host = store.turn(hostTurnId)
   const places = store.conversation(hostConversationId)?.places?.find(({ key }) => key === keyed?.key)
   if (keyed !== null && places !== undefined && places.live >= keyed.limit) {
@@ -250,14 +250,14 @@ function placeOf(store: Store, { keyed, hostTurnId, hostConversationId }: Link):
   return ['place', 'The limit of delegations of a run above it is reached; it is next or later.', null]
 }
 
-function asked(node: Node, now: number): Said {
+function asked(node: Node, now: number): ReasonText {
   const { request, reason, since } = approvalOf(node)
   const short = node.id.slice(-8)
   const text = `${callOf(node)} waits for a person since ${spanOf(now - since)} (${request}; ${reason}).`
   return ['approval', text, `legate approve ${short}, or legate deny ${short}`]
 }
 
-function question(node: Node, now: number): Said {
+function question(node: Node, now: number): ReasonText {
   const { text = '', to = 'person', since = now } = questionOf(node) ?? {}
   const whom = to === 'host' ? 'its host' : 'a person'
   const advice = to === 'host' ? null : `legate answer ${node.id.slice(-8)} TEXT`

@@ -1,6 +1,6 @@
 import { isLegateError, LegateError, messageOf } from './error.ts'
 
-/** Why the signal was aborted, as an error to throw: the reason itself where it is one. */
+/** Gives the reason of an aborted signal as an error to throw: the reason itself where it is an error. */
 export function abortReason(signal: AbortSignal): Error {
   const reason: unknown = signal.reason
   if (reason instanceof Error) return reason
@@ -8,7 +8,7 @@ export function abortReason(signal: AbortSignal): Error {
   return new LegateError('aborted', messageOf(reason), { cause: reason })
 }
 
-/** True for an error that says "this was cancelled". A timeout is not a cancel. Never throws. */
+/** True for an error that means "this was cancelled". A timeout is not a cancel. Never throws. */
 export function isAbort(error: unknown): boolean {
   if (isLegateError(error, 'aborted')) return true
   try {
@@ -18,7 +18,7 @@ export function isAbort(error: unknown): boolean {
   }
 }
 
-/** The same promise, or a rejection with the reason as soon as the signal aborts. */
+/** Settles as `wanted` does, or rejects with the signal's reason as soon as the signal aborts. */
 export function unlessAborted<T>(wanted: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const remove = onAbort(signal, () => reject(abortReason(signal)))
@@ -47,7 +47,7 @@ function listen(signal: AbortSignal): Listeners {
   return listeners
 }
 
-/** One listener of ours for each signal, whoever waits for it: Node warns of a leak where there are more than ten. */
+/** Keeps one listener of ours per signal, however many callers wait: Node warns of a leak above ten listeners. */
 class Listeners {
   private readonly signal: AbortSignal
   private readonly waiting: Set<() => void> = new Set()
@@ -71,7 +71,7 @@ class Listeners {
   }
 }
 
-/** What the work gives, or undefined when it takes longer. What it fails with in that time is thrown. */
+/** Gives the result of the work, or undefined when it takes longer than `ms`. Throws if the work fails within that time. */
 export async function within<T>(work: T | Promise<T>, ms: number): Promise<T | undefined> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<undefined>((resolve) => {

@@ -2,25 +2,24 @@
 export interface Clock {
   now(): number
   /**
-   * Runs `run` once, later, never before `time`; a past time means as soon as possible, Infinity never. Where the computer's
-   * clock is set back meanwhile, it is run after as long as it would have been.
-   * Returns a cancel function, which may be called any number of times. `run` must not throw.
-   * With `ref: false` the alarm does not keep the process alive.
+   * Runs `run` once, later, never before `time`; a past time means as soon as possible, Infinity never. If the computer's clock
+   * is set back meanwhile, the alarm still fires after the original delay. Returns a cancel function, which may be called any
+   * number of times. `run` must not throw. With `ref: false` the alarm does not keep the process alive.
    */
   at(time: number, run: () => void, options?: AlarmOptions): () => void
 }
 
 export interface AlarmOptions {
   readonly ref?: boolean
-  /** Of an alarm that looks again and again whether there is something to do. */
-  readonly idle?: Idle
+  /** Marks an alarm that only polls: it looks again and again whether there is work. */
+  readonly idle?: IdleHint
 }
 
-/** What a clock that is moved by hand needs in order to pass over the time in which nothing is due. */
-export interface Idle {
-  /** When there will be something to do; `now` or less where that may be at any time. */
+/** Lets a clock that tests move by hand skip the time in which nothing is due. */
+export interface IdleHint {
+  /** The next moment at which there may be work; `now` or less where there may be work at any time. */
   until(now: number): number
-  /** Says that it still lives, before anybody looks. */
+  /** Renews the lease, so that other processes see this one alive. */
   renew(): Promise<void>
 }
 
@@ -52,7 +51,7 @@ function arm(ms: number, ring: () => void, options: AlarmOptions): ReturnType<ty
   return timer
 }
 
-/** How much of something there may be: so much at once, and so much more with each second. */
+/** A rate limit: a fixed amount at once, and a further amount each second. */
 export class Allowance {
   private readonly burst: number
   private readonly perSecond: number
@@ -65,7 +64,7 @@ export class Allowance {
     this.left = burst
   }
 
-  /** True where there is enough left at this time, which is then used. A clock that goes back gives nothing. */
+  /** Takes the amount if enough is left at this time. A clock that goes back refills nothing. */
   take(amount: number, now: number): boolean {
     const passed = Math.max(0, now - (this.since ?? now)) / 1_000
     this.left = Math.min(this.burst, this.left + passed * this.perSecond)

@@ -1,6 +1,10 @@
+// Collections for items that come and go by the million: nodes, turns, trees. `Map` and `Set` would keep deleted items alive
+// (see `IdMap`), so a long-lived process would need more memory and longer collections. Use them only where a profile shows
+// such churn; elsewhere a `Map` is right.
+
 /**
- * Values by id that come and go by the million. A `Map` under churn leaves old tables behind that keep their values, and
- * all later tables, alive until the next full collection; this one holds on to nothing that was deleted.
+ * A map for values that come and go by the million. A `Map` under churn leaves old tables behind, which keep their values and
+ * all later tables alive until the next full collection; this one holds on to nothing that was deleted.
  */
 export class IdMap<Value> {
   private buckets: (Slot<Value> | null)[] = emptyBuckets(64)
@@ -52,7 +56,7 @@ export class IdMap<Value> {
     this.count = 0
   }
 
-  /** As they are now, in no particular order: what changes meanwhile is not seen. */
+  /** A snapshot in no particular order: later changes do not show in it. */
   entries(): (readonly [id: string, value: Value])[] {
     return this.slots().map(({ id, value }) => [id, value])
   }
@@ -87,7 +91,7 @@ export class IdMap<Value> {
   }
 }
 
-/** One class for all maps: what they hold does not matter to the code that finds it. */
+/** All maps share this one class, whatever they hold: their look-up is compiled once. */
 class Slot<Value> {
   readonly id: string
   value: Value
@@ -106,7 +110,7 @@ function emptyBuckets<Value>(length: number): (Slot<Value> | null)[] {
 
 /** Ids differ in their last characters: five hex digits tell a million of them apart. */
 function hashOf(id: string): number {
-  // Ids also come from people and models: what is no text is found nowhere.
+  // Ids also come from people and models: a value that is not a string matches nothing.
   if (typeof id !== 'string' || id.length < 5) return 0
   const end = id.length
   const first = (id.charCodeAt(end - 5) * 33 + id.charCodeAt(end - 4)) * 33 + id.charCodeAt(end - 3)
@@ -114,14 +118,14 @@ function hashOf(id: string): number {
 }
 
 /** An item knows its neighbours; it is in at most one chain. */
-export interface Chained {
+export interface ChainItem {
   before: this | null
   after: this | null
   isChained: boolean
 }
 
 /** A set in the order of adding. Like `Set`, but it holds on to nothing that was deleted: see IdMap. */
-export class Chain<Item extends Chained> {
+export class Chain<Item extends ChainItem> {
   first: Item | null = null
   private last: Item | null = null
   size = 0

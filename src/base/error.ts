@@ -1,6 +1,15 @@
+// Errors: the classes that users catch, their codes, and the text for people about any thrown value.
+//
+// Owns:      the list of codes, one class per kind of failure, and `messageOf`.
+// Called by: every room throws these classes; users tell them apart with `isInstance` or `isLegateError(error, code)`.
+// Must stay true:
+//   - Codes are stable API. Messages are for people: one line with the cause and a remedy.
+//   - Recognition works across copies of the package (a symbol, not `instanceof`), and nothing here throws on hostile values.
+//   - An expected failure of a run is an outcome, not an error; errors are for callers.
+
 /// <reference lib="es2024.string" />
 
-/** Every code there is. Codes are stable API; messages are for people and may change. */
+/** Every error code. Codes are stable API; messages are for people and may change. */
 export const ERROR_CODES = Object.freeze([
   'definition',
   'subagent_unavailable',
@@ -32,7 +41,7 @@ export type ErrorCode = (typeof ERROR_CODES)[number]
 export interface LegateErrorOptions {
   readonly details?: Readonly<Record<string, unknown>>
   readonly cause?: unknown
-  /** Unsaid: only `store_busy` is worth another try. */
+  /** Left out: only `store_busy` is worth another try. */
   readonly isRetryable?: boolean
 }
 
@@ -106,12 +115,12 @@ export class RecipeError extends LegateError {
   static override readonly kind: string = 'RecipeError'
 }
 
-/** A field of a run's answer that did not come; `reason` tells why. */
+/** A field of a run's answer that did not arrive; `reason` tells why. */
 export class FieldError extends LegateError {
   static override readonly kind: string = 'FieldError'
 
   readonly reason: FieldFailure
-  /** What there was of it; undefined when there was nothing. */
+  /** The part of the value that had arrived; undefined when nothing had. */
   readonly partial: unknown
 
   constructor(message: string, options: LegateErrorOptions & { readonly details: FieldErrorDetails }) {
@@ -157,8 +166,8 @@ export function isLegateError(value: unknown, code?: ErrorCode): value is Legate
 const maxMessageLength = 2000
 
 /**
- * What to tell people about a thrown value: one line, at most 2,000 characters, with the cause behind it.
- * Never throws and never returns an empty text, whatever was thrown.
+ * Describes a thrown value for people: one line, at most 2,000 characters, with the cause behind it. Never throws and never
+ * returns an empty text, whatever was thrown.
  */
 export function messageOf(thrown: unknown): string {
   try {

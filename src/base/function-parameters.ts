@@ -2,21 +2,21 @@ import { type Json, parseJson } from './json.ts'
 
 export interface Parameter {
   readonly name: string
-  /** It may be left out. */
+  /** True where a caller may leave it out. */
   readonly isOptional: boolean
-  /** Where its default is plain JSON. */
+  /** The default value, where it is plain JSON. */
   readonly preset?: Json
 }
 
 export interface Parameters {
-  /** Are they the fields of one object, as in `({ city, days = 3 }) => ...`? */
+  /** True where the parameters are the fields of one object, as in `({ city, days = 3 }) => ...`. */
   readonly areFields: boolean
   readonly list: readonly Parameter[]
 }
 
 /**
- * What a function takes, read from its source: types are gone when code runs, names are not. Undefined where that cannot
- * be told: built-in and bound functions, classes, rest parameters, defaults that are computed.
+ * Reads the parameters of a function from its source: types are gone when code runs, names are not. Undefined where the source
+ * does not tell: built-in and bound functions, classes, rest parameters, defaults that are computed.
  */
 export function parametersOf(code: (...given: never[]) => unknown): Parameters | undefined {
   const source = Function.prototype.toString.call(code)

@@ -3,7 +3,7 @@ export function sha256(text: string): string {
   return hash(text, 'hex')
 }
 
-/** The same in 43 characters of base64url: for what is kept by the thousand. */
+/** The SHA-256 in 43 characters of base64url, for hashes that a store keeps by the thousand. */
 export function shortSha256(text: string): string {
   return hash(text, 'base64url')
 }
@@ -18,7 +18,7 @@ type Crypto = typeof import('node:crypto')
 
 let loaded: Crypto | undefined
 
-/** Loaded when it is used first: it would be a tenth of what importing the package costs. */
+/** Loads the module on first use: loading it at once would add a tenth to the cost of importing the package. */
 export function nodeCrypto(): Crypto {
   loaded ??= process.getBuiltinModule('node:crypto')
   return loaded

@@ -1,3 +1,11 @@
+// Ids: fresh, derived and foreign ones, all in the form of a UUIDv7.
+//
+// Owns:      how ids are made, and how people shorten and type them.
+// Called by: the runtime makes fresh ids for new trees; rules derive the ids of tasks and children; doors map foreign keys.
+// Must stay true:
+//   - An equal parent and label give equal ids in every process, so a repeated expand or spawn finds what it made before.
+//   - Ids carry no order (sequences and ordinals do) and no authority (I9).
+
 import { LegateError } from './error.ts'
 import { nodeCrypto, sha256 } from './hash.ts'
 
@@ -13,8 +21,8 @@ export function freshIds(now: number, count: number): string[] {
 }
 
 /**
- * The same ids for the same parent, label and ordinal, in every process: UUIDv7s with the parent's time.
- * The ids of one list differ in their last 8 characters, and a longer list begins with the shorter one.
+ * Derives ids that are equal in every process for equal parent and label: UUIDv7s with the parent's time. The ids of one list
+ * differ in their last 8 characters, and a longer list begins with the shorter one.
  */
 export function deriveIds(parentId: string, label: string, count: number): string[] {
   if (parentId.length !== ID_LENGTH) throw new LegateError('internal', `"${parentId}" is not an id.`)
@@ -25,22 +33,22 @@ export function deriveIds(parentId: string, label: string, count: number): strin
   return spreadIds(headOf(parentId.slice(0, 13), high, middle), low, count)
 }
 
-/** A text that others have chosen, and all that tells it from the same text elsewhere. */
+/** A text that others have chosen, with everything that distinguishes it from an equal text elsewhere. */
 export interface ForeignKey {
-  /** Null for nobody's. */
+  /** Null where the text belongs to nobody. */
   readonly owner: string | null
-  /** Where the text comes from: texts of two of them never mean the same. */
+  /** Where the text comes from: equal texts of two surfaces never mean one thing. */
   readonly surface: string
   readonly agent: string
   readonly key: string
 }
 
 /**
- * The id that stands for a foreign text, the same in every process: 122 bits of the SHA-256 of its parts, each after its
- * length, so that no two lists of parts are one text. It says nothing of a time.
+ * The id that stands for a foreign text in every process: 122 bits of the SHA-256 of its parts, each after its length, so that
+ * no two lists of parts give one text. Its time part carries no time.
  */
 export function foreignId({ owner, surface, agent, key }: ForeignKey): string {
-  // As JSON: nobody's owner is no text, and a broken surrogate stays the one it is.
+  // JSON distinguishes the null of "nobody" from a text, and keeps a broken surrogate as it is.
   const parts = [owner, surface, agent, key].map((part) => JSON.stringify(part))
   const hex = sha256(parts.map((part) => `${part.length}:${part}`).join(''))
   const variant = VARIANTS[Number.parseInt(hex.slice(31, 32), 16) & 3] ?? '8'
@@ -52,12 +60,14 @@ export function isId(text: unknown): text is string {
   return typeof text === 'string' && idForm.test(text)
 }
 
-/** What people read and type: the last 8 characters. */
+/** The form that people read and type: the last 8 characters. */
 export function shortId(id: string): string {
   return id.slice(-8)
 }
 
-/** Whether the id ends in what a person typed; case and dashes do not matter. An empty ending matches nothing. */
+/**
+ * True where the id ends in the letters that a person typed; case and dashes do not matter. An empty ending matches nothing.
+ */
 export function matchesId(id: string, ending: string): boolean {
   const wanted = bare(ending)
   return wanted !== '' && bare(id).endsWith(wanted)
@@ -71,7 +81,7 @@ const idForm = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]
 let lastTime = Number.NaN
 let lastTimeText = ''
 
-/** `tttttttt-tttt`; most ids of a burst share their millisecond, so the last text is kept. */
+/** Gives `tttttttt-tttt`. Most ids of a burst share their millisecond, so the last text is kept. */
 function timeOf(now: number): string {
   if (now === lastTime) return lastTimeText
   const whole = now >= 0 ? Math.min(Math.floor(now), maxTime) : 0
@@ -81,13 +91,13 @@ function timeOf(now: number): string {
   return lastTimeText
 }
 
-/** Drawn many at a time: a draw takes as long as a hundred ids. */
+/** Random words, drawn many at a time: one draw takes as long as a hundred ids. */
 const drawn = new Uint32Array(1024)
 let used = drawn.length
 
 function randomWord(): number {
   if (used === drawn.length) {
-    // Not getRandomValues: that is of another module, which would have to be loaded too.
+    // Not getRandomValues: it belongs to another module, which would have to be loaded too.
     nodeCrypto().randomFillSync(drawn)
     used = 0
   }
@@ -119,8 +129,8 @@ function hex8(word: number): string {
 const SLASH = 47
 
 /**
- * 96 bits of `parentId/label`, well mixed. Not a secret: ids are no authority, and nobody but us chooses what is hashed here; a
- * cryptographic hash would be the dearest part of a delegation.
+ * Mixes `parentId/label` into 96 bits. It need not be secret: ids are no authority, and only our code chooses the input; a
+ * cryptographic hash would be the most expensive part of a delegation.
  */
 function mix(parentId: string, label: string): [number, number, number] {
   let a = 0x243f6a88

@@ -1,12 +1,21 @@
+// JSON: reading untrusted text, copying values of users, canonical text, sizes and cuts.
+//
+// Owns:      the limits for foreign JSON, and the types `Json` and `JsonRecord`.
+// Called by: whoever takes data from a model, a file, a tool or a user; hashes use `canonicalJson`.
+// Must stay true:
+//   - `parseJson` and `toJson` never throw: they give the value, or a fault with its path and a remedy.
+//   - Both take linear time and bounded memory, whatever the input (I10).
+//   - Their result is plain data: well-formed strings, finite numbers, no getters, and `__proto__` as an ordinary key.
+
 import { LegateError, messageOf } from './error.ts'
 import { pathText } from './path.ts'
 
 export interface JsonLimits {
-  /** How many arrays and objects may lie in one another; 64 unless said. */
+  /** How many arrays and objects may nest; 64 by default. */
   readonly maxDepth?: number
-  /** UTF-8 bytes; 16,000,000 unless said. */
+  /** UTF-8 bytes; 16,000,000 by default. */
   readonly maxBytes?: number
-  /** Values, with those in one another; 100,000 unless said. */
+  /** Values, nested ones included; 100,000 by default. */
   readonly maxValues?: number
 }
 
@@ -14,10 +23,10 @@ export type ParsedJson = { ok: true; value: Json } | { ok: false; error: string 
 
 export type PlainJson = { ok: true; value: Json; text: string } | { ok: false; error: string }
 
-/** Of all JSON that is read here. With more values, one look at each of them keeps everything else waiting. */
+/** The default limits for untrusted JSON. With more values, a single pass over them would block the process noticeably. */
 export const JSON_LIMITS: Required<JsonLimits> = { maxDepth: 64, maxBytes: 16_000_000, maxValues: 100_000 }
 
-/** For text that this program wrote itself, and that may be as large as it likes. */
+/** Limits for text that this program wrote itself, which may be of any size. */
 export const OWN_TEXT: Required<JsonLimits> = {
   maxDepth: 1_000,
   maxBytes: Number.MAX_SAFE_INTEGER,
@@ -25,8 +34,8 @@ export const OWN_TEXT: Required<JsonLimits> = {
 }
 
 /**
- * Reads untrusted text in linear time and never throws. What it returns is plain data: strings are well-formed,
- * numbers finite, and a `__proto__` key is an ordinary property. A byte order mark is skipped.
+ * Reads untrusted text in linear time and never throws. The result is plain data: strings are well-formed, numbers finite, and
+ * a `__proto__` key is an ordinary property. A byte order mark is skipped.
  */
 export function parseJson(text: string, limits: JsonLimits = {}): ParsedJson {
   const { maxDepth, maxBytes, maxValues } = { ...JSON_LIMITS, ...limits }
@@ -49,9 +58,9 @@ export function parseOwnJson(text: string): unknown {
 }
 
 /**
- * Turns what user code returned into plain JSON data of its own, with its text. Never throws: what JSON cannot
- * keep is refused with its path and what to do instead. `undefined` becomes null, a property of it is left out,
- * dates become ISO strings, `toJSON` is honoured. What this accepts, `parseJson` reads back as the same value.
+ * Copies a value that user code returned into plain JSON data, together with its text. Never throws: it refuses a value that
+ * JSON cannot keep, and names its path and a remedy. `undefined` becomes null, an undefined property is left out, dates become
+ * ISO strings, `toJSON` is honoured. Every accepted value survives `parseJson` of its text unchanged.
  */
 export function toJson(value: unknown, limits: Required<JsonLimits> = JSON_LIMITS): PlainJson {
   const plain = plainData(value, limits)
@@ -61,7 +70,7 @@ export function toJson(value: unknown, limits: Required<JsonLimits> = JSON_LIMIT
   return { ok: true, value: plain.value, text }
 }
 
-/** UTF-8 bytes. */
+/** Counts UTF-8 bytes. */
 export function sizeOf(text: string): number {
   return Buffer.byteLength(text, 'utf8')
 }
@@ -94,7 +103,7 @@ interface Scan {
   readonly values: number
 }
 
-/** One pass over the text, before parsing: how deep it goes, how much is in it, and whether a number could be infinite. */
+/** Scans the text once before parsing: how deep it nests, how many values it holds, and whether a number could be infinite. */
 function scanText(text: string, maxDepth: number): Scan {
   let depth = 0
   let values = 1
@@ -121,12 +130,12 @@ function nesting(code: number): number {
   return code === closeBrace || code === closeBracket ? -1 : 0
 }
 
-/** Another value follows. */
+/** True for a character after which another value follows. */
 function isBegin(code: number): boolean {
   return code === comma || code === openBrace || code === openBracket
 }
 
-/** Every character of the string is looked at once, also when it is nothing but backslashes. */
+/** Looks at every character of the string once, even in a run of backslashes. */
 function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1)
   while (end !== -1) {
@@ -149,7 +158,7 @@ const zero = 48
 const nine = 57
 const letterE = 101
 
-/** Lone surrogates become U+FFFD in the text already, written out or escaped, so that no value has to be walked. */
+/** Replaces lone surrogates by U+FFFD in the text itself, literal or escaped, so that nobody has to walk the parsed value. */
 function wellFormedText(text: string): string {
   const bare = (text.charCodeAt(0) === byteOrderMark ? text.slice(1) : text).toWellFormed()
   if (!surrogateEscape.test(bare)) return bare
@@ -189,7 +198,7 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
 
 export type PlainData = { ok: true; value: Json } | { ok: false; error: string }
 
-/** A copy of the value that is nothing but JSON data, or the first thing in it that cannot be. Never throws. */
+/** Copies the value as pure JSON data, or reports the first part that cannot be copied. Never throws. */
 function plainData(value: unknown, limits: PlainLimits): PlainData {
   const walk: Walk = { path: [], ancestors: [], depth: 0, left: limits.maxBytes, values: limits.maxValues, limits }
   try {
@@ -206,7 +215,7 @@ export interface PlainLimits {
   readonly maxValues: number
 }
 
-/** What is said of a value beyond `maxBytes`. */
+/** The refusal of a value beyond `maxBytes`. */
 function tooLarge(limits: PlainLimits): string {
   return `The value is larger than ${limits.maxBytes} bytes as JSON; return less, or a reference to it.`
 }
@@ -220,9 +229,9 @@ interface Walk {
   readonly path: (string | number)[]
   readonly ancestors: object[]
   depth: number
-  /** Bytes that may still be written, counted low; bounds values that share parts again and again. */
+  /** Bytes that may still be written, estimated low; it bounds values that share parts again and again. */
   left: number
-  /** Values that there may still be. */
+  /** How many further values are allowed. */
   values: number
   readonly limits: PlainLimits
 }
@@ -352,7 +361,7 @@ function placeOf(walk: Walk): string {
   return place === '' ? 'The value' : `"${place}"`
 }
 
-/** Plain data of one's own: what the giver does to it later makes no difference. Anything else in it stays as it is. */
+/** Copies plain data and freezes the copy, so that later changes by the giver have no effect. Other values stay as they are. */
 export function frozenCopy<T>(value: T): T {
   if (Array.isArray(value)) return Object.freeze(value.map((item: unknown) => frozenCopy(item))) as T
   if (!isPlainObject(value)) return value
@@ -368,7 +377,7 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
 
 export type JsonRecord = { [key: string]: Json }
 
-/** An object that is no list. */
+/** True for an object that is not a list. */
 export function isRecord(value: unknown): value is JsonRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,9 +1,13 @@
-/** Goes on at once with what is there, and later with what is promised: where nothing waits, nothing is allocated. */
+// Values that are there at once or later (`T | Promise<T>`). A memory store and a local engine answer at once; a file or a
+// remote store later. Awaiting a value that is already there would still cost a promise and a turn of the event loop per
+// step, so hot paths go through these two functions and wait only for real promises. Functions off the hot path use `await`.
+
+/** Calls `next` at once with a plain value, and later with the result of a promise. Allocates nothing for a plain value. */
 export function after<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
   return value instanceof Promise ? value.then(next) : next(value)
 }
 
-/** A failure at once is the same as one later. */
+/** Runs a function that may throw or reject, and turns a throw into a rejection: callers handle one kind of failure. */
 export function attempt<T>(run: () => T | Promise<T>): T | Promise<T> {
   try {
     return run()

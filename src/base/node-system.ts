@@ -1,6 +1,6 @@
 /**
- * Node's own modules, without an import by name: that makes all that a module exports, which for `node:fs` loads every kind
- * of stream. For the parts of the package that are loaded with its root.
+ * Node's own modules without an import by name. A named import evaluates every export of the module, which for `node:fs` loads
+ * all kinds of streams. Use this in parts of the package that load with its root.
  */
 export const nodeFs: typeof import('node:fs') = process.getBuiltinModule('node:fs')
 

@@ -8,10 +8,10 @@ import {
   list,
   listOf,
   number,
+  type OptionRule,
   oneOf,
   orJust,
   positive,
-  type Rule,
   readOptions,
   record,
   text,
@@ -51,7 +51,7 @@ describe('options', () => {
 })
 
 describe('a rule', () => {
-  test.each<[string, Rule, readonly unknown[], readonly unknown[], string]>([
+  test.each<[string, OptionRule, readonly unknown[], readonly unknown[], string]>([
     ['int', int(1), [1, 2 ** 40], [0, 1.5, Number.NaN, '1', 1n, 2 ** 53], 'a whole number of at least 1'],
     ['number', number(0, 1), [0, 0.5, 1], [-0.1, 1.1, Number.NaN, '1'], 'a number from 0 to 1'],
     ['any number', number(), [-5, 0.5], [Number.NaN, Number.POSITIVE_INFINITY, '1'], 'a number'],

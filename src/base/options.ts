@@ -1,19 +1,29 @@
+// Options: one declarative reader for the options of all functions and files.
+//
+// Owns:      the rules for single values (`int`, `oneOf`, `listOf`, ...), the sentences that refuse a wrong option, and the
+//            search for the name that was probably meant.
+// Called by: every function that takes options: `readOptions('agent()', given, { retries: int(0, 100), ... })`.
+// Must stay true:
+//   - Every option has a rule: a new option without one does not compile.
+//   - An unknown name is refused, never ignored: a misspelt restriction must not pass for none.
+//   - An option that is undefined counts as left out.
+
 import { DefinitionError } from './error.ts'
 
-/** What an option must be, in words, where a value is not that; null where it is. */
-export type Rule = (value: unknown) => string | null
+/** Checks one option: gives null for a valid value, else words for the values that would be valid. */
+export type OptionRule = (value: unknown) => string | null
 
-/** A rule for every option: one that is new and has none does not compile. */
-export type Rules<Options> = { readonly [Name in keyof Required<Options>]: Rule }
+/** One rule per option: a new option without a rule does not compile. */
+export type OptionRules<Options> = { readonly [Name in keyof Required<Options>]: OptionRule }
 
 /**
- * Reads the options of one function: each name by its rule. What is unknown or wrong is refused, in the same sentences
+ * Reads the options of one function, each name by its rule. Refuses unknown names and wrong values with the same sentences
  * everywhere; an option that is undefined counts as left out.
  */
 export function readOptions<Options extends object>(
   where: string,
   given: Options,
-  rules: Rules<NoInfer<Options>>,
+  rules: OptionRules<NoInfer<Options>>,
 ): Options {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw refused(`${where} takes an object of options, not ${shown(given)}.`)
@@ -27,42 +37,42 @@ export function readOptions<Options extends object>(
   return given
 }
 
-export function int(least: number, most: number = Number.MAX_SAFE_INTEGER): Rule {
+export function int(least: number, most: number = Number.MAX_SAFE_INTEGER): OptionRule {
   const wanted = `a whole number ${range(least, most)}`
   return (value) => (Number.isSafeInteger(value) && isWithin(value, least, most) ? null : wanted)
 }
 
-export function number(least: number = Number.NEGATIVE_INFINITY, most: number = Number.POSITIVE_INFINITY): Rule {
+export function number(least: number = Number.NEGATIVE_INFINITY, most: number = Number.POSITIVE_INFINITY): OptionRule {
   const wanted = `a number ${range(least, most)}`.trimEnd()
   return (value) => (Number.isFinite(value) && isWithin(value, least, most) ? null : wanted)
 }
 
-export const positive: Rule = (value) => (Number.isFinite(value) && Number(value) > 0 ? null : 'a number above 0')
+export const positive: OptionRule = (value) => (Number.isFinite(value) && Number(value) > 0 ? null : 'a number above 0')
 
-export function oneOf(...words: readonly string[]): Rule {
+export function oneOf(...words: readonly string[]): OptionRule {
   const wanted = words.map((word) => `"${word}"`).join(', ')
   return (value) => (words.includes(value as string) ? null : `one of ${wanted}`)
 }
 
-export const text: Rule = (value) => (typeof value === 'string' ? null : 'a text')
-export const flag: Rule = (value) => (typeof value === 'boolean' ? null : 'true or false')
-export const code: Rule = (value) => (typeof value === 'function' ? null : 'a function')
-export const list: Rule = (value) => (Array.isArray(value) ? null : 'a list')
+export const text: OptionRule = (value) => (typeof value === 'string' ? null : 'a text')
+export const flag: OptionRule = (value) => (typeof value === 'boolean' ? null : 'true or false')
+export const code: OptionRule = (value) => (typeof value === 'function' ? null : 'a function')
+export const list: OptionRule = (value) => (Array.isArray(value) ? null : 'a list')
 
-/** Each of the list by this rule: `listOf(text, 'names')`. */
-export function listOf(rule: Rule, names: string): Rule {
+/** Applies a rule to each item of a list: `listOf(text, 'names')`. */
+export function listOf(rule: OptionRule, names: string): OptionRule {
   return (value) => (Array.isArray(value) && value.every((item) => rule(item) === null) ? null : `a list of ${names}`)
 }
 
-/** For what is checked where it is used. */
-export const anything: Rule = () => null
+/** Accepts every value, for options that their user checks elsewhere. */
+export const anything: OptionRule = () => null
 
 export function record(value: unknown): string | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? null : 'an object'
 }
 
-/** This rule, or just this value. */
-export function orJust(only: unknown, rule: Rule): Rule {
+/** Accepts one special value, and every value that the rule accepts. */
+export function orJust(only: unknown, rule: OptionRule): OptionRule {
   return (value) => {
     const wanted = value === only ? null : rule(value)
     return wanted === null ? null : `${wanted}, or ${String(only)}`
@@ -78,7 +88,7 @@ function range(least: number, most: number): string {
   return least === Number.NEGATIVE_INFINITY ? '' : `of at least ${least}`
 }
 
-/** Of what takes none: a name would have no effect. */
+/** The type of options for functions that take none. */
 export type NoOptions = Readonly<Record<string, never>>
 
 function unknownOption(where: string, name: string, names: readonly string[]): DefinitionError {
@@ -97,7 +107,7 @@ function shown(value: unknown): string {
   return said.length > LONGEST ? `${said.slice(0, LONGEST)}…` : said
 }
 
-/** Words in a list: which of them is wrong can be seen. */
+/** Quotes the words of a list, so that the wrong one can be seen. */
 function shownWords(value: unknown): string | undefined {
   const isOfWords = Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string')
   if (!isOfWords) return undefined
@@ -118,7 +128,10 @@ export function nearest(written: string, words: readonly string[]): string | und
   return best !== undefined && best.steps <= most ? best.word : undefined
 }
 
-/** The words that are most alike, the best first: by the pairs of letters that they share. All, where there are no more. */
+/**
+ * The words that are most alike, the best first, judged by the pairs of letters that they share. Gives all words where there
+ * are at most `most`.
+ */
 export function mostAlike(written: string, words: readonly string[], most: number): readonly string[] {
   if (words.length <= most) return words
   const pairs = pairsOf(written)
@@ -129,20 +142,20 @@ export function mostAlike(written: string, words: readonly string[], most: numbe
     .map(({ word }) => word)
 }
 
-/** From 0 to 1. */
+/** A number from 0 to 1. */
 function likeness(a: ReadonlySet<string>, b: ReadonlySet<string>): number {
   let shared = 0
   for (const pair of b) if (a.has(pair)) shared++
   return (2 * shared) / Math.max(1, a.size + b.size)
 }
 
-/** Of a text beyond all names, its beginning says enough. */
+/** The pairs of neighbouring letters in a text. Reads only the first 100 characters: no name is longer. */
 function pairsOf(text: string): ReadonlySet<string> {
   const lower = ` ${text.slice(0, 100).toLowerCase()} `
   return new Set(Array.from({ length: lower.length - 1 }, (_, at) => lower.slice(at, at + 2)))
 }
 
-/** How many letters to insert, remove, replace or swap with their neighbour. */
+/** Counts the letters to insert, remove, replace or swap with their neighbour. */
 function distance(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, index) => index)]
   for (let i = 1; i <= a.length; i++) {

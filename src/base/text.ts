@@ -1,17 +1,17 @@
 /**
- * A text on one line in which every character can be seen: controls, line breaks, marks that change the direction, blanks
- * that are no space and characters of no width stand as they do in JSON, such as `\n` and `\u009b`. Nothing is left out.
+ * Gives a text on one line in which every character is visible: controls, line breaks, marks that change the direction,
+ * unusual blanks and characters of no width appear as in JSON, such as `\n` and `\u009b`. Nothing is left out.
  */
 export function visible(text: string): string {
   return text.replace(UNSEEN, escaped)
 }
 
-/** The same for what people write and read: its line breaks, tabs and joined letters stay. */
+/** Makes prose visible for people: its line breaks, tabs and joined letters stay as they are. */
 export function visibleProse(text: string): string {
   return text.replace(UNSEEN_IN_PROSE, escaped)
 }
 
-/** Is there nothing in it but what can be seen? */
+/** True where the text holds visible characters only. */
 export function isVisible(text: string): boolean {
   return text.search(UNSEEN) === -1
 }
@@ -30,7 +30,9 @@ function unit(code: number): string {
   return `\\u${code.toString(16).padStart(4, '0')}`
 }
 
-/** The text without these characters at its end, in linear time: `/[./-]+$/` looks at each run of them again and again. */
+/**
+ * Removes these characters from the end of the text, in linear time: `/[./-]+$/` would try each run of them again and again.
+ */
 export function trimEnd(text: string, characters: string): string {
   let end = text.length
   while (end > 0 && characters.includes(text.charAt(end - 1))) end--

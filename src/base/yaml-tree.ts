@@ -1,56 +1,56 @@
 import type { Alias, CST, Document, LineCounter, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml'
 
-/** What a YAML text says, with where it says it, counted from 1. Leaves keep their source text beside their value. */
+/** A YAML text as a tree with the place of each value, counted from 1. Leaves keep their source text beside their value. */
 export type YamlTree = YamlLeaf | YamlList | YamlMap
 
-interface Placed {
+interface YamlPlace {
   readonly line: number
   readonly column: number
 }
 
-export interface YamlLeaf extends Placed {
+export interface YamlLeaf extends YamlPlace {
   readonly kind: 'leaf'
   readonly value: string | number | boolean | null
-  /** As it was written where it was not quoted: `1.10`, `yes`, `007`. */
+  /** The source text where the value was not quoted: `1.10`, `yes`, `007`. */
   readonly text: string
-  /** The line of the first character of the text; that of a block is below its key. */
+  /** The line of the first character of the text; a block begins below its key. */
   readonly textLine: number
-  /** How far a block is indented in the file; 0 for all that is no block. */
+  /** How far a block is indented in the file; 0 for a leaf that is not a block. */
   readonly indent: number
 }
 
-export interface YamlList extends Placed {
+export interface YamlList extends YamlPlace {
   readonly kind: 'list'
   readonly items: readonly YamlTree[]
 }
 
-export interface YamlMap extends Placed {
+export interface YamlMap extends YamlPlace {
   readonly kind: 'map'
-  /** The places are those of the keys. */
-  readonly entries: ReadonlyMap<string, Placed & { readonly value: YamlTree }>
+  /** Each entry has the place of its key. */
+  readonly entries: ReadonlyMap<string, YamlPlace & { readonly value: YamlTree }>
 }
 
 export interface YamlOptions {
-  /** How many values lie in one another at most. */
+  /** How deep values may nest. */
   readonly deepest: number
-  /** How many values there are at most, every alias written out. */
+  /** How many values there may be, with every alias expanded. */
   readonly mostValues: number
-  /** Words of YAML: a key with its value has seven. */
+  /** How many tokens of YAML there may be: a key with its value has seven. */
   readonly mostWords: number
-  /** A `{{ name }}` that was not quoted is the text that it looks like. */
+  /** Reads an unquoted `{{ name }}` as the text that it looks like. */
   readonly hasTemplates?: boolean
 }
 
-/** Something that is wrong at a place of the text. */
+/** An error at a place of the text. */
 export class YamlTrouble extends Error {
-  readonly at: Placed
+  readonly at: YamlPlace
   readonly hint: string | undefined
-  /** It is no YAML at all. */
+  /** True where the text is not YAML at all. */
   readonly isSyntax: boolean
 
   constructor(
     message: string,
-    at: Placed,
+    at: YamlPlace,
     { hint, isSyntax = false }: { hint?: string | undefined; isSyntax?: boolean } = {},
   ) {
     super(message)
@@ -61,18 +61,18 @@ export class YamlTrouble extends Error {
 }
 
 /**
- * Reads YAML 1.2 (and JSON, which is YAML) in bounded time. One document, no key twice, merge keys are ordinary. Throws a
- * YamlTrouble.
+ * Reads YAML 1.2 (and JSON, which is YAML) in bounded time. Accepts one document and no repeated key; merge keys are ordinary
+ * keys. Throws a YamlTrouble.
  */
 export async function readYaml(text: string, options: YamlOptions): Promise<YamlTree> {
   yamlModule ??= await import('yaml')
   return new YamlReader(yamlModule, text, options).read()
 }
 
-/** Loaded with the first text, and asked for with every one. */
+/** Loaded with the first text and kept. */
 let yamlModule: typeof import('yaml') | undefined
 
-const START: Placed = { line: 1, column: 1 }
+const START: YamlPlace = { line: 1, column: 1 }
 const COMPOSING = {
   uniqueKeys: false,
   prettyErrors: false,
@@ -81,8 +81,8 @@ const COMPOSING = {
   logLevel: 'silent',
 } as const
 
-/** With how many values and levels it has when all aliases are written out. */
-interface Sized {
+/** A tree with the number of its values and levels when all aliases are expanded. */
+interface MeasuredTree {
   readonly tree: YamlTree
   readonly size: number
   readonly depth: number
@@ -93,7 +93,7 @@ class YamlReader {
   private readonly source: string
   private readonly options: YamlOptions
   private readonly lines: LineCounter
-  private readonly anchors: Map<string, Sized | null> = new Map()
+  private readonly anchors: Map<string, MeasuredTree | null> = new Map()
 
   constructor(yaml: typeof import('yaml'), source: string, options: YamlOptions) {
     this.yaml = yaml
@@ -115,7 +115,7 @@ class YamlReader {
     return this.readAny(document?.contents, START).tree
   }
 
-  /** The parser is stopped while it reads: 1 MB of brackets would take it half a minute. */
+  /** Stops the parser while it reads: 1 MB of brackets would take it half a minute. */
   private tokens(): CST.Token[] {
     const { deepest, mostWords } = this.options
     const tokens: CST.Token[] = []
@@ -124,7 +124,7 @@ class YamlReader {
     let words = 0
     for (const word of new this.yaml.Lexer().lex(this.source)) {
       for (const token of parser.next(word)) tokens.push(token)
-      // What is wrong first is told; the rest is not read for more of it.
+      // Reports the first error only; it reads no further.
       if (tokens.at(-1)?.type === 'error') break
       if (parser.stack.length > deepest) {
         throw new YamlTrouble(`nested more than ${deepest} levels deep`, this.placeAt(parser.offset))
@@ -138,12 +138,12 @@ class YamlReader {
     return tokens
   }
 
-  private syntaxError(message: string, at: Placed): YamlTrouble {
+  private syntaxError(message: string, at: YamlPlace): YamlTrouble {
     const written = this.source.split('\n', at.line)[at.line - 1] ?? ''
     return new YamlTrouble(message, at, { hint: hasTextWithColon(written) ? COLON : SIGN, isSyntax: true })
   }
 
-  private readAny(node: unknown, near: Placed): Sized {
+  private readAny(node: unknown, near: YamlPlace): MeasuredTree {
     if (node === null || node === undefined) return leaf(null, near)
     const at = this.placeOf(node) ?? near
     if (this.yaml.isAlias(node)) return this.readAlias(node, at)
@@ -158,21 +158,21 @@ class YamlReader {
     return sized
   }
 
-  private readNode(node: Node, at: Placed): Sized {
+  private readNode(node: Node, at: YamlPlace): MeasuredTree {
     if (this.yaml.isScalar(node)) return this.readScalar(node, at)
     if (this.yaml.isSeq(node)) return this.readList(node, at)
     const template = this.options.hasTemplates === true ? this.unquotedTemplate(node) : undefined
     return template === undefined ? this.readMap((node as YAMLMap).items as Pair[], at) : leaf(template, at)
   }
 
-  private readAlias({ source }: Alias, at: Placed): Sized {
+  private readAlias({ source }: Alias, at: YamlPlace): MeasuredTree {
     const found = this.anchors.get(source)
     if (found) return found
     if (found === null) throw new YamlTrouble(`the alias *${source} is inside of what it stands for`, at)
     throw new YamlTrouble(`nothing before it is named &${source}`, at, { hint: 'Quote a text that begins with *.' })
   }
 
-  private readScalar(node: Scalar, { line, column }: Placed): Sized {
+  private readScalar(node: Scalar, { line, column }: YamlPlace): MeasuredTree {
     const { value } = node
     const place = { kind: 'leaf', line, column, textLine: line, indent: 0, ...this.blockPlace(node) } as const
     if (typeof value === 'string') {
@@ -187,7 +187,7 @@ class YamlReader {
     }
   }
 
-  /** Where the text of a block begins and how far it is indented, unless its first line says so itself. */
+  /** Where the text of a block begins and how far it is indented, unless its first line tells. */
   private blockPlace(node: Scalar): Partial<YamlLeaf> {
     const { Scalar } = this.yaml
     if (node.type !== Scalar.BLOCK_LITERAL && node.type !== Scalar.BLOCK_FOLDED) return {}
@@ -198,14 +198,14 @@ class YamlReader {
     return { textLine: this.placeAt(from).line, indent: isSaid ? 0 : indent.length }
   }
 
-  private readList(node: YAMLSeq, at: Placed): Sized {
+  private readList(node: YAMLSeq, at: YamlPlace): MeasuredTree {
     const items = node.items.map((item) => (this.yaml.isPair(item) ? this.readMap([item], at) : this.readAny(item, at)))
     return around({ ...place(at), kind: 'list', items: items.map(({ tree }) => tree) }, items)
   }
 
-  private readMap(pairs: readonly Pair[], at: Placed): Sized {
-    const entries = new Map<string, Placed & { readonly value: YamlTree }>()
-    const values: Sized[] = []
+  private readMap(pairs: readonly Pair[], at: YamlPlace): MeasuredTree {
+    const entries = new Map<string, YamlPlace & { readonly value: YamlTree }>()
+    const values: MeasuredTree[] = []
     for (const pair of pairs) {
       const { key, ...keyAt } = this.readKey(pair, at)
       if (entries.has(key)) {
@@ -218,14 +218,14 @@ class YamlReader {
     return around({ ...place(at), kind: 'map', entries }, values)
   }
 
-  private readKey({ key }: Pair, near: Placed): Placed & { readonly key: string } {
+  private readKey({ key }: Pair, near: YamlPlace): YamlPlace & { readonly key: string } {
     const at = this.placeOf(key) ?? near
     if (!this.yaml.isScalar(key)) throw new YamlTrouble('a key is a text', at, { hint: SIGN })
     const text = typeof key.value === 'string' ? key.value : (key.source ?? '')
     return { line: at.line, column: at.column, key: text.toWellFormed() }
   }
 
-  /** `key: {{ name }}` is a map with a map for a key, to YAML. */
+  /** To YAML, `key: {{ name }}` is a map with a map for a key. */
   private unquotedTemplate(node: Node): string | undefined {
     if (!this.yaml.isMap(node) || node.flow !== true || node.items.length !== 1 || node.range == null) return undefined
     const [start, end] = node.range
@@ -233,12 +233,12 @@ class YamlReader {
     return text.startsWith('{{') && text.endsWith('}}') && this.yaml.isMap(node.items[0]?.key) ? text : undefined
   }
 
-  private placeOf(node: unknown): Placed | undefined {
+  private placeOf(node: unknown): YamlPlace | undefined {
     const range = (node as Node | null | undefined)?.range
     return range == null ? undefined : this.placeAt(range[0])
   }
 
-  private placeAt(offset: number): Placed {
+  private placeAt(offset: number): YamlPlace {
     const { line, col } = this.lines.linePos(offset)
     return line < 1 ? START : { line, column: Math.max(1, col) }
   }
@@ -253,16 +253,16 @@ function hasTextWithColon(line: string): boolean {
   return begun !== null && line.includes(': ', begun.index + begun[0].length)
 }
 
-function place({ line, column }: Placed): Placed {
+function place({ line, column }: YamlPlace): YamlPlace {
   return { line, column }
 }
 
-function leaf(value: string | null, { line, column }: Placed): Sized {
+function leaf(value: string | null, { line, column }: YamlPlace): MeasuredTree {
   const tree: YamlLeaf = { kind: 'leaf', value, text: value ?? '', line, column, textLine: line, indent: 0 }
   return { tree, size: 1, depth: 0 }
 }
 
-function around(tree: YamlTree, inside: readonly Sized[]): Sized {
+function around(tree: YamlTree, inside: readonly MeasuredTree[]): MeasuredTree {
   const size = inside.reduce((sum, item) => sum + item.size, 1)
   const depth = inside.reduce((most, item) => Math.max(most, item.depth), 0) + 1
   return { tree, size, depth }

@@ -7,10 +7,12 @@ import { MissingId, readArgs } from './read-args.ts'
 import { cleanText } from './terminal/clean.ts'
 import { endWithReader, exitNow } from './terminal/output.ts'
 
-// A user's module may hold whatever it likes: connections, timers, tools that do not hear their signal.
+// Ends the process even if a user's module holds it open with connections, timers, or tools that ignore their signal.
 await exitNow(await main(process.argv.slice(2)))
 
-/** Gives the exit code. What a command needs is loaded by the command, so that `--help` answers at once. */
+/**
+ * Runs the command line and returns the exit code. Each command loads its own code, so that `--help` answers at once.
+ */
 async function main(args: string[]): Promise<number> {
   endWithReader()
   if (args[0] === 'demo-worker' && process.send !== undefined) return demoWorker(args[1] ?? '')
@@ -33,7 +35,7 @@ async function demoWorker(folder: string): Promise<number> {
   return worker.demoWorker(folder)
 }
 
-/** One line for people. Only a defect of ours has a stack. */
+/** Prints an error as one line for people. Only an internal error prints its stack. */
 async function fail(error: unknown, args: readonly string[]): Promise<number> {
   if (error instanceof CliError) {
     const more = error.namesHelp ? ` See legate ${knownWord(args)}--help.` : ''
@@ -55,7 +57,7 @@ function complain(message: string, code: number): number {
   return code
 }
 
-/** An error of the package, which says what to do; known without loading the package. */
+/** Recognizes an error of this package, whose message says what to do, without loading the package. */
 function isOurs(error: unknown): error is Error {
   return error instanceof Error && Symbol.for('legate.error') in error
 }
@@ -75,7 +77,7 @@ function version(): string {
   return current
 }
 
-/** Node 22 and newer call their own SQLite experimental, on stderr, in the middle of our lines. */
+/** Hides the warning with which Node 22 and newer announce SQLite as experimental in the middle of our output. */
 function hideExperimentalWarnings(): void {
   process.removeAllListeners('warning')
   process.on('warning', ({ name, message }) => {

@@ -1,24 +1,24 @@
 import { parseArgs } from 'node:util'
 import {
   type Call,
+  type CliCommand,
   CliError,
-  type Command,
   EXIT,
-  meant,
   noCommand,
   type Option,
   optionsOf,
   STORE,
+  suggestion,
 } from './command/command.ts'
 import { COMMANDS } from './commands.ts'
 
 export interface ReadArgs {
-  readonly command: Command
+  readonly command: CliCommand
   readonly call: Call
   readonly wantsHelp: boolean
 }
 
-/** What was typed after the program's name. Throws CliError when it makes no sense. */
+/** Parses the arguments after the program's name. Throws a CliError if they make no sense. */
 export function readArgs(args: readonly string[], env: NodeJS.ProcessEnv): ReadArgs | 'help' | 'version' {
   const name = commandWord(args)
   if (name === undefined) return withoutCommand(args)
@@ -32,7 +32,7 @@ export function readArgs(args: readonly string[], env: NodeJS.ProcessEnv): ReadA
   return { command, wantsHelp, call }
 }
 
-/** A command that needs an id was given none: what could be meant can be looked up. */
+/** Thrown if a command needs an id and got none; candidates can then be looked up. */
 export class MissingId extends CliError {
   readonly command: string
   readonly call: Call
@@ -46,7 +46,7 @@ export class MissingId extends CliError {
 
 type Values = Call['values']
 
-/** The first word that is neither an option nor the value of one. */
+/** Finds the first word that is neither an option nor the value of one. */
 function commandWord(args: readonly string[]): string | undefined {
   const options = parseOptions([...COMMANDS.flatMap(optionsOf), STORE])
   return parseArgs({ args: [...args], options, allowPositionals: true, strict: false }).positionals[0]
@@ -72,7 +72,7 @@ function strictly(
     const [sentence = ''] = String(error instanceof Error ? error.message : error).split('. ')
     const [, unknown] = /^Unknown option '--([^']*)'/.exec(sentence) ?? []
     const names = options.map(({ name }) => name)
-    const hint = unknown === undefined ? '' : meant(unknown, { names, alike: 3, sign: '--' })
+    const hint = unknown === undefined ? '' : suggestion(unknown, { names, alike: 3, sign: '--' })
     throw new CliError(`${sentence.replace(/\.$/, '')}.${hint}`, EXIT.usage)
   }
 }
@@ -92,7 +92,7 @@ function parseOptions(options: readonly Option[]): Record<string, ParseOption> {
   )
 }
 
-function checkWords({ name, usage, completes, takes: [least, most] }: Command, call: Call): void {
+function checkWords({ name, usage, completes, takes: [least, most] }: CliCommand, call: Call): void {
   const { words } = call
   if (words.length >= least && words.length <= most) return
   if (most === 0) throw new CliError(`"${name}" takes no arguments.`, EXIT.usage)
@@ -104,7 +104,7 @@ function checkWords({ name, usage, completes, takes: [least, most] }: Command, c
     : new CliError(message, EXIT.usage)
 }
 
-/** Of the arguments that a usage does not put in brackets. */
+/** Lists the required arguments of a usage: those outside brackets. */
 function namesIn(usage: string): string[] {
   return usage
     .replaceAll(/\[[^\]]*\]/g, '')

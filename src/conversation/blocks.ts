@@ -5,7 +5,10 @@ import type { Feeds } from './feeds.ts'
 
 const EVERY_MS = 250
 
-/** Shows readers in other processes what nodes of this one stream: one block per node and interval, never per delta. */
+/**
+ * Publishes the streams of this process's nodes to readers in other processes: one block per node and interval, never
+ * per delta.
+ */
 export class BlockWriter {
   private readonly store: Store
   private readonly feeds: Feeds
@@ -23,7 +26,7 @@ export class BlockWriter {
     if (this.store.shared) this.feeds.onLive = () => this.wake()
   }
 
-  /** Something is being streamed: look again soon, as long as it is. */
+  /** Arms the timer while something is being streamed. */
   private wake(): void {
     if (this.armed || this.isStopped) return
     this.armed = true

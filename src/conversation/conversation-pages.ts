@@ -1,5 +1,5 @@
 import { InputError } from '../base/error.ts'
-import { anything, flag, list, number, type Rules, readOptions, text } from '../base/options.ts'
+import { anything, flag, list, number, type OptionRules, readOptions, text } from '../base/options.ts'
 import { ancestorsOf, contextOf, type TranscriptLine, type TranscriptOptions, transcriptOf } from '../graph/context.ts'
 import { DURABLE_EVENTS, type DurableEvent, type DurableEventType, type EventRow, toEvent } from '../graph/event.ts'
 import { ALL_TURNS, CONTEXT_TURNS, type Kinds } from '../graph/kinds.ts'
@@ -10,12 +10,13 @@ import type { Store } from '../store/store.ts'
 import { onlyOneCursor, pages, positiveNumber, wholeNumber } from './pages.ts'
 
 export interface TurnPageQuery {
+  /** The most turns of the page. Default 50. */
   readonly limitTurns?: number
-  /** Older turns than this one. */
+  /** Turns older than this one. */
   readonly beforeTurnId?: Id
-  /** Newer turns than this one. */
+  /** Turns newer than this one. */
   readonly afterTurnId?: Id
-  /** What was deleted is shown too. */
+  /** True: shows deleted nodes too. */
   readonly includeDeleted?: boolean
 }
 
@@ -28,28 +29,34 @@ export interface TranscriptPage {
 }
 
 export interface MessagePageQuery {
+  /** The most messages of the page. Default 50. */
   readonly limit?: number
+  /** Older messages than this one. */
   readonly before?: Id
+  /** Newer messages than this one. */
   readonly after?: Id
 }
 
 export interface EventPageQuery {
+  /** The most events of the page. Default 200. */
   readonly limit?: number
   /** The sequence number after which it begins. */
   readonly after?: number
+  /** The node whose events to give. Default: all nodes. */
   readonly nodeId?: Id
+  /** The types of events to give. Default: all types. */
   readonly types?: readonly DurableEventType[]
 }
 
-/** How many is read by `bounds.ts`: it may be in digits. */
-export const TURN_PAGE: Rules<TurnPageQuery> = {
+/** `bounds.ts` reads the limits, which may be digits in a text. */
+export const TURN_PAGE: OptionRules<TurnPageQuery> = {
   limitTurns: anything,
   beforeTurnId: text,
   afterTurnId: text,
   includeDeleted: flag,
 }
-const MESSAGE_PAGE: Rules<MessagePageQuery> = { limit: anything, before: text, after: text }
-const EVENT_PAGE: Rules<EventPageQuery> = { limit: anything, after: number(), nodeId: text, types: list }
+const MESSAGE_PAGE: OptionRules<MessagePageQuery> = { limit: anything, before: text, after: text }
+const EVENT_PAGE: OptionRules<EventPageQuery> = { limit: anything, after: number(), nodeId: text, types: list }
 
 function knownEvent(type: DurableEventType): DurableEventType {
   if (DURABLE_EVENTS.includes(type)) return type
@@ -59,10 +66,15 @@ function knownEvent(type: DurableEventType): DurableEventType {
   )
 }
 
-/** Turns looked at for one page of messages, and events for one page of events: a page may be short for it. */
+/**
+ * The most turns read for one page of messages, and events for one page of events. A page may be shorter because of it.
+ */
 const MOST_SCANNED = 2_000
 
-/** What one conversation says, page by page. Nothing here reads more than a page asks for, however long it is. */
+/**
+ * The transcript of one conversation, page by page. It never reads more than the page needs, however long the
+ * conversation is.
+ */
 export class ConversationPages {
   private readonly store: Store
   private readonly id: Id
@@ -87,7 +99,7 @@ export class ConversationPages {
     }
   }
 
-  /** What leads to a node, and no sibling of it: the causes within the latest turns. */
+  /** The lines that led to a node, without its siblings: its causes within the latest turns. */
   transcriptFor(nodeId: Id, options: { readonly limitTurns?: number; readonly limit?: number }): TranscriptLine[] {
     readOptions('transcriptFor(nodeId, options)', options, { limitTurns: anything, limit: anything })
     const limitTurns = wholeNumber(options.limitTurns ?? CONTEXT_TURNS, 'limitTurns')
@@ -152,7 +164,7 @@ export class ConversationPages {
     }
   }
 
-  /** The turns of a page that count, oldest first. */
+  /** The active turns of a page, oldest first. */
   turns({ limitTurns = CONTEXT_TURNS, beforeTurnId, afterTurnId }: TurnPageQuery): readonly Turn[] {
     onlyOneCursor(beforeTurnId, afterTurnId)
     const limit = wholeNumber(limitTurns, 'limitTurns')
@@ -165,7 +177,7 @@ export class ConversationPages {
     return turnsBackward(this.store, row, { last, limit })
   }
 
-  /** Turns from a node's on, one after the other, in either direction. */
+  /** Walks the turns from a node's turn on, in either direction. */
   private *scan(at: Node | undefined, isForward: boolean): Generator<Turn> {
     const row = this.store.conversation(this.id)
     if (row === undefined) return
@@ -203,7 +215,7 @@ export class ConversationPages {
   }
 }
 
-/** The lines on the wanted side of a node; all of them where it is not among them. */
+/** The lines on the wanted side of a node; all of them where the node is not among them. */
 function beyond(lines: TranscriptLine[], at: Node | undefined, isForward: boolean): TranscriptLine[] {
   const index = at === undefined ? -1 : lines.findIndex(({ nodeId }) => nodeId === at.id)
   if (index < 0) return lines
@@ -212,7 +224,7 @@ function beyond(lines: TranscriptLine[], at: Node | undefined, isForward: boolea
 
 type Turns = Pick<Reader, 'turnsOf'>
 
-/** The newest turns of a lane that count, up to an ordinal, oldest first. */
+/** The newest active turns of a lane, up to an ordinal, oldest first. */
 export function turnsBackward(
   store: Turns,
   row: Conversation,
@@ -234,7 +246,7 @@ export function turnsBackward(
   return found
 }
 
-/** The oldest turns of a lane that count, from an ordinal on, oldest first. */
+/** The oldest active turns of a lane, from an ordinal on, oldest first. */
 export function turnsForward(
   store: Turns,
   row: Conversation,

@@ -9,12 +9,12 @@ import type { DurableEvent } from '../graph/event.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import { closeSession, type OpenSession, openSessions } from '../rules/delegation/session.ts'
 import { type Mutation, planMutate } from '../rules/history/mutate.ts'
-import { type Observed, planObserve } from '../rules/turn/observe.ts'
+import { type ObservedMessage, planObserve } from '../rules/turn/observe.ts'
 import { type ConversationSettings, planSettings } from '../rules/turn/say.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
-import { type Groups, switched, switchGroups } from '../tool/groups.ts'
+import { type Groups, groupStates, switchGroups } from '../tool/groups.ts'
 import {
   ConversationPages,
   type EventPageQuery,
@@ -27,7 +27,7 @@ import type { Run } from './run.ts'
 
 const SETTINGS = { policyProfile: text, contextTurns: int(1, 1_000) }
 
-/** What a process knows of a conversation's agent. */
+/** The facts about a conversation's agent that its process supplies. */
 export interface ConversationHome extends HistoryHome {
   readonly profiles: Profiles
   /** The groups of its toolkit; undefined where this process has no code for the agent. */
@@ -39,7 +39,7 @@ export interface HandleParts {
   readonly attach: (runId: Id) => Run
 }
 
-/** A stored conversation or one of its lanes: what was said in it, ways to change it, to put nodes into it by hand. */
+/** A stored conversation or one of its lanes: read it, change it, add nodes to it by hand. */
 export class ConversationHandle extends HistoryHandle {
   readonly id: Id
   protected readonly ledger: Ledger
@@ -64,7 +64,7 @@ export class ConversationHandle extends HistoryHandle {
     return this.store.conversation(this.id)
   }
 
-  /** Changes what its agent may use at most, and how many rounds its model is shown, from its next node on. */
+  /** Changes the most that its agent may use, and how many rounds its model sees, from its next node on. */
   async configure(settings: ConversationSettings): Promise<void> {
     const { policyProfile, contextTurns } = readOptions('configure()', settings, SETTINGS)
     const { row } = this
@@ -74,23 +74,23 @@ export class ConversationHandle extends HistoryHandle {
     await this.ledger.commit({ kind: 'note', rootId: row.rootId, plan })
   }
 
-  /** What people see of the latest rounds, oldest first. */
+  /** The visible lines of the latest rounds, oldest first. */
   async recentTurns(query: Pick<TurnPageQuery, 'limitTurns'> = {}): Promise<readonly TranscriptLine[]> {
     const { limitTurns } = readOptions('recentTurns()', query, { limitTurns: anything })
     return this.pages.transcript(limitTurns === undefined ? {} : { limitTurns }).transcript
   }
 
-  /** The same, page by page: the latest, those before a turn, or those after it. */
+  /** The visible lines, page by page: the latest, those before a turn, or those after it. */
   async transcript(query: TurnPageQuery = {}): Promise<readonly TranscriptLine[]> {
     return this.pages.transcript(query).transcript
   }
 
-  /** With the turns it is of, and the cursors for the pages on both sides. */
+  /** Like `transcript`, with the turns of the page and the cursors for the pages on both sides. */
   async transcriptPage(query: TurnPageQuery = {}): Promise<TranscriptPage> {
     return this.pages.transcript(query)
   }
 
-  /** What led to a node, in words: its causes among the latest turns, and nothing beside them. */
+  /** The lines that led to a node: its causes among the latest turns, and nothing else. */
   async transcriptFor(
     nodeId: Id,
     options: { readonly limitTurns?: number; readonly limit?: number } = {},
@@ -98,12 +98,12 @@ export class ConversationHandle extends HistoryHandle {
     return this.pages.transcriptFor(nodeId, options)
   }
 
-  /** The nodes that a node's model would be shown, and the node itself. */
+  /** The nodes that a node's model would see, and the node itself. */
   async contextFor(nodeId: Id, options: { readonly limitTurns?: number } = {}): Promise<Node[]> {
     return this.pages.context(nodeId, options)
   }
 
-  /** Message by message. A page may be short where much of what is looked at is not to be seen. */
+  /** The visible messages, one by one. A page may be short where many of the scanned messages are hidden. */
   async messagePage(query: MessagePageQuery = {}): Promise<TranscriptLine[]> {
     return this.pages.messages(query)
   }
@@ -113,7 +113,7 @@ export class ConversationHandle extends HistoryHandle {
     return this.pages.events(query)
   }
 
-  /** What is wrong with its rows and with its delegations; with `repair`, what still is. See `runtime.audit`. */
+  /** Checks its rows and delegations; with `repair`, returns the problems that remain. See `runtime.audit`. */
   async audit(options: Omit<AuditOptions, 'rootId'> = {}): Promise<AuditReport> {
     const { row } = this
     if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
@@ -123,7 +123,7 @@ export class ConversationHandle extends HistoryHandle {
 
   /** The groups of its agent's toolkit, and whether each is on here. */
   async groups(): Promise<{ readonly [group: string]: boolean }> {
-    return switched(this.knownGroups(), this.row?.groups ?? null, NO_CHANGES)
+    return groupStates(this.knownGroups(), this.row?.groups ?? null, NO_CHANGES)
   }
 
   /** Switches groups of tools on: its next model call is offered them, as far as grants allow. */
@@ -136,10 +136,10 @@ export class ConversationHandle extends HistoryHandle {
   }
 
   /**
-   * Adds a message without starting a turn: nobody answers it, and the model of the next turn sees it. Gives its node's
-   * id. While a turn runs, it comes after that one.
+   * Adds a message without starting a turn: nobody answers it, and the model of the next turn sees it. Returns the id
+   * of its node. While a turn runs, the message comes after it.
    */
-  async observe(message: Content | Observed): Promise<Id> {
+  async observe(message: Content | ObservedMessage): Promise<Id> {
     const { row } = this
     if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
     const observed = readObserved(message)
@@ -151,13 +151,13 @@ export class ConversationHandle extends HistoryHandle {
     })
   }
 
-  /** The conversations with subagents that this one has started and can go on with, the newest last. */
+  /** The open sessions with subagents that this conversation has started, the newest last. */
   async sessions(): Promise<readonly OpenSession[]> {
     const { row, ledger } = this
     return row === undefined ? [] : openSessions(ledger.store, row, ledger.clock.now())
   }
 
-  /** Closes one of them: it can be read as before, and not gone on with. */
+  /** Closes one of them: you can still read it, but add no turn to it. */
   async closeSession(id: Id): Promise<void> {
     const session = this.ledger.store.conversation(id)
     if (session === undefined || session.parentConversationId !== this.id) {
@@ -167,7 +167,7 @@ export class ConversationHandle extends HistoryHandle {
     await this.ledger.commit({ kind: 'note', rootId: session.rootId, plan })
   }
 
-  /** Puts nodes and edges in, all or none; what can run afterwards does. `change` may be called again after a race. */
+  /** Adds nodes and edges, all or none; those that can run do. `change` may be called again after a race. */
   async mutate<T>(change: (mutation: Mutation) => T, options: { readonly turnId?: Id } = {}): Promise<T> {
     const { turnId } = readOptions('mutate(change, options)', options, { turnId: text })
     const { row } = this

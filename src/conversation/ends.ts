@@ -8,7 +8,9 @@ import type { Id, Node, Turn } from '../graph/rows.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
-/** Who in this process waits for a turn to end. Only a notice: the end itself is in the turn's row. */
+/**
+ * The callers in this process that wait for a turn to end. They are only notified: the end itself is in the turn's row.
+ */
 export class TurnEnds {
   private readonly store: Store
   private readonly waiters: IdMap<Waiter[]> = new IdMap()
@@ -31,7 +33,7 @@ export class TurnEnds {
     })
   }
 
-  /** The same, or null as soon as the signal aborts: nothing is kept for who does not wait any more. */
+  /** The outcome of a turn, or null as soon as the signal aborts: nothing is kept for a caller that stopped waiting. */
   waitUnless(turnId: Id, signal: AbortSignal | undefined): Promise<Outcome | null> {
     if (signal?.aborted) return Promise.resolve(null)
     const turn = this.store.turn(turnId)
@@ -59,7 +61,7 @@ export class TurnEnds {
     })
   }
 
-  /** In a tree that was changed from outside no turn ends any more. */
+  /** The error for a tree that was changed from outside, in which no turn ends any more. */
   private findAltered(turn: Turn | undefined): StoreError | undefined {
     if (turn === undefined) return undefined
     return this.store.tampered?.().find(({ details }) => details['rootId'] === turn.rootId)
@@ -90,7 +92,7 @@ export class TurnEnds {
     for (const turn of commit.turns) if (turn.state === 'ended') this.tell(turn, commit.nodes)
   }
 
-  /** Another process has written. */
+  /** Called when another process has written. */
   changed(): void {
     for (const [turnId] of [...this.waiters.entries()]) {
       try {
@@ -104,13 +106,13 @@ export class TurnEnds {
     }
   }
 
-  /** It may also be that it is still to be recorded. */
+  /** Fails the waiters of a deleted run. A run that is still being recorded is not deleted. */
   private tellDeleted(turnId: Id): void {
     const error = notFound(this.store, 'run', turnId)
     if (error.details['deleted'] !== undefined && this.waiters.has(turnId)) this.fail(turnId, error)
   }
 
-  /** The runtime is closed: what still waits will not hear of the end here. */
+  /** Called when the runtime closes: fails all waiters, which would not be notified here. */
   close(): void {
     this.failAll((runId) => {
       const message = `The runtime was closed before the run ${runId} ended. Open its store again and attach to it.`
@@ -118,12 +120,12 @@ export class TurnEnds {
     })
   }
 
-  /** No end can be recorded any more. */
+  /** Fails all waiters, because no end can be recorded any more. */
   failAll(errorOf: (runId: Id) => Error): void {
     for (const [turnId] of [...this.waiters.entries()]) this.fail(turnId, errorOf(turnId))
   }
 
-  /** The same of one tree. */
+  /** Fails the waiters of one tree. */
   failTree(rootId: Id, error: Error): void {
     for (const [turnId, waiting] of [...this.waiters.entries()]) {
       if (waiting.some((waiter) => waiter.rootId === rootId)) this.fail(turnId, error)
@@ -151,7 +153,7 @@ export class TurnEnds {
 }
 
 interface Waiter {
-  /** The tree it is of; null while that is not recorded. */
+  /** The tree of the turn; null while the turn is not recorded. */
   readonly rootId: Id | null
   resolve(outcome: Outcome): void
   reject(error: Error): void
@@ -159,7 +161,7 @@ interface Waiter {
 
 type Tell = (node: Node) => void
 
-/** What code in this process waits for nodes to end. Only a notice: the end itself is in the node's row. */
+/** The code in this process that waits for nodes to end. It is only notified: the end itself is in the node's row. */
 export class NodeEnds {
   private readonly store: Store
   private readonly waiters: IdMap<Tell> = new IdMap()
@@ -168,7 +170,7 @@ export class NodeEnds {
     this.store = store
   }
 
-  /** The node when it has ended; null as soon as the signal aborts. For one waiter at a time. */
+  /** The node when it has ended; null as soon as the signal aborts. Takes one waiter at a time. */
   waitUnless(nodeId: Id, signal: AbortSignal): Promise<Node | null> {
     const node = this.store.node(nodeId)
     if (node !== undefined && node.endedAt !== null) return Promise.resolve(node)
@@ -189,7 +191,7 @@ export class NodeEnds {
     for (const node of nodes) if (node.endedAt !== null) this.tell(node)
   }
 
-  /** Another process has written. */
+  /** Called when another process has written. */
   changed(): void {
     for (const [nodeId] of [...this.waiters.entries()]) {
       const node = this.store.node(nodeId)
@@ -204,7 +206,7 @@ export class NodeEnds {
   }
 }
 
-/** Node ends a process that only awaits promises. Waiting for a run is work, so one timer says so while somebody waits. */
+/** Keeps the process alive. Node ends a process that only awaits promises, so a timer runs while somebody waits. */
 export class KeepAlive {
   private timer: ReturnType<typeof setInterval> | undefined
   private holders = 0
@@ -219,7 +221,10 @@ export class KeepAlive {
   }
 }
 
-/** Runs that were started here and are not in the rows yet. Their ids are known from the start, so they are found by them. */
+/**
+ * Runs that were started here and are not in the rows yet. Their ids are known from the start, so callers can find
+ * them.
+ */
 export class Recordings {
   private readonly open: Map<Id, Recording> = new Map()
 
@@ -238,7 +243,7 @@ export class Recordings {
     return this.open.get(runId)
   }
 
-  /** Settles when all of it that was started before is in the rows, or refused: also where it is the id of a conversation. */
+  /** Settles when every earlier start of this run or conversation is recorded or refused. */
   async settled(id?: Id): Promise<void> {
     const meant = [...this.open.values()].filter(
       ({ runId, conversationId }) => id === undefined || id === runId || id === conversationId,
@@ -247,17 +252,17 @@ export class Recordings {
   }
 }
 
-/** A run that may still be on its way to the rows. */
-export interface Begun {
+/** A run that may not be recorded yet. */
+export interface StartingRun {
   readonly conversationId: Id
   readonly started?: Promise<unknown>
 }
 
-interface Recording extends Required<Begun> {
+interface Recording extends Required<StartingRun> {
   readonly runId: Id
 }
 
-/** Resolves when nothing is open any more, in the whole store or in one tree: also what goes on in the background. */
+/** Resolves when no turn is open, in the whole store or in one tree. Background runs count too. */
 export async function untilIdle(store: Store, ends: TurnEnds, rootId: Id | undefined): Promise<void> {
   for (;;) {
     const open = store.openTurns(rootId === undefined ? 1 : Number.MAX_SAFE_INTEGER)
@@ -267,7 +272,7 @@ export async function untilIdle(store: Store, ends: TurnEnds, rootId: Id | undef
   }
 }
 
-/** Another process may have ended a run and deleted it: that is an end too. */
+/** A run that another process ended and deleted has ended too. */
 function unlessDeleted(error: unknown): void {
   if (!NotFoundError.isInstance(error)) throw error
 }

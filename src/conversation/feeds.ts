@@ -6,13 +6,16 @@ import type { Conversation, Id, Node } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 import { pages } from './pages.ts'
 
-/** The feeds of a process: a tree has one while somebody reads it. Nodes that stream are known whether read or not. */
+/**
+ * The feeds of a process: a tree has one while somebody reads it. Streaming nodes are known whether anybody reads them
+ * or not.
+ */
 export class Feeds {
   private readonly store: Store
   private readonly clock: Clock
   private readonly trees: Map<Id, { readonly feed: TreeFeed; readers: number }> = new Map()
   private readonly live: IdMap<LiveNode> = new IdMap()
-  /** Keeps the shape of streaming nodes known while none streams: see Ledger. */
+  /** Keeps the hidden class of streaming nodes alive while none streams: see Ledger. */
   protected last: unknown
 
   /** Called when a node begins to stream. */
@@ -42,12 +45,12 @@ export class Feeds {
     this.trees.get(rootId)?.feed.close()
   }
 
-  /** Ends all readers: nothing more is written or heard of here. */
+  /** Ends all readers: this process writes and receives nothing more. */
   close(): void {
     for (const { feed } of [...this.trees.values()]) feed.close()
   }
 
-  /** A tree's feed, with all that comes after an event, for one more reader; to be given back with `leave`. */
+  /** Returns a tree's feed for one more reader, starting after an event. Return it with `leave`. */
   enter(rootId: Id, after: number): TreeFeed {
     const known = this.trees.get(rootId)
     if (known !== undefined) {
@@ -71,7 +74,7 @@ export class Feeds {
     for (const node of this.liveIn(rootId)) node.tree = null
   }
 
-  /** Where a node streams to while it runs; to be ended with `endLive`. */
+  /** Returns the sink that a node streams to while it runs. End it with `endLive`. */
   beginLive(node: Node, conversation: Conversation): LiveNode {
     const isFirst = conversation.turnCount === 1
     const parentId = isFirst ? conversation.parentTurnId : (this.store.link(node.turnId)?.hostTurnId ?? null)
@@ -91,7 +94,7 @@ export class Feeds {
     return this.live.size > 0
   }
 
-  /** Nodes that streamed something other processes cannot see yet. */
+  /** The nodes with streamed text that other processes cannot see yet. */
   unwritten(): LiveNode[] {
     return this.live.values().filter(({ isUnwritten }) => isUnwritten)
   }
@@ -101,36 +104,36 @@ export class Feeds {
   }
 }
 
-/** Live events get the last whole number plus a fraction that grows by this. */
+/** Live events get the last whole number plus a fraction that grows by this step. */
 const FRACTION = 2 ** -20
-/** Beyond this many buffered events, those of nodes that have ended are dropped: their message has it all. */
+/** Beyond this many buffered events, those of ended nodes are dropped: their message holds all of it. */
 const BUFFER_LIMIT = 200_000
 
 export interface FeedOptions {
-  /** A durable event nobody wants, nor those before it. */
+  /** Nobody wants this durable event, nor those before it. */
   readonly after: number
-  /** Does the node stream in this process? */
+  /** True when the node streams in this process. */
   readonly isLive: (nodeId: Id) => boolean
 }
 
 /**
- * The events of one tree in this process: one buffer, any number of readers, each an index into it. Durable events come
- * from the commits, of this process or another; nothing here is needed to go on after a restart.
+ * The events of one tree in this process: one buffer, any number of readers, each with an index into it. Durable events
+ * come from the commits of this process or another; a restart needs nothing of it.
  */
 export class TreeFeed {
   readonly rootId: Id
-  /** The runtime was closed, or the tree deleted. */
+  /** Set when the runtime was closed, or the tree deleted. */
   isClosed = false
-  /** Changes when events were dropped from the buffer: an index found before is no longer good. */
+  /** Changes when the buffer drops events: indexes found before are then invalid. */
   generation = 0
-  /** The buffer has the durable events after this one. */
+  /** The buffer holds the durable events after this one. */
   private start: number
   /** The last durable event in the buffer. */
   private whole: number
   private fraction = 0
   private buffer: RunEvent[] = []
   private readonly wakers: Set<() => void> = new Set()
-  /** The last block taken. */
+  /** The last block that was read. */
   private lastBlock = 0
   private readonly store: Store
   private readonly isLive: (nodeId: Id) => boolean
@@ -145,7 +148,7 @@ export class TreeFeed {
     this.takeBlocks()
   }
 
-  /** Makes sure that the buffer has what came after this event. */
+  /** Makes sure that the buffer holds everything after this event. */
   reachBack(after: number): void {
     if (after >= this.start) return
     const missed: RunEvent[] = []
@@ -166,7 +169,7 @@ export class TreeFeed {
     this.wake()
   }
 
-  /** Events of a commit of this process. */
+  /** Adds the events of a commit of this process. */
   publish(events: readonly EventRow[]): void {
     const last = events[events.length - 1]
     if (last === undefined) return
@@ -176,7 +179,7 @@ export class TreeFeed {
     this.wake()
   }
 
-  /** Another process has written: take what is new. Of a tree that it deleted there is nothing more to come. */
+  /** Called when another process has written: reads the new events. If it deleted the tree, the feed closes. */
   changed(): void {
     this.catchUp()
     this.takeBlocks()
@@ -201,7 +204,7 @@ export class TreeFeed {
     return low
   }
 
-  /** There is nothing more to come: whoever waits is told. */
+  /** Ends the feed and wakes everybody who waits. */
   close(): void {
     this.isClosed = true
     this.wake()
@@ -229,7 +232,7 @@ export class TreeFeed {
     }
   }
 
-  /** What nodes of other processes have streamed so far. */
+  /** Reads the streams of nodes in other processes. */
   private takeBlocks(): void {
     if (!this.store.shared) return
     for (const block of this.store.blocks(this.rootId, this.lastBlock)) {
@@ -245,24 +248,24 @@ export class TreeFeed {
   }
 }
 
-type Said = { -readonly [Key in keyof LiveBody]: LiveBody[Key] } & { text?: string; callId?: string }
+type StreamedPiece = { -readonly [Key in keyof LiveBody]: LiveBody[Key] } & { text?: string; callId?: string }
 
-/** `whole` things were said; of the last one, so many characters. */
+/** The end of the part that was written: the number of whole pieces, and the characters of the last one. */
 interface Mark {
   readonly whole: number
   readonly characters: number
 }
 
-/** A running node that streams. Readers get each delta as it comes; what was streamed before they came, as one. */
+/** A running node that streams. Readers get each delta as it comes, and everything before as one. */
 export class LiveNode {
   readonly node: Node
   /** Set while somebody reads the tree. */
   tree: TreeFeed | null = null
   private readonly path: readonly string[]
   private readonly parentId: Id | null
-  /** Neighbours of one kind as one. */
-  private readonly said: Said[] = []
-  /** Up to where readers in other processes can see it. */
+  /** The pieces so far; neighbours of one kind are joined. */
+  private readonly said: StreamedPiece[] = []
+  /** The end of the part that readers in other processes can see. */
   private written: Mark = { whole: 0, characters: 0 }
 
   constructor(node: Node, path: readonly string[], parentId: Id | null) {
@@ -276,18 +279,18 @@ export class LiveNode {
     if (this.tree !== null) this.tree.append(this.event(body, this.tree.nextLive(), clock.now()))
   }
 
-  /** All that was streamed so far. */
+  /** Everything that was streamed so far. */
   soFar(at: number, nextSeq: () => number): LiveEvent[] {
     return this.said.map((body) => this.event(body as LiveBody, nextSeq(), at))
   }
 
-  /** Is there something that readers in other processes have not seen? */
+  /** True when readers in other processes miss something. */
   get isUnwritten(): boolean {
     const { whole, characters } = this.written
     return whole < this.said.length || characters < (this.said[whole - 1]?.text?.length ?? 0)
   }
 
-  /** What they have not seen, and the mark to give to `wrote` when they have. */
+  /** The part that readers in other processes miss, and the mark to pass to `wrote` when they have it. */
   unwritten(at: number): { readonly events: LiveEvent[]; readonly mark: Mark } {
     const { whole, characters } = this.written
     const rest = this.said[whole - 1]?.text?.slice(characters) ?? ''
@@ -309,7 +312,7 @@ export class LiveNode {
     this.said.push(body.type === 'text-delta' ? { type: 'text-delta', text: body.text } : { ...body })
   }
 
-  /** Text comes by the thousand: its event is written out. */
+  /** Spells out the event of a text, because text comes by the thousand. */
   private event(body: LiveBody, seq: number, at: number): LiveEvent {
     const { node, path, parentId } = this
     const { conversationId, turnId, id: nodeId } = node
@@ -320,7 +323,7 @@ export class LiveNode {
   }
 }
 
-function isSameStream(a: Said, b: LiveBody): boolean {
+function isSameStream(a: StreamedPiece, b: LiveBody): boolean {
   if (a.type !== b.type) return false
   return b.type !== 'tool-input-delta' || a.callId === b.callId
 }

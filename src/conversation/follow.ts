@@ -5,7 +5,7 @@ import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { KeepAlive } from './ends.ts'
 import type { Feeds, TreeFeed } from './feeds.ts'
-import { type Sees, View } from './fields/view.ts'
+import { type EventScope, EventView } from './fields/view.ts'
 import { pages } from './pages.ts'
 
 export interface FollowOptions {
@@ -15,12 +15,12 @@ export interface FollowOptions {
   readonly runId: Id
   /** Only events with a greater sequence number. */
   readonly after: number
-  readonly sees?: Sees
+  readonly sees?: EventScope
 }
 
 /**
- * The events of one run and of what it delegated, in order, from the beginning or after `seq`; ends with the run. Of a
- * tree's log no more is read than lies between the run's first event and its last.
+ * The events of one run and of its delegations, in order, from the beginning or after `seq`; ends with the run. It
+ * reads only the part of a tree's log between the run's first event and its last.
  */
 export function follow(options: FollowOptions): AsyncIterableIterator<RunEvent> {
   const turn = options.store.turn(options.runId)
@@ -28,9 +28,9 @@ export function follow(options: FollowOptions): AsyncIterableIterator<RunEvent> 
   return turn.state === 'ended' ? past(options, turn) : new Follower(options, turn)
 }
 
-/** A run that is over is read page by page: nothing of it is kept here. */
+/** Reads a run that is over page by page, and keeps nothing of it. */
 async function* past(options: FollowOptions, turn: Turn): AsyncGenerator<RunEvent, void> {
-  const view = new View(options.store, options.runId, options.sees)
+  const view = new EventView(options.store, options.runId, options.sees)
   for (const events of pages(options.store, turn.rootId, { after: firstWanted(options, turn) })) {
     for (const row of events) {
       const event = view.show(toEvent(row))
@@ -39,13 +39,13 @@ async function* past(options: FollowOptions, turn: Turn): AsyncGenerator<RunEven
       if (isEnd(event, options.runId)) return
     }
   }
-  // Deleted meanwhile: what was read is not all there was.
+  // The run was deleted meanwhile: the reader has not seen everything.
   if (options.store.turn(options.runId) === undefined) throw forgotten(options)
 }
 
 class Follower implements AsyncIterableIterator<RunEvent> {
   private readonly options: FollowOptions
-  private readonly view: View
+  private readonly view: EventView
   private readonly tree: TreeFeed
   private index = 0
   private generation = 0
@@ -56,7 +56,7 @@ class Follower implements AsyncIterableIterator<RunEvent> {
 
   constructor(options: FollowOptions, turn: Turn) {
     this.options = options
-    this.view = new View(options.store, options.runId, options.sees)
+    this.view = new EventView(options.store, options.runId, options.sees)
     const after = firstWanted(options, turn)
     this.tree = options.feeds.enter(turn.rootId, after)
     this.generation = this.tree.generation
@@ -138,7 +138,7 @@ function firstWanted({ after }: FollowOptions, { afterSeq }: Turn): number {
   return Math.max(Math.floor(after), afterSeq)
 }
 
-/** A memory store drops ended trees beyond those it keeps. */
+/** The error for a deleted run. A memory store also drops old ended trees. */
 function forgotten({ store, runId }: FollowOptions): NotFoundError {
   const error = notFound(store, 'run', runId)
   if (error.details['deleted'] !== undefined) return error

@@ -1,19 +1,19 @@
 import { InputError } from '../base/error.ts'
 import { type Json, toJson } from '../base/json.ts'
-import { anything, list, oneOf, type Rules, readOptions, text } from '../base/options.ts'
+import { anything, list, type OptionRules, oneOf, readOptions, text } from '../base/options.ts'
 import { type Content, isBlock } from '../graph/content.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import { planAdopt } from '../rules/history/adopt.ts'
 import { planFork } from '../rules/history/fork.ts'
 import { planMerge } from '../rules/history/merge.ts'
-import type { ChangeScope, Remade } from '../rules/history/remake-turn.ts'
+import type { ChangeScope, RemakeResult } from '../rules/history/remake-turn.ts'
 import { planEdit, planRerun } from '../rules/history/rerun.ts'
 import { planRetryNode } from '../rules/history/retry-node.ts'
 import { planSkip, planStop } from '../rules/history/stop.ts'
 import { planArchive, planCompact, planVisibility, type VisibilityChange } from '../rules/history/visibility.ts'
 import { planCompress, planUncompress } from '../rules/turn/compaction.ts'
-import type { Observed } from '../rules/turn/observe.ts'
+import type { ObservedMessage } from '../rules/turn/observe.ts'
 import type { TurnBounds } from '../rules/turn/open-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
@@ -21,31 +21,35 @@ import type { Run } from './run.ts'
 import { type LaneInfo, lanesOf, versionsOf } from './tree.ts'
 import { type UsageQuery, type UsageStats, usageStats } from './usage-stats.ts'
 
-/** What the changes of a conversation's history need of the process. */
+/** The services of the process that changes of a conversation's history need. */
 export interface HistoryHome {
   boundsOf(row: Conversation): TurnBounds
 }
 
 export interface ForkOptions {
-  /** What children of the forked turn came to: kept (default), or run again from the first of them on. */
+  /**
+   * Whether the outcomes of the forked turn's children are kept (default), or the children run again from the first of
+   * them on.
+   */
   readonly children?: 'reuse' | 'rerun'
-  /** The same key gives the same lane. */
+  /** A repeated key returns the lane that the first call made. */
   readonly key?: string
+  /** The title of the lane. */
   readonly title?: string
 }
 
-/** A lane that was forked. Its id is accepted wherever a conversation's is. */
+/** A forked lane. Its id is accepted wherever a conversation's is. */
 export interface Fork {
   readonly id: Id
-  /** The run that goes on from the node; null where the node was the last word of its turn: then the lane waits for an input. */
+  /** The run that continues from the node; null where the node ended its turn: the lane then waits for an input. */
   readonly run: Run | null
 }
 
-/** How a turn is made anew, or another one adopted. */
+/** Options of a change that makes a turn anew, or adopts another one. */
 export interface RemakeOptions {
   /**
-   * What becomes of children in the background that were started in what is set aside: they are cancelled (default), or
-   * go on. Either way they wake nobody while the turn that started them does not count.
+   * Whether background children of the replaced part are cancelled (default) or continue. Either way they wake nobody
+   * while the turn that started them is inactive.
    */
   readonly background?: 'cancel' | 'keep' | undefined
 }
@@ -53,46 +57,49 @@ export interface RemakeOptions {
 const REMAKE = { background: oneOf('cancel', 'keep') }
 
 export interface CompressOptions {
-  /** The first turn that is summed up. Left out: the first of the lane. */
+  /** The first turn of the summary. Default: the first of the lane. */
   readonly fromTurnId?: Id
+  /** The last turn that is summed up. */
   readonly toTurnId: Id
+  /** The text that models read instead of the turns. */
   readonly summary: string
 }
 
-const FORK: Rules<ForkOptions> = { children: oneOf('reuse', 'rerun'), key: text, title: text }
-const COMPRESS: Rules<CompressOptions> = { fromTurnId: text, toTurnId: text, summary: anything }
+const FORK: OptionRules<ForkOptions> = { children: oneOf('reuse', 'rerun'), key: text, title: text }
+const COMPRESS: OptionRules<CompressOptions> = { fromTurnId: text, toTurnId: text, summary: anything }
 
 /**
- * Changing what was said and done. Each change is one commit, all or none; doing it twice is doing it once; one that
- * cannot be made is refused with a ConflictError whose `details.reason` says why and whose message says what can.
+ * Changes the history of a conversation. Each change is one commit, all or none; a repeated change has no further
+ * effect. An impossible change is refused with a ConflictError: its `details.reason` names the reason, and its message
+ * the alternatives.
  */
 export abstract class HistoryHandle {
   abstract readonly id: Id
   protected abstract readonly ledger: Ledger
   protected abstract readonly home: HistoryHome
-  /** A handle for a run of this store. */
+  /** Returns a handle for a run of this store. */
   protected abstract readonly attach: (runId: Id) => Run
 
-  /** Does once more what failed: a model call, a tool, one child. Everything beside it keeps its result. */
+  /** Repeats a failed node: a model call, a tool, one child. Everything beside it keeps its result. */
   async retry(nodeId: Id, options: RemakeOptions = {}): Promise<Run> {
     const { background } = readOptions('retry()', options, REMAKE)
     return this.remake((draft, scope) => planRetryNode(draft, nodeId, { ...scope, background }))
   }
 
-  /** Asks once more for the last answer. */
+  /** Asks the model for another last answer. */
   async rerun(nodeId: Id, options: RemakeOptions = {}): Promise<Run> {
     const { background } = readOptions('rerun()', options, REMAKE)
     return this.remake((draft, scope) => planRerun(draft, nodeId, { ...scope, background }))
   }
 
-  /** Says something else in the place of a message; it is answered anew, and what came after it is set aside. */
+  /** Replaces a message; the agent answers it anew, and everything after it becomes inactive. */
   async edit(nodeId: Id, content: Content, options: RemakeOptions = {}): Promise<Run> {
     const { background } = readOptions('edit()', options, REMAKE)
     const said = readSaid(content)
     return this.remake((draft, scope) => planEdit(draft, nodeId, { ...scope, background, content: said }))
   }
 
-  /** Goes back to an answer that a rerun, a retry or an edit took the place of. */
+  /** Goes back to an answer that a rerun, a retry or an edit replaced. */
   async adopt(nodeId: Id, options: RemakeOptions = {}): Promise<void> {
     const { background } = readOptions('adopt()', options, REMAKE)
     await this.change((draft) => planAdopt(draft, nodeId, { conversationId: this.id, background }))
@@ -103,7 +110,7 @@ export abstract class HistoryHandle {
     return versionsOf(this.ledger.store, this.id, nodeId)
   }
 
-  /** A lane that knows what was known at a node and goes its own way from there. Nothing here changes. */
+  /** Makes a lane that knows everything up to a node and continues on its own. This lane does not change. */
   async fork(nodeId: Id, options: ForkOptions = {}): Promise<Fork> {
     const { children = 'reuse', key, title } = readOptions('fork(nodeId, options)', options, FORK)
     const asked = { children, key: key ?? null, title: title ?? null }
@@ -116,19 +123,19 @@ export abstract class HistoryHandle {
     return lanesOf(this.ledger.store, this.id)
   }
 
-  /** Brings other lanes of this conversation into this one: an answer that knows them all. */
+  /** Merges other lanes of this conversation into this one: the agent answers with knowledge of all of them. */
   async merge(laneIds: readonly Id[], options: { readonly prompt?: string } = {}): Promise<Run> {
     const { prompt } = readOptions('merge(laneIds, options)', options, { prompt: text })
     return this.remake((draft, scope) => planMerge(draft, { ...scope, laneIds, prompt: prompt ?? null }))
   }
 
-  /** No new turn begins here. What is going on may finish, or is stopped. */
+  /** Allows no new turns here. Open turns may finish, or are stopped. */
   async archive(options: { readonly mode?: 'finish' | 'cancel' } = {}): Promise<void> {
     const { mode = 'finish' } = readOptions('archive()', options, { mode: oneOf('finish', 'cancel') })
     await this.change((draft) => planArchive(draft, this.id, mode))
   }
 
-  /** Models are shown a summary instead of these turns; people see them as before. Gives the summary's node. */
+  /** Shows models a summary instead of these turns; people see them as before. Returns the summary's node. */
   async compress(options: CompressOptions): Promise<Id> {
     const { fromTurnId, toTurnId, summary } = readOptions('compress()', options, COMPRESS)
     if (typeof summary !== 'string') throw new InputError('invalid_input', 'compress({ summary }): a text.')
@@ -136,18 +143,18 @@ export abstract class HistoryHandle {
     return this.change((draft) => planCompress(draft, request))
   }
 
-  /** Takes a summary back, one that was made by itself too. */
+  /** Removes a summary, also one that the runtime made by itself. */
   async uncompress(summaryId: Id): Promise<void> {
     await this.change((draft) => planUncompress(draft, summaryId, this.id))
   }
 
-  /** Of a turn that is over, models are shown only these nodes. Gives those that they are no longer shown. */
+  /** Shows models only these nodes of a turn that is over. Returns the nodes that they no longer see. */
   async compact(turnId: Id, options: { readonly keep?: readonly Id[] } = {}): Promise<readonly Id[]> {
     const { keep = [] } = readOptions('compact(turnId, options)', options, { keep: list })
     return this.change((draft) => planCompact(draft, turnId, { conversationId: this.id, keep }))
   }
 
-  /** Models are not shown a node any more; people are. */
+  /** Hides a node from models; people still see it. */
   exclude(nodeId: Id): Promise<void> {
     return this.show(nodeId, 'exclude')
   }
@@ -156,7 +163,7 @@ export abstract class HistoryHandle {
     return this.show(nodeId, 'include')
   }
 
-  /** Neither models nor people are shown a node; it stays in the record. */
+  /** Hides a node from models and people; it stays in the record. */
   softDelete(nodeId: Id): Promise<void> {
     return this.show(nodeId, 'delete')
   }
@@ -165,17 +172,17 @@ export abstract class HistoryHandle {
     return this.show(nodeId, 'restore')
   }
 
-  /** Stops one node, what it waits for and all that would come after it. */
+  /** Stops one node, the work it waits for and everything that would come after it. */
   async stop(nodeId: Id, reason?: string): Promise<void> {
     await this.change((draft) => planStop(draft, nodeId, { conversationId: this.id, reason: reason ?? null }))
   }
 
-  /** Leaves out a node that has not begun; what comes after it in sequence goes on. */
+  /** Leaves out a node that has not begun; the nodes after it in sequence continue. */
   async skip(nodeId: Id, reason?: string): Promise<void> {
     await this.change((draft) => planSkip(draft, nodeId, { conversationId: this.id, reason: reason ?? null }))
   }
 
-  /** What model calls of this lane have used: in all, by model and by day. */
+  /** The usage of this lane's model calls: in all, by model and by day. */
   async usageStats(query: UsageQuery = {}): Promise<UsageStats> {
     return usageStats(this.ledger.store, this.id, query)
   }
@@ -184,7 +191,7 @@ export abstract class HistoryHandle {
     await this.change((draft) => planVisibility(draft, nodeId, { conversationId: this.id, change }))
   }
 
-  private async remake(plan: (draft: Draft, scope: ChangeScope) => Remade): Promise<Run> {
+  private async remake(plan: (draft: Draft, scope: ChangeScope) => RemakeResult): Promise<Run> {
     const { turn } = await this.change((draft) => plan(draft, this.scope()))
     return this.attach(turn.id)
   }
@@ -206,8 +213,8 @@ export abstract class HistoryHandle {
 
 const ROLES = ['user', 'developer', 'agent']
 
-/** What is to be observed, checked: a text or blocks are a user's. */
-export function readObserved(given: Content | Observed): Observed {
+/** Checks a message to observe: a text or blocks are a user's. */
+export function readObserved(given: Content | ObservedMessage): ObservedMessage {
   const json = toJson(given)
   if (!json.ok) refuse(`It is not JSON: ${json.error}`)
   const isPlain = typeof json.value === 'string' || Array.isArray(json.value)
@@ -218,10 +225,10 @@ export function readObserved(given: Content | Observed): Observed {
   if (unknown !== undefined) refuse(`A message has role and content, not "${unknown}".`)
   if (!ROLES.includes(String(role))) refuse(`Its role is one of ${ROLES.join(', ')}, not ${JSON.stringify(role)}.`)
   if (!isContent(content)) refuse('Its content is a text that is not empty, or a list of blocks.')
-  return { role, content } as unknown as Observed
+  return { role, content } as unknown as ObservedMessage
 }
 
-/** A text or blocks, checked. */
+/** Checks a text or blocks. */
 function readSaid(given: Content): Content {
   const json = toJson(given)
   const isSaid = json.ok && (json.value === '' || isContent(json.value))

@@ -5,7 +5,7 @@ import type { Store } from '../store/store.ts'
 
 const PAGE = 1_000
 
-/** The stored events of a tree after one, up to another or to the end, page by page. */
+/** Reads the stored events of a tree after one, up to another or to the end, page by page. */
 export function* pages(store: Store, rootId: Id, range: PageRange): Generator<readonly EventRow[], void> {
   const { until = Number.POSITIVE_INFINITY } = range
   for (let after = range.after; after < until; ) {
@@ -22,10 +22,10 @@ export interface PageRange {
   readonly until?: number
 }
 
-/** The most a page can hold. */
+/** The most that a page can hold. */
 const MOST = 1_000
 
-/** A whole number, or one in digits: what else is given is a mistake, and is said to be one. At most a thousand. */
+/** Reads a whole number, also in digits, of at most a thousand. Throws for anything else. */
 export function wholeNumber(value: unknown, name: string): number {
   const isDigits = typeof value === 'string' && /^-?\d{1,15}$/.test(value)
   const number = isDigits ? Number(value) : value
@@ -38,14 +38,14 @@ export function wholeNumber(value: unknown, name: string): number {
   return Math.min(number, MOST)
 }
 
-/** The same, and at least 1. */
+/** Like `wholeNumber`, and at least 1. */
 export function positiveNumber(value: unknown, name: string): number {
   const number = wholeNumber(value, name)
   if (number < 1) throw new InputError('invalid_input', `${name} must be at least 1, not ${number}.`)
   return number
 }
 
-/** A page goes one way. */
+/** A page takes one cursor at most. */
 export function onlyOneCursor(before: unknown, after: unknown): void {
   if (before === undefined || after === undefined) return
   throw new InputError('invalid_input', 'A page goes back or forward: name one cursor, before or after, not both.')

@@ -1,18 +1,18 @@
 import { InputError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import { flag, int, type Rules, readOptions, record, text } from '../base/options.ts'
+import { flag, int, type OptionRules, readOptions, record, text } from '../base/options.ts'
 import { describeIssues, readSchema } from '../base/schema/schema.ts'
-import { lineOfIds } from '../graph/ancestors.ts'
+import { idsUpward } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { approvalOf } from '../rules/turn/approve.ts'
 import { questionOf } from '../rules/turn/question-of.ts'
 import { unlessTampered } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
-/** One thing a person is asked: `runtime.answer(nodeId, { allow })` answers it. */
+/** A request that waits for a person: `runtime.answer(nodeId, { allow })` answers it. */
 export interface PendingApproval {
   readonly nodeId: Id
-  /** The run that asks, and the root's at whose end everybody waits. */
+  /** The run that asks, and the run at the root, whose end everybody waits for. */
   readonly runId: Id
   readonly rootRunId: Id
   readonly conversationId: Id
@@ -20,12 +20,12 @@ export interface PendingApproval {
   readonly path: readonly string[]
   /** `tool:deploy`, `agent:expert`, `file.write:/workspace/x`. */
   readonly request: string
-  /** The tool it would call; null for a model, and for a server that would be started: `input` says which. */
+  /** The tool of the call; null for a model, and for a server to start, which `input` names. */
   readonly tool: string | null
   readonly input: Json
-  /** Of request and input. A node may ask for several things, one after the other: this says which one it is. */
+  /** A hash of request and input. A node may ask several times, one after the other: this identifies the question. */
   readonly digest: string
-  /** Who wants a person to be asked, by which rule. */
+  /** Who wants a person's approval, by which rule. */
   readonly reason: string
   readonly required: boolean
   readonly since: number
@@ -33,18 +33,19 @@ export interface PendingApproval {
 }
 
 export interface ApprovalsQuery {
-  /** Only what this run, or one below it, asks. */
+  /** Only requests of this run, or of one below it. */
   readonly runId?: Id
+  /** The most approvals to give. Default 100. */
   readonly limit?: number
   /** The last one of the page before. */
   readonly after?: Pick<PendingApproval, 'nodeId' | 'expiresAt'>
 }
 
-const QUERY: Rules<ApprovalsQuery> = { runId: text, limit: int(0), after: record }
+const QUERY: OptionRules<ApprovalsQuery> = { runId: text, limit: int(0), after: record }
 
 /**
- * What people are asked, over all trees and depths: those that expire first come first. A tree that was changed from outside asks
- * nothing.
+ * The requests that wait for people, over all trees and depths: those that expire first come first. Skips trees that
+ * were changed from outside.
  */
 export function approvalsOf(store: Store, query: ApprovalsQuery): PendingApproval[] {
   const { runId, limit = 100, after } = readOptions('approvals()', query, QUERY)
@@ -63,9 +64,9 @@ export function approvalsOf(store: Store, query: ApprovalsQuery): PendingApprova
 
 const PAGE = 256
 
-/** What a node asks, where it is of that run or of one below it. */
+/** The request of a node, if the node belongs to that run or to one below it. */
 function askedIn(store: Store, node: Node, runId: Id | undefined): PendingApproval[] {
-  const line = [...lineOfIds((id) => store.link(id), node.turnId)]
+  const line = [...idsUpward((id) => store.link(id), node.turnId)]
   return runId === undefined || line.includes(runId) ? [toApproval(store, node, line)] : []
 }
 
@@ -88,7 +89,7 @@ function toApproval(store: Store, node: Node, line: readonly Id[]): PendingAppro
   }
 }
 
-/** One question that waits: `runtime.answer(nodeId, { text })` answers it. */
+/** A question that waits: `runtime.answer(nodeId, { text })` answers it. */
 export interface PendingQuestion {
   readonly nodeId: Id
   readonly runId: Id
@@ -96,23 +97,24 @@ export interface PendingQuestion {
   /** Agent names from the root to the one that asks. */
   readonly path: readonly string[]
   readonly text: string
-  /** A host is told of it and may answer first; a person may too. */
+  /** `host`: the host receives it and may answer first; a person may too. */
   readonly to: 'host' | 'person'
   readonly since: number
   readonly expiresAt: number
 }
 
 export interface QuestionsQuery {
-  /** Also those that a host was asked. Default: only what people are asked. */
+  /** Includes questions to a host. Default: only questions to people. */
   readonly toHosts?: boolean
+  /** The most questions to give. Default 100. */
   readonly limit?: number
   /** The last one of the page before. */
   readonly after?: Pick<PendingQuestion, 'nodeId' | 'expiresAt'>
 }
 
-const QUESTIONS_QUERY: Rules<QuestionsQuery> = { toHosts: flag, limit: int(0), after: record }
+const QUESTIONS_QUERY: OptionRules<QuestionsQuery> = { toHosts: flag, limit: int(0), after: record }
 
-/** What is asked, over all trees and depths: those that expire first come first. */
+/** The waiting questions, over all trees and depths: those that expire first come first. */
 export function questionsOf(store: Store, query: QuestionsQuery): PendingQuestion[] {
   const { toHosts = false, limit = 100, after } = readOptions('questions()', query, QUESTIONS_QUERY)
   const found: PendingQuestion[] = []
@@ -144,7 +146,9 @@ function toQuestion(store: Store, node: Node): PendingQuestion | undefined {
   }
 }
 
-/** Throws an InputError for arguments that a call which awaits approval could not be made with: nothing is answered by them. */
+/**
+ * Throws an InputError for changed arguments that do not fit the call which awaits approval; the approval stays open.
+ */
 export async function checkEdit(node: Node, edit: Json): Promise<void> {
   const { schema } = approvalOf(node)
   const { call } = node.input

@@ -8,23 +8,23 @@ import type { Store } from '../store/store.ts'
 import type { FieldResult } from './fields/field-handlers.ts'
 import type { FieldSource, RunField } from './fields/run-field.ts'
 import { eventsWithFields, type FieldsOptions, type KeyOptions, RunFields } from './fields/run-fields.ts'
-import type { Sees } from './fields/view.ts'
+import type { EventScope } from './fields/view.ts'
 import { closable, type FieldOptions } from './fields/wait-for-field.ts'
 import type { EventsOptions, FieldHandler, Run, RunOutcome } from './run.ts'
 
 export interface RunHandleOptions<Out> {
   readonly id: Id
   readonly conversationId: Id
-  /** Started here: the process stays alive until it has ended, whether its result is awaited or not. */
+  /** Started here: the process stays alive until the run has ended, whether anybody awaits its result or not. */
   readonly isOwn: boolean
-  /** Settles when the run is recorded; rejects when it could not be. Nothing when it is already. */
+  /** Settles when the run is recorded; rejects when it could not be. Undefined when it is recorded already. */
   readonly started: undefined | Promise<unknown>
   readonly result: () => Promise<RunOutcome<Out>>
-  readonly follow: (after: number, sees: Sees) => AsyncIterableIterator<RunEvent>
+  readonly follow: (after: number, sees: EventScope) => AsyncIterableIterator<RunEvent>
   readonly cancel: (reason: string | undefined) => Promise<void>
-  /** What its answer must be, where that is known before the run is recorded. */
+  /** The output schema, where it is known before the run is recorded. */
   readonly output?: CheckedSchema | null | undefined
-  /** What reading fields needs beside its events. */
+  /** The parts, beside its events, that reading fields needs. */
   readonly fields: FieldParts
 }
 
@@ -37,8 +37,8 @@ export interface FieldParts {
 
 const EVENTS = { after: number(), fields: flag }
 
-/** A run as its starter holds it. It keeps nothing but handlers: everything is read from the rows. */
-export class RunHandle<Out, Written> implements Run<Out, Written> {
+/** The handle that the starter of a run gets. It keeps nothing but handlers and reads everything else from the rows. */
+export class RunHandle<Out, Raw> implements Run<Out, Raw> {
   readonly id: Id
   readonly conversationId: Id
   private readonly options: RunHandleOptions<Out>
@@ -114,7 +114,7 @@ export class RunHandle<Out, Written> implements Run<Out, Written> {
     return this.read
   }
 
-  private source(sees: Sees): FieldSource {
+  private source(sees: EventScope): FieldSource {
     const { started, follow, fields, output } = this.options
     return {
       runId: this.id,

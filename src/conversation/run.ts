@@ -17,77 +17,82 @@ export type CompletedOutcome<Out = unknown> = Omit<Outcome, 'output' | 'status'>
 }
 
 /**
- * A turn seen from outside. Iterate it for its events, await `result` for its outcome. `Written` is what the model writes,
- * `Out` what the output schema makes of it.
+ * A turn seen from outside. Iterate it for its events, await `result` for its outcome. `Raw` is the type that the model
+ * writes, `Out` the type after the output schema has read it.
  */
-export interface Run<Out = unknown, Written = Out> extends AsyncIterable<RunEvent> {
+export interface Run<Out = unknown, Raw = Out> extends AsyncIterable<RunEvent> {
   readonly id: Id
   readonly conversationId: Id
-  /** Resolves with any outcome; rejects only if nothing could be recorded. The process stays alive while it is awaited. */
+  /**
+   * Resolves with any outcome; rejects only if nothing could be recorded. The process stays alive while somebody awaits
+   * it.
+   */
   readonly result: Promise<RunOutcome<Out>>
-  /** Events after a sequence number, as in `event.seq`: to go on where another reader stopped. */
+  /** Yields events after a sequence number, as in `event.seq`: to continue where another reader stopped. */
   events(options?: EventsOptions): AsyncIterable<RunEvent>
   /** Asks the run and everything it started to stop. Resolves when the request is recorded. */
   cancel(reason?: string): Promise<void>
   /**
-   * The fields of its answer at a path, each when it is complete; without a path, all. Any number of readers, each from
-   * the beginning, also when the run is over. A reader that stops stops nothing else.
+   * Yields the fields of its answer at a path, each when it is complete; without a path, all. Takes any number of
+   * readers, each from the beginning, also when the run is over. A reader that stops does not stop anything else.
    */
   fields(): AsyncIterable<RunField>
-  fields<Self, P extends FieldPath<WrittenIn<Self>>>(
+  fields<Self, P extends FieldPath<RawOf<Self>>>(
     this: Self,
     path: P,
-  ): AsyncIterable<RunField<FieldValue<WrittenIn<Self>, P>>>
+  ): AsyncIterable<RunField<FieldValue<RawOf<Self>, P>>>
   fields(path: string | undefined, options: FieldsOptions): AsyncIterable<RunField>
-  /** The first value at a path that is complete and fits. Rejects with a FieldError that says why there is none. */
-  field<Self, P extends FieldPath<WrittenIn<Self>>, Default = never>(
+  /** The first value at a path that is complete and fits. Rejects with a FieldError that explains why there is none. */
+  field<Self, P extends FieldPath<RawOf<Self>>, Default = never>(
     this: Self,
     path: P,
     options?: FieldOptions<Default>,
-  ): Promise<FieldValue<WrittenIn<Self>, P> | Default>
-  /** Calls the handler with each value at a path that is complete and fits, while the answer goes on. */
-  onField<Self, P extends FieldPath<WrittenIn<Self>>>(
+  ): Promise<FieldValue<RawOf<Self>, P> | Default>
+  /** Calls the handler with each value at a path that is complete and fits, while the answer continues. */
+  onField<Self, P extends FieldPath<RawOf<Self>>>(
     this: Self,
     path: P,
-    handler: FieldHandler<FieldValue<WrittenIn<Self>, P>>,
+    handler: FieldHandler<FieldValue<RawOf<Self>, P>>,
   ): Self
-  /** When the run and all handlers are over: what each made, in the order in which the fields were complete. */
+  /**
+   * Resolves when the run and all handlers have ended: their results, in the order in which the fields were complete.
+   */
   settled(): Promise<FieldResult[]>
   /** `field`, after the checks that an output is defined and, with `mustInPrompt`, has the key. */
-  getKeyResult<Self, P extends FieldPath<WrittenIn<Self>>, Default = never>(
+  getKeyResult<Self, P extends FieldPath<RawOf<Self>>, Default = never>(
     this: Self,
     key: P,
     options?: KeyOptions & FieldOptions<Default>,
-  ): Promise<FieldValue<WrittenIn<Self>, P> | Default>
+  ): Promise<FieldValue<RawOf<Self>, P> | Default>
   /** The first value of each key as [path, value], in the order in which they are complete. */
   waitKeys<Self>(
     this: Self,
-    keys: readonly FieldPath<WrittenIn<Self>>[],
+    keys: readonly FieldPath<RawOf<Self>>[],
     options?: KeyOptions,
   ): AsyncIterable<[path: string, value: unknown]>
   /** `onField`, after the checks of `getKeyResult`. */
-  whenKey<Self, P extends FieldPath<WrittenIn<Self>>>(
+  whenKey<Self, P extends FieldPath<RawOf<Self>>>(
     this: Self,
     key: P,
-    handler: FieldHandler<FieldValue<WrittenIn<Self>, P>>,
+    handler: FieldHandler<FieldValue<RawOf<Self>, P>>,
     options?: KeyOptions,
   ): Self
   /** `settled`, where there are handlers. */
   startWaiter(): Promise<FieldResult[]>
-  /** Never there: it tells the compiler which paths there are. */
-  readonly [written]?: () => Written
+  /** Never set: it tells the compiler which paths exist. */
+  readonly [written]?: () => Raw
 }
 
 declare const written: unique symbol
 
-/** Paths are taken from the run at hand, so that any run is a `Run`, whatever it writes. */
-type WrittenIn<Self> = Self extends { readonly [written]?: () => infer Written } ? Written : unknown
+/** Takes the paths from the run at hand, so that every run is a `Run`, whatever its model writes. */
+type RawOf<Self> = Self extends { readonly [written]?: () => infer Written } ? Written : unknown
 
 export type FieldHandler<Value = unknown> = (value: Value, field: RunField<Value>) => unknown
 
 export interface EventsOptions {
-  /** Only those after this sequence number, as in `event.seq`. */
+  /** Only events after this sequence number, as in `event.seq`. */
   readonly after?: number
-  /** Also a `field` event for each field of an answer, behind the event that completes it. */
+  /** True: adds a `field` event for each field of an answer, behind the event that completes it. */
   readonly fields?: boolean
 }

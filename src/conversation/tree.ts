@@ -6,15 +6,15 @@ import type { Store } from '../store/store.ts'
 import { turnsBackward } from './conversation-pages.ts'
 import { usageOf } from './usage.ts'
 
-/** Why a node does not go on by itself. */
+/** The reason why a node waits. */
 export interface WaitingOn {
   readonly nodeId: Id
   readonly on: 'approval' | 'question' | 'children' | 'timer' | 'claim' | 'nodes'
   /** The tool, or the kind of node, that waits. */
   readonly what: string
-  /** Runs or nodes that are waited for. */
+  /** The runs or nodes that it waits for. */
   readonly refs: readonly Id[]
-  /** When it goes on by itself; null for never. */
+  /** When it continues by itself; null for never. */
   readonly until: number | null
 }
 
@@ -26,10 +26,10 @@ export interface RunTree {
   readonly tool: string | null
   readonly state: TurnState
   readonly outcome: OutcomeRecord | null
-  /** Of the run and all below it. */
+  /** The usage of the run and everything below it. */
   readonly usage: Usage
   readonly cancelRequested: boolean
-  /** What its open nodes wait for; empty while something of it runs by itself, and when it is over. */
+  /** The reasons why its open nodes wait; empty while a part of it runs, and when it is over. */
   readonly waitingOn: readonly WaitingOn[]
   readonly startedAt: number | null
   readonly endedAt: number | null
@@ -48,7 +48,7 @@ export interface ConversationTree {
   readonly lanes: readonly ConversationTree[]
 }
 
-/** Everything that was started from a conversation or a lane: its latest runs, what they delegated, its lanes. */
+/** Everything that started from a conversation or a lane: its latest runs, their delegations, its lanes. */
 export function treeOf(store: Store, row: Conversation, limitTurns: number): ConversationTree {
   const turns = turnsBackward(store, row, { last: row.turnCount - 1, limit: limitTurns })
   return {
@@ -106,7 +106,7 @@ function blockersOf(store: Store, node: Node): Id[] {
   })
 }
 
-/** A lane as the one it was forked from lists it. */
+/** A lane in the list of the lane it was forked from. */
 export interface LaneInfo {
   readonly id: Id
   readonly title: string | null
@@ -144,7 +144,7 @@ export function lanesOf(reader: Pick<Reader, 'conversation'>, laneId: Id): LaneI
 
 const MOST_LOOKED_AT = 1_000
 
-/** All versions of a node in its lane, oldest first: those that counted once, and the one that does. */
+/** All versions of a node in its lane, oldest first: the inactive ones, and the active one. */
 export function versionsOf(reader: Reader, laneId: Id, nodeId: Id): Node[] {
   const node = reader.node(nodeId)
   const row = reader.conversation(laneId)
@@ -155,7 +155,7 @@ export function versionsOf(reader: Reader, laneId: Id, nodeId: Id): Node[] {
   const first = Math.min(turn.ordinal, skips[0]?.[0] ?? turn.ordinal)
   const last = Math.max(turn.ordinal, (skips.at(-1)?.[1] ?? 0) + 1)
   const turns = reader.turnsOf(laneId, { last, limit: Math.min(MOST_LOOKED_AT, last + 1 - first) })
-  // An answer stands in the place of those that its turn, made anew, took the place of.
+  // An answer replaces the answers of the turns that its turn replaced.
   const answers = turn.outcome?.answerNodeId === nodeId ? answersLike(turns, turn) : NO_IDS
   const isVersion = ({ id, versionSet }: Node) => versionSet === node.versionSet || answers.has(id)
   return turns.flatMap(({ id }) => reader.nodesOf(id).filter(isVersion))

@@ -1,4 +1,4 @@
-import { oneOf, type Rules, readOptions } from '../base/options.ts'
+import { type OptionRules, oneOf, readOptions } from '../base/options.ts'
 import { addUsage, NO_USAGE, type Usage } from '../graph/content.ts'
 import type { EventRow } from '../graph/event.ts'
 import type { Id, Turn } from '../graph/rows.ts'
@@ -10,17 +10,17 @@ export interface UsageQuery {
   readonly since?: number
   /** Calls that ended before this moment. */
   readonly until?: number
-  /** Of which calls: of this lane only (default), or of all lanes and children of its tree. */
+  /** Which calls count: those of this lane only (default), or of all lanes and children of its tree. */
   readonly of?: 'lane' | 'tree'
 }
 
-/** What some model calls have used. */
+/** The usage of some model calls. */
 export interface UsageSum {
   readonly calls: number
   readonly usage: Usage
   /** The share of the input that came from a cache, from 0 to 1. */
   readonly cacheHitRate: number
-  /** US dollars; null when the price of one of the models is not known. */
+  /** US dollars; null when the price of one of the models is unknown. */
   readonly usd: number | null
 }
 
@@ -34,15 +34,15 @@ export interface UsageStats {
 }
 
 /**
- * A call counts once, whatever became of its node since. Of the log only what is asked for is read: where turns of the lane went
- * on, or of a tree what happened since.
+ * Counts each call once, whatever happened to its node since. It reads only the relevant parts of the log: those in
+ * which turns of the lane were open, or for a tree the events since then.
  */
 export function usageStats(store: Store, laneId: Id, query: UsageQuery): UsageStats {
   const { since, until, of } = checked(query)
   const rootId = store.conversation(laneId)?.rootId ?? laneId
   const total = new Sums()
   const [byModel, byDay, byLane] = [new Sums(), new Sums(), new Sums()]
-  // Nearly all of a tree happens while its root works.
+  // Nearly everything in a tree happens while its root works.
   const isAll = of === 'tree' || (laneId === rootId && since === Number.NEGATIVE_INFINITY)
   const events = isAll
     ? newestEvents(store, rootId, since)
@@ -59,7 +59,7 @@ export function usageStats(store: Store, laneId: Id, query: UsageQuery): UsageSt
 
 const PAGE = 1_000
 
-/** Back to the first page on which all is older. */
+/** Reads backward to the first page on which everything is older. */
 function* newestEvents(store: Store, rootId: Id, since: number): Generator<EventRow, void> {
   for (let end = store.lastSeq(rootId); end > 0; end -= PAGE) {
     const after = Math.max(0, end - PAGE)
@@ -75,15 +75,15 @@ interface Span {
 }
 
 /**
- * Turns of a lane that may have something in this time. They run one after another: before a page of which all are too old
- * all are, also where the clock was set back.
+ * The turns of a lane that may have events in this time. Turns run one after another: before a page of turns that are
+ * all too old, all others are too, even if the clock was set back.
  */
 function turnsSince(store: Store, laneId: Id, span: Span): Turn[] {
   const found: Turn[] = []
   for (let last = Number.MAX_SAFE_INTEGER; last >= 0; ) {
     const turns = store.turnsOf(laneId, { last, limit: 100 })
     for (const turn of turns) if (isWithin(turn, span)) found.push(turn)
-    // One that was never started may have ended long before those it stood behind.
+    // A turn that never started may have ended long before the turns it queued behind.
     if (turns.every((turn) => isBefore(turn, span)) && turns.some(({ startedAt }) => startedAt !== null)) return found
     last = (turns[0]?.ordinal ?? 0) - 1
   }
@@ -98,12 +98,12 @@ function isBefore(turn: Turn, { since }: Span): boolean {
   return turn.endedAt !== null && Math.max(...momentsOf(turn)) < since
 }
 
-/** In no order: the clock may have been set back while it ran. */
+/** In any order: the clock may have been set back while it ran. */
 function momentsOf({ createdAt, startedAt, endedAt }: Turn): number[] {
   return [createdAt, startedAt ?? createdAt, endedAt ?? createdAt]
 }
 
-const QUERY: Rules<UsageQuery> = { since: moment, until: moment, of: oneOf('lane', 'tree') }
+const QUERY: OptionRules<UsageQuery> = { since: moment, until: moment, of: oneOf('lane', 'tree') }
 
 function moment(value: unknown): string | null {
   return typeof value === 'number' && !Number.isNaN(value) ? null : 'milliseconds since 1970'
@@ -141,7 +141,7 @@ class Sums {
   }
 }
 
-/** The stored events of turns of one tree. Of the log only those parts are read where one of them went on. */
+/** The stored events of turns of one tree. Reads only the parts of the log in which one of them was open. */
 function* turnEvents(store: Store, rootId: Id, turns: readonly Turn[]): Generator<EventRow, void> {
   const sweep = new Sweep(turns)
   const wanted = new Set(turns.map(({ id }) => id))
@@ -157,11 +157,11 @@ function* turnEvents(store: Store, rootId: Id, turns: readonly Turn[]): Generato
 const FIRST_PAGE = 32
 const LARGEST_PAGE = 1_000
 
-/** Where in the log to read on. */
+/** The place in the log to read next. */
 class Sweep {
   at = 0
   limit = FIRST_PAGE / 2
-  /** The next to begin last. */
+  /** Sorted, the next to begin last. */
   private readonly waiting: Turn[]
   private readonly open = new Set<Id>()
   private readonly ended = new Set<Id>()
@@ -170,7 +170,7 @@ class Sweep {
     this.waiting = turns.toSorted((a, b) => b.afterSeq - a.afterSeq)
   }
 
-  /** Moves to the next part. False when there is none. */
+  /** Moves to the next part. Returns false when there is none. */
   goesOn(): boolean {
     this.limit = Math.min(this.limit * 2, LARGEST_PAGE)
     for (let next = this.next(); next !== undefined; next = this.next()) this.begin(next)
@@ -186,7 +186,7 @@ class Sweep {
     }
   }
 
-  /** The next that had begun here; where nothing goes on, the next there is. */
+  /** The next turn that had begun here; where none is open, the next one. */
   private next(): Turn | undefined {
     const isHere = this.open.size === 0 || (this.waiting.at(-1)?.afterSeq ?? 0) <= this.at
     return isHere ? this.waiting.pop() : undefined

@@ -2,13 +2,13 @@ import { addUsage, NO_USAGE, type Usage } from '../graph/content.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 
-/** What a run has used, and how much of it each run it started. */
+/** The usage of a run, and the part of each run that it started. */
 export interface UsageShare {
   readonly runId: Id
   readonly agent: string
-  /** Of the run and all below it. */
+  /** The usage of the run and everything below it. */
   readonly usage: Usage
-  /** Of the run's own model calls. */
+  /** The usage of the run's own model calls. */
   readonly own: Usage
   readonly modelCalls: number
   readonly children: readonly UsageShare[]

@@ -6,14 +6,14 @@ import type { Json } from '../base/json.ts'
 import { readOptions } from '../base/options.ts'
 import type { LiveNode } from '../conversation/feeds.ts'
 import type { Files } from '../files/files.ts'
-import { attributesOf } from '../graph/ancestors.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import type { LiveBody } from '../graph/event.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
+import { attributesOf } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { nextTryOf } from '../rules/delegation/retry-child.ts'
 import { type ChildIds, childIds, planDeliver } from '../rules/delegation/spawn.ts'
-import type { Ask } from '../rules/turn/approve.ts'
+import type { ApprovalRequest } from '../rules/turn/approve.ts'
 import { ATTEMPTS, type Attempts } from '../tool/attempts.ts'
 import {
   asCurrentCall,
@@ -26,11 +26,14 @@ import {
 import type { Delegate, ToolContext } from '../tool/tool.ts'
 import { type Offer, type SpawnResult, spawn } from './spawn.ts'
 
-/** The children a node's code starts while it runs, in the order it starts them: on a rerun the same order finds them. */
+/**
+ * The children that a node's code starts while it runs. They are numbered in the order of the calls, so a rerun finds
+ * them again.
+ */
 export class CalledChildren implements CurrentCall {
   readonly runtime: object
   protected readonly run: NodeRun
-  /** How many calls for others its code has made. */
+  /** How many calls to other agents the code has made so far. */
   private places = 0
   private live: LiveNode | undefined
   private allowance: Allowance | undefined
@@ -40,7 +43,7 @@ export class CalledChildren implements CurrentCall {
     this.runtime = run.home.live.runtime
   }
 
-  /** Runs code as this node: agents it starts are the node's children. */
+  /** Runs code as this node: the agents it starts become children of the node. */
   inside<T>(code: (context: ToolContext) => T): T {
     return asCurrentCall(this, () => code(this.context()))
   }
@@ -93,7 +96,7 @@ export class CalledChildren implements CurrentCall {
     if (this.live !== undefined) this.run.home.live.feeds.endLive(this.run.node)
   }
 
-  /** Calls are known by their place in the order in which the code makes them. */
+  /** Numbers the next call. A call is identified by its place in the order of calls. */
   protected nextPlace(): number {
     return this.places++
   }
@@ -129,18 +132,20 @@ export class CalledChildren implements CurrentCall {
     return filesOf(this.run)
   }
 
-  /** Every progress of every tool comes through here: a call that floods is heard, and shown as often as it may. */
+  /**
+   * Passes on the progress of every tool. A call that floods is counted, and shown no more often than the limit allows.
+   */
   private progress(message: string, data: Json): boolean {
     const { home, work } = this.run
     const { clock } = home.ledger
-    work.stirred()
+    work.noteActivity()
     this.allowance ??= new Allowance(PROGRESS_AT_ONCE, PROGRESS_PER_SECOND)
     if (!this.allowance.take(weightOf(message, data), clock.now())) return false
     this.show({ type: 'progress', message, data })
     return true
   }
 
-  /** Seen by whoever watches the run. */
+  /** Shows an event to everybody who watches the run. */
   show(body: LiveBody): void {
     const { node, conversation, home } = this.run
     this.live ??= home.live.feeds.beginLive(node, conversation)
@@ -179,7 +184,7 @@ export class CalledChildren implements CurrentCall {
     return work.stopCause === null ? tooLate() : work.signal.reason
   }
 
-  /** The outcome of a child, which is this call's from then on. */
+  /** Waits for a child's outcome and marks it as received by this call. */
   private async taken(runId: Id): Promise<Outcome> {
     const { home } = this.run
     const outcome = await home.live.ends.wait(runId)
@@ -189,7 +194,10 @@ export class CalledChildren implements CurrentCall {
     return outcome
   }
 
-  /** The same of one in the background. What the code does not wait for any more is told to the host instead. */
+  /**
+   * Waits for a background child until the signal aborts. If the code stops waiting, the host is notified of the end
+   * instead.
+   */
   private async takenUnless(runId: Id, signal: AbortSignal | undefined): Promise<Outcome | null> {
     const outcome = await this.run.home.live.ends.waitUnless(runId, signal)
     if (outcome === null || signal?.aborted) return null
@@ -203,10 +211,10 @@ export class CalledChildren implements CurrentCall {
   }
 }
 
-/** What was said longer ago is not looked for. */
+/** Only this many recent turns are searched. */
 const RECALLED_TURNS = 50
 
-/** Short ones of one call: a long one counts for each 1,000 characters more. */
+/** How many short messages one call may show at once. A long message counts once per 1,000 characters. */
 const PROGRESS_AT_ONCE = 1_000
 const PROGRESS_PER_SECOND = 10
 
@@ -219,13 +227,13 @@ function isResultOf({ kind, state, input, output }: Node, toolName: string): boo
   return kind === 'task' && state === 'finished' && output.isError !== true && input.call?.name === toolName
 }
 
-/** Code that goes on after its call has ended belongs to nobody: it can start nothing more. */
+/** The error for code that continues after its call has ended: it can start nothing more. */
 function tooLate(): LegateError {
   return new LegateError('aborted', 'The call that would start this agent has ended.')
 }
 
-/** Code that runs cannot be put aside: the person would have to be asked before it began. */
-function cannotAsk({ request, reason }: Ask): string {
+/** Explains why running code cannot wait for a person: the question would have to be asked before it began. */
+function cannotAsk({ request, reason }: ApprovalRequest): string {
   return `${request} must be allowed by a person (${reason}), and code that runs cannot wait for one. Let the model of an agent delegate it.`
 }
 

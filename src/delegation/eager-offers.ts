@@ -2,14 +2,14 @@ import type { AgentCore, EagerCore } from '../agent/definition/agent.ts'
 import type { Offer } from './spawn.ts'
 import { type SubagentSource, subagentSource } from './subagent.ts'
 
-/** What items at one path of an agent's answer start. */
+/** The subagent that items at one path of an agent's answer start. */
 export interface EagerOffer extends EagerCore {
   readonly path: string
   readonly source: SubagentSource
   offer(): Offer
 }
 
-/** Made once per agent: what binds a child is worked out once per offer. */
+/** The offers of each agent, made once: the limits of a child are computed once per offer. */
 const offers: WeakMap<AgentCore, readonly EagerOffer[]> = new WeakMap()
 
 export function eagerOffers(agent: AgentCore): readonly EagerOffer[] {
@@ -21,7 +21,7 @@ export function eagerOffers(agent: AgentCore): readonly EagerOffer[] {
   return made
 }
 
-/** An item is the child's input: there is no message and no session to go on with. */
+/** Offers a child whose input is the item itself: there is no message and no session to continue. */
 function eagerOffer(path: string, core: EagerCore): EagerOffer {
   const source = subagentSource(path, { config: core.config, memberOf: [] })
   let made: Offer | undefined

@@ -4,69 +4,76 @@ import type { AgentCore, AgentProvider, AnyAgent, SubagentConfig, Subagents, Too
 import { freeName } from '../agent/definition/subagent-options.ts'
 import { SubAgentUnavailable } from '../base/error.ts'
 import { after } from '../base/maybe.ts'
-import { anything, flag, type Rules, readOptions, text } from '../base/options.ts'
+import { anything, flag, type OptionRules, readOptions, text } from '../base/options.ts'
 import type { CheckedSchema, JsonSchema } from '../base/schema/schema.ts'
 import type { ModelLike } from '../model/named/to-model.ts'
 import { delegatingTool, type Tool } from '../tool/tool.ts'
 import { type Presets, type SubagentSource, subagentSource } from './subagent.ts'
 
-/** A subagent under a name of its own, with any setting of `subagents`. */
+/** A subagent under its own name, with any setting of `subagents`. */
 export interface SubagentSpec extends Omit<SubagentConfig, 'agent' | 'toolName' | 'memory'> {
   readonly name: string
 }
 
-/** The host, or as much of its definition as there is before it has this tool. */
+/** The host, or the part of its definition that exists before it has this tool. */
 export interface SubagentHost {
+  /** The name of the host. */
   readonly name: string
+  /** The model of the host, for a subagent that has none. */
   readonly model?: ModelLike | null
+  /** The tools of the host: their names are taken. */
   readonly tools?: Tools | ReadonlyMap<string, unknown>
+  /** The subagents of the host: their names are taken. */
   readonly subagents?: Subagents | ReadonlyMap<string, unknown>
 }
 
 export interface MakeSubagentOptions {
+  /** The agent that will have the tool, or the parts of its definition that you have. */
   readonly host: SubagentHost
-  /** Default: `<spec.name>_tool`. */
+  /** The name of the tool. Default: `<spec.name>_tool`. */
   readonly toolName?: string
-  /** False: its delegations go on in one conversation per host conversation. */
+  /** False: all delegations of one host conversation continue in one conversation. */
   readonly ephemeralMemory?: boolean
 }
 
-export interface MadeSubagentTool {
-  /** For `tools` of the host, or of a group of its toolkit: `tools: { [register.name]: tool }`. */
+export interface SubagentTool {
+  /** Goes into `tools` of the host or of a group of its toolkit: `tools: { [register.name]: tool }`. */
   readonly tool: Tool
   readonly register: {
     readonly name: string
     readonly description: string
-    /** What the host's model is shown: the fields of the agent's input, without those that are preset. */
+    /** The schema that the host's model sees: the fields of the agent's input without the preset ones. */
     readonly inputSchema: JsonSchema
     readonly presets: Presets
-    /** Made, active, with the first such tool of a host that is in no other group. */
+    /**
+     * The group of the tool. It is created, active, with the first such tool of a host that belongs to no other group.
+     */
     readonly group: string
   }
 }
 
 const WHERE = 'makeSubagentTool(agent, spec, { host })'
-const OPTIONS: Rules<MakeSubagentOptions> = { host: anything, toolName: text, ephemeralMemory: flag }
+const OPTIONS: OptionRules<MakeSubagentOptions> = { host: anything, toolName: text, ephemeralMemory: flag }
 
 /**
- * Makes a tool of a typed agent by hand, to be put where its host wants it. It delegates like `subagents` do. What cannot
- * work is refused with a SubAgentUnavailable that says why; nothing of the agent runs.
+ * Makes a tool from a typed agent, for you to place in its host. It delegates exactly as `subagents` does. If it cannot
+ * work, it throws a SubAgentUnavailable that says why; nothing of the agent runs.
  */
 export function makeSubagentTool(
   agent: AnyAgent | (() => AnyAgent),
   spec: SubagentSpec,
   options: MakeSubagentOptions,
-): MadeSubagentTool
+): SubagentTool
 export function makeSubagentTool(
   agent: () => PromiseLike<AnyAgent>,
   spec: SubagentSpec,
   options: MakeSubagentOptions,
-): Promise<MadeSubagentTool>
+): Promise<SubagentTool>
 export function makeSubagentTool(
   agent: AnyAgent | AgentProvider,
   spec: SubagentSpec,
   options: MakeSubagentOptions,
-): MadeSubagentTool | Promise<MadeSubagentTool> {
+): SubagentTool | Promise<SubagentTool> {
   const { host, toolName, ephemeralMemory = true } = readOptions(WHERE, options ?? {}, OPTIONS)
   if (typeof spec?.name !== 'string') refuse(`${WHERE}: the spec needs a name.`)
   if (typeof host?.name !== 'string') {
@@ -81,10 +88,10 @@ export function makeSubagentTool(
     refuse(`A function with name '${name}' is already registered in the toolkit of "${host.name}".`)
   }
   const source = subagentSource(name, { config, memberOf: [] })
-  return after(source.prepare(), () => madeOf(source, host))
+  return after(source.prepare(), () => makeTool(source, host))
 }
 
-function madeOf(source: SubagentSource, host: SubagentHost): MadeSubagentTool {
+function makeTool(source: SubagentSource, host: SubagentHost): SubagentTool {
   const { name, config } = source
   const entry = source.entry()
   const input = inputOf(entry.agent, host)
@@ -106,7 +113,7 @@ function nameFor(host: SubagentHost, wanted: string, { onNameClash }: SubagentSp
   return freeName(wanted, (other) => isTaken(host, other))
 }
 
-/** The fields it is called with, where it can be called at all. */
+/** Returns the input schema of an agent, or refuses an agent that cannot be called this way. */
 function inputOf({ name, input, model, reply }: AgentCore, host: SubagentHost): CheckedSchema {
   if (input === null) return refuse(`"${name}" must set \`input\`: here a subagent is called with the fields of it.`)
   if (model === null && reply === null && !host.model) {
@@ -124,7 +131,7 @@ function hasName(names: object | undefined, name: string): boolean {
   return names instanceof Map ? names.has(name) : Object.hasOwn(names, name)
 }
 
-/** The host's own tool of that name, where it is to stay: putting it there again changes nothing. */
+/** Finds the host's own tool of the same name if `onNameClash` is `skip`: that tool then stays. */
 function skippedFor({ tools }: SubagentHost, name: string, { onNameClash }: SubagentConfig): Tool | undefined {
   if (onNameClash !== 'skip' || tools === undefined || !hasName(tools, name)) return undefined
   return (tools instanceof Map ? tools.get(name) : Reflect.get(tools, name)) as Tool

@@ -1,25 +1,39 @@
 import { type AnyAgent, isAgent } from '../agent/definition/agent.ts'
 import { InputError, messageOf } from '../base/error.ts'
-import { anything, flag, int, listOf, number, type Rule, type Rules, readOptions, text } from '../base/options.ts'
+import {
+  anything,
+  flag,
+  int,
+  listOf,
+  number,
+  type OptionRule,
+  type OptionRules,
+  readOptions,
+  text,
+} from '../base/options.ts'
 import type { RunOutcome } from '../conversation/run.ts'
 import { EVERYTHING, type Grant } from '../grant/grant.ts'
 import { addUsage, NO_USAGE, type Usage } from '../graph/content.ts'
 
-/** One piece of work of a schedule. */
+/** One task of a schedule. */
 export interface ScheduledTask {
+  /** Its name in results and in `dependencies` of others. */
   readonly id: string
-  /** What is asked; a function is given the results of what it depends on, by their ids. */
+  /** The prompt. A function receives the results of the dependencies, by id. */
   readonly prompt: string | ((results: ReadonlyMap<string, TaskResult>) => string)
-  /** Default: that of the schedule. */
+  /** The agent that does the task. Default: the agent of the schedule. */
   readonly agent?: AnyAgent
+  /** A few words for those who watch. */
   readonly description?: string
-  /** Higher ones start first. Default 0. */
+  /** Tasks with a higher priority start first. Default 0. */
   readonly priority?: number
-  /** Ids of tasks that must have completed before it starts. */
+  /** Ids of tasks that must complete before this one starts. */
   readonly dependencies?: readonly string[]
+  /** How long one try may take. Default: that of the schedule. */
   readonly timeoutMs?: number
-  /** Names of tools, `*` standing for anything. */
+  /** Names of tools; `*` matches anything. */
   readonly allowedTools?: readonly string[]
+  /** Names of tools that it may not use. */
   readonly deniedTools?: readonly string[]
 }
 
@@ -29,18 +43,18 @@ export interface TaskResult {
   readonly id: string
   readonly status: TaskStatus
   readonly text: string
-  /** Why it did not complete; null when it did. */
+  /** Why the task did not complete; null if it did. */
   readonly reason: string | null
-  /** How often it was tried again. */
+  /** How often the task was retried. */
   readonly retries: number
   readonly durationMs: number
-  /** Of its last try; null when it was never started. */
+  /** The outcome of the last try; null if the task never started. */
   readonly outcome: RunOutcome | null
 }
 
-const agentRule: Rule = (value) => (isAgent(value) ? null : 'an agent')
+const agentRule: OptionRule = (value) => (isAgent(value) ? null : 'an agent')
 
-const TASK: Rules<ScheduledTask> = {
+const TASK: OptionRules<ScheduledTask> = {
   id: anything,
   prompt: (value) =>
     typeof value === 'string' || typeof value === 'function' ? null : 'a text, or a function of the results',
@@ -53,7 +67,7 @@ const TASK: Rules<ScheduledTask> = {
   deniedTools: listOf(text, 'names'),
 }
 
-/** Refuses tasks that could never all run: an id that is there twice or not at all, or a circle. */
+/** Refuses tasks that could never all run: a duplicate id, an unknown dependency, or a cycle. */
 function checkTasks(tasks: readonly ScheduledTask[]): void {
   const known = new Map<string, ScheduledTask>()
   for (const task of tasks) {
@@ -72,7 +86,7 @@ function checkTasks(tasks: readonly ScheduledTask[]): void {
   if (circle !== undefined) refuse(`tasks depend on each other in a circle: ${circle.join(' -> ')}.`)
 }
 
-/** The ids of a circle, its first again at the end. */
+/** Finds the ids of a cycle; the first one is repeated at the end. */
 function circleIn(tasks: ReadonlyMap<string, ScheduledTask>): readonly string[] | undefined {
   const done = new Set<string>()
   for (const start of tasks.keys()) {
@@ -101,19 +115,19 @@ function refuse(message: string): never {
 }
 
 export interface ScheduleOptions {
-  /** For tasks that name none. */
+  /** The agent of tasks that name none. */
   readonly agent?: AnyAgent
-  /** Tasks at the same time. Default 5. */
+  /** How many tasks run at the same time. Default 5. */
   readonly maxConcurrency?: number
-  /** Of each try. Default 5 minutes. */
+  /** Time limit of each try. Default 5 minutes. */
   readonly timeoutMs?: number
-  /** How often a task that failed in a way that may pass is tried again. Default 3. */
+  /** How often a task is retried after a failure that may pass. Default 3. */
   readonly maxRetries?: number
-  /** Default 1 s. */
+  /** Wait before a retry. Default 1 s. */
   readonly retryDelayMs?: number
-  /** What has not begun when a task fails is skipped. Default false. */
+  /** Skips all tasks that have not started once one fails. Default false. */
   readonly stopOnFirstError?: boolean
-  /** How long the merged summary may be, about: four characters count as one. Default 2000. */
+  /** Approximate length limit of the merged summary; four characters count as one token. Default 2000. */
   readonly summaryMaxTokens?: number
 }
 
@@ -126,7 +140,7 @@ export interface ScheduleProgress {
   readonly skipped: number
   readonly cancelled: number
   readonly currentTasks: readonly string[]
-  /** Of all tasks, those that are over: it only grows. */
+  /** The share of all tasks that have ended; it never decreases. */
   readonly percentage: number
 }
 
@@ -144,7 +158,7 @@ export type ScheduleEvent =
 export interface ScheduleResult {
   /** Did every task complete? */
   readonly success: boolean
-  /** In the order in which they were given. */
+  /** The results in the order of the tasks. */
   readonly results: readonly TaskResult[]
   readonly counts: Readonly<Record<TaskResult['status'] | 'total', number>>
   readonly summary: string
@@ -152,14 +166,14 @@ export interface ScheduleResult {
   readonly durationMs: number
 }
 
-/** Tasks that are under way. */
+/** A running schedule: its events and its result. */
 export interface Schedule extends AsyncIterable<ScheduleEvent> {
   readonly result: Promise<ScheduleResult>
-  /** Stops what runs; what has not begun is skipped. */
+  /** Stops the running tasks and skips those that have not started. */
   cancel(reason?: string): void
 }
 
-/** What starts agents: a runtime. Inside a tool the tasks are children of the running call. */
+/** The runtime that starts the agents. Inside a tool the tasks become children of the running call. */
 export interface TaskRunner {
   run(
     agent: AnyAgent,
@@ -169,9 +183,9 @@ export interface TaskRunner {
 }
 
 /**
- * Runs tasks as far as their dependencies and the limit let them, the most urgent first. Nothing is dropped: what depends
- * on a task that did not complete is skipped, with the reason. Throws an InputError for tasks that could never all run.
- * The order is this process's; each task is a run of its own, recorded like any other.
+ * Runs tasks as far as their dependencies and the concurrency limit allow, the highest priority first. No task is lost:
+ * one that depends on a failed task is skipped, with the reason. Throws an InputError for tasks that could never all
+ * run. This process keeps the order; each task is a run of its own, recorded like any other.
  */
 export function scheduleTasks(
   runtime: TaskRunner,
@@ -188,14 +202,14 @@ export function scheduleTasks(
       )
     }
   }
-  const work = new Work(runtime, tasks, options)
+  const work = new RunningSchedule(runtime, tasks, options)
   const result = work.finish()
-  // Whoever only reads the events has not forgotten to handle it.
+  // Callers that only read the events need not handle the rejection.
   result.catch(() => undefined)
   return { result, cancel: (reason) => work.cancel(reason), [Symbol.asyncIterator]: () => work.events() }
 }
 
-const OPTIONS: Rules<ScheduleOptions> = {
+const OPTIONS: OptionRules<ScheduleOptions> = {
   agent: agentRule,
   maxConcurrency: int(1),
   timeoutMs: number(0),
@@ -208,7 +222,7 @@ const OPTIONS: Rules<ScheduleOptions> = {
 const SECOND = 1_000
 const DEFAULTS = { maxConcurrency: 5, timeoutMs: 300 * SECOND, maxRetries: 3, retryDelayMs: SECOND } as const
 
-class Work {
+class RunningSchedule {
   private readonly runtime: TaskRunner
   private readonly tasks: readonly ScheduledTask[]
   private readonly options: ScheduleOptions & typeof DEFAULTS
@@ -229,7 +243,7 @@ class Work {
   finish(): Promise<ScheduleResult> {
     return new Promise((resolve) => {
       this.over = resolve
-      this.tell({ type: 'started', total: this.tasks.length })
+      this.emit({ type: 'started', total: this.tasks.length })
       this.look()
     })
   }
@@ -237,7 +251,7 @@ class Work {
   cancel(reason = 'The schedule was cancelled.'): void {
     if (this.over === undefined || this.cancelReason !== undefined) return
     this.cancelReason = reason
-    this.tell({ type: 'cancelled' })
+    this.emit({ type: 'cancelled' })
     for (const { cancel } of this.running.values()) cancel(reason)
     this.look()
   }
@@ -253,7 +267,7 @@ class Work {
     }
   }
 
-  /** Starts what may run, skips what cannot any more, and ends when nothing is left. */
+  /** Starts every task that may run, skips those that no longer can, and ends the schedule when none is left. */
   private look(): void {
     for (let skipped = this.skipOne(); skipped; skipped = this.skipOne());
     const ready = this.tasks.filter((task) => this.isReady(task)).sort(byPriority)
@@ -272,7 +286,7 @@ class Work {
     )
     if (task === undefined) return false
     const reason = this.whyNot(task) ?? ''
-    this.tell({ type: 'taskSkipped', taskId: task.id, reason })
+    this.emit({ type: 'taskSkipped', taskId: task.id, reason })
     this.keep({ id: task.id, status: 'skipped', text: '', reason, retries: 0, durationMs: 0, outcome: null })
     return true
   }
@@ -288,8 +302,8 @@ class Work {
 
   private start(task: ScheduledTask): void {
     this.running.set(task.id, { cancel: () => undefined })
-    this.tell({ type: 'taskStarted', taskId: task.id })
-    this.tell(this.progress())
+    this.emit({ type: 'taskStarted', taskId: task.id })
+    this.emit(this.progress())
     this.run(task).then(
       (result) => this.ended(result),
       () => undefined,
@@ -299,13 +313,13 @@ class Work {
   private ended(result: TaskResult): void {
     const { id: taskId, status, durationMs, reason } = result
     this.running.delete(taskId)
-    if (status === 'completed') this.tell({ type: 'taskCompleted', taskId, durationMs })
-    else this.tell({ type: 'taskFailed', taskId, error: reason ?? status })
+    if (status === 'completed') this.emit({ type: 'taskCompleted', taskId, durationMs })
+    else this.emit({ type: 'taskFailed', taskId, error: reason ?? status })
     this.keep(result)
     this.look()
   }
 
-  /** Tries it until it completes, or cannot any more. Never rejects. */
+  /** Runs a task until it completes or no retry is left. Never rejects. */
   private async run(task: ScheduledTask): Promise<TaskResult> {
     const began = performance.now()
     for (let retries = 0; ; retries++) {
@@ -321,7 +335,7 @@ class Work {
       if (this.cancelReason !== undefined) return { ...result, status: 'cancelled', reason: this.cancelReason }
       const mayPass = outcome?.retryable === true && outcome.status !== 'cancelled'
       if (!mayPass || retries >= this.options.maxRetries) return { ...result, status: 'failed', reason }
-      this.tell({ type: 'taskRetry', taskId: task.id, retryCount: retries + 1 })
+      this.emit({ type: 'taskRetry', taskId: task.id, retryCount: retries + 1 })
       await this.pause(task.id)
     }
   }
@@ -363,7 +377,7 @@ class Work {
 
   private keep(result: TaskResult): void {
     this.results.set(result.id, result)
-    this.tell(this.progress())
+    this.emit(this.progress())
   }
 
   private progress(): ScheduleEvent {
@@ -403,13 +417,13 @@ class Work {
     const durationMs = Math.round(performance.now() - this.startedAt)
     const usage = results.reduce((sum, { outcome }) => addUsage(sum, outcome?.usage ?? NO_USAGE), NO_USAGE)
     const summary = mergedSummary(results, { tokens: this.options.summaryMaxTokens ?? 2_000, usage, durationMs })
-    if (this.cancelReason === undefined) this.tell({ type: 'completed', success, durationMs })
+    if (this.cancelReason === undefined) this.emit({ type: 'completed', success, durationMs })
     this.over = undefined
     over({ success, results, counts, summary, usage, durationMs })
     this.wake()
   }
 
-  private tell(event: ScheduleEvent): void {
+  private emit(event: ScheduleEvent): void {
     this.told.push(event)
     this.wake()
   }
@@ -425,7 +439,7 @@ function byPriority(a: ScheduledTask, b: ScheduledTask): number {
   return (b.priority ?? 0) - (a.priority ?? 0)
 }
 
-/** Lists of tools bind the run and all below it, like any grant. */
+/** Turns the tool lists of a task into a grant, which binds the run and everything below it. */
 function grantOf({ allowedTools, deniedTools = [] }: ScheduledTask): { readonly grant?: Omit<Grant, 'delegate'> } {
   if (allowedTools === undefined && deniedTools.length === 0) return {}
   const others = EVERYTHING.filter((rule) => !rule.startsWith('tool:'))
@@ -433,10 +447,10 @@ function grantOf({ allowedTools, deniedTools = [] }: ScheduledTask): { readonly 
   return { grant: { use: [...others, ...allowed], deny: deniedTools.map((name) => `tool:${name}`) } }
 }
 
-/** Characters that count as one token, about. */
+/** Characters that count as one token, roughly. */
 const TOKEN_CHARS = 4
 
-/** What all tasks gave in one text: each has an equal share of the room, and a line says how it went. */
+/** Merges the results of all tasks into one text: each gets an equal share of the length and a line with its status. */
 function mergedSummary(
   results: readonly TaskResult[],
   { tokens, usage, durationMs }: { readonly tokens: number; readonly usage: Usage; readonly durationMs: number },

@@ -8,9 +8,9 @@ import { readSessionSettings, type SessionStore } from '../store/session-store.t
 export interface SessionCopiesOptions {
   readonly reader: Reader
   readonly registry: CopyRegistry
-  /** What writes a copy, loaded with the rules of a run: at once where a turn has ended here. */
+  /** Loads the rules that write a copy; synchronous if a turn has already ended in this process. */
   readonly rules: () => Rules | Promise<Rules>
-  /** A copy that cannot be made costs nobody his answer. */
+  /** Reports a copy that failed. The answer itself is unaffected. */
   readonly report: (error: unknown) => void
 }
 
@@ -24,7 +24,9 @@ interface Rules {
   readonly sessionDocument: typeof sessionDocument
 }
 
-/** Keeps the copies that hosts want of conversations with their subagents: one after every turn, one session at a time. */
+/**
+ * Keeps the copies that hosts store of conversations with their subagents: one after every turn, one session at a time.
+ */
 export class SessionCopies {
   private readonly options: SessionCopiesOptions
   private readonly writing: Map<Id, Promise<void>> = new Map()
@@ -39,7 +41,7 @@ export class SessionCopies {
     for (const { id, metadata } of conversations) if (metadata['closed_at'] !== undefined) this.copyLast(id)
   }
 
-  /** Resolves when all that was begun is over. */
+  /** Resolves when every copy that was started is finished. */
   async settled(): Promise<void> {
     while (this.writing.size > 0) await Promise.all(this.writing.values())
   }
@@ -74,7 +76,9 @@ export class SessionCopies {
     }
   }
 
-  /** As the host says now whose tool started the run; nobody says it of a run that no tool started. */
+  /**
+   * Finds the session store in the current definition of the host whose tool started the run; undefined if no tool did.
+   */
   private storeOf(turn: Turn): SessionStore | undefined {
     const { reader, registry } = this.options
     const link = reader.link(turn.id)

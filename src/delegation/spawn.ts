@@ -1,14 +1,14 @@
-import type { Promised } from '../agent/build/provided.ts'
+import type { AgentOrPromise } from '../agent/build/provided.ts'
 import type { AgentCore, AnyAgent } from '../agent/definition/agent.ts'
 import type { BriefingPlan } from '../agent/definition/briefing.ts'
 import {
-  Direct,
-  type Given,
+  CallerInput,
+  type InputResult,
   inputContent,
-  type ReadInput,
-  readGiven,
+  readAgentInput,
   readInput,
   saidBefore,
+  type ValidInput,
 } from '../agent/definition/input.ts'
 import type { Home, NodeRun, ReadyChild } from '../agent/hooks/node-run.ts'
 import { unlessAborted } from '../base/abort.ts'
@@ -27,35 +27,35 @@ import { type EagerItem, planEager } from '../rules/delegation/eager.ts'
 import type { SessionPlan } from '../rules/delegation/session.ts'
 import { countedDocument, readSessionDocument, type SessionDocument } from '../rules/delegation/session-document.ts'
 import { type BackgroundSpawn, type ChildIds, planSpawn, type SpawnRequest } from '../rules/delegation/spawn.ts'
-import type { Ask } from '../rules/turn/approve.ts'
+import type { ApprovalRequest } from '../rules/turn/approve.ts'
 import type { SessionSettings, SessionStore } from '../store/session-store.ts'
 import { permit } from '../tool/permit.ts'
-import { type Briefed, brief } from './briefing.ts'
-import { type Frame, type FrameOffer, frameOf } from './frame.ts'
+import { type ChildBriefing, makeBriefing } from './briefing.ts'
+import { type AuthorityOffer, type ChildAuthority, childAuthority } from './child-authority.ts'
 
 /** How a host offers one of its subagents. */
-export interface Offer extends FrameOffer {
+export interface Offer extends AuthorityOffer {
   readonly contract: Link['contract']
-  /** What its input must be; null for a text. */
+  /** The schema of the input; null for a text. */
   readonly input: CheckedSchema | null
   readonly briefing: BriefingPlan
-  /** Its delegations go on in one conversation, instead of a fresh one each. */
+  /** Whether all delegations continue in one conversation, rather than each in a fresh one. */
   readonly isShared: boolean
   readonly onParentClose: Link['onParentClose']
-  /** How many of them, and of those that share its key, may run at the same time. */
+  /** How many delegations of this offer, and of offers with the same key, may run at the same time. */
   readonly keyed?: Link['keyed']
-  /** A call that waits longer goes on without its child, which goes on in the background. */
+  /** If a call waits longer than this, the host continues without it and the child moves to the background. */
   readonly promoteAfterMs?: number | undefined
-  /** For conversations that its host goes on with. */
+  /** Settings of the sessions that the host can continue. */
   readonly session?: SessionSettings
-  /** What readers of its host see of it; left out or null: all. */
+  /** The child events that readers of the host see; left out or null: all. */
   readonly forward?: Forward | null
-  /** Of an open delegation: what its result needs to know of its call. */
+  /** Facts of an open delegation that its result needs from its call. */
   readonly facts?: Json
-  /** The agent, or what its provider gave when the host was read. */
+  /** The agent, or the first one that its provider returned. */
   readonly agent: AnyAgent
-  /** The agent for one delegation. Throws or rejects when there is none to be had. */
-  take(): Promised
+  /** Returns the agent for one delegation. Throws or rejects if there is none. */
+  take(): AgentOrPromise
 }
 
 export interface Delegation {
@@ -63,18 +63,18 @@ export interface Delegation {
   readonly input: unknown
   readonly mode: Link['mode']
   readonly ids: ChildIds
-  /** For mode `background`. */
+  /** Settings for mode `background`. */
   readonly background?: BackgroundDelegation
-  /** The item of an answer that it is for, instead of a call: the node that runs is the answer. */
+  /** The item of an answer that the child is for, if no call asks for it: the running node is then the answer. */
   readonly eager?: EagerItem
-  /** Of its new conversation, for people and programs; left out: as of every child. */
+  /** Title and metadata of the new conversation. Default: those of every child. */
   readonly about?: Pick<BackgroundSpawn, 'title' | 'metadata'>
 }
 
 export interface BackgroundDelegation extends BackgroundSpawn {
   readonly wake: 'auto' | 'passive'
   readonly briefing: string | null
-  /** A child of this host to go on with. */
+  /** The child conversation of this host to continue, if any. */
   readonly sessionId: Id | null
 }
 
@@ -84,24 +84,24 @@ export type SpawnResult =
       readonly refused: OutcomeRecord
       readonly agentName: string
       readonly issues: readonly Issue[]
-      /** The same place had another delegation before the code ran again. */
+      /** Whether this place held a different delegation before the code ran again. */
       readonly isChanged?: boolean
     }
   | { readonly lost: true }
-  /** A person must be asked first: nothing was started. */
-  | { readonly ask: Ask }
+  /** Nothing was started: a person must be asked first. */
+  | { readonly ask: ApprovalRequest }
 
 /**
- * The one way a child is started (I8): the input is checked, the agent is taken, its use is decided, the briefing made,
- * and one commit writes the child. What cannot be done makes no child and costs no model call.
+ * Starts a child; no other code path does (I8). It checks the input, takes the agent, decides on the request, makes the
+ * briefing and writes the child in one commit. A refused delegation makes no child and costs no model call.
  */
 export function spawn(run: NodeRun, delegation: Delegation): SpawnResult | Promise<SpawnResult> {
   return after(prepare(run, delegation), (made) => ('request' in made ? commitSpawn(run, made) : made))
 }
 
 /**
- * The same for the task that an answer is about to make: the commit of both is one. Null where anything is to be awaited,
- * asked or refused first.
+ * Prepares a child for a task that an answer is about to create, so that one commit writes both. Null if anything has
+ * to be awaited, asked or refused first.
  */
 export function spawnWith(run: NodeRun, delegation: Delegation, taskId: Id): ReadyChild | null {
   const { offer } = delegation
@@ -109,27 +109,32 @@ export function spawnWith(run: NodeRun, delegation: Delegation, taskId: Id): Rea
   const made = prepare(run, delegation)
   if (made instanceof Promise) {
     readAtOnce.delete(offer)
-    // The task asks for the same once more, and tells what went wrong.
+    // The task repeats the same request and reports the error.
     made.catch(() => undefined)
     return null
   }
   return 'request' in made ? new PreparedChild(run.home, taskId, made) : null
 }
 
-/** What was allowed a moment ago holds for the first plan only: planned again, on other rows, it is left to the task. */
+/**
+ * A child that is checked and allowed before its task exists. The permission holds for the first plan only: if the
+ * ledger plans again on other rows, the task starts the child instead.
+ */
 class PreparedChild implements ReadyChild {
   private readonly home: Home
   private readonly taskId: Id
-  private readonly made: Ready
+  private readonly made: ReadyRequest
   private state: 'new' | 'settled' | 'left' = 'new'
 
-  constructor(home: Home, taskId: Id, made: Ready) {
+  constructor(home: Home, taskId: Id, made: ReadyRequest) {
     this.home = home
     this.taskId = taskId
     this.made = made
   }
 
-  /** For a task that this very draft has made and claimed: one that is stored may be another's. */
+  /**
+   * Starts the child of a task that this same draft created and claimed; a stored task may belong to another process.
+   */
   start(draft: Draft): void {
     if (this.state !== 'new') return this.leave()
     const { agent, request } = this.made
@@ -147,29 +152,31 @@ class PreparedChild implements ReadyChild {
   }
 }
 
-type Prepared = SpawnResult | Ready
+type Preparation = SpawnResult | ReadyRequest
 
-/** All there is to know of a child before it is made. */
-interface Ready {
+/** Everything that must be known before a child can be made. */
+interface ReadyRequest {
   readonly agent: AnyAgent
-  readonly request: Request
+  readonly request: ChildRequest
 }
 
-function prepare(run: NodeRun, delegation: Delegation): Prepared | Promise<Prepared> {
-  const read = readAsked(delegation)
+function prepare(run: NodeRun, delegation: Delegation): Preparation | Promise<Preparation> {
+  const read = readDelegationInput(delegation)
   if (!(read instanceof Promise)) readAtOnce.add(delegation.offer)
   return after(read, (known) => begin(run, delegation, known))
 }
 
-/** Whose last input was read without waiting: a schema that waits is asked by the task only. */
+/** Offers whose last input was checked synchronously. A schema that awaits is checked by the task only. */
 const readAtOnce: WeakSet<Offer> = new WeakSet()
 
-function readAsked({ offer, input }: Delegation): ReadInput | Promise<ReadInput> {
+function readDelegationInput({ offer, input }: Delegation): InputResult | Promise<InputResult> {
   if (offer.contract === 'message') return readMessage(offer.name, input)
-  return input instanceof Direct ? readGiven(offer.agent, input) : readInput(offer.agent.name, offer.input, input)
+  return input instanceof CallerInput
+    ? readAgentInput(offer.agent, input)
+    : readInput(offer.agent.name, offer.input, input)
 }
 
-function begin(run: NodeRun, delegation: Delegation, read: ReadInput): Prepared | Promise<Prepared> {
+function begin(run: NodeRun, delegation: Delegation, read: InputResult): Preparation | Promise<Preparation> {
   const { offer } = delegation
   const { name } = offer.agent
   if (!read.ok) return refuse('invalid_input', name, read)
@@ -179,11 +186,11 @@ function begin(run: NodeRun, delegation: Delegation, read: ReadInput): Prepared 
   })
 }
 
-interface Asked extends Delegation {
-  readonly read: Given
+interface CheckedDelegation extends Delegation {
+  readonly read: ValidInput
 }
 
-function beginAs(taken: AnyAgent, run: NodeRun, delegation: Asked): Prepared | Promise<Prepared> {
+function beginAs(taken: AnyAgent, run: NodeRun, delegation: CheckedDelegation): Preparation | Promise<Preparation> {
   const { agent: host, home, node } = run
   const asked = delegation.eager?.item ?? node.input.call?.input ?? null
   const permission = permit(run, agentRequest(taken.name), asked)
@@ -202,11 +209,11 @@ function beginAs(taken: AnyAgent, run: NodeRun, delegation: Asked): Prepared | P
   )
 }
 
-function beginKnown(taken: AnyAgent, run: NodeRun, delegation: Asked): Prepared | Promise<Prepared> {
+function beginKnown(taken: AnyAgent, run: NodeRun, delegation: CheckedDelegation): Preparation | Promise<Preparation> {
   const { offer, read } = delegation
-  const frame = frameOf(run, offer, taken)
+  const frame = childAuthority(run, offer, taken)
   const { safety, workspace } = frame
-  return after(brief(run, offer.briefing, { input: read.value, safety, workspace }), (briefed) => {
+  return after(makeBriefing(run, offer.briefing, { input: read.value, safety, workspace }), (briefed) => {
     if ('failed' in briefed) return refuse('unavailable', taken.name, { error: briefed.failed })
     return after(loadSession(run, offer.session ?? {}, askedSession(offer, read)), (found) => {
       return { agent: taken, request: requestOf(run, delegation, { read, briefed, frame, found }) }
@@ -214,16 +221,18 @@ function beginKnown(taken: AnyAgent, run: NodeRun, delegation: Asked): Prepared 
   })
 }
 
-/** A host that is code has asked for none yet: the child looks for the one of the environment itself. */
+/**
+ * Tells whether the child needs its host's model. Below a host that is code, the child takes the environment's model.
+ */
 function needsModel({ model, reply }: AnyAgent, host: AgentCore): boolean {
   return model === null && reply === null && host.reply === null
 }
 
-interface Request extends SpawnRequest {
+interface ChildRequest extends SpawnRequest {
   readonly eager: EagerItem | null
 }
 
-function commitSpawn(run: NodeRun, { agent, request }: Ready): SpawnResult | Promise<SpawnResult> {
+function commitSpawn(run: NodeRun, { agent, request }: ReadyRequest): SpawnResult | Promise<SpawnResult> {
   const { home, node } = run
   home.agents.bind(request.ids.turn, agent)
   const { eager } = request
@@ -238,7 +247,7 @@ function commitSpawn(run: NodeRun, { agent, request }: Ready): SpawnResult | Pro
   })
 }
 
-/** A delegation that became no child. */
+/** The result of a delegation that made no child. */
 export function refuse(
   status: 'invalid_input' | 'unavailable' | 'denied',
   agentName: string,
@@ -251,7 +260,7 @@ function takeAgent(run: NodeRun, offer: Offer): AnyAgent | string | Promise<AnyA
   return orReason(run, () => offer.take())
 }
 
-/** What is made, or in words why it cannot be. One that is asked to stop meanwhile has nothing to say. */
+/** Returns the value, or in words why it cannot be made. A node that was asked to stop reports nothing. */
 function orReason<T>({ home, work }: NodeRun, make: () => T | Promise<T>): T | string | Promise<T | string> {
   try {
     const made = make()
@@ -265,8 +274,8 @@ function orReason<T>({ home, work }: NodeRun, make: () => T | Promise<T>): T | s
   }
 }
 
-/** The session that a host's model names. */
-function askedSession({ contract }: Offer, { value }: Given): Id | undefined {
+/** Reads the session that the host's model names. */
+function askedSession({ contract }: Offer, { value }: ValidInput): Id | undefined {
   return contract === 'message' ? (value as { session_id?: string }).session_id : undefined
 }
 
@@ -277,18 +286,18 @@ function sessionPlan({ contract, session = {} }: Offer, found: FoundSession): Se
   return { ttlMs, max, scope, document, isElsewhere, ceiling }
 }
 
-interface Parts {
+interface RequestParts {
   readonly found: FoundSession
-  readonly read: Given
-  readonly briefed: Briefed
-  readonly frame: Frame
+  readonly read: ValidInput
+  readonly briefed: ChildBriefing
+  readonly frame: ChildAuthority
 }
 
 function requestOf(
   { agent: host, work, toolkit }: NodeRun,
   { offer, mode, ids, background, eager, about }: Delegation,
-  { read, briefed, found, frame: { agent, ceiling, limits, money, treeLimit, retry } }: Parts,
-): Request {
+  { read, briefed, found, frame: { agent, ceiling, limits, money, treeLimit, retry } }: RequestParts,
+): ChildRequest {
   const input = read.value
   const asked = offer.contract === 'message' ? (input as { message: string; session_id?: string }) : null
   return {
@@ -322,11 +331,11 @@ function requestOf(
   }
 }
 
-/** A host with this tool can answer a child that asks. */
+/** The tool with which a host answers a child's question. */
 export const TOOL_TO_ANSWER = 'subagent_send'
 
-/** The arguments of the message contract, or the words that tell a model what is wrong with them. */
-function readMessage(toolName: string, input: unknown): ReadInput {
+/** Reads the arguments of the message contract, or tells the model what is wrong with them. */
+function readMessage(toolName: string, input: unknown): InputResult {
   const { message, session_id: session } = (input ?? {}) as Record<string, unknown>
   if (isLeftOut(message)) return wrong('Message is required')
   if (typeof message !== 'string') return wrong(notAText(toolName, 'message'))
@@ -336,7 +345,7 @@ function readMessage(toolName: string, input: unknown): ReadInput {
   return { ok: true, value: { message, session_id: session } }
 }
 
-/** Models write null for what they leave out. */
+/** Treats null as absent: models write null for fields they leave out. */
 function isLeftOut(value: unknown): value is undefined | null {
   return value === undefined || value === null
 }
@@ -345,18 +354,18 @@ function notAText(toolName: string, field: string): string {
   return `Parameter validation failed for tool '${toolName}': ${field} must be a string\nPlease correct the parameters and try again.`
 }
 
-function wrong(error: string): ReadInput {
+function wrong(error: string): InputResult {
   return { ok: false, error, issues: [] }
 }
 
-/** What is known of a session that its host's own rows do not hold. */
+/** The facts about a session that is not among the rows of its host. */
 export type FoundSession = Pick<SessionPlan, 'document' | 'isElsewhere' | 'ceiling'>
 
 const NOTHING: FoundSession = { document: null, isElsewhere: false, ceiling: [] }
 
 /**
- * What can be found of the session that a model names, before anything is planned: rules see one tree. Nothing when it
- * cannot be used. Never throws. What a model says that is no id of ours is not even looked for.
+ * Looks up the session that a model names before anything is planned, because rules see one tree only. Returns nothing
+ * if the session cannot be used. Never throws, and does not look for a text that is not one of our ids.
  */
 function loadSession(
   run: NodeRun,
@@ -366,16 +375,16 @@ function loadSession(
   if (!isId(id)) return NOTHING
   const { store: rows } = run.home.ledger
   const row = rows.conversation(id)
-  // An id that lives anywhere is not gone: it is never read back from a document.
+  // An id that exists anywhere is not lost, so it is never restored from a document.
   if (row !== undefined) return scope === 'owner' ? foundElsewhere(run, row) : NOTHING
-  return store === undefined ? NOTHING : after(readBack(run, store, id), asFound)
+  return store === undefined ? NOTHING : after(readBack(run, store, id), sessionFrom)
 }
 
-function asFound(document: SessionDocument | null): FoundSession {
+function sessionFrom(document: SessionDocument | null): FoundSession {
   return document === null ? NOTHING : { ...NOTHING, document }
 }
 
-/** I9: of what is another owner's nothing is read. */
+/** Reads nothing of a session that belongs to another owner (I9). */
 function foundElsewhere({ home, conversation }: NodeRun, row: Conversation): FoundSession {
   const isOwners = conversation.owner !== null && row.owner === conversation.owner && row.type === 'sub_agent'
   if (!isOwners || row.parentConversationId === conversation.id) return NOTHING

@@ -1,6 +1,6 @@
 import { variant } from '../agent/build/identity.ts'
-import { type Promised, providedAgent, sparing } from '../agent/build/provided.ts'
-import { checkFit, firstSaid, isSaid } from '../agent/build/read-subagents.ts'
+import { type AgentOrPromise, providedAgent, reuseFirst } from '../agent/build/provided.ts'
+import { checkFit, firstText, hasText } from '../agent/build/read-subagents.ts'
 import {
   type AgentCore,
   type AnyAgent,
@@ -20,29 +20,29 @@ import { readSessionSettings } from '../store/session-store.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
 import type { Offer } from './spawn.ts'
 
-/** A subagent as its host's toolkit holds it. */
+/** A subagent as an entry of its host's toolkit. */
 export interface SubagentEntry extends ToolEntry, Offer {
   readonly presets: Presets | undefined
-  /** Each delegation asks for an agent anew. */
+  /** Whether a provider makes the agent anew for each delegation. */
   readonly isProvided: boolean
-  /** The host's hooks decide on its calls too. */
+  /** Whether the host's hooks decide on the subagent's calls too. */
   readonly inheritsHooks: boolean
 }
 
-/** A subagent as it is known before its host's model is shown anything. */
+/** A subagent before its host's model has seen anything. */
 export interface SubagentSource {
   readonly name: string
   readonly config: SubagentConfig
-  /** Each delegation asks for an agent anew. */
+  /** Whether a provider makes the agent anew for each delegation. */
   readonly isProvided: boolean
-  /** The agent, or what its provider gave first; null for a provider that nothing has to be asked of yet. */
-  first(): Promised | null
-  /** What must be awaited before `entry()`; undefined where nothing is promised. */
+  /** The agent, or the first one its provider returned; null for a provider that has not been called yet. */
+  first(): AgentOrPromise | null
+  /** Resolves when `entry()` may be called; undefined if it may be called at once. */
   prepare(): Promise<unknown> | undefined
   entry(): SubagentEntry
 }
 
-/** The `message` contract: one text, and a session to go on with. */
+/** The `message` contract: one text, and a session to continue. */
 const MESSAGE_SCHEMA = {
   type: 'object',
   properties: {
@@ -56,7 +56,7 @@ const MESSAGE_SCHEMA = {
   required: ['message'],
 } as const
 
-/** The subagents of an agent. A provider that cannot give one is refused here, with the reason. */
+/** Lists the subagents of an agent. Throws, with the reason, for a provider that returns none. */
 export function subagentSources(host: AgentCore): SubagentSource[] {
   return [...host.subagents].map(([name, own]) => subagentSource(name, own))
 }
@@ -70,8 +70,8 @@ export function subagentSource(name: string, { config, memberOf }: OwnSubagent):
       return variant(agent, config)
     })
   const isProvided = !isAgent(source)
-  // One that tells its name and what it is for is asked only when its input must be known.
-  const isLate = isProvided && config.name !== undefined && isSaid(config.description)
+  // A provider with a name and a description is called only when its agent's input schema is needed.
+  const isLate = isProvided && config.name !== undefined && hasText(config.description)
   const first = firstOf(take)
   if (!isLate) first()
   let made: SubagentEntry | undefined
@@ -88,15 +88,20 @@ export function subagentSource(name: string, { config, memberOf }: OwnSubagent):
       if (made !== undefined) return made
       const agent = first()
       if (agent instanceof Promise) throw notYet(name)
-      made = entryOf(name, { config, memberOf, agent, take: isProvided ? sparing<Promised>(agent, take) : null })
+      made = entryOf(name, {
+        config,
+        memberOf,
+        agent,
+        take: isProvided ? reuseFirst<AgentOrPromise>(agent, take) : null,
+      })
       return made
     },
   }
 }
 
-/** Asks once, and once more after a promise that was broken. */
-function firstOf(take: () => Promised): () => Promised {
-  let known: Promised | undefined
+/** Calls the provider once, and again only after a rejected promise. */
+function firstOf(take: () => AgentOrPromise): () => AgentOrPromise {
+  let known: AgentOrPromise | undefined
   return () => {
     if (known !== undefined) return known
     known = take()
@@ -122,15 +127,15 @@ export function isSubagentEntry(tool: ToolEntry): tool is SubagentEntry {
   return tool.delegates
 }
 
-interface Given extends OwnSubagent {
+interface ProvidedSubagent extends OwnSubagent {
   readonly agent: AnyAgent
-  /** Null where it is always the same agent. */
-  readonly take: (() => Promised) | null
+  /** Returns the agent of one delegation; null if it is always the same agent. */
+  readonly take: (() => AgentOrPromise) | null
 }
 
-function entryOf(name: string, { config, memberOf, agent, take }: Given): SubagentEntry {
+function entryOf(name: string, { config, memberOf, agent, take }: ProvidedSubagent): SubagentEntry {
   const isTyped = agent.input !== null
-  const description = firstSaid(config.description, agent.description) ?? `Call ${agent.name} to complete tasks`
+  const description = firstText(config.description, agent.description) ?? `Call ${agent.name} to complete tasks`
   const input = agent.input ?? readSchema(MESSAGE_SCHEMA, 'the message contract')
   const briefing = readBriefing(config.briefing, `subagents.${name}`) ?? agent.briefing
   return {
@@ -173,14 +178,14 @@ function keyOf(name: string, { concurrency, concurrencyKey = name }: SubagentCon
 
 export type Presets = { readonly [field: string]: Json }
 
-/** The input with its presets: they win over whatever the model has put there. */
+/** Adds the presets to the input. They replace whatever the model wrote there. */
 export function withPresets(input: unknown, presets: Presets | undefined): unknown {
   if (presets === undefined) return input
   if (typeof input !== 'object' || input === null || Array.isArray(input)) return input
   return { ...input, ...presets }
 }
 
-/** The schema without the fields that are preset: the model is not told of them. */
+/** Removes preset fields from the schema, so that the model does not see them. */
 function withoutPresets(schema: JsonSchema, presets: Presets | undefined): JsonSchema {
   if (presets === undefined) return schema
   const isShown = (field: string) => !Object.hasOwn(presets, field)

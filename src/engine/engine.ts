@@ -1,8 +1,17 @@
+// The Engine port: where and when runnable nodes run.
+//
+// Owns:      the interface of an engine, and a running node as the code inside of it sees it (`Work`).
+// Called by: the runtime starts an engine, offers it commits and closes it; node code uses `Work`. `engine/local` implements it.
+// Must stay true:
+//   - A node is delivered at least once. The claim in the store decides whose result counts, never the engine (I4).
+//   - An engine keeps no result and no plan in memory that is not in the rows: another process can always continue.
+//   - Waiting holds no worker (I5).
+
 import type { Claims, Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { Claim } from '../rules/turn/claim.ts'
 
-/** Why a running node is asked to stop. `shutdown` and `lost` are not its own to commit: others go on with it. */
+/** Why a running node is asked to stop. After `shutdown` or `lost` it must not commit its end: another process continues it. */
 export type StopCause = 'cancel' | 'timeout' | 'stalled' | 'shutdown' | 'lost'
 
 /** One claimed node while it runs in this process. */
@@ -12,37 +21,37 @@ export interface Work {
   readonly signal: AbortSignal
   /** Why `signal` aborted; null while it has not. */
   readonly stopCause: StopCause | null
-  /** Called when the node is asked to stop, by what waits for code that may not hear the signal. */
+  /** Called when the node is asked to stop, for code that may not notice the signal. */
   onStop: (() => void) | null
-  /** Says that a model was asked: it is stalled when its first word does not come for too long. */
-  asked(): void
-  /** Says that something came: from here on, it is stalled when nothing more comes for too long. */
-  heard(): void
-  /** Says that it is at work: it may be silent for as long as it likes after that. */
-  stirred(): void
-  /** Gives the worker to others while code inside the node awaits something (a child): waiting holds no worker. */
+  /** Reports that a model was called: the node counts as stalled when its first word takes too long. */
+  noteModelCall(): void
+  /** Reports that output arrived: from here on, the node counts as stalled when nothing more arrives for too long. */
+  noteOutput(): void
+  /** Reports activity: after that the node may stay silent for any time. */
+  noteActivity(): void
+  /** Lends the worker to others while code inside the node awaits something (a child): waiting holds no worker. */
   lend<T>(wait: Promise<T>): Promise<T>
 }
 
-/** Runs a node to its end; at once where nothing has to be waited for. Must not throw. */
-export type Execute = (node: Node, work: Work) => void | Promise<void>
+/** Runs a node to its end; at once where it need not wait. Must not throw. */
+export type Executor = (node: Node, work: Work) => void | Promise<void>
 
 /**
  * Decides where and when a runnable node runs. Delivers nodes at least once and holds no result: the claim in the store
- * decides. So the same agents run in one process or in several. All a runtime knows of what runs its nodes.
+ * decides. So the same agents run in one process or in several. A runtime knows its engine only through this port.
  */
 export interface Engine {
   readonly id: Id
   /** Begins to claim and run nodes. Safe to call again. */
-  start(execute: Execute): Promise<void>
-  /** Workers for the nodes that a commit of this process makes runnable; null when it would not run them. */
+  start(execute: Executor): Promise<void>
+  /** Offers workers for the nodes that a commit of this process makes runnable; null when it would not run them. */
   claims(now: number): Claims | null
-  /** A commit of this process: it has claimed nodes, asked some to stop, or put something off. */
+  /** Reports a commit of this process: it may have claimed nodes, asked some to stop, or deferred work. */
   committed(draft: Draft): void
-  /** Takes up what others have left, from now on. Rejects when what that needs cannot be loaded. */
-  takeUp(): Promise<void>
+  /** Adopts work that other processes left, from now on. Rejects when the code for that cannot be loaded. */
+  adoptOrphans(): Promise<void>
   /** Lets running nodes finish within the grace, then gives their claims back. */
   stop(): Promise<void>
-  /** Nothing can be written any more: ends what runs and gives nothing back. */
+  /** Stops at once: nothing can be written any more, so it ends running nodes and gives no claim back. */
   halt(): void
 }

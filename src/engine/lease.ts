@@ -12,7 +12,7 @@ export interface LeaseOptions {
   readonly leaseMs: number
 }
 
-/** An engine's word that it lives: one row for all of its claims, renewed while it does. */
+/** Proves that an engine is alive: one row for all of its claims, renewed while it lives. */
 export class Lease {
   private readonly options: LeaseOptions
   private readonly proof: ProcessProof = proveSelf()
@@ -24,7 +24,7 @@ export class Lease {
     this.options = options
   }
 
-  /** Renews when a third of the lease is gone. */
+  /** Renews when a third of the lease is over. */
   async renew(): Promise<void> {
     const { store, clock, leaseMs, engineId } = this.options
     const now = clock.now()
@@ -40,7 +40,7 @@ export class Lease {
     if (row !== undefined) await dropEngine(this.options.store, row, this.options.clock.now())
   }
 
-  /** Another process may be dropping the row at the same moment: then it is written anew. */
+  /** Another process may be dropping the row at the same moment; then it is written again. */
   private async put(leaseUntil: number): Promise<void> {
     const { store, clock, engineId } = this.options
     for (let tries = 1; ; tries++) {
@@ -55,18 +55,21 @@ export class Lease {
   }
 }
 
-/** Is the engine gone for certain, or silent for longer than its lease? */
+/** True where the engine is certainly gone, or silent for longer than its lease. */
 export function isDead(engine: EngineRow, now: number): boolean {
   return engine.leaseUntil <= now || isProvenDead(engine)
 }
 
-/** Refused when the engine has renewed its lease since `engine` was read. */
+/** Deletes the engine's row. Refused when the engine has renewed its lease since `engine` was read. */
 export async function dropEngine(store: Store, engine: EngineRow, now: number): Promise<void> {
   const last = { ...engine, version: engine.version + 1 }
   await store.commit({ ...emptyCommit('lease', now, null), engines: [last], dropEngines: [engine.id] })
 }
 
-/** When a process that does nothing has something to do, as far as rows tell: engines that are gone are found by looking. */
+/**
+ * The next moment at which an idle process has work, as far as rows tell. It does not foresee engines that die: sweeps find
+ * those.
+ */
 export function quietUntil(store: Store, now: number): number {
   const [asked] = store.awaiting({ limit: 1 })
   return Math.min(store.nextDue(now) ?? Number.POSITIVE_INFINITY, asked?.wakeAt ?? Number.POSITIVE_INFINITY)

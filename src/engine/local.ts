@@ -1,16 +1,27 @@
+// The local engine: runs nodes in this process, up to a number of workers.
+//
+// Owns:      the nodes that run here, their workers, the timer for what is due, and the lease of this process.
+// Called by: the runtime through the Engine port. It calls the `Executor` for each node, and `sweep` for everything that rows
+//            alone show to be due.
+// Must stay true:
+//   - It claims nothing without a valid lease; a node whose claim was lost holds no worker and cannot write.
+//   - A node that only waits for a child lends its worker, so waiting trees never block each other.
+//   - A process that closes gives back the claims of nodes that did not finish, unless the store is gone.
+
 import type { Clock } from '../base/clock.ts'
 import { IdMap } from '../base/collections.ts'
 import { isLegateError } from '../base/error.ts'
 import { freshId } from '../base/id.ts'
+import type { KeptAlive } from '../base/keep-shape.ts'
 import type { Claims, Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { Ledger } from '../store/ledger.ts'
-import type { Engine, Execute, StopCause } from './engine.ts'
+import type { Engine, Executor, StopCause } from './engine.ts'
 import { Lease, quietUntil } from './lease.ts'
-import { type Lender, RunningNode } from './running-node.ts'
+import { type NodeHost, RunningNode } from './running-node.ts'
 import type { SweepOptions } from './sweep.ts'
 
-/** So many nodes of one commit are begun at once. */
+/** How many nodes of one commit start at once. */
 const LOT = 32
 
 export interface LocalEngineOptions {
@@ -25,7 +36,7 @@ export interface LocalEngineOptions {
   readonly kinds: ReadonlySet<string>
   /** Called before each node runs. */
   readonly beforeNode: () => void
-  /** Called after each sweep: others may have written what nobody told us of. */
+  /** Called after each sweep: other processes may have written without a notice. */
   readonly swept: () => void
   readonly report: (error: unknown) => void
 }
@@ -34,14 +45,14 @@ type Upkeep = typeof import('./sweep.ts')
 
 let loaded: Upkeep | undefined
 
-/** What looks after rows that nobody works on. Loaded with the first sweep: a run that goes well is over before. */
+/** Loads the sweep with its first use: a run that succeeds is over before. */
 async function upkeep(): Promise<Upkeep> {
   loaded ??= await import('./sweep.ts')
   return loaded
 }
 
 /** Runs nodes in this process. Several processes may do so on one store; claims keep them apart. */
-export class LocalEngine implements Engine, Lender {
+export class LocalEngine implements Engine, NodeHost {
   readonly id: Id
   private readonly ledger: Ledger
   readonly clock: Clock
@@ -49,20 +60,20 @@ export class LocalEngine implements Engine, Lender {
   readonly stalledMs: number
   private readonly options: LocalEngineOptions
   private readonly running: IdMap<RunningNode> = new IdMap()
-  /** Keeps the shape of running nodes known while none runs: see Ledger. */
-  protected last: unknown
-  /** What was taken from a node that did not stop: it holds no worker, but its code may still want to write. */
-  private readonly forsaken: Set<RunningNode> = new Set()
+  /** The running node that started last. */
+  protected last: KeptAlive
+  /** Nodes that did not stop and lost their claim: they hold no worker, but their code may still try to write. */
+  private readonly abandoned: Set<RunningNode> = new Set()
   private readonly lease: Lease
   private readonly workers: Claims
-  private execute: Execute | undefined
+  private execute: Executor | undefined
   private state: 'idle' | 'started' | 'stopping' | 'stopped' = 'idle'
   private starting: Promise<void> | undefined
   private stopping: Promise<void> | undefined
   /** Workers promised to a draft, and workers whose node only waits for a child. */
   private reserved = 0
   private lent = 0
-  /** A node was left pending for want of a worker: look for it when one is free. */
+  /** True when a node stayed pending for want of a worker: look for it when one is free. */
   private starved = false
   private armedAt = Number.POSITIVE_INFINITY
   private disarm: () => void = () => undefined
@@ -93,7 +104,7 @@ export class LocalEngine implements Engine, Lender {
     }
   }
 
-  start(execute: Execute): Promise<void> {
+  start(execute: Executor): Promise<void> {
     this.starting ??= this.begin(execute).catch((error: unknown) => {
       this.starting = undefined
       throw error
@@ -105,14 +116,14 @@ export class LocalEngine implements Engine, Lender {
     return this.state === 'started' && now < this.lease.until ? this.workers : null
   }
 
-  /** After a commit: run what it claimed, stop what it cancelled, leaves first, remember when to look again. */
+  /** Acts on a commit: runs the nodes it claimed, stops those it cancelled, leaves first, and remembers when to look again. */
   committed(draft: Draft): void {
     for (let at = draft.aborted.length - 1; at >= 0; at--) this.running.get(draft.aborted[at] ?? '')?.stop('cancel')
     this.runLot(draft.started)
     if (draft.dueAt < this.armedAt) this.arm(draft.dueAt)
   }
 
-  async takeUp(): Promise<void> {
+  async adoptOrphans(): Promise<void> {
     await upkeep()
     this.look()
   }
@@ -126,10 +137,10 @@ export class LocalEngine implements Engine, Lender {
     this.state = 'stopped'
     this.disarm()
     this.unwatch()
-    for (const work of [...this.running.values(), ...this.forsaken]) work.stop('shutdown')
+    for (const work of [...this.running.values(), ...this.abandoned]) work.stop('shutdown')
   }
 
-  private async begin(execute: Execute): Promise<void> {
+  private async begin(execute: Executor): Promise<void> {
     this.execute = execute
     await this.lease.renew()
     if (this.state !== 'idle') return
@@ -138,9 +149,9 @@ export class LocalEngine implements Engine, Lender {
     this.arm(this.clock.now() + this.options.sweepMs)
   }
 
-  private forsake(nodeId: Id): void {
+  private abandon(nodeId: Id): void {
     const work = this.running.get(nodeId)
-    if (work !== undefined) this.forsaken.add(work)
+    if (work !== undefined) this.abandoned.add(work)
     this.release(nodeId)
   }
 
@@ -160,13 +171,16 @@ export class LocalEngine implements Engine, Lender {
     return true
   }
 
-  /** Of many nodes a lot at a time: what each begins goes on, and others have their turn, before the next lot. */
+  /** Starts many nodes in lots, so that other work gets its turn between two lots. */
   private runLot(nodes: readonly Node[]): void {
     for (const node of nodes.length > LOT ? nodes.slice(0, LOT) : nodes) this.run(node, null)
     if (nodes.length > LOT) setImmediate(() => this.runLater(nodes.slice(LOT)))
   }
 
-  /** Meanwhile they may have been asked to stop, or taken; a process that closes gives their claims back. */
+  /**
+   * Starts the next lot. Some nodes may have been asked to stop, or taken, meanwhile; a process that closes gives their claims
+   * back.
+   */
   private runLater(nodes: readonly Node[]): void {
     for (const node of nodes.slice(0, LOT)) {
       const cause = this.state === 'started' ? this.causeInRows(node.id, node.epoch) : 'shutdown'
@@ -193,11 +207,11 @@ export class LocalEngine implements Engine, Lender {
   }
 
   private done(node: Node, work: RunningNode): void {
-    this.forsaken.delete(work)
+    this.abandoned.delete(work)
     if (this.running.get(node.id) === work) this.release(node.id)
   }
 
-  /** The node could not write its end (the store was away, or a defect of ours): its claim is given back. */
+  /** Gives a claim back when the node could not write its end: the store was away, or our code has a defect. */
   private failed(node: Node, work: RunningNode, error: unknown): void {
     if (this.state === 'stopped') return
     this.options.report(error)
@@ -213,13 +227,13 @@ export class LocalEngine implements Engine, Lender {
     await giveBack(this.ledger, node, { engineId: this.id, reason, isClosed: this.state === 'stopping' })
   }
 
-  /** A worker is lent while its node only awaits a child, and comes back after that. */
+  /** Lends a worker while its node only awaits a child, and takes it back after that. */
   lend(delta: 1 | -1): void {
     this.lent += delta
     if (delta === 1 && this.starved) this.look()
   }
 
-  /** Sweeps now, or once more after the sweep that is going on. */
+  /** Sweeps now, or once more after the current sweep. */
   private look(): void {
     if (this.state !== 'started') return
     if (this.sweeping !== undefined) {
@@ -244,11 +258,11 @@ export class LocalEngine implements Engine, Lender {
     }
     this.starved = false
     try {
-      const { forceAsked, sweep, tellStalled } = await upkeep()
-      // Last before claims: what was waited for may have taken longer than a lease.
+      const { forceStopped, sweep, reportStalled } = await upkeep()
+      // Renews last, just before claiming: the waiting above may have taken longer than a lease.
       await this.lease.renew()
-      this.stopAsked(tellStalled)
-      await forceAsked(
+      this.stopAsked(reportStalled)
+      await forceStopped(
         this.ledger,
         this.running.entries().map(([nodeId]) => nodeId),
         options,
@@ -261,7 +275,7 @@ export class LocalEngine implements Engine, Lender {
     this.armNext()
   }
 
-  /** Without one, what is runnable stays pending: look again when one is free. */
+  /** Counts free workers. Without one, runnable nodes stay pending until a worker is free. */
   private availableWorkers(): number {
     if (this.state !== 'started' || this.clock.now() >= this.lease.until) return 0
     const free = this.options.workers - (this.running.size + this.reserved - this.lent)
@@ -269,15 +283,15 @@ export class LocalEngine implements Engine, Lender {
     return free
   }
 
-  /** Nodes that were cancelled from elsewhere, taken over, or take too long. */
-  private stopAsked(tell: Upkeep['tellStalled']): void {
+  /** Stops nodes that were cancelled elsewhere, taken over, or take too long. */
+  private stopAsked(tell: Upkeep['reportStalled']): void {
     const now = this.clock.now()
     for (const [nodeId, work] of this.running.entries()) {
       const cause = this.stopCauseOf(nodeId, work, now)
-      if (cause === null || cause === 'stalled') this.tellQuiet(work, now, tell)
+      if (cause === null || cause === 'stalled') this.reportSilence(work, now, tell)
       if (cause !== null) work.stop(cause)
       // It holds no worker any more, whatever its code still does.
-      if (cause === 'lost') this.forsake(nodeId)
+      if (cause === 'lost') this.abandon(nodeId)
     }
   }
 
@@ -301,11 +315,11 @@ export class LocalEngine implements Engine, Lender {
     }
   }
 
-  /** What has been silent for too long is said to be, once, and that it goes on when it does. */
-  private tellQuiet(work: RunningNode, now: number, tell: Upkeep['tellStalled']): void {
-    const since = work.quietSince(now)
-    if ((since !== null) === work.isToldQuiet) return
-    work.isToldQuiet = since !== null
+  /** Reports once that a node has been silent for too long, and once that it speaks again. */
+  private reportSilence(work: RunningNode, now: number, tell: Upkeep['reportStalled']): void {
+    const since = work.silentSince(now)
+    if ((since !== null) === work.isSilenceReported) return
+    work.isSilenceReported = since !== null
     tell(this.ledger, work.claim, since).catch(this.options.report)
   }
 
@@ -328,7 +342,7 @@ export class LocalEngine implements Engine, Lender {
     }
   }
 
-  /** One timer for everything that is due. */
+  /** Sets the one timer for everything that is due. */
   private arm(at: number): void {
     if (this.state !== 'started' && this.state !== 'idle') return
     this.disarm()
@@ -350,7 +364,7 @@ export class LocalEngine implements Engine, Lender {
     this.unwatch()
     await this.sweeping
     await this.drain()
-    for (const work of [...this.running.values(), ...this.forsaken]) work.stop('shutdown')
+    for (const work of [...this.running.values(), ...this.abandoned]) work.stop('shutdown')
     try {
       await this.giveBackAll()
     } finally {
@@ -359,13 +373,16 @@ export class LocalEngine implements Engine, Lender {
     await this.lease.end()
   }
 
-  /** Others go on with what we leave. Also with what no code of ours runs any more: aborted nodes do not write their end. */
+  /**
+   * Gives all claims back, so that other processes continue. Aborted nodes that no code runs any more are included: they never
+   * write their end.
+   */
   private async giveBackAll(): Promise<void> {
     const claimed = this.ledger.store.claimedBy(this.id, Number.MAX_SAFE_INTEGER)
     for (const node of claimed) await this.giveBack(node, 'The process that ran it was closed.').catch(unlessTampered)
   }
 
-  /** Waits until nothing runs but code that awaits what is not going on here, at most for the grace. */
+  /** Waits, at most for the grace, until all code has ended but code that awaits work elsewhere. */
   private drain(): Promise<void> {
     if (this.running.size === 0) return Promise.resolve()
     return new Promise((resolve) => {
@@ -386,12 +403,12 @@ export class LocalEngine implements Engine, Lender {
   }
 }
 
-/** Of what is gone nothing can be given back. */
+/** Ignores a tree that is gone: it has no claim to give back. */
 function unlessGone(error: unknown): void {
   if (!isLegateError(error, 'store_gone')) throw error
 }
 
-/** Nothing is written to such a tree; it was told when it was found. */
+/** Ignores a tree that was changed from outside: it takes no writes, and its discovery was reported. */
 function unlessTampered(error: unknown): void {
   if (!isLegateError(error, 'tampered')) throw error
 }

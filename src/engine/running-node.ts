@@ -12,48 +12,48 @@ const REASONS: Readonly<Record<StopCause, string>> = {
   lost: 'The claim was lost to another process.',
 }
 
-/** Whose worker a node lends out, and by whose clock it runs. */
-export interface Lender {
+/** The engine that a node borrows its worker and clock from. */
+export interface NodeHost {
   readonly clock: Clock
-  /** How long it may be silent before its first word. */
+  /** How long a node may be silent before its first word. */
   readonly firstWordMs: number
-  /** How long it may be silent once it has begun to speak. */
+  /** How long a node may be silent once it has begun to speak. */
   readonly stalledMs: number
   lend(delta: 1 | -1): void
 }
 
-/** The process's side of one claim. Everything that must outlive the process is in the node's row. */
+/** One claim as its process sees it. Everything that must outlive the process is in the node's row. */
 export class RunningNode implements Work {
   readonly claim: Claim
   private timeLimit: number
   private silentAt = Number.POSITIVE_INFINITY
-  /** How long it may be silent after what came since the last look; 0 when nothing came. */
+  /** How long it may be silent after its activity since the last look; 0 when there was none. */
   private patienceMs = 0
   private wasStirred = false
-  /** When it was last seen to do anything, as far as anybody looked; 0 before the first look. */
+  /** When a look last found it active; 0 before the first look. */
   private stirredAt = 0
-  /** Others were told that it is silent. */
-  isToldQuiet = false
+  /** True when its silence was reported. */
+  isSilenceReported = false
   stopCause: StopCause | null = null
   onStop: (() => void) | null = null
   private controller: AbortController | undefined
-  /** How many things its code awaits: it has one worker to lend, however many there are. */
+  /** How many things its code awaits: it lends one worker, however many there are. */
   private awaited = 0
   private awaitedSince = 0
-  private readonly lender: Lender
+  private readonly lender: NodeHost
 
-  constructor(node: Node, lender: Lender) {
+  constructor(node: Node, lender: NodeHost) {
     this.claim = { nodeId: node.id, engineId: node.engineId ?? '', epoch: node.epoch }
     this.timeLimit = node.timeoutMs === null ? Number.POSITIVE_INFINITY : lender.clock.now() + node.timeoutMs
     this.lender = lender
   }
 
-  /** When it must be stopped for taking too long: its own time, not that of children it waits for. */
+  /** When it must be stopped for taking too long. Time in which it waits for children does not count. */
   get timeoutAt(): number {
     return this.awaited > 0 ? Number.POSITIVE_INFINITY : this.timeLimit
   }
 
-  /** Asked now and then: what came since then is what counts, not when it came. */
+  /** Called now and then: only whether something happened since the last look counts, not when. */
   isStalled(now: number): boolean {
     const cameSince = this.patienceMs > 0
     if (cameSince) this.silentAt = now + this.patienceMs
@@ -63,20 +63,20 @@ export class RunningNode implements Work {
     return this.silentAt <= now
   }
 
-  /** Since when nothing has happened in it, if that is too long. Ask `isStalled` before. */
-  quietSince(now: number): number | null {
+  /** Since when it has been silent, if that is too long. Call `isStalled` first. */
+  silentSince(now: number): number | null {
     return this.stirredAt + this.lender.stalledMs <= now ? this.stirredAt : null
   }
 
-  asked(): void {
+  noteModelCall(): void {
     this.patienceMs = this.lender.firstWordMs
   }
 
-  heard(): void {
+  noteOutput(): void {
     this.patienceMs = this.lender.stalledMs
   }
 
-  stirred(): void {
+  noteActivity(): void {
     this.wasStirred = true
   }
 
@@ -88,7 +88,7 @@ export class RunningNode implements Work {
     return this.controller.signal
   }
 
-  /** The first cause counts, except that a process that closes writes nothing more, whatever else was asked before. */
+  /** The first cause counts, except that `shutdown` overrides all: a process that closes writes nothing more. */
   stop(cause: StopCause): void {
     if (this.stopCause !== null) {
       if (cause === 'shutdown') this.stopCause = cause

@@ -1,3 +1,12 @@
+// The sweep: everything that is due, found from rows alone.
+//
+// Owns:      the order of one sweep: lost claims, deadlines, expired questions, waits, forced stops, runnable nodes.
+// Called by: the local engine at start, every second, and when another process has written.
+// Must stay true:
+//   - The sweep alone suffices: no progress depends on a message between processes (I5).
+//   - Each step is a commit of its own, so a crash between two of them loses nothing.
+//   - A damaged tree does not hold up the others.
+
 import { ConflictError, StoreError } from '../base/error.ts'
 import type { EngineRow, Id, Node } from '../graph/rows.ts'
 import { planStalled } from '../rules/delegation/background.ts'
@@ -12,7 +21,7 @@ import { dropEngine, isDead } from './lease.ts'
 
 export interface SweepOptions {
   readonly engineId: Id
-  /** How long a cancelled node has before it is stopped without its consent. */
+  /** How long a cancelled node may take to stop by itself. */
   readonly graceMs: number
   readonly freeWorkers: () => number
   readonly canRun: () => { readonly agents: readonly string[]; readonly kinds: readonly string[] }
@@ -22,8 +31,8 @@ export interface SweepOptions {
 const BATCH = 256
 
 /**
- * Looks at rows alone and does what is due: claims of dead processes, deadlines, cancelled nodes that did not stop,
- * runnable nodes. Run at start, every second and when another process has written; all progress could rest on it.
+ * Does everything that is due, from rows alone: claims of dead processes, deadlines, cancelled nodes that did not stop,
+ * runnable nodes. Runs at start, every second and when another process has written; all progress could rest on it.
  */
 export async function sweep(ledger: Ledger, options: SweepOptions): Promise<void> {
   await recoverLost(ledger, options)
@@ -35,12 +44,12 @@ export async function sweep(ledger: Ledger, options: SweepOptions): Promise<void
   await waitAgain(ledger, options)
 }
 
-/** Others go on with a node that this process will not end. */
+/** Returns a claim that this process will not finish, so that others continue. */
 export async function giveBack(ledger: Ledger, node: Pick<Node, 'id' | 'rootId'>, lost: LostClaim): Promise<void> {
   await ledger.commit({ kind: 'recover', rootId: node.rootId, plan: (draft) => planRecover(draft, node.id, lost) })
 }
 
-/** What was asked to stop and is held by a process that is gone is taken from it: that needs rows, no engine. */
+/** Takes nodes that were asked to stop from processes that are gone: that needs rows, no engine. */
 export async function recoverStopped(ledger: Ledger, rootId: Id, own: Id): Promise<void> {
   const { store } = ledger
   const isAsked = (node: Node) =>
@@ -53,8 +62,8 @@ export async function recoverStopped(ledger: Ledger, rootId: Id, own: Id): Promi
   }
 }
 
-/** Nodes of this process that were asked to stop by themselves and did not within the grace. */
-export async function forceAsked(
+/** Stops the nodes of this process that were asked to stop one by one and did not within the grace. */
+export async function forceStopped(
   ledger: Ledger,
   running: Iterable<Id>,
   { graceMs }: Pick<SweepOptions, 'graceMs'>,
@@ -67,8 +76,8 @@ export async function forceAsked(
   }
 }
 
-/** A running node has been silent since then, or is silent no more. */
-export async function tellStalled(ledger: Ledger, claim: Claim, since: number | null): Promise<void> {
+/** Records that a running node has been silent since then, or speaks again. */
+export async function reportStalled(ledger: Ledger, claim: Claim, since: number | null): Promise<void> {
   const rootId = ledger.store.node(claim.nodeId)?.rootId
   if (rootId === undefined) return
   await ledger.commit({ kind: 'note', rootId, plan: (draft) => planStalled(draft, claim, since) })
@@ -87,7 +96,7 @@ async function claimRunnable(ledger: Ledger, options: SweepOptions): Promise<voi
   }
 }
 
-/** What waits for a clock that was set back since, by another process too, is not held up by it. */
+/** Reschedules nodes that wait for a clock that was set back since, by whatever process. */
 async function waitAgain(ledger: Ledger, options: SweepOptions): Promise<void> {
   const { store, clock } = ledger
   const everything = { now: Number.MAX_SAFE_INTEGER, limit: BATCH, ...options.canRun() }
@@ -107,12 +116,12 @@ async function recoverLost(ledger: Ledger, options: SweepOptions): Promise<void>
   for (const engine of store.engines()) {
     const isOurs = engine.id === options.engineId
     if (isOurs || !isDead(engine, clock.now()) || store.claimedBy(engine.id, 1).length > 0) continue
-    // It lives after all, or another process was faster.
+    // The engine lives after all, or another process was faster.
     await dropEngine(store, engine, clock.now()).catch(ignoreConflict)
   }
 }
 
-/** Who holds claims and is gone. */
+/** Engines that hold claims and are gone. */
 function lostEngines({ store, clock }: Ledger): LostEngine[] {
   const holders = store.claimants().map((engineId) => ({ engineId, engine: store.engine(engineId) }))
   return holders.filter(({ engine }) => engine === undefined || isDead(engine, clock.now()))
@@ -120,7 +129,7 @@ function lostEngines({ store, clock }: Ledger): LostEngine[] {
 
 interface LostEngine {
   readonly engineId: Id
-  /** Undefined when its row is gone: it was taken for dead, claimed once more when it woke, and died. */
+  /** Undefined when its row is gone: others took it for dead, it claimed again when it woke, and died. */
   readonly engine: EngineRow | undefined
 }
 
@@ -144,7 +153,7 @@ async function expireTurns(ledger: Ledger, options: SweepOptions): Promise<void>
   }
 }
 
-/** Nobody answered in time. */
+/** Denies requests that nobody answered in time. */
 async function expireAsks(ledger: Ledger, options: SweepOptions): Promise<void> {
   for (const { id, rootId, wakeAt } of ledger.store.awaiting({ limit: BATCH })) {
     if (wakeAt === null || wakeAt > ledger.clock.now()) return
@@ -152,7 +161,7 @@ async function expireAsks(ledger: Ledger, options: SweepOptions): Promise<void> 
   }
 }
 
-/** What waits until a moment goes on at it. */
+/** Ends waits whose time has come. */
 async function endWaits(ledger: Ledger, options: SweepOptions): Promise<void> {
   for (const { id, rootId, wakeAt } of ledger.store.timed({ limit: BATCH })) {
     if (wakeAt === null || wakeAt > ledger.clock.now()) return
@@ -166,7 +175,7 @@ async function forceStops(ledger: Ledger, options: SweepOptions): Promise<void> 
   }
 }
 
-/** A tree with which something is wrong does not hold up the others; a store that is away holds up all. */
+/** A damaged tree does not hold up the others; a store that is away holds up all. */
 async function tryStep<T>(ledger: Ledger, { report }: SweepOptions, step: Step<T>): Promise<T | undefined> {
   try {
     return await ledger.commit(step)

@@ -2,7 +2,7 @@ import { contextTurnsOf } from '../agent/build/conversation-settings.ts'
 import type { AnyAgent, Extension } from '../agent/definition/agent.ts'
 import type {
   AgentRequest,
-  Asked,
+  PromptInput,
   RequestAgent,
   RequestRuntime,
   RequestStartOptions,
@@ -11,7 +11,7 @@ import type { ChatRecord } from '../agent/definition/chat-record.ts'
 import { extension } from '../agent/hooks/hook-set.ts'
 import { DefinitionError, messageOf } from '../base/error.ts'
 import { foreignId, freshId, isId } from '../base/id.ts'
-import { int, list, oneOf, type Rules, readOptions, record, text } from '../base/options.ts'
+import { int, list, type OptionRules, oneOf, readOptions, record, text } from '../base/options.ts'
 import type { CompletedOutcome, Run } from '../conversation/run.ts'
 import { readPath } from '../fields/path-pattern.ts'
 import { textOf } from '../graph/content.ts'
@@ -19,17 +19,17 @@ import type { Id } from '../graph/rows.ts'
 
 export interface ChatMethods {
   /**
-   * A chat with this agent that goes on where the last request of the same id left off, in this store. Without an id it
-   * is a new one. The id is a name within this agent, or the id of a conversation of its.
+   * Opens a chat that continues where the last request with the same id stopped, in this store. Without an id it is a
+   * new one. The id is a name within this agent, or the id of one of its conversations.
    */
   activateChatSession(id?: string, options?: ChatStart): ChatSession
 }
 
-const START: Rules<ChatStart> = { runtime: record, owner: text }
+const START: OptionRules<ChatStart> = { runtime: record, owner: text }
 
 /**
- * Chats: each request is shown what was asked and answered before, and nothing of how. What failed or was cancelled is
- * not kept. A chat is a conversation of the store; two requests of one chat run one after the other.
+ * Adds chats to an agent: each request sees the earlier inputs and answers, without tool calls. Failed and cancelled
+ * requests are not kept. A chat is a conversation of the store; its requests run one after the other.
  */
 export function chatSession(options: ChatOptions = {}): Extension<'chatSession', ChatMethods> {
   const kept = readRecord(options)
@@ -43,9 +43,9 @@ export function chatSession(options: ChatOptions = {}): Extension<'chatSession',
 }
 
 export interface ChatStart {
-  /** Where it runs and is kept. Default: one in memory. */
+  /** The runtime that runs and stores the chat. Default: one in memory. */
   readonly runtime?: RequestRuntime
-  /** Whose chat it is: another owner's is not found. */
+  /** The owner of the chat. Chats of other owners are not found. */
   readonly owner?: string
 }
 
@@ -60,10 +60,10 @@ export interface ChatSessionParts extends ChatStart {
   readonly record: ChatRecord
 }
 
-/** A chat with an agent: a conversation under a name. It keeps nothing itself, so any number of them may be held. */
+/** A chat with an agent: a conversation under a name. It holds no state itself, so you can hold any number of them. */
 export class ChatSession {
   readonly id: string
-  /** The conversation it is. */
+  /** The id of the conversation behind the chat. */
   readonly conversationId: Id
   private readonly parts: ChatSessionParts
 
@@ -77,20 +77,22 @@ export class ChatSession {
     this.parts = { ...parts, id }
   }
 
-  /** What the agent is asked next, slot by slot. */
+  /** Begins the next request of the chat, to be filled slot by slot. */
   request(): AgentRequest {
     return this.parts.agent.request().through((of) => this.inChat(of))
   }
 
+  /** Starts the next request of the chat with this input. */
   stream(input: string, options?: RequestStartOptions): Run {
     return this.request().input(input).start(options)
   }
 
+  /** Starts the next request of the chat and waits for its outcome; throws RunError unless it completed. */
   generate(input: string, options?: RequestStartOptions): Promise<CompletedOutcome> {
     return this.request().input(input).generate(options)
   }
 
-  /** What was asked and answered so far, as the next request is shown it. */
+  /** Returns the inputs and answers so far, as the next request sees them. */
   async history(): Promise<ChatMessage[]> {
     const { agent, record, runtime } = this.parts
     const reader = agent.request().reader(runtime)
@@ -106,7 +108,7 @@ export class ChatSession {
     })
   }
 
-  /** The same chat, which keeps these places of its next requests. */
+  /** Returns a chat that keeps these places of its next requests. */
   recordInputPaths(
     places: readonly ChatPlace[],
     mode: ChatRecord['inputMode'] = this.parts.record.inputMode,
@@ -114,7 +116,7 @@ export class ChatSession {
     return this.with({ input: readPlaces(places), inputMode: mode })
   }
 
-  /** The same chat, which keeps these places of its next answers. */
+  /** Returns a chat that keeps these places of its next answers. */
   recordOutputPaths(
     paths: readonly string[],
     mode: ChatRecord['outputMode'] = this.parts.record.outputMode,
@@ -136,30 +138,34 @@ export class ChatSession {
     }
     return {
       ...of,
-      start: (asked: Asked, options) => of.start(asked.inChat(record), { ...options, ...place }),
-      generate: (asked: Asked, options) => of.generate(asked.inChat(record), { ...options, ...place }),
+      start: (asked: PromptInput, options) => of.start(asked.inChat(record), { ...options, ...place }),
+      generate: (asked: PromptInput, options) => of.generate(asked.inChat(record), { ...options, ...place }),
     }
   }
 }
 
-/** A slot, or a place in it. */
+/** A slot, or a path within one. */
 export type ChatPlace = string | readonly [slot: string, path?: string]
 
 export interface ChatOptions {
-  /** What of a request is kept in the history: slots, or `[slot, path]`. Left out: the input. */
+  /** The parts of a request that the history keeps: slots, or `[slot, path]`. Default: the input. */
   readonly recordInputPaths?: readonly ChatPlace[]
-  /** What of an answer that is data: paths, `reply`, `/items/0/name`, `items[*].name`. Left out: the whole text. */
+  /**
+   * The parts of a structured answer that the history keeps, as paths: `reply`, `/items/0/name`, `items[*].name`.
+   * Default: the whole text.
+   */
   readonly recordOutputPaths?: readonly string[]
-  /** `all` of them, as YAML, or the `first` that is there. Default `all`. */
+  /** Keep `all` of these parts as YAML, or only the `first` one present. Default `all`. */
   readonly recordInputMode?: ChatRecord['inputMode']
+  /** `all` paths of the answer, or the `first` that is there. Default `all`. */
   readonly recordOutputMode?: ChatRecord['outputMode']
-  /** The most characters of history that a request is shown: the newest messages that fit. */
+  /** The most characters of history that a request sees. The newest messages that fit are kept. */
   readonly maxLength?: number
 }
 
 const mode = oneOf('all', 'first')
 
-const OPTIONS: Rules<ChatOptions> = {
+const OPTIONS: OptionRules<ChatOptions> = {
   recordInputPaths: list,
   recordOutputPaths: list,
   recordInputMode: mode,
@@ -167,7 +173,7 @@ const OPTIONS: Rules<ChatOptions> = {
   maxLength: int(0),
 }
 
-/** What a chat keeps, in one form. Paths that cannot be read are refused here. */
+/** Normalizes the record options of a chat. Throws for a path that cannot be parsed. */
 function readRecord(options: ChatOptions): ChatRecord {
   readOptions('chatSession()', options, OPTIONS)
   const { recordInputMode = 'all', recordOutputMode = 'all', maxLength = null } = options

@@ -8,32 +8,34 @@ import { code, flag, int, oneOf, readOptions } from '../base/options.ts'
 
 export interface PlannerOptions {
   /**
-   * `planner`: a model call of its own says which tool is needed, and the answer is given with what the tool found: for
-   * models that cannot call tools. `native`: the model calls them. `auto`, the default: `native`, unless the model says
-   * that it cannot (`nativeTools: false`).
+   * `planner`: a separate model call chooses the tools, and the answer is written with their results: for models that
+   * cannot call tools. `native`: the model calls tools itself. `auto` (default): `native`, unless the model sets
+   * `nativeTools: false`.
    */
   readonly strategy?: PlannerSettings['strategy']
-  /** How many tools may be planned for one answer, one after the other. Default 1. */
+  /** How many rounds of planning one answer may take. Default 1. */
   readonly maxRounds?: number
-  /** How many tools one round may plan, to be used at the same time. Default 1. */
+  /** How many tools one round may plan, to run at the same time. Default 1. */
   readonly parallel?: number
-  /** How many of them run at the same time. Default: all. */
+  /** How many planned tools run at the same time. Default: all. */
   readonly concurrency?: number
-  /** How long all rounds of a run may take together: then it answers with what it has. Default: no limit. */
+  /**
+   * Time limit of all rounds of a run together. Afterwards the agent answers with the results it has. Default: none.
+   */
   readonly timeoutMs?: number
-  /** Plans instead of the model: which tools are needed; none for no more. */
+  /** Plans in place of the model: returns the tools to call, or none to finish. */
   readonly plan?: PlanFunction
-  /** Carries out what was planned instead of the tool; undefined: the tool itself runs. */
+  /** Runs in place of a planned tool. If it returns undefined, the tool itself runs. */
   readonly execute?: (call: HookedCall) => Json | undefined | Promise<Json | undefined>
-  /** The commands are the answer, as text and in `outcome.extra.tool_commands`: nothing is called. */
+  /** Returns the planned commands as the answer, as text and in `outcome.extra.tool_commands`, and calls no tool. */
   readonly planOnly?: boolean
-  /** Tells each use of a tool to the logger too, and as an event `tool_log`. */
+  /** Also reports each use of a tool to the logger and as an event `tool_log`. */
   readonly showToolLogs?: boolean
 }
 
 /**
- * How an agent uses its tools, whatever its model can do. Each use is an event `tool` before the answer's first, and in
- * `outcome.extra.tool_logs`. Plan and call are nodes of the run, so that nothing is repeated after a crash.
+ * Decides how an agent uses its tools, whatever its model can do. Each use is an event `tool` before the first of the
+ * answer, and an entry of `outcome.extra.tool_logs`. Plans and calls are nodes of the run, so a crash repeats nothing.
  */
 export function planner(options: PlannerOptions = {}): Extension<'planner'> {
   readOptions('planner()', options, OPTIONS)

@@ -1,12 +1,12 @@
 import { InputError } from '../base/error.ts'
 import { readTextFile, TextFileTrouble } from '../files/text-file.ts'
-import { type LoadOptions, loadPromptText, MOST_PROMPT_BYTES } from '../prompt/file/load-text.ts'
+import { loadPromptText, MOST_PROMPT_BYTES, type PromptLoadOptions } from '../prompt/file/load-text.ts'
 import { fileError } from '../prompt/file/tree.ts'
 import type { Prompt } from '../prompt/prompt.ts'
 
 export type { PromptAlias, PromptAliases, PromptAliasFunction } from '../prompt/file/alias.ts'
-export { type LoadOptions, loadPromptText, type TextLoadOptions } from '../prompt/file/load-text.ts'
-export { Prompt, prompt, type SayOptions, type SlotKey } from '../prompt/prompt.ts'
+export { loadPromptText, type PromptLoadOptions, type TextLoadOptions } from '../prompt/file/load-text.ts'
+export { Prompt, prompt, type SlotKey, type SlotOptions } from '../prompt/prompt.ts'
 export { EmptyPromptError } from '../prompt/render/blocks.ts'
 export type { PromptWarning, RenderOptions, Roles, TitleKey } from '../prompt/render/options.ts'
 export type { MessagesOptions, PromptMessage, TextOptions } from '../prompt/render/to-messages.ts'
@@ -19,40 +19,44 @@ export type {
   RequestSettings,
 } from '../prompt/render/to-request.ts'
 export { type Described, field, type OutputOf, type OutputShape, type Shape } from '../prompt/shape/shape-schema.ts'
-export type { Part } from '../prompt/slots/message.ts'
+export type { MessagePart } from '../prompt/slots/message.ts'
 export type { Mappings } from '../prompt/slots/placeholder.ts'
 export { type Layers, SLOTS, type Slot } from '../prompt/slots/slot.ts'
 
 /**
- * Reads a prompt in YAML. A text with a line break, or one that begins with `{`, is the prompt itself; anything else is
- * the path of a file that must be there. Where it can be either, use `loadPromptFile` or `loadPromptText`.
+ * Reads a prompt in YAML. A text with a line break, or one that begins with `{`, is the prompt itself; any other text
+ * is the path of a file, which must exist. If yours could be either, use `loadPromptFile` or `loadPromptText`.
  */
 export function loadYamlPrompt<P extends Prompt = Prompt>(
   pathOrContent: string,
-  options: LoadOptions<P> = {},
+  options: PromptLoadOptions<P> = {},
 ): Promise<P> {
   return load(pathOrContent, options, 'yaml')
 }
 
-/** The same in JSON, where comments and commas at the end are fine. */
+/** Reads a prompt in JSON; comments and trailing commas are allowed. */
 export function loadJsonPrompt<P extends Prompt = Prompt>(
   pathOrContent: string,
-  options: LoadOptions<P> = {},
+  options: PromptLoadOptions<P> = {},
 ): Promise<P> {
   return load(pathOrContent, options, 'json')
 }
 
-/** Reads a file, whatever its path looks like: `.json`, `.jsonc` and `.json5` are JSON, all others YAML. */
+/** Reads a prompt file, whatever its path looks like: `.json`, `.jsonc` and `.json5` are JSON, all others YAML. */
 export async function loadPromptFile<P extends Prompt = Prompt>(
   path: string,
-  options: LoadOptions<P> & { readonly format?: 'yaml' | 'json' } = {},
+  options: PromptLoadOptions<P> & { readonly format?: 'yaml' | 'json' } = {},
 ): Promise<P> {
   checkText(path, 'loadPromptFile')
   const format = options.format ?? (/\.json[c5]?$/i.test(path) ? 'json' : 'yaml')
   return loadPromptText<P>(await readPromptFile(path), { ...options, format, file: path })
 }
 
-async function load<P extends Prompt>(given: string, options: LoadOptions<P>, format: 'yaml' | 'json'): Promise<P> {
+async function load<P extends Prompt>(
+  given: string,
+  options: PromptLoadOptions<P>,
+  format: 'yaml' | 'json',
+): Promise<P> {
   checkText(given, format === 'yaml' ? 'loadYamlPrompt' : 'loadJsonPrompt')
   return isContent(given)
     ? loadPromptText<P>(given, { ...options, format })
@@ -68,7 +72,7 @@ function isContent(given: string): boolean {
   return given.includes('\n') || given.trimStart().startsWith('{')
 }
 
-/** The text of a prompt file. Whatever else it is gives a RecipeError that names the file. */
+/** Reads the text of a prompt file. Throws a RecipeError that names the file if it is not a readable text. */
 async function readPromptFile(file: string): Promise<string> {
   try {
     return await readTextFile(file, { mostBytes: MOST_PROMPT_BYTES })

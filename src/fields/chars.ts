@@ -23,12 +23,12 @@ const newline = 10
 export const carriageReturn = 13
 export const byteOrderMark = 0xfeff
 
-/** The white space of JSON. */
+/** True for the white space that JSON allows. */
 export function isSpace(code: number): boolean {
   return code === 32 || code === newline || code === carriageReturn || code === 9
 }
 
-/** The white space of JSON5: also the other spaces and line ends of Unicode. */
+/** True for the white space that JSON5 allows: also the other spaces and line ends of Unicode. */
 export function isAnySpace(code: number): boolean {
   if (code < 128) return isSpace(code) || code === 11 || code === 12
   if (code === 160 || code === byteOrderMark || code === 0x1680) return true
@@ -44,12 +44,12 @@ export function isDigit(code: number): boolean {
   return code >= zero && code <= nine
 }
 
-/** What numbers, literals and keys without quotes are made of: letters, digits and `+ - . _ $`. */
+/** True for the characters of numbers, literals and unquoted keys: letters, digits and `+ - . _ $`. */
 export function isBare(code: number): boolean {
   return code < 128 && bare[code] === 1
 }
 
-/** The value of a hexadecimal digit, or -1. */
+/** Returns the value of a hexadecimal digit, or -1 for any other character. */
 export function hexValue(code: number): number {
   if (isDigit(code)) return code - zero
   const letter = code | 32
@@ -78,15 +78,15 @@ export function kindOf(value: unknown): number {
   return Array.isArray(value) ? LIST : OBJECT
 }
 
-/** What is larger ends in the state `limit`. */
+/** Bounds on one text. A text that exceeds one of them ends in the state `limit`. */
 export interface ParserLimits {
-  /** How many objects and lists may lie in one another; 64 unless said. */
+  /** How deep objects and lists may nest. Default 64. */
   readonly maxDepth: number
-  /** Characters of the text, with all that is around the document; 16,000,000 unless said. */
+  /** Characters of the text, including everything around the document. Default 16,000,000. */
   readonly maxLength: number
-  /** Values of the document, with those in one another; 100,000 unless said. */
+  /** Values of the document, including nested ones. Default 100,000. */
   readonly maxValues: number
 }
 
-/** Those of all JSON that is read here. */
+/** The limits for all JSON that this package reads. */
 export const PARSER_LIMITS: ParserLimits = { maxDepth: 64, maxLength: 16_000_000, maxValues: 100_000 }

@@ -19,7 +19,7 @@ import {
 } from './chars.ts'
 import type { CommitRule } from './schema-view.ts'
 
-/** Looks for a place in a text where the document may begin. Fences and prose are passed over, think blocks whole. */
+/** Looks for a place in a text where the document may begin. It skips fences and prose, and whole think blocks. */
 export class DocumentFinder {
   private readonly rule: CommitRule
   private readonly think = new ThinkBlock()
@@ -34,7 +34,7 @@ export class DocumentFinder {
     return this.think.isInside
   }
 
-  /** The next place where the document may begin, or the end of the text. */
+  /** Returns the next place where the document may begin, or the end of the text. */
   find(text: string, from: number): number {
     for (let at = from; at < text.length; at++) {
       const code = text.charCodeAt(at)
@@ -45,7 +45,7 @@ export class DocumentFinder {
     return text.length
   }
 
-  /** What began there was not the document: goes on behind its first character. */
+  /** Called when the last candidate was not the document: the search continues behind its first character. */
   resume(): void {
     this.place = inside
     this.think.reset()
@@ -75,20 +75,22 @@ const inside = 3
 
 /** Recognises `<think> ... </think>` and its kin, one character at a time. */
 class ThinkBlock {
-  /** Between the two tags. */
+  /** True between the opening and the closing tag. */
   isInside = false
 
-  /** The name as far as it is read; undefined where no tag began. */
+  /** The part of the tag's name that has been read; undefined outside of a tag. */
   private tag: string | undefined
   /** The name that closes the block. */
   private name = ''
   private last = 0
-  /** The tag stands behind a back quote: with one on its other side it is spoken of, not used. */
+  /**
+   * The tag follows a back quote. If another back quote follows the tag, the text only mentions it and no block begins.
+   */
   private isQuoted = false
-  /** A quoted tag is over; the next character decides. */
+  /** A quoted tag has ended; the next character decides whether it opens a block. */
   private isWaiting = false
 
-  /** True for a character that belongs to a block: nothing in it counts. */
+  /** True for a character inside a block, which the search ignores. */
   take(code: number): boolean {
     if (this.isWaiting) {
       this.isWaiting = false
@@ -131,7 +133,7 @@ class ThinkBlock {
   }
 }
 
-/** The text without its blocks. One that is never closed is no block. */
+/** Removes the think blocks from a text. A block that is never closed stays. */
 export function withoutThinking(text: string): string {
   const block = new ThinkBlock()
   let kept = ''

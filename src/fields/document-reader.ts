@@ -20,16 +20,18 @@ import {
   slash,
 } from './chars.ts'
 import { FieldEvent, type FieldKind } from './field-event.ts'
-import { Frame, pathOf, Shape } from './frame.ts'
+import { KeyShape, OpenContainer, pathOf } from './frame.ts'
 import { CommentReader, kindBegun, losesDigits, readBareValue, readLooseValue } from './literal-reader.ts'
 import type { CommitRule } from './schema-view.ts'
 import { StringReader } from './string-reader.ts'
 
-export interface DocumentOptions {
-  /** JSON to the letter, and nothing around it. */
+export interface ReaderOptions {
+  /** Accepts JSON to the letter only, with nothing around it. */
   readonly isStrict: boolean
   readonly limits: ParserLimits
-  /** Asked where a value begins as long as it said no: is this the document that is looked for? */
+  /**
+   * Decides at the beginning of each value, until it says yes, whether this is the document that the caller looks for.
+   */
   readonly rule: CommitRule
 }
 
@@ -38,7 +40,7 @@ export interface Problem {
   readonly message: string
 }
 
-/** Reads one value, piece by piece, and collects its events. Every character is looked at once. */
+/** Reads one value, piece by piece, and collects its events. It looks at every character once. */
 export class DocumentReader {
   events: FieldEvent[] = []
   readonly notes = new Notes()
@@ -46,7 +48,7 @@ export class DocumentReader {
   isClosed = false
   problem: Problem | null = null
 
-  private readonly options: DocumentOptions
+  private readonly options: ReaderOptions
   private readonly string: StringReader
   private readonly comment = new CommentReader()
   private readonly texts: TextCache
@@ -54,23 +56,23 @@ export class DocumentReader {
   private at = 0
   private state = beforeValue
   private root: unknown = undefined
-  private frame: Frame | null = null
-  /** Where the value in hand belongs. */
+  private frame: OpenContainer | null = null
+  /** The key or index under which the current value belongs. */
   private key: string | number = ''
   private isRepeat = false
-  /** What was read of a number, literal or key without quotes in earlier pieces. */
+  /** The part of a number, literal or unquoted key that earlier pieces held. */
   private token = ''
   private values = 0
 
-  /** Texts of one document and of what was taken for one before may share a cache. */
-  constructor(options: DocumentOptions, texts: TextCache) {
+  /** Candidates of one text may share a cache of texts. */
+  constructor(options: ReaderOptions, texts: TextCache) {
     this.options = options
     this.texts = texts
     this.string = new StringReader(options.isStrict)
     this.isCommitted = options.isStrict
   }
 
-  /** Reads on; returns the place behind the value, of what breaks it, or the end of the text. */
+  /** Reads on. Returns the place behind the value, the place of the error, or the end of the text. */
   read(text: string, from: number): number {
     this.text = text
     this.at = from
@@ -80,7 +82,10 @@ export class DocumentReader {
     return this.at
   }
 
-  /** No more text comes: a number or literal that is the whole document is over, and what began may be recognised. */
+  /**
+   * Called when no more text comes. A number or literal that is the whole document ends here, and an open value may
+   * commit the document.
+   */
   finish(): void {
     if (this.problem !== null) return
     if (this.state === inBare && this.frame === null) this.completeBare(this.token, 0, this.token.length)
@@ -88,7 +93,7 @@ export class DocumentReader {
     else if (this.state === beforeValue) this.consider(ANY)
   }
 
-  /** The document as far as it is read: not a copy. */
+  /** The document as far as it has been read. This is not a copy. */
   get value(): unknown {
     if (this.state !== inString || this.isClosed) return this.root
     if (this.frame === null) return this.string.value
@@ -96,12 +101,12 @@ export class DocumentReader {
     return this.root
   }
 
-  /** Nothing but space was read. */
+  /** True when nothing but space has been read. */
   get isUntouched(): boolean {
     return this.values === 0
   }
 
-  /** Tells of everything that is still open, the innermost first. */
+  /** Emits `truncated` for everything that is still open, the innermost first. */
   cut(): void {
     const whole = this.value
     if (this.state === inString) this.tell('truncated', this.string.value, undefined)
@@ -129,7 +134,7 @@ export class DocumentReader {
     }
   }
 
-  /** The next character that counts in a place between values. */
+  /** Reads the next character that matters between two values. */
   private readSign(): void {
     const code = this.peek()
     if (code === -1) return
@@ -262,8 +267,8 @@ export class DocumentReader {
   private openFrame(kind: number): void {
     const { maxDepth } = this.options.limits
     const { frame: parent } = this
-    const shape = parent === null ? new Shape() : parent.shapeBelow()
-    const frame = new Frame(parent, this.key, kind === LIST, this.isRepeat, shape)
+    const shape = parent === null ? new KeyShape() : parent.shapeBelow()
+    const frame = new OpenContainer(parent, this.key, kind === LIST, this.isRepeat, shape)
     if (frame.depth > maxDepth) return this.stop('limit', `The JSON is nested more than ${maxDepth} levels deep.`)
     this.consider(kind)
     if (parent === null) this.root = frame.value
@@ -301,7 +306,10 @@ export class DocumentReader {
     else this.frame.size++
   }
 
-  /** An apostrophe behind a stray brace must not take the document for its string: that one ends with its line. */
+  /**
+   * An apostrophe behind a stray brace must not swallow the document as its string, so such a string ends with its
+   * line.
+   */
   private get isDoubtful(): boolean {
     return !this.isCommitted && this.frame !== null
   }
@@ -334,7 +342,7 @@ export class DocumentReader {
 
   private tell(kind: FieldKind, value: unknown, delta: string | undefined): void {
     const event = new FieldEvent(kind, this.frame, this.key, this.isRepeat, value, delta)
-    // A list that is begun with its first item takes less room than one that grows from nothing.
+    // A list that starts with its first item takes less memory than one that grows from nothing.
     if (this.events.length === 0) this.events = [event]
     else this.events.push(event)
   }
@@ -343,7 +351,7 @@ export class DocumentReader {
     this.notes.add(this.frame, this.key, message)
   }
 
-  /** On to the next character. */
+  /** Moves on to the next character. */
   private go(state: number): void {
     this.at++
     this.state = state
@@ -384,11 +392,11 @@ function isKeyPart(code: number): boolean {
   return isBare(code) || (code > 127 && !isAnySpace(code))
 }
 
-/** Things about a document that its reader should know and that did not stop it. At most 100 are kept. */
+/** Notes about a document that did not stop its reading. Keeps at most 100. */
 class Notes {
   readonly list: Issue[] = []
 
-  add(parent: Frame | null, key: string | number, message: string): void {
+  add(parent: OpenContainer | null, key: string | number, message: string): void {
     if (this.list.length < maxNotes) this.list.push({ path: pathOf(parent, key), message })
   }
 }
@@ -397,11 +405,14 @@ const maxNotes = 100
 
 /// <reference lib="es2024.string" />
 
-/** Spares memory: equal short texts become one, and no text keeps the pieces alive that it came from. */
+/** Saves memory: equal short texts share one string, and no text keeps alive the pieces that it was cut from. */
 export class TextCache {
   private readonly texts: string[] = new Array<string>(slots).fill('')
 
-  /** The same text. `around` is how long the piece is that it was cut from whole, or 0. */
+  /**
+   * Returns an equal text that keeps nothing else alive. `around` is the length of the piece that it was cut from, or
+   * 0.
+   */
   kept(text: string, around: number): string {
     const { length } = text
     if (length > shortText) return whole(around > pieceLength ? halves(text) : text)
@@ -416,18 +427,21 @@ export class TextCache {
 
 /** A power of two. */
 const slots = 256
-/** Up to this length a text that is cut out is copied by the language itself. */
+/** Up to this length the JavaScript engine itself copies a text that is cut out of another. */
 const shortText = 12
-/** A piece that is no longer may as well be kept. */
+/** A piece up to this length may stay alive. */
 const pieceLength = 64
 
-/** Two halves side by side have to be put together in a place of their own. */
+/** Joins two halves, which makes the engine build a string of its own. */
 function halves(text: string): string {
   const half = text.length >> 1
   return text.slice(0, half) + text.slice(half)
 }
 
-/** A text of several pieces is put together when a character of it is read. What is well-formed stays as it is. */
+/**
+ * Makes the engine flatten a text of several pieces by reading one of its characters. A well-formed text stays the
+ * same.
+ */
 function whole(text: string): string {
   return text.charCodeAt(0) === replacement ? text.toWellFormed() : text
 }

@@ -1,13 +1,13 @@
 import type { Path } from '../base/path.ts'
 import type { JsonSchema } from '../base/schema/json-schema.ts'
-import { type Checked, type CheckedSchema, type Issue, readSchema } from '../base/schema/schema.ts'
+import { type CheckedSchema, type Issue, readSchema, type Validation } from '../base/schema/schema.ts'
 import { dotPath } from './field-path.ts'
 import { type Location, locate } from './locate.ts'
 import { type PathPattern, type PathSegment, readPath } from './path-pattern.ts'
 
 /**
- * Checks single fields of a document against what its schema says of them. The whole is checked at the end, so what
- * cannot be told from one field alone is left to that.
+ * Checks single fields of a document against their part of its schema. The whole document is checked at the end, so
+ * this class skips what one field alone cannot show.
  */
 export class FieldCheck {
   private readonly schema: JsonSchema
@@ -22,7 +22,7 @@ export class FieldCheck {
     this.whole = moved(whole)
   }
 
-  /** At once where a field of the same place was checked before. The issues have their path from the root. */
+  /** Answers at once where a field at the same place was checked before. The paths of the issues start at the root. */
   check(path: Path, value: unknown): readonly Issue[] | Promise<readonly Issue[]> {
     const location = locate(this.schema, path)
     if (location === undefined) return []
@@ -32,7 +32,7 @@ export class FieldCheck {
     return this.prepared(name, location).then((check) => run(check, path, value))
   }
 
-  /** Makes ready what checks of fields at this place need: that takes longer than a check. Never rejects. */
+  /** Prepares the check of fields at this place, which takes longer than the check. Never rejects. */
   async prepareAt(path: Path): Promise<void> {
     const location = locate(this.schema, path)
     if (location != null) await this.prepared(JSON.stringify(location), location)
@@ -49,13 +49,13 @@ export class FieldCheck {
     return making
   }
 
-  /** Undefined for a part that cannot be used alone. */
+  /** Undefined for a part of the schema that cannot be used alone. */
   private async prepare(location: Location): Promise<CheckedSchema | undefined> {
     return (await prepared(this.whole, location)) ?? (await prepared(withoutPatterns(this.whole), location))
   }
 }
 
-/** Undefined where it cannot be used. */
+/** Undefined where the part of the schema cannot be used. */
 async function prepared(whole: unknown, location: Location): Promise<CheckedSchema | undefined> {
   try {
     const check = readSchema({ $defs: { whole }, allOf: [spelled(location)] }, 'a field of the output')
@@ -66,7 +66,10 @@ async function prepared(whole: unknown, location: Location): Promise<CheckedSche
   }
 }
 
-/** A library reads patterns that a JSON Schema may not have; it checks the whole answer itself. */
+/**
+ * Removes patterns, because a library may accept some that JSON Schema does not allow. The library checks them in the
+ * whole answer.
+ */
 function withoutPatterns(part: unknown): unknown {
   if (Array.isArray(part)) return part.map(withoutPatterns)
   if (typeof part !== 'object' || part === null) return part
@@ -84,7 +87,7 @@ function spelled(location: Location): JsonSchema {
   return { $ref: wholeAt + location.at.split('/').map(encodeURIComponent).join('/') }
 }
 
-/** A copy that may stand inside of another schema: what refers to its root refers to its new place. */
+/** A copy that can stand inside another schema: references to its root now point to its new place. */
 function moved(part: unknown): unknown {
   if (Array.isArray(part)) return part.map(moved)
   if (typeof part !== 'object' || part === null) return part
@@ -106,19 +109,19 @@ function run(
   return checked instanceof Promise ? checked.then((late) => issuesOf(late, path)) : issuesOf(checked, path)
 }
 
-function issuesOf(checked: Checked, path: Path): readonly Issue[] {
+function issuesOf(checked: Validation, path: Path): readonly Issue[] {
   return checked.ok ? [] : checked.issues.map((issue) => ({ ...issue, path: [...path, ...issue.path] }))
 }
 
 /**
- * The paths of `wanted` that `value` lacks, as people write them. Null is a value. Of `items[*].title` every item that
- * has no title is named; a list without items lacks nothing.
+ * Lists the paths of `wanted` that `value` lacks, as people write them. Null counts as a value. For `items[*].title` it
+ * names every item without a title; an empty list lacks nothing.
  */
 export function missingFields(value: unknown, wanted: readonly (string | Path)[]): string[] {
   return emptyFields(value, wanted, true)
 }
 
-/** The same, where null need not be enough. */
+/** Like `missingFields`, but the caller decides whether null counts as a value. */
 export function emptyFields(value: unknown, wanted: readonly (string | Path)[], allowsNull: boolean): string[] {
   return wanted.flatMap((path) => missingIn({ value, pattern: readPath(path), path: [] }, allowsNull))
 }
@@ -139,7 +142,7 @@ function missingIn({ value, pattern, path }: Place, allowsNull: boolean): string
   )
 }
 
-/** The keys that the segment takes; undefined where there should be one and is none. */
+/** The keys that the segment matches; undefined where one is required and missing. */
 function keysIn(value: unknown, segment: PathSegment): (string | number)[] | undefined {
   if (Array.isArray(value)) {
     if (segment.index === '*') return [...value.keys()]

@@ -1,6 +1,6 @@
 import type { Issue } from '../base/schema/schema.ts'
 import { dotPath, slashPath, wildcardPath } from './field-path.ts'
-import { type Frame, pathOf } from './frame.ts'
+import { type OpenContainer, pathOf } from './frame.ts'
 import { matchesKey, type PathPattern } from './path-pattern.ts'
 
 export type FieldKind = 'open' | 'delta' | 'done' | 'truncated'
@@ -11,20 +11,22 @@ export type FieldKind = 'open' | 'delta' | 'done' | 'truncated'
  */
 export class FieldEvent<Value = unknown> {
   readonly kind: FieldKind
-  /** What is there so far. An object or list is that of the document itself, and grows with it: read, do not write. */
+  /**
+   * The value so far. An object or list belongs to the document itself and grows with it: read it, do not change it.
+   */
   readonly value: Value
   readonly delta: string | undefined
-  /** The key stood in its object before, or one around it did: this value replaces the earlier one. */
+  /** True when this value replaces an earlier one, because its key (or one around it) stood in its object before. */
   readonly isRepeat: boolean
-  /** What the schema says of a value that is done: empty when it fits, undefined when it was not asked. */
+  /** The schema's objections to a value that is done: empty when it fits, undefined when nobody checked it. */
   issues: readonly Issue[] | undefined
 
-  private readonly parent: Frame | null
+  private readonly parent: OpenContainer | null
   private readonly key: string | number
 
   constructor(
     kind: FieldKind,
-    parent: Frame | null,
+    parent: OpenContainer | null,
     key: string | number,
     isRepeat: boolean,
     value: Value,
@@ -48,17 +50,17 @@ export class FieldEvent<Value = unknown> {
     return pathOf(this.parent, this.key)
   }
 
-  /** As in `tasks[0].title`. */
+  /** Example: `tasks[0].title`. */
   get dot(): string {
     return dotPath(this.path)
   }
 
-  /** As in `/tasks/0/title`: RFC 6901. */
+  /** Example: `/tasks/0/title` (RFC 6901). */
   get slash(): string {
     return slashPath(this.path)
   }
 
-  /** As in `tasks[*].title`. */
+  /** Example: `tasks[*].title`. */
   get wildcard(): string {
     return wildcardPath(this.path)
   }
@@ -68,7 +70,7 @@ export class FieldEvent<Value = unknown> {
     return this.path.filter((key) => typeof key === 'number')
   }
 
-  /** Does the pattern lead here? Costs no more than the pattern is long. */
+  /** True when the pattern leads to this field. Takes time in proportion to the length of the pattern. */
   isAt(pattern: PathPattern): boolean {
     let frame = this.parent
     if (pattern.length !== (frame === null ? 0 : frame.depth)) return false

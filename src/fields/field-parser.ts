@@ -1,5 +1,5 @@
 import { InputError } from '../base/error.ts'
-import { anything, flag, int, type Rules, readOptions, record } from '../base/options.ts'
+import { anything, flag, int, type OptionRules, readOptions, record } from '../base/options.ts'
 import {
   type CheckedSchema,
   type InferInput,
@@ -18,10 +18,11 @@ import { commitRule, viewSchema } from './schema-view.ts'
 import { type ParserState, TextParser } from './text-parser.ts'
 
 export interface FieldParserOptions<S extends Schema = Schema> {
-  /** What the document must be, and how it is told from other JSON in the text. */
+  /** The schema of the document. It also tells the document from other JSON in the text. */
   readonly schema?: S
-  /** JSON to the letter with nothing around it; left out, JSON5 among any text. */
+  /** True: JSON to the letter with nothing around it. Default: JSON5 anywhere in a text. */
   readonly strict?: boolean
+  /** How long, deep and large a document may be. */
   readonly limits?: Partial<ParserLimits>
 }
 
@@ -30,14 +31,14 @@ export type ParserResult<T> =
   | {
       readonly ok: false
       readonly reason: 'absent' | 'truncated' | 'broken' | 'limit' | 'invalid'
-      /** What to tell the model, at least one. */
+      /** Problems to report to the model, at least one. */
       readonly issues: readonly Issue[]
-      /** What was read before it ended; undefined when nothing was. */
+      /** The part that was read before the text ended; undefined when nothing was read. */
       readonly partial: unknown
       readonly notes: readonly Issue[]
     }
 
-/** A parser for one text that comes in pieces. Throws a DefinitionError for a schema that is none. */
+/** Makes a parser for one text that comes in pieces. Throws a DefinitionError for an invalid schema. */
 export function fieldParser<S extends Schema = JsonDocument>(
   options: FieldParserOptions<S> = {},
 ): FieldParser<InferInput<S>, InferOutput<S>> {
@@ -47,13 +48,13 @@ export function fieldParser<S extends Schema = JsonDocument>(
   return new FieldParser(schema as CheckedSchema<InferOutput<S>> | null, options)
 }
 
-const LIMITS: Rules<ParserLimits> = { maxDepth: int(1), maxLength: int(1), maxValues: int(1) }
+const LIMITS: OptionRules<ParserLimits> = { maxDepth: int(1), maxLength: int(1), maxValues: int(1) }
 
 /** Any JSON at all. */
 type JsonDocument = Readonly<Record<string, unknown>>
 
-/** `Written` is what the model writes, `Read` what validation makes of it. */
-export class FieldParser<Written = unknown, Read = Written> {
+/** `Raw` is the type that the model writes, `Read` the type after validation. */
+export class FieldParser<Raw = unknown, Read = Raw> {
   private readonly schema: CheckedSchema<Read> | null
   private readonly parser: TextParser
   private fieldCheck: FieldCheck | undefined
@@ -73,37 +74,39 @@ export class FieldParser<Written = unknown, Read = Written> {
   }
 
   /**
-   * The document as far as it is read, before validation. It is not copied: it grows as text comes, and a list may be
-   * replaced by an equal one when it closes. Read, do not write.
+   * The document as far as it has been read, before validation. It is no copy: it grows as text comes, and an equal
+   * list may replace a list that closes. Read it, do not change it.
    */
   get value(): unknown {
     return this.parser.value
   }
 
-  /** Why there is no document, in words for the model; empty while there may be one. */
+  /** Explains to the model why there is no document; empty while there may still be one. */
   get problem(): string {
     return this.parser.problem
   }
 
-  /** What is worth knowing about a document that could be read: doubled keys, numbers that JSON cannot keep. */
+  /** Notes about a document that could be read: doubled keys, numbers that JSON cannot keep. */
   get notes(): readonly Issue[] {
     return this.parser.notes
   }
 
-  /** Takes the next piece of text, however it is cut, and says what became known by it, in order. */
+  /** Takes the next piece of text, wherever it is cut, and returns the events it caused, in order. */
   push(text: string): readonly FieldEvent[] {
     if (this.isEnded) throw new InputError('invalid_input', 'push() came after end(); use a new parser for a new text.')
     if (typeof text !== 'string') throw new InputError('invalid_input', 'push() takes text: decode bytes before.')
     return this.parser.push(text)
   }
 
-  /** No more text comes. Says what is still open, the innermost first; nothing when called again. */
+  /**
+   * Ends the text. Returns an event for everything that is still open, the innermost first; nothing when called again.
+   */
   end(): readonly FieldEvent[] {
     this.isEnded = true
     return this.parser.end()
   }
 
-  /** What the schema says of a field that is done; empty when it fits. Also kept in `event.issues`. */
+  /** Checks a field that is done against its part of the schema; empty when it fits. Also kept in `event.issues`. */
   async check(event: FieldEvent): Promise<readonly Issue[]> {
     if (this.schema === null) return []
     this.fieldCheck ??= new FieldCheck(this.schema.jsonSchema)
@@ -111,24 +114,27 @@ export class FieldParser<Written = unknown, Read = Written> {
     return event.issues
   }
 
-  /** Makes ready what checks of fields at these paths need. Never rejects. */
+  /** Prepares the checks of fields at these paths. Never rejects. */
   async prepare(patterns: readonly PathPattern[]): Promise<void> {
     if (this.schema === null) return
     this.fieldCheck ??= new FieldCheck(this.schema.jsonSchema)
     for (const path of patterns.flatMap(spelledOut)) await this.fieldCheck.prepareAt(path)
   }
 
-  /** Reads `source` to its end and gives each field at `path` as soon as it is done, checked. Without a path, all. */
-  async *fields<P extends FieldPath<Written>>(
+  /**
+   * Reads `source` to its end and yields each field at `path`, checked, as soon as it is done. Without a path it yields
+   * all fields.
+   */
+  async *fields<P extends FieldPath<Raw>>(
     source: Iterable<string> | AsyncIterable<string>,
     path?: P,
-  ): AsyncGenerator<FieldEvent<FieldValue<Written, P>>> {
+  ): AsyncGenerator<FieldEvent<FieldValue<Raw, P>>> {
     const pattern = path === undefined ? undefined : readPath(path)
     for await (const text of source) yield* this.checked(this.push(text), pattern)
     yield* this.checked(this.end(), pattern)
   }
 
-  /** The whole document, validated. Never rejects on what a model wrote. */
+  /** The whole document, validated. Never rejects because of the model's text. */
   async result(): Promise<ParserResult<Read>> {
     const { state, problem, value: partial, notes } = this.parser
     if (state === 'searching' || state === 'reading') {

@@ -2,11 +2,11 @@ import type { Path } from '../base/path.ts'
 
 /**
  * The paths of a value of type `T` as text: `plan`, `tasks[*]`, `tasks[0].title`, `/tasks/0/title`; empty for the root.
- * Checked five levels deep. Any text where the type says nothing.
+ * The compiler checks five levels; a type that says nothing allows any text.
  */
 export type FieldPath<T> = IsUnknown<T> extends true ? string : '' | WithoutDot<DotBelow<T, 5>> | SlashBelow<T, 5>
 
-/** The type of what is at that path when it is done. */
+/** The type of the finished value at that path. */
 export type FieldValue<T, P> =
   IsUnknown<T> extends true
     ? unknown
@@ -18,7 +18,7 @@ export type FieldValue<T, P> =
 
 type IsUnknown<T> = unknown extends T ? true : false
 
-/** Levels are counted down, so that a type that holds itself ends. */
+/** Counts levels down, so that a recursive type ends. */
 type Less = { 5: 4; 4: 3; 3: 2; 2: 1; 1: 0; 0: 0 }
 type Level = keyof Less
 
@@ -35,7 +35,7 @@ type DotBelow<T, L extends Level> =
 
 type AnyDot = `${'.' | '['}${string}`
 
-/** `.name`, or `["a b"]` for what is no word. */
+/** `.name`, or `["a b"]` for a key that is not a word. */
 type DotKey<K extends string> = string extends K
   ? `.${string}` | `["${string}"]`
   : K extends `${string}${'.' | '[' | ']' | '"' | ' ' | '-' | '/' | ':'}${string}`
@@ -69,7 +69,7 @@ type AtDot<T, P> = P extends ''
 
 type AtName<T, Split> = Split extends [infer Name, infer Rest] ? AtDot<Step<T, Name>, Rest> : unknown
 
-/** The first name, and what follows it from its dot or bracket on. */
+/** The first name, and the rest from its dot or bracket on. */
 type SplitName<P extends string> = P extends `${infer Names}[${infer Rest}`
   ? Names extends `${infer Name}.${infer More}`
     ? [Name, `.${More}[${Rest}`]
@@ -84,7 +84,7 @@ type AtSlash<T, P> = P extends `/${infer Key}/${infer Rest}`
     ? Step<T, Key>
     : T
 
-/** JSON has no undefined: what is optional is there when it is done. */
+/** JSON has no undefined: an optional field that is done is there. */
 type Step<T, K> =
   IsUnknown<T> extends true
     ? unknown
@@ -103,7 +103,7 @@ export function dotPath(path: Path): string {
   return spell(path, (index) => `[${index}]`)
 }
 
-/** The same with `[*]` for every index. */
+/** A path with `[*]` for every index: `tasks[*].title`. */
 export function wildcardPath(path: Path): string {
   return spell(path, () => '[*]')
 }

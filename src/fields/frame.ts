@@ -1,23 +1,23 @@
 /** An object or a list that is being read, and its place: `key` in `parent`. */
-export class Frame {
-  readonly parent: Frame | null
+export class OpenContainer {
+  readonly parent: OpenContainer | null
   readonly key: string | number
   /** The outermost is 1. */
   readonly depth: number
-  /** One of the two is there. */
+  /** Exactly one of `list` and `record` is set. */
   list: unknown[] | null
   readonly record: Record<string, unknown> | null
-  /** True inside what stands under a key that its object had before. */
+  /** True inside a value whose key stood in its object before. */
   readonly isRepeat: boolean
-  private readonly shape: Shape
+  private readonly shape: KeyShape
   /** How many values are complete. */
   size = 0
-  /** The last key was there before. */
+  /** True when the last key stood in this object before. */
   isDouble = false
-  /** Where in the shape the next key is expected; -1 where the shape does not fit. */
+  /** The index in the shape at which the next key is expected; -1 where the shape does not fit. */
   private expected = 0
 
-  constructor(parent: Frame | null, key: string | number, isList: boolean, isRepeat: boolean, shape: Shape) {
+  constructor(parent: OpenContainer | null, key: string | number, isList: boolean, isRepeat: boolean, shape: KeyShape) {
     this.parent = parent
     this.key = key
     this.depth = parent === null ? 1 : parent.depth + 1
@@ -31,7 +31,7 @@ export class Frame {
     return this.list ?? this.record
   }
 
-  /** The next key. Of equal texts it is the one that is known already. */
+  /** Names the next key. Equal names share the string that is known already. */
   nameKey(name: string): string {
     const known = this.expected < 0 ? undefined : this.shape.at(this.expected)
     this.isDouble = false
@@ -40,13 +40,13 @@ export class Frame {
     return known
   }
 
-  /** The shape of what stands under the key or index in hand. */
-  shapeBelow(): Shape {
+  /** The shape of the value under the current key or index. */
+  shapeBelow(): KeyShape {
     if (this.list !== null) return this.shape.below(0)
     return this.expected > 0 ? this.shape.below(this.expected - 1) : noShape
   }
 
-  /** The value of what closed. A short list is replaced by one that takes no more room than it needs. */
+  /** Returns the closed value. A short list is replaced by one that takes no more room than it needs. */
   close(): unknown {
     const { list, parent } = this
     if (list === null || list.length === 0 || list.length > shortList) return this.value
@@ -60,7 +60,7 @@ export class Frame {
     else if (this.record !== null) setOwn(this.record, key, value)
   }
 
-  /** Keys that follow the shape are all different; others have to be looked up. */
+  /** Keys that follow the shape are all different; this looks up the others. */
   private nameOtherKey(name: string): string {
     const found = this.expected < 0 ? -1 : this.shape.find(name, this.expected)
     if (found >= 0) {
@@ -73,11 +73,11 @@ export class Frame {
   }
 }
 
-/** A list that grows has room for some 16 items more. */
+/** A list that grows reserves room for about 16 more items. */
 const shortList = 32
 
 /** The keys and indexes that lead to `key` in `parent`; none for the root. */
-export function pathOf(parent: Frame | null, key: string | number): (string | number)[] {
+export function pathOf(parent: OpenContainer | null, key: string | number): (string | number)[] {
   if (parent === null) return []
   const path = new Array<string | number>(parent.depth)
   path[parent.depth - 1] = key
@@ -99,43 +99,43 @@ function setOwn(record: Record<string, unknown>, key: string | number, value: un
 }
 
 /**
- * The keys that an object at one place of the document had, in order. The next object there mostly has the same: its
- * keys then need neither a string of their own nor a look for doubles.
+ * The keys of the objects at one place of the document, in order. The next object there mostly has the same keys, which
+ * then need neither strings of their own nor a search for doubles.
  */
-export class Shape {
+export class KeyShape {
   private readonly keys: string[] = []
-  /** The shapes below: of each key's value; in a list one for all items. */
-  private readonly inside: (Shape | undefined)[] = []
-  /** How many more shapes the document may have: what is remembered must stay small beside it. */
+  /** The shapes below: one for each key's value; in a list one for all items. */
+  private readonly inside: (KeyShape | undefined)[] = []
+  /** How many more shapes the document may have, so that they stay small beside it. */
   private readonly budget: { left: number }
 
   constructor(budget: { left: number } = { left: maxShapes }) {
     this.budget = budget
   }
 
-  /** The string of the same text that is known already, or undefined. */
+  /** The known string of the key at this index, or undefined. */
   at(index: number): string | undefined {
     return this.keys[index]
   }
 
-  /** Where `key` is expected at or behind `from`, or -1. */
+  /** The index at which `key` is expected, at or behind `from`, or -1. */
   find(key: string, from: number): number {
     return this.keys.indexOf(key, from)
   }
 
-  /** Keeps a key that no object had here before, as the last one. Not in an object of very many keys: that is a map. */
+  /** Keeps a new key as the last one. It refuses in an object of very many keys, which is a map. */
   learn(key: string, index: number): boolean {
     if (index !== this.keys.length || index >= maxKeys || this.budget.left === 0) return false
     this.keys.push(key)
     return true
   }
 
-  below(index: number): Shape {
+  below(index: number): KeyShape {
     const known = this.inside[index]
     if (known !== undefined) return known
     if (index >= maxKeys || this.budget.left === 0) return noShape
     this.budget.left--
-    const made = new Shape(this.budget)
+    const made = new KeyShape(this.budget)
     this.inside[index] = made
     return made
   }
@@ -143,5 +143,5 @@ export class Shape {
 
 const maxKeys = 64
 const maxShapes = 500
-/** Learns nothing. */
-const noShape = new Shape({ left: 0 })
+/** A shape that learns nothing. */
+const noShape = new KeyShape({ left: 0 })

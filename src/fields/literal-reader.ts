@@ -1,8 +1,8 @@
 import { BOOLEAN, dot, isDigit, isLineEnd, letterE, minus, NULL, NUMBER, plus, slash, star, zero } from './chars.ts'
 
 /**
- * What `text` spells between two places without quotes: a number, true, false or null; undefined for anything else.
- * Numbers beyond the finite ones, and NaN, are given as they are.
+ * Reads an unquoted value between two places of `text`: a number, true, false or null; undefined for anything else.
+ * Infinite numbers and NaN are returned as they are.
  */
 export function readBareValue(text: string, from: number, to: number): number | boolean | null | undefined {
   const first = text.charCodeAt(from)
@@ -13,7 +13,7 @@ export function readBareValue(text: string, from: number, to: number): number | 
   return literals.get(text.slice(from, to))
 }
 
-/** The same with what JSON5 and Python add. */
+/** Like `readBareValue`, and also reads the values that JSON5 and Python add. */
 export function readLooseValue(text: string, from: number, to: number): number | boolean | null | undefined {
   const value = readBareValue(text, from, to)
   if (value !== undefined) return value
@@ -23,7 +23,7 @@ export function readLooseValue(text: string, from: number, to: number): number |
   return Number.isNaN(loose) ? undefined : loose
 }
 
-/** The kind that the beginning of a number or literal shows, or 0. */
+/** The kind of value that the beginning of a number or literal shows, or 0. */
 export function kindBegun(token: string): number {
   const first = token.charCodeAt(0)
   if (isDigit(first) || first === minus) return NUMBER
@@ -46,7 +46,10 @@ const looseLiterals = new Map<string, number | boolean | null>([
   ['-NaN', Number.NaN],
 ])
 
-/** The number that `text` spells between two places by the grammar of JSON, which may be infinite, or NaN for none. */
+/**
+ * Reads the number between two places of `text` by the grammar of JSON. It may be infinite, and is NaN where there is
+ * none.
+ */
 function readNumber(text: string, from: number, to: number): number {
   const isNegative = text.charCodeAt(from) === minus
   const start = isNegative ? from + 1 : from
@@ -60,7 +63,7 @@ function readNumber(text: string, from: number, to: number): number {
   return (isNegative ? -digits : digits) / power
 }
 
-/** The same by the grammar of JSON5, and with zeros in front: `+1`, `.5`, `5.`, `0xFF`, `Infinity`. */
+/** Reads a number by the grammar of JSON5, leading zeros allowed: `+1`, `.5`, `5.`, `0xFF`, `Infinity`. */
 function readLooseNumber(token: string): number {
   const first = token.charCodeAt(0)
   const isSigned = first === minus || first === plus
@@ -71,7 +74,7 @@ function readLooseNumber(token: string): number {
   return first === minus ? -value : value
 }
 
-/** Is this number, spelled at that place, a whole one with more digits than a number keeps? */
+/** True when the number spelled at that place is whole and has more digits than a JavaScript number keeps. */
 export function losesDigits(value: number, text: string, from: number): boolean {
   if (Math.abs(value) <= Number.MAX_SAFE_INTEGER) return false
   const end = afterDigits(text, isDigit(text.charCodeAt(from)) ? from : from + 1, text.length)
@@ -79,10 +82,10 @@ export function losesDigits(value: number, text: string, from: number): boolean 
   return next !== dot && (next | 32) !== letterE
 }
 
-/** So many characters are whole numbers that are kept exactly, with or without a point among them. */
+/** A JavaScript number keeps this many digits exactly, with or without a point among them. */
 const exactLength = 15
 const powers = Array.from({ length: exactLength + 1 }, (_, exponent) => 10 ** exponent)
-/** No digit can be taken by two of its parts, so that time stays in proportion to the length. */
+/** No digit matches two parts of the pattern, so time stays in proportion to the length. */
 const looseNumber = /^(?:0[xX][0-9a-fA-F]+|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)$/
 
 function digitsOf(text: string, from: number, to: number): number {
@@ -91,7 +94,7 @@ function digitsOf(text: string, from: number, to: number): number {
   return value
 }
 
-/** Many digits or an exponent: the grammar is looked at, the value is left to the language. */
+/** Reads many digits or an exponent: checks the grammar here and leaves the value to the language. */
 function readLong(text: string, from: number, to: number): number {
   let at = text.charCodeAt(from) === minus ? from + 1 : from
   at = afterDigits(text, at, to)
@@ -117,10 +120,10 @@ function afterDigits(text: string, from: number, to: number): number {
   return at
 }
 
-/** Passes over one comment, which may come in pieces. */
+/** Skips one comment, which may come in pieces. */
 export class CommentReader {
   isOpen = false
-  /** A slash that begins no comment. */
+  /** Set when the slash begins no comment. */
   isBroken = false
 
   private state = atSlash
@@ -132,7 +135,7 @@ export class CommentReader {
     this.state = atSlash
   }
 
-  /** Reads on; returns the place behind the comment, or the end of the text. */
+  /** Reads on. Returns the place behind the comment, or the end of the text. */
   read(text: string, from: number): number {
     let at = from
     while (at < text.length && this.isOpen) {

@@ -3,13 +3,13 @@ import type { JsonSchema } from '../base/schema/json-schema.ts'
 import type { PathPattern, PathSegment } from './path-pattern.ts'
 import { isSchemaObject, refersTo, resolvePointer } from './schema-view.ts'
 
-/** Where in a schema a field is described: at a pointer, or at several that must all fit, or of which one must. */
+/** The place in a schema that describes a field: one pointer, or several of which all or one must fit. */
 export type Location =
   | { readonly at: string }
   | { readonly all: readonly Location[] }
   | { readonly any: readonly Location[] }
 
-/** Undefined where the schema says nothing of the field, null where it does not allow one. */
+/** Undefined where the schema does not describe the field, null where it forbids it. */
 export function locate(root: JsonSchema, path: Path): Location | null | undefined {
   let location: Location | null | undefined = { at: '' }
   for (const key of path) {
@@ -27,7 +27,7 @@ interface Step {
 
 type Found = Location | null | undefined
 
-/** Schemas that refer to each other in a circle say nothing. */
+/** Bounds references, because schemas that refer to each other in a circle describe nothing. */
 const maxDepth = 32
 
 function below(location: Location, step: Step): Found {
@@ -35,7 +35,7 @@ function below(location: Location, step: Step): Found {
   if ('any' in location) return any(location.any.map((part) => below(part, step)))
   if (step.depth > maxDepth) return undefined
   const schema = resolvePointer(step.root, location.at)
-  // A schema with a name of its own is read by other rules of reference.
+  // A part with an `$id` of its own resolves references differently.
   if (!isSchemaObject(schema) || (location.at !== '' && schema['$id'] !== undefined)) return undefined
   return belowSchema(schema, location.at, { ...step, depth: step.depth + 1 })
 }
@@ -97,12 +97,12 @@ function any(parts: readonly Found[]): Found {
   return possible.length > 1 ? { any: possible } : possible[0]
 }
 
-/** Does the schema describe a field there? One that it merely allows does not count. */
+/** True when the schema describes a field there. One that it merely allows does not count. */
 export function hasField(schema: JsonSchema, pattern: PathPattern): boolean {
   return spelledOut(pattern).some((path) => locate(schema, path) != null)
 }
 
-/** Concrete paths that stand for a pattern: in the text of a path a number may be a key or an index. */
+/** The concrete paths that a pattern stands for: in the text of a path a number may be a key or an index. */
 export function spelledOut(pattern: PathPattern): Path[] {
   let paths: (string | number)[][] = [[]]
   for (const segment of pattern) {

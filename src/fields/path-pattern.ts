@@ -2,7 +2,7 @@ import { InputError } from '../base/error.ts'
 import { parseJson } from '../base/json.ts'
 import type { Path } from '../base/path.ts'
 
-/** One step of a pattern: what it takes of the keys of objects and of the indexes of lists. */
+/** One step of a pattern: the keys of objects and the indexes of lists that it matches. */
 export interface PathSegment {
   /** `*`: any key; undefined: none. */
   readonly key: string | undefined
@@ -112,7 +112,7 @@ export interface FieldAt {
   readonly value: unknown
 }
 
-/** What a document has at a path, in order. */
+/** The fields that a document has at a path, in order. */
 export function fieldsAt(document: unknown, pattern: PathPattern): FieldAt[] {
   let found: FieldAt[] = [{ path: [], value: document }]
   for (const segment of pattern) found = found.flatMap((place) => below(place, segment))

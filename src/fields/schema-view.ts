@@ -1,19 +1,22 @@
 import type { JsonSchema } from '../base/schema/json-schema.ts'
 import { ANY, BOOLEAN, kindOf, LIST, NULL, NUMBER, OBJECT, STRING } from './chars.ts'
-import type { Frame } from './frame.ts'
+import type { OpenContainer } from './frame.ts'
 
-/** What a JSON Schema says at first sight of a value: its kinds, the keys it knows, the schema of its items. */
+/**
+ * The facts that a JSON Schema shows at first sight: the kinds of its value, the keys it knows, the schema of its
+ * items.
+ */
 export interface SchemaView {
-  /** Bits of the kinds that may be there. */
+  /** The possible kinds as bits. */
   readonly kinds: number
-  /** Undefined where every key is as good as any other. */
+  /** Undefined where the schema knows every key. */
   readonly keys: ReadonlySet<string> | undefined
-  /** Does it accept an object or list with nothing in it? */
+  /** True when it accepts an object or list with nothing in it. */
   readonly mayBeEmpty: boolean
   readonly items: SchemaView | undefined
 }
 
-/** Schemas that refer to each other are followed; a circle, or anything that is not understood, says nothing. */
+/** Follows references between schemas. A circle, or a keyword that is not understood, restricts nothing. */
 export function viewSchema(schema: JsonSchema): SchemaView {
   return view(schema, { root: schema, seen: [], hasItems: true })
 }
@@ -41,9 +44,9 @@ export function isSchemaObject(value: unknown): value is JsonSchema {
 
 interface Walk {
   readonly root: JsonSchema
-  /** The schemas around this one, at the same value. */
+  /** The schemas around this one that describe the same value. */
   readonly seen: readonly unknown[]
-  /** False inside items: what their items are does not matter. */
+  /** False inside items, because nobody needs the items of items. */
   readonly hasItems: boolean
 }
 
@@ -75,7 +78,7 @@ function viewOwn(schema: JsonSchema, walk: Walk): SchemaView {
   }
 }
 
-/** A value must fit both. */
+/** Joins two views of which a value must fit both. */
 function and(a: SchemaView, b: SchemaView): SchemaView {
   return {
     kinds: a.kinds & b.kinds,
@@ -85,7 +88,10 @@ function and(a: SchemaView, b: SchemaView): SchemaView {
   }
 }
 
-/** A value must fit one. What can be no object says nothing of keys, what can be no list nothing of items. */
+/**
+ * Joins two views of which a value must fit one. A schema that allows no object says nothing of keys, one that allows
+ * no list nothing of items.
+ */
 function or(a: SchemaView, b: SchemaView): SchemaView {
   return {
     kinds: a.kinds | b.kinds,
@@ -147,19 +153,19 @@ function decode(part: string): string {
   }
 }
 
-/** Tells the document that is looked for from other things in brackets. */
+/** Tells the document that the caller looks for from other text in brackets. */
 export interface CommitRule {
-  /** Bits of the kinds that the document may have. */
+  /** The possible kinds of the document as bits. */
   readonly kinds: number
   readonly hasSchema: boolean
-  /** `kind` is what the value shows of its kind: 0 where it is nothing that could become one. */
-  commits(parent: Frame, key: string | number, kind: number): boolean
+  /** `kind` is the kind that the value shows so far; 0 where it can become no value. */
+  commits(parent: OpenContainer, key: string | number, kind: number): boolean
   commitsEmpty(kind: number): boolean
 }
 
 /**
- * An object is taken for the document at its first key that the schema knows, a list at its first item of a kind that
- * the schema asks for; where items have keys that are known, at the first of these. Without a schema anything counts.
+ * Commits an object at its first key that the schema knows, and a list at its first item of a kind that the schema
+ * wants; where the items have known keys, at the first of these. Without a schema anything commits.
  */
 export function commitRule(view: SchemaView | undefined): CommitRule {
   if (view === undefined)

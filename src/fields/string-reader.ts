@@ -3,23 +3,23 @@
 import { backslash, carriageReturn, hexValue, isLineEnd, letterU, letterX, quote } from './chars.ts'
 
 /**
- * Reads one string, which may come in pieces. What it gives out is well-formed: half of a surrogate pair is held back
- * until the other half is there, and becomes U+FFFD when it does not come.
+ * Reads one string, which may come in pieces. Its output is well-formed: it holds back half of a surrogate pair until
+ * the other half arrives, and writes U+FFFD when it does not.
  */
 export class StringReader {
-  /** What was read before this piece of text. */
+  /** The text read before this piece. */
   value = ''
-  /** What this piece of text added. */
+  /** The text that this piece added. */
   delta = ''
   isClosed = false
-  /** Set where the string breaks the grammar: reading stopped there. */
+  /** Set where the string breaks the grammar; reading stopped there. */
   isBroken = false
-  /** Set when an escape that is none was taken as it was written. */
+  /** Set when the string has an unknown escape, which was kept as written. */
   hasWrongEscape = false
 
   private readonly isStrict: boolean
   private readonly escaped: EscapeReader
-  /** Characters below this one may not stand in a string. */
+  /** Characters below this one may not stand in the string. */
   private floor = 0
   private end = quote
   private high = ''
@@ -29,7 +29,7 @@ export class StringReader {
     this.escaped = new EscapeReader(isStrict)
   }
 
-  /** With `isOneLine` no line end and no other control character may stand in it. */
+  /** With `isOneLine` the string may hold no line end and no other control character. */
   open(end: number, isOneLine: boolean): void {
     this.value = ''
     this.delta = ''
@@ -42,7 +42,7 @@ export class StringReader {
     this.high = ''
   }
 
-  /** Reads on; returns the place behind the closing quote, of what breaks the grammar, or the end of the text. */
+  /** Reads on. Returns the place behind the closing quote, the place of the error, or the end of the text. */
   read(text: string, from: number): number {
     let at = this.escaped.isOpen ? this.readEscape(text, from) : from
     while (at < text.length && !this.isBroken) {
@@ -57,7 +57,7 @@ export class StringReader {
     return at
   }
 
-  /** Adds what is new to the value and returns it. */
+  /** Moves the new text into the value and returns it. */
   takeDelta(): string {
     const { delta } = this
     this.delta = ''
@@ -122,19 +122,19 @@ const replacement = '\ufffd'
 
 /** Reads one escape of a string, which may come in pieces. */
 export class EscapeReader {
-  /** What the escape stands for, once `isOpen` is false. */
+  /** The text that the escape stands for, once `isOpen` is false. */
   text = ''
   isOpen = false
-  /** Set when the escape is none of the grammar; `text` is then what was written. */
+  /** Set when the grammar has no such escape; `text` then holds it as written. */
   isWrong = false
 
   private readonly isStrict: boolean
-  /** What was read of it, from the backslash on. */
+  /** The characters of the escape so far, from the backslash on. */
   private read = ''
   private code = 0
-  /** Hexadecimal digits to come; 0 before the character behind the backslash. */
+  /** Hexadecimal digits still to come; 0 before the character behind the backslash. */
   private digits = 0
-  /** A backslash and a carriage return take the line feed behind them along. */
+  /** Set behind a backslash and a carriage return, which take the next line feed along. */
   private isAfterReturn = false
 
   constructor(isStrict: boolean) {
@@ -151,7 +151,7 @@ export class EscapeReader {
     this.isAfterReturn = false
   }
 
-  /** Takes one more character and says whether it belongs to the escape. */
+  /** Takes one more character and returns whether it belongs to the escape. */
   take(char: string): boolean {
     if (this.isAfterReturn) return this.close('', char === '\n')
     if (this.digits > 0) return this.takeDigit(char)

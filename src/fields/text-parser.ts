@@ -1,41 +1,42 @@
 import { byteOrderMark, isAnySpace, isLineEnd, isSpace } from './chars.ts'
 import { DocumentFinder } from './document-finder.ts'
-import { type DocumentOptions, DocumentReader, type Problem, TextCache } from './document-reader.ts'
+import { DocumentReader, type Problem, type ReaderOptions, TextCache } from './document-reader.ts'
 import type { FieldEvent } from './field-event.ts'
 
 /**
- * `searching`: no document yet; `reading`: inside it; `complete`: it closed. At the end of the text also `truncated`: it
- * did not close; `absent`: there was none. `broken`: from some place on it is not JSON; `limit`: it is too large.
+ * `searching`: no document yet; `reading`: inside it; `complete`: it closed. At the end of the text also `truncated`:
+ * it did not close; `absent`: there was none. `broken`: some part is not JSON; `limit`: it is too large.
  */
 export type ParserState = 'searching' | 'reading' | 'complete' | 'truncated' | 'absent' | 'broken' | 'limit'
 
 /**
- * Finds one document in a text that comes in pieces, and reads it. A place where it may begin is a candidate; one that
- * closes or breaks before it is recognised leaves no trace. The first that is recognised is the only one.
+ * Finds one document in a text that comes in pieces, and reads it. A place where the document may begin is a candidate;
+ * a candidate that closes or breaks before it is recognised leaves no trace. The first that is recognised is the only
+ * one.
  */
 export class TextParser {
   state: ParserState = 'searching'
   /** Why there is no complete document. */
   problem = ''
 
-  private readonly options: DocumentOptions
+  private readonly options: ReaderOptions
   private readonly finder: DocumentFinder
   private readonly texts = new TextCache()
   private reader: DocumentReader
   private phase: number
   private text = ''
   private at = 0
-  /** How much text came before `text`. */
+  /** The length of the text before `text`. */
   private offset = 0
-  /** Where in the whole text the candidate begins, and what earlier pieces of text held of it. */
+  /** Where in the whole text the candidate begins, and its part in earlier pieces of text. */
   private start = 0
   private kept = ''
-  /** How many characters were looked at more than once. */
+  /** How many characters have been read more than once. */
   private reread = 0
-  /** Keys of the last object that was none of ours. */
+  /** Keys of the last object that did not match the schema. */
   private otherKeys: readonly string[] = []
 
-  constructor(options: DocumentOptions) {
+  constructor(options: ReaderOptions) {
     this.options = options
     this.finder = new DocumentFinder(options.rule)
     this.reader = new DocumentReader(options, this.texts)
@@ -109,7 +110,7 @@ export class TextParser {
     this.phase = seeking
   }
 
-  /** Behind the document of strict JSON there is only space; one that is a single value has its line for itself. */
+  /** Behind strict JSON only space may follow; a document that is a single value needs a line of its own. */
   private readTail(): void {
     const { isStrict } = this.options
     const code = this.text.charCodeAt(this.at)
@@ -124,7 +125,7 @@ export class TextParser {
     this.stop('complete', '')
   }
 
-  /** No more text comes: decides what the open candidate is. */
+  /** Called when no more text comes: decides what the open candidate is. */
   private settle(): void {
     if (this.phase === tail) return this.acceptTail()
     const { reader } = this
@@ -143,8 +144,8 @@ export class TextParser {
   }
 
   /**
-   * Goes back to look for a document inside of what was taken for one. Text that would have to be read again and again,
-   * which nobody writes by accident, is passed over instead: time stays in proportion to the length.
+   * Goes back to look for a document inside the failed candidate. Text that would have to be read again and again,
+   * which nobody writes by accident, is skipped instead: time stays in proportion to the length.
    */
   private reject(): void {
     const here = this.offset + this.at
@@ -158,7 +159,7 @@ export class TextParser {
     this.at = this.start + 1 - this.offset
   }
 
-  /** Of a text that was read nothing is kept but an open candidate. */
+  /** Drops the text that has been read, except for an open candidate. */
   private leaveText(): void {
     if (this.phase === seeking || this.phase === over || this.reader.isCommitted) this.kept = ''
     else this.kept += this.text.slice(Math.max(0, this.start - this.offset))

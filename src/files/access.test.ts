@@ -2,14 +2,20 @@ import { describe, expect, test } from 'vitest'
 import { DeniedError, NotFoundError } from '../base/error.ts'
 import { type Grant, useLayer } from '../grant/grant.ts'
 import { type Request, requestText } from '../grant/request.ts'
-import { Access, type AccessParts } from './access.ts'
-import { OPERATIONS, type Operation } from './failure.ts'
+import { type AccessParts, FileAccess } from './access.ts'
+import { type FileOperation, OPERATIONS } from './failure.ts'
 import { AREAS, type LogicalPath, readPath } from './path.ts'
 
 const ALL: Grant = { use: ['file.*:**'] }
 
-function accessOf(grant: Grant, parts: Partial<AccessParts> = {}): Access {
-  return new Access({ areas: AREAS, policy: {}, layers: [useLayer('me', grant)], isApproved: () => false, ...parts })
+function accessOf(grant: Grant, parts: Partial<AccessParts> = {}): FileAccess {
+  return new FileAccess({
+    areas: AREAS,
+    policy: {},
+    layers: [useLayer('me', grant)],
+    isApproved: () => false,
+    ...parts,
+  })
 }
 
 const at = (text: string): LogicalPath => readPath(text, 'directory')
@@ -68,8 +74,8 @@ describe('what an agent may do with a path', () => {
 })
 
 describe('agentscope 8.5/70: the policy', () => {
-  const refusals = (access: Access, area: string) =>
-    OPERATIONS.flatMap((operation: Operation) => {
+  const refusals = (access: FileAccess, area: string) =>
+    OPERATIONS.flatMap((operation: FileOperation) => {
       try {
         access.check(operation, at(`/${area}/a`))
         return []

@@ -1,39 +1,42 @@
-import { flag, type Rules } from '../base/options.ts'
+import { flag, type OptionRules } from '../base/options.ts'
 import { type Decision, decide, type Verdict } from '../grant/decide.ts'
 import { EVERYTHING, type Layer } from '../grant/grant.ts'
 import { fileRequest, type Request } from '../grant/request.ts'
-import { denied, notFound, type Operation } from './failure.ts'
+import { denied, type FileOperation, notFound } from './failure.ts'
 import { type Area, type LogicalPath, readPath } from './path.ts'
 
-/** What overrides grants, however much they allow. */
+/** Restrictions that hold however much a grant allows. */
 export interface FilePolicy {
-  /** Default: `/userinput/` is read only. Nothing is ever deleted there. */
+  /** Lets grants allow writing in `/userinput/`; nobody can ever delete there. Default: it is read only. */
   readonly allowWriteUserinput?: boolean
-  /** Default: nothing is deleted in `/internal/`. */
+  /** Lets grants allow deleting in `/internal/`. Default: nobody can delete there. */
   readonly allowDeleteInternal?: boolean
 }
 
-export const POLICY: Rules<FilePolicy> = { allowWriteUserinput: flag, allowDeleteInternal: flag }
+export const POLICY: OptionRules<FilePolicy> = { allowWriteUserinput: flag, allowDeleteInternal: flag }
 
 export interface AccessParts {
-  /** The areas there are. */
+  /** The areas that the backend has. */
   readonly areas: readonly Area[]
   readonly policy: FilePolicy
   readonly layers: readonly Layer[]
-  /** Has a person allowed this request for the call that runs? */
+  /** True when a person has allowed this request for the running call. */
   readonly isApproved: (request: Request) => boolean
 }
 
-/** Which paths one agent may reach, and for what: its layers, then the policy, then whether there is such an area. */
-export class Access {
+/**
+ * Decides which paths one agent may reach, and for what: its layers first, then the policy, then whether the area
+ * exists.
+ */
+export class FileAccess {
   private readonly parts: AccessParts
 
   constructor(parts: AccessParts) {
     this.parts = parts
   }
 
-  /** Throws unless the agent may. Gives `ask` where a person had to allow it, and did. */
-  check(operation: Operation, path: LogicalPath): Verdict {
+  /** Throws unless the agent may. Returns `ask` where a person had to allow it, and did. */
+  check(operation: FileOperation, path: LogicalPath): Verdict {
     const { verdict, reason } = this.decide(operation, path)
     if (verdict === 'deny') throw denied(operation, path.text, reason)
     if (verdict === 'ask' && !this.parts.isApproved(fileRequest(operation, path))) {
@@ -43,20 +46,20 @@ export class Access {
     return verdict
   }
 
-  /** Could the agent do it, if need be after a person allowed it? */
-  may(operation: Operation, path: LogicalPath): boolean {
+  /** True when the agent could do it, if need be after a person allows it. */
+  may(operation: FileOperation, path: LogicalPath): boolean {
     return this.hasAreaOf(path) && this.decide(operation, path).verdict !== 'deny'
   }
 
-  /** A person who allowed a listing allowed the names in it, where the rules ask for them too. */
+  /** A person who allowed a listing also allowed the names in it, where the rules ask about them too. */
   isShown(entry: LogicalPath, listing: Verdict): boolean {
     const { verdict } = this.decide('list', entry)
     return verdict === 'allow' || (verdict === 'ask' && listing === 'ask')
   }
 
   /**
-   * Do rules keep a definition in these files from the agent? A layer that has no rule for files says nothing of it; whoever
-   * configured the definition did.
+   * True when rules keep a definition in these files from the agent. A layer without rules for files keeps nothing,
+   * because whoever configured the definition gave it out.
    */
   isKept(path: LogicalPath): boolean {
     const request = fileRequest('read', path)
@@ -68,7 +71,7 @@ export class Access {
     return (this.parts.areas as readonly unknown[]).includes(area)
   }
 
-  private decide(operation: Operation, path: LogicalPath): Pick<Decision, 'verdict' | 'reason'> {
+  private decide(operation: FileOperation, path: LogicalPath): Pick<Decision, 'verdict' | 'reason'> {
     const { layers, policy } = this.parts
     const decision = decide(layers, fileRequest(operation, path))
     if (decision.verdict === 'deny') return decision
@@ -81,7 +84,7 @@ function withoutSilence(layer: Layer): Layer {
   return layer.allow.some((rule) => rule.startsWith('file.')) ? layer : { ...layer, allow: EVERYTHING }
 }
 
-function refusedBy(policy: FilePolicy, operation: Operation, area: string | undefined): string | undefined {
+function refusedBy(policy: FilePolicy, operation: FileOperation, area: string | undefined): string | undefined {
   if (area === 'userinput' && operation === 'write' && !policy.allowWriteUserinput) return '/userinput/ is read only'
   if (area === 'userinput' && operation === 'delete') return 'nothing in /userinput/ is deleted'
   if (area === 'internal' && operation === 'delete' && !policy.allowDeleteInternal) {
@@ -91,10 +94,10 @@ function refusedBy(policy: FilePolicy, operation: Operation, area: string | unde
 }
 
 /**
- * What a tool that does this with a path asks for before it runs. Nothing where it is no path, which the files refuse, and
- * for "/", which shows what may be seen.
+ * The requests that a tool makes before it runs an operation on a path. None for an invalid path, which the files
+ * refuse, and for "/", which shows only what the agent may see.
  */
-export function fileNeed(operation: Operation, given: string): readonly Request[] {
+export function fileNeed(operation: FileOperation, given: string): readonly Request[] {
   try {
     const path = readPath(given, 'directory')
     return path.text === '/' ? [] : [fileRequest(operation, path)]

@@ -10,21 +10,21 @@ export interface FileInfo {
 }
 
 /**
- * Where the bytes are. Paths are checked and allowed before they come here, and lie in an area the backend has. What
- * is no plain file or directory is not there for it; no operation leaves its area, whatever other processes do there.
+ * Keeps the bytes. Paths arrive checked and allowed, and lie in an area of the backend. It treats everything but plain
+ * files and directories as missing, and no operation leaves its area, whatever other processes do there.
  */
 export interface FileBackend {
   readonly areas: readonly Area[]
-  /** The entries of one directory whose names are kept, in any order. */
+  /** The entries of one directory whose names `keep` accepts, in any order. */
   list(path: LogicalPath, keep: (name: string) => boolean): Promise<FileInfo[]>
   stat(path: LogicalPath): Promise<FileInfo>
   read(path: LogicalPath, range: Range): Promise<ReadBytes>
-  /** Whole or not at all: a reader sees the old file or the new one. Directories on the way are made. */
+  /** Writes whole or not at all: a reader sees the old file or the new one. Creates missing directories. */
   write(path: LogicalPath, bytes: Uint8Array, options: { readonly overwrite: boolean }): Promise<void>
   delete(path: LogicalPath): Promise<void>
-  /** Does work with a directory as other programs reach it. Rejects where there is none on this machine. */
+  /** Runs `work` with the real path of a directory. Rejects where there is none on this machine. */
   inDirectory<T>(path: LogicalPath, work: (directory: string) => Promise<T>): Promise<T>
-  /** What a file of this machine is called here, links followed; undefined where it is none of these files. */
+  /** The logical path of a file of this machine, links followed; undefined where it is none of these files. */
   nameOf(place: string): LogicalPath | undefined
 }
 
@@ -35,6 +35,6 @@ export interface Range {
 
 export interface ReadBytes {
   readonly bytes: Uint8Array
-  /** Of the whole file. */
+  /** The size of the whole file. */
   readonly size: number
 }

@@ -2,11 +2,11 @@ import type { Stats } from 'node:fs'
 import { opendir, rename, unlink } from 'node:fs/promises'
 import { nodeCrypto } from '../base/hash.ts'
 import type { FileInfo, Range, ReadBytes } from './backend.ts'
-import { conflict, type Operation } from './failure.ts'
+import { conflict, type FileOperation } from './failure.ts'
 import { checkPlain, diskFailure, HAS_PROC, HeldDirectory, isPlain, systemError } from './held-directory.ts'
 import { type Area, below, type LogicalPath, temporaryName } from './path.ts'
 
-/** What reaches the directories of a disk backend. Loaded with the first file. */
+/** Works in the directories of a disk backend. Loaded with the first file. */
 export class DiskWork {
   private readonly directories: ReadonlyMap<Area, string>
   private readonly hasProc: boolean
@@ -70,7 +70,7 @@ export class DiskWork {
         await handle.writeFile(bytes)
         await handle.datasync()
         await parent.check()
-        // The name is taken first: two who may not overwrite cannot both win.
+        // Creates the name first: of two writers that may not overwrite, only one can win.
         if (!overwrite) await (await parent.createFile(name, 0o666)).close()
         await rename(parent.at(temporary), parent.at(name))
       } catch (error) {
@@ -106,8 +106,8 @@ export class DiskWork {
     }
   }
 
-  /** Runs work with the directory that a path lies in, and its name there; empty for the area itself. */
-  private inParent<T>(at: LogicalPath, operation: Operation, work: InParent<T>): Promise<T> {
+  /** Runs work with the parent directory of a path and the name in it; the name is empty for the area itself. */
+  private inParent<T>(at: LogicalPath, operation: FileOperation, work: InParent<T>): Promise<T> {
     const isArea = at.segments.length === 1
     const segments = isArea ? at.segments : at.segments.slice(0, -1)
     const name = isArea ? '' : (at.segments.at(-1) ?? '')
@@ -138,11 +138,11 @@ type InParent<T> = (parent: HeldDirectory, name: string) => Promise<T>
 
 interface Inside {
   readonly at: LogicalPath
-  readonly operation: Operation
+  readonly operation: FileOperation
   readonly segments: readonly string[]
 }
 
-/** What would be refused is not seen either. */
+/** Hides everything that an operation would refuse. */
 function infoOf({ text }: LogicalPath, found: Stats | undefined): FileInfo | undefined {
   if (found === undefined) return undefined
   const modifiedAt = Math.floor(found.mtimeMs)

@@ -9,17 +9,17 @@ import { FileDomain } from './domain.ts'
 import { AREAS, type Area, type LogicalPath } from './path.ts'
 
 export interface DiskFilesOptions extends FilePolicy {
-  /** The directory that is `/workspace/`. Made when it is missing. */
+  /** The directory behind `/workspace/`. Created when it is missing. */
   readonly workspace?: string
-  /** The directory that is `/userinput/`. It must be there. */
+  /** The directory behind `/userinput/`. It must exist. */
   readonly userinput?: string
-  /** The directory that is `/internal/`. Made when it is missing. */
+  /** The directory behind `/internal/`. Created when it is missing. */
   readonly internal?: string
 }
 
 /**
- * Files in directories of this machine, each an area. Links, pipes, devices and files with a second name are never
- * used, and nothing outside of the directories is ever reached, whatever another process does inside them.
+ * Keeps files in directories of this machine, each an area. It never uses links, pipes, devices and files with a second
+ * name, and never reaches anything outside of the directories, whatever another process does inside them.
  */
 export function diskFiles(options: DiskFilesOptions): FileDomain {
   readOptions('diskFiles()', options, { workspace: text, userinput: text, internal: text, ...POLICY })
@@ -32,7 +32,7 @@ export class DiskBackend implements FileBackend {
   private readonly hasProc: boolean | undefined
   private loading: Promise<DiskWork> | undefined
 
-  /** `hasProc`: false for a machine without /proc, as macOS is. Default: as this one is. */
+  /** `hasProc`: false on a machine without /proc, such as macOS. Default: detected. */
   constructor(directories: ReadonlyMap<Area, string>, hasProc?: boolean) {
     this.areas = AREAS.filter((area) => directories.has(area))
     this.directories = directories
@@ -79,7 +79,10 @@ export class DiskBackend implements FileBackend {
   }
 }
 
-/** Where each area really is. One inside another would be reached by two names, past the rules of one of them. */
+/**
+ * Resolves the real directory of each area. Areas may not contain each other: two names for one file would bypass the
+ * rules of one of them.
+ */
 export function resolveAreas(options: DiskFilesOptions): ReadonlyMap<Area, string> {
   if (process.platform === 'win32') refuse('it needs Linux or macOS. Use memoryFiles().')
   const directories = new Map<Area, string>()
@@ -99,7 +102,7 @@ export function resolveAreas(options: DiskFilesOptions): ReadonlyMap<Area, strin
 function resolveArea(area: Area, given: string): string {
   try {
     if (area !== 'userinput') nodeFs.mkdirSync(given, { recursive: true })
-    // Throws unless it is a directory.
+    // The trailing separator makes this throw unless it is a directory.
     return nodeFs.realpathSync.native(`${given}${path.sep}`)
   } catch (cause) {
     throw new DefinitionError('definition', `diskFiles({ ${area} }): ${given} is no directory that can be used.`, {

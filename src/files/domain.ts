@@ -5,7 +5,7 @@ import type { FileBackend } from './backend.ts'
 import { BoundFiles, type FileParts, type Files } from './files.ts'
 import { makeInTurn } from './in-turn.ts'
 
-/** The files of a runtime: `createRuntime({ files })`. The same for every agent in it; grants say who may do what. */
+/** The files of a runtime: `createRuntime({ files })`. All agents share them; grants decide who may do what. */
 export class FileDomain {
   private readonly parts: FileParts
 
@@ -13,13 +13,13 @@ export class FileDomain {
     this.parts = { backend, policy, inTurn: makeInTurn() }
   }
 
-  /** For your own code, with a grant of its own: `files.open({ use: ['file.*:/workspace/**'] })`. */
+  /** For your own code, with its own grant: `files.open({ use: ['file.*:/workspace/**'] })`. */
   open(grant: Grant): Files {
     checkGrant(grant, 'files.open(grant)')
     return this.bind([useLayer('the app', grant)], () => false)
   }
 
-  /** For an agent: all layers that decide for it, and whether a person allowed what they ask for. */
+  /** For an agent: takes all layers that decide for it, and a check for requests that a person allowed. */
   bind(layers: readonly Layer[], isApproved: (request: Request) => boolean): Files {
     return new BoundFiles(this.parts, layers, isApproved)
   }

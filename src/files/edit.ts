@@ -1,17 +1,19 @@
 import { InputError } from '../base/error.ts'
 import { invalidArgument } from './failure.ts'
 
-/** What may be read at once. */
+/** The most bytes that one call may read. */
 const MOST_LENGTH = 16_000_000
 
 export interface Edit {
+  /** The text that is replaced. */
   readonly oldText: string
+  /** The text that takes its place. */
   readonly newText: string
-  /** Replaces every occurrence. Unsaid, there must be exactly one. */
+  /** Replaces every occurrence. Default: there must be exactly one. */
   readonly replaceAll?: boolean
 }
 
-/** The text after all edits, each made on what the one before left. One that does not fit refuses all of them. */
+/** Applies edits one after another and returns the text. If one does not fit, none is applied. */
 export function applyEdits(text: string, edits: readonly Edit[], path: string): string {
   if (!Array.isArray(edits) || edits.length === 0) throw invalidArgument('edits', edits, 'give at least one edit.')
   return edits.reduce((current, edit, index) => applyEdit(current, edit, `edit ${index + 1} of ${path}`), text)
@@ -37,7 +39,7 @@ function absent(text: string, oldText: string): string {
   return isOtherLineEnd ? 'Its lines end in \\r\\n.' : 'Read the file and give its exact text.'
 }
 
-/** The text of a file; one that is not UTF-8 or has a NUL is no text. */
+/** Decodes the text of a file. Bytes that are not UTF-8, or contain NUL, are no text. */
 export function decodeText(bytes: Uint8Array, path: string): string {
   const text = bytes.includes(0) ? undefined : decoded(bytes)
   if (text !== undefined) return text
@@ -51,7 +53,9 @@ export function linesOf(text: string): string[] {
   return lines
 }
 
-/** Every match from the left; with `overlap`, the next may begin that many characters before the end of the last. */
+/**
+ * Lists every match from the left; with `overlap`, the next may begin that many characters before the end of the last.
+ */
 export function matchesIn(text: string, pattern: RegExp, overlap: number): string[] {
   const found: string[] = []
   pattern.lastIndex = 0
@@ -77,5 +81,5 @@ function decoded(bytes: Uint8Array): string | undefined {
   }
 }
 
-// A byte order mark stays, so that an edit does not lose it.
+// Keeps a byte order mark, so that an edit does not lose it.
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

@@ -1,8 +1,8 @@
 import { ConflictError, DeniedError, InputError, NotFoundError } from '../base/error.ts'
 
-/** What an agent can do with a file, as grants name it: `file.<operation>:<path>`. */
+/** The operations on a file, as grants name them: `file.<operation>:<path>`. */
 export const OPERATIONS = ['list', 'read', 'write', 'delete'] as const
-export type Operation = (typeof OPERATIONS)[number]
+export type FileOperation = (typeof OPERATIONS)[number]
 
 export function invalidPath(given: unknown): InputError {
   const path = shown(given)
@@ -14,7 +14,7 @@ export function invalidArgument(name: string, value: unknown, hint: string): Inp
   return new InputError('invalid_input', `Invalid argument '${name}' (value=${shown(value)}): ${hint}`)
 }
 
-export function denied(operation: Operation, path: string, reason: string): DeniedError {
+export function denied(operation: FileOperation, path: string, reason: string): DeniedError {
   const message = `Access denied for operation '${operation}' on path ${path}: ${reason}.`
   return new DeniedError('denied', message, { details: { operation, path } })
 }
@@ -29,7 +29,7 @@ export function conflict(path: string, hint: string): ConflictError {
 
 export const IS_DIRECTORY = '. It is a directory: list it instead.'
 
-/** Bounded: it comes from anybody. */
+/** Shortens the value, because anybody may have written it. */
 function shown(value: unknown): string {
   const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? typeof value)
   return text.length <= MOST_SHOWN ? text : `${text.slice(0, MOST_SHOWN).toWellFormed()}…`

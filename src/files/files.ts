@@ -1,52 +1,52 @@
 import { InputError } from '../base/error.ts'
 import type { Layer } from '../grant/grant.ts'
 import type { Request } from '../grant/request.ts'
-import { Access, type FilePolicy } from './access.ts'
+import { FileAccess, type FilePolicy } from './access.ts'
 import type { FileBackend, FileInfo, Range } from './backend.ts'
 import { applyEdits, checkPattern, decodeText, type Edit, linesOf, matchesIn } from './edit.ts'
-import { IS_DIRECTORY, invalidArgument, notFound, OPERATIONS, type Operation } from './failure.ts'
+import { type FileOperation, IS_DIRECTORY, invalidArgument, notFound, OPERATIONS } from './failure.ts'
 import type { InTurn } from './in-turn.ts'
 import { below, isName, type LogicalPath, readPath } from './path.ts'
 
-/** The files of a runtime as one agent may use them: every operation is decided by the agent's layers. */
+/** The files of a runtime for one agent: the agent's layers decide every operation. */
 export interface Files {
   /** The entries of one directory that the agent may list, sorted by path. */
   list(directory: string): Promise<Listing>
-  /** Asks for `file.list`, like a listing that shows it. */
+  /** Asks for `file.list`, like a listing that shows the file. */
   stat(path: string): Promise<FileInfo>
-  /** A part of a file, or all of one of up to 16 MB. */
+  /** Reads a part of a file, or a whole file of up to 16 MB. */
   readBytes(path: string, range?: Partial<Range>): Promise<Uint8Array>
-  /** All of a text, or `count` lines after the first `from`, without their last line end. */
+  /** Reads a whole text, or `count` lines after the first `from`, without their last line end. */
   readText(path: string, lines?: { readonly from?: number; readonly count?: number }): Promise<string>
-  /** What a regular expression (flag `g`) finds; with `overlap`, matches may share that many characters. */
+  /** Finds the matches of a regular expression (flag `g`); with `overlap`, matches may share that many characters. */
   match(path: string, pattern: RegExp, options?: { readonly overlap?: number }): Promise<string[]>
-  /** Whole or not at all. Directories on the way are made. */
+  /** Writes whole or not at all. Creates missing directories. */
   write(path: string, data: string | Uint8Array, options?: { readonly overwrite?: boolean }): Promise<FileChange>
-  /** All edits or none. Asks for `file.read` and `file.write`. */
+  /** Applies all edits or none. Asks for `file.read` and `file.write`. */
   edit(path: string, edits: readonly Edit[]): Promise<FileChange>
   delete(path: string): Promise<void>
   /**
-   * Does work with a directory as programs of this machine reach it. Asks for `file.list`; what a program does there is not
-   * decided here.
+   * Runs `work` with the real path of a directory, for programs of this machine. Asks for `file.list`; the actions of a
+   * program there are not decided here.
    */
   inDirectory<T>(directory: string, work: (real: string) => Promise<T>): Promise<T>
   /**
-   * Do rules keep a skill or another definition from the agent, by its path on this machine? Those that are none of these
-   * files are not kept, and a grant without any rule for files keeps none.
+   * True when rules keep a skill or another definition from the agent, by its path on this machine. Files outside of
+   * the areas are never kept, and a grant without rules for files keeps none.
    */
   isKept(place: string): boolean
   /** Directories below which the agent may list or read. */
   allowedDirectories(): string[]
-  /** What the agent may do where, a line for each place that rules name. */
+  /** Describes what the agent may do where, one line for each place that rules name. */
   describe(): string
 }
 
-/** Do rules keep a file of this machine from whoever asks? */
+/** True for a file of this machine that rules keep from the caller. */
 export type Keeper = (place: string) => boolean
 
 export interface Listing {
   readonly entries: readonly FileInfo[]
-  /** There are more than 10,000. */
+  /** True when there are more than 10,000 entries. */
   readonly isCut: boolean
 }
 
@@ -64,17 +64,20 @@ export interface FileParts {
 const MOST_LISTED = 10_000
 const MOST_READ = 16_000_000
 
-/** In this order: is it a path, may the agent, are the arguments right, is it there. So a denial tells nothing of files. */
+/**
+ * Checks in this order: is it a path, may the agent, are the arguments right, does it exist. So a denial reveals
+ * nothing about files.
+ */
 export class BoundFiles implements Files {
   private readonly parts: FileParts
   private readonly layers: readonly Layer[]
-  private readonly access: Access
+  private readonly access: FileAccess
 
   constructor(parts: FileParts, layers: readonly Layer[], isApproved: (request: Request) => boolean) {
     this.parts = parts
     this.layers = layers
     const { backend, policy } = parts
-    this.access = new Access({ areas: backend.areas, policy, layers, isApproved })
+    this.access = new FileAccess({ areas: backend.areas, policy, layers, isApproved })
   }
 
   async list(directory: string): Promise<Listing> {
@@ -165,7 +168,7 @@ export class BoundFiles implements Files {
   }
 
   allowedDirectories(): string[] {
-    const may = (operations: readonly Operation[]) => operations.includes('list') || operations.includes('read')
+    const may = (operations: readonly FileOperation[]) => operations.includes('list') || operations.includes('read')
     const found = this.reach().filter(({ place, operations }) => place.endsWith('/') && may(operations))
     return found.map(({ place }) => place)
   }
@@ -174,7 +177,7 @@ export class BoundFiles implements Files {
     return describeReach(this.reach())
   }
 
-  /** What a person must allow first counts as allowed here. */
+  /** Counts operations that need a person's consent as allowed. */
   private reach(): Reach[] {
     return reachOf(this.layers, (operation, text) =>
       this.access.may(operation, { text, segments: text.slice(1).split('/') }),
@@ -188,8 +191,8 @@ export class BoundFiles implements Files {
     return shown.map(({ text }) => ({ path: text, type: 'directory', size: 0, modifiedAt: 0 }))
   }
 
-  /** A path of a file, once it is known that the agent may do this with it. */
-  private fileAt(given: string, operation: Operation): LogicalPath {
+  /** Reads the path of a file and checks that the agent may run this operation on it. */
+  private fileAt(given: string, operation: FileOperation): LogicalPath {
     const path = readPath(given)
     this.access.check(operation, path)
     if (path.segments.length < 2) throw notFound(path.text, IS_DIRECTORY)
@@ -208,18 +211,18 @@ function tooLarge({ text: path }: LogicalPath, size: number): InputError {
   return new InputError('invalid_input', message, { details: { path, size } })
 }
 
-/** A place that rules name, and what may be done there. */
+/** A place that rules name, and the operations allowed there. */
 export interface Reach {
-  /** `/workspace/docs/` for all below it, else as the rule has it. */
+  /** `/workspace/docs/` for everything below it, else the path as the rule spells it. */
   readonly place: string
-  readonly operations: readonly Operation[]
+  readonly operations: readonly FileOperation[]
 }
 
 /**
- * Where an agent can do something, of the places that some layer names. A place inside another where the same may be
- * done is left out.
+ * Finds the places, among those that some layer names, where an agent can do something. Leaves out a place inside
+ * another one with the same operations.
  */
-export function reachOf(layers: readonly Layer[], may: (operation: Operation, path: string) => boolean): Reach[] {
+export function reachOf(layers: readonly Layer[], may: (operation: FileOperation, path: string) => boolean): Reach[] {
   const found = placesIn(layers).flatMap((place) => {
     const operations = OPERATIONS.filter((operation) => may(operation, exampleOf(place)))
     return operations.length === 0 ? [] : [{ place, operations }]
@@ -227,7 +230,7 @@ export function reachOf(layers: readonly Layer[], may: (operation: Operation, pa
   return found.filter((reach) => !found.some((other) => covers(other, reach)))
 }
 
-/** `/p/: ls, stat, read, write, delete`, a line for each place. */
+/** Writes one line for each place: `/p/: ls, stat, read, write, delete`. */
 export function describeReach(reach: readonly Reach[]): string {
   const lines = reach.map(({ place, operations }) => `${place}: ${operations.map((name) => WORDS[name]).join(', ')}`)
   return lines.join('\n')
@@ -235,7 +238,7 @@ export function describeReach(reach: readonly Reach[]): string {
 
 const WORDS = { list: 'ls, stat', read: 'read', write: 'write', delete: 'delete' } as const
 
-/** `/internal/` is a place only where a rule names it. */
+/** Includes `/internal/` only where a rule names it. */
 function placesIn(layers: readonly Layer[]): string[] {
   const rules = layers.flatMap(({ allow, ask, deny }) => [...allow, ...ask, ...deny])
   const patterns = rules.filter((rule) => rule.startsWith('file.')).map((rule) => rule.slice(rule.indexOf(':') + 1))
@@ -243,7 +246,7 @@ function placesIn(layers: readonly Layer[]): string[] {
   return [...new Set(['/userinput/', '/workspace/', ...places])].sort()
 }
 
-/** A path there that no rule has in mind. */
+/** A path at that place which no rule names. */
 function exampleOf(place: string): string {
   return place.replaceAll('*', 'any').replace(/\/$/, '/any')
 }

@@ -3,30 +3,30 @@ import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat, unlink }
 import path from 'node:path'
 import { isLegateError, type LegateError, ToolError } from '../base/error.ts'
 import { nodeFs } from '../base/node-system.ts'
-import { conflict, denied, IS_DIRECTORY, invalidPath, notFound, type Operation } from './failure.ts'
+import { conflict, denied, type FileOperation, IS_DIRECTORY, invalidPath, notFound } from './failure.ts'
 
 const { constants, existsSync } = nodeFs
 
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-/** A pipe or a device must not be waited for, nor become the terminal of this process. */
+/** Never waits for a pipe or a device, and never makes one the terminal of this process. */
 const FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 
-/** With it a name is looked up in the directory that is held, whatever has become of the path that led there. */
+/** With /proc a name is looked up in the held directory itself, even if the path to it has changed. */
 export const HAS_PROC: boolean = existsSync('/proc/self/fd')
 
-/** What is held is not, or no longer, where it should be. */
-class Moved extends Error {}
+/** The held directory or file is not, or no longer, at its place. */
+class MovedError extends Error {}
 
-/** Something that is no plain file: a link, a pipe, a device, or a file that has a second name. */
-class NotPlain extends Error {}
+/** It is no plain file: a link, a pipe, a device, or a file that has a second name. */
+class NotPlainError extends Error {}
 
 /**
- * A directory held open. All that is reached through it is one name below it, and no link is followed: a path is gone
- * down one held directory at a time, so nothing on the way can be swapped for something else.
+ * A directory held open. It reaches only names directly below it and follows no link: a path is walked one held
+ * directory at a time, so nobody can swap a part of it.
  */
 export class HeldDirectory {
-  /** Where it must be. */
+  /** The path where it must be. */
   readonly path: string
   private readonly handle: FileHandle
   private readonly hasProc: boolean
@@ -37,13 +37,13 @@ export class HeldDirectory {
     this.hasProc = hasProc
   }
 
-  /** `place` has no links in it: it was resolved when the area was made, and must still be that place. */
+  /** `place` contains no links: it was resolved when the area was made, and must still be that place. */
   static async open(place: string, hasProc: boolean): Promise<HeldDirectory> {
     const directory = new HeldDirectory(place, await open(place, DIRECTORY), hasProc)
     return directory.checked()
   }
 
-  /** The directory of this name below; this one is let go. */
+  /** Opens the directory of this name below, and releases this one. */
   async enter(name: string, { make }: { readonly make: boolean }): Promise<HeldDirectory> {
     try {
       if (make) await this.makeDirectory(name)
@@ -55,22 +55,22 @@ export class HeldDirectory {
     }
   }
 
-  /** The way to a name in it, for one call of the system. */
+  /** The path of a name in it, for one system call. */
   at(name: string): string {
     return this.hasProc ? `/proc/self/fd/${this.handle.fd}/${name}` : path.join(this.path, name)
   }
 
-  /** The way to itself. */
+  /** The path of the directory itself. */
   get self(): string {
     return this.hasProc ? `/proc/self/fd/${this.handle.fd}` : this.path
   }
 
-  /** The way to itself for another process, as long as it is held. */
+  /** The path of the directory for another process, valid while it is held. */
   get forOthers(): string {
     return this.hasProc ? `/proc/${process.pid}/fd/${this.handle.fd}` : this.path
   }
 
-  /** What has this name, no link followed; undefined when nothing has. */
+  /** Finds the entry of this name without following links; undefined when there is none. */
   async find(name: string): Promise<Stats | undefined> {
     try {
       return await lstat(this.at(name))
@@ -80,7 +80,7 @@ export class HeldDirectory {
     }
   }
 
-  /** A plain file, held open and known to be in this directory under this name. The caller closes it. */
+  /** Opens a plain file, and checks that it is in this directory under this name. The caller closes it. */
   async openFile(name: string): Promise<{ readonly handle: FileHandle; readonly size: number }> {
     const found = await lstat(this.at(name))
     checkPlain(found)
@@ -96,7 +96,7 @@ export class HeldDirectory {
     }
   }
 
-  /** A new file under a name that nothing has. The caller closes it. */
+  /** Creates a file under a free name. The caller closes it. */
   async createFile(name: string, mode: number): Promise<FileHandle> {
     const handle = await open(this.at(name), NEW_FILE, mode)
     try {
@@ -145,28 +145,28 @@ export class HeldDirectory {
   }
 
   /**
-   * What was replaced in the meantime, as every write here does, is still what was asked for; unless it has another
-   * name left, which is where it belongs.
+   * A file that a write replaced meanwhile is still the requested one, unless it has another name left, which is then
+   * its place.
    */
   private async checkPlace(expected: string, handle: FileHandle): Promise<void> {
     if (this.hasProc) {
       const place = await readlink(`/proc/self/fd/${handle.fd}`)
       if (place === expected) return
-      if (place !== `${expected} (deleted)`) throw new Moved()
+      if (place !== `${expected} (deleted)`) throw new MovedError()
       const held = await handle.stat()
-      if (held.isFile() && held.nlink > 0) throw new Moved()
+      if (held.isFile() && held.nlink > 0) throw new MovedError()
       return
     }
-    if ((await realpath(expected)) !== expected) throw new Moved()
-    // The name first: what is replaced after that was there, and what was replaced before has no name any more.
+    if ((await realpath(expected)) !== expected) throw new MovedError()
+    // Looks at the name first: a file replaced after that was there, and one replaced before has no name left.
     const named = await stat(expected)
     const held = await handle.stat()
     const isSame = named.ino === held.ino && named.dev === held.dev
-    if (!isSame && held.nlink > 0) throw new Moved()
+    if (!isSame && held.nlink > 0) throw new MovedError()
   }
 }
 
-/** One name, and bytes that stay where they are. */
+/** True for a file with one name whose bytes stay where they are. */
 export function isPlain(found: Stats): boolean {
   return found.isFile() && found.nlink <= 1
 }
@@ -174,20 +174,23 @@ export function isPlain(found: Stats): boolean {
 export function checkPlain(found: Stats): void {
   if (isPlain(found)) return
   if (found.isDirectory()) throw systemError('EISDIR')
-  if (found.isSymbolicLink()) throw new NotPlain('it is a symbolic link')
-  throw new NotPlain(found.isFile() ? 'it has a second name (a hard link)' : 'it is no plain file')
+  if (found.isSymbolicLink()) throw new NotPlainError('it is a symbolic link')
+  throw new NotPlainError(found.isFile() ? 'it has a second name (a hard link)' : 'it is no plain file')
 }
 
-/** As the system would say it. */
+/** Makes an error like those of the system. */
 export function systemError(code: string): Error {
   return Object.assign(new Error(code), { code })
 }
 
-/** What the system said, in words that name logical paths only: where an area really lies is nobody's business. */
-export function diskFailure(error: unknown, operation: Operation, path: string): LegateError {
+/**
+ * Translates an error of the system. The message names logical paths only, because the real place of an area is
+ * private.
+ */
+export function diskFailure(error: unknown, operation: FileOperation, path: string): LegateError {
   if (isLegateError(error)) return error
-  if (error instanceof NotPlain) return denied(operation, path, error.message)
-  if (error instanceof Moved) return conflict(path, 'It was moved or replaced at the same time: try again.')
+  if (error instanceof NotPlainError) return denied(operation, path, error.message)
+  if (error instanceof MovedError) return conflict(path, 'It was moved or replaced at the same time: try again.')
   const { code = 'unknown' } = error as NodeJS.ErrnoException
   switch (code) {
     case 'ENOENT':

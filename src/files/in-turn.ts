@@ -1,7 +1,7 @@
-/** Runs work on one path after another; other paths are not waited for. */
+/** Runs work on the same path one after another; other paths do not wait. */
 export type InTurn = <T>(path: string, work: () => Promise<T>) => Promise<T>
 
-/** An edit reads and then writes: two at a time would lose one. */
+/** Serializes edits, which read and then write: two at a time would lose one. */
 export function makeInTurn(): InTurn {
   const last = new Map<string, Promise<unknown>>()
   return (path, work) => {

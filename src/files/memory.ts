@@ -6,17 +6,19 @@ import { FileDomain } from './domain.ts'
 import { conflict, IS_DIRECTORY, notFound } from './failure.ts'
 import { AREAS, type Area, below, type LogicalPath, readPath } from './path.ts'
 
-/** What lies in an area at the start: names below it, as in `{ 'notes/a.txt': 'hello' }`. */
+/** The initial files of an area, by their names below it: `{ 'notes/a.txt': 'hello' }`. */
 export type MemoryArea = Readonly<Record<string, string | Uint8Array>>
 
 export interface MemoryFilesOptions extends FilePolicy {
+  /** Files of `/workspace/`. */
   readonly workspace?: MemoryArea
+  /** Files of `/userinput/`. */
   readonly userinput?: MemoryArea
-  /** There is no `/internal/` without it. */
+  /** Without it there is no `/internal/`. */
   readonly internal?: MemoryArea
 }
 
-/** Files in the memory of this process; they end with it. `/workspace/` and `/userinput/` are always there. */
+/** Keeps files in the memory of this process; they end with it. `/workspace/` and `/userinput/` always exist. */
 export function memoryFiles(options: MemoryFilesOptions = {}): FileDomain {
   readOptions('memoryFiles()', options, { workspace: record, userinput: record, internal: record, ...POLICY })
   const areas = AREAS.filter((area) => area !== 'internal' || options.internal !== undefined)

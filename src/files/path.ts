@@ -1,7 +1,10 @@
 import { sizeOf } from '../base/json.ts'
 import { invalidPath } from './failure.ts'
 
-/** The three places there are: what people gave, what agents make, and what is not for agents unless they are granted it. */
+/**
+ * The three areas: files that people gave, files that agents make, and files that agents reach only with a grant for
+ * them.
+ */
 export const AREAS = ['userinput', 'workspace', 'internal'] as const
 export type Area = (typeof AREAS)[number]
 
@@ -12,8 +15,8 @@ export interface LogicalPath {
 }
 
 /**
- * Reads a path as a model or a tool writes it. Nothing is normalised: a text is a good path or it is refused, so that
- * what rules are matched against is what is opened (I10). Case and spaces count. Only a directory may end in a slash.
+ * Reads a path that a model or a tool wrote. It normalises nothing: a text is a valid path or refused, so that rules
+ * match exactly the path that is opened (I10). Case and spaces count. Only a directory may end in a slash.
  */
 export function readPath(given: unknown, kind: 'file' | 'directory' = 'file'): LogicalPath {
   if (typeof given !== 'string' || !given.startsWith('/')) throw invalidPath(given)
@@ -25,7 +28,10 @@ export function readPath(given: unknown, kind: 'file' | 'directory' = 'file'): L
   return { text, segments }
 }
 
-/** Can a file have this name? Also asked of names found on a disk: what cannot be named cannot be seen. */
+/**
+ * True when a file can have this name. Names found on a disk are checked too: a file that cannot be named stays
+ * invisible.
+ */
 export function isName(segment: string): boolean {
   if (segment === '' || segment === '.' || segment.includes('..') || sizeOf(segment) > MOST_NAME_BYTES) return false
   return !FORBIDDEN.test(segment) && segment.isWellFormed() && !isTemporary(segment)
@@ -36,7 +42,7 @@ export function below({ text, segments }: LogicalPath, name: string): LogicalPat
   return { text: text === '/' ? `/${name}` : `${text}/${name}`, segments: [...segments, name] }
 }
 
-/** Half-written files lie beside the file they will become; nobody can name them. */
+/** The name of a half-written file beside its final one. No valid path can name it. */
 export function temporaryName(random: string): string {
   return `.legate.${random}.tmp`
 }
@@ -48,5 +54,5 @@ function isTemporary(segment: string): boolean {
 const FORBIDDEN = /[\p{Cc}*?\\/]/u
 const MOST_NAME_BYTES = 255
 const MOST_SEGMENTS = 64
-/** Leaves as much again for the directory an area lies in. */
+/** Leaves as much again for the real directory of an area. */
 const MOST_BYTES = 2_048

@@ -16,11 +16,11 @@ export interface TextFileOptions {
   readonly mostBytes: number
   /** The folder that the file must be in, links followed. */
   readonly inside?: string | undefined
-  /** What rules keep from whoever reads is not there for them, links followed. */
+  /** Hides files that rules keep from the reader, links followed. */
   readonly isKept?: ((place: string) => boolean) | undefined
 }
 
-/** Why the text of a file cannot be had. */
+/** The reason why the text of a file cannot be read. */
 export class TextFileTrouble extends Error {
   readonly kind: 'unreadable' | 'too_large' | 'outside'
   readonly hint: string | undefined
@@ -36,12 +36,12 @@ export class TextFileTrouble extends Error {
   }
 }
 
-/** A pipe or a device must not be waited for. */
+/** Never waits for a pipe or a device. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
 
 /**
- * The text of a file: plain, UTF-8, of bounded size. Whatever else it is gives a TextFileTrouble. What is checked is what
- * was opened, not the name.
+ * Reads the text of a plain UTF-8 file of bounded size. Anything else throws a TextFileTrouble. It checks the opened
+ * file, not the name.
  */
 export async function readTextFile(file: string, { mostBytes, inside, isKept }: TextFileOptions): Promise<string> {
   let handle: FileHandle | undefined
@@ -60,7 +60,7 @@ export async function readTextFile(file: string, { mostBytes, inside, isKept }: 
   }
 }
 
-/** The same at once, for many small files: no thread is asked for each. */
+/** Reads a text synchronously, for many small files: no thread is needed for each. */
 export function readTextFileNow(file: string, { mostBytes, inside }: TextFileOptions): string {
   let descriptor: number | undefined
   try {
@@ -79,7 +79,7 @@ export function readTextFileNow(file: string, { mostBytes, inside }: TextFileOpt
 
 const UTF_8 = 'Give a YAML, JSON, TOML or Markdown file in UTF-8.'
 
-/** An image or a program is no text. */
+/** Refuses an image or a program, which is no text. */
 function decode(bytes: Uint8Array): string {
   if (bytes.subarray(0, 8_192).includes(0)) {
     throw new TextFileTrouble('unreadable', 'this is a binary file, not text', { hint: UTF_8 })
@@ -91,7 +91,7 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-/** Both as they really are, links followed. */
+/** Takes two real paths, links followed. */
 export function isInside(real: string, folder: string): boolean {
   const relative = path.relative(folder, real)
   return relative !== '' && relative !== '..' && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative)
@@ -130,7 +130,7 @@ function checkStats(stats: BigIntStats, mostBytes: number): void {
   throw new TextFileTrouble('too_large', `the file has ${stats.size} bytes`, { hint })
 }
 
-/** What the system says, in words. What it does not say is no trouble of the file's. */
+/** Translates an error of the system into words. Other errors pass through. */
 function troubleOf(error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException | undefined)?.code
   if (code === undefined || error instanceof TextFileTrouble) return error

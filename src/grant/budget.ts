@@ -1,19 +1,21 @@
 import { DefinitionError } from '../base/error.ts'
-import type { Spend, TurnLimits } from '../graph/rows.ts'
+import type { Spending, TurnLimits } from '../graph/rows.ts'
 
-/** The numbers beside a grant. What is left out has the default. */
+/** The numbers beside a grant. Omitted numbers have defaults. */
 export interface Budget {
-  /** Model calls of one run. */
+  /** Model calls of one run. Default 25. */
   readonly turns?: number
+  /** Tool calls of one run. Default 1000. */
   readonly toolCalls?: number
-  /** Subagents one run may start. */
+  /** Subagents one run may start. Default 100. */
   readonly children?: number
-  /** Subagents of one run at the same time; more wait their turn. */
+  /** Subagents of one run at the same time; more wait their turn. Default 20. */
   readonly concurrency?: number
-  /** Subagents of one run and all below it at the same time; more wait their turn. */
+  /** Subagents of one run and all below it at a time; further ones queue. */
   readonly treeConcurrency?: number
-  /** How deep delegation may go below the root. */
+  /** How deep delegation may go below the root. Default 3. */
   readonly depth?: number
+  /** How long one run may take, in milliseconds. Default: an hour; at the root a day. */
   readonly wallMs?: number
   /** Tokens of one run and all below it. */
   readonly tokens?: number
@@ -38,14 +40,14 @@ export const ROOT_WALL_MS: number = 24 * HOUR_MS
 
 const ROOT_LIMITS: TurnLimits = { ...DEFAULT_LIMITS, wallMs: ROOT_WALL_MS }
 
-/** The limits of a run at the root: the smallest of what each budget says, else the default. */
+/** The limits of a root run: for each number the smallest that a budget names, else the default. */
 export function limitsOf(budgets: readonly (Budget | undefined)[]): TurnLimits {
   return smallest(budgets, ROOT_LIMITS)
 }
 
 /**
- * The limits of a child: its own budgets or the defaults, and never more than a budget above it names (I1). How deep
- * delegation may go is said once, at the root.
+ * The limits of a child: its own budgets or the defaults, and never more than a budget above it names (I1). Only the root sets
+ * how deep delegation may go.
  */
 export function childLimits(
   own: readonly (Budget | undefined)[],
@@ -64,19 +66,19 @@ export function childLimits(
   }
 }
 
-/** What a run may spend: the smallest of what each budget says; null when none says anything. */
-export function moneyOf(budgets: readonly (Budget | undefined)[]): Spend['limit'] | null {
+/** The spending limit of a run: the smallest that a budget names; null when none names one. */
+export function moneyOf(budgets: readonly (Budget | undefined)[]): Spending['limit'] | null {
   const tokens = least(budgets, 'tokens') ?? null
   const usd = least(budgets, 'usd') ?? null
   return tokens === null && usd === null ? null : { tokens, usd }
 }
 
-/** How many subagents a run and all below it may have at the same time: the smallest number said; null when none is. */
+/** How many subagents a run and all below it may have at a time: the smallest number named; null when none is. */
 export function treeLimitOf(budgets: readonly (Budget | undefined)[]): number | null {
   return least(budgets, 'treeConcurrency') ?? null
 }
 
-/** Both at once: each number as small as either names it. */
+/** Combines two budgets: each number is the smaller of the two. */
 export function smallerBudget(a: Budget | undefined, b: Budget | undefined): Budget | undefined {
   if (a === undefined || b === undefined) return a ?? b
   const both: { -readonly [Key in keyof Budget]: Budget[Key] } = {}

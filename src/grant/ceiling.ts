@@ -3,10 +3,10 @@ import type { Json } from '../base/json.ts'
 import { type Budget, checkBudget } from './budget.ts'
 import type { Layer } from './grant.ts'
 
-/** The form in which layers are frozen. */
+/** The version of the format in which layers are frozen. */
 const VERSION = 1
 
-/** A layer as it is stored with a child. */
+/** Turns a layer into JSON, to be stored with a child. */
 export function freezeLayer(layer: Layer): Json {
   const { by, allow, ask, deny, budget, binds, neverAsks } = layer
   const frozen = {
@@ -22,20 +22,23 @@ export function freezeLayer(layer: Layer): Json {
   return frozen as unknown as Json
 }
 
-/** Of what was frozen with a child: what binds the child itself. */
-export function boundBy(ceiling: readonly Json[]): readonly Layer[] {
+/** The frozen layers that bind the child itself. */
+export function layersForSelf(ceiling: readonly Json[]): readonly Layer[] {
   return readCeiling(ceiling).filter(({ binds }) => binds !== 'below')
 }
 
-/** Of what was frozen with a child: what binds all that it starts. */
-export function boundBelow(ceiling: readonly Json[]): readonly Layer[] {
+/** The frozen layers that bind everything the child starts. */
+export function layersForChildren(ceiling: readonly Json[]): readonly Layer[] {
   return readCeiling(ceiling).flatMap(({ binds, ...layer }) => (binds === 'self' ? [] : layer))
 }
 
-/** Known to be whole: rows are read again and again. */
+/** Ceilings that were checked before: rows are read again and again. */
 const checked: WeakSet<readonly Json[]> = new WeakSet()
 
-/** What was frozen with a child. What cannot be read allows nothing: the run is refused, with the reason. */
+/**
+ * Reads the layers that were frozen with a child. A layer that cannot be read allows nothing: the run is refused, with the
+ * reason.
+ */
 export function readCeiling(ceiling: readonly Json[]): readonly Layer[] {
   if (ceiling.length > 0 && !checked.has(ceiling)) {
     for (const layer of ceiling) checkLayer(layer)

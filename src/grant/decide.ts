@@ -1,8 +1,18 @@
+// The decision: allow, ask or deny a request under a stack of layers.
+//
+// Owns:      `decide`, the only place that decides (I8), and `explain`, which shows the answer of every layer.
+// Called by: `tool/permit` before each call and each child, `tool/toolkit` for the tools that a model is offered, and
+//            `files/access` for each path.
+// Must stay true (I2):
+//   - A missing rule denies. Deny beats ask, ask beats allow, in every layer; the order of layers and rules never matters.
+//   - One more layer never allows more.
+//   - A rule that cannot be read denies. Decisions are cached per stack, and stacks never change.
+
 import { InputError, messageOf } from '../base/error.ts'
 import { DEFAULT_USE, isDefault, isDomain, type Layer } from './grant.ts'
 import { matchName, matchPath } from './match.ts'
 import { type Request, readRequest, requestText } from './request.ts'
-import { type ReadRule, readRule, splitRule } from './rule.ts'
+import { type ParsedRule, readRule, splitRule } from './rule.ts'
 
 export type Verdict = 'allow' | 'ask' | 'deny'
 
@@ -16,8 +26,8 @@ export interface Decision {
 const ALLOWED: Decision = Object.freeze({ verdict: 'allow', by: null, reason: 'every layer allows it' })
 
 /**
- * The one place that decides (I8). Every layer is asked and the strictest answer wins; silence denies, deny beats ask,
- * ask beats allow, and order never matters (I2). Rules that cannot be read deny.
+ * The one place that decides (I8). It asks every layer, and the strictest answer wins; silence denies, deny beats ask, ask
+ * beats allow, and order never matters (I2). Rules that cannot be read deny.
  */
 export function decide(layers: readonly Layer[], request: Request): Decision {
   const { domain, name, shown } = request
@@ -30,7 +40,7 @@ export function decide(layers: readonly Layer[], request: Request): Decision {
   return decision
 }
 
-/** Does a layer deny all of a domain? Then nothing of it is allowed, whatever is asked for. */
+/** True where a layer denies all of a domain. Then no request of that domain is allowed. */
 export function isForbidden(layers: readonly Layer[], domain: string): boolean {
   const known = forbidden.get(layers) ?? new Set(layers.flatMap(({ deny }) => deny.flatMap(wholeDomain)))
   forbidden.set(layers, known)
@@ -45,15 +55,15 @@ function wholeDomain(rule: string): readonly string[] {
   return trouble !== null || pattern === '**' || (pattern === '*' && !isPath) ? [domain] : []
 }
 
-/** Layers are never changed, and mostly asked for the same again. */
-const decisions: WeakMap<readonly Layer[], Map<string, Known>> = new WeakMap()
+/** Decisions made before. Layers never change, and mostly get the same requests again. */
+const decisions: WeakMap<readonly Layer[], Map<string, CachedDecision>> = new WeakMap()
 const MOST_DECISIONS = 64
 
-interface Known extends Pick<Request, 'domain' | 'shown'> {
+interface CachedDecision extends Pick<Request, 'domain' | 'shown'> {
   readonly decision: Decision
 }
 
-/** What is known stays within bounds: rather than too much it is nothing. */
+/** Bounds a cache: clears it when it is full. */
 function keep<T>(known: Map<string, T>, [name, value]: readonly [string, T], most: number): void {
   if (known.size >= most) known.clear()
   known.set(name, value)
@@ -63,7 +73,7 @@ function strictest(layers: readonly Layer[], request: Request): Decision {
   let worst = ALLOWED
   try {
     for (const layer of layers) {
-      const { verdict, rule } = voiceOf(layer, request)
+      const { verdict, rule } = askLayer(layer, request)
       if (verdict === 'deny') return { verdict, by: layer.by, reason: reasonOf(layer, rule, requestText(request)) }
       if (verdict === 'ask' && worst.verdict === 'allow') {
         worst = { verdict, by: layer.by, reason: `${layer.by} asks for ${rule}` }
@@ -72,24 +82,24 @@ function strictest(layers: readonly Layer[], request: Request): Decision {
   } catch (error) {
     return { verdict: 'deny', by: null, reason: `the rules cannot be read: ${messageOf(error)}` }
   }
-  return worst.verdict === 'ask' ? askedOrDenied(layers, worst) : worst
+  return worst.verdict === 'ask' ? denyUnlessAskable(layers, worst) : worst
 }
 
-/** Nobody is asked where a layer has it so. */
-function askedOrDenied(layers: readonly Layer[], asked: Decision): Decision {
+/** Turns an ask into a denial where a layer forbids asking. */
+function denyUnlessAskable(layers: readonly Layer[], asked: Decision): Decision {
   const strict = layers.find(({ neverAsks }) => neverAsks === true)
   if (strict === undefined) return asked
   return { verdict: 'deny', by: strict.by, reason: `${asked.reason}, and ${strict.by} denies what would be asked for` }
 }
 
-/** What one layer says, and by which rule; null when it is for want of one. */
-export interface Voice {
+/** The answer of one layer with the rule that gave it; null where no rule matched. */
+export interface LayerAnswer {
   readonly verdict: Verdict
   readonly rule: string | null
 }
 
-/** A layer without any `model:` rule says nothing about models. */
-function voiceOf(layer: Layer, request: Request): Voice {
+/** A layer without any `model:` rule abstains from models. */
+function askLayer(layer: Layer, request: Request): LayerAnswer {
   const denied = findRule(layer.deny, request, true)
   if (denied !== undefined) return { verdict: 'deny', rule: denied }
   const asked = findRule(layer.ask, request, true)
@@ -100,14 +110,14 @@ function voiceOf(layer: Layer, request: Request): Voice {
   return { verdict: 'deny', rule: null }
 }
 
-const SILENT: Voice = { verdict: 'allow', rule: null }
+const SILENT: LayerAnswer = { verdict: 'allow', rule: null }
 
 function reasonOf(layer: Layer, rule: string | null, request: string): string {
   if (rule !== null) return `${layer.by} denies ${rule}`
   return `no rule of ${layer.by} allows ${request}${isDefault(layer) ? adviceFor(request) : ''}`
 }
 
-/** Whoever has no grant yet is told the rule that is missing. */
+/** Names the missing rule to an application that has no grant yet. */
 function adviceFor(request: string): string {
   const rule = request.replace(/^(file\.\w+:\/[^/]+)\/.*$/s, '$1/**')
   const rules = [...DEFAULT_USE, rule].map((one) => `'${one}'`)
@@ -118,8 +128,8 @@ function findRule(rules: readonly string[], request: Request, isRestricting: boo
   return rules.find((rule) => isMatch(readRule(rule), request, isRestricting))
 }
 
-/** A rule that cannot be read restricts everything of its domain, and allows nothing. */
-function isMatch(rule: ReadRule, request: Request, isRestricting: boolean): boolean {
+/** A rule that cannot be read restricts its whole domain, and allows nothing. */
+function isMatch(rule: ParsedRule, request: Request, isRestricting: boolean): boolean {
   const { domain, name, key = name, anywhere = key } = request
   const isPath = domain.startsWith('file.')
   if (rule.domain !== domain && !(isPath && rule.domain === 'file.*')) return false
@@ -128,44 +138,44 @@ function isMatch(rule: ReadRule, request: Request, isRestricting: boolean): bool
   return matchName(rule.pattern, key) || (isRestricting && anywhere !== key && matchName(rule.pattern, anywhere))
 }
 
-/** A decision with every voice that was heard. */
+/** A decision with the answer of every layer. */
 export interface Explanation extends Decision {
-  /** What was asked for, such as `tool:deploy`. */
+  /** The request, such as `tool:deploy`. */
   readonly request: string
-  readonly voices: readonly (Voice & { readonly by: string })[]
-  /** All of it in words, one layer a line. */
+  readonly answers: readonly (LayerAnswer & { readonly by: string })[]
+  /** The whole decision in words, one layer a line. */
   readonly text: string
 }
 
-/** Why a request is allowed, asked for or denied: which layer, which rule, who set it. Decides as `decide` does. */
+/** Explains why a request is allowed, asked for or denied: which layer, which rule, who set it. Decides as `decide` does. */
 export function explain(layers: readonly Layer[], asked: string): Explanation {
   checkDomain(asked)
   const read = readRequest(asked)
   const request = requestText(read)
   const decision = decide(layers, read)
-  const voices = layers.map((layer) => ({ by: layer.by, ...safely(() => voiceOf(layer, read)) }))
-  const lines = voices.map(({ by, verdict, rule }) => `  ${by}: ${words({ verdict, rule })}`)
+  const answers = layers.map((layer) => ({ by: layer.by, ...safely(() => askLayer(layer, read)) }))
+  const lines = answers.map(({ by, verdict, rule }) => `  ${by}: ${words({ verdict, rule })}`)
   return {
     ...decision,
     request,
-    voices,
+    answers,
     text: [`${request}: ${decision.verdict}, ${decision.reason}`, ...lines].join('\n'),
   }
 }
 
-/** No rule is about what no domain has: any answer would be about something else than was meant. */
+/** Refuses a domain that does not exist: no rule could match, so any answer would mislead. */
 function checkDomain(asked: string): void {
   if (typeof asked === 'string' && isDomain(splitRule(asked).domain)) return
   const message = `${JSON.stringify(asked)} is no request: write one such as tool:deploy, agent:expert, model:*, exec:git status, net:example.com or file.read:/workspace/a.txt.`
   throw new InputError('invalid_input', message)
 }
 
-function words({ verdict, rule }: Voice): string {
+function words({ verdict, rule }: LayerAnswer): string {
   if (rule !== null) return `${verdict} by ${rule}`
   return verdict === 'allow' ? 'says nothing' : `${verdict}, no rule allows it`
 }
 
-function safely(ask: () => Voice): Voice {
+function safely(ask: () => LayerAnswer): LayerAnswer {
   try {
     return ask()
   } catch {

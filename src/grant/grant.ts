@@ -1,30 +1,43 @@
+// Grants and layers: what users write, and the form in which it binds a run and everything below it.
+//
+// Owns:      the type of a grant, the kinds of layers made from it, and the check that refuses a useless rule.
+// Called by: agent definitions and runtime options hold grants; `runtime/authority` stacks layers; `ceiling` freezes them.
+// Must stay true (I1):
+//   - Layers only stack: a child has all layers of its host, and its own grant can only narrow them.
+//   - `delegate` binds children, `use` binds the agent itself, `ask` and `deny` bind both.
+//   - A rule that could never match is refused: a typing mistake must not pass for a permission.
+
 import { DefinitionError } from '../base/error.ts'
 import type { Budget } from './budget.ts'
 import { readRule, splitRule } from './rule.ts'
 
 /**
- * What an agent may do itself (`use`) and may pass on (`delegate`, default: the same). Rules read `domain:pattern`, such
- * as `tool:search`, `agent:*`, `model:openai/*`. `ask` and `deny` bind both.
+ * The permissions of an agent: `use` for itself, `delegate` for its children (default: as `use`). Rules read `domain:pattern`,
+ * such as `tool:search`, `agent:*`, `model:openai/*`. `ask` and `deny` bind both.
  */
 export interface Grant {
+  /** Allows the agent itself. Default: `tool:*`, `agent:*`, `model:*`. */
   readonly use?: readonly string[]
+  /** Allows the agents that it starts, within their own grants. Default: the same as `use`. */
   readonly delegate?: readonly string[]
+  /** Requires a person's approval each time. Stronger than `use` and `delegate`. */
   readonly ask?: readonly string[]
+  /** Forbids it to the agent and to all agents below it. Stronger than all else. */
   readonly deny?: readonly string[]
 }
 
-/** One voice in a decision: plain data, so that it can be frozen into a child's ceiling. */
+/** One set of rules that takes part in a decision: plain data, so that it can be frozen into a child's ceiling. */
 export interface Layer {
   /** Who set it, for explanations. */
   readonly by: string
   readonly allow: readonly string[]
   readonly ask: readonly string[]
   readonly deny: readonly string[]
-  /** The budget of whoever set it: what is below may not have more. */
+  /** The budget of the layer's owner: agents below may not have more. */
   readonly budget?: Budget
-  /** What another layer asks for is denied. */
+  /** Denies every request that another layer would ask for. */
   readonly neverAsks?: true
-  /** Of an agent that was frozen with its own grant: who is bound, the agent alone or only what it starts. Left out: both. */
+  /** For an agent that was frozen with its own grant: the layer binds the agent alone or only its children. Left out: both. */
   readonly binds?: 'self' | 'below'
 }
 
@@ -43,16 +56,16 @@ const DOMAINS: ReadonlySet<string> = new Set([
 
 /** Without a grant the toolkit is the limit: files, programs and hosts need a rule. */
 export const DEFAULT_USE: readonly string[] = Object.freeze(['tool:*', 'agent:*', 'model:*'])
-/** No limit by itself. */
+/** Allows everything, so that only other layers limit. */
 export const EVERYTHING: readonly string[] = Object.freeze([...DEFAULT_USE, 'file.*:**', 'exec:*', 'net:*'])
 const NONE: readonly string[] = Object.freeze([])
 
-/** What an agent itself is bound by. */
+/** The layer that binds an agent itself. */
 export function useLayer(by: string, grant: Grant | undefined): Layer {
   return { by, allow: grant?.use ?? DEFAULT_USE, ask: grant?.ask ?? NONE, deny: grant?.deny ?? NONE }
 }
 
-/** Does it allow just what an agent without a grant may do? */
+/** True where a layer allows exactly what an agent without a grant may do. */
 export function isDefault({ allow }: Layer): boolean {
   return isSameList(allow, DEFAULT_USE)
 }
@@ -65,7 +78,7 @@ export function narrowingLayer(by: string, grant: Grant): Layer {
   return useLayer(by, fromEverything(grant))
 }
 
-/** The same for the children of whoever it binds: `delegate`, else `use`, else everything. */
+/** The narrowing layer for children: `delegate`, else `use`, else everything. */
 export function narrowingDelegateLayer(by: string, grant: Grant): Layer {
   return delegateLayer(by, fromEverything(grant))
 }
@@ -74,14 +87,14 @@ function fromEverything(grant: Grant): Grant {
   return { ...grant, use: grant.use ?? EVERYTHING }
 }
 
-/** What an agent's children are bound by, whatever their own grant says (I1). */
+/** The layer that an agent puts on its children, whatever their own grant allows (I1). */
 export function delegateLayer(by: string, grant: Grant | undefined, budget?: Budget): Layer {
   const allow = grant?.delegate ?? grant?.use ?? DEFAULT_USE
   const layer = { by, allow, ask: grant?.ask ?? NONE, deny: grant?.deny ?? NONE }
   return budget === undefined ? layer : { ...layer, budget }
 }
 
-/** An agent's whole grant, to be frozen when it starts as a child: it can do, and pass on, no more than this later. */
+/** An agent's whole grant, to be frozen when it starts as a child: it can never do or pass on more than this later. */
 export function ownLayers(by: string, grant: Grant | undefined): readonly Layer[] {
   const own = useLayer(by, grant)
   if (grant?.delegate === undefined) return [own]
@@ -91,7 +104,7 @@ export function ownLayers(by: string, grant: Grant | undefined): readonly Layer[
   ]
 }
 
-/** What the application binds every run by. A budget alone says nothing about what may be done. */
+/** The layers that the application puts on every run. A budget alone does not limit permissions. */
 export function runtimeLayers(grant: Grant | undefined, budget: Budget | undefined): readonly Layer[] {
   if (grant === undefined && budget === undefined) return []
   const said = narrowingLayer('the runtime', grant ?? {})
@@ -104,14 +117,14 @@ function allowsNothing({ allow, ask }: Layer): boolean {
   return allow.length === 0 && ask.length === 0
 }
 
-/** The same and one layer more: nothing that was denied before is allowed after. */
+/** Adds one layer: nothing that was denied before is allowed after. */
 export function narrow(layers: readonly Layer[], by: string, grant: Grant): readonly Layer[] {
   checkGrant(grant, by)
   return [...layers, narrowingLayer(by, grant)]
 }
 
-/** Do two layers of one holder have the same rules? */
-export function saysSame(a: Layer, b: Layer): boolean {
+/** True where two layers of one holder have equal rules. */
+export function hasSameRules(a: Layer, b: Layer): boolean {
   if (a.by !== b.by || a.neverAsks !== b.neverAsks) return false
   return isSameList(a.allow, b.allow) && isSameList(a.ask, b.ask) && isSameList(a.deny, b.deny)
 }
@@ -145,7 +158,7 @@ function checkRule(rule: unknown, where: string): void {
   if (trouble !== null) refuse(`${where}: the rule "${rule}" ${trouble}.`)
 }
 
-/** What a request can be about. */
+/** True for a domain that requests can have. */
 export function isDomain(domain: string): boolean {
   return DOMAINS.has(domain)
 }

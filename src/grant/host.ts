@@ -1,19 +1,19 @@
 import { trimEnd } from '../base/text.ts'
 
 /**
- * The host of an address, or one that is named alone, in the one form it has in rules and requests: lower case, ASCII, no
- * dot at its end, no port, no user; an IPv4 address as four numbers, however it was written. Undefined where there is none.
+ * The host of an address, or a bare host, in the one form it has in rules and requests: lower case, ASCII, no dot at its end,
+ * no port, no user; an IPv4 address as four numbers, however it was written. Undefined where there is none.
  */
 export function plainHost(given: string): string | undefined {
   return read(given)?.host
 }
 
-/** The address in the one form that everybody who reads it finds the same host in; a host alone is one of `http:`. */
+/** The address in a form in which every reader finds the same host; a bare host becomes one of `http:`. */
 export function wholeAddress(given: string): string {
   return parsed(addressIn(given)).href
 }
 
-/** The same of a rule's pattern, in which `*` stands for any text; else what is wrong with it. */
+/** Normalizes a rule's host pattern, in which `*` matches any text; `trouble` tells what is wrong with it. */
 export function hostPattern(given: string): { readonly pattern: string; readonly trouble: string | null } {
   const found = read(given)
   const pattern = found?.host ?? given.toLowerCase()
@@ -24,7 +24,7 @@ function noHost(pattern: string): string | null {
   return pattern.includes('*') ? null : 'names no host'
 }
 
-function tooMuch({ host, port, isBare }: Found): string | null {
+function tooMuch({ host, port, isBare }: HostParts): string | null {
   if (!isBare) return `is more than a host: write net:${host}`
   if (port === '' || DEFAULT_PORTS.has(port)) return null
   return `has a port, and a rule is for all ports of a host: write net:${host}`
@@ -32,14 +32,14 @@ function tooMuch({ host, port, isBare }: Found): string | null {
 
 const DEFAULT_PORTS: ReadonlySet<string> = new Set(['80', '443'])
 
-interface Found {
+interface HostParts {
   readonly host: string
   readonly port: string
-  /** It has no scheme, user or path. */
+  /** True where it has no scheme, user or path. */
   readonly isBare: boolean
 }
 
-function read(given: string): Found | undefined {
+function read(given: string): HostParts | undefined {
   try {
     const address = addressIn(given)
     const { hostname, port, username, password, pathname, search, hash } = parsed(address)
@@ -53,8 +53,8 @@ function read(given: string): Found | undefined {
 }
 
 /**
- * The URL standard gives one form to the hosts of few schemes only: the host of any other is read as one of `http:`. Some programs
- * reach several hosts that have commas between them, which is no host.
+ * The URL standard normalizes the hosts of few schemes only, so the host of any other is read as one of `http:`. Some programs
+ * accept several hosts with commas between them; that is not a host.
  */
 function parsed(address: string): URL {
   const url = new URL(address)
@@ -65,9 +65,9 @@ function parsed(address: string): URL {
   return url
 }
 
-/** A host that is named alone becomes an address. What `fetch` would take for an address is one, however it is written. */
+/** Turns a bare host into an address. A text that `fetch` would take for an address is one, however it is written. */
 function addressIn(spelt: string): string {
-  // Whoever reads an address passes over these.
+  // Readers of addresses ignore these characters.
   const given = spelt.replaceAll(/[\t\n\r]/g, '')
   if (given.includes('://') || (URL.canParse(given) && SPECIAL.has(new URL(given).protocol))) return given
   const isShortIp = /^[0-9a-f:.]+$/i.test(given) && given.includes('::')

@@ -4,30 +4,30 @@ import { matchName, matchPath } from './match.ts'
 import { readRequest } from './request.ts'
 import { readRule, splitRule } from './rule.ts'
 
-export interface Finding {
+export interface LintFinding {
   readonly problem: 'never_matters' | 'matches_nothing' | 'never_allowed'
   /** The rule, or the tool or agent that no rule allows. */
   readonly subject: string
   readonly message: string
 }
 
-/** What a grant is about, as far as it is known: `tool:search`, `agent:expert`, one each. */
+/** The requests that a grant can be about, as far as known: `tool:search`, `agent:expert`, one each. */
 export type KnownRequests = readonly string[]
 
-/** Rules that can never matter, rules that match nothing there is, and what is there and never allowed. */
-export function lint(grant: Grant, known: KnownRequests): Finding[] {
+/** Finds rules that can never matter, rules that match nothing known, and known requests that no rule allows. */
+export function lint(grant: Grant, known: KnownRequests): LintFinding[] {
   return [...uselessRules(grant), ...unmatchedRules(grant, known), ...neverAllowed(grant, known)]
 }
 
 const LISTS = ['use', 'delegate', 'ask', 'deny'] as const
 
-/** What is heard before a list. */
+/** The lists that take precedence over a list. */
 const STRICTER = { use: ['deny', 'ask'], delegate: ['deny', 'ask'], ask: ['deny'], deny: [] } as const
 
-function uselessRules(grant: Grant): Finding[] {
+function uselessRules(grant: Grant): LintFinding[] {
   return LISTS.flatMap(
     (list) =>
-      grant[list]?.flatMap((rule, at, rules): Finding[] => {
+      grant[list]?.flatMap((rule, at, rules): LintFinding[] => {
         const taken = takenBy(grant, list, rule)
         if (taken !== undefined) return [useless(`${list}: ${rule}`, `${taken} takes all of it`)]
         const wider = rules.find((other, index) => covers(other, rule) && (index < at || !covers(rule, other)))
@@ -44,33 +44,33 @@ function takenBy(grant: Grant, list: (typeof LISTS)[number], rule: string): stri
   return undefined
 }
 
-function useless(subject: string, why: string): Finding {
+function useless(subject: string, why: string): LintFinding {
   return { problem: 'never_matters', subject, message: `${subject} can never matter: ${why}.` }
 }
 
-function unmatchedRules(grant: Grant, known: KnownRequests): Finding[] {
+function unmatchedRules(grant: Grant, known: KnownRequests): LintFinding[] {
   const named = new Set(known.map((request) => splitRule(request).domain))
   return LISTS.flatMap(
     (list) =>
       grant[list]
         ?.filter((rule) => named.has(splitRule(rule).domain) && !known.some((request) => covers(rule, request)))
-        .map((rule): Finding => {
+        .map((rule): LintFinding => {
           const subject = `${list}: ${rule}`
           return { problem: 'matches_nothing', subject, message: `${subject} matches nothing that this agent has.` }
         }) ?? [],
   )
 }
 
-function neverAllowed(grant: Grant, known: KnownRequests): Finding[] {
+function neverAllowed(grant: Grant, known: KnownRequests): LintFinding[] {
   const layer = useLayer('this grant', grant)
-  return known.flatMap((request): Finding[] => {
+  return known.flatMap((request): LintFinding[] => {
     const { verdict, reason } = decide([layer], readRequest(request))
     if (verdict !== 'deny') return []
     return [{ problem: 'never_allowed', subject: request, message: `${request} is never allowed: ${reason}.` }]
   })
 }
 
-/** Does `rule` match everything that `other` matches? A star of the other is covered only by a star. */
+/** True where `rule` matches everything that `other` matches. Only a star covers a star of the other. */
 export function covers(rule: string, other: string): boolean {
   const [a, b] = [readRule(rule), readRule(other)]
   if (a.trouble !== null || b.trouble !== null) return false
@@ -79,7 +79,7 @@ export function covers(rule: string, other: string): boolean {
   return isPath ? coversPath(a.pattern, b.pattern) : matchName(a.pattern, b.pattern)
 }
 
-/** May there be something that both match? What cannot be told counts as yes. */
+/** True where something may match both. Uncertain cases count as true. */
 export function mayMeet(rule: string, other: string): boolean {
   if (covers(rule, other) || covers(other, rule)) return true
   const [a, b] = [readRule(rule), readRule(other)]
@@ -94,7 +94,7 @@ function beforeStar(pattern: string): string {
   return pattern.split('*', 1)[0] ?? ''
 }
 
-/** `**` stands for no segment, and for more than the pattern can have: only another `**` matches both. */
+/** `**` matches no segment, and also more segments than the pattern can have: only another `**` covers both. */
 function coversPath(pattern: string, other: string): boolean {
   if (pattern === '**' || pattern === other) return true
   if (!pattern.includes('*')) return false
@@ -107,5 +107,5 @@ function coversPath(pattern: string, other: string): boolean {
   })
 }
 
-/** Segments with segments. Of rules that are longer it is not told that one covers the other, unless it is the same. */
+/** The most pairs of segments to compare. Longer rules cover each other only where they are equal. */
 const MOST_COMPARED = 2_000

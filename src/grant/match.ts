@@ -1,6 +1,6 @@
 /**
- * Does `pattern` match all of `text`? `*` stands for anything within a segment, `**` as a whole segment for any number
- * of segments; segments are separated by `/`. Time is at most segments of the pattern x length of the text: paths have few.
+ * Does `pattern` match all of `text`? `*` stands for anything within a segment, `**` as a whole segment for any number of
+ * segments; segments are separated by `/`. Time is at most segments of the pattern x length of the text: paths have few.
  */
 export function matchPath(pattern: string, text: string): boolean {
   if (pattern === text || pattern === '**') return true
@@ -8,7 +8,7 @@ export function matchPath(pattern: string, text: string): boolean {
   return matchSegments(pattern.split('/'), text.split('/'))
 }
 
-/** The same for a name, which has no segments: `*` stands for anything. `model:openai*` covers `openai/gpt-5`. In linear time. */
+/** Matches a name, which has no segments: `*` stands for anything. `model:openai*` covers `openai/gpt-5`. In linear time. */
 export function matchName(pattern: string, text: string): boolean {
   return pattern === '*' || pattern === text || (pattern.includes('*') && matchSegment(pattern, text))
 }
@@ -35,13 +35,13 @@ function matchSegments(patterns: readonly string[], segments: readonly string[])
   return p === patterns.length
 }
 
-/** What stands between stars is looked for from left to right: the first place is as good as any. */
+/** Looks for the parts between stars from left to right: the first place of a part is as good as any. */
 function matchSegment(pattern: string, text: string): boolean {
   const begin = pattern.indexOf('*')
   if (begin === -1) return pattern === text
   const stop = pattern.lastIndexOf('*')
   const end = text.length - (pattern.length - stop - 1)
-  // Most texts are told apart by their ends: a long pattern is not taken to pieces for them.
+  // Most texts differ at their ends, so a long pattern is not split for them.
   if (begin > end || !text.startsWith(pattern.slice(0, begin)) || !text.endsWith(pattern.slice(stop + 1))) return false
   let at = begin
   for (const part of pattern.slice(begin + 1, stop).split('*')) {
@@ -52,7 +52,7 @@ function matchSegment(pattern: string, text: string): boolean {
   return true
 }
 
-/** As `indexOf`, which may compare all of the part at each place: a long one is looked for in linear time. */
+/** Works as `indexOf`, which may compare the whole part at each place; this takes linear time for a long part. */
 function findPart(text: string, part: string, from: number): number {
   if (part.length <= SHORT_PART) return text.indexOf(part, from)
   const borders = bordersOf(part)
@@ -68,7 +68,7 @@ function findPart(text: string, part: string, from: number): number {
 
 const SHORT_PART = 32
 
-/** For each beginning of the text, how much of its end is the text's beginning again. */
+/** For each prefix of the text, the length of its longest proper prefix that is also its suffix. */
 function bordersOf(text: string): Uint32Array {
   const borders = new Uint32Array(text.length)
   let matched = 0

@@ -1,7 +1,7 @@
 import { DefinitionError } from '../base/error.ts'
 import { checkGrant, EVERYTHING, type Grant, type Layer, narrowingLayer } from './grant.ts'
 
-/** Named layers: what a child may use at most, whatever else it is given. */
+/** Named layers: the most that a child may use, whatever else it is granted. */
 export type Profiles = Readonly<Record<string, Grant>>
 
 export const BUILT_IN_PROFILES: Profiles = Object.freeze({
@@ -11,7 +11,7 @@ export const BUILT_IN_PROFILES: Profiles = Object.freeze({
   skills_only: { use: ['model:*', 'tool:skills_*'] },
 })
 
-/** The layer of a profile. One that nobody defined is refused: a misspelt restriction must not pass for none. */
+/** The layer of a profile. Refuses an unknown name: a misspelt restriction must not pass for none. */
 export function profileLayer(name: string, profiles: Profiles): Layer {
   const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined
   if (profile === undefined) {
@@ -21,7 +21,7 @@ export function profileLayer(name: string, profiles: Profiles): Layer {
   return narrowingLayer(`the profile ${name}`, profile)
 }
 
-/** The built-in profiles and these; none may be redefined. */
+/** Joins the built-in profiles with these; none may be redefined. */
 export function withProfiles(own: Profiles, where: string): Profiles {
   for (const [name, profile] of Object.entries(own)) {
     if (Object.hasOwn(BUILT_IN_PROFILES, name)) {

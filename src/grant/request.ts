@@ -1,7 +1,17 @@
+// Requests: what somebody wants to do, in the one form that rules are matched with.
+//
+// Owns:      the functions that make a request for a program, host, file, tool, agent or model, and its text for people.
+// Called by: whoever is about to act (`tool`, `tools`, `model`, `delegation`) makes a request from the value it will use, and
+//            passes it to `decide`.
+// Must stay true (I11):
+//   - A request is made here only, from the very value that is then executed; the caller takes that value back from it.
+//   - Its name can be read in one way only: no two actions share a name, and none looks like another to people.
+//   - What cannot be read becomes a request that no rule allows.
+
 import { InputError, messageOf } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
-import { int, list, orJust, type Rules, readOptions, text } from '../base/options.ts'
+import { int, list, type OptionRules, orJust, readOptions, text } from '../base/options.ts'
 import { shownWords } from '../base/secrets/command-secrets.ts'
 import { isVisible, visible } from '../base/text.ts'
 import { plainHost, wholeAddress } from './host.ts'
@@ -19,62 +29,62 @@ import {
 } from './words.ts'
 
 /**
- * What somebody wants to do, as rules are matched with it. Made here only, from the very value that is then used: whoever
- * runs a program takes `argv` from the request that was decided, whoever reaches a host its `url` (I11).
+ * An action that somebody wants to take, in the form that rules match. Made here only, from the very value that is then used:
+ * code that runs a program takes `argv` from the decided request, code that reaches a host takes its `url` (I11).
  */
 export interface Request {
   readonly domain: string
-  /** It can be read in one way only. */
+  /** An unambiguous text: it can be read in one way only. */
   readonly name: string
-  /** What patterns are compared with, where that is not the name. */
+  /** The text that patterns match, where that is not the name. */
   readonly key?: string | undefined
-  /** The same wherever it is done: what forbids it, or asks for it, anywhere holds here too. */
+  /** The action without its place: a rule that denies or asks for it anywhere applies here too. */
   readonly anywhere?: string | undefined
-  /** What people and the store get to see, where the name holds secrets or what cannot be seen. */
+  /** The text that people and the store see, where the name holds secrets or invisible characters. */
   readonly shown?: string | undefined
-  /** Of what is asked for, where it may change or is not shown whole: an answer holds for this one. */
+  /** A hash of the request's content, where that may change or is not shown whole: an answer holds for this version only. */
   readonly version?: string | undefined
   readonly [requestMark]: typeof MADE
 }
 
-/** A program is started. `name` is its whole command line, with the folder it runs in where that is not its agent's own. */
+/** The start of a program. `name` is its whole command line, with the folder it runs in where that is not its agent's own. */
 export interface ProgramRequest extends Request {
   readonly domain: 'exec'
   readonly argv: readonly [program: string, ...args: string[]]
 }
 
 export interface ProgramOptions {
-  /** Texts that are not shown. */
+  /** Texts to hide. */
   readonly secrets?: readonly string[]
-  /** Where it runs, if that is not the folder its agent works in: the same words do something else there. */
+  /** Where it runs, if that is not the folder its agent works in: there the same words may do something else. */
   readonly folder?: string | null
-  /** How many words stand before the program that is really meant, such as `env A=b`. What forbids that one holds too. */
+  /** How many words precede the real program, such as `env A=b`. Rules that deny the real program apply too. */
   readonly before?: number
 }
 
-/** A host is reached. */
+/** Access to a host. */
 export interface HostRequest extends Request {
   readonly domain: 'net'
   readonly url: string
 }
 
-/** Something is done with a file. */
+/** An operation on a file. */
 export interface FileRequest extends Request {
   readonly domain: `file.${FileOperation}`
 }
 
 type FileOperation = 'list' | 'read' | 'write' | 'delete'
 
-const PROGRAM: Rules<ProgramOptions> = { secrets: list, folder: orJust(null, text), before: int(0) }
+const PROGRAM: OptionRules<ProgramOptions> = { secrets: list, folder: orJust(null, text), before: int(0) }
 
-/** No system takes more. */
+/** No operating system accepts a longer command line. */
 const MOST_CHARACTERS = 2_000_000
 
 const requestMark: unique symbol = Symbol('request')
 const MADE = true as const
 const UNREADABLE = 'unreadable'
 
-/** Throws an InputError for what no program can be started with. */
+/** Throws an InputError for words that cannot start a program. */
 export function programRequest(given: readonly string[], options: ProgramOptions = {}): ProgramRequest {
   const { secrets = [], folder = null, before = 0 } = readOptions('programRequest(argv, options)', options, PROGRAM)
   const [program = '', ...args] = given.map((word) => String(word).toWellFormed())
@@ -100,8 +110,8 @@ export function programRequest(given: readonly string[], options: ProgramOptions
   })
 }
 
-/** The same request, with all that is handed over with it: an answer holds for just that. */
-export function withHanded<R extends Request>(request: R, handed: Json): R {
+/** Copies the request with the data that goes along with it: an answer holds for exactly that data. */
+export function withPayload<R extends Request>(request: R, handed: Json): R {
   return Object.freeze({ ...request, version: sha256(canonicalJson([request.version ?? null, handed])) })
 }
 
@@ -132,8 +142,8 @@ export function modelRequest(name: string): Request {
 }
 
 /**
- * A request that is given as a text, such as `net:example.com` or `exec:git status`. A command line with more than words in
- * it is one word. What cannot be read is a request that no rule allows.
+ * Reads a request from a text, such as `net:example.com` or `exec:git status`. A command line with shell syntax becomes one
+ * word. A text that cannot be read becomes a request that no rule allows.
  */
 export function readRequest(text: string): Request {
   const { domain, pattern: name } = splitRule(text)
@@ -146,14 +156,14 @@ export function readRequest(text: string): Request {
   return { domain, name, [requestMark]: MADE }
 }
 
-/** No rule is about it. */
+/** A request that no rule matches. */
 export function unreadable(why: string): Request {
   return { domain: UNREADABLE, name: why.replace(/\.$/, ''), [requestMark]: MADE }
 }
 
 /**
- * As people see it and as it is stored: `exec:git status`. The one way to show a request. A name with characters that
- * cannot be seen is written as JSON, so no two requests look the same.
+ * The request as people see it and stores keep it: `exec:git status`. The one way to show a request. A name with invisible
+ * characters is written as JSON, so no two requests look alike.
  */
 export function requestText({ domain, name, shown }: Request): string {
   return `${visible(domain)}:${shown ?? shownName(domain, name)}`
@@ -186,7 +196,7 @@ function wordsIn(text: string): readonly string[] {
   return words !== undefined && words.length > 0 && !/^\s|\s$/.test(text) ? words : [text]
 }
 
-/** What is not shown is still what an answer is bound to. */
+/** Binds the answer to the whole name, although only a part of it is shown. */
 function hidden(name: string, shown: string): Pick<Request, 'shown' | 'version'> {
   return shown === name ? {} : { shown, version: sha256(name) }
 }

@@ -12,28 +12,28 @@ export function splitRule(rule: string): Rule {
   return { domain: rule.slice(0, Math.max(0, colon)), pattern: rule.slice(colon + 1) }
 }
 
-/** A rule with its pattern as requests are compared with it. */
-export interface ReadRule extends Rule {
-  /** Why it cannot be meant as it stands; null for a good one. */
+/** A rule with its pattern in the form that requests are compared with. */
+export interface ParsedRule extends Rule {
+  /** Why the rule must be a mistake; null for a good one. */
   readonly trouble: string | null
 }
 
-export function readRule(rule: string): ReadRule {
+export function readRule(rule: string): ParsedRule {
   const found = known.get(rule)
   if (found !== undefined) return found
   const made = readNow(rule)
-  // Rather than too much, nothing is known.
+  // A full cache is cleared.
   if (known.size >= MOST_KNOWN) known.clear()
   if (rule.length <= LONGEST_KNOWN) known.set(rule, made)
   return made
 }
 
-/** Rules are few and asked for on every call. */
-const known: Map<string, ReadRule> = new Map()
+/** A cache: rules are few and every call reads them. */
+const known: Map<string, ParsedRule> = new Map()
 const MOST_KNOWN = 10_000
 const LONGEST_KNOWN = 4_096
 
-function readNow(rule: string): ReadRule {
+function readNow(rule: string): ParsedRule {
   const { domain, pattern } = splitRule(rule)
   if (domain === 'net') return { domain, ...hostPattern(pattern) }
   const key = domain === 'exec' ? keyOfPattern(pattern) : pattern

@@ -1,7 +1,7 @@
 import { isVisible, visible } from '../base/text.ts'
 
 /**
- * The words of a command line as one text that can be read in one way only: plain words as they are, all others in quotes.
+ * Joins the words of a command line to a text that can be read in one way only: plain words as they are, all others in quotes.
  * `readWords` gives the same words back, and so does a shell.
  */
 export function quoteWords(words: readonly string[]): string {
@@ -9,8 +9,8 @@ export function quoteWords(words: readonly string[]): string {
 }
 
 /**
- * The same for people: a word with characters that cannot be seen is written as `$'one\ntwo'`, in which a backslash stands
- * before each of them, and before each backslash and quote. Nothing is left out, and no two command lines look the same.
+ * Joins words for people: a word with invisible characters is written as `$'one\ntwo'`, in which a backslash stands before each
+ * of them, and before each backslash and quote. Nothing is left out, and no two command lines look alike.
  */
 export function showWords(words: readonly string[]): string {
   return words
@@ -19,8 +19,8 @@ export function showWords(words: readonly string[]): string {
 }
 
 /**
- * The words of a text in which a shell would find nothing but words. Undefined for all others: those have variables, pipes,
- * redirections, patterns or lists, or their quotes are open.
+ * Splits a text in which a shell would find nothing but words. Undefined for a text with variables, pipes, redirections,
+ * patterns, lists or open quotes.
  */
 export function readWords(text: string): string[] | undefined {
   const words: string[] = []
@@ -40,36 +40,39 @@ export function readWords(text: string): string[] | undefined {
 }
 
 /**
- * A command line as rules are compared with it: its words with a character between them that no word can hold. So `ls *`
- * is about the program `ls`, and never about one whose name begins with `ls` and a space.
+ * The form of a command line that rules match: its words, separated by a character that no word can hold. So `ls *` is about
+ * the program `ls`, and never about one whose name begins with `ls` and a space.
  */
 export function keyOfWords(words: readonly string[]): string {
   return words.map((word) => word.replaceAll('*', LITERAL_STAR)).join(BETWEEN)
 }
 
-/** What stands before the words of a program that runs in another folder: no word of a command line looks like `&&`. */
+/** The prefix for a program that runs in another folder: no word of a command line looks like `&&`. */
 export function placeWords(folder: string): string {
   return `cd ${quoteWords([folder])} && `
 }
 
-/** The same for people. */
+/** The prefix for a folder, as people see it. */
 export function showPlace(folder: string): string {
   return `cd ${showWords([folder])} && `
 }
 
-/** A text that may begin so, and what follows it. */
+/** Splits a folder prefix from the rest of a text. */
 export function splitPlace(text: string): { readonly folder: string | null; readonly rest: string } {
   const [whole = '', named = ''] = PLACE.exec(text) ?? []
   const [folder = null] = whole === '' ? [] : (readWords(named) ?? [])
   return folder === null ? { folder, rest: text } : { folder, rest: text.slice(whole.length) }
 }
 
-/** The same, as rules are compared with it. */
+/** The prefix for a folder, in the form that rules match. */
 export function keyOfPlace(folder: string): string {
   return `${keyOfWords(['cd', folder])}${BETWEEN}${THEN}${BETWEEN}`
 }
 
-/** The same of a rule's pattern: a `*` outside of quotes stands for any text. Undefined where its quotes are open. */
+/**
+ * Turns a rule's pattern into the form that rules match: a `*` outside of quotes stands for any text. Undefined where its
+ * quotes are open.
+ */
 export function keyOfPattern(pattern: string): string | undefined {
   const words: string[] = []
   let word: string | undefined
@@ -88,7 +91,7 @@ export function keyOfPattern(pattern: string): string | undefined {
   return placedKey(word === undefined ? words : [...words, word])
 }
 
-/** `cd /workspace/app && make` is about a program in that folder. */
+/** Reads `cd /workspace/app && make` as a program in that folder. */
 function placedKey(words: readonly string[]): string {
   if (words[0] === 'cd' && words[2] === '&&' && words.length > 3) {
     return [...words.slice(0, 2), THEN, placedKey(words.slice(3))].join(BETWEEN)
@@ -98,8 +101,8 @@ function placedKey(words: readonly string[]): string {
 }
 
 /**
- * The name of a program in its one form. One with a slash is a path: without `.`, `..` and `//` inside, and with `./` where
- * it is below the current folder.
+ * Normalizes the name of a program. One with a slash is a path: without `.`, `..` and `//` inside, and with `./` where it is
+ * below the current folder.
  */
 export function plainProgram(name: string): string {
   if (!name.includes('/')) return name
@@ -116,20 +119,20 @@ export function plainProgram(name: string): string {
   return kept[0] === '..' ? rest : `./${rest}`
 }
 
-/** No word has these: a program cannot be given a NUL, and words are well-formed. */
+/** Separates words. No word holds it: a program cannot be given a NUL. */
 const BETWEEN = '\0'
 const LITERAL_STAR = '\ud800'
-/** Between a folder and the program that runs there. */
+/** Separates a folder from the program that runs there. No word holds it: words are well-formed. */
 const THEN = '\ud801'
 
-/** Blanks, plain characters, or a text in quotes that means itself. */
+/** Matches blanks, plain characters, or a quoted text without escapes. */
 const PART = /([ \t]+)|([\w@%+=:,./-]+)|'([^']*)'|"([^"$`\\!]*)"/y
-/** A rule is written by people: all but blanks and quotes stands for itself. */
+/** People write rules, so everything but blanks and quotes stands for itself. */
 const PATTERN_PART = /([ \t]+)|([^ \t'"]+)|'([^']*)'|"([^"]*)"/y
 const PLACE = /^cd ((?:[\w@%+=:,./-]|'[^']*'|"[^"$`\\!]*")+) && (?=\S)/
 const PLAIN = /^[\w@%+=:,./-]+$/
 
-/** A first word with `=` looks like a variable that is set. */
+/** A first word with `=` looks like an assignment to a variable. */
 function isPlain(word: string, isProgram: boolean): boolean {
   return PLAIN.test(word) && !(isProgram && word.includes('='))
 }

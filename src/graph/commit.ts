@@ -1,10 +1,19 @@
+// Commits: the steps in which a graph changes, and the form in which a result enters it.
+//
+// Owns:      the list of commit kinds, the type of a commit, stream blocks, and the cut of texts that are too long to show.
+// Called by: drafts make commits, stores apply them, the runtime hears of each one; rules make task outputs.
+// Must stay true:
+//   - A commit is applied whole or refused. A crash may fall between any two commits, and a sweep continues from rows alone.
+//   - A commit changes rows of one tree, or of none (engines and blocks).
+//   - A store gives the events of a commit the tree's next whole sequence numbers.
+
 import { sha256 } from '../base/hash.ts'
 import { sizeOf, truncateUtf8 } from '../base/json.ts'
 import { type Content, textOf } from './content.ts'
 import type { EventRow, LiveEvent } from './event.ts'
 import type { Body, Conversation, Edge, EngineRow, Id, Link, Node, NodeOutput, Turn } from './rows.ts'
 
-/** The steps of a graph. A crash may fall between any two; a sweep alone must be able to go on from there. */
+/** The steps of a graph. A crash may fall between any two; a sweep must be able to continue from there with rows alone. */
 export const COMMIT_KINDS = [
   'say', // an input: turn, user_message, agent_message
   'claim', // an engine takes nodes that became runnable elsewhere
@@ -29,7 +38,7 @@ export const COMMIT_KINDS = [
 
 export type CommitKind = (typeof COMMIT_KINDS)[number]
 
-/** What one running node has streamed since its last block; all of a node's are dropped when it ends. */
+/** The text that one running node has streamed since its last block. All blocks of a node are dropped when it ends. */
 export interface LiveBlock {
   readonly nodeId: Id
   readonly rootId: Id
@@ -37,16 +46,16 @@ export interface LiveBlock {
   readonly events: readonly LiveEvent[]
 }
 
-/** With the number the store gave it, which grows. */
+/** A block with the number that the store gave it. Numbers grow. */
 export interface StoredBlock extends LiveBlock {
   readonly n: number
 }
 
-/** Applied whole or refused. Stores know rows, not rules. */
+/** A set of rows that the store applies whole or refuses. Stores know rows, not rules. */
 export interface Commit {
   readonly kind: CommitKind
   readonly at: number
-  /** The tree whose sequence and hash chain this commit extends; null for rows of no tree. */
+  /** The tree whose sequence and hash chain this commit extends; null for rows that belong to no tree. */
   readonly rootId: Id | null
   readonly conversations: readonly Conversation[]
   readonly turns: readonly Turn[]
@@ -60,11 +69,11 @@ export interface Commit {
   readonly dropBlocks: readonly Id[]
   /** In order. The store writes `seq` into each: the tree's next whole numbers. */
   readonly events: readonly EventRow[]
-  /** What `changes` of the store was when the rules of the graph planned it; absent where rows were put together by hand. */
+  /** The store's `changes` when the rules planned this commit; absent where rows were put together by hand. */
   readonly plannedOn?: number | undefined
 }
 
-/** A commit without rows, to be filled by those that make no draft. */
+/** A commit without rows, for callers that fill it without a draft. */
 export function emptyCommit(kind: CommitKind, at: number, rootId: Id | null): Commit {
   return {
     kind,
@@ -84,10 +93,10 @@ export function emptyCommit(kind: CommitKind, at: number, rootId: Id | null): Co
   }
 }
 
-/** What of a result a model is shown at once; the rest is read with `read_result`. */
+/** The bytes of a result that a model is shown at once; `read_result` gives the rest. */
 export const SHOWN_BYTES = 65_536
 
-/** What a child said as its task's output: the text is cut where it is too long to show, pictures and files stay. */
+/** Makes a task's output from a child's answer: a text that is too long to show is cut, pictures and files stay. */
 export function outputContent(content: Content, taskId: Id): TaskOutput {
   if (typeof content === 'string') return outputText(content, taskId)
   const { output, body } = outputText(textOf(content), taskId)
@@ -98,11 +107,11 @@ export function outputContent(content: Content, taskId: Id): TaskOutput {
 
 export interface TaskOutput {
   readonly output: NodeOutput
-  /** The whole of it, when it is too long to show. */
+  /** The whole text, when it is too long to show. */
   readonly body: Body | null
 }
 
-/** A text as a task's output: whole when it is short, else its beginning, the rest kept once by content. */
+/** Makes a task's output from a text: whole when it is short, else its beginning, with the whole kept once by content. */
 export function outputText(text: string, taskId: Id): TaskOutput {
   const isShort = text.length * 3 <= SHOWN_BYTES
   const bytes = isShort ? 0 : sizeOf(text)

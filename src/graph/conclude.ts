@@ -1,8 +1,8 @@
 import { NO_USAGE, textOf } from './content.ts'
 import { eagerField, isEager } from './kinds.ts'
 import {
-  type Delegated,
   type EagerOutcome,
+  type EagerTask,
   isStatus,
   type Outcome,
   type OutcomeRecord,
@@ -29,7 +29,7 @@ const RETRYABLE: ReadonlySet<Status> = new Set(['failed', 'timed_out', 'invalid_
 
 const NONE: readonly never[] = []
 
-/** How a turn ended: a pure function of its nodes. `nodes` may be just the leaf when it finished. */
+/** Decides how a turn ended, as a pure function of its nodes. `nodes` may be just the leaf when it finished. */
 export function conclude(turn: Turn, nodes: readonly Node[], now: number): OutcomeRecord {
   const leaf = blamed(nodes)
   const status = statusOf(turn, leaf)
@@ -39,7 +39,7 @@ export function conclude(turn: Turn, nodes: readonly Node[], now: number): Outco
     status,
     runId: turn.id,
     conversationId: turn.conversationId,
-    // A check that was passed stands for the answer it was about.
+    // A passed check stands for the answer that it checked.
     answerNodeId: typeof answered === 'string' ? answered : (speaker?.id ?? null),
     error: status === 'completed' ? null : errorOf(turn, leaf, status),
     usage: turn.account.usage,
@@ -57,10 +57,10 @@ export function conclude(turn: Turn, nodes: readonly Node[], now: number): Outco
   }
 }
 
-/** Those of the plan as it ended; where it did not, all that were started. */
-function delegationsOf(nodes: readonly Node[]): readonly Delegated[] {
+/** The delegations of the plan's final form; all that were started where the plan was not finished. */
+function delegationsOf(nodes: readonly Node[]): readonly EagerTask[] {
   const plan = nodes.findLast(({ metadata }) => metadata['delegations'] !== undefined)
-  if (plan !== undefined) return plan.metadata['delegations'] as unknown as readonly Delegated[]
+  if (plan !== undefined) return plan.metadata['delegations'] as unknown as readonly EagerTask[]
   const tasks = nodes.filter(isEager)
   return tasks.length === 0 ? NONE : tasks.map((task) => ({ taskId: task.id, field: eagerField(task) }))
 }
@@ -87,7 +87,7 @@ export function refusedOutcome(status: 'invalid_input' | 'unavailable' | 'denied
   }
 }
 
-/** The last node says how a turn ended; where it was never begun for want of a briefing, that one does. */
+/** The node that explains how a turn ended: the last one, or the briefing if its failure kept that one from starting. */
 function blamed(nodes: readonly Node[]): Node | undefined {
   const leaf = nodes[nodes.length - 1]
   if (leaf?.state !== 'skipped') return leaf
@@ -113,7 +113,7 @@ function statusFor(code: string): Status {
   return isStatus(code) ? code : 'failed'
 }
 
-/** A check that could not be made is not one that was passed. */
+/** True where a check could not be made: that does not count as passed. */
 function isFailedCheck({ output, metadata }: Node): boolean {
   return output.isError === true && metadata['answers'] !== undefined
 }
@@ -146,12 +146,12 @@ function lastSpeaker(nodes: readonly Node[]): Node | undefined {
   return undefined
 }
 
-/** What a briefing or a plan says is no part of an answer. */
+/** True for a briefing, a plan or a summary: its text is not part of an answer. */
 function isAside({ purpose }: Node): boolean {
   return purpose === 'brief' || purpose === 'plan' || purpose === 'summarize'
 }
 
-/** A run that was stopped before it said anything has what its last call has given: what a child of it had said, too. */
+/** The last call with a result, for a run that was stopped before it said anything. A child's words count as a result. */
 function lastFound(status: Status, nodes: readonly Node[]): Node | undefined {
   if (status !== 'cancelled' && status !== 'timed_out') return undefined
   return nodes.findLast(({ kind, state, output, input }) => {
@@ -160,13 +160,13 @@ function lastFound(status: Status, nodes: readonly Node[]): Node | undefined {
   })
 }
 
-/** What is read of rows to tell how a run ended. */
+/** The rows that `outcomeOf` reads. */
 export interface OutcomeReader {
   node(id: Id): Node | undefined
   turn(id: Id): Turn | undefined
 }
 
-/** A turn's outcome with its words, and with those of the children that its plan started. */
+/** Joins a turn's outcome with the answer's words, and with the outcomes of the children that its plan started. */
 export function outcomeOf(reader: OutcomeReader, record: OutcomeRecord): Outcome {
   const node = record.answerNodeId === null ? undefined : reader.node(record.answerNodeId)
   const outcome = withWords(record, node?.output ?? {})
@@ -174,7 +174,7 @@ export function outcomeOf(reader: OutcomeReader, record: OutcomeRecord): Outcome
   return { ...outcome, delegations: record.delegations.flatMap((one) => delegationOf(reader, one)) }
 }
 
-function delegationOf(reader: OutcomeReader, { taskId, field }: Delegated): EagerOutcome[] {
+function delegationOf(reader: OutcomeReader, { taskId, field }: EagerTask): EagerOutcome[] {
   const task = reader.node(taskId)
   if (task === undefined) return []
   const { status = task.state === 'rejected' ? 'denied' : 'cancelled', run_id = '', error } = summaryOf(task)
@@ -190,7 +190,7 @@ interface Summary {
   readonly error?: { readonly message: string } | null
 }
 
-/** What the fold wrote of the child's outcome. */
+/** The summary of the child's outcome that folding wrote into the task. */
 function summaryOf({ output }: Node): Summary {
   return (output.metadata?.['outcome'] ?? {}) as Summary
 }

@@ -1,7 +1,15 @@
+// The content of messages: texts, media, reasoning, structured data and tool calls, and the usage of a model call.
+//
+// Owns:      the types of content, and the few ways to turn content into text.
+// Called by: rules (outcomes, folds), agent (requests and answers), model (adapters), conversation (events, transcripts).
+// Must stay true:
+//   - Content is JSON and provider-neutral. Only `providerMetadata` is opaque, and only its own provider reads it.
+//   - Reasoning never leaves the agent whose model wrote it: `plainContent` removes it.
+
 import type { Json } from '../base/json.ts'
 
 /**
- * One piece of what was said. `data` of media is base64 text or a URL. `providerMetadata` is what a provider wants back
+ * One piece of a message. `data` of media is base64 text or a URL. `providerMetadata` is opaque data that a provider wants back
  * with the piece, such as the signature of a reasoning.
  */
 export type Block =
@@ -22,9 +30,9 @@ export interface ToolCall {
   readonly id: string
   readonly name: string
   readonly input: Json
-  /** Set when the model's arguments were not JSON; `input` is then the raw text. */
+  /** The error, when the model's arguments were not JSON; `input` is then the raw text. */
   readonly invalid?: string
-  /** What the provider wants back with the call. */
+  /** Opaque data that the provider wants back with the call. */
   readonly providerMetadata?: Json
 }
 
@@ -38,7 +46,7 @@ export interface Usage {
 
 export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
 
-/** Input holds what was read from and written to a cache. */
+/** Adds input and output. Input already includes tokens read from and written to a cache. */
 export function totalTokens({ inputTokens, outputTokens }: Usage): number {
   return inputTokens + outputTokens
 }
@@ -65,7 +73,7 @@ export function textOf(content: Content): string {
   return parts.join('\n')
 }
 
-/** What an answer says, as it was streamed: pieces of one text; structured blocks on lines of their own. */
+/** The text of an answer as it was streamed: pieces of text joined, structured blocks on lines of their own. */
 export function writtenText(content: Content): string {
   if (typeof content === 'string') return content
   let text = ''
@@ -76,7 +84,7 @@ export function writtenText(content: Content): string {
   return text
 }
 
-/** Without reasoning and what belongs to a provider: an answer that was not completed is not known there. */
+/** Content without reasoning and provider metadata: a provider does not know an answer that was never completed. */
 export function plainContent(content: Content): Content {
   if (typeof content === 'string') return content
   return content.filter(({ type }) => type !== 'reasoning').map(withoutMetadata)
@@ -88,12 +96,12 @@ function withoutMetadata<T extends Block | ToolCall>(value: T): T {
   return rest as T
 }
 
-/** The call without what only its provider reads. */
+/** The call without the metadata that only its provider reads. */
 export function plainCall(call: ToolCall): ToolCall {
   return withoutMetadata(call)
 }
 
-/** One that users and tools may give: reasoning is a model's own. */
+/** True for a block that users and tools may give: reasoning belongs to models. */
 export function isBlock(block: Json): boolean {
   if (typeof block !== 'object' || block === null || Array.isArray(block)) return false
   const { type, text, mediaType, data } = block
@@ -103,7 +111,7 @@ export function isBlock(block: Json): boolean {
   return isMedia && typeof mediaType === 'string' && typeof data === 'string' && data !== ''
 }
 
-/** Reasoning says nothing to the reader, and a text of spaces neither. */
+/** True for a content without visible text: reasoning and spaces do not count. */
 export function saysNothing(content: Content): boolean {
   if (typeof content === 'string') return content.trim() === ''
   return content.every((block) => block.type === 'reasoning' || (block.type === 'text' && block.text.trim() === ''))

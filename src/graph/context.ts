@@ -15,15 +15,16 @@ import type { Reader } from './reader.ts'
 import type { Conversation, Fold, Id, LanePlace, Node, Turn } from './rows.ts'
 
 /**
- * What a node may know: what led to it in its turn, the rounds before, oldest first, and what its lane began with. Only what has ended is
- * shown, so a sibling that still runs never is. It costs what it gives: what a summary stands for is not read.
+ * Collects the nodes that a node may know: those that led to it in its turn, the rounds before, oldest first, and the beginning
+ * of its lane. Only ended nodes count, so a sibling that still runs is never shown. The cost is that of the result: nodes
+ * behind a summary are not read.
  */
 export function contextOf(reader: Reader, node: Node, limitTurns: number = ALL_TURNS): Node[] {
   const turn = reader.turn(node.turnId)
   if (turn === undefined) return []
   const own = reader.nodesOf(turn.id)
   const led = own.some(isByHand) ? causes(reader, node, own) : endedOf(own, node.ordinal)
-  // Nothing came before it: most children are so.
+  // Nothing came before: the usual case for a child.
   if (turn.ordinal === 0 && turn.history === null && reader.conversation(turn.laneId)?.lane == null) {
     return withoutHidden(led)
   }
@@ -36,7 +37,7 @@ export function contextOf(reader: Reader, node: Node, limitTurns: number = ALL_T
   return withoutHidden(nodes)
 }
 
-/** What the next turn of a lane will be shown of those before it. */
+/** The earlier nodes that the next turn of a lane will be shown. */
 export function contextAfter(reader: Reader, lane: Conversation, limitTurns: number): Node[] {
   const nodes: Node[] = []
   addEarlier(reader, roundsUpTo(reader, { laneId: lane.id, last: headOf(lane) }, limitTurns), nodes)
@@ -47,19 +48,19 @@ function addEarlier(reader: Reader, { turns, summaries }: Rounds, nodes: Node[])
   for (const id of summaries) addSummary(reader, id, nodes)
   for (const turn of turns) {
     const ended = endedOf(reader.nodesOf(turn.id), Number.POSITIVE_INFINITY)
-    // Another input took its place while it worked: what people said stays, what it had begun does not.
+    // Another input replaced this turn while it worked: people's words stay, the unfinished work goes.
     const isLeft = turn.cancel?.cause === 'restarted'
     addFolded(reader, { fold: turn.history?.fold ?? null, led: isLeft ? ended.filter(isSaid) : ended }, nodes)
   }
 }
 
-interface Led {
+interface Leading {
   readonly fold: Fold | null
   readonly led: readonly Node[]
 }
 
-/** A summary first, then what it does not stand for. */
-function addFolded(reader: Reader, { fold, led }: Led, nodes: Node[]): void {
+/** Adds a summary first, then the nodes that it does not cover. */
+function addFolded(reader: Reader, { fold, led }: Leading, nodes: Node[]): void {
   if (fold === null) {
     for (const node of led) nodes.push(node)
     return
@@ -75,12 +76,12 @@ function addSummary(reader: Reader, id: Id, nodes: Node[]): void {
   if (summary !== undefined) nodes.push({ ...summary, metadata: { ...summary.metadata, standsFor: true } })
 }
 
-/** What people and the application said, and no model. */
+/** True for words of people and of the application, not of a model. */
 function isSaid({ kind }: Node): boolean {
   return kind === 'user_message' || kind === 'developer_message' || kind === 'system_message'
 }
 
-/** The summary that holds for a node of the turn: not for what it was made of. */
+/** The summary that applies to a node of the turn; it never applies to the nodes it was made from. */
 function foldFor({ history }: Turn, node: Node): Fold | null {
   const fold = history?.fold ?? null
   if (fold === null || fold.upTo === null) return null
@@ -92,7 +93,7 @@ function withFold(turn: Turn, fold: Fold | null): Turn {
   return turn.history === null ? turn : { ...turn, history: { ...turn.history, fold } }
 }
 
-/** What its lane was told to begin with is known however long it gets: the words of a host or application, not of people. */
+/** The opening words of a lane, which stay known however long it gets: those of a host or application, not of people. */
 function pinsOf(reader: Reader, turn: Turn, rounds: readonly Turn[]): Node[] {
   const oldest = rounds[0] ?? turn
   const lane = reader.conversation(turn.laneId)?.lane ?? null
@@ -108,7 +109,7 @@ function pinsOf(reader: Reader, turn: Turn, rounds: readonly Turn[]): Node[] {
 
 const PINNED: readonly string[] = ['developer_message', 'system_message']
 
-/** What has ended of a turn before `end`, without tries that were given up. */
+/** The ended nodes of a turn before `end`, without abandoned tries. */
 function endedOf(turn: readonly Node[], end: number): Node[] {
   const nodes: Node[] = []
   for (const known of turn) {
@@ -120,7 +121,7 @@ function endedOf(turn: readonly Node[], end: number): Node[] {
   return nodes
 }
 
-/** What took a node's place in its turn stands where it stood. */
+/** The version that replaced a node in its turn, or the node itself. */
 function versionOf(turn: readonly Node[], node: Node): Node {
   const by = node.marks?.replacedBy ?? null
   const version = by === null ? undefined : turn.find(({ id }) => id === by)
@@ -131,10 +132,10 @@ function isLater(turn: readonly Node[], { id, retryOf }: Node): boolean {
   return retryOf !== null && turn.some(({ marks }) => marks?.replacedBy === id)
 }
 
-/** On the first message of a new try: what was said and done before it in its turn is not shown to the model. */
+/** Marks the first message of a new try: the model is not shown the earlier part of the turn. */
 export const RESET = 'reset'
 
-/** Keeps of a turn's nodes only what it was asked and told. */
+/** Removes a failed try from a turn's nodes: only instructions and inputs stay. */
 function forgetTry(nodes: Node[]): void {
   const told = nodes.filter(({ kind, purpose }) => purpose === 'brief' || !SAID.has(kind))
   nodes.length = 0
@@ -143,19 +144,24 @@ function forgetTry(nodes: Node[]): void {
 
 const SAID: ReadonlySet<string> = new Set(['agent_message', 'character_message', 'task'])
 
-/** The first turn of a lane that counts for what comes after it up to a turn. */
+/** The first turn that counts in a lane, up to a given turn. */
 function firstTurn(reader: Reader, { laneId, last }: LanePlace): Turn | undefined {
   const skipped = reader.conversation(laneId)?.lane?.skips[0]
   const isReplaced = skipped !== undefined && skipped[0] === 0 && last > skipped[1]
   return turnAt(reader, laneId, isReplaced ? skipped[1] + 1 : 0)
 }
 
-/** In a turn that nobody has put nodes into, what was made before a node and has ended is what led to it. */
+/**
+ * True for a node that somebody put in by hand. In a turn without one, every earlier node that has ended led to the later ones.
+ */
 function isByHand({ metadata }: Node): boolean {
   return metadata['byHand'] === true
 }
 
-/** What a node comes after by its edges, in the order it was made; what was made later than the node, as it ended. */
+/**
+ * The nodes before a node by its edges, in the order they were made; those made later than the node come in the order they
+ * ended.
+ */
 function causes(reader: Reader, node: Node, own: readonly Node[]): Node[] {
   const before = ancestorsOf(reader, node)
   const ended = own.filter(({ id, endedAt }) => endedAt !== null && before.has(id))
@@ -163,7 +169,7 @@ function causes(reader: Reader, node: Node, own: readonly Node[]): Node[] {
   return [...ended.filter(isMadeBefore), ...ended.filter((known) => !isMadeBefore(known)).sort(byEnd)]
 }
 
-/** All nodes of its turn that `node` comes after. */
+/** All nodes of its turn that precede `node` by edges. */
 export function ancestorsOf(reader: Pick<Reader, 'edgesTo' | 'node'>, node: Node): ReadonlySet<Id> {
   const found = new Set<Id>()
   const open = [node.id]
@@ -177,7 +183,7 @@ export function ancestorsOf(reader: Pick<Reader, 'edgesTo' | 'node'>, node: Node
   return found
 }
 
-/** What comes after something ended after it. */
+/** Orders nodes by their end. */
 function byEnd(a: Node, b: Node): number {
   return (a.endedAt ?? 0) - (b.endedAt ?? 0) || a.ordinal - b.ordinal
 }
@@ -193,11 +199,11 @@ export interface TranscriptLine {
 const LONGEST = 2_000
 
 export interface TranscriptOptions {
-  /** What was deleted is shown too. */
+  /** Shows deleted nodes too. */
   readonly includeDeleted?: boolean
 }
 
-/** What people see of a conversation: what was said, and in safe words why something was not. */
+/** Selects the nodes of a conversation that people see: messages, and in safe words why one is missing. */
 export function transcriptOf(
   all: readonly Node[],
   kinds: Kinds = BUILT_IN_KINDS,
@@ -214,7 +220,7 @@ export function transcriptOf(
   return lines
 }
 
-/** The last message of each turn: what was said in the end is seen, also when it was a repair or a summing up. */
+/** The last message of each turn, which people see even when it is a repair or a summing up. */
 function lastWords(nodes: readonly Node[]): ReadonlySet<string> {
   const last = new Map<string, string>()
   for (const node of nodes) {
@@ -227,7 +233,7 @@ function isVisible(node: Node, last: ReadonlySet<string>): boolean {
   if (node.kind === 'user_message') return true
   if (node.purpose !== null && node.purpose !== 'answer' && !last.has(node.id)) return false
   if (node.state === 'pending' || node.state === 'running') return true
-  // W31: what a person is asked to allow is seen.
+  // W31: people see the calls that they are asked to allow.
   if (node.state === 'awaiting_approval') return true
   return spokenText(node) !== '' || node.failure !== null || node.metadata['transcriptPreview'] !== undefined
 }

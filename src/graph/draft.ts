@@ -1,10 +1,22 @@
+// A commit in the making: the stored rows, with the changes of one rule on top.
+//
+// Owns:      the changes of one plan (rows, edges, events), claims for the engine, and the list of turns to check for an end.
+// Called by: the ledger makes one per attempt and turns it into a commit; every function of `rules` reads and writes it. Some
+//            readers use a draft without committing it, to ask the rules a question.
+// Must stay true:
+//   - A draft changes nothing by itself: only the commit of `toCommit` reaches the store, whole or not at all.
+//   - It reads one state of the store. A row that another writer changed since then makes the commit fail, never the rule.
+//   - States change only along the table of `kinds`; a row's version grows by one per draft, however often it changes.
+
 import { LegateError, NotFoundError } from '../base/error.ts'
+import { type Own, patched } from '../base/keep-shape.ts'
 import type { Commit, CommitKind } from './commit.ts'
-import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn, type Own, PENDING_NODE, patched } from './copy.ts'
 import type { EventBody, EventRow } from './event.ts'
 import { BUILT_IN_KINDS, type Kinds, mayBecome } from './kinds.ts'
 import type { Reader } from './reader.ts'
+import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn, NEW_NODE } from './rows.made.ts'
 import {
+  type Account,
   type Body,
   type Conversation,
   codeOf,
@@ -30,11 +42,11 @@ export type NewNode = Pick<Node, 'id' | 'kind'> & Partial<Node>
  * so a rule that needs an old value takes it before.
  */
 export class Draft {
-  /** Nodes this draft claimed for its own engine. */
+  /** Nodes that this draft claimed for its own engine. */
   started: readonly Node[] = NONE
-  /** Running nodes that are asked to stop. */
+  /** Running nodes that this draft asks to stop. */
   readonly aborted: Id[] = []
-  /** A turn ended with this draft. */
+  /** True when this draft ended a turn. */
   turnEnded = false
   /** The earliest moment at which something in this draft becomes due. */
   dueAt: number = Number.POSITIVE_INFINITY
@@ -47,11 +59,11 @@ export class Draft {
   readonly now: number
   readonly kinds: Kinds
   private readonly claims: Claims | null
-  private readonly conversations: Changes<Conversation> = new Changes()
-  private readonly turns: Changes<Turn> = new Changes()
-  private readonly nodes: Changes<Node> = new Changes()
-  private readonly links: Changes<Link> = new Changes()
-  /** What was read last: most rules ask for the same again. Nothing else is stored while a draft is made. */
+  private readonly conversations: TableChanges<Conversation> = new TableChanges()
+  private readonly turns: TableChanges<Turn> = new TableChanges()
+  private readonly nodes: TableChanges<Node> = new TableChanges()
+  private readonly links: TableChanges<Link> = new TableChanges()
+  /** The rows that were read last: most rules ask for them again. Nothing else is stored while a draft is made. */
   private readTurn: Turn | undefined
   private readConversation: Conversation | undefined
   private edges: readonly Edge[] = NONE
@@ -199,10 +211,10 @@ export class Draft {
     if (this.stored.body(body.hash) === undefined) this.bodies = added(this.bodies, body)
   }
 
-  /** Appends a node to its turn; fields left out get the values of an ordinary pending node. */
+  /** Appends a node to its turn; omitted fields get the values of an ordinary pending node. */
   addNode(turn: Turn, node: NewNode): Node {
     const current = this.turn(turn.id)
-    const added = patched(copyOfNode(PENDING_NODE, 1), node)
+    const added = patched(copyOfNode(NEW_NODE, 1), node)
     added.rootId = turn.rootId
     added.conversationId = turn.conversationId
     added.laneId = turn.laneId
@@ -245,7 +257,7 @@ export class Draft {
     return patched(copy, patch)
   }
 
-  /** The draft's own copy of a row, to be written to: every step makes some of these changes, and patches are slow. */
+  /** The draft's own copy of a row, to write to. Every step makes some of these changes, and patches are slow. */
   ownConversation(row: Conversation): Own<Conversation> {
     const own = this.conversations.get(row.id)
     if (own !== undefined) return own
@@ -262,7 +274,7 @@ export class Draft {
     return copy
   }
 
-  /** Throws where it cannot become what it shall become. */
+  /** Throws where the node may not change to the next state. */
   ownNode(row: Node, next?: NodeState): Own<Node> {
     const own = this.nodes.get(row.id)
     const { state } = own ?? row
@@ -276,8 +288,8 @@ export class Draft {
   }
 
   /**
-   * The commit holds only for the turn as it is: it is refused when another has changed it meanwhile. For a decision on
-   * rows that this draft reads and others may write, such as whether all nodes have ended.
+   * Makes the commit depend on the turn as it is now: the store refuses it when another commit has changed the turn. Use it for
+   * a decision on rows that this draft only reads, such as whether all nodes have ended.
    */
   watchTurn(row: Turn): void {
     this.changeTurn(row, {})
@@ -291,12 +303,12 @@ export class Draft {
     this.changeNode(row, {})
   }
 
-  /** Says that something must be looked at again at this moment. */
-  due(at: number): void {
+  /** Asks the engine to look again at this moment. */
+  noteDue(at: number): void {
     if (at < this.dueAt) this.dueAt = at
   }
 
-  /** Marks the turn of a node that ended for `endTurns`. */
+  /** Marks the turn of an ended node, so that `endTurns` looks whether the turn is over. */
   touch(ended: Node, isLeaf: boolean): void {
     this.lastLeaf = isLeaf ? ended : undefined
     this.touchTurn(ended.turnId)
@@ -310,17 +322,17 @@ export class Draft {
     return this.touched.length > 0
   }
 
-  /** Takes one marked turn. */
-  untouch(): Id | undefined {
+  /** Takes one marked turn off the list; undefined when there is none. */
+  takeTouchedTurn(): Id | undefined {
     return this.touched.shift()
   }
 
-  /** What the node streamed for readers elsewhere is of no use once it has ended. */
+  /** Drops the node's streamed blocks: readers elsewhere need them only until the node ends. */
   dropBlock(nodeId: Id): void {
     this.dropBlocks = added(this.dropBlocks, nodeId)
   }
 
-  /** Hands a runnable node to this draft's engine if it can run it now; else it stays pending for a sweep. */
+  /** Claims a runnable node for this draft's engine if it can run it now; else the node stays pending for a sweep. */
   claim(node: Node): Node {
     if (this.claims === null) return node
     if (!this.claims.take(node.kind, codeOf(this.conversation(node.conversationId).agent))) return node
@@ -334,7 +346,7 @@ export class Draft {
     return claimed
   }
 
-  /** A node that waits needs no worker, also where this very draft took one for it. */
+  /** Gives back the worker of a node that waits, where this draft took one for it. */
   unclaim({ id }: Node): void {
     if (!this.started.some((node) => node.id === id)) return
     this.started = this.started.filter((node) => node.id !== id)
@@ -344,7 +356,7 @@ export class Draft {
   event(turn: Turn, nodeId: Id | null, body: EventBody): void {
     const { now: at, events } = this
     const { id: turnId, conversationId } = turn
-    // Most events are of the turn that the last one was of.
+    // Consecutive events mostly belong to one turn, so its place is reused.
     const last = events.length === 0 ? undefined : events[events.length - 1]
     const isSame = last !== undefined && last.turnId === turnId
     const path = isSame ? last.path : this.conversation(conversationId).path
@@ -352,7 +364,7 @@ export class Draft {
     events.push({ seq: 0, at, conversationId, turnId, nodeId, path, parentId, body })
   }
 
-  /** The run that delegated a turn. A lane that a person forked is nobody's delegation. */
+  /** The run that delegated a turn; null for a lane that a person forked. */
   private parentOf({ id, ordinal }: Turn, { type, parentTurnId }: Conversation): Id | null {
     if (ordinal === 0) return type === 'user' ? null : parentTurnId
     return this.findLink(id)?.hostTurnId ?? null
@@ -384,36 +396,36 @@ export class Draft {
       blocks: NONE,
       dropBlocks: this.dropBlocks,
       events: this.events,
-      // What people put in by hand is looked at again.
+      // A change by hand is always checked again, so it names no state that it was planned on.
       plannedOn: kind === 'mutate' ? undefined : this.plannedOn,
     }
   }
 }
 
-/** How far back in a lane a queued turn is looked for when the first one is gone. */
+/** How far back in a lane to look for a queued turn when the first one is gone. */
 const MOST_QUEUED = 10_000
 
-/** Stands for an empty list; never written. */
+/** The empty list; never written to. */
 const NONE: readonly never[] = []
 
-/** Most lists of a draft stay empty: one is made when it gets its first item. */
+/** Appends to a list of a draft. Most lists stay empty, so a list is created with its first item. */
 function added<Item>(list: readonly Item[], item: Item): readonly Item[] {
   if (list === NONE) return [item]
   ;(list as Item[]).push(item)
   return list
 }
 
-/** Whoever plans on a row has seen it: its tree was deleted meanwhile. */
+/** Reports a row that a plan relied on and that is gone: somebody deleted its tree meanwhile. */
 function missing(table: string, id: Id): never {
   throw new NotFoundError('not_found', `The ${table} ${id} is not in the store.`, { details: { table, id } })
 }
 
 const FEW = 8
-/** Stands for no rows yet; never written. */
+/** The empty list of rows; never written to. */
 const NO_ROWS: never[] = []
 
 /** The rows of one table that a draft adds or changes, in the order they were first put. Most drafts put only a few. */
-export class Changes<Row extends { readonly id: Id }> {
+export class TableChanges<Row extends { readonly id: Id }> {
   rows: Row[] = NO_ROWS
   private index: Map<Id, number> | null = null
 
@@ -451,6 +463,19 @@ export interface Claims {
   readonly engineId: Id
   /** Reserves a worker, if the engine has one and the code for such a node. */
   take(kind: string, agentName: string): boolean
-  /** Workers that were reserved and are not needed. */
+  /** Returns workers that were reserved and are not needed. */
   giveBack(taken: number): void
+}
+
+export function changedAccount(account: Account, patch: Partial<Account>): Account {
+  const copy: Account = {
+    modelCalls: account.modelCalls,
+    toolCalls: account.toolCalls,
+    children: account.children,
+    live: account.live,
+    nextRelease: account.nextRelease,
+    usage: account.usage,
+    uncertain: account.uncertain,
+  }
+  return patched(copy, patch)
 }

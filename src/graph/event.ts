@@ -1,9 +1,19 @@
+// Events: what readers of a run see, while it happens or afterwards.
+//
+// Owns:      the list of event types with their fields, and which events of a child its host forwards.
+// Called by: rules emit durable events through `draft.event`; running nodes emit live ones; conversation, cli and users read.
+// Must stay true:
+//   - A durable event is stored in the commit that it reports, with a whole sequence number and without gaps.
+//   - A live event has the last whole number plus a fraction, and vanishes when its node ends; the durable `message` event
+//     replaces the deltas of its answer. Shared stores keep live events in blocks until then.
+//   - No rule decides by events. To add a type, extend the list and the union here, and emit it where it happens.
+
 import type { Json } from '../base/json.ts'
 import type { Content, ToolCall, Usage } from './content.ts'
 import type { OutcomeRecord } from './outcome.ts'
 import type { Conversation, Effect, NodeState, Purpose } from './rows.ts'
 
-/** Written in the commit they tell of: whole sequence numbers, in order, without gaps. */
+/** Events that are stored with the commit they report: whole sequence numbers, in order, without gaps. */
 export const DURABLE_EVENTS = [
   'run-queued',
   'run-start',
@@ -32,7 +42,9 @@ export const DURABLE_EVENTS = [
   'warning',
 ] as const
 
-/** Seen while they happen: the last whole number plus a growing fraction. Gone when their node has ended. */
+/**
+ * Events that exist only while they happen: the last whole number plus a growing fraction. They vanish when their node ends.
+ */
 export const LIVE_EVENTS = [
   'text-delta',
   'reasoning-delta',
@@ -45,12 +57,17 @@ export const LIVE_EVENTS = [
 
 export type DurableEventType = (typeof DURABLE_EVENTS)[number]
 
-/** What every event says of where and when it happened. */
+/** Where and when an event happened. */
 export interface EventPlace {
+  /** Its place in the order of the tree: a whole number for stored events, with a fraction for live ones. */
   readonly seq: number
+  /** When it happened, in milliseconds since 1970. */
   readonly at: number
+  /** The conversation it happened in. */
   readonly conversationId: string
+  /** The run it happened in. */
   readonly turnId: string
+  /** The node it is about; null where it is about the run. */
   readonly nodeId: string | null
   /** Agent names from the root, root included. */
   readonly path: readonly string[]
@@ -59,146 +76,329 @@ export interface EventPlace {
 }
 
 export type EventBody =
-  | { readonly type: 'run-queued' }
-  | { readonly type: 'run-start'; readonly agent: string }
-  | { readonly type: 'run-end'; readonly outcome: OutcomeRecord }
   | {
+      /** The run waits until an earlier one of its conversation has ended, or for a free place. */
+      readonly type: 'run-queued'
+    }
+  | {
+      /** The run begins. */
+      readonly type: 'run-start'
+      /** The name of the agent. */
+      readonly agent: string
+    }
+  | {
+      /** The run has ended. */
+      readonly type: 'run-end'
+      /** How it ended, as `run.result` gives it. */
+      readonly outcome: OutcomeRecord
+    }
+  | {
+      /** A message is complete: an input, or an answer of the model. */
       readonly type: 'message'
+      /** Who speaks. */
       readonly role: 'user' | 'developer' | 'agent'
+      /** Why a model was called, where it was not to answer: a briefing, a summary, a wrap-up. */
       readonly purpose: Purpose | null
+      /** The text, or blocks. */
       readonly content: Content
+      /** How the node of the message ended. */
       readonly state: NodeState
+      /** The tools that the answer calls. */
       readonly calls: readonly ToolCall[]
-      /** What its model thought, where that is not among the blocks of the content. */
+      /** The thoughts of the model, where they are not among the blocks of the content. */
       readonly reasoning?: string
-      /** What the message replaces: the deltas that were streamed for it. */
+      /** The streamed deltas that the message replaces: how many, how long, and their hash. */
       readonly streamed: { readonly chunks: number; readonly bytes: number; readonly sha256: string } | null
     }
-  | { readonly type: 'tool-call'; readonly call: ToolCall; readonly effect: Effect; readonly delegates: boolean }
   | {
+      /** The model has called a tool; the call has not run yet. */
+      readonly type: 'tool-call'
+      /** The id, the name of the tool and the arguments. */
+      readonly call: ToolCall
+      /** Whether the call may run again after a crash. */
+      readonly effect: Effect
+      /** Whether the call starts a subagent. */
+      readonly delegates: boolean
+    }
+  | {
+      /** A call has ended, well or not: the model reads this next. */
       readonly type: 'tool-result'
+      /** The id of the call. */
       readonly callId: string
+      /** The name of the tool. */
       readonly tool: string
+      /** How the node of the call ended. */
       readonly state: NodeState
+      /** The words or blocks that the model reads. */
       readonly content: Content
+      /** Whether the call failed or was refused. */
       readonly isError: boolean
-      /** The content is a value, written as JSON. */
+      /** Set when the content is a value, written as JSON. */
       readonly json?: true
     }
   | {
+      /** A subagent was started. */
       readonly type: 'delegation-start'
+      /** The name of the subagent. */
       readonly agent: string
+      /** The tool that started it. */
       readonly tool: string
+      /** The conversation of the subagent. */
       readonly childConversationId: string
+      /** The run of the subagent. */
       readonly childRunId: string
     }
   | {
+      /** A subagent has ended. */
       readonly type: 'delegation-end'
+      /** The name of the subagent. */
       readonly agent: string
+      /** The tool that started it. */
       readonly tool: string
+      /** The conversation of the subagent. */
       readonly childConversationId: string
+      /** The run of the subagent. */
       readonly childRunId: string
+      /** The status of its outcome. */
       readonly status: string
     }
   | {
+      /** A person must allow something before the node goes on: answer with `runtime.answer(nodeId, ...)`. */
       readonly type: 'approval-request'
-      /** Null when it is a model call that is asked for, or the start of a server. */
+      /** The call that waits; null when it is a model call, or the start of a server. */
       readonly call: ToolCall | null
+      /** The request that a rule asks about, such as `tool:publish`. */
       readonly request: string
-      /** What it would be done with. */
+      /** The arguments it would be done with. */
       readonly input: Json
-      /** Of request and input: `runtime.answer(nodeId, { digest })` answers this and nothing else. */
+      /** The hash of request and input: `runtime.answer(nodeId, { digest })` answers this and nothing else. */
       readonly digest: string
+      /** Why a person is asked. */
       readonly reason: string
+      /** When it is denied if nobody answers, in milliseconds since 1970. */
       readonly expiresAt: number
     }
   | {
+      /** A person has answered an approval, or its time has passed. */
       readonly type: 'approval-answer'
+      /** Whether the request goes ahead. */
       readonly allowed: boolean
+      /** Who answered. */
       readonly by: string
+      /** The reason that was given. */
       readonly reason: string | null
+      /** Whether it holds for the rest of the conversation. */
       readonly always: boolean
+      /** Whether the arguments were changed. */
       readonly edited: boolean
-      /** The arguments it is allowed with instead, where they were edited. */
+      /** The edited arguments that a person allowed instead. */
       readonly input?: Json
     }
   | {
-      /** The node waits for an answer: of the host, or of a person. */
+      /** The node waits for an answer of the host or of a person. */
       readonly type: 'question'
+      /** Who is asked. */
       readonly to: 'host' | 'person'
+      /** The question. */
       readonly text: string
+      /** When the node goes on without an answer, in milliseconds since 1970. */
       readonly expiresAt: number
     }
-  | { readonly type: 'answer'; readonly by: string; readonly text: string }
   | {
-      /** A child has been silent for too long; told where its host's events are. */
+      /** A question was answered. */
+      readonly type: 'answer'
+      /** Who answered. */
+      readonly by: string
+      /** The answer. */
+      readonly text: string
+    }
+  | {
+      /** A child has been silent for too long; its host's readers see the event. */
       readonly type: 'stalled'
+      /** The name of the child. */
       readonly agent: string
+      /** The conversation of the child. */
       readonly childConversationId: string
+      /** The run of the child. */
       readonly childRunId: string
+      /** When it was last heard of, in milliseconds since 1970. */
       readonly lastActivityAt: number
     }
-  | { readonly type: 'usage'; readonly usage: Usage; readonly model: string }
   | {
+      /** A model call has ended and its tokens are counted. */
+      readonly type: 'usage'
+      /** The tokens of the call, and what they cost where the price is known. */
+      readonly usage: Usage
+      /** The model that was called. */
+      readonly model: string
+    }
+  | {
+      /** A node changed its state. */
       readonly type: 'node-state'
+      /** The kind of the node. */
       readonly kind: string
+      /** Its state before. */
       readonly from: NodeState
+      /** Its state now. */
       readonly to: NodeState
+      /** Why. */
       readonly reason: string
     }
-  | { readonly type: 'retry'; readonly attempt: number; readonly wakeAt: number; readonly error: string }
-  | { readonly type: 'uncertain'; readonly tool: string; readonly reason: string }
-  | { readonly type: 'late-result'; readonly reason: string }
-  | { readonly type: 'budget'; readonly limit: string; readonly message: string }
-  | { readonly type: 'definition-changed'; readonly agent: string; readonly from: string; readonly to: string }
+  | {
+      /** A model call or a delegation failed in a way that may pass, and will be tried again. */
+      readonly type: 'retry'
+      /** The number of the next try. */
+      readonly attempt: number
+      /** When it begins, in milliseconds since 1970. */
+      readonly wakeAt: number
+      /** How the last try failed. */
+      readonly error: string
+    }
+  | {
+      /** The process of an effect was lost: the effect may have happened, and is not repeated. */
+      readonly type: 'uncertain'
+      /** The tool. */
+      readonly tool: string
+      /** Why it cannot be known. */
+      readonly reason: string
+    }
+  | {
+      /** A node that had been given up ended after all. Its result is not used. */
+      readonly type: 'late-result'
+      /** Why it had been given up. */
+      readonly reason: string
+    }
+  | {
+      /** A limit of the budget was reached. */
+      readonly type: 'budget'
+      /** The limit, by its name in the budget. */
+      readonly limit: string
+      /** The limit in words. */
+      readonly message: string
+    }
+  | {
+      /** The run continues with a definition of its agent that has changed since it began. */
+      readonly type: 'definition-changed'
+      /** The name of the agent. */
+      readonly agent: string
+      /** The hash of the definition before. */
+      readonly from: string
+      /** The hash of the definition now. */
+      readonly to: string
+    }
   | {
       /**
-       * Models are shown a summary instead of turns, or what it stood for again. `failed`: the summary could not be made,
-       * and models are shown the turns as before.
+       * Models now see a summary instead of turns, or the turns again. `failed`: the summary could not be made, and models see
+       * the turns as before.
        */
       readonly type: 'compaction'
+      /** Who asked for it, or what became of it. */
       readonly change: 'automatic' | 'by_hand' | 'undone' | 'failed'
+      /** The node of the summary. */
       readonly summaryId: string
+      /** The first turn it stands for. */
       readonly fromTurnId: string
+      /** The last turn it stands for. */
       readonly toTurnId: string
+      /** How many turns it stands for. */
       readonly turns: number
     }
   | {
-      /** The model of this run is not shown the oldest rounds, because `contextTurns` or the `maxLength` of a chat says so. Once per run. */
+      /**
+       * The model of this run does not see the oldest rounds, because `contextTurns` or the `maxLength` of a chat cuts them.
+       * Once per run.
+       */
       readonly type: 'context-cut'
-      /** Rounds that it is shown, this one included. */
+      /** Rounds that the model sees, this one included. */
       readonly shown: number
-      /** Rounds that are left out, and that no summary stands for. */
+      /** Rounds that are left out and that no summary covers. */
       readonly leftOut: number
     }
-  | { readonly type: 'graph-change'; readonly change: string; readonly detail: Json }
-  /** A hook threw; what it does then is the extension's to say. */
-  | { readonly type: 'extension-error'; readonly extension: string; readonly hook: string; readonly message: string }
-  | { readonly type: 'warning'; readonly message: string }
+  | {
+      /** History was changed: a retry, an edit, a fork, a merge, or nodes put in by hand. */
+      readonly type: 'graph-change'
+      /** The kind of change. */
+      readonly change: string
+      /** The ids it is about. */
+      readonly detail: Json
+    }
+  | {
+      /** A hook threw. Its extension decides what follows, by `onError`. */
+      readonly type: 'extension-error'
+      /** The name of the extension. */
+      readonly extension: string
+      /** The name of the hook. */
+      readonly hook: string
+      /** The error in words. */
+      readonly message: string
+    }
+  | {
+      /** Something that you should know, and that stops nothing. */
+      readonly type: 'warning'
+      /** It in words. */
+      readonly message: string
+    }
 
 interface Delta {
+  /** The piece that is new. */
   readonly text: string
-  /** `text` is all that was streamed so far: only where a host forwards a child's events so. */
+  /** `text` is all text so far: only where a host forwards a child's events that way. */
   readonly cumulative?: true
 }
 
 export type LiveBody =
-  | ({ readonly type: 'text-delta' } & Delta)
-  | ({ readonly type: 'reasoning-delta' } & Delta)
-  | ({ readonly type: 'tool-input-delta'; readonly callId: string; readonly tool: string } & Delta)
+  | ({
+      /** A piece of the model's answer. */
+      readonly type: 'text-delta'
+    } & Delta)
+  | ({
+      /** A piece of the model's thoughts. */
+      readonly type: 'reasoning-delta'
+    } & Delta)
+  | ({
+      /** A piece of the arguments of a call that the model is writing. */
+      readonly type: 'tool-input-delta'
+      /** The id of the call. */
+      readonly callId: string
+      /** The name of the tool. */
+      readonly tool: string
+    } & Delta)
   | {
-      /** A field of an answer is complete; told only to readers who ask for fields. */
+      /** A field of an answer is complete; only readers who ask for fields see the event. */
       readonly type: 'field'
+      /** The path of the field, such as `tasks[0].title`. */
       readonly field: string
+      /** Its value. */
       readonly value: unknown
-      /** What the schema says of it: empty when it fits. */
+      /** The objections of the schema: empty when it fits. */
       readonly issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]
+      /** The try of the model call, from 1. */
       readonly attempt: number
     }
-  | { readonly type: 'progress'; readonly message: string; readonly data: Json }
-  /** What an extension emits, under a name of its own. */
-  | { readonly type: 'extension'; readonly extension: string; readonly name: string; readonly data: Json }
-  | { readonly type: 'reset'; readonly attempt: number }
+  | {
+      /** A tool reports how far it is: `context.progress(message, data)`. */
+      readonly type: 'progress'
+      /** The words of the tool. */
+      readonly message: string
+      /** The data of the tool. */
+      readonly data: Json
+    }
+  | {
+      /** An extension emits something of its own. */
+      readonly type: 'extension'
+      /** The name of the extension. */
+      readonly extension: string
+      /** The name it gave to the event. */
+      readonly name: string
+      /** Its data. */
+      readonly data: Json
+    }
+  | {
+      /** The model is asked again: forget the deltas of this node. */
+      readonly type: 'reset'
+      /** The number of the new try. */
+      readonly attempt: number
+    }
 
 /** A durable event as it is stored. */
 export interface EventRow extends EventPlace {
@@ -209,20 +409,20 @@ export type DurableEvent = EventPlace & EventBody
 export type LiveEvent = EventPlace & LiveBody
 export type RunEvent = DurableEvent | LiveEvent
 
-/** A stored event as readers see it: flat. */
+/** Gives a stored event in the flat form that readers see. */
 export function toEvent({ body, ...place }: EventRow): DurableEvent {
   return { ...place, ...body }
 }
 
-/** Which events of a child its host's readers see, and how. A view: nothing that happens depends on it. */
+/** Which events of a child its host's readers see, and how. Only a view: the child behaves the same. */
 export interface Forward {
-  /** Null for all. */
+  /** Null for all types. */
   readonly types: readonly RunEvent['type'][] | null
-  /** Each delta says all that was streamed so far. */
+  /** True where each delta carries all text so far. */
   readonly cumulative: boolean
 }
 
-/** Where a child's conversation says how it is forwarded. Without it, all is. */
+/** The key in a child's conversation that holds its `Forward`. Without it, all events are forwarded. */
 const KEY = 'forward_events'
 
 export function withForward(metadata: Conversation['metadata'], forward: Forward | null): Conversation['metadata'] {

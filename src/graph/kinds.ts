@@ -1,18 +1,32 @@
+// Kinds and states of nodes, and the small questions about a single node that many rules ask.
+//
+// Owns:      the flags of the built-in kinds, the table of legal state changes, and when a wait for children is over.
+// Called by: drafts check every change of state here; rules, stores and the engine ask whether a node is open or runnable.
+// Must stay true:
+//   - An ended node never leaves its state (I4): the table has no way out of it.
+//   - Runnable means pending, no blockers, and `wakeAt` due. Nothing else may start a node.
+//   - A user's kind never replaces a built-in one.
+
 import { DefinitionError } from '../base/error.ts'
 import type { Id, Node, NodeState, TreePlaces, Turn, Wait } from './rows.ts'
 
-/** What the graph must know of a kind of node. Executors are joined to kinds by the runtime. */
+/** The facts about a kind of node that the graph must know. The runtime joins executors to kinds. */
 export interface KindFlags {
   /** Only executable kinds may be pending, awaiting approval, running or waiting. */
   readonly executable: boolean
   /** Gives its turn a place in the transcript. */
   readonly anchor: boolean
+  /** Whether transcripts show it. */
   readonly transcript: boolean
   /** May be the last node of a turn. */
   readonly leaf: boolean
+  /** Whether its content can be edited. */
   readonly editable: boolean
+  /** Whether it can be retried after a failure. */
   readonly retriable: boolean
+  /** Whether it can run again after it has finished. */
   readonly rerunnable: boolean
+  /** How many characters of its result previews show. */
   readonly previewChars: number
 }
 
@@ -50,7 +64,9 @@ export const BUILT_IN_KINDS: Kinds = new Map([
   ['summary', { ...MESSAGE, editable: false }],
 ])
 
-/** The built-in kinds and a user's own. A user's kind is a task unless it says otherwise, and may not replace one of ours. */
+/**
+ * The built-in kinds and a user's own. A user's kind has the flags of a task by default, and may not replace a built-in kind.
+ */
 export function withKinds(own: Readonly<Record<string, Partial<KindFlags>>>): Kinds {
   const kinds = new Map(BUILT_IN_KINDS)
   for (const [name, flags] of Object.entries(own)) {
@@ -76,7 +92,7 @@ export function previewOf(text: string, kind: string, kinds: Kinds): string {
 
 const OPEN: ReadonlySet<NodeState> = new Set(['pending', 'awaiting_approval', 'running', 'waiting'])
 
-/** The legal ways from one state to another. What is not here is refused. */
+/** The legal changes of state. All others are refused. */
 const TRANSITIONS: Readonly<Record<NodeState, readonly NodeState[]>> = {
   awaiting_approval: ['pending', 'rejected', 'stopped', 'skipped'],
   pending: ['running', 'skipped', 'stopped'],
@@ -94,7 +110,7 @@ export function isOpen(state: NodeState): boolean {
   return OPEN.has(state)
 }
 
-/** Could it be claimed at this moment? */
+/** True where an engine could claim it at this moment. */
 export function isRunnable(node: Node, now: number): boolean {
   return node.state === 'pending' && node.blockers === 0 && (node.wakeAt === null || node.wakeAt <= now)
 }
@@ -103,7 +119,7 @@ export function mayBecome(from: NodeState, to: NodeState): boolean {
   return TRANSITIONS[from].includes(to)
 }
 
-/** A task that no call asked for but an item of a plan: its turn ends with the plan, not with it. */
+/** True for a task that an item of a plan started, not a call: its turn ends with the plan, not with the task. */
 export function isEager({ kind, metadata }: Node): boolean {
   return kind === 'task' && metadata['eager'] !== undefined
 }
@@ -120,7 +136,7 @@ export function askerOf({ kind, metadata }: Node): Id | undefined {
   return typeof asker === 'string' ? asker : undefined
 }
 
-/** A task beside the message it is of: its turn ends with the message, not with it. */
+/** True for a task that runs beside its message: its turn ends with the message, not with the task. */
 export function isBeside(node: Node): boolean {
   return isEager(node) || askerOf(node) !== undefined
 }
@@ -128,8 +144,8 @@ export function isBeside(node: Node): boolean {
 export type JoinStatus = 'met' | 'not_met'
 
 /**
- * Is the wait over? `all`, `any` and a number ask for that many children that completed, and are over as soon as that is
- * so or cannot be any more; `settled` asks for all ends, good or bad.
+ * Decides whether a wait is over. `all`, `any` and a number ask for that many children that completed, and are over as soon as
+ * that is reached or out of reach; `settled` waits until all have ended, whatever way.
  */
 export function joinStatus(join: Wait['join'], outcomes: readonly (string | null)[]): JoinStatus | undefined {
   const open = outcomes.filter((status) => status === null).length
@@ -140,26 +156,26 @@ export function joinStatus(join: Wait['join'], outcomes: readonly (string | null
   return completed + open < wanted ? 'not_met' : undefined
 }
 
-/** How many rounds a child of the spawn tools is shown where nobody says how many, and how many a page has. */
+/** How many rounds a child of the spawn tools is shown by default, and how many a page has. */
 export const CONTEXT_TURNS = 50
 
-/** What all other models are shown: every round that counts, or a summary of it. */
+/** The limit for all other models: they see every round that counts, or its summary. */
 export const ALL_TURNS: number = Number.POSITIVE_INFINITY
 
-/** How long a running node has to commit what it has before it is stopped without being asked again. */
+/** How long a cancelled node may still commit its result before it is stopped without being asked again. */
 export const CANCEL_GRACE_MS = 5_000
 
-/** What a run counts that nobody above it limits. */
-export function newTree(limit: number | null): TreePlaces | null {
+/** The counter for a run that limits the delegations of its tree; null without a limit. */
+export function newTreePlaces(limit: number | null): TreePlaces | null {
   return limit === null ? null : { limit, live: 0, waiting: [] }
 }
 
-/** Has the run a model call left, beside the wrap-up? */
+/** True where the run has a model call left, beside the wrap-up. */
 export function mayCall({ account, limits }: Turn): boolean {
   return account.modelCalls < limits.turns
 }
 
-/** How many of its next tool calls a run may still make. */
+/** How many more tool calls a run may make. */
 export function toolCallsLeft({ account, limits }: Turn): number {
   return Math.max(0, limits.toolCalls - account.toolCalls)
 }

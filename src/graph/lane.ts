@@ -1,3 +1,13 @@
+// Lanes: the lines of turns in a conversation, and the history that a turn can see.
+//
+// Owns:      the walk back over turns, forks, merges and summaries, and which nodes are hidden from models.
+// Called by: `context` collects what a model sees; `rules/history` changes lanes; audits compare them.
+// Must stay true:
+//   - Turns are never changed into others. `skips` of the lane says which ordinals no longer count, `history` of a turn what
+//     it follows, so going back is one row written again.
+//   - A walk costs as much as it gives, however long the lanes are.
+//   - A call and its result are shown together or not at all.
+
 import type { Draft } from './draft.ts'
 import { ALL_TURNS } from './kinds.ts'
 import type { Reader } from './reader.ts'
@@ -6,17 +16,17 @@ import { slotOf, taskIdsOf } from './tasks.ts'
 
 /** The rounds before a turn that its model may be shown. */
 export interface Rounds {
-  /** The latest, oldest first. */
+  /** The latest rounds, oldest first. */
   readonly turns: readonly Turn[]
-  /** Summaries of what lies further back than they go, oldest first. */
+  /** Summaries of older rounds, oldest first. */
   readonly summaries: readonly Id[]
 }
 
 const NO_ROUNDS: Rounds = { turns: [], summaries: [] }
 
 /**
- * The latest rounds that led to a turn: of its own lane, without those that others took the place of, then of the lane it
- * was forked from; where lanes were merged, of each of them. Costs what it gives, however long the lanes are.
+ * Collects the latest rounds that led to a turn: first those of its own lane, without replaced ones, then those of the lane it
+ * was forked from; where lanes were merged, those of each. The cost is that of the result, however long the lanes are.
  */
 export function roundsBefore(reader: Reader, turn: Turn, limit: number): Rounds {
   if (limit < 1 || turn.history?.fold?.before === null) return NO_ROUNDS
@@ -26,7 +36,7 @@ export function roundsBefore(reader: Reader, turn: Turn, limit: number): Rounds 
   return { turns: walk.found.reverse(), summaries: rest === undefined ? [] : summariesUpTo(reader, rest) }
 }
 
-/** The same up to a place of a lane. */
+/** Collects the latest rounds up to a place of a lane. */
 export function roundsUpTo(reader: Reader, place: LanePlace, limit: number): Rounds {
   if (limit < 1) return NO_ROUNDS
   const walk = new Walk(reader, limit)
@@ -34,7 +44,7 @@ export function roundsUpTo(reader: Reader, place: LanePlace, limit: number): Rou
   return { turns: walk.found.reverse(), summaries: rest === undefined ? [] : summariesUpTo(reader, rest) }
 }
 
-/** How many rounds before a turn are not shown to its model, although no summary stands for them. It reads only what is shown. */
+/** Counts the earlier rounds that a turn's model does not see and that no summary covers. Reads only the rounds it does see. */
 export function roundsLeftOut(reader: Reader, turn: Turn, limit: number): number {
   if (limit === ALL_TURNS || turn.history?.fold?.before === null) return 0
   const walk = new Walk(reader, limit)
@@ -43,13 +53,13 @@ export function roundsLeftOut(reader: Reader, turn: Turn, limit: number): number
   return rest === undefined ? 0 : countUpTo(reader, rest)
 }
 
-/** Rounds of a lane up to one, and of those it was forked from, that count and that no summary stands for. */
+/** Counts the rounds of a lane up to one, and of the lanes it was forked from, that count and that no summary covers. */
 function countUpTo(reader: Reader, place: LanePlace): number {
   let count = 0
   for (const { laneId, last } of lineage(reader, place)) {
     const lane = reader.conversation(laneId)?.lane ?? null
     let at = last
-    // It ends where another turn took over since.
+    // The walk ends where another turn has taken over since.
     for (; rangeOf(lane, at) !== undefined; count++) at = beforeOf(turnAt(reader, laneId, at) ?? NO_TURN)
     for (const { ordinal, before: start } of foldsOf(reader, laneId)) {
       if (ordinal > at) continue
@@ -72,7 +82,7 @@ function countBetween(lane: LaneFacts | null, first: number, last: number): numb
   )
 }
 
-/** The turn before one, as its lane tells it; null where a summary stands for all of it. */
+/** The ordinal of the turn before one in its lane; null where a summary covers everything before. */
 function before(turn: Pick<Turn, 'ordinal' | 'history'>): number | null {
   const { history } = turn
   if (history === null) return turn.ordinal - 1
@@ -83,7 +93,7 @@ function beforeOf(turn: Pick<Turn, 'ordinal' | 'history'>): number {
   return before(turn) ?? -1
 }
 
-/** Which lanes a turn's lane comes from, each with its last turn that counts for it. */
+/** The lanes that a turn's lane comes from, each with its last turn that counts. */
 export function lineage(reader: Pick<Reader, 'conversation'>, place: LanePlace): LanePlace[] {
   const line: LanePlace[] = []
   for (let at: LanePlace | null = place; at !== null && line.length < MOST_LANES; ) {
@@ -102,9 +112,9 @@ class Walk {
   readonly found: Turn[] = []
   private readonly reader: Reader
   private readonly limit: number
-  /** How many turns are read next: a summary may stand for all before them. */
+  /** How many turns to read next. It starts small, because a summary may cover everything before them. */
   private portion = 32
-  /** Lanes whose turns up to there are somebody else's to give. */
+  /** Lanes, each up to a turn, whose turns another walk collects. */
   private others: readonly LanePlace[] = []
 
   constructor(reader: Reader, limit: number) {
@@ -112,7 +122,7 @@ class Walk {
     this.limit = limit
   }
 
-  /** Gives where it stopped for want of room; undefined when all was taken. */
+  /** Walks back until the limit. Gives the place where it stopped; undefined when it took everything. */
   back(start: LanePlace): LanePlace | undefined {
     let { laneId, last } = start
     for (;;) {
@@ -129,7 +139,7 @@ class Walk {
     }
   }
 
-  /** Turns that follow each other in one lane; gives the ordinal to go on with, or null when there is no more. */
+  /** Takes consecutive turns of one lane. Gives the ordinal to continue with, or null at the end. */
   private run(laneId: Id, start: number): number | null {
     let last = start
     const limit = Math.min(this.limit - this.found.length, this.portion)
@@ -148,7 +158,10 @@ class Walk {
     return turns.length === 0 ? null : last
   }
 
-  /** What was merged into a turn comes just before it, what several have in common once; a summary has it all. */
+  /**
+   * Inserts merged lanes just before the turn that merged them, shared turns once. A turn with a summary needs none: the
+   * summary covers them.
+   */
   merged(turn: Turn): void {
     if (turn.history === null || turn.history.fold !== null) return
     const { merges } = turn.history
@@ -162,12 +175,12 @@ class Walk {
   }
 }
 
-/** Is a turn in the history that ends at a place of its own lane? */
+/** True where a turn belongs to the history that ends at a place of its own lane. */
 function isBefore(reader: Reader, { laneId, ordinal }: Turn, place: LanePlace): boolean {
   if (laneId !== place.laneId || ordinal > place.last) return false
   const lane = reader.conversation(laneId)
   if (lane === undefined || !isSkipped(lane, place.last)) return lane === undefined || !isSkipped(lane, ordinal)
-  // It ends where another turn took over since: only a walk can tell.
+  // The history ends where another turn has taken over since, so only a walk can tell.
   let at = place.last
   while (at > ordinal) {
     const turn = turnAt(reader, laneId, at)
@@ -177,7 +190,7 @@ function isBefore(reader: Reader, { laneId, ordinal }: Turn, place: LanePlace): 
   return at === ordinal
 }
 
-/** The summaries that a lane has of its turns up to one, and of what it was forked from: none is dropped for being old. */
+/** The summaries of a lane up to a turn, and of the lanes it was forked from; none is dropped for its age. */
 function summariesUpTo(reader: Reader, place: LanePlace): Id[] {
   const found: Id[] = []
   for (const { laneId, last } of lineage(reader, place)) {
@@ -190,7 +203,7 @@ function summariesUpTo(reader: Reader, place: LanePlace): Id[] {
   return found.reverse()
 }
 
-/** The summaries of a lane that count, the newest first, each with the turn that it ends at. */
+/** Yields the summaries that count in a lane, the newest first, each with the turn where it ends. */
 function* foldsOf(reader: Reader, laneId: Id): Generator<Fold & { readonly ordinal: number }> {
   let at = reader.conversation(laneId)?.lane?.fold ?? null
   for (let steps = 0; at !== null && steps < MOST_SUMMARIES; steps++) {
@@ -232,17 +245,17 @@ export function headOf({ turnCount, lane }: Conversation): number {
   return last !== undefined && last[1] === turnCount - 1 ? last[0] - 1 : turnCount - 1
 }
 
-/** Has another turn taken its place? */
+/** True where another turn has replaced it. */
 export function isSkipped({ lane }: Pick<Conversation, 'lane'>, ordinal: number): boolean {
   return rangeOf(lane, ordinal) !== undefined
 }
 
-/** The replaced turns among which one is. */
+/** The range of replaced turns that holds this ordinal. */
 export function rangeOf(lane: LaneFacts | null, ordinal: number): readonly [number, number] | undefined {
   return lane?.skips.find(([from, to]) => from <= ordinal && ordinal <= to)
 }
 
-/** The ranges with one more, joined where they touch. */
+/** Adds a range, and joins ranges that touch. */
 export function withSkip(skips: LaneFacts['skips'], [from, to]: readonly [number, number]): LaneFacts['skips'] {
   const apart = skips.filter(([a, b]) => b < from - 1 || a > to + 1)
   const joined = skips.filter(([a, b]) => b >= from - 1 && a <= to + 1)
@@ -251,14 +264,14 @@ export function withSkip(skips: LaneFacts['skips'], [from, to]: readonly [number
   return [...apart, [start, end] as const].sort(([a], [b]) => a - b)
 }
 
-/** Of a turn that is added to the lane now; null when it comes after the turn before it, as most do. */
+/** The history of a turn that is added to the lane now; null in the usual case, where it follows the turn before it. */
 export function historyAfter(conversation: Conversation): TurnHistory | null {
   if (conversation.lane === null) return null
   const after = headOf(conversation)
   return after === conversation.turnCount - 1 ? null : { after, source: null, merges: [], fold: null }
 }
 
-/** Does another version of it count instead? */
+/** True where another version counts instead. */
 export function isReplaced({ marks }: Node): boolean {
   return marks !== null && marks.replacedBy !== null
 }
@@ -267,12 +280,12 @@ export function isDeleted({ marks }: Node): boolean {
   return marks !== null && marks.deletedAt !== null
 }
 
-/** Is it kept from models? */
+/** True where models do not see it. */
 function isHidden({ marks }: Node): boolean {
   return marks !== null && (marks.excludedAt !== null || marks.deletedAt !== null)
 }
 
-/** A summary is shown where it stands for something, not where it was made. */
+/** True for a summary at the place where it was made: models see it at the place that it covers. */
 function isAside({ kind, purpose, metadata }: Node): boolean {
   if (purpose !== 'summarize' && (kind !== 'summary' || metadata['folds'] === undefined)) return false
   return metadata['standsFor'] !== true
@@ -281,8 +294,8 @@ function isAside({ kind, purpose, metadata }: Node): boolean {
 const LEFT_OUT = 'This result was left out of the conversation.'
 
 /**
- * What a model is shown of a context. A call and its result belong together: what is hidden of a result leaves a word in
- * its place, and a hidden message takes the results of its calls with it.
+ * Removes hidden nodes from a context. A call and its result belong together: a hidden result leaves a short notice in its
+ * place, and a hidden message takes the results of its calls with it.
  */
 export function withoutHidden(nodes: Node[]): Node[] {
   if (nodes.every((node) => node.marks === null && node.purpose !== 'summarize' && node.kind !== 'summary')) {
@@ -301,7 +314,7 @@ function leftOut(task: Node): Node {
   return { ...task, state: 'finished', output: { content: LEFT_OUT } }
 }
 
-/** Is a result one of those that led to where a node is (I9): of its own lane, or of those it comes from, up to the fork? */
+/** True where a result led to a node (I9): it is of the node's own lane, or of those the lane comes from, up to the fork. */
 export function isOwnResult(reader: Reader, node: Pick<Node, 'conversationId'>, task: Node): boolean {
   if (task.conversationId === node.conversationId) return true
   const ordinal = reader.turn(task.turnId)?.ordinal ?? Number.POSITIVE_INFINITY
@@ -310,7 +323,7 @@ export function isOwnResult(reader: Reader, node: Pick<Node, 'conversationId'>, 
   return [own, ...above].some((place) => place !== undefined && hasCopy(reader, place.laneId, task))
 }
 
-/** A lane that was forked in the middle of a turn begins with what it took over of it. */
+/** True where a lane that was forked in the middle of a turn holds a copy of the task. */
 function hasCopy(reader: Reader, laneId: string, task: Node): boolean {
   const first = turnAt(reader, laneId, 0)
   if (first?.history?.source !== task.turnId) return false

@@ -1,3 +1,12 @@
+// Outcomes: the one named result with which every run ends.
+//
+// Owns:      the list of statuses, the record in a turn's row, and the outcome with its text as callers get it.
+// Called by: `conclude` makes the record when a turn ends; conversation, delegation and cli read outcomes.
+// Must stay true:
+//   - Every run ends in exactly one outcome, written once in the commit that ends its turn (I6).
+//   - The record names the node of the answer and does not copy its text.
+//   - A completed run has an answer: an empty success is impossible (I6).
+
 import type { Json } from '../base/json.ts'
 import { type Content, textOf, type Usage } from './content.ts'
 
@@ -17,33 +26,33 @@ export const STATUSES = [
 
 export type Status = (typeof STATUSES)[number]
 
-/** How a run ended, as its turn's row keeps it: written once (I6). What was said stays in the node that said it. */
+/** How a run ended, as its turn's row keeps it: written once (I6). The text stays in the node that wrote it. */
 export interface OutcomeRecord {
   readonly status: Status
   readonly runId: string
   readonly conversationId: string
-  /** The node whose words are the answer, or the partial work of a run that ended early. */
+  /** The node whose text is the answer, or the partial work of a run that ended early. */
   readonly answerNodeId: string | null
   /** Why it did not complete; null when it did. */
   readonly error: { readonly code: string; readonly message: string } | null
-  /** Of the run and all its children. */
+  /** The usage of the run and all its children. */
   readonly usage: Usage
   readonly modelCalls: number
   readonly toolCalls: number
   readonly children: number
   readonly durationMs: number
-  /** May the same call, made again, end better? */
+  /** True where another try of the same call may end better. */
   readonly retryable: boolean
-  /** What the reader can do about it; null when there is nothing to do. */
+  /** Advice for the reader; null when there is nothing to do. */
   readonly advice: string | null
   /** Nodes whose effect may or may not have happened. */
   readonly uncertain: readonly string[]
-  /** Runs that it started in the background and that were not over when it ended. */
+  /** Runs that it started in the background and that had not ended when it ended. */
   readonly open: readonly string[]
   /** Extensions and servers it had to do without; none of them was required. */
   readonly absent: readonly AbsentSource[]
   /** The tasks that items of its plan started (`eager`), in the order of the items. */
-  readonly delegations: readonly Delegated[]
+  readonly delegations: readonly EagerTask[]
 }
 
 /** Something that gives tools and could not be started, and why. */
@@ -53,19 +62,19 @@ export interface AbsentSource {
 }
 
 /** A task that an item of a plan started, and the place of the item. */
-export interface Delegated {
+export interface EagerTask {
   readonly taskId: string
   readonly field: string
 }
 
 /** How a run ended, with everything about it. */
 export interface Outcome extends Omit<OutcomeRecord, 'delegations'> {
-  /** The answer, or what there was of it when the run ended early. */
+  /** The answer, or the part of it that existed when the run ended early. */
   readonly text: string
   readonly content: Content
-  /** The value checked against the agent's `output`; null where it has none or did not complete. */
+  /** The value, checked against the agent's `output`; null where the agent has no `output` or the run did not complete. */
   readonly output: Json
-  /** What extensions have put beside it, by their own keys. */
+  /** Values that extensions added beside the answer, by their own keys. */
   readonly extra: { readonly [key: string]: Json }
   /** How the children ended that items of the answer started (`eager`), in the order of the items. */
   readonly delegations: readonly EagerOutcome[]
@@ -79,10 +88,10 @@ export interface EagerOutcome extends Outcome {
 const NO_DELEGATIONS: readonly EagerOutcome[] = []
 const NOTHING: Outcome['extra'] = Object.freeze({})
 
-type Said = { readonly content?: Content; readonly value?: Json; readonly extra?: Outcome['extra'] }
+type AnswerWords = { readonly content?: Content; readonly value?: Json; readonly extra?: Outcome['extra'] }
 
-/** The record with the words of the node it names. */
-export function withWords(record: OutcomeRecord, said: Said): Outcome {
+/** Joins the record with the text of the node it names. */
+export function withWords(record: OutcomeRecord, said: AnswerWords): Outcome {
   const content = said.content ?? ''
   const output = record.status === 'completed' ? (said.value ?? null) : null
   return {

@@ -1,14 +1,26 @@
+// Reading rows: by id, by scan, and whole trees.
+//
+// Owns:      the read side of the store port (`Reader`, `Scanner`), and the walk that collects all rows of a tree.
+// Called by: stores implement `Reader` and `Scanner`; drafts read through `Reader`; sweeps, lists and audits use the scans.
+// Must stay true:
+//   - A reader gives rows as they were put, and nobody changes them.
+//   - A read sees every commit that was acknowledged before it.
+//   - An id that is unknown gives undefined, never an error (I9).
+
 import { isLegateError } from '../base/error.ts'
 import type { StoredBlock } from './commit.ts'
 import type { EventRow } from './event.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from './rows.ts'
 
 /**
- * What the graph's rules may ask of stored rows. Synchronous, so that a rule reads and decides in one piece; a row that
+ * The stored rows that the graph's rules may read. Synchronous, so that a rule reads and decides in one piece; a row that
  * changed since then makes the commit fail, not the rule. Rows come back as they were put; nobody may change them.
  */
 export interface Reader {
-  /** How often it was written to, where nobody else can write. A commit that was planned on this very state fits it. */
+  /**
+   * Counts the writes, for a store that no other process can write to. A commit that was planned on this very count needs no
+   * further check.
+   */
   changes?(): number
   conversation(id: Id): Conversation | undefined
   turn(id: Id): Turn | undefined
@@ -36,7 +48,7 @@ export interface Reader {
   lastSeq(rootId: Id): number
 }
 
-/** Keyset scans over the whole store: what sweeps, lists and readers need. */
+/** Keyset scans over the whole store, for sweeps, lists and readers. */
 export interface Scanner extends Reader {
   /** Pending, no blockers, `wakeAt` due, of one of these agents and kinds; oldest first. */
   runnable(query: RunnableQuery): readonly Node[]
@@ -46,7 +58,7 @@ export interface Scanner extends Reader {
   unstopped(before: number, limit: number): readonly Node[]
   /** Nodes that await a person, those that must be answered first before the others. */
   awaiting(query: AwaitingQuery): readonly Node[]
-  /** Waiting nodes that go on by themselves at some moment, the earliest first. */
+  /** Waiting nodes with a time at which they continue by themselves, the earliest first. */
   timed(query: AwaitingQuery): readonly Node[]
   /** Nodes an engine has claimed. */
   claimedBy(engineId: Id, limit: number): readonly Node[]
@@ -54,17 +66,17 @@ export interface Scanner extends Reader {
   claimants(): readonly Id[]
   engines(): readonly EngineRow[]
   engine(id: Id): EngineRow | undefined
-  /** The earliest moment after `now` at which a pending node wakes, a waiting one goes on or a running turn expires. */
+  /** The earliest moment after `now` at which a pending node wakes, a waiting one continues or a running turn expires. */
   nextDue(now: number): number | undefined
   /** Events of a tree with a sequence greater than `after`, in order. */
   events(rootId: Id, after: number, limit: number): readonly EventRow[]
-  /** What running nodes of a tree have streamed, where the store is shared: the blocks after that number, in order. */
+  /** Blocks that running nodes of a tree have streamed into a shared store: those after that number, in order. */
   blocks(rootId: Id, after: number): readonly StoredBlock[]
   /** Root conversations, newest first. */
   roots(query: { readonly limit: number; readonly before?: Id }): readonly Conversation[]
   /** Conversations of a tree, or of all trees, by id. */
   conversations(query: ConversationsQuery): readonly Conversation[]
-  /** Conversations, turns and nodes whose id ends so; at most `limit`. */
+  /** Conversations, turns and nodes whose id has this ending; at most `limit`. */
   findIds(
     ending: string,
     limit: number,
@@ -92,11 +104,11 @@ export interface RunnableQuery {
   readonly now: number
   readonly limit: number
   readonly kinds: readonly string[]
-  /** By whose code they need: see `codeOf`. */
+  /** The names of the agents whose code they need: see `codeOf`. */
   readonly agents: readonly string[]
 }
 
-/** All rows of one tree: those that a walk from its root reaches, and those that only say that they are of it. */
+/** All rows of one tree: those that a walk from its root reaches, and those that only name its root. */
 export interface TreeRows {
   readonly rootId: Id
   readonly conversations: ReadonlyMap<Id, Conversation>
@@ -111,7 +123,7 @@ export interface TreeRows {
   readonly nodesOf: ReadonlyMap<Id, readonly Node[]>
   /** By the turn of the host, in order. */
   readonly linksOf: ReadonlyMap<Id, readonly Link[]>
-  /** Read when they are first asked for. */
+  /** Read on first use. */
   readonly events: readonly EventRow[]
   readonly blocks: readonly StoredBlock[]
 }
@@ -124,7 +136,10 @@ export function readTrees(store: Scanner): TreeRows[] {
   return [...eachTree(store)]
 }
 
-/** The same one by one: no more than one need be held. Those that were changed from outside are left out: the store tells. */
+/**
+ * Reads all trees one by one, so that only one need be in memory. Skips trees that were changed from outside: the store reports
+ * them.
+ */
 export function* eachTree(store: Scanner): Generator<TreeRows> {
   const members = new Map<Id, Id[]>()
   for (const { id, rootId } of allConversations(store)) {
@@ -164,7 +179,7 @@ function* allConversations(store: Scanner, rootId?: Id): Generator<Conversation>
   }
 }
 
-/** Those that are reached from the root come first, hosts before their children. */
+/** Rows that a walk from the root reaches come first, hosts before their children. */
 function read(store: Scanner, rootId: Id, members: readonly Id[]): TreeRows {
   const tree = new Rows(store, rootId)
   tree.walk(rootId)
@@ -209,7 +224,7 @@ class Rows implements TreeRows {
     }
   }
 
-  /** Gives the conversations it delegated to. */
+  /** Adds a turn with its rows, and gives the conversations it delegated to. */
   private addTurn(turn: Turn): Id[] {
     this.turns.set(turn.id, turn)
     const nodes = this.store.nodesOf(turn.id)
@@ -232,4 +247,51 @@ function readEvents(store: Scanner, rootId: Id): EventRow[] {
     for (const event of page) events.push(event)
     if (page.length < PAGE) return events
   }
+}
+
+/** Finds runs and delegations, as a draft does. */
+interface RunFinder {
+  findTurn(id: Id): Turn | undefined
+  findLink(id: Id): Link | undefined
+}
+
+/** Yields a run and the runs above it up to the root: those that delegated it, or whose budget it continues. */
+export function* runsUpward(draft: RunFinder, turnId: Id): Generator<Turn> {
+  for (let id: Id | null | undefined = turnId; id != null; ) {
+    const turn: Turn | undefined = draft.findTurn(id)
+    if (turn === undefined) return
+    yield turn
+    id = draft.findLink(id)?.hostTurnId ?? turn.wokenBy
+  }
+}
+
+/** Yields the ids of a run and of those above it. `linkOf` gives the delegation that started a run. */
+export function* idsUpward(linkOf: (turnId: Id) => Link | undefined, turnId: Id): Generator<Id> {
+  for (let id: Id | undefined = turnId; id !== undefined; id = linkOf(id)?.hostTurnId) yield id
+}
+
+/** The attributes of the request that a run serves: its caller's own, else those of the run above it. */
+export function attributesOf(reader: Pick<Reader, 'turn' | 'link'>, turn: Turn): NonNullable<Turn['attributes']> {
+  for (let at: Turn | undefined = turn; at !== undefined; ) {
+    if (at.attributes !== null) return at.attributes
+    const above: string | null = reader.link(at.id)?.hostTurnId ?? at.wokenBy
+    at = above === null ? undefined : reader.turn(above)
+  }
+  return NONE
+}
+
+const NONE: NonNullable<Turn['attributes']> = Object.freeze({})
+
+/** A run and its conversation. */
+export interface RunPlace {
+  readonly turn: Turn
+  readonly conversation: Conversation
+}
+
+/** The run that asked for this one, or made its conversation; undefined at the root. */
+export function hostOf(store: Reader, { turn, conversation }: RunPlace): RunPlace | undefined {
+  if (conversation.parentTurnId === null) return undefined
+  const host = store.turn(store.link(turn.id)?.hostTurnId ?? conversation.parentTurnId)
+  const its = host === undefined ? undefined : store.conversation(host.conversationId)
+  return host === undefined || its === undefined ? undefined : { turn: host, conversation: its }
 }

@@ -2,8 +2,8 @@ import { ConflictError, NotFoundError } from '../base/error.ts'
 import type { Draft } from './draft.ts'
 import type { Conversation, Id, Node, Turn } from './rows.ts'
 
-/** Why history is not changed so. Stable: `error.details.reason`. */
-export type Refusal =
+/** Why a change of history is refused. Stable: `error.details.reason`. */
+export type HistoryRefusal =
   | 'archived'
   | 'busy'
   | 'cycle'
@@ -22,12 +22,12 @@ export type Refusal =
   | 'wrong_kind'
   | 'wrong_state'
 
-/** The message says why it cannot be done and what can. */
-export function refused(reason: Refusal, message: string, details: Readonly<Record<string, unknown>> = {}) {
+/** Makes the error. The message says why the change is impossible and what is possible. */
+export function refused(reason: HistoryRefusal, message: string, details: Readonly<Record<string, unknown>> = {}) {
   return new ConflictError('conflict', message, { details: { reason, ...details } })
 }
 
-/** A node of this lane that still counts. */
+/** Finds a node of this lane that still counts. */
 export function nodeOf(draft: Draft, conversationId: Id, nodeId: Id): Node {
   const node = typeof nodeId === 'string' ? draft.findNode(nodeId) : undefined
   if (node === undefined || node.conversationId !== conversationId) {
@@ -38,7 +38,7 @@ export function nodeOf(draft: Draft, conversationId: Id, nodeId: Id): Node {
   throw refused('replaced', `The node ${nodeId} was replaced by ${by}: name that one.`, { nodeId, by })
 }
 
-/** A call that sums up is made by itself, for another: nothing goes on from it. */
+/** Refuses a call that sums up: it was made for another node, and nothing continues from it. */
 export function requireWord({ id, purpose }: Node): void {
   if (purpose !== 'summarize') return
   const message = `The node ${id} sums up what another call reads: name that one, or take the summary back with uncompress.`
@@ -51,7 +51,7 @@ export function turnOf(draft: Draft, conversationId: Id, turnId: Id): Turn {
   throw new NotFoundError('not_found', `There is no turn ${turnId} in the conversation ${conversationId}.`)
 }
 
-/** Nothing runs in the lane and nothing is queued: its history may be changed, and a turn may begin at once. */
+/** Requires an idle lane, with no running and no queued turn: its history may then change, and a turn may begin at once. */
 export function requireIdle(draft: Draft, conversation: Conversation): void {
   requireOpen(conversation)
   const open = conversation.activeTurnId ?? draft.queuedTurn(conversation.id)?.id
@@ -67,7 +67,7 @@ export function requireOpen({ id, lane }: Conversation): void {
   })
 }
 
-/** A turn that a host delegated has its end delivered: changing it would leave the host with another. */
+/** Refuses a turn that a host delegated: the host has its outcome, and a change would contradict it. */
 export function requireOwn(draft: Draft, { id }: Turn): void {
   const link = draft.findLink(id)
   if (link === undefined) return

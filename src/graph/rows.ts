@@ -1,23 +1,29 @@
+// The rows of the graph: conversation, turn, node, edge, link, body and engine, with the small records inside of them.
+//
+// Owns:      the types only. Defaults and copies of rows are made elsewhere in this folder; stores decide how rows are kept.
+// Called by: everything. Rules write rows through a `Draft`, stores keep them, readers of all rooms read them.
+// Must stay true:
+//   - Rows are plain JSON data, and nobody changes a row in place: a new version replaces it.
+//   - Every row but edges and bodies has a `version`, 1 when it is new. A store refuses a commit that puts version n
+//     unless it holds version n - 1.
+//   - Everything a run needs to continue is in its rows, so any process can continue it after a crash (I3, I5).
+
 import type { Json } from '../base/json.ts'
 import type { Content, ToolCall, Usage } from './content.ts'
 import type { AbsentSource, OutcomeRecord } from './outcome.ts'
 
-/**
- * The rows a store keeps: plain data, never changed in place. Every row but edges and bodies has a `version`, 1 when it
- * is new; a commit that puts version n is refused unless the stored version is n - 1.
- */
 export type Id = string
 
 export interface AgentRef {
   readonly name: string
   readonly hash: string
-  /** The whole definition of an agent that was made of a file or by a call: no code of its own is needed to go on. */
+  /** The whole definition of an agent that came from a file or a call. It needs no code of its own to continue. */
   readonly inline?: Json
-  /** Of one with `inline`: the agent whose code it builds on; empty for none. */
+  /** Beside `inline`: the agent whose code it builds on; empty for none. */
   readonly code?: string
 }
 
-/** Whose code a process must have to run nodes of this agent: a name, or empty for nobody's. */
+/** The agent whose code a process must have to run this agent's nodes; empty where it needs none. */
 export function codeOf(agent: AgentRef): string {
   return agent.code ?? agent.name
 }
@@ -42,12 +48,12 @@ export interface Conversation {
   readonly groups: { readonly [group: string]: boolean } | null
   /** The running turn of the lane; null when the lane is idle. */
   readonly activeTurnId: Id | null
-  /** Delegations in the background that go on, or whose end nobody has been told of yet. */
+  /** Delegations in the background that are open, or whose end the host has not heard yet. */
   readonly background: readonly Id[]
-  /** Its delegations that are limited by a key, over all its turns; null when there are none. */
+  /** Its delegations that a key limits, over all its turns; null when there are none. */
   readonly places: readonly KeyPlaces[] | null
   readonly turnCount: number
-  /** Where it was forked and what of it no longer counts; null for one that was only ever gone on with. */
+  /** Where it was forked and which of its turns no longer count; null for a plain lane. */
   readonly lane: LaneFacts | null
   readonly createdAt: number
 }
@@ -57,16 +63,16 @@ export interface Conversation {
  * the same kind: its id is accepted wherever a conversation's is.
  */
 export interface LaneFacts {
-  /** The node it was forked at; null for a first lane. What it knows begins with that lane's turns up to `last`. */
+  /** The node it was forked at; null for a first lane. Its history begins with that lane's turns up to `last`. */
   readonly from: (LanePlace & { readonly nodeId: Id }) | null
-  /** The newest lane that was forked from this one; each names the one before it in `before`. */
+  /** The newest lane that was forked from this one; each names its predecessor in `before`. */
   readonly newest: Id | null
   readonly before: Id | null
-  /** Ordinals of turns that others have taken the place of, from and to, in order and apart. */
+  /** Ordinals of replaced turns, as ranges from and to, in order and apart. */
   readonly skips: readonly (readonly [from: number, to: number])[]
-  /** The ordinal of the newest turn that holds a summary of what was before. */
+  /** The ordinal of the newest turn that holds a summary of earlier turns. */
   readonly fold: number | null
-  /** No new turn begins in it. */
+  /** Set when the lane is archived: no new turn begins in it. */
   readonly archivedAt: number | null
 }
 
@@ -85,9 +91,9 @@ export interface KeyLimit {
 
 export interface KeyPlaces {
   readonly key: string
-  /** Those that may run now. */
+  /** How many may run now. */
   readonly live: number
-  /** Those that wait: first come, first served. */
+  /** Delegations that wait: first come, first served. */
   readonly waiting: readonly Id[]
 }
 
@@ -95,12 +101,12 @@ export type TurnState = 'queued' | 'running' | 'ended'
 
 export interface CancelRequest {
   readonly at: number
-  /** `restarted`: another input took its place; what it was doing is not shown to the model any more. */
+  /** `restarted`: another input took its place, and models no longer see its work. */
   readonly cause: 'cancelled' | 'timed_out' | 'parent' | 'restarted'
   readonly reason: string | null
 }
 
-/** What the run has spent and started. One ledger per run; children are added when they end (I7). */
+/** The amounts that the run has used and started. One account per run; a child's usage is added when it ends (I7). */
 export interface Account {
   readonly modelCalls: number
   readonly toolCalls: number
@@ -129,20 +135,20 @@ export interface Money {
   readonly usd: number
 }
 
-/** Of a run and all below it. */
-export interface Spend {
+/** The spending of a run and all below it. */
+export interface Spending {
   /** Null for no limit. */
   readonly limit: { readonly tokens: number | null; readonly usd: number | null }
   readonly spent: Money
-  /** Held back for calls that are being made. */
+  /** Reserved for calls that are in progress. */
   readonly held: Money
 }
 
 /** The delegations of a run and of all below it. */
 export interface TreePlaces {
-  /** How many may run at the same time; null where only a run above has a limit. */
+  /** How many may run at a time; null where only a run above has a limit. */
   readonly limit: number | null
-  /** Those that may run now; not counted without a limit. */
+  /** How many may run now; not counted without a limit. */
   readonly live: number
   /** The runs whose next delegation waits for room here: first come, first served. */
   readonly waiting: readonly Id[]
@@ -162,21 +168,23 @@ export interface Turn {
   readonly account: Account
   /** Null also while `paused`. */
   readonly deadline: number | null
-  /** Its clock stands still while a person is awaited, here or below: how many are, and how much time was left. */
+  /** Its clock stops while it waits for a person, here or below: how many questions are open, and how much time was left. */
   readonly paused: { readonly asks: number; readonly leftMs: number | null } | null
-  /** What it may spend and has; null when neither it nor a run above it has a limit of that kind. */
-  readonly spend: Spend | null
+  /** The spending and its limit; null when neither it nor a run above it has such a limit. */
+  readonly spend: Spending | null
   /** Null when neither it nor a run above it limits the delegations of its tree. */
   readonly tree: TreePlaces | null
   readonly cancel: CancelRequest | null
   readonly outcome: OutcomeRecord | null
-  /** The run on whose budget it goes on: it tells of what has ended in the background. Null for one with an input of its own. */
+  /**
+   * The run whose budget it continues, because it reports an end in the background. Null for a run with an input of its own.
+   */
   readonly wokenBy: Id | null
-  /** What its caller said of the request it is for; null for what the run above it, or none, says. */
+  /** Attributes that its caller gave to the request; null where those of the run above apply, or none. */
   readonly attributes: { readonly [name: string]: Json } | null
-  /** What it comes after, where that is not just the turn before it in its lane; null for most. */
+  /** The turns it follows, where that is not just the turn before it in its lane; null for most. */
   readonly history: TurnHistory | null
-  /** What gives tools and was not there for it; null for most. */
+  /** Tool sources that could not be started for this run; null for most. */
   readonly absent: readonly AbsentSource[] | null
   /** Nodes so far: the ordinal of the next one. */
   readonly nodeCount: number
@@ -190,23 +198,23 @@ export interface Turn {
 }
 
 export interface TurnHistory {
-  /** The ordinal of the turn before it in what its lane says; -1 for none. */
+  /** The ordinal of the turn before it in its lane's history; -1 for none. */
   readonly after: number
-  /** The turn that it was made from and took the place of, or that it is a copy of. */
+  /** The turn that it replaced or was copied from. */
   readonly source: Id | null
-  /** What else it comes after: other lanes, up to a turn. */
+  /** Other lanes that it follows too, each up to a turn. */
   readonly merges: readonly LanePlace[]
   readonly fold: Fold | null
 }
 
-/** A summary that stands in contexts for what was before. Transcripts do not know of it. */
+/** A summary that replaces earlier turns in contexts. Transcripts ignore it. */
 export interface Fold {
   readonly summaryId: Id
-  /** Of this turn it stands for the nodes up to this ordinal, without what people said; null: for all of it. */
+  /** The summary covers the nodes of this turn up to this ordinal, without people's words; null: all of them. */
   readonly upTo: number | null
-  /** What comes before the summary: the turn of this ordinal; -1: what the lane was forked from; null: nothing. */
+  /** The place before the summary: the turn of this ordinal; -1: the lane's origin; null: nothing. */
   readonly before: number | null
-  /** The turn with the summary before this one that still counts. */
+  /** The turn with the next older summary that still counts. */
   readonly previous: number | null
 }
 
@@ -224,7 +232,7 @@ export type NodeState =
 
 export type Purpose = 'answer' | 'plan' | 'repair' | 'wrap_up' | 'brief' | 'summarize'
 
-/** May it run again after its claim was lost? `effectful` may not: it ends `uncertain` (I4). */
+/** Whether it may run again after its claim was lost. `effectful` may not: it ends `uncertain` (I4). */
 export type Effect = 'pure' | 'idempotent' | 'effectful'
 
 export interface Wait {
@@ -273,7 +281,7 @@ export interface Node {
   /** How often its claim was lost. */
   readonly recoveries: number
   readonly usage: Usage
-  /** What people have said of it since; null for nearly all. */
+  /** Later marks by people; null for nearly all nodes. */
   readonly marks: NodeMarks | null
   readonly createdAt: number
   readonly startedAt: number | null
@@ -281,49 +289,49 @@ export interface Node {
 }
 
 export interface NodeMarks {
-  /** The version that took its place in its turn: it counts for nothing any more. */
+  /** The version that replaced it in its turn: this one no longer counts. */
   readonly replacedBy: Id | null
-  /** Models are not shown it. */
+  /** Set when models no longer see it. */
   readonly excludedAt: number | null
-  /** Neither models nor people are shown it. */
+  /** Set when neither models nor people see it any more. */
   readonly deletedAt: number | null
-  /** It runs and was asked to stop. */
+  /** Set when it runs and was asked to stop. */
   readonly stop: { readonly at: number; readonly reason: string } | null
 }
 
-/** What the node was asked. Fields by kind; all are JSON. */
+/** The node's input. Fields by kind; all are JSON. */
 export interface NodeInput {
-  /** user_message, developer_message, system_message; agent_message that briefs: what its words are told with */
+  /** user_message, developer_message, system_message; agent_message that writes a briefing: its material */
   readonly content?: Content
-  /** developer_message: what was said elsewhere, as a model reads it */
+  /** developer_message: messages from elsewhere, as a model reads them */
   readonly messages?: readonly Json[]
-  /** agent_message: what is said to the model before this call, beside the context */
+  /** agent_message: a notice to the model before this call, beside the context */
   readonly nudge?: string
   /** task */
   readonly call?: ToolCall
   /** task: this call starts a child */
   readonly delegates?: boolean
-  /** kinds of users */
+  /** kinds of users: their value */
   readonly value?: Json
 }
 
-/** What it gave. Fields by kind; all are JSON. */
+/** The node's result. Fields by kind; all are JSON. */
 export interface NodeOutput {
-  /** agent_message: what was said; task: what the model reads as the result */
+  /** agent_message: its text; task: the result as the model reads it */
   readonly content?: Content
   readonly calls?: readonly ToolCall[]
   readonly reasoning?: string
   /** task, and agent_message with an output schema: the value itself */
   readonly value?: Json
-  /** A large text is kept once, by content; `content` then holds its beginning. */
+  /** The hash of a large text, which is kept once by content; `content` then holds its beginning. */
   readonly bodyRef?: string
   readonly bytes?: number
   readonly isError?: boolean
-  /** task of a delegation: what code can read of the result beside its words (the reserved set of a fold) */
+  /** task of a delegation: data about the result for code, beside its text (the reserved set of a fold) */
   readonly metadata?: { readonly [key: string]: Json }
-  /** task of a delegation: its child; the node's own metadata has the same */
+  /** task of a delegation: its child, as in the node's own metadata */
   readonly subagent?: { readonly child_conversation_id: Id; readonly child_graph_id: Id }
-  /** agent_message: what extensions have put beside the answer */
+  /** agent_message: values that extensions added beside the answer */
   readonly extra?: { readonly [key: string]: Json }
   /** Calls the model made beyond the limit; they are not in `calls`. */
   readonly droppedCalls?: number
@@ -357,19 +365,22 @@ export interface Link {
   readonly depth: number
   /** parked: the task waits as a row. called: code inside the running task awaits it. background: nobody need wait. */
   readonly mode: 'parked' | 'called' | 'background'
-  /** How its end in the background is told: by a turn of the host's, or only by this row. Null: the host has no tools for it. */
+  /**
+   * How its end in the background reaches the host: by a turn of the host, or only by this row. Null: the host has no tools for
+   * it.
+   */
   readonly wake: 'auto' | 'passive' | null
   readonly onParentClose: 'cancel' | 'abandon'
-  /** May its turn run, as far as the limits of its run, its key and its tree go? */
+  /** True where the limits of its run, its key and its tree let its turn run. */
   readonly released: boolean
   readonly keyed: KeyLimit | null
-  /** Which try of the call it is, from 1. */
+  /** The number of this try of the call, from 1. */
   readonly attempt: number
-  /** How often it is tried again, and after how long the first time; null for never. */
+  /** How many further tries it has, and the delay before the first of them; null for none. */
   readonly retry: { readonly most: number; readonly delayMs: number } | null
   readonly delegationContext: Json
   readonly outcome: OutcomeRecord | null
-  /** The node that has the outcome: written once. `undeliverable` when the run it was for had been cancelled. */
+  /** The node that received the outcome: written once. `undeliverable` when its run had been cancelled. */
   readonly deliveredTo: Id | 'undeliverable' | null
 }
 

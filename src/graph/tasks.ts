@@ -4,12 +4,15 @@ import type { Content, ToolCall } from './content.ts'
 import type { Reader } from './reader.ts'
 import type { Id, Node, NodeOutput, Turn } from './rows.ts'
 
-/** Of the tasks of a message and of the message that reads their results. Derived, so that the same answer makes the same. */
+/**
+ * Ids for the tasks of a message and for the message that reads their results. Derived, so that a repeated answer gives equal
+ * ids.
+ */
 export function expansionIds(nodeId: Id, tasks: number): Id[] {
   return deriveIds(nodeId, 'expand', tasks + 1)
 }
 
-/** The tasks that a message's calls made. */
+/** The ids of the tasks that a message's calls made. */
 export function taskIdsOf({ id, output }: Pick<Node, 'id' | 'output'>): readonly Id[] {
   const count = output.calls?.length ?? 0
   return count === 0 ? NONE : expansionIds(id, count).slice(0, count)
@@ -17,28 +20,28 @@ export function taskIdsOf({ id, output }: Pick<Node, 'id' | 'output'>): readonly
 
 const NONE: readonly Id[] = []
 
-/** Which of them a task stands for: its own id, or that of the one whose place it took in its turn. */
+/** The id of the call's first task: a task's own id, or that of the one it replaced in its turn. */
 export function slotOf({ id, metadata }: Pick<Node, 'id' | 'metadata'>): Id {
   const slot = metadata['slot']
   return typeof slot === 'string' ? slot : id
 }
 
-/** This many steps that asked for the same and got the same are enough: one more would get it again. */
+/** After this many steps with equal calls and equal results, one more would bring nothing new. */
 export const MAX_REPEATS = 3
 
-/** On the result of a call that was refused for it: asked for once more it is refused once more. */
+/** Marks the result of a call that was refused as a repetition: another try is refused too. */
 export const REPEATED: NonNullable<NodeOutput['metadata']> = { refused: 'repeated' }
 
-/** Calls of one message beyond which steps are not compared: nobody repeats so many by mistake. */
+/** Messages with more calls are not compared: nobody repeats so many by mistake. */
 const MOST_CALLS = 16
 
-/** Did the last steps of this run make the very calls of this task's message, with the very same results? */
+/** True where the last steps of this run made the very calls of this task's message, with equal results. */
 export function isRepeating(reader: Reader, task: Node): boolean {
   const message = messageBefore(reader, task)
   return message !== undefined && wouldRepeat(reader, message, message.output.calls)
 }
 
-/** The same of a message that is about to make these calls. */
+/** True where a message that is about to make these calls would repeat the last steps. */
 export function wouldRepeat(reader: Reader, asking: Node, calls: readonly ToolCall[] | undefined): boolean {
   const asked = comparable(calls)
   if (asked === undefined) return false
@@ -76,7 +79,7 @@ function tasksBefore(reader: Reader, message: Node): Node[] {
   return tasks
 }
 
-/** What a model reads as the result of a task, whatever way the task ended. */
+/** The result of a task as a model reads it, whatever way the task ended. */
 export function resultContent(task: Node): Content {
   if (task.output.content !== undefined) return task.output.content
   const why = task.failure?.message ?? 'no reason recorded'
@@ -99,10 +102,10 @@ export function resultContent(task: Node): Content {
 }
 
 /**
- * What a turn was asked with, in slots; undefined where it has none. One made anew has it on a node that it kept. A turn
- * that was put in by hand has no entry node.
+ * The slots of a turn's input; undefined where it has none. A turn that was made anew keeps them on a copied node. A turn that
+ * was put in by hand has no entry node.
  */
-export function askedOf(reader: Reader, turn: Turn): Json | undefined {
+export function readAskedSlots(reader: Reader, turn: Turn): Json | undefined {
   const asked = reader.node(turn.entryNodeId)?.metadata['asked']
   if (asked !== undefined || turn.history?.source == null) return asked
   return reader.nodesOf(turn.id).find(({ metadata }) => metadata['asked'] !== undefined)?.metadata['asked']
@@ -110,11 +113,11 @@ export function askedOf(reader: Reader, turn: Turn): Json | undefined {
 
 export function askedInRun(reader: Reader, runId: Id): Json | undefined {
   const turn = reader.turn(runId)
-  return turn === undefined ? undefined : askedOf(reader, turn)
+  return turn === undefined ? undefined : readAskedSlots(reader, turn)
 }
 
-/** The same slots with another input: what else was asked stays. */
-export function askedInOtherWords(asked: Json | undefined, content: Content): Json | undefined {
+/** Copies the slots with another input; the other slots stay. */
+export function replaceAskedInput(asked: Json | undefined, content: Content): Json | undefined {
   if (typeof asked !== 'object' || asked === null || Array.isArray(asked)) return asked
   const { slots } = asked
   if (typeof slots !== 'object' || slots === null || Array.isArray(slots)) return asked

@@ -5,11 +5,11 @@ import { nodeFs, nodeOs } from '../base/node-system.ts'
 import { trimEnd } from '../base/text.ts'
 import type { TableRow } from './price-table.ts'
 
-/** What a user has set for all programs of this machine. */
+/** The settings of a user for all programs of this machine. */
 export interface UserConfig {
-  /** Where it is, or would be. */
+  /** The file's path, whether or not it exists. */
   readonly path: string
-  /** For agents that nobody gave a model. `LEGATE_MODEL` wins. */
+  /** For agents without a model. `LEGATE_MODEL` wins. */
   readonly model: string | null
   readonly aliases: ReadonlyMap<string, string>
   readonly providers: ReadonlyMap<string, ProviderConfig>
@@ -20,7 +20,7 @@ export interface ProviderConfig {
   readonly url: string | null
   /** The name of the variable that holds the key, never the key. */
   readonly keyEnv: string | null
-  /** How it is spoken to; null for what a known provider speaks, else OpenAI's chat format. */
+  /** The wire format; null means the format of a known provider, or OpenAI's chat format. */
   readonly api: Api | null
 }
 
@@ -28,7 +28,7 @@ export type Api = 'openai' | 'anthropic' | 'google' | 'openai-compatible'
 
 const APIS: readonly string[] = ['openai', 'anthropic', 'google', 'openai-compatible'] satisfies Api[]
 
-/** `$LEGATE_CONFIG`, else `legate/config.json` in `$XDG_CONFIG_HOME` or `~/.config`. A missing file is empty. */
+/** Reads `$LEGATE_CONFIG`, else `legate/config.json` in `$XDG_CONFIG_HOME` or `~/.config`. A missing file is empty. */
 export function readConfig(): UserConfig {
   const { file, isNamed } = configFile()
   const stamp = stampOf(file)
@@ -44,8 +44,8 @@ export function readConfig(): UserConfig {
 }
 
 /**
- * For what must go on while a file is being changed: one that became wrong counts as it was when it was last read, one
- * that was never right is undefined. It is warned of once.
+ * For callers that must continue while somebody edits the file: a file that became invalid counts as it was when last
+ * read, one that was never valid is undefined. Warns once.
  */
 export function lastGoodConfig(): UserConfig | undefined {
   try {
@@ -79,7 +79,7 @@ function configFile(): { file: string; isNamed: boolean } {
   return { file: path.join(folder, 'legate', 'config.json'), isNamed: false }
 }
 
-/** Changes when the file does; undefined when there is none. */
+/** A stamp that changes with the file; undefined when there is none. */
 function stampOf(file: string): string | undefined {
   const stats = reading(file, () => nodeFs.statSync(file, { throwIfNoEntry: false }))
   return stats === undefined ? undefined : `${stats.mtimeMs}/${stats.size}/${stats.ino}`
@@ -144,7 +144,7 @@ function providerOf(reader: Reader, value: Json, at: string): ProviderConfig {
   }
 }
 
-/** `//user:password@`: an address is shown in messages and records, so it must not hold any. */
+/** True for `//user:password@`: messages and records show addresses, so they may not hold a password. */
 export function holdsUser(url: string): boolean {
   if (!URL.canParse(url)) return false
   const { username, password } = new URL(url)
@@ -165,7 +165,7 @@ function priceOf(reader: Reader, value: Json, at: string): TableRow {
   }
 }
 
-/** Says what is wrong with which part of the file. */
+/** Reads the parts of the file, and names the part that is wrong. */
 class Reader {
   private readonly file: string
 

@@ -20,20 +20,29 @@ export interface ToolSchema {
   readonly inputSchema: JsonSchema
 }
 
-/** Passed to the model as they are; names follow the AI SDK. */
+/** Passed to the model as they are. The names follow the AI SDK. */
 export interface ModelSettings {
+  /** How freely the model chooses its words. Default: the provider's. */
   readonly temperature?: number
+  /** Chooses among the words that make up this share of probability. Default: the provider's. */
   readonly topP?: number
+  /** Chooses among so many words. Default: the provider's. */
   readonly topK?: number
+  /** The most tokens of one answer. Default: the provider's. */
   readonly maxOutputTokens?: number
+  /** Texts at which the answer ends. Default: the provider's. */
   readonly stopSequences?: readonly string[]
+  /** The same seed asks for the same answer, where the provider can. Default: the provider's. */
   readonly seed?: number
+  /** Makes words that were used before less likely. Default: the provider's. */
   readonly presencePenalty?: number
+  /** Makes words less likely the more often they were used. Default: the provider's. */
   readonly frequencyPenalty?: number
-  /** How much the model thinks before it answers, where it can be told. */
+  /** How much the model thinks before it answers, if it can be set. */
   readonly reasoning?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh'
-  /** False: no marks for a prompt cache. Providers that need none ignore it. */
+  /** False: sets no marks for a prompt cache. Providers that need no marks ignore it. */
   readonly promptCache?: boolean
+  /** Settings of one provider, sent as they are: `{ openai: { ... } }`. */
   readonly providerOptions?: { readonly [provider: string]: Json }
 }
 
@@ -43,7 +52,7 @@ export interface ModelRequest {
   readonly settings: ModelSettings
   /** The answer should be JSON of this shape. */
   readonly outputSchema: JsonSchema | null
-  /** Whose call it is: agent names from the root. For scripts, records and logs; providers do not get it. */
+  /** The agent names from the root to the caller. For scripts, records and logs; providers do not get it. */
   readonly path: readonly string[]
 }
 
@@ -51,9 +60,9 @@ export type FinishReason = 'stop' | 'tool-calls' | 'length' | 'content-filter' |
 
 export type Part =
   | { readonly type: 'text-delta'; readonly text: string }
-  /** The text since the last block or end is one piece, which the provider wants back with this. */
+  /** Ends a piece of text: everything since the last block or end. The provider wants this metadata back with it. */
   | { readonly type: 'text-end'; readonly providerMetadata: Json }
-  /** Seen live. What must be sent back follows as a block of the same text. */
+  /** Shown live. Reasoning that must be sent back follows as a block of the same text. */
   | { readonly type: 'reasoning-delta'; readonly text: string }
   | { readonly type: 'tool-input-delta'; readonly id: string; readonly name: string; readonly text: string }
   /** `input` is JSON text, or a value the client has already parsed. */
@@ -68,15 +77,15 @@ export type Part =
   | { readonly type: 'finish'; readonly reason: FinishReason; readonly usage: Usage }
 
 /**
- * How a language model is reached. A stream that ends without `finish` was cut. Failures throw; one with
- * `isRetryable: true`, a `statusCode` of 408, 409, 429 or 5xx, or a network error is tried again.
+ * Reaches a language model. A stream that ends without `finish` was cut. Failures throw; the runtime retries one with
+ * `isRetryable: true`, a `statusCode` of 408, 409, 429 or 5xx, or a network error.
  */
 export interface Model {
   /** `provider/model`. */
   readonly id: string
-  /** False for a model that cannot call tools: then `planner()` asks it which one is needed. Left out: it can. */
+  /** False for a model that cannot call tools: `planner()` then asks it which one is needed. Default true. */
   readonly nativeTools?: boolean
   stream(request: ModelRequest, options: { readonly signal: AbortSignal }): AsyncIterable<Part>
-  /** What it was given that no recording may keep, such as its key. Left out: none is known. */
+  /** The secrets of this model, such as its key, which no recording may keep. Default none. */
   secrets?(): Promise<readonly string[]>
 }

@@ -1,19 +1,19 @@
 import { isRecord, type Json } from '../base/json.ts'
 import type { JsonSchema } from '../base/schema/schema.ts'
 
-/** A schema whose top level is one plain object: all that providers take for a tool or an answer. */
+/** A schema whose top level is one plain object, which is all that providers take for a tool or an answer. */
 export interface ObjectSchema {
   readonly schema: JsonSchema
   /** The name of the one field that holds the value; null where the value is the object itself. */
   readonly field: string | null
 }
 
-/** What no provider takes beside `type: "object"` at the top level. */
+/** Keywords that no provider takes beside `type: "object"` at the top level. */
 const REFUSED_AT_TOP = ['anyOf', 'oneOf', 'allOf', 'enum', 'const', 'not', '$ref'] as const
 
 /**
- * The one place that makes an object of a schema that is none: a union, a reference, a text, a list, anything. The value
- * goes into a field of this name, and `unwrapped` takes it out again.
+ * The one place that wraps a schema that is no object: a union, a reference, a text, a list, anything. The value goes
+ * into a field of this name, and `unwrapped` takes it out again.
  */
 export function objectSchema(given: JsonSchema, field: string): ObjectSchema {
   const schema = withoutChoices(given)
@@ -32,18 +32,18 @@ export function objectSchema(given: JsonSchema, field: string): ObjectSchema {
   }
 }
 
-/** The value as the provider is shown it. */
+/** Wraps a value in the form that the provider sees. */
 export function wrapped(value: Json, field: string): Json {
   return { [field]: value }
 }
 
-/** The value in what a model gave. One that left the field out meant the value itself. */
+/** Unwraps a model's value. If the model left the field out, it gave the value itself. */
 export function unwrapped(given: Json, field: string): Json {
   if (!isRecord(given) || Object.keys(given).length !== 1) return given
   return given[field] ?? (Object.hasOwn(given, field) ? null : given)
 }
 
-/** References count from the root: where the root was meant, it is now a definition. */
+/** Moves the root into a definition, because references count from the root. */
 export function rootedInDefinitions(schema: JsonSchema, name: string): JsonSchema {
   const { $defs, definitions, ...root } = moved(schema as Json, name) as { readonly [key: string]: Json }
   const defs = isRecord($defs) ? $defs : {}
@@ -54,7 +54,7 @@ export function rootedInDefinitions(schema: JsonSchema, name: string): JsonSchem
   }
 }
 
-/** Does a reference mean the root, or a place that is no definition? */
+/** True when a reference points to the root, or to a place that is no definition. */
 export function refersToRoot(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(refersToRoot)
   if (typeof value !== 'object' || value === null) return false
@@ -65,7 +65,7 @@ function isPlainObject(schema: JsonSchema): boolean {
   return schema['type'] === 'object' && REFUSED_AT_TOP.every((key) => schema[key] === undefined)
 }
 
-/** All of several plain objects are one. One without a type that has properties is an object too. */
+/** Joins several plain objects (`allOf`) into one. A schema without a type that has properties is an object too. */
 function withoutChoices(schema: JsonSchema): JsonSchema {
   const { allOf, ...others } = schema
   if (!Array.isArray(allOf)) return typed(schema)
@@ -91,7 +91,7 @@ function merged(objects: readonly JsonSchema[]): JsonSchema {
   return { ...others, properties, ...(required.length === 0 ? {} : { required }) }
 }
 
-/** The schema as it is inside of a field, its definitions still at the root. */
+/** The schema as it stands inside a field, with its definitions still at the root. */
 function inside(schema: JsonSchema, field: string): JsonSchema {
   if (!refersToRoot(schema)) return asOneOf(schema)
   const { $defs, definitions } = rootedInDefinitions(schema, field)
@@ -99,7 +99,7 @@ function inside(schema: JsonSchema, field: string): JsonSchema {
   return definitions === undefined ? reference : { ...reference, definitions }
 }
 
-/** Of a union, only its members say what it is; `anyOf` is the word that every provider knows for it. */
+/** A union is described by its members alone, under `anyOf`, which every provider knows. */
 function asOneOf(schema: JsonSchema): JsonSchema {
   const { type, properties, oneOf, anyOf, ...others } = schema
   const members = anyOf ?? oneOf

@@ -1,12 +1,15 @@
-/** When the table was last compared with what providers publish. Prices change: `prices` of the config file win. */
+/**
+ * When the table was last compared with the providers' published prices. Prices change: `prices` of the config file
+ * win.
+ */
 export const PRICES_AS_OF = '2026-11-15'
 
 export interface TableRow {
   readonly contextWindow: number | null
-  /** US dollars per million tokens; null where not one price fits all calls. */
+  /** US dollars per million tokens; null where no single price fits all calls. */
   readonly input: number | null
   readonly output: number | null
-  /** Left out: the price of input. */
+  /** Default: the price of input. */
   readonly cacheRead?: number
   readonly cacheWrite?: number
   /** For calls whose input is longer than `above`. */
@@ -21,7 +24,7 @@ export interface TableRow {
 const MILLION = 1_000_000
 const GEMINI_WINDOW = 1_048_576
 
-/** By `provider/model`, without dates of versions. */
+/** Keys are `provider/model`, without dates of versions. */
 export const PRICE_TABLE: Readonly<Record<string, TableRow>> = {
   'openai/gpt-5.5': { contextWindow: MILLION, input: 5, output: 30, cacheRead: 0.5 },
   'openai/gpt-5.5-pro': { contextWindow: MILLION, input: 30, output: 180 },
@@ -76,7 +79,7 @@ export const PRICE_TABLE: Readonly<Record<string, TableRow>> = {
   'google/gemini-2.5-flash-lite': { contextWindow: GEMINI_WINDOW, input: 0.1, output: 0.4, cacheRead: 0.01 },
 }
 
-/** Reading its cache costs a tenth of the input, writing it for five minutes a quarter more. */
+/** Reading Claude's cache costs a tenth of the input, writing it for five minutes a quarter more. */
 function claude(input: number, output: number, contextWindow: number): TableRow {
   return { contextWindow, input, output, cacheRead: input / 10, cacheWrite: input * 1.25 }
 }

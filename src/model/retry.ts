@@ -3,9 +3,9 @@ import { LegateError } from '../base/error.ts'
 export const MODEL_ATTEMPTS = 4
 const FIRST_DELAY_MS = 1_000
 const LONGEST_DELAY_MS = 30_000
-/** A provider that asks for a longer pause is not asked again: the run is not kept waiting for it. */
+/** The longest pause that a run waits for. A provider that wants a longer one is not asked again. */
 export const LONGEST_ASKED_MS = 60_000
-/** 429 as well, but only money helps. */
+/** These also have the status 429, but only money helps. */
 const OUT_OF_QUOTA: ReadonlySet<unknown> = new Set(['insufficient_quota', 'billing_hard_limit_reached'])
 const NETWORK_CODES: ReadonlySet<string> = new Set([
   'ECONNRESET',
@@ -32,7 +32,10 @@ export function retryDelay(error: unknown, next: number): number | undefined {
   return Math.min(backoff * (1 + Math.random() / 4), LONGEST_DELAY_MS)
 }
 
-/** May it pass by itself? Only timeouts, conflicts, rate limits, server faults, the network and cut streams. */
+/**
+ * True for errors that may pass by themselves: timeouts, conflicts, rate limits, server faults, the network and cut
+ * streams.
+ */
 function isPassing(error: unknown, depth = 0): boolean {
   if (error === null || typeof error !== 'object' || depth > 4) return false
   if (LegateError.isInstance(error)) return error.isRetryable
@@ -44,7 +47,7 @@ function isPassing(error: unknown, depth = 0): boolean {
   return isPassing(field(error, 'cause'), depth + 1)
 }
 
-/** Said by the error itself or by the answer it carries. */
+/** True when the error itself, or the answer it carries, reports an exhausted quota. */
 export function isOutOfQuota(error: unknown): boolean {
   const data = field(error, 'data')
   const places = [error, field(error, 'error'), data, field(data, 'error')]

@@ -2,7 +2,7 @@ import { DefinitionError } from '../base/error.ts'
 import { NO_USAGE, type Usage } from '../graph/content.ts'
 import type { Part } from './model.ts'
 
-/** The parts of an answer. A model that no compiler has checked may promise them, or give something else. */
+/** The parts of an answer. An untyped model may return a promise of them, or anything else. */
 export function partsOf(stream: unknown, modelId: string): AsyncIterator<Part> {
   if (stream instanceof Promise) return lateIterator(stream.then((given: unknown) => iteratorOf(given, modelId)))
   return iteratorOf(stream, modelId)
@@ -15,7 +15,7 @@ function iteratorOf(stream: unknown, modelId: string): AsyncIterator<Part> {
   throw new DefinitionError('definition', message)
 }
 
-/** Reads what is still to be opened. Not a generator: one that waits cannot be left. */
+/** Reads a stream that is still being opened. It is no generator, because nobody can leave a generator that waits. */
 export function lateIterator(opening: Promise<AsyncIterator<Part>>): AsyncIterator<Part> {
   let opened: AsyncIterator<Part> | undefined
   let isOver = false
@@ -35,18 +35,18 @@ export function lateIterator(opening: Promise<AsyncIterator<Part>>): AsyncIterat
 
 const END: IteratorReturnResult<undefined> = { value: undefined, done: true }
 
-/** What a model says it used. */
-export interface ToldUsage {
+/** The usage that a model reports, after our check. */
+export interface ReportedUsage {
   readonly usage: Usage
-  /** Why it was not taken; null where it was. */
+  /** Why the usage was refused; null where it was accepted. */
   readonly fault: string | null
 }
 
 /**
- * The one place that reads what a model says it used: whole numbers, 0 or more. Anything else is not counted, because a sum
- * of it would be wrong for ever; a budget then counts what was held back for the call.
+ * The one place that reads a model's usage: whole numbers, 0 or more. It counts nothing else, because the sum would be
+ * wrong for ever; a budget then counts the amount that was reserved for the call.
  */
-export function readUsage(told: unknown): ToldUsage {
+export function readUsage(told: unknown): ReportedUsage {
   if (typeof told !== 'object' || told === null) return refused(told === undefined ? 'nothing' : wordsFor(told))
   const { inputTokens, outputTokens, cacheReadTokens = 0, cacheWriteTokens = 0 } = told as Usage
   const usage = { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens }
@@ -57,7 +57,7 @@ export function readUsage(told: unknown): ToldUsage {
   return { usage, fault: null }
 }
 
-function refused(what: string): ToldUsage {
+function refused(what: string): ReportedUsage {
   return { usage: NO_USAGE, fault: what }
 }
 
@@ -65,12 +65,12 @@ function wordsFor(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : String(value).slice(0, 40)
 }
 
-/** A page or a value where a stream of events belongs: another server, a proxy or a login answered. */
+/** True for a page or a value where a stream of events belongs: another server, a proxy or a login answered. */
 export function isDocument(contentType: string): boolean {
   return /\b(?:html|json|xml)\b/i.test(contentType)
 }
 
-/** Not worth another try: what answered is not the provider, or does not stream. */
+/** The error for an answer that is no stream. It is never retried: the provider did not answer, or does not stream. */
 export function notAStream(contentType: string, beginning?: string): Error {
   const said = beginning === undefined ? '' : `: ${beginning === '' ? 'nothing' : beginning}`
   return new Error(

@@ -1,14 +1,14 @@
 export { sourceName } from '../tool/source.ts'
-export type { AgentFile, ToolChoice } from './agent-file/agent-file.ts'
+export type { AgentFile, ToolSelection } from './agent-file/agent-file.ts'
 export { EMPTY_AGENT_FILE } from './agent-file/agent-file.ts'
 export { modelOf } from './agent-file/names.ts'
-export { type Converted, type ConvertOptions, convert } from './convert/convert.ts'
+export { type ConvertedFile, type ConvertOptions, convert } from './convert/convert.ts'
 export { recipeFileName, writeRecipe } from './convert/write-recipe.ts'
 export { DIALECTS } from './dialects/index.ts'
 export { type AgentFileOptions, loadAgentFile } from './dialects/load-agent-file.ts'
 export {
   type Definition,
-  type Discovered,
+  type DiscoveryResult,
   discover,
   findDefinition,
   mentionedIn,
@@ -63,4 +63,4 @@ export {
   type TaskInfo,
 } from './task-events.ts'
 export { type Notice, type NoticeCode, noticesOf, noticeText } from './text/notice.ts'
-export { type ModelUse, modelUse, type Validated, validateDefinition } from './validate-definition.ts'
+export { type ModelUse, modelUse, type ValidationResult, validateDefinition } from './validate-definition.ts'

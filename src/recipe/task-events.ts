@@ -1,12 +1,13 @@
+import type { EventOf } from '../agent/definition/hooks.ts'
 import { type Json, parseJson } from '../base/json.ts'
 import type { RunEvent } from '../graph/event.ts'
 
-export type TaskStatus = 'Pending' | 'Running' | 'Completed' | 'Failed'
+export type BoardStatus = 'Pending' | 'Running' | 'Completed' | 'Failed'
 
-/** A subagent as a dashboard of tasks shows it. */
+/** A subagent as a task dashboard shows it. */
 export interface TaskInfo {
   readonly id: string
-  readonly status: TaskStatus
+  readonly status: BoardStatus
   readonly duration_secs: number | null
   readonly current_output: string
   readonly task_type: string
@@ -16,7 +17,7 @@ export interface TaskInfo {
   readonly result_data: Json
 }
 
-/** What a dashboard of tasks is told, in the words that programs for goose and Aster read. */
+/** The events of a task dashboard, in the format that programs for goose and Aster read. */
 export type TaskEvent =
   | {
       readonly type: 'task_execution'
@@ -49,7 +50,7 @@ export interface TaskTotals {
   readonly total: number
   readonly completed: number
   readonly failed: number
-  /** In percent; 0 when there was none. */
+  /** In percent; 0 if there was none. */
   readonly success_rate: number
 }
 
@@ -59,17 +60,15 @@ export interface FailedTask {
   readonly error: string | null
 }
 
-type Of<Type extends RunEvent['type']> = Extract<RunEvent, { readonly type: Type }>
-
 interface Task extends TaskInfo {
   readonly startedAt: number
 }
 
-/** Follows the events of a run and tells of its subagents: the lines they say, how all stand, and the end of the last. */
+/** Follows the events of a run and reports its subagents: their lines, the state of all, and the end of the last. */
 export class TaskBoard {
   private readonly tasks: Map<string, Task> = new Map()
 
-  /** What there is to tell after this event; often nothing. */
+  /** Returns the dashboard events that follow from an event; often none. */
   tell(event: RunEvent): readonly TaskEvent[] {
     switch (event.type) {
       case 'delegation-start':
@@ -89,12 +88,12 @@ export class TaskBoard {
     }
   }
 
-  private start({ childRunId: id, agent, tool, at }: Of<'delegation-start'>): readonly TaskEvent[] {
+  private start({ childRunId: id, agent, tool, at }: EventOf<'delegation-start'>): readonly TaskEvent[] {
     this.tasks.set(id, { ...FRESH, id, task_type: tool, task_name: agent, startedAt: at })
     return [this.update()]
   }
 
-  private end({ childRunId: id, status, at }: Of<'delegation-end'>): readonly TaskEvent[] {
+  private end({ childRunId: id, status, at }: EventOf<'delegation-end'>): readonly TaskEvent[] {
     const task = this.tasks.get(id)
     if (task === undefined) return NOTHING
     const isDone = status === 'completed'
@@ -108,7 +107,7 @@ export class TaskBoard {
     return pending + running === 0 ? [this.update(), this.complete()] : [this.update()]
   }
 
-  /** Told where the status is another. */
+  /** Reports a change of status. */
   private change(id: string, patch: Partial<Pick<TaskInfo, 'status' | 'error'>>): readonly TaskEvent[] {
     const task = this.tasks.get(id)
     if (task === undefined) return NOTHING
@@ -117,7 +116,7 @@ export class TaskBoard {
     return changed.status === task.status ? NOTHING : [this.update()]
   }
 
-  private lines({ turnId, text, cumulative }: Of<'text-delta'>): readonly TaskEvent[] {
+  private lines({ turnId, text, cumulative }: EventOf<'text-delta'>): readonly TaskEvent[] {
     const task = this.tasks.get(turnId)
     if (task === undefined || cumulative) return NOTHING
     const parts = (task.current_output + text).split('\n')
@@ -159,7 +158,7 @@ const FRESH = {
 const NOTHING: readonly TaskEvent[] = []
 const SUBTYPES: readonly unknown[] = ['line_output', 'tasks_update', 'tasks_complete']
 
-/** The event that a line of JSON is; undefined for any other line. */
+/** Parses a line of JSON; undefined if it is not an event. */
 export function readTaskEvent(text: string): TaskEvent | undefined {
   const parsed = parseJson(text)
   if (!parsed.ok || typeof parsed.value !== 'object' || parsed.value === null || Array.isArray(parsed.value)) {
@@ -171,7 +170,7 @@ export function readTaskEvent(text: string): TaskEvent | undefined {
 }
 
 function statsOf(tasks: readonly Pick<TaskInfo, 'status'>[]): TaskStats {
-  const count = (status: TaskStatus) => tasks.filter((task) => task.status === status).length
+  const count = (status: BoardStatus) => tasks.filter((task) => task.status === status).length
   return {
     total: tasks.length,
     pending: count('Pending'),
@@ -181,7 +180,7 @@ function statsOf(tasks: readonly Pick<TaskInfo, 'status'>[]): TaskStats {
   }
 }
 
-/** A call that a subagent makes, as an MCP logging notification that programs for goose understand. */
+/** A tool call of a subagent, as an MCP logging notification that programs for goose understand. */
 export interface SubagentNotice {
   readonly level: 'info'
   readonly logger: string
@@ -192,7 +191,7 @@ export interface SubagentNotice {
   }
 }
 
-/** The notification for an event of a run; undefined for all but the tool calls of subagents. */
+/** Makes the notification of an event; undefined for anything but tool calls of subagents. */
 export function subagentNotice(event: RunEvent): SubagentNotice | undefined {
   if (event.type !== 'tool-call' || event.path.length < 2) return undefined
   const { conversationId: id, call } = event
@@ -203,14 +202,14 @@ export function subagentNotice(event: RunEvent): SubagentNotice | undefined {
   }
 }
 
-/** One line of it: `[subagent:16] text_editor | developer`. */
+/** Formats it as one line: `[subagent:16] text_editor | developer`. */
 export function subagentLine({ data }: SubagentNotice): string {
   const [extension = '', ...rest] = data.tool_call.name.split('__')
   const tool = rest.length === 0 ? extension : `${rest.join('__')} | ${extension}`
   return `[subagent:${shortOf(data.subagent_id)}] ${tool}`
 }
 
-/** The number of a task of goose; of our ids, as much as commands show. */
+/** The number of a goose task; the short form of one of our ids. */
 function shortOf(id: string): string {
   return id.includes('_') ? id.slice(id.lastIndexOf('_') + 1) : id.slice(-8)
 }

@@ -10,17 +10,20 @@ import { isRecipeFile, readDefinition, recipeAgent } from './discovery/load-defi
 import { extensionSources, isBuiltIn } from './extension/extension-sources.ts'
 import { type RecipeOptions, readRecipeFile } from './recipe/load-recipe.ts'
 import { checkSubRecipes } from './recipe/sub-recipes.ts'
-import { type Notice, noticesOf, Report } from './text/notice.ts'
+import { type Notice, NoticeReport, noticesOf } from './text/notice.ts'
 
-/** What is to be said of a file: all of it, whether it can be used or not. */
-export interface Validated {
-  /** Null when the file cannot be used. The templates of a recipe are still in it. */
+/** All findings about a file, whether it can be used or not. */
+export interface ValidationResult {
+  /** Null if the file cannot be used. The templates of a recipe stay in place. */
   readonly agent: AgentFile | null
   readonly notices: readonly Notice[]
 }
 
-/** Reads a recipe or an agent file and tells everything that is wrong with it. What refuses it is a notice too. */
-export async function validateDefinition(file: string, options: Pick<RecipeOptions, 'mode'> = {}): Promise<Validated> {
+/** Reads a recipe or an agent file and reports every problem, including those that refuse it. */
+export async function validateDefinition(
+  file: string,
+  options: Pick<RecipeOptions, 'mode'> = {},
+): Promise<ValidationResult> {
   readOptions('validateDefinition(file, options)', options, { mode: oneOf('strict', 'lenient') })
   try {
     const agent = isRecipeFile(file) ? await wholeRecipe(file, options) : await readDefinition(file, options)
@@ -34,27 +37,32 @@ export async function validateDefinition(file: string, options: Pick<RecipeOptio
   }
 }
 
-/** Extensions that there are not here, and what to use instead. Names that depend on values are known when they have them. */
+/**
+ * Reports extensions that do not exist here, and what to use instead. Names that depend on values are checked later.
+ */
 function missingExtensions({ extensions, file }: AgentFile): readonly Notice[] {
   const known = (extensions ?? []).filter(({ name }) => !/\{[{%]/.test(name) && !isBuiltIn(name))
   return extensionSources(known, { file }).notices
 }
 
-/** With its sub-recipes, as far as their paths do not depend on values. */
+/** Reads a recipe with its sub-recipes, unless their paths depend on values. */
 async function wholeRecipe(file: string, options: Pick<RecipeOptions, 'mode'>): Promise<AgentFile> {
   const { recipe, notices } = await readRecipeFile(file, options)
   const known = recipe.subRecipes.filter((sub) => !/\{[{%]/.test(sub.path))
-  await checkSubRecipes({ ...recipe, subRecipes: known }, new Report(path.resolve(file), options.mode === 'lenient'))
+  await checkSubRecipes(
+    { ...recipe, subRecipes: known },
+    new NoticeReport(path.resolve(file), options.mode === 'lenient'),
+  )
   return recipeAgent({ recipe, notices })
 }
 
-/** Which model a file would run with here, as far as is known without asking a provider. */
+/** The model a file would run with here, as far as it is known without asking a provider. */
 export interface ModelUse {
-  /** `provider/model`. Null where nobody names one, nobody knows whose it is, or it depends on a parameter. */
+  /** `provider/model`. Null if none is named, its provider is unknown, or it depends on a parameter. */
   readonly name: string | null
-  /** Who names it: `the file`, `LEGATE_MODEL`, or `model in` the config file; null where nobody does. */
+  /** Where the name comes from: `the file`, `LEGATE_MODEL`, or `model in` the config file; null if nowhere. */
   readonly where: string | null
-  /** What keeps it from being used, and what to set; null where nothing is known to. */
+  /** The reason why it cannot be used, and what to set; null if none is known. */
   readonly trouble: string | null
 }
 
@@ -63,7 +71,7 @@ export function modelUse(file: Pick<AgentFile, 'model' | 'provider' | 'file'>): 
   try {
     const own = modelOf(file)
     const said = own === null ? usersModel() : { name: own, where: 'the file' }
-    return said === undefined ? nobody() : { ...said, ...known(said.name) }
+    return said === undefined ? unnamedModel() : { ...said, ...known(said.name) }
   } catch (error) {
     const [notice] = noticesOf(error)
     const trouble = notice === undefined ? messageOf(error) : `${notice.message}. ${notice.hint ?? ''}`.trim()
@@ -78,12 +86,12 @@ function known(said: string): Pick<ModelUse, 'name' | 'trouble'> {
   return { name, trouble: why === undefined ? null : `${name}: ${why}` }
 }
 
-function nobody(): ModelUse {
+function unnamedModel(): ModelUse {
   const model = keyedModel()
   const trouble = model === undefined ? NOTHING : `no model is named: set LEGATE_MODEL=${model}`
   return { name: null, where: null, trouble }
 }
 
-/** Whether an Ollama answers is known when it is asked. */
+/** Whether an Ollama server answers is known only when it is asked. */
 const NOTHING =
   'no model is named and no key is set: set LEGATE_MODEL=provider/model and the key of the provider, or start Ollama'

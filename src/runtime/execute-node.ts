@@ -1,16 +1,16 @@
 import { contextTurnsOf } from '../agent/build/conversation-settings.ts'
 import { hasLiveSources } from '../agent/build/read-kit.ts'
-import { noteChange, SPEAKERS } from '../agent/hooks/hook-set.ts'
+import { MODEL_KINDS, noteChange } from '../agent/hooks/hook-set.ts'
 import type { Home, NodeRun } from '../agent/hooks/node-run.ts'
 import { unlessAborted } from '../base/abort.ts'
 import { DefinitionError, DeniedError, messageOf, StoreError } from '../base/error.ts'
 import { after } from '../base/maybe.ts'
 import type { KindDefinition } from '../delegation/run/kind.ts'
 import type { Work } from '../engine/engine.ts'
-import { hostOf } from '../graph/ancestors.ts'
+import { hostOf } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { SourcePool } from '../tool/source-pool.ts'
-import { leave } from '../tool/tape.ts'
+import { leaveTape } from '../tool/tape.ts'
 import type { AgentDirectory } from './resolve-agent.ts'
 
 type NodeCode = typeof import('./lazy.ts')
@@ -70,7 +70,7 @@ export class NodeExecutor {
   run(claimed: Node, work: Work): void | Promise<void> {
     const ended = this.tryRun(claimed, work)
     const { tape } = this.parts.live
-    return tape === null ? ended : leave(tape, claimed.id, ended)
+    return tape === null ? ended : leaveTape(tape, claimed.id, ended)
   }
 
   private tryRun(claimed: Node, work: Work): void | Promise<void> {
@@ -145,7 +145,7 @@ export class NodeExecutor {
       await agents.models.find()
     } catch (error) {
       // Only speaking needs a model; a run that would need one later fails then.
-      if (SPEAKERS.includes(run.node.kind)) throw new Error(`${run.agent.name} has no model: ${messageOf(error)}`)
+      if (MODEL_KINDS.includes(run.node.kind)) throw new Error(`${run.agent.name} has no model: ${messageOf(error)}`)
     }
     return { ...run, model: agents.modelOf(run.agent, run) }
   }
@@ -162,7 +162,7 @@ export class NodeExecutor {
     const { kind, purpose } = run.node
     if (purpose === 'brief') return this.brief(run)
     if (answersByCode(run)) return code.runReply(run)
-    if (SPEAKERS.includes(kind)) {
+    if (MODEL_KINDS.includes(kind)) {
       const { model } = run
       if (model === null)
         throw new Error(`${run.agent.name} has no model: name one in agent(), or createRuntime({ model })`)
@@ -230,7 +230,7 @@ function isComplete(run: NodeRun): boolean {
 
 /** Are there tools that must be described before a model is shown them? */
 function lacksTools({ toolkit, node }: NodeRun): boolean {
-  return toolkit.isLate && SPEAKERS.includes(node.kind)
+  return toolkit.isLate && MODEL_KINDS.includes(node.kind)
 }
 
 function lacksModel(run: NodeRun): boolean {
@@ -244,7 +244,7 @@ function isChanged({ agent, conversation }: NodeRun): boolean {
 
 /** Summing up a conversation is a model's work, whoever speaks in it. */
 function answersByCode({ agent, node }: NodeRun): boolean {
-  return agent.reply !== null && SPEAKERS.includes(node.kind) && node.purpose !== 'summarize'
+  return agent.reply !== null && MODEL_KINDS.includes(node.kind) && node.purpose !== 'summarize'
 }
 
 /** The name of what kept a node from its work. */

@@ -1,5 +1,5 @@
 import type { Agent, AgentDefinition, Tools } from '../agent/definition/agent.ts'
-import { anything, type Rules, readOptions, record, text } from '../base/options.ts'
+import { anything, type OptionRules, readOptions, record, text } from '../base/options.ts'
 import { fileTools } from '../tools/file-tools.ts'
 import { agent } from './standalone.ts'
 
@@ -34,7 +34,7 @@ const INSTRUCTIONS = `You do one task that another agent has delegated to you. T
 Work with your tools and stay within what they allow: what is denied stays denied, so do not look for another way to it. Nobody answers questions: where something is unclear, choose the plainest reading and say so.
 End with one answer: what you did, what came of it, and what is missing. It is all that the other agent sees of your work.`
 
-const OPTIONS: Rules<GeneralWorkerOptions> = {
+const OPTIONS: OptionRules<GeneralWorkerOptions> = {
   name: text,
   description: text,
   instructions: text,

@@ -26,7 +26,7 @@ export function sourcePool(logger: Logger, now: () => number): SourcePool {
 }
 
 export async function equip(run: NodeRun, pool: SourcePool): Promise<NodeRun | undefined> {
-  return (await import('../agent/step/open-sources.ts')).equip(run, pool)
+  return (await import('../agent/step/open-sources.ts')).openSources(run, pool)
 }
 
 async function eagerChildren(run: NodeRun): Promise<EagerWork> {

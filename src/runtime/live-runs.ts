@@ -1,6 +1,7 @@
 import { ExtensionRuns } from '../agent/hooks/extension-runs.ts'
 import type { LiveParts } from '../agent/hooks/node-run.ts'
 import { isLegateError, type LegateError, messageOf } from '../base/error.ts'
+import type { KeptAlive } from '../base/keep-shape.ts'
 import { BlockWriter } from '../conversation/blocks.ts'
 import { KeepAlive, NodeEnds, TurnEnds } from '../conversation/ends.ts'
 import { Feeds } from '../conversation/feeds.ts'
@@ -28,7 +29,7 @@ export class LiveRuns implements LiveParts {
   readonly extensions: ExtensionRuns
   readonly blocks: BlockWriter
   tape: Tape | null = null
-  lastCall: unknown
+  lastCall: KeptAlive
   private readonly options: LiveOptions
   /** Each loss is told once: the store as null, a tree by its root. */
   private readonly lost: Set<unknown> = new Set()

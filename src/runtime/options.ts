@@ -41,11 +41,13 @@ export interface RuntimeOptions {
   readonly compaction?: CompactionOptions | false
   /** What the agents' grants are about when they name files: `diskFiles()` or `memoryFiles()`. */
   readonly files?: FileDomain
+  /** Receives warnings and what your tools log. Default: errors become warnings of the process. */
   readonly logger?: Logger
   /** Hooks for every agent and child: called after an agent's own. Their `methods` are an agent's: use them there. */
   readonly extensions?: readonly ExtensionCore[]
   /** Yours, handed as they are to every tool of every agent and child: `context.tracer`, `context.longTermMemory`. */
   readonly tracer?: object
+  /** Your object, handed to every tool of every agent and child as `context.longTermMemory`. */
   readonly longTermMemory?: object
   /** What may be told of why something failed: applied to each cause before it is recorded and read by models. */
   readonly redact?: (cause: string) => string
@@ -54,7 +56,9 @@ export interface RuntimeOptions {
     readonly workers?: number
     /** How long `close` and a cancelled node may take. Default 5 s. */
     readonly graceMs?: number
+    /** How often it looks at all rows for work that is due. Default 1 s. */
     readonly sweepMs?: number
+    /** How long other processes wait for a sign of life before they take over its work. Default 15 s. */
     readonly leaseMs?: number
     /** How long a model may think before its first word; then it is asked again. Default 30 min. */
     readonly firstWordMs?: number
@@ -67,6 +71,7 @@ export interface RuntimeOptions {
 
 /** A person's answer to a node that awaits approval. */
 export interface ApprovalWord {
+  /** Whether the request goes ahead. */
   readonly allow: boolean
   /** Who says so: recorded. Default `user`. */
   readonly by?: string
@@ -82,6 +87,7 @@ export interface ApprovalWord {
 
 /** An answer to a question that an agent has asked. */
 export interface AnswerWord {
+  /** The answer. */
   readonly text: string
   /** Who says so: recorded. Default `user`. */
   readonly by?: string
@@ -107,6 +113,7 @@ export interface StartOptions extends RunOptions {
    * conversation can be gone on with: give it wherever a caller has named the conversation.
    */
   readonly owner?: string
+  /** The title of a new conversation. */
   readonly title?: string
 }
 

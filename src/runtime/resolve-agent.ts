@@ -1,4 +1,4 @@
-import { askedAgent, baseOf } from '../agent/build/asked-agent.ts'
+import { agentForRequest, baseOf } from '../agent/build/asked-agent.ts'
 import { contextTurnsOf, profileOf } from '../agent/build/conversation-settings.ts'
 import type { AgentCore } from '../agent/definition/agent.ts'
 import { promptIn } from '../agent/definition/agent-request.ts'
@@ -14,14 +14,14 @@ import { backgroundAgents } from '../delegation/background/tools.ts'
 import { isSubagentEntry, type SubagentSource } from '../delegation/subagent.ts'
 import { type Layer, useLayer } from '../grant/grant.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
-import { hostOf, type Place } from '../graph/ancestors.ts'
 import { ALL_TURNS } from '../graph/kinds.ts'
 import type { Reader } from '../graph/reader.ts'
+import { hostOf, type RunPlace } from '../graph/reader.ts'
 import type { AgentRef, Conversation, Id, Node } from '../graph/rows.ts'
 import { askedInRun } from '../graph/tasks.ts'
 import type { Model } from '../model/model.ts'
 import { readInline } from '../recipe/inline/inline-agent.ts'
-import { coreOf, inlineCore } from '../recipe/run/inline-core.ts'
+import { buildCore, inlineCore } from '../recipe/run/inline-core.ts'
 import type { TurnBounds } from '../rules/turn/open-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
@@ -90,13 +90,13 @@ export class AgentDirectory implements Agents {
     this.layers = new LayerStacks({ store, profiles: this.profiles, runtimeLayer: parts.runtimeLayer, agents: this })
   }
 
-  /** Grows with every agent that becomes known. */
+  /** Grows with every agent that is added. */
   get version(): number {
     return this.registry.version
   }
 
   /** Finds everything that a node of this place needs. Throws where this process has no code for the agent. */
-  resolve(place: Place): ResolvedAgent {
+  resolve(place: RunPlace): ResolvedAgent {
     const { conversation } = place
     const agent = this.agentOf(place)
     // Most conversations have no settings of their own.
@@ -124,14 +124,14 @@ export class AgentDirectory implements Agents {
     return this.registry.homeOf(runId) ?? this.inlineOf(conversation)
   }
 
-  private agentOf({ turn, conversation }: Place): AgentCore {
+  private agentOf({ turn, conversation }: RunPlace): AgentCore {
     const agent = this.of(turn.id, conversation)
     if (agent === undefined) throw new Error(`this process has no code for the agent "${conversation.agent.name}"`)
     return agent
   }
 
   /** The toolkit of an agent, with the file tools of its host where it inherits them. */
-  private toolkitOf(agent: AgentCore, place: Place): Toolkit {
+  private toolkitOf(agent: AgentCore, place: RunPlace): Toolkit {
     const own = this.toolkits.of(agent)
     const host = agent.files === null ? undefined : hostOf(this.store, place)
     const hostAgent = host === undefined ? undefined : this.of(host.turn.id, host.conversation)
@@ -140,7 +140,7 @@ export class AgentDirectory implements Agents {
   }
 
   /** An agent's own model, else its host's, else the runtime's. */
-  modelOf(agent: AgentCore, place: Place): Model | null {
+  modelOf(agent: AgentCore, place: RunPlace): Model | null {
     if (agent.model !== null) return agent.inline === null ? agent.model : this.models.of(agent)
     const host = hostOf(this.store, place)
     const hostAgent = host === undefined ? undefined : this.of(host.turn.id, host.conversation)
@@ -191,7 +191,7 @@ export class AgentDirectory implements Agents {
   }
 
   make(definition: Json, host: AgentCore): AgentCore {
-    return coreOf(readInline(definition), host, (name) => this.modelNamed(name))
+    return buildCore(readInline(definition), host, (name) => this.modelNamed(name))
   }
 
   modelNamed(name: string): Model {
@@ -261,7 +261,7 @@ export class AgentDirectory implements Agents {
     const conversation = this.store.conversation(conversationId)
     if (turn === undefined || conversation === undefined) return undefined
     const late: Promise<unknown>[] = []
-    for (let at: Place | undefined = { turn, conversation }; at !== undefined; at = hostOf(this.store, at)) {
+    for (let at: RunPlace | undefined = { turn, conversation }; at !== undefined; at = hostOf(this.store, at)) {
       const agent = this.of(at.turn.id, at.conversation)
       if (agent !== undefined) late.push(...this.toolkits.late(agent))
     }
@@ -332,20 +332,20 @@ function keyOf({ name, identity }: AgentCore): string {
   return `${name}/${identity.ref.hash}`
 }
 
-/** A function that makes agents may make a new one each time: the newest of a name are enough to go on with. */
+/** A function that makes agents may make a new one each time: the newest of a name are enough to continue runs. */
 const MAX_VERSIONS = 64
 
-/** The agents a process has code for. */
+/** The agents that this process has code for. */
 export class AgentRegistry {
   private readonly byName: Map<string, Map<string, AgentCore>> = new Map()
-  /** The very objects that runs of this process were started with: two of one name may have other code inside. */
+  /** The objects that runs of this process were started with: two agents of one name may hold different code. */
   private readonly home: IdMap<AgentCore> = new IdMap()
   private readonly known: WeakSet<AgentCore> = new WeakSet()
-  /** Whose code there is; the empty name stands for agents that need none. */
+  /** The names of agents with code here; the empty name stands for agents that need none. */
   readonly names: Set<string> = new Set([''])
   /** Grows with every agent that becomes known. */
   version = 0
-  /** Does any agent here want copies of the conversations with a subagent? Mostly none does. */
+  /** True when an agent here wants copies of its sessions with a subagent. Mostly none does. */
   copiesSessions = false
   /** The request that started a run, as the rows keep it. */
   private readonly askedOf: (runId: Id) => Json | undefined
@@ -358,7 +358,7 @@ export class AgentRegistry {
     return this.known.has(agent)
   }
 
-  /** Makes an agent known. */
+  /** Adds an agent. */
   add(agent: AgentCore): void {
     this.known.add(agent)
     this.version++
@@ -376,7 +376,7 @@ export class AgentRegistry {
     if (versions.size > MAX_VERSIONS) versions.delete(oldest)
   }
 
-  /** Says which object does a run in this process. */
+  /** Binds the agent object that runs a run in this process. */
   bind(runId: Id, agent: AgentCore): void {
     this.home.set(runId, agent)
   }
@@ -389,7 +389,7 @@ export class AgentRegistry {
     this.home.clear()
   }
 
-  /** Forgets runs that have ended elsewhere. */
+  /** Forgets runs that ended in another process. */
   leaveAll(isEnded: (runId: Id) => boolean): void {
     for (const [runId] of this.home.entries()) if (isEnded(runId)) this.home.delete(runId)
   }
@@ -399,28 +399,28 @@ export class AgentRegistry {
     return this.home.get(runId) ?? this.asFound(runId, this.find(conversation.agent))
   }
 
-  /** As its request has it, where the rows keep one. */
+  /** Applies the run's request, where the rows hold one. */
   private asFound(runId: Id, agent: AgentCore | undefined): AgentCore | undefined {
     const prompt = agent === undefined ? undefined : promptIn(this.askedOf(runId))
     if (agent === undefined || prompt === undefined) return agent
-    const asked = askedAgent(agent, prompt)
+    const asked = agentForRequest(agent, prompt)
     this.home.set(runId, asked)
     return asked
   }
 
-  /** What the answer of a run must be; undefined where its code is not known here. */
+  /** The output schema of a run; undefined where this process does not have its code. */
   outputOf(reader: Pick<Reader, 'turn' | 'conversation'>, runId: Id): AgentCore['output'] | undefined {
     const turn = reader.turn(runId)
     const conversation = turn === undefined ? undefined : reader.conversation(turn.conversationId)
     return conversation === undefined ? undefined : this.of(runId, conversation)?.output
   }
 
-  /** The object a run was started with, where it was started in this process. */
+  /** The object a run was started with, if this process started it. */
   homeOf(runId: Id): AgentCore | undefined {
     return this.home.get(runId)
   }
 
-  /** One that is kept whole in its row is not to be mistaken for another of its name. */
+  /** An agent that is stored whole in its row must not be mistaken for another of its name. */
   private find({ name, hash, inline }: AgentRef): AgentCore | undefined {
     if (inline !== undefined) return undefined
     const versions = this.byName.get(name)

@@ -1,5 +1,5 @@
 import type { Agent, AnyAgent } from '../agent/definition/agent.ts'
-import { SPEAKERS } from '../agent/hooks/hook-set.ts'
+import { MODEL_KINDS } from '../agent/hooks/hook-set.ts'
 import type { PruneOptions } from '../audit/archive.ts'
 import type { AuditOptions, AuditReport } from '../audit/audit.ts'
 import type { RunDiff } from '../audit/diff.ts'
@@ -8,15 +8,16 @@ import type { Why } from '../audit/why.ts'
 import { within } from '../base/abort.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { frozenCopy } from '../base/json.ts'
+import type { KeptAlive } from '../base/keep-shape.ts'
 import type { ConversationHandle } from '../conversation/conversation.ts'
-import { type Begun, Recordings, untilIdle } from '../conversation/ends.ts'
+import { Recordings, type StartingRun, untilIdle } from '../conversation/ends.ts'
 import { follow } from '../conversation/follow.ts'
 import type { ApprovalsQuery, PendingApproval, PendingQuestion, QuestionsQuery } from '../conversation/pending.ts'
 import type { Run, RunOutcome } from '../conversation/run.ts'
 import { type FieldParts, RunHandle } from '../conversation/run-handle.ts'
 import type { ConversationTree } from '../conversation/tree.ts'
 import type { UsageShare } from '../conversation/usage.ts'
-import type { Spawned } from '../delegation/background/handle.ts'
+import type { SpawnedAgent } from '../delegation/background/handle.ts'
 import { type SpawnAgentOptions, spawnAgent } from '../delegation/background/spawn-agent.ts'
 import { SessionCopies } from '../delegation/session-copies.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -34,7 +35,7 @@ import { memoryStore } from '../store/memory/index.ts'
 import { isOver, notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import { currentCall } from '../tool/current.ts'
-import { only, type Tape } from '../tool/tape.ts'
+import { asOnlyTape, type Tape } from '../tool/tape.ts'
 import { Models } from './equipment.ts'
 import { NodeExecutor } from './execute-node.ts'
 import { LiveRuns } from './live-runs.ts'
@@ -72,8 +73,8 @@ export class Runtime {
   private readonly operations: StoreOperations
   private readonly fields: FieldParts
   private isStarted = false
-  /** Keeps the shape of a handle known while nobody holds one: see Ledger. */
-  protected last: unknown
+  /** The handle that was made last. */
+  protected last: KeptAlive
   private unwatch: (() => void) | undefined
   private closing: Promise<void> | undefined
 
@@ -117,7 +118,7 @@ export class Runtime {
     this.engine = new LocalEngine(ledger, {
       ...engine,
       agents: registry.names,
-      kinds: new Set([...SPEAKERS, 'task', ...Object.keys(kinds)]),
+      kinds: new Set([...MODEL_KINDS, 'task', ...Object.keys(kinds)]),
       beforeNode: process.env['LEGATE_FRESH'] === '1' ? () => this.beginAnew() : () => undefined,
       swept: () => this.swept(),
       report,
@@ -150,7 +151,7 @@ export class Runtime {
 
   /** A handle for a run of this store, whoever runs it. Holding it keeps nothing alive; awaiting its result does. */
   attach<Out = unknown, Written = Out>(runId: Id): Run<Out, Written> {
-    const found: Begun | undefined = this.store.turn(runId) ?? this.recordings.ofRun(runId)
+    const found: StartingRun | undefined = this.store.turn(runId) ?? this.recordings.ofRun(runId)
     if (found === undefined) throw notFound(this.store, 'run', runId)
     this.watch()
     const { conversationId, started } = found
@@ -169,7 +170,7 @@ export class Runtime {
   /** Goes on with what this store holds and this process has code for. Gives the runs that are not over. */
   async resume(): Promise<Run[]> {
     await this.start()
-    await this.engine.takeUp()
+    await this.engine.adoptOrphans()
     return this.store.openRoots(Number.MAX_SAFE_INTEGER).map((turn) => this.attach(turn.id))
   }
 
@@ -181,7 +182,7 @@ export class Runtime {
     agent: Agent<In, Out, Written>,
     input: In,
     options: SpawnAgentOptions = {},
-  ): Promise<Spawned<Out>> {
+  ): Promise<SpawnedAgent<Out>> {
     const starter = {
       runtime: this,
       store: this.store,
@@ -210,7 +211,7 @@ export class Runtime {
 
   /** For `record` and `replay` of `legate/testing`: what its nodes call goes through this. */
   useTape(tape: Tape): void {
-    this.live.tape = only(tape, this.live.tape)
+    this.live.tape = asOnlyTape(tape, this.live.tape)
   }
 
   /** Asks a run and all it started to stop. Needs rows only: the run may be another process's. */

@@ -1,6 +1,6 @@
 import { autoCore, autoOf, callable } from '../agent/build/auto.ts'
 import { defineAgent } from '../agent/build/definition.ts'
-import { identified } from '../agent/build/identity.ts'
+import { withIdentity } from '../agent/build/identity.ts'
 import type { ReplyDefinition } from '../agent/build/reply.ts'
 import { methodsOf, withChosen, withExtension, withFunction, withMcp, withTool } from '../agent/build/with-tools.ts'
 import {
@@ -9,7 +9,7 @@ import {
   type AgentDefinition,
   type AgentInput,
   type AgentOutput,
-  type AgentWritten,
+  type AgentRawOutput,
   type AnyAgent,
   type AutoDefinition,
   type AutoFunction,
@@ -21,11 +21,11 @@ import {
 } from '../agent/definition/agent.ts'
 import {
   AgentRequest,
-  type Asked,
+  type PromptInput,
   type RequestAgent,
   type RequestStartOptions,
 } from '../agent/definition/agent-request.ts'
-import { Direct } from '../agent/definition/input.ts'
+import { CallerInput } from '../agent/definition/input.ts'
 import { refuseForReply } from '../agent/definition/reply-core.ts'
 import { DefinitionError, RunError } from '../base/error.ts'
 import type { InferInput, InferOutput, Schema } from '../base/schema/schema.ts'
@@ -39,20 +39,20 @@ export function agent<
   const In extends Schema | undefined = undefined,
   const Out extends Schema | undefined = undefined,
   const Below extends Subagents = Record<never, never>,
->(definition: ReplyDefinition<In, Out, Below>): Agent<AgentInput<In>, AgentOutput<Out>, AgentWritten<Out>>
+>(definition: ReplyDefinition<In, Out, Below>): Agent<AgentInput<In>, AgentOutput<Out>, AgentRawOutput<Out>>
 /** Defines an agent: an immutable value, which may be run by itself, by a runtime, or as a subagent of others. */
 export function agent<
   const In extends Schema | undefined = undefined,
   const Out extends Schema | undefined = undefined,
->(definition: AgentDefinition<In, Out>): Agent<AgentInput<In>, AgentOutput<Out>, AgentWritten<Out>>
+>(definition: AgentDefinition<In, Out>): Agent<AgentInput<In>, AgentOutput<Out>, AgentRawOutput<Out>>
 export function agent(definition: object): unknown {
   return asAgent(defineAgent(definition as Parameters<typeof defineAgent>[0]))
 }
 
 /** The object that users hold of an agent. */
 export function asAgent<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
-  const start = (input: In | DirectInput, options?: RunOptions) => run(new Direct(input), runtimeHere(), options)
-  const run = (input: Direct, runtime: Runtime, options?: StartOptions) => runtime.run(agent, input as In, options)
+  const start = (input: In | DirectInput, options?: RunOptions) => run(new CallerInput(input), runtimeHere(), options)
+  const run = (input: CallerInput, runtime: Runtime, options?: StartOptions) => runtime.run(agent, input as In, options)
   const request = () => {
     refuseForReply(core, 'a request')
     return new AgentRequest<Out>(requestAgent(run))
@@ -81,7 +81,7 @@ export function asAgent<In, Out, Written>(core: AgentCore): Agent<In, Out, Writt
 
 /** It has code now that no row keeps, and is found by its name from here on. */
 function changed<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
-  return asAgent(core.inline === null ? core : identified({ ...core, inline: null }))
+  return asAgent(core.inline === null ? core : withIdentity({ ...core, inline: null }))
 }
 
 type Rest<F extends (agent: AgentCore, ...others: never[]) => unknown> =
@@ -92,7 +92,7 @@ export function auto<const In extends Schema, const Out extends Schema>(
   definition: AutoDefinition<In, Out>,
 ): AutoFunction<InferInput<In>, InferOutput<Out>> {
   const own = autoCore(null, definition)
-  const core = identified({ ...defineAgent({ name: own.name ?? '', instructions: '' }), ...own })
+  const core = withIdentity({ ...defineAgent({ name: own.name ?? '', instructions: '' }), ...own })
   return madeFunction(core) as unknown as AutoFunction<InferInput<In>, InferOutput<Out>>
 }
 
@@ -103,10 +103,11 @@ function madeFunction(core: AgentCore): AnyAgent {
   return callable(agent as AnyAgent, call)
 }
 
-type Start = (input: Direct, runtime: Runtime, options?: StartOptions) => Run
+type Start = (input: CallerInput, runtime: Runtime, options?: StartOptions) => Run
 
 function requestAgent(run: Start): RequestAgent {
-  const start = (asked: Asked, { runtime, ...options }: RequestStartOptions) => run(asked, runtimeOf(runtime), options)
+  const start = (asked: PromptInput, { runtime, ...options }: RequestStartOptions) =>
+    run(asked, runtimeOf(runtime), options)
   return {
     start,
     generate: (asked, options) => completedHere(() => start(asked, options)),

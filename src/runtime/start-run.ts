@@ -1,19 +1,25 @@
-import { askedAgent } from '../agent/build/asked-agent.ts'
+import { agentForRequest } from '../agent/build/asked-agent.ts'
 import { variant } from '../agent/build/identity.ts'
 import { type AgentCore, isAgent } from '../agent/definition/agent.ts'
-import { Asked } from '../agent/definition/agent-request.ts'
-import { type Given, inputContent, type ReadInput, readGiven, saidBefore } from '../agent/definition/input.ts'
+import { PromptInput } from '../agent/definition/agent-request.ts'
+import {
+  type InputResult,
+  inputContent,
+  readAgentInput,
+  saidBefore,
+  type ValidInput,
+} from '../agent/definition/input.ts'
 import { onAbort } from '../base/abort.ts'
 import { ConflictError, DefinitionError, InputError, messageOf, NotFoundError } from '../base/error.ts'
 import { foreignId, freshIds, isId } from '../base/id.ts'
 import { type Json, toJson } from '../base/json.ts'
 import { after, attempt } from '../base/maybe.ts'
-import { anything, flag, oneOf, type Rules, readOptions, record, text } from '../base/options.ts'
+import { anything, flag, type OptionRules, oneOf, readOptions, record, text } from '../base/options.ts'
 import type { Run } from '../conversation/run.ts'
 import { type Budget, checkBudget, limitsOf, moneyOf, treeLimitOf } from '../grant/budget.ts'
 import { freezeLayer } from '../grant/ceiling.ts'
 import { checkGrant, type Grant, narrowingLayer } from '../grant/grant.ts'
-import { newTree } from '../graph/kinds.ts'
+import { newTreePlaces } from '../graph/kinds.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Reader } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
@@ -67,13 +73,17 @@ export class RunStarter {
 
   /** One more turn: recorded, and started when its conversation is idle. At once where nothing has to be waited for. */
   private say(agent: AgentCore, input: unknown, options: SayOptions): void | Promise<void> {
-    const read = readGiven(agent, input)
+    const read = readAgentInput(agent, input)
     const isReady = this.parts.isStarted() && this.agents.models.hasFor(agent)
     if (read instanceof Promise || !isReady) return this.sayLater(agent, read, options)
     return this.record(agent, read, options)
   }
 
-  private async sayLater(agent: AgentCore, read: ReadInput | Promise<ReadInput>, options: SayOptions): Promise<void> {
+  private async sayLater(
+    agent: AgentCore,
+    read: InputResult | Promise<InputResult>,
+    options: SayOptions,
+  ): Promise<void> {
     const input = await read
     if (input.ok) await this.parts.begin()
     if (input.ok && !this.agents.models.hasFor(agent)) await this.findModel(agent)
@@ -89,7 +99,7 @@ export class RunStarter {
     }
   }
 
-  private record(agent: AgentCore, input: ReadInput, options: SayOptions): void | Promise<void> {
+  private record(agent: AgentCore, input: InputResult, options: SayOptions): void | Promise<void> {
     if (!input.ok) throw wrongInput(agent, input)
     const { conversationId, runId, nodeIds, attributes, owner, title, aborted } = options
     const known = this.store.conversation(conversationId)
@@ -187,7 +197,7 @@ interface TurnOptions extends Pick<SayOptions, 'runId' | 'nodeIds' | 'attributes
 /** One more turn of an agent at the root: what it is asked, and what it may use. */
 function turnRequest(
   agent: AgentCore,
-  input: Given,
+  input: ValidInput,
   { runId, nodeIds, attributes, budgets: given, lane, aborted }: TurnOptions,
 ): TurnRequest {
   const { value, said } = input
@@ -202,14 +212,14 @@ function turnRequest(
     briefing,
     limits: limitsOf(budgets),
     money: moneyOf(budgets),
-    tree: newTree(treeLimitOf(budgets)),
+    tree: newTreePlaces(treeLimitOf(budgets)),
     deadline: null,
     mayStart: aborted === null,
     attributes,
   }
 }
 
-const OPTIONS: Rules<StartOptions> = {
+const OPTIONS: OptionRules<StartOptions> = {
   abortSignal: anything,
   grant: record,
   budget: record,
@@ -244,7 +254,7 @@ function checkOwner(
 }
 
 /** The conversation a run is started in, and whether it must be there: the one that is named, by id or key, or a fresh one. */
-function readPlace(store: Store, agent: AgentCore, { options, fresh }: Placed): Place {
+function readPlace(store: Store, agent: AgentCore, { options, fresh }: Placed): RunPlace {
   const { conversationId, conversationKey, owner } = options
   checkWho(options)
   if (conversationKey !== undefined) {
@@ -260,7 +270,7 @@ interface Placed {
   readonly fresh: Id
 }
 
-type Place = Pick<SayOptions, 'conversationId' | 'isKnown'>
+type RunPlace = Pick<SayOptions, 'conversationId' | 'isKnown'>
 
 /**
  * The id of the conversation that `run(agent, input, { conversationKey, owner })` goes on with. It is there once such a run
@@ -316,10 +326,10 @@ function equipped(agent: AgentCore, input: unknown, options: StartOptions): Agen
   if (grant !== undefined) checkCallerGrant(grant)
   if (budget !== undefined) checkBudget(budget, 'run(agent, input, { budget })')
   checkSignal(options.abortSignal)
-  const isAsked = input instanceof Asked
+  const isAsked = input instanceof PromptInput
   const isChanged = tools !== undefined || (repair !== undefined && !isAsked)
   const own = isChanged && isAgent(agent) ? variant(agent, { tools, repair: isAsked ? undefined : repair }) : agent
-  return isAsked ? askedAgent(own, input.prompt, { extensions: input.extensions, repair }) : own
+  return isAsked ? agentForRequest(own, input.prompt, { extensions: input.extensions, repair }) : own
 }
 
 /** The ceiling and what the caller of one run binds it by; the very same ceiling where the caller says nothing. */
@@ -368,6 +378,6 @@ function readAttributes(attributes: unknown): { readonly [name: string]: Json } 
   throw new InputError('invalid_input', `${where}: they are an object, such as { tenant: 'acme' }.`)
 }
 
-function wrongInput(agent: AgentCore, { error, issues }: Extract<ReadInput, { ok: false }>): InputError {
+function wrongInput(agent: AgentCore, { error, issues }: Extract<InputResult, { ok: false }>): InputError {
   return new InputError('invalid_input', `The input of "${agent.name}" is wrong. ${error}`, { details: { issues } })
 }

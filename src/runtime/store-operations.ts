@@ -7,7 +7,7 @@ import type { Clock } from '../base/clock.ts'
 import { InputError, NotFoundError } from '../base/error.ts'
 import { toJson } from '../base/json.ts'
 import { after } from '../base/maybe.ts'
-import { anything, flag, type Rules, readOptions, text } from '../base/options.ts'
+import { anything, flag, type OptionRules, readOptions, text } from '../base/options.ts'
 import type { Recordings } from '../conversation/ends.ts'
 import { positiveNumber } from '../conversation/pages.ts'
 import type { ApprovalsQuery, PendingApproval, PendingQuestion, QuestionsQuery } from '../conversation/pending.ts'
@@ -188,7 +188,7 @@ export class StoreOperations {
   }
 }
 
-const REPLY: Rules<AnswerWord> = { text: anything, by: text }
+const REPLY: OptionRules<AnswerWord> = { text: anything, by: text }
 
 /** A person's answer to a question: words, and who said them. */
 function readReply(given: AnswerWord): Reply {
@@ -199,7 +199,7 @@ function readReply(given: AnswerWord): Reply {
   return { text: words, by }
 }
 
-const WORD: Rules<ApprovalWord> = {
+const WORD: OptionRules<ApprovalWord> = {
   allow: anything,
   by: text,
   reason: text,

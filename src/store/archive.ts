@@ -1,7 +1,16 @@
+// Whole trees: how stores export, import, verify and delete them, and the defects that an audit reports.
+//
+// Owns:      the `Archive` part of the store port, tombstones, and the list of finding types with their severity.
+// Called by: `audit` (export, import, forget, prune, audit) uses an archive; the stores implement it.
+// Must stay true:
+//   - A tree moves and goes whole. Its hashes move with it, so a later change shows wherever it is kept.
+//   - A deleted tree leaves a tombstone with its last hash; only that very tree may come back under its id.
+//   - A finding is `repairable` only where a repair loses nothing.
+
 import type { Body, Edge, Id } from '../graph/rows.ts'
 import type { ChainRecord, RowLetter } from './commit-chain.ts'
 
-/** A row as it is stored. */
+/** A row in its stored form. */
 export interface WrittenRow {
   readonly letter: RowLetter
   readonly id: Id
@@ -10,7 +19,7 @@ export interface WrittenRow {
   readonly text: string
 }
 
-/** All there is of a tree: what one store gives away and another takes. */
+/** A whole tree, as one store exports it and another imports it. */
 export interface WholeTree {
   readonly rootId: Id
   /** Conversations, turns, nodes, links, in this order. */
@@ -20,66 +29,66 @@ export interface WholeTree {
   readonly records: readonly ChainRecord[]
 }
 
-/** What is left of a tree that was deleted. */
+/** The trace of a deleted tree. */
 export interface Tombstone {
   readonly rootId: Id
-  /** Of its last commit: the record of the tree, wherever it is kept, ends in it. */
+  /** The hash of its last commit, in which every copy of its record ends. */
   readonly hash: string
   readonly seq: number
   readonly agent: string
-  /** When it was deleted. */
+  /** The time of its deletion. */
   readonly at: number
-  /** Why it was deleted: `maximum`, `ttl`, or what somebody said who did it by hand. */
+  /** Why it was deleted: `maximum`, `ttl`, or the reason of a person. */
   readonly reason: string
-  /** Its conversations, each with the one it was a child of, and with its runs. */
+  /** Its conversations, each with its parent and its runs. */
   readonly conversations: readonly { readonly id: Id; readonly parentId: Id | null; readonly runs: readonly Id[] }[]
 }
 
-/** How a tree is deleted. */
+/** The conditions and options of a deletion. */
 export interface Removal {
   readonly at: number
   readonly reason: string
-  /** Only while this is the last of its events: whoever chose it has looked at it then. */
+  /** Deletes only while this is the number of its last event: the caller has not seen later ones. */
   readonly seq?: number
-  /** Gives the tombstone and leaves the tree. */
+  /** Gives the tombstone and keeps the tree. */
   readonly dryRun?: boolean
-  /** A tree that is not what its commits wrote goes too, whatever is open in it. */
+  /** Deletes also a tree that differs from its commits, whatever is open in it. */
   readonly evenTampered?: boolean
 }
 
-export interface Verified {
+export interface VerifyReport {
   readonly findings: readonly Finding[]
   readonly rows: number
   readonly commits: number
 }
 
-/** Whole trees, and the proof that they are what was written. */
+/** Reads, checks and moves whole trees. */
 export interface Archive {
   /** Undefined when there is no such tree. */
   read(rootId: Id): WholeTree | undefined | Promise<WholeTree | undefined>
-  /** Holds what is stored against the record of what was committed: of one tree, or of all. */
-  verify(rootId?: Id): Verified | Promise<Verified>
+  /** Compares the stored rows with the record of their commits: of one tree, or of all. */
+  verify(rootId?: Id): VerifyReport | Promise<VerifyReport>
   /**
-   * Takes a tree that another store gave away. Throws ConflictError when a row of it is there already. Of what was deleted
-   * here it takes the tree whose last commit has the hash of the tombstone, which goes; any other is refused.
+   * Imports a tree that another store exported. Throws ConflictError when a row of it is there already. Where a tree of this id
+   * was deleted here, it accepts only one whose last commit has the tombstone's hash, and removes the tombstone.
    */
   restore(tree: WholeTree): void | Promise<void>
   /**
-   * Deletes a tree whole, or nothing of it, and leaves its tombstone. Undefined when there is no such tree, or it has gone
-   * on after `seq`. Throws ConflictError while a turn of it is open: see `evenTampered`.
+   * Deletes a tree whole, or nothing of it, and leaves its tombstone. Undefined when there is no such tree, or when it has
+   * events after `seq`. Throws ConflictError while a turn of it is open: see `evenTampered`.
    */
   remove(rootId: Id, removal: Removal): Tombstone | undefined | Promise<Tombstone | undefined>
-  /** The one that was made first in front. */
+  /** All tombstones, the oldest first. */
   tombstones(): readonly Tombstone[]
-  /** The newest that names this conversation or run. */
+  /** The newest tombstone that names this conversation or run. */
   tombstone(id: Id): Tombstone | undefined
-  /** Gives the room of what was deleted back to the system, where that is cheap. What it leaves is used again. */
+  /** Returns free space to the system, where that is cheap. Space that it keeps is used again. */
   compact?(): void | Promise<void>
 }
 
 export type Severity = 'error' | 'warning'
 
-/** What an audit looks for: how bad it is, and whether `repair` can mend it without losing anything. */
+/** The defects that an audit looks for: their severity, and whether `repair` can fix them without loss. */
 export const FINDINGS = {
   // nodes
   unknown_kind: ['warning', false],
@@ -129,7 +138,7 @@ export const FINDINGS = {
   leftover_block: ['warning', true],
   event_gap: ['error', false],
   unpaired_event: ['error', false],
-  // what is stored, against the record of what was committed
+  // stored rows, compared with the record of their commits
   altered_row: ['error', false],
   missing_row: ['error', false],
   unknown_row: ['error', false],
@@ -143,31 +152,40 @@ export type FindingType = keyof typeof FINDINGS
 
 export type Subject = 'conversation' | 'turn' | 'node' | 'link' | 'edge' | 'block' | 'body' | 'commit' | 'store'
 
-/** One thing that is wrong. */
+/** One defect. */
 export interface Finding {
   readonly type: FindingType
   readonly severity: Severity
-  /** What is wrong, in words. */
+  /** The defect in words. */
   readonly message: string
   readonly subject: Subject
-  /** The id of the subject; of an edge `from -> to`. */
+  /** The id of the subject; for an edge `from -> to`. */
   readonly id: string
   readonly rootId: Id | null
   readonly conversationId: Id | null
-  /** Can `repair` mend it? */
+  /** True where `repair` can fix it. */
   readonly repairable: boolean
 }
 
-export interface Place {
+export interface FindingPlace {
   readonly subject: Subject
   readonly id: string
   readonly rootId: Id | null
   readonly conversationId: Id | null
 }
 
-export function finding(type: FindingType, { subject, id, rootId, conversationId }: Place, message: string): Finding {
+export function finding(
+  type: FindingType,
+  { subject, id, rootId, conversationId }: FindingPlace,
+  message: string,
+): Finding {
   const [severity, repairable] = FINDINGS[type]
   return { type, severity, message, subject, id, rootId, conversationId, repairable }
 }
 
 export const FINDING_TYPES: readonly FindingType[] = Object.keys(FINDINGS) as FindingType[]
+
+/** As if it were new: stores take new rows at version 1 only. */
+export function asNew<Row extends { readonly version: number }>(row: Row): Row {
+  return row.version === 1 ? row : { ...row, version: 1 }
+}

@@ -4,15 +4,15 @@ import { shortSha256 } from '../base/hash.ts'
 import type { Edge, Id } from '../graph/rows.ts'
 
 /**
- * One commit of a tree, as the record of the tree keeps it. `marks` says which rows it wrote, each with a hash of what was
- * written; `hash` covers all of it and the hash of the commit before. What is stored later can be held against it.
+ * One commit of a tree in the tree's record. `marks` lists the rows it wrote, each with a hash of its text; `hash` covers all
+ * of it and the hash of the commit before. Stored rows can be compared with it later.
  */
 export interface ChainRecord {
   readonly kind: string
   readonly at: number
-  /** The tree's sequence after it. */
+  /** The tree's sequence after the commit. */
   readonly seq: number
-  /** The events it told, as JSON. */
+  /** Its events, as JSON. */
   readonly events: string
   readonly marks: string
   readonly hash: string
@@ -25,7 +25,7 @@ const ID = 8
 const HASH = 16
 const ROW_MARK = 1 + ID + HASH
 
-/** `text` is the row as it is stored; of nodes and links, which do not say it, with the turn they are of. */
+/** The mark of one row. `text` is its stored form; for nodes and links, whose text does not name it, the turn comes first. */
 export function rowMark(letter: RowLetter, id: Id, text: string): string {
   return `${letter}${shortened(id)}${shortSha256(text).slice(0, HASH)}`
 }
@@ -39,8 +39,8 @@ export function edgeMark({ from, to, type }: Pick<Edge, 'from' | 'to' | 'type'>)
 }
 
 /**
- * Which edges of a commit each turn has: of more than one edge, which could be taken for all of them, and an edge between two
- * turns is of both. Commits of older stores do not say it.
+ * Marks the edges of each turn in a commit, for turns with more than one edge, so that a single edge cannot pass for all of
+ * them. An edge between two turns belongs to both. Commits of older stores lack these marks.
  */
 export function turnEdgesMarks(edges: readonly Edge[], turnOf: (nodeId: Id) => Id): string {
   const byTurn = new Map<Id, Set<Edge>>()
@@ -63,12 +63,12 @@ export function turnEdgesMark(turnId: Id, marks: readonly string[]): string {
 const TURN_EDGES = 'x'
 const ALL_OF_ONE_TURN = TURN_EDGES.padEnd(ROW_MARK, '.')
 
-/** Says which edges a turn has, and is of no row. */
+/** True for a mark of a turn's edges, which belongs to no row. */
 export function isOfTurnEdges({ key }: Mark): boolean {
   return key.startsWith(TURN_EDGES)
 }
 
-/** Ids end in what makes them different. Half a character would not come back from a file as it is. */
+/** The end of an id, where ids differ. It never begins with half a surrogate pair, which would not survive a file. */
 function shortened(id: Id): string {
   return (id.length >= ID ? id.slice(-ID) : id.padStart(ID, '.')).toWellFormed()
 }
@@ -78,12 +78,12 @@ export function chainHash(before: string, { kind, at, seq, events, marks }: Omit
 }
 
 export interface Mark {
-  /** Whose it is: letter and end of the id; of an edge, the whole mark. */
+  /** The row: letter and end of the id; for an edge, the whole mark. */
   readonly key: string
   readonly hash: string
 }
 
-/** Undefined when they are not marks at all. */
+/** Undefined for a text that is not a list of marks. */
 export function readMarks(marks: string): Mark[] | undefined {
   const found: Mark[] = []
   for (let at = 0; at < marks.length; ) {
@@ -102,7 +102,7 @@ export interface EdgeCount {
   readonly saysTurns: boolean
 }
 
-/** Of marks that are taken as they are: it reads nothing but the first letter of each. */
+/** Counts the edges in trusted marks: it reads only the first letter of each. */
 export function countEdges(marks: string): EdgeCount {
   let edgeCount = 0
   let saysTurns = false

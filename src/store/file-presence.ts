@@ -1,28 +1,28 @@
 import { statSync } from 'node:fs'
 import { isLegateError, messageOf, StoreError } from '../base/error.ts'
 
-/** A look costs microseconds, but on a slow disk it may take longer: then it is made less often. */
+/** A check costs microseconds; on a slow disk, where it takes longer, it is made less often. */
 const LOOK_MS = 100
 const SHARE = 50
 const LONGEST_MS = 5_000
 
 /**
- * Whether the files of an open store are still at their paths, with what was written to them. A file that was removed,
- * renamed or replaced can still be written by who has it open, but nobody else will ever read it; of one that was emptied
- * nobody can read what was there. Once gone, it stays gone until the store is opened again.
+ * Checks that the files of an open store are still at their paths, with their contents. A file that was removed, renamed or
+ * replaced can still be written by a process that has it open, but nobody else will ever read it; one that was emptied has lost
+ * its rows. A file that was gone once stays gone until the store is opened again.
  */
 export class FilePresence {
-  private readonly held = new Map<string, Held>()
+  private readonly held = new Map<string, HeldFile>()
   private nextAt = 0
   private gone: StoreError | undefined
 
-  /** Remembers the file that is at this path now, if there is one. It must stay as large as `leastBytes` says. */
+  /** Remembers the file that is at this path now, if there is one. It must not become smaller than `leastBytes`. */
   hold(path: string, leastBytes: () => number = () => 0): void {
     const found = lookAt(path)
     if (typeof found === 'object') this.held.set(path, { identity: found.identity, leastBytes })
   }
 
-  /** Throws `store_gone` if a file was seen to be gone. Looks itself at most every 100 ms. */
+  /** Throws `store_gone` if a file was found to be gone. Checks at most every 100 ms. */
   require(): void {
     if (this.gone !== undefined) throw this.gone
     if (performance.now() >= this.nextAt) this.requireNow()
@@ -46,7 +46,7 @@ export class FilePresence {
     return this.gone !== undefined
   }
 
-  /** The same without looking. */
+  /** Throws if a file was found to be gone, without a new check. */
   requireUnseen(): void {
     if (this.gone !== undefined) throw this.gone
   }
@@ -60,8 +60,8 @@ export class FilePresence {
 
 const MISSING = 'was removed or renamed'
 
-interface Held {
-  /** Which file it is. */
+interface HeldFile {
+  /** Identifies the file, whatever its path. */
   readonly identity: string
   readonly leastBytes: () => number
 }
@@ -71,7 +71,7 @@ interface FoundFile {
   readonly bytes: number
 }
 
-/** A path that cannot be looked at now says nothing of its file. */
+/** `unknown` where the path cannot be checked now. */
 function lookAt(path: string): FoundFile | 'missing' | 'unknown' {
   try {
     const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
@@ -84,8 +84,8 @@ function lookAt(path: string): FoundFile | 'missing' | 'unknown' {
 const LOST: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ESTALE'])
 
 /**
- * Asks every 100 ms whether another process has committed, while somebody wants to know. That the file is gone is the
- * last news there is. Keeps no process alive.
+ * Checks every 100 ms, while there are watchers, whether another process has committed. A vanished file is the last news. Keeps
+ * no process alive.
  */
 export function watchFile(version: () => number): { add(changed: () => void): () => void; end(): void } {
   const watchers = new Set<{ readonly changed: () => void }>()
@@ -121,7 +121,7 @@ export function watchFile(version: () => number): { add(changed: () => void): ()
 
 const GONE = -1
 
-/** Any other failure now is no news; whoever reads next is told of it. */
+/** Ignores other failures: the next reader gets them. */
 function versionOr(version: () => number, known: number): number {
   try {
     return version()
@@ -130,7 +130,7 @@ function versionOr(version: () => number, known: number): number {
   }
 }
 
-/** What a failure of the file system means to the user of the store. */
+/** Turns a failure of the file system into an error for the user of the store. */
 export function fileError(cause: unknown, path: string): Error {
   if (isLegateError(cause)) return cause
   const details = { path }

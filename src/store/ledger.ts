@@ -1,5 +1,16 @@
+// The ledger: the one way to change rows.
+//
+// Owns:      the loop of plan, commit and retry, and the call of `endTurns` after each plan.
+// Called by: everything that changes a graph, with a kind of commit and a rule: `ledger.commit({ kind, rootId, plan })`.
+// Must stay true:
+//   - A plan may run several times, each time on fresh rows, so it does nothing but write its draft.
+//   - A race for a row is retried here; any other error goes to the caller, and nothing is stored.
+//   - When the disk is full, the result of a node waits for space: no model is called twice for it.
+//   - The listener hears of a commit after it is stored, and of each one once.
+
 import type { Clock } from '../base/clock.ts'
 import { ConflictError, isLegateError, StoreError } from '../base/error.ts'
+import type { KeptAlive } from '../base/keep-shape.ts'
 import type { Commit, CommitKind } from '../graph/commit.ts'
 import { type Claims, Draft } from '../graph/draft.ts'
 import type { Kinds } from '../graph/kinds.ts'
@@ -10,20 +21,22 @@ export interface Step<T> {
   readonly kind: CommitKind
   /** The tree it belongs to. */
   readonly rootId: Id
-  /** A rule of the graph. Run again, on fresh rows, when another writer was faster: it may do nothing but write the draft. */
+  /**
+   * A rule of the graph. It runs again on fresh rows when another writer was faster, so it may do nothing but write the draft.
+   */
   readonly plan: (draft: Draft) => T
 }
 
-/** Who wants to know what was committed, and who runs the nodes it made runnable. */
+/** Observes commits, and runs the nodes they make runnable. */
 export interface Listener {
-  /** Workers for the nodes a commit makes runnable; null when this process runs nothing. */
+  /** Offers workers for the nodes that a commit makes runnable; null when this process runs nothing. */
   claims(now: number): Claims | null
   committed(commit: Commit, draft: Draft): void
-  /** The disk is full: may what a node has done wait for room? */
+  /** The disk is full: true where the result of a node may wait for space. */
   mayWait(error: unknown): boolean
 }
 
-/** The one way to change rows: a rule makes a commit of what is stored now, and the store applies it or refuses. */
+/** The one way to change rows: a rule makes a commit from the stored rows, and the store applies it or refuses. */
 export class Ledger {
   readonly store: Store
   readonly clock: Clock
@@ -31,11 +44,8 @@ export class Ledger {
   private readonly listener: Listener
   /** Ends the turns that a plan has finished. The runtime sets it when it loads the rules, before anything touches a turn. */
   endTurns: (draft: Draft) => void = rulesMissing
-  /**
-   * The last attempt, for nobody to read: V8 throws away the code it made for objects of a class when a full collection
-   * finds none of them alive, and drafts live for microseconds.
-   */
-  protected last: unknown
+  /** The last attempt. */
+  protected last: KeptAlive
 
   constructor(options: { store: Store; clock: Clock; kinds: Kinds; listener: Listener }) {
     this.store = options.store
@@ -44,7 +54,7 @@ export class Ledger {
     this.listener = options.listener
   }
 
-  /** What the rule returned, once the step is stored: at once where the store answers at once. */
+  /** Gives the rule's result once the step is stored: at once where the store answers at once. */
   commit<T>(step: Step<T>): T | Promise<T> {
     const attempt = new Attempt(step, this.listener, this)
     try {
@@ -67,7 +77,7 @@ export class Ledger {
     return this.finish(attempt)
   }
 
-  /** Another writer was faster: the rule decides anew on what is stored now. */
+  /** Another writer was faster: runs the rule again on the rows as they are now. */
   private async again<T>(step: Step<T>, first: unknown): Promise<T> {
     let error = first
     for (let tries = 2; this.mayTryAgain(step, error, tries); tries++) {
@@ -86,7 +96,7 @@ export class Ledger {
     throw error
   }
 
-  /** What a node has done is not thrown away: no model is asked for it again before it is stored. */
+  /** Keeps the result of a node until there is space: no model is called again for it. */
   private mayTryAgain({ kind }: Step<unknown>, error: unknown, tries: number): boolean {
     if (isFull(error)) return OF_NODES.has(kind) && this.listener.mayWait(error)
     return isStale(error) && tries <= MAX_ATTEMPTS
@@ -135,7 +145,7 @@ class Attempt<T> {
 const MAX_ATTEMPTS = 200
 const ROOM_MS = 500
 
-/** Steps that a running node takes with what it has done. Others are told at once that there is no room. */
+/** Steps that store the result of a running node, and may wait for space. Other steps fail at once. */
 const OF_NODES: ReadonlySet<CommitKind> = new Set<CommitKind>([
   'reserve',
   'expand',
@@ -150,7 +160,7 @@ function isFull(error: unknown): boolean {
   return isLegateError(error, 'store_full')
 }
 
-/** A conflict over a row's version is a race; one that a rule itself reports is an answer. */
+/** True for a race over a row's version. A conflict that a rule itself reports is an answer. */
 function isStale(error: unknown): boolean {
   return ConflictError.isInstance(error) && error.details['stale'] === true
 }

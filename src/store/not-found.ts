@@ -3,7 +3,7 @@ import type { Conversation, Id, Turn } from '../graph/rows.ts'
 import type { Removal, Tombstone, WholeTree } from './archive.ts'
 import type { Store } from './store.ts'
 
-/** What is to be known of a tree before it goes. */
+/** The facts about a tree that its tombstone keeps. */
 export interface LeavingTree {
   readonly rootId: Id
   readonly hash: string
@@ -30,7 +30,7 @@ export function tombstoneOf({ rootId, hash, seq, conversations, turns }: Leaving
   }
 }
 
-/** The tombstone that a tree takes away when it comes back. Throws ConflictError when it is not what was deleted. */
+/** The tombstone that an imported tree removes. Throws ConflictError when the tree is not the deleted one. */
 export function liftedBy(
   stones: readonly Tombstone[],
   { rootId, rows }: Pick<WholeTree, 'rootId' | 'rows'>,
@@ -46,14 +46,14 @@ export function liftedBy(
   throw new ConflictError('conflict', message, { details: { rootId, hash, deleted: other.hash, stale: false } })
 }
 
-/** For an id that is not in the store: it never was, or it was deleted, when and why. */
+/** The error for an id that is not in the store: it never was, or it was deleted, when and why. */
 export function notFound({ archive }: Pick<Store, 'archive'>, what: string, id: Id): NotFoundError {
   const stone = archive?.tombstone(id)
   if (stone === undefined) return new NotFoundError('not_found', `There is no ${what} ${id} in this store.`)
   return new NotFoundError('not_found', `The ${what} ${id} ${wasDeleted(stone)}`, { details: { deleted: stone } })
 }
 
-/** Has this run ended? So has one that was deleted; one that is still to be recorded has not. */
+/** True where this run has ended or was deleted. A run that is not recorded yet has not ended. */
 export function isOver(store: Pick<Store, 'archive' | 'turn'>, runId: Id): boolean {
   const turn = store.turn(runId)
   return turn === undefined ? store.archive?.tombstone(runId) !== undefined : turn.state === 'ended'
@@ -64,7 +64,7 @@ export function tombstoneFor(stones: readonly Tombstone[], isMeant: (id: Id) => 
   return stones.findLast(({ conversations }) => conversations.some(({ id, runs }) => isMeant(id) || runs.some(isMeant)))
 }
 
-/** Of a tombstone, in words, after the name of what is gone. */
+/** Describes a deletion, as the rest of a sentence after the name. */
 export function wasDeleted({ rootId, at, reason, hash }: Tombstone): string {
   return `was deleted at ${new Date(at).toISOString()} (${reason}). The last commit of its tree ${rootId} has the hash ${hash}.`
 }
@@ -72,11 +72,11 @@ export function wasDeleted({ rootId, at, reason, hash }: Tombstone): string {
 interface TamperedPlace {
   readonly rootId: Id | null
   readonly path: string
-  /** Of which the events were changed: its number in its tree. */
+  /** The number of the commit in its tree whose events were changed. */
   readonly commit?: number
 }
 
-/** `what` is wrong, as a sentence without its end. */
+/** `what` names the damage, as a sentence without its end. */
 export function tampered(what: string, place: TamperedPlace): StoreError {
   const { rootId, path } = place
   const where = rootId === null ? path : `the tree ${rootId} in ${path}`
@@ -85,7 +85,7 @@ export function tampered(what: string, place: TamperedPlace): StoreError {
   return new StoreError('tampered', message, { details: { ...place } })
 }
 
-/** Undefined where what is read was changed from outside: the store then names its tree by itself. */
+/** Undefined where the row was changed from outside: the store itself reports its tree. */
 export function unlessTampered<T>(read: () => T): T | undefined {
   try {
     return read()

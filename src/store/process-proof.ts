@@ -3,12 +3,12 @@ import type { EngineRow } from '../graph/rows.ts'
 
 export type ProcessProof = Pick<EngineRow, 'bootId' | 'pid' | 'processStart'>
 
-/** What identifies this process on this machine since its boot; a pid alone is used again. */
+/** Identifies this process on this machine since its boot; a pid alone is used again. */
 export function proveSelf(): ProcessProof {
   return { bootId: bootId(), pid: process.pid, processStart: processStart(process.pid) ?? '' }
 }
 
-/** Is the engine's process certainly gone? False when that cannot be told from here: then only its lease counts. */
+/** True where the engine's process is certainly gone. False where that is unknown: then only its lease counts. */
 export function isProvenDead(engine: ProcessProof): boolean {
   if (engine.processStart === '' || engine.bootId !== bootId()) return false
   return processStart(engine.pid) !== engine.processStart

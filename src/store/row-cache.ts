@@ -1,13 +1,14 @@
+import type { KeptAlive } from '../base/keep-shape.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../graph/rows.ts'
 
-/** A row as it is now, and its number in the file. */
+/** A row in its newest version, and its number in the file. */
 export interface Cell<Row> {
   row: Row
   readonly n: number
 }
 
-/** A turn that is known is known with all that belongs to it. */
+/** A turn in the cache, together with all rows that belong to it. */
 export interface TurnCell extends Cell<Turn> {
   /** By ordinal. */
   readonly nodes: NodeCell[]
@@ -22,9 +23,9 @@ export interface NodeCell extends Cell<Node> {
   edgesTo: readonly Edge[]
 }
 
-/** What an accepted commit added to the file. */
-export interface Written {
-  /** Of its conversations, turns, nodes and links, in this order. */
+/** The numbers that an accepted commit got in the file. */
+export interface WrittenNumbers {
+  /** The numbers of its conversations, turns, nodes and links, in this order. */
   readonly numbers: readonly number[]
   /** By turn: the number of the newest row of its span. */
   readonly ends: ReadonlyMap<Id, number>
@@ -42,8 +43,8 @@ export interface Tail {
   readonly hash: string
 }
 
-/** Known rows of one tree. */
-export class TreeRows {
+/** The cached rows of one tree. */
+export class CachedTree {
   readonly conversations = new Map<Id, Cell<Conversation>>()
   readonly turns = new Map<Id, TurnCell>()
   /** By the number of the row. */
@@ -55,21 +56,21 @@ export class TreeRows {
   tail: Tail | undefined
 }
 
-/** Rows as this process last read or wrote them, tree by tree. Whoever uses it clears it when others may have written. */
+/** Rows as this process last read or wrote them, tree by tree. Its user clears it when others may have written. */
 export class RowCache {
-  private readonly trees = new Map<Id, TreeRows>()
-  private readonly homes = new Map<Id, TreeRows>()
+  private readonly trees = new Map<Id, CachedTree>()
+  private readonly homes = new Map<Id, CachedTree>()
   private readonly ended: Id[] = []
   /** Nodes with a block; undefined while unknown. */
   blocks: Set<Id> | undefined
-  /** No row that is unknown here has a greater id; undefined while that is not known. */
+  /** No uncached row has a greater id; undefined while that is unknown. */
   greatestId: Id | undefined
   /** The newest span; undefined while unknown. */
   lastSpan: number | undefined
-  /** What the last commit was checked and numbered with, for nobody to read: see `Ledger.last`. */
-  last: unknown
+  /** The object that checked and numbered the last commit. */
+  last: KeptAlive
 
-  /** Whoever is about to read or write may clear it. */
+  /** Readers and writers clear a full cache before they begin. */
   get isFull(): boolean {
     return this.homes.size > MAX_ROWS
   }
@@ -84,7 +85,7 @@ export class RowCache {
   }
 
   /** The rows of the tree that has a row of this id. */
-  home(id: Id): TreeRows | undefined {
+  home(id: Id): CachedTree | undefined {
     return this.homes.get(id)
   }
 
@@ -92,16 +93,16 @@ export class RowCache {
     return this.trees.get(rootId)?.tail
   }
 
-  tree(rootId: Id): TreeRows {
+  tree(rootId: Id): CachedTree {
     const known = this.trees.get(rootId)
     if (known !== undefined) return known
-    const tree = new TreeRows()
+    const tree = new CachedTree()
     this.trees.set(rootId, tree)
     this.homes.set(rootId, tree)
     return tree
   }
 
-  /** Turns of a lane that were read; `last` is what was asked for. */
+  /** Adds turns that were read from a lane; `last` is the ordinal of the query. */
   learnTurns(cells: readonly TurnCell[], last: number): void {
     const [cell] = cells
     if (cell === undefined) return
@@ -117,7 +118,7 @@ export class RowCache {
     this.homeOf(row).conversations.set(row.id, { row, n })
   }
 
-  /** Everything of its span is to be added next. */
+  /** Adds a turn; the caller then adds all rows of its span. */
   addTurn(row: Turn, n: number): TurnCell {
     const cell = { row, n, nodes: [], links: [], last: n }
     const tree = this.homeOf(row)
@@ -139,8 +140,8 @@ export class RowCache {
     insertByOrdinal(turn.links, cell)
   }
 
-  /** Takes what an accepted commit wrote. Rows that it changed are known: it was checked against them. */
-  putCommit(commit: Commit, { numbers, ends, tail }: Written): void {
+  /** Adds the rows of an accepted commit. The cache has the rows that it changed: the commit was checked against them. */
+  putCommit(commit: Commit, { numbers, ends, tail }: WrittenNumbers): void {
     if (commit.rootId === null || tail === undefined) return
     if (this.isFull) return this.clear()
     const tree = this.tree(commit.rootId)
@@ -156,13 +157,13 @@ export class RowCache {
     if (hasEnded) this.end(commit.rootId)
   }
 
-  private homeOf({ id, rootId }: { readonly id: Id; readonly rootId: Id }): TreeRows {
+  private homeOf({ id, rootId }: { readonly id: Id; readonly rootId: Id }): CachedTree {
     const tree = this.tree(rootId)
     this.homes.set(id, tree)
     return tree
   }
 
-  private putConversation(tree: TreeRows, row: Conversation, n: number): void {
+  private putConversation(tree: CachedTree, row: Conversation, n: number): void {
     const known = tree.conversations.get(row.id)
     if (known !== undefined) known.row = row
     else {
@@ -171,7 +172,7 @@ export class RowCache {
     }
   }
 
-  private putTurn(tree: TreeRows, row: Turn, n: number): void {
+  private putTurn(tree: CachedTree, row: Turn, n: number): void {
     const known = tree.turns.get(row.id)
     if (known !== undefined) known.row = row
     else {
@@ -180,7 +181,7 @@ export class RowCache {
     }
   }
 
-  private putNode(tree: TreeRows, row: Node, n: number): void {
+  private putNode(tree: CachedTree, row: Node, n: number): void {
     const known = tree.nodes.get(row.id)
     const turn = tree.turns.get(row.turnId)
     if (known !== undefined) known.row = row
@@ -188,7 +189,7 @@ export class RowCache {
     else this.leaveOut(row.id)
   }
 
-  private putLink(tree: TreeRows, row: Link, n: number): void {
+  private putLink(tree: CachedTree, row: Link, n: number): void {
     const known = tree.links.get(row.id)
     const turn = tree.turns.get(row.hostTurnId)
     if (known !== undefined) known.row = row
@@ -196,7 +197,7 @@ export class RowCache {
     else this.leaveOut(row.id)
   }
 
-  /** Of trees whose root has no running turn only the last few are kept. */
+  /** Keeps only the last few trees whose root has no running turn. */
   private end(rootId: Id): void {
     const at = this.ended.indexOf(rootId)
     if (at >= 0) this.ended.splice(at, 1)
@@ -220,11 +221,11 @@ export class RowCache {
 }
 
 const MAX_ENDED = 16
-/** A full cache starts anew: what is in use comes back at the price of one read. */
+/** A full cache starts again empty: rows in use come back with one read. */
 const MAX_ROWS = 20_000
 const NO_EDGES: readonly Edge[] = []
 
-/** Lists that were given away stay as they are. */
+/** Copies the lists: readers may hold the old ones. */
 function putEdge(nodes: ReadonlyMap<Id, NodeCell>, edge: Edge): void {
   const [from, to] = [nodes.get(edge.from), nodes.get(edge.to)]
   if (from !== undefined) from.edgesFrom = [...from.edgesFrom, edge]
@@ -238,7 +239,7 @@ function setLast(turn: TurnCell | undefined, last: number): void {
 function insertByOrdinal<C extends Cell<{ readonly ordinal: number }>>(cells: C[], cell: C): void {
   let at = cells.length
   while (at > 0 && (cells[at - 1]?.row.ordinal ?? 0) > cell.row.ordinal) at--
-  // Rows come in order but for hand-made commits: to splice makes a list of what it takes out.
+  // Rows come in order, except in hand-made commits, and `splice` would create a list of removed items.
   if (at === cells.length) cells.push(cell)
   else cells.splice(at, 0, cell)
 }
@@ -247,11 +248,11 @@ interface TurnOfLane {
   readonly row: { readonly ordinal: number; readonly state: string }
 }
 
-/** The turns of a lane, as far as they are known. Ordinals of a lane have no gaps: turns in a row are all there are. */
+/** The known turns of a lane. Ordinals of a lane have no gaps: consecutive turns are complete. */
 export class LaneList<C extends TurnOfLane> {
   /** By ordinal. */
   private readonly cells: C[] = []
-  /** All turns are here: the lane was made by who has the list. */
+  /** True where all turns are here: this process made the lane. */
   readonly isWhole: boolean
   private hasNewest: boolean
 
@@ -260,7 +261,7 @@ export class LaneList<C extends TurnOfLane> {
     this.hasNewest = isWhole
   }
 
-  /** Takes a turn that was made, or read. */
+  /** Adds a turn that was made or read. */
   put(cell: C): void {
     const { ordinal } = cell.row
     const end = this.end(ordinal)
@@ -268,20 +269,20 @@ export class LaneList<C extends TurnOfLane> {
     this.cells.splice(end, 0, cell)
   }
 
-  /** Takes turns that were read. `last` is what was asked for: more than there are if the newest was. */
+  /** Adds turns that were read. `last` is the ordinal of the query: more than there are if the newest was wanted. */
   learn(cells: readonly C[], last: number): void {
     for (const cell of cells) this.put(cell)
     if (last === Number.MAX_SAFE_INTEGER) this.hasNewest = true
   }
 
-  /** The newest turns up to an ordinal, oldest first; undefined when that is not known. */
+  /** The newest turns up to an ordinal, oldest first; undefined when they are not all known. */
   upTo(last: number, limit: number): C[] | undefined {
     const end = this.end(last)
     const first = Math.max(0, end - limit)
     return this.isWhole || this.isKnown({ first, end, last, limit }) ? this.cells.slice(first, end) : undefined
   }
 
-  /** Of a whole list: the turn that is next. */
+  /** The next queued turn, in a complete list. */
   queued(): C | undefined {
     return this.cells.find(({ row }) => row.state === 'queued')
   }
@@ -293,7 +294,7 @@ export class LaneList<C extends TurnOfLane> {
     return isTop && (end - first === limit || oldest === 0)
   }
 
-  /** How many are up to an ordinal. */
+  /** Counts the turns up to an ordinal. */
   private end(last: number): number {
     let [low, high] = [0, this.cells.length]
     if ((this.cells[high - 1]?.row.ordinal ?? -1) <= last) return high

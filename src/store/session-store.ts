@@ -1,30 +1,31 @@
 import { DefinitionError } from '../base/error.ts'
-import { anything, int, oneOf, positive, type Rules, readOptions } from '../base/options.ts'
+import { anything, int, type OptionRules, oneOf, positive, readOptions } from '../base/options.ts'
 import type { SessionDocument } from '../rules/delegation/session-document.ts'
 
-/** Where conversations with a subagent are copied to, and read back from when their rows are not known here. */
+/** Keeps copies of conversations with a subagent, from which they can continue where their rows are missing. */
 export interface SessionStore {
-  /** Called after every turn, with all of the conversation; for one session never twice at the same time. */
+  /** Called after every turn with the whole conversation, never twice at a time for one session. */
   save(session: SessionDocument): void | Promise<void>
-  /** What was saved under this id; undefined when there is none. The id is what a model said: it may be any text. */
+  /** The document saved under this id; undefined when there is none. The id comes from a model: it may be any text. */
   load(sessionId: string): unknown | Promise<unknown>
 }
 
 /** The sessions of one subagent with one conversation of its host. */
 export interface SessionSettings {
   /**
-   * Which conversations can go on with a session: `host` (default), the one that began it; `owner`, all of the same owner,
-   * each other with a copy of its own.
+   * Who can continue a session: `host` (default), the conversation that began it; `owner`, all conversations of the same owner,
+   * each other one with a copy of its own.
    */
   readonly scope?: 'host' | 'owner'
+  /** Where copies of its sessions are kept. Default: nowhere but in the rows. */
   readonly store?: SessionStore
-  /** A session that was idle for longer cannot be gone on with. Default: never. */
+  /** A session that was idle for longer cannot be continued. Default: never. */
   readonly ttlMs?: number
-  /** How many may be open at once, 1 to 64: for one more, the one that was idle longest is closed. Default: any number. */
+  /** How many may be open at once, 1 to 64: a further one closes the one that was idle longest. Default: any number. */
   readonly max?: number
 }
 
-/** Both forms as one. Throws DefinitionError where that is neither. */
+/** Reads both forms as one. Throws DefinitionError for any other. */
 export function readSessionSettings(given: unknown, where: string): SessionSettings {
   if (given === undefined || given === null) return {}
   if (typeof given !== 'object') refuse(`${where} is ${JSON.stringify(given)}. ${FORMS}`)
@@ -35,7 +36,7 @@ export function readSessionSettings(given: unknown, where: string): SessionSetti
   return settings
 }
 
-const OPTIONS: Rules<SessionSettings> = {
+const OPTIONS: OptionRules<SessionSettings> = {
   scope: oneOf('host', 'owner'),
   store: anything,
   ttlMs: positive,

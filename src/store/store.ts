@@ -1,3 +1,13 @@
+// The Store port: where graphs are kept.
+//
+// Owns:      the interface that every store implements, and the errors with which all of them refuse a commit.
+// Called by: the ledger commits; runtime, engine and conversation read. `store/memory`, `store/sqlite` and `store/json`
+//            implement it; `storeConformance` of legate/testing checks an implementation.
+// Must stay true:
+//   - A store knows rows, not rules: it checks versions, keys and edges, and nothing about agents.
+//   - A commit is applied whole or refused, and is acknowledged only when it would survive what the store promises (I3).
+//   - Whoever has read an event can read the rows of its commit.
+
 import { ConflictError, type StoreError } from '../base/error.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Scanner } from '../graph/reader.ts'
@@ -9,19 +19,20 @@ import type { Archive } from './archive.ts'
  */
 export interface Store extends Scanner {
   readonly name: string
-  /** May other processes open the same rows? Then running nodes also write what they stream. */
+  /** True where other processes may open the same rows. Then running nodes also write their streams. */
   readonly shared: boolean
-  /** It refuses every commit: there is nothing to work on, only to look at. */
+  /** True where it refuses every commit: a process can only look at it. */
   readonly isReadOnly?: boolean
   /**
-   * Applies all of it or nothing, and writes `seq` into the events. Throws ConflictError when a row is not at the version
-   * the commit expects, StoreError (`store_busy`, `store_full`, `store_readonly`, `store_closed`, `store_gone`) when it cannot write.
-   * Done when the rows would survive what the store's durability promises: when it returns, or when its promise resolves.
+   * Applies the whole commit or nothing, and writes `seq` into the events. Throws ConflictError when a row is not at the
+   * version the commit expects, StoreError (`store_busy`, `store_full`, `store_readonly`, `store_closed`, `store_gone`) when it
+   * cannot write. Done when the rows would survive what the store's durability promises: when it returns, or when its promise
+   * resolves.
    */
   commit(commit: Commit): void | Promise<void>
   /** One error for each tree that was found to be changed from outside: see `tampered` of ERROR_CODES. */
   tampered?(): readonly StoreError[]
-  /** Whole trees, to give away, to take and to hold against the record of what was committed. */
+  /** Exports, imports, deletes and verifies whole trees. */
   readonly archive?: Archive
   /** Calls `changed` after another process has committed, and when the store is gone. Returns a function that ends it. */
   watch(changed: () => void): () => void
@@ -31,8 +42,8 @@ export interface Store extends Scanner {
 }
 
 /**
- * Why a commit is refused; every store says it the same way. `stale`: another writer was faster, and a commit made of
- * the rows as they are now may be accepted. Else the commit is wrong in itself.
+ * Why a commit is refused, in the same words for every store. `stale`: another writer was faster, and a new plan on the current
+ * rows may be accepted. Else the commit itself is wrong.
  */
 export function staleRow(table: string, row: { readonly id: Id; readonly version: number }): ConflictError {
   const found = row.version === 1 ? 'is there already' : `is not at version ${row.version - 1} any more`
@@ -59,7 +70,7 @@ export function wrongEdge(edge: Edge): ConflictError {
   return conflict({ table: 'edges', id: edgeName(edge), stale: false }, message)
 }
 
-/** Rows that are changed were there: the tree was deleted meanwhile, and who plans anew finds that. */
+/** The changed rows existed: their tree was deleted meanwhile, and a new plan finds that out. */
 export function unknownTree(rootId: Id, { conversations, turns, nodes, links }: Commit): ConflictError {
   const stale = [conversations, turns, nodes, links].some((rows) => rows.some(({ version }) => version > 1))
   const message = `There is no tree ${rootId}, and the commit does not bring its root conversation.`

@@ -24,29 +24,29 @@ export interface SpawnedChild {
   readonly runId: Id
   readonly conversationId: Id
   /**
-   * Waits for a run of the child's: the call lends its worker meanwhile, and has the outcome then. Null as soon as the
-   * signal aborts: the outcome is not the call's.
+   * Waits for a run of the child and returns its outcome; meanwhile the call lends out its worker. Null as soon as the
+   * signal aborts: the call then does not take the outcome.
    */
   take(runId: Id, signal: AbortSignal | undefined): Promise<Outcome | null>
 }
 
-/** What a child is given beside its input. */
+/** The options of a child beside its input. */
 export interface ChildOptions {
   readonly grant?: Omit<Grant, 'delegate'> | undefined
   readonly budget?: Budget | undefined
   readonly attempts?: Attempts | undefined
 }
 
-/** The call that runs now: agents started inside it are its children. */
+/** The running call: agents started inside it become its children. */
 export interface CurrentCall {
-  /** The runtime that runs it. */
+  /** The runtime that runs the call. */
   readonly runtime: object
   start(agent: object, input: unknown, options?: ChildOptions): StartedChild
-  /** The same in the background: the call may end before its child. With a session, one more turn of that child. */
+  /** Starts a child in the background: the call may end first. With a session it adds a turn to that child. */
   spawn(agent: object, input: unknown, options: SpawnOptions): Promise<SpawnedChild>
   /** The input of the last call of a tool in this conversation that gave a result. */
   recall(toolName: string): Json | undefined
-  /** Runs code as this call. */
+  /** Runs code as part of this call. */
   inside<T>(code: (context: ToolContext) => T): T
 }
 

@@ -1,29 +1,32 @@
 import { isSecretName, looksSecret } from '../base/secrets/shapes.ts'
 
 /**
- * Our variables for a command that a model or a file chose, as a shell of this user has them: without those that are named
- * like a secret, and without those that hold a key or an address with a password.
+ * Our variables for a command that a model or a file chose, as this user's shell has them, without those that are named
+ * like a secret or hold a key or an address with a password.
  */
 export function plainEnvironment(): Record<string, string> {
   return ours((name, value) => !FOLDERS.has(name) && !isSecretName(name) && !looksSecret(value))
 }
 
-/** Our variables for a server of somebody else: those that a program needs to start, and no others. */
+/** Our variables for a server that is not ours: only those that a program needs to start. */
 export function startEnvironment(): Record<string, string> {
-  // A function that a shell has exported is code.
+  // Excludes a function that a shell has exported, because it is code.
   return ours((name, value) => STARTING.test(name) && !value.startsWith('()') && !looksSecret(value))
 }
 
 /**
- * What stands before a program that a definition gives variables which decide what runs and what is loaded: `env` and those
- * variables. So they are a part of the command line that is decided and shown. Empty where there are none.
+ * The words before a program whose definition sets variables that decide what runs and loads: `env` and those
+ * variables. They are part of the command line that is decided and shown. Empty where there are none.
  */
 export function loadingWords(env: Readonly<Record<string, string>>): readonly string[] {
   const set = Object.entries(env).filter(([name]) => isDisallowedVariable(name))
   return set.length === 0 ? [] : ['env', ...set.map(([name, value]) => `${name}=${value}`)]
 }
 
-/** Does this variable decide which program runs or what it loads? Then it is not handed over unseen. */
+/**
+ * True for a variable that decides which program runs or what it loads. Such a variable must be visible in the command
+ * line.
+ */
 export function isDisallowedVariable(name: string): boolean {
   return DISALLOWED.has(name.toUpperCase()) || DISALLOWED_FAMILY.test(name)
 }
@@ -35,7 +38,7 @@ function ours(isPassed: (name: string, value: string) => boolean): Record<string
   return Object.fromEntries(entries)
 }
 
-/** A program has a folder of its own. */
+/** A program gets its own folder. */
 const FOLDERS: ReadonlySet<string> = new Set(['PWD', 'OLDPWD'])
 
 const STARTING =
@@ -49,6 +52,6 @@ const DISALLOWED: ReadonlySet<string> = new Set([
   ...['GIT_TEMPLATE_DIR', 'GIT_EXTERNAL_DIFF', 'GIT_PROXY_COMMAND', 'YARN_NPM_REGISTRY_SERVER'],
 ])
 
-/** Loaders, and where package managers and git take their programs and settings from. */
+/** Loaders, and variables that tell package managers and git where to find programs and settings. */
 const DISALLOWED_FAMILY =
   /^(?:LD_|DYLD_|BASH_FUNC_|PYTHON(?:PATH|HOME|STARTUP)$|npm_config_|PIP_|UV_(?:\w*INDEX|CONFIG|PYTHON)|GIT_CONFIG)/i

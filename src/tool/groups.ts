@@ -7,15 +7,15 @@ import { type Tool, tool } from './tool.ts'
 /** A named part of a toolkit that can be switched on and off in a conversation. */
 export interface Group {
   readonly description: string
-  /** Is it on in a new conversation? */
+  /** True when it is on in a new conversation. */
   readonly active: boolean
-  /** What the model reads when it is switched on. */
+  /** The instructions that the model reads when the group is switched on. */
   readonly notes: string
 }
 
 export type Groups = ReadonlyMap<string, Group>
 
-/** Which groups are on: what was said in the conversation, else what the definition says. */
+/** Which groups are on: the conversation's own switches, and the definition for the others. */
 export type GroupState = Conversation['groups']
 
 export const NO_GROUPS: Groups = new Map()
@@ -26,8 +26,8 @@ function isActive(groups: Groups, state: GroupState, name: string): boolean {
   return (state !== null && Object.hasOwn(state, name) ? state[name] : group.active) === true
 }
 
-/** The state of every group, the inactive ones too: what is kept says all there is to say. */
-export function switched(
+/** The state of every group, including the inactive ones, so that the stored state is complete. */
+export function groupStates(
   groups: Groups,
   state: GroupState,
   changes: ReadonlyMap<string, boolean>,
@@ -37,7 +37,7 @@ export function switched(
   return Object.fromEntries(all)
 }
 
-/** Of a tool in several groups one that is on is enough; a tool in none is always there. */
+/** A tool in several groups needs one that is on; a tool in none is always available. */
 export function isAvailable(memberOf: readonly string[], groups: Groups, state: GroupState): boolean {
   return memberOf.some((name) => isActive(groups, state, name))
 }
@@ -55,12 +55,12 @@ export interface ResetToolsOptions {
   membersOf(group: string): readonly { readonly name: string; readonly description: string }[]
 }
 
-/** Lets a model switch its tool groups. Switching grants nothing: what a group holds is decided when it is used. */
+/** Lets a model switch its tool groups. Switching grants nothing: each use of a tool is still decided. */
 export function resetToolsTool(ledger: Ledger, options: ResetToolsOptions): Tool {
   return options.meta === 'absolute' ? absoluteTool(ledger, options) : additiveTool(ledger, options)
 }
 
-/** Switches groups of one conversation and gives the state of all of them. */
+/** Switches groups of one conversation and returns the state of all of them. */
 export async function switchGroups(
   ledger: Ledger,
   conversationId: Id,
@@ -70,7 +70,7 @@ export async function switchGroups(
   return ledger.commit({
     kind: 'mutate',
     rootId,
-    plan: (draft: Draft) => planSwitchGroups(draft, conversationId, (state) => switched(groups, state, changes)),
+    plan: (draft: Draft) => planSwitchGroups(draft, conversationId, (state) => groupStates(groups, state, changes)),
   })
 }
 
@@ -112,7 +112,7 @@ function additiveTool(ledger: Ledger, { groups, membersOf }: ResetToolsOptions):
   }) as Tool
 }
 
-/** What is on, what it holds and how it is used. */
+/** Describes which groups are on, their tools and how to use them. */
 function reportOf(active: readonly string[], groups: Groups, membersOf: ResetToolsOptions['membersOf']): string {
   const parts = active.map((name) => {
     const tools = membersOf(name).map((member) => `- ${member.name}: ${member.description}`)
@@ -122,7 +122,7 @@ function reportOf(active: readonly string[], groups: Groups, membersOf: ResetToo
   return parts.join('\n\n')
 }
 
-/** Writes which tool groups are on in a conversation: its next model call is offered what they hold. */
+/** Stores which tool groups are on in a conversation: its next model call is offered their tools. */
 function planSwitchGroups(
   draft: Draft,
   conversationId: Id,

@@ -5,40 +5,40 @@ import type { Work } from '../engine/engine.ts'
 import { toolRequest } from '../grant/request.ts'
 import type { Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
-import type { Ask } from '../rules/turn/approve.ts'
+import type { ApprovalRequest } from '../rules/turn/approve.ts'
 import { interruptedEnd } from '../rules/turn/end-node.ts'
 import type { CurrentCall } from './current.ts'
-import { type Asker, asksFor, type Permission, permit, refuseCall, withArgumentsOf } from './permit.ts'
-import { errorEnd, failedWith, readGiven, shownEnd, type ToolEnd, valueEnd } from './result.ts'
+import { approvalModeFor, type Permission, permit, type Requester, refuseCall, withArgumentsOf } from './permit.ts'
+import { errorEnd, failedWith, readToolValue, shownEnd, type ToolEnd, valueEnd } from './result.ts'
 import { KILL_AFTER_MS } from './run-process.ts'
-import { type Given, type Tape, type Watch, watchedContext } from './tape.ts'
+import { type CodeResult, type Tape, type Watch, watchedContext } from './tape.ts'
 import type { Tool } from './tool.ts'
 import type { ToolEntry, Toolkit } from './toolkit.ts'
 
-/** What of a running node its tool call needs. */
-export interface Invocation extends Asker {
+/** The parts of a running node that its tool call needs. */
+export interface Invocation extends Requester {
   readonly toolkit: Toolkit
   readonly work: Work
   readonly home: {
-    /** `causeOf` says what may be told of a failure. */
+    /** `causeOf` words the cause of a failure without secrets. */
     readonly settings: { readonly causeOf: (error: unknown) => string }
-    /** `tape` is there where runs are recorded or played back. */
+    /** `tape` is set where runs are recorded or replayed. */
     readonly live: { readonly tape: Tape | null }
   }
 }
 
 /** A person must be asked first: nothing has run. */
-export type Asked = Extract<Permission, { verdict: 'ask' }>
+export type PendingPermission = Extract<Permission, { verdict: 'ask' }>
 
 /**
- * The one place where a tool runs (I8). Whatever goes wrong is a result the model can act on. Undefined when the node
- * was taken from this process: then others write its end.
+ * The one place where a tool runs (I8). Every failure becomes a result that the model can act on. Undefined when
+ * another process took the node: that process writes its end.
  */
 export async function invoke(
   run: Invocation,
   entry: ToolEntry | undefined,
   current: CurrentCall,
-): Promise<ToolEnd | Asked | undefined> {
+): Promise<ToolEnd | PendingPermission | undefined> {
   const call = run.node.input.call
   if (call === undefined) return errorEnd('This task has no call.')
   const tool = entry?.tool
@@ -50,7 +50,7 @@ export async function invoke(
   if (permission?.verdict === 'deny') return denied(call.name, permission.reason)
   const checked = await tool.input.validate(input.value)
   if (!checked.ok) return errorEnd(`The arguments of ${call.name} are wrong. ${describeIssues(checked.issues)}`)
-  const asks = await asksFor(tool, checked.value, run.node)
+  const asks = await approvalModeFor(tool, checked.value, run.node)
   if (permission?.verdict === 'ask') return withSchema({ ...permission.ask, required: asks === 'required' }, entry)
   const refused = refuseCall(run, tool, { name: call.name, input: checked.value, asked: input.value, asks })
   if (refused?.verdict === 'deny') return denied(call.name, refused.reason)
@@ -64,7 +64,7 @@ export async function invoke(
   return endOf(run, await tape.run(running, (watch) => execute(run, execution, watch)))
 }
 
-function withSchema(ask: Ask, { schema }: ToolEntry): Asked {
+function withSchema(ask: ApprovalRequest, { schema }: ToolEntry): PendingPermission {
   return { verdict: 'ask', ask: withArgumentsOf(ask, schema) }
 }
 
@@ -74,17 +74,17 @@ interface Execution {
   readonly input: unknown
 }
 
-async function execute(run: Invocation, { tool, current, input }: Execution, watch?: Watch): Promise<Given> {
+async function execute(run: Invocation, { tool, current, input }: Execution, watch?: Watch): Promise<CodeResult> {
   try {
     const started = current.inside((context) => tool.execute(input, watchedContext(context, watch)))
     const value = isPromise(started) ? await orStopped(started, run.work) : started
-    return await readGiven(tool, value)
+    return await readToolValue(tool, value)
   } catch (error) {
     return failed(error, run)
   }
 }
 
-function failed(error: unknown, { work, home }: Invocation): Given {
+function failed(error: unknown, { work, home }: Invocation): CodeResult {
   switch (work.stopCause) {
     case 'lost':
     case 'shutdown':
@@ -97,7 +97,7 @@ function failed(error: unknown, { work, home }: Invocation): Given {
   }
 }
 
-function endOf({ node }: Invocation, given: Given): ToolEnd | undefined {
+function endOf({ node }: Invocation, given: CodeResult): ToolEnd | undefined {
   if ('value' in given) {
     return given.shown === undefined ? valueEnd(given.value, node.id) : shownEnd(given.value, given.shown, node.id)
   }
@@ -135,14 +135,14 @@ function isStopped({ work: { stopCause }, home: { live } }: Invocation): boolean
 
 export const TOO_LATE = 'Error: the call took too long before it began. It had no effect.'
 
-/** Asked to stop before its code ran: nothing can have happened. */
+/** The end of a call that was stopped before its code ran: nothing can have happened. */
 function notBegun({ work }: Invocation): ToolEnd | undefined {
   if (work.stopCause === 'lost' || work.stopCause === 'shutdown') return undefined
   if (work.stopCause === 'timeout') return errorEnd(TOO_LATE)
   return { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' }, body: null }
 }
 
-/** A call that may have had its effect all the same is uncertain. */
+/** A call that timed out may still have had its effect, so it is uncertain. */
 function timedOut(task: Node): ToolEnd {
   const message = `the call took longer than ${task.timeoutMs} ms and was stopped.`
   if (task.effect !== 'effectful') return errorEnd(`Error: ${message}`)
@@ -154,10 +154,12 @@ function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }
 
-/** How long a tool that was asked to stop may take to do so: what it runs and holds has ended when its call has. */
+/** How long a stopped tool may take to clean up, so that everything it runs and holds ends with its call. */
 const STOP_MS = KILL_AFTER_MS + 150
 
-/** The value of code; or a rejection when the node is asked to stop and its code has, or does not hear of it. */
+/**
+ * Waits for the value of code. Rejects when the node is asked to stop and its code has ended, or ignores the request.
+ */
 export function orStopped<T>(value: PromiseLike<T>, work: Work): Promise<T> {
   return new Promise((resolve, reject) => {
     const { signal } = work

@@ -5,24 +5,24 @@ import type { Layer } from '../grant/grant.ts'
 import { isRequest, type Request, readRequest, requestText, unreadable } from '../grant/request.ts'
 import type { Conversation, Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
-import { type Ask, isApproved, wasApproved } from '../rules/turn/approve.ts'
+import { type ApprovalRequest, isApproved, wasApproved } from '../rules/turn/approve.ts'
 import type { Tool } from './tool.ts'
 
-/** Whose request it is. */
-export interface Asker {
+/** The running node on whose behalf a request is decided. */
+export interface Requester {
   readonly node: Node
   readonly conversation: Conversation
   readonly layers: readonly Layer[]
 }
 
 export type Permission<R extends Request = Request> =
-  /** What was decided is what is done: its argv, its url. */
+  /** The decided request is the one to execute: its argv, its url. */
   | { readonly verdict: 'allow'; readonly request: R }
   | { readonly verdict: 'deny'; readonly reason: string }
-  | { readonly verdict: 'ask'; readonly ask: Ask }
+  | { readonly verdict: 'ask'; readonly ask: ApprovalRequest }
 
-/** One request decided, with what a person has already said to it. */
-export function permit<R extends Request>(asker: Asker, request: R, input: Json): Permission<R> {
+/** Decides one request, taking into account what a person has already answered. */
+export function permit<R extends Request>(asker: Requester, request: R, input: Json): Permission<R> {
   const decision = decide(asker.layers, request)
   if (decision.verdict === 'allow') return { verdict: 'allow', request }
   const answer = withAnswer(asker, decision, {
@@ -37,13 +37,13 @@ export function permit<R extends Request>(asker: Asker, request: R, input: Json)
 type Refusal = Exclude<Permission, { verdict: 'allow' }>
 
 /**
- * All that a call of a tool does beside being called: its needs, and a person's word where the tool wants it. Undefined
- * when it may.
+ * Decides everything that a tool call does beside being called: its needs, and the tool's own approval. Undefined when
+ * it may run.
  */
 export function refuseCall(
-  asker: Asker,
+  asker: Requester,
   tool: Tool,
-  call: { readonly name: string; readonly input: unknown; readonly asked: Json; readonly asks: Asks },
+  call: { readonly name: string; readonly input: unknown; readonly asked: Json; readonly asks: ApprovalMode },
 ): Refusal | undefined {
   if (call.asks !== false) {
     const required = call.asks === 'required'
@@ -60,10 +60,10 @@ export function refuseCall(
   return asked
 }
 
-type Asks = false | 'optional' | 'required'
+type ApprovalMode = false | 'optional' | 'required'
 
-/** Does the tool want a person's word for a call with this input? Where that cannot be told, it does. */
-export async function asksFor({ approval }: Tool, input: unknown, { id }: Node): Promise<Asks> {
+/** Tells whether the tool wants a person's approval for a call with this input. If its function fails, it does. */
+export async function approvalModeFor({ approval }: Tool, input: unknown, { id }: Node): Promise<ApprovalMode> {
   if (typeof approval !== 'function') return approval ?? false
   try {
     const said = await approval(input, { nodeId: id })
@@ -73,8 +73,11 @@ export async function asksFor({ approval }: Tool, input: unknown, { id }: Node):
   }
 }
 
-/** With the schema that other arguments must fit, unless it is too long to be kept with each question. */
-export function withArgumentsOf(ask: Ask, { inputSchema }: Pick<ToolSchema, 'inputSchema'>): Ask {
+/** Adds the schema that changed arguments must fit, unless it is too long to store with each question. */
+export function withArgumentsOf(
+  ask: ApprovalRequest,
+  { inputSchema }: Pick<ToolSchema, 'inputSchema'>,
+): ApprovalRequest {
   const schema = toJson(inputSchema)
   return schema.ok && JSON.stringify(schema.value).length <= MOST_SCHEMA ? { ...ask, schema: schema.value } : ask
 }
@@ -82,7 +85,11 @@ export function withArgumentsOf(ask: Ask, { inputSchema }: Pick<ToolSchema, 'inp
 const MOST_SCHEMA = 20_000
 
 /** Undefined when a person has allowed it. */
-function withAnswer(asker: Asker, { verdict, reason }: Decision, about: Omit<Ask, 'reason'>): Refusal | undefined {
+function withAnswer(
+  asker: Requester,
+  { verdict, reason }: Decision,
+  about: Omit<ApprovalRequest, 'reason'>,
+): Refusal | undefined {
   if (verdict === 'deny') return { verdict, reason }
   if (isApproved(asker.node, asker.conversation, about)) return undefined
   const isChanged = wasApproved(asker.conversation, about)
@@ -92,7 +99,7 @@ function withAnswer(asker: Asker, { verdict, reason }: Decision, about: Omit<Ask
   }
 }
 
-/** Needs that cannot be told are not met. */
+/** Reads the needs of a call. If the tool's function fails, the call is refused. */
 function needsOf(tool: Tool, input: unknown): readonly Request[] {
   if (tool.needs === null) return NONE
   try {

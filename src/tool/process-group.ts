@@ -8,15 +8,15 @@ export type GroupedChild = ChildProcessByStdio<Writable, Readable, Readable>
 
 export interface GroupOptions {
   readonly cwd?: string | undefined
-  /** Instead of the environment of this process. */
+  /** Replaces the environment of this process. */
   readonly env?: Readonly<Record<string, string>> | undefined
 }
 
 /**
- * The leader of a process group: runs the program and gives its exit code. Beside it something waits for the other end of
- * fd 3 to close, which it does when this process dies, however it dies; then the whole group is killed. It hears of no end
- * itself, from its first line on: the program may be asked to end as soon as it runs. `exec` starts programs only: a name
- * that the shell has a command of its own for is looked for like any other.
+ * The script of the group's leader, which runs the program and returns its exit code. Beside it a helper waits for the
+ * other end of fd 3 to close, which happens when this process dies in any way; then it kills the whole group. The
+ * leader ignores SIGTERM from its first line on, because the program may be asked to end as soon as it runs. `exec`
+ * starts programs only: names of shell commands are looked up like any other.
  */
 const LEADER = `trap : TERM
 exec 4<&0
@@ -31,8 +31,8 @@ kill -s KILL $watcher; wait $watcher
 exit $code`
 
 /**
- * The one place where a program is started: the argv of a request, which whoever asks for it has decided. In a process
- * group of its own, which dies with this process, however that dies. Linux and macOS.
+ * The one place that starts a program: the argv of a request that the caller has decided. It runs in its own process
+ * group, which dies with this process in every case. Linux and macOS.
  */
 export async function startGroup({ argv }: ProgramRequest, { cwd, env }: GroupOptions): Promise<GroupedChild> {
   if (process.platform === 'win32') throw new ToolError('tool', 'Programs can be run on Linux and macOS only.')
@@ -56,23 +56,23 @@ export async function startGroup({ argv }: ProgramRequest, { cwd, env }: GroupOp
   }
 }
 
-/** Programs are looked for in folders that do not depend on where this one runs: a name means the same everywhere. */
+/** Removes relative folders from PATH, so that a program's name means the same in every folder. */
 function withSafePath(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const { PATH } = env
   if (PATH === undefined) return env
   const safe = PATH.split(path.delimiter).filter((folder) => path.isAbsolute(folder))
-  // An empty PATH is the current folder.
+  // An empty PATH would mean the current folder.
   return { ...env, PATH: safe.length === 0 ? USUAL_PATH : safe.join(path.delimiter) }
 }
 
 const USUAL_PATH = '/usr/local/bin:/usr/bin:/bin'
 
-/** To all of the group. */
+/** Sends the signal to the whole group. */
 export function signalGroup({ pid }: GroupedChild, signal: NodeJS.Signals): void {
   if (pid === undefined) return
   try {
     process.kill(-pid, signal)
   } catch {
-    // Nobody of the group is left.
+    // The whole group has ended.
   }
 }

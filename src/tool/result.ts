@@ -5,17 +5,17 @@ import { type Block, type Content, isBlock } from '../graph/content.ts'
 import type { Reader } from '../graph/reader.ts'
 import type { Body } from '../graph/rows.ts'
 import type { NodeEnd } from '../rules/turn/end-node.ts'
-import type { Given } from './tape.ts'
+import type { CodeResult } from './tape.ts'
 import { type Tool, tool } from './tool.ts'
 
 export interface ToolEnd extends NodeEnd {
   /** The whole of a result too large to show. */
   readonly body: Body | null
-  /** What the tool gave, where less than that is shown: for those who may still change it. */
+  /** The tool's whole result where a model is shown less: for hooks that may still change it. */
   readonly whole?: { readonly content: Content; readonly value: Json | undefined }
 }
 
-/** What a tool gives instead of a value when it failed and has more to say than a message. */
+/** Return this from a tool that failed and has more to show than a message. */
 export class ErrorResult {
   readonly content: string | readonly Block[]
 
@@ -24,7 +24,7 @@ export class ErrorResult {
   }
 }
 
-/** What a tool gives where a model reads something else than the value. */
+/** Return this from a tool whose model should read something else than the value. */
 export class ShownResult {
   readonly value: unknown
   readonly content: Content
@@ -35,11 +35,11 @@ export class ShownResult {
   }
 }
 
-/** What a tool gave, checked and made JSON. */
-export async function readGiven(tool: Tool, value: unknown): Promise<Given> {
+/** Reads the value that a tool returned: checks it and makes it JSON. */
+export async function readToolValue(tool: Tool, value: unknown): Promise<CodeResult> {
   if (value instanceof ErrorResult) return { error: value.content }
   if (value instanceof ShownResult) {
-    const given = await readGiven(tool, value.value)
+    const given = await readToolValue(tool, value.value)
     return 'value' in given ? { ...given, shown: value.content } : given
   }
   const checked = tool.output === null ? { ok: true as const, value } : await tool.output.validate(value)
@@ -48,7 +48,7 @@ export async function readGiven(tool: Tool, value: unknown): Promise<Given> {
   return json.ok ? { value: json.value } : { error: `The tool gave a result that is not JSON: ${json.error}` }
 }
 
-/** The end of a node that gave this value: cut where it is too long to show. */
+/** The end of a node with this value, cut where it is too long to show. */
 export function valueEnd(value: Json, nodeId: string): ToolEnd {
   if (isShown(value)) return contentEnd(value, nodeId)
   if (typeof value === 'string') return contentEnd(value, nodeId)
@@ -58,7 +58,10 @@ export function valueEnd(value: Json, nodeId: string): ToolEnd {
   return { state: 'finished', output, body, whole: { content, value } }
 }
 
-/** The same where a model reads something else. A value that is too long to keep beside it is left out. */
+/**
+ * The end of a node whose model reads something else than the value. Leaves out a value that is too long to store
+ * beside it.
+ */
 export function shownEnd(value: Json, content: Content, nodeId: string): ToolEnd {
   const end = contentEnd(content, nodeId)
   const kept = valueEnd(value, nodeId)
@@ -71,26 +74,29 @@ function contentEnd(content: Content, nodeId: string): ToolEnd {
   return { state: 'finished', output, body, whole: { content, value: undefined } }
 }
 
-/** The end of one that failed and says why. */
+/** The end of a node that failed with an explanation. */
 export function failedWith(content: ErrorResult['content'], nodeId: string): ToolEnd {
   const end = contentEnd(content.length === 0 ? 'Error: the tool failed and did not say why.' : content, nodeId)
   return { ...end, output: { ...end.output, isError: true } }
 }
 
-/** Blocks with a picture or file among them are for the model to see; any other list is data. */
+/** A list of blocks with a picture or file is shown to the model; any other list is data. */
 function isShown(value: Json): value is Json & readonly Block[] {
   if (!Array.isArray(value) || !value.every(isBlock)) return false
   return value.some((block) => typeof block === 'object' && block !== null && 'mediaType' in block)
 }
 
-/** A failure as data: the model reads it and goes on (never an exception). */
+/** Ends a node with a failure as data: the model reads it and continues (never an exception). */
 export function errorEnd(message: string): ToolEnd {
   return { state: 'finished', output: { content: message, isError: true }, body: null }
 }
 
 export const READ_RESULT = 'read_result'
 
-/** Pages through results that were too long to show. Offered where a conversation has one; it reads only its own. */
+/**
+ * Pages through results that were too long to show. A conversation with such a result offers it; it reads only its own
+ * results.
+ */
 export function readResultTool(reader: Reader): Tool {
   return tool({
     description: 'Reads more of an earlier tool result that was cut. Use the id and offset that the cut result names.',

@@ -1,39 +1,40 @@
 import type { Readable } from 'node:stream'
 import { onAbort } from '../base/abort.ts'
-import { int, number, type Rules, readOptions, record, text } from '../base/options.ts'
+import { int, number, type OptionRules, readOptions, record, text } from '../base/options.ts'
 import { type ProgramRequest, programRequest } from '../grant/request.ts'
 import type { GroupedChild } from './process-group.ts'
 
 export interface ProcessOptions {
-  /** Hand in `context.signal` of the tool: when it aborts, the program and all it started are ended. */
+  /** Pass `context.signal` of the tool: when it aborts, the program and everything it started are ended. */
   readonly signal: AbortSignal
+  /** The folder it runs in. Default: that of this process. */
   readonly cwd?: string
-  /** Instead of the environment of this process. */
+  /** Replaces the environment of this process. */
   readonly env?: Readonly<Record<string, string>>
   /** Written to its standard input, which is then closed. */
   readonly input?: string
-  /** Default: no limit of its own; the tool has one. */
+  /** How long the program may run. Default: no limit beside the tool's own. */
   readonly timeoutMs?: number
-  /** How much of each of its outputs is kept; the rest is thrown away. Default 1 MiB. */
+  /** How many bytes of each output to keep; the rest is dropped. Default 1 MiB. */
   readonly maxOutputBytes?: number
-  /** How long it has to end after it was asked to (SIGTERM) before it is killed. Default 250 ms. */
+  /** How long the program may take to end after SIGTERM before it is killed. Default 250 ms. */
   readonly killAfterMs?: number
 }
 
 export interface ProcessResult {
-  /** As a shell says it: 127 for a program that is not there, 128 and the signal's number for one that was killed. */
+  /** As in a shell: 127 for a program that does not exist, 128 plus the signal's number for one that was killed. */
   readonly exitCode: number
   readonly stdout: string
   readonly stderr: string
-  /** There was more output than was kept. */
+  /** True when the output was longer than the kept part. */
   readonly isCut: boolean
-  /** It took longer than `timeoutMs` and was ended. */
+  /** True when it took longer than `timeoutMs` and was ended. */
   readonly timedOut: boolean
 }
 
 export const KILL_AFTER_MS = 250
 const MAX_OUTPUT_BYTES = 1_048_576
-const OPTIONS: Rules<ProcessOptions> = {
+const OPTIONS: OptionRules<ProcessOptions> = {
   signal: record,
   cwd: text,
   env: record,
@@ -42,13 +43,13 @@ const OPTIONS: Rules<ProcessOptions> = {
   maxOutputBytes: int(0),
   killAfterMs: number(0),
 }
-/** A process that left its group may hold the outputs open for ever: nobody waits for it. */
+/** A process that left its group may hold the outputs open for ever, so nobody waits longer than this. */
 const DRAIN_MS = 100
 
 /**
- * Runs a program that ends with the call that runs it, and so does everything it starts: when it is asked to stop, when it
- * takes too long, when it has ended itself, and when this process is killed. Rejects with the signal's reason after all
- * of it is gone. What gives itself a session of its own (setsid) gets away. Linux and macOS.
+ * Runs a program that ends with the call, together with everything it starts: when the call is stopped, when it takes
+ * too long, when the program itself has ended, and when this process is killed. Rejects with the signal's reason after
+ * all of it is gone. A process with a session of its own (setsid) escapes. Linux and macOS.
  */
 export async function runProcess(
   command: string,
@@ -58,7 +59,7 @@ export async function runProcess(
   return runProgram(programRequest([command, ...args]), readOptions('runProcess()', options, OPTIONS))
 }
 
-/** The same for a request that was decided. */
+/** Runs the program of a request that was decided. */
 export async function runProgram(request: ProgramRequest, options: ProcessOptions): Promise<ProcessResult> {
   options.signal.throwIfAborted()
   const group = await groups()
@@ -105,17 +106,17 @@ function ended(
         for (const stream of child.stdio) stream?.destroy()
         resolve({ exitCode: code ?? KILLED, timedOut })
       }
-      // Not before the outputs have been looked at once more: this process may have been busy all the time.
+      // Looks at the outputs once more before it gives up: this process may have been busy all the time.
       const draining = setTimeout(() => setImmediate(done), DRAIN_MS)
       child.once('close', done)
     })
   })
 }
 
-/** What a shell says of a program that was killed by SIGKILL. */
+/** The exit code of a program that was killed by SIGKILL. */
 const KILLED = 137
 
-/** The beginning of what a stream gives, as text. The rest is read and thrown away, so that nobody waits for room. */
+/** Keeps the beginning of a stream as text. It reads and drops the rest, so that the writer never blocks. */
 class KeptOutput {
   isCut = false
   private readonly chunks: Buffer[] = []
@@ -127,7 +128,7 @@ class KeptOutput {
     stream.on('error', () => undefined) // what came before it is kept
   }
 
-  /** A character that was cut in two is left out. */
+  /** Leaves out a character that was cut in two. */
   text(): string {
     return new TextDecoder().decode(Buffer.concat(this.chunks), { stream: this.isCut })
   }

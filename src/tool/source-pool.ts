@@ -3,16 +3,16 @@ import type { Id } from '../graph/rows.ts'
 import type { OpenSource, ToolSource } from './source.ts'
 import type { Logger } from './tool.ts'
 
-/** Who uses a source. */
+/** A run that uses a source. */
 export interface SourceUser {
   readonly conversationId: Id
   readonly rootId: Id
   readonly runId: Id
-  /** The run at the top of its tree: what the tree shares does not end before it. */
+  /** The run at the top of its tree: sources that the tree shares last until it ends. */
   readonly topRunId: Id
 }
 
-/** A source, and what was decided of starting it. */
+/** A source, and the decision about starting it. */
 export interface Start {
   readonly source: ToolSource
   readonly decided: readonly Request[]
@@ -22,25 +22,25 @@ interface Entry {
   readonly users: Set<Id>
   readonly opening: Promise<OpenSource>
   readonly starting: AbortController
-  /** When it could not be started. */
+  /** When the last start failed. */
   failedAt: number | null
 }
 
-/** One that could not be started is not tried again before that. */
+/** A source that could not be started is not tried again before that. */
 const RETRY_MS = 30_000
 
 /**
- * The sources that this process has started: live handles of the runtime. Each is started when it is first used, shared
- * within its scope, and ended when the last run that used it has.
+ * Owns the sources that this process has started: live handles of the runtime. A source starts at its first use, is
+ * shared within its scope, and ends with the last run that used it.
  */
 export class SourcePool {
   private readonly logger: Logger
   private readonly now: () => number
   private readonly entries: Map<string, Entry> = new Map()
   private readonly closing: Set<Promise<void>> = new Set()
-  /** What a person has allowed to be started, per tree. */
+  /** The sources that a person has allowed to start, per tree. */
   private readonly allowed: Map<Id, Set<string>> = new Map()
-  /** What was already told to each run. */
+  /** The messages that each run has already received. */
   private readonly told: Map<Id, Set<string>> = new Map()
   private isClosed = false
 
@@ -49,7 +49,7 @@ export class SourcePool {
     this.now = now
   }
 
-  /** The source, started and ready. Rejects with the reason. */
+  /** Returns the source, started and ready. Rejects with the reason. */
   async use(name: string, start: Start, user: SourceUser): Promise<OpenSource> {
     const { source } = start
     const entry = this.entry(name, start, user)
@@ -60,7 +60,7 @@ export class SourcePool {
     return open
   }
 
-  /** A person has allowed this to be started in a tree: while this process goes on with it, nobody asks again. */
+  /** Records that a person has allowed a source to start in a tree: this process does not ask again. */
   allow(rootId: Id, source: ToolSource): void {
     const keys = this.allowed.get(rootId) ?? new Set()
     this.allowed.set(rootId, keys.add(source.key))
@@ -70,7 +70,7 @@ export class SourcePool {
     return this.allowed.get(rootId)?.has(source.key) === true && this.isOpen(rootId, source)
   }
 
-  /** True the first time something is told to a run. */
+  /** Returns true the first time a message is sent to a run. */
   tell(runId: Id, message: string): boolean {
     const told = this.told.get(runId) ?? new Set()
     if (told.has(message)) return false
@@ -78,7 +78,7 @@ export class SourcePool {
     return true
   }
 
-  /** A run has ended: what nobody uses any more ends too. */
+  /** Ends the sources that nobody uses after this run has ended. */
   leave(runId: Id): void {
     if (this.entries.size === 0 && this.told.size === 0) return
     this.told.delete(runId)
@@ -88,13 +88,13 @@ export class SourcePool {
     if (this.entries.size === 0) this.allowed.clear()
   }
 
-  /** Runs that have ended elsewhere. */
+  /** Does the same as `leave` for runs that ended in another process. */
   leaveAll(isEnded: (runId: Id) => boolean): void {
     const runs = new Set([...this.entries.values()].flatMap(({ users }) => [...users]))
     for (const run of runs) if (isEnded(run)) this.leave(run)
   }
 
-  /** Ends all of them, and waits until they have. */
+  /** Ends all sources, and waits until they have ended. */
   async close(): Promise<void> {
     this.isClosed = true
     for (const key of [...this.entries.keys()]) this.end(key)
@@ -140,7 +140,7 @@ export class SourcePool {
 
 const SHARED = 'runtime '
 
-/** A tree's own conversations count as the tree's. */
+/** Conversations of a tree count as part of the tree. */
 function belongsTo(key: string, rootId: Id): boolean {
   return key.startsWith(SHARED) || key.startsWith(`${rootId} `)
 }

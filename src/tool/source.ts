@@ -5,25 +5,25 @@ import type { Request } from '../grant/request.ts'
 import type { Logger, Tool } from './tool.ts'
 
 /**
- * Where tools come from: a toolkit that is there at once, or something that is started before an agent's first step, such
- * as an MCP server. Given to an agent under a name: `sources: { github: mcpServer({ ... }) }`.
+ * An origin of tools: a toolkit that is ready at once, or a program that starts before an agent's first step, such as
+ * an MCP server. An agent gets it under a name: `sources: { github: mcpServer({ ... }) }`.
  */
 export interface ToolSource {
-  /** What it is, for people who are asked and for the agent's hash: no secrets. */
+  /** A description for people who are asked, and for the agent's hash. It holds no secrets. */
   readonly about: Json
-  /** The tools of one that need not be started, under their own names; null for one that must be. */
+  /** The tools of a source that needs no start, under their own names; null for one that does. */
   readonly tools: Readonly<Record<string, Tool>> | null
-  /** What starting it does, such as `exec:npx -y some-server`: each is decided before it is started. */
+  /** The requests that a start makes, such as `exec:npx -y some-server`: each is decided before it starts. */
   readonly needs: readonly Request[]
-  /** Does a run fail when it cannot be started? Else it goes on without these tools, and says so. */
+  /** True: a run fails when the source cannot be started. False: the run continues without these tools, and warns. */
   readonly required: boolean
-  /** Who shares what was started: a run and all below it, each conversation for itself, or everything in the runtime. */
+  /** Who shares a started source: a run and everything below it, each conversation alone, or the whole runtime. */
   readonly scope: SourceScope
-  /** The same for two that may be one: they are shared within the scope. */
+  /** Sources with equal keys are shared within the scope. */
   readonly key: string
-  /** Names of secrets that it needs and that are not there. */
+  /** Names of secrets that it needs and that have no value. */
   missing(): readonly string[]
-  /** Starts it. Rejects with the reason. Not called where `tools` are there. */
+  /** Starts it. Rejects with the reason. Never called where `tools` are given. */
   open(place: SourcePlace): Promise<OpenSource>
   readonly [sourceMark]: true
 }
@@ -32,25 +32,25 @@ export const SOURCE_SCOPES = ['run', 'conversation', 'runtime'] as const
 export type SourceScope = (typeof SOURCE_SCOPES)[number]
 
 export interface SourcePlace {
-  /** What it is called by those who use it. */
+  /** The source's name for its users. */
   readonly name: string
   readonly logger: Logger
   readonly signal: AbortSignal
-  /** What was decided before it was started: it does this and nothing else. */
+  /** The requests that were decided before the start: it makes these and no others. */
   readonly decided: readonly Request[]
 }
 
-/** One that was started. */
+/** A source that was started. */
 export interface OpenSource {
-  /** By the names they have there; the agent's model sees `<source>__<name>`. */
+  /** By the source's own names; the agent's model sees `<source>__<name>`. */
   readonly tools: ReadonlyMap<string, SourceTool>
-  /** What the model is told of how to use them; empty for nothing. */
+  /** Instructions for the model on how to use the tools; may be empty. */
   readonly notes: string
-  /** What people should know, such as tools that were left out. */
+  /** Warnings for people, such as tools that were left out. */
   readonly warnings: readonly string[]
-  /** Values it was given that no recording may keep. Left out: none are known. */
+  /** Values that the source received and that no recording may keep. Default none. */
   readonly secretValues?: readonly string[]
-  /** Makes sure that it runs and that `tools` are what it has now. Rejects with the reason when it does not. */
+  /** Makes sure that it runs and that `tools` are current. Rejects with the reason when it does not. */
   ready(): Promise<void>
   /** Ends it and everything it started. Never rejects. */
   close(): Promise<void>
@@ -58,9 +58,9 @@ export interface OpenSource {
 
 export interface SourceTool {
   readonly tool: Tool
-  /** What the source itself calls it, where that is not its name here. */
+  /** The source's own name of the tool, where that differs from its name here. */
   readonly name?: string
-  /** Changes with what a model or a person is told of it: what was allowed before it changed is asked for again. */
+  /** Changes with the tool's description: a person who allowed it before is asked again. */
   readonly version: string
 }
 
@@ -70,15 +70,15 @@ export function isToolSource(value: unknown): value is ToolSource {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, sourceMark)
 }
 
-/** Between the name of a source and the name a tool has there. */
+/** Stands between the name of a source and the source's own name of a tool. */
 export const SOURCE_SEPARATOR = '__'
 
-/** Tools that are there at once, as a source: one name for all of them. */
+/** Makes a source from tools that are ready at once: one name for all of them. */
 export function toolkitSource(about: Json, tools: Readonly<Record<string, Tool>>): ToolSource {
   return Object.freeze({ ...source(about), tools })
 }
 
-/** One that is asked for and that there is not: what uses it is told so. */
+/** Stands for a required source that does not exist: its users get the reason. */
 export function absentSource(about: Json, reason: string, required: boolean): ToolSource {
   return Object.freeze({ ...source(about), required, open: () => Promise.reject(new Error(reason)) })
 }
@@ -97,7 +97,7 @@ function source(about: Json): ToolSource {
   }
 }
 
-/** Which tools of a source an agent gets. Names are those that the source itself uses. */
+/** The tools of a source that an agent gets, by the source's own names. */
 export interface ToolLimit {
   /** Only these; `*` stands for any text. Null: all of them. An empty list: none. */
   readonly availableTools: readonly string[] | null
@@ -105,7 +105,7 @@ export interface ToolLimit {
   readonly excludedTools: readonly string[]
 }
 
-/** The name that a tool has at its source, and the one that a model sees behind the name of the source. */
+/** A tool's name at its source, and the name that a model sees behind the name of the source. */
 interface NamedTool {
   readonly name: string
   readonly shownAs: string
@@ -116,14 +116,14 @@ export function isWithin({ availableTools, excludedTools }: ToolLimit, { name, s
   return !excludedTools.some(isNamed) && (availableTools === null || availableTools.some(isNamed))
 }
 
-/** The same source with fewer tools. */
+/** Limits a source to some of its tools. */
 export function limitedSource(source: ToolSource, limit: ToolLimit): ToolSource {
   if (limit.availableTools === null && limit.excludedTools.length === 0) return source
   const tools = source.tools === null ? null : Object.entries(source.tools)
   const kept = tools?.filter(([name]) => isWithin(limit, { name, shownAs: name }))
   return Object.freeze({
     ...source,
-    // Those that are worked out each time they are asked for.
+    // Getters, because the source computes these each time.
     get needs() {
       return source.needs
     },
@@ -151,7 +151,7 @@ function limitedTools(opened: OpenSource, limit: ToolLimit): OpenSource {
   }
 }
 
-/** As a name of a source may be: `Context7 Docs` is `context7_docs`. */
+/** Turns any text into a valid name of a source: `Context7 Docs` becomes `context7_docs`. */
 export function sourceName(given: string): string {
   if (/^[a-zA-Z0-9][a-zA-Z0-9-]*(?:_[a-zA-Z0-9-]+)*$/.test(given) && given.length <= LONGEST) return given
   const plain = given

@@ -9,77 +9,77 @@ import type { OpenSource } from './source.ts'
 import type { ToolContext } from './tool.ts'
 
 /**
- * What stands between a node and what it calls while runs are recorded or played back: see `record` and `replay` of
- * `legate/testing`. It is asked at the one door to a model and at the one where code runs (I8).
+ * Stands between a node and its calls while runs are recorded or replayed: see `record` and `replay` of
+ * `legate/testing`. The one door to a model and the one where code runs ask it (I8).
  */
 export interface Tape {
-  /** Nothing is really called: it takes no time, and no time limit of a call counts. */
+  /** True on replay: calls take no time, and no time limit counts. */
   readonly isPlayed: boolean
-  /** The answer of the model, or what was recorded of it. */
-  ask(asking: Asking): AsyncIterable<Part>
-  /** What the node's code gave, or what was recorded of it. */
-  run(running: Running, code: TapedCode): Promise<Given>
-  /** Tools from elsewhere, started; or what was recorded of them. */
+  /** The answer of the model, live or recorded. */
+  ask(asking: TapedModelCall): AsyncIterable<Part>
+  /** The result of the node's code, live or recorded. */
+  run(running: TapedNode, code: TapedCode): Promise<CodeResult>
+  /** A started source of tools, live or recorded. */
   source(name: string, start: () => Promise<OpenSource>): Promise<OpenSource>
-  /** The node is over as far as this process goes: what it came to is in the rows. */
+  /** Called when this process has finished the node: its result is in the rows. */
   left(nodeId: Id): void
   close(): void | Promise<void>
 }
 
-export interface Asking {
+export interface TapedModelCall {
   readonly node: Node
   /** `provider/model`. */
   readonly model: string
   readonly request: ModelRequest
-  /** Of the call, which may be stopped although its node goes on. */
+  /** The signal of the call, which may be stopped although its node continues. */
   readonly signal: AbortSignal
   readonly work: Work
-  /** Really asks. */
+  /** Calls the model. */
   answer(): AsyncIterable<Part>
-  /** What the model was given that no recording may keep. */
+  /** The model's secrets, which no recording may keep. */
   secrets(): Promise<readonly string[]>
 }
 
-export interface Running {
+export interface TapedNode {
   readonly node: Node
-  /** What is run: the name of a tool, or of a kind of node. */
+  /** The name of the tool, or of the kind of node. */
   readonly name: string
   readonly input: Json
-  /** Null for what cannot start agents. */
+  /** Null for code that cannot start agents. */
   readonly current: CurrentCall | null
   readonly work: Work
-  /** The agents that are declared where the code is, by name: it may have started them. */
+  /** Finds an agent that is declared beside the code, which may have started it. */
   agentNamed?(name: string): object | undefined
 }
 
-/** Runs the code; `watch` hears what it says of its progress. */
-export type TapedCode = (watch?: Watch) => Promise<Given>
+/** Runs the code; `watch` receives its progress. */
+export type TapedCode = (watch?: Watch) => Promise<CodeResult>
 export type Watch = (message: string, data: Json) => void
 
-/** What code came to. */
-export type Given =
-  /** `shown` is what a model reads of it; left out: the value itself. */
+/** The result of code. */
+export type CodeResult =
+  /** `shown` is the content for the model. Default: the value itself. */
   | { readonly value: Json; readonly shown?: Content }
-  /** It failed. `code` where it was not the code itself that did. */
+  /** It failed. `code` is set where something else than the code itself failed. */
   | { readonly error: string | readonly Block[]; readonly code?: string }
-  /** It was stopped before its end; what its effect may have been is not known. */
+  /** It was stopped before its end; nobody knows whether it had its effect. */
   | { readonly stopped: 'cancel' | 'timeout' | 'lost' }
-  /** It was lost with its process, and recovered with this reason. */
+  /** Its process died, and the node was recovered for this reason. */
   | { readonly interrupted: string }
 
-/** The tape of a runtime that has had none. */
-export function only(tape: Tape, known: Tape | null): Tape {
+/** Returns the tape of a runtime that has no other one yet. */
+export function asOnlyTape(tape: Tape, known: Tape | null): Tape {
   if (known === null) return tape
   throw new DefinitionError('definition', 'This runtime is recorded or played back already. Make one for each file.')
 }
 
-/** Tells that a node is over, when it is. */
-export function leave(tape: Tape, nodeId: Id, ended: void | Promise<void>): void | Promise<void> {
+/** Tells the tape when a node has ended. */
+export function leaveTape(tape: Tape, nodeId: Id, ended: void | Promise<void>): void | Promise<void> {
   if (ended instanceof Promise) return ended.finally(() => tape.left(nodeId))
   tape.left(nodeId)
 }
 
-/** The same context, and what is shown of progress is heard. */
+/** Wraps a context so that `watch` also receives its progress. */
 export function watchedContext(context: ToolContext, watch: Watch | undefined): ToolContext {
   if (watch === undefined) return context
   const progress = (message: string, data: Json = null) => {

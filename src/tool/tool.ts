@@ -1,6 +1,6 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import { anything, code, flag, oneOf, positive, type Rules, readOptions, text } from '../base/options.ts'
+import { anything, code, flag, type OptionRules, oneOf, positive, readOptions, text } from '../base/options.ts'
 import { type CheckedSchema, type InferOutput, readSchema, type Schema } from '../base/schema/schema.ts'
 import type { Files } from '../files/files.ts'
 import type { Request } from '../grant/request.ts'
@@ -10,42 +10,43 @@ import type { Effect, Id } from '../graph/rows.ts'
 import type { Shape } from '../prompt/shape/shape-schema.ts'
 import type { Attempts } from './attempts.ts'
 
-/** What a tool's code gets beside its input. */
+/** The second argument of a tool's code, beside its input. */
 export interface ToolContext {
-  /** Aborts when the run is cancelled or the tool takes too long. Honour it promptly. */
+  /** Aborts when the run is cancelled or the tool takes too long. Stop promptly. */
   readonly signal: AbortSignal
-  /** The same on every try of this call: hand it to whatever you call, so that it happens once. */
+  /** Equal on every try of this call: pass it to the services you call, so that the effect happens once. */
   readonly idempotencyKey: string
   readonly node: { readonly id: Id; readonly conversationId: Id; readonly turnId: Id; readonly attempt: number }
   /**
-   * Shown to whoever watches the run; never to the model. False where it was left out: a call may tell 1,000 times at once and
-   * ten times a second from then on, and what is longer than 1,000 characters counts as often as it has them.
+   * Shown to everybody who watches the run, never to the model. Returns false where it was dropped: a call may report
+   * 1,000 times at once and ten times a second from then on, and a message of more than 1,000 characters counts as
+   * several.
    */
   progress(message: string, data?: Json): boolean
-  /** Starts an agent as a child of this call and gives its outcome. */
+  /** Starts an agent as a child of this call and returns its outcome. */
   readonly delegate: Delegate
-  /** The runtime's files, as the calling agent's grant lets it use them. */
+  /** The runtime's files, limited by the calling agent's grant. */
   readonly files: Files
-  /** For whom the run is, and the agents that led here from the root: the same in every child. */
+  /** The user of the run, and the agents from the root to here: equal in every child. */
   readonly owner: string | null
   readonly path: readonly string[]
-  /** What the caller of the run said of its request, `run(agent, input, { attributes })`: the same in every child. */
+  /** The attributes of the request, `run(agent, input, { attributes })`: equal in every child. */
   readonly attributes: Attributes
-  /** `createRuntime({ tracer, longTermMemory })`: the very objects, in every agent and child; null without. */
+  /** The objects of `createRuntime({ tracer, longTermMemory })`, in every agent and child; null without. */
   readonly tracer: unknown
   readonly longTermMemory: unknown
   readonly logger: Logger
 }
 
-/** The same for code that is a node of its own. */
+/** The second argument of code that is a node of its own. */
 export interface KindContext extends ToolContext {
-  /** Rows as they are now: what the node may build on. */
+  /** The current rows, which the node may build on. */
   readonly graph: Reader
 }
 
 export type Attributes = { readonly [name: string]: Json }
 
-/** Bound to the running call. Gives any outcome; `output` is null unless it completed. */
+/** Bound to the running call. Returns any outcome; `output` is null unless it completed. */
 export type Delegate = <In, Out>(
   agent: { generate(input: In): Promise<{ readonly output: Out }> },
   input: In,
@@ -60,46 +61,49 @@ export interface Logger {
 }
 
 export interface ToolDefinition<In, Out> {
-  /** What the model reads to decide when to call it. */
+  /** Tells the model when to call it. */
   readonly description: string
   /** Standard Schema (zod 4, valibot, arktype, ...) or JSON Schema. */
   readonly inputSchema: In
-  /** Checked on the result; without it any JSON will do. */
+  /** Checks the result. Default: any JSON. */
   readonly outputSchema?: Schema<Out>
-  /** May it run again when its process dies in the middle? Unsaid: no, it is `effectful`. */
+  /** Whether it may run again when its process dies in the middle. Default `effectful`: it may not. */
   readonly effect?: Effect
-  /** Default: 5 minutes. */
+  /** How long one call may take. Default: 5 minutes. */
   readonly timeoutMs?: number
-  /** It is meant to be called again with the same arguments: repeated calls are not refused. */
+  /** True: calls with equal arguments are expected, so repeated calls are not refused. */
   readonly polls?: boolean
   /**
-   * A person must allow each call, whatever grants say. A denial of a `required` one also holds back what follows. A function
-   * says which calls: those that it does not give false for.
+   * A person must allow each call, whatever grants allow. If a person denies a `required` call, the run ends. A
+   * function chooses the calls: all for which it does not return false.
    */
-  readonly approval?: Approval<InferOutput<In>>
+  readonly approval?: ApprovalRule<InferOutput<In>>
   /**
-   * What else this call does, such as `net:api.example.com`, or for a program `programRequest(['git', 'status'])`: each is
-   * decided before it runs.
+   * Further actions of this call, such as `net:api.example.com`, or for a program `programRequest(['git', 'status'])`:
+   * each is decided before it runs.
    */
   needs?(input: InferOutput<In>): readonly (string | Request)[]
-  /** A throw is a result the model reads; it never ends the run. */
+  /** If it throws, the model reads the error as a result; the run continues. */
   execute(input: InferOutput<In>, context: ToolContext): Out | Promise<Out>
 }
 
-export type Approval<Input = unknown> =
+export type ApprovalRule<Input = unknown> =
   | 'optional'
   | 'required'
-  | ((input: Input, call: { readonly nodeId: Id }) => Wanted | Promise<Wanted>)
+  | ((input: Input, call: { readonly nodeId: Id }) => ApprovalSetting | Promise<ApprovalSetting>)
 
-/** `true` is `'optional'`: after a no the agent goes on. After a no to `'required'` the run ends `denied`. */
-type Wanted = boolean | 'optional' | 'required'
+/** `true` is `'optional'`: after a no the agent continues. After a no to `'required'` the run ends `denied`. */
+type ApprovalSetting = boolean | 'optional' | 'required'
 
 /** A tool whose input is a shape of the prompt language: a field is a type, or `[type, description]`. */
 export interface ShapedTool extends Pick<ToolDefinition<unknown, unknown>, 'effect' | 'timeoutMs' | 'approval'> {
+  /** The words the model reads to decide when to call it. */
   readonly desc?: string
+  /** The fields of its input. */
   readonly kwargs?: { readonly [field: string]: unknown }
   /** Gets the fields as one object. */
   readonly func: (input: never, context: ToolContext) => unknown
+  /** The shape of its result. */
   readonly returns?: Shape
 }
 
@@ -113,9 +117,9 @@ export interface Tool<In = unknown, Out = unknown> {
   readonly effect: Effect
   readonly timeoutMs: number | null
   readonly polls: boolean
-  readonly approval: Approval<In> | null
+  readonly approval: ApprovalRule<In> | null
   readonly needs: ((input: In) => readonly (string | Request)[]) | null
-  /** It runs although a file among its needs is denied, and tells of it: `context.files` refuses that one. */
+  /** True: it runs although a file among its needs is denied, and reports that; `context.files` refuses the file. */
   readonly skipsDenied: boolean
   readonly execute: (input: In, context: ToolContext) => Out | Promise<Out>
   readonly [toolMark]: true
@@ -128,7 +132,7 @@ function approvalRule(value: unknown): string | null {
   return isSaid ? null : '"optional", "required" or a function of the input'
 }
 
-const OPTIONS: Rules<ToolDefinition<unknown, unknown>> = {
+const OPTIONS: OptionRules<ToolDefinition<unknown, unknown>> = {
   description: text,
   inputSchema: anything,
   outputSchema: anything,
@@ -140,7 +144,7 @@ const OPTIONS: Rules<ToolDefinition<unknown, unknown>> = {
   execute: code,
 }
 
-/** Defines a tool. Its name is the key it is put under: `tools: { search }`. */
+/** Defines a tool. Its name is its key in `tools: { search }`. */
 export function tool<const In extends Schema, Out>(definition: ToolDefinition<In, Out>): Tool<InferOutput<In>, Out> {
   checkDefinition(definition)
   return Object.freeze({
@@ -180,7 +184,7 @@ function refuse(message: string): never {
 
 const subagentMark: unique symbol = Symbol.for('legate.subagent') as never
 
-/** A tool that is no code but data: the agent it is given to has `subagent` under the tool's name. */
+/** A tool without code: an agent that has it gets `subagent` under the tool's name. */
 export function delegatingTool(description: string, input: CheckedSchema, subagent: object): Tool {
   const shown = tool({
     description,
@@ -193,7 +197,7 @@ export function delegatingTool(description: string, input: CheckedSchema, subage
   return Object.freeze({ ...shown, input, [subagentMark]: subagent }) as Tool
 }
 
-/** What a tool made by `delegatingTool` starts; undefined for any other. */
+/** The agent that a tool of `delegatingTool` starts; undefined for any other tool. */
 export function subagentIn(given: Tool): object | undefined {
   return (given as { readonly [subagentMark]?: object })[subagentMark]
 }
@@ -201,13 +205,15 @@ export function subagentIn(given: Tool): object | undefined {
 /** One attribute of a request, by its name, with the type of its value. */
 export interface Attribute<Value extends Json> {
   readonly name: string
-  /** For `run(agent, input, { attributes })`; several are spread into one object. */
+  /** For `run(agent, input, { attributes })`; spread several into one object. */
   of(value: Value): { readonly [name: string]: Value }
-  /** As the run was started with it; undefined when it was not. */
+  /** The value that the run was started with; undefined without one. */
   in(context: Pick<ToolContext, 'attributes'>): Value | undefined
 }
 
-/** Names an attribute once, so that who sets it and who reads it agree on its type: `attribute<{ id: string }>('tenant')`. */
+/**
+ * Names an attribute once, so that its writer and its readers agree on the type: `attribute<{ id: string }>('tenant')`.
+ */
 export function attribute<Value extends Json>(name: string): Attribute<Value> {
   if (typeof name !== 'string' || name === '') {
     throw new DefinitionError('definition', "attribute(): it needs a name, such as attribute<string>('tenant').")
@@ -235,7 +241,9 @@ export function isFileTool(tool: Tool): boolean {
   return fileTools.has(tool)
 }
 
-/** Marks what every call of a tool asks for: where all of it is forbidden, no call of the tool can do anything. */
+/**
+ * Marks the domain that every call of a tool uses: where all of it is forbidden, no call of the tool can do anything.
+ */
 export function markUse(tool: Tool, domain: Domain | undefined): Tool {
   if (domain !== undefined) used.set(tool, domain)
   return tool

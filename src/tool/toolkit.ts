@@ -8,50 +8,50 @@ import { type GroupState, type Groups, isAvailable, NO_GROUPS, RESET_TOOLS } fro
 import { READ_RESULT } from './result.ts'
 import { isFileTool, type Tool, useOf } from './tool.ts'
 
-/** A tool as a model may call it: the user's own, or one that starts a child. */
+/** A tool that a model may call: the user's own, or one that starts a child. */
 export interface ToolEntry {
   readonly name: string
   readonly effect: Effect
   readonly timeoutMs: number | null
   readonly delegates: boolean
-  /** What a call of it asks for: `tool` and its name, or `agent` and the agent's. */
+  /** The request of a call: `tool` and its name, or `agent` and the agent's name. */
   readonly request: Request
-  /** False for a tool that shows only what its agent was already given. */
+  /** False for a tool that shows only things its agent already has. */
   readonly needsGrant: boolean
-  /** Its code is ours and works on rows only: it runs also where runs are played back. */
+  /** True: its code is ours and only reads and writes rows, so it also runs on replay. */
   readonly isOwn?: boolean
   readonly schema: ToolSchema
-  /** The groups it is in; one in none is always there. */
+  /** Its groups; a tool in none is always available. */
   readonly memberOf: readonly string[]
   /** The code to run; null for a tool that starts a child. */
   readonly tool: Tool | null
-  /** Of one that may change while nobody looks: what was allowed before it changed is asked for again. */
+  /** Set for a tool that may change meanwhile: a person who allowed an older version is asked again. */
   readonly version?: string
-  /** Where it is shown to a model; left out: wherever it is allowed. */
-  readonly isShown?: ((place: Place) => boolean) | undefined
-  /** Says what it is for each time before a model is shown it; left out: always the same. */
+  /** Decides where a model sees it. Default: wherever it is allowed. */
+  readonly isShown?: ((place: OfferPlace) => boolean) | undefined
+  /** Writes its description each time before a model sees it. Default: a constant one. */
   readonly describe?: ((isKept: Keeper) => Promise<string>) | undefined
 }
 
 const NOT_DESCRIBED: ReadonlyMap<string, string> = new Map()
 
-/** Where tools are offered. */
-export interface Place {
+/** The situation in which tools are offered. */
+export interface OfferPlace {
   readonly depth: number
-  /** Of the model that will be asked: `provider/model`. */
+  /** The model that will be called: `provider/model`. */
   readonly model: string
   /** Names of the tools that are allowed there. */
   readonly allowed: readonly string[]
 }
 
-/** The tools one agent sees. What is offered and what may run come from one decision. */
+/** The tools of one agent. One decision governs both which tools are offered and which may run. */
 export class Toolkit {
   private readonly entries: ReadonlyMap<string, ToolEntry>
   private schemas: readonly ToolSchema[]
   private readonly groups: Groups
-  /** What the model is told of where its tools come from; empty for nothing. */
+  /** Instructions for the model about the sources of its tools; may be empty. */
   readonly notes: string
-  /** Is any of its tools not shown everywhere? Mostly none is. */
+  /** True when some tool is not shown everywhere, which is rare. */
   private readonly isChoosy: boolean
   private readonly late: readonly ToolEntry[]
   private described: ReadonlyMap<string, string> = NOT_DESCRIBED
@@ -65,13 +65,13 @@ export class Toolkit {
     this.schemas = [...entries.values()].filter(({ name }) => name !== READ_RESULT).map(({ schema }) => schema)
   }
 
-  /** The same with the tools of sources that were started. What it has already stays. */
+  /** Adds the tools of started sources. Existing tools win. */
   with(entries: readonly ToolEntry[], notes: string): Toolkit {
     const all = new Map([...entries.map((entry) => [entry.name, entry] as const), ...this.entries])
     return new Toolkit(all, this.groups, notes).told(this.described)
   }
 
-  /** Its file tools, for a child that inherits them: groups are its own. */
+  /** Its file tools, without groups, for a child that inherits them. */
   fileEntries(): readonly ToolEntry[] {
     return [...this.entries].flatMap(([name, { tool }]) => {
       return tool !== null && isFileTool(tool) ? [toolEntry(name, tool)] : []
@@ -82,20 +82,20 @@ export class Toolkit {
     return this.entries.get(name)
   }
 
-  /** Is it in no group, or in one that is on? */
+  /** True for a tool in no group, or in one that is on. */
   isOn({ memberOf }: ToolEntry, state: GroupState): boolean {
     return memberOf.length === 0 || isAvailable(memberOf, this.groups, state)
   }
 
-  /** The tools a model may know of: those that are on and not denied, neither by name nor in all that they do. */
+  /** The tools that a model may see: on, and not denied, neither by name nor in everything they do. */
   allowed(layers: readonly Layer[], state: GroupState): readonly ToolSchema[] {
     const isShown = ({ name }: ToolSchema) => this.isAllowed(name, layers, state)
     return this.schemas.every(isShown) ? this.schemas : this.schemas.filter(isShown)
   }
 
   /**
-   * What the model is shown: allowed tools, those that start a child only where one may be started, and `read_result`
-   * only where a result was cut.
+   * The tools that the model is offered: allowed tools, those that start a child only where one may start, and
+   * `read_result` only where a result was cut.
    */
   offer(layers: readonly Layer[], scope: OfferScope): readonly ToolSchema[] {
     const { context, mayDelegate, groups } = scope
@@ -106,19 +106,19 @@ export class Toolkit {
     return reader === undefined ? shown : [...shown, reader.schema]
   }
 
-  /** Something must be found out before a model can be shown the tools. */
+  /** True when a description must be computed before a model can see the tools. */
   get isLate(): boolean {
     return this.late.length > 0
   }
 
-  /** The same for one agent that runs, once that is found out: others may know of other things. */
+  /** The toolkit of one running agent, with computed descriptions: other agents may read others. */
   async describe(isKept: Keeper): Promise<Toolkit> {
     const said = new Map<string, string>()
     for (const { name, describe } of this.late) if (describe !== undefined) said.set(name, await describe(isKept))
     return new Toolkit(this.entries, this.groups, this.notes).told(said)
   }
 
-  /** Only for one that was just made. */
+  /** Call it only on a new toolkit. */
   private told(said: ReadonlyMap<string, string>): this {
     if (said.size === 0) return this
     this.described = said
@@ -152,7 +152,7 @@ interface OfferScope {
   readonly model: () => string
 }
 
-/** Built in: they show or switch only what their agent was already given. */
+/** Built-in tools, which show or switch only things their agent already has. */
 const OWN = [READ_RESULT, RESET_TOOLS]
 
 export function toolEntry(name: string, tool: Tool, memberOf: readonly string[] = []): ToolEntry {

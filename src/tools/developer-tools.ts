@@ -17,8 +17,8 @@ export type DeveloperToolName =
   | 'tree'
 
 /**
- * Tools to work in a folder with: run, read, write, edit, search. Files are those of `createRuntime({ files })`, paths may
- * be relative to the workspace, and everything is decided: `exec:git *`, `file.read:/workspace/**`.
+ * Tools for work in a folder: run, read, write, edit, search. They use the files of `createRuntime({ files })`, paths
+ * may be relative to the workspace, and every action is decided: `exec:git *`, `file.read:/workspace/**`.
  */
 export function developerTools(options: NoOptions = {}): Record<DeveloperToolName, Tool> {
   readOptions('developerTools()', options, {})

@@ -5,7 +5,7 @@ import { linesOf } from '../files/edit.ts'
 import type { Files } from '../files/files.ts'
 import { matchName } from '../grant/match.ts'
 
-/** More entries than this are not looked at in one call. */
+/** The most entries that one call visits. */
 const MOST_VISITED = 10_000
 
 export interface FileSearch {
@@ -15,7 +15,7 @@ export interface FileSearch {
   readonly signal: AbortSignal
 }
 
-/** The paths of files below a directory that hold the pattern or are matched by it, sorted. */
+/** Finds the files below a directory whose path contains the pattern or matches it, sorted. */
 export async function searchFiles(files: Files, search: FileSearch): Promise<{ found: string[]; isCut: boolean }> {
   const { pattern, exclude, signal } = search
   const found: string[] = []
@@ -30,7 +30,7 @@ export async function searchFiles(files: Files, search: FileSearch): Promise<{ f
   return { found: found.sort(), isCut: isCut || walk.isCut }
 }
 
-/** For each directory among the entries, the bytes below it. */
+/** The bytes below each directory among the entries. */
 export async function sizesBelow(
   files: Files,
   entries: readonly FileInfo[],
@@ -51,7 +51,7 @@ export async function sizesBelow(
 
 type Visit = (path: string, type: FileInfo['type'], size: number) => boolean
 
-/** Goes down directories as long as `visit` says so of them, within bounds. */
+/** Walks down the directories that `visit` accepts, within bounds. */
 class Walk {
   isCut = false
   private readonly files: Files
@@ -73,7 +73,7 @@ class Walk {
     }
   }
 
-  /** None where a directory went away, or cannot be listed after all. */
+  /** Empty where the directory has gone, or cannot be listed. */
   private async entriesOf(path: string): Promise<readonly FileInfo[]> {
     try {
       const { entries, isCut } = await this.files.list(path)
@@ -92,11 +92,13 @@ export interface TextForm {
   readonly readLines: number | undefined
   readonly withLineNumbers: boolean
   readonly withHeader: boolean
-  /** More than this is left for another call. */
+  /** Leaves the rest for another call. */
   readonly mostBytes: number
 }
 
-/** A text as the file tools show it. Numbers are those of the file's lines; what does not fit is named. */
+/**
+ * Formats a text for the file tools. Numbers are those of the file's lines; the end names the lines that did not fit.
+ */
 export function textForm(text: string, form: TextForm): string {
   const all = linesOf(text)
   const first = form.startLine - 1
@@ -121,7 +123,7 @@ export function listingForm(entries: readonly FileInfo[], sizes?: ReadonlyMap<st
   return [...of('directory'), ...of('file')]
 }
 
-/** Whole lines as long as there is room; a first line that is too long is cut. */
+/** Whole lines as long as there is room; cuts a first line that is too long. */
 function fitting(lines: readonly string[], { startLine, withLineNumbers, mostBytes }: TextForm): string[] {
   const shown: string[] = []
   let room = mostBytes

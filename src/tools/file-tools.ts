@@ -3,7 +3,7 @@ import type { JsonSchema } from '../base/schema/schema.ts'
 import { fileNeed } from '../files/access.ts'
 import type { FileInfo } from '../files/backend.ts'
 import type { Edit } from '../files/edit.ts'
-import type { Operation } from '../files/failure.ts'
+import type { FileOperation } from '../files/failure.ts'
 import type { Request } from '../grant/request.ts'
 import { SHOWN_BYTES } from '../graph/commit.ts'
 import { markFileTools, markUse, type Tool, type ToolDefinition, tool } from '../tool/tool.ts'
@@ -22,15 +22,15 @@ export type FileToolName =
   | 'delete_file'
 
 /**
- * The file tools, to be put in a toolkit: `tools: { ...fileTools() }`. They reach the runtime's files through the
- * calling agent's grant, and nothing else: `createRuntime({ files })`, and rules such as `file.read:/workspace/**`.
+ * The file tools, for a toolkit: `tools: { ...fileTools() }`. They reach the runtime's files only through the calling
+ * agent's grant: `createRuntime({ files })`, and rules such as `file.read:/workspace/**`.
  */
 export function fileTools(): Record<FileToolName, Tool> {
   return markFileTools({ ...readingTools(), ...listingTools(), ...changingTools() })
 }
 
 const EMPTY = '<empty>'
-/** A page of a text fits into what a model is shown. */
+/** A page of a text that still fits into a shown result. */
 const PAGE_BYTES = SHOWN_BYTES - 4_096
 const MOST_FILES = 50
 
@@ -173,7 +173,7 @@ function changingTools() {
           'path',
           'edits',
         ]),
-        // Made twice, an edit may find its text again in what it wrote.
+        // Not idempotent: a repeated edit may find its text again in its own output.
         needs: needs('read', 'write'),
         effect: 'effectful',
         execute: async (input, { files }) => {
@@ -240,8 +240,8 @@ function skippingDenied(definition: ToolDefinition<JsonSchema, string>): Tool {
   return Object.freeze({ ...(tool(definition) as Tool), skipsDenied: true })
 }
 
-/** Decided, and asked for, before the call runs. */
-function needs(...operations: readonly Operation[]): (input: unknown) => readonly Request[] {
+/** These requests are decided, and if need be asked, before the call runs. */
+function needs(...operations: readonly FileOperation[]): (input: unknown) => readonly Request[] {
   return (input) => operations.flatMap((operation) => fileNeed(operation, (input as PathInput).path))
 }
 

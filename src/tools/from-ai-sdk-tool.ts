@@ -1,9 +1,9 @@
 import { DefinitionError, isLegateError, messageOf } from '../base/error.ts'
 import type { JsonSchema, Schema, StandardSchema } from '../base/schema/schema.ts'
-import { type Approval, type Tool, tool } from '../tool/tool.ts'
+import { type ApprovalRule, type Tool, tool } from '../tool/tool.ts'
 import type { AiSdkCode } from './run-ai-sdk-tool.ts'
 
-/** What `tool()` and `dynamicTool()` of the AI SDK give, by the fields that are read. */
+/** A result of `tool()` or `dynamicTool()` of the AI SDK: the fields that are used here. */
 export interface ForeignTool {
   readonly type?: string | undefined
   readonly title?: string | undefined
@@ -14,13 +14,13 @@ export interface ForeignTool {
   readonly toModelOutput?: unknown
 }
 
-/** An object with the fields of a tool of the AI SDK. */
+/** True for an object with the fields of a tool of the AI SDK. */
 export function isForeignTool(value: unknown): value is ForeignTool {
   if (typeof value !== 'object' || value === null) return false
   return 'inputSchema' in value || isOfProvider(value)
 }
 
-/** Is it one that `tool()` of ours would not know? */
+/** True for a tool that our own `tool()` would not accept. */
 export function isOnlyForeign(value: object): boolean {
   const { inputSchema } = value as Partial<ForeignTool>
   return OTHER_KEYS.some((key) => key in value) || (isForeignTool(value) && isMarked(inputSchema))
@@ -28,17 +28,17 @@ export function isOnlyForeign(value: object): boolean {
 
 const OTHER_KEYS = ['type', 'title', 'needsApproval', 'toModelOutput', 'providerOptions', 'strict', 'inputExamples']
 
-/** The same one is the same tool wherever it is given. */
+/** Caches the results, so that one object is one tool everywhere. */
 const known: WeakMap<object, Tool> = new WeakMap()
 
-/** A tool of the AI SDK as one of ours. `where` begins the messages, as in `agent "x": tools.search`. */
+/** Wraps a tool of the AI SDK. `where` begins the messages, as in `agent "x": tools.search`. */
 export function fromAiSdkTool(given: ForeignTool, where: string): Tool {
   const made = known.get(given) ?? namedTool(given, where)
   known.set(given, made)
   return made
 }
 
-/** What cannot be read says which tool it is. */
+/** Adds the tool's name to errors. */
 function namedTool(given: ForeignTool, where: string): Tool {
   try {
     return readTool(given, where)
@@ -72,12 +72,12 @@ function readOutputCode(code: unknown, where: string): AiSdkCode['toModelOutput'
   return code as AiSdkCode['toModelOutput']
 }
 
-function approvalOf(needs: boolean | Approves): { approval?: Approval } {
+function approvalOf(needs: boolean | Approves): { approval?: ApprovalRule } {
   if (typeof needs !== 'function') return needs ? { approval: 'optional' } : {}
   return { approval: (input, { nodeId }) => needs(input, { toolCallId: nodeId, messages: [] }) }
 }
 
-/** Standard Schemas are taken as they are; `jsonSchema()` and `zodSchema()` by what they hold. */
+/** Takes Standard Schemas as they are, and the contents of `jsonSchema()` and `zodSchema()`. */
 function readInputSchema(given: unknown, where: string): Schema {
   const schema = isLazy(given) ? given() : given
   if (typeof schema !== 'object' || schema === null || !isMarked(schema)) return schema as Schema
@@ -114,14 +114,14 @@ function isMarked(schema: unknown): boolean {
   return typeof schema === 'object' && schema !== null && Reflect.get(schema, MARK) === true
 }
 
-/** The AI SDK puts it on its own schemas. */
+/** The AI SDK puts this symbol on its own schemas. */
 const MARK = Symbol.for('vercel.ai.schema')
 
 function isLazy(schema: unknown): schema is () => unknown {
   return typeof schema === 'function' && !('~standard' in schema)
 }
 
-/** Only the provider can run it, or it is known to its models by name: `openai.tools.webSearch()`. */
+/** True for a tool that only the provider can run, or that its models know by name: `openai.tools.webSearch()`. */
 function isOfProvider(value: object): boolean {
   return ['provider', 'provider-defined'].includes(String((value as Partial<ForeignTool>).type))
 }

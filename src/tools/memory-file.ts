@@ -4,7 +4,7 @@ import { parseJson } from '../base/json.ts'
 import { nodeFs } from '../base/node-system.ts'
 import { type InTurn, makeInTurn } from '../files/in-turn.ts'
 
-/** One thing that was remembered. */
+/** One memory of an agent. */
 export interface Memory {
   readonly text: string
   readonly tags: readonly string[]
@@ -15,7 +15,7 @@ const MOST_BYTES = 4_000_000
 const MOST_CATEGORIES = 500
 const ENDING = '.jsonl'
 
-/** What is remembered, a file of lines for each category, in a directory of the application's. */
+/** Stores memories, one file of lines for each category, in a directory of the application. */
 export class MemoryFiles {
   private readonly directory: string
   private readonly inTurn: InTurn = makeInTurn()
@@ -35,7 +35,7 @@ export class MemoryFiles {
     return text.split('\n').flatMap((line) => readLine(line) ?? [])
   }
 
-  /** What is there already is not written again. */
+  /** Does not write a memory twice. */
   add(category: string, memory: Memory): Promise<'added' | 'known'> {
     return this.inTurn(category, async () => {
       const known = await this.read(category)
@@ -56,7 +56,7 @@ export class MemoryFiles {
     })
   }
 
-  /** Of a category: all, or what holds these words. Gives how many there were. */
+  /** Removes a whole category, or the memories that contain these words. Returns how many there were. */
   remove(category: string, words: string | null): Promise<number> {
     return this.inTurn(category, async () => {
       const known = await this.read(category)
@@ -92,7 +92,7 @@ export class MemoryFiles {
     }
   }
 
-  /** Whatever a category is called, it is one name in this directory. */
+  /** Encodes the category, so that it is one file name in this directory. */
   private fileOf(category: string): string {
     return path.join(this.directory, `${encodeURIComponent(category).replaceAll('.', '%2E')}${ENDING}`)
   }

@@ -6,7 +6,7 @@ import { type Tool, tool } from '../tool/tool.ts'
 import type { Memory, MemoryFiles } from './memory-file.ts'
 
 export interface MemoryToolsOptions {
-  /** Where it is kept. Default: `legate/memory` in the user's data directory. */
+  /** The directory of the files. Default: `legate/memory` in the user's data directory. */
   readonly directory?: string
 }
 
@@ -16,7 +16,10 @@ const CATEGORY: JsonSchema = { type: 'string', minLength: 1, maxLength: 64, desc
 const WORDS: JsonSchema = { type: 'string', minLength: 1, maxLength: 8_000 }
 const MOST_SHOWN = 200
 
-/** What is remembered from one run to the next. All runs of a user share it, unless the application gives each a directory. */
+/**
+ * Tools that remember from one run to the next. All runs of a user share the memory, unless the application gives each
+ * a directory.
+ */
 export function memoryTools(options: MemoryToolsOptions = {}): Record<MemoryToolName, Tool> {
   const { directory = defaultDirectory() } = readOptions('memoryTools()', options, { directory: text })
   const files = filesIn(directory)
@@ -54,7 +57,7 @@ export function memoryTools(options: MemoryToolsOptions = {}): Record<MemoryTool
   }
 }
 
-/** Loaded when something is remembered, once: it keeps two calls apart that write one file. */
+/** Loaded at the first use, once: it serializes calls that write the same file. */
 function filesIn(directory: string): () => Promise<MemoryFiles> {
   let opened: Promise<MemoryFiles> | undefined
   return () => {

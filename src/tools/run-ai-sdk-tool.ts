@@ -22,7 +22,7 @@ export async function runAiSdkTool(
   return shown(output, await toModelOutput({ toolCallId, input, output }))
 }
 
-/** A generator gives results while it works: each is progress, the last one is the result. */
+/** A generator yields results while it works: each is progress, the last one is the result. */
 async function lastOf(started: unknown, { progress, signal }: ToolContext): Promise<unknown> {
   if (typeof started !== 'object' || started === null || !(Symbol.asyncIterator in started)) return started
   let last: unknown
@@ -41,7 +41,7 @@ interface ModelOutput {
   readonly reason?: unknown
 }
 
-/** What the model reads in place of the output itself. */
+/** The content that the model reads instead of the output itself. */
 function shown(output: unknown, given: unknown): unknown {
   const { type, value, reason } = (typeof given === 'object' && given !== null ? given : {}) as ModelOutput
   switch (type) {

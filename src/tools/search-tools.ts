@@ -31,7 +31,7 @@ const SEARCH_INPUT: JsonSchema = {
   additionalProperties: false,
 }
 
-/** Finds lines in files. Each file is read under the grant; what may not be read is not searched, and counted. */
+/** Finds lines in files. It reads each file under the grant, skips files it may not read, and counts them. */
 export function searchTextTool(): Tool {
   const made = tool({
     description: 'Finds a text in the files below a directory: gives path, number and text of each line that holds it.',
@@ -94,7 +94,7 @@ const TREE_INPUT: JsonSchema = {
   additionalProperties: false,
 }
 
-/** What is where, with sizes. */
+/** Shows the files below a directory, with sizes. */
 export function treeTool(): Tool {
   const made = tool({
     description: 'Shows the directories and files below a directory, with their sizes in bytes.',
@@ -123,16 +123,16 @@ function placeOf(input: unknown): string {
   return (input as { path?: string }).path ?? '/workspace'
 }
 
-/** Folders that hold what others made, and a lot of it. */
+/** Folders full of files that programs made. */
 const NOT_ENTERED: ReadonlySet<string> = new Set(['.git', '.hg', '.svn', 'node_modules', '.venv', '__pycache__'])
 
 export interface Visit {
   readonly info: FileInfo
-  /** 0 for what is in the directory itself. */
+  /** 0 for entries of the directory itself. */
   readonly depth: number
 }
 
-/** What is below a directory and may be seen, each directory before what is in it. */
+/** Walks everything visible below a directory, each directory before its entries. */
 async function* walkFiles(files: Files, directory: string, signal: AbortSignal): AsyncGenerator<Visit> {
   const { entries } = await files.list(directory)
   yield* walk(files, entries, { depth: 0, signal })
@@ -157,7 +157,7 @@ async function* walk(
 
 const DEEPEST = 32
 
-/** None where a directory went away, or may not be listed. */
+/** Empty where a directory has gone, or may not be listed. */
 async function entriesOf(files: Files, path: string): Promise<readonly FileInfo[]> {
   try {
     return (await files.list(path)).entries

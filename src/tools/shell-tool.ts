@@ -37,8 +37,8 @@ const SCHEMA: JsonSchema = {
 }
 
 /**
- * Runs programs in the workspace. Asks `exec:` and the whole command line: `exec:git status`, or `exec:sh -c 'git status; ls'`
- * for what needs a shell. All that a command starts ends with it.
+ * Runs programs in the workspace. Asks for `exec:` and the whole command line: `exec:git status`, or `exec:sh -c 'git
+ * status; ls'` where a shell is needed. Everything that a command starts ends with it.
  */
 export function shellTool(): Tool {
   const made = tool({
@@ -67,7 +67,10 @@ async function run(input: ShellInput, { files, signal }: ToolContext): Promise<s
   return resultForm(result, seconds)
 }
 
-/** What is decided and run: as it stands where it can, so that the rules are about the program, else by a shell. */
+/**
+ * The program to decide and run: directly where possible, so that the rules see the program itself, else through a
+ * shell.
+ */
 function programIn(input: ShellInput): ProgramRequest {
   const { command, argv } = input
   const isOne = (command === undefined) !== (argv === undefined)
@@ -92,8 +95,8 @@ function resultForm({ exitCode, stdout, stderr, isCut, timedOut }: ProcessResult
 }
 
 /**
- * The words of a command that a shell would do nothing with but run it; undefined for all others: those have variables,
- * pipes, redirections, patterns, lists, or are the shell's own commands.
+ * The words of a command that needs no shell; undefined for all others, which have variables, pipes, redirections,
+ * patterns, lists, or are the shell's own commands.
  */
 export function commandWords(command: string): string[] | undefined {
   const words = readWords(command.trim())
@@ -103,12 +106,12 @@ export function commandWords(command: string): string[] | undefined {
     : words
 }
 
-/** What runs a command: the program itself where no shell is needed, so that what is decided is the program. */
+/** The argv for a command: the program itself where no shell is needed, so that the decision is about the program. */
 export function programOf(command: string): readonly string[] {
   return commandWords(command) ?? ['sh', '-c', command]
 }
 
-/** There are no programs of these names, or they do something else. */
+/** No programs have these names, or they do something else. */
 const SHELL_OWN: ReadonlySet<string> = new Set([
   ...['.', ':', '[', 'alias', 'bg', 'break', 'case', 'cd', 'command', 'continue', 'do', 'done', 'elif', 'else', 'esac'],
   ...[

@@ -4,7 +4,7 @@ import { type Tool, tool } from '../tool/tool.ts'
 const WRITE = 'todo_write'
 const MOST_CHARS = 50_000
 
-/** A list of what is to do, kept as what was last written in the conversation: nothing else has to be stored. */
+/** A list of tasks. The last call that wrote it is its only storage, in the conversation. */
 export function todoTools(): Record<'todo_read' | 'todo_write', Tool> {
   return {
     todo_write: tool({

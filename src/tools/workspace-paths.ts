@@ -1,22 +1,22 @@
-import type { Checked, CheckedSchema, JsonSchema } from '../base/schema/schema.ts'
+import type { CheckedSchema, JsonSchema, Validation } from '../base/schema/schema.ts'
 import { markUse, type Tool, useOf } from '../tool/tool.ts'
 
 export const WORKSPACE = '/workspace'
 const KEYS = ['path', 'paths', 'cwd']
 
-/** The same tool for paths that are relative to the workspace too. */
+/** Makes a tool accept paths relative to the workspace too. */
 export function withWorkspacePaths(tool: Tool): Tool {
   return markUse(Object.freeze({ ...tool, input: workspaceSchema(tool.input) }), useOf(tool))
 }
 
-/** A path as models write it when they work in a folder: what is relative is below the workspace. */
+/** Reads a path as models write it in a folder: a relative one is below the workspace. */
 export function workspacePath(given: string): string {
   if (given.startsWith('/')) return given
   const bare = given.replace(/^(?:\.\/)+/, '')
   return bare === '' || bare === '.' ? WORKSPACE : `${WORKSPACE}/${bare}`
 }
 
-/** Its values have whole paths: what is decided, shown and opened is one and the same. */
+/** Completes the paths in its values, so that the path that is decided, shown and opened is one and the same. */
 function workspaceSchema(inner: CheckedSchema): CheckedSchema {
   const jsonSchema = described(inner.jsonSchema)
   return {
@@ -29,7 +29,7 @@ function workspaceSchema(inner: CheckedSchema): CheckedSchema {
   }
 }
 
-function placed(checked: Checked): Checked {
+function placed(checked: Validation): Validation {
   if (!checked.ok || typeof checked.value !== 'object' || checked.value === null) return checked
   const entries = Object.entries(checked.value).map(([key, value]) => [key, KEYS.includes(key) ? place(value) : value])
   return { ok: true, value: Object.fromEntries(entries) }

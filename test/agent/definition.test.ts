@@ -16,7 +16,7 @@ import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { z as z3 } from 'zod3'
-import { identified, variant } from '../../src/agent/build/identity.ts'
+import { variant, withIdentity } from '../../src/agent/build/identity.ts'
 import { openRuntime } from '../support/reading.ts'
 
 const search = tool({ description: 'Search', inputSchema: { type: 'object' }, execute: () => 'found' })
@@ -138,7 +138,7 @@ describe('an agent', () => {
     ]
 
     for (const one of made) {
-      expect(one.identity.ref).toEqual(identified(one).identity.ref)
+      expect(one.identity.ref).toEqual(withIdentity(one).identity.ref)
       expect(one.identity.ref.name).toBe(one.name)
     }
     expect(new Set([base, ...made].map(({ identity }) => identity.ref.hash)).size).toBe(made.length + 1)

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Id } from '../../src/graph/rows.ts'
-import { childIds, planSpawn, type Spawned, type SpawnRequest } from '../../src/rules/delegation/spawn.ts'
+import { childIds, planSpawn, type SpawnOutcome, type SpawnRequest } from '../../src/rules/delegation/spawn.ts'
 import type { Claim } from '../../src/rules/turn/claim.ts'
 import { planRecover } from '../../src/rules/turn/result.ts'
 import { Graph, spawnRequest } from '../support/graph.ts'
@@ -133,15 +133,15 @@ describe.each(stores)('cybros A64: a spawn that is repeated, on %s', (_, create)
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  function spawn(claim: Claim, request: Partial<SpawnRequest> = {}): Promise<Spawned> {
+  function spawn(claim: Claim, request: Partial<SpawnRequest> = {}): Promise<SpawnOutcome> {
     return spawnOn(graph, claim, request)
   }
 
-  function spawnOn(on: Graph, claim: Claim, request: Partial<SpawnRequest> = {}): Promise<Spawned> {
+  function spawnOn(on: Graph, claim: Claim, request: Partial<SpawnRequest> = {}): Promise<SpawnOutcome> {
     return on.commit('spawn', rootId, (draft) => planSpawn(draft, spawnRequest(claim, request)))
   }
 
-  function linkOf(spawned: Spawned) {
+  function linkOf(spawned: SpawnOutcome) {
     if ('link' in spawned) return spawned.link
     throw new Error(`no child: ${JSON.stringify(spawned)}`)
   }

@@ -3,7 +3,7 @@ import { RecipeError } from '../../src/base/error.ts'
 import { parseAgentFile } from '../../src/recipe/dialects/load-agent-file.ts'
 import { readRecipe } from '../../src/recipe/recipe/read-recipe.ts'
 import { readSource } from '../../src/recipe/recipe/recipe-source.ts'
-import { Report } from '../../src/recipe/text/notice.ts'
+import { NoticeReport } from '../../src/recipe/text/notice.ts'
 import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
 import { Chance } from '../support/chance.ts'
@@ -134,7 +134,7 @@ async function outcomeOf(read: () => Promise<unknown>): Promise<'read' | 'refuse
 
 function recipeMutant(chance: Chance): () => Promise<unknown> {
   const text = mutated(chance.pick(RECIPES), chance)
-  const report = new Report('/x/recipe.yaml', chance.is(0.5))
+  const report = new NoticeReport('/x/recipe.yaml', chance.is(0.5))
   return async () => {
     const source = await readSource(text, { file: report.file }, report).catch((error: unknown) => {
       if (RecipeError.isInstance(error)) throw error

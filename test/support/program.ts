@@ -13,12 +13,12 @@ export function skipUnlessBuilt({ skip }: Pick<TestContext, 'skip'>): void {
 }
 
 /** Runs it as a user would: with the built package, in a process of its own, which must end by itself. What it printed. */
-export async function runProgram(source: string): Promise<string> {
+export async function runProgram(source: string, more: Readonly<Record<string, string>> = {}): Promise<string> {
   // Inside the package, so that `legate` means the package itself.
   const folder = tempFolder(onTestFinished, dist)
   const file = path.join(folder, 'program.mjs')
   writeFileSync(file, toJavaScript(source))
-  const env = { ...process.env, TMPDIR: folder }
+  const env = { ...process.env, ...more, TMPDIR: folder }
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [file], { timeout: 20_000, env })
   if (stderr !== '') throw new Error(`It printed to stderr:\n${stderr}`)
   return stdout

@@ -28,8 +28,8 @@ export interface AiSdkSchema<In> {
 }
 
 /**
- * Providers take one object: the agent's input, where it is one. An agent without an input schema takes `{ message }`;
- * any other input (a text, a list, one of several) goes into `{ input }`.
+ * The input type of the tool. Providers take one object: the agent's input, where it is one. An agent without an input
+ * schema takes `{ message }`; any other input (a text, a list, a union) goes into `{ input }`.
  */
 export type AiSdkToolInput<In> = unknown extends In
   ? In
@@ -41,17 +41,17 @@ export type AiSdkToolInput<In> = unknown extends In
 
 type IsOneObject<T> = [T] extends [readonly unknown[]] ? false : [T] extends [object] ? IsSingle<T> : false
 
-/** Not one of several: each of a union is less than the whole. */
+/** False for a union, of which each member is less than the whole. */
 type IsSingle<T, Whole = T> = T extends unknown ? ([Whole] extends [T] ? true : false) : never
 
-/** Where the agent runs: any runtime. */
+/** Runs agents: any runtime. */
 export interface Runner {
   run<In, Out>(agent: Agent<In, Out>, input: In, options?: RunOptions): Run<Out>
 }
 
 /**
- * Lets an agent of the AI SDK delegate to one of ours: its input schema is the tool's, its answer the result. However it
- * ends, the other model reads words it can act on; only an abort throws.
+ * Lets an agent of the AI SDK delegate to one of ours: the agent's input schema becomes the tool's, and its answer the
+ * result. However the run ends, the other model reads text it can act on; only an abort throws.
  */
 export function asAiSdkTool<In, Out>(
   agent: Agent<In, Out>,
@@ -80,11 +80,11 @@ export function asAiSdkTool<In, Out>(
   }
 }
 
-/** How the object that a tool takes and the input of an agent belong together. */
+/** Translates between the object that a tool takes and the input of an agent. */
 interface ToolContract {
   readonly jsonSchema: JsonSchema
   read(given: unknown): unknown
-  /** What is wrong with it, if anything. */
+  /** Explains what is wrong with the arguments; undefined where nothing is. */
   check(given: unknown): Promise<string | undefined>
 }
 
@@ -114,7 +114,10 @@ function fieldOf(given: unknown, name: string): unknown {
   return typeof given === 'object' && given !== null ? (given as Record<string, unknown>)[name] : undefined
 }
 
-/** Known to every version of the AI SDK: by the standard, and by the mark it puts on its own schemas. */
+/**
+ * Makes a schema that every version of the AI SDK knows: by the standard, and by the symbol that it puts on its own
+ * schemas.
+ */
 function schemaOf<In>(agent: Agent<In, unknown>): AiSdkSchema<AiSdkToolInput<In>> {
   const { jsonSchema, check } = contractOf(agent)
   return Object.assign(
@@ -124,7 +127,7 @@ function schemaOf<In>(agent: Agent<In, unknown>): AiSdkSchema<AiSdkToolInput<In>
         vendor: 'legate',
         validate: async (value: unknown) => {
           const wrong = await check(value)
-          // The value goes on as it came: the agent reads it with its own schema.
+          // Passes the value on unchanged: the agent reads it with its own schema.
           return wrong === undefined ? { value: value as AiSdkToolInput<In> } : { issues: [{ message: wrong }] }
         },
         jsonSchema: { input: () => ({ ...jsonSchema }), output: () => ({ ...jsonSchema }) },
@@ -141,7 +144,7 @@ function schemaOf<In>(agent: Agent<In, unknown>): AiSdkSchema<AiSdkToolInput<In>
   )
 }
 
-/** `generate` throws unless the run completed; the outcome is with the error. */
+/** `generate` throws unless the run completed; the error carries the outcome. */
 async function outcomeOf<In, Out>(agent: Agent<In, Out>, input: In, options: RunOptions): Promise<RunOutcome<Out>> {
   try {
     return await agent.generate(input, options)

@@ -7,12 +7,16 @@ import { type Repair, readRepair } from '../definition/repair.ts'
 const bases: WeakMap<AgentCore, AgentCore> = new WeakMap()
 
 /**
- * The agent for one request: what the prompt says of output, model and settings is put over its own. It is no other
- * agent: its name, its hash and what it may do are the same.
+ * The agent for one request: the prompt's output, model and settings replace its own. It is still the same agent: its
+ * name, its hash and its grants do not change.
  */
-export function askedAgent(agent: AgentCore, prompt: Prompt, { extensions = [], repair }: OfRequest = {}): AgentCore {
+export function agentForRequest(
+  agent: AgentCore,
+  prompt: Prompt,
+  { extensions = [], repair }: RequestParts = {},
+): AgentCore {
   const { output, model, settings, providerOptions } = prompt.toRequest()
-  const isOther = saysOutput(prompt)
+  const isOther = describesOutput(prompt)
   const answer = isOther ? output : agent.output
   const own = model === null ? agent.model : (toModel(model) ?? agent.model)
   const asked: AgentCore = markAgent({
@@ -22,7 +26,8 @@ export function askedAgent(agent: AgentCore, prompt: Prompt, { extensions = [], 
     settings: { ...agent.settings, ...settings, ...forProvider(agent, own, providerOptions) },
     output: answer,
     repair:
-      readRepair(repair, answer, `a request to "${agent.name}"`) ?? (isOther ? ofOther(agent.repair) : agent.repair),
+      readRepair(repair, answer, `a request to "${agent.name}"`) ??
+      (isOther ? withoutEnsure(agent.repair) : agent.repair),
     eager: isOther ? null : agent.eager,
     extensions: extensions.length === 0 ? agent.extensions : [...extensions, ...agent.extensions],
   })
@@ -30,28 +35,28 @@ export function askedAgent(agent: AgentCore, prompt: Prompt, { extensions = [], 
   return asked
 }
 
-/** What the request says itself. */
-export interface OfRequest {
+/** The options of the request itself. */
+export interface RequestParts {
   readonly extensions?: readonly ExtensionCore[]
   readonly repair?: Repair | undefined
 }
 
-/** What is ensured of an agent's own answer says nothing of another. */
-function ofOther(repair: Repair | null): Repair | null {
+/** The ensured fields of an agent's own answer do not apply to another answer. */
+function withoutEnsure(repair: Repair | null): Repair | null {
   return repair === null ? null : { ...repair, ensure: [] }
 }
 
-/** The agent that was asked. */
+/** The agent without the changes of a request. */
 export function baseOf(agent: AgentCore): AgentCore {
   return bases.get(agent) ?? agent
 }
 
-/** Does the prompt itself tell what the answer must be? */
-export function saysOutput(prompt: Prompt): boolean {
+/** True when the prompt itself describes the answer. */
+export function describesOutput(prompt: Prompt): boolean {
   return prompt.get('output') !== undefined || prompt.get('output_format') !== undefined
 }
 
-/** What no setting is known for is for the model's own provider. */
+/** Options that are no known setting go to the model's own provider. */
 function forProvider(
   { settings }: AgentCore,
   model: AgentCore['model'],

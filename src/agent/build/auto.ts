@@ -1,13 +1,13 @@
 import { DefinitionError } from '../../base/error.ts'
-import { anything, type Rules, readOptions } from '../../base/options.ts'
+import { anything, type OptionRules, readOptions } from '../../base/options.ts'
 import { readSchema, type Schema } from '../../base/schema/schema.ts'
 import { toModel } from '../../model/named/to-model.ts'
 import { delegatingTool } from '../../tool/tool.ts'
 import { type AgentCore, type AnyAgent, type AutoDefinition, checkAgentName, markAgent } from '../definition/agent.ts'
 import { refuseForReply } from '../definition/reply-core.ts'
-import { identified } from './identity.ts'
+import { withIdentity } from './identity.ts'
 
-const OPTIONS: Rules<AutoDefinition<Schema, Schema>> = {
+const OPTIONS: OptionRules<AutoDefinition<Schema, Schema>> = {
   name: anything,
   description: anything,
   input: anything,
@@ -16,7 +16,7 @@ const OPTIONS: Rules<AutoDefinition<Schema, Schema>> = {
 }
 const GENERATORS = ['GeneratorFunction', 'AsyncGeneratorFunction']
 
-/** An agent that is a function: what it must be given and give back is its definition. Refused here if it cannot work. */
+/** Makes an agent that is a function: its definition is its input and its output. Throws if it cannot work. */
 export function autoCore(base: AgentCore | null, definition: AutoDefinition<Schema, Schema>): Partial<AgentCore> {
   checkAuto(definition)
   const { name = 'auto', description, input, output, model } = definition
@@ -32,13 +32,16 @@ export function autoCore(base: AgentCore | null, definition: AutoDefinition<Sche
   }
 }
 
-/** The same of an agent that has tools, a model and the like: all of it is the function's too. */
+/** Makes a function from an agent with tools, a model and the like: all of it belongs to the function too. */
 export function autoOf(agent: AgentCore, definition: AutoDefinition<Schema, Schema>): AgentCore {
   refuseForReply(agent, 'a function')
-  return identified({ ...agent, ...autoCore(agent, definition) })
+  return withIdentity({ ...agent, ...autoCore(agent, definition) })
 }
 
-/** A function that is its agent, and a tool that starts it: to be called, streamed, and put into `tools` or `subagents`. */
+/**
+ * Makes a function that is also its agent and a tool that starts it: call it, stream it, or put it into `tools` or
+ * `subagents`.
+ */
 export function callable(agent: AnyAgent, call: (input: unknown, options?: object) => Promise<unknown>): AnyAgent {
   const { input, description } = agent
   if (input === null) refuse('a function needs an input.')

@@ -1,6 +1,6 @@
 import { DefinitionError, messageOf } from '../../base/error.ts'
 import { frozenCopy } from '../../base/json.ts'
-import { anything, code, flag, int, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { anything, code, flag, int, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
 import { type CheckedSchema, readSchema, type Schema } from '../../base/schema/schema.ts'
 import { hasField } from '../../fields/locate.ts'
 import { type PathPattern, readPath } from '../../fields/path-pattern.ts'
@@ -21,7 +21,7 @@ import { readBriefing } from '../definition/briefing.ts'
 import { checkHooks, OWN_HOOKS } from '../definition/extension.ts'
 import { readRepair } from '../definition/repair.ts'
 import type { ReplyCore } from '../definition/reply-core.ts'
-import { identified } from './identity.ts'
+import { withIdentity } from './identity.ts'
 import { readKit } from './read-kit.ts'
 import { readConfig } from './read-subagents.ts'
 import { type ReplyDefinition, readReply } from './reply.ts'
@@ -29,7 +29,7 @@ import { type ReplyDefinition, readReply } from './reply.ts'
 type Definition = AgentDefinition<Schema | undefined, Schema | undefined>
 type CodeDefinition = ReplyDefinition<Schema | undefined, Schema | undefined, Subagents>
 
-const OPTIONS: Rules<Definition> = {
+const OPTIONS: OptionRules<Definition> = {
   name: anything,
   description: text,
   instructions: text,
@@ -57,10 +57,10 @@ const OPTIONS: Rules<Definition> = {
   effect: anything,
 }
 
-/** Of code that answers much is refused by its name, whatever its value. */
-const NAMES = Object.fromEntries(Object.keys(OPTIONS).map((name) => [name, anything])) as Rules<Definition>
+/** For an agent that is code, many options are refused by name, whatever their value. */
+const NAMES = Object.fromEntries(Object.keys(OPTIONS).map((name) => [name, anything])) as OptionRules<Definition>
 
-/** Checks a definition and makes it immutable. What cannot work is refused here, not when it runs. */
+/** Checks a definition and makes it immutable. Refuses here what would fail when it runs. */
 export function defineAgent(given: Definition | CodeDefinition): AgentCore {
   const definition = given as Definition
   const reply = checkKeys(definition)
@@ -71,7 +71,7 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
   if (definition.delegation !== undefined) readOptions(`${where}, delegation`, definition.delegation, ATTEMPTS)
   if (definition.hooks !== undefined) checkHooks(definition.hooks, where)
   const output = definition.output ? readSchema(definition.output, `${where}, output`) : null
-  return identified({
+  return withIdentity({
     name,
     ...wordsOf(definition),
     model: readModel(definition.model, name),
@@ -93,7 +93,7 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
     files: definition.files ?? null,
     reply,
     asked: null,
-    manner: null,
+    protocol: null,
     inline: null,
     fileLayers: null,
   })
@@ -134,7 +134,7 @@ function refuse(message: string): never {
   throw new DefinitionError('definition', `agent(): ${message}`)
 }
 
-/** What a subagent of a host may be told and an item's may not: it has no tool and no session. */
+/** Settings of a host's subagent that an item's subagent may not have: it has no tool and no session. */
 const FOREIGN = ['description', 'toolName', 'group', 'presets', 'memory', 'session', 'hooks', 'promoteAfterMs']
 
 /** The children that items of the answer start, by path; null where there are none. */

@@ -9,19 +9,19 @@ import { type Repair, readRepair } from '../definition/repair.ts'
 import { refuseForReply } from '../definition/reply-core.ts'
 import { readKit } from './read-kit.ts'
 
-type Unidentified = Omit<AgentCore, 'identity'>
+type AgentWithoutIdentity = Omit<AgentCore, 'identity'>
 
-/** The agent with what tells it from others, which is worked out when it is first asked for. */
-export function identified(core: Unidentified): AgentCore {
+/** Adds the identity, which is computed at its first use. */
+export function withIdentity(core: AgentWithoutIdentity): AgentCore {
   return { ...core, identity: new Identity(core) }
 }
 
-/** Apart from the agent: an object that works out a field of its own when it is read is slow to read in all its fields. */
+/** Separate from the agent, because an object with a lazily computed field makes all its fields slow to read. */
 class Identity implements AgentIdentity {
-  private readonly core: Unidentified
+  private readonly core: AgentWithoutIdentity
   private known: AgentRef | undefined
 
-  constructor(core: Unidentified) {
+  constructor(core: AgentWithoutIdentity) {
     this.core = core
   }
 
@@ -31,15 +31,17 @@ class Identity implements AgentIdentity {
   }
 }
 
-function refOf(core: Unidentified): AgentRef {
+function refOf(core: AgentWithoutIdentity): AgentRef {
   const { name, inline } = core
   const hash = hashOf(core)
   if (inline === null) return { name, hash }
   return { name, hash, inline: inline.definition, code: inline.code }
 }
 
-/** Changes when what the agent is told or may use changes; code inside its tools does not count. */
-function hashOf(core: Unidentified): string {
+/**
+ * The hash changes with the agent's instructions and with everything it may use; code inside its tools does not count.
+ */
+function hashOf(core: AgentWithoutIdentity): string {
   const tools = [...core.tools].map(([name, { description, input, output, effect, timeoutMs }]) => {
     return [name, description, input.jsonSchema, output?.jsonSchema ?? null, effect, timeoutMs]
   })
@@ -49,7 +51,7 @@ function hashOf(core: Unidentified): string {
     instructions: core.instructions,
     ...(core.prompt === null ? {} : { prompt: core.prompt }),
     ...(core.inline === null ? {} : { inline: core.inline.definition }),
-    // What rows keep names its model itself: who has it need not be known yet.
+    // The rows name the model itself, so its provider need not be known yet.
     model: core.inline === null ? (core.model?.id ?? null) : core.inline.model,
     settings: core.settings,
     tools,
@@ -70,8 +72,8 @@ function hashOf(core: Unidentified): string {
   return sha256(canonicalJson(value)).slice(0, 16)
 }
 
-/** What code does for it, and where. */
-function codeOf({ files, reply, extensions }: Unidentified): object {
+/** The parts of an agent that are code, and where they apply. */
+function codeOf({ files, reply, extensions }: AgentWithoutIdentity): object {
   return {
     ...(files === null ? {} : { files }),
     ...(reply === null ? {} : { reply: reply.effect }),
@@ -79,12 +81,12 @@ function codeOf({ files, reply, extensions }: Unidentified): object {
   }
 }
 
-/** A definition that is kept whole has them in itself. */
-function filedOf({ inline, fileLayers }: Unidentified): Partial<Pick<AgentCore, 'fileLayers'>> {
+/** A definition that is stored whole contains its layers. */
+function filedOf({ inline, fileLayers }: AgentWithoutIdentity): Partial<Pick<AgentCore, 'fileLayers'>> {
   return inline === null && fileLayers !== null ? { fileLayers } : {}
 }
 
-function groupsOf({ groups, meta, subagents }: Unidentified): unknown {
+function groupsOf({ groups, meta, subagents }: AgentWithoutIdentity): unknown {
   const members = (group: string) =>
     [...subagents].filter(([, { memberOf }]) => memberOf.includes(group)).map(([name]) => name)
   const shown = [...groups].map(([name, { description, active, notes, tools }]) => {
@@ -93,17 +95,20 @@ function groupsOf({ groups, meta, subagents }: Unidentified): unknown {
   return { meta, shown }
 }
 
-export interface Changes {
+export interface AgentChanges {
   readonly name?: string | undefined
   readonly model?: ModelLike | undefined
-  /** Instead of all it has. */
+  /** Replaces all of its tools. */
   readonly tools?: Tools | undefined
   readonly repair?: Repair | undefined
   readonly files?: 'inherit' | undefined
 }
 
-/** An agent with another name, model, set of tools, files or way to repair its answers: its hash is another too. The agent itself where nothing changes. */
-export function variant(agent: AnyAgent, { name, model, tools, repair, files }: Changes): AnyAgent {
+/**
+ * An agent with another name, model, set of tools, files or repair: its hash changes too. Returns the agent itself
+ * where nothing changes.
+ */
+export function variant(agent: AnyAgent, { name, model, tools, repair, files }: AgentChanges): AnyAgent {
   if ([name, model, tools, repair, files].every((change) => change === undefined)) return agent
   if (model !== undefined) refuseForReply(agent, 'another one')
   if (tools !== undefined) refuseForReply(agent, 'tools')
@@ -115,13 +120,13 @@ export function variant(agent: AnyAgent, { name, model, tools, repair, files }: 
     ...(tools === undefined ? {} : kitOf(agent, tools)),
     files: files ?? agent.files,
     repair: readRepair(repair, agent.output, `agent "${agent.name}"`) ?? agent.repair,
-    // Its rows cannot keep it as its file any more. What the file takes away still binds it.
+    // The rows can no longer store the agent as its file. The restrictions of the file still bind it.
     inline: null,
   }
-  return markAgent(identified(changed)) as AnyAgent
+  return markAgent(withIdentity(changed)) as AnyAgent
 }
 
-/** Its subagents stay; tools that are made of subagents join them. */
+/** Keeps its subagents; tools made of subagents join them. */
 function kitOf(
   agent: AnyAgent,
   tools: Tools,

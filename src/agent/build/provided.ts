@@ -5,10 +5,12 @@ import type { CheckedSchema, JsonSchema } from '../../base/schema/schema.ts'
 import { type AgentProvider, type AnyAgent, isAgent } from '../definition/agent.ts'
 
 /** An agent, or the promise of one. */
-export type Promised = AnyAgent | Promise<AnyAgent>
+export type AgentOrPromise = AnyAgent | Promise<AnyAgent>
 
-/** The agent that a provider gives. Throws or rejects with SubAgentUnavailable where it gives none that can be offered. */
-export function providedAgent(provider: AgentProvider, name: string): Promised {
+/**
+ * Returns the agent of a provider. Throws or rejects with SubAgentUnavailable where it has none that can be offered.
+ */
+export function providedAgent(provider: AgentProvider, name: string): AgentOrPromise {
   return after(callProvider(provider, name), (agent) => {
     if (!isAgent(agent)) {
       const message = `The subagent "${name}" is not an agent. Make it with agent().`
@@ -19,7 +21,7 @@ export function providedAgent(provider: AgentProvider, name: string): Promised {
   })
 }
 
-/** An agent that cannot be offered as a tool: its arguments could not be told to a model. */
+/** Refuses an agent whose arguments cannot be described to a model, because it cannot be a tool. */
 export function checkAgent({ input, name }: AnyAgent, where: string): void {
   if (input === null) return
   const fault = schemaFault(input)
@@ -28,8 +30,8 @@ export function checkAgent({ input, name }: AnyAgent, where: string): void {
   }
 }
 
-/** What was given first is used for the first delegation. */
-export function sparing<Given>(first: Given, take: () => Given): () => Given {
+/** Uses the first value for the first delegation, and takes a new one for each further delegation. */
+export function reuseFirst<Given>(first: Given, take: () => Given): () => Given {
   let spare: Given | undefined = first
   return () => {
     const taken = spare ?? take()
@@ -58,7 +60,7 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 
 const TYPES = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null']
 
-/** Why a schema cannot describe the arguments of a tool, as the rest of a sentence; undefined when it can. */
+/** Explains why a schema cannot describe the arguments of a tool, as the rest of a sentence; undefined when it can. */
 function schemaFault(schema: CheckedSchema): string | undefined {
   try {
     return faultIn(schema.jsonSchema, '')

@@ -14,7 +14,7 @@ import {
   type Tools,
   toolkitMark,
 } from '../definition/agent.ts'
-import { freeName, type NameClash, settleClash } from '../definition/subagent-options.ts'
+import { freeName, type NameClash, resolveClash } from '../definition/subagent-options.ts'
 import { type NamedSubagent, readSubagents, readTools } from './read-subagents.ts'
 
 type KitDefinition = Pick<
@@ -23,7 +23,7 @@ type KitDefinition = Pick<
 >
 type Kit = Pick<AgentCore, 'tools' | 'sources' | 'subagents' | 'groups'>
 
-/** Its tools and subagents, in groups or not, each under one name. */
+/** Reads the tools and subagents of a definition, in groups or not, each under one name. */
 export function readKit({ tools, sources, subagents, toolkit, name }: KitDefinition, where: string): Kit {
   const kit = new KitReader(name, where)
   kit.addTools(tools ?? {}, null)
@@ -44,7 +44,7 @@ function groupsIn(toolkit: GroupedTools, where: string): GroupedTools['groups'] 
 }
 
 const NO_GROUPS: GroupedTools['groups'] = new Map()
-/** Where a tool that was made of a subagent belongs, unless it is put somewhere else. */
+/** The group of a tool made of a subagent, unless it is put elsewhere. */
 export const SUBAGENTS_GROUP = 'subagents'
 
 interface Member {
@@ -55,7 +55,10 @@ interface Member {
   readonly onClash: NameClash | undefined
 }
 
-/** Collects what an agent has under each name: the same thing may be in several groups, another of its name may not. */
+/**
+ * Collects an agent's tools and subagents by name: one object may be in several groups, but two objects may not share a
+ * name.
+ */
 class KitReader {
   private readonly members: Map<string, Member> = new Map()
   private readonly host: string
@@ -108,7 +111,7 @@ class KitReader {
   }
 
   private settle(name: string, first: Member, second: Member): void {
-    const settled = settleClash(first.onClash, second.onClash)
+    const settled = resolveClash(first.onClash, second.onClash)
     if (settled === null) this.refuseTwo(name, first, second)
     const [stays, goes] = settled.stays === 'first' ? [first, second] : [second, first]
     this.members.set(name, stays)
@@ -130,7 +133,7 @@ class KitReader {
     throw new SubAgentUnavailable('subagent_unavailable', `agent(): ${words}`)
   }
 
-  /** The group of subagents made by hand is made with the first of them. */
+  /** The group of hand-made subagents appears with the first of them. */
   private checkGroups(name: string, memberOf: readonly string[], given: GroupedTools['groups']): void {
     const missing = memberOf.find((group) => !given.has(group) && group !== SUBAGENTS_GROUP)
     if (missing === undefined) return
@@ -174,7 +177,7 @@ function readSources(sources: Sources | undefined, where: string): ReadonlyMap<s
     refuse(`${where}: sources are an object, { name: mcpServer({ ... }) }.`)
   }
   for (const [name, source] of Object.entries(sources)) {
-    // Where it ends must be seen in the names of its tools.
+    // The end of a source's name must be visible in the names of its tools.
     const isName = /^[a-zA-Z0-9](?:[a-zA-Z0-9_-]{0,38}[a-zA-Z0-9-])?$/.test(name) && !name.includes(SOURCE_SEPARATOR)
     if (!isName) {
       refuse(`${where}: "${name}" is no name for a source: letters, digits, - and single _ inside, at most 40.`)
@@ -186,31 +189,31 @@ function readSources(sources: Sources | undefined, where: string): ReadonlyMap<s
   return new Map(Object.entries(sources))
 }
 
-/** Must it be started? */
+/** True for a source that must be started. */
 export function isLive({ tools }: ToolSource): boolean {
   return tools === null
 }
 
-/** Has the agent sources that must be started before its first step? */
+/** True when the agent has sources that must be started before its first step. */
 export function hasLiveSources({ sources }: AgentCore): boolean {
   return [...sources.values()].some(isLive)
 }
 
-/** A secret that a source needs and that is not there. */
+/** A secret that a source needs and that has no value. */
 export interface MissingSecret {
   readonly key: string
   readonly source: string
   readonly agent: string
 }
 
-/** What an agent and those it may delegate to need and have no value for, each key once: ask for it before a run. */
+/** The secrets without a value that an agent and its subagents need, each key once: ask for them before a run. */
 export function missingSecrets(agent: AgentCore): MissingSecret[] {
   const found = new Map<string, MissingSecret>()
   collect(agent, found, new Set())
   return [...found.values()]
 }
 
-/** Agents that a function gives are not known before they are used. */
+/** Agents of a provider function are unknown before they are used. */
 function collect(agent: AgentCore, found: Map<string, MissingSecret>, seen: Set<AgentCore>): void {
   if (seen.has(agent)) return
   seen.add(agent)

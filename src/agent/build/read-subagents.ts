@@ -1,7 +1,7 @@
 import { DefinitionError, SubAgentUnavailable } from '../../base/error.ts'
 import { nodeCrypto } from '../../base/hash.ts'
 import { frozenCopy, toJson } from '../../base/json.ts'
-import { anything, int, oneOf, positive, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { anything, int, type OptionRules, oneOf, positive, readOptions, record, text } from '../../base/options.ts'
 import { checkBudget } from '../../grant/budget.ts'
 import { checkGrant } from '../../grant/grant.ts'
 import { toModel } from '../../model/named/to-model.ts'
@@ -24,9 +24,9 @@ import {
 } from '../definition/agent.ts'
 import { readBriefing } from '../definition/briefing.ts'
 import { NAME_CLASHES, readForward } from '../definition/subagent-options.ts'
-import { checkAgent, providedAgent, sparing } from './provided.ts'
+import { checkAgent, providedAgent, reuseFirst } from './provided.ts'
 
-/** Each subagent with the name of its tool, in one form. What cannot work is refused here, with the reason. */
+/** Reads each subagent with the name of its tool into one form. Refuses here, with the reason, what could not work. */
 export function readSubagents(subagents: Subagents, where: string): NamedSubagent[] {
   if (isList(subagents)) return subagents.map((value, index) => readListed(value, index, where))
   if (typeof subagents !== 'object' || subagents === null) {
@@ -34,7 +34,7 @@ export function readSubagents(subagents: Subagents, where: string): NamedSubagen
   }
   return Object.entries(subagents).map(([key, value]) => {
     const config = readConfig(value, `${where}, subagents.${key}`)
-    const name = firstSaid(config.toolName) ?? key
+    const name = firstText(config.toolName) ?? key
     checkToolName(name, where)
     return { name, config, value }
   })
@@ -43,11 +43,11 @@ export function readSubagents(subagents: Subagents, where: string): NamedSubagen
 export interface NamedSubagent {
   readonly name: string
   readonly config: SubagentConfig
-  /** As it was given: the same one may be in several groups. */
+  /** The value as given: it may be in several groups. */
   readonly value: unknown
 }
 
-const OPTIONS: Rules<SubagentConfig> = {
+const OPTIONS: OptionRules<SubagentConfig> = {
   agent: anything,
   name: anything,
   description: text,
@@ -74,7 +74,7 @@ const OPTIONS: Rules<SubagentConfig> = {
   streamOptions: record,
 }
 
-/** One value under `subagents`, checked. */
+/** Checks one value under `subagents`. */
 export function readConfig(value: unknown, where: string): SubagentConfig {
   const given = isSource(value) ? { agent: value as AnyAgent } : value
   const config = typeof given === 'object' && given !== null ? (given as Partial<SubagentConfig>) : {}
@@ -90,7 +90,7 @@ export function readConfig(value: unknown, where: string): SubagentConfig {
   return withOwnData(config as SubagentConfig)
 }
 
-/** What is plain data in it is copied: nobody can widen it later. */
+/** Copies the plain data in it, so that nobody can widen it later. */
 function withOwnData(config: SubagentConfig): SubagentConfig {
   const { grant, budget, presets } = config
   return {
@@ -125,7 +125,7 @@ function checkSettings(config: Partial<SubagentConfig>, where: string): void {
   }
 }
 
-/** It binds all below the subagent in the same way: there is nothing of its own to pass on. */
+/** The grant binds everything below the subagent too, so it has no `delegate` of its own. */
 function checkLayer(grant: object, where: string): void {
   if (Object.hasOwn(grant, 'delegate')) {
     refuse(`${where}.grant has use, ask and deny: it binds the subagent and all below it, so it has no "delegate".`)
@@ -139,10 +139,10 @@ function checkPresets(presets: unknown, where: string): void {
   if (json?.ok !== true) refuse(`${where}.presets is an object of JSON values: fields of the input and what they are.`)
 }
 
-/** Without a key the name of the tool is derived from the agent's, or from its place where that is not known yet. */
+/** Without a key, the tool's name comes from the agent's name, or from its place where that is not known yet. */
 function readListed(value: unknown, index: number, where: string): NamedSubagent {
   const config = readConfig(value, `${where}, subagents`)
-  const said = firstSaid(config.toolName)
+  const said = firstText(config.toolName)
   if (said !== undefined) {
     checkToolName(said, where)
     return { name: said, config, value }
@@ -153,7 +153,7 @@ function readListed(value: unknown, index: number, where: string): NamedSubagent
   const later = given instanceof Promise
   if (later) given.catch(() => undefined)
   const name = toolNameOf(later ? `agent_${index + 1}` : given.name)
-  return { name, config: { ...config, agent: sparing<ReturnType<AgentProvider>>(given, config.agent) }, value }
+  return { name, config: { ...config, agent: reuseFirst<ReturnType<AgentProvider>>(given, config.agent) }, value }
 }
 
 function isSource(value: unknown): value is SubagentConfig['agent'] {
@@ -168,7 +168,7 @@ function refuse(message: string): never {
   throw new DefinitionError('definition', `agent(): ${message}`)
 }
 
-/** Refuses settings that this agent has no use for: a misspelt preset would leave to the model what it must not set. */
+/** Refuses settings that this agent cannot use: a misspelt preset would leave to the model what it must not set. */
 export function checkFit(agent: AgentCore, { presets, memory }: Partial<SubagentConfig>, where: string): void {
   const fields = fieldsOf(agent)
   const unknown = Object.keys(presets ?? {}).find((field) => fields !== undefined && !fields.includes(field))
@@ -181,7 +181,7 @@ export function checkFit(agent: AgentCore, { presets, memory }: Partial<Subagent
   }
 }
 
-/** Undefined where any field will do, or where they cannot be told. */
+/** Undefined where any field is allowed, or the fields are unknown. */
 function fieldsOf({ input }: AgentCore): readonly string[] | undefined {
   if (input === null) return MESSAGE_FIELDS
   const { properties = {}, additionalProperties } = input.jsonSchema as {
@@ -203,8 +203,8 @@ const LONGEST = 64
 const LONGEST_STEM = 50
 
 /**
- * The tool name of an agent that was given without one: `call_` and the agent's name in characters every provider
- * takes. Names that lose characters or are too long get a short digest, so that two of them stay apart.
+ * Derives the tool name of an agent that has none: `call_` and the agent's name in characters every provider takes. A
+ * name that loses characters or is too long gets a short digest, so that two such names differ.
  */
 export function toolNameOf(agentName: string): string {
   const lower = agentName.toLowerCase()
@@ -225,13 +225,13 @@ function digest(name: string): string {
   return nodeCrypto().createHash('md5').update(name, 'utf8').digest('hex').slice(0, 8)
 }
 
-/** A text of spaces says nothing. */
-export function isSaid(text: string | undefined): boolean {
+/** False for a text of nothing but spaces. */
+export function hasText(text: string | undefined): boolean {
   return text !== undefined && text.trim() !== ''
 }
 
-export function firstSaid(...texts: readonly (string | undefined)[]): string | undefined {
-  return texts.find(isSaid)?.trim()
+export function firstText(...texts: readonly (string | undefined)[]): string | undefined {
+  return texts.find(hasText)?.trim()
 }
 
 /** The tools of a definition by their names. */

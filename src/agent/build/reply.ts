@@ -8,7 +8,7 @@ import type { Delegate, KindContext } from '../../tool/tool.ts'
 import type { AgentDefinition, Subagents } from '../definition/agent.ts'
 import type { ReplyCore } from '../definition/reply-core.ts'
 
-/** What is for a model only. */
+/** Options for a model only. */
 const FOR_MODELS = [
   'model',
   'instructions',
@@ -27,27 +27,28 @@ const FOR_MODELS = [
 
 type ForModels = (typeof FOR_MODELS)[number]
 
-/** An agent that is code: `reply` answers instead of a model. All else is as of any agent. */
+/** An agent that is code: `reply` answers instead of a model. Everything else is as for any agent. */
 export interface ReplyDefinition<
   In extends Schema | undefined,
   Out extends Schema | undefined,
   Below extends Subagents = Record<never, never>,
 > extends Omit<AgentDefinition<In, Out>, ForModels | 'subagents' | 'reply' | 'effect'> {
   /**
-   * Gives the answer. A generator also says words on the way, which readers see as they come; what it returns is the
-   * answer, or, without `output`, all it said.
+   * Returns the answer. A generator also yields text on the way, which readers see live; its return value is the
+   * answer, or, without `output`, all the text it yielded.
    */
   reply(input: ReplyInput<In>, context: ReplyContext<Below>): ReplyAnswer<Out>
   /**
-   * May it run again, from its start, when its process dies in the middle? Unsaid: no, it is `effectful` and ends
-   * `uncertain`. Else each `delegate` and `ask` has what it had: the same ones must come in the same order.
+   * Whether it may run again, from its start, when its process dies in the middle. Default `effectful`: it may not, and
+   * ends `uncertain`. Otherwise each `delegate` and `ask` gets its earlier result again, so they must come in the same
+   * order.
    */
   readonly effect?: Effect
-  /** Agents it may delegate to by the key: `context.delegate('key', input)`. */
+  /** Agents it may delegate to, by key: `context.delegate('key', input)`. */
   readonly subagents?: Below
 }
 
-/** What the schema makes of the input, as JSON; without one, the message. */
+/** The input after the schema has read it, as JSON; without a schema, the message. */
 export type ReplyInput<In extends Schema | undefined> = In extends Schema ? InferOutput<In> : Content
 
 export type ReplyAnswer<Out extends Schema | undefined> = Out extends Schema
@@ -55,18 +56,20 @@ export type ReplyAnswer<Out extends Schema | undefined> = Out extends Schema
   : // biome-ignore lint/suspicious/noConfusingVoidType: what a generator without a return is said to return.
     Content | Promise<Content> | AsyncGenerator<string, Content | void, void>
 
-/** What the code gets beside its input: what tools and kinds of nodes get, and a person to ask. */
+/** The second argument of the code: everything that tools and kinds of nodes get, and a person to ask. */
 export interface ReplyContext<Below = Record<never, never>> extends Omit<KindContext, 'delegate'> {
+  /** Starts an agent as a child of this answer and returns its outcome. */
   readonly delegate: ReplyDelegate<Below>
   /**
-   * Asks a person and gives the answer; null where nobody answered in time. Needs `tool:ask_person`, and counts as a tool
-   * call. `runtime.questions()` lists what is asked, `runtime.answer(nodeId, { text })` answers it.
+   * Asks a person and returns the answer; null where nobody answered in time. Needs `tool:ask_person`, and counts as a
+   * tool call. `runtime.questions()` lists the questions, `runtime.answer(nodeId, { text })` answers one.
    */
   ask(question: string): Promise<string | null>
 }
 
-/** Also by the key of one of its subagents, with the settings it has there. */
+/** Also takes the key of one of its subagents, with the settings it has there. */
 export interface ReplyDelegate<Below> extends Delegate {
+  /** Starts one of its subagents by its key, as a child of this answer. */
   <Key extends KeyOf<Below>>(
     key: Key,
     input: InputOf<Below[Key]>,
@@ -93,7 +96,7 @@ type WithoutPresets<In, Value> = Value extends { readonly presets: infer Presets
 type OutputOf<Value> =
   AgentIn<Value> extends { generate(input: never): Promise<{ readonly output: infer Out }> } ? Out : never
 
-/** Its code and its effect; null for an agent with a model. What is for a model only is refused. */
+/** Reads the code and its effect; null for an agent with a model. Refuses options for a model. */
 export function readReply(definition: object, name: string): ReplyCore | null {
   const given = definition as { readonly reply?: unknown; readonly effect?: unknown }
   const { reply, effect = 'effectful' } = given

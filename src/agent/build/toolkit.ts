@@ -1,21 +1,22 @@
 import { DefinitionError } from '../../base/error.ts'
-import { anything, flag, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { anything, flag, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
 import { RESET_TOOLS } from '../../tool/groups.ts'
 import { type GroupedTools, type ToolGroup, toolkitMark } from '../definition/agent.ts'
 import { NAME_CLASHES } from '../definition/subagent-options.ts'
 
 export interface ToolkitOptions {
+  /** The groups, by name. */
   readonly groups: { readonly [name: string]: ToolGroup }
   /**
-   * How the model switches groups with `reset_equipped_tools`. `absolute`: it names every group that shall be on, the
+   * How the model switches groups with `reset_equipped_tools`. `absolute`: it names all groups that shall be on, the
    * others go off. `additive`: it only switches on. `none`: it has no such tool. Default `absolute`.
    */
   readonly meta?: 'absolute' | 'additive' | 'none'
 }
 
 /**
- * Puts tools and subagents into groups that are switched on and off per conversation, by the model or by
- * `conversation.activate` and `.deactivate`. A tool that is in several groups is there while one of them is on.
+ * Puts tools and subagents into groups that the model, or `conversation.activate` and `.deactivate`, switch on and off
+ * per conversation. A tool in several groups is available while one of them is on.
  */
 export function toolkit(options: ToolkitOptions): GroupedTools {
   const { groups, meta = 'absolute' } = readOptions('toolkit()', options, OPTIONS)
@@ -42,9 +43,9 @@ function grouped(groups: ReadonlyMap<string, ToolGroup>, meta: GroupedTools['met
   })
 }
 
-const OPTIONS: Rules<ToolkitOptions> = { groups: record, meta: oneOf('absolute', 'additive', 'none') }
+const OPTIONS: OptionRules<ToolkitOptions> = { groups: record, meta: oneOf('absolute', 'additive', 'none') }
 
-const GROUP: Rules<ToolGroup> = {
+const GROUP: OptionRules<ToolGroup> = {
   description: text,
   active: flag,
   notes: text,

@@ -1,7 +1,7 @@
 import { DefinitionError } from '../../base/error.ts'
 import { type Parameter, parametersOf } from '../../base/function-parameters.ts'
 import type { Json } from '../../base/json.ts'
-import { anything, code, mostAlike, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { anything, code, mostAlike, type OptionRules, readOptions, record, text } from '../../base/options.ts'
 import type { Schema } from '../../base/schema/schema.ts'
 import { readShape } from '../../prompt/shape/read-shape.ts'
 import { shapeSchema } from '../../prompt/shape/shape-schema.ts'
@@ -23,10 +23,10 @@ import type {
 import { checkExtension, OWN_HOOKS } from '../definition/extension.ts'
 import { withToolsOfCode } from '../definition/file-layers.ts'
 import { refuseForReply } from '../definition/reply-core.ts'
-import { identified } from './identity.ts'
+import { withIdentity } from './identity.ts'
 import { readKit } from './read-kit.ts'
 
-/** The agent with more tools and sources. A name that is taken is refused. */
+/** Adds tools and sources to an agent. Refuses a name that is taken. */
 function withTools(agent: AgentCore, added: { readonly tools?: Tools; readonly sources?: Sources }): AgentCore {
   refuseForReply(agent, 'tools')
   const where = whereOf(agent)
@@ -35,7 +35,7 @@ function withTools(agent: AgentCore, added: { readonly tools?: Tools; readonly s
   if (taken !== undefined) refuse(`${where} has a tool "${taken}" already. Give the new one another name.`)
   const source = [...kit.sources.keys()].find((name) => agent.sources.has(name))
   if (source !== undefined) refuse(`${where} has a source "${source}" already. Give the new one another name.`)
-  return identified({
+  return withIdentity({
     ...agent,
     tools: new Map([...agent.tools, ...kit.tools]),
     sources: new Map([...agent.sources, ...kit.sources]),
@@ -45,7 +45,7 @@ function withTools(agent: AgentCore, added: { readonly tools?: Tools; readonly s
   })
 }
 
-/** A tool under this name, or what one is made of; or all of it in one object. */
+/** Adds a tool under this name, or the definition of one, or both in one object. */
 export function withTool(
   agent: AgentCore,
   named: string | (ShapedTool & { readonly name: string }),
@@ -81,7 +81,7 @@ function definitionOf(given: ToolDefinition<never, unknown> | ShapedTool): ToolD
   }
 }
 
-const SHAPED: Rules<ShapedTool> = {
+const SHAPED: OptionRules<ShapedTool> = {
   desc: text,
   kwargs: record,
   func: code,
@@ -91,13 +91,16 @@ const SHAPED: Rules<ShapedTool> = {
   approval: anything,
 }
 
-/** `[type, description]` is a type with a description here, as nobody lists types of one argument. */
+/** Reads `[type, description]` as a type with a description, because nobody lists types of one argument. */
 function describedField([name, shape]: [string, unknown]): [string, unknown] {
   const isPair = Array.isArray(shape) && shape.length === 2 && typeof shape[1] === 'string'
   return [name, isPair ? { $type: shape[0] as unknown, $desc: shape[1] as unknown } : shape]
 }
 
-/** Tools by name, where the agent has them already; as an object of them; functions that carry their name; or a list. */
+/**
+ * Adds tools: by name, where the agent has them already; as an object of them; functions that carry their name; or a
+ * list.
+ */
 export function withChosen(agent: AgentCore, chosen: ToolChoice | readonly ToolChoice[]): AgentCore {
   const list = Array.isArray(chosen) ? (chosen as readonly ToolChoice[]) : [chosen as ToolChoice]
   return list.reduce(withChoice, agent)
@@ -119,7 +122,7 @@ function withChoice(agent: AgentCore, choice: ToolChoice): AgentCore {
   return withTools(agent, { tools: choice as Tools })
 }
 
-/** A function as a tool under its own name. */
+/** Adds a function as a tool under its own name. */
 export function withFunction(
   agent: AgentCore,
   given: (...given: never[]) => unknown,
@@ -139,7 +142,7 @@ export function withFunction(
   return withTool(agent, name, definition as unknown as ToolDefinition<never, unknown>)
 }
 
-const FUNCTION: Rules<ToolFunctionOptions> = {
+const FUNCTION: OptionRules<ToolFunctionOptions> = {
   name: text,
   description: text,
   input: anything,
@@ -149,7 +152,7 @@ const FUNCTION: Rules<ToolFunctionOptions> = {
   approval: anything,
 }
 
-/** What a bare function takes is what its source says: a value for each parameter, or the fields of its one object. */
+/** Reads the parameters of a plain function from its source: a value for each, or the fields of its one object. */
 function byParameters(given: (...given: never[]) => unknown, where: string) {
   const known = parametersOf(given)
   if (known === undefined) return refuse(`${where}: say what it takes: toolFunc(fn, { description, input }).`)
@@ -168,7 +171,10 @@ function byParameters(given: (...given: never[]) => unknown, where: string) {
 
 const GENERATORS: ReadonlySet<string> = new Set(['GeneratorFunction', 'AsyncGeneratorFunction'])
 
-/** MCP servers by their names, as a config file has them, with or without `mcpServers` around; or one without a name. */
+/**
+ * Adds MCP servers by their names, as a config file has them, with or without `mcpServers` around; or one without a
+ * name.
+ */
 export function withMcp(
   agent: AgentCore,
   given: string | McpServers | McpServerOptions | { readonly mcpServers: McpServers },
@@ -191,14 +197,14 @@ function serversIn(agent: AgentCore, given: Parameters<typeof withMcp>[1]): McpS
   return { [serverName(place)]: options }
 }
 
-/** How a server is reached that is named by its address, or by the script that it is. */
+/** The options of a server that is given by its address, or by its script. */
 function serverAt(given: string): McpServerOptions | undefined {
   if (/^https?:\/\//i.test(given)) return { url: given }
   if (/\.py$/i.test(given)) return { command: 'python3', args: [given] }
   return /\.[cm]?[jt]s$/i.test(given) ? { command: 'node', args: [given] } : undefined
 }
 
-/** Of an address its host, of a file its own name. */
+/** For an address its host, for a file its own name. */
 function serverName(place: string): string {
   const said =
     /^https?:\/\/([^/:?#]+)/i.exec(place)?.[1] ??
@@ -231,7 +237,7 @@ function refuse(message: string): never {
   throw new DefinitionError('definition', message)
 }
 
-/** The agent with one more extension; its own hooks stay the last. */
+/** Adds an extension; the agent's own hooks stay last. */
 export function withExtension(agent: AgentCore, added: Extension): AgentCore {
   const where = `agent "${agent.name}"`
   checkExtension(added, where)
@@ -239,10 +245,10 @@ export function withExtension(agent: AgentCore, added: Extension): AgentCore {
   if (taken) refuse(`${where} uses an extension "${added.name}" already. Use it once, or rename one of them.`)
   const own = agent.extensions.filter(({ name }) => name === OWN_HOOKS)
   const others = agent.extensions.filter(({ name }) => name !== OWN_HOOKS)
-  return identified({ ...agent, extensions: [...others, added, ...own] })
+  return withIdentity({ ...agent, extensions: [...others, added, ...own] })
 }
 
-/** The methods of all its extensions. Throws where one has the name of another, or of what every agent has. */
+/** The methods of all its extensions. Throws where one has the name of another, or of a method that every agent has. */
 export function methodsOf(agent: AnyAgent): PropertyDescriptorMap {
   const methods: PropertyDescriptorMap = {}
   const owners = new Map<string, string>()
@@ -262,7 +268,7 @@ function givenBy(extension: Extension, agent: AnyAgent): object {
   const given: unknown = extension.methods(agent)
   const where = `agent "${agent.name}": the extension "${extension.name}"`
   if (typeof given !== 'object' || given === null) refuse(`${where}: methods(agent) gives an object of functions.`)
-  // An agent that looks like a promise would be called by whoever awaits or returns it.
+  // Whoever awaits or returns an agent that looks like a promise would call it.
   if ('then' in given) refuse(`${where} has a method "then": an agent is no promise. Rename it.`)
   const other = Object.entries(given).find(([, value]) => typeof value !== 'function')
   if (other !== undefined) refuse(`${where}: its method "${other[0]}" is no function.`)

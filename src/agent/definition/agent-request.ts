@@ -4,34 +4,36 @@ import type { Grant } from '../../grant/grant.ts'
 import type { Content } from '../../graph/content.ts'
 import type { Reader } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
-import type { LoadOptions, TextLoadOptions } from '../../prompt/file/load-text.ts'
-import { Prompt, promptOf, type SayOptions, slotsOf } from '../../prompt/prompt.ts'
+import type { PromptLoadOptions, TextLoadOptions } from '../../prompt/file/load-text.ts'
+import { Prompt, promptFromSlots, type SlotOptions, slotsOf } from '../../prompt/prompt.ts'
 import type { OutputOf, OutputShape } from '../../prompt/shape/shape-schema.ts'
 import type { Layers } from '../../prompt/slots/slot.ts'
 import type { Tool } from '../../tool/tool.ts'
 import { type ChatRecord, recordedInput } from './chat-record.ts'
 import type { ExtensionCore } from './extension.ts'
-import { AskedInput } from './input.ts'
+import { SlotInput } from './input.ts'
 import type { Repair } from './repair.ts'
 
 export interface RequestStartOptions {
+  /** Cancels the run when it aborts. */
   readonly abortSignal?: AbortSignal
-  /** Binds this run and all below it, whatever else they are granted. */
+  /** Binds this run and everything below it, whatever else they are granted. */
   readonly grant?: Omit<Grant, 'delegate'>
-  /** Instead of the agent's own tools, in this process. */
+  /** Replaces the agent's own tools, in this process. */
   readonly tools?: { readonly [name: string]: Tool<never, unknown> }
-  /** How often an answer that does not fit is asked for again, and how, instead of what the agent says. */
+  /** Replaces the agent's own repair: how often the model answers again when an answer does not fit, and how. */
   readonly repair?: Repair
-  /** Goes on in this conversation instead of a new one. */
+  /** Continues this conversation instead of starting a new one. */
   readonly conversationId?: Id
-  /** Makes the conversation of that id where there is none. */
+  /** Creates the conversation of that id where there is none. */
   readonly createConversation?: boolean
-  /** Goes on in the conversation that you know by this text, or begins it: see `run`. */
+  /** Continues the conversation that you know by this text, or starts it: see `run`. */
   readonly conversationKey?: string
-  /** Where it runs. Default: the runtime of the tool call we are in, else one in memory. */
+  /** The runtime to use. Default: the runtime of the current tool call, else one in memory. */
   readonly runtime?: RequestRuntime
-  /** Whose conversation it is: see `run`. */
+  /** The owner of the conversation: see `run`. */
   readonly owner?: string
+  /** The title of a new conversation. */
   readonly title?: string
 }
 
@@ -41,10 +43,10 @@ export interface RequestRuntime {
   resume(): Promise<readonly object[]>
 }
 
-/** How a request reaches its agent. */
+/** Connects a request to its agent. */
 export interface RequestAgent {
-  start(asked: Asked, options: RequestStartOptions): Run
-  generate(asked: Asked, options: RequestStartOptions): Promise<CompletedOutcome>
+  start(asked: PromptInput, options: RequestStartOptions): Run
+  generate(asked: PromptInput, options: RequestStartOptions): Promise<CompletedOutcome>
   load(request: AgentRequest, source: PromptSource): Promise<AgentRequest>
   /** The rows of the runtime it would run in. */
   reader(runtime: RequestRuntime | undefined): Reader
@@ -54,14 +56,14 @@ export interface RequestAgent {
 export interface PromptSource {
   readonly kind: 'yaml' | 'json' | 'file' | 'text'
   readonly given: string
-  readonly options: LoadOptions | TextLoadOptions
+  readonly options: PromptLoadOptions | TextLoadOptions
 }
 
 type RequestLoadOptions<Options> = Omit<Options, 'onto' | 'aliases'>
 
 /**
- * What an agent is asked, in slots. Every method gives a new request and leaves this one as it is, so that those that run
- * at once never meet. The agent's instructions are told before it.
+ * A request to an agent, in slots. Every method returns a new request and leaves this one unchanged, so that concurrent
+ * requests never interfere. The agent's instructions come before it.
  */
 export class AgentRequest<Out = unknown> extends Prompt<Out> {
   private readonly of: RequestAgent
@@ -73,32 +75,35 @@ export class AgentRequest<Out = unknown> extends Prompt<Out> {
     this.extensions = extensions
   }
 
-  override output<const S extends OutputShape>(shape: S, options?: SayOptions): AgentRequest<OutputOf<S>> {
+  override output<const S extends OutputShape>(shape: S, options?: SlotOptions): AgentRequest<OutputOf<S>> {
     return super.output(shape, options) as unknown as AgentRequest<OutputOf<S>>
   }
 
-  /** Hooks for this request alone: called before the agent's. They do not outlive this process. */
+  /** Adds hooks for this request alone: they run before the agent's. They do not outlive this process. */
   use(extension: ExtensionCore): this {
     return new AgentRequest<Out>(this.of, this.layers, [...this.extensions, extension]) as this
   }
 
-  /** Runs it, and returns at once. Throws EmptyPromptError where nothing is asked. */
+  /** Starts it, and returns at once. Throws EmptyPromptError where nothing is asked. */
   start(options: RequestStartOptions = {}): Run<Out> {
     return this.of.start(this.asked(), options) as Run<Out>
   }
 
-  /** Runs it and gives the outcome; throws RunError, with the outcome, unless it completed. */
+  /** Runs it and returns the outcome; throws RunError, with the outcome, unless it completed. */
   generate(options: RequestStartOptions = {}): Promise<CompletedOutcome<Out>> {
     return this.of.generate(this.asked(), options) as Promise<CompletedOutcome<Out>>
   }
 
-  /** Says what a prompt file says. A text with a line break, or one that begins with `{`, is the prompt itself. */
-  loadYamlPrompt(pathOrContent: string, options: RequestLoadOptions<LoadOptions> = {}): Promise<this> {
+  /**
+   * Loads a YAML prompt file into the request. A text with a line break, or one that begins with `{`, is the prompt
+   * itself.
+   */
+  loadYamlPrompt(pathOrContent: string, options: RequestLoadOptions<PromptLoadOptions> = {}): Promise<this> {
     return this.load({ kind: 'yaml', given: pathOrContent, options })
   }
 
-  /** The same in JSON, where comments and commas at the end are fine. */
-  loadJsonPrompt(pathOrContent: string, options: RequestLoadOptions<LoadOptions> = {}): Promise<this> {
+  /** Loads a JSON prompt file, which may have comments and trailing commas. */
+  loadJsonPrompt(pathOrContent: string, options: RequestLoadOptions<PromptLoadOptions> = {}): Promise<this> {
     return this.load({ kind: 'json', given: pathOrContent, options })
   }
 
@@ -120,8 +125,8 @@ export class AgentRequest<Out = unknown> extends Prompt<Out> {
     return this.of.reader(runtime)
   }
 
-  private asked(): Asked {
-    return new Asked(this, { extensions: this.extensions })
+  private asked(): PromptInput {
+    return new PromptInput(this, { extensions: this.extensions })
   }
 
   protected override withLayers(layers: Layers): this {
@@ -133,8 +138,8 @@ export class AgentRequest<Out = unknown> extends Prompt<Out> {
   }
 }
 
-/** What an agent is asked in slots: an input like any other, and more that holds for one run. */
-export class Asked extends AskedInput {
+/** A request in slots: an input like any other, and options for one run. */
+export class PromptInput extends SlotInput {
   readonly prompt: Prompt
   readonly extensions: readonly ExtensionCore[]
   readonly content: Content
@@ -142,7 +147,7 @@ export class Asked extends AskedInput {
   private readonly chat: ChatRecord | null
 
   /** Throws EmptyPromptError where nothing is asked. */
-  constructor(prompt: Prompt, { extensions = [], chat = null }: AskedOptions = {}) {
+  constructor(prompt: Prompt, { extensions = [], chat = null }: PromptInputOptions = {}) {
     super(prompt.get('input'))
     this.prompt = prompt
     this.extensions = extensions
@@ -156,18 +161,18 @@ export class Asked extends AskedInput {
     return this.chat === null ? { slots } : { slots, chat: this.chat as unknown as Json }
   }
 
-  /** The same as one of a chat. */
-  inChat(chat: ChatRecord): Asked {
-    return new Asked(this.prompt, { extensions: this.extensions, chat })
+  /** The request as part of a chat. */
+  inChat(chat: ChatRecord): PromptInput {
+    return new PromptInput(this.prompt, { extensions: this.extensions, chat })
   }
 }
 
-interface AskedOptions {
+interface PromptInputOptions {
   readonly extensions?: readonly ExtensionCore[]
   readonly chat?: ChatRecord | null
 }
 
-/** What people read in the conversation: the input; where there is none, all that is asked. */
+/** The text that people read in the conversation: the input; where there is none, the whole request. */
 function contentOf(prompt: Prompt): Content {
   const { messages } = prompt.toRequest({ tools: 'text' })
   const input = prompt.get('input')
@@ -175,10 +180,10 @@ function contentOf(prompt: Prompt): Content {
   return typeof input === 'string' ? input : JSON.stringify(input)
 }
 
-/** What was kept; undefined where it is none. */
+/** Reads a stored prompt; undefined for any other record. */
 export function promptIn(record: Json | undefined): Prompt | undefined {
   if (typeof record !== 'object' || record === null || Array.isArray(record)) return undefined
   const { slots } = record
   if (typeof slots !== 'object' || slots === null || Array.isArray(slots)) return undefined
-  return promptOf(slots)
+  return promptFromSlots(slots)
 }

@@ -1,22 +1,22 @@
 import type { Id } from '../../graph/rows.ts'
 
-/** How an agent works that was made of a file or by a call. */
-export interface Manner {
-  /** Its instructions as its model is told them in one run. */
-  tell(told: Told): string
-  /** The tool that takes its final output: no answer in words is one. Null: an answer ends the run. */
+/** How an agent from a file or a call works. */
+export interface AnswerProtocol {
+  /** Writes its instructions for one run. */
+  writeInstructions(told: RunFacts): string
+  /** The tool that takes its final output: a plain answer does not end the run. Null: it does. */
   readonly finalTool: string | null
-  /** The tool that decides whether an answer is one. Null: it is. */
+  /** The tool that decides whether an answer is final. Null: every answer is. */
   readonly checkTool: string | null
 }
 
-/** What of a run its agent may be told. */
-export interface Told {
+/** The facts about a run that its agent's instructions may contain. */
+export interface RunFacts {
   readonly instructions: string
   /** Its session. */
   readonly id: Id
-  /** Model calls it has. */
+  /** How many model calls it has. */
   readonly turns: number
-  /** Names of the tools it is offered. */
+  /** Names of the tools that it is offered. */
   readonly tools: readonly string[]
 }

@@ -4,20 +4,20 @@ import { anything, int, readOptions } from '../../base/options.ts'
 import type { Message } from '../../model/model.ts'
 
 /**
- * What a child is told of its host's context. `snapshot`: the newest tool results, as data. `summary`: what a call of
- * the host's model makes of the context. `fork`: the context itself, as messages. A function makes its own.
+ * The part of its host's context that a child gets. `snapshot`: the newest tool results, as data. `summary`: a summary
+ * by the host's model. `fork`: the context itself, as messages. A function makes its own.
  */
 export type Briefing = BriefingMode | { readonly mode: BriefingMode; readonly tokens: number }
 
 export type BriefingMode = 'none' | 'snapshot' | 'summary' | 'fork' | BriefingFunction
 
-/** Called once per delegation. A throw makes the delegation unavailable, with the reason. */
+/** Called once per delegation. If it throws, the delegation is unavailable, with the reason. */
 export type BriefingFunction = (
   host: HostContext,
   input: Json,
 ) => Partial<DelegationContext> | Promise<Partial<DelegationContext>>
 
-/** What a host knows when it delegates: copies, oldest first. */
+/** The knowledge of a host when it delegates: copies, oldest first. */
 export interface HostContext {
   readonly conversation: readonly Message[]
   /** The newest four. */
@@ -27,11 +27,11 @@ export interface HostContext {
   readonly safety_flags: { readonly [name: string]: Json }
 }
 
-/** What a child is told, as data; also in the metadata of the delegation's result. Fields of your own are kept. */
+/** The context of a child, as data; also in the metadata of the delegation's result. Your own fields are kept. */
 export interface DelegationContext {
   readonly input_payload: Json
   readonly recent_events: readonly RecentEvent[]
-  /** Is there a long-term memory, and of what kind? */
+  /** The kind of the long-term memory, if there is one. */
   readonly long_term_refs: readonly Json[]
   /** Directories the child may use. */
   readonly workspace_pointers: readonly string[]
@@ -51,7 +51,7 @@ export interface RecentEvent {
 
 export interface BriefingPlan {
   readonly mode: BriefingMode
-  /** Of what the child reads, about: four characters count as one. */
+  /** The most that the child reads, in estimated tokens: four characters count as one. */
   readonly tokens: number
 }
 
@@ -60,7 +60,7 @@ const DEFAULT_TOKENS = { none: 0, snapshot: 4_000, summary: 1_000, fork: 32_000 
 const NOTHING_TOLD = { mode: anything, tokens: int(0) }
 const SOME_TOLD = { mode: anything, tokens: int(1) }
 
-/** What was given as a briefing, checked; undefined where nothing was. */
+/** Checks a briefing; undefined where there is none. */
 export function readBriefing(given: Briefing | undefined, where: string): BriefingPlan | undefined {
   if (given === undefined) return undefined
   const plan = typeof given === 'object' && given !== null ? given : { mode: given }

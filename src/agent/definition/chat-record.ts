@@ -2,23 +2,23 @@ import { isRecord, type Json } from '../../base/json.ts'
 import { matchesKey, type PathPattern, readPath } from '../../fields/path-pattern.ts'
 import type { Reader } from '../../graph/reader.ts'
 import type { Turn } from '../../graph/rows.ts'
-import { askedOf } from '../../graph/tasks.ts'
+import { readAskedSlots } from '../../graph/tasks.ts'
 import type { Prompt } from '../../prompt/prompt.ts'
 import { yamlText } from '../../prompt/render/yaml-text.ts'
 
-/** What of a request and of its answer later requests of the chat are shown. Plain data: the rows keep it. */
+/** The part of a request and of its answer that later requests of the chat see. Plain data, which the rows store. */
 export type ChatRecord = {
-  /** Slots, or places in them. Empty: the input as it is. */
+  /** Slots, or places in them. Empty: the whole input. */
   readonly input: readonly (readonly [slot: string, path: string])[]
   readonly inputMode: 'all' | 'first'
   /** Places in the answer. Empty: its whole text. */
   readonly output: readonly string[]
   readonly outputMode: 'all' | 'first'
-  /** Characters of the history: the newest messages that fit. Null for no limit. */
+  /** The most characters of the history: the newest messages that fit. Null for no limit. */
   readonly maxLength: number | null
 }
 
-/** What is kept of the input; undefined where nothing of it was chosen or found. */
+/** The recorded part of the input; undefined where nothing of it was chosen or found. */
 export function recordedInput(prompt: Prompt, { input, inputMode }: ChatRecord): string | undefined {
   const found: [readonly [string, string], Json][] = []
   for (const place of input) {
@@ -37,13 +37,13 @@ export function recordedInput(prompt: Prompt, { input, inputMode }: ChatRecord):
   return yamlText(Object.fromEntries(slots))
 }
 
-/** The record of a chat in what a request was asked with; undefined where it is of none. */
+/** The chat record in a turn's stored request; undefined where the request belongs to no chat. */
 export function chatIn(reader: Reader, turn: Turn): ChatRecord | undefined {
-  const asked = askedOf(reader, turn)
+  const asked = readAskedSlots(reader, turn)
   return isRecord(asked) && isRecord(asked['chat']) ? (asked['chat'] as unknown as ChatRecord) : undefined
 }
 
-/** Undefined where nothing was chosen or found: then the whole text is. */
+/** Undefined where nothing was chosen or found: the whole text is used then. */
 export function recordedOutput(value: Json | undefined, record: ChatRecord | undefined): string | undefined {
   if (record === undefined) return undefined
   const { output, outputMode } = record
@@ -57,7 +57,7 @@ export function recordedOutput(value: Json | undefined, record: ChatRecord | und
   return outputMode === 'first' ? inText(first[1]) : yamlText(Object.fromEntries(found))
 }
 
-/** What is at a path; with a star in it, all that is there as a list. */
+/** The value at a path; with a star in it, all values there as a list. */
 function valueAt(value: Json | undefined, path: string): Json | undefined {
   if (value === undefined) return undefined
   const pattern = readPath(path)

@@ -1,26 +1,26 @@
 import { DefinitionError } from '../../base/error.ts'
 import { int, number, readOptions } from '../../base/options.ts'
 
-/** When contexts are summed up by themselves. */
+/** When contexts are summarised automatically. */
 export interface CompactionSettings {
-  /** The share of the model's window at which it is done. */
+  /** The share of the model's window that triggers it. */
   readonly at: number
-  /** The share that stays as it was, at least: the newest of it. */
+  /** The share that stays unchanged, at least: its newest part. */
   readonly keep: number
-  /** How many tokens models can read; null: what is known of each. */
+  /** How many tokens models can read; null: the known window of each. */
   readonly windowTokens: number | null
 }
 
-/** What a model that nobody knows can read, in tokens. */
+/** The assumed window of an unknown model, in tokens. */
 export const DEFAULT_WINDOW = 128_000
 
-/** How contexts are kept within what a model can read. Left out: as here. */
+/** How contexts stay within a model's window. Default: the settings below. */
 export interface CompactionOptions {
-  /** The share of the model's window at which the oldest part is summed up, from 0.1 to 1. Default 0.8. */
+  /** The share of the model's window that triggers a summary of the oldest part, from 0.1 to 1. Default 0.8. */
   readonly at?: number
-  /** The share that stays as it was, the newest of it, at least 0.05 and less than `at`. Default 0.3. */
+  /** The share that stays unchanged, its newest part, at least 0.05 and less than `at`. Default 0.3. */
   readonly keep?: number
-  /** How many tokens models can read. Left out: what `modelInfo` knows of each; where it knows nothing, 128,000. */
+  /** How many tokens models can read. Default: the window that `modelInfo` knows, else 128,000. */
   readonly windowTokens?: number
 }
 

@@ -4,22 +4,25 @@ import { DURABLE_EVENTS, LIVE_EVENTS } from '../../graph/event.ts'
 import type { Id } from '../../graph/rows.ts'
 import { HOOK_NAMES, type Hooks } from './hooks.ts'
 
-/** What of an extension runs with an agent. */
+/** The part of an extension that runs with an agent. */
 export interface ExtensionCore<State = unknown> {
+  /** Its name in events and in `requires`, `before` and `after` of others. */
   readonly name: string
-  /** Extensions that must be there too, on the agent or the runtime. */
+  /** Extensions that must also be present, on the agent or the runtime. */
   readonly requires?: readonly string[]
-  /** Extensions, if they are there, whose hooks come later, or sooner. */
+  /** Extensions whose hooks run later (or earlier), if they are present. */
   readonly before?: readonly string[]
+  /** Extensions, if they are there, whose hooks come sooner. */
   readonly after?: readonly string[]
   /**
-   * What a hook that throws does. `isolate`: the run goes on as if it had given nothing, with an event `extension-error`.
-   * `fail`: the model call fails, and the run with it; the result of a tool is withheld. Default `isolate`. A
-   * `beforeTool` that throws refuses the call, whatever is said here.
+   * The effect of a hook that throws. `isolate`: the run continues as if it had returned nothing, with an event
+   * `extension-error`. `fail`: the model call fails, and the run with it; the result of a tool is withheld. Default
+   * `isolate`. A `beforeTool` that throws always refuses the call.
    */
   readonly onError?: 'isolate' | 'fail'
-  /** Made anew for each run, when the first hook of it is called. */
+  /** Called for each run, before its first hook. */
   state?(run: RunOfState): State
+  /** Your functions, by the moment at which they are called. */
   readonly hooks?: Hooks<State>
 }
 
@@ -30,7 +33,7 @@ export interface RunOfState {
   readonly path: readonly string[]
 }
 
-/** The hooks of a definition are an extension of this name. */
+/** The name of the extension that holds a definition's own hooks. */
 export const OWN_HOOKS = 'hooks'
 
 const names = listOf(text, 'names of extensions')
@@ -47,7 +50,7 @@ const OPTIONS = {
 }
 const NAME = /^[a-zA-Z][a-zA-Z0-9_./-]{0,63}$/
 
-/** Refuses what could never work: a mistake is said where it was made. */
+/** Refuses an extension that could never work, so that a mistake is reported where it was made. */
 export function checkExtension(given: unknown, where: string): void {
   if (typeof given !== 'object' || given === null) refuse(`${where}: an extension is an object, { name, hooks }.`)
   const extension = given as Partial<Record<keyof typeof OPTIONS, unknown>>
@@ -61,7 +64,7 @@ export function checkExtension(given: unknown, where: string): void {
   if (extension.hooks !== undefined) checkHooks(extension.hooks, place)
 }
 
-/** A hook that is misspelt would never be called, and nobody would notice. */
+/** Refuses unknown hooks: a misspelt one would never be called, and nobody would notice. */
 export function checkHooks(hooks: unknown, where: string): void {
   if (typeof hooks !== 'object' || hooks === null) refuse(`${where}: hooks are an object: { beforeTool, ... }.`)
   const unknown = isPlain(hooks) ? Object.keys(hooks).find((key) => !isHook(key)) : undefined
@@ -92,7 +95,7 @@ function unknownEvent(type: string): string {
   return `hooks.onEvent: there is no event "${type}". ${hint}`
 }
 
-/** Of an instance of a class, which may have more, what counts here. */
+/** Picks the known options, because an instance of a class may have more. */
 function known(extension: object): Partial<Record<keyof typeof OPTIONS, unknown>> {
   return Object.fromEntries(Object.keys(OPTIONS).map((key) => [key, Reflect.get(extension, key)]))
 }

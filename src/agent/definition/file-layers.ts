@@ -1,12 +1,12 @@
 import type { Layer } from '../../grant/grant.ts'
 
-/** What the file and the mode of an agent take from it, whatever code changes about the agent later. */
+/** The restrictions of an agent's file and mode, which hold whatever code changes about the agent later. */
 export interface FileLayers {
-  /** Its list of tools; null where the file names none. */
+  /** The list of tools; null where the file names none. */
   readonly tools: Layer | null
-  /** What else binds the agent itself. */
+  /** Further layers that bind the agent itself. */
   readonly use: readonly Layer[]
-  /** What else binds its children. */
+  /** Further layers that bind its children. */
   readonly delegate: readonly Layer[]
 }
 
@@ -29,7 +29,7 @@ export function fileDelegateLayers({ fileLayers }: Holder): readonly Layer[] {
   return fileLayers === null ? NONE : [...toolsLayer(fileLayers), ...fileLayers.delegate]
 }
 
-/** Tools that code gives the agent join the list of its file. What the file denies stays denied. */
+/** Adds tools that code gives the agent to the list of its file. Tools that the file denies stay denied. */
 export function withToolsOfCode(layers: FileLayers | null, kit: Kit): FileLayers | null {
   if (layers === null || layers.tools === null) return layers
   const { tools } = layers

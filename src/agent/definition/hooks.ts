@@ -7,43 +7,43 @@ import type { ModelRequest, Part } from '../../model/model.ts'
 import type { Logger } from '../../tool/tool.ts'
 
 /**
- * Code around what an agent does. Every hook is a function of any kind; what it may give is said with it, and may be a
- * value, a promise, an iterable or an async iterable.
+ * Code around the steps of an agent. Every hook is a function of any kind; its result may be a value, a promise, an
+ * iterable or an async iterable.
  */
 export interface Hooks<State = unknown> {
-  /** Before each model call: what is given is put over the request. The next hook sees it. */
-  onRequest?(request: ModelRequest, context: HookContext<State>): Given<RequestChange>
+  /** Before each model call: the result is merged over the request. The next hook sees it. */
+  onRequest?(request: ModelRequest, context: HookContext<State>): HookResult<RequestChange>
   /**
-   * Around each model call: gives what the model says. `next(request)` asks the model, or the next hook; without it
+   * Around each model call: returns the model's answer. `next(request)` asks the model, or the next hook; without it
    * nobody is asked. A text is a whole answer; parts end with a `finish`.
    */
   wrapModel?(request: ModelRequest, next: NextModel, context: HookContext<State>): ModelAnswer
-  /** Before the first event of a model call: what is given is seen by readers of the run, as events `extension`. */
-  onStreamStart?(context: HookContext<State>): Given<Emission>
-  /** After the last event of a model call that was answered, before the answer is acted on. */
-  onStreamEnd?(answer: StreamedAnswer, context: HookContext<State>): Given<Emission>
+  /** Before the first event of a model call: readers of the run see its results as events `extension`. */
+  onStreamStart?(context: HookContext<State>): HookResult<Emission>
+  /** After the last event of an answered model call, before the runtime acts on the answer. */
+  onStreamEnd?(answer: StreamedAnswer, context: HookContext<State>): HookResult<Emission>
   /**
-   * By the type of an event; `*` for all. What is given for a live event directly follows it. Events of the log are told
-   * when they are written, in the process that writes them; nothing can follow those.
+   * Keyed by the type of an event; `*` for all. Results for a live event follow it directly. The process that writes an
+   * event of the log also calls its hooks; their results cannot follow it.
    */
   readonly onEvent?: EventHooks<State>
   /**
-   * Before a call of a tool or a subagent is decided and runs: it may give it another input, answer it, or refuse it with
-   * words for the model. What it gives is what is checked, decided and asked for. One that throws refuses.
+   * Before a call of a tool or a subagent is decided and runs: it may change the input, answer the call, or refuse it
+   * with a text for the model. Its result is then checked, decided and asked for. If it throws, the call is refused.
    */
-  beforeTool?(call: HookedCall, context: HookContext<State>): Given<NonNullable<BeforeTool>>
-  /** After a tool ran: what is given is the result instead. Not for delegations: their end needs no code. */
-  afterTool?(call: HookedCall, result: ToolResult, context: HookContext<State>): Given<AfterTool>
-  /** A child was made for this run. To see it, not to change it. */
+  beforeTool?(call: HookedCall, context: HookContext<State>): HookResult<NonNullable<BeforeTool>>
+  /** After a tool ran: its result replaces the tool's. Not for delegations, whose end needs no code. */
+  afterTool?(call: HookedCall, result: ToolResult, context: HookContext<State>): HookResult<AfterTool>
+  /** A child was made for this run. It can watch, not change. */
   onDelegationStart?(event: EventOf<'delegation-start'>, context: HookContext<State>): unknown
-  /** A child of this run has ended. To see it, not to change it. */
+  /** A child of this run has ended. It can watch, not change. */
   onDelegationEnd?(event: EventOf<'delegation-end'>, context: HookContext<State>): unknown
   /**
-   * Before a call of a subagent, at any depth below this agent, goes ahead: to see it, not to change it. What it gives or
-   * throws makes no difference to the call.
+   * Before a call of a subagent, at any depth below this agent, runs. It can watch, not change: its result or error
+   * does not affect the call.
    */
   onChildTool?(call: ChildCall, context: HookContext<State>): unknown
-  /** Once when a run has ended, whatever way. `run.result` does not wait for it; `runtime.idle` and `close` do. */
+  /** Once when a run has ended in any way. `run.result` does not wait for it; `runtime.idle` and `close` do. */
   onFinally?(outcome: Outcome, context: HookContext<State>): unknown
 }
 
@@ -72,23 +72,26 @@ export type EventHooks<State = unknown> = {
   >
 }
 
-/** A method, so that an extension with a state fits where its state is not known. */
+/** A method, so that an extension with a state fits where the type of its state is unknown. */
 type EventHook<Event, State> = { on(event: Event, context: HookContext<State>): unknown }['on']
 
-/** Where a hook is called, and what its extension keeps for this run. */
+/** The place where a hook is called, and its extension's state for this run. */
 export interface HookContext<State = unknown> {
-  /** What the extension's `state` gave for this run. In this process only: one that goes on with the run has its own. */
+  /**
+   * The value of the extension's `state` for this run. It lives in this process only: another process that continues
+   * the run makes its own.
+   */
   readonly state: State
-  /** What is put here is `extra` of the run's outcome, once it completes in this process. */
+  /** Becomes `extra` of the run's outcome, if it completes in this process. */
   readonly extra: { [key: string]: Json }
   readonly agent: string
   readonly runId: Id
   readonly conversationId: Id
-  /** Null where it is about the run as a whole. */
+  /** Null for a hook about the run as a whole. */
   readonly nodeId: Id | null
-  /** What the model call is for. */
+  /** The purpose of the model call. */
   readonly purpose: Purpose | null
-  /** The agents that led here from the root, this one last. */
+  /** The agents from the root to here, this one last. */
   readonly path: readonly string[]
   readonly owner: string | null
   /** Aborts when the node is asked to stop. */
@@ -96,13 +99,13 @@ export interface HookContext<State = unknown> {
   readonly logger: Logger
 }
 
-/** What of a request may be changed. */
+/** The parts of a request that a hook may change. */
 export type RequestChange = Partial<Pick<ModelRequest, 'messages' | 'tools' | 'settings' | 'outputSchema'>>
 
 export type NextModel = (request: ModelRequest) => AsyncIterable<Part>
 
-export type ModelAnswer = Said | Promise<Said>
-type Said = string | Part | Iterable<Part> | AsyncIterable<Part>
+export type ModelAnswer = AnswerValue | Promise<AnswerValue>
+type AnswerValue = string | Part | Iterable<Part> | AsyncIterable<Part>
 
 /** An event of an extension's own: readers see `{ type: 'extension', extension, name, data }`. */
 export interface Emission {
@@ -125,7 +128,7 @@ export interface HookedCall {
 }
 
 export interface ChildCall extends HookedCall {
-  /** The agents that led to it from the root, its own last. */
+  /** The agents from the root to it, its own last. */
   readonly path: readonly string[]
 }
 
@@ -137,7 +140,7 @@ export type BeforeTool =
   | { readonly refuse: string }
 
 export interface ToolResult {
-  /** What the model reads. */
+  /** The content for the model. */
   readonly content: Content
   /** The value itself, where it is not a text. */
   readonly value: Json | undefined
@@ -147,29 +150,33 @@ export interface ToolResult {
 export type AfterTool =
   /** A text, blocks, or any JSON. */
   | { readonly result: Json; readonly isError?: boolean }
-  /** The result stays as it is. */
+  /** The result itself stays. */
   | { readonly result?: never; readonly isError: boolean }
 
 // A hook that gives nothing has no return.
 // biome-ignore lint/suspicious/noConfusingVoidType: functions without a return are hooks too
 type Maybe<T> = T | null | undefined | void
 
-/** What a hook may give: nothing, a value, a promise, or any number of values one after the other. */
-export type Given<T> = Maybe<T> | Iterable<Maybe<T>> | AsyncIterable<Maybe<T>> | Promise<Maybe<T> | Iterable<Maybe<T>>>
+/** The result of a hook: nothing, a value, a promise, or any number of values one after the other. */
+export type HookResult<T> =
+  | Maybe<T>
+  | Iterable<Maybe<T>>
+  | AsyncIterable<Maybe<T>>
+  | Promise<Maybe<T> | Iterable<Maybe<T>>>
 
-/** Uses each value that was given, in order; at once where nothing has to be waited for. */
-export function each<T>(given: Given<T>, use: (value: T) => void): void | Promise<void> {
+/** Uses each value in order; synchronously where nothing is async. */
+export function useEach<T>(given: HookResult<T>, use: (value: T) => void): void | Promise<void> {
   if (given === null || given === undefined) return undefined
   if (typeof given !== 'object') return use(given as T)
-  if ('then' in given && typeof given.then === 'function') return later(given as Promise<Given<T>>, use)
+  if ('then' in given && typeof given.then === 'function') return later(given as Promise<HookResult<T>>, use)
   if (Symbol.asyncIterator in given) return eachLater(given, use)
   if (!(Symbol.iterator in given)) return use(given as T)
   for (const value of given) if (value !== null && value !== undefined) use(value as T)
   return undefined
 }
 
-async function later<T>(given: Promise<Given<T>>, use: (value: T) => void): Promise<void> {
-  await each(await given, use)
+async function later<T>(given: Promise<HookResult<T>>, use: (value: T) => void): Promise<void> {
+  await useEach(await given, use)
 }
 
 async function eachLater<T>(given: AsyncIterable<Maybe<T>>, use: (value: T) => void): Promise<void> {

@@ -1,45 +1,49 @@
 import { type Json, toJson } from '../../base/json.ts'
 import { after } from '../../base/maybe.ts'
-import { type Checked, type CheckedSchema, describeIssues, type Issue } from '../../base/schema/schema.ts'
+import { type CheckedSchema, describeIssues, type Issue, type Validation } from '../../base/schema/schema.ts'
 import { type Block, type Content, isBlock } from '../../graph/content.ts'
 import type { TurnBriefing } from '../../rules/turn/open-turn.ts'
 import type { ReplyCore } from './reply-core.ts'
 
-export type ReadInput =
+export type InputResult =
   | {
       readonly ok: true
       readonly value: Json
-      /** The value as JSON, where that was made. */
+      /** The value as JSON text, where that was made. */
       readonly text?: string
-      readonly said?: SaidInput
+      readonly said?: MessageInput
     }
   | { readonly ok: false; readonly error: string; readonly issues: readonly Issue[] }
 
-/** What an agent is asked, and may be. */
-export type Given = Extract<ReadInput, { ok: true }>
+/** A valid input of an agent. */
+export type ValidInput = Extract<InputResult, { ok: true }>
 
 /**
- * What an agent is asked: checked against its `input` schema, with defaults filled in, as JSON; without one, a text or
- * blocks.
+ * Checks an input against the agent's `input` schema, fills in defaults and makes it JSON; without a schema, takes a
+ * text or blocks.
  */
-export function readInput(name: string, schema: CheckedSchema | null, input: unknown): ReadInput | Promise<ReadInput> {
+export function readInput(
+  name: string,
+  schema: CheckedSchema | null,
+  input: unknown,
+): InputResult | Promise<InputResult> {
   if (schema !== null) return after(schema.validate(input), (checked) => asJson(checked, input))
   if (typeof input === 'string' && input.trim() !== '') return { ok: true, value: input }
   if (Array.isArray(input)) return readBlocks(name, input)
   return refused(`"${name}" has no input schema: give it a text that is not empty, or a list of blocks.`)
 }
 
-/** What an agent was told in words, instead of an input of its own form. */
-export interface SaidInput {
+/** An input in words, instead of one that fits the agent's schema. */
+export interface MessageInput {
   readonly content: Content
   /** Messages before it, as a model reads them. */
   readonly before: readonly Json[]
-  /** What the rows keep of a request in slots. */
+  /** The record of a request in slots, for the rows. */
   readonly asked?: Json
 }
 
-/** An input that was given to the agent itself: it may be in words. */
-export class Direct {
+/** An input that a caller gave to the agent directly: it may be in words. */
+export class CallerInput {
   readonly input: unknown
 
   constructor(input: unknown) {
@@ -47,25 +51,25 @@ export class Direct {
   }
 }
 
-/** What an agent is asked, by whatever way it is started. */
-export function readGiven(agent: InputTaker, given: unknown): ReadInput | Promise<ReadInput> {
-  if (given instanceof AskedInput) return after(readSlot(agent, given), (read) => withAsked(read, given))
-  const isDirect = given instanceof Direct
+/** Reads the input of an agent, whichever way it is started. */
+export function readAgentInput(agent: InputTaker, given: unknown): InputResult | Promise<InputResult> {
+  if (given instanceof SlotInput) return after(readSlot(agent, given), (read) => withAsked(read, given))
+  const isDirect = given instanceof CallerInput
   const input = isDirect ? given.input : given
   if (input === undefined && agent.prompt !== null) return readDirect(agent, agent.prompt)
-  // Code takes its input only: there is nobody to be told something in words.
+  // An agent that is code takes its typed input only: no model would read words.
   return isDirect && agent.reply === null ? readDirect(agent, input) : readInput(agent.name, agent.input, input)
 }
 
-/** An input in slots: what of it is said, and what the rows keep. */
-export abstract class AskedInput extends Direct {
+/** An input in slots: its text, and its record for the rows. */
+export abstract class SlotInput extends CallerInput {
   abstract readonly record: Json
-  /** What people read of it in the conversation. */
+  /** The text that people read in the conversation. */
   abstract readonly content: Content
 }
 
-/** The slot of the input is checked like an input; a request that has none asks in its other slots. */
-function readSlot(agent: InputTaker, { input, record }: AskedInput): ReadInput | Promise<ReadInput> {
+/** Checks the input slot like an input; a request without one asks in its other slots. */
+function readSlot(agent: InputTaker, { input, record }: SlotInput): InputResult | Promise<InputResult> {
   if (input === undefined || agent.input === null) return { ok: true, value: toValue(input ?? record) }
   return readDirect(agent, input)
 }
@@ -75,7 +79,7 @@ function toValue(input: unknown): Json {
   return json.ok ? json.value : null
 }
 
-function withAsked(read: ReadInput, { record, content }: AskedInput): ReadInput {
+function withAsked(read: InputResult, { record, content }: SlotInput): InputResult {
   return read.ok ? { ...read, said: { content, before: [], asked: record } } : read
 }
 
@@ -87,22 +91,21 @@ interface InputTaker {
 }
 
 /**
- * What an agent may be asked directly: its input; or, whatever its input is, a text, or `{ messages }` of which the last
- * is a user's.
+ * Reads a direct input: the typed input; or, for any agent, a text, or `{ messages }` of which the last is a user's.
  */
-function readDirect({ name, input: schema }: InputTaker, input: unknown): ReadInput | Promise<ReadInput> {
+function readDirect({ name, input: schema }: InputTaker, input: unknown): InputResult | Promise<InputResult> {
   return after(readInput(name, schema, input), (read) => {
     if (read.ok || !mayBeSaid(schema)) return read
     return asSaid(name, input) ?? read
   })
 }
 
-/** An input that is itself a text is checked like any other: there is nothing to be said beside it. */
+/** False for an agent whose typed input is itself a text: it is checked like any other input. */
 function mayBeSaid(schema: CheckedSchema | null): boolean {
   return schema === null || schema.jsonSchema['type'] === 'object'
 }
 
-function asSaid(name: string, input: unknown): ReadInput | undefined {
+function asSaid(name: string, input: unknown): InputResult | undefined {
   if (typeof input === 'string' && input.trim() !== '') {
     return { ok: true, value: input, said: { content: input, before: [] } }
   }
@@ -129,25 +132,28 @@ function isSayable(message: Json): boolean {
   return isBlocks && (role === 'user' || role === 'assistant')
 }
 
-/** Calls of tools are not taken over: there would be nothing that has run them. */
+/** Drops tool calls of given messages, because nothing has run them. */
 function asMessage(message: Json): Json {
   const { role = '', content = '' } = message as { readonly role?: Json; readonly content?: Json }
   return role === 'assistant' ? { role, content, calls: [] } : { role, content }
 }
 
-/** Messages that were given with the last one, as what is told before it; null when there are none. */
-export function saidBefore({ said }: Given): TurnBriefing | null {
+/** The messages before the last one, as the turn's briefing; null when there are none. */
+export function saidBefore({ said }: ValidInput): TurnBriefing | null {
   return said === undefined || said.before.length === 0 ? null : { content: '', messages: said.before }
 }
 
-/** The input as the first message says it: JSON where the agent has a schema. */
-export function inputContent(schema: CheckedSchema | null, { value, text }: Pick<Given, 'value' | 'text'>): Content {
+/** The input as the first message shows it: JSON where the agent has a schema. */
+export function inputContent(
+  schema: CheckedSchema | null,
+  { value, text }: Pick<ValidInput, 'value' | 'text'>,
+): Content {
   if (typeof value === 'string') return value
   if (schema === null && Array.isArray(value)) return value as unknown as readonly Block[]
   return text ?? JSON.stringify(value)
 }
 
-function readBlocks(name: string, input: readonly unknown[]): ReadInput {
+function readBlocks(name: string, input: readonly unknown[]): InputResult {
   const json = toJson(input)
   if (!json.ok) return refused(`The blocks for "${name}" are not JSON: ${json.error}`)
   const blocks = json.value as Json[]
@@ -159,14 +165,14 @@ function readBlocks(name: string, input: readonly unknown[]): ReadInput {
   )
 }
 
-/** What a schema made of the input need not be JSON; then the input itself is taken. */
-function asJson(checked: Checked, input: unknown): ReadInput {
+/** Takes the input itself where the schema's result is no JSON. */
+function asJson(checked: Validation, input: unknown): InputResult {
   if (!checked.ok) return { ok: false, error: describeIssues(checked.issues), issues: checked.issues }
   const parsed = toJson(checked.value)
   const json = parsed.ok ? parsed : toJson(input)
   return json.ok ? json : refused(`It is not JSON: ${json.error}`)
 }
 
-function refused(error: string): ReadInput {
+function refused(error: string): InputResult {
   return { ok: false, error, issues: [] }
 }

@@ -1,13 +1,16 @@
 import type { Json } from '../../base/json.ts'
 import type { ToolSchema } from '../../model/model.ts'
 
-/** How an agent uses its tools, where it is not left to its model. */
+/** How an agent uses its tools, where its model does not decide alone. */
 export interface PlannerSettings {
-  /** `native`: the model calls them. `planner`: it is asked first which one is needed. `auto`: as the model can. */
+  /**
+   * `native`: the model calls them. `planner`: the model is asked first which one is needed. `auto`: by the model's
+   * abilities.
+   */
   readonly strategy: 'auto' | 'native' | 'planner'
-  /** How often it is asked which tool is needed, in one run. */
+  /** How often one run may ask which tool is needed. */
   readonly maxRounds: number
-  /** How many tools one round may ask for. */
+  /** How many tools one round may use. */
   readonly parallel: number
   /** How many of them run at the same time; null for all. */
   readonly concurrency: number | null
@@ -15,13 +18,13 @@ export interface PlannerSettings {
   readonly timeoutMs: number | null
   /** Plans instead of the model. */
   readonly plan: PlanFunction | null
-  /** The plan is the answer: nothing is called. */
+  /** True: the plan is the answer, and nothing is called. */
   readonly planOnly: boolean
 }
 
-/** One use of a tool, as it is planned. */
+/** One planned use of a tool. */
 export interface ToolCommand {
-  /** What it is needed for; left out: the tool's name. */
+  /** Its purpose. Default: the tool's name. */
   readonly purpose?: string
   readonly tool_name: string
   readonly tool_kwargs?: { readonly [name: string]: Json }
@@ -30,10 +33,10 @@ export interface ToolCommand {
 export type PlanFunction = (context: PlanContext) => readonly ToolCommand[] | Promise<readonly ToolCommand[]>
 
 export interface PlanContext {
-  /** What the run was asked. */
+  /** The input of the run. */
   readonly input: Json
   readonly tools: readonly ToolSchema[]
-  /** What earlier rounds have found, by purpose. */
+  /** The results of earlier rounds, by purpose. */
   readonly results: { readonly [purpose: string]: Json }
   /** From 1. */
   readonly round: number

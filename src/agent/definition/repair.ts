@@ -1,26 +1,26 @@
 import { DefinitionError } from '../../base/error.ts'
-import { flag, int, listOf, oneOf, type Rules, readOptions, text } from '../../base/options.ts'
+import { flag, int, listOf, type OptionRules, oneOf, readOptions, text } from '../../base/options.ts'
 import type { CheckedSchema } from '../../base/schema/schema.ts'
 import { hasField } from '../../fields/locate.ts'
 import { readPath } from '../../fields/path-pattern.ts'
 
-/** What is done about an answer that is empty or does not fit. Each new try is a model call of its own. */
+/** How to handle an answer that is empty or does not fit. Each new try is a model call of its own. */
 export interface Repair {
-  /** How often it is asked for again. Default 1. */
+  /** How many more tries there are. Default 1. */
   readonly retries?: number
-  /** Fields that must be there, also where the schema lets them be left out: `items[*].title`. */
+  /** Fields that must be present, even where the schema makes them optional: `items[*].title`. */
   readonly ensure?: readonly string[]
-  /** May an ensured field be null? Default true. */
+  /** Whether an ensured field may be null. Default true. */
   readonly allowNull?: boolean
-  /** False: it is asked for again as if for the first time. Default true: the model is told what was wrong. */
+  /** False: the model is asked again as if for the first time. Default true: it reads what was wrong. */
   readonly feedback?: boolean
-  /** The call is stopped as soon as a field is complete that does not fit. */
+  /** True: stops the call as soon as a complete field does not fit. */
   readonly failFast?: boolean
-  /** `return`: a last value that does not fit is taken as it is. Default `fail`: the run ends `invalid_output`. */
+  /** `return`: accepts a last value that does not fit. Default `fail`: the run ends `invalid_output`. */
   readonly onFailure?: 'fail' | 'return'
 }
 
-const OPTIONS: Rules<Repair> = {
+const OPTIONS: OptionRules<Repair> = {
   retries: int(0, 100),
   ensure: listOf(text, 'paths'),
   allowNull: flag,
@@ -29,7 +29,7 @@ const OPTIONS: Rules<Repair> = {
   onFailure: oneOf('fail', 'return'),
 }
 
-/** Checks what cannot work; null where nothing is said. */
+/** Checks the settings; null where there are none. */
 export function readRepair(repair: Repair | undefined, output: CheckedSchema | null, where: string): Repair | null {
   if (repair === undefined) return null
   const {

@@ -3,9 +3,9 @@ import type { Effect } from '../../graph/rows.ts'
 
 /** Code that answers instead of a model. */
 export interface ReplyCore {
-  /** May it run again when its process dies in the middle? */
+  /** Whether it may run again when its process dies in the middle. */
   readonly effect: Effect
-  /** Gives the answer, now or later, or a generator of its words that returns it. */
+  /** Returns the answer, now or later, or a generator of its text that returns it. */
   readonly code: (input: never, context: never) => unknown
 }
 
@@ -14,7 +14,7 @@ interface MaybeReply {
   readonly reply: ReplyCore | null
 }
 
-/** Refuses what only an agent with a model can be given. */
+/** Refuses options that only an agent with a model can have. */
 export function refuseForReply({ name, reply }: MaybeReply, what: string): void {
   if (reply === null) return
   const message = `agent "${name}" has a reply: its code answers, and there is no model for ${what}.`

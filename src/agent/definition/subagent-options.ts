@@ -1,25 +1,31 @@
 import { DefinitionError, SubAgentUnavailable } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
-import { anything, flag, type Rules, readOptions } from '../../base/options.ts'
+import { anything, flag, type OptionRules, readOptions } from '../../base/options.ts'
 import { DURABLE_EVENTS, type Forward, LIVE_EVENTS, type RunEvent } from '../../graph/event.ts'
 
 export type EventType = RunEvent['type']
 
 /** How a child's events are shown to readers of its host. */
 export interface StreamOptions {
-  /** Default: all types. */
+  /** The types of events to show. Default: all types. */
   readonly eventTypes?: readonly EventType[]
-  /** False: each delta says all that was streamed so far, instead of what is new. Default: true. */
+  /** False: each delta repeats all text so far, instead of the new part. Default true. */
   readonly incremental?: boolean
 }
 
-interface Given {
+interface ForwardSettings {
   readonly forwardEvents?: boolean | readonly EventType[]
   readonly streamOptions?: StreamOptions
 }
 
-/** Both settings as one view; null when all is shown as it is. Throws DefinitionError where that is none. */
-export function readForward({ forwardEvents = true, streamOptions = {} }: Given, where: string): Forward | null {
+/**
+ * Joins both settings into one view; null when everything is shown unchanged. Throws DefinitionError for invalid
+ * settings.
+ */
+export function readForward(
+  { forwardEvents = true, streamOptions = {} }: ForwardSettings,
+  where: string,
+): Forward | null {
   const { eventTypes, incremental = true } = readOptions(`agent(): ${where}.streamOptions`, streamOptions, OPTIONS)
   if (eventTypes !== undefined) checkTypes(eventTypes, `${where}.streamOptions.eventTypes`)
   if (typeof forwardEvents !== 'boolean') checkTypes(forwardEvents, `${where}.forwardEvents`)
@@ -27,7 +33,7 @@ export function readForward({ forwardEvents = true, streamOptions = {} }: Given,
   return types === undefined && incremental ? null : { types: types ?? null, cumulative: !incremental }
 }
 
-const OPTIONS: Rules<StreamOptions> = { eventTypes: anything, incremental: flag }
+const OPTIONS: OptionRules<StreamOptions> = { eventTypes: anything, incremental: flag }
 const TYPES: readonly string[] = [...DURABLE_EVENTS, ...LIVE_EVENTS]
 
 function chosen(isForwarded: boolean): readonly EventType[] | undefined {
@@ -49,21 +55,21 @@ function refuseForward(message: string): never {
 }
 
 /**
- * What becomes of a tool whose name another has: both are refused (`raise`, the default), it replaces the other
- * (`override`), it is left out (`skip`), or it gets a name of its own (`rename`).
+ * How to resolve two tools of one name: both are refused (`raise`, the default), this one replaces the other
+ * (`override`), this one is left out (`skip`), or this one gets a name of its own (`rename`).
  */
 export type NameClash = 'raise' | 'override' | 'skip' | 'rename'
 
 export const NAME_CLASHES: readonly NameClash[] = ['raise', 'override', 'skip', 'rename']
 
-/** Which of two of one name stays under it, and whether the other gets a new one; null when both are refused. */
-export interface Settled {
+/** Which of two tools keeps the name, and whether the other gets a new one; null when both are refused. */
+export interface ClashResolution {
   readonly stays: 'first' | 'second'
   readonly isRenamed: boolean
 }
 
-/** The one that comes later says it; where it says nothing, the first. */
-export function settleClash(first: NameClash | undefined, second: NameClash | undefined): Settled | null {
+/** The later tool's setting wins; without one, the first tool's. */
+export function resolveClash(first: NameClash | undefined, second: NameClash | undefined): ClashResolution | null {
   const isSaidBySecond = second !== undefined && second !== 'raise'
   const how = isSaidBySecond ? second : (first ?? 'raise')
   if (how === 'raise') return null
@@ -75,7 +81,7 @@ const TRIES = 100
 const LONGEST = 64
 const SUFFIX = 5
 
-/** The name and five characters more; the same each time, so that every process has the same tools. */
+/** The name and five more characters. Every process derives the same name, so all have the same tools. */
 export function freeName(name: string, isTaken: (name: string) => boolean): string {
   for (let at = 0; at < TRIES; at++) {
     const suffix = sha256(`${name}/${at}`).slice(0, SUFFIX)

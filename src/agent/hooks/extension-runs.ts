@@ -8,10 +8,10 @@ import type { Ledger } from '../../store/ledger.ts'
 import { isOver } from '../../store/not-found.ts'
 import type { Logger } from '../../tool/tool.ts'
 import type { ExtensionCore } from '../definition/extension.ts'
-import { type EventOf, each, type HookContext, type HookName } from '../definition/hooks.ts'
+import { type EventOf, type HookContext, type HookName, useEach } from '../definition/hooks.ts'
 import type { HookSet } from './hook-set.ts'
 
-/** Where in a run a hook is called. */
+/** The place in a run where a hook is called. */
 export interface HookPlace {
   readonly runId: Id
   readonly nodeId: Id | null
@@ -27,8 +27,8 @@ interface OpenRun {
 }
 
 /**
- * What extensions keep of the runs that go on in this process, and the hooks that only see: events, delegations, ends.
- * Nothing of it is needed to go on with a run elsewhere; there it is made anew.
+ * The state of extensions for the runs of this process, and the hooks that only watch: events, delegations, ends.
+ * Another process that continues a run makes its own state.
  */
 export class ExtensionRuns {
   private readonly open: Map<Id, OpenRun> = new Map()
@@ -46,26 +46,26 @@ export class ExtensionRuns {
     return this.open.size > 0
   }
 
-  /** Says that this process has to do with a run, before a hook of it is called. */
+  /** Registers a run with this process, before a hook of it is called. */
   enter(runId: Id, agent: string, hooks: HookSet | null): void {
     if (hooks === null || this.open.has(runId)) return
-    // A child may outlive its host: that one has had its end.
+    // A child may outlive its host, whose hooks have already seen its end.
     if (this.ledger.store.turn(runId)?.state === 'ended') return
     this.open.set(runId, { agent, hooks, states: new Map(), extra: {} })
   }
 
-  /** The run came to nothing. */
+  /** Forgets a run that was not recorded. */
   leave(runId: Id): void {
     if (this.open.size > 0) this.open.delete(runId)
   }
 
-  /** What extensions have put beside the answer; undefined for nothing. */
+  /** The values that extensions put beside the answer; undefined for none. */
   extraOf(runId: Id): { readonly [key: string]: Json } | undefined {
     const extra = this.open.get(runId)?.extra
     return extra === undefined || Object.keys(extra).length === 0 ? undefined : extra
   }
 
-  /** Puts something beside the answer of a run. */
+  /** Puts a value beside the answer of a run. */
   keep(runId: Id, key: string, value: Json): void {
     const extra = this.open.get(runId)?.extra
     if (extra !== undefined) extra[key] = value
@@ -96,7 +96,7 @@ export class ExtensionRuns {
     }
   }
 
-  /** Tells of a hook that threw: in the log of the run while it goes on, else only to the logger. */
+  /** Reports a hook that threw: in the log of the run while it is open, else only to the logger. */
   async report(
     extension: ExtensionCore,
     failure: HookFailure,
@@ -104,7 +104,7 @@ export class ExtensionRuns {
   ): Promise<void> {
     const message = messageOf(failure.error)
     const { state, rootId } = this.ledger.store.turn(place.runId) ?? { state: 'ended' }
-    // After the last event nobody but the logger can be told.
+    // After the last event only the logger can be told.
     const level = state === 'ended' ? 'error' : 'warn'
     this.logger[level](`The hook ${failure.hook} failed: ${message}`, {
       extension: extension.name,
@@ -132,7 +132,7 @@ export class ExtensionRuns {
     for (const turn of commit.turns) if (turn.state === 'ended') this.end(turn)
   }
 
-  /** Another process has written: runs that it ended have ended here too. */
+  /** Called when another process has written: runs that it ended have ended here too. */
   changed(): void {
     for (const runId of [...this.open.keys()]) {
       const turn = this.ledger.store.turn(runId)
@@ -141,7 +141,7 @@ export class ExtensionRuns {
     }
   }
 
-  /** Resolves when no hook is at work any more. */
+  /** Resolves when no hook is running. */
   async settled(): Promise<void> {
     while (this.pending.size > 0) await Promise.all(this.pending)
   }
@@ -177,7 +177,7 @@ export class ExtensionRuns {
     })
   }
 
-  /** Calls a hook of each extension that only sees; what it throws makes no difference to the run. */
+  /** Calls a watching hook of each extension; its errors do not affect the run. */
   private async seen(
     hooks: HookSet,
     { hook, place, isQuiet = false }: Seeing,
@@ -185,9 +185,9 @@ export class ExtensionRuns {
   ): Promise<void> {
     for (const extension of hooks.of(hook)) {
       try {
-        await each(call(extension, this.contextOf(extension, place)) as never, () => undefined)
+        await useEach(call(extension, this.contextOf(extension, place)) as never, () => undefined)
       } catch (error) {
-        // An error about an error would be told of without end.
+        // Reporting an error about an error would never end.
         if (isQuiet)
           this.logger.error(`The hook ${hook} failed: ${messageOf(error)}`, { extension: extension.name, error })
         else await this.report(extension, { hook, error }, place)
@@ -199,7 +199,7 @@ export class ExtensionRuns {
     const run = this.open.get(turn.id)
     if (run === undefined) return
     if (!run.hooks.has('onFinally')) {
-      // What was said of it in the same commit is still told.
+      // Forgets the run only after the other events of the same commit.
       this.start(async () => this.leave(turn.id))
       return
     }
@@ -218,7 +218,7 @@ export class ExtensionRuns {
     })
   }
 
-  /** Where processes share a store, the one that writes this first calls the hooks. */
+  /** Where processes share a store, the first one that writes this calls the hooks. */
   private isFirst({ entryNodeId, rootId }: Turn): boolean | Promise<boolean> {
     return this.ledger.commit({
       kind: 'note',
@@ -232,7 +232,7 @@ export class ExtensionRuns {
     })
   }
 
-  /** After the commit it tells of, and before whoever waits for the run hears of it. */
+  /** Runs after the commit it reports, and before the waiters of the run are notified. */
   private start(code: () => Promise<void>): void {
     const running = Promise.resolve()
       .then(code)
@@ -250,7 +250,7 @@ export interface HookFailure {
 interface Seeing {
   readonly hook: HookName
   readonly place: HookPlace
-  /** What it throws is not put into the log of the run. */
+  /** True: its errors stay out of the log of the run. */
   readonly isQuiet?: boolean
 }
 
@@ -261,7 +261,7 @@ const SEEING: ReadonlyMap<string, 'onDelegationStart' | 'onDelegationEnd'> = new
 
 type EventHook = (event: RunEvent, context: HookContext) => unknown
 
-/** What an extension has for an event: under its type, and for all. */
+/** An extension's hooks for an event: those under its type, and those for all. */
 export function eventHooks({ hooks }: ExtensionCore, { type }: Pick<RunEvent, 'type'>): readonly EventHook[] {
   const { onEvent } = hooks ?? {}
   return [onEvent?.[type], onEvent?.['*']].filter((hook) => hook !== undefined) as unknown as readonly EventHook[]

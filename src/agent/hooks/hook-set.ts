@@ -8,7 +8,7 @@ import { type PlannerSettings, plannerIn } from '../definition/planner-settings.
 
 /** The extensions of an agent in their order, by the hooks they have. */
 export class HookSet {
-  /** How its tools are used; null where it is left to the model. */
+  /** How its tools are used; null where the model decides. */
   readonly planner: PlannerSettings | null
   private readonly byHook: ReadonlyMap<HookName, readonly ExtensionCore[]>
 
@@ -35,10 +35,10 @@ export class HookSet {
 
 const NONE: readonly ExtensionCore[] = []
 
-/** Kinds that are a model call. */
-export const SPEAKERS: readonly string[] = ['agent_message', 'character_message']
+/** The kinds of nodes that are a model call. */
+export const MODEL_KINDS: readonly string[] = ['agent_message', 'character_message']
 
-/** A changed definition goes on with the live code, inside the frozen ceiling, and says so once. */
+/** Records once that a run continues with changed code, inside its frozen grant. */
 export async function noteChange(ledger: Ledger, conversationId: Id, agent: AgentCore): Promise<void> {
   const { name, hash } = agent.identity.ref
   const rootId = ledger.store.conversation(conversationId)?.rootId ?? conversationId
@@ -56,8 +56,8 @@ export async function noteChange(ledger: Ledger, conversationId: Id, agent: Agen
 }
 
 /**
- * Extensions in the order their hooks are called: as given, but for what `before` and `after` say. One that is given
- * twice is there once. Throws a DefinitionError for two of one name, a missing one, and a circle.
+ * Sorts extensions by the order of their hooks: as given, except for `before` and `after`. One that is given twice
+ * counts once. Throws a DefinitionError for two of one name, a missing one, and a circle.
  */
 export function inOrder(given: readonly ExtensionCore[], where: string): readonly ExtensionCore[] {
   const all = [...new Set(given)]
@@ -74,12 +74,12 @@ export function inOrder(given: readonly ExtensionCore[], where: string): readonl
   return sorted(all, earlierThan(all), where)
 }
 
-/** For each name, those that must come sooner. */
+/** For each name, those that must come earlier. */
 function earlierThan(all: readonly ExtensionCore[]): ReadonlyMap<string, ReadonlySet<string>> {
   const earlier = new Map(all.map(({ name }) => [name, new Set<string>()]))
   for (const { name, before = [], after = [], requires = [] } of all) {
     for (const other of before) earlier.get(other)?.add(name)
-    // What asks to come before what it requires means it.
+    // An extension that asks to come before one that it requires gets its way.
     const required = requires.filter((other) => !before.includes(other))
     for (const other of [...after, ...required]) if (earlier.has(other)) earlier.get(name)?.add(other)
   }
@@ -109,7 +109,7 @@ function refuse(message: string): never {
   throw new DefinitionError('definition', message)
 }
 
-/** Defines an extension, with the types of its state and methods inferred. What could never work is refused here. */
+/** Defines an extension and infers the types of its state and methods. Refuses here what could never work. */
 export function extension<const Name extends string, Methods extends object = object, State = undefined>(
   definition: Extension<Name, Methods, State>,
 ): Extension<Name, Methods, State> {

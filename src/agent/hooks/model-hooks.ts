@@ -6,21 +6,21 @@ import type { ModelRequest, Part } from '../../model/model.ts'
 import type { ExtensionCore } from '../definition/extension.ts'
 import {
   type Emission,
-  each,
-  type Given,
   type HookContext,
   type HookName,
+  type HookResult,
   type ModelAnswer,
   type NextModel,
   type RequestChange,
   type StreamedAnswer,
+  useEach,
 } from '../definition/hooks.ts'
 import { eventHooks, type HookPlace } from './extension-runs.ts'
 import type { NodeRun } from './node-run.ts'
 
 const CHANGEABLE = ['messages', 'tools', 'settings', 'outputSchema']
 
-/** The request as the extensions want it: each sees what those before it made of it. */
+/** Applies the `onRequest` hooks: each sees the result of those before it. */
 export async function hookedRequest(run: NodeRun, request: ModelRequest): Promise<ModelRequest> {
   let hooked = request
   await callHooks<RequestChange>(run, {
@@ -59,7 +59,7 @@ function isMessage(message: unknown): boolean {
 
 type Show = (body: LiveBody) => void
 
-/** What extensions say before the first event of a model call. */
+/** Emits the hooks' events before the first event of a model call. */
 export function streamStart(run: NodeRun, show: Show): void | Promise<void> {
   return callHooks<Emission>(run, {
     hook: 'onStreamStart',
@@ -68,7 +68,7 @@ export function streamStart(run: NodeRun, show: Show): void | Promise<void> {
   })
 }
 
-/** And after the last. */
+/** Emits the hooks' events after the last event of a model call. */
 export function streamEnd(run: NodeRun, answer: StreamedAnswer, show: Show): void | Promise<void> {
   return callHooks<Emission>(run, {
     hook: 'onStreamEnd',
@@ -77,7 +77,7 @@ export function streamEnd(run: NodeRun, answer: StreamedAnswer, show: Show): voi
   })
 }
 
-/** And after one of them. */
+/** Emits the hooks' events after one live event. */
 export function hookedEvent(run: NodeRun, body: LiveBody, show: Show): void | Promise<void> {
   const { node, conversation, home } = run
   const event: LiveEvent = {
@@ -99,9 +99,9 @@ export function hookedEvent(run: NodeRun, body: LiveBody, show: Show): void | Pr
   })
 }
 
-/** What several hooks gave, as one. */
-function joined(given: readonly unknown[]): Given<Emission> {
-  return given.length === 1 ? (given[0] as Given<Emission>) : joinedLater(given)
+/** Joins the results of several hooks. */
+function joined(given: readonly unknown[]): HookResult<Emission> {
+  return given.length === 1 ? (given[0] as HookResult<Emission>) : joinedLater(given)
 }
 
 async function* joinedLater(given: readonly unknown[]): AsyncGenerator<Emission> {
@@ -113,7 +113,7 @@ async function* joinedLater(given: readonly unknown[]): AsyncGenerator<Emission>
   }
 }
 
-/** A hook that only looks at events may give whatever it likes. */
+/** Ignores other results, because a hook that only watches events may return anything. */
 function isEmission(given: unknown): given is Emission {
   return typeof given === 'object' && given !== null && typeof Reflect.get(given, 'name') === 'string'
 }
@@ -141,7 +141,7 @@ interface Wrapping {
   readonly next: NextModel
 }
 
-/** A wrapper that fails before it has said anything is left out; what the model itself throws is the model's. */
+/** Leaves out a wrapper that fails before it has yielded anything; errors of the model itself stay the model's. */
 async function* answered(run: NodeRun, extension: ExtensionCore, { request, next }: Wrapping): AsyncGenerator<Part> {
   const model: AskedModel = { isAsked: false, thrown: new Set() }
   let hasSaid = false
@@ -201,7 +201,7 @@ function noAnswer(given: string): Error {
   return new Error(`wrapModel gave no answer but ${given}: return next(request), a text or parts`)
 }
 
-/** An extension that is not to be gone on without has failed. */
+/** An extension with `onError: 'fail'` has failed. */
 export class ExtensionFailed extends Error {
   constructor({ name }: ExtensionCore, hook: HookName, cause: unknown) {
     super(`The extension "${name}" failed in ${hook}: ${messageOf(cause)}`, { cause })
@@ -218,13 +218,13 @@ function contextFor(run: NodeRun, extension: ExtensionCore): HookContext {
 
 export interface HookCall<T> {
   readonly hook: HookName
-  call(extension: ExtensionCore, context: HookContext): Given<T>
+  call(extension: ExtensionCore, context: HookContext): HookResult<T>
   use(value: T, extension: ExtensionCore): void
 }
 
 /**
- * Calls a hook of every extension that has it, one after the other, and uses what each gives; at once where nothing has
- * to be waited for. What a hook throws is told of, and goes no further unless its extension wants the run to fail.
+ * Calls a hook of every extension that has it, one after the other, and uses each result; synchronously where nothing
+ * is async. Reports an error, and stops it there unless its extension wants the run to fail.
  */
 export function callHooks<T>(run: NodeRun, { hook, call, use }: HookCall<T>): void | Promise<void> {
   const extensions = run.hooks?.of(hook) ?? []
@@ -246,7 +246,7 @@ async function callRest<T>(
 
 function callOne<T>(run: NodeRun, extension: ExtensionCore, { hook, call, use }: HookCall<T>): void | Promise<void> {
   try {
-    const given = each(call(extension, contextFor(run, extension)), (value) => use(value, extension))
+    const given = useEach(call(extension, contextFor(run, extension)), (value) => use(value, extension))
     return given === undefined
       ? undefined
       : given.catch((error: unknown) => hookFailed(run, extension, { hook, error }))
@@ -255,7 +255,7 @@ function callOne<T>(run: NodeRun, extension: ExtensionCore, { hook, call, use }:
   }
 }
 
-/** Tells of it; throws where the extension is not to be gone on without. */
+/** Reports the error; throws where the extension wants the run to fail. */
 async function hookFailed(
   run: NodeRun,
   extension: ExtensionCore,

@@ -1,5 +1,6 @@
 import { DefinitionError } from '../../base/error.ts'
 import { type Json, toJson } from '../../base/json.ts'
+import type { KeptAlive } from '../../base/keep-shape.ts'
 import type { NodeEnds, TurnEnds } from '../../conversation/ends.ts'
 import type { Feeds } from '../../conversation/feeds.ts'
 import type { Work } from '../../engine/engine.ts'
@@ -11,10 +12,10 @@ import type { Budget } from '../../grant/budget.ts'
 import type { Layer } from '../../grant/grant.ts'
 import type { Profiles } from '../../grant/profile.ts'
 import type { Draft } from '../../graph/draft.ts'
-import type { Delegated } from '../../graph/outcome.ts'
+import type { EagerTask } from '../../graph/outcome.ts'
 import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
 import type { Model } from '../../model/model.ts'
-import type { Step } from '../../rules/turn/expand.ts'
+import type { Expansion } from '../../rules/turn/expand.ts'
 import type { Ledger } from '../../store/ledger.ts'
 import type { Attempts } from '../../tool/attempts.ts'
 import { permit } from '../../tool/permit.ts'
@@ -66,7 +67,7 @@ export interface EagerWork {
   /** One more item that is complete and fits. */
   start(event: FieldEvent): Promise<void>
   /** The answer as it ended: each of its items has its child after this. Their tasks, in the order of the items. */
-  finish(plan: Json): Promise<readonly Delegated[]>
+  finish(plan: Json): Promise<readonly EagerTask[]>
 }
 
 /** Hooks of hosts, the nearest first. */
@@ -117,7 +118,7 @@ export interface Agents {
 /** Starts children for an answer: `delegation` implements it, and a model step calls it. */
 export interface ChildStarter {
   /** Those calls of an answer that become children at once; each of the others is left to its task. */
-  ready(run: NodeRun, step: Step): readonly ReadyChild[]
+  ready(run: NodeRun, step: Expansion): readonly ReadyChild[]
   /** Starts children for items of an answer that is being written. */
   eager(run: NodeRun): Promise<EagerWork>
 }
@@ -132,8 +133,8 @@ export interface LiveParts {
   readonly extensions: ExtensionRuns
   /** Where runs are recorded or played back; mostly null. */
   readonly tape: Tape | null
-  /** Keeps the shape of a model call known while none is made: see Ledger. */
-  lastCall: unknown
+  /** The model call that was made last. */
+  lastCall: KeptAlive
 }
 
 /** What the application said once for all its runs. */

@@ -6,14 +6,17 @@ import {
   type AfterTool,
   type BeforeTool,
   type ChildCall,
-  each,
   type HookedCall,
   type ToolResult,
+  useEach,
 } from '../definition/hooks.ts'
 import { callHooks, placeOf } from './model-hooks.ts'
 import type { HooksAbove, NodeRun, Voice } from './node-run.ts'
 
-/** The call as each hook wants it, one after the other; or its end, where one answers or refuses it. */
+/**
+ * Applies the `beforeTool` hooks one after the other; returns the changed call, or its end where one answers or refuses
+ * it.
+ */
 export async function hookedCall(run: NodeRun, call: ToolCall, above: HooksAbove | null): Promise<ToolCall | ToolEnd> {
   const own = (run.hooks?.of('beforeTool') ?? []).map((extension) => ({ extension, place: placeOf(run) }))
   let hooked: ToolCall | ToolEnd = call
@@ -24,12 +27,12 @@ export async function hookedCall(run: NodeRun, call: ToolCall, above: HooksAbove
   return hooked
 }
 
-/** A hook that fails lets nothing run: it may have been there to refuse. */
+/** A hook that fails refuses the call: that may have been its purpose. */
 async function hookedBy(run: NodeRun, call: ToolCall, { extension, place }: Voice): Promise<ToolCall | ToolEnd> {
   let hooked: ToolCall | ToolEnd = call
   try {
     const context = run.home.live.extensions.contextOf(extension, place)
-    await each(extension.hooks?.beforeTool?.(shown(run, call), context), (said) => {
+    await useEach(extension.hooks?.beforeTool?.(shown(run, call), context), (said) => {
       if (!('state' in hooked)) hooked = applied(run, hooked, said)
     })
     return hooked
@@ -50,7 +53,7 @@ function applied(run: NodeRun, call: ToolCall, said: unknown): ToolCall | ToolEn
 
 const FORMS: readonly string[] = ['input', 'answer', 'refuse']
 
-/** What is none of the forms may have been meant to refuse. */
+/** A result of an unknown form refuses the call, because that may have been meant. */
 function readVerdict(said: unknown): NonNullable<BeforeTool> {
   const keys = typeof said === 'object' && said !== null ? Object.keys(said) : []
   const [form = ''] = keys
@@ -66,7 +69,7 @@ function describeValue(value: unknown): string {
   return typeof value === 'object' ? '{}' : typeof value === 'string' ? 'a text' : String(value).slice(0, 40)
 }
 
-/** The result as the extensions want it. One that fails and must not be gone on without withholds it. */
+/** Applies the `afterTool` hooks. If one fails whose extension wants that, the result is withheld. */
 export async function hookedResult(run: NodeRun, end: ToolEnd): Promise<ToolEnd> {
   const call = run.node.input.call
   if (call === undefined || run.hooks?.has('afterTool') !== true || end.state !== 'finished') return end
@@ -85,7 +88,7 @@ export async function hookedResult(run: NodeRun, end: ToolEnd): Promise<ToolEnd>
   return hooked
 }
 
-/** Without a `result` of its own the hook keeps the one there is. What is none of the forms changes nothing. */
+/** A hook without a `result` keeps the tool's. A result of an unknown form changes nothing. */
 function replaced(run: NodeRun, end: ToolEnd, said: AfterTool): ToolEnd {
   const keys = typeof said === 'object' && said !== null ? Object.keys(said) : []
   const { result, isError } = keys.every((key) => key === 'result' || key === 'isError') ? said : {}
@@ -100,7 +103,7 @@ function replaced(run: NodeRun, end: ToolEnd, said: AfterTool): ToolEnd {
   return isError === true ? { ...made, output: { ...made.output, isError } } : made
 }
 
-/** Shows a copy of the call to those who may only see it. */
+/** Shows a copy of the call to the hooks that may only watch. */
 export function showCall(run: NodeRun, call: ToolCall, watching: readonly Voice[]): void {
   const { home, conversation } = run
   for (const { extension, place } of watching) {
@@ -124,7 +127,7 @@ function shown({ node }: NodeRun, { name, input }: ToolCall): HookedCall {
   return { tool: name, input: copy.ok ? copy.value : null, nodeId: node.id, runId: node.turnId }
 }
 
-/** The whole of it: what is too long to show a model at once is cut after the hooks. */
+/** The whole result: it is cut for the model after the hooks. */
 function shownResult({ output, whole }: ToolEnd): ToolResult {
   const { content = '', value } = whole ?? output ?? {}
   return { content, value, isError: output?.isError === true }

@@ -9,25 +9,25 @@ const COMMAND = {
   tool_kwargs: field('dict', 'its arguments, by their names'),
 } as const
 
-/** What the one that plans is asked for. */
+/** The shape of a plan. */
 export const PLAN_SHAPE = { use_tool: field('bool', 'is a tool needed?'), tool_command: COMMAND } as const
-/** The same where it may ask for several at once. */
+/** The shape of a plan with several commands at once. */
 export const PLANS_SHAPE = { use_tool: field('bool', 'is a tool needed?'), tool_commands: [COMMAND] } as const
 
-export interface Command {
+export interface PlannedCommand {
   readonly purpose: string
   readonly tool: string
   readonly input: Json
 }
 
-export interface Verdict {
-  /** None: no tool is needed. */
-  readonly commands: readonly Command[]
-  /** What of it is no plan; null where all is. */
+export interface ParsedPlan {
+  /** Empty: no tool is needed. */
+  readonly commands: readonly PlannedCommand[]
+  /** Explains why a part is no plan; null where all of it is. */
   readonly wrong: string | null
 }
 
-/** Hears a plan as it is written, and knows when it has heard enough. */
+/** Reads a plan while it is written, and notices when it is complete. */
 export class PlanReader {
   private readonly most: number
   private readonly parser: FieldParser
@@ -39,7 +39,9 @@ export class PlanReader {
     this.parser = fieldParser({ schema: shapeSchema(shape as unknown as Json) }) as FieldParser
   }
 
-  /** Is what follows of no use? So it is after `use_tool: false`, and after the whole command, or all of them. */
+  /**
+   * Returns true when the rest does not matter: after `use_tool: false`, and after the whole command, or all of them.
+   */
   hear(text: string): boolean {
     for (const { kind, dot, value } of this.parser.push(text)) {
       if (kind !== 'done') continue
@@ -50,7 +52,7 @@ export class PlanReader {
     return false
   }
 
-  verdict(): Verdict {
+  verdict(): ParsedPlan {
     this.parser.end()
     const plan = this.parser.value
     if (!isRecord(plan)) return wrongPlan('it is no JSON object')
@@ -62,8 +64,8 @@ export class PlanReader {
   }
 }
 
-/** Commands that can be carried out, and what is wrong with the others. */
-export function readCommands(given: unknown, most: number): Verdict {
+/** Reads the commands that can be executed, and what is wrong with the others. */
+export function readCommands(given: unknown, most: number): ParsedPlan {
   if (!Array.isArray(given)) return wrongPlan('it is no list of commands')
   const read = given.slice(0, most).map(readCommand)
   const commands = read.flatMap((one) => (typeof one === 'string' ? [] : [one]))
@@ -72,16 +74,16 @@ export function readCommands(given: unknown, most: number): Verdict {
   return { commands, wrong: wrong.length === 0 ? null : wrong.join('; ') }
 }
 
-/** What a plan function threw is no plan. */
-export function failedPlan(error: unknown): Verdict {
+/** A plan function that threw made no plan. */
+export function failedPlan(error: unknown): ParsedPlan {
   return wrongPlan(messageOf(error))
 }
 
-function wrongPlan(wrong: string): Verdict {
+function wrongPlan(wrong: string): ParsedPlan {
   return { commands: [], wrong }
 }
 
-function readCommand(command: unknown): Command | string {
+function readCommand(command: unknown): PlannedCommand | string {
   if (!isRecord(command)) return 'there is no tool_command'
   const { tool_name: tool, purpose, tool_kwargs: given = {} } = command
   if (typeof tool !== 'string' || tool === '') return 'tool_command has no tool_name'

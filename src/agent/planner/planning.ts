@@ -2,27 +2,32 @@ import type { Json } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { Node } from '../../graph/rows.ts'
 import type { Model, ModelRequest } from '../../model/model.ts'
-import { Prompt, promptOf, slotsOf } from '../../prompt/prompt.ts'
+import { Prompt, promptFromSlots, slotsOf } from '../../prompt/prompt.ts'
 import type { PlanContext, PlannerSettings } from '../definition/planner-settings.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
 import { requestOf } from '../request/request-of.ts'
 import { PLAN_SHAPE, PLANS_SHAPE } from './plan-reader.ts'
 import { actionResults } from './tool-logs.ts'
 
-/** What the model call of a node is, for an agent whose tools are planned: null where its model calls them itself. */
+/** The planner's decision about a node's model call; null where the model calls tools itself. */
 export type Planning =
   | { readonly step: 'answer'; readonly request: ModelRequest }
-  | { readonly step: 'judge'; readonly request: ModelRequest; readonly settings: PlannerSettings; readonly due: Due }
+  | {
+      readonly step: 'judge'
+      readonly request: ModelRequest
+      readonly settings: PlannerSettings
+      readonly due: PlanningRound
+    }
   | null
 
 /** A round of planning. */
-export interface Due {
+export interface PlanningRound {
   readonly context: Omit<PlanContext, 'signal'>
-  /** How long what is planned may take; null for no limit. */
+  /** How long the planned calls may take; null for no limit. */
   readonly leftMs: number | null
 }
 
-/** From the rows alone: a process that goes on with the run comes to the same. */
+/** Uses the rows alone: a process that continues the run decides the same. */
 export function planningOf(run: NodeRun, model: Model): Planning {
   const settings = run.hooks?.planner ?? null
   if (settings === null || settings.strategy === 'native') return null
@@ -45,7 +50,7 @@ function timeLeft({ home }: NodeRun, { timeoutMs }: PlannerSettings, first: Node
   return Math.max(0, first.createdAt + timeoutMs - home.ledger.clock.now())
 }
 
-/** What the run was asked, in slots. */
+/** The request of the run, in slots. */
 function askedOf({ agent }: NodeRun, nodes: readonly Node[]): Prompt {
   if (agent.asked !== null) return agent.asked
   const content = nodes.find(({ kind }) => kind === 'user_message')?.input.content ?? ''
@@ -76,7 +81,7 @@ function judgeRequest(run: NodeRun, asked: Prompt, nodes: readonly Node[]): Mode
   } = slotsOf(asked)
   const slots = { ...kept, ...(instruct === undefined ? {} : { 'extra instruction': instruct }) }
   const results = actionResults(nodes)
-  const prompt = promptOf(slots)
+  const prompt = promptFromSlots(slots)
     .actionResults(Object.keys(results).length === 0 ? null : results)
     .replace(
       'tools',
@@ -92,7 +97,7 @@ function judgeRequest(run: NodeRun, asked: Prompt, nodes: readonly Node[]): Mode
 const NOTICE =
   'The {action_results} were found for this request: build the answer on them, say where what you use of them comes from, and leave out what they do not say.'
 
-/** What was found stands in the prompt beside what was asked. */
+/** Puts the results into the prompt beside the question. */
 function answerRequest(run: NodeRun, asked: Prompt, nodes: readonly Node[]): ModelRequest {
   const results = actionResults(nodes)
   if (Object.keys(results).length === 0) return { ...requestOf(run), tools: [] }
@@ -100,7 +105,7 @@ function answerRequest(run: NodeRun, asked: Prompt, nodes: readonly Node[]): Mod
   return { ...requestOf({ ...run, agent: { ...run.agent, asked: prompt } }), tools: [] }
 }
 
-/** A tool's arguments in the words of a prompt: `{ city: { $type: 'str', $desc: 'Which one' } }`. */
+/** A tool's arguments as a shape of the prompt language: `{ city: { $type: 'str', $desc: 'Which one' } }`. */
 function toolShape(schema: JsonSchema): Json {
   const { type, properties } = schema as { type?: unknown; properties?: unknown }
   if (type !== 'object' || typeof properties !== 'object' || properties === null) return { $schema: schema as Json }

@@ -3,7 +3,7 @@ import { textOf } from '../../graph/content.ts'
 import type { Node } from '../../graph/rows.ts'
 import { resultContent } from '../../graph/tasks.ts'
 
-/** A tool that was used in a run, what for, and what came of it. */
+/** A tool that a run used, its purpose, and its result. */
 export type ToolLog = {
   readonly tool_name: string
   readonly kwargs: Json
@@ -12,7 +12,7 @@ export type ToolLog = {
   readonly success: boolean
 }
 
-/** Of the nodes of a run, in order; those it has not got to the end of are left out. */
+/** Reads the logs from the nodes of a run, in order; skips nodes that have not ended. */
 export function toolLogs(nodes: readonly Node[]): ToolLog[] {
   return nodes
     .filter(({ kind, endedAt, input }) => kind === 'task' && endedAt !== null && input.call !== undefined)
@@ -22,7 +22,7 @@ export function toolLogs(nodes: readonly Node[]): ToolLog[] {
     })
 }
 
-/** What was found, by what it was wanted for: a purpose that is there already gets a number. */
+/** The results by purpose: a repeated purpose gets a number. */
 export function actionResults(nodes: readonly Node[]): { readonly [purpose: string]: Json } {
   const results = new Map<string, Json>()
   for (const { purpose, result, success } of toolLogs(nodes.filter((node) => purposeOf(node) !== undefined))) {
@@ -31,7 +31,7 @@ export function actionResults(nodes: readonly Node[]): { readonly [purpose: stri
   return Object.fromEntries(results)
 }
 
-/** What a planned call is for; undefined for any other node. */
+/** The purpose of a planned call; undefined for any other node. */
 function purposeOf({ metadata }: Node): string | undefined {
   const { planned } = metadata as { readonly planned?: { readonly purpose?: string } }
   return planned?.purpose

@@ -5,13 +5,16 @@ import type { Message } from '../../model/model.ts'
 import { chatIn, recordedOutput } from '../definition/chat-record.ts'
 import { messagesOf } from './messages.ts'
 
-/** Of what was before, what later requests are shown: of runs that completed, and nothing of how they came to it. */
+/** The earlier messages that later requests see: those of completed runs, without their intermediate steps. */
 export function chatHistory(reader: Reader, before: readonly Node[], maxLength: number | null): Message[] {
   const messages = before.flatMap((node) => saidIn(reader, node))
   return maxLength === null ? messages : newest(messages, maxLength)
 }
 
-/** What `maxLength` leaves out of it, in rounds; undefined where it leaves out nothing. A round that is shown in part is left out. */
+/**
+ * The rounds that `maxLength` leaves out; undefined where it leaves out nothing. A round that is shown in part counts
+ * as left out.
+ */
 export function chatCut(reader: Reader, before: readonly Node[], maxLength: number): ChatCut | undefined {
   const all = chatHistory(reader, before, null)
   const kept = newest(all, maxLength).filter((message) => all.includes(message)).length
@@ -22,7 +25,7 @@ export function chatCut(reader: Reader, before: readonly Node[], maxLength: numb
 }
 
 export interface ChatCut {
-  /** Rounds that are shown whole, and the one that is asked now. */
+  /** Rounds that are shown whole, including the current one. */
   readonly shown: number
   readonly leftOut: number
 }
@@ -39,7 +42,7 @@ function saidIn(reader: Reader, node: Node): Message[] {
   return [{ role: 'assistant', content: recordedOutput(value, record) ?? text, calls: [] }]
 }
 
-/** Whole messages, the newest first; of one that alone is too long, its end. */
+/** Whole messages, the newest first; if a single one is too long, its end. */
 function newest(messages: readonly Message[], maxLength: number): Message[] {
   let left = maxLength
   let from = messages.length

@@ -14,7 +14,7 @@ import { plainMessages } from './messages.ts'
 
 const windows: WeakMap<Model, number> = new WeakMap()
 
-/** Tokens that a model can read at most, as far as that is known. */
+/** The model's window in tokens, as far as it is known. */
 function windowOf(model: Model, settings: CompactionSettings): number {
   if (settings.windowTokens !== null) return settings.windowTokens
   const known = windows.get(model)
@@ -24,12 +24,12 @@ function windowOf(model: Model, settings: CompactionSettings): number {
   return window
 }
 
-/** Characters of a token, about. */
+/** About how many characters a token has. */
 const CHARS = 4
-/** What tools and settings take, about. */
+/** About how many tokens the tools and settings take. */
 const OVERHEAD = 500
 
-/** What has to be summed up before this call is made; null when all of its context has room. */
+/** Plans the summary that this call needs first; null when its whole context fits. */
 export function compactionFor(run: NodeRun, model: Model, context: readonly Node[]): CompactionPlan | null {
   const { home, node, turn, agent } = run
   if (home.settings.compaction === null || node.kind !== 'agent_message' || node.metadata['compacted'] === true)
@@ -42,7 +42,7 @@ export function compactionFor(run: NodeRun, model: Model, context: readonly Node
   return planFor(run, { context, sizes, room: window * home.settings.compaction.keep, tokens, total: Math.ceil(total) })
 }
 
-/** Of each node what its model is shown of it. A chat is shown only what was asked and answered, as long as it may be. */
+/** The size of each node in the model's context. A chat shows only questions and answers, up to its own limit. */
 function sizesOf({ agent, turn, home: { ledger } }: NodeRun, context: readonly Node[]): number[] {
   const chat = agent.asked === null ? undefined : chatIn(ledger.store, turn)
   if (chat === undefined) return context.map(tokensOf)
@@ -51,7 +51,7 @@ function sizesOf({ agent, turn, home: { ledger } }: NodeRun, context: readonly N
   return context.map((node) => (isShown(node) ? tokensOf(node) : 0))
 }
 
-/** Puts the call that sums up before this one. */
+/** Puts the call that summarises before this one. */
 export function compactFirst({ node, work, home }: NodeRun, plan: CompactionPlan): void | Promise<void> {
   const step = (draft: Draft) => planCompaction(draft, work.claim, plan)
   return home.ledger.commit({ kind: 'expand', rootId: node.rootId, plan: step })
@@ -60,7 +60,7 @@ export function compactFirst({ node, work, home }: NodeRun, plan: CompactionPlan
 interface Measured {
   readonly context: readonly Node[]
   readonly sizes: readonly number[]
-  /** Tokens of the newest part that stay as they are. */
+  /** Tokens of the newest part that stays unchanged. */
   readonly room: number
   readonly tokens: number
   readonly total: number
@@ -79,7 +79,7 @@ function planFor(run: NodeRun, measured: Measured): CompactionPlan | null {
   return { ...facts, ...foldTarget(run.home.ledger.store, last, run.turn) }
 }
 
-/** The first place after which no more is left than may stay as it is; where there is none, the last that there is. */
+/** The first place after which the rest fits; where there is none, the last possible one. */
 function cutOf(run: NodeRun, { context, sizes, room }: Measured): number | undefined {
   const isByHand = context.some(({ turnId, metadata }) => turnId === run.turn.id && metadata['byHand'] === true)
   let left = sum(sizes)
@@ -102,7 +102,7 @@ interface Seam {
 function isCut({ turn }: NodeRun, { before, after, isByHand }: Seam): boolean {
   if (before === undefined || after === undefined || before.metadata['standsFor'] === true) return false
   if (before.turnId !== after.turnId) return after.turnId === turn.id || before.laneId === turn.laneId
-  // Within the turn only where an agent speaks next, and only in the turn of this call.
+  // Cuts within a turn only where an agent speaks next, and only in the turn of this call.
   const isOwn = after.turnId === turn.id && !isByHand
   return isOwn && after.kind === 'agent_message' && before.kind !== 'user_message'
 }
@@ -120,14 +120,14 @@ function tokensOf(node: Node): number {
   return Math.ceil((said + calls + heard) / CHARS) + 4
 }
 
-/** A picture is taken for about a thousand tokens. */
+/** Counts a picture as about a thousand tokens. */
 function lengthOf(content: Content): number {
   if (typeof content === 'string') return content.length
   const media = content.filter((block) => 'data' in block).length
   return textOf(content).length + media * 1_000 * CHARS
 }
 
-/** The call that sums up: it reads what will no longer be shown, earlier summaries included. */
+/** The request for a summary: it contains everything that will no longer be shown, earlier summaries included. */
 export function summarizeRequest({ node, agent, contextTurns, home, conversation }: NodeRun): ModelRequest {
   const { store } = home.ledger
   const folded = foldedFor(store, node, contextTurns)

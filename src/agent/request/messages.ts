@@ -5,7 +5,7 @@ import { resultContent } from '../../graph/tasks.ts'
 import type { Message } from '../../model/model.ts'
 import { checkedAnswer } from '../../rules/turn/check-answer.ts'
 
-/** The context of a call as a model reads it: stable parts first, so that providers can cache the beginning. */
+/** The context of a call as messages: stable parts first, so that providers can cache the beginning. */
 export function messagesOf(instructions: string, context: readonly Node[]): Message[] {
   const messages: Message[] = []
   if (instructions !== '') messages.push({ role: 'system', content: instructions })
@@ -46,17 +46,17 @@ function wordsOf({ input, output }: Node): string {
   return textOf(input.content ?? output.content ?? '')
 }
 
-/** Words of the application. */
+/** A text of the application. */
 function told(content: string): Message | undefined {
   return content === '' ? undefined : { role: 'system', content }
 }
 
-/** What was made of others' words, such as tool results: never in the system role. */
+/** A text made from others' text, such as tool results: never in the system role. */
 function data(content: string): Message | undefined {
   return content === '' ? undefined : { role: 'user', content }
 }
 
-/** What a model made of the host's context. A model that was not brief is cut short. */
+/** A model's summary of the host's context. Cuts a summary that is too long. */
 function briefText(node: Node): string {
   if (node.state !== 'finished') return ''
   const said = textOf(plainContent(node.output.content ?? ''))
@@ -68,16 +68,16 @@ function summaryText(node: Node): string {
   return node.state === 'finished' && said !== '' ? `What was said before, summed up:\n${said}` : ''
 }
 
-/** Characters that count as one token, about. */
+/** About how many characters count as one token. */
 const TOKEN_CHARS = 4
 
-/** How long a briefing may be that a model makes. */
+/** How long a model's briefing may be. */
 export function briefTokens({ input }: Node): number {
   const { tokens } = (input.value ?? {}) as { readonly tokens?: number }
   return tokens ?? 1_000
 }
 
-/** A message that said nothing and called nothing is no message: providers refuse empty ones. */
+/** Leaves out a message without text and calls, because providers refuse empty ones. */
 function spoken(node: Node): Message | undefined {
   const calls = node.output.calls ?? []
   const said = node.output.content ?? ''
@@ -86,7 +86,7 @@ function spoken(node: Node): Message | undefined {
   return { role: 'assistant', content, calls }
 }
 
-/** What a node gave that no model asked for: there is no call it could be the result of. */
+/** The result of a node that no model called: there is no call to answer. */
 function given(node: Node): Message | undefined {
   const text = textOf(resultContent(node))
   return text === ''
@@ -94,7 +94,7 @@ function given(node: Node): Message | undefined {
     : { role: 'user', content: `[${isEager(node) ? eagerField(node) : node.kind}] ${text}` }
 }
 
-/** What came of a call. */
+/** The result of a call as a message. */
 export function taskResult(node: Node): Message {
   return {
     role: 'tool',
@@ -106,15 +106,15 @@ export function taskResult(node: Node): Message {
 }
 
 /**
- * A context as any model can read it, whatever tools it has: calls and their results are text, and nothing belongs to a
- * provider. A call that has no result yet is left out.
+ * A context that any model can read, whatever tools it has: calls and their results are text, and nothing belongs to a
+ * provider. Leaves out a call without a result.
  */
 export function plainMessages(context: readonly Node[]): Message[] {
   const messages = messagesOf('', context)
   return messages.flatMap((message, at) => plainMessage(message, messages.slice(at + 1)))
 }
 
-/** The newest of them that fit, beginning with what a user said: providers want that. */
+/** The newest messages that fit, beginning with a user's, as providers want it. */
 export function newestWithin(messages: readonly Message[], characters: number): Message[] {
   let left = characters
   let from = messages.length
@@ -140,7 +140,7 @@ function plainMessage(message: Message, after: readonly Message[]): Message[] {
   return [{ role: 'assistant', content: text, calls: [] }]
 }
 
-/** Its result is among those that follow its message. */
+/** True when its result is among the messages after it. */
 function isAnswered({ id }: ToolCall, after: readonly Message[]): boolean {
   for (const message of after) {
     if (message.role !== 'tool') return false

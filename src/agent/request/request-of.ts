@@ -10,16 +10,16 @@ import { costOf } from '../../model/named/prices.ts'
 import type { Prompt } from '../../prompt/prompt.ts'
 import { reminderOf } from '../../rules/delegation/join.ts'
 import { sessionsText } from '../../rules/delegation/session.ts'
-import type { Answer } from '../../rules/turn/expand.ts'
+import type { StepAnswer } from '../../rules/turn/expand.ts'
 import type { CallCost } from '../../rules/turn/reserve.ts'
-import { saysOutput } from '../build/asked-agent.ts'
+import { describesOutput } from '../build/asked-agent.ts'
 import { chatIn } from '../definition/chat-record.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
 import { chatCut, chatHistory } from './chat-history.ts'
 import { summarizeRequest } from './compaction.ts'
 import { briefTokens, messagesOf, plainMessages } from './messages.ts'
 
-/** What the model of a node is asked: what it is told, what led to the node, what it may call. */
+/** The request to a node's model: the instructions, the context of the node, the tools. */
 export function requestOf(run: NodeRun, known?: readonly Node[]): ModelRequest {
   const { node, turn, agent, toolkit, conversation, layers } = run
   if (node.purpose === 'brief') return briefRequest(run)
@@ -47,7 +47,7 @@ export function requestOf(run: NodeRun, known?: readonly Node[]): ModelRequest {
   }
 }
 
-/** What was said before in a chat; null where the request is of none. */
+/** The earlier messages of a chat; null where the request belongs to none. */
 function historyOf(run: NodeRun, context: readonly Node[]): Message[] | null {
   const { store } = run.home.ledger
   const chat = chatIn(store, run.turn)
@@ -59,8 +59,8 @@ function earlierIn(context: readonly Node[], { turn }: NodeRun): readonly Node[]
 }
 
 /**
- * What a plan has started is not shown to the calls that are to make it better; one that is asked as if for the first
- * time is not shown what did not fit either.
+ * A repair does not see the children that a plan has started; without feedback it does not see the failed answers
+ * either.
  */
 function shownTo({ purpose, input, turnId }: Node, all: readonly Node[]): readonly Node[] {
   if (purpose !== 'repair') return all
@@ -70,13 +70,13 @@ function shownTo({ purpose, input, turnId }: Node, all: readonly Node[]): readon
   return context.slice(0, last + 1)
 }
 
-/** Are older turns left out, or summed up? */
+/** True when older turns are left out or summarised. */
 function isCut(context: readonly Node[], { turn, contextTurns, conversation }: NodeRun): boolean {
   if (turn.ordinal >= contextTurns) return true
   return conversation.lane !== null && context.some(({ metadata }) => metadata['standsFor'] === true)
 }
 
-/** The ids of sessions are gone with what is cut off: the model is told which it holds. */
+/** Lists the open sessions, because their ids are lost with the part that is cut off. */
 function tellSessions(messages: Message[], { conversation, home: { ledger } }: NodeRun): void {
   const text = sessionsText(ledger.store, conversation, ledger.clock.now())
   if (text !== null) messages.splice(messages[0]?.role === 'system' ? 1 : 0, 0, { role: 'system', content: text })
@@ -86,7 +86,7 @@ function withNotes(instructions: string, notes: string): string {
   return notes === '' ? instructions : `${instructions}\n\n${notes}`
 }
 
-/** What works for it in the background, as long as something does. */
+/** Lists the background tasks while there are any. */
 function tellTasks(messages: Message[], { conversation, home: { ledger } }: NodeRun): void {
   const text = reminderOf(new Draft(ledger.store, ledger.clock.now()), conversation)
   if (text !== null) messages.push({ role: 'user', content: `<system-info>${text}</system-info>` })
@@ -94,21 +94,21 @@ function tellTasks(messages: Message[], { conversation, home: { ledger } }: Node
 
 const NO_TOOLS: readonly ToolSchema[] = []
 
-/** The schema is also told in words: not every model takes it as a setting. */
+/** Describes the schema in words too: not every model takes it as a setting. */
 function instructionsOf({ agent, conversation, turn }: NodeRun, tools: readonly ToolSchema[]): string {
-  const told = agent.manner?.tell({
+  const told = agent.protocol?.writeInstructions({
     instructions: agent.instructions,
     id: conversation.id,
     turns: turn.limits.turns,
     tools: tools.map(({ name }) => name),
   })
   const instructions = told ?? agent.instructions
-  if (agent.output === null || (agent.asked !== null && saysOutput(agent.asked))) return instructions
+  if (agent.output === null || (agent.asked !== null && describesOutput(agent.asked))) return instructions
   return `${instructions}\n\nAnswer with only a JSON value of this schema, without any other text:\n${JSON.stringify(agent.output.jsonSchema)}`
 }
 
-/** What the first answer of a run says of the rounds that its model was not shown; undefined when there are none. */
-export function contextCutOf(run: NodeRun): Answer['contextCut'] {
+/** The rounds that its model did not see, for the first answer of a run; undefined when there are none. */
+export function contextCutOf(run: NodeRun): StepAnswer['contextCut'] {
   const { node, turn, agent, home, contextTurns: shown } = run
   const { store } = home.ledger
   const maxLength = agent.asked === null ? null : (chatIn(store, turn)?.maxLength ?? null)
@@ -129,7 +129,9 @@ function isCopy({ metadata }: Node): boolean {
   return metadata['copyOf'] !== undefined
 }
 
-/** The call that sums up for a child what its host knows: the host's model, the host's context, the child's task. */
+/**
+ * The request that summarises the host's knowledge for a child: the host's model, the host's context, the child's task.
+ */
 function briefRequest({ node, turn, agent, contextTurns, home, conversation }: NodeRun): ModelRequest {
   const { store } = home.ledger
   const link = store.link(turn.id)
@@ -150,7 +152,7 @@ function briefRequest({ node, turn, agent, contextTurns, home, conversation }: N
   }
 }
 
-/** The context of a call with the prompt of this turn in the place of what was kept of it: its system part first. */
+/** The context of a call, with this turn's prompt instead of its record: its system part first. */
 function askedMessages(instructions: string, context: readonly Node[], asked: AskedTurn): Message[] {
   const said = asked.prompt.toRequest({ tools: 'text' }).messages as readonly Message[]
   const system = said.filter(({ role }) => role === 'system')
@@ -166,7 +168,7 @@ function askedMessages(instructions: string, context: readonly Node[], asked: As
   return [...told, ...system, ...before, ...others, ...messagesOf('', context.slice(at + 1))]
 }
 
-/** A summary is of what was before, wherever it was made. */
+/** A summary belongs to the turns before, wherever it was made. */
 function isOfTurn({ turnId, metadata }: Node, id: string): boolean {
   return turnId === id && metadata['standsFor'] !== true
 }
@@ -174,22 +176,22 @@ function isOfTurn({ turnId, metadata }: Node, id: string): boolean {
 export interface AskedTurn {
   readonly turnId: string
   readonly prompt: Prompt
-  /** What is shown of earlier turns, where it is a chat. */
+  /** The visible part of earlier turns, for a chat. */
   readonly history: readonly Message[] | null
 }
 
 export interface Estimate extends CallCost {
-  /** Is the price of the model known? Without it dollars are 0. */
+  /** False where the model's price is unknown: dollars are then 0. */
   readonly isPriced: boolean
 }
 
-/** Bytes of a token, about: those of letters beyond ASCII are more, and so are their tokens. */
+/** About how many bytes a token has: letters beyond ASCII have more bytes, and more tokens. */
 const BYTES = 4
-/** An answer without a limit of its own: what it is thought to take, and what every provider lets it be asked for. */
+/** For an answer without a limit of its own: its expected length, and the limit that every provider accepts. */
 const EXPECTED_ANSWER = 1_000
 const MOST_ANSWER = 4_096
 
-/** What a call will cost, about, and not less than the one before it did: contexts grow. */
+/** Estimates the cost of a call, at least as much as the one before, because contexts grow. */
 export function estimateOf(model: Model, request: ModelRequest, before: Usage): Estimate {
   const { maxOutputTokens } = request.settings
   const inputTokens = Math.max(tokensOf(request), before.inputTokens)
@@ -206,14 +208,14 @@ export function estimateOf(model: Model, request: ModelRequest, before: Usage): 
 
 const MILLION = 1_000_000
 
-/** The same request for an answer of at most so many tokens: a provider that heeds it costs no more than was held. */
+/** Limits the answer of a request to so many tokens: a provider that obeys costs no more than was reserved. */
 export function withAnswerOf(request: ModelRequest, answerTokens: number): ModelRequest {
   const { settings } = request
   const maxOutputTokens = Math.min(settings.maxOutputTokens ?? answerTokens, answerTokens)
   return { ...request, settings: { ...settings, maxOutputTokens } }
 }
 
-/** What a call has used whose provider was not heard to the end, about. */
+/** Estimates the usage of a call whose provider did not report it. */
 export function usageOf(request: ModelRequest, text: string): Usage {
   const outputTokens = Math.ceil(sizeOf(text) / BYTES)
   return { inputTokens: tokensOf(request), outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 }

@@ -2,7 +2,7 @@ import { JSON_LIMITS, type Json } from '../../base/json.ts'
 import type { Block, Content, ToolCall } from '../../graph/content.ts'
 import type { LiveBody } from '../../graph/event.ts'
 
-/** What a model has said so far in one answer. Text that is closed is not looked at again: an answer may have a million parts. */
+/** The content of one answer so far. It never reads closed text again, because an answer may have a million parts. */
 export class AnswerContent {
   private closed: string[] | undefined
   /** The text since the last block. */
@@ -10,12 +10,12 @@ export class AnswerContent {
   private blocks: Block[] | undefined
   private thoughts: Thoughts | undefined
 
-  /** All of it, whatever stands between. */
+  /** The whole text, without the blocks in between. */
   get text(): string {
     return this.closed === undefined ? this.open : this.closed.join('') + this.open
   }
 
-  /** What no block says. */
+  /** The reasoning that no block repeats. */
   get reasoning(): string {
     return this.thoughts?.rest ?? ''
   }
@@ -35,12 +35,12 @@ export class AnswerContent {
     this.thoughts.add(text)
   }
 
-  /** Blocks keep the order in which they were said. */
+  /** Blocks keep their order. */
   addBlock(block: Block): void {
     this.closeText()
     this.blocks ??= []
     this.blocks.push(block)
-    // Kept once: the deltas said the same.
+    // Keeps it once, because the deltas held the same text.
     if (block.type === 'reasoning') this.thoughts?.drop(block.text)
   }
 
@@ -55,10 +55,10 @@ export class AnswerContent {
   }
 }
 
-/** Thoughts as they come, piece by piece. Pieces are compared one by one: to join them for each block takes too long. */
+/** Reasoning, piece by piece. It compares pieces one by one, because joining them for each block takes too long. */
 class Thoughts {
   private readonly pieces: string[] = []
-  /** The first piece that is left, and where in it the rest begins. */
+  /** The first remaining piece, and where in it the rest begins. */
   private first = 0
   private begin = 0
 
@@ -71,7 +71,7 @@ class Thoughts {
     this.pieces.push(text)
   }
 
-  /** Takes the text away where the rest begins with it. */
+  /** Removes the text where the rest begins with it. */
   drop(text: string): void {
     let [piece, begin, at] = [this.first, this.begin, 0]
     while (at < text.length) {
@@ -90,7 +90,7 @@ class Thoughts {
   }
 }
 
-/** Where the piece that begins there ends. A character is not cut in two. */
+/** The end of the piece that begins there. It never cuts a character in two. */
 export function pieceEnd(text: string, from: number): number {
   const end = from + PIECE
   return (text.charCodeAt(end - 1) & 0xfc00) === 0xd800 ? end + 1 : end
@@ -98,21 +98,24 @@ export function pieceEnd(text: string, from: number): number {
 
 export const PIECE = 500_000
 
-/** Characters of one answer: what goes on beyond is not an answer. */
+/** The most characters of one answer; more cannot be an answer. */
 export const ANSWER_LIMIT: number = JSON_LIMITS.maxBytes
 
-/** Of that, what calls of tools may have together: it is stored with the answer, with each call and with what it starts. */
+/**
+ * The most characters of its tool calls together: they are stored with the answer, with each call and with the children
+ * it starts.
+ */
 export const CALLS_LIMIT = 4_000_000
 
-/** How much a model has said in one answer: texts, thoughts, calls, files and all that stands beside them. */
+/** Measures one answer: texts, reasoning, calls, files and everything beside them. */
 export class AnswerSize {
   private size = 0
-  /** Of that, what comes once more as a whole. */
+  /** The part of the size that will come once more as a whole. */
   private announced = 0
   private calls = 0
   private values = 0
 
-  /** What is too much of it; null where nothing is. */
+  /** Names what is too large; null where nothing is. */
   get excess(): string | null {
     if (this.size > ANSWER_LIMIT) return `is longer than ${ANSWER_LIMIT / 1e6} MB`
     if (this.calls > CALLS_LIMIT) return `has calls of more than ${CALLS_LIMIT / 1e6} MB`
@@ -126,7 +129,7 @@ export class AnswerSize {
     if (body.type !== 'text-delta') this.announced += length
   }
 
-  /** A call or a block. What its deltas said already is not counted again. */
+  /** Counts a call or a block, without the part that its deltas counted already. */
   add(said: unknown): void {
     const { size, values } = sizeIn(said)
     this.values += values
@@ -135,7 +138,10 @@ export class AnswerSize {
     this.size += size - known
   }
 
-  /** A call that was read. The characters and values of its part are counted already, but not values in a text. */
+  /**
+   * Counts a call that was read. The characters and values of its part are counted already, but not the values inside a
+   * text.
+   */
   addCall(call: ToolCall, isText: boolean): void {
     const { size, values } = sizeIn(call.input)
     this.calls += size + call.id.length + call.name.length
@@ -143,7 +149,10 @@ export class AnswerSize {
   }
 }
 
-/** All texts and keys, and a few characters for each value. A model of one's own may give what never ends. */
+/**
+ * Counts all texts and keys, and a few characters for each value. Stops early, because a custom model may return an
+ * endless value.
+ */
 function sizeIn(said: unknown): { readonly size: number; readonly values: number } {
   const open: unknown[] = [said]
   let size = 0
@@ -162,7 +171,7 @@ function sizeIn(said: unknown): { readonly size: number; readonly values: number
 
 const VALUE_SIZE = 8
 
-/** Characters in JSON: most control characters, and halves of a character, are written with six. */
+/** The length in JSON: most control characters, and halves of a character, take six. */
 function writtenLength(text: string): number {
   let length = text.length
   for (let at = 0; at < text.length; at++) {

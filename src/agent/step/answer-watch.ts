@@ -3,7 +3,7 @@ import type { FieldEvent } from '../../fields/field-event.ts'
 import { FieldParser } from '../../fields/field-parser.ts'
 import type { EagerWork, NodeRun } from '../hooks/node-run.ts'
 
-/** The answer cannot fit any more: a field of it is complete and does not. */
+/** Thrown when the answer can no longer fit, because a complete field does not. */
 export class DoomedAnswer extends Error {
   readonly issues: readonly Issue[]
 
@@ -13,17 +13,17 @@ export class DoomedAnswer extends Error {
   }
 }
 
-/** Reads an answer while it is streamed, for what is done before it ends. */
+/** Reads an answer while it streams, for work that starts before it ends. */
 export async function watchAnswer(run: NodeRun): Promise<AnswerWatch> {
   const { agent, home } = run
   const eager = agent.eager === null ? null : await home.children.eager(run)
   return new AnswerWatch(new FieldParser(agent.output, {}), eager, agent.repair?.failFast === true)
 }
 
-/** Fields are looked at in order, one after the other, while more text comes. */
+/** Checks fields in order, one after the other, while more text comes. */
 export class AnswerWatch {
   readonly eager: EagerWork | null
-  /** Called when the call should go no further. */
+  /** Called when the call should stop. */
   onStop: ((reason: unknown) => void) | null = null
   private readonly parser: FieldParser
   private readonly isStrict: boolean
@@ -34,7 +34,7 @@ export class AnswerWatch {
     this.parser = parser
     this.eager = eager
     this.isStrict = isStrict
-    // While the model begins to answer.
+    // Prepares while the model begins to answer.
     this.looking = parser.prepare(eager?.patterns ?? [])
   }
 
@@ -46,7 +46,7 @@ export class AnswerWatch {
     if (events.length > 0) this.looking = this.looking.then(() => this.look(events))
   }
 
-  /** When all that was heard has been looked at. Rejects with what went wrong, unless that is the answer's own fault. */
+  /** Resolves when everything so far has been checked. Rejects with the error, unless the answer itself is at fault. */
   async settled(): Promise<void> {
     await this.looking
     if (this.failure !== null && !(this.failure.reason instanceof DoomedAnswer)) throw this.failure.reason

@@ -5,24 +5,27 @@ import { emptyFields } from '../../fields/field-check.ts'
 import { FieldParser } from '../../fields/field-parser.ts'
 import { saysNothing, writtenText } from '../../graph/content.ts'
 import type { Node } from '../../graph/rows.ts'
-import type { Answer } from '../../rules/turn/expand.ts'
+import type { StepAnswer } from '../../rules/turn/expand.ts'
 import type { Repair } from '../definition/repair.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
 import { pieceEnd } from './answer-content.ts'
 
-/** What becomes of an answer without tool calls. */
-export type Judged =
+/** The verdict on an answer without tool calls. */
+export type AnswerVerdict =
   | { readonly end: 'completed'; readonly value: Json | undefined; readonly written?: Json }
-  /** It is asked for again; with what is wrong, unless that is not to be told. */
+  /** The model must answer again; `nudge` tells it what was wrong, unless it may not know. */
   | { readonly end: 'again'; readonly nudge: string | null }
   | { readonly end: 'failed'; readonly code: string; readonly message: string }
 
 const EMPTY_NUDGE = 'Your last answer was empty. Give your final answer now.'
 
-/** An empty or invalid answer is asked for again; after that it is a failure with a name, never an empty success (I6). */
-export function judge(run: NodeRun, answer: Answer): Judged | Promise<Judged> {
+/**
+ * Judges an answer. An empty or invalid one is requested again; after that it is a failure with a name, never an empty
+ * success (I6).
+ */
+export function judge(run: NodeRun, answer: StepAnswer): AnswerVerdict | Promise<AnswerVerdict> {
   const { agent, node } = run
-  const { finalTool = null } = agent.manner ?? {}
+  const { finalTool = null } = agent.protocol ?? {}
   if (finalTool !== null && node.purpose !== 'wrap_up') return { end: 'again', nudge: finalNudge(finalTool) }
   if (answer.cutBy !== null && !agent.acceptTruncated && node.purpose !== 'wrap_up') return CUT[answer.cutBy]
   if (saysNothing(answer.content)) {
@@ -33,8 +36,8 @@ export function judge(run: NodeRun, answer: Answer): Judged | Promise<Judged> {
   return judgeValue(run, agent.output, writtenText(answer.content))
 }
 
-/** Asked again it would be cut again: what was said is kept, and what to do is told. */
-const CUT: { readonly [Reason in NonNullable<Answer['cutBy']>]: Judged } = {
+/** Another try would be cut again, so the text is kept, and the error tells what to do. */
+const CUT: { readonly [Reason in NonNullable<StepAnswer['cutBy']>]: AnswerVerdict } = {
   length: {
     end: 'failed',
     code: 'truncated',
@@ -49,22 +52,22 @@ const CUT: { readonly [Reason in NonNullable<Answer['cutBy']>]: Judged } = {
   },
 }
 
-/** As often as there are turns left: words are no final output. */
+/** Repeated as often as there are turns left, because text is no final output. */
 function finalNudge(tool: string): string {
   return `You MUST call the \`${tool}\` tool NOW with the final output for the user.`
 }
 
-/** The call was stopped in the middle of an answer that cannot fit any more. */
-export function judgeDoomed(run: NodeRun, issues: readonly Issue[]): Judged {
+/** Judges an answer that was stopped in the middle, because it could no longer fit. */
+export function judgeDoomed(run: NodeRun, issues: readonly Issue[]): AnswerVerdict {
   return judgeUnfit(run, { value: undefined, issue: describeIssues(issues) })
 }
 
-async function judgeValue(run: NodeRun, schema: CheckedSchema, text: string): Promise<Judged> {
+async function judgeValue(run: NodeRun, schema: CheckedSchema, text: string): Promise<AnswerVerdict> {
   const read = await readAnswer(schema, text, run.agent.repair)
   return read.issue === null ? { end: 'completed', value: read.value, written: read.written } : judgeUnfit(run, read)
 }
 
-function judgeUnfit(run: NodeRun, { value, issue }: Unfit): Judged {
+function judgeUnfit(run: NodeRun, { value, issue }: UnfitAnswer): AnswerVerdict {
   const { repair } = run.agent
   if (mayRepair(run)) {
     return again(repair, `Your answer does not fit. ${issue}\nAnswer again with only the corrected JSON.`)
@@ -73,28 +76,28 @@ function judgeUnfit(run: NodeRun, { value, issue }: Unfit): Judged {
   return { end: 'failed', code: 'invalid_output', message: issue }
 }
 
-interface Unfit {
+interface UnfitAnswer {
   readonly value: Json | undefined
   readonly issue: string
 }
 
-/** Each call of the turn that asks for an answer again counts, the one at hand included. */
+/** Counts every repair of the turn, the current one included. */
 function mayRepair({ agent, node, turn, home }: NodeRun): boolean {
   const isRepair = ({ purpose, ordinal }: Node) => purpose === 'repair' && ordinal <= node.ordinal
   const repairs = home.ledger.store.nodesOf(turn.id).filter(isRepair)
   return repairs.length < (agent.repair?.retries ?? 1)
 }
 
-function again(repair: Repair | null, nudge: string): Judged {
+function again(repair: Repair | null, nudge: string): AnswerVerdict {
   return { end: 'again', nudge: repair?.feedback === false ? null : nudge }
 }
 
-type Read =
+type AnswerReading =
   | { readonly issue: null; readonly value: Json; readonly written: Json }
   | { readonly issue: string; readonly value: Json | undefined }
 
-/** The whole text where it is JSON that fits; else the document in it that readers of its fields are told of. */
-async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | null): Promise<Read> {
+/** Reads the whole text where it is JSON that fits; else the document in it that readers of its fields see. */
+async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | null): Promise<AnswerReading> {
   const whole = parseJson(unfenced(text))
   if (text.length > LONG) await nextTurn()
   const first = whole.ok ? await readValue(schema, whole.value, repair) : undefined
@@ -116,8 +119,8 @@ async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | 
 }
 
 /**
- * A text that the schema wants may be said as it is, without quotes; so may one of its words. Undefined where the schema
- * wants anything else too: then only JSON tells them apart.
+ * A schema for a text, or for one of several words, also accepts it without quotes. Undefined where the schema allows
+ * anything else, because only JSON can tell them apart.
  */
 function plainValue({ type, enum: words, const: only }: JsonSchema, text: string): string | undefined {
   const values = Array.isArray(words) ? words : only === undefined ? [] : [only]
@@ -127,7 +130,7 @@ function plainValue({ type, enum: words, const: only }: JsonSchema, text: string
   return values.length === 0 || values.includes(said) ? said : values.find((word) => isSameWord(word, said))
 }
 
-/** `Red.`, `"red"` and `**red**` say red. */
+/** `Red.`, `"red"` and `**red**` mean red. */
 function isSameWord(word: string, said: string): boolean {
   if (said.length > word.length + MOST_AROUND) return false
   return said.replace(/^[\s"'`*]+|[\s"'`*.!]+$/g, '').toLowerCase() === word.toLowerCase()
@@ -135,7 +138,7 @@ function isSameWord(word: string, said: string): boolean {
 
 const MOST_AROUND = 12
 
-/** A long text is read piece by piece, and others get their turn in between. */
+/** Reads a long text piece by piece, so that other work gets a turn in between. */
 async function findDocument(schema: CheckedSchema, text: string): Promise<FieldParser> {
   const parser = new FieldParser(schema, {})
   for (let at = 0; at < text.length; at = pieceEnd(text, at)) {
@@ -146,14 +149,14 @@ async function findDocument(schema: CheckedSchema, text: string): Promise<FieldP
   return parser
 }
 
-/** From here on each step on the way to the store has a turn of its own. */
+/** From this length on, each step on the way to the store gets a turn of its own. */
 const LONG = 1_000_000
 
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-async function readValue(schema: CheckedSchema, written: Json, repair: Repair | null): Promise<Read> {
+async function readValue(schema: CheckedSchema, written: Json, repair: Repair | null): Promise<AnswerReading> {
   const checked = await schema.validate(written)
   if (!checked.ok) return { issue: describeIssues(checked.issues), value: written }
   const json = toJson(checked.value)
@@ -166,7 +169,7 @@ async function readValue(schema: CheckedSchema, written: Json, repair: Repair | 
 
 const MOST_NAMED = 20
 
-/** Models like to put JSON into a code fence. */
+/** Removes the code fence that models like to put around JSON. */
 function unfenced(text: string): string {
   const trimmed = text.trim()
   const isFenced = trimmed.startsWith('```') && trimmed.endsWith('```') && trimmed.length >= 6

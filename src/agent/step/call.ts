@@ -8,8 +8,8 @@ import type { LiveBody } from '../../graph/event.ts'
 import type { Model, ModelRequest, Part } from '../../model/model.ts'
 import { costOf } from '../../model/named/prices.ts'
 import { partsOf, readUsage } from '../../model/stream-parts.ts'
-import type { Ask } from '../../rules/turn/approve.ts'
-import type { Answer } from '../../rules/turn/expand.ts'
+import type { ApprovalRequest } from '../../rules/turn/approve.ts'
+import type { StepAnswer } from '../../rules/turn/expand.ts'
 import { permit } from '../../tool/permit.ts'
 import { hookedEvent, streamEnd, streamStart, wrappedModel } from '../hooks/model-hooks.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
@@ -17,11 +17,11 @@ import { usageOf } from '../request/request-of.ts'
 import { AnswerContent, AnswerSize, CALLS_LIMIT, PIECE, pieceEnd } from './answer-content.ts'
 import type { AnswerWatch } from './answer-watch.ts'
 
-/** Thrown with what was said before the call failed or was stopped, so that it is not lost. */
+/** Carries the text before the call failed or was stopped, so that it is not lost. */
 export class CallFailed extends Error {
-  readonly partial: Answer
+  readonly partial: StepAnswer
 
-  constructor(partial: Answer, cause: unknown) {
+  constructor(partial: StepAnswer, cause: unknown) {
     super('the model call failed', { cause })
     this.partial = partial
   }
@@ -29,46 +29,46 @@ export class CallFailed extends Error {
 
 /** A person must allow the model first: it was not called. */
 export class AskFirst extends Error {
-  readonly ask: Ask
+  readonly ask: ApprovalRequest
 
-  constructor(ask: Ask) {
+  constructor(ask: ApprovalRequest) {
     super('a person must be asked first')
     this.ask = ask
   }
 }
 
-/** The one way to a model (I8). What it streams is seen live; what it said is returned whole. */
-export function call(run: NodeRun, model: Model, { request, watch }: Calling): Promise<Answer> {
+/** The one way to a model (I8). Readers see the stream live; the caller gets the whole answer. */
+export function call(run: NodeRun, model: Model, { request, watch }: CallOptions): Promise<StepAnswer> {
   return new Promise((resolve, reject) => {
-    const heard = new Heard(run, model, { resolve, reject, watch })
+    const heard = new AnswerStream(run, model, { resolve, reject, watch })
     run.home.live.lastCall = heard
     heard.listen(request)
   })
 }
 
-export interface Calling {
+export interface CallOptions {
   readonly request: ModelRequest
-  /** Hears the text while it comes, and may stop the call. */
+  /** Receives the text while it comes, and may stop the call. */
   readonly watch: AnswerWatch | undefined
 }
 
-export interface CallUntil {
+export interface CallUntilOptions {
   readonly request: ModelRequest
-  /** Is what was said enough? What follows is not waited for. */
+  /** True when the text is complete: the rest is not waited for. */
   readonly isEnough: (text: string) => boolean
 }
 
-/** The same for an answer that is left off as soon as it is enough. Nothing of it is seen live. */
-export function callUntil(run: NodeRun, model: Model, { request, isEnough }: CallUntil): Promise<Answer> {
+/** Calls a model, and hangs up as soon as the answer suffices. Readers do not see it live. */
+export function callUntil(run: NodeRun, model: Model, { request, isEnough }: CallUntilOptions): Promise<StepAnswer> {
   return new Promise((resolve, reject) => {
-    const heard = new Heard(run, model, { resolve, reject, watch: undefined })
+    const heard = new AnswerStream(run, model, { resolve, reject, watch: undefined })
     heard.isEnough = (text) => isEnough(text) && heard.leaveOff(request)
     heard.listen(request)
   })
 }
 
-/** What there is of a call that was never made. */
-export const NOT_ASKED: Answer = {
+/** The answer of a call that was never made. */
+export const NOT_ASKED: StepAnswer = {
   content: '',
   reasoning: '',
   calls: [],
@@ -85,10 +85,10 @@ function deniedModel(model: Model, reason: string): DeniedError {
   return new DeniedError('denied', `The model ${model.id} is not allowed here: ${reason}.`)
 }
 
-/** Of one answer. Each may be an event; one that says nothing is none. */
+/** The most parts of one answer. Each may become an event; empty parts do not count. */
 const MOST_PARTS = 1_000_000
 
-/** After so many that came all at once, others get their turn. */
+/** After so many parts at once, other work gets a turn. */
 const PARTS_PER_TURN = 1_000
 
 function tooMuch({ id }: Model, what: string): ModelError {
@@ -107,13 +107,13 @@ export function cutStream(model: Pick<Model, 'id'>): ModelError {
 }
 
 interface Settle {
-  readonly resolve: (answer: Answer) => void
+  readonly resolve: (answer: StepAnswer) => void
   readonly reject: (failure: CallFailed) => void
   readonly watch: AnswerWatch | undefined
 }
 
-/** Collects the parts of one answer. A model that does not hear its signal is not waited for. */
-class Heard {
+/** Collects the parts of one answer. It does not wait for a model that ignores its signal. */
+class AnswerStream {
   private readonly run: NodeRun
   private readonly model: Model
   private readonly settle: Settle
@@ -125,15 +125,15 @@ class Heard {
   private readonly said = new AnswerContent()
   private chunks = 0
   private readonly size = new AnswerSize()
-  /** How many parts have come, whatever they hold. */
+  /** How many parts have come, empty ones included. */
   private partCount = 0
   private usage: Usage = NO_USAGE
   private usageFault: string | null = null
-  private cutBy: Answer['cutBy'] = null
+  private cutBy: StepAnswer['cutBy'] = null
   private calls: ToolCall[] | undefined
-  /** Of an answer that may be left off: does it end here? */
+  /** Decides whether an answer may end here. */
   isEnough: ((text: string) => boolean) | undefined
-  /** Hooks that are at work on what came last: what comes next waits for them. */
+  /** Hooks that still work on the last part; the next part waits for them. */
   private held: Promise<void> | undefined
 
   constructor(run: NodeRun, model: Model, settle: Settle) {
@@ -152,7 +152,7 @@ class Heard {
       if (this.settle.watch !== undefined) this.settle.watch.onStop = (reason) => this.fail(reason)
       work.onStop = () => this.fail(work.stopCause === 'stalled' ? this.silence() : work.signal.reason)
       if (work.stopCause !== null) return work.onStop()
-      work.asked()
+      work.noteModelCall()
       if (this.run.hooks === null) return this.open(request)
       const begun = streamStart(this.run, (body) => this.show(body))
       if (begun === undefined) return this.open(request)
@@ -184,7 +184,7 @@ class Heard {
     return home.live.tape.ask({ node, work, model: this.model.id, request, signal: stoppable.signal, answer, secrets })
   }
 
-  /** A call that is watched may be stopped although its node goes on: it has a signal of its own. */
+  /** A watched call may be stopped although its node continues, so it has a signal of its own. */
   private stoppable(): { readonly signal: AbortSignal } {
     if (this.settle.watch === undefined) return this.run.work
     this.controller = new AbortController()
@@ -218,7 +218,7 @@ class Heard {
     }
   }
 
-  /** One long text is read as many short ones, and others get their turn in between. */
+  /** Reads one long text as many short ones, so that other work gets a turn in between. */
   private takePieces(part: LongPart, from: number): void {
     if (this.isOver) return
     try {
@@ -256,7 +256,7 @@ class Heard {
     this.settle.resolve(this.answer())
   }
 
-  /** The answer is enough as it is. What it cost is not told any more, so it is estimated. */
+  /** Ends an answer that suffices. Its cost is estimated, because the provider does not report it any more. */
   leaveOff(request: ModelRequest): boolean {
     if (this.isOver) return true
     if (this.usage === NO_USAGE) this.usage = usageOf(request, this.said.text)
@@ -325,7 +325,7 @@ class Heard {
     if (fault !== null) this.usageFault = `${nameOf(this.model)} says it used ${fault}: this is not counted.`
   }
 
-  private answer(): Answer {
+  private answer(): StepAnswer {
     const { text, content, reasoning } = this.said
     return {
       content,
@@ -341,7 +341,7 @@ class Heard {
     }
   }
 
-  /** Must not throw: nobody would hear it. A cost that cannot be told is null. */
+  /** Must not throw, because nobody would notice. An unknown cost is null. */
   private cost(): number | null {
     if (this.run.turn.spend === null) return null
     try {
@@ -351,9 +351,9 @@ class Heard {
     }
   }
 
-  /** A node has a place to stream to from its first delta until its end. */
+  /** A node can stream from its first delta until its end. */
   private emit(body: LiveBody): void {
-    this.run.work.heard()
+    this.run.work.noteOutput()
     if (this.isEnough !== undefined) return
     this.show(body)
     if (this.run.hooks?.has('onEvent') !== true) return
@@ -380,14 +380,14 @@ function nameOf(model: Model): string {
   }
 }
 
-/** A model written by hand may do anything here. */
+/** A custom model may do anything here. */
 async function leaveOff(parts: AsyncIterator<Part> | undefined): Promise<void> {
   await parts?.return?.()
 }
 
 const NO_CALLS: readonly ToolCall[] = []
 
-/** Arguments that are not JSON stay as text, marked: the task answers the model with what is wrong. */
+/** Keeps arguments that are not JSON as a text, marked: the task tells the model what is wrong. */
 export function readCall(part: Extract<Part, { type: 'tool-call' }>): ToolCall {
   const { input, providerMetadata } = part
   const { callId, tool } = shortNames(part)
@@ -395,7 +395,7 @@ export function readCall(part: Extract<Part, { type: 'tool-call' }>): ToolCall {
   return providerMetadata === undefined ? call : { ...call, providerMetadata }
 }
 
-/** The id and the tool of a call, as a model said them. No tool has a longer name; ids that differ stay apart. */
+/** Shortens the id and the tool of a call. No tool has a longer name; ids that differ stay different. */
 function shortNames({ id, name }: { readonly id: string; readonly name: string }): CallNames {
   return { callId: shortened(String(id), LONGEST_ID), tool: shortened(String(name), LONGEST_NAME) }
 }
@@ -409,7 +409,7 @@ const LONGEST_NAME = 256
 /** Some servers keep more in it than an id. */
 const LONGEST_ID = 4_096
 const SHOWN = 100
-/** Of arguments that are not JSON: for the model to see what it wrote. */
+/** How much of invalid arguments the model sees. */
 const SHOWN_BYTES = 10_000
 
 function shortened(text: string, longest: number): string {
@@ -426,7 +426,7 @@ function readInput(id: string, name: string, input: Json): ToolCall {
   return { id, name, input: truncateUtf8(input, SHOWN_BYTES), invalid: parsed.error }
 }
 
-/** A model of one's own may give anything: what JSON cannot keep could not be recorded. */
+/** A custom model may return anything; JSON that cannot be stored is refused. */
 function readValue(id: string, name: string, input: Exclude<Json, string>): ToolCall {
   const json = toJson(input, LIMITS)
   return json.ok ? { id, name, input: json.value } : { id, name, input: null, invalid: json.error }
@@ -434,7 +434,7 @@ function readValue(id: string, name: string, input: Exclude<Json, string>): Tool
 
 type LongPart = Extract<Part, { readonly text: string }>
 
-/** Is it to be read piece by piece, so that others get their turn in between? */
+/** True for a part that must be read piece by piece, so that other work gets a turn in between. */
 function isLong(part: Part): part is LongPart {
   return 'text' in part && typeof part.text === 'string' && part.text.length > PIECE
 }

@@ -2,7 +2,7 @@ import { messageOf } from '../../base/error.ts'
 import type { Request } from '../../grant/request.ts'
 import { type AbsentSource, absenceText } from '../../graph/outcome.ts'
 import type { Failure, Id, Turn } from '../../graph/rows.ts'
-import { type Ask, deniedTo, isApproved, planAsk } from '../../rules/turn/approve.ts'
+import { type ApprovalRequest, deniedTo, isApproved, planAsk } from '../../rules/turn/approve.ts'
 import { planResult } from '../../rules/turn/result.ts'
 import { permit } from '../../tool/permit.ts'
 import { type OpenSource, SOURCE_SEPARATOR, type ToolSource } from '../../tool/source.ts'
@@ -11,10 +11,10 @@ import { type ToolEntry, type Toolkit, toolEntry } from '../../tool/toolkit.ts'
 import { isLive } from '../build/read-kit.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
 
-type Named = readonly [name: string, source: ToolSource]
+type NamedSource = readonly [name: string, source: ToolSource]
 
-/** A source that a run has to do without. */
-interface Absent {
+/** A source that a run must do without. */
+interface MissingSource {
   readonly name: string
   readonly source: ToolSource
   readonly code: 'denied' | 'unavailable'
@@ -22,14 +22,14 @@ interface Absent {
 }
 
 /**
- * The node with the tools of its agent's sources, started where they were not. Undefined when its end was committed
- * instead, or when it waits for a person who must allow a start.
+ * Adds the tools of the agent's sources to a node, and starts the sources where needed. Undefined when the node's end
+ * was committed instead, or when it waits for a person who must allow a start.
  */
-export async function equip(run: NodeRun, pool: SourcePool): Promise<NodeRun | undefined> {
+export async function openSources(run: NodeRun, pool: SourcePool): Promise<NodeRun | undefined> {
   const wanted = wantedBy(run)
   if (wanted.length === 0) return run
   const permitted: NamedStart[] = []
-  const absent: Absent[] = []
+  const absent: MissingSource[] = []
   for (const [name, source] of wanted) {
     const start = permitStart(run, pool, [name, source])
     if ('decided' in start) permitted.push({ name, ...start })
@@ -48,8 +48,8 @@ export async function equip(run: NodeRun, pool: SourcePool): Promise<NodeRun | u
   return { ...run, toolkit: equipped(run.toolkit, there, absent) }
 }
 
-/** A step is offered all of them; a call needs the one that its tool is of. Calls to wrap up or brief have no tools. */
-function wantedBy({ node, agent, toolkit }: NodeRun): Named[] {
+/** A step needs all sources; a call needs the one of its tool. Calls that wrap up or brief have no tools. */
+function wantedBy({ node, agent, toolkit }: NodeRun): NamedSource[] {
   if (node.purpose === 'wrap_up' || node.purpose === 'brief') return []
   const live = [...agent.sources].filter(([, source]) => isLive(source))
   if (node.kind !== 'task') return live
@@ -58,12 +58,12 @@ function wantedBy({ node, agent, toolkit }: NodeRun): Named[] {
   return live.filter(([name]) => called.startsWith(`${name}${SOURCE_SEPARATOR}`))
 }
 
-/** What may be started; else why not, or what a person is asked first. */
+/** Decides whether a source may start; else returns the reason, or the question for a person. */
 function permitStart(
   run: NodeRun,
   pool: SourcePool,
-  [name, source]: Named,
-): Start | { readonly reason: string } | { readonly ask: Ask } {
+  [name, source]: NamedSource,
+): Start | { readonly reason: string } | { readonly ask: ApprovalRequest } {
   const decided: Request[] = []
   for (const request of source.needs) {
     const permission = permit(run, request, source.about)
@@ -78,18 +78,18 @@ function permitStart(
   return { source, decided }
 }
 
-/** What a person allowed for one step of a run holds for the whole run, and for its tree while the server goes on. */
+/** A person's consent for one step holds for the whole run, and for its tree while the server runs. */
 function isAllowed(
   { turn, conversation, home }: NodeRun,
   pool: SourcePool,
-  { source, ask }: { readonly source: ToolSource; readonly ask: Ask },
+  { source, ask }: { readonly source: ToolSource; readonly ask: ApprovalRequest },
 ): boolean {
   if (pool.isAllowed(turn.rootId, source)) return true
   return home.ledger.store.nodesOf(turn.id).some((node) => isApproved(node, conversation, ask))
 }
 
-/** What a person denied one step of a run is denied to the whole run. */
-function deniedReason({ turn, home }: NodeRun, ask: Ask): string | undefined {
+/** A person's denial for one step holds for the whole run. */
+function deniedReason({ turn, home }: NodeRun, ask: ApprovalRequest): string | undefined {
   for (const node of home.ledger.store.nodesOf(turn.id)) {
     const reason = deniedTo(node, ask)
     if (reason !== undefined) return reason
@@ -97,13 +97,13 @@ function deniedReason({ turn, home }: NodeRun, ask: Ask): string | undefined {
   return undefined
 }
 
-/** A call whose server may not be started is denied itself, and its model reads why. */
-function startOf({ node, agent }: NodeRun, name: string, { required }: ToolSource): Pick<Ask, 'start'> {
+/** If its server may not be started, the call itself is denied, and its model reads why. */
+function startOf({ node, agent }: NodeRun, name: string, { required }: ToolSource): Pick<ApprovalRequest, 'start'> {
   if (node.kind === 'task') return {}
   return { start: { name, required, whose: agent.inline === null ? 'agent' : 'recipe' } }
 }
 
-interface Opened {
+interface StartedSource {
   readonly name: string
   readonly source: ToolSource
   readonly opened: OpenSource
@@ -113,7 +113,11 @@ interface NamedStart extends Start {
   readonly name: string
 }
 
-async function open(run: NodeRun, pool: SourcePool, { name, ...start }: NamedStart): Promise<Opened | Absent> {
+async function open(
+  run: NodeRun,
+  pool: SourcePool,
+  { name, ...start }: NamedStart,
+): Promise<StartedSource | MissingSource> {
   const { turn, conversation } = run
   const { source } = start
   const user = { conversationId: conversation.id, rootId: turn.rootId, runId: turn.id, topRunId: topOf(run) }
@@ -126,7 +130,7 @@ async function open(run: NodeRun, pool: SourcePool, { name, ...start }: NamedSta
   }
 }
 
-/** The run at the top that waits for this one, or this one. */
+/** The run at the top that waits for this one, or this one itself. */
 function topOf({ turn, conversation, home }: NodeRun): Id {
   const { store } = home.ledger
   let top = turn
@@ -140,7 +144,7 @@ function topOf({ turn, conversation, home }: NodeRun): Id {
   }
 }
 
-function equipped(toolkit: Toolkit, there: readonly Opened[], absent: readonly Absent[]): Toolkit {
+function equipped(toolkit: Toolkit, there: readonly StartedSource[], absent: readonly MissingSource[]): Toolkit {
   const entries: ToolEntry[] = []
   for (const { name, opened } of there) {
     for (const [shownAs, { tool, version }] of opened.tools) {
@@ -151,28 +155,28 @@ function equipped(toolkit: Toolkit, there: readonly Opened[], absent: readonly A
   return toolkit.with(entries, [...notes, ...absent.map(absenceText)].join('\n\n'))
 }
 
-/** It is a server's own text, and said to be. */
+/** Marks the notes as the server's own text. */
 function noteOf(name: string, notes: string): string {
   return `About the tools ${name}${SOURCE_SEPARATOR}*, as their server says:\n${notes}`
 }
 
-function warnings({ name, opened }: Opened): string[] {
+function warnings({ name, opened }: StartedSource): string[] {
   return opened.warnings.map((warning) => `${name}: ${warning}`)
 }
 
 /** An agent's own tool keeps its name. */
-function twinsOf(toolkit: Toolkit, { name, opened }: Opened): string[] {
+function twinsOf(toolkit: Toolkit, { name, opened }: StartedSource): string[] {
   const names = [...opened.tools.keys()].map((shownAs) => `${name}${SOURCE_SEPARATOR}${shownAs}`)
   const taken = names.filter((one) => toolkit.find(one) !== undefined)
   return taken.map((one) => `${name}: its tool ${one} is left out: the agent has one of this name already`)
 }
 
-function missingSecrets([name, source]: Named): string[] {
+function missingSecrets([name, source]: NamedSource): string[] {
   const missing = source.missing()
   return missing.length === 0 ? [] : [`${name}: ${missing.join(', ')} is not set, and it may need it`]
 }
 
-/** Told once to each run, to whoever watches it. */
+/** Reports to everybody who watches the run, once per run. */
 async function tell({ node, home }: NodeRun, pool: SourcePool, { absent, others }: News): Promise<void> {
   const fresh = [...absent.map(absenceText), ...others].filter((message) => pool.tell(node.turnId, message))
   if (fresh.length === 0) return
@@ -188,15 +192,15 @@ async function tell({ node, home }: NodeRun, pool: SourcePool, { absent, others 
   })
 }
 
-/** Those that it was told of before too; the newest reason counts. */
-function allAbsent({ absent: before }: Turn, absent: readonly Absent[]): readonly AbsentSource[] {
+/** Includes sources reported before; the newest reason counts. */
+function allAbsent({ absent: before }: Turn, absent: readonly MissingSource[]): readonly AbsentSource[] {
   const reasons = new Map([...(before ?? []), ...absent].map(({ name, reason }) => [name, reason]))
   return [...reasons].map(([name, reason]) => ({ name, reason }))
 }
 
 interface News {
-  /** What the run does without: its outcome says so, and whoever delegated it is told with its result. */
-  readonly absent: readonly Absent[]
+  /** The sources that the run does without: its outcome lists them, and its host reads them with the result. */
+  readonly absent: readonly MissingSource[]
   readonly others: readonly string[]
 }
 
@@ -209,7 +213,7 @@ function untilStopped<T>({ work }: NodeRun, result: Promise<T>): Promise<T | und
   })
 }
 
-async function waitFor({ node, work, home }: NodeRun, ask: Ask): Promise<undefined> {
+async function waitFor({ node, work, home }: NodeRun, ask: ApprovalRequest): Promise<undefined> {
   await home.ledger.commit({ kind: 'ask', rootId: node.rootId, plan: (draft) => planAsk(draft, work.claim, ask) })
 }
 

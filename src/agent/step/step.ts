@@ -5,7 +5,7 @@ import { NO_USAGE, plainCall, saysNothing } from '../../graph/content.ts'
 import { contextOf } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { ALL_TURNS, isEager, mayCall } from '../../graph/kinds.ts'
-import type { Delegated } from '../../graph/outcome.ts'
+import type { EagerTask } from '../../graph/outcome.ts'
 import type { Failure, Node } from '../../graph/rows.ts'
 import { expansionIds } from '../../graph/tasks.ts'
 import type { Model, ModelRequest } from '../../model/model.ts'
@@ -14,30 +14,30 @@ import { planAsk } from '../../rules/turn/approve.ts'
 import { addCheck, planCollected } from '../../rules/turn/check-answer.ts'
 import type { NodeEnd } from '../../rules/turn/end-node.ts'
 import {
-  type Answer,
   countFailedCall,
   type FinalAnswer,
   type PlanNote,
   type PlannedTask,
   planAnswer,
   planExpand,
+  type StepAnswer,
 } from '../../rules/turn/expand.ts'
 import { planReserve } from '../../rules/turn/reserve.ts'
 import { planResult, planRetry } from '../../rules/turn/result.ts'
-import type { Manner } from '../definition/answer-protocol.ts'
+import type { AnswerProtocol } from '../definition/answer-protocol.ts'
 import { ExtensionFailed, hookedRequest } from '../hooks/model-hooks.ts'
 import type { EagerWork, NodeRun, ReadyChild } from '../hooks/node-run.ts'
-import type { Command, Verdict } from '../planner/plan-reader.ts'
+import type { ParsedPlan, PlannedCommand } from '../planner/plan-reader.ts'
 import type { Planning } from '../planner/planning.ts'
 import { compactFirst, compactionFor } from '../request/compaction.ts'
 import { contextCutOf, estimateOf, requestOf, withAnswerOf } from '../request/request-of.ts'
-import { type Judged, judge, judgeDoomed } from './answer.ts'
+import { type AnswerVerdict, judge, judgeDoomed } from './answer.ts'
 import type { AnswerWatch } from './answer-watch.ts'
 import { AskFirst, CallFailed, call, callUntil, NOT_ASKED } from './call.ts'
 
-/** One agent_message: prompt, model, and the commit that acts on the answer. */
+/** Runs one agent_message: prompt, model, and the commit that acts on the answer. */
 export function runStep(run: NodeRun, model: Model): void | Promise<void> {
-  const { finalTool = null } = run.agent.manner ?? NO_MANNER
+  const { finalTool = null } = run.agent.protocol ?? NO_PROTOCOL
   const found = finalTool === null ? undefined : collectedBy(run, finalTool)
   if (found !== undefined) return endCollected(run, found)
   const isTurn = !isBeside(run.node)
@@ -54,22 +54,22 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
     : callWithinBudget(run, model, { request, ask: (given) => callModel(run, model, given) })
 }
 
-interface Asking {
+interface BudgetedCall {
   readonly request: ModelRequest
   readonly ask: (request: ModelRequest) => Promise<void>
 }
 
-function askWithin(run: NodeRun, model: Model, asking: Asking): Promise<void> {
+function askWithin(run: NodeRun, model: Model, asking: BudgetedCall): Promise<void> {
   return run.turn.spend === null ? asking.ask(asking.request) : callWithinBudget(run, model, asking)
 }
 
 /** Loaded for agents that have one. */
 const planner = () => import('../planner/plan-tools.ts')
 
-type Judging = Extract<Planning, { step: 'judge' }>
+type PlanCall = Extract<Planning, { step: 'judge' }>
 
-/** The one that plans is asked which tool is needed, and left off as soon as that is known. */
-async function callPlan(run: NodeRun, model: Model, judging: Judging): Promise<void> {
+/** Asks the model which tool is needed, and hangs up as soon as that is known. */
+async function callPlan(run: NodeRun, model: Model, judging: PlanCall): Promise<void> {
   const { request, settings, due } = judging
   if (settings.plan !== null) return planByCode(run, judging)
   const { PlanReader } = await planner()
@@ -83,7 +83,7 @@ async function callPlan(run: NodeRun, model: Model, judging: Judging): Promise<v
   await askWithin(run, model, { request: await hookedRequest(planRun, request), ask })
 }
 
-async function planByCode(run: NodeRun, { settings, due }: Judging): Promise<void> {
+async function planByCode(run: NodeRun, { settings, due }: PlanCall): Promise<void> {
   const { failedPlan, readCommands } = await planner()
   const { signal } = run.work
   const planned = await Promise.resolve({ ...due.context, signal })
@@ -93,12 +93,12 @@ async function planByCode(run: NodeRun, { settings, due }: Judging): Promise<voi
   return expandPlan(run, { ...NOT_ASKED, model: 'function/plan' }, { verdict: planned, settings, due })
 }
 
-interface Planned extends Pick<Judging, 'settings' | 'due'> {
-  readonly verdict: Verdict
+interface PlanResult extends Pick<PlanCall, 'settings' | 'due'> {
+  readonly verdict: ParsedPlan
 }
 
-/** What it said that is no plan is no reason to fail: the run goes on without tools. */
-function expandPlan(run: NodeRun, answer: Answer, { verdict, settings, due }: Planned): void | Promise<void> {
+/** An answer that is no plan does not fail the run: it continues without tools. */
+function expandPlan(run: NodeRun, answer: StepAnswer, { verdict, settings, due }: PlanResult): void | Promise<void> {
   const { commands, wrong } = verdict
   if (settings.planOnly) return endPlanned(run, answer, commands)
   const calls = commands.map(({ tool, input }, at) => {
@@ -113,22 +113,22 @@ function expandPlan(run: NodeRun, answer: Answer, { verdict, settings, due }: Pl
   return expand(run, { ...answer, calls }, plan)
 }
 
-/** The commands are the answer, as they would have been carried out. */
-function endPlanned(run: NodeRun, answer: Answer, commands: readonly Command[]): void | Promise<void> {
+/** Returns the commands as the answer, in the form in which they would have been executed. */
+function endPlanned(run: NodeRun, answer: StepAnswer, commands: readonly PlannedCommand[]): void | Promise<void> {
   const shown = commands.map(({ purpose, tool, input }) => ({ purpose, tool_name: tool, tool_kwargs: input }))
   run.home.live.extensions.keep(run.node.turnId, 'tool_commands', shown)
-  const judged: Judged = { end: 'completed', value: undefined }
+  const judged: AnswerVerdict = { end: 'completed', value: undefined }
   return end(run, { ...answer, content: JSON.stringify(shown), calls: [] }, { judged })
 }
 
-/** Readers of the outcome find there which tools were used. */
+/** Stores the tool logs for readers of the outcome. */
 async function keepToolLogs({ turn, home }: NodeRun): Promise<void> {
   const { toolLogs } = await planner()
   const logs = toolLogs(home.ledger.store.nodesOf(turn.id))
   if (logs.length > 0) home.live.extensions.keep(turn.id, 'tool_logs', logs as unknown as Json)
 }
 
-/** Extensions have their word before the call is weighed: what they make of the request is what it costs. */
+/** Runs the hooks before the budget is checked, because the changed request determines the cost. */
 async function callHooked(run: NodeRun, model: Model): Promise<void> {
   try {
     const planning = run.hooks?.planner == null ? null : (await planner()).planningOf(run, model)
@@ -142,9 +142,9 @@ async function callHooked(run: NodeRun, model: Model): Promise<void> {
   }
 }
 
-const NO_MANNER: Partial<Manner> = {}
+const NO_PROTOCOL: Partial<AnswerProtocol> = {}
 
-/** The final output that the calls right before this node have given; the last one counts. */
+/** The final output of the calls right before this node; the last one counts. */
 function collectedBy({ node, turn, home }: NodeRun, finalTool: string): Json | undefined {
   for (const task of home.ledger.store.nodesOf(turn.id).slice(0, node.ordinal).toReversed()) {
     if (task.kind !== 'task') return undefined
@@ -154,7 +154,7 @@ function collectedBy({ node, turn, home }: NodeRun, finalTool: string): Json | u
   return undefined
 }
 
-/** What was collected is the answer: one line of JSON, and the value itself. */
+/** Ends the run with the collected output: one line of JSON, and the value itself. */
 function endCollected(run: NodeRun, value: Json): void | Promise<void> {
   const collected = { content: JSON.stringify(value), value, check: checkOf(run) }
   return run.home.ledger.commit({
@@ -164,19 +164,19 @@ function endCollected(run: NodeRun, value: Json): void | Promise<void> {
   })
 }
 
-/** The task that decides whether an answer is one; null where every answer is. */
+/** The task that decides whether an answer is final; null where every answer is. */
 function checkOf(run: NodeRun): PlannedTask | null {
-  const { checkTool = null } = run.agent.manner ?? NO_MANNER
+  const { checkTool = null } = run.agent.protocol ?? NO_PROTOCOL
   return checkTool === null ? null : planTask(run, { id: run.node.id, name: checkTool, input: {} })
 }
 
-/** A call to wrap up, to brief or to sum up is no turn, and has no tools. */
+/** True for a call that wraps up, briefs or summarises: it is no turn, and has no tools. */
 function isBeside({ purpose }: Node): boolean {
   return purpose === 'wrap_up' || purpose === 'brief' || purpose === 'summarize'
 }
 
-/** What the call may cost is held back first; without enough for it, it is the call to wrap up, or none. */
-async function callWithinBudget(run: NodeRun, model: Model, { request, ask }: Asking): Promise<void> {
+/** Reserves the cost of the call first; if the budget does not suffice, it makes the call that wraps up, or none. */
+async function callWithinBudget(run: NodeRun, model: Model, { request, ask }: BudgetedCall): Promise<void> {
   const said = run.home.ledger.store.nodesOf(run.turn.id).findLast(({ usage }) => usage.inputTokens > 0)
   const cost = estimateOf(model, request, said?.usage ?? NO_USAGE)
   if (!cost.isPriced && run.turn.spend?.limit.usd !== null) {
@@ -211,13 +211,13 @@ function onFailed(run: NodeRun, error: unknown): Promise<void> {
   throw error
 }
 
-/** Is anything done before the answer ends? */
+/** True when work starts before the answer ends. */
 function isWatched({ agent, node }: NodeRun): boolean {
   if (agent.output === null || (node.purpose !== 'answer' && node.purpose !== 'repair')) return false
   return agent.eager !== null || agent.repair?.failFast === true
 }
 
-/** What is done while the answer comes is over before the answer is acted on. */
+/** Finishes the work that the stream started before it acts on the answer. */
 async function callWatched(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
   const { DoomedAnswer, watchAnswer } = await import('./answer-watch.ts')
   const watch = await watchAnswer(run)
@@ -229,7 +229,7 @@ async function callWatched(run: NodeRun, model: Model, request: ModelRequest): P
   return endPlan(run, error.partial, { judged: judgeDoomed(run, error.cause.issues), watch })
 }
 
-/** One that no answer asked for, put in by hand or to end a turn, counts like any other. */
+/** A call that no answer asked for, added by hand or to end a turn, counts like any other. */
 function refuseCall({ node, work, home }: NodeRun, failure: Failure): void | Promise<void> {
   const plan = (draft: Draft) => {
     planResult(draft, work.claim, { state: 'errored', failure })
@@ -237,22 +237,22 @@ function refuseCall({ node, work, home }: NodeRun, failure: Failure): void | Pro
   return home.ledger.commit({ kind: 'result', rootId: node.rootId, plan })
 }
 
-function act(run: NodeRun, answer: Answer, watch?: AnswerWatch): void | Promise<void> {
+function act(run: NodeRun, answer: StepAnswer, watch?: AnswerWatch): void | Promise<void> {
   return answer.calls.length > 0 && !isBeside(run.node) ? expand(run, answer) : conclude(run, answer, watch)
 }
 
-/** An answer without calls is the last word, unless it must be asked for once more. */
-function conclude(run: NodeRun, answer: Answer, watch?: AnswerWatch): void | Promise<void> {
+/** Ends the turn with an answer without calls, unless the model must answer once more. */
+function conclude(run: NodeRun, answer: StepAnswer, watch?: AnswerWatch): void | Promise<void> {
   if (isText(run.node)) return end(run, answer, { judged: judgeText(run.node, answer) })
   return after(judge(run, answer), (judged) => endPlan(run, answer, { judged, watch }))
 }
 
-/** A briefing or a summary: any words will do. */
+/** True for a briefing or a summary, where any text is fine. */
 function isText({ purpose }: Node): boolean {
   return purpose === 'brief' || purpose === 'summarize'
 }
 
-function judgeText({ purpose }: Node, { content }: Answer): Judged {
+function judgeText({ purpose }: Node, { content }: StepAnswer): AnswerVerdict {
   if (!saysNothing(content)) return { end: 'completed', value: undefined }
   return {
     end: 'failed',
@@ -261,28 +261,28 @@ function judgeText({ purpose }: Node, { content }: Answer): Judged {
   }
 }
 
-interface Watched {
-  readonly judged: Judged
+interface WatchedAnswer {
+  readonly judged: AnswerVerdict
   readonly watch: AnswerWatch | undefined
 }
 
-/** Where items of the answer start children, each has its child before the answer ends. */
-function endPlan(run: NodeRun, answer: Answer, { judged, watch }: Watched): void | Promise<void> {
+/** Makes sure that each item of the answer has its child before the answer ends. */
+function endPlan(run: NodeRun, answer: StepAnswer, { judged, watch }: WatchedAnswer): void | Promise<void> {
   if (run.agent.eager === null) return end(run, answer, { judged })
   return tasksOf(judged, watch?.eager ?? null).then((tasks) => end(run, answer, { judged, tasks }))
 }
 
-async function tasksOf(judged: Judged, eager: EagerWork | null): Promise<readonly Delegated[]> {
+async function tasksOf(judged: AnswerVerdict, eager: EagerWork | null): Promise<readonly EagerTask[]> {
   const plan = judged.end === 'completed' ? (judged.written ?? judged.value) : undefined
   return plan === undefined || eager === null ? [] : eager.finish(plan)
 }
 
 interface End {
-  readonly judged: Judged
-  readonly tasks?: readonly Delegated[]
+  readonly judged: AnswerVerdict
+  readonly tasks?: readonly EagerTask[]
 }
 
-function end(run: NodeRun, answer: Answer, { judged, tasks }: End): void | Promise<void> {
+function end(run: NodeRun, answer: StepAnswer, { judged, tasks }: End): void | Promise<void> {
   const final = {
     answer: withCut(run, answer.calls.length === 0 ? answer : { ...answer, calls: [] }),
     again: judged.end === 'again' ? judged : null,
@@ -312,7 +312,7 @@ function toolTrace({ home, turn }: NodeRun): string[] {
   return tasks.map(({ input }) => input.call?.name ?? '')
 }
 
-function failureOf(judged: Judged, { metadata }: Node): Node['failure'] {
+function failureOf(judged: AnswerVerdict, { metadata }: Node): Node['failure'] {
   if (judged.end === 'completed') return null
   if (judged.end === 'failed') return { code: judged.code, message: judged.message }
   const { limit } = metadata
@@ -321,13 +321,13 @@ function failureOf(judged: Judged, { metadata }: Node): Node['failure'] {
 }
 
 /** Says in an answer what its model was not shown: only a limit of rounds, or a chat's of length, leaves anything out. */
-function withCut(run: NodeRun, answer: Answer): Answer {
+function withCut(run: NodeRun, answer: StepAnswer): StepAnswer {
   if (run.contextTurns === ALL_TURNS && run.agent.asked === null) return answer
   const contextCut = contextCutOf(run)
   return contextCut === undefined ? answer : { ...answer, contextCut }
 }
 
-function expand(run: NodeRun, given: Answer, plan?: PlanNote & { leftMs: number | null }): void | Promise<void> {
+function expand(run: NodeRun, given: StepAnswer, plan?: PlanNote & { leftMs: number | null }): void | Promise<void> {
   const answer = withCut(run, given)
   const leftMs = plan?.leftMs ?? null
   const tasks = answer.calls.map((toolCall) => within(planTask(run, toolCall), leftMs))

@@ -12,10 +12,10 @@ export interface JsonCheckError {
 }
 
 /**
- * Compiles with a validator of its own, so that schemas with the same `$id` never meet, and so that nothing is kept
- * when the check is dropped. Nothing is fetched. Unknown keywords and formats are ignored.
- * Rejects with a DefinitionError when the schema cannot be used. A check takes time in proportion to the value; it throws
- * where a schema that refers to itself would take longer. Of a large value it tells the first error only.
+ * Compiles with a validator of its own, so that schemas with equal `$id` never meet, and so that nothing stays in memory when
+ * the check is dropped. Fetches nothing. Ignores unknown keywords and formats. Rejects with a DefinitionError when the schema
+ * cannot be used. A check takes time in proportion to the value, and throws where a schema that refers to itself would take
+ * longer. For a large value it reports only the first error.
  */
 export async function compileJsonSchema(schema: JsonSchema, where: string): Promise<JsonCheck> {
   const { Ajv2020 } = await import('ajv/dist/2020.js')
@@ -54,9 +54,9 @@ const ajvOptions = {
   logger: false,
 } as const
 
-/** The validator makes code of a schema, and takes more than linear time for it. */
+/** The validator generates code from a schema, and takes more than linear time for it. */
 const MOST_SCHEMA_VALUES = 5_000
-/** Code that stops at the first error is nested as deep as a schema is long: only some is read. */
+/** Code that stops at the first error nests as deep as a schema is long, so only short schemas use it. */
 const MOST_NESTED = 1_000
 
 function hasMoreValues(value: unknown, most: number): boolean {
@@ -71,10 +71,10 @@ function hasMoreValues(value: unknown, most: number): boolean {
   return false
 }
 
-/** With more, the validator would copy all errors with each one it finds. */
+/** Above this size the check stops at the first error: the validator would copy all errors with each one it finds. */
 const MOST_VALUES = 5_000
 
-/** Compares each item with those before it by its text: the validator's own compares every pair. */
+/** Compares each item with the earlier ones by its text: the validator's own keyword compares every pair. */
 function uniqueItems(meter: WorkMeter): FuncKeywordDefinition {
   const wasSeen = (seen: Map<string, number>, item: Json, index: number) => {
     const text = textOf(item, meter)
@@ -97,7 +97,7 @@ function uniqueItems(meter: WorkMeter): FuncKeywordDefinition {
   return { keyword: 'uniqueItems', type: 'array', schemaType: 'boolean', compile }
 }
 
-/** However many values are allowed, one look tells. */
+/** Checks `enum` with one look-up, however many values are allowed. */
 function listed(meter: WorkMeter): FuncKeywordDefinition {
   const compile = (allowedValues: readonly Json[]) => {
     const allowed = new Set(allowedValues.map(canonicalJson))
@@ -113,7 +113,7 @@ function listed(meter: WorkMeter): FuncKeywordDefinition {
   return { keyword: 'enum', schemaType: 'array', compile }
 }
 
-/** Equal values have equal texts. A long one takes its time, that of a list or an object more. */
+/** Gives equal texts for equal values. A long text counts as work, that of a list or an object as more. */
 function textOf(value: Json, meter: WorkMeter): string {
   const text = canonicalJson(value)
   meter.step(Math.ceil(text.length / (typeof value === 'object' ? 2 : 32)))
@@ -130,7 +130,7 @@ function readError(error: {
   return { pointer: error.instancePath, message: message + detailOf(error.params) }
 }
 
-/** The part that a person or a model needs to correct the value and the standard message leaves out. */
+/** The detail that a person or a model needs to correct the value and that the standard message leaves out. */
 function detailOf(params: Readonly<Record<string, unknown>>): string {
   const extra = params['additionalProperty'] ?? params['unevaluatedProperty']
   if (typeof extra === 'string') return `: "${extra}"`
@@ -142,15 +142,15 @@ function detailOf(params: Readonly<Record<string, unknown>>): string {
     .join(', ')}`
 }
 
-/** Makes a pattern of a JSON Schema ready; the validator wants its source to be named. */
+/** Compiles a pattern of a JSON Schema; the validator wants a name for its source. */
 export interface PatternReader {
   (pattern: string): { test(text: string): boolean }
   code: string
 }
 
 /**
- * What reads the patterns of a schema; undefined where it has none. A pattern is compared with a text in linear time, so none can
- * run away. What cannot be done in linear time (lookahead, lookbehind, backreferences, counts above 1,000) is refused.
+ * Gives the reader for the patterns of a schema; undefined where it has none. Each pattern runs in linear time, so none can run
+ * away. Patterns that linear time does not allow (lookahead, lookbehind, backreferences, counts above 1,000) are refused.
  */
 async function patternReaderFor(schema: unknown, meter: WorkMeter): Promise<PatternReader | undefined> {
   if (!JSON.stringify(schema).includes('"pattern')) return undefined
@@ -178,12 +178,12 @@ const ADVICE =
   'Write it without lookahead, lookbehind, backreferences and counts above 1000, or check the text with code: give a zod schema.'
 
 const STEP = 'legate-step'
-/** Parts of the schema that one check tries: references, alternatives and long lists of names. */
+/** How many parts of the schema one check may try: references, alternatives and long lists of names. */
 const MOST_STEPS = 1_000_000
-/** Characters that one check compares with patterns. */
+/** How many characters one check may compare with patterns. */
 const MOST_CHARACTERS = 1_000_000
 
-/** Counts what one check does that a schema can make it do again and again. */
+/** Counts the work of one check that a schema can repeat without bound. */
 class WorkMeter {
   private stepsLeft = 0
   private characters = 0
@@ -194,7 +194,7 @@ class WorkMeter {
     return check(value) === true
   }
 
-  /** Stands in each part of a schema that may be tried many times for one value; its number is the work of one try. */
+  /** A keyword in each part of a schema that one value may try many times; its number is the work of one try. */
   readonly keyword: FuncKeywordDefinition = {
     keyword: STEP,
     before: '$ref',
@@ -217,7 +217,9 @@ class WorkMeter {
   }
 }
 
-/** The schema with the work beside each of its parts that is more than its value: only these can make a check long. */
+/**
+ * Copies the schema and notes the work beside each part that costs more than its value: only those parts can make a check long.
+ */
 function countedSteps(schema: JsonSchema): JsonSchema {
   return counted(schema, false) as JsonSchema
 }
@@ -238,7 +240,7 @@ function countedIn(key: string, inner: unknown): unknown {
   return Object.fromEntries(Object.entries(inner).map(([name, item]) => [name, counted(item, isBranch)]))
 }
 
-/** Names that are looked for in each object. */
+/** Counts the names that a check looks for in each object. */
 function namesIn(part: object): number {
   let names = 0
   for (const inner of Object.values(part)) {
@@ -247,14 +249,14 @@ function namesIn(part: object): number {
   return names
 }
 
-/** To look for a name takes far less than to try an alternative. */
+/** Looking for a name takes far less time than trying an alternative. */
 const NAMES_PER_STEP = 16
 
-/** What is tried beside other parts, for the same value. */
+/** Keywords whose parts a check tries beside other parts, for one value. */
 const BRANCHES: ReadonlySet<string> = new Set(
   'anyOf oneOf allOf not if then else contains dependentSchemas propertyNames patternProperties'.split(' '),
 )
 const REFERENCES: ReadonlySet<string> = new Set(['$ref', '$dynamicRef', '$recursiveRef'])
-/** Whose keys are names of the user's. */
+/** Keywords whose keys are names that the user chose. */
 const MAPS: ReadonlySet<string> = new Set('properties patternProperties $defs definitions dependentSchemas'.split(' '))
 const DATA: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples'])

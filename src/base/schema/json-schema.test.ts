@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Checked, describeIssues, type Issue, type JsonSchema, readSchema } from './schema.ts'
+import { describeIssues, type Issue, type JsonSchema, readSchema, type Validation } from './schema.ts'
 
 const where = 'input of tool "search"'
 
@@ -209,6 +209,6 @@ describe('raw JSON Schema', () => {
   })
 })
 
-function issuesOf(checked: Checked): readonly Issue[] {
+function issuesOf(checked: Validation): readonly Issue[] {
   return checked.ok ? [] : checked.issues
 }

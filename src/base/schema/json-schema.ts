@@ -5,8 +5,8 @@ import { isRecord, type Json, toJson } from '../json.ts'
 export type JsonSchema = Readonly<Record<string, unknown>>
 
 /**
- * A copy fit to be shown to a model: plain JSON, no titles and no `$schema`, tuples of older drafts in today's form,
- * and an object schema says `type` and `properties`. A property that is named "title" stays.
+ * Copies a schema in the form that models are shown: plain JSON, no titles and no `$schema`, tuples of older drafts in today's
+ * form, and `type` and `properties` in every object schema. A property named "title" stays.
  */
 export function tidyJsonSchema(schema: unknown, where: string): JsonSchema {
   const plain = toJson(schema)
@@ -16,7 +16,7 @@ export function tidyJsonSchema(schema: unknown, where: string): JsonSchema {
   return isObjectSchema(tidy) ? { ...tidy, type: 'object', properties: tidy['properties'] ?? {} } : tidy
 }
 
-/** True when the object has at least one word of JSON Schema in it, or nothing at all, which accepts everything. */
+/** True when the object has at least one keyword of JSON Schema, or is empty, which accepts everything. */
 export function looksLikeJsonSchema(value: object): boolean {
   const keys = Object.keys(value)
   if (keys.length === 0) return true
@@ -55,7 +55,7 @@ function tidiedValues(map: Json): Json {
   return Object.fromEntries(Object.entries(map).map(([name, schema]) => [name, tidied(schema)]))
 }
 
-/** Before 2020-12 a tuple was a list in `items`, and `additionalItems` was what came after it. */
+/** Before 2020-12 a tuple was a list in `items`, and `additionalItems` described the items behind it. */
 function modernTuple(schema: { [key: string]: Json }): { [key: string]: Json } {
   const { items, additionalItems, ...others } = schema
   if (!Array.isArray(items)) return schema

@@ -6,7 +6,6 @@ import { z } from 'zod'
 import * as mini from 'zod/mini'
 import { z as z3 } from 'zod3'
 import {
-  type Checked,
   describeIssues,
   type InferInput,
   type InferOutput,
@@ -15,6 +14,7 @@ import {
   readSchema,
   type Schema,
   type StandardSchema,
+  type Validation,
 } from './schema.ts'
 
 const where = 'input of tool "search"'
@@ -252,12 +252,12 @@ test('types are inferred from every kind of schema', () => {
   expectTypeOf<InferOutput<{ type: 'object' }>>().toEqualTypeOf<unknown>()
   expectTypeOf<InferOutput<JsonSchema>>().toEqualTypeOf<unknown>()
   expectTypeOf(readSchema(zod, where).validate).returns.toEqualTypeOf<
-    Checked<{ n: number; d: number }> | Promise<Checked<{ n: number; d: number }>>
+    Validation<{ n: number; d: number }> | Promise<Validation<{ n: number; d: number }>>
   >()
-  expectTypeOf(readSchema({ type: 'string' }, where).validate).returns.toEqualTypeOf<Checked | Promise<Checked>>()
+  expectTypeOf(readSchema({ type: 'string' }, where).validate).returns.toEqualTypeOf<Validation | Promise<Validation>>()
 })
 
-function issuesOf(checked: Checked): readonly Issue[] {
+function issuesOf(checked: Validation): readonly Issue[] {
   return checked.ok ? [] : checked.issues
 }
 

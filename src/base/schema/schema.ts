@@ -1,3 +1,12 @@
+// Schemas: one form for Standard Schema objects (zod, valibot, ...) and raw JSON Schema.
+//
+// Owns:      `readSchema`, which turns either into a `CheckedSchema`, and the text of issues for people and models.
+// Called by: tools, agents and recipes for their input and output; the checks run when values arrive.
+// Must stay true:
+//   - `validate` never throws and never rejects: every failure is an issue.
+//   - A schema is converted and compiled when it is first needed, so that defining an agent stays cheap.
+//   - A check takes time in proportion to the value (I10).
+
 import { DefinitionError, isLegateError, messageOf } from '../error.ts'
 import { type Path, pathText } from '../path.ts'
 import type { JsonCheck } from './json-check.ts'
@@ -29,13 +38,13 @@ export type StandardConverter = (options: { readonly target: 'draft-2020-12' }) 
 
 export type SchemaSide = 'input' | 'output'
 
-/** What users may give wherever a schema is asked for. */
+/** Every form of schema that users may pass. */
 export type Schema<T = unknown> = StandardSchema<unknown, T> | JsonSchema
 
-/** What a caller writes. A raw JSON Schema says nothing to the compiler. */
+/** The type that a caller writes; `unknown` for a raw JSON Schema. */
 export type InferInput<S> = S extends StandardSchema<infer In, unknown> ? In : unknown
 
-/** What validation gives. A raw JSON Schema says nothing to the compiler. */
+/** The type that validation gives; `unknown` for a raw JSON Schema. */
 export type InferOutput<S> = S extends StandardSchema<unknown, infer Out> ? Out : unknown
 
 export interface Issue {
@@ -43,21 +52,23 @@ export interface Issue {
   readonly message: string
 }
 
-export type Checked<T = unknown> = { ok: true; value: T } | { ok: false; issues: readonly Issue[] }
+export type Validation<T = unknown> = { ok: true; value: T } | { ok: false; issues: readonly Issue[] }
 
 export interface CheckedSchema<T = unknown> {
-  /** Made when first read. Throws a DefinitionError when the library cannot express the schema. */
+  /** Converted when it is first read. Throws a DefinitionError when the library cannot express the schema. */
   readonly jsonSchema: JsonSchema
-  /** Never throws and never rejects: whatever goes wrong is an issue. */
-  validate(value: unknown): Checked<T> | Promise<Checked<T>>
-  /** Makes it ready; undefined where it is. Rejects with a DefinitionError when the schema cannot be used. */
+  /** Never throws and never rejects: every failure is an issue. */
+  validate(value: unknown): Validation<T> | Promise<Validation<T>>
+  /**
+   * Compiles the schema; undefined where nothing has to wait. Rejects with a DefinitionError when the schema cannot be used.
+   */
   prepare(): Promise<unknown> | undefined
 }
 
 /**
- * Takes a Standard Schema or a raw JSON Schema. `where` begins the messages, as in `input of tool "search"`; `side`
- * chooses which JSON Schema is shown. Throws a DefinitionError for what is no schema, or one without JSON Schema of a
- * library that could give it.
+ * Takes a Standard Schema or a raw JSON Schema. `where` begins the messages, as in `input of tool "search"`; `side` chooses
+ * which JSON Schema is shown. Throws a DefinitionError for a value that is no schema, and for a schema whose library could give
+ * JSON Schema but did not.
  */
 export function readSchema<T = unknown>(
   schema: Schema<T>,
@@ -71,7 +82,7 @@ export function readSchema<T = unknown>(
   return readRaw(schema, where) as CheckedSchema<T>
 }
 
-/** Why a JSON Schema cannot be used; undefined where it can. */
+/** Tells why a JSON Schema cannot be used; undefined where it can. */
 export async function schemaProblem(schema: JsonSchema): Promise<string | undefined> {
   try {
     await readSchema(schema, 'schema').prepare()
@@ -198,8 +209,8 @@ function isThenable(value: unknown): value is PromiseLike<StandardResult<unknown
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }
 
-/** Lists are copied with Array.from: libraries hand out subclasses of Array, which `map` would make again. */
-function readResult<T>(result: StandardResult<unknown>): Checked<T> {
+/** Copies lists with Array.from: libraries hand out subclasses of Array, which `map` would construct again. */
+function readResult<T>(result: StandardResult<unknown>): Validation<T> {
   if (result.issues === undefined || result.issues === null) return { ok: true, value: result.value as T }
   const issues = Array.from(result.issues).slice(0, keptIssues).map(readIssue)
   return { ok: false, issues: issues.length > 0 ? issues : [{ path: [], message: 'is not valid' }] }
@@ -213,7 +224,7 @@ function readIssue(issue: StandardIssue): Issue {
   return { path, message: messageOf(issue.message) }
 }
 
-function runCheck(check: JsonCheck, value: unknown): Checked {
+function runCheck(check: JsonCheck, value: unknown): Validation {
   try {
     const errors = check(value)
     if (errors.length === 0) return { ok: true, value }
@@ -227,7 +238,7 @@ function runCheck(check: JsonCheck, value: unknown): Checked {
   }
 }
 
-/** A pointer does not tell an index from a property name; the value does. */
+/** A pointer does not distinguish an index from a property name; the value does. */
 function pathOf(pointer: string, root: unknown): Path {
   let value = root
   return pointer

@@ -1,10 +1,10 @@
 import { isSecretName, isSecretOption, SECRET_MARK, withoutKeys } from './shapes.ts'
 
 /**
- * A command line as people may see it and rows may keep it: without these secrets, without the values of options and
- * variables that are named like secrets (`--token abc`, `API_KEY=abc`, `-u me:abc`), and without keys. A mark never stands
- * for more than the one value, and for nothing that could be run: what may be a program, a path, a script or a part of
- * one is shown. What is run and what is decided is the command line itself, never this.
+ * Gives a command line as people may see it and rows may keep it: without the given secrets, without the values of options and
+ * variables that are named like secrets (`--token abc`, `API_KEY=abc`, `-u me:abc`), and without keys. A mark replaces exactly
+ * one value, and never a part that could run: a possible program, path or script stays visible. Decisions and processes use the
+ * command line itself, never this text.
  */
 export function shownWords(words: readonly string[], secrets: readonly string[] = []): string[] {
   const line = lineOf(words)
@@ -17,17 +17,17 @@ export function shownWords(words: readonly string[], secrets: readonly string[] 
   })
 }
 
-/** The values in a command line that are secrets by the names that stand before them. */
+/** The values in a command line whose option or variable is named like a secret. */
 export function secretsInCommand(words: readonly string[]): string[] {
   const values = words.flatMap((word, at) => [secretIn(word, words[at - 1] ?? ''), passwordIn(word)])
   return values.filter((value) => value !== '')
 }
 
-/** What of a command line is run. */
+/** The parts of a command line that may run. */
 interface Line {
-  /** Places of the words that say what is started: the program; behind one that starts others, what it starts. */
+  /** Places of the words that name a program: the first word, and the programs that it starts in turn. */
   readonly started: ReadonlySet<number>
-  /** Is a part of it read by a shell or an interpreter? Then every word of it may be run. */
+  /** True where a shell or an interpreter reads a part of it. Then every word of it may run. */
   readonly isRead: boolean
 }
 
@@ -44,7 +44,7 @@ function lineOf(words: readonly string[]): Line {
   return { started, isRead: isRead || isScript }
 }
 
-/** The first so many words behind a place that are neither an option nor a variable. */
+/** The places of the next `most` words that are neither an option nor a variable. */
 function startedBehind(words: readonly string[], from: number, most: number): number[] {
   const places: number[] = []
   for (let at = from + 1; at < words.length && places.length < most; at++) {
@@ -54,17 +54,17 @@ function startedBehind(words: readonly string[], from: number, most: number): nu
   return places
 }
 
-/** Programs that run what they are given. */
+/** Programs that run their arguments. */
 const STARTERS =
   /^(?:(?:ba|da|z|k|c|tc|fi|a|mk|pw|power)?sh|node(?:js)?|deno|bunx?|tsx|ts-node|python[\d.]*|pypy\d?|ruby|perl|php|lua(?:jit)?|java|npx|npm|pnpx?|pnpm|yarn|uvx?|pipx|env|xargs|sudo|doas|nice|nohup|timeout|setsid|stdbuf|time|busybox|docker|podman|ssh|cmd|find|make|go|cargo|dotnet)(?:\.exe)?$/
 const SHELLS = /^(?:(?:ba|da|z|k|c|tc|fi|a|mk|pw|power)?sh|busybox|cmd|ssh)(?:\.exe)?$/
-/** Of these the word behind says what they do, and the next with what. */
+/** Programs whose first word is a command and whose second word is its subject, such as `npm run test`. */
 const WITH_COMMANDS = /^(?:npm|pnpm|yarn|bun|deno|uv|pipx|docker|podman|go|cargo|dotnet)(?:\.exe)?$/
-/** What a shell or an interpreter would do something with. */
+/** Characters that a shell or an interpreter acts on. */
 const SCRIPT = /[\s;|&<>$`(){}!*?[\]\\"'#]/
 const ASSIGNMENT = /^[A-Za-z_]\w*=/
 
-/** The value of an option that stands in a word of its own. Not a path, nor anything else that could be run. */
+/** Hides the value of an option that is a word of its own, unless it is a path or could run. */
 function withoutArgument(word: string, before: string): string {
   const option = /^--?([A-Za-z][\w.-]*)$/.exec(before)?.[1]
   if (option === undefined || word.startsWith('-')) return word
@@ -75,12 +75,12 @@ function withoutArgument(word: string, before: string): string {
 
 const VALUE = /^[\w=+~-]+$/
 
-/** Values behind a name: `API_KEY=abc`, `--token=abc`, `?sig=abc`; passwords in addresses; `Bearer abc`. */
+/** Hides values behind a name: `API_KEY=abc`, `--token=abc`, `?sig=abc`; passwords in addresses; `Bearer abc`. */
 function withoutNamed(word: string, isRead: boolean): string {
   return word
     .replace(NAMED, (...found: string[]) => {
       const [whole = '', start = '', dashes = '', name = ''] = found
-      // A shell could run the variable.
+      // A shell could run the variable's value.
       if (dashes === '' ? !isSecretName(name) || (isRead && word.includes('$')) : !isSecretOption(name)) return whole
       return `${start}${SECRET_MARK}`
     })
@@ -88,20 +88,20 @@ function withoutNamed(word: string, isRead: boolean): string {
     .replace(SCHEME, `$1${SECRET_MARK}`)
 }
 
-/** As far as a value goes for certain, and no path. */
+/** Matches only characters that certainly belong to the value, and no path. */
 const NAMED = /(?<![\w.-])((-{0,2})([A-Za-z_][\w.-]{0,100})=["']?)(?![./~])[\w.=+/-]+/g
 const USER_INFO = /\/\/(?:[\w.~%+-]*:)?[\w.~%+=-]+@/g
 const SCHEME = /(?<![\w.-])((?:Bearer|Basic)[ \t]+)(?![./~])[\w.=+/-]+/gi
 
-/** A secret that could be taken for a path, or for a part of a script, is shown. */
+/** False for a secret that could be a path or a part of a script: hiding it could hide a program. */
 function isHideable(secret: string): boolean {
   return secret.length >= SHORTEST && !/^[./~]|\s/.test(secret)
 }
 
-/** A shorter value would be found everywhere. */
+/** A shorter value would match everywhere. */
 const SHORTEST = 6
 
-/** The part of a word, up to its end, that is secret; empty for none. */
+/** The secret part of a word, up to its end; empty for none. */
 function secretIn(word: string, before: string): string {
   const [, dashes = '', name = '', value = ''] = /^(-{0,2})([A-Za-z_][\w.-]*)=(.+)$/s.exec(word) ?? []
   if (dashes === '' ? isSecretName(name) : isSecretOption(name)) return value
@@ -112,7 +112,7 @@ function secretIn(word: string, before: string): string {
   return colon === -1 ? '' : word.slice(colon + 1)
 }
 
-/** Of an address: `postgres://me:abc@host`. */
+/** Finds the password of an address: `postgres://me:abc@host`. */
 function passwordIn(word: string): string {
   return /\/\/[^\s/?#"'@:]*:([^\s/?#"'@]+)@/.exec(word)?.[1] ?? ''
 }

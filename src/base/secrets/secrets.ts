@@ -2,26 +2,26 @@ import type { Json } from '../json.ts'
 import { SECRET_MARK, withoutShapes } from './shapes.ts'
 
 /**
- * A text that may be shown and kept: without these secrets, pieces of them and their encoded forms, and without what looks
- * like a secret that nobody told us. For errors, command lines and recordings. Data keeps what only looks like a secret:
- * clean it with `Secrets`.
+ * Gives a text that may be shown and kept: without these secrets, their pieces and their encoded forms, and without anything
+ * that looks like a secret. For errors, command lines and recordings. Data keeps values that only look like secrets: clean it
+ * with `Secrets`.
  */
 export function withoutSecrets(text: string, secrets: readonly string[]): string {
   return withoutShapes(new Secrets(secrets).clean(text))
 }
 
-/** A shorter value would be found everywhere. */
+/** A shorter value would match everywhere. */
 const SHORTEST = 6
 const LONGEST = 8_192
-/** Pieces of a secret this long are taken out wherever they stand; shorter ones may be words. */
+/** Pieces of a secret of this length are removed wherever they stand; shorter ones may be words. */
 const PIECE = 12
 
 /**
- * Takes known secrets out of texts. Finds them also as URLs, JSON and base64 write them, with white space or invisible
+ * Removes known secrets from texts. Finds them also as URLs, JSON and base64 write them, with white space or invisible
  * characters inside, and split over several texts. Takes time in proportion to the texts, whatever they hold.
  */
 export class Secrets {
-  /** What to look for, by its length. */
+  /** One finder per length of text to look for. */
   private readonly finders: readonly Finder[]
 
   constructor(values: Iterable<string>) {
@@ -39,7 +39,7 @@ export class Secrets {
     return this.cleanAll([text])[0] ?? ''
   }
 
-  /** Every text in it, and every key. */
+  /** Cleans every text in it, and every key. */
   cleanJson(value: Json): Json {
     if (this.finders.length === 0 || value === null || typeof value === 'number') return value
     if (typeof value === 'string') return this.clean(value)
@@ -48,7 +48,7 @@ export class Secrets {
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [this.clean(key), this.cleanJson(item)]))
   }
 
-  /** Texts that a reader sees one after the other. */
+  /** Cleans texts that a reader sees one after the other: a secret may span several. */
   cleanAll(texts: readonly string[]): string[] {
     const whole = texts.join('')
     const ranges = this.finders.flatMap((finder) => finder.rangesIn(whole))
@@ -64,7 +64,7 @@ export class Secrets {
   }
 }
 
-/** As it is, and as URLs, JSON and base64 have it. */
+/** The secret as it is, and as URLs, JSON and base64 write it. */
 function formsOf(secret: string): string[] {
   const plain = secret.trim()
   if (plain.length < SHORTEST || plain.length > LONGEST) return []
@@ -74,7 +74,10 @@ function formsOf(secret: string): string[] {
   return [...written, ...coded, ...urlSafe, ...passwordsIn(plain)].filter(({ length }) => length >= SHORTEST)
 }
 
-/** What is the same whatever stands around it; `offset` is where it begins in a group of three bytes. */
+/**
+ * The part of the base64 that does not depend on its surroundings; `offset` is where the secret begins in a group of three
+ * bytes.
+ */
 function base64Of(secret: string, offset: number): string {
   const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(secret)])
   const coded = bytes.toString('base64').replace(/=+$/, '')
@@ -96,7 +99,7 @@ function decoded(text: string): string {
   }
 }
 
-/** Pieces of addresses and paths are in other texts as well: these are found whole only. */
+/** Pieces of addresses and paths occur in other texts too: these count only as a whole. */
 function piecesOf(form: string): string[] {
   const bare = withoutBlanks(form, 0)
   if (bare.length < SHORTEST) return []
@@ -120,17 +123,17 @@ const BLANKS: ReadonlySet<number> = new Set([
   ...[0xdb40, ...Array.from({ length: 0x80 }, (_, n) => 0xdc00 + n)],
 ])
 
-/** From, and to where. */
+/** Where a match begins and ends. */
 type Range = readonly [from: number, to: number]
 
-/** Finds texts of one length: by a hash of as many characters that moves through the text. */
+/** Finds texts of one length by a rolling hash. */
 class Finder {
   private readonly pieces: ReadonlySet<string>
   private readonly length: number
   private readonly hashes: ReadonlySet<number>
-  /** Which hashes there are, by their upper half: most places are passed over by it. */
+  /** The upper halves of all hashes: one look here rules out most places. */
   private readonly halves: Uint8Array = new Uint8Array(65_536)
-  /** What the character that leaves counts. */
+  /** The factor by which the oldest character leaves the rolling hash. */
   private readonly power: number
 
   constructor(pieces: readonly string[]) {
@@ -146,7 +149,7 @@ class Finder {
   rangesIn(text: string): Range[] {
     const { length, power, halves } = this
     const found: Range[] = []
-    /** The last characters that are not blank, and where they stand: a ring. */
+    /** A ring of the last characters that are not blank, and of their places. */
     const codes = new Uint16Array(length)
     const places = new Uint32Array(length)
     let hash = 0
@@ -189,7 +192,7 @@ function merge(ranges: readonly Range[]): Range[] {
   return merged
 }
 
-/** To ranges that all begin before it. */
+/** Adds a range, and joins it with earlier ones that it touches. All of them begin before it. */
 function add(ranges: Range[], [from, to]: Range): void {
   const last = ranges.at(-1)
   if (last !== undefined && from <= last[1]) ranges[ranges.length - 1] = [last[0], Math.max(last[1], to)]
@@ -200,7 +203,7 @@ function endOf(range: Range | undefined): number {
   return range?.[1] ?? 0
 }
 
-/** Those from the first on that begin before `end`. */
+/** The ranges from `first` on that begin before `end`. */
 function rangesUntil(ranges: readonly Range[], first: number, end: number): readonly Range[] {
   let last = first
   while (last < ranges.length && (ranges[last]?.[0] ?? end) < end) last++

@@ -1,7 +1,7 @@
-/** Stands where a secret was. */
+/** The mark in place of a removed secret. */
 export const SECRET_MARK = '***'
 
-/** A text without what looks like a secret. Takes time in proportion to the text. */
+/** Removes everything that looks like a secret. Takes time in proportion to the text. */
 export function withoutShapes(text: string): string {
   if (text.length < SHORTEST) return text
   const keyless = KEYS.reduce((left, key) => left.replaceAll(key, SECRET_MARK), text)
@@ -17,12 +17,12 @@ export function withoutShapes(text: string): string {
     .replaceAll(NAMED, `$1${SECRET_MARK}`)
 }
 
-/** A command line, or a part of one, without keys: only those that are a word of their own, and no part of a path. */
+/** Removes keys from a command line, or a part of one: only keys that are a word of their own, and no part of a path. */
 export function withoutKeys(text: string): string {
   return KEYS.reduce((left, key) => left.replace(key, (found, ...rest) => markedWord(found, left, rest)), text)
 }
 
-/** What a pattern found, at the one number among `rest`. */
+/** A callback of `replace`: marks a match unless it is part of a longer word. Its place is the one number among `rest`. */
 function markedWord(found: string, text: string, rest: readonly unknown[]): string {
   const at = rest.find((value) => typeof value === 'number') as number
   const isPart = PART_OF_WORD.test(text.charAt(at - 1)) || PART_OF_WORD.test(text.charAt(at + found.length))
@@ -33,7 +33,7 @@ const PART_OF_WORD = /[\w.~/*-]/
 /** `//a@` */
 const SHORTEST = 4
 
-/** Does this value hold a key or the password of an address? */
+/** True where the value holds a key or the password of an address. */
 export function looksSecret(value: string): boolean {
   if ([PASSWORD, DATABASE, HOOKS, PRIVATE_KEY, ...KEYS].some((shape) => value.search(shape) !== -1)) return true
   return Array.from(value.matchAll(WEB_TOKEN)).some(([, rest]) => rest !== undefined)
@@ -42,10 +42,10 @@ export function looksSecret(value: string): boolean {
 /** `password: "abc"`, also where the quotes are escaped. */
 const QUOTED =
   /((?:secret|password|passwd|passphrase|pwd)\\{0,3}["']?\s{0,5}(?:=>|:=|[:=])\s{0,5}\\{0,3}["'])[^\s"'\\]{4,}/gi
-/** `aws_secret_access_key = abc...`: a value that is long and has a digit is none of the words that stand behind such names. */
+/** `aws_secret_access_key = abc...`: no ordinary word behind such a name is that long and has a digit. */
 const NAMED =
   /((?:key|token|secret|password)\\{0,3}["']?\s{0,5}(?:=>|:=|[:=])\s{0,5}\\{0,3}["']?)(?=[-_.~+/=*A-Za-z]*\d)[-_.~+/=*A-Za-z0-9]{16,}/gi
-/** Passwords of databases may hold what no address may. */
+/** Passwords of databases may hold characters that no other address allows. */
 const DATABASE =
   /((?<![A-Za-z0-9])(?:postgres|postgresql|mysql|mariadb|mongodb|redis|rediss|amqp|amqps|mssql|sqlserver|clickhouse)(?:\+[a-z0-9]{1,10})?:\/\/)[^\s/?#"'@:]{0,100}:[^\s"'@]{1,100}@/g
 const USER_INFO = /\/\/[^\s/?#"']*@/g
@@ -54,8 +54,8 @@ const PRIVATE_KEY =
   /-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:[^"-]|-(?!----))*(?:-----END [A-Z ]{0,40}PRIVATE KEY-----)?/g
 
 /**
- * Keys as those who give them out write them: the beginnings that their documents and the rules of secret scanners publish
- * (gitleaks above all). A shape that has no beginning of its own, such as 40 hexadecimal digits, is no rule: texts are full of them.
+ * Keys as their issuers write them: the beginnings that vendors document and secret scanners publish (gitleaks above all). A
+ * pattern without a beginning of its own, such as 40 hexadecimal digits, is not in the list: texts are full of them.
  */
 const KEYS: readonly RegExp[] = [
   // OpenAI, Anthropic, Stripe, Groq, xAI, Perplexity, Cerebras
@@ -84,25 +84,25 @@ const KEYS: readonly RegExp[] = [
   /(?<![A-Za-z0-9])(?:(?:ATATT3|ATCTT3|ATBB)[-_=A-Za-z0-9]{20,}|EAA[A-Z][-_A-Za-z0-9]{40,}|AKCp[A-Za-z0-9]{40,}|EZ[AT]K[A-Za-z0-9]{30,}|SK[0-9a-f]{32}|AQVN[-_A-Za-z0-9]{30,}|pat[A-Za-z0-9]{14}\.[a-f0-9]{64}|dt0c01\.[.A-Z0-9]{24,}|\d{5,16}:A[-_A-Za-z0-9]{34}|[a-f0-9]{32}-us\d{1,2}(?!\d)|[A-Za-z0-9]{14}\.atlasv1\.[-_=A-Za-z0-9]{40,})/g,
 ]
 
-/** Addresses that are a secret themselves: whoever has one may write there. */
+/** Addresses that are a secret themselves: anybody who has one may write there. */
 const HOOKS =
   /(?<![A-Za-z0-9])(hooks\.slack\.com\/(?:services|workflows|triggers)\/|discord(?:app)?\.com\/api\/webhooks\/)[-_/A-Za-z0-9]{20,}/g
 
 /**
- * JSON web tokens and those of SendGrid, if there is more behind the first dot. Without it the run of characters is passed over
- * whole: it may hold the beginnings of a thousand others, none of which has more.
+ * JSON web tokens and those of SendGrid, if the first dot is followed by more. Without it the pattern skips the whole run of
+ * characters: the run may hold a thousand beginnings of tokens, all of them incomplete.
  */
 const WEB_TOKEN =
   /(?<![A-Za-z0-9])(?:eyJ[-_A-Za-z0-9]{8,}|SG\.[-_A-Za-z0-9]{16,})(\.[-_A-Za-z0-9]{8,}(?:\.[-_A-Za-z0-9]*){0,3})?/g
 
-/** Is a variable, header or field of this name one for secrets: `GITHUB_PAT`, `x-api-key`, `dbPassword`? */
+/** True for the name of a variable, header or field that holds a secret: `GITHUB_PAT`, `x-api-key`, `dbPassword`. */
 export function isSecretName(name: string): boolean {
   const words = wordsOf(name)
   if (words.length === 1 && PLACES.has(words[0] ?? '')) return false
   return words.some(isSecretWord) || SESSIONS.test(words.join('_'))
 }
 
-/** Does an option of this name take a secret? `--api-key` does, `--token-file` and `--pass-with-no-tests` do not. */
+/** True where an option of this name takes a secret: `--api-key` does, `--token-file` and `--pass-with-no-tests` do not. */
 export function isSecretOption(name: string): boolean {
   return isSecretWord(wordsOf(name).at(-1) ?? '')
 }
@@ -119,12 +119,12 @@ function isSecretWord(word: string): boolean {
   return WORDS.has(word) || PARTS.test(word)
 }
 
-/** Directories of shells. */
+/** Variables of shells that hold directories. */
 const PLACES: ReadonlySet<string> = new Set(['PWD', 'OLDPWD'])
 const WORDS: ReadonlySet<string> = new Set([
   ...['KEY', 'KEYS', 'PASS', 'PWD', 'PAT', 'AUTH', 'AUTHORIZATION', 'COOKIE', 'COOKIES', 'JWT', 'SIG', 'SIGNATURE'],
 ])
-/** Long enough to mean it inside of a word, as in `PGPASSWORD`; `MAX_TOKENS` is a number. */
+/** Words that are long enough to mean a secret inside of a longer word, as in `PGPASSWORD`; `MAX_TOKENS` is a number. */
 const PARTS = /PASSW(?:OR)?D|PASSPHRASE|SECRET|TOKEN(?!S|IZ)|CREDENTIAL|(?:API|ACCESS|PRIVATE|SSH)KEYS?$/
-/** Of password managers. */
+/** Session variables of password managers. */
 const SESSIONS = /^(?:BW|OP)_SESSION/

@@ -6,7 +6,7 @@ import { oneLine } from '../terminal/clean.ts'
 const INSTRUCTIONS = `You talk with a person at a terminal and help with what they ask. Answer briefly, in plain text.
 Where a source that you can delegate to fits a request by its description, delegate to it and build your answer on what it says. A message that begins with @name was handed to that source already: tell the person what came of it, and do not repeat all of it.`
 
-/** Whose chat it is when no file is named. */
+/** The agent of a chat started without a file. */
 export const ASSISTANT: AgentFile = {
   ...EMPTY_AGENT_FILE,
   name: 'assistant',
@@ -16,7 +16,10 @@ export const ASSISTANT: AgentFile = {
 
 type Compat = ReturnType<typeof compatOf>
 
-/** The agent of a chat: it can delegate to every definition that is found from here, each time anew. */
+/**
+ * Makes the agent of a chat. It can delegate to every definition found from this folder; the list is read anew each
+ * time.
+ */
 export function chatAgent(definition: AgentFile, model: string, { subagents }: Compat = {}): Promise<AnyAgent> {
   return agentOf(definition, { model, subagents: { ...subagents, surfaces: ['delegate'], discover: true } })
 }
@@ -29,8 +32,8 @@ const HELP = `/help      this text
 A message that begins with a space goes to the agent whatever it begins with.`
 
 /**
- * What the command line itself says to a message: to one of its commands, or to a name that nobody has. Undefined where the
- * message is for the agent. No model is asked.
+ * Answers a message on the command line itself, without a model: one of its commands, or a name that does not exist.
+ * Undefined if the message is for the agent.
  */
 export async function localReply(
   message: string,
@@ -48,11 +51,11 @@ export function isExit(message: string): boolean {
 
 function replyTo(name: string, rest: string, names: ReadonlySet<string>): string | undefined {
   if (!names.has(name)) return `There is no "${oneLine(name)}" here. ${listed(names)}`
-  return rest.trim() === '' ? `Say what ${oneLine(name)} shall do: @${oneLine(name)} TEXT` : undefined
+  return rest.trim() === '' ? `Say what ${oneLine(name)} should do: @${oneLine(name)} TEXT` : undefined
 }
 
 function listed(names: ReadonlySet<string>): string {
-  if (names.size === 0) return 'There are no recipes and no agent files; legate doctor shows where they are looked for.'
+  if (names.size === 0) return 'There are no recipes and no agent files; legate doctor lists the definitions it finds.'
   const shown = [...names].sort().slice(0, NAMED)
   const more = names.size - shown.length
   return `There are: ${shown.map((one) => `@${oneLine(one)}`).join(', ')}${more > 0 ? ` and ${more} more` : ''}.`
@@ -63,8 +66,8 @@ const DELEGATE = 'delegate'
 const NO_USAGE = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
 
 /**
- * What a person says to `@name` is handed to that subagent without asking the model; all else, and what is made of the
- * subagent's answer, is the model's.
+ * Hands a message that begins with `@name` to that subagent without asking the model. The model handles all other
+ * messages, and reads the subagent's answer.
  */
 export function mentions(known: KnownNames): ExtensionCore {
   return {
@@ -80,7 +83,7 @@ export function mentions(known: KnownNames): ExtensionCore {
   }
 }
 
-/** Whom a message can be handed to, and the keys of the values that one of them takes. */
+/** The names a message can be handed to, and the parameter keys of each. */
 export interface KnownNames {
   names(): Promise<ReadonlySet<string>>
   parametersOf(name: string): Promise<readonly string[]>
@@ -92,7 +95,7 @@ interface MentionedCall {
   readonly parameters?: { readonly [key: string]: string }
 }
 
-/** Only what was said last counts, and only where it begins with the name of something that is there. */
+/** Reads a mention from the last message only, and only if it begins with the name of a known definition. */
 async function mentionedCall(request: ModelRequest, known: KnownNames): Promise<MentionedCall | undefined> {
   const { name, rest } = mentionOf(lastSaid(request)) ?? {}
   if (name === undefined || rest === undefined || !(await known.names()).has(name)) return undefined
@@ -101,7 +104,7 @@ async function mentionedCall(request: ModelRequest, known: KnownNames): Promise<
   return { source: name, instructions, parameters }
 }
 
-/** Values at the beginning, `topic=cats style="very short"`, for the keys that there are; the rest is what is said. */
+/** Splits leading values such as `topic=cats style="very short"`, for known keys only, from the rest of the message. */
 function splitValues(
   text: string,
   keys: readonly string[],
@@ -116,20 +119,20 @@ function splitValues(
   return { parameters, instructions: text.slice(end) }
 }
 
-/** Whom a message is for and what it says; undefined where it begins with no name. */
+/** Splits a message into the name it begins with and the rest; undefined if it begins with no name. */
 export function mentionOf(text: string): { readonly name: string; readonly rest: string } | undefined {
   const [, name = '', rest = ''] = /^@([\p{L}\p{N}_][\p{L}\p{N}_./-]*)[,:]?\s+(\S[\s\S]*)$/u.exec(text) ?? []
   return name === '' ? undefined : { name: bareName(name), rest: rest.trim() }
 }
 
-/** Marks at its end are none of its own: `@poet.` is `poet`. */
+/** Removes punctuation from the end of a name: `@poet.` means `poet`. */
 function bareName(name: string): string {
   let end = name.length
   while (/[./-]/.test(name.charAt(end - 1))) end--
   return name.slice(0, end)
 }
 
-/** What the person has said, if nothing was done since. What the runtime tells beside it is not theirs. */
+/** Returns the person's last message if nothing happened after it. Notes the runtime adds beside it do not count. */
 function lastSaid({ messages }: ModelRequest): string {
   const last = messages.findLast((message) => message.role !== 'user' || !textOf(message).startsWith('<system-info>'))
   return last?.role === 'user' ? textOf(last) : ''
@@ -140,7 +143,7 @@ function textOf({ content }: Message): string {
   return content.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('\n')
 }
 
-/** A person who names somebody is never answered by another. */
+/** Tells the person that the named agent is not available. No other agent answers in its place. */
 function notHandedOver({ source }: MentionedCall): readonly Part[] {
   const text = `${source} was not asked: this agent has no right to delegate. Begin with a space to say it to the agent itself.`
   return [

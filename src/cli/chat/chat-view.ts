@@ -3,16 +3,16 @@ import type { Id, RunEvent, Runtime } from '../../index.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
 import { painter } from '../terminal/paint.ts'
-import type { Question } from '../watch/asked.ts'
 import { LiveTree } from '../watch/live-tree.ts'
-import type { View } from '../watch/view.ts'
+import type { ScreenQuestion } from '../watch/request-text.ts'
+import type { RunView } from '../watch/view.ts'
 import { wordsOf } from '../watch/words.ts'
 
-/** What the agent of a chat says, line by line as it is said, above the tree of what is going on. */
-export class ChatView implements View {
+/** Prints the agent's answer line by line as it arrives, above the tree of running agents. */
+export class ChatView implements RunView {
   readonly wantsHistory = true
   private readonly tree: LiveTree
-  /** Of the node that speaks: what it has said, and the end of it that does not stand on the screen yet. */
+  /** The text of the speaking node so far, and its last part that is not on the screen yet. */
   private speaks: { readonly nodeId: Id; text: string; left: string } | undefined
 
   constructor(runtime: Runtime, env: NodeJS.ProcessEnv) {
@@ -28,7 +28,7 @@ export class ChatView implements View {
     this.tree.say(text)
   }
 
-  ask(question: Question | null, shown?: () => void): void {
+  ask(question: ScreenQuestion | null, shown?: () => void): void {
     this.tree.ask(question, shown)
   }
 
@@ -42,7 +42,7 @@ export class ChatView implements View {
     if (nodeId === null) return
     if (event.type === 'text-delta' && event.cumulative !== true) {
       this.add(nodeId, event.text)
-      // Only what is new is looked at: a line may come in a million pieces.
+      // Looks only at the new text: one line may arrive in a million pieces.
       const fresh = event.text.length - event.text.lastIndexOf('\n') - 1
       if (fresh < event.text.length) this.show(fresh)
     }
@@ -61,7 +61,7 @@ export class ChatView implements View {
     this.speaks.left += text
   }
 
-  /** All that is left but the last so many characters. */
+  /** Prints everything not yet shown except the last `kept` characters. */
   private show(kept: number): void {
     const { speaks } = this
     if (speaks === undefined || speaks.left.length <= kept) return
@@ -72,24 +72,24 @@ export class ChatView implements View {
   }
 }
 
-/** Lines that come so close together were pasted, also where the terminal does not say so: they are one message. */
+/** Lines that arrive within this time were pasted, even if the terminal does not mark pastes: they form one message. */
 const PASTED_MS = 30
-/** Asks the terminal to say where a paste begins and ends. */
+/** Asks the terminal to mark where a paste begins and ends. */
 const MARKS = { on: '\u001b[?2004h', off: '\u001b[?2004l' } as const
-/** Before each further line of a message. */
+/** Indents each further line of a message. */
 const MORE = '  '
 
-export interface Prompt {
+export interface MessagePrompt {
   readonly text: string
-  /** What was said before: the arrow up brings it back. */
+  /** Earlier messages, recalled with the up arrow. */
   readonly history: readonly string[]
 }
 
 /**
- * What a person types next; null when they leave: Ctrl-D, or Ctrl-C twice. Pasted lines are one message, which Enter sends: a
- * paste that ends in the middle of a line can be written on.
+ * Reads the next message; null when the person leaves with Ctrl-D or with Ctrl-C twice. Pasted lines form one message
+ * that Enter sends, so you can continue a paste that ends in the middle of a line.
  */
-export function readMessage({ text, history }: Prompt): Promise<string | null> {
+export function readMessage({ text, history }: MessagePrompt): Promise<string | null> {
   const reader = createInterface({
     input: process.stdin,
     output: process.stdout,
@@ -112,14 +112,14 @@ export function readMessage({ text, history }: Prompt): Promise<string | null> {
   process.stdin.on('keypress', onKey)
   process.stdout.write(MARKS.on)
   return new Promise((resolve) => {
-    // What is first said to be the end is it: closing says it once more.
+    // Only the first end counts: closing the reader reports another one.
     const end = (message: string | null): void => {
       clearTimeout(soon)
       resolve(message)
       reader.close()
     }
     const sendUnlessWritten = (): void => {
-      // The rest of a paste stands in the line: Enter sends all of it.
+      // If part of a paste is still in the input line, Enter sends all of it together.
       if (reader.line === '') end(lines.join('\n').trimEnd())
       else show(MORE)
     }
@@ -153,8 +153,8 @@ export function readMessage({ text, history }: Prompt): Promise<string | null> {
 const ROUNDS = 2
 const LINES = 6
 
-/** Shows how a conversation that is gone on with stands: the last rounds, of each message its end. */
-export async function recall(runtime: Runtime, conversationId: Id): Promise<void> {
+/** Shows where a continued conversation stands: the end of each message of its last rounds. */
+export async function showLastRounds(runtime: Runtime, conversationId: Id): Promise<void> {
   const talk = await runtime.conversation(conversationId)
   const { transcript } = await talk.transcriptPage({ limitTurns: ROUNDS })
   const name = oneLine(talk.row?.agent.name ?? '?')

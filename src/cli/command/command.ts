@@ -1,16 +1,19 @@
-/** One command of the table: all that `--help`, completion and the reader of arguments need without loading its code. */
-export interface Command {
+/**
+ * One entry of the command table: everything that `--help`, completion and the argument reader need without loading its
+ * code.
+ */
+export interface CliCommand {
   readonly name: string
-  /** What stands after the name, as in `ID [-f] [--json]`. */
+  /** The arguments after the name, as in `ID [-f] [--json]`. */
   readonly usage: string
   readonly summary: string
-  /** Paragraphs below the usage, for what a summary cannot say. */
+  /** Paragraphs below the usage, for details that do not fit the summary. */
   readonly about?: readonly string[]
   readonly options: readonly Option[]
   readonly examples: readonly (readonly [line: string, what: string])[]
-  /** How many positional arguments it takes. */
+  /** The least and the most positional arguments. */
   readonly takes: readonly [least: number, most: number]
-  /** What a positional argument is: completed by the shell. */
+  /** The kind of the positional arguments, for completion in the shell. */
   readonly completes?: 'id' | 'command' | 'file' | readonly string[]
   load(): Promise<RunCommand>
 }
@@ -18,28 +21,28 @@ export interface Command {
 export interface Option {
   readonly name: string
   readonly short?: string
-  /** The name of its value; without one it is a switch. */
+  /** The name of the option's value; an option without one is a switch. */
   readonly value?: string
-  /** May be given more than once. */
+  /** Whether the option may be repeated. */
   readonly isList?: true
   readonly text: string
 }
 
-/** Does it and gives the exit code. */
+/** Runs the command and returns the exit code. */
 export type RunCommand = (call: Call) => Promise<number>
 
-/** One use of a command, as it was typed. */
+/** One call of a command, as typed. */
 export interface Call {
   readonly words: readonly string[]
   readonly values: Readonly<Record<string, string | boolean | readonly string[] | undefined>>
   readonly env: NodeJS.ProcessEnv
-  /** Every command there is. */
-  readonly commands: readonly Command[]
+  /** All commands of the program. */
+  readonly commands: readonly CliCommand[]
 }
 
 export const EXIT = { completed: 0, other: 1, usage: 2, parked: 3, interrupted: 130, terminated: 143 } as const
 
-/** Ends the program with one clear line on stderr. Usage errors also say where to read more. */
+/** Ends the program with one clear line on stderr. A usage error also says which help to read. */
 export class CliError extends Error {
   readonly exitCode: number
   readonly namesHelp: boolean
@@ -71,33 +74,33 @@ export const STORE: Option = {
   text: 'the store; else $LEGATE_DB, else legate/legate.db in $XDG_STATE_HOME (~/.local/state)',
 }
 
-/** All options of a command, those that every command has included. */
-export function optionsOf(command: Command): readonly Option[] {
+/** Lists all options of a command, including those every command has. */
+export function optionsOf(command: CliCommand): readonly Option[] {
   return [
     ...command.options,
     ...(STORELESS.includes(command.name) ? [] : [STORE]),
-    { name: 'help', short: 'h', text: 'this text' },
+    { name: 'help', short: 'h', text: 'show this text' },
   ]
 }
 
 const STORELESS: readonly string[] = ['demo', 'init', 'explain', 'validate', 'doctor', 'convert', 'completion', 'help']
 
-export interface Meant {
+export interface SuggestionOptions {
   readonly names: readonly string[]
-  /** So many letters at the beginning make a name probable. */
+  /** How many equal letters at the beginning make a name a likely match. */
   readonly alike: number
   readonly sign?: string
 }
 
-/** A name with the same letters in another order, or that begins alike, is probably what was meant. */
-export function meant(name: string, { names, alike, sign = '' }: Meant): string {
+/** Suggests the name that was probably meant: the same letters in another order, or the same beginning. */
+export function suggestion(name: string, { names, alike, sign = '' }: SuggestionOptions): string {
   const found =
     names.find((one) => lettersOf(one) === lettersOf(name)) ?? names.find((one) => one.startsWith(name.slice(0, alike)))
   return found === undefined || name.length < 2 ? '' : ` Did you mean "${sign}${found}"?`
 }
 
-export function noCommand(name: string, commands: readonly Command[]): string {
-  return `There is no command "${name}".${meant(name, { names: commands.map((command) => command.name), alike: 2 })}`
+export function noCommand(name: string, commands: readonly CliCommand[]): string {
+  return `There is no command "${name}".${suggestion(name, { names: commands.map((command) => command.name), alike: 2 })}`
 }
 
 function lettersOf(word: string): string {

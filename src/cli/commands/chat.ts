@@ -11,49 +11,49 @@ import {
 } from '../../index.ts'
 import { type AgentFile, discover, readDefinition } from '../../recipe/index.ts'
 import { ASSISTANT, chatAgent, isExit, type KnownNames, localReply, mentions } from '../chat/chat-agent.ts'
-import { ChatView, readMessage, recall } from '../chat/chat-view.ts'
+import { ChatView, readMessage, showLastRounds } from '../chat/chat-view.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { modelFor, provideSecrets } from '../definition/input.ts'
 import { compatOf, loadFor, refuseCompat } from '../definition/load.ts'
 import { type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
-import { tellNotices } from '../definition/notices.ts'
+import { printNotices } from '../definition/notices.ts'
 import { findConversation, shortId } from '../store/find-run.ts'
 import { openOrMakeStore, openStore } from '../store/open-store.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note, write } from '../terminal/output.ts'
 import { viewFor } from '../watch/view.ts'
 import { codeOf, folderOf, modelNameOf } from '../watch/words.ts'
-import { askersFor, InlineAsk } from '../worker/inline-ask.ts'
+import { InlineAsk, respondersFor } from '../worker/inline-ask.ts'
 import { type ScopedStore, scopedStore } from '../worker/scoped-store.ts'
-import { lastAnswer, shellWord, storeWords, wrongEnd } from '../worker/verdict.ts'
-import { oneMore, Worker } from '../worker/worker.ts'
+import { lastAnswer, reportFailure, shellWord, storeWords } from '../worker/verdict.ts'
+import { sendMessage, Worker } from '../worker/worker.ts'
 
 const PROMPT = '> '
 
-/** Talks with an agent, turn by turn; what is said is kept in the store. */
+/** Chats with an agent turn by turn, and keeps the conversation in the store. */
 export async function chat(call: Call): Promise<number> {
   const coded = await moduleAgentFor(call)
   if (coded !== undefined) {
     refuseCompat(call)
-    return new Talk(call, codedParts(coded)).hold()
+    return new ChatLoop(call, codedParts(coded)).hold()
   }
   const compat = compatOf(call)
-  const kept = await keptFor(call)
-  if (kept !== undefined) return new Talk(call, kept).hold()
+  const kept = await continuedParts(call)
+  if (kept !== undefined) return new ChatLoop(call, kept).hold()
   const definition = call.words[0] === undefined ? ASSISTANT : await loadFor(call)
-  tellNotices(definition, call.env)
+  printNotices(definition, call.env)
   const model = await modelFor(definition, textOption(call, 'model'))
   const agent = await chatAgent(definition, model, compat)
   await provideSecrets(agent, call.env)
   const { name } = agent
-  return new Talk(call, { agent, name, model, definition, folder: process.cwd() }).hold()
+  return new ChatLoop(call, { agent, name, model, definition, folder: process.cwd() }).hold()
 }
 
 function codedParts({ agent, options, file }: ModuleAgent): ChatParts {
   const { name, input, model } = agent
   if (input !== null) {
     throw new CliError(
-      `"${oneLine(name)}" takes an input with a schema, no words: legate run ${oneLine(file)}.`,
+      `"${oneLine(name)}" takes JSON input with a schema and cannot chat: legate run ${oneLine(file)}.`,
       EXIT.usage,
     )
   }
@@ -61,8 +61,8 @@ function codedParts({ agent, options, file }: ModuleAgent): ChatParts {
   return { agent, name, model: shown, definition: ASSISTANT, folder: process.cwd(), options }
 }
 
-/** Without a file `--continue` goes on with the agent that is kept in the conversation's row. */
-async function keptFor(call: Call): Promise<ChatParts | undefined> {
+/** Finds the agent of `--continue` without a file: the conversation's row holds it. */
+async function continuedParts(call: Call): Promise<ChatParts | undefined> {
   const ending = textOption(call, 'continue')
   if (ending === undefined || call.words[0] !== undefined) return undefined
   const store = openStore(call, 'read')
@@ -72,16 +72,13 @@ async function keptFor(call: Call): Promise<ChatParts | undefined> {
     if (name === ASSISTANT.name || codeOf(row) !== '') return undefined
     for (const option of ['model', 'compat']) {
       if (textOption(call, option) === undefined) continue
-      throw new CliError(
-        `"${oneLine(name)}" goes on with the ${option} it has. Name its file to give it another.`,
-        EXIT.usage,
-      )
+      throw new CliError(`"${oneLine(name)}" keeps its ${option}. Name its file to change that.`, EXIT.usage)
     }
     const model = await modelFor(undefined, modelNameOf(row))
     const folder = folderOf(row) ?? process.cwd()
     if (!existsSync(folder)) {
       throw new CliError(
-        `"${oneLine(name)}" works in ${oneLine(folder)}, which is not there any more. Make it, and try again.`,
+        `"${oneLine(name)}" works in ${oneLine(folder)}, which no longer exists. Create it and try again.`,
       )
     }
     return { agent: null, name, model, definition: ASSISTANT, folder }
@@ -91,17 +88,17 @@ async function keptFor(call: Call): Promise<ChatParts | undefined> {
 }
 
 interface ChatParts {
-  /** Null where it is kept in the row of the conversation that is gone on with. */
+  /** The agent; null if the row of the continued conversation holds it. */
   readonly agent: AnyAgent | null
   readonly name: string
   readonly model: string
   readonly definition: AgentFile
   readonly folder: string
-  /** Of the module of an agent in code: it hands messages to nobody else. */
+  /** The runtime options of a module. An agent in code hands messages to nobody else. */
   readonly options?: RuntimeOptions
 }
 
-class Talk {
+class ChatLoop {
   private readonly call: Call
   private readonly parts: ChatParts
   private readonly runtime: Runtime
@@ -138,7 +135,7 @@ class Talk {
     const { name, model, options } = this.parts
     const mention = options === undefined ? '@name hands a message to a subagent. ' : ''
     note(`${oneLine(name)}, ${oneLine(model)}. ${mention}/help lists more; Ctrl-D leaves.`)
-    if (this.conversationId !== undefined) await recall(this.runtime, this.conversationId)
+    if (this.conversationId !== undefined) await showLastRounds(this.runtime, this.conversationId)
     for (;;) {
       const message = await readMessage({ text: PROMPT, history: this.said })
       if (message === null || isExit(message)) return EXIT.completed
@@ -150,7 +147,9 @@ class Talk {
     }
   }
 
-  /** Nobody sits there: each line is a message, and what cannot be answered here ends it. */
+  /**
+   * Reads messages from stdin, one a line, when nobody sits at a terminal. A request that needs a person ends the chat.
+   */
   private async withInput(): Promise<number> {
     let last: number = EXIT.completed
     for await (const line of createInterface({ input: process.stdin, terminal: false })) {
@@ -162,7 +161,7 @@ class Talk {
     return last
   }
 
-  /** What can be said without a model is. */
+  /** Handles a message that needs no model; tells whether it did. */
   private async hasReplied(message: string): Promise<boolean> {
     const isCoded = this.parts.options !== undefined
     if (isCoded && message.startsWith('@')) return false
@@ -177,7 +176,7 @@ class Talk {
     const run =
       kept === undefined
         ? runtime.run(parts.agent as AnyAgent, message as never, conversationId === undefined ? {} : { conversationId })
-        : await oneMore(runtime, kept, message)
+        : await sendMessage(runtime, kept, message)
     this.trees.add(runtime.store.conversation(run.conversationId)?.rootId ?? run.conversationId)
     return this.follow(run, call, knownAgents)
   }
@@ -194,21 +193,21 @@ class Talk {
       view,
       knownAgents,
       lastSeqs: new Map(),
-      askers: askersFor(call, runtime, view),
-      ended: (one) => wrongEnd(runtime, one, () => 'your next message.'),
+      askers: respondersFor(call, runtime, view),
+      ended: (one) => reportFailure(runtime, one, () => 'your next message.'),
       standstills: { where, goOn: () => `legate chat --continue ${shortId(run.conversationId)}${where}` },
     })
     await worker.follow([run])
     const code = worker.end()
     worker.close()
-    // Only what was recorded can be gone on with.
+    // Only a recorded run can be continued.
     if (runtime.store.turn(run.id) !== undefined) this.conversationId = run.conversationId
     if (isLive) process.stdout.write('\n')
     else await write(await lastAnswer(runtime, run))
     return code
   }
 
-  /** The conversation that `--continue` names. */
+  /** The conversation named by `--continue`. */
   private continued(): Id | undefined {
     const ending = textOption(this.call, 'continue')
     if (ending === undefined) return undefined
@@ -235,7 +234,7 @@ class Talk {
   }
 }
 
-/** Whom a message can be handed to, read anew each time. */
+/** Lists the definitions a message can be handed to; read anew each time. */
 function knownNames({ subRecipes }: AgentFile, env: NodeJS.ProcessEnv): KnownNames {
   const found = async () => (await discover({ env })).definitions
   return {

@@ -1,10 +1,10 @@
-import { type Call, CliError, type Command, EXIT, optionsOf } from '../command/command.ts'
+import { type Call, type CliCommand, CliError, EXIT, optionsOf } from '../command/command.ts'
 import { write } from '../terminal/output.ts'
 
-/** Ids come from the store of the line, when they are asked for: those of `legate ps`, however many runs there are. */
+/** Completes ids from the store named on the line, at the moment of completion: those that `legate ps` lists. */
 const IDS = 'legate ps -q'
 
-const SCRIPTS: ReadonlyMap<string, (commands: readonly Command[]) => string> = new Map([
+const SCRIPTS: ReadonlyMap<string, (commands: readonly CliCommand[]) => string> = new Map([
   ['bash', bash],
   ['zsh', zsh],
   ['fish', fish],
@@ -13,16 +13,16 @@ const SCRIPTS: ReadonlyMap<string, (commands: readonly Command[]) => string> = n
 export async function completion({ words: [shell = ''], commands }: Call): Promise<number> {
   const script = SCRIPTS.get(shell)
   if (script === undefined)
-    throw new CliError(`There is no completion for "${shell}": name bash, zsh or fish.`, EXIT.usage)
+    throw new CliError(`There is no completion for "${shell}". Use bash, zsh or fish.`, EXIT.usage)
   await write(script(commands))
   return EXIT.completed
 }
 
 /**
- * Nothing that is completed passes through an expansion: words are compared as they are, and names of files never reach the
- * script, for readline completes and quotes them itself.
+ * Makes the script for bash. No completed word passes through an expansion: words are compared literally, and readline
+ * completes and quotes file names itself, so they never reach the script.
  */
-function bash(commands: readonly Command[]): string {
+function bash(commands: readonly CliCommand[]): string {
   const names = namesOf(commands).join(' ')
   const cases = commands.map((command) => `    ${command.name}) ${bashWords(command, commands)} ;;`)
   return `# legate completion bash >> ~/.bashrc
@@ -57,7 +57,7 @@ complete -F _legate legate
 `
 }
 
-function bashWords(command: Command, commands: readonly Command[]): string {
+function bashWords(command: CliCommand, commands: readonly CliCommand[]): string {
   const words = wordsOf(command, commands)
   const flags = flagsOf(command)
   if (words === 'files') return `words=(${flags}); if [[ "$current" != -* ]]; then compopt -o default; return; fi`
@@ -65,7 +65,7 @@ function bashWords(command: Command, commands: readonly Command[]): string {
   return `words=(${flags}); while read -r word; do if [[ "$word" =~ ^[0-9a-f]+$ ]]; then words+=("$word"); fi; done < <(_legate_ids)`
 }
 
-function zsh(commands: readonly Command[]): string {
+function zsh(commands: readonly CliCommand[]): string {
   const described = commands.map(({ name, summary }) => `    ${quoted(`${name}:${summary.replaceAll(':', '\\:')}`)}`)
   const cases = commands.map((command) => {
     const words = wordsOf(command, commands)
@@ -101,7 +101,7 @@ if [[ \${funcstack[1]} == _legate ]]; then _legate "$@"; else compdef _legate le
 `
 }
 
-function fish(commands: readonly Command[]): string {
+function fish(commands: readonly CliCommand[]): string {
   const lines = commands.flatMap((command) => {
     const used = `-n "__fish_seen_subcommand_from ${command.name}"`
     const words = wordsOf(command, commands)
@@ -134,17 +134,17 @@ ${lines.join('\n')}
 `
 }
 
-function namesOf(commands: readonly Command[]): string[] {
+function namesOf(commands: readonly CliCommand[]): string[] {
   return commands.map(({ name }) => name)
 }
 
-function flagsOf(command: Command): string {
+function flagsOf(command: CliCommand): string {
   return optionsOf(command)
     .map(({ name }) => `--${name}`)
     .join(' ')
 }
 
-function wordsOf({ completes = [] }: Command, commands: readonly Command[]): 'ids' | 'files' | readonly string[] {
+function wordsOf({ completes = [] }: CliCommand, commands: readonly CliCommand[]): 'ids' | 'files' | readonly string[] {
   if (completes === 'id') return 'ids'
   if (completes === 'file') return 'files'
   return completes === 'command' ? namesOf(commands) : completes

@@ -15,16 +15,16 @@ import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 import { cut, pad, widthOf } from '../terminal/width.ts'
 
-/** A definition and all that is to be said of it. */
-interface Looked extends Definition {
+/** A definition with everything there is to report about it. */
+interface CheckedDefinition extends Definition {
   readonly isUsable: boolean
   readonly model: ModelUse | null
 }
 
-/** Every definition that a run here would find, what was made of it, and what is wrong. */
+/** Lists every definition a run in this folder would find, how it was read, and its problems. */
 export async function doctor(call: Call): Promise<number> {
   const { definitions, notices } = await discover({ env: call.env })
-  const looked = await Promise.all(definitions.map(lookAt))
+  const looked = await Promise.all(definitions.map(checkDefinition))
   const isWrong = notices.some(({ level }) => level === 'error') || looked.some(({ isUsable }) => !isUsable)
   if (isSet(call, 'json')) {
     for (const one of looked) await write(jsonLine(one))
@@ -33,20 +33,20 @@ export async function doctor(call: Call): Promise<number> {
   return isWrong ? EXIT.other : EXIT.completed
 }
 
-/** A list needs little of a recipe; here all of it is read. */
-async function lookAt(definition: Definition): Promise<Looked> {
+/** Reads a definition completely; the list itself needs only part of a recipe. */
+async function checkDefinition(definition: Definition): Promise<CheckedDefinition> {
   const { agent, notices } = await validateDefinition(definition.file)
   return { ...definition, isUsable: agent !== null, model: agent === null ? null : modelUse(agent), notices }
 }
 
-interface Look {
+interface ReportStyle {
   readonly paint: Paint
   readonly isWhole: boolean
 }
 
 const COLUMNS = ['NAME', 'DIALECT', 'FROM', 'MODEL', 'FILE'] as const
 
-function page(looked: readonly Looked[], notices: readonly Notice[], look: Look): string {
+function page(looked: readonly CheckedDefinition[], notices: readonly Notice[], look: ReportStyle): string {
   if (looked.length === 0 && notices.length === 0)
     return 'There are no recipes and no agent files here, nor in your home folder.\n'
   const { paint } = look
@@ -72,13 +72,13 @@ function page(looked: readonly Looked[], notices: readonly Notice[], look: Look)
   return `${paint('dim', line(COLUMNS))}\n${table.join('')}${broken.length === 0 ? '' : '\n'}${broken.join('')}\n${modelTroubles(looked, paint)}${summary(looked, notices)}`
 }
 
-function stateOf({ isUsable, shadowedBy }: Looked, paint: Paint): string {
+function stateOf({ isUsable, shadowedBy }: CheckedDefinition, paint: Paint): string {
   if (!isUsable) return `  ${paint('red', 'cannot be used')}`
   return shadowedBy === null ? '' : `  ${paint('yellow', `shadowed by ${shownPath(shadowedBy)}`)}`
 }
 
-/** Notes are for those who want to know everything. */
-function remarks({ notices, file }: Looked, { paint, isWhole }: Look): string {
+/** Formats the notices of a definition. Notes appear only if everything is asked for (`isWhole`). */
+function remarks({ notices, file }: CheckedDefinition, { paint, isWhole }: ReportStyle): string {
   const style = noticeStyle(process.stdout, paint)
   const indented = { ...style, room: { ...style.room, from: 2 } }
   return notices
@@ -90,8 +90,8 @@ function remarks({ notices, file }: Looked, { paint, isWhole }: Look): string {
     .join('')
 }
 
-/** What keeps models from being used, each once, with the definitions that would use them. */
-function modelTroubles(looked: readonly Looked[], paint: Paint): string {
+/** Lists each problem that makes models unusable, once, with the definitions affected. */
+function modelTroubles(looked: readonly CheckedDefinition[], paint: Paint): string {
   const names = new Map<string, Set<string>>()
   for (const { name, model } of looked) {
     if (model?.trouble) names.set(model.trouble, new Set([...(names.get(model.trouble) ?? []), oneLine(name)]))
@@ -108,7 +108,7 @@ function listed(names: readonly string[]): string {
   return names.slice(0, NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '')
 }
 
-function summary(looked: readonly Looked[], notices: readonly Notice[]): string {
+function summary(looked: readonly CheckedDefinition[], notices: readonly Notice[]): string {
   const broken =
     looked.filter(({ isUsable }) => !isUsable).length + notices.filter(({ level }) => level === 'error').length
   const shadowed = looked.filter(({ shadowedBy }) => shadowedBy !== null).length

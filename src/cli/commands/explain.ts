@@ -3,10 +3,10 @@ import { type Call, CliError, EXIT, isSet, textOption } from '../command/command
 import { inputFor } from '../definition/input.ts'
 import { agentOf, compatOf, loadFor, refuseCompat, rootGrant } from '../definition/load.ts'
 import { isModule } from '../definition/module-agent.ts'
-import { fromHere, tellNotices } from '../definition/notices.ts'
+import { printNotices, relativePath } from '../definition/notices.ts'
 import { explainModule } from '../explain/explain-module.ts'
 import { type CostBound, costBound, type FirstRequest, firstRequest, showParameters } from '../explain/first-request.ts'
-import { factLines, grantLines, modelText, section } from '../explain/module-sight.ts'
+import { factLines, grantLines, modelText, section } from '../explain/module-facts.ts'
 import { duration, money } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
@@ -14,7 +14,7 @@ import { type Paint, painter } from '../terminal/paint.ts'
 import { cut } from '../terminal/width.ts'
 import { wordsOf } from '../watch/words.ts'
 
-/** Everything a run of a file begins with, found without calling a model; of a module, what its agents are. */
+/** Shows everything a run of a file starts with, without calling a model; for a module, the facts about its agents. */
 export async function explain(call: Call): Promise<number> {
   const [file = ''] = call.words
   if (isModule(file)) {
@@ -27,8 +27,8 @@ export async function explain(call: Call): Promise<number> {
   const compat = compatOf(call)
   await showParameters(call)
   const definition = await loadFor(call)
-  tellNotices(definition, call.env)
-  const use = useOf(definition, textOption(call, 'model'))
+  printNotices(definition, call.env)
+  const use = modelUseFor(definition, textOption(call, 'model'))
   const model = use.name
   const asked = askable(definition, call)
   const agent = await agentOf(withoutServers(model === null ? modelless(asked) : asked), {
@@ -36,44 +36,47 @@ export async function explain(call: Call): Promise<number> {
     ...compat,
   })
   const first = await firstRequest(agent, await inputFor(asked, call))
-  const sight: Sight = { definition, use, first, bound: costBound(model, first) }
+  const sight: FileFacts = { definition, use, first, bound: costBound(model, first) }
   await write(isSet(call, 'json') ? jsonLine(asJson(sight)) : asText(sight, painter(process.stdout, call.env)))
   return first.request === null ? EXIT.other : EXIT.completed
 }
 
 const NOTHING_ASKED = '(what you ask it)'
 
-/** Nobody need think of a question to see what an agent is told; one that takes JSON is then shown as if it took words. */
+/**
+ * Fills in a prompt so that you can see the instructions without inventing a question; an agent that takes JSON is
+ * shown as if it took text.
+ */
 function askable(definition: AgentFile, { words }: Call): AgentFile {
   if (words.length > 1 || (definition.prompt !== null && definition.input === null)) return definition
   return { ...definition, prompt: NOTHING_ASKED, input: null }
 }
 
-/** To look at a file starts no program and reaches no host: the tools of servers are known when they run. */
+/** Removes MCP servers: looking at a file starts no program and contacts no host, so their tools stay unknown. */
 function withoutServers(definition: AgentFile): AgentFile {
   if (definition.extensions === null) return definition
   const here = definition.extensions.filter(({ type }) => type !== 'stdio' && type !== 'streamable_http')
   return { ...definition, extensions: here }
 }
 
-/** What else a file says is shown also where nobody knows its model. */
+/** Replaces an unknown model, so that the rest of the file can still be shown. */
 function modelless(definition: AgentFile): AgentFile {
   return { ...definition, model: null, provider: null }
 }
 
-interface Sight {
+interface FileFacts {
   readonly definition: AgentFile
   readonly use: ModelUse
   readonly first: FirstRequest
   readonly bound: CostBound
 }
 
-function useOf(definition: AgentFile, named: string | undefined): ModelUse {
+function modelUseFor(definition: AgentFile, named: string | undefined): ModelUse {
   if (named === undefined) return modelUse(definition)
   return { ...modelUse({ ...definition, model: named, provider: null }), where: '--model' }
 }
 
-function asJson({ definition, use, first, bound }: Sight): object {
+function asJson({ definition, use, first, bound }: FileFacts): object {
   const { request, limits, spend, trouble } = first
   return {
     file: definition.file,
@@ -94,11 +97,11 @@ function asJson({ definition, use, first, bound }: Sight): object {
   }
 }
 
-function asText(sight: Sight, paint: Paint): string {
+function asText(sight: FileFacts, paint: Paint): string {
   const { definition, use, first, bound } = sight
   const { limits, request, trouble } = first
   const rows: readonly (readonly [string, string])[] = [
-    ['file', `${fromHere(definition.file)} (${definition.dialect})`],
+    ['file', `${relativePath(definition.file)} (${definition.dialect})`],
     ['model', modelText(use)],
     ['settings', JSON.stringify(request?.settings ?? definition.settings)],
     [
@@ -116,7 +119,7 @@ function asText(sight: Sight, paint: Paint): string {
     section('Extensions', extensionLines(definition), paint),
     section('System prompt', systemOf(first), paint),
     section('First message', userOf(first), paint),
-    section('It would not get so far', trouble ?? '', paint),
+    section('It would fail before that', trouble ?? '', paint),
   ]
     .filter((part) => part !== '')
     .join('\n')

@@ -1,7 +1,7 @@
 import {
   type Call,
+  type CliCommand,
   CliError,
-  type Command,
   EXIT,
   noCommand,
   type Option,
@@ -19,8 +19,10 @@ export async function help({ words, commands }: Call): Promise<number> {
 const WIDEST = 80
 const NARROWEST = 30
 
-/** What `legate --help` says, or `legate help COMMAND`; no line is wider than the terminal, or than 80 columns. */
-export function helpText(commands: readonly Command[], name?: string, columns: number = outputColumns()): string {
+/**
+ * Writes the text of `legate --help` or `legate help COMMAND`. No line is wider than the terminal, or than 80 columns.
+ */
+export function helpText(commands: readonly CliCommand[], name?: string, columns: number = outputColumns()): string {
   const width = Math.max(NARROWEST, Math.min(WIDEST, columns - 1))
   if (name === undefined) return overview(commands, width)
   const command = commands.find((one) => one.name === name)
@@ -28,15 +30,15 @@ export function helpText(commands: readonly Command[], name?: string, columns: n
   return commandHelp(command, width)
 }
 
-function overview(commands: readonly Command[], width: number): string {
+function overview(commands: readonly CliCommand[], width: number): string {
   const general: readonly Option[] = [
     STORE,
-    { name: 'help', short: 'h', text: 'this text; after a command, the help of that command' },
-    { name: 'version', short: 'v', text: 'the version' },
+    { name: 'help', short: 'h', text: 'show this text; after a command, its help' },
+    { name: 'version', short: 'v', text: 'print the version' },
   ]
   return `Usage: legate <command> [options]
 
-${wrapped('Agents that delegate, and a record of all they did. Watch it, stop it, go on with it.', width)}
+${wrapped('Run agents that delegate. Watch, stop and resume them; everything they do is recorded.', width)}
 
 Commands
 ${table(
@@ -51,7 +53,7 @@ Examples
 ${exampleLines(
   [
     ['legate demo', 'start here: offline, five seconds'],
-    ['legate ps', 'what is going on'],
+    ['legate ps', 'see open runs'],
     ['legate log -f 1f0c9a2e', 'follow a run, from any terminal'],
     ['legate help log', 'how to use one command'],
   ],
@@ -63,12 +65,11 @@ ${wrapped(CODES, width)}
 `
 }
 
-const IDS =
-  "An ID is an ending of a run's or conversation's id, of 4 characters or more, that is unique in the store; ps shows the last 8."
+const IDS = 'An ID is the last 4 or more characters of the id of a run or conversation; ps shows the last 8.'
 const CODES =
-  'Exit codes: 0 done, 1 another outcome or a failure, 2 wrong usage, 3 waits for a person, 130 interrupted.'
+  'Exit codes: 0 completed, 1 failed or ended otherwise, 2 wrong usage, 3 waits for a person, 130 interrupted.'
 
-function commandHelp(command: Command, width: number): string {
+function commandHelp(command: CliCommand, width: number): string {
   const about = (command.about ?? []).map((paragraph) => `\n${wrapped(paragraph, width)}\n`).join('')
   return `${wrapped(`Usage: ${`legate ${command.name} ${command.usage}`.trimEnd()}`, width)}
 
@@ -92,14 +93,14 @@ function optionLines(options: readonly Option[], width: number): string {
   )
 }
 
-/** A line that cannot be broken is shown as it is: it is there to be copied. */
-function exampleLines(examples: Command['examples'], width: number): string {
+/** Leaves a line that cannot be broken as it is, so that you can copy it. */
+function exampleLines(examples: CliCommand['examples'], width: number): string {
   const longest = Math.max(...examples.map(([line]) => line.length)) + 4
   if (longest + Math.max(...examples.map(([, what]) => what.length)) <= width) return table(examples, width)
   return examples.map(([line, what]) => `${wrapped(`# ${what}`, width, '  ')}\n  ${line}`).join('\n')
 }
 
-/** Two columns, the second as wide as there is room; below the first where there is hardly any. */
+/** Lays out two columns. If there is hardly any room for the second one, it goes below the first. */
 function table(rows: readonly (readonly [left: string, right: string])[], width: number): string {
   const indent = Math.max(...rows.map(([left]) => left.length)) + 4
   const isNarrow = width - indent < NARROWEST / 2

@@ -3,20 +3,20 @@ import type { AgentFile } from '../../recipe/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { inputFor, modelFor, parametersOf, provideSecrets } from '../definition/input.ts'
 import { agentOf, compatOf, loadFor, refuseCompat } from '../definition/load.ts'
-import { askedAs, type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
-import { tellNotices } from '../definition/notices.ts'
+import { asAgentFile, type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
+import { printNotices } from '../definition/notices.ts'
 import { openOrMakeStore } from '../store/open-store.ts'
 import { canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { goOnWithoutReader, write } from '../terminal/output.ts'
+import { continueWithoutReader, write } from '../terminal/output.ts'
 import { viewFor } from '../watch/view.ts'
-import { askersFor } from '../worker/inline-ask.ts'
-import { Tops } from '../worker/open-tops.ts'
+import { FollowedRuns } from '../worker/followed-runs.ts'
+import { respondersFor } from '../worker/inline-ask.ts'
 import { scopedStore } from '../worker/scoped-store.ts'
-import { lastAnswer, storeWords, type TakeUp, takeUp, wrongEnd } from '../worker/verdict.ts'
+import { type ContinueCommand, continueCommand, lastAnswer, reportFailure, storeWords } from '../worker/verdict.ts'
 import { Worker } from '../worker/worker.ts'
 
-/** Does what a file says, or an agent of a module does, shows it meanwhile, and prints the answer. */
+/** Runs a recipe, an agent file or an agent of a module, shows its progress, and prints the answer. */
 export async function run(call: Call): Promise<number> {
   const coded = await moduleAgentFor(call)
   return coded === undefined ? runFile(call) : runCoded(call, coded)
@@ -26,8 +26,9 @@ async function runFile(call: Call): Promise<number> {
   if (call.words.length === 0) throw new CliError('missing FILE: legate run FILE [TEXT].', EXIT.usage)
   const compat = compatOf(call)
   const definition = await loadFor(call)
-  tellNotices(definition, call.env)
-  // A person types in vain where there is no model; where nobody does, what was not said is told first.
+  printNotices(definition, call.env)
+  // At a terminal the model is checked before the person types a prompt in vain; elsewhere a missing prompt is reported
+  // first.
   const said = canAsk() ? undefined : await inputFor(definition, call)
   const model = await modelFor(definition, textOption(call, 'model'))
   const agent = await agentOf(definition, { model, ...compat })
@@ -35,10 +36,10 @@ async function runFile(call: Call): Promise<number> {
   const input = said === undefined ? await inputFor(definition, call) : said
   const options = { files: diskFiles({ workspace: process.cwd() }) }
   const prompt = input === definition.prompt ? promptLine(definition, call) : null
-  return work(call, { agent, input, options, prompt, again: takeUp(undefined, textOption(call, 'store')) })
+  return work(call, { agent, input, options, prompt, again: continueCommand(undefined, textOption(call, 'store')) })
 }
 
-/** A recipe's own prompt can be long, and whoever runs it knows it: `explain` shows all of it. */
+/** Names the recipe instead of printing its prompt, which can be long; `explain` shows all of it. */
 function promptLine({ title, name }: AgentFile, call: Call): string {
   const values = Array.from(parametersOf(call), ([key, value]) => `${key}=${value}`)
   const given = values.length === 0 ? '' : ` with ${values.join(', ')}`
@@ -49,20 +50,20 @@ async function runCoded(call: Call, coded: ModuleAgent): Promise<number> {
   refuseCompat(call)
   const { agent, options, file, words } = coded
   if (words.length > 1) throw new CliError(`too many arguments: legate run ${oneLine(file)} TEXT.`, EXIT.usage)
-  const input = await inputFor(askedAs(coded), { ...call, words: [file, ...words] })
-  return work(call, { agent, input, options, prompt: null, again: takeUp(file, textOption(call, 'store')) })
+  const input = await inputFor(asAgentFile(coded), { ...call, words: [file, ...words] })
+  return work(call, { agent, input, options, prompt: null, again: continueCommand(file, textOption(call, 'store')) })
 }
 
-interface Job {
+interface RunJob {
   readonly agent: AnyAgent
   readonly input: Json
   readonly options: RuntimeOptions
-  /** What is told of the input, where it is not shown as it is. */
+  /** The line shown in place of the input. */
   readonly prompt: string | null
-  readonly again: TakeUp
+  readonly again: ContinueCommand
 }
 
-async function work(call: Call, { agent, input, options, prompt, again }: Job): Promise<number> {
+async function work(call: Call, { agent, input, options, prompt, again }: RunJob): Promise<number> {
   const trees = new Set<Id>()
   const named = textOption(call, 'store')
   const own = named === undefined ? options.store : undefined
@@ -82,19 +83,19 @@ async function work(call: Call, { agent, input, options, prompt, again }: Job): 
     view,
     knownAgents,
     lastSeqs: new Map(),
-    askers: askersFor(call, runtime, view),
-    ended: (one) => wrongEnd(runtime, one, again),
+    askers: respondersFor(call, runtime, view),
+    ended: (one) => reportFailure(runtime, one, again),
     standstills: { where: storeWords(named), goOn: again },
   })
-  goOnWithoutReader()
+  continueWithoutReader()
   try {
     const started = runtime.run(agent, input as never)
     trees.add(started.conversationId)
-    await new Tops(runtime, trees).follow(worker, [started])
+    await new FollowedRuns(runtime, trees).follow(worker, [started])
     const code = worker.end()
     const answer = await lastAnswer(runtime, started)
     if (!isJson) await write(answer)
-    // How a child in the background ended is its host's affair.
+    // The end of a background child does not change the exit code of its host.
     return code === EXIT.other && answer !== '' ? EXIT.completed : code
   } finally {
     await runtime.close()

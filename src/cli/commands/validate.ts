@@ -11,13 +11,13 @@ import {
 } from '../../recipe/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { isModule } from '../definition/module-agent.ts'
-import { noticeLine, noticeStyle, refused } from '../definition/notices.ts'
-import { type AgentSight, moduleSight } from '../explain/module-sight.ts'
-import { cleanText, hanging, oneLine } from '../terminal/clean.ts'
+import { asUsageError, noticeLine, noticeStyle } from '../definition/notices.ts'
+import { type AgentFacts, moduleFacts } from '../explain/module-facts.ts'
+import { cleanText, hangingLines, oneLine } from '../terminal/clean.ts'
 import { jsonLine, note, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 
-/** Every file is looked at, also after one that is wrong; the code tells programs whether any was. */
+/** Checks every file, even after a wrong one. The exit code tells programs whether any file was wrong. */
 export async function validate(call: Call): Promise<number> {
   const paint = painter(process.stdout, call.env)
   let isWrong = false
@@ -38,26 +38,26 @@ interface FileVerdict {
 
 async function fileVerdict(file: string, call: Call, paint: Paint): Promise<FileVerdict> {
   const { agent, notices } = await validateDefinition(file, { mode: isSet(call, 'lenient') ? 'lenient' : 'strict' })
-  const looked: Looked = { file, agent, notices, use: agent === null ? null : modelUse(agent) }
+  const looked: CheckedFile = { file, agent, notices, use: agent === null ? null : modelUse(agent) }
   return { isRight: agent !== null, text: isSet(call, 'json') ? asJson(looked) : linesOf(looked, paint) }
 }
 
 async function moduleVerdict(file: string, call: Call, paint: Paint): Promise<FileVerdict> {
-  const looked = await lookAtModule(file)
+  const looked = await checkModule(file)
   return {
     isRight: looked.problem === null,
     text: isSet(call, 'json') ? moduleJson(looked) : moduleLine(looked, paint),
   }
 }
 
-interface Looked {
+interface CheckedFile {
   readonly file: string
   readonly agent: AgentFile | null
   readonly notices: readonly Notice[]
   readonly use: ModelUse | null
 }
 
-function asJson({ file, agent, notices, use }: Looked): string {
+function asJson({ file, agent, notices, use }: CheckedFile): string {
   return jsonLine({
     file: path.resolve(file),
     ok: agent !== null,
@@ -69,50 +69,50 @@ function asJson({ file, agent, notices, use }: Looked): string {
   })
 }
 
-function linesOf({ file, agent, notices, use }: Looked, paint: Paint): string {
+function linesOf({ file, agent, notices, use }: CheckedFile, paint: Paint): string {
   const style = noticeStyle(process.stdout, paint)
   const lines = notices.map((notice) => noticeLine(notice, shownPlace(notice.file, file), style))
-  const verdict = agent === null ? '' : okLine(file, whatOf(agent, use), paint)
+  const verdict = agent === null ? '' : okLine(file, describeFile(agent, use), paint)
   return lines.join('') + verdict
 }
 
 function okLine(file: string, what: string, paint: Paint): string {
-  const lines = hanging(`${oneLine(file)}: ok (${what})`, noticeStyle(process.stdout, paint).room)
+  const lines = hangingLines(`${oneLine(file)}: ok (${what})`, noticeStyle(process.stdout, paint).room)
   return `${lines.join('\n').replace(': ok (', () => `: ${paint('green', 'ok')} (`)}\n`
 }
 
-function whatOf({ dialect, name }: AgentFile, use: ModelUse | null): string {
+function describeFile({ dialect, name }: AgentFile, use: ModelUse | null): string {
   const model = use?.trouble ?? (use?.name == null ? '' : `model ${use.name}`)
   return oneLine(`${dialect}, ${name}${model === '' ? '' : `; ${model}`}`)
 }
 
-/** As it was typed, where it is that file. */
+/** Shows the path as typed if it means the same file. */
 function shownPlace(place: string, typed: string): string {
   return path.resolve(typed) === place ? typed : path.relative(process.cwd(), place) || place
 }
 
-interface LookedAtModule {
+interface CheckedModule {
   readonly file: string
-  readonly agents: readonly AgentSight[]
-  /** Why its agents cannot be used. */
+  readonly agents: readonly AgentFacts[]
+  /** The reason why the agents of a module cannot be used. */
   readonly problem: string | null
 }
 
-async function lookAtModule(file: string): Promise<LookedAtModule> {
+async function checkModule(file: string): Promise<CheckedModule> {
   try {
-    return { file, agents: (await moduleSight(file)).agents, problem: null }
+    return { file, agents: (await moduleFacts(file)).agents, problem: null }
   } catch (error) {
     if (error instanceof CliError) return { file, agents: [], problem: error.message }
     throw error
   }
 }
 
-function moduleJson({ file, agents, problem }: LookedAtModule): string {
+function moduleJson({ file, agents, problem }: CheckedModule): string {
   const known = agents.map(({ name, model }) => ({ name, model: model.name, modelTrouble: model.trouble }))
   return jsonLine({ file: path.resolve(file), ok: problem === null, dialect: 'module', agents: known, problem })
 }
 
-function moduleLine({ file, agents, problem }: LookedAtModule, paint: Paint): string {
+function moduleLine({ file, agents, problem }: CheckedModule, paint: Paint): string {
   if (problem !== null) return `${oneLine(file)}: ${paint('red', 'error')}: ${oneLine(problem)}\n`
   const known = agents.map(
     ({ name, model }) =>
@@ -121,7 +121,7 @@ function moduleLine({ file, agents, problem }: LookedAtModule, paint: Paint): st
   return okLine(file, oneLine(`module, ${known.join(', ')}`), paint)
 }
 
-/** The file goes to stdout, what is lost and where it belongs to stderr. */
+/** Writes the converted file to stdout, and losses and the target path to stderr. */
 export async function convert(call: Call): Promise<number> {
   const [file = ''] = call.words
   const dialect = dialectOf(textOption(call, 'to'))
@@ -131,17 +131,17 @@ export async function convert(call: Call): Promise<number> {
   await write(process.stdout.isTTY ? cleanText(text) : text)
   const paint = painter(process.stderr, call.env)
   for (const notice of notices) process.stderr.write(noticeLine(notice, file, noticeStyle(process.stderr, paint)))
-  if (process.stdout.isTTY) note(paint('dim', `A file of this kind belongs to ${path}`))
+  if (process.stdout.isTTY) note(paint('dim', `Save the file as ${path}`))
   return EXIT.completed
 }
 
 function refuse(error: unknown): never {
-  throw refused(error)
+  throw asUsageError(error)
 }
 
 function dialectOf(name: string | undefined): string {
   if (name !== undefined && DIALECTS.includes(name)) return name
   const known = DIALECTS.join(', ')
-  if (name === undefined) throw new CliError(`--to is missing: name one of ${known}.`, EXIT.usage)
+  if (name === undefined) throw new CliError(`missing --to: name one of ${known}.`, EXIT.usage)
   throw new CliError(`There is no dialect "${name}". There are ${known}.`, EXIT.usage)
 }

@@ -5,12 +5,15 @@ import { type Call, CliError, EXIT, listOption } from '../command/command.ts'
 import { askLine, askSecret, canAsk, standardInput } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
-import { fromHere, refused } from './notices.ts'
+import { asUsageError, relativePath } from './notices.ts'
 
-/** A recipe may have said all of it in its instructions. */
+/** The prompt of a recipe whose instructions already say everything. */
 const BEGIN = 'Begin.'
 
-/** What the agent is asked: the words after the file, `-` for what comes in, else its prompt, else the person here. */
+/**
+ * Finds the input of an agent: the words after the file, stdin for `-`, the file's own prompt, or the person at the
+ * terminal.
+ */
 export async function inputFor(definition: AgentFile, call: Call): Promise<Json> {
   const [file = '', ...words] = call.words
   const text = words.join(' ') === '-' ? await standardInput() : words.join(' ')
@@ -18,51 +21,51 @@ export async function inputFor(definition: AgentFile, call: Call): Promise<Json>
   if (definition.input !== null) return typedInput(definition, said)
   if (said !== null && said.trim() !== '') return said
   if (definition.dialect === 'recipe') return BEGIN
-  if (canAsk()) return askLine(`What shall ${oneLine(definition.name)} do? `)
-  const message = `${fromHere(definition.file)} has no prompt of its own: say what it shall do, legate run ${oneLine(file)} "TEXT".`
+  if (canAsk()) return askLine(`What should ${oneLine(definition.name)} do? `)
+  const message = `${relativePath(definition.file)} has no prompt. Add one to the command: legate run ${oneLine(file)} "TEXT".`
   throw new CliError(message, EXIT.usage, { namesHelp: false })
 }
 
 function typedInput({ name, file }: AgentFile, said: string | null): Json {
   const parsed = parseJson(said ?? '')
   if (parsed.ok) return parsed.value
-  const message = `"${oneLine(name)}" takes JSON that fits the input schema of ${fromHere(file)}: ${oneLine(parsed.error)}`
+  const message = `"${oneLine(name)}" takes JSON that fits the input schema of ${relativePath(file)}: ${oneLine(parsed.error)}`
   throw new CliError(message, EXIT.usage, { namesHelp: false })
 }
 
 /**
- * The name of the model that a run begins with: `named` on the command line, else the file's, else the user's own. Where
- * there is none, or no key for it, it is told before anything is recorded.
+ * Chooses the model of a run: `--model`, then the file's, then the user's default. A missing model or key is reported
+ * before anything is recorded.
  */
 export async function modelFor(definition: AgentFile | undefined, named: string | undefined): Promise<string> {
   try {
     const name = named?.trim() ?? (definition === undefined ? null : modelOf(definition))
     return (await findModel(name ?? undefined)).id
   } catch (error) {
-    const known = refused(error)
+    const known = asUsageError(error)
     const message = known instanceof Error ? known.message : String(known)
     const isOfFile = named === undefined && (definition?.model ?? definition?.provider) != null
     throw new CliError(isOfFile ? `${message} ${INSTEAD}` : message, EXIT.usage, { namesHelp: false })
   }
 }
 
-/** A file need not be changed to be tried. */
-const INSTEAD = 'Or use another model than the file names: --model provider/model.'
+/** A hint: you can try a file with another model without changing it. */
+const INSTEAD = 'Or choose another model: --model provider/model.'
 
-/** What `--param KEY=VALUE` gives, each key once. The value is text, whatever stands in it. */
+/** Reads `--param KEY=VALUE`, each key once. The value is always text. */
 export function parametersOf(call: Call): ReadonlyMap<string, string> {
   const given = new Map<string, string>()
   for (const word of listOption(call, 'param')) {
     const at = word.indexOf('=')
     const key = word.slice(0, at).trim()
     if (at < 1 || key === '') throw usage(`--param needs KEY=VALUE, not "${oneLine(word)}".`)
-    if (given.has(key)) throw usage(`--param ${oneLine(key)} is given twice.`)
+    if (given.has(key)) throw usage(`--param ${oneLine(key)} appears twice.`)
     given.set(key, word.slice(at + 1))
   }
   return given
 }
 
-/** A name that nobody defined is a slip of the finger: what was meant would be missing. */
+/** Refuses unknown keys: a mistyped key would leave the intended parameter without its value. */
 export function checkKeys(given: ReadonlyMap<string, string>, parameters: readonly RecipeParameter[]): void {
   const keys = parameters.map(({ key }) => key)
   const unknown = [...given.keys()].find((key) => !keys.includes(key))
@@ -71,7 +74,7 @@ export function checkKeys(given: ReadonlyMap<string, string>, parameters: readon
   throw usage(`The file has no parameter "${oneLine(unknown)}". ${known}`)
 }
 
-/** Those that have no value yet and need one. */
+/** Lists the parameters that need a value and have none. */
 export function missingOf(
   given: ReadonlyMap<string, string>,
   parameters: readonly RecipeParameter[],
@@ -79,7 +82,7 @@ export function missingOf(
   return parameters.filter(({ key, default: fallback }) => fallback === null && !given.has(key))
 }
 
-/** Nobody is there to be asked: says what to type instead. */
+/** Makes the error for a process that cannot ask: it says what to type instead. */
 export function missingError(file: string, missing: readonly RecipeParameter[]): CliError {
   const [first] = missing
   const place = first?.line == null ? file : `${file}:${first.line}`
@@ -88,7 +91,7 @@ export function missingError(file: string, missing: readonly RecipeParameter[]):
   return usage(`${oneLine(place)}: these parameters have no value: ${listed}. Give ${words}.`)
 }
 
-/** How a person is asked for one. */
+/** Writes the question that asks a person for a parameter. */
 export function questionOf({ key, description, inputType, options }: RecipeParameter): string {
   const choice = inputType === 'select' ? ` [${options.map(oneLine).join(' | ')}]` : ''
   const kind = inputType === 'string' || inputType === 'select' ? '' : ` (${inputType})`
@@ -101,8 +104,8 @@ function usage(message: string): CliError {
 }
 
 /**
- * Secrets that extensions need and that are not in the environment: the person at the terminal is asked for them, for this
- * process only; elsewhere it is told before the run. They are never stored.
+ * Gets secrets that extensions need and the environment lacks: asks the person at the terminal, for this process only;
+ * without a terminal it throws before the run starts. Secrets are never stored.
  */
 export async function provideSecrets(agent: AnyAgent, env: NodeJS.ProcessEnv): Promise<void> {
   for (const { key, source } of missingSecrets(agent)) {

@@ -15,11 +15,12 @@ import { askLine, canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { checkKeys, missingError, missingOf, parametersOf, questionOf } from './input.ts'
 import { isModule } from './module-agent.ts'
-import { fromHere, refusal, refused } from './notices.ts'
+import { asUsageError, refusal, relativePath } from './notices.ts'
 
 /**
- * The definition that the first word of a command names, with a value for every parameter: from `--param`, its default, or
- * the person at the terminal. Throws a CliError that says what is wrong with the file, where, and what to do.
+ * Loads the definition that the first word of a command names, with a value for every parameter: from `--param`, its
+ * default, or the person at the terminal. Throws a CliError that says what is wrong with the file, where, and what to
+ * do.
  */
 export async function loadFor(call: Call): Promise<AgentFile> {
   const given = parametersOf(call)
@@ -28,17 +29,17 @@ export async function loadFor(call: Call): Promise<AgentFile> {
     const { parameters } = await readDefinition(file)
     checkKeys(given, parameters)
     const missing = missingOf(given, parameters)
-    if (missing.length > 0 && !canAsk()) throw missingError(fromHere(file), missing)
+    if (missing.length > 0 && !canAsk()) throw missingError(relativePath(file), missing)
     const values = new Map(given)
     for (const parameter of missing) values.set(parameter.key, await askLine(questionOf(parameter)))
     const definition = await loadDefinition(file, { parameters: Object.fromEntries(values) })
     return { ...definition, notices: [...definition.notices, ...(await missingAgents(definition, { env: call.env }))] }
   } catch (error) {
-    throw refused(error)
+    throw asUsageError(error)
   }
 }
 
-/** The file that a word on the command line means: a path, or the name of a definition that is found from here. */
+/** Finds the file that a word means: a path, or the name of a definition found from this folder. */
 export async function definitionFile(word: string, env: NodeJS.ProcessEnv): Promise<string> {
   if (isPath(word) || existsSync(word)) return readable(word)
   const found = await discover({ env })
@@ -46,16 +47,16 @@ export async function definitionFile(word: string, env: NodeJS.ProcessEnv): Prom
     return findDefinition(word, found).file
   } catch (error) {
     const [notice] = noticesOf(error)
-    if (notice?.code !== 'not_found') throw refused(error)
+    if (notice?.code !== 'not_found') throw asUsageError(error)
     const broken = found.notices.find(({ level, file }) => level === 'error' && path.parse(file).name === word)
     if (broken !== undefined) throw refusal([broken])
-    const near = /Did you mean: .*\?/.exec(notice.message)?.[0] ?? 'legate doctor lists what is found.'
+    const near = /Did you mean: .*\?/.exec(notice.message)?.[0] ?? 'legate doctor lists the definitions it finds.'
     const message = `There is no file "${oneLine(word)}" here, and no recipe or agent of that name. ${oneLine(near)}`
     throw new CliError(message, EXIT.usage, { namesHelp: false })
   }
 }
 
-/** A file whose ending says that it is something else is not read as a recipe. */
+/** Refuses a file whose extension shows that it is not a recipe. */
 function readable(file: string): string {
   if (isModule(file)) {
     throw new CliError(`${oneLine(file)} is a module: legate run and legate chat run its agents.`, EXIT.usage)
@@ -75,7 +76,7 @@ function isPath(word: string): boolean {
   return /[/\\]/.test(word) || READ.test(word)
 }
 
-/** The agent that a definition describes, in this folder. `model` is used instead of what the file names. */
+/** Builds the agent of a definition, in this folder. `model` replaces the model that the file names. */
 export async function agentOf(
   definition: AgentFile,
   { model, subagents }: Pick<RecipeAgentOptions, 'model' | 'subagents'> = {},
@@ -87,19 +88,19 @@ export async function agentOf(
       ...(subagents === undefined ? {} : { subagents }),
     })) as AnyAgent
   } catch (error) {
-    throw refused(error)
+    throw asUsageError(error)
   }
 }
 
-/** What `--compat` says of the tools with which a file starts subagents. */
+/** Reads `--compat`: under which names a file's agents start subagents. */
 export function compatOf(call: Call): Pick<RecipeAgentOptions, 'subagents'> {
   const compat = textOption(call, 'compat')
   if (compat === undefined) return {}
   if (compat === 'aster') return { subagents: { compat } }
-  throw new CliError(`There is no --compat "${oneLine(compat)}". There is: aster.`, EXIT.usage)
+  throw new CliError(`There is no --compat "${oneLine(compat)}". Use aster.`, EXIT.usage)
 }
 
-/** What is in code says there how its subagents are started. */
+/** Refuses `--compat` for a module, whose code already decides how its subagents start. */
 export function refuseCompat(call: Call): void {
   if (textOption(call, 'compat') === undefined) return
   throw new CliError(
@@ -108,11 +109,13 @@ export function refuseCompat(call: Call): void {
   )
 }
 
-/** What memory tools write is read by every later run of the user, whichever folder that works in. */
+/** Memory tools write text that every later run of the user reads, whatever folder it works in. */
 const MEMORY: readonly string[] = ['tool:memory_remember', 'tool:memory_forget']
 const ASKED: readonly string[] = ['file.write:/workspace/**', 'file.delete:/workspace/**', 'exec:*', 'net:*', ...MEMORY]
 
-/** What a run of the command line may do: read below the working folder; a person is asked before anything changes. */
+/**
+ * The grant of a run from the command line: it may read below the working folder, and asks before it changes anything.
+ */
 export function rootGrant(): Grant {
   return {
     use: ['tool:*', 'agent:*', 'model:*', 'file.list:/workspace/**', 'file.read:/workspace/**', ...ASKED],

@@ -7,18 +7,21 @@ import { type AgentFile, EMPTY_AGENT_FILE } from '../../recipe/index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { modelFor } from './input.ts'
-import { fromHere } from './notices.ts'
+import { relativePath } from './notices.ts'
 
-/** An agent written in code, and what its module says of the runtime. */
+/** An agent written in code, with the runtime options of its module. */
 export interface ModuleAgent {
   readonly file: string
   readonly agent: AnyAgent
   readonly options: RuntimeOptions
-  /** The words of the command without those that name the module. */
+  /** The words of the command except those that name the module. */
   readonly words: readonly string[]
 }
 
-/** The agent that `--module FILE --agent NAME` means, or a FILE that is a module; undefined where the command names none. */
+/**
+ * Finds the agent named by `--module FILE --agent NAME`, or by a FILE that is a module; undefined if the command names
+ * none.
+ */
 export async function moduleAgentFor(call: Call): Promise<ModuleAgent | undefined> {
   const named = textOption(call, 'module')
   const [first = '', ...rest] = call.words
@@ -38,8 +41,8 @@ export function isModule(file: string): boolean {
   return /\.[mc]?[jt]s$/i.test(file)
 }
 
-/** What such an agent is asked is found as for a file. */
-export function askedAs({ agent: { name, input }, file }: ModuleAgent): AgentFile {
+/** Describes an agent in code as an agent file, so that its input is found the same way. */
+export function asAgentFile({ agent: { name, input }, file }: ModuleAgent): AgentFile {
   return { ...EMPTY_AGENT_FILE, name, file: path.resolve(file), input: input === null ? null : {} }
 }
 
@@ -50,12 +53,15 @@ function chosen(agents: readonly AnyAgent[], name: string | undefined, file: str
   const names = agents.map((one) => oneLine(one.name)).join(', ')
   const what =
     name === undefined
-      ? `${oneLine(file)} exports ${agents.length} agents: say which with --agent`
+      ? `${oneLine(file)} exports ${agents.length} agents: choose one with --agent`
       : `${oneLine(file)} exports no agent "${oneLine(name)}"`
   throw new CliError(`${what}. There are: ${names}.`, EXIT.usage, { namesHelp: false })
 }
 
-/** For an agent that names none and is no code; told before anything is recorded where there is none either. */
+/**
+ * Chooses a model for an agent that names none and is not code. If there is none either, it throws before anything is
+ * recorded.
+ */
 async function modelOf(
   { name, model, reply }: AnyAgent,
   options: RuntimeOptions,
@@ -69,12 +75,12 @@ async function modelOf(
 
 export type WorkerOptions = RuntimeOptions & { readonly agents: readonly AnyAgent[] }
 
-/** The agents of a user's module, and what else it says about the runtime. Throws CliError with what is wrong with it. */
+/** Loads the agents and runtime options of a user's module. Throws a CliError that says what is wrong with it. */
 export async function loadModule(file: string): Promise<WorkerOptions> {
   const path = resolve(file)
   const stat = statSync(path, { throwIfNoEntry: false })
   if (stat === undefined) throw new CliError(`There is no module ${path}.`, EXIT.usage)
-  if (!stat.isFile()) throw new CliError(`${path} is no file: name the module that exports your agents.`, EXIT.usage)
+  if (!stat.isFile()) throw new CliError(`${path} is not a file. Name the module that exports your agents.`, EXIT.usage)
   const exported = await load(path)
   const options = optionsIn(exported['default'])
   const agents = unique([
@@ -85,10 +91,10 @@ export async function loadModule(file: string): Promise<WorkerOptions> {
   requireOneOfEach(agents, path)
   if (agents.length > 0) return { ...options, agents }
   const names = Object.keys(exported).join(', ') || 'nothing'
-  throw new CliError(`${path} exports no agent (it exports ${names}). Export what agent({ ... }) gave.`, EXIT.usage)
+  throw new CliError(`${path} exports no agent (it exports ${names}). Export the result of agent({ ... }).`, EXIT.usage)
 }
 
-/** What a module prints is for people: on stdout it would stand between the lines and the answer that programs read. */
+/** Sends the output of a module's own code to stderr: on stdout it would mix with the answer that programs read. */
 function printBesideOutput(): void {
   globalThis.console = new Console(process.stderr, process.stderr)
 }
@@ -102,9 +108,11 @@ async function load(path: string): Promise<Record<string, unknown>> {
   }
 }
 
-/** What is wrong with a module in one line: what its code says, and where. Its stack is mostly ours and Node's. */
+/**
+ * Describes the error of a module in one line: its message and its place. Most of the stack belongs to us and to Node.
+ */
 function troubleOf(error: unknown, path: string): string {
-  const shown = oneLine(fromHere(path))
+  const shown = oneLine(relativePath(path))
   if (!(error instanceof Error)) return `Cannot load ${shown}: it threw ${oneLine(String(error))}.`
   if ((error as NodeJS.ErrnoException).code === 'ERR_UNKNOWN_FILE_EXTENSION' && /\.[mc]?tsx?$/.test(path)) {
     return `Node ${process.version} cannot load ${oneLine(path)}: use Node 22.18 or newer, or compile it to a .mjs file.`
@@ -114,14 +122,14 @@ function troubleOf(error: unknown, path: string): string {
   return `Cannot load ${shown}: ${oneLine(`${error.name}: ${error.message}`)}${where}`
 }
 
-/** The first line of code that is told of and is not Node's own, as `file:line`. */
+/** Finds the first line of the stack outside Node, as `file:line`. */
 function placeIn(text: string): string | undefined {
   const [, file, line] = /(?:^|\(|at )((?:file:\/\/)?\/[^\n()]*?):(\d+)(?::\d+)?\)?$/m.exec(text) ?? []
   if (file === undefined) return undefined
-  return `${fromHere(file.startsWith('file:') ? fileURLToPath(file) : file)}:${line}`
+  return `${relativePath(file.startsWith('file:') ? fileURLToPath(file) : file)}:${line}`
 }
 
-/** The options of createRuntime, where the default export is that. */
+/** Reads the options of createRuntime if the default export holds them. */
 function optionsIn(value: unknown): RuntimeOptions {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
   return isObject && !isAgent(value) && 'agents' in value ? (value as RuntimeOptions) : {}
@@ -130,14 +138,16 @@ function optionsIn(value: unknown): RuntimeOptions {
 function listed(agents: unknown, path: string): AnyAgent[] {
   if (agents === undefined) return []
   if (Array.isArray(agents) && agents.every(isAgent)) return agents
-  const what = Array.isArray(agents) ? `number ${agents.findIndex((one) => !isAgent(one))} is none` : 'it is no list'
+  const what = Array.isArray(agents)
+    ? `number ${agents.findIndex((one) => !isAgent(one))} is not one`
+    : 'it is not a list'
   throw new CliError(
     `The default export of ${path} has \`agents\`, which must be a list of agents: ${what}.`,
     EXIT.usage,
   )
 }
 
-/** A run says only the name of its agent: of two it could not be known which is meant. */
+/** Refuses two agents of one name: a run stores only the name, so the right one could not be found again. */
 function requireOneOfEach(agents: readonly AnyAgent[], path: string): void {
   const names = agents.map(({ name }) => name)
   const twice = names.find((name, at) => names.indexOf(name) !== at)

@@ -25,7 +25,9 @@ const TASK = {
   additionalProperties: false,
 } as const
 
-/** A lead with three subagents. The models say what is written here; the tools really read the files below `root`. */
+/**
+ * Makes a lead with three subagents. The models follow the script here; the tools really read the files below `root`.
+ */
 export function demoAgents(root: string, note: Note): Agent<string, null> {
   const folders = foldersOf(root, FOLDERS)
   const of = (script: (results: readonly string[]) => ScriptedTurn) => notingModel(note, script)
@@ -67,7 +69,7 @@ export function demoAgents(root: string, note: Note): Agent<string, null> {
   })
 }
 
-/** Writes down each call before it answers, and takes its time, so that a person can watch. */
+/** Makes a scripted model that logs each call before it answers, slowly enough for a person to watch. */
 function notingModel(note: Note, script: (results: readonly string[]) => ScriptedTurn): ScriptedModel {
   return scriptedModel((request) => {
     note(modelKey(request.path, request.messages.filter(({ role }) => role === 'assistant').length))
@@ -133,7 +135,7 @@ function longestFile(root: string, note: Note): Tool {
   }) as Tool
 }
 
-/** Writes down the call before it does anything, and takes its time. */
+/** Logs the call before it has any effect, then waits a moment. */
 async function slowly(note: Note, { node, signal }: ToolContext, ms: number): Promise<void> {
   note(toolKey(node.id))
   await sleep(ms, undefined, { signal })
@@ -146,7 +148,10 @@ function folderIn(input: unknown): string {
 const TEXT: ReadonlySet<string> = new Set(['.ts', '.js', '.mjs', '.md'])
 const MOST_FILES = 5_000
 
-/** The first folders of a package worth looking into: other ones in its repository than where it is installed. */
+/**
+ * Picks the first folders of a package that are worth a look; an installed package has other folders than its
+ * repository.
+ */
 function foldersOf(root: string, most: number): string[] {
   return ['src', 'test', 'examples', 'docs', 'dist'].filter((folder) => existsSync(join(root, folder))).slice(0, most)
 }
@@ -158,7 +163,7 @@ function textFiles(folder: string): string[] {
     .map((file) => join(folder, file))
 }
 
-/** A file that went away since it was listed has no lines. */
+/** Counts the lines of a file; 0 if the file has disappeared since it was listed. */
 function lineCount(file: string): number {
   try {
     return readFileSync(file, 'utf8').split('\n').length - 1
@@ -167,7 +172,7 @@ function lineCount(file: string): number {
   }
 }
 
-/** The folder of the package a file is in, however deep the build has put it. */
+/** Finds the package folder of a file, however deep the build has put it. */
 export function packageRoot(folder: string): string {
   return existsSync(join(folder, 'package.json')) ? folder : packageRoot(dirname(folder))
 }

@@ -14,8 +14,8 @@ const LONGEST_MS = 60_000
 const PAUSE_MS = 800
 
 /**
- * Starts a worker process, shows what it does out of the store, kills it in the middle, starts another, and counts what
- * ran. `entry` is the program itself, which is the worker too. Gives the exit code.
+ * Starts a worker process, shows its progress from the store, kills it midway, starts another one, and counts which
+ * calls ran. `entry` is this program, which also runs the worker. Returns the exit code.
  */
 export async function demo(entry: string): Promise<number> {
   try {
@@ -34,7 +34,7 @@ export async function demo(entry: string): Promise<number> {
   }
 }
 
-/** Leaves no process and no file behind, on whatever way out. */
+/** Removes the process and the files, however the demo ends. */
 function clearOnExit(folder: string, worker: WorkerProcess): void {
   process.once('exit', () => {
     worker.end()
@@ -42,7 +42,7 @@ function clearOnExit(folder: string, worker: WorkerProcess): void {
   })
   process.once('SIGINT', () => process.exit(130))
   process.once('SIGTERM', () => process.exit(143))
-  process.stdout.once('error', () => process.exit(0)) // whoever read our lines has gone
+  process.stdout.once('error', () => process.exit(0)) // the reader of our output has closed it
   worker.onFailure = fail
 }
 
@@ -54,7 +54,7 @@ function fail(message: string): never {
 interface Kill {
   readonly pid: number
   readonly calls: Calls
-  /** The last event that the killed process wrote. */
+  /** The number of the last event that the killed process wrote. */
   readonly lastSeq: number
 }
 
@@ -87,7 +87,7 @@ class Stage {
     return status === 'completed' && report.repeated === 0 ? 0 : 1
   }
 
-  /** The run of the worker, as soon as it is recorded. */
+  /** Waits until the worker has recorded its run. */
   private async findRun(): Promise<Run> {
     for (;;) {
       const [turn] = this.runtime.store.openRoots(1)
@@ -96,7 +96,7 @@ class Stage {
     }
   }
 
-  /** One reader for both processes: events come out of the store, whoever wrote them. */
+  /** Reads the events of both processes from the store. */
   private async watch(run: Run): Promise<void> {
     const story = new Story(this.paint)
     let isBack = false
@@ -127,7 +127,7 @@ class Stage {
     this.tell(this.paint('cyan', `process ${this.worker.start()} ${how}`))
   }
 
-  private tellEnd(status: string, report: Report): void {
+  private tellEnd(status: string, report: DemoReport): void {
     const bold = (value: string | number) => this.paint('bold', String(value))
     const seconds = ((Date.now() - this.startedAt) / 1000).toFixed(1)
     this.print(`
@@ -150,9 +150,9 @@ Try next: examples/02-delegation.ts (typed subagents), examples/08-survive-a-res
   }
 }
 
-/** The worker as the demo's first process holds it: one at a time, killed at will, never left alone. */
+/** The worker process of the demo: one at a time, killed on request, never left behind. */
 class WorkerProcess {
-  /** A worker ended by itself, and not well. */
+  /** Called if a worker ends by itself with an error. */
   onFailure: (message: string) => void = () => undefined
   private readonly entry: string
   private readonly folder: string
@@ -164,7 +164,7 @@ class WorkerProcess {
     this.folder = folder
   }
 
-  /** Resolves when the worker that was started last has ended. */
+  /** Resolves when the current worker has ended. */
   get ended(): Promise<unknown> {
     return this.gone
   }
@@ -183,7 +183,7 @@ class WorkerProcess {
     return child.pid ?? 0
   }
 
-  /** Gives the pid of what was killed. */
+  /** Kills the worker and returns its process id. */
   async kill(): Promise<number> {
     const pid = this.child?.pid ?? 0
     this.end()
@@ -198,27 +198,27 @@ class WorkerProcess {
   }
 }
 
-/** The calls of models and tools that a run's rows hold, by state. */
+/** The model and tool calls in the rows of a run, by state. */
 export interface Calls {
   readonly finished: ReadonlySet<string>
   readonly running: ReadonlySet<string>
 }
 
-export interface Report {
-  /** Nodes that called a model or a tool, how often that happened in all, and in how many processes. */
+export interface DemoReport {
+  /** The nodes that called a model or a tool, the number of calls in all, and the number of processes. */
   readonly calls: number
   readonly executions: number
   readonly processes: number
   /** Calls that had finished before the kill. */
   readonly kept: number
-  /** Of those, the ones that were made again: there must be none. */
+  /** Finished calls that ran again; must be 0. */
   readonly repeated: number
-  /** Calls that had begun and not finished, and of those the ones that were made again. */
+  /** Calls that had begun but not finished, and how many of those ran again. */
   readonly interrupted: number
   readonly rerun: number
 }
 
-/** Reads a run and all it delegated out of the store. */
+/** Reads the calls of a run and its children from the store. */
 function callsOf(store: Store, runId: Id): Calls {
   const nodes = keyedNodes(store, runId)
   const inState = (state: Node['state']) =>
@@ -226,8 +226,8 @@ function callsOf(store: Store, runId: Id): Calls {
   return { finished: inState('finished'), running: inState('running') }
 }
 
-/** Holds what the calls wrote down themselves against what the store said when the process was killed. */
-export function reportOf(atKill: Calls, executions: readonly Execution[], killedPid: number): Report {
+/** Compares the log that the calls wrote themselves with the rows at the moment of the kill. */
+export function reportOf(atKill: Calls, executions: readonly Execution[], killedPid: number): DemoReport {
   const times = new Map<string, number>()
   for (const { key } of executions) times.set(key, (times.get(key) ?? 0) + 1)
   const ranTwice = (key: string) => (times.get(key) ?? 0) > 1

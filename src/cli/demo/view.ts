@@ -2,7 +2,7 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import type { Json, RunEvent } from '../../index.ts'
 import type { Paint } from '../terminal/paint.ts'
 
-/** Turns the events of a run into lines for people; undefined for those that tell nothing new. */
+/** Turns the events of a run into lines for people; undefined for events that say nothing new. */
 export class Story {
   private readonly inputs: Map<string, string> = new Map()
   private readonly paint: Paint
@@ -37,7 +37,7 @@ export class Story {
     }
   }
 
-  /** A delegation's result is what the subagent just said. */
+  /** Shortens the result of a delegation: it repeats the subagent's last words. */
   private result(nodeId: string, { tool, content }: { readonly tool: string; readonly content: unknown }) {
     const folder = this.inputs.get(nodeId)
     return folder === undefined ? undefined : `${[tool, folder].filter(Boolean).join(' ')}: ${content}`
@@ -53,7 +53,7 @@ function folderOf(input: Json): string {
   return typeof input['folder'] === 'string' ? input['folder'] : ''
 }
 
-/** One call of a model or a tool that really began, as its own code wrote it down: the store has no part in it. */
+/** One call of a model or a tool that really began, logged by its own code and independent of the store. */
 export interface Execution {
   readonly pid: number
   readonly key: string
@@ -61,7 +61,10 @@ export interface Execution {
 
 export type Note = (key: string) => void
 
-/** A model is not told its node: whose call it is and how many answers came before name it just as well. */
+/**
+ * Names a model call by the path of its agent and the number of earlier answers, because a model does not know its
+ * node.
+ */
 export function modelKey(path: readonly string[], answersBefore: number): string {
   return `model ${path.join('/')} ${answersBefore}`
 }

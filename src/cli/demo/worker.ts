@@ -4,15 +4,19 @@ import { sqliteStore } from '../../store/sqlite/index.ts'
 import { demoAgents, packageRoot, QUESTION } from './agents.ts'
 import { noteIn } from './view.ts'
 
-/** The process that is killed, and the one after it: the same code, which goes on where the rows say. */
+/**
+ * Runs the worker process: the one that gets killed and the one after it run this same code, which continues from the
+ * rows.
+ */
 export async function demoWorker(folder: string): Promise<number> {
   process.once('disconnect', () => process.exit())
-  process.on('SIGINT', () => undefined) // Ctrl-C reaches both processes; the first one decides
+  process.on('SIGINT', () => undefined) // Ctrl-C reaches both processes; the parent decides
   const lead = demoAgents(packageRoot(import.meta.dirname), noteIn(join(folder, 'calls.log')))
   const runtime = createRuntime({
     store: sqliteStore(join(folder, 'demo.db')),
     agents: [lead],
-    // Linux proves a dead process dead. Elsewhere its nodes are free when its lease is over: seconds, for a demo.
+    // On Linux a dead process is detected at once. Elsewhere its nodes are free after the lease, which is short for a
+    // demo.
     engine: { leaseMs: 3_000 },
   })
   const [open] = await runtime.resume()

@@ -1,25 +1,25 @@
 import path from 'node:path'
 import type { Grant } from '../../index.ts'
 import { type Call, EXIT, isSet, textOption } from '../command/command.ts'
-import { fromHere } from '../definition/notices.ts'
+import { relativePath } from '../definition/notices.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 import { cut } from '../terminal/width.ts'
 import {
-  type AgentSight,
+  type AgentFacts,
   factLines,
   grantLines,
-  type ModuleSight,
+  type ModuleFacts,
   modelText,
-  moduleSight,
+  moduleFacts,
   section,
-  type ToolSight,
-} from './module-sight.ts'
+  type ToolFacts,
+} from './module-facts.ts'
 
-/** What the agents of a module are, as far as their code says it: nothing is run, started or asked. */
+/** Shows the facts about the agents of a module that can be read from the code: it runs, starts and asks nothing. */
 export async function explainModule(call: Call, file: string): Promise<number> {
-  const sight = await moduleSight(file, { agent: textOption(call, 'agent'), model: textOption(call, 'model') })
+  const sight = await moduleFacts(file, { agent: textOption(call, 'agent'), model: textOption(call, 'model') })
   if (isSet(call, 'json')) {
     for (const agent of sight.agents) await write(asJson(agent, sight.grant, file))
     return EXIT.completed
@@ -31,7 +31,7 @@ export async function explainModule(call: Call, file: string): Promise<number> {
   return EXIT.completed
 }
 
-function asJson(agent: AgentSight, grant: Grant | null, file: string): string {
+function asJson(agent: AgentFacts, grant: Grant | null, file: string): string {
   const { model, grant: own, ...rest } = agent
   const { name, trouble } = model
   return jsonLine({
@@ -43,19 +43,19 @@ function asJson(agent: AgentSight, grant: Grant | null, file: string): string {
   })
 }
 
-interface Whole {
+interface ModulePage {
   readonly file: string
-  readonly sight: ModuleSight
+  readonly sight: ModuleFacts
   readonly paint: Paint
 }
 
-function wholeOf(agent: AgentSight, { file, sight, paint }: Whole): string {
+function wholeOf(agent: AgentFacts, { file, sight, paint }: ModulePage): string {
   const facts: readonly (readonly [string, string])[] = [
-    ['module', fromHere(path.resolve(file))],
+    ['module', relativePath(path.resolve(file))],
     ['about', agent.description],
     ['model', modelText(agent.model) || CODE],
     ['settings', JSON.stringify(agent.settings)],
-    ['budget', agent.budget === null ? 'that of the runtime' : JSON.stringify(agent.budget)],
+    ['budget', agent.budget === null ? 'the model of the runtime' : JSON.stringify(agent.budget)],
     ['takes', agent.input === null ? 'words' : JSON.stringify(agent.input)],
     ['gives', agent.output === null ? 'words' : JSON.stringify(agent.output)],
   ]
@@ -73,13 +73,13 @@ function wholeOf(agent: AgentSight, { file, sight, paint }: Whole): string {
     .join('\n')
 }
 
-function listOf({ agents, grant }: ModuleSight, file: string, paint: Paint): string {
+function listOf({ agents, grant }: ModuleFacts, file: string, paint: Paint): string {
   const head = `${oneLine(file)} has ${agents.length} agents; --agent NAME shows one in full.\n`
   const shared = section('Grant of the module, for all of its agents', grantLines(grant ?? {}), paint)
   return [head, ...(shared === '' ? [] : [shared]), ...agents.map((agent) => shortOf(agent, paint))].join('\n')
 }
 
-function shortOf(agent: AgentSight, paint: Paint): string {
+function shortOf(agent: AgentFacts, paint: Paint): string {
   const { tools, subagents, sources } = agent
   const facts: readonly (readonly [string, string])[] = [
     ['about', agent.description],
@@ -92,16 +92,16 @@ function shortOf(agent: AgentSight, paint: Paint): string {
   return `${paint('bold', oneLine(agent.name))}\n${factLines(facts, paint)}`
 }
 
-const MARKS: Readonly<Record<ToolSight['verdict'], string>> = { allow: '', ask: ' (asks)', deny: ' (denied)' }
+const MARKS: Readonly<Record<ToolFacts['verdict'], string>> = { allow: '', ask: ' (asks)', deny: ' (denied)' }
 
-function ownGrant({ grant }: AgentSight): string {
+function ownGrant({ grant }: AgentFacts): string {
   return grant === null ? NO_GRANT : grantLines(grant)
 }
 
 const CODE = 'none: its code answers'
 const NO_GRANT = 'none: its tools, agents and models; no files, programs or hosts'
 
-function toolLines(tools: readonly ToolSight[]): string {
+function toolLines(tools: readonly ToolFacts[]): string {
   const width = Math.min(32, Math.max(0, ...tools.map(({ name }) => name.length)))
   return tools
     .flatMap(({ name, description, verdict, reason }) => [
@@ -113,13 +113,13 @@ function toolLines(tools: readonly ToolSight[]): string {
     .join('\n')
 }
 
-function subagentLines({ subagents }: AgentSight): string {
+function subagentLines({ subagents }: AgentFacts): string {
   return subagents
-    .map(({ tool, agent, description }) => oneLine(`${tool}: ${agent ?? 'known when it is started'}, ${description}`))
+    .map(({ tool, agent, description }) => oneLine(`${tool}: ${agent ?? 'known when it starts'}, ${description}`))
     .join('\n')
 }
 
-function sourceLines({ sources }: AgentSight): string {
+function sourceLines({ sources }: AgentFacts): string {
   return sources
     .map(({ name, needs }) => oneLine(`${name}: ${needs.join(', ')} (its tools are known when it runs)`))
     .join('\n')

@@ -13,28 +13,28 @@ import { type RecipeParameter, readDefinition } from '../../recipe/index.ts'
 import { type Call, isSet } from '../command/command.ts'
 import { missingOf, parametersOf } from '../definition/input.ts'
 import { definitionFile } from '../definition/load.ts'
-import { refused } from '../definition/notices.ts'
+import { asUsageError } from '../definition/notices.ts'
 import { canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { write } from '../terminal/output.ts'
 
-/** What an agent's model would be asked first, and by what its run is bound. */
+/** The first request an agent's model would get, and the limits of the run. */
 export interface FirstRequest {
-  /** Null where the run would end before its model is asked. */
+  /** The request; null if the run would end before the model call. */
   readonly request: ModelRequest | null
   readonly limits: Turn['limits']
   readonly spend: Turn['spend']
-  /** Why it would end, where it would. */
+  /** The reason why the run would end early, if it would. */
   readonly trouble: string | null
 }
 
-/** For an agent that names no model. Nobody is ever asked anything. */
+/** Stands in for a missing model. It is never called. */
 const NO_MODEL: Model = { id: 'none/none', stream: () => NOTHING }
 const NOTHING: AsyncIterable<never> = {
   [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }),
 }
 
-/** The run is really begun, in memory, and ends where its model would be asked: what is shown is what would be sent. */
+/** Starts a real run in memory and stops it at the model call, so that it shows exactly what would be sent. */
 export async function firstRequest(agent: AnyAgent, input: Json): Promise<FirstRequest> {
   const listener = new Listener()
   const runtime = createRuntime({
@@ -58,7 +58,7 @@ export async function firstRequest(agent: AnyAgent, input: Json): Promise<FirstR
   }
 }
 
-/** Stands between an agent and its model, keeps what it is asked first, and asks nobody. */
+/** Replaces an agent's model: records the first request and sends nothing. */
 class Listener {
   private hear: (request: ModelRequest) => void = () => undefined
   readonly heard: Promise<ModelRequest> = new Promise((resolve) => {
@@ -77,13 +77,16 @@ class Listener {
 }
 
 export interface CostBound {
-  /** US dollars; null when it cannot be known. */
+  /** US dollars; null if unknown. */
   readonly usd: number | null
-  /** How it was found, or why it was not. */
+  /** How the bound was computed, or why it is unknown. */
   readonly how: string
 }
 
-/** What a run can cost at most, without its subagents: every call fills the model's window at its dearest price. */
+/**
+ * Computes the most that a run can cost without its subagents: every call fills the model's window at its highest
+ * price.
+ */
 export function costBound(model: string | null, { limits, spend }: Pick<Turn, 'limits' | 'spend'>): CostBound {
   const limit = spend?.limit.usd ?? null
   const byCalls = boundOfCalls(model, { calls: limits.turns, tokens: spend?.limit.tokens ?? null })
@@ -107,12 +110,12 @@ function boundOfCalls(model: string | null, { calls, tokens }: Calls): CostBound
   return { usd, how: `${calls} calls that each fill ${contextWindow} tokens; subagents come on top` }
 }
 
-/** Where a value is missing and nobody can be asked, what the file is and takes is shown before it is refused. */
+/** Shows the description and the parameters of a file before it is refused for a missing value. */
 export async function showParameters(call: Call): Promise<void> {
   if (canAsk() || isSet(call, 'json')) return
   const file = await definitionFile(call.words[0] ?? '', call.env)
   const definition = await readDefinition(file).catch((error: unknown) => {
-    throw refused(error)
+    throw asUsageError(error)
   })
   const { name, title, description, parameters } = definition
   if (missingOf(parametersOf(call), parameters).length === 0) return

@@ -4,20 +4,20 @@ import { age, moment } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 
 const MOST_FOUND = 100
-/** With fewer characters a slip of the finger would name something. */
+/** With fewer characters a typing mistake would easily match something. */
 const LEAST_TYPED = 4
 
-/** What people read and type: the last 8 characters of an id. */
+/** Shortens an id to its last 8 characters, the form people read and type. */
 export function shortId(id: Id): string {
   return id.slice(-8)
 }
 
-/** The run that is meant by the ending of an id: of itself, or of its conversation (then the last run there). */
+/** Finds a run by the ending of its id, or the last run of a conversation by the ending of the conversation's. */
 export function findRun(store: Store, ending: string): Turn {
   return runOf(store, ending, named(store, ending))
 }
 
-/** The same, also by the id of a node of the run: for those who only look. */
+/** Finds a run also by the id of one of its nodes, for commands that only read. */
 export function findRunOrNode(store: Store, ending: string): Turn {
   const runs = named(store, ending)
   return runOf(store, ending, runs.length > 0 ? runs : findIds(store, ending))
@@ -25,12 +25,12 @@ export function findRunOrNode(store: Store, ending: string): Turn {
 
 type FoundIds = ReturnType<Store['findIds']>
 
-/** Everything whose id ends so. Throws CliError when too little was typed to mean anything. */
+/** Finds everything whose id ends this way. Throws a CliError if too few characters were typed. */
 export function findIds(store: Store, ending: string): FoundIds {
   const wanted = withDashes(ending)
   if (wanted.length >= LEAST_TYPED) return store.findIds(wanted, MOST_FOUND)
   throw new CliError(
-    `"${oneLine(ending)}" is too short for an id: type its last ${LEAST_TYPED} characters at least.`,
+    `"${oneLine(ending)}" is too short for an id. Type at least its last ${LEAST_TYPED} characters.`,
     EXIT.usage,
   )
 }
@@ -49,12 +49,12 @@ function runOf(store: Store, ending: string, found: FoundIds): Turn {
   const lane = runs.size === 0 ? found.find(({ type }) => type === 'conversation') : undefined
   if (lane !== undefined) {
     const id = shortId(lane.id)
-    throw new CliError(`${id} has no run yet. Say something there: legate chat --continue ${id}`, EXIT.usage)
+    throw new CliError(`${id} has no run yet. Send a message: legate chat --continue ${id}`, EXIT.usage)
   }
-  return only([...runs.values()], ending, (turn) => lineOf(store, turn))
+  return onlyMatch([...runs.values()], ending, (turn) => lineOf(store, turn))
 }
 
-/** The conversation or lane that is meant by the ending of an id: of itself, or of one of its runs. */
+/** Finds a conversation or lane by the ending of its id or of the id of one of its runs. */
 export function findConversation(store: Store, ending: string): Conversation {
   const found = new Map<Id, Conversation>()
   for (const { id, type } of named(store, ending)) {
@@ -62,10 +62,10 @@ export function findConversation(store: Store, ending: string): Conversation {
     if (row !== undefined) found.set(row.id, row)
   }
   if (found.size === 0) refuseDeleted(store, ending)
-  return only([...found.values()], ending, ({ id, agent }) => `${id}  ${oneLine(agent.name)}`)
+  return onlyMatch([...found.values()], ending, ({ id, agent }) => `${id}  ${oneLine(agent.name)}`)
 }
 
-/** What was deleted is not just missing: it is said when it went, and why. */
+/** Reports a deleted run as deleted, with the time and the reason, instead of as missing. */
 function refuseDeleted(store: Store, ending: string): void {
   const id = findDeleted(store, ending)
   if (id === undefined) return
@@ -76,7 +76,7 @@ function refuseDeleted(store: Store, ending: string): void {
   throw new CliError(`${what}. The last commit of its tree has the hash ${hash}.`)
 }
 
-/** The run or conversation that was deleted and whose id ends so; the newest of several. */
+/** Finds a deleted run or conversation by the ending of its id; the newest of several. */
 export function findDeleted(store: Store, ending: string): Id | undefined {
   const wanted = withDashes(ending)
   if (wanted.length < LEAST_TYPED) return undefined
@@ -88,8 +88,8 @@ function namesIn(conversations: Tombstone['conversations']): Id[] {
   return conversations.flatMap(({ id, runs }) => [id, ...runs])
 }
 
-/** The one of several; else a message that lists them. */
-export function only<T>(found: readonly T[], ending: string, lineFor: (one: T) => string): T {
+/** Returns the only match, or throws an error that lists all of them. */
+export function onlyMatch<T>(found: readonly T[], ending: string, lineFor: (one: T) => string): T {
   const [first, ...others] = found
   const shown = oneLine(ending)
   if (first === undefined) {
@@ -97,10 +97,10 @@ export function only<T>(found: readonly T[], ending: string, lineFor: (one: T) =
   }
   if (others.length === 0) return first
   const lines = found.map((one) => `\n  ${lineFor(one)}`).join('')
-  throw new CliError(`More than one id ends in "${shown}":${lines}\nType more of it.`, EXIT.usage)
+  throw new CliError(`More than one id ends in "${shown}":${lines}\nType more characters.`, EXIT.usage)
 }
 
-/** Ids are stored in lower case, with dashes; people leave them out. */
+/** Restores the stored form of an id: lower case, with dashes, which people may omit. */
 export function withDashes(ending: string): string {
   const bare = ending.trim().toLowerCase().replaceAll('-', '')
   const groups = [bare.slice(-12)]

@@ -5,12 +5,12 @@ import { createRuntime, type Runtime, type Store } from '../../index.ts'
 import { sqliteStore } from '../../store/sqlite/index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 
-/** A person waits for the answer: rather say soon that the file is locked. What is to be written may wait longer. */
+/** A person waits for the answer, so reading soon reports that the file is locked. Writing may wait longer. */
 const BUSY_MS = { read: 1_000, write: 10_000 } as const
 
 type Use = keyof typeof BUSY_MS
 
-/** Where the store is: `--store`, `$LEGATE_DB`, else the user's own. Never one that lies in the working folder. */
+/** Chooses the store: `--store`, `$LEGATE_DB`, or the user's own. It is never one found in the working folder. */
 export function storePath(call: Call): string {
   const option = textOption(call, 'store')
   if (option === '') throw new CliError('--store is empty: name the file of the store, or leave it out.', EXIT.usage)
@@ -20,28 +20,28 @@ export function storePath(call: Call): string {
   return join(isAbsolute(state) ? state : join(homedir(), '.local', 'state'), 'legate', 'legate.db')
 }
 
-/** The store of the call, which must be there. To look at runs makes no file and writes nothing to one. */
+/** Opens the store of a command; it must exist. Reading commands create and change nothing. */
 export function openStore(call: Call, use: Use): Store {
   const path = storePath(call)
   if (sizeOf(path) === 0) throw new CliError(`${path} is empty: no program has written a run to it yet. ${NAME_IT}`)
   return sqliteStore({ path, busyMs: BUSY_MS[use], readOnly: use === 'read' })
 }
 
-/** The store of a call that starts a run: made, with its folder, where there is none. */
+/** Opens the store of a command that starts a run; creates it and its folder if needed. */
 export function openOrMakeStore(call: Call): Store {
   const path = storePath(call)
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new CliError(`Cannot make the folder of the store ${path}: ${why}. Name another with --store PATH.`)
+    throw new CliError(`Cannot create the folder of the store ${path}: ${why}. Name another with --store PATH.`)
   }
   return sqliteStore({ path, busyMs: BUSY_MS.write })
 }
 
 /**
- * Does something with the runtime of the call's store and closes it. It has no workers: runs of files need no code, and would
- * begin here, in the wrong folder, for as long as the command takes.
+ * Calls `act` with a runtime on the command's store, then closes it. The runtime runs no nodes: otherwise runs of
+ * files, which need no code, would start here, in the wrong folder, while the command lasts.
  */
 export async function withRuntime<T>(call: Call, use: Use, act: (runtime: Runtime) => Promise<T>): Promise<T> {
   const runtime = createRuntime({ store: openStore(call, use), engine: { workers: 0 } })
@@ -52,7 +52,7 @@ export async function withRuntime<T>(call: Call, use: Use, act: (runtime: Runtim
   }
 }
 
-const NAME_IT = 'Name the one your program writes with --store PATH or LEGATE_DB.'
+const NAME_IT = 'Name the store of your program with --store PATH or LEGATE_DB.'
 
 function sizeOf(path: string): number {
   try {
@@ -60,7 +60,7 @@ function sizeOf(path: string): number {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ENOTDIR') throw new CliError(`There is no store at ${path}. ${NAME_IT}`)
-    if (code === 'EACCES') throw new CliError(`Permission denied: this user may not look into the folder of ${path}.`)
-    throw new CliError(`Cannot look at ${path}: ${message}`)
+    if (code === 'EACCES') throw new CliError(`Permission denied: you may not read the folder of ${path}.`)
+    throw new CliError(`Cannot read ${path}: ${message}`)
   }
 }

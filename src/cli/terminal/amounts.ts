@@ -1,4 +1,4 @@
-/** `0.4 s`, `12 s`, `3m 05s`, `2h 10m`, `3d 4h`. */
+/** Formats a duration: `0.4 s`, `12 s`, `3m 05s`, `2h 10m`, `3d 4h`. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, ms) / 1000
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`
@@ -10,7 +10,7 @@ export function duration(ms: number): string {
   return `${Math.floor(minutes / 1_440)}d ${Math.floor((minutes % 1_440) / 60)}h`
 }
 
-/** How long ago: `12 s`, `3 min`, `2 h`, `5 d`. */
+/** Formats an age: `12 s`, `3 min`, `2 h`, `5 d`. */
 export function age(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000))
   if (seconds < 60) return `${seconds} s`
@@ -19,21 +19,21 @@ export function age(ms: number): string {
   return `${Math.floor(seconds / 86_400)} d`
 }
 
-/** `950`, `12.3k`, `1.2M`. */
+/** Formats a count: `950`, `12.3k`, `1.2M`. */
 export function count(value: number): string {
   if (value < 1_000) return String(value)
   if (value < 999_950) return `${(value / 1_000).toFixed(value < 99_950 ? 1 : 0)}k`
   return `${(value / 1_000_000).toFixed(1)}M`
 }
 
-/** Dollars; what is below a cent is still something. */
+/** Formats dollars; amounts below a cent stay visible. */
 export function money(usd: number): string {
   if (usd === 0) return '$0'
   if (usd < 0.0001) return '<$0.0001'
   return `$${usd.toFixed(usd < 0.01 ? 4 : 2)}`
 }
 
-/** Local date and time to the second. */
+/** Formats local date and time to the second. */
 export function moment(at: number): string {
   const date = new Date(at)
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`

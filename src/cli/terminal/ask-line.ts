@@ -1,22 +1,22 @@
 import { createInterface } from 'node:readline'
 import { CliError, EXIT } from '../command/command.ts'
 
-/** Is there somebody at the keyboard who sees what is asked? */
+/** Tells whether a person at the keyboard can see a question. */
 export function canAsk(): boolean {
   return process.stdin.isTTY === true && process.stderr.isTTY === true
 }
 
-/** One line of the person at the terminal. Asked beside the output, which may be a file. */
+/** Asks the person at the terminal for one line, on stderr, because stdout may be a file. */
 export function askLine(question: string): Promise<string> {
   const asker = createInterface({ input: process.stdin, output: process.stderr, terminal: true })
   return new Promise<string>((resolve, reject) => {
-    // The first of these counts: whichever it is, the others follow of it.
+    // Only the first of these events counts; the others follow from it.
     asker.once('SIGINT', () => {
       reject(new CliError('Interrupted.', EXIT.interrupted))
       process.stderr.write('\n')
       asker.close()
     })
-    asker.once('close', () => reject(new CliError('Nothing was answered.', EXIT.usage, { namesHelp: false })))
+    asker.once('close', () => reject(new CliError('No answer was given.', EXIT.usage, { namesHelp: false })))
     asker.question(question, (answer) => {
       resolve(answer)
       asker.close()
@@ -28,10 +28,10 @@ const LONGEST = 16_384
 const CTRL_C = '\u0003'
 const CTRL_D = '\u0004'
 
-/** What a person types and nobody sees; empty when they leave it open. */
+/** Reads a line without showing it; empty if the person enters nothing. */
 export function askSecret(question: string): Promise<string> {
   const line = new TypedLine(LONGEST)
-  // First of all: what is typed as soon as the question is seen must not be seen.
+  // Raw mode comes first, so that nothing typed after the question is ever shown.
   process.stdin.setRawMode(true)
   process.stdin.resume()
   process.stderr.write(question)
@@ -57,17 +57,17 @@ export function askSecret(question: string): Promise<string> {
 const ENTER = /^[\r\n]$/
 const BACKSPACE = /^[\b\u007f]$/
 
-/** What a person types, key by key, until Enter. */
+/** A line typed key by key until Enter. */
 export class TypedLine {
   text = ''
-  /** What is longer is no answer, or more than anybody types. */
+  /** Input longer than this is not an answer. */
   private readonly longest: number
 
   constructor(longest: number) {
     this.longest = longest
   }
 
-  /** The line, when this key ends it. */
+  /** Takes one key; returns the line if the key ends it. */
   take(key: string): string | undefined {
     if (ENTER.test(key)) {
       const line = this.text
@@ -84,14 +84,14 @@ export class TypedLine {
   }
 }
 
-/** Of the last character, in code units. */
+/** The length of the last character in code units. */
 function lastLength(text: string): number {
   return [...text.slice(-2)].at(-1)?.length ?? 0
 }
 
 const MOST_BYTES = 4_000_000
 
-/** All of what comes in. */
+/** Reads all of stdin. */
 export async function standardInput(): Promise<string> {
   const pieces: Buffer[] = []
   let size = 0

@@ -3,17 +3,17 @@
 import { visible, visibleProse } from '../../base/text.ts'
 import { wrap } from './width.ts'
 
-/** Text of a model, a tool or a store as one line in which no character can do anything to a terminal. None is left out. */
+/** Makes one line of a text from a model, a tool or a store: control characters become visible, and none is dropped. */
 export function oneLine(text: string): string {
   return visibleProse(text.replace(/[ \t\r\n]+/g, ' ')).trim()
 }
 
-/** The same with its line breaks. */
+/** Cleans a text and keeps its line breaks. */
 export function cleanText(text: string): string {
   return visibleProse(text.replaceAll('\r\n', '\n').replaceAll('\t', '  '))
 }
 
-/** What somebody decides about, on one line and to the letter: no blank is left out, and every character can be seen. */
+/** Shows a text that somebody decides about, on one line and exactly: every blank and every character is visible. */
 export function exactLine(text: string): string {
   return visible(text)
 }
@@ -21,14 +21,14 @@ export function exactLine(text: string): string {
 const INDENT = 4
 
 export interface Room {
-  /** Of the terminal; infinite where there is none. */
+  /** Columns of the terminal; infinite if there is none. */
   readonly columns: number
-  /** How far from its left edge the text begins. Default 0. */
+  /** The column where the text begins. Default 0. */
   readonly from?: number
 }
 
-/** One text in lines that fit into a terminal; those below the first are indented, so that the next text is told from it. */
-export function hanging(text: string, { columns, from = 0 }: Room): readonly string[] {
+/** Breaks a text into lines that fit the terminal and indents all but the first, so that texts stay distinguishable. */
+export function hangingLines(text: string, { columns, from = 0 }: Room): readonly string[] {
   const width = Math.max(LEAST, columns - from - 1)
   const { lines: first, hidden } = wrap(text, width, 1)
   if (hidden === 0) return first
@@ -36,10 +36,10 @@ export function hanging(text: string, { columns, from = 0 }: Room): readonly str
   return [...first, ...rest.lines.map((line) => ' '.repeat(from + INDENT) + line)]
 }
 
-/** A terminal that is narrower shows its lines in pieces. */
+/** A narrower terminal breaks lines itself. */
 const LEAST = 20
 
-/** How wide a stream is that people look at. */
+/** The width of a stream that people read. */
 export function columnsOf(stream: Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>): number {
   return stream.isTTY ? stream.columns || 80 : Number.POSITIVE_INFINITY
 }

@@ -3,10 +3,10 @@ import { visible } from '../../base/text.ts'
 import { EXIT } from '../command/command.ts'
 import { columnsOf } from './clean.ts'
 
-/** When whoever reads our lines has gone (`| head`), a command that only reads is done; a worker goes on without them. */
+/** If the reader of our output closes it (`| head`), a reading command ends; a worker continues. */
 let onReaderGone: () => void = () => process.exit(EXIT.completed)
 
-/** Set up once, before anything is written. */
+/** Handles a closed output. Call it once, before anything is written. */
 export function endWithReader(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE' || error.code === 'EIO') return onReaderGone()
@@ -16,8 +16,8 @@ export function endWithReader(): void {
   process.stderr.on('error', () => undefined)
 }
 
-/** For workers: work is not lost because nobody watches. */
-export function goOnWithoutReader(): void {
+/** Lets a worker continue although nobody reads its output. */
+export function continueWithoutReader(): void {
   onReaderGone = () => undefined
 }
 
@@ -25,10 +25,10 @@ function isReaderGone(): boolean {
   return process.stdout.destroyed || process.stdout.errored !== null
 }
 
-/** Writes, and waits while the reader is slower than we are. */
+/** Writes a text and waits while the reader is slower than we are. */
 export async function write(text: string): Promise<void> {
   if (isReaderGone()) {
-    // The error is told in the next round of the event loop, which a loop over what is there already never reaches.
+    // The error arrives in the next round of the event loop; without this pause a long loop would never reach it.
     await new Promise((resolve) => setImmediate(resolve))
     return
   }
@@ -36,24 +36,24 @@ export async function write(text: string): Promise<void> {
   await Promise.race([once(process.stdout, 'drain'), once(process.stdout, 'close')]).catch(() => undefined)
 }
 
-/** Ends the process although code of others still holds it, when all that was written is out. */
+/** Ends the process once all output is written, even if foreign code holds it open. */
 export async function exitNow(code: number): Promise<never> {
   const open = [process.stdout, process.stderr].filter(({ destroyed, errored }) => !destroyed && errored === null)
   await Promise.all(open.map((stream) => new Promise((resolve) => stream.write('', resolve))))
   process.exit(code)
 }
 
-/** How long a line may be that is written: as wide as the terminal, or as long as it is where there is none. */
+/** The longest line to write: the width of the terminal, or infinite without one. */
 export function outputColumns(): number {
   return columnsOf(process.stdout)
 }
 
-/** A line for people beside the output: it is never in the way of what a program reads. */
+/** Writes a line for people to stderr, out of the way of programs that read stdout. */
 export function note(text: string): void {
   process.stderr.write(`${text}\n`)
 }
 
-/** JSON on one line in which no character can do anything to a terminal. */
+/** Writes JSON on one line without control characters. */
 export function jsonLine(value: unknown): string {
   return `${visible(JSON.stringify(value))}\n`
 }

@@ -5,7 +5,7 @@ const COLOURS = ['dim', 'bold', 'red', 'green', 'yellow', 'cyan'] as const
 export type Colour = (typeof COLOURS)[number]
 export type Paint = (colour: Colour, text: string) => string
 
-/** Colours only for people: on a terminal or with FORCE_COLOR, and never where NO_COLOR says otherwise. */
+/** Uses colours on a terminal or with FORCE_COLOR, and never with NO_COLOR. */
 export function painter(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): Paint {
   const colours = picocolors.createColors(wantsColour(stream, env))
   return (colour, text) => colours[colour](text)
@@ -18,7 +18,7 @@ function wantsColour(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEn
   return hasScreen(stream, env)
 }
 
-/** Can lines be drawn over again here? One answer for all who ask: what is drawn, and whom a question can be put to. */
+/** Tells whether lines can be redrawn here. Both the drawing code and the question code ask this function. */
 export function hasScreen({ isTTY }: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
   return isTTY === true && env['TERM'] !== 'dumb'
 }

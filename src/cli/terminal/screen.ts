@@ -1,7 +1,7 @@
 import { widthOf } from './width.ts'
 
 const ESC = '\u001b['
-/** Terminals that know it show a frame only when it is complete; others ignore it. */
+/** Terminals that support this mark show a frame only when it is complete; others ignore it. */
 const BEGIN = `${ESC}?2026h`
 const END = `${ESC}?2026l`
 const HIDE_CURSOR = `${ESC}?25l`
@@ -9,7 +9,7 @@ const SHOW_CURSOR = `${ESC}?25h`
 const CLEAR_REST_OF_LINE = `${ESC}K`
 const CLEAR_BELOW = `${ESC}J`
 
-/** A line as it is written, and how many columns it takes without its colours. */
+/** A line to write, and its width in columns without colours. */
 export interface ScreenLine {
   readonly text: string
   readonly columns: number
@@ -21,12 +21,12 @@ export interface ScreenSize {
 }
 
 /**
- * A block of lines at the end of the terminal's output that is drawn over and over: one write per frame, and only the
- * lines that changed. What others write meanwhile appears above it. The cursor is back whatever happens.
+ * A block of lines at the end of the terminal's output that is redrawn: one write per frame, and only the lines that
+ * changed. Other output appears above it. The cursor is always restored.
  */
 export class Screen {
   private readonly stream: NodeJS.WriteStream
-  /** The stream's own, whatever is put in its place while the screen is open. */
+  /** The stream's original `write`, whatever replaces it while the screen is open. */
   private readonly put: (text: string) => void
   private drawn: readonly ScreenLine[] = []
   private drawnColumns = 0
@@ -46,14 +46,16 @@ export class Screen {
     return { columns: this.stream.columns || 80, rows: this.stream.rows || 24 }
   }
 
-  /** Asks the terminal itself: the signal that its size has changed may come after the next frame. */
+  /** Asks the terminal for its size: the signal of a change may come after the next frame. */
   measure(): ScreenSize {
     const { _refreshSize: refresh } = this.stream as { _refreshSize?: () => void }
     refresh?.call(this.stream)
     return this.size
   }
 
-  /** Shows these lines instead of those before. They must fit: narrower than the terminal, fewer than its rows. */
+  /**
+   * Draws these lines in place of the previous ones. They must be narrower than the terminal and fewer than its rows.
+   */
   draw(lines: readonly ScreenLine[]): void {
     if (!this.isOpen) this.open()
     const frame = this.frame(lines)
@@ -62,7 +64,7 @@ export class Screen {
     this.drawnColumns = this.size.columns
   }
 
-  /** Text that stays, above the block. */
+  /** Prints permanent text above the block. */
   print(text: string): void {
     if (!this.isOpen) return this.put(text)
     const lines = this.drawn
@@ -73,7 +75,7 @@ export class Screen {
     this.drawnColumns = this.size.columns
   }
 
-  /** Leaves what is drawn and gives the terminal back. May be called more than once. */
+  /** Leaves the last frame and restores the terminal. May be called more than once. */
   close(): void {
     if (!this.isOpen) return
     this.isOpen = false
@@ -105,7 +107,7 @@ export class Screen {
     return this.drawn[at]?.text === line.text ? '\n' : `${line.text}${CLEAR_REST_OF_LINE}\n`
   }
 
-  /** To the beginning of what was drawn. A narrower terminal has broken its lines. */
+  /** Moves to the start of the block. A terminal that became narrower has broken its lines. */
   private upOver(lines: readonly ScreenLine[]): string {
     const { columns, rows } = this.size
     const taken = lines.reduce((sum, line) => sum + Math.max(1, Math.ceil(line.columns / columns)), 0)
@@ -125,7 +127,7 @@ function toLine({ text }: ScreenLine): string {
   return `${text}${CLEAR_REST_OF_LINE}\n`
 }
 
-/** What a user's own code prints would otherwise be drawn over. Gives a function that ends it. */
+/** Catches the output of a user's own code, which the next frame would overwrite. Returns a function that stops it. */
 function intercept(print: (text: string) => void): () => void {
   const streams = [process.stdout, process.stderr].filter(({ isTTY }) => isTTY)
   const originals = streams.map((stream) => stream.write)

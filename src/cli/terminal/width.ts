@@ -1,12 +1,12 @@
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
-/** Code units that are taken apart at once: what that takes grows with their square. */
+/** Code units segmented at once: the cost grows with their square. */
 const PIECE = 128
 const ASCII = /^[ -~]*$/
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f680}-\u{1f6ff}\u{1f900}-\u{1f9ff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|\ufe0f/u
 const INVISIBLE = /^[\p{M}\p{Cf}\p{Cc}\u115f-\u11ff]+$/u
 
-/** How many columns of a terminal a text takes: wide characters two, marks that combine none. */
+/** Counts the terminal columns of a text: two for wide characters, none for combining marks. */
 export function widthOf(text: string): number {
   if (ASCII.test(text)) return text.length
   let width = 0
@@ -14,7 +14,7 @@ export function widthOf(text: string): number {
   return width
 }
 
-/** What a person takes for one character each. One that is longer than a piece comes in several. */
+/** Splits a text into what a person sees as characters. One longer than a piece comes in several parts. */
 function* graphemesIn(text: string): Generator<string> {
   let at = 0
   while (at < text.length) {
@@ -23,13 +23,13 @@ function* graphemesIn(text: string): Generator<string> {
   }
 }
 
-/** Of ASCII nothing joins what follows it but a carriage return. */
+/** Tells whether an ASCII character stands alone: only a carriage return joins the next one. */
 function isAlone(text: string, at: number): boolean {
   const code = text.charCodeAt(at)
   return code < 0x80 && code !== 0x0d && !(text.charCodeAt(at + 1) >= 0x80)
 }
 
-/** Gives where it ends: the last one may go on behind the piece. */
+/** Yields the characters of one piece and returns where they end: the last one may continue after the piece. */
 function* graphemesOfPiece(text: string, from: number): Generator<string, number> {
   let [at, last] = [from, '']
   for (const { segment } of graphemes.segment(text.slice(from, from + PIECE))) {
@@ -42,7 +42,7 @@ function* graphemesOfPiece(text: string, from: number): Generator<string, number
   return at + last.length
 }
 
-/** At most so many columns of the text, with `…` where something is missing. Never half a character. */
+/** Cuts a text to at most so many columns, with `…` for the missing end. Never splits a character. */
 export function cut(text: string, columns: number): string {
   if (columns <= 0) return ''
   if (text.length <= columns && ASCII.test(text)) return text
@@ -57,7 +57,7 @@ export function cut(text: string, columns: number): string {
   return text
 }
 
-/** The same with the end of the text, and `…` before it. */
+/** Cuts the front of a text and keeps its end, with `…` before it. */
 export function cutFront(text: string, columns: number): string {
   if (columns <= 0) return ''
   if (widthOf(text) <= columns) return text
@@ -73,7 +73,7 @@ export function cutFront(text: string, columns: number): string {
   return `…${all.slice(from).join('').trimStart()}`
 }
 
-/** The text in exactly so many columns. */
+/** Pads or cuts a text to exactly so many columns. */
 export function pad(text: string, columns: number): string {
   const shown = cut(text, columns)
   return shown + ' '.repeat(Math.max(0, columns - widthOf(shown)))
@@ -89,17 +89,17 @@ function widthOfGrapheme(grapheme: string): number {
   return INVISIBLE.test(grapheme) ? 0 : 1
 }
 
-/** Longest run of code units that is looked at for one column: marks that combine take none. */
+/** The most code units examined for one column: combining marks take none. */
 const UNITS = 16
 
-export interface Wrapped {
+export interface WrappedText {
   readonly lines: readonly string[]
-  /** How many characters did not fit into the rows. */
+  /** The number of characters that did not fit. */
   readonly hidden: number
 }
 
-/** The text in lines of at most so many columns, at most so many of them. Never half a character. */
-export function wrap(text: string, columns: number, most: number = Number.POSITIVE_INFINITY): Wrapped {
+/** Wraps a text into lines of at most so many columns, and at most so many lines. Never splits a character. */
+export function wrap(text: string, columns: number, most: number = Number.POSITIVE_INFINITY): WrappedText {
   const wrapping = new Wrapping(text, Math.max(1, columns))
   for (const grapheme of graphemesIn(text)) {
     wrapping.take(grapheme)
@@ -111,11 +111,11 @@ export function wrap(text: string, columns: number, most: number = Number.POSITI
 
 class Wrapping {
   readonly lines: string[] = []
-  /** Where the line in hand begins, and where what was taken ends. */
+  /** Where the current line begins, and how far the text is consumed. */
   start = 0
   private at = 0
   private width = 0
-  /** Behind the last space of the line, and how wide the line is up to there. */
+  /** The position after the last space of the line, and the width up to there. */
   private space = { at: 0, width: 0 }
   private readonly text: string
   private readonly columns: number
@@ -148,7 +148,7 @@ class Wrapping {
     return isTooWide || this.at - this.start >= this.columns * UNITS
   }
 
-  /** Behind a space, if there is one in its second half. */
+  /** Breaks after a space, if there is one in the second half of the line. */
   private breakLine(): void {
     const { at, width } = this.space
     if (at - this.start <= this.columns / 2) return this.endLine(this.at)

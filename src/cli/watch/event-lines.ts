@@ -5,26 +5,28 @@ import { count, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, exactLine, oneLine } from '../terminal/clean.ts'
 import type { Colour, Paint } from '../terminal/paint.ts'
 import { cut, pad } from '../terminal/width.ts'
-import { answersOf, replyTo } from './asked.ts'
+import { approveCommands, replyCommand } from './request-text.ts'
 import { preview, wordsOf } from './words.ts'
 
 const TIME = 9
 const WHO = 16
 const PREVIEW = 160
-/** With these a model starts subagents that it describes. */
+/** Tools with which a model starts subagents that it describes itself. */
 const OPEN_TOOLS: ReadonlySet<string> = new Set(['subagent', 'delegate', 'Agent'])
 
 export interface EventLinesOptions {
   readonly paint: Paint
-  /** Also what is streamed, while it is streamed. */
+  /** Also show streamed text while it arrives. */
   readonly deltas: boolean
-  /** Nothing of approvals: they are given at once, and whoever gives them says so. */
+  /** Leave out approvals: they are given at once and reported by whoever gives them. */
   readonly isAllowed?: boolean
-  /** What agents are asked takes one line; `prompt` says it for the one that a person runs. Left out: all of it is shown. */
+  /**
+   * Show prompts on one line; `prompt` is the text for the run that the person started. Default: show them completely.
+   */
   readonly brief?: { readonly prompt: string | null }
 }
 
-/** When, who, what: one line, or more where what was said has more. */
+/** Formats time, agent and text: one line, or more if the text has more. */
 export function storyLine(paint: Paint, ms: number, [who, what]: readonly [who: string, what: string]): string {
   const time = `${(Math.max(0, ms) / 1000).toFixed(1)} s`.padStart(TIME - 2)
   const [first = '', ...more] = what.split('\n')
@@ -34,18 +36,18 @@ export function storyLine(paint: Paint, ms: number, [who, what]: readonly [who: 
     .concat('\n')
 }
 
-/** Turns the events of a run into lines for people; an empty text for those that tell nothing new. */
+/** Turns the events of a run into lines for people; empty for events that say nothing new. */
 export class EventLines {
   private readonly paint: Paint
   private readonly deltas: boolean
   private readonly isAllowed: boolean
   private readonly brief: EventLinesOptions['brief']
   private startedAt: number | undefined
-  /** What of a running node's words was shown already. */
+  /** The text of running nodes that was already shown. */
   private readonly shown: Map<Id, string> = new Map()
-  /** Runs of subagents that a model described: many have the same name. */
+  /** Runs of subagents that a model described; many have the same name. */
   private readonly described: Set<Id> = new Set()
-  /** Why a node of a run ended as it did, as told last: the run may end for the same reason. */
+  /** The last reported reason of a node's end, by run: the run may end for the same reason. */
   private readonly reasons: Map<Id, string> = new Map()
 
   constructor({ paint, deltas, isAllowed = false, brief }: EventLinesOptions) {
@@ -98,10 +100,10 @@ export class EventLines {
       case 'approval-request':
         return this.colour(
           'yellow',
-          `needs a person for ${needed(event)}: ${answersOf({ id: event.nodeId ?? '', metadata: {} })}`,
+          `needs a person for ${needed(event)}: ${approveCommands({ id: event.nodeId ?? '', metadata: {} })}`,
         )
       case 'approval-answer':
-        return `${event.allowed ? 'allowed' : 'denied'} by ${oneLine(event.by)}${because(event.reason)}`
+        return `${event.allowed ? 'allowed' : 'denied'} by ${oneLine(event.by)}${reasonSuffix(event.reason)}`
       case 'question':
         return this.colour('yellow', question(event))
       case 'answer':
@@ -109,32 +111,38 @@ export class EventLines {
       case 'stalled':
         return this.colour(
           'yellow',
-          `${oneLine(event.agent)} is silent for ${duration(event.at - event.lastActivityAt)}`,
+          `${oneLine(event.agent)} has been silent for ${duration(event.at - event.lastActivityAt)}`,
         )
       case 'node-state':
         this.reasons.set(event.turnId, event.reason ?? '')
         return event.to === 'pending'
           ? this.colour(
               'yellow',
-              `${event.kind === 'task' ? 'makes its tool call' : 'begins its answer'} again${because(event.reason)}`,
+              `${event.kind === 'task' ? 'repeats its tool call' : 'restarts its answer'}${reasonSuffix(event.reason)}`,
             )
-          : this.colour('red', `${oneLine(event.kind)} ${event.to}${because(event.reason)}`)
+          : this.colour('red', `${oneLine(event.kind)} ${event.to}${reasonSuffix(event.reason)}`)
       case 'retry':
-        return this.colour('yellow', `tries again in ${duration(event.wakeAt - event.at)}${because(event.error)}`)
+        return this.colour('yellow', `retries in ${duration(event.wakeAt - event.at)}${reasonSuffix(event.error)}`)
       case 'uncertain':
-        return this.colour('red', `${oneLine(event.tool)} may or may not have happened${because(event.reason)}`)
+        return this.colour(
+          'red',
+          `${oneLine(event.tool)} may or may not have had its effect${reasonSuffix(event.reason)}`,
+        )
       case 'late-result':
-        return this.dim(`a result came too late${because(event.reason)}`)
+        return this.dim(`a result came too late${reasonSuffix(event.reason)}`)
       case 'budget':
         return this.colour('yellow', oneLine(event.message))
       case 'compaction':
         return this.dim(summedUp(event))
       case 'context-cut':
-        return this.dim(`is shown ${plural(event.shown, 'round')}, and not the ${event.leftOut} before`)
+        return this.dim(`sees the last ${plural(event.shown, 'round')}, not the ${event.leftOut} before`)
       case 'definition-changed':
-        return this.dim('goes on with changed code')
+        return this.dim('continues with changed code')
       case 'extension-error':
-        return this.colour('yellow', `${oneLine(event.extension)} failed in ${event.hook}${because(event.message)}`)
+        return this.colour(
+          'yellow',
+          `${oneLine(event.extension)} failed in ${event.hook}${reasonSuffix(event.message)}`,
+        )
       case 'warning':
         return this.colour('yellow', oneLine(event.message))
       default:
@@ -177,15 +185,15 @@ export class EventLines {
   private message(event: Extract<RunEvent, { type: 'message' }>): string {
     const { role, content, nodeId, purpose } = event
     const text = wordsOf(content)
-    if (role === 'user') return `is asked: ${this.asked(text, event.path)}`
-    if (role === 'developer') return this.dim(`is told: ${preview(text, PREVIEW)}`)
+    if (role === 'user') return `input: ${this.asked(text, event.path)}`
+    if (role === 'developer') return this.dim(`note: ${preview(text, PREVIEW)}`)
     const seen = this.shown.get(nodeId ?? '') ?? ''
     this.shown.delete(nodeId ?? '')
     if (text.trim() === '') return ''
     const verb = purpose === null || purpose === 'answer' ? 'says' : `says (${purpose})`
     if (seen === '' || !text.startsWith(seen)) return `${verb}: ${cleanText(text)}`
     const rest = text.slice(seen.length)
-    return rest === '' ? this.dim('has said that') : this.streamed(rest)
+    return rest === '' ? this.dim('finished its answer') : this.streamed(rest)
   }
 
   private asked(text: string, path: RunEvent['path']): string {
@@ -203,7 +211,7 @@ export class EventLines {
     const spent = `${duration(durationMs)}, ${count(usage.inputTokens + usage.outputTokens)} tokens`
     const why = error?.message ?? null
     const isTold = why !== null && this.reasons.get(runId) === why
-    return this.ended(`${status}${because(isTold ? null : why)} ${this.dim(`(${spent})`)}`, status)
+    return this.ended(`${status}${reasonSuffix(isTold ? null : why)} ${this.dim(`(${spent})`)}`, status)
   }
 
   private ended(text: string, status: string): string {
@@ -226,20 +234,20 @@ function lineOf(content: Content): string {
   return preview(wordsOf(content), PREVIEW)
 }
 
-/** What a person is asked to allow, and for which call. */
+/** Describes what a person is asked to allow, and for which call. */
 function needed({ call, request }: Extract<RunEvent, { type: 'approval-request' }>): string {
   const name = call === null ? '' : exactLine(call.name)
   if (name === '' || request === `tool:${name}`) return name || exactLine(request)
   return `${exactLine(request)} for ${name}`
 }
 
-function because(reason: string | null): string {
+function reasonSuffix(reason: string | null): string {
   return reason === null || reason === '' ? '' : `: ${oneLine(reason)}`
 }
 
 function question({ to, text, nodeId }: Extract<RunEvent, { type: 'question' }>): string {
   const words = cut(oneLine(text), PREVIEW)
-  return to === 'host' ? `asks its host: ${words}` : `asks a person: ${words}: ${replyTo(nodeId ?? '')}`
+  return to === 'host' ? `asks its host: ${words}` : `asks a person: ${words}: ${replyCommand(nodeId ?? '')}`
 }
 
 function summedUp({ change, turns }: Extract<RunEvent, { type: 'compaction' }>): string {

@@ -3,39 +3,39 @@ import { EXIT } from '../command/command.ts'
 import { shortId } from '../store/find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
-import { answersOf, replyTo } from './asked.ts'
-import { standingOf } from './doing.ts'
-import { RunTree } from './run-tree.ts'
+import { openStateOf } from './activity.ts'
+import { approveCommands, replyCommand } from './request-text.ts'
+import { WatchedTree } from './run-tree.ts'
 
-/** Every event of a run from its beginning to its end, whichever process runs it. */
+/** Passes on every event of a run from its beginning to its end, whichever process runs it. */
 export async function followRun(
   runtime: Runtime,
   turn: Turn,
   take: (event: RunEvent) => void | Promise<void>,
 ): Promise<void> {
   const run = runtime.attach(turn.id)
-  // Waiting for the end keeps the process alive; iterating alone does not.
+  // Waiting for the result keeps the process alive; iterating alone does not.
   const { result } = run
   for await (const event of run) await take(event)
   await result
 }
 
-/** A person who follows a run that nobody works on would wait for nothing. */
+/** Warns a person who follows a run that no process works on. */
 export function noteStandstill(runtime: Runtime, turn: Turn): void {
-  const { state, asked, questions, needs } = standingOf(runtime, turn)
+  const { state, asked, questions, needs } = openStateOf(runtime, turn)
   if (state === 'parked') {
-    for (const node of asked) note(`It waits for a person: ${answersOf(node)}.`)
-    for (const { id } of questions) note(`It waits for an answer: ${replyTo(id)}.`)
+    for (const node of asked) note(`It waits for a person: ${approveCommands(node)}.`)
+    for (const { id } of questions) note(`It waits for an answer: ${replyCommand(id)}.`)
   }
   if (state === 'unattended') {
     const code = needs.filter((agent) => agent !== '')
     const how = code.length === 0 ? '' : ' --module FILE'
     const agents = code.length === 0 ? '' : ` (agents: ${oneLine(code.join(', '))})`
-    note(`No process works on it. legate resume ${shortId(turn.id)}${how} goes on${agents}.`)
+    note(`No process works on it. Continue with: legate resume ${shortId(turn.id)}${how}${agents}`)
   }
 }
 
-/** Whoever only looks may go at any time, and leaves the terminal as it was. */
+/** Lets a person who only watches leave at any time, and restores the terminal. */
 export function endOnInterrupt(leave: () => void = () => undefined): void {
   for (const [signal, code] of [
     ['SIGINT', EXIT.interrupted],
@@ -50,7 +50,7 @@ export function endOnInterrupt(leave: () => void = () => undefined): void {
 
 const PAGE = 500
 
-/** What was recorded of a run and all it delegated up to now, in order. */
+/** Reads the recorded events of a run and its children in order. */
 export function* eventsSoFar(store: Store, run: Turn): Generator<DurableEvent, void> {
   const family = new Set<Id>([run.id])
   for (const event of treeEvents(store, run)) {
@@ -61,9 +61,9 @@ export function* eventsSoFar(store: Store, run: Turn): Generator<DurableEvent, v
   }
 }
 
-/** The tree of a run as it is now, with what its models are saying. */
-export function treeSoFar(store: Store, run: Turn): RunTree {
-  const tree = new RunTree(run.id)
+/** Builds the current tree of a run, including the text its models are writing. */
+export function treeSoFar(store: Store, run: Turn): WatchedTree {
+  const tree = new WatchedTree(run.id)
   for (const event of eventsSoFar(store, run)) tree.take(event)
   for (const { events } of store.blocks(run.rootId, 0)) {
     for (const event of events) if (tree.run(event.turnId)?.state === 'running') tree.take(event)

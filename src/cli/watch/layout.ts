@@ -4,7 +4,7 @@ import type { Colour, Paint } from '../terminal/paint.ts'
 import type { ScreenLine } from '../terminal/screen.ts'
 import { cut, cutFront, pad, padLeft, widthOf } from '../terminal/width.ts'
 import type { Sign, TreeRow } from './tree-rows.ts'
-import type { Spend } from './words.ts'
+import type { TokenCost } from './words.ts'
 
 const SIGNS: Readonly<Record<Sign, readonly [text: string, colour: Colour]>> = {
   done: ['✓ ', 'green'],
@@ -22,11 +22,11 @@ const MONEY = 9
 
 export interface LayoutOptions {
   readonly paint: Paint
-  /** Infinity where lines may be as long as they are. */
+  /** The width of a line; Infinity for no limit. */
   readonly columns: number
 }
 
-/** Rows as lines of one table: who, what, tokens, money, time. No line is wider than the terminal. */
+/** Lays out rows as one table: agent, text, tokens, money, time. No line is wider than the terminal. */
 export function layout(rows: readonly TreeRow[], { paint, columns }: LayoutOptions): ScreenLine[] {
   // The last column stays free: a full line would make the terminal break it.
   const width = columns - 1
@@ -37,7 +37,7 @@ export function layout(rows: readonly TreeRow[], { paint, columns }: LayoutOptio
   return rows.map((row) => lineOf(row, { paint, names, texts, numbers, hasMoney, width }))
 }
 
-/** Where lines may be as long as they are, so may what is said in them; within reason. */
+/** Without a width limit the text may be as long as it is, within reason. */
 function longest(rows: readonly TreeRow[]): number {
   return Math.min(Math.max(...rows.map(({ text }) => widthOf(text)), 0), 160)
 }
@@ -67,7 +67,7 @@ function lineOf(row: TreeRow, { paint, names, texts, numbers, hasMoney, width }:
   return measured(line)
 }
 
-/** What is being said moves on: of too much the end is shown, behind its label. */
+/** Cuts streamed text: keeps the label and the end of the text, which is the newest part. */
 function cutSaid(text: string, label: number, columns: number): string {
   return text.slice(0, label) + cutFront(text.slice(label), columns - label)
 }
@@ -82,7 +82,7 @@ function amounts({ spend, ms }: TreeRow, hasMoney: boolean): string {
   return `${padLeft(tokens, TOKENS)}${price}${padLeft(ms === null ? '' : duration(ms), TIME)}`
 }
 
-function priceOf(spend: Spend | null): string {
+function priceOf(spend: TokenCost | null): string {
   if (spend === null || spend.tokens === 0) return ''
   return spend.usd === null ? '?' : money(spend.usd)
 }

@@ -1,48 +1,51 @@
 import type { Id, RunEvent, Runtime } from '../../index.ts'
 import { count, duration, money, plural } from '../terminal/amounts.ts'
-import { cleanText, columnsOf, hanging, oneLine } from '../terminal/clean.ts'
+import { cleanText, columnsOf, hangingLines, oneLine } from '../terminal/clean.ts'
 import type { Paint } from '../terminal/paint.ts'
 import { plainLine, Screen, type ScreenLine } from '../terminal/screen.ts'
 import { wrap } from '../terminal/width.ts'
-import { type Question, questionLines } from './asked.ts'
-import { doingIn } from './doing.ts'
+import { activityReader } from './activity.ts'
 import { layout } from './layout.ts'
-import { RunTree, type TreeRun } from './run-tree.ts'
+import { questionLines, type ScreenQuestion } from './request-text.ts'
+import { type WatchedRun, WatchedTree } from './run-tree.ts'
 import { spendOfTree, type TreeRow, textRow, treeRows } from './tree-rows.ts'
 import { sumOf } from './words.ts'
 
-/** At most twelve frames a second, and at least four: seconds go by. */
+/** At most twelve frames a second, and at least four, so that the seconds advance. */
 const LEAST_MS = 85
 const MOST_MS = 250
-/** What is left behind may be longer than the screen, within reason. */
+/** The most lines that stay after the end; they may be more than the screen has. */
 const MOST_LEFT = 500
-/** So much of the tree stays beside a long question. */
+/** The lines of the tree that stay visible beside a long question. */
 const LEAST_TREE = 3
-/** So many lines of an answer are shown while it comes. */
+/** The lines of an answer that are shown while it arrives. */
 const MOST_SPOKEN = 8
 
 export interface LiveTreeOptions {
   readonly paint: Paint
   readonly hint: string
-  /** What stays when it is closed. Default: the whole tree. */
+  /** The part that stays after the end. Default: the whole tree. */
   readonly leaves?: 'tree' | 'footer'
-  /** What the first run says is shown below the tree while it comes. The whole answer is printed by whoever runs it. */
+  /**
+   * Whether the first run's text appears below the tree while it arrives. The caller prints the whole answer at the
+   * end.
+   */
   readonly speaks?: boolean
 }
 
-/** The trees of some runs on a terminal, always as they are now. */
+/** The live trees of some runs on a terminal. */
 export class LiveTree {
   readonly wantsHistory = true
   private readonly runtime: Runtime
   private readonly paint: Paint
   private readonly screen: Screen = new Screen(process.stdout)
-  private readonly trees: Map<Id, RunTree> = new Map()
+  private readonly trees: Map<Id, WatchedTree> = new Map()
   private timer: ReturnType<typeof setInterval> | undefined
   private readonly watchedSince: number = Date.now()
   private hint: string
   private readonly leaves: 'tree' | 'footer'
   private readonly speaks: boolean
-  private question: Question | null = null
+  private question: ScreenQuestion | null = null
   private shown: (() => void) | undefined
   private drawnAt = 0
   private soon: ReturnType<typeof setTimeout> | undefined
@@ -57,7 +60,7 @@ export class LiveTree {
   }
 
   take(event: RunEvent, runId: Id): void {
-    const tree = this.trees.get(runId) ?? new RunTree(runId)
+    const tree = this.trees.get(runId) ?? new WatchedTree(runId)
     this.trees.set(runId, tree)
     tree.take(event)
     if (event.type === 'warning') this.say(this.warning(event))
@@ -67,7 +70,7 @@ export class LiveTree {
   }
 
   private warning(event: Extract<RunEvent, { type: 'warning' }>): string {
-    const lines = hanging(warningLine(event), { columns: columnsOf(process.stdout) })
+    const lines = hangingLines(warningLine(event), { columns: columnsOf(process.stdout) })
     return lines.map((line) => `${this.paint('yellow', line)}\n`).join('')
   }
 
@@ -75,7 +78,7 @@ export class LiveTree {
     this.screen.print(text)
   }
 
-  ask(question: Question | null, shown?: () => void): void {
+  ask(question: ScreenQuestion | null, shown?: () => void): void {
     if (question === this.question) return
     this.question = question
     this.shown = shown
@@ -104,7 +107,7 @@ export class LiveTree {
     try {
       this.screen.draw(this.lines(most))
     } catch {
-      // The store is locked for a moment: the frame before stays.
+      // The store is locked for a moment: the previous frame stays.
       return
     }
     const { shown } = this
@@ -114,7 +117,7 @@ export class LiveTree {
 
   private lines(most?: number): ScreenLine[] {
     const { columns, rows } = this.screen.measure()
-    const doing = doingIn(this.runtime)
+    const doing = activityReader(this.runtime)
     const asked = this.asked(columns - 1, rows)
     const spoken = most === undefined ? this.spoken(columns - 1, rows - 2 - asked.length) : []
     const shown = most === 0 ? [] : [...this.trees.values()]
@@ -129,7 +132,7 @@ export class LiveTree {
     return most === undefined ? all.slice(-Math.max(1, rows - 1)) : all
   }
 
-  /** The last lines of what is being said, where there is room beside the tree and the question. */
+  /** The last lines of the streamed answer, if the tree and the question leave room. */
   private spoken(columns: number, rows: number): ScreenLine[] {
     const [tree] = this.trees.values()
     const hears = this.speaks ? tree?.root?.hears : undefined
@@ -167,13 +170,13 @@ export class LiveTree {
   }
 }
 
-/** It is said once and stays, for the tree has no row for it. */
+/** A warning is printed once and stays, because the tree has no row for it. */
 function warningLine({ path, message }: Extract<RunEvent, { type: 'warning' }>): string {
   return `${path.map(oneLine).join(' > ')}: ${oneLine(message)}`
 }
 
-/** How long these runs have taken, whoever watched them; undefined where none has begun. */
-function timeOf(roots: readonly TreeRun[]): number | undefined {
+/** The time these runs have taken, whoever watched; undefined if none has begun. */
+function timeOf(roots: readonly WatchedRun[]): number | undefined {
   const starts = roots.flatMap(({ startedAt }) => startedAt ?? [])
   if (starts.length === 0) return undefined
   const ends = roots.map(({ endedAt }) => endedAt ?? Date.now())

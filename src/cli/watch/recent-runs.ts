@@ -6,29 +6,29 @@ import { age } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
 import { cut } from '../terminal/width.ts'
-import { wantedIn } from './asked.ts'
-import { standingOf } from './doing.ts'
+import { openStateOf } from './activity.ts'
+import { describeRequest } from './request-text.ts'
 
-/** How many that have ended are shown, and among how many of the newest conversations they are looked for. */
+/** How many ended runs are shown, and how many of the newest conversations are searched for them. */
 const SHOWN = 10
 const LOOKED_AT = 200
 const PAGE = 500
 
 /**
- * What a command that only looks is about: the run that is named, also by a node of it; else the newest of the store, and
- * which that is is said beside the output.
+ * Finds the run that a reading command means: the one named, also by a node of it, or else the newest of the store,
+ * which a note on stderr then names.
  */
-export function lookedAt(runtime: Runtime, { words: [ending] }: Pick<Call, 'words'>): Turn {
+export function runToShow(runtime: Runtime, { words: [ending] }: Pick<Call, 'words'>): Turn {
   const { store } = runtime
   if (ending !== undefined) return unchanged(store, findRunOrNode(store, ending))
   const [newest] = newestRuns(store, 1)
-  tellTampered(store)
+  reportTampered(store)
   if (newest === undefined) throw new CliError('There are no runs in this store yet.', EXIT.usage, { namesHelp: false })
   note(`The newest run: ${runLine(runtime, newest)}`)
   return newest
 }
 
-/** All runs that are not over, the newest first, then the ten that ended last. */
+/** Lists all open runs, the newest first, then the ten that ended last. */
 export function recentRuns(store: Store): Turn[] {
   const open = store.openRoots(Number.MAX_SAFE_INTEGER)
   const ended = store
@@ -40,7 +40,7 @@ export function recentRuns(store: Store): Turn[] {
   return [...open].sort(newestFirst).concat(ended)
 }
 
-/** Every run of the store, the newest first. */
+/** Lists every run of the store, the newest first. */
 export function allRuns(store: Store): Turn[] {
   const turns: Turn[] = []
   for (let before: Id | undefined; ; ) {
@@ -51,7 +51,7 @@ export function allRuns(store: Store): Turn[] {
   }
 }
 
-/** The runs that were started last, the newest first. */
+/** Lists the runs started last, the newest first. */
 function newestRuns(store: Store, limit: number): Turn[] {
   const last = store.roots({ limit: LOOKED_AT }).flatMap(({ id }) => turnsOf(store, id, limit))
   const open = store.openRoots(Number.MAX_SAFE_INTEGER)
@@ -59,22 +59,22 @@ function newestRuns(store: Store, limit: number): Turn[] {
   return [...runs.values()].sort(newestFirst).slice(0, limit)
 }
 
-/** One run on a line: its id, how it stands, whose it is, and how old it is. */
+/** Describes a run on one line: id, state, agent and age. */
 function runLine(runtime: Runtime, turn: Turn): string {
   const { id, conversationId, outcome, createdAt } = turn
   const { agent } = unlessTampered(() => runtime.store.conversation(conversationId)) ?? { agent: { name: '?' } }
-  const state = outcome?.status ?? unlessTampered(() => standingOf(runtime, turn).state) ?? turn.state
+  const state = outcome?.status ?? unlessTampered(() => openStateOf(runtime, turn).state) ?? turn.state
   return `${shortId(id)}  ${state}  ${oneLine(agent.name)}  ${age(Date.now() - createdAt)} ago`
 }
 
-/** Names every tree that was found to be changed outside of the runtime, beside the output. Gives the exit code for it. */
-export function tellTampered(store: Store): number {
+/** Names, on stderr, every tree that was changed outside the runtime. Returns the exit code. */
+export function reportTampered(store: Store): number {
   const found = store.tampered?.() ?? []
   for (const { message } of found) note(`legate: tampered: ${oneLine(message)}`)
   return found.length === 0 ? EXIT.completed : EXIT.other
 }
 
-/** Undefined where what is read was changed outside of the runtime: `store.tampered` then names its tree. */
+/** Reads a value; undefined if the rows were changed outside the runtime. `store.tampered` then names their tree. */
 export function unlessTampered<T>(read: () => T): T | undefined {
   try {
     return read()
@@ -84,7 +84,7 @@ export function unlessTampered<T>(read: () => T): T | undefined {
   }
 }
 
-/** Nothing is shown of a conversation whose own row was changed. */
+/** Hides a conversation whose own row was changed. */
 function unchanged(store: Store, turn: Turn): Turn {
   store.conversation(turn.conversationId)
   store.conversation(turn.rootId)
@@ -103,7 +103,7 @@ const NAMED = 5
 
 const LONGEST = 120
 
-/** What could be meant by a command that was given no id, the newest first, one a line. Nothing where there is no store. */
+/** Lists runs that a command without an id could mean, the newest first, one a line. Empty if there is no store. */
 export async function candidatesFor(command: string, call: Call): Promise<readonly string[]> {
   const list = LISTS[command] ?? ((runtime: Runtime) => runsIn(runtime, () => true))
   try {
@@ -130,14 +130,14 @@ async function runsIn(runtime: Runtime, fits: (turn: Turn) => boolean): Promise<
 
 async function approvals(runtime: Runtime): Promise<readonly string[]> {
   const asked = await runtime.approvals({ limit: NAMED })
-  return asked.map((one) => `${shortId(one.nodeId)}  ${who(one.path)} wants ${wantedIn(one)}`)
+  return asked.map((one) => `${shortId(one.nodeId)}  ${pathText(one.path)} wants ${describeRequest(one)}`)
 }
 
 async function questions(runtime: Runtime): Promise<readonly string[]> {
   const asked = await runtime.questions({ limit: NAMED })
-  return asked.map(({ nodeId, path, text }) => `${shortId(nodeId)}  ${who(path)} asks: ${oneLine(text)}`)
+  return asked.map(({ nodeId, path, text }) => `${shortId(nodeId)}  ${pathText(path)} asks: ${oneLine(text)}`)
 }
 
-function who(path: readonly string[]): string {
+function pathText(path: readonly string[]): string {
   return path.map(oneLine).join(' > ')
 }

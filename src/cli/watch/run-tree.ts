@@ -1,42 +1,42 @@
 import { parseJson } from '../../base/json.ts'
 import type { Id, Json, RunEvent } from '../../index.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { type Spend, spendOf, wordsOf } from './words.ts'
+import { spendOf, type TokenCost, wordsOf } from './words.ts'
 
 /** Enough of a stream to show its end on one line. */
 const HEARD = 400
-/** Of what is being said. */
+/** Enough of the streamed answer to show its last lines. */
 const SPOKEN = 1_200
 
-/** A run as its events tell of it. */
-export interface TreeRun {
+/** A run, built from its events. */
+export interface WatchedRun {
   readonly id: Id
   readonly agent: string
-  readonly children: TreeRun[]
-  /** What it was asked first: tells it from others of its name. */
+  readonly children: WatchedRun[]
+  /** The beginning of its first prompt, which distinguishes it from others of its name. */
   task: string
   state: 'queued' | 'running' | 'ended'
   startedAt: number | null
   endedAt: number | null
-  /** How it ended, and in how many words. */
+  /** Its status and how it ended, in words. */
   status: string | null
   lastWords: string
-  /** Of its own model calls, without those of its subagents. */
-  readonly spent: Spend[]
-  /** What its model says right now; empty when it is silent. */
+  /** The usage of its own model calls, without those of its subagents. */
+  readonly spent: TokenCost[]
+  /** The text its model is streaming; null if it is silent. */
   hears: { readonly kind: 'text' | 'reasoning' | 'call' | 'progress'; text: string } | null
 }
 
-/** Folds the events of one run, in order, into a tree of runs. */
-export class RunTree {
+/** Builds a tree of runs from the events of one run, in order. */
+export class WatchedTree {
   readonly rootId: Id
-  private readonly runs: Map<Id, TreeRun> = new Map()
+  private readonly runs: Map<Id, WatchedRun> = new Map()
 
   constructor(rootId: Id) {
     this.rootId = rootId
   }
 
-  get root(): TreeRun | undefined {
+  get root(): WatchedRun | undefined {
     return this.runs.get(this.rootId)
   }
 
@@ -44,7 +44,7 @@ export class RunTree {
     return this.runs.size
   }
 
-  run(id: Id): TreeRun | undefined {
+  run(id: Id): WatchedRun | undefined {
     return this.runs.get(id)
   }
 
@@ -75,8 +75,8 @@ export class RunTree {
     }
   }
 
-  private add({ turnId, parentId, path }: RunEvent): TreeRun {
-    const run: TreeRun = {
+  private add({ turnId, parentId, path }: RunEvent): WatchedRun {
+    const run: WatchedRun = {
       id: turnId,
       agent: oneLine(path.at(-1) ?? ''),
       children: [],
@@ -95,7 +95,7 @@ export class RunTree {
   }
 }
 
-/** The beginning of what was asked, in few words; of arguments their values. */
+/** Shortens a prompt to a few words; arguments to their values. */
 function taskOf(text: string): string {
   const value = text.length > HEARD ? undefined : parsed(text)
   const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -108,8 +108,8 @@ function parsed(text: string): Json | undefined {
   return read?.ok === true ? read.value : undefined
 }
 
-/** What is streamed is kept as long as it is news. */
-function hear(run: TreeRun, event: RunEvent): void {
+/** Keeps the newest streamed text of a run. */
+function hear(run: WatchedRun, event: RunEvent): void {
   if ('cumulative' in event) run.hears = null
   switch (event.type) {
     case 'text-delta':
@@ -129,7 +129,7 @@ function hear(run: TreeRun, event: RunEvent): void {
   }
 }
 
-function add(run: TreeRun, kind: 'text' | 'reasoning' | 'call', text: string): void {
+function add(run: WatchedRun, kind: 'text' | 'reasoning' | 'call', text: string): void {
   if (run.hears?.kind === kind) run.hears.text = (run.hears.text + text).slice(-SPOKEN)
   else run.hears = { kind, text: text.slice(-SPOKEN) }
 }

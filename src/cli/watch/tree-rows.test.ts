@@ -3,12 +3,12 @@ import type { RunEvent } from '../../index.ts'
 import { painter } from '../terminal/paint.ts'
 import { widthOf } from '../terminal/width.ts'
 import { layout } from './layout.ts'
-import { RunTree } from './run-tree.ts'
+import { WatchedTree } from './run-tree.ts'
 import { treeRows } from './tree-rows.ts'
 
 /** A host with some subagents, of whom the first have ended. */
-function host({ children, ended, name = 'scout' }: { children: number; ended: number; name?: string }): RunTree {
-  const tree = new RunTree('host')
+function host({ children, ended, name = 'scout' }: { children: number; ended: number; name?: string }): WatchedTree {
+  const tree = new WatchedTree('host')
   take(tree, { turnId: 'host', path: ['host'], type: 'run-start', agent: 'host' })
   for (let at = 0; at < children; at++) {
     const place = { turnId: `child ${at}`, parentId: 'host', path: ['host', name] }
@@ -22,11 +22,11 @@ function host({ children, ended, name = 'scout' }: { children: number; ended: nu
 
 const NONE = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
 
-function take(tree: RunTree, event: object): void {
+function take(tree: WatchedTree, event: object): void {
   tree.take({ seq: 1, at: 0, conversationId: 'c', nodeId: null, parentId: null, ...event } as RunEvent)
 }
 
-function lines(tree: RunTree, most: number, columns = 80): string[] {
+function lines(tree: WatchedTree, most: number, columns = 80): string[] {
   const doing = () => ({ text: 'thinking', mood: 'works' }) as const
   const rows = treeRows([tree], { doing, now: 1_000, most })
   return layout(rows, { paint: painter({}, {}), columns }).map(({ text }) => text)

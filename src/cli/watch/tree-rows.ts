@@ -2,34 +2,34 @@ import type { Node } from '../../index.ts'
 import { shortId } from '../store/find-run.ts'
 import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
-import type { Doing } from './doing.ts'
-import type { RunTree, TreeRun } from './run-tree.ts'
-import { type Spend, sumOf } from './words.ts'
+import type { Activity } from './activity.ts'
+import type { WatchedRun, WatchedTree } from './run-tree.ts'
+import { sumOf, type TokenCost } from './words.ts'
 
 export type Sign = 'done' | 'failed' | 'works' | 'waits' | 'person' | 'stuck' | 'none'
 
-/** One line of a tree, not yet laid out. */
+/** One line of a tree before layout. */
 export interface TreeRow {
   /** The branches before the name. */
   readonly prefix: string
   readonly sign: Sign
   readonly name: string
   readonly text: string
-  /** So many characters at the beginning of the text stay when it is cut, and then its end: it is being said. */
+  /** When streamed text is cut, this many characters at its beginning stay, and then its end. */
   readonly label?: number
-  readonly spend: Spend | null
+  readonly spend: TokenCost | null
   readonly ms: number | null
 }
 
 export interface RowsOptions {
-  readonly doing: (run: TreeRun) => Doing | null
+  readonly doing: (run: WatchedRun) => Activity | null
   readonly now: number
-  /** How many rows there is room for. */
+  /** The number of rows available. */
   readonly most: number
 }
 
-/** All runs of the trees, one row each. What has ended is folded when there is no room for all. */
-export function treeRows(trees: readonly RunTree[], options: RowsOptions): TreeRow[] {
+/** Makes one row for each run of the trees. Ended runs are folded into one row if there is no room for all. */
+export function treeRows(trees: readonly WatchedTree[], options: RowsOptions): TreeRow[] {
   const total = trees.reduce((sum, { size }) => sum + size, 0)
   const roots = trees.flatMap(({ root }) => root ?? [])
   const branches = total <= options.most ? roots.flatMap((root) => walk(root, false)) : foldedRoots(roots)
@@ -39,28 +39,28 @@ export function treeRows(trees: readonly RunTree[], options: RowsOptions): TreeR
   return hidden === 0 ? rows : [...rows, textRow('', `… and ${plural(hidden, 'more line')}`)]
 }
 
-/** Of a run and all below it. */
-export function spendOfTree(run: TreeRun): Spend {
+/** Sums the usage of a run and everything below it. */
+export function spendOfTree(run: WatchedRun): TokenCost {
   return sumOf([...run.spent, ...run.children.map(spendOfTree)])
 }
 
-/** A run, or some that have ended and are told in one line. */
+/** A run, or several ended ones on one line. */
 type Branch = { readonly prefix: string } & (
-  | { readonly run: TreeRun; readonly isOneOf?: boolean }
-  | { readonly ended: readonly TreeRun[] }
+  | { readonly run: WatchedRun; readonly isOneOf?: boolean }
+  | { readonly ended: readonly WatchedRun[] }
 )
 
-function foldedRoots(roots: readonly TreeRun[]): Branch[] {
+function foldedRoots(roots: readonly WatchedRun[]): Branch[] {
   const [ended, open] = split(roots)
   const folded: Branch[] = ended.length > 1 ? [{ prefix: '', ended }] : ended.map((run) => ({ prefix: '', run }))
   return [...open.flatMap((root) => walk(root, true)), ...folded]
 }
 
-function walk(run: TreeRun, folds: boolean): Branch[] {
+function walk(run: WatchedRun, folds: boolean): Branch[] {
   return [{ prefix: '', run }, ...below(run, { folds, indent: '' })]
 }
 
-function below(host: TreeRun, { folds, indent }: { folds: boolean; indent: string }): Branch[] {
+function below(host: WatchedRun, { folds, indent }: { folds: boolean; indent: string }): Branch[] {
   const [ended, open] = split(host.children)
   const isFolded = folds && ended.length > 1
   const runs = isFolded ? open : host.children
@@ -75,11 +75,11 @@ function below(host: TreeRun, { folds, indent }: { folds: boolean; indent: strin
   return isFolded ? [...branches, { prefix: `${indent}└─ `, ended }] : branches
 }
 
-function split(runs: readonly TreeRun[]): [ended: TreeRun[], open: TreeRun[]] {
+function split(runs: readonly WatchedRun[]): [ended: WatchedRun[], open: WatchedRun[]] {
   return [runs.filter(isOver), runs.filter((run) => !isOver(run))]
 }
 
-function isOver({ state, children }: TreeRun): boolean {
+function isOver({ state, children }: WatchedRun): boolean {
   return state === 'ended' && children.every(isOver)
 }
 
@@ -99,7 +99,7 @@ function rowOf(branch: Branch, options: RowsOptions): TreeRow {
   return { ...row, sign: doing?.mood ?? 'waits', text: doing?.text ?? run.state, ...label }
 }
 
-function endedRow(prefix: string, ended: readonly TreeRun[]): TreeRow {
+function endedRow(prefix: string, ended: readonly WatchedRun[]): TreeRow {
   const times = new Map<string, number>()
   for (const { status } of ended) times.set(status ?? '', (times.get(status ?? '') ?? 0) + 1)
   const text = [...times].map(([status, number]) => `${number} ${status}`).join(', ')
@@ -113,7 +113,7 @@ export function textRow(prefix: string, text: string): TreeRow {
 
 const SHOWN = 60
 
-/** One node in one line: its short id, what it is, how it stands, and how it begins. */
+/** Describes a node on one line: short id, kind, state and the beginning of its text. */
 export function nodeLine({ id, kind, purpose, state, input, preview, marks }: Node): string {
   const what = input.call === undefined ? (purpose === null || purpose === 'answer' ? kind : purpose) : input.call.name
   const hidden = marks?.deletedAt != null ? ', deleted' : marks?.excludedAt != null ? ', excluded' : ''

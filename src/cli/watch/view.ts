@@ -1,25 +1,27 @@
 import type { RunEvent, Runtime } from '../../index.ts'
 import { jsonLine, write } from '../terminal/output.ts'
 import { hasScreen, painter } from '../terminal/paint.ts'
-import type { Question } from './asked.ts'
 import { EventLines, type EventLinesOptions } from './event-lines.ts'
 import { LiveTree } from './live-tree.ts'
+import type { ScreenQuestion } from './request-text.ts'
 
-/** Where the events of watched runs go: a live tree, plain lines, or JSON. */
-export interface View {
-  /** One more run to watch, from its first event on. */
+/** A display for the events of watched runs: a live tree, plain lines, or JSON. */
+export interface RunView {
+  /** Whether a newly watched run is shown from its first event. */
   readonly wantsHistory: boolean
   take(event: RunEvent, runId: string): void | Promise<void>
-  /** Text that stays. */
+  /** Prints permanent text. */
   say(text: string): void
-  /** A question at the bottom, where there is a screen; null for none. `shown` is called once it can be read. */
-  ask(question: Question | null, shown?: () => void): void
-  /** Shows how everything stands at the end and gives the terminal back. */
+  /**
+   * Shows a question at the bottom of the screen, if there is one; null removes it. Calls `shown` once it can be read.
+   */
+  ask(question: ScreenQuestion | null, shown?: () => void): void
+  /** Shows the final state and restores the terminal. */
   close(): void
 }
 
-/** A live tree for people, plain lines where nobody looks at a terminal, one JSON event a line for programs. */
-export function viewFor(runtime: Runtime, options: ViewOptions): View {
+/** Chooses a display: a live tree on a terminal, plain lines without one, one JSON event a line for programs. */
+export function viewFor(runtime: Runtime, options: ViewOptions): RunView {
   const { json, env, hint, isBeside = false, isAllowed = false, prompt = null } = options
   const paint = painter(isBeside && !process.stdout.isTTY ? process.stderr : process.stdout, env)
   if (json) {
@@ -37,7 +39,7 @@ export function viewFor(runtime: Runtime, options: ViewOptions): View {
   return lineView({ paint, deltas: false, isAllowed, ...(isBeside ? { brief: { prompt } } : {}) }, isBeside)
 }
 
-function lineView(options: EventLinesOptions, isBeside: boolean): View {
+function lineView(options: EventLinesOptions, isBeside: boolean): RunView {
   const lines = new Map<string, EventLines>()
   const put = (text: string) => {
     ;(isBeside ? process.stderr : process.stdout).write(text)
@@ -58,12 +60,12 @@ function lineView(options: EventLinesOptions, isBeside: boolean): View {
 export interface ViewOptions {
   readonly json: boolean
   readonly env: NodeJS.ProcessEnv
-  /** What a person can do meanwhile. */
+  /** A hint at what the person can do meanwhile. */
   readonly hint: string
-  /** Lines go to stderr where there is no screen: the output is for something else. */
+  /** Write lines to stderr if there is no screen, because stdout holds the answer. */
   readonly isBeside?: boolean
-  /** Everything that is asked for is allowed at once, and whoever does it says so. */
+  /** Everything is allowed at once, and whoever allows it reports it. */
   readonly isAllowed?: boolean
-  /** What is shown, beside the output, instead of what the agent is asked that a person runs. */
+  /** Text to show, on stderr, in place of the input of the run that the person started. */
   readonly prompt?: string | null
 }

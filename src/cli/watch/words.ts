@@ -2,7 +2,7 @@ import { type Content, type Conversation, costOf, type Json, type Usage } from '
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { cut } from '../terminal/width.ts'
 
-/** What was said, for people: text as it is, other blocks by their kind. */
+/** Formats content for people: text as it is, other blocks by their kind. */
 export function wordsOf(content: Content): string {
   if (typeof content === 'string') return content
   return content
@@ -15,28 +15,30 @@ export function wordsOf(content: Content): string {
     .join('\n')
 }
 
-/** All of a value on one line, to the letter. */
-export function whole(value: Json): string {
+/** Writes a whole value exactly, on one line. */
+export function exactValue(value: Json): string {
   return exactLine(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
-/** Any value on one line of at most so many columns. */
+/** Writes a value on one line of at most so many columns. */
 export function preview(value: Json, columns: number): string {
   const text = typeof value === 'string' ? value.slice(0, columns * 4) : JSON.stringify(value).slice(0, columns * 4)
   return cut(oneLine(text), columns)
 }
 
-/** Whose code a process must have to go on with a conversation: an agent's name, or empty where its row has all of it. */
+/**
+ * The name of the agent whose code a process needs to continue a conversation; empty if the row holds the whole agent.
+ */
 export function codeOf(conversation: Pick<Conversation, 'agent'> | undefined): string {
   return conversation === undefined ? '?' : (conversation.agent.code ?? conversation.agent.name)
 }
 
-/** The folder that an agent which is kept in its row works in. */
+/** The working folder of an agent that its row holds. */
 export function folderOf(conversation: Pick<Conversation, 'agent'> | undefined): string | undefined {
   return keptText(conversation, 'cwd')
 }
 
-/** The name of the model that an agent which is kept in its row speaks with. */
+/** The model name of an agent that its row holds. */
 export function modelNameOf(conversation: Pick<Conversation, 'agent'> | undefined): string | undefined {
   return keptText(conversation, 'model')
 }
@@ -47,19 +49,19 @@ function keptText(conversation: Pick<Conversation, 'agent'> | undefined, key: st
   return typeof value === 'string' ? value : undefined
 }
 
-/** Tokens, and dollars where the price of the model is known. */
-export interface Spend {
+/** Tokens, and dollars if the price of the model is known. */
+export interface TokenCost {
   readonly tokens: number
   readonly usd: number | null
 }
 
-export const NOTHING: Spend = { tokens: 0, usd: 0 }
+export const NOTHING: TokenCost = { tokens: 0, usd: 0 }
 
-export function spendOf(usage: Usage, model: string): Spend {
+export function spendOf(usage: Usage, model: string): TokenCost {
   return { tokens: usage.inputTokens + usage.outputTokens, usd: priceOf(usage, model) }
 }
 
-/** A config file that cannot be read is no reason to show nothing. */
+/** An unreadable config file only hides the price, not the rest. */
 function priceOf(usage: Usage, model: string): number | null {
   try {
     return costOf(usage, model)
@@ -68,8 +70,8 @@ function priceOf(usage: Usage, model: string): number | null {
   }
 }
 
-/** Unknown and something is unknown: a sum that left out a part would be a wrong number. */
-export function sumOf(spends: readonly Spend[]): Spend {
+/** Sums the usage. The sum is unknown if a part is: leaving it out would give a wrong number. */
+export function sumOf(spends: readonly TokenCost[]): TokenCost {
   const used = spends.filter(({ tokens }) => tokens > 0)
   return {
     tokens: used.reduce((sum, { tokens }) => sum + tokens, 0),

@@ -3,32 +3,32 @@ import { type Call, isSet } from '../command/command.ts'
 import { TypedLine } from '../terminal/ask-line.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { hasScreen } from '../terminal/paint.ts'
-import { digestOf, type Question, wantedLines } from '../watch/asked.ts'
-import type { View } from '../watch/view.ts'
-import { type Asked, type Asker, approvalsIn, isQuestion, keyOf, questionsIn, SayYes } from './asker.ts'
+import { digestOf, requestLines, type ScreenQuestion } from '../watch/request-text.ts'
+import type { RunView } from '../watch/view.ts'
+import { approvalsIn, isQuestion, keyOf, type PersonRequest, questionsIn, type Responder, SayYes } from './responder.ts'
 
-/** What is typed so soon after a question has appeared was not typed because of it. */
+/** Keys typed this soon after a question appears were not meant for it. */
 const UNREAD_MS = 400
-/** Enough to see that it is no answer; enough for one. */
+/** The longest input: enough to see that a key is not an answer, and enough for a written one. */
 const LONGEST = { key: 12, words: 8_000 } as const
 
 export interface InlineAskOptions {
   readonly runtime: Runtime
-  readonly view: View
+  readonly view: RunView
   readonly by: string
-  /** Not what must be allowed: somebody else answers that. */
+  /** Leave approvals to another asker. */
   readonly questionsOnly?: boolean
 }
 
 /**
  * Asks the person at the terminal, one question at a time, below the tree. An answer is a key and Enter, both typed
- * after the question could be read; whatever was typed before is dropped.
+ * after the question could be read; anything typed earlier is dropped.
  */
-export class InlineAsk implements Asker {
+export class InlineAsk implements Responder {
   readonly isPatient = true
   private readonly options: InlineAskOptions
-  private current: Asked | undefined
-  /** Answers that are on their way, by the key of what they answer: that is not asked again. */
+  private current: PersonRequest | undefined
+  /** Answers on their way, by the key of the request, so that it is not asked again. */
   private readonly answers: Map<string, Promise<void>> = new Map()
   private line: TypedLine = new TypedLine(LONGEST.key)
   private isHeard = false
@@ -40,17 +40,17 @@ export class InlineAsk implements Asker {
     this.options = options
   }
 
-  /** Is there somebody to ask, and a screen to ask on? */
+  /** Tells whether there is a person to ask and a screen to ask on. */
   static isPossible(env: NodeJS.ProcessEnv): boolean {
     return process.stdin.isTTY === true && hasScreen(process.stdout, env)
   }
 
-  /** Puts the next question of these runs, if there is one and none is open. */
+  /** Asks the next question of these runs, if there is one and none is open. */
   async look(runs: readonly Run[]): Promise<void> {
     const { runtime } = this.options
     if (this.current !== undefined && this.isOpen(this.current)) return
     const approvals = this.options.questionsOnly === true ? [] : await approvalsIn(runtime, runs)
-    const asked: readonly Asked[] = [...approvals, ...(await questionsIn(runtime, runs))]
+    const asked: readonly PersonRequest[] = [...approvals, ...(await questionsIn(runtime, runs))]
     const next = asked.find((one) => !this.answers.has(keyOf(one)))
     if (!this.isClosed && !isSame(next, this.current)) this.show(next)
   }
@@ -59,19 +59,19 @@ export class InlineAsk implements Asker {
     await Promise.all(this.answers.values())
   }
 
-  /** Gives the keyboard back. */
+  /** Releases the keyboard. */
   close(): void {
     this.isClosed = true
     this.show(undefined)
   }
 
-  private isOpen(asked: Asked): boolean {
+  private isOpen(asked: PersonRequest): boolean {
     const node = this.options.runtime.store.node(asked.nodeId)
     if (node === undefined || isQuestion(asked)) return node?.state === 'waiting'
     return node.state === 'awaiting_approval' && digestOf(node) === asked.digest
   }
 
-  private show(next: Asked | undefined): void {
+  private show(next: PersonRequest | undefined): void {
     const wasAsking = this.current !== undefined
     clearTimeout(this.soon)
     this.current = next
@@ -82,8 +82,8 @@ export class InlineAsk implements Asker {
     if (next === undefined && wasAsking) this.leaveOff()
   }
 
-  /** Everything that is there by then is read, and dropped, before anything is heard. */
-  private hearSoon(shown: Asked | undefined): void {
+  /** Reads and drops everything typed so far before it listens. */
+  private hearSoon(shown: PersonRequest | undefined): void {
     const begin = (): void => {
       if (this.current !== shown) return
       this.isHeard = true
@@ -110,13 +110,13 @@ export class InlineAsk implements Asker {
     for (const key of keys) {
       const said = this.line.take(key)
       const word = said === undefined ? undefined : this.wordOf(said)
-      // What was typed behind an answer was not typed for the next question.
+      // Keys typed after an answer were not meant for the next question.
       if (word !== undefined) return this.answer(word)
     }
     this.draw()
   }
 
-  private wordOf(said: string): Word | undefined {
+  private wordOf(said: string): PersonAnswer | undefined {
     if (this.current === undefined) return undefined
     if (!isQuestion(this.current)) return WORDS[said.toLowerCase()]
     return said.trim() === '' ? undefined : { text: said.trim() }
@@ -126,7 +126,7 @@ export class InlineAsk implements Asker {
     if (this.current !== undefined) this.options.view.ask(this.question(this.current))
   }
 
-  private answer(word: Word): void {
+  private answer(word: PersonAnswer): void {
     if (this.current === undefined) return
     const asked = this.current
     const key = keyOf(asked)
@@ -137,24 +137,24 @@ export class InlineAsk implements Asker {
     )
   }
 
-  private async record(asked: Asked, word: Word): Promise<void> {
+  private async record(asked: PersonRequest, word: PersonAnswer): Promise<void> {
     const { runtime, view, by } = this.options
     const only = isQuestion(asked) ? {} : { digest: asked.digest }
     try {
       await runtime.answer(asked.nodeId, { ...word, ...only, by })
-      view.say(`${saidOf(asked, word)}\n`)
+      view.say(`${confirmation(asked, word)}\n`)
     } catch (error) {
       view.say(`${error instanceof Error ? error.message : String(error)}\n`)
     }
   }
 
-  private question(asked: Asked): Question {
+  private question(asked: PersonRequest): ScreenQuestion {
     const typed = this.isHeard ? ` > ${oneLine(this.line.text)}` : ''
     const who = asked.path.map(oneLine).join(' > ')
     if (isQuestion(asked)) {
       return { text: `${who} asks: ${oneLine(asked.text)}`, prompt: `Your answer, then Enter${typed}` }
     }
-    const wanted = wantedLines(asked)
+    const wanted = requestLines(asked)
     return {
       text: `${who} wants ${wanted}${wanted.includes('\n') ? '\n' : '. '}It needs your approval: ${exactLine(asked.reason)}.`,
       prompt: `Allow? [y]es, [a]lways in this conversation, [n]o, then Enter${typed}`,
@@ -162,12 +162,12 @@ export class InlineAsk implements Asker {
   }
 }
 
-function isSame(one: Asked | undefined, other: Asked | undefined): boolean {
+function isSame(one: PersonRequest | undefined, other: PersonRequest | undefined): boolean {
   if (one === undefined || other === undefined) return one === other
   return keyOf(one) === keyOf(other)
 }
 
-function saidOf(asked: Asked, word: Word): string {
+function confirmation(asked: PersonRequest, word: PersonAnswer): string {
   if (isQuestion(asked)) return `Answered ${asked.path.map(oneLine).join(' > ')}.`
   const { allow, always = false } = 'allow' in word ? word : { allow: false }
   return `${allow ? 'Allowed' : 'Denied'} ${exactLine(asked.request)}${always ? ' for this conversation' : ''}.`
@@ -176,16 +176,16 @@ function saidOf(asked: Asked, word: Word): string {
 const CTRL_C = '\u0003'
 const ESCAPE = '\u001b'
 
-type Word = AnswerWord | Pick<ApprovalWord, 'allow' | 'always'>
+type PersonAnswer = AnswerWord | Pick<ApprovalWord, 'allow' | 'always'>
 
-const WORDS: Readonly<Record<string, Word | undefined>> = {
+const WORDS: Readonly<Record<string, PersonAnswer | undefined>> = {
   y: { allow: true },
   a: { allow: true, always: true },
   n: { allow: false },
 }
 
-/** Whoever can answer here: a person at the terminal, or the one who said yes beforehand. */
-export function askersFor(call: Call, runtime: Runtime, view: View): readonly Asker[] {
+/** Chooses who answers here: the person at the terminal, or `--yes`. */
+export function respondersFor(call: Call, runtime: Runtime, view: RunView): readonly Responder[] {
   const by = call.env['USER'] ?? 'user'
   const isInline = !isSet(call, 'json') && InlineAsk.isPossible(call.env)
   const isAllowed = isSet(call, 'yes')

@@ -1,15 +1,15 @@
 import type { Id, Store } from '../../index.ts'
 
-/** Enough to look past what is not wanted. */
+/** The number of rows read, to find enough wanted ones among the others. */
 const LOOKED_AT = 10_000
 
 export interface ScopedStore {
   readonly store: Store
-  /** Names of the agents this process has code for, as soon as its engine has looked for work. */
+  /** Names of the agents this process has code for, known once its engine has looked for work. */
   readonly knownAgents: () => ReadonlySet<string> | undefined
 }
 
-/** The store as a worker sees it that works on some trees only, or on all: whatever it could claim is of those. */
+/** Limits the store of a worker to some trees, so that it claims only work in them; undefined means all. */
 export function scopedStore(store: Store, trees: ReadonlySet<Id> | undefined): ScopedStore {
   let known: ReadonlySet<string> | undefined
   const inner: Store = {

@@ -5,22 +5,22 @@ import { age, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { outputColumns } from '../terminal/output.ts'
 import { wrap } from '../terminal/width.ts'
-import { answersOf, questionOf, replyTo, wholeCallOf } from '../watch/asked.ts'
-import { type Standing, standingOf } from '../watch/doing.ts'
+import { type OpenState, openStateOf } from '../watch/activity.ts'
+import { approveCommands, describeWholeCall, questionOf, replyCommand } from '../watch/request-text.ts'
 
-/** Why a worker can do no more for a run: it is over, a person must answer, or the code is missing. */
-export interface Verdict {
+/** Why a worker can do no more for a run: it ended, a person must answer, or the code is missing. */
+export interface RunVerdict {
   readonly exitCode: number
   readonly text: string
 }
 
-/** One that no process can leave has no exit code. */
+/** A standstill; without an exit code if a process must stay alive for it. */
 export interface Standstill {
   readonly exitCode: number | null
   readonly text: string
 }
 
-export async function endOf(runtime: Runtime, run: Run, again: TakeUp): Promise<Verdict> {
+export async function endOf(runtime: Runtime, run: Run, again: ContinueCommand): Promise<RunVerdict> {
   const { status, text, error, advice: usual, durationMs, children } = await run.result
   const advice = ADVICE[status]?.(again(run.id)) ?? usual
   const head = `${nameOf(runtime, run)} ${status} after ${duration(durationMs)}, ${plural(children, 'subagent')}`
@@ -29,27 +29,29 @@ export async function endOf(runtime: Runtime, run: Run, again: TakeUp): Promise<
   return { exitCode: status === 'completed' ? EXIT.completed : EXIT.other, text: `${head}${why}${words}` }
 }
 
-/** What a person can do; what a run says of itself is for the agent that has started it. */
+/** Advice for the person; the run's own message is for the agent that started it. */
 const ADVICE: Readonly<Record<string, (command: string) => string>> = {
   cancelled: (command) => `Continue with: ${command}`,
-  denied: () => 'Run it again and allow it, or take what it asks for out of the file.',
+  denied: () => 'Run it again and allow the request, or remove the request from the file.',
 }
 
-/** Of a run whose answer is shown by itself: only what there is to say of one that did not complete. */
-export async function wrongEnd(runtime: Runtime, run: Run, again: TakeUp): Promise<Verdict> {
+/** Reports a run whose answer is shown elsewhere: only if it did not complete. */
+export async function reportFailure(runtime: Runtime, run: Run, again: ContinueCommand): Promise<RunVerdict> {
   const verdict = await endOf(runtime, run, again)
   return verdict.exitCode === EXIT.completed ? { ...verdict, text: '' } : verdict
 }
 
-/** How people can go on with what stands still. */
+/** How people can continue runs that stand still. */
 export interface Standstills {
-  /** What names the store in a command; empty where it need not be named. */
+  /** The option that names the store in a command; empty if it is not needed. */
   readonly where: string
-  /** The command that goes on when all is answered. */
-  readonly goOn: TakeUp
+  /** Writes the command that continues a run once everything is answered. */
+  readonly goOn: ContinueCommand
 }
 
-/** Null as long as it may go on by itself; without an exit code where a process must live on for it meanwhile. */
+/**
+ * Describes a standstill; null while the run may continue by itself. No exit code if a process must stay alive for it.
+ */
 export function standstillOf(
   runtime: Runtime,
   run: Run,
@@ -57,13 +59,13 @@ export function standstillOf(
 ): Standstill | null {
   const turn = runtime.store.turn(run.id)
   if (turn === undefined || turn.state === 'ended' || turn.cancel !== null) return null
-  const standing = standingOf(runtime, turn)
+  const standing = openStateOf(runtime, turn)
   const { state, asked, questions, needs, pids, wakes } = standing
   const name = nameOf(runtime, run)
-  const text = `${name} waits for a person:\n${waitsOf(standing, where).join('\n')}`
+  const text = `${name} waits for a person:\n${waitingLines(standing, where).join('\n')}`
   if (state === 'parked' && pids.length > 0) {
     const holder = pids.includes(process.pid) ? 'this process' : `process ${pids.join(', ')}`
-    return { exitCode: null, text: `${text}\n  Its code must not run twice: ${holder} waits with it.` }
+    return { exitCode: null, text: `${text}\n  Its code must not run twice, so ${holder} stays alive for it.` }
   }
   if (pids.length > 0 || wakes || needs.some((agent) => known.has(agent))) return null
   if (asked.length + questions.length > 0) {
@@ -73,19 +75,19 @@ export function standstillOf(
   const missing = needs.map((agent) => `"${oneLine(agent)}"`).join(', ')
   return {
     exitCode: EXIT.other,
-    text: `${name} needs code that the module does not have: export the agent ${missing}.`,
+    text: `${name} needs code that the module lacks: export the agent ${missing}.`,
   }
 }
 
-function waitsOf({ asked, questions }: Standing, where: string): string[] {
+function waitingLines({ asked, questions }: OpenState, where: string): string[] {
   return [
-    ...asked.map((node) => `${indented(fitted(wholeCallOf(node)))}\n    ${answersOf(node, where)}`),
-    ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyTo(node.id, where)}`),
+    ...asked.map((node) => `${indented(fitted(describeWholeCall(node)))}\n    ${approveCommands(node, where)}`),
+    ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyCommand(node.id, where)}`),
   ]
 }
 
-/** Failed before parked before completed: the first says most about what to do. */
-export function exitCodeOf(verdicts: readonly Verdict[]): number {
+/** Chooses the exit code: failed before parked before completed, because the first needs action most. */
+export function exitCodeOf(verdicts: readonly RunVerdict[]): number {
   const codes: readonly number[] = verdicts.map(({ exitCode }) => exitCode)
   return [EXIT.other, EXIT.parked].find((code) => codes.includes(code)) ?? EXIT.completed
 }
@@ -94,7 +96,7 @@ export function nameOf({ store }: Runtime, { id, conversationId }: Run): string 
   return `${oneLine(store.conversation(conversationId)?.agent.name ?? '?')} ${shortId(id)}`
 }
 
-/** What is asked for is shown whole, however many rows that takes. */
+/** Fits a text to the terminal and shows all of it, however many rows that takes. */
 function fitted(text: string): string {
   return wrap(text, outputColumns() - 3).lines.join('\n')
 }
@@ -107,7 +109,7 @@ function indented(text: string): string {
     .join('\n')
 }
 
-/** What the last turn of a run's conversation has answered, as it is printed; empty where it did not complete. */
+/** Returns the printed answer of the last turn of a run's conversation; empty if it did not complete. */
 export async function lastAnswer(runtime: Runtime, { conversationId }: Pick<Run, 'conversationId'>): Promise<string> {
   const [last] = runtime.store.turnsOf(conversationId, { limit: 1 })
   if (last?.outcome?.status !== 'completed') return ''
@@ -123,22 +125,22 @@ function answerText({ text, output }: Outcome): string {
 const LOOKED_AT = 200
 const NAMED = 5
 
-/** The command that takes up a run which was cancelled. */
-export type TakeUp = (runId: Id) => string
+/** Writes the command that continues a cancelled run. */
+export type ContinueCommand = (runId: Id) => string
 
-/** Without a file where its row has all that is needed. */
-export function takeUp(file: string | undefined, store: string | undefined): TakeUp {
+/** Omits the file if the row holds everything needed. */
+export function continueCommand(file: string | undefined, store: string | undefined): ContinueCommand {
   const code = file === undefined ? '' : ` --module ${shellWord(file)}`
   return (runId) => `legate resume ${shortId(runId)}${code}${storeWords(store)}`
 }
 
-/** The option that names a store in a command; empty where none was named. */
+/** The option that names a store in a command; empty if none was named. */
 export function storeWords(store: string | undefined): string {
   return store === undefined ? '' : ` --store ${shellWord(store)}`
 }
 
-/** That nothing is unfinished; and how to take up what was cancelled, which goes on only when it is named. */
-export function nothingOpen(store: Store, again: TakeUp): string {
+/** Says that nothing is unfinished, and how to continue a cancelled run, which needs its id. */
+export function nothingOpen(store: Store, again: ContinueCommand): string {
   const lines = store
     .roots({ limit: LOOKED_AT })
     .flatMap(({ id }) => store.turnsOf(id, { limit: 1 }))
@@ -149,10 +151,10 @@ export function nothingOpen(store: Store, again: TakeUp): string {
       return `\n  ${again(id)}  # ${name}, ${age(Date.now() - (endedAt ?? 0))} ago`
     })
   const nothing = 'Nothing is unfinished in this store.'
-  return lines.length === 0 ? nothing : `${nothing} What was cancelled goes on when it is named:${lines.join('')}`
+  return lines.length === 0 ? nothing : `${nothing} To continue a cancelled run, name it:${lines.join('')}`
 }
 
-/** A word of a command, quoted where the shell would read more into it. */
+/** Quotes a word of a command if the shell would interpret it. */
 export function shellWord(word: string): string {
   return /^[\w./@:+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }

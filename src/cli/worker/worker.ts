@@ -2,34 +2,34 @@ import type { AnyAgent, Id, Json, Run, Runtime, Turn } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import { shortId } from '../store/find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { standingOf } from '../watch/doing.ts'
-import type { View } from '../watch/view.ts'
-import type { Asker } from './asker.ts'
+import { openStateOf } from '../watch/activity.ts'
+import type { RunView } from '../watch/view.ts'
+import type { Responder } from './responder.ts'
 import type { ScopedStore } from './scoped-store.ts'
-import { exitCodeOf, nameOf, type Standstill, type Standstills, standstillOf, type Verdict } from './verdict.ts'
+import { exitCodeOf, nameOf, type RunVerdict, type Standstill, type Standstills, standstillOf } from './verdict.ts'
 
 const LOOK_MS = 250
 
 export interface WorkerParts {
   readonly runtime: Runtime
-  readonly view: View
+  readonly view: RunView
   readonly knownAgents: ScopedStore['knownAgents']
-  /** The last event of each tree before this worker began: what comes after it is news. */
+  /** The last event of each tree before this worker began; later ones are new. */
   readonly lastSeqs: ReadonlyMap<Id, number>
-  /** Who answers what needs a person. */
-  readonly askers: readonly Asker[]
-  /** What is said of a run that has ended. */
-  readonly ended: (run: Run) => Promise<Verdict>
+  /** Those who answer requests that need a person. */
+  readonly askers: readonly Responder[]
+  /** Reports a run that has ended. */
+  readonly ended: (run: Run) => Promise<RunVerdict>
   readonly standstills: Standstills
 }
 
-/** Drives runs until none of them can go on, and shows them meanwhile. Hears signals from the moment it is made. */
+/** Drives runs until none can continue, and shows them. Handles signals from its construction on. */
 export class Worker {
   private readonly parts: WorkerParts
-  private readonly verdicts: Map<Id, Verdict> = new Map()
-  /** Standstills seen once: seen again, they are believed. */
+  private readonly verdicts: Map<Id, RunVerdict> = new Map()
+  /** Standstills seen once; a second look confirms them. */
   private readonly doubts: Map<Id, string> = new Map()
-  /** What was said of runs that this process must live on for. */
+  /** Reported standstills of runs that this process must stay alive for. */
   private readonly told: Map<Id, string> = new Map()
   private runs: readonly Run[] = []
   private exitCode: number | undefined
@@ -42,11 +42,11 @@ export class Worker {
     this.release = onInterrupt({
       ask: () => this.stopAll(),
       leave: () => this.leave(EXIT.terminated),
-      restore: () => this.giveBack(),
+      restore: () => this.restoreTerminal(),
     })
   }
 
-  /** Resolves when none of these can go on, or this process was asked to end. */
+  /** Resolves when none of these runs can continue, or the process was asked to end. */
   async follow(runs: readonly Run[]): Promise<void> {
     if (this.exitCode !== undefined) return
     this.runs = runs
@@ -55,21 +55,21 @@ export class Worker {
       this.done = resolve
     })
     const timer = setInterval(() => this.look().catch(() => undefined), LOOK_MS)
-    for (const run of runs) this.watch(run).catch((error: unknown) => this.settle(run, lost(error)))
+    for (const run of runs) this.watch(run).catch((error: unknown) => this.recordVerdict(run, lost(error)))
     await isDone
     clearInterval(timer)
     await Promise.all(this.parts.askers.map((asker) => asker.settled()))
   }
 
-  /** Gives the terminal back, says what came of all, and gives the exit code. */
+  /** Restores the terminal, reports the result of all runs, and returns the exit code. */
   end(): number {
-    this.giveBack()
+    this.restoreTerminal()
     const verdicts = [...this.verdicts.values()]
     for (const { text } of verdicts) if (text !== '') this.parts.view.say(`\n${text}\n`)
     return this.exitCode ?? exitCodeOf(verdicts)
   }
 
-  /** Hears no signals any more. */
+  /** Stops handling signals. */
   close(): void {
     this.release()
   }
@@ -77,23 +77,23 @@ export class Worker {
   private async watch(run: Run): Promise<void> {
     const { runtime, view, lastSeqs } = this.parts
     const ended = this.parts.ended(run)
-    // Whoever iterates hears of it too.
+    // The iteration reports the same error.
     ended.catch(() => undefined)
     const after = view.wantsHistory ? 0 : (lastSeqs.get(rootOf(runtime, run)) ?? 0)
     for await (const event of run.events({ after })) {
       await view.take(event, run.id)
       if (event.type === 'approval-request' || event.type === 'question') this.ask().catch(() => undefined)
     }
-    this.settle(run, await ended)
+    this.recordVerdict(run, await ended)
   }
 
-  /** The terminal as it was. */
-  private giveBack(): void {
+  /** Restores the terminal. */
+  private restoreTerminal(): void {
     for (const asker of this.parts.askers) asker.close()
     this.parts.view.close()
   }
 
-  private settle(run: Run, verdict: Verdict): void {
+  private recordVerdict(run: Run, verdict: RunVerdict): void {
     this.verdicts.set(run.id, verdict)
     if (this.runs.every(({ id }) => this.verdicts.has(id))) this.done()
   }
@@ -107,34 +107,34 @@ export class Worker {
     if (known === undefined || this.isLooking) return
     this.isLooking = true
     try {
-      // What can be answered here is answered before anything is called a standstill.
+      // Requests that can be answered here are answered before a standstill is declared.
       await this.ask()
-      this.judge(known)
+      this.findStandstills(known)
     } finally {
       this.isLooking = false
     }
   }
 
-  /** A run at a standstill comes back to life when somebody answers it, as long as there are others to wait for. */
-  private judge(known: ReadonlySet<string>): void {
+  /** Finds standstills. A run continues if somebody answers it while others keep this worker busy. */
+  private findStandstills(known: ReadonlySet<string>): void {
     const { runtime, askers, standstills } = this.parts
     const isAsking = askers.some(({ isPatient }) => isPatient) && this.exitCode === undefined
     for (const run of this.runs) {
       const verdict = attempt(() => standstillOf(runtime, run, { ...standstills, known }))
       if (verdict === undefined || this.isOver(run)) continue
-      // Whoever is asked may take the time that is needed.
+      // A person who is asked may take as long as needed.
       if (verdict !== null && verdict.exitCode !== EXIT.other && isAsking) continue
       if (verdict === null) {
         this.doubts.delete(run.id)
         this.verdicts.delete(run.id)
-      } else if (this.doubts.get(run.id) === verdict.text) this.believe(run, verdict)
+      } else if (this.doubts.get(run.id) === verdict.text) this.confirmStandstill(run, verdict)
       else this.doubts.set(run.id, verdict.text)
     }
   }
 
-  /** Where this process must live on, whoever started it is told once what it waits for. */
-  private believe(run: Run, { exitCode, text }: Standstill): void {
-    if (exitCode !== null) return this.settle(run, { exitCode, text })
+  /** Confirms a standstill. If this process must stay alive for it, says once what it waits for. */
+  private confirmStandstill(run: Run, { exitCode, text }: Standstill): void {
+    if (exitCode !== null) return this.recordVerdict(run, { exitCode, text })
     this.verdicts.delete(run.id)
     if (this.told.get(run.id) === text) return
     this.told.set(run.id, text)
@@ -145,30 +145,30 @@ export class Worker {
     return this.verdicts.has(id) && this.parts.runtime.store.turn(id)?.state === 'ended'
   }
 
-  /** Runs that another living process works on are its own affair. */
+  /** Stops all runs of this worker, but not those of another live process. */
   private stopAll(): void {
     const { runtime, view } = this.parts
     this.exitCode = EXIT.interrupted
     const open = this.runs.filter((run) => runtime.store.turn(run.id)?.state !== 'ended')
     const driven = open.filter((run) => !isOfOthers(runtime, run))
     if (driven.length === 0) return this.done()
-    view.say('Stopping; what is done is kept. Ctrl-C again ends at once.\n')
+    view.say('Stopping. Finished work is kept. Press Ctrl-C again to end at once.\n')
     for (const run of driven) {
       run.cancel('Interrupted with Ctrl-C.').catch((error: unknown) => view.say(`${nameOf(runtime, run)}: ${error}\n`))
     }
-    for (const run of open) if (!driven.includes(run)) this.settle(run, LEFT)
+    for (const run of open) if (!driven.includes(run)) this.recordVerdict(run, LEFT)
   }
 
   private leave(exitCode: number): void {
     this.exitCode = exitCode
-    this.parts.view.say('Handing back what is unfinished.\n')
+    this.parts.view.say('Leaving unfinished runs to the next worker.\n')
     this.done()
   }
 }
 
-const LEFT: Verdict = { exitCode: EXIT.other, text: 'Another process goes on with the rest.' }
+const LEFT: RunVerdict = { exitCode: EXIT.other, text: 'Another process continues the rest.' }
 
-function lost(error: unknown): Verdict {
+function lost(error: unknown): RunVerdict {
   return { exitCode: EXIT.other, text: error instanceof Error ? error.message : String(error) }
 }
 
@@ -178,10 +178,10 @@ function rootOf({ store }: Runtime, { conversationId }: Run): string {
 
 function isOfOthers(runtime: Runtime, run: Run): boolean {
   const turn = runtime.store.turn(run.id)
-  return turn !== undefined && standingOf(runtime, turn).pids.some((pid) => pid !== process.pid)
+  return turn !== undefined && openStateOf(runtime, turn).pids.some((pid) => pid !== process.pid)
 }
 
-/** Undefined when the store is locked for a moment. */
+/** Reads the store; undefined if it is locked for a moment. */
 function attempt<T>(look: () => T): T | undefined {
   try {
     return look()
@@ -191,15 +191,18 @@ function attempt<T>(look: () => T): T | undefined {
 }
 
 export interface Interrupts {
-  /** The first Ctrl-C. */
+  /** Called on the first Ctrl-C. */
   readonly ask: () => void
-  /** SIGTERM, or the terminal is gone: leave what is unfinished to others. */
+  /** Called on SIGTERM or when the terminal is gone: leaves unfinished work to others. */
   readonly leave: () => void
-  /** Whatever must be put right before the process ends at once. */
+  /** Called before the process ends at once, to restore what must be restored. */
   readonly restore: () => void
 }
 
-/** Ctrl-C once asks to stop, twice ends at once; SIGTERM and SIGHUP hand over. Gives a function that ends it. */
+/**
+ * Handles signals: the first Ctrl-C asks to stop, the second ends at once; SIGTERM and SIGHUP hand over. Returns a
+ * function that removes the handlers.
+ */
 function onInterrupt({ ask, leave, restore }: Interrupts): () => void {
   let asked = false
   const interrupted = (): void => {
@@ -223,26 +226,27 @@ function onInterrupt({ ask, leave, restore }: Interrupts): () => void {
 const GO_ON = 'Go on where you stopped.'
 
 /**
- * Takes up a run that was cancelled, as one more of its conversation: the agent reads what was said and done and goes on from
- * there. Throws a CliError where that cannot be.
+ * Continues a cancelled run with one more run of its conversation: the agent reads what was said and done. Throws a
+ * CliError if that is not possible.
  */
-export async function goOn(runtime: Runtime, target: Turn, agents: readonly AnyAgent[]): Promise<Run> {
+export async function continueCancelled(runtime: Runtime, target: Turn, agents: readonly AnyAgent[]): Promise<Run> {
   const id = shortId(target.id)
   const { status } = target.outcome ?? { status: 'running' }
   const conversation = runtime.store.conversation(target.conversationId)
-  if (status !== 'cancelled') throw new CliError(`The run ${id} is over: ${status}. There is nothing to resume.`)
+  if (status !== 'cancelled') throw new CliError(`The run ${id} has ended: ${status}. There is nothing to resume.`)
   if (conversation?.type !== 'user')
-    throw new CliError(`The run ${id} is a subagent's: only its host can ask it again.`)
+    throw new CliError(`The run ${id} belongs to a subagent. Only its host can start it again.`)
   const { name, inline } = conversation.agent
-  if (inline !== undefined) return oneMore(runtime, conversation.id, GO_ON)
+  if (inline !== undefined) return sendMessage(runtime, conversation.id, GO_ON)
   const agent = agents.find((one) => one.name === name)
-  if (agent === undefined) throw new CliError(`The module exports no agent "${oneLine(name)}", whose run ${id} is.`)
+  if (agent === undefined)
+    throw new CliError(`The module exports no agent "${oneLine(name)}", which the run ${id} needs.`)
   const input = agent.input === null ? GO_ON : await sameInput(agent, target)
   return runtime.run(agent, input as never, { conversationId: conversation.id })
 }
 
-/** The agent is in the row: one more message in its conversation is one more run of it. */
-export async function oneMore(runtime: Runtime, conversationId: Id, message: string): Promise<Run> {
+/** Sends one more message to an agent that its row holds, which starts one more run. */
+export async function sendMessage(runtime: Runtime, conversationId: Id, message: string): Promise<Run> {
   const talk = await runtime.conversation(conversationId)
   const turnId = await talk.mutate((change) => {
     change.createNode({ kind: 'user_message', content: message })
@@ -251,13 +255,13 @@ export async function oneMore(runtime: Runtime, conversationId: Id, message: str
   return runtime.attach(turnId)
 }
 
-/** An agent with a schema takes no other words: it is asked the same once more, after all that was said. */
+/** Repeats the input of an agent with a schema, which accepts no other text, after everything that was said. */
 async function sameInput({ name, input }: AnyAgent, { id, conversationId, input: asked }: Turn): Promise<Json> {
   const checked = await input?.validate(asked)
   if (checked === undefined || checked.ok) return asked
   throw new CliError(
-    `The run ${shortId(id)} was cancelled, and the input schema of "${oneLine(name)}" does not take what it was asked a ` +
-      `second time (${oneLine(checked.issues.map(({ message }) => message).join('; '))}). Go on in your program: runtime.run(agent, input, ` +
+    `The run ${shortId(id)} was cancelled, and the input schema of "${oneLine(name)}" does not accept its input a ` +
+      `second time (${oneLine(checked.issues.map(({ message }) => message).join('; '))}). Continue in your program: runtime.run(agent, input, ` +
       `{ conversationId: '${conversationId}' }).`,
   )
 }

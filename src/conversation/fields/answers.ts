@@ -7,7 +7,7 @@ import type { Id } from '../../graph/rows.ts'
 import type { Store } from '../../store/store.ts'
 import type { FieldBatch, FieldSource } from './run-field.ts'
 
-/** The answers of all runs whose events it is given. */
+/** Reads the answers of all runs whose events it receives. */
 export class Answers {
   private readonly source: Pick<FieldSource, 'store' | 'schemaOf'>
   private readonly runs: Map<Id, RunAnswers> = new Map()
@@ -25,14 +25,14 @@ export class Answers {
   }
 }
 
-/** The answers of one run, one after the other. */
+/** Reads the answers of one run, one after the other. */
 class RunAnswers {
   private readonly store: Store
   private readonly schema: CheckedSchema | null
   private attempt = 1
   private nodeId: Id | null = null
   private reading: AnswerReading | null = null
-  /** Has anything been told of the attempt at hand, and of those before? */
+  /** True when a field of this attempt, or of an earlier one, was reported. */
   private isTold = false
   private wasTold = false
 
@@ -66,7 +66,7 @@ class RunAnswers {
     return this.told(event, reading, reading.hear(event.text, event.cumulative === true))
   }
 
-  /** The message has all of the text: what was streamed may be known only in part, or not at all. */
+  /** Completes the text from the message, because the stream may be known only in part, or not at all. */
   private close(event: Extract<RunEvent, { type: 'message' }>): FieldBatch | undefined {
     const isCall = event.calls.length > 0
     const reading = isCall ? this.current(event) : this.readingOf(event)
@@ -79,13 +79,13 @@ class RunAnswers {
     return this.told(event, whole, events)
   }
 
-  /** The text that was recorded is not the one that was streamed: it is read from its beginning. */
+  /** Reads from the beginning, because the recorded text differs from the streamed one. */
   private again(): AnswerReading {
     this.begin()
     return new AnswerReading(this.schema)
   }
 
-  /** A call that is made again is another attempt; one that ended without a message is over. */
+  /** A repeated call starts another attempt; a call that ended without a message is over. */
   private change(event: Extract<RunEvent, { type: 'retry' | 'node-state' }>): FieldBatch | undefined {
     const isAgain = event.type === 'retry' || event.to === 'pending'
     if (!isAgain) return this.cut(event)
@@ -137,7 +137,7 @@ class RunAnswers {
     return { event, place, parser: reading.parser, events, isReset }
   }
 
-  /** What plans, briefs or sums up is no answer of the run. */
+  /** Messages that plan, brief or summarise are no answers of the run. */
   private isAnswer(nodeId: Id | null): boolean {
     const purpose = this.purposeOf(nodeId)
     return purpose === 'answer' || purpose === 'repair' || purpose === null
@@ -149,7 +149,7 @@ class RunAnswers {
   }
 }
 
-/** One answer while it is read: what was heard of its text, and the parser of it. */
+/** One answer while it is read: its text so far, and the parser. */
 export class AnswerReading {
   readonly parser: FieldParser
   private heard = ''
@@ -158,14 +158,14 @@ export class AnswerReading {
     this.parser = new FieldParser(schema, {})
   }
 
-  /** The next piece; where deltas say all so far, what is new in it. */
+  /** Takes the next piece; where deltas repeat all text so far, only the new part of it. */
   hear(text: string, isWhole: boolean): readonly FieldEvent[] {
     const piece = isWhole ? text.slice(this.heard.length) : text
     this.heard += piece
     return this.parser.push(piece)
   }
 
-  /** Did the text begin with what was heard? What was streamed may be known only in part. */
+  /** True when the text begins with the part that was read. The stream may be known only in part. */
   isOf(text: string): boolean {
     return text.startsWith(this.heard)
   }

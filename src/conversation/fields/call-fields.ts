@@ -4,8 +4,8 @@ import { AnswerReading } from './answers.ts'
 import type { FieldBatch, FieldSource } from './run-field.ts'
 
 /**
- * The arguments of calls of a tool while a model writes them, each call by itself. Where they were not streamed, or the
- * reader comes when the call is over, they are told at once.
+ * Reads the arguments of a tool's calls while a model writes them, each call separately. Arguments that were not
+ * streamed, or calls that are already over, are reported at once.
  */
 export async function* readCallFields(
   source: FieldSource,
@@ -24,7 +24,7 @@ export async function* readCallFields(
 class CallReadings {
   private readonly open: Map<string, AnswerReading> = new Map()
   private readonly attempts: Map<string, number> = new Map()
-  /** What was told of calls of these runs is void. */
+  /** Runs whose reported calls no longer count. */
   private readonly void: Set<string> = new Set()
 
   take(event: RunEvent, tool: string): FieldBatch | undefined {
@@ -60,7 +60,7 @@ class CallReadings {
     return this.told(event, { reading, events: [...rest, ...reading.parser.end()], call })
   }
 
-  /** The model begins again. */
+  /** The model starts over. */
   private drop(turnId: string): void {
     const begun = [...this.open.keys()].filter((key) => key.startsWith(`${turnId} `))
     for (const key of begun) this.open.delete(key)
@@ -69,7 +69,7 @@ class CallReadings {
     this.void.add(turnId)
   }
 
-  private told(event: RunEvent, { reading, events, call }: Told): FieldBatch | undefined {
+  private told(event: RunEvent, { reading, events, call }: CallFieldEvents): FieldBatch | undefined {
     if (events.length === 0) return undefined
     const { turnId, nodeId, path } = event
     const isReset = this.void.delete(turnId)
@@ -85,7 +85,7 @@ class CallReadings {
   }
 }
 
-interface Told {
+interface CallFieldEvents {
   readonly reading: AnswerReading
   readonly events: readonly FieldEvent[]
   readonly call: { readonly id: string; readonly name: string }

@@ -3,14 +3,14 @@ import type { PathPattern } from '../../fields/path-pattern.ts'
 import { doneFields } from './read-fields.ts'
 import { type FieldSource, RunField } from './run-field.ts'
 
-/** What a handler made of one field, or what it threw. */
+/** The value that a handler returned for one field, or the error it threw. */
 export type FieldResult =
   | { readonly path: string; readonly value: unknown; readonly status: 'fulfilled'; readonly result: unknown }
   | { readonly path: string; readonly value: unknown; readonly status: 'rejected'; readonly reason: unknown }
 
 type Handler = (value: never, field: RunField<never>) => unknown
 
-interface Handled {
+interface HandledField {
   readonly attempt: number
   /** How many values of the attempt were complete before. */
   readonly at: number
@@ -19,13 +19,13 @@ interface Handled {
 }
 
 /**
- * The handlers of one run. Each is called as soon as a field is complete and fits, while the answer goes on; the same
- * value at the same place only once, however often the answer is asked for.
+ * The handlers of one run. Each is called as soon as a field is complete and fits, while the answer continues. An equal
+ * value at the same place is handled only once, however often the model answers again.
  */
 export class FieldHandlers {
   private readonly source: FieldSource
   private readonly report: (error: unknown) => void
-  private readonly handled: Handled[] = []
+  private readonly handled: HandledField[] = []
   private readonly reading: Promise<void>[] = []
 
   constructor(source: FieldSource, report: (error: unknown) => void) {
@@ -43,7 +43,9 @@ export class FieldHandlers {
     this.reading.push(reading)
   }
 
-  /** When the run and all handlers are over: what each made, in the order in which the fields were complete. */
+  /**
+   * Resolves when the run and all handlers have ended: their results, in the order in which the fields were complete.
+   */
   async settled(): Promise<FieldResult[]> {
     await Promise.all(this.reading)
     const inOrder = this.handled.toSorted((a, b) => a.attempt - b.attempt || a.at - b.at || a.handler - b.handler)

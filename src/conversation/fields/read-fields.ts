@@ -3,8 +3,8 @@ import type { RunEvent } from '../../graph/event.ts'
 import type { FieldBatch, FieldSource } from './run-field.ts'
 
 /**
- * Reads the answers of a run, and of those below it where `agent` says so, out of what they stream and what is recorded
- * of them. Nothing is parsed unless somebody reads; each reader has a parser of its own and sees all from the beginning.
+ * Reads the answers of a run, and with `agent` those of runs below it, from their streams and records. It parses only
+ * while somebody reads; each reader has its own parser and sees everything from the beginning.
  */
 export async function* readFields(source: FieldSource, agent?: string): AsyncGenerator<FieldBatch, void> {
   const { Answers } = await import('./answers.ts')
@@ -23,7 +23,7 @@ export interface DoneField extends Pick<FieldBatch, 'place' | 'parser'> {
   readonly at: number
 }
 
-/** What is complete of a run's own answers, in order. */
+/** The complete fields of a run's own answers, in order. */
 export async function* doneFields(source: FieldSource): AsyncGenerator<DoneField, void> {
   let attempt = 0
   let at = 0
@@ -34,7 +34,7 @@ export async function* doneFields(source: FieldSource): AsyncGenerator<DoneField
   }
 }
 
-/** Of the run itself, or of agents of a name in it and below it. */
+/** Selects the events of the run itself, or of agents of a name in it and below it. */
 export function wantedBy({ runId }: FieldSource, agent: string | undefined): (event: RunEvent) => boolean {
   if (agent === undefined) return ({ turnId }) => turnId === runId
   return ({ path }) => agent === '*' || path.at(-1) === agent

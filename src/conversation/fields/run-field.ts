@@ -5,27 +5,27 @@ import type { RunEvent } from '../../graph/event.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Store } from '../../store/store.ts'
 
-/** Which answer of which run a field is of. */
+/** The run and the answer that a field belongs to. */
 export interface FieldPlace {
   readonly runId: Id
   readonly nodeId: Id
   /** Agent names from the root, root included. */
   readonly agentPath: readonly string[]
-  /** Which try at the answer it is, from 1: one that does not fit, or is cut off, is asked for again. */
+  /** Counts the attempts at the answer from 1: the model answers again when an answer does not fit or is cut off. */
   readonly attempt: number
-  /** Of a field of a call's arguments: which call. */
+  /** Set for a field of a call's arguments: that call. */
   readonly call?: { readonly id: string; readonly tool: string }
 }
 
-/** Something became known about a field of a run's answer; `reset`: what was told of earlier attempts is void. */
+/** News about a field of a run's answer; `reset`: fields of earlier attempts no longer count. */
 export class RunField<Value = unknown> implements FieldPlace {
   readonly kind: FieldKind | 'reset'
   /**
-   * What is there so far; complete when `kind` is `done`. An object or list is that of this reader's document, and grows
-   * with it: read, do not write.
+   * The value so far; complete when `kind` is `done`. An object or list belongs to this reader's document and grows
+   * with it: read it, do not change it.
    */
   readonly value: Value
-  /** What a text grew by. */
+  /** The text that was added. */
   readonly delta: string | undefined
   readonly runId: Id
   readonly nodeId: Id
@@ -50,7 +50,7 @@ export class RunField<Value = unknown> implements FieldPlace {
     return this.kind === 'done'
   }
 
-  /** What the schema says of a value that is done: empty when it fits. Undefined where it was not asked. */
+  /** The schema's objections to a value that is done: empty when it fits. Undefined where nobody checked it. */
   get issues(): readonly Issue[] | undefined {
     return this.event?.issues
   }
@@ -60,17 +60,17 @@ export class RunField<Value = unknown> implements FieldPlace {
     return this.event?.path ?? []
   }
 
-  /** As in `tasks[0].title`. */
+  /** Example: `tasks[0].title`. */
   get dot(): string {
     return this.event?.dot ?? ''
   }
 
-  /** As in `/tasks/0/title`: RFC 6901. */
+  /** Example: `/tasks/0/title` (RFC 6901). */
   get slash(): string {
     return this.event?.slash ?? ''
   }
 
-  /** As in `tasks[*].title`. */
+  /** Example: `tasks[*].title`. */
   get wildcard(): string {
     return this.event?.wildcard ?? ''
   }
@@ -81,21 +81,24 @@ export class RunField<Value = unknown> implements FieldPlace {
   }
 }
 
-/** Where the fields of a run are read from: its events, and the schemas that agents of this process have. */
+/** The origin of a run's fields: its events, and the schemas that agents of this process have. */
 export interface FieldSource {
   readonly runId: Id
   readonly store: Store
   events(): AsyncIterable<RunEvent>
-  /** What the answer of a run must be; null when it may be anything, undefined when its code is not known here. */
+  /**
+   * The output schema of a run; null when the answer may be anything, undefined when this process does not have its
+   * code.
+   */
   schemaOf(runId: Id): CheckedSchema | null | undefined
 }
 
-/** What became known at once, of one answer. */
+/** The fields of one answer that one event made known. */
 export interface FieldBatch {
   readonly event: RunEvent
   readonly place: FieldPlace
   readonly parser: FieldParser
   readonly events: readonly FieldEvent[]
-  /** What was told of earlier attempts of this run is void. */
+  /** True when fields of earlier attempts of this run no longer count. */
   readonly isReset: boolean
 }

@@ -1,13 +1,13 @@
 import type { Clock } from '../../base/clock.ts'
 import { DefinitionError, InputError } from '../../base/error.ts'
-import { anything, flag, number, type Rules, readOptions, text } from '../../base/options.ts'
+import { anything, flag, number, type OptionRules, readOptions, text } from '../../base/options.ts'
 import { hasField } from '../../fields/locate.ts'
 import { type PathPattern, readPath } from '../../fields/path-pattern.ts'
 import type { LiveEvent, RunEvent } from '../../graph/event.ts'
 import { FieldHandlers, type FieldResult } from './field-handlers.ts'
 import { doneFields, readFields, wantedBy } from './read-fields.ts'
 import { type FieldBatch, type FieldSource, RunField } from './run-field.ts'
-import { View } from './view.ts'
+import { EventView } from './view.ts'
 import { closable, type FieldOptions, type WantedField, waitForField } from './wait-for-field.ts'
 
 export interface RunFieldsParts {
@@ -18,15 +18,15 @@ export interface RunFieldsParts {
 }
 
 export interface KeyOptions {
-  /** The key must be one that the output schema knows. */
+  /** True: refuses a key that the output schema does not know. */
   readonly mustInPrompt?: boolean
 }
 
-const KEY: Rules<KeyOptions> = { mustInPrompt: flag }
-const FIELD: Rules<FieldOptions> = { timeoutMs: number(0), default: anything }
-const FIELDS: Rules<FieldsOptions> = { partial: flag, agent: text, tool: text }
+const KEY: OptionRules<KeyOptions> = { mustInPrompt: flag }
+const FIELD: OptionRules<FieldOptions> = { timeoutMs: number(0), default: anything }
+const FIELDS: OptionRules<FieldsOptions> = { partial: flag, agent: text, tool: text }
 
-/** What a handle of a run offers its holder to read fields by. */
+/** The methods of a run's handle that read fields. */
 export class RunFields {
   private readonly parts: RunFieldsParts
   private handlers: FieldHandlers | undefined
@@ -70,7 +70,7 @@ export class RunFields {
     return this.field(key, others)
   }
 
-  /** Each key once, in the order in which they are complete. */
+  /** Yields each key once, in the order in which they are complete. */
   waitKeys(keys: readonly string[], options: KeyOptions): AsyncIterableIterator<[path: string, value: unknown]> {
     const patterns = this.checkKeys(keys, 'waitKeys', options)
     return closable(this.parts.source, (source) => firstOf(source, patterns))
@@ -97,7 +97,7 @@ export class RunFields {
     })
   }
 
-  /** Where the run's code is not known here, its answer is read without a schema. */
+  /** Reads the answer without a schema where this process does not have the run's code. */
   private checkOutput(method: string) {
     const { source } = this.parts
     const schema = source.schemaOf(source.runId)
@@ -125,13 +125,13 @@ async function* firstOf(
 }
 
 /**
- * The events of a run as its readers see them, with a `field` event behind the one that completes a field. `events` gives
- * all of the run and what is below it; what hosts do not forward is left out here.
+ * The events of a run as its readers see them, with a `field` event behind the one that completes a field. `events`
+ * yields everything of the run and below it; this leaves out what hosts do not forward.
  */
 export async function* eventsWithFields(source: FieldSource, after: number): AsyncGenerator<RunEvent, void> {
   const { store, runId } = source
-  const view = new View(store, runId)
-  const fields = new View(store, runId, 'fields')
+  const view = new EventView(store, runId)
+  const fields = new EventView(store, runId, 'fields')
   const { Answers } = await import('./answers.ts')
   const answers = new Answers(source)
   for await (const event of source.events()) {
@@ -155,15 +155,20 @@ async function* fieldEvents({ event, events, parser, place }: FieldBatch): Async
 }
 
 export interface FieldsOptions {
-  /** Also what is not complete: `open`, `delta` and `truncated`, and `reset` before the next attempt. */
+  /** True: also yields incomplete fields, `open`, `delta` and `truncated`, and `reset` before the next attempt. */
   readonly partial?: boolean
-  /** Of agents of this name in the run and below it, instead of the run's own; `*`: of all. */
+  /** Reads the answers of agents of this name in the run and below it, instead of the run's own; `*`: of all. */
   readonly agent?: string
-  /** Of the arguments of calls of this tool (`*`: of all) while they are written, instead of the answer's: see `call`. */
+  /**
+   * Reads the arguments of calls of this tool (`*`: of all) while they are written, instead of the answer: see `call`.
+   */
   readonly tool?: string
 }
 
-/** The fields at a path as they become complete, checked against their part of the schema. Without a path, all. */
+/**
+ * Yields the fields at a path as they become complete, checked against their part of the schema. Without a path it
+ * yields all.
+ */
 async function* matchingFields(
   source: FieldSource,
   pattern: PathPattern | null,

@@ -2,37 +2,40 @@ import { forwardOf, type LiveEvent, type RunEvent } from '../../graph/event.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Store } from '../../store/store.ts'
 
-/** What the readers of a run see of one run below it. */
+/** The events of one run below that the readers of a run see. */
 interface Sight {
-  /** Null for all. */
+  /** Null for all types. */
   readonly types: ReadonlySet<string> | null
   readonly isCumulative: boolean
 }
 
-/** What is forwarded; what fields are read from, where they are forwarded; or all of the run and what is below it. */
-export type Sees = 'forwarded' | 'fields' | 'all'
+/**
+ * Which events a reader gets: the forwarded ones, those that forwarded fields are read from, or all of the run and
+ * below it.
+ */
+export type EventScope = 'forwarded' | 'fields' | 'all'
 
 const ALL: Sight = { types: null, isCumulative: false }
 
 /**
- * A tree's events as the readers of one run see them: of the run and all below it, without what a host on the way does
- * not forward. Made while reading, from rows: what is recorded is the same for every view.
+ * A tree's events as the readers of one run see them: those of the run and everything below it, without events that a
+ * host in between does not forward. Computed from rows while reading: the records are the same for every view.
  */
-export class View {
+export class EventView {
   private readonly store: Store
   private readonly known: Map<Id, Sight | null>
-  /** What nodes have streamed so far, where deltas are shown as a whole. */
+  /** The text that nodes have streamed so far, where deltas show the whole text. */
   private readonly said: Map<Id, Map<string, string>> = new Map()
 
-  private readonly sees: Sees
+  private readonly sees: EventScope
 
-  constructor(store: Store, runId: Id, sees: Sees = 'forwarded') {
+  constructor(store: Store, runId: Id, sees: EventScope = 'forwarded') {
     this.store = store
     this.sees = sees
     this.known = new Map([[runId, ALL]])
   }
 
-  /** The event as it is seen; undefined when it is not. */
+  /** Returns the event as the reader sees it; undefined when it is hidden. */
   show(event: RunEvent): RunEvent | undefined {
     const sight = this.sightOf(event.turnId, event.parentId)
     if (sight === ALL) return event
@@ -53,7 +56,7 @@ export class View {
     return sight
   }
 
-  /** Of what a host is shown, what it forwards. */
+  /** The events that a host forwards, out of those it receives. */
   private through(above: Sight, turnId: Id): Sight {
     const conversationId = this.store.turn(turnId)?.conversationId
     const conversation = conversationId === undefined ? undefined : this.store.conversation(conversationId)

@@ -9,9 +9,9 @@ import { readFields } from './read-fields.ts'
 import type { FieldBatch, FieldSource } from './run-field.ts'
 
 export interface FieldOptions<Default = never> {
-  /** Rejects when the field has not come by then; the run goes on. */
+  /** Rejects when the field has not come by then; the run continues. */
   readonly timeoutMs?: number
-  /** Instead of a rejection, where the answer has no such field. */
+  /** Resolves with this instead of rejecting, where the answer has no such field. */
   readonly default?: Default
 }
 
@@ -20,7 +20,7 @@ export interface WantedField {
   readonly pattern: PathPattern
   readonly options: FieldOptions<unknown>
   readonly clock: Clock
-  /** How the run ends. */
+  /** The outcome of the run. */
   readonly result: () => Promise<{ readonly status: Status; readonly error: { readonly message: string } | null }>
 }
 
@@ -33,15 +33,15 @@ export async function waitForField(source: FieldSource, wanted: WantedField): Pr
   return withinTime(found, wanted, timeoutMs).finally(() => batches.return?.())
 }
 
-interface Seen {
+interface SearchState {
   issues: readonly Issue[]
   partial: unknown
-  /** The last answer ended in the middle of its document. */
+  /** True when the last answer ended in the middle of its document. */
   isCut: boolean
 }
 
 async function find(batches: AsyncIterable<FieldBatch>, wanted: WantedField): Promise<unknown> {
-  const seen: Seen = { issues: [], partial: undefined, isCut: false }
+  const seen: SearchState = { issues: [], partial: undefined, isCut: false }
   for await (const batch of batches) {
     if (batch.isReset) seen.isCut = false
     const found = await findIn(batch, wanted.pattern, seen)
@@ -53,7 +53,7 @@ async function find(batches: AsyncIterable<FieldBatch>, wanted: WantedField): Pr
 async function findIn(
   { events, parser }: FieldBatch,
   pattern: PathPattern,
-  seen: Seen,
+  seen: SearchState,
 ): Promise<FieldEvent | undefined> {
   for (const event of events) {
     if (event.kind === 'truncated') seen.isCut = true
@@ -66,8 +66,8 @@ async function findIn(
   return undefined
 }
 
-/** The run is over and the field never came. */
-async function without(wanted: WantedField, seen: Seen): Promise<unknown> {
+/** Called when the run is over and the field never came. */
+async function without(wanted: WantedField, seen: SearchState): Promise<unknown> {
   const ended = await wanted
     .result()
     .catch((error: unknown) => ({ status: 'cancelled' as const, error: { message: messageOf(error) } }))
@@ -77,7 +77,7 @@ async function without(wanted: WantedField, seen: Seen): Promise<unknown> {
   throw failure(wanted, reason, { ...seen, message: `${WORDS[reason]}${why}` })
 }
 
-function reasonOf(status: Status, { issues, isCut }: Seen): FieldFailure {
+function reasonOf(status: Status, { issues, isCut }: SearchState): FieldFailure {
   if (status === 'cancelled' || status === 'timed_out') return 'aborted'
   if (issues.length > 0) return 'invalid'
   return isCut ? 'truncated' : 'absent'
@@ -94,7 +94,7 @@ const WORDS: Readonly<Record<FieldFailure, string>> = {
 function failure(
   { text }: WantedField,
   reason: FieldFailure,
-  { message, issues = [], partial }: Partial<Seen> & { readonly message: string },
+  { message, issues = [], partial }: Partial<SearchState> & { readonly message: string },
 ): FieldError {
   const lines = issues.length === 0 ? '' : `\n${describeIssues(issues)}`
   const field = text === '' ? 'The answer' : `The field ${text}`
@@ -110,7 +110,7 @@ function withinTime(found: Promise<unknown>, wanted: WantedField, timeoutMs: num
   })
 }
 
-/** What `read` makes of the source, as an iterator that closes at once: a generator alone would wait for the next event. */
+/** Runs `read` on the source as an iterator that closes at once: a generator alone would wait for the next event. */
 export function closable<T>(
   source: FieldSource,
   read: (source: FieldSource) => AsyncGenerator<T, void>,

@@ -22,11 +22,11 @@ export type UiMessageChunk =
 
 /** Data parts: the newest replaces the one before it, by `id`. */
 export type UiDataPart =
-  /** What a subagent is doing; `id` is the child's run. */
+  /** The activity of a subagent; `id` is the child's run. */
   | { type: 'data-subagent'; id: string; data: UiSubagent }
   | { type: 'data-approval'; id: string; data: UiApproval }
   | { type: 'data-question'; id: string; data: UiQuestion }
-  /** Text and reasoning of these parts, by their index in the message, was taken back: the call was made again. */
+  /** Withdraws text and reasoning of these parts, by their index in the message: the model was called again. */
   | { type: 'data-reset'; data: { parts: number[] } }
 
 /** The data parts by name, for `UIMessage<UiMetadata, UiDataParts>`. */
@@ -37,13 +37,13 @@ export type UiDataParts = {
 export type UiSubagent = {
   agent: string
   path: string[]
-  /** `running`, `waiting` for a person or its host, then how it ended. */
+  /** `running`, `waiting` for a person or its host, then the status of its end. */
   status: string
   /** The tool it calls now; null while its model answers. */
   tool: string | null
 }
 
-/** Something a person is asked to allow: `runtime.answer(nodeId, { allow, digest })` answers it. */
+/** A request that waits for a person: `runtime.answer(nodeId, { allow, digest })` answers it. */
 export type UiApproval = {
   nodeId: string
   digest: string
@@ -51,16 +51,16 @@ export type UiApproval = {
   path: string[]
   /** `tool:deploy`, `agent:expert`, `file.write:/workspace/x`. */
   request: string
-  /** Null for a model, and for a server that would be started. */
+  /** Null for a model, and for a server to start. */
   tool: string | null
   input: Json
   reason: string
   expiresAt: number
-  /** The part of this message that has asked; null where a subagent did. */
+  /** The part of this message that asks; null where a subagent does. */
   toolCallId: string | null
   /** `over`: the run ended before anybody answered. */
   status: 'open' | 'allowed' | 'denied' | 'over'
-  /** Who answered, and why; null while nobody has, or said nothing more. */
+  /** Who answered, and why; null while nobody has, or without a reason. */
   by: string | null
   answer: string | null
 }
@@ -70,10 +70,10 @@ export type UiQuestion = {
   nodeId: string
   path: string[]
   text: string
-  /** A host is asked first; a person may answer too. */
+  /** `host`: the host is asked first; a person may answer too. */
   to: 'host' | 'person'
   expiresAt: number
-  /** The part of this message that has asked; null where a subagent did. */
+  /** The part of this message that asks; null where a subagent does. */
   toolCallId: string | null
   /** `over`: it ended before anybody answered. */
   status: 'open' | 'answered' | 'over'
@@ -83,11 +83,11 @@ export type UiQuestion = {
 
 export type UiMetadata = {
   runId: string
-  /** How the run ended; left out while it goes on. */
+  /** The status of the run's end; absent while it is open. */
   status?: string
   inputTokens?: number
   outputTokens?: number
-  /** What went wrong, of a run that did not complete. */
+  /** The error of a run that did not complete. */
   error?: { code: string; message: string }
 }
 
@@ -119,7 +119,7 @@ export type UiPart =
 
 /** A message as `useChat` keeps it: the shape of the AI SDK's `UIMessage`. */
 export type UiMessage = {
-  /** Of an answer its run, of an input its node. */
+  /** For an answer the id of its run, for an input that of its node. */
   id: string
   role: 'user' | 'assistant'
   metadata?: UiMetadata

@@ -6,9 +6,9 @@ import type { UiMessage, UiMessageChunk } from './ui-chunk.ts'
 import type { UiWriter } from './ui-writer.ts'
 
 /**
- * A run for `useChat`: the host's words as text, its calls as tool parts, what subagents do as `data-subagent` parts, and
- * what people are asked, at any depth, as `data-approval` and `data-question` parts. Words of subagents are not mixed into
- * the host's. Closing the stream does not stop the run: give the run a signal for that.
+ * Streams a run for `useChat`: the host's text as text, its calls as tool parts, the activity of subagents as
+ * `data-subagent` parts, and requests to people, at any depth, as `data-approval` and `data-question` parts. Text of
+ * subagents is not mixed into the host's. Closing the stream does not stop the run: give the run a signal for that.
  */
 export function toUIMessageStream(run: Run, options: NoOptions = {}): ReadableStream<UiMessageChunk> {
   readOptions('toUIMessageStream(run)', options, {})
@@ -35,8 +35,8 @@ export function toUIMessageStream(run: Run, options: NoOptions = {}): ReadableSt
 }
 
 /**
- * The latest turns of a conversation, or a page of others, as messages for `useChat`: the same as their streams have built,
- * with what people are asked now. Nothing is read but those turns.
+ * The latest turns of a conversation, or a page of others, as messages for `useChat`: equal to those that their streams
+ * built, with the open requests to people. Reads nothing but those turns.
  */
 export async function toUIMessages(conversation: ConversationHandle, query: TurnPageQuery = {}): Promise<UiMessage[]> {
   const { uiMessagesOf } = await import('./ui-messages.ts')

@@ -10,7 +10,7 @@ import { questionOf } from '../../rules/turn/question-of.ts'
 import type { Store } from '../../store/store.ts'
 import type { ConversationHandle } from '../conversation.ts'
 import { ConversationPages, TURN_PAGE, type TurnPageQuery } from '../conversation-pages.ts'
-import { View } from '../fields/view.ts'
+import { EventView } from '../fields/view.ts'
 import { pages } from '../pages.ts'
 import type {
   UiApproval,
@@ -24,7 +24,7 @@ import type {
 } from './ui-chunk.ts'
 import { fileOf, UiWriter } from './ui-writer.ts'
 
-/** The messages of a page of turns, as one that had read each of their streams holds them. */
+/** The messages of a page of turns, equal to those of a client that read each of their streams. */
 export function uiMessagesOf({ store, id, row }: ConversationHandle, query: TurnPageQuery): UiMessage[] {
   readOptions('toUIMessages(conversation, query)', query, TURN_PAGE)
   const turns = new ConversationPages(store, id, BUILT_IN_KINDS).turns(query)
@@ -39,13 +39,13 @@ export function uiMessagesOf({ store, id, row }: ConversationHandle, query: Turn
   return answers.flatMap((answer) => answer.messages())
 }
 
-/** One turn: what was said to the agent, and its answer as its stream tells it. */
+/** One turn: the messages to the agent, and its answer as its stream shows it. */
 class Answer {
   private readonly store: Store
   private readonly turn: Turn
   private readonly nodes: readonly Node[]
   private readonly hidden: ReadonlySet<Id>
-  private readonly view: View
+  private readonly view: EventView
   private readonly writer: UiWriter
   private readonly maker: UiMessageMaker
 
@@ -55,13 +55,13 @@ class Answer {
     this.turn = turn
     this.nodes = nodes.filter(isShown)
     this.hidden = new Set(nodes.filter((node) => !isShown(node)).map(({ id }) => id))
-    this.view = new View(store, turn.id)
+    this.view = new EventView(store, turn.id)
     this.writer = new UiWriter(turn.id)
     this.maker = new UiMessageMaker(this.writer.start())
     for (const node of this.nodes) for (const event of untold(node, conversation)) this.write(event)
   }
 
-  /** True when the run has ended: its stream tells no more. */
+  /** Returns true when the run has ended, and its stream with it. */
   take(row: EventRow): boolean {
     if (row.seq <= this.turn.afterSeq) return false
     const event = this.view.show(toEvent(row))
@@ -77,7 +77,7 @@ class Answer {
       for (const part of maker.message.parts) bringUpToDate(store, part)
       for (const event of openAsks(store, turn.id)) this.write(event)
     }
-    // What was only observed is no run, and has no answer.
+    // A message that was only observed is no run, and has no answer.
     const isRun = turn.state === 'queued' || turn.startedAt !== null
     return isRun || maker.message.parts.length > 0 ? [...said, maker.message] : said
   }
@@ -91,7 +91,7 @@ function isShown(node: Node): boolean {
   return !isReplaced(node) && !isDeleted(node)
 }
 
-/** The events of a node that has none: it was copied from another turn, or read back with its session. */
+/** Makes events for a node without any: it was copied from another turn, or restored with its session. */
 function untold(node: Node, { path }: Conversation): RunEvent[] {
   if (node.metadata['copyOf'] === undefined && node.metadata['restored'] !== true) return []
   const place = placeOf(node, path)
@@ -108,7 +108,7 @@ function placeOf({ id, conversationId, turnId, endedAt, createdAt }: Node, path:
   return { seq: 0, at: endedAt ?? createdAt, conversationId, turnId, nodeId: id, path, parentId: null }
 }
 
-/** What children ask that have outlived the run, as they would tell it. */
+/** The open requests of children that outlived the run, as events. */
 function openAsks(store: Store, runId: Id): RunEvent[] {
   return store.openLinks(runId).flatMap(({ id, childConversationId }) => {
     const path = store.conversation(childConversationId)?.path ?? []
@@ -132,7 +132,7 @@ function isAsking({ state, wait }: Node): boolean {
   return state === 'waiting' && wait?.on === 'question'
 }
 
-/** What has happened below a run since it ended is read from the rows. */
+/** Reads from the rows everything that has happened below a run since it ended. */
 function bringUpToDate(store: Store, part: UiPart): void {
   if (part.type === 'data-subagent') part.data = subagentNow(store, part.id, part.data)
   if (part.type === 'data-approval' && part.data.status === 'open') part.data = approvalNow(store, part.data)
@@ -175,7 +175,7 @@ function partsOf(content: Content): UiPart[] {
 
 type TextPart = Extract<UiPart, { type: 'text' | 'reasoning' }>
 
-/** Makes the message of its chunks, as the AI SDK does on a page. */
+/** Builds the message from its chunks, as the AI SDK does on a page. */
 class UiMessageMaker {
   readonly message: UiMessage
   private readonly open: Map<string, TextPart> = new Map()
@@ -254,7 +254,7 @@ class UiMessageMaker {
   }
 
   private call({ toolCallId, toolName, input }: Extract<UiMessageChunk, { type: 'tool-input-available' }>): void {
-    // One whose arguments a person has changed is shown with those.
+    // Shows the arguments that a person has changed.
     if (this.calls.has(toolCallId)) return this.change(toolCallId, { input })
     const part: UiToolPart = { type: `tool-${toolName}`, toolCallId, state: 'input-available', input }
     this.calls.set(toolCallId, part)
@@ -266,7 +266,7 @@ class UiMessageMaker {
     if (part !== undefined) Object.assign(part, change)
   }
 
-  /** What ended without a person's yes says nothing of one. */
+  /** A call that ended without an approval shows none. */
   private answered(toolCallId: string): void {
     const part = this.calls.get(toolCallId)
     if (part?.approval?.approved !== true) delete part?.approval
@@ -279,7 +279,7 @@ class UiMessageMaker {
     if (chunk.type === 'data-approval') this.decide(chunk.data)
   }
 
-  /** The stream has no word for an answer; a page says it of itself when a person has clicked. */
+  /** The stream has no chunk for an approval's answer; a page adds it when a person clicks. */
   private decide({ toolCallId, nodeId: id, status, answer }: UiApproval): void {
     const part = toolCallId === null ? undefined : this.calls.get(toolCallId)
     if (part === undefined || (status !== 'allowed' && status !== 'denied')) return

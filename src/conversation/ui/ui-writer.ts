@@ -3,21 +3,24 @@ import { type Block, type Content, textOf } from '../../graph/content.ts'
 import type { RunEvent } from '../../graph/event.ts'
 import type { UiApproval, UiDataPart, UiMessageChunk, UiMetadata, UiQuestion, UiSubagent } from './ui-chunk.ts'
 
-/** Writes the chunks of one run. Deltas come live; the message that ends them says what was missed. */
+/** Writes the chunks of one run. Deltas come live; the message at their end fills the gaps. */
 export class UiWriter {
   private readonly runId: string
   private readonly calls: UiCalls = new UiCalls()
   private readonly asks: UiAsks = new UiAsks()
   private readonly subagents: Map<string, UiSubagent> = new Map()
   private chunks: UiMessageChunk[] = []
-  /** The agent_message that is being told. */
+  /** The agent_message that is being written. */
   private nodeId: string | undefined
   private attempt = 0
   private open: { type: 'text' | 'reasoning'; id: string } | undefined
   private count = 0
   private seen = ''
   private isInStep = false
-  /** Parts of the message that a page has by now, those with an id once; and where the words of this attempt are. */
+  /**
+   * The number of parts that the page's message has by now, those with an id once; and the indexes of this attempt's
+   * text.
+   */
   private partCount = 0
   private readonly named: Set<string> = new Set()
   private spoken: number[] = []
@@ -130,7 +133,7 @@ export class UiWriter {
     this.open = undefined
   }
 
-  /** What was shown cannot be unsaid in this protocol: a page can leave these parts out. */
+  /** The protocol cannot take text back, so a page is told to leave these parts out. */
   private reset(nodeId: string | null): void {
     this.enter(nodeId)
     this.close()
@@ -152,7 +155,7 @@ export class UiWriter {
     if (typeof content !== 'string') for (const block of content) this.put(...fileOf(block))
   }
 
-  /** Nothing of it was heard: all is told in the order in which it was said. */
+  /** Writes the whole message in its order, because nothing of it was streamed. */
   private sayAll({ nodeId, content, reasoning = '' }: Extract<RunEvent, { type: 'message' }>): void {
     this.say('reasoning', reasoning, nodeId)
     if (typeof content === 'string') return this.say('text', content, nodeId)
@@ -174,7 +177,7 @@ export class UiWriter {
     if (isWhole || isCut) {
       return this.put({ type: 'finish', finishReason: isWhole ? 'stop' : 'length', messageMetadata })
     }
-    // Neither an abort nor an error can say how the run ended.
+    // Neither an abort nor an error can carry the status of the run's end.
     this.put({ type: 'message-metadata', messageMetadata })
     if (status === 'cancelled') return this.put({ type: 'abort', reason: error?.message ?? 'cancelled' })
     this.put({ type: 'error', errorText: error?.message ?? status })
@@ -185,7 +188,7 @@ export class UiWriter {
     for (const chunk of chunks) if (this.isNewPart(chunk)) this.partCount++
   }
 
-  /** Does a page put one more part into its message for it? */
+  /** True when the chunk adds a part to the page's message. */
   private isNewPart(chunk: UiMessageChunk): boolean {
     switch (chunk.type) {
       case 'start-step':
@@ -212,7 +215,7 @@ export class UiWriter {
   }
 }
 
-/** What an event of a subagent says of what it does. */
+/** The activity of a subagent that an event shows. */
 function changeOf(event: RunEvent): Partial<UiSubagent> | undefined {
   switch (event.type) {
     case 'run-start':
@@ -242,7 +245,7 @@ function saidText(content: Content): string {
   return texts.join('')
 }
 
-/** Also of what a user has said. */
+/** Also for a user's message. */
 export function fileOf(block: Block): { type: 'file'; url: string; mediaType: string }[] {
   if (!('mediaType' in block)) return []
   const { data, mediaType } = block
@@ -252,13 +255,13 @@ export function fileOf(block: Block): { type: 'file'; url: string; mediaType: st
 
 type Of<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>
 
-/** Calls as a page knows them: ids of providers repeat, those of a page must not. */
+/** The calls under a page's ids: ids of providers repeat, those of a page may not. */
 export class UiCalls {
-  /** By message and the provider's id. */
+  /** Keyed by message and the provider's id. */
   private readonly ids: Map<string, string> = new Map()
   private readonly taken: Set<string> = new Set()
   private readonly begun: Set<string> = new Set()
-  /** By the task. */
+  /** Keyed by the task. */
   private readonly tasks: Map<string, { toolCallId: string; toolName: string }> = new Map()
   private readonly asking: Set<string> = new Set()
 
@@ -276,7 +279,7 @@ export class UiCalls {
     return [{ type: 'tool-input-available', toolCallId, toolName: call.name, input: call.input }]
   }
 
-  /** The part of the call that a task carries out; null for a task that is no call of this run. */
+  /** The id of the call that a task runs; null for a task that is no call of this run. */
   idOfTask(nodeId: string | null): string | null {
     return this.tasks.get(nodeId ?? '')?.toolCallId ?? null
   }
@@ -288,7 +291,7 @@ export class UiCalls {
     return [{ type: 'tool-approval-request', approvalId: nodeId, toolCallId }]
   }
 
-  /** Arguments that a person has changed are shown as they are used. */
+  /** Shows arguments that a person has changed, as they are used. */
   answered({ nodeId, input }: Of<'approval-answer'>): UiMessageChunk[] {
     const task = this.tasks.get(nodeId ?? '')
     return task === undefined || input === undefined ? [] : [{ type: 'tool-input-available', ...task, input }]
@@ -302,7 +305,7 @@ export class UiCalls {
     return [{ type: 'tool-output-available', toolCallId, output: json === true ? valueIn(content) : shown(content) }]
   }
 
-  /** The message is told again: what it was about to call is closed, its calls get other ids. */
+  /** The message starts over: closes its open calls, and gives its next calls other ids. */
   forget(messageId: string): UiMessageChunk[] {
     const open = [...this.ids].filter(([key]) => key.startsWith(keyOf(messageId, '')))
     for (const [key] of open) this.ids.delete(key)
@@ -334,7 +337,7 @@ function keyOf(messageId: string, callId: string): string {
   return `${messageId}/${callId}`
 }
 
-/** The value that a result was written of; its words where they are more than that. */
+/** The value behind a result's text; the text itself where it is no JSON. */
 function valueIn(content: Content): Json {
   const read = typeof content === 'string' ? parseJson(content) : undefined
   return read?.ok === true ? read.value : shown(content)
@@ -344,13 +347,13 @@ function shown(content: Content): Json {
   return typeof content === 'string' ? content : content.map((block) => ({ ...block }))
 }
 
-/** What people are asked in a run and below it, as data parts with all that an answer needs. */
+/** The requests to people in a run and below it, as data parts with everything that an answer needs. */
 export class UiAsks {
-  /** By the node: what it asks for last. */
+  /** The last request of each node. */
   private readonly approvals: Map<string, UiApproval> = new Map()
   private readonly questions: Map<string, UiQuestion> = new Map()
 
-  /** The part that an event of any depth changes. `toolCallId` is of the host's own call. */
+  /** The part that an event of any depth changes. `toolCallId` belongs to the host's own call. */
   write(event: RunEvent, toolCallId: string | null): UiDataPart[] {
     switch (event.type) {
       case 'approval-request':
@@ -398,7 +401,7 @@ export class UiAsks {
     return this.putQuestion(isOver ? { ...asked, status: 'over' } : { ...asked, status: 'answered', by, answer: text })
   }
 
-  /** The node has ended: nobody can answer it any more. */
+  /** Closes the requests of a node that has ended. */
   private over(nodeId: string): UiDataPart[] {
     const [approval, question] = [this.approvals.get(nodeId), this.questions.get(nodeId)]
     return [
@@ -407,7 +410,7 @@ export class UiAsks {
     ]
   }
 
-  /** A node may ask for several things, one after the other: each is a part. */
+  /** A node may ask several times, one after the other: each request is a part. */
   private putApproval(data: UiApproval): UiDataPart[] {
     this.approvals.set(data.nodeId, data)
     return [{ type: 'data-approval', id: `${data.nodeId}/${data.digest}`, data }]

@@ -5,7 +5,7 @@ import type { RowToolEnd } from './row-tool.ts'
 
 const MOST_CHARS = 8_000
 
-/** The task waits for the answer as a row. */
+/** Records a question to the host or to a person. The task then waits for the answer as a row and holds no worker. */
 export async function askQuestion(
   run: NodeRun,
   question: unknown,
@@ -25,7 +25,9 @@ export async function askQuestion(
   return 'done'
 }
 
-/** Has the host a tool to answer with? One whose code is elsewhere is taken to have it. */
+/**
+ * Tells whether the host has a tool to answer with. A host whose code lives in another process counts as having one.
+ */
 function canAnswer({ home, conversation }: NodeRun): boolean {
   const host = home.ledger.store.conversation(conversation.parentConversationId ?? '')
   const agent = host === undefined ? undefined : home.agents.of(host.id, host)

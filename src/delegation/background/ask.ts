@@ -4,8 +4,9 @@ import type { Tool } from '../../tool/tool.ts'
 import { rowTool } from './row-tool.ts'
 
 /**
- * Tools with which an agent asks and waits for the answer as a row: `ask_host` asks whoever delegated to it, or a person
- * where no host can be asked; `ask_person` asks a person. `runtime.questions()` lists what people are asked.
+ * Makes the tools an agent asks questions with: `ask_host` asks the agent that delegated to it, or a person if no host
+ * can reply; `ask_person` asks a person. The call waits for the answer as a row. `runtime.questions()` lists the
+ * questions that wait for people.
  */
 export function askTools(options: NoOptions = {}): { readonly ask_host: Tool; readonly ask_person: Tool } {
   readOptions('askTools()', options, {})

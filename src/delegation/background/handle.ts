@@ -1,7 +1,7 @@
 import { onAbort } from '../../base/abort.ts'
 import type { Clock } from '../../base/clock.ts'
 import { ConflictError } from '../../base/error.ts'
-import { int, number, type Rules, readOptions, record } from '../../base/options.ts'
+import { int, number, type OptionRules, readOptions, record } from '../../base/options.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import { Draft } from '../../graph/draft.ts'
 import type { Id } from '../../graph/rows.ts'
@@ -10,32 +10,35 @@ import { linesOf } from '../../rules/delegation/child-tools.ts'
 import { questionOf, startersQuestion } from '../../rules/turn/question-of.ts'
 import type { Store } from '../../store/store.ts'
 
-/** What a spawned agent is doing, as `subagent_poll` says it. */
+/** The state of a spawned agent, as `subagent_poll` reports it. */
 export type ChildPoll = ReturnType<typeof childState> & {
-  /** How its newest run ended; null while it goes on. */
+  /** How its newest run ended; null while that run is still open. */
   readonly outcome: string | null
   readonly lastActivity: string
   readonly isStalled: boolean
-  /** What it asks with `ask_host` and waits for: `send` answers it. */
+  /** The question it asked with `ask_host`, if it is waiting for an answer. Reply with `send`. */
   readonly question: string | null
   readonly transcriptLines: readonly string[]
 }
 
-/** An agent that works beside the code that started it. It keeps nothing: all of it is read from the rows. */
-export interface Spawned<Out = unknown> {
-  /** Of its first run. */
+/**
+ * An agent that works beside the code that started it. The handle has no state of its own and reads everything from the
+ * rows.
+ */
+export interface SpawnedAgent<Out = unknown> {
+  /** Id of the first run. */
   readonly id: Id
   readonly conversationId: Id
   /**
-   * The outcome of its newest run; null when it is not over in time, or before the signal aborts. Its own deadline is
-   * another.
+   * Resolves with the outcome of the newest run, or with null if the timeout or the signal comes first. The agent's own
+   * deadline is separate.
    */
   wait(options?: { readonly timeoutMs?: number; readonly abortSignal?: AbortSignal }): Promise<RunOutcome<Out> | null>
   result(): Promise<RunOutcome<Out>>
   poll(options?: { readonly limitTurns?: number }): Promise<ChildPoll>
-  /** The answer to what it asks with `ask_host` and waits for; else one more turn, heard after what it is doing now. */
+  /** Answers the open `ask_host` question if there is one. Otherwise it queues one more turn after the current one. */
   send(text: string): Promise<void>
-  /** Asks all its open runs to stop. */
+  /** Asks all open runs of the agent to stop. */
   cancel(reason?: string): Promise<void>
 }
 
@@ -44,14 +47,14 @@ export interface SpawnedParts {
   readonly clock: Clock
   readonly id: Id
   readonly conversationId: Id
-  /** Waits for a run, and says that its outcome was taken; null as soon as the signal aborts. */
+  /** Waits for a run and marks its outcome as received; resolves with null as soon as the signal aborts. */
   readonly take: (runId: Id, signal: AbortSignal | undefined) => Promise<RunOutcome | null>
   readonly send: (text: string) => Promise<unknown>
   readonly answer: (nodeId: Id, text: string) => Promise<void>
   readonly cancel: (runId: Id, reason: string | undefined) => Promise<void>
 }
 
-export function spawnedHandle<Out>(parts: SpawnedParts): Spawned<Out> {
+export function spawnedHandle<Out>(parts: SpawnedParts): SpawnedAgent<Out> {
   const { store, clock, conversationId } = parts
   const newest = () => store.turnsOf(conversationId, { limit: 1 })[0]?.id ?? parts.id
   const take = async (signal: AbortSignal | undefined) => (await parts.take(newest(), signal)) as RunOutcome<Out> | null
@@ -74,10 +77,12 @@ export function spawnedHandle<Out>(parts: SpawnedParts): Spawned<Out> {
   }
 }
 
-const WAIT: Rules<WaitOptions> = { timeoutMs: number(0), abortSignal: record }
+const WAIT: OptionRules<WaitOptions> = { timeoutMs: number(0), abortSignal: record }
 const MOST_OPEN = 100
 
-/** Was it the answer to an open question? Another may have answered meanwhile: then it is one more turn. */
+/**
+ * Tells whether the text answered an open question. If somebody else answered first, the text becomes one more turn.
+ */
 async function isAnswer({ store, clock, conversationId, answer }: SpawnedParts, text: string): Promise<boolean> {
   const rows = new Draft(store, clock.now())
   const asked = startersQuestion(rows, rows.conversation(conversationId))

@@ -2,7 +2,7 @@ import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import type { CommitKind } from '../../graph/commit.ts'
 import type { Draft } from '../../graph/draft.ts'
 import {
-  type ChildCall,
+  type ChildCallResult,
   planChildCancel,
   planChildList,
   planChildResult,
@@ -17,8 +17,8 @@ import { notFound, sendToChild, startChild } from './start-child.ts'
 
 type ToolName = keyof typeof DESCRIPTIONS
 
-/** Does what a call of one of the background tools asks for. */
-export async function operate(
+/** Executes a call of one of the background tools. */
+export async function runBackgroundTool(
   run: NodeRun,
   input: { readonly [key: string]: unknown },
   { tool, spec }: { readonly tool: ToolName; readonly spec: BackgroundSpec },
@@ -75,7 +75,7 @@ const OPERATIONS: Readonly<Record<ToolName, (call: Call) => RowToolEnd | Promise
 async function commit(
   { run: { home, node }, read }: Call,
   kind: CommitKind,
-  plan: (draft: Draft) => ChildCall,
+  plan: (draft: Draft) => ChildCallResult,
 ): Promise<RowToolEnd> {
   const did = await home.ledger.commit({ kind, rootId: node.rootId, plan })
   if (did === 'not_found') return notFound(read)

@@ -1,36 +1,40 @@
 import { type AnyAgent, isAgent } from '../../agent/definition/agent.ts'
 import { DefinitionError } from '../../base/error.ts'
-import { anything, flag, int, listOf, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { anything, flag, int, listOf, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
 import { type Budget, checkBudget } from '../../grant/budget.ts'
 import { BUILT_IN_PROFILES } from '../../grant/profile.ts'
 import { normalName } from './read.ts'
 
 export interface BackgroundOptions {
-  /** The agent that every child is. Left out: the host's own definition. */
+  /** The agent that runs every child. Default: the host's own definition. */
   readonly agent?: AnyAgent
-  /** Agents to choose from: a child's `name` says which. With `agent`, other names are that one. */
+  /** Agents to choose from by the `name` of the call. If `agent` is set too, it runs every name not listed here. */
   readonly agents?: { readonly [name: string]: AnyAgent }
-  /** Children of this host may start children of their own with these tools, as deep as budgets allow. Default false. */
+  /**
+   * Lets the children of this host start children of their own with these tools, as deep as budgets allow. Default
+   * false.
+   */
   readonly nested?: boolean
   /**
-   * How a host hears of an end that it did not wait for: `auto` tells it in one queued turn of its conversation,
-   * `passive` keeps it as a row until it asks. Default auto.
+   * How a host learns that a child ended while it was not waiting: `auto` queues one turn in its conversation,
+   * `passive` keeps the result as a row until the host asks for it. Default auto.
    */
   readonly wake?: 'auto' | 'passive'
+  /** How much each child may use. */
   readonly budget?: Budget
-  /** What happens to children when the run that started them is cancelled. Default: cancel. */
+  /** Whether children are cancelled or continue when the run that started them is cancelled. Default: cancel. */
   readonly onParentClose?: 'cancel' | 'abandon'
   /** The profiles a model may choose from. Default: the built-in ones. */
   readonly profiles?: readonly string[]
-  /** For children whose call does not say. Default: as their host's conversation, else full. */
+  /** The profile of children whose call names none. Default: the profile of the host's conversation, or full. */
   readonly profile?: string
-  /** For children whose call does not say. Default: as their host's conversation, else 50. */
+  /** The number of rounds for children whose call gives none. Default: the host conversation's number, or 50. */
   readonly contextTurns?: number
 }
 
 export interface BackgroundSpec {
   readonly agent: AnyAgent | undefined
-  /** By their normal name. */
+  /** Agents by their normal name (see `normalName`). */
   readonly agents: ReadonlyMap<string, AnyAgent>
   readonly nested: boolean
   readonly wake: 'auto' | 'passive'
@@ -41,7 +45,7 @@ export interface BackgroundSpec {
   readonly contextTurns: number | undefined
 }
 
-const OPTIONS: Rules<BackgroundOptions> = {
+const OPTIONS: OptionRules<BackgroundOptions> = {
   agent: anything,
   agents: record,
   nested: flag,
@@ -53,7 +57,7 @@ const OPTIONS: Rules<BackgroundOptions> = {
   contextTurns: int(1, 1_000),
 }
 
-/** Checks the options: a mistake is said where it was made. */
+/** Checks the options, so that a mistake throws where you made it. */
 export function readBackground(options: BackgroundOptions): BackgroundSpec {
   readOptions('backgroundSubagents()', options, OPTIONS)
   const { agent, nested = false, wake = 'auto', onParentClose = 'cancel', contextTurns } = options
@@ -89,7 +93,7 @@ function readAgents(agents: { readonly [name: string]: AnyAgent }): ReadonlyMap<
   return read
 }
 
-/** The tools send a text: an agent with an input schema could not be asked. */
+/** Refuses agents with an input schema: these tools can only send a text. */
 function checkAgent(agent: unknown, where: string): void {
   if (!isAgent(agent)) refuse(`${where} is not an agent. Make it with agent({ ... }).`)
   if (agent.input !== null) {

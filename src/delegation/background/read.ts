@@ -2,11 +2,11 @@ import { isContextTurns } from '../../agent/build/conversation-settings.ts'
 import type { Json } from '../../base/json.ts'
 import { CONTEXT_TURNS } from '../../graph/kinds.ts'
 import type { Wait } from '../../graph/rows.ts'
-import type { Refusal } from './row-tool.ts'
+import type { ToolRefusal } from './row-tool.ts'
 
 type Fields = { readonly [key: string]: unknown }
 
-/** Reads the fields of a call, strictly: what is wrong is said with its code, and nothing is made to fit. */
+/** Reads the fields of a call strictly: a wrong field is refused with a code, and no value is coerced. */
 export class FieldReader {
   private readonly prefix: string
   private readonly fields: Fields
@@ -16,7 +16,7 @@ export class FieldReader {
     this.fields = fields
   }
 
-  refuse(code: string, message: string, details: Refusal['details'] = {}): never {
+  refuse(code: string, message: string, details: ToolRefusal['details'] = {}): never {
     throw new RefusedInput({ code: `${this.prefix}${code}`, message, details })
   }
 
@@ -33,7 +33,7 @@ export class FieldReader {
     return value.trim() === '' ? null : value
   }
 
-  /** Null where it is not given. */
+  /** Reads an integer; null if the field is absent. */
   integer(field: string, { least, most }: { readonly least: number; readonly most: number }): number | null {
     const value = this.fields[field]
     if (value === undefined || value === null) return null
@@ -55,7 +55,7 @@ export class FieldReader {
     return this.refuse('invalid_policy_profile', message, { policy_profile: shown })
   }
 
-  /** Null for all. */
+  /** Reads a list of ids; null means all. */
   ids(field: string): readonly string[] | null {
     const value = this.fields[field]
     if (value === undefined || value === null) return null
@@ -82,17 +82,17 @@ export class FieldReader {
 
 const MOST_IDS = 100
 
-/** A field that is not as it must be. */
+/** Thrown when a field of a call is invalid. */
 export class RefusedInput extends Error {
-  readonly refusal: Refusal
+  readonly refusal: ToolRefusal
 
-  constructor(refusal: Refusal) {
+  constructor(refusal: ToolRefusal) {
     super(refusal.message)
     this.refusal = refusal
   }
 }
 
-/** `My Agent` is `my_agent`. */
+/** Normalizes the name of an agent: `My Agent` becomes `my_agent`. */
 export function normalName(name: string): string {
   return name
     .trim()
@@ -106,12 +106,12 @@ export function agentKeyOf(name: string): string {
   return normal === '' ? 'subagent' : `subagent:${normal}`
 }
 
-/** A key that says that its conversation is a child's. */
+/** Tells whether a key belongs to the conversation of a child. */
 export function isSubagentKey(key: unknown): key is string {
   return typeof key === 'string' && (key === 'subagent' || key.startsWith('subagent:'))
 }
 
-/** How many rounds a child is shown when its call does not say: the first of these that is a possible number, else 50. */
+/** Chooses how many rounds a child sees if its call does not say: the first valid number given, or 50. */
 export function inheritedTurns(...said: readonly unknown[]): number {
   return said.find(isContextTurns) ?? CONTEXT_TURNS
 }

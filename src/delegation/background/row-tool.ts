@@ -2,32 +2,38 @@ import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import type { Json } from '../../base/json.ts'
 import { type CheckedSchema, type JsonSchema, readSchema } from '../../base/schema/schema.ts'
 import type { Keeper } from '../../files/files.ts'
-import type { Ask } from '../../rules/turn/approve.ts'
+import type { ApprovalRequest } from '../../rules/turn/approve.ts'
 import { errorEnd, type ToolEnd } from '../../tool/result.ts'
 import { type Tool, tool } from '../../tool/tool.ts'
-import { type Place, type ToolEntry, toolEntry } from '../../tool/toolkit.ts'
+import { type OfferPlace, type ToolEntry, toolEntry } from '../../tool/toolkit.ts'
 
-/** What a call did: its node has its end or waits; or it was refused with a code; or a person must be asked first. */
-export type RowToolEnd = 'done' | Refusal | { readonly ask: Ask } | ToolEnd
+/**
+ * How a call ended: `done` if its commit ended the node or left it waiting, else a refusal with a code, a question for
+ * a person, or a result.
+ */
+export type RowToolEnd = 'done' | ToolRefusal | { readonly ask: ApprovalRequest } | ToolEnd
 
-export interface Refusal {
+export interface ToolRefusal {
   readonly code: string
   readonly message: string
   readonly details: { readonly [key: string]: Json }
 }
 
-export type Operation = (run: NodeRun, input: { readonly [key: string]: unknown }) => RowToolEnd | Promise<RowToolEnd>
+export type RowOperation = (
+  run: NodeRun,
+  input: { readonly [key: string]: unknown },
+) => RowToolEnd | Promise<RowToolEnd>
 
-/** A tool that is one commit: it reads rows, and the same commit is its result. */
+/** A tool that takes exactly one commit: it reads rows, and the commit that changes them also holds its result. */
 interface RowTool {
-  readonly operation: Operation
-  /** Offered only where a child may be started. */
+  readonly operation: RowOperation
+  /** Whether the tool is offered only where the agent may start a child. */
   readonly startsChild: boolean
-  /** Where it is shown to a model; left out: wherever it is allowed. */
-  readonly isShown?: (place: Place) => boolean
-  /** False: no grant has to name it. Default true. */
+  /** Decides whether a model sees the tool at this place. Default: wherever it is allowed. */
+  readonly isShown?: (place: OfferPlace) => boolean
+  /** False if the tool works without a grant that names it. Default true. */
   readonly needsGrant?: boolean
-  /** Says what it is for when a model is about to be shown it, instead of its description. */
+  /** Makes the description a model sees, in place of the fixed one. */
   readonly describe?: (isKept: Keeper) => Promise<string>
 }
 
@@ -36,9 +42,11 @@ const operations: WeakMap<Tool, RowTool> = new WeakMap()
 export interface RowToolDefinition extends RowTool {
   readonly name: string
   readonly description: string
-  /** As the model is shown it. Only unknown fields are refused by it: the operation says what is wrong with the others. */
+  /** The schema a model sees. It rejects only unknown fields; the operation reports what is wrong with the others. */
   readonly inputSchema: JsonSchema & { readonly properties: object }
-  /** Fields that are taken though no model is shown them; `all`: anything, for the operation to judge. */
+  /**
+   * Fields the tool accepts although no model sees them; `all` accepts anything and leaves the check to the operation.
+   */
   readonly alsoTakes?: readonly string[] | 'all'
 }
 
@@ -69,11 +77,11 @@ function anySchema(jsonSchema: JsonSchema): CheckedSchema {
   return { jsonSchema, validate: (value) => ({ ok: true, value }), prepare: async () => undefined }
 }
 
-export function operationOf(entry: ToolEntry | undefined): Operation | undefined {
+export function operationOf(entry: ToolEntry | undefined): RowOperation | undefined {
   return entry?.tool == null ? undefined : operations.get(entry.tool)?.operation
 }
 
-/** A tool of an agent's own as its toolkit holds it. */
+/** Wraps one of an agent's own tools as an entry of its toolkit. */
 export function ownEntry(name: string, own: Tool, memberOf: readonly string[]): ToolEntry {
   const entry = toolEntry(name, own, memberOf)
   const row = operations.get(own)
@@ -82,8 +90,8 @@ export function ownEntry(name: string, own: Tool, memberOf: readonly string[]): 
   return { ...entry, schema: entry.schema, delegates: startsChild, isShown, needsGrant, describe }
 }
 
-/** What was refused as the end of its node: words for the model, the code for programs. */
-export function refusedEnd(name: string, { code, message, details }: Refusal): ToolEnd {
+/** Turns a refusal into the end of its node: words for the model, a code for programs. */
+export function refusedEnd(name: string, { code, message, details }: ToolRefusal): ToolEnd {
   const end = errorEnd(`Tool '${name}' validation failed: ${message}`)
   const validation_error = { class: 'ValidationError', code, details }
   return { ...end, output: { ...end.output, metadata: { validation_error } } }

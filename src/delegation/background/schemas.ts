@@ -28,7 +28,7 @@ function object(properties: object, required: readonly string[]) {
   return { type: 'object', properties, required, additionalProperties: false } as const
 }
 
-/** What each tool takes, as a model is shown it. */
+/** Builds the input schema of each tool, as a model sees it. */
 export function schemasOf(spec: BackgroundSpec) {
   const spawn = spawnFields(spec)
   return {

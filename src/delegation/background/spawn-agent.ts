@@ -1,34 +1,34 @@
 import type { AnyAgent } from '../../agent/definition/agent.ts'
 import { InputError } from '../../base/error.ts'
-import { number, oneOf, type Rules, readOptions } from '../../base/options.ts'
+import { number, type OptionRules, oneOf, readOptions } from '../../base/options.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import { type JoinStatus, joinStatus } from '../../graph/kinds.ts'
 import type { Id, Wait } from '../../graph/rows.ts'
 import { currentCall } from '../../tool/current.ts'
-import type { Spawned, SpawnedParts } from './handle.ts'
+import type { SpawnedAgent, SpawnedParts } from './handle.ts'
 
-/** What a runtime does for those who start agents in the background. */
+/** The services of a runtime that code needs to start agents in the background. */
 export interface Starter extends Pick<SpawnedParts, 'store' | 'clock'> {
   readonly runtime: {
     cancel(runId: Id, reason?: string): Promise<void>
     answer(nodeId: Id, answer: { readonly text: string; readonly by: string }): Promise<void>
   }
-  /** Starts a root run, or one more of its conversation; resolves when it is recorded. */
+  /** Starts a root run, or one more run of the conversation given. Resolves when the run is recorded. */
   start(input: unknown, conversationId?: Id): Promise<{ readonly id: Id; readonly conversationId: Id }>
   waitUnless(runId: Id, signal: AbortSignal | undefined): Promise<RunOutcome | null>
 }
 
 export interface SpawnAgentOptions {
-  /** Inside a tool: how the host hears of an end that the code did not wait for. Default `auto`. */
+  /** Inside a tool: how the host learns of an end that the code did not wait for. Default `auto`. */
   readonly wake?: 'auto' | 'passive'
 }
 
-/** Inside a tool the agent is a child of the running call, else a root of its own. */
+/** Starts an agent in the background: inside a tool as a child of the running call, elsewhere as a new root. */
 export async function spawnAgent<Out>(
   starter: Starter,
   agent: AnyAgent,
   { input, options }: { readonly input: unknown; readonly options: SpawnAgentOptions },
-): Promise<Spawned<Out>> {
+): Promise<SpawnedAgent<Out>> {
   const { wake = 'auto' } = readOptions('spawn(agent, input, options)', options, { wake: oneOf('auto', 'passive') })
   const { store, clock, runtime } = starter
   const cancel: SpawnedParts['cancel'] = (runId, reason) => runtime.cancel(runId, reason)
@@ -46,33 +46,34 @@ export async function spawnAgent<Out>(
   return handleOf({ ...common, id, conversationId, take, send })
 }
 
-/** Loaded when there is one to hold, and not before: which child is the first is said when it is asked for. */
-async function handleOf<Out>(parts: SpawnedParts): Promise<Spawned<Out>> {
+/** Loads the code of handles on first use, so that runs without background children never pay for it. */
+async function handleOf<Out>(parts: SpawnedParts): Promise<SpawnedAgent<Out>> {
   const { spawnedHandle } = await import('./handle.ts')
   return spawnedHandle(parts)
 }
 
-export interface Joined<Out = unknown> {
+export interface JoinResult<Out = unknown> {
   readonly status: JoinStatus | 'timed_out'
-  /** In the order of the handles; null for one that was not over. */
+  /** The outcomes in the order of the handles; null for an agent that had not ended. */
   readonly outcomes: readonly (RunOutcome<Out> | null)[]
 }
 
 export interface JoinOptions {
-  /** What happens to those that are not needed any more. Default: leave. */
+  /** Whether agents that are no longer needed are left alone or cancelled. Default: leave. */
   readonly losers?: 'leave' | 'cancel'
+  /** How long to wait. Default: as long as it takes. */
   readonly timeoutMs?: number
 }
 
 /**
- * Waits for several: `all`, `any` or so many must complete, and it is over as soon as that is so or cannot be any more;
- * `settled` waits for every end, good or bad.
+ * Waits for several agents. `all`, `any` or a number says how many must complete; the wait ends as soon as that is
+ * reached or has become impossible. `settled` waits for every end, good or bad.
  */
 export async function joinSpawned<Out>(
-  spawned: readonly Spawned<Out>[],
+  spawned: readonly SpawnedAgent<Out>[],
   how: Wait['join'],
   options: JoinOptions = {},
-): Promise<Joined<Out>> {
+): Promise<JoinResult<Out>> {
   const { losers = 'leave', timeoutMs } = readOptions('joinSpawned(spawned, how, options)', options, OPTIONS)
   if (typeof how === 'number' && !(Number.isInteger(how) && how >= 1)) {
     throw new InputError('invalid_input', `joinSpawned(): ${how} is no number of agents that must complete.`)
@@ -85,7 +86,7 @@ export async function joinSpawned<Out>(
   }
   const outcomes: (RunOutcome<Out> | null)[] = spawned.map(() => null)
   const over = new AbortController()
-  let status: Joined['status'] | undefined
+  let status: JoinResult['status'] | undefined
   const look = (isLate: boolean) => {
     status ??= isLate
       ? 'timed_out'
@@ -101,14 +102,14 @@ export async function joinSpawned<Out>(
     outcomes[at] = outcome
     look(outcome === null)
   })
-  // Whoever has its outcome by now is in the result: it is told to nobody else.
+  // The result includes every outcome that has arrived by now. Hosts are not notified of those again.
   await Promise.all(waits)
   const isLost = losers === 'cancel' && status !== 'timed_out'
   if (isLost) await Promise.all(spawned.map((one, at) => (outcomes[at] === null ? one.cancel(ENOUGH) : undefined)))
   return { status: status ?? 'timed_out', outcomes }
 }
 
-const OPTIONS: Rules<JoinOptions> = { losers: oneOf('leave', 'cancel'), timeoutMs: number(0) }
+const OPTIONS: OptionRules<JoinOptions> = { losers: oneOf('leave', 'cancel'), timeoutMs: number(0) }
 
 const HOW: readonly unknown[] = ['settled', 'all', 'any']
 

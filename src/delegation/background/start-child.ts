@@ -5,8 +5,8 @@ import type { Json } from '../../base/json.ts'
 import { Draft } from '../../graph/draft.ts'
 import type { Conversation, Id } from '../../graph/rows.ts'
 import { planHostReply } from '../../rules/delegation/child-tools.ts'
-import { outputOf } from '../../rules/delegation/join.ts'
-import { meantSession } from '../../rules/delegation/session.ts'
+import { jsonOutput } from '../../rules/delegation/join.ts'
+import { resolveSession } from '../../rules/delegation/session.ts'
 import { childIds } from '../../rules/delegation/spawn.ts'
 import { errorEnd } from '../../tool/result.ts'
 import { type BackgroundDelegation, type Offer, type SpawnResult, spawn } from '../spawn.ts'
@@ -14,7 +14,7 @@ import type { BackgroundSpec } from './options.ts'
 import { agentKeyOf, type FieldReader, inheritedTurns, isSubagentKey, normalName } from './read.ts'
 import type { RowToolEnd } from './row-tool.ts'
 
-/** Starts a child; the task ends with its ids in the same commit, or waits for it when it is to be `run`. */
+/** Starts a child. The same commit ends the task with the child's ids, or leaves it waiting if the mode is `run`. */
 export async function startChild(
   run: NodeRun,
   read: FieldReader,
@@ -58,7 +58,7 @@ export async function startChild(
         spawned_from_node_id: node.id,
       },
     },
-    result: waits ? null : { ...outputOf(said), metadata: { subagent: said } },
+    result: waits ? null : { ...jsonOutput(said), metadata: { subagent: said } },
     wait: waits ? { timeoutMs } : null,
   }
   const offer = offerOf(agent, { name: tool, profile, spec })
@@ -67,7 +67,7 @@ export async function startChild(
 
 const TIMEOUT = { least: 1, most: 86_400_000 }
 
-/** Tells a child something more: the answer to what it asked, else one more turn of its conversation. */
+/** Sends a text to a child: the answer to its open question, or else one more turn of its conversation. */
 export async function sendToChild(
   run: NodeRun,
   read: FieldReader,
@@ -93,7 +93,7 @@ export async function sendToChild(
     sessionId: child.id,
     title: null,
     metadata: null,
-    result: outputOf(said),
+    result: jsonOutput(said),
     wait: null,
   }
   const offer = offerOf(agent, { name: tool, profile: undefined, spec })
@@ -101,12 +101,15 @@ export async function sendToChild(
   return endOf(await spawn(run, { offer, input: text, mode: 'background', ids, background }), tool)
 }
 
-/** One of its own, or one that its lane has from where it was forked: that one is forked when it is told something. */
+/**
+ * Finds a child of this turn. In a forked lane, a child from before the fork counts too; it is forked when it gets a
+ * message.
+ */
 function childOf({ home: { ledger }, turn }: NodeRun, childId: Id): Conversation | undefined {
-  return meantSession(new Draft(ledger.store, ledger.clock.now()), turn, childId)?.session
+  return resolveSession(new Draft(ledger.store, ledger.clock.now()), turn, childId)?.session
 }
 
-/** A foreign id and one that does not exist are answered alike (I9). */
+/** Refuses an unknown id. A foreign id gets the same answer as one that does not exist (I9). */
 export function notFound(read: FieldReader): never {
   return read.refuse('child_conversation_not_found', 'there is no subagent with this child_conversation_id here')
 }
@@ -115,7 +118,7 @@ function briefingOf(hostName: string): string {
   return `You are a subagent in an independent conversation, started by ${JSON.stringify(hostName)} to do one task: the next message. Your last answer is all it gets from you.`
 }
 
-/** By depth, and by a key that says so: children start no children unless their host lets them. */
+/** Refuses a child's attempt to start children (known by depth or by its key) unless its host allows `nested`. */
 function refuseNested({ conversation }: NodeRun, read: FieldReader, { nested }: BackgroundSpec): void {
   if (nested) return
   const { key } = storedAgentOf(conversation) ?? {}
@@ -159,7 +162,7 @@ function offerOf(core: AgentCore, { name, profile, spec }: OfferFacts): Offer {
   }
 }
 
-/** A child that could not be started is a result the host's model reads. */
+/** Turns a failed start into a result for the host's model. */
 function endOf(spawned: SpawnResult, tool: string): RowToolEnd {
   if ('ask' in spawned) return { ask: spawned.ask }
   if (!('refused' in spawned)) return 'done'

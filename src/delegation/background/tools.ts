@@ -1,7 +1,7 @@
 import type { AnyAgent, Tools } from '../../agent/definition/agent.ts'
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import type { Tool } from '../../tool/tool.ts'
-import type { Place } from '../../tool/toolkit.ts'
+import type { OfferPlace } from '../../tool/toolkit.ts'
 import { type BackgroundOptions, type BackgroundSpec, readBackground } from './options.ts'
 import { rowTool } from './row-tool.ts'
 import { DESCRIPTIONS, schemasOf } from './schemas.ts'
@@ -9,8 +9,8 @@ import { DESCRIPTIONS, schemasOf } from './schemas.ts'
 type ToolName = keyof typeof DESCRIPTIONS
 
 /**
- * Tools with which an agent starts subagents that work beside it, and talks with them:
- * `tools: { ...backgroundSubagents() }`. Each end is told to it exactly once.
+ * Makes the tools with which an agent starts subagents that work beside it, and talks to them: `tools: {
+ * ...backgroundSubagents() }`. The agent is notified of each end exactly once.
  */
 export function backgroundSubagents(options: BackgroundOptions = {}): Tools & { readonly [Name in ToolName]: Tool } {
   const spec = readBackground(options)
@@ -21,8 +21,8 @@ export function backgroundSubagents(options: BackgroundOptions = {}): Tools & { 
     const inputSchema = schemas[name]
     const alsoTakes = startsChild ? ['agent_profile'] : []
     const operation = async (run: NodeRun, input: { readonly [key: string]: unknown }) =>
-      (await import('./operate.ts')).operate(run, input, { tool: name, spec })
-    const isShown = ({ depth }: Place) => !startsChild || spec.nested || depth === 0
+      (await import('./operate.ts')).runBackgroundTool(run, input, { tool: name, spec })
+    const isShown = ({ depth }: OfferPlace) => !startsChild || spec.nested || depth === 0
     const description = DESCRIPTIONS[name]
     const own = rowTool({ name, description, inputSchema, alsoTakes, startsChild, isShown, operation })
     specs.set(own, spec)
@@ -33,12 +33,15 @@ export function backgroundSubagents(options: BackgroundOptions = {}): Tools & { 
 
 const specs: WeakMap<Tool, BackgroundSpec> = new WeakMap()
 
-/** Is it one of those that start or talk with children in the background? */
+/** Tells whether a tool starts or talks to children in the background. */
 export function isBackgroundTool(tool: Tool): boolean {
   return specs.has(tool)
 }
 
-/** The agents that an agent's tools may start in the background: they must be known where it is. */
+/**
+ * Lists the agents that an agent's tools may start in the background. The runtime must know them wherever it knows that
+ * agent.
+ */
 export function backgroundAgents(tools: ReadonlyMap<string, Tool>): readonly AnyAgent[] {
   const found = new Set<AnyAgent>()
   for (const tool of tools.values()) {

@@ -9,17 +9,17 @@ import { dotPath } from '../../fields/field-path.ts'
 import { fieldsAt, type PathPattern } from '../../fields/path-pattern.ts'
 import { refusedOutcome } from '../../graph/conclude.ts'
 import { textOf } from '../../graph/content.ts'
-import type { Delegated, OutcomeRecord } from '../../graph/outcome.ts'
+import type { EagerTask, OutcomeRecord } from '../../graph/outcome.ts'
 import type { Id } from '../../graph/rows.ts'
 import { type EagerItem, planAskedItem, planRefusedItem } from '../../rules/delegation/eager.ts'
 import { childIds } from '../../rules/delegation/spawn.ts'
-import type { Ask } from '../../rules/turn/approve.ts'
+import type { ApprovalRequest } from '../../rules/turn/approve.ts'
 import { type EagerOffer, eagerOffers } from '../eager-offers.ts'
 import { type Offer, spawn } from '../spawn.ts'
 
 /**
- * Starts a child for each item of a plan while the plan is being written. The task of an item is derived from the item,
- * so the same item of a later try, or after a crash, finds the child it has.
+ * Starts a child for each item of a plan while the model is still writing the plan. The ids of an item's task are
+ * derived from the item, so a later try, or a restart after a crash, finds the child that exists.
  */
 export class EagerChildren implements EagerWork {
   readonly patterns: readonly PathPattern[]
@@ -43,9 +43,9 @@ export class EagerChildren implements EagerWork {
     }
   }
 
-  async finish(plan: Json): Promise<Delegated[]> {
+  async finish(plan: Json): Promise<EagerTask[]> {
     const seen = new Map<string, number>()
-    const tasks: Delegated[] = []
+    const tasks: EagerTask[] = []
     for (const offer of this.offers) {
       for (const { path, value } of fieldsAt(plan, offer.pattern)) {
         const field = dotPath(path)
@@ -55,8 +55,8 @@ export class EagerChildren implements EagerWork {
     return tasks
   }
 
-  /** The task of an item, which is there after it unless the claim of the plan is lost. */
-  private async ensure(offer: EagerOffer, { field, value }: Found, seen: Map<string, number>): Promise<Id> {
+  /** Makes sure that the item has a task, unless the plan's claim is lost. */
+  private async ensure(offer: EagerOffer, { field, value }: FoundItem, seen: Map<string, number>): Promise<Id> {
     const json = toJson(value)
     const item = json.ok ? json.value : null
     const digest = `${offer.path}/${sha256(canonicalJson(item))}`
@@ -80,7 +80,7 @@ export class EagerChildren implements EagerWork {
     if ('refused' in spawned) await this.refuse(offer, eager, spawned.refused)
   }
 
-  /** An item is decided on by hooks as a call would be: it may be changed, or come to no child. */
+  /** Asks the hooks about an item, as they are asked about a call: they may change it or refuse it. */
   private async hooked({ name }: Offer, eager: EagerItem): Promise<EagerItem | { readonly refused: string }> {
     const { run } = this
     const above = run.conversation.depth === 0 ? null : run.home.agents.hooksAbove(run)
@@ -92,15 +92,15 @@ export class EagerChildren implements EagerWork {
     return hooked === call ? eager : { ...eager, item: hooked.input }
   }
 
-  /** The plan goes on meanwhile; its run ends when the person has answered. */
-  private async ask({ name }: Offer, eager: EagerItem, ask: Ask): Promise<void> {
+  /** Asks a person about an item. The plan continues meanwhile; its run ends once the person has answered. */
+  private async ask({ name }: Offer, eager: EagerItem, ask: ApprovalRequest): Promise<void> {
     const { home, node, work } = this.run
     const request = { claim: work.claim, toolName: name }
     const plan = (draft: Parameters<typeof planAskedItem>[0]) => planAskedItem(draft, { eager, request, ask })
     await home.ledger.commit({ kind: 'ask', rootId: node.rootId, plan })
   }
 
-  /** What came to no child is told as its outcome. */
+  /** Records the outcome of an item that got no child. */
   private async refuse({ name, contract, agent }: Offer, eager: EagerItem, outcome: OutcomeRecord): Promise<void> {
     const { home, node, work } = this.run
     const request = { claim: work.claim, toolName: name, hostName: this.run.agent.name, contract, agent }
@@ -109,14 +109,14 @@ export class EagerChildren implements EagerWork {
   }
 }
 
-interface Found {
+interface FoundItem {
   readonly field: string
   readonly value: unknown
 }
 
 type ItemInput = { readonly value: unknown } | { readonly failed: string }
 
-/** The item itself, or what the definition makes of it; as text for an agent that takes one. */
+/** Computes the child's input: the item or the definition's mapping of it, as text if the agent takes text. */
 export async function inputOf(
   own: EagerOffer,
   offer: Offer,

@@ -5,17 +5,20 @@ import type { KindFlags } from '../../graph/kinds.ts'
 import type { Node } from '../../graph/rows.ts'
 import { interruptedEnd, type NodeEnd } from '../../rules/turn/end-node.ts'
 import { planResult } from '../../rules/turn/result.ts'
-import { type Given, type Watch, watchedContext } from '../../tool/tape.ts'
+import { type CodeResult, type Watch, watchedContext } from '../../tool/tape.ts'
 import type { KindContext } from '../../tool/tool.ts'
 import { CalledChildren } from '../called-children.ts'
 
-/** A node kind of the user's own. It is a task unless its flags say otherwise. */
+/** A node kind that you define. It is a task unless its flags say otherwise. */
 export interface KindDefinition extends Partial<KindFlags> {
-  /** What it returns is the node's output; a throw ends the node as errored. Children only through `context.delegate`. */
+  /**
+   * Returns the node's output. If it throws, the node ends as errored. It may start children only through
+   * `context.delegate`.
+   */
   execute(node: Node, context: KindContext): unknown
 }
 
-/** Runs a node of a user's kind. */
+/** Runs a node of a user-defined kind. */
 export async function runKind(run: NodeRun, kind: KindDefinition): Promise<void> {
   const { node, work, home } = run
   const children = new CalledChildren(run)
@@ -49,7 +52,7 @@ interface KindCode {
   readonly watch: Watch | undefined
 }
 
-async function runCode({ node, work, home }: NodeRun, { kind, children, watch }: KindCode): Promise<Given> {
+async function runCode({ node, work, home }: NodeRun, { kind, children, watch }: KindCode): Promise<CodeResult> {
   try {
     const graph = home.ledger.store
     const value = await children.inside((context) =>

@@ -22,13 +22,13 @@ import { ATTEMPTS, type Attempts } from '../../tool/attempts.ts'
 import type { SpawnedChild, SpawnOptions } from '../../tool/current.ts'
 import { orStopped } from '../../tool/invoke.ts'
 import { permit } from '../../tool/permit.ts'
-import { type Given, type Watch, watchedContext } from '../../tool/tape.ts'
+import { type CodeResult, type Watch, watchedContext } from '../../tool/tape.ts'
 import type { Delegate } from '../../tool/tool.ts'
 import { CalledChildren } from '../called-children.ts'
 import type { Offer, SpawnResult } from '../spawn.ts'
 import { isSubagentEntry, type SubagentEntry, withPresets } from '../subagent.ts'
 
-/** One agent_message of an agent that is code: the code, and the commit of its answer. */
+/** Runs one agent_message of an agent that is code: calls the code and commits its answer. */
 export async function runReply(given: NodeRun): Promise<void> {
   const run = await begin(given)
   if (run === undefined) return
@@ -47,7 +47,10 @@ export async function runReply(given: NodeRun): Promise<void> {
   })
 }
 
-/** The row says what may become of the node before its code can have done anything. Undefined when it is another's. */
+/**
+ * Records, before the code can have any effect, what a restart may do with the node. Undefined if another process owns
+ * it.
+ */
 async function begin(run: NodeRun): Promise<NodeRun | undefined> {
   const { node, work, home, agent } = run
   const effect = agent.reply?.effect ?? 'effectful'
@@ -57,7 +60,7 @@ async function begin(run: NodeRun): Promise<NodeRun | undefined> {
   return begun === undefined ? undefined : { ...run, node: begun }
 }
 
-/** The words a generator says on its way. */
+/** The text a generator yields while it runs. */
 class Speech {
   text = ''
   chunks = 0
@@ -77,13 +80,13 @@ class Speech {
     this.text += text
     this.chunks++
     if (this.text.length > ANSWER_LIMIT) throw tooLong()
-    this.run.work.stirred()
+    this.run.work.noteActivity()
     this.children.show({ type: 'text-delta', text })
     if (this.run.hooks?.has('onEvent') !== true) return
     return hookedEvent(this.run, { type: 'text-delta', text }, (body) => this.children.show(body))
   }
 
-  /** What a message replaces that says the same. */
+  /** Describes the streamed parts that the final message replaces, if it has the same text. */
   streamedAs(content: Content | undefined): NonNullable<NodeEnd['streamed']> | null {
     if (this.chunks < 2 || content !== this.text) return null
     return { chunks: this.chunks, bytes: sizeOf(this.text), sha256: sha256(this.text) }
@@ -94,7 +97,7 @@ function tooLong(): DefinitionError {
   return new DefinitionError('definition', `The answer is longer than ${ANSWER_LIMIT / 1e6} MB: it was left off.`)
 }
 
-function answerOf(run: NodeRun, children: ReplyChildren, speech: Speech): Promise<Given> {
+function answerOf(run: NodeRun, children: ReplyChildren, speech: Speech): Promise<CodeResult> {
   const { node, work, home, agent } = run
   const code = (watch?: Watch) => runCode(run, { children, speech, watch })
   if (home.live.tape === null) return code()
@@ -105,25 +108,25 @@ function answerOf(run: NodeRun, children: ReplyChildren, speech: Speech): Promis
   )
 }
 
-interface Running {
+interface RunningReply {
   readonly children: ReplyChildren
   readonly speech: Speech
   readonly watch: Watch | undefined
 }
 
-/** What it returned, beside what it said: `returned` is left out where it returned nothing. */
-interface Answered {
+/** The returned value beside the text yielded; `returned` is absent if the code returned nothing. */
+interface CodeAnswer {
   readonly said: string
   readonly returned?: Json
 }
 
-async function runCode(run: NodeRun, { children, speech, watch }: Running): Promise<Given> {
+async function runCode(run: NodeRun, { children, speech, watch }: RunningReply): Promise<CodeResult> {
   const { agent, work, home } = run
   try {
     const code = agent.reply?.code as (input: unknown, context: unknown) => unknown
     const answering = children.inside(async () => {
       const context = watchedContext(children.replyContext() as never, watch)
-      return heard(run, speech, await code(inputOf(run), context))
+      return runToEnd(run, speech, await code(inputOf(run), context))
     })
     const returned = await orStopped(answering, work)
     if (returned === undefined) return { value: { said: speech.text } }
@@ -136,8 +139,8 @@ async function runCode(run: NodeRun, { children, speech, watch }: Running): Prom
   }
 }
 
-/** What the code returned, after all that it said on the way. */
-async function heard({ work }: NodeRun, speech: Speech, given: unknown): Promise<unknown> {
+/** Runs a generator to its end and returns its value; returns any other value as it is. */
+async function runToEnd({ work }: NodeRun, speech: Speech, given: unknown): Promise<unknown> {
   if (!isGenerator(given)) return given
   for (;;) {
     const { done, value } = await given.next()
@@ -154,7 +157,9 @@ function isGenerator(given: unknown): given is AsyncIterator<unknown> {
   return isObject && Symbol.asyncIterator in given && typeof Reflect.get(given, 'next') === 'function'
 }
 
-/** As the rows keep it, so that code that runs again has the same: by its schema, else the message. */
+/**
+ * Reads the input from the rows, so that code that runs again gets the same one: checked by the schema, or the message.
+ */
 function inputOf({ agent, turn, node, home }: NodeRun): Json | Content {
   if (agent.input !== null) return turn.input
   const asked = home.ledger.store.nodesOf(turn.id).findLast(({ kind, ordinal }) => {
@@ -163,8 +168,8 @@ function inputOf({ agent, turn, node, home }: NodeRun): Json | Content {
   return asked?.input.content ?? ''
 }
 
-async function endOf(run: NodeRun, given: Given, speech: Speech): Promise<NodeEnd> {
-  if ('value' in given) return judged(run, given.value as unknown as Answered, speech)
+async function endOf(run: NodeRun, given: CodeResult, speech: Speech): Promise<NodeEnd> {
+  if ('value' in given) return judgeAnswer(run, given.value as unknown as CodeAnswer, speech)
   const said = speech.text === '' ? {} : { output: { content: speech.text }, streamed: speech.streamedAs(speech.text) }
   if ('error' in given)
     return { ...said, state: 'errored', failure: failed(given.code ?? 'reply', textOf(given.error)) }
@@ -177,8 +182,8 @@ function failed(code: string, message: string): Failure {
   return { code, message }
 }
 
-/** An answer that is empty or does not fit is a failure with a name (I6). */
-async function judged(run: NodeRun, answered: Answered, speech: Speech): Promise<NodeEnd> {
+/** Judges an answer. One that is empty or does not fit the schema is a named failure (I6). */
+async function judgeAnswer(run: NodeRun, answered: CodeAnswer, speech: Speech): Promise<NodeEnd> {
   const read = run.agent.output === null ? readWords(run, answered) : await readValue(run, answered)
   if ('code' in read) {
     const said = answered.said === '' ? {} : { output: { content: answered.said } }
@@ -189,8 +194,8 @@ async function judged(run: NodeRun, answered: Answered, speech: Speech): Promise
   return { state: 'finished', output, streamed: speech.streamedAs(read.content) }
 }
 
-/** Without a schema an answer is words, or blocks. */
-function readWords({ agent }: NodeRun, { said, returned = said }: Answered): NodeOutput | Failure {
+/** Reads an answer without a schema: it must be text or content blocks. */
+function readWords({ agent }: NodeRun, { said, returned = said }: CodeAnswer): NodeOutput | Failure {
   const isContent = typeof returned === 'string' || (Array.isArray(returned) && returned.every(isBlock))
   if (!isContent) {
     const message = `The reply of "${agent.name}" gave data, and it has no output: return a text, or define its output.`
@@ -200,7 +205,7 @@ function readWords({ agent }: NodeRun, { said, returned = said }: Answered): Nod
   return saysNothing(content) ? failed('empty_answer', `The reply of "${agent.name}" gave no answer.`) : { content }
 }
 
-async function readValue({ agent }: NodeRun, { said, returned }: Answered): Promise<NodeOutput | Failure> {
+async function readValue({ agent }: NodeRun, { said, returned }: CodeAnswer): Promise<NodeOutput | Failure> {
   const checked = await agent.output?.validate(returned)
   if (checked?.ok !== true) return failed('invalid_output', describeIssues(checked?.issues ?? []))
   const json = toJson(checked.value)
@@ -209,7 +214,7 @@ async function readValue({ agent }: NodeRun, { said, returned }: Answered): Prom
   return { content: typeof value === 'string' ? value : JSON.stringify(value), value }
 }
 
-/** Code that went on after a conflict has not answered what it was asked. */
+/** Fails an answer whose code continued after a conflict: it no longer answers what was asked. */
 function withConflict(end: NodeEnd, { conflict }: ReplyChildren): NodeEnd {
   if (conflict === null || end.state !== 'finished') return end
   const { output, streamed } = end
@@ -222,14 +227,15 @@ function withConflict(end: NodeEnd, { conflict }: ReplyChildren): NodeEnd {
 }
 
 /**
- * Whom the code of an agent delegates to and asks. Each call is known by its place: code that runs again has what it had
- * there, and a call that is another one is a conflict, which no code can talk itself out of.
+ * The children and questions of an agent that is code. Each call is identified by its place: code that runs again gets
+ * the earlier result there. A different call at the same place is a conflict, which fails the run even if the code
+ * catches it.
  */
 export class ReplyChildren extends CalledChildren {
-  /** The first call that was another one. */
+  /** The first call that differed from the one recorded at its place. */
   conflict: ConflictError | null = null
 
-  /** What the code gets beside its input. */
+  /** Makes the context that the code receives beside its input. */
   replyContext(): ReplyContext {
     const given = this.context()
     const delegate = ((to: object | string, input: unknown, attempts?: Attempts) =>
@@ -238,19 +244,22 @@ export class ReplyChildren extends CalledChildren {
     return Object.defineProperties(given, Object.getOwnPropertyDescriptors(own)) as unknown as ReplyContext
   }
 
-  /** Nobody wakes code: what it leaves in the background is looked at when somebody wants to. */
+  /**
+   * Starts a background child that never wakes its host: code cannot be woken, so it looks at the child when it wants
+   * to.
+   */
   override spawn(agent: object, input: unknown, options: SpawnOptions): Promise<SpawnedChild> {
     return super.spawn(agent, input, { ...options, wake: 'passive' })
   }
 
-  /** The subagent of this name; undefined where a function gives it. */
+  /** Finds the subagent of this name; undefined if a function provides it. */
   declared(name: string): AnyAgent | undefined {
     const all = [...this.run.agent.subagents.values()].map(({ config }) => config)
     const found = all.find(({ agent, name: own }) => typeof agent !== 'function' && (own ?? agent.name) === name)
     return found === undefined ? undefined : (found.agent as AnyAgent)
   }
 
-  /** One of its subagents has the settings it has there, by whatever way it is named. */
+  /** Gives a declared subagent its declared settings, however the code refers to it. */
   protected override offerOf(agent: AnyAgent): Offer {
     const [name] = [...this.run.agent.subagents].find(([, { config }]) => config.agent === agent) ?? []
     return name === undefined ? { ...super.offerOf(agent), name: agent.name } : asOffer(this.entryOf(name))
@@ -333,18 +342,18 @@ function readQuestion(question: unknown): string {
   throw new InputError('invalid_input', `ask(question): a text that is not empty, of at most ${MOST_CHARS} characters.`)
 }
 
-/** The question at the place where these would be the ids of a child. */
+/** Derives the id of a question at a place from the ids a child would have there. */
 function askId({ turn }: ChildIds): Id {
   const [id = ''] = deriveIds(turn, 'ask', 1)
   return id
 }
 
-/** Null where nobody gave one. */
+/** Reads the answer to a question; null if nobody gave one. */
 function answerIn({ state, output }: Node): string | null {
   return state === 'finished' && output.isError !== true ? textOf(output.content ?? '') : null
 }
 
-/** As code delegates it: with the agent's own input, a text where it has none. */
+/** Adapts an entry for code, which passes the agent's own input, or a text if it has no schema. */
 function asOffer(entry: SubagentEntry): Offer {
   return { ...entry, contract: 'typed', input: entry.agent.input }
 }

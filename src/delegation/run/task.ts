@@ -9,21 +9,21 @@ import type { Id } from '../../graph/rows.ts'
 import { isRepeating, MAX_REPEATS, REPEATED, wouldRepeat } from '../../graph/tasks.ts'
 import { fold } from '../../rules/delegation/fold.ts'
 import { childIds } from '../../rules/delegation/spawn.ts'
-import { type Ask, planAsk } from '../../rules/turn/approve.ts'
-import type { Step } from '../../rules/turn/expand.ts'
+import { type ApprovalRequest, planAsk } from '../../rules/turn/approve.ts'
+import type { Expansion } from '../../rules/turn/expand.ts'
 import { planResult } from '../../rules/turn/result.ts'
 import { inactiveText } from '../../tool/groups.ts'
-import { type Asked, invoke } from '../../tool/invoke.ts'
+import { invoke, type PendingPermission } from '../../tool/invoke.ts'
 import { withArgumentsOf } from '../../tool/permit.ts'
 import { errorEnd, type ToolEnd } from '../../tool/result.ts'
 import type { ToolEntry } from '../../tool/toolkit.ts'
-import { type Operation, operationOf, type RowToolEnd, refusedEnd } from '../background/row-tool.ts'
+import { operationOf, type RowOperation, type RowToolEnd, refusedEnd } from '../background/row-tool.ts'
 import { CalledChildren } from '../called-children.ts'
 import { eagerOffers } from '../eager-offers.ts'
 import { type Offer, refuse, type SpawnResult, spawn, spawnWith } from '../spawn.ts'
 import { isSubagentEntry, type SubagentEntry, withPresets } from '../subagent.ts'
 
-/** One task: a child is started and the task waits as a row, or the tool runs and its result is committed. */
+/** Runs one task: starts a child and leaves the task waiting as a row, or runs the tool and commits its result. */
 export function runTask(run: NodeRun): void | Promise<void> {
   const { call } = run.node.input
   if (isEager(run.node)) return runItem(run)
@@ -33,10 +33,10 @@ export function runTask(run: NodeRun): void | Promise<void> {
   return runHooked(run, call, above)
 }
 
-/** Loaded for agents that have some. */
+/** Loaded only for agents that have tool hooks. */
 const toolHooks = () => import('../../agent/hooks/tool-hooks.ts')
 
-/** An agent's own hooks are asked first, then those of its hosts that it was given with. */
+/** Runs a call through hooks: the agent's own first, then those it inherits from its hosts. */
 async function runHooked(run: NodeRun, call: ToolCall, above: HooksAbove | null): Promise<void> {
   const { hookedCall, showCall } = await toolHooks()
   const hooked = await hookedCall(run, call, above)
@@ -62,7 +62,7 @@ function refusedRepeat(): ToolEnd {
   return { state: 'finished', output: { content: STUCK, isError: true, metadata: REPEATED }, body: null }
 }
 
-/** A tool that polls is meant to be called again and again. */
+/** Detects a model that repeats the same call. Tools that poll are exempt: they are meant to be called again. */
 function isStuck({ turn, node, home }: NodeRun, entry: ToolEntry | undefined): boolean {
   if (turn.account.modelCalls <= MAX_REPEATS || entry?.tool?.polls === true) return false
   return isRepeating(home.ledger.store, node)
@@ -79,7 +79,7 @@ async function runTool(run: NodeRun, entry: ToolEntry | undefined): Promise<void
   return finish(run, end)
 }
 
-async function finish(run: NodeRun, end: ToolEnd | Asked | undefined): Promise<void> {
+async function finish(run: NodeRun, end: ToolEnd | PendingPermission | undefined): Promise<void> {
   if (end === undefined) return
   if ('ask' in end) return commitAsk(run, end.ask)
   await commitEnd(run, run.hooks === null ? end : await (await toolHooks()).hookedResult(run, end))
@@ -102,7 +102,7 @@ function delegateTask(run: NodeRun, entry: SubagentEntry): void | Promise<void> 
   )
 }
 
-/** The item of a plan whose child a person has allowed. */
+/** Runs the item of a plan after a person has allowed its child. */
 async function runItem(run: NodeRun): Promise<void> {
   const { call } = run.node.input
   const own = eagerOffers(run.agent).find(({ path }) => path === call?.name)
@@ -117,7 +117,7 @@ async function runItem(run: NodeRun): Promise<void> {
   return 'ask' in spawned ? commitAsk(run, spawned.ask) : fallBack(run, offer, spawned)
 }
 
-/** A delegation that became no child is a result the host's model reads. */
+/** Turns a refused delegation into a result for the host's model. */
 function fallBack(run: NodeRun, { contract }: Pick<Offer, 'contract'>, spawned: SpawnResult): void | Promise<void> {
   if (!('refused' in spawned)) return
   const facts = {
@@ -131,8 +131,8 @@ function fallBack(run: NodeRun, { contract }: Pick<Offer, 'contract'>, spawned: 
   return commitEnd(run, { state: 'finished', output: { content, isError: true, metadata }, body: null })
 }
 
-/** The task waits for a person and holds no worker. */
-function commitAsk({ node, work, home }: NodeRun, ask: Ask): void | Promise<void> {
+/** Leaves the task waiting for a person; it holds no worker. */
+function commitAsk({ node, work, home }: NodeRun, ask: ApprovalRequest): void | Promise<void> {
   return home.ledger.commit({ kind: 'ask', rootId: node.rootId, plan: (draft) => planAsk(draft, work.claim, ask) })
 }
 
@@ -144,14 +144,14 @@ function commitEnd({ node, work, home }: NodeRun, end: ToolEnd): void | Promise<
   return home.ledger.commit({ kind: 'result', rootId: node.rootId, plan })
 }
 
-/** An answer with more calls lets each task start its own: others have their turn between them. */
+/** Above this number of calls each task starts its own child, so that other work gets its turn in between. */
 const MOST_CALLS = 16
 
 /**
- * The children that an answer starts by itself: what each call asks for is checked and allowed before its task is made, and
- * nobody has a word in it. One commit instead of two.
+ * Prepares the children that the commit of an answer can start itself: their calls are already checked and allowed, and
+ * nobody has to be asked. This saves a commit per delegation.
  */
-export function readyChildren(before: NodeRun, { answer, tasks, ids }: Step): readonly ReadyChild[] {
+export function readyChildren(before: NodeRun, { answer, tasks, ids }: Expansion): readonly ReadyChild[] {
   if (tasks.length > MOST_CALLS || !stillHolds(before)) return NONE
   const { home } = before
   if (before.hooks?.has('beforeTool') === true || home.agents.hooksAbove(before) !== null) return NONE
@@ -166,7 +166,7 @@ export function readyChildren(before: NodeRun, { answer, tasks, ids }: Step): re
   for (const [at, task] of tasks.entries()) {
     if (!task.delegates) continue
     const child = readyChild(run, task.call, ids[at] ?? '')
-    // Those after it must not take its place.
+    // Children after a missing one must not take its place, so the list ends here.
     if (child === null) return children
     children.push(child)
   }
@@ -189,28 +189,39 @@ function readyChild(run: NodeRun, call: ToolCall, taskId: Id): ReadyChild | null
   const entry = call.invalid === undefined ? run.toolkit.find(call.name) : undefined
   if (entry?.tool !== null || !run.toolkit.isOn(entry, run.conversation.groups) || !isSubagentEntry(entry)) return null
   const input = withPresets(call.input, entry.presets)
-  if (mustWait(entry) || goesOn(entry, input)) return null
+  if (runsUserCode(entry) || dependsOnRows(entry, input)) return null
   try {
     return spawnWith(run, { offer: entry, input, mode: 'parked', ids: childIds(taskId, 0) }, taskId)
   } catch {
-    // What is wrong with the agent is told by the task.
+    // The task reports what is wrong with the agent.
     return null
   }
 }
 
-/** Code of the application that makes the agent or its briefing is run once per delegation: by the task. */
-function mustWait({ isProvided, briefing }: SubagentEntry): boolean {
+/**
+ * Tells whether application code makes the agent or its briefing. The task runs such code, exactly once per delegation.
+ */
+function runsUserCode({ isProvided, briefing }: SubagentEntry): boolean {
   return isProvided || typeof briefing.mode === 'function'
 }
 
-/** Which conversation a child goes on in, and how many there may be, is decided by what is stored: one child at a time. */
-function goesOn({ contract, isShared, session }: SubagentEntry, input: unknown): boolean {
+/**
+ * Tells whether stored rows decide which conversation the child continues, or how many may run: then one starts at a
+ * time.
+ */
+function dependsOnRows({ contract, isShared, session }: SubagentEntry, input: unknown): boolean {
   if (isShared || session?.max != null) return true
   return contract === 'message' && typeof input === 'object' && input !== null && 'session_id' in input
 }
 
-/** Runs it as every tool is run; undefined when its own commit has ended the node, or left it waiting. */
-async function runRowTool(run: NodeRun, entry: ToolEntry, operation: Operation): Promise<ToolEnd | Asked | undefined> {
+/**
+ * Runs a row tool with the checks every tool gets; undefined if its own commit has ended the node or left it waiting.
+ */
+async function runRowTool(
+  run: NodeRun,
+  entry: ToolEntry,
+  operation: RowOperation,
+): Promise<ToolEnd | PendingPermission | undefined> {
   let did: RowToolEnd | undefined
   const execute = async (input: unknown) => {
     did = await operation(run, input as { readonly [key: string]: unknown })

@@ -1,4 +1,7 @@
-/** A language model of the AI SDK, known by its shape: what `openai('gpt-5')` and the other providers give. */
+/**
+ * A language model of the AI SDK, recognised by its shape: the object that `openai('gpt-5')` and the other providers
+ * return.
+ */
 export interface AiSdkModel {
   readonly specificationVersion: AiSdkVersion
   readonly provider: string
@@ -8,7 +11,7 @@ export interface AiSdkModel {
 
 export type AiSdkVersion = 'v2' | 'v3' | 'v4'
 
-/** A ReadableStream, as far as it is read here. */
+/** The part of a ReadableStream that is used here. */
 export interface AiSdkStream {
   getReader(): {
     read(): Promise<{ readonly done: boolean; readonly value?: unknown }>
@@ -18,38 +21,38 @@ export interface AiSdkStream {
 
 export const AI_SDK_VERSIONS: readonly string[] = ['v2', 'v3', 'v4'] satisfies AiSdkVersion[]
 
-/** Looks like a model of the AI SDK, of whatever version. */
+/** True for an object that looks like a model of the AI SDK, of any version. */
 export function isAiSdkModel(value: unknown): value is AiSdkModel {
   if (typeof value !== 'object' || value === null) return false
   const { doStream, specificationVersion } = value as Partial<AiSdkModel>
   return typeof doStream === 'function' && typeof specificationVersion === 'string'
 }
 
-/** `openai` of `openai.responses`: the name that provider options go by, and model ids begin with. */
+/** The provider's name in provider options and at the beginning of model ids: `openai` for `openai.responses`. */
 export function providerName({ provider }: Pick<AiSdkModel, 'provider'>): string {
   const [name = ''] = provider.split('.')
   return name === '' ? 'unknown' : name
 }
 
-/** The wire format of Claude, whoever serves it. */
+/** True for the wire format of Claude, whoever serves it. */
 export function isAnthropic({ provider }: Pick<AiSdkModel, 'provider'>): boolean {
   return provider.split('.').includes('anthropic')
 }
 
-/** The chat format of OpenAI and all who copied it: a tool's result is text there. */
+/** True for the chat format of OpenAI and its copies, in which a tool's result is text. */
 export function isChat({ provider }: Pick<AiSdkModel, 'provider'>): boolean {
   return provider.endsWith('.chat')
 }
 
-/** How a model of the AI SDK is shown here. */
-export interface Adapted {
+/** The name, key and hints that go with a model of the AI SDK. */
+export interface ModelLabel {
   readonly id: string
-  /** Never shown: taken out of every message. */
+  /** Removed from every message. */
   readonly secret?: string | undefined
-  /** Where its key comes from. */
+  /** The variable or file that its key comes from. */
   readonly keyName?: string | undefined
-  /** Added when nothing answers, such as how to start a local server. */
+  /** Added to the error when nothing answers, such as how to start a local server. */
   readonly hint?: string | undefined
-  /** Where its address comes from, where it is not the provider's usual one. */
+  /** The variable or file that its address comes from, where it is not the provider's usual one. */
   readonly urlName?: string | undefined
 }

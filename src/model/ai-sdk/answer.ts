@@ -1,17 +1,17 @@
 import { onAbort } from '../../base/abort.ts'
 import type { ModelRequest, Part } from '../model.ts'
 import { isDocument, notAStream } from '../stream-parts.ts'
-import type { Adapted, AiSdkModel, AiSdkStream } from './ai-sdk-model.ts'
+import type { AiSdkModel, AiSdkStream, ModelLabel } from './ai-sdk-model.ts'
 import { callOptions } from './call-options.ts'
 import { knownSecrets } from './known-secrets.ts'
 import { PartReader } from './part-reader.ts'
 import { field, providerError } from './provider-error.ts'
 import { Wrapping } from './wrapping.ts'
 
-/** One answer while it is read. Left early, it hangs up at once, also in the middle of a read. */
-export class Answer implements AsyncIterator<Part> {
+/** One answer while it is read. A reader that leaves early hangs up at once, even in the middle of a read. */
+export class AiSdkAnswer implements AsyncIterator<Part> {
   private readonly model: AiSdkModel
-  private readonly adapted: Adapted
+  private readonly adapted: ModelLabel
   private readonly call: { readonly request: ModelRequest; readonly signal: AbortSignal }
   private readonly hangUp: AbortController = new AbortController()
   private readonly unlink: () => void
@@ -24,7 +24,7 @@ export class Answer implements AsyncIterator<Part> {
   private contentType = ''
   private isHeard = false
 
-  constructor(model: AiSdkModel, adapted: Adapted, call: Answer['call']) {
+  constructor(model: AiSdkModel, adapted: ModelLabel, call: AiSdkAnswer['call']) {
     this.model = model
     this.adapted = adapted
     this.call = call
@@ -75,7 +75,10 @@ export class Answer implements AsyncIterator<Part> {
     if (this.saidNothing(undefined)) throw notAStream(this.contentType)
   }
 
-  /** Clients skip what is no event: a page looks like a stream in which nothing was said. Some call that a failure. */
+  /**
+   * Clients skip text that is no event, so a web page looks like a stream without content. Some clients report that as
+   * a failure.
+   */
   private saidNothing(thrown: unknown): boolean {
     const isSilence = thrown === undefined || field(thrown, 'name') === 'AI_InvalidResponseDataError'
     return isSilence && !this.isHeard && isDocument(this.contentType)

@@ -1,20 +1,20 @@
 import type { Json } from '../../base/json.ts'
 import type { ModelRequest, ModelSettings, ToolSchema } from '../model.ts'
 import { type AiSdkModel, isAnthropic, providerName } from './ai-sdk-model.ts'
-import { type PromptMessage, promptOf } from './prompt.ts'
+import { type AiSdkMessage, toAiSdkPrompt } from './prompt.ts'
 import { isExactSchema, isOpenAi } from './response-format.ts'
 import type { Wrapping } from './wrapping.ts'
 
 type ProviderOptions = { readonly [provider: string]: Json }
 
-/** What `doStream` is called with, the signal aside. */
+/** The options of `doStream`, except for the signal. */
 export function callOptions(model: AiSdkModel, { request, format }: Pick<Wrapping, 'request' | 'format'>): object {
   const { settings, tools } = request
   const reasoning = settings.reasoning === undefined ? {} : reasoningOptions(model, settings.reasoning)
   const { providerOptions: own } = settings
   const providerOptions = merged([defaultsOf(model), format.providerOptions, reasoning.providerOptions, own])
   return {
-    prompt: withCacheMarks(model, request, promptOf(model, request.messages)),
+    prompt: withCacheMarks(model, request, toAiSdkPrompt(model, request.messages)),
     ...plainSettings(settings),
     ...(tools.length === 0
       ? {}
@@ -25,7 +25,7 @@ export function callOptions(model: AiSdkModel, { request, format }: Pick<Wrappin
   }
 }
 
-/** OpenAI would make every schema exact: what is optional would be required, and what it does not know refused. */
+/** OpenAI would make every schema exact: it would require optional fields and refuse unknown keywords. */
 function functionTool(model: AiSdkModel, tool: ToolSchema): object {
   const isLoose = isOpenAi(model) && !isExactSchema(tool.inputSchema)
   return isLoose ? { type: 'function', ...tool, strict: false } : { type: 'function', ...tool }
@@ -40,12 +40,12 @@ function plainSettings(settings: ModelSettings): object {
   return given
 }
 
-/** What was said is in our rows: OpenAI need not keep it too, and sends its reasoning along, encrypted. */
+/** The store keeps the conversation, so OpenAI need not: it then sends its reasoning along, encrypted. */
 function defaultsOf({ provider }: AiSdkModel): ProviderOptions | undefined {
   return provider === 'openai.responses' ? { openai: { store: false } } : undefined
 }
 
-/** Later ones win, option by option. */
+/** Merges option by option; later ones win. */
 function merged(all: readonly (ProviderOptions | undefined)[]): ProviderOptions | undefined {
   const result: Record<string, Json> = {}
   for (const options of all) {
@@ -64,10 +64,10 @@ function isObject(value: Json | undefined): value is { [key: string]: Json } {
 const CACHE_MARK = { anthropic: { cacheControl: { type: 'ephemeral' } } }
 
 /**
- * Claude caches up to a mark: one after the instructions, which covers the tools too, and one at the end, which the next
- * call of the same run begins with. A single question without tools would pay for the second and never use it.
+ * Claude caches up to a mark. One mark follows the instructions and covers the tools too; one stands at the end, where
+ * the next call of the same run begins. A single question without tools would pay for the second mark and never use it.
  */
-function withCacheMarks(model: AiSdkModel, request: ModelRequest, prompt: PromptMessage[]): PromptMessage[] {
+function withCacheMarks(model: AiSdkModel, request: ModelRequest, prompt: AiSdkMessage[]): AiSdkMessage[] {
   if (request.settings.promptCache === false || !isAnthropic(model)) return prompt
   const instructions = prompt.findIndex(({ role }) => role === 'system')
   const goesOn = request.tools.length > 0 || prompt.some(({ role }) => role === 'assistant')
@@ -77,7 +77,7 @@ function withCacheMarks(model: AiSdkModel, request: ModelRequest, prompt: Prompt
 
 type Level = NonNullable<ModelSettings['reasoning']>
 
-/** v4 has one word for it; before that every provider has its own. */
+/** v4 has one option for reasoning; before that every provider has its own. */
 function reasoningOptions(
   model: AiSdkModel,
   level: Level,
@@ -91,7 +91,7 @@ function reasoningOptions(
 }
 
 const BUDGETS = { minimal: 1_024, low: 2_048, medium: 8_192, high: 16_384, xhigh: 24_576 } as const
-/** Claude 3 to 4.5 think by a budget of tokens, later ones by effort. */
+/** Claude 3 to 4.5 take a budget of thinking tokens, later ones an effort. */
 const CLAUDE_WITH_BUDGET = /claude-(?:3|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?:-\d{8})?$)/
 
 function anthropicOptions(modelId: string, level: Level): { [key: string]: Json } {

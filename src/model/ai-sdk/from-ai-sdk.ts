@@ -1,21 +1,25 @@
 import { DefinitionError } from '../../base/error.ts'
 import type { Model } from '../model.ts'
 import { lateIterator } from '../stream-parts.ts'
-import { type Adapted, AI_SDK_VERSIONS, type AiSdkModel, isAiSdkModel, providerName } from './ai-sdk-model.ts'
+import { AI_SDK_VERSIONS, type AiSdkModel, isAiSdkModel, type ModelLabel, providerName } from './ai-sdk-model.ts'
 
-/** A model of the AI SDK (specification v2, v3 or v4) as a Model. Agents and runtimes also take the object itself. */
+/**
+ * Wraps a model of the AI SDK (specification v2, v3 or v4) as a Model. Agents and runtimes also take the object itself.
+ */
 export function fromAiSdk(model: AiSdkModel): Model {
   check(model)
   return adapt(model, { id: `${providerName(model)}/${model.modelId}` })
 }
 
-/** The same for a model whose name and key are known. */
-export function adapt(model: AiSdkModel, adapted: Adapted): Model {
+/** Wraps a model whose name and key are known. */
+export function adapt(model: AiSdkModel, adapted: ModelLabel): Model {
   return {
     id: adapted.id,
     stream: (request, { signal }) => ({
       [Symbol.asyncIterator]: () =>
-        lateIterator(import('./answer.ts').then(({ Answer }) => new Answer(model, adapted, { request, signal }))),
+        lateIterator(
+          import('./answer.ts').then(({ AiSdkAnswer }) => new AiSdkAnswer(model, adapted, { request, signal })),
+        ),
     }),
     secrets: async () => {
       const { sentSecrets } = await import('./known-secrets.ts')

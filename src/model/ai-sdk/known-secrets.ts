@@ -4,16 +4,19 @@ import { isSecretName } from '../../base/secrets/shapes.ts'
 import { lastGoodConfig } from '../config.ts'
 import { field } from './provider-error.ts'
 
-/** A shorter value of a variable that only looks like one for secrets may be a word. */
+/** A shorter value may be an ordinary word, even if its variable is named like a secret. */
 const SHORTEST = 8
 const HEADERS_MS = 500
 
-/** What a provider may repeat: what was sent to it, as far as it can be reached, and the secrets of the environment. */
+/**
+ * The secrets that a provider may repeat in an error: those sent to it, as far as they can be reached, and those of the
+ * environment.
+ */
 export async function knownSecrets(model: unknown, error: unknown): Promise<string[]> {
   return [...(await sentSecrets(model)), ...passwordsIn(String(field(error, 'url') ?? '')), ...environmentSecrets()]
 }
 
-/** Models of the AI SDK keep the headers of their requests, or a function that gives them, in `config`. */
+/** Reads the headers that models of the AI SDK keep in `config`, or the function there that returns them. */
 export async function sentSecrets(model: unknown): Promise<string[]> {
   const config = field(model, 'config')
   const headers = await soon(() => {
@@ -26,7 +29,7 @@ export async function sentSecrets(model: unknown): Promise<string[]> {
   )
 }
 
-/** Undefined for what fails or takes long: a failure is waiting to be told. */
+/** Undefined for a function that fails or takes long, because an error is waiting to be reported. */
 async function soon(get: () => unknown): Promise<unknown> {
   try {
     return await within(get(), HEADERS_MS)
@@ -43,7 +46,7 @@ function credentialsOf(value: string): string[] {
   return [own, decoded, decoded.slice(decoded.indexOf(':') + 1)]
 }
 
-/** Values of variables that are named like secrets, or hold a provider's key or an address with a password. */
+/** Values of variables whose names look like secrets, or that hold a provider's key or an address with a password. */
 export function environmentSecrets(): string[] {
   const named = new Set([...(lastGoodConfig()?.providers.values() ?? [])].map(({ keyEnv }) => keyEnv))
   return Object.entries(process.env).flatMap(([name, value = '']) => {

@@ -3,7 +3,7 @@ import type { Block, Usage } from '../../graph/content.ts'
 import type { FinishReason, Part } from '../model.ts'
 import { type AiSdkModel, isAnthropic } from './ai-sdk-model.ts'
 
-/** A stream part of any version, by the fields that are read. */
+/** The fields of a stream part, of any version, that are used here. */
 interface StreamPart {
   readonly type?: unknown
   readonly id?: unknown
@@ -25,7 +25,10 @@ interface Open {
   metadata: Json | undefined
 }
 
-/** Reads the stream of one answer. Parts it does not know are no harm: sources, pings, metadata, what comes next. */
+/**
+ * Reads the stream of one answer. It ignores parts that it does not know: sources, pings, metadata, and those of later
+ * versions.
+ */
 export class PartReader {
   private readonly model: AiSdkModel
   private readonly texts: Map<string, Open> = new Map()
@@ -36,7 +39,7 @@ export class PartReader {
     this.model = model
   }
 
-  /** Throws what an `error` part carries. */
+  /** Throws the error that an `error` part carries. */
   read(value: unknown): readonly Part[] {
     if (typeof value !== 'object' || value === null) return NOTHING
     const part: StreamPart = value
@@ -100,7 +103,7 @@ export class PartReader {
     return delta === '' ? NOTHING : [{ type: 'reasoning-delta', text: delta }]
   }
 
-  /** Reasoning without text may still be wanted back: it is encrypted or redacted. */
+  /** Keeps reasoning without text too: it is encrypted or redacted, and the provider may want it back. */
   private reasoningEnd(part: StreamPart): readonly Part[] {
     const open = this.reasonings.get(text(part.id))
     this.reasonings.delete(text(part.id))
@@ -148,7 +151,7 @@ function known(reason: unknown): FinishReason {
   return REASONS.includes(String(reason)) ? (reason as FinishReason) : 'error'
 }
 
-/** What the provider has run itself is not ours to run. */
+/** Skips calls that the provider has run itself. */
 function toolCall(part: StreamPart): readonly Part[] {
   if (part.providerExecuted === true) return NOTHING
   const call = {
@@ -175,7 +178,7 @@ function mediaKind(mediaType: string): 'image' | 'audio' | 'video' | 'file' {
   return kind === 'image' || kind === 'audio' || kind === 'video' ? kind : 'file'
 }
 
-/** Base64 text, bytes, or what v4 wraps around them. */
+/** Base64 text, bytes, or the object that v4 wraps around them. */
 function dataOf(data: unknown): string | undefined {
   if (typeof data === 'string') return data
   if (data instanceof Uint8Array) return Buffer.from(data).toString('base64')
@@ -199,7 +202,7 @@ function text(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** The usage of v2 is flat, of v3 and v4 nested. What a provider does not tell counts as none. */
+/** Reads flat usage (v2) and nested usage (v3 and v4). A count that the provider leaves out is 0. */
 function usageIn(usage: unknown, from: { model: AiSdkModel; metadata: Json | undefined }): Usage {
   if (typeof usage !== 'object' || usage === null) return counted({})
   const { inputTokens, outputTokens } = usage as { inputTokens?: unknown; outputTokens?: unknown }
@@ -214,7 +217,9 @@ function usageIn(usage: unknown, from: { model: AiSdkModel; metadata: Json | und
   })
 }
 
-/** v2 has no place for written tokens, and Claude's provider does not count cached ones as input there. */
+/**
+ * v2 has no field for tokens written to the cache, and Claude's provider does not count cached tokens as input there.
+ */
 function flatUsage(usage: object, { model, metadata }: { model: AiSdkModel; metadata: Json | undefined }): Usage {
   const { inputTokens, outputTokens, cachedInputTokens } = usage as Record<string, unknown>
   const written = isAnthropic(model) ? anthropicWritten(metadata) : 0
@@ -243,7 +248,7 @@ function counted(of: { input?: unknown; output?: unknown; cacheRead?: unknown; c
   }
 }
 
-/** What makes no sense stays so, to be refused where usage is read. */
+/** Passes nonsense through, so that `readUsage` refuses it. */
 function count(value: unknown): number {
   if (value === undefined || value === null) return 0
   return typeof value === 'number' ? Math.round(value) : Number.NaN

@@ -3,14 +3,14 @@ import { type Block, type Content, type ToolCall, textOf } from '../../graph/con
 import type { Message } from '../model.ts'
 import { type AiSdkModel, type AiSdkVersion, isChat } from './ai-sdk-model.ts'
 
-/** A message of a prompt, of any version: the versions differ inside of file data and tool results only. */
-export interface PromptMessage {
+/** A message of a prompt, of any version: the versions differ only in file data and tool results. */
+export interface AiSdkMessage {
   readonly role: 'system' | 'user' | 'assistant' | 'tool'
-  content: string | PromptPart[]
+  content: string | AiSdkPart[]
   providerOptions?: object
 }
 
-export interface PromptPart {
+export interface AiSdkPart {
   readonly type: string
   readonly [key: string]: unknown
 }
@@ -19,11 +19,11 @@ type Media = Extract<Block, { readonly mediaType: string }>
 type ToolMessage = Extract<Message, { readonly role: 'tool' }>
 
 /**
- * The same messages always give the same prompt, so that providers can cache its beginning. System messages after the
- * beginning become the user's: most providers refuse them there. Results of one answer's calls are one message: some
- * providers count them.
+ * Translates messages into a prompt. Equal messages always give an equal prompt, so that providers can cache its
+ * beginning. System messages after the beginning become the user's, because most providers refuse them there. The
+ * results of one answer's calls become one message, because some providers count them.
  */
-export function promptOf(model: AiSdkModel, messages: readonly Message[]): PromptMessage[] {
+export function toAiSdkPrompt(model: AiSdkModel, messages: readonly Message[]): AiSdkMessage[] {
   const writer = new PromptWriter(model)
   for (const message of messages) writer.add(message)
   return writer.end()
@@ -32,10 +32,10 @@ export function promptOf(model: AiSdkModel, messages: readonly Message[]): Promp
 class PromptWriter {
   private readonly version: AiSdkVersion
   private readonly takesMediaInResults: boolean
-  private readonly prompt: PromptMessage[] = []
+  private readonly prompt: AiSdkMessage[] = []
   private readonly ids: CallIds = new CallIds()
-  /** Media of results, for a model that takes none there: they follow as the user's. */
-  private aside: PromptPart[] = []
+  /** Media of tool results for a model that takes none there: they follow as the user's. */
+  private aside: AiSdkPart[] = []
 
   constructor(model: AiSdkModel) {
     this.version = model.specificationVersion
@@ -56,7 +56,7 @@ class PromptWriter {
     }
   }
 
-  end(): PromptMessage[] {
+  end(): AiSdkMessage[] {
     this.flushAside()
     return this.prompt
   }
@@ -72,7 +72,7 @@ class PromptWriter {
     if (parts.length > 0) this.prompt.push({ role: 'user', content: parts })
   }
 
-  private userPart(block: Block): PromptPart[] {
+  private userPart(block: Block): AiSdkPart[] {
     if (block.type === 'reasoning') return []
     if (isMedia(block)) return [this.filePart(block)]
     return [{ type: 'text', text: textOf([block]) }]
@@ -90,7 +90,7 @@ class PromptWriter {
     if (said.length + called.length > 0) this.prompt.push({ role: 'assistant', content: [...said, ...called] })
   }
 
-  private saidPart(block: Block): PromptPart {
+  private saidPart(block: Block): AiSdkPart {
     if (block.type === 'json') return { type: 'text', text: JSON.stringify(block.value) }
     const options = optionsOf(block.providerMetadata)
     if (isMedia(block)) return { ...this.filePart(block), ...options }
@@ -98,7 +98,7 @@ class PromptWriter {
   }
 
   private tool(message: ToolMessage): void {
-    const result: PromptPart = {
+    const result: AiSdkPart = {
       type: 'tool-result',
       toolCallId: this.ids.answered(message.callId),
       toolName: message.name,
@@ -109,7 +109,7 @@ class PromptWriter {
     else this.prompt.push({ role: 'tool', content: [result] })
   }
 
-  private outputOf({ content, isError, name }: ToolMessage): PromptPart {
+  private outputOf({ content, isError, name }: ToolMessage): AiSdkPart {
     const blocks = blocksOf(content)
     const media = blocks.filter(isMedia)
     if (isError) return { type: 'error-text', value: textOf(content) }
@@ -122,7 +122,7 @@ class PromptWriter {
     return { type: 'text', value: [textOf(content), note].filter((text) => text !== '').join('\n') }
   }
 
-  private resultPart(block: Block): PromptPart[] {
+  private resultPart(block: Block): AiSdkPart[] {
     if (block.type === 'reasoning') return []
     if (!isMedia(block)) return [{ type: 'text', text: textOf([block]) }]
     const { mediaType } = block
@@ -136,7 +136,7 @@ class PromptWriter {
     return [{ type: `${kind}-data`, data, mediaType }]
   }
 
-  private filePart(block: Media): PromptPart {
+  private filePart(block: Media): AiSdkPart {
     const { url, data, mediaType } = sourceOf(block)
     const plain = url ?? data
     const tagged = url === undefined ? { type: 'data', data } : { type: 'url', url }
@@ -159,7 +159,7 @@ function isMedia(block: Block): block is Media {
   return 'mediaType' in block
 }
 
-/** A URL goes to the provider as it is: nothing is fetched here. */
+/** Passes a URL to the provider as it is; nothing is fetched here. */
 function sourceOf({ data, mediaType }: Media): { url?: URL; data: string; mediaType: string } {
   const inline = /^data:([^;,]*)[^,]*;base64,/i.exec(data)
   if (inline !== null) {
@@ -169,7 +169,7 @@ function sourceOf({ data, mediaType }: Media): { url?: URL; data: string; mediaT
   return { data, mediaType }
 }
 
-/** Providers take objects only. What was no JSON is shown as what it was. */
+/** Providers take objects only. Invalid JSON is shown as the text that it was. */
 function inputOf({ input, invalid }: ToolCall): Json {
   if (invalid !== undefined) return { rawInvalidInput: input }
   return typeof input === 'object' && input !== null && !Array.isArray(input) ? input : { input }
@@ -180,12 +180,12 @@ function optionsOf(metadata: Json | undefined): { providerOptions?: Json } {
 }
 
 /**
- * Ids of calls as a prompt needs them: of letters every provider takes, each once. Providers make them up, repeat them
- * and leave them empty. The same calls always get the same ids.
+ * Makes the ids of calls that a prompt needs: unique, of letters that every provider takes. Providers make ids up,
+ * repeat them and leave them empty. Equal calls always get equal ids.
  */
 class CallIds {
   private readonly used: Set<string> = new Set()
-  /** The ids given to calls that have no result yet, by what the provider called them. */
+  /** Ids given to calls that have no result yet, by the provider's own id. */
   private readonly open: Map<string, string[]> = new Map()
 
   called({ id }: ToolCall): string {

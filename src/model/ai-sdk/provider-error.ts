@@ -1,9 +1,9 @@
 import { LegateError, ModelError, messageOf } from '../../base/error.ts'
 import { withoutSecrets } from '../../base/secrets/secrets.ts'
 import { isOutOfQuota, LONGEST_ASKED_MS, retryDelay } from '../retry.ts'
-import type { Adapted } from './ai-sdk-model.ts'
+import type { ModelLabel } from './ai-sdk-model.ts'
 
-/** Words of providers for faults that may pass by themselves. They come inside a stream that began with 200. */
+/** Providers' names for faults that may pass by themselves. They come inside a stream that began with 200. */
 const PASSING: ReadonlySet<string> = new Set([
   'overloaded_error',
   'api_error',
@@ -20,7 +20,7 @@ const PASSING: ReadonlySet<string> = new Set([
   'DEADLINE_EXCEEDED',
 ])
 
-/** What arrived could not be read: as good as cut. */
+/** Errors about an unreadable answer, which counts as cut. */
 const GARBLED: ReadonlySet<string> = new Set([
   'AI_JSONParseError',
   'AI_TypeValidationError',
@@ -28,8 +28,8 @@ const GARBLED: ReadonlySet<string> = new Set([
   'AI_InvalidResponseDataError',
 ])
 
-/** A failure of a provider as ours: what it said without keys, whether another try may help, and when. */
-export function providerError(adapted: Adapted, error: unknown, secrets: readonly string[]): LegateError {
+/** Turns a provider's failure into ours: its message without keys, whether another try may help, and when. */
+export function providerError(adapted: ModelLabel, error: unknown, secrets: readonly string[]): LegateError {
   if (LegateError.isInstance(error)) return error
   const { id, keyName, hint, urlName } = adapted
   const status = statusOf(error)
@@ -57,7 +57,7 @@ export function providerError(adapted: Adapted, error: unknown, secrets: readonl
 function mayPass(error: unknown, status: number | undefined): boolean {
   if (isOutOfQuota(error)) return false
   if (status === undefined ? retryDelay(error, 2) !== undefined : retryDelay({ status }, 2) !== undefined) return true
-  // A good status says only how the answer began: what failed after it was cut or could not be read.
+  // A good status only shows how the answer began: if it failed later, it was cut or unreadable.
   if (isGarbled(error) || isBegun(error)) return true
   return [error, field(error, 'error')].some((one) =>
     ['type', 'code', 'status'].some((key) => PASSING.has(String(field(one, key)))),
@@ -73,12 +73,12 @@ function isGarbled(error: unknown): boolean {
   return GARBLED.has(String(field(error, 'name')))
 }
 
-/** Nothing was heard of the server at all. */
+/** True when the server never answered. */
 function isUnreachable(error: unknown): boolean {
   return statusOf(error) === undefined && String(field(error, 'message')).startsWith('Cannot connect to API')
 }
 
-/** Of the answer; or what an error inside a stream calls its code, where that is a status. */
+/** The status of the answer, or the code of an error inside a stream where that is a status. */
 function statusOf(error: unknown): number | undefined {
   const inner = field(error, 'error')
   const found = [field(error, 'statusCode'), field(error, 'code'), field(inner, 'code')]
@@ -91,7 +91,7 @@ function wordsOf(error: unknown): string {
   return messageOf(error)
 }
 
-/** Validators print the whole value and every schema that it does not fit: its beginning is enough. */
+/** Validators print the whole value and every schema that it does not fit; this keeps the beginning. */
 function withoutSchemas(said: string): string {
   return said.replace(/Type validation failed: Value: (.{0,160})[\s\S]*$/, 'what came could not be read: $1…')
 }
@@ -104,7 +104,7 @@ function adviceFor(
   return hint === undefined ? '' : ` ${hint}`
 }
 
-/** Of an address, or a model, that the server does not have. */
+/** True when the server does not have the address or the model. */
 export function isNotThere(status: unknown): boolean {
   return status === 404 || status === 405 || status === 501
 }
@@ -117,7 +117,7 @@ function notThere(error: unknown, urlName: string | undefined): string {
   return `${asked === undefined ? '' : ` It was asked at ${asked}.`} Check the name of the model${address}.`
 }
 
-/** What follows is one of its own. */
+/** Ends the text as a sentence, because another one follows. */
 function sentence(said: string): string {
   return /[.!?…]$/.test(said) ? said : `${said}.`
 }
@@ -127,7 +127,7 @@ function longPause(askedMs: number | undefined): string {
   return ` It asks to be left alone for ${Math.ceil(askedMs / 1_000)} s, which is more than the ${LONGEST_ASKED_MS / 1_000} s that a run waits: it was not tried again. Run it again then.`
 }
 
-/** `Retry-After`: seconds or a date; `retry-after-ms` where a provider is more exact. */
+/** Reads `Retry-After` (seconds or a date), or `retry-after-ms` where a provider is more exact. */
 function askedPause(error: unknown): number | undefined {
   const headers = field(error, 'responseHeaders')
   const exact = Number.parseFloat(String(field(headers, 'retry-after-ms')))
@@ -138,7 +138,7 @@ function askedPause(error: unknown): number | undefined {
   return Number.isNaN(until) ? undefined : Math.max(0, until)
 }
 
-/** A property of what a provider threw or made, which may be anything. */
+/** Reads a property of a value that a provider threw or made, which may be anything. */
 export function field(from: unknown, key: string): unknown {
   if (typeof from !== 'object' || from === null) return undefined
   try {

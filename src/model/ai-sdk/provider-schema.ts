@@ -3,8 +3,8 @@ import { type ObjectSchema, objectSchema, refersToRoot, rootedInDefinitions } fr
 import { type AiSdkModel, providerName } from './ai-sdk-model.ts'
 
 /**
- * A schema as the provider of this model takes it. It says no more than the schema itself, sometimes less: what a model
- * gives is checked here, against the schema itself.
+ * Rewrites a schema into a form that this model's provider takes. The result never demands more than the schema,
+ * sometimes less: our own check of the model's values uses the schema itself.
  */
 export function providerSchema(model: AiSdkModel, schema: JsonSchema, field: string): ObjectSchema {
   const isGemini = providerName(model) === 'google'
@@ -18,13 +18,13 @@ export function providerSchema(model: AiSdkModel, schema: JsonSchema, field: str
   return shown
 }
 
-/** A tool's schema is the same object call after call. */
+/** Caches the rewritten schemas: a tool's schema is the same object call after call. */
 const forGemini: WeakMap<JsonSchema, ObjectSchema> = new WeakMap()
 const forOthers: WeakMap<JsonSchema, ObjectSchema> = new WeakMap()
 
 type Node = Record<string, unknown>
 
-/** Some refuse `oneOf` at any depth, and a list that does not say what is in it. `anyOf` and `items` are known to all. */
+/** Some providers refuse `oneOf` at any depth, and lists without `items`. All know `anyOf` and `items`. */
 function asCommon({ oneOf, ...others }: Node): Node {
   const node = oneOf === undefined || others['anyOf'] !== undefined ? { ...others, oneOf } : { ...others, anyOf: oneOf }
   const { type, items, prefixItems } = node as Node
@@ -32,7 +32,10 @@ function asCommon({ oneOf, ...others }: Node): Node {
   return { ...node, items: isList(prefixItems) && prefixItems.length > 0 ? { anyOf: prefixItems } : {} }
 }
 
-/** Gemini knows a part of OpenAPI: every schema has one type, or `anyOf`; a list says what is in it; no root is meant. */
+/**
+ * Gemini knows a part of OpenAPI: every schema has one type, or `anyOf`; a list has `items`; no reference points to the
+ * root.
+ */
 function geminiSchema(given: JsonSchema, field: string): ObjectSchema {
   const schema = writtenOut(given) > MOST_STEPS ? {} : given
   const rooted = refersToRoot(schema) ? rootedInDefinitions(schema, 'root') : schema
@@ -43,10 +46,13 @@ function geminiSchema(given: JsonSchema, field: string): ObjectSchema {
   return { ...closed, schema: changed(closed.schema, asGemini) as JsonSchema }
 }
 
-/** How many schemas the client of Gemini makes of one: it writes references out, and those may double with each step. */
+/**
+ * The most schemas that the client of Gemini may make out of one: it writes references out, and those may double with
+ * each step.
+ */
 const MOST_STEPS = 5_000
 
-/** How many there are with references written out. One that leads back to itself ends there. */
+/** Counts the schemas after writing out all references. A reference that leads back to itself ends there. */
 function writtenOut(root: JsonSchema): number {
   const known = new Map<unknown, number>()
   const definitions: Node = { ...(root['definitions'] as Node), ...(root['$defs'] as Node) }
@@ -103,7 +109,7 @@ const ANYTHING = { anyOf: [...SIMPLE.anyOf, { type: 'array', items: SIMPLE }] }
 const MAPS: readonly string[] = ['properties', '$defs', 'definitions', 'patternProperties']
 const SCHEMAS: readonly string[] = ['items', 'prefixItems', 'anyOf', 'oneOf', 'allOf', 'additionalProperties', 'not']
 
-/** The schema with each schema in it changed, the innermost first. */
+/** Changes each schema inside this one, the innermost first. */
 function changed(schema: unknown, change: (node: Node) => Node): unknown {
   if (Array.isArray(schema)) return schema.map((one) => changed(one, change))
   if (!isSchema(schema)) return schema === true ? change({}) : schema

@@ -9,12 +9,12 @@ export interface Format {
 }
 
 /**
- * The output schema as a setting, where the provider is known to take it with this schema and these tools. Elsewhere it
- * is told in words only: a refused request would be worse than an answer that must be asked for once more.
+ * Returns the output schema as a setting, if the provider is known to take it with this schema and these tools.
+ * Otherwise only words tell the model: a refused request would be worse than an answer that needs a second try.
  */
 export function responseFormat(model: AiSdkModel, { outputSchema, tools }: ModelRequest): Format {
   if (outputSchema === null || outputSchema['type'] !== 'object') return NONE
-  // Its client writes references out, and fails where they lead back to themselves.
+  // Gemini's client writes references out, and fails where they lead back to themselves.
   if (providerName(model) === 'google' && JSON.stringify(outputSchema).includes('"$ref"')) return NONE
   const isExact = isExactSchema(outputSchema)
   if (!takesSchema(model, { isExact, hasTools: tools.length > 0 })) return NONE
@@ -27,7 +27,7 @@ function takesSchema(model: AiSdkModel, { isExact, hasTools }: { isExact: boolea
   if (isAnthropic(model)) return isExact && !OLD_CLAUDE.test(model.modelId)
   // Gemini 2 refuses JSON answers beside tools.
   if (providerName(model) === 'google') return !hasTools || !/gemini-[12]/.test(model.modelId)
-  // Of those who copied OpenAI's chat format, most refuse what they do not know.
+  // Most providers that copied OpenAI's chat format refuse settings that they do not know.
   const isKnown = !isChat(model) || SCHEMA_IN_CHAT.includes(providerName(model))
   return isKnown && isExact && !hasTools
 }
@@ -40,7 +40,7 @@ export function isOpenAi(model: AiSdkModel): boolean {
 
 const NONE: Format = {}
 
-/** For these the provider would make a forced tool of the schema, which forbids thinking and other tools. */
+/** The provider would force these models to call a tool with the schema, which forbids thinking and other tools. */
 const OLD_CLAUDE = /claude-(?:instant|v?2|3)|claude-(?:sonnet|opus)-4(?:-0)?(?:-\d{8})?$/
 
 const EXACT_KEYS: ReadonlySet<string> = new Set([
@@ -59,7 +59,7 @@ const EXACT_KEYS: ReadonlySet<string> = new Set([
   'anyOf',
 ])
 
-/** Every object closed, every property required, no keyword beyond what strict modes know. */
+/** True when every object is closed, every property is required, and no keyword is unknown to strict modes. */
 export function isExactSchema(schema: unknown): boolean {
   if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return false
   const { type, properties, required, additionalProperties, items, anyOf, $defs } = schema as Shape

@@ -7,13 +7,13 @@ import type { AiSdkModel } from './ai-sdk-model.ts'
 import { providerSchema } from './provider-schema.ts'
 import { type Format, responseFormat } from './response-format.ts'
 
-/** What a tool's arguments and an answer are put into, where they are no object. */
+/** The field that wraps a tool's arguments, or an answer, where they are no object. */
 const INPUT_FIELD = 'input'
 const OUTPUT_FIELD = 'output'
 
 /**
- * Between an agent and a provider: what is no object goes into one on the way there, in schemas and in what was said
- * before, and comes out of it on the way back. Agents, records and hooks never see it.
+ * Stands between an agent and a provider. On the way there it wraps every value that is no object, in schemas and in
+ * earlier messages; on the way back it unwraps them. Agents, records and hooks never see the wrapping.
  */
 export class Wrapping {
   /** The request as the provider takes it. */
@@ -39,7 +39,7 @@ export class Wrapping {
     this.answer = isWrapped ? new FieldText(OUTPUT_FIELD) : null
   }
 
-  /** Parts of the answer as the agent is told them. */
+  /** Translates parts of the answer back into the agent's terms. */
   read(parts: readonly Part[]): readonly Part[] {
     if (this.wrappedTools.size === 0 && this.answer === null) return parts
     return parts.flatMap((part) => this.readPart(part))
@@ -83,7 +83,7 @@ export class Wrapping {
   }
 }
 
-/** A plain text needs no schema as a setting: it can be said as it is. */
+/** A plain text needs no output schema as a setting. */
 function outputOf(model: AiSdkModel, schema: JsonSchema | null) {
   if (schema === null || (schema['type'] === 'string' && schema['enum'] === undefined)) return null
   return providerSchema(model, schema, OUTPUT_FIELD)
@@ -101,7 +101,7 @@ function readCall(part: Extract<Part, { type: 'tool-call' }>): Part {
   return { ...part, input: JSON.stringify(unwrapped(parsed.value, INPUT_FIELD)) }
 }
 
-/** The value of the one field of an object, taken out of its text while that comes. Any other text stays as it is. */
+/** Takes the value of the one field of an object out of its text, piece by piece. Any other text stays as it is. */
 export class FieldText {
   private readonly field: string
   private state: 'before' | 'inside' | 'beside' | 'behind' = 'before'
@@ -114,7 +114,7 @@ export class FieldText {
     this.field = field
   }
 
-  /** What of this piece, and of those held back before it, is known to be said. */
+  /** Returns the text that is certain by now, out of this piece and those held back before it. */
   hear(text: string): string {
     if (this.state === 'beside') return text
     if (this.state !== 'before') return this.take(text)
@@ -127,7 +127,7 @@ export class FieldText {
     return start === 0 ? rest : this.take(rest)
   }
 
-  /** What was held back of a text that ended before it was known what it is. The next text begins anew. */
+  /** Returns the text that is still held back when the text ends. The next text begins anew. */
   end(): string {
     const rest = this.held
     this.held = ''
@@ -137,7 +137,7 @@ export class FieldText {
     return rest
   }
 
-  /** Where the value begins; 0 where this is no such object, undefined while that is not known. */
+  /** The place where the value begins; 0 where this is no such object, undefined while that is unknown. */
   private startIn(text: string): number | undefined {
     const opening = `{"${this.field}":`
     let known = 0
@@ -174,5 +174,5 @@ export class FieldText {
   }
 }
 
-/** Nobody begins an object with so many spaces. */
+/** Nobody begins an object with so many spaces, so more than this is never held back. */
 const MOST_HELD = 1_000

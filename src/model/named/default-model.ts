@@ -6,8 +6,8 @@ import { namedModel } from './named-model.ts'
 import { ollamaModel, ollamaUrl } from './ollama.ts'
 
 /**
- * The model where nobody named one: `LEGATE_MODEL`, else `model` of the config file, else, when no key is set either,
- * the first model of an Ollama that answers. Throws a DefinitionError that lists what to set.
+ * Finds the model where nobody named one: `LEGATE_MODEL`, else `model` of the config file, else, when no key is set
+ * either, the first model of an Ollama that answers. Throws a DefinitionError that lists the settings.
  */
 export async function defaultModel(): Promise<Model> {
   const said = usersModel()
@@ -20,7 +20,7 @@ export async function defaultModel(): Promise<Model> {
   return namedModel(`ollama/${found}`)
 }
 
-/** The name that the user has set for all programs, and where. */
+/** The model name that the user has set for all programs, and where. */
 export function usersModel(): { readonly name: string; readonly where: string } | undefined {
   const byVariable = process.env['LEGATE_MODEL']?.trim() ?? ''
   if (byVariable !== '') return { name: byVariable, where: 'LEGATE_MODEL' }
@@ -28,7 +28,7 @@ export function usersModel(): { readonly name: string; readonly where: string } 
   return model === null ? undefined : { name: model, where: `model in ${path}` }
 }
 
-/** Read now, so that a wrong name is told before anything is recorded, with where it was written. */
+/** Resolved now, so that a wrong name fails before anything is recorded, with the place where it was written. */
 function named(name: string, where: string): Model {
   const model = namedModel(name)
   try {

@@ -2,8 +2,8 @@ import type { Model } from '../model.ts'
 import { callableModel } from './named-model.ts'
 
 /**
- * A model by its name, or where nobody names one that of `LEGATE_MODEL`, of the user's config file, or a local Ollama's.
- * Throws where there is none, or where its key is missing, with what to set: to be told before a run is recorded.
+ * Finds a model by its name; without a name, that of `LEGATE_MODEL`, of the user's config file, or of a local Ollama.
+ * Throws where there is none or its key is missing, and says what to set, before a run is recorded.
  */
 export async function findModel(name?: string): Promise<Model> {
   if (name !== undefined) return callableModel(name)

@@ -1,7 +1,7 @@
 import { isNotThere } from '../ai-sdk/provider-error.ts'
 import type { Model } from '../model.ts'
 
-/** Asks in the first of several ways that the server has; which that is, the first call finds out. */
+/** Asks in the first of several ways that the server supports. The first call finds out which one. */
 export function firstServed(ways: readonly [Model, ...Model[]]): Model {
   let at = 0
   return {

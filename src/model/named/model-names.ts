@@ -3,8 +3,8 @@ import { readConfig } from '../config.ts'
 import { findProvider, providerNames } from './providers.ts'
 
 /**
- * What names without a provider stand for: those of agent files, and those of providers themselves, which are their default
- * models. `aliases` of the config file win.
+ * Short names and the models they stand for: those of agent files, and those of providers, which stand for their
+ * default models. `aliases` of the config file win.
  */
 const ALIASES: Readonly<Record<string, string>> = {
   openai: 'openai/gpt-5.4',
@@ -21,14 +21,14 @@ const ALIASES: Readonly<Record<string, string>> = {
   'flash-lite': 'google/gemini-2.5-flash-lite',
 }
 
-/** Whose models are named how. */
+/** Patterns of model names, and whose they are. */
 const FAMILIES: readonly (readonly [RegExp, string])[] = [
   [/^(?:gpt-|o\d|codex-|chatgpt-)/, 'openai'],
   [/^claude-/, 'anthropic'],
   [/^gemini-/, 'google'],
 ]
 
-/** Says no model: that of the host, or the user's own. */
+/** Names that choose no model: the host's or the user's own is used. */
 const NO_MODEL: ReadonlySet<string> = new Set(['', 'inherit', 'default', 'auto'])
 
 export function isNoModel(name: string): boolean {
@@ -36,8 +36,8 @@ export function isNoModel(name: string): boolean {
 }
 
 /**
- * `provider/model` of a name: an alias, one that tells its provider (`gpt-5`, `claude-opus-5`, `Claude Opus 5 (copilot)`), or
- * one that is whole already. Undefined where nobody knows whose model it is.
+ * Completes a name to `provider/model`: an alias, a name that shows its provider (`gpt-5`, `claude-opus-5`, `Claude
+ * Opus 5 (copilot)`), or a complete one. Undefined where the provider is unknown.
  */
 export function wholeName(name: string): string | undefined {
   const alias = aliasOf(name)
@@ -47,16 +47,16 @@ export function wholeName(name: string): string | undefined {
   return family === undefined ? undefined : `${family[1]}/${plain}`
 }
 
-/** The same without those that only tell their provider: they may mean the host's provider. */
+/** Like `wholeName`, but without names that only show their provider: they may mean the host's provider. */
 export function aliasOf(name: string): string | undefined {
-  const said = configured(name)
+  const said = resolveAlias(name)
   if (said.includes('/')) return said
   const plain = plainName(said)
   return Object.hasOwn(ALIASES, plain) ? ALIASES[plain] : undefined
 }
 
-/** What the config file's aliases make of a name; the name itself where they say nothing of it. */
-export function configured(name: string): string {
+/** Looks a name up in the aliases of the config file; returns the name itself where they do not have it. */
+export function resolveAlias(name: string): string {
   const { aliases, path } = readConfig()
   const seen = new Set<string>()
   let current = name
@@ -75,7 +75,7 @@ function aliasIn(aliases: ReadonlyMap<string, string>, name: string): string | u
 }
 
 /**
- * As providers write it: `Claude Sonnet 4.5 (copilot)`, `claude-4.5-sonnet` and `claude-sonnet-4.5[1m]` are
+ * Spells a name as providers do: `Claude Sonnet 4.5 (copilot)`, `claude-4.5-sonnet` and `claude-sonnet-4.5[1m]` are
  * `claude-sonnet-4-5`.
  */
 function plainName(name: string): string {
@@ -88,18 +88,18 @@ function plainName(name: string): string {
   return plain.replaceAll('.', '-').replace(/^claude-(\d+(?:-\d{1,2})?)-([a-z]+)$/, 'claude-$2-$1')
 }
 
-/** What a provider is asked for where only the provider was named: its name is an alias too. */
+/** The default model of a provider, for a name without a model: the provider's name is an alias too. */
 export function defaultModelOf(provider: string): string | undefined {
   const name = wholeName(provider)
   return name?.startsWith(`${provider}/`) === true ? name.slice(provider.length + 1) : undefined
 }
 
-/** Those whose key is set. */
+/** The providers whose key is set. */
 export function keyedProviders(): string[] {
   return providerNames().filter((name) => findProvider(name)?.key !== undefined)
 }
 
-/** A model that can be used with the keys that are set. */
+/** A model that works with the keys that are set. */
 export function keyedModel(): string | undefined {
   for (const provider of keyedProviders()) {
     const model = defaultModelOf(provider)
@@ -108,7 +108,7 @@ export function keyedModel(): string | undefined {
   return undefined
 }
 
-/** Why a provider cannot be used, in words; undefined when it can, as far as is known before it is asked. */
+/** Explains why a provider cannot be used; undefined when it can, as far as is known without asking it. */
 export function providerTrouble(name: string): string | undefined {
   const provider = findProvider(name)
   if (provider === undefined) return `there is no provider of this name. There are ${providerNames().join(', ')}.`

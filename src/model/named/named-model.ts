@@ -3,16 +3,19 @@ import { adapt } from '../ai-sdk/from-ai-sdk.ts'
 import { holdsUser, readConfig } from '../config.ts'
 import type { Model } from '../model.ts'
 import { lateIterator } from '../stream-parts.ts'
-import { configured, keyedModel, wholeName } from './model-names.ts'
+import { keyedModel, resolveAlias, wholeName } from './model-names.ts'
 import { findProvider, loadModels, type Provider, providerNames } from './providers.ts'
 
-/** A model by its name: `provider/model`, an alias, or a name that tells its provider, such as `gpt-5`. Nothing is looked up before it is used. */
+/**
+ * Makes a model from its name: `provider/model`, an alias, or a name that shows its provider, such as `gpt-5`. Resolves
+ * nothing before the first use.
+ */
 export function namedModel(name: string): Model {
   let id: string | undefined
   let loading: Promise<Model> | undefined
   const loaded = (): Promise<Model> => {
     loading ??= load(name)
-    // A key that was missing may be there the next time.
+    // Allows another try: a key that was missing may be there the next time.
     loading.catch(() => {
       loading = undefined
     })
@@ -31,7 +34,7 @@ export function namedModel(name: string): Model {
   }
 }
 
-/** A model by its name that can be called, as far as is known before it is: its provider has the key and address it needs. */
+/** Makes a model from its name and checks, without calling it, that its provider has the key and address it needs. */
 export function callableModel(name: string): Model {
   resolveCallable(name)
   return namedModel(name)
@@ -49,14 +52,14 @@ async function load(name: string): Promise<Model> {
   return firstServed([first, ...others])
 }
 
-interface Resolved {
+interface ModelTarget {
   readonly id: string
   readonly provider: Provider
   readonly modelId: string
 }
 
-function resolve(name: string): Resolved {
-  const id = wholeName(name) ?? configured(name)
+function resolve(name: string): ModelTarget {
+  const id = wholeName(name) ?? resolveAlias(name)
   const slash = id.indexOf('/')
   const providerName = id.slice(0, Math.max(0, slash))
   const modelId = id.slice(slash + 1)
@@ -66,7 +69,7 @@ function resolve(name: string): Resolved {
   return { id, provider, modelId }
 }
 
-function resolveCallable(name: string): Resolved {
+function resolveCallable(name: string): ModelTarget {
   const resolved = resolve(name)
   const { id, provider } = resolved
   if (provider.needsKey && provider.key === undefined) throw noKey(id, provider)
@@ -97,7 +100,7 @@ function noKey(id: string, { name, keyNames }: Provider): ModelError {
   )
 }
 
-/** The variable or file that says where a provider is, or could say it. */
+/** The variable or file that sets a provider's address, or could. */
 function whereUrlIs({ name, urlNames }: Provider): string {
   const { providers, path } = readConfig()
   if (providers.get(name)?.url != null) return path

@@ -3,10 +3,10 @@ import { trimEnd } from '../../base/text.ts'
 
 const PROBE_MS = 1_000
 
-/** Models that are looked at one by one until one can chat. */
+/** How many models to ask about until one can chat. */
 const MOST_ASKED = 8
 
-/** Its first model that can chat, as it lists them, newest first; null when it has none, undefined when no Ollama answers. */
+/** The newest model of Ollama that can chat; null when it has none, undefined when no Ollama answers. */
 export async function ollamaModel(): Promise<string | null | undefined> {
   const { models } = (await fetchJson('/api/tags')) as { models?: unknown }
   if (!Array.isArray(models)) return undefined
@@ -27,13 +27,13 @@ function isEmbedding(model: unknown): boolean {
   return /embed/i.test(nameOf(model)) || /bert$/i.test(String(family))
 }
 
-/** An Ollama that is too old to say is believed. */
+/** An Ollama that is too old to answer is assumed to chat. */
 async function canChat(model: string): Promise<boolean> {
   const { capabilities } = (await fetchJson('/api/show', { model })) as { capabilities?: unknown }
   return !Array.isArray(capabilities) || capabilities.length === 0 || capabilities.includes('completion')
 }
 
-/** An empty object for everything that is no answer. */
+/** Returns an empty object for everything that is no answer. */
 async function fetchJson(path: string, body?: object): Promise<object> {
   const asked = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
   const text = await fetchText(`${ollamaUrl()}${path}`, asked)
@@ -57,7 +57,7 @@ async function fetchText(url: string, asked: RequestInit): Promise<string | unde
 const PORT = '11434'
 const HERE = `http://127.0.0.1:${PORT}`
 
-/** Where Ollama is: `OLLAMA_HOST`, written as Ollama itself takes it, else this machine. */
+/** The address of Ollama: `OLLAMA_HOST`, in the form that Ollama itself takes, else this machine. */
 export function ollamaUrl(): string {
   const given = (process.env['OLLAMA_HOST'] ?? '').trim().replaceAll(/^["']|["']$/g, '')
   const scheme = /^https?:\/\//i.exec(given)?.[0]
@@ -69,7 +69,10 @@ export function ollamaUrl(): string {
   return trimEnd(parsed.href, '/')
 }
 
-/** `host`, `:8080`, `host:8080`, `::1`, `[::1]:8080`. With a scheme its own port is meant, without one that of Ollama. */
+/**
+ * `host`, `:8080`, `host:8080`, `::1`, `[::1]:8080`. With a scheme the default port is the scheme's, without one it is
+ * Ollama's.
+ */
 function withHost(authority: string, hasOwnPort: boolean): string {
   const bare = /^[^[\]]*:[^[\]]*:/.test(authority) && !authority.includes('@') ? `[${authority}]` : authority
   const hasPort = /:\d+$/.test(bare)

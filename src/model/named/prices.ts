@@ -2,7 +2,7 @@ import type { Usage } from '../../graph/content.ts'
 import { lastGoodConfig, type UserConfig } from '../config.ts'
 import { PRICE_TABLE, PRICES_AS_OF, type TableRow } from '../price-table.ts'
 
-/** What is known of a model. Null is unknown, not nothing. */
+/** Facts about a model. Null means unknown, not zero. */
 export interface ModelInfo {
   readonly contextWindow: number | null
   /** US dollars per million tokens. */
@@ -12,17 +12,19 @@ export interface ModelInfo {
     readonly cacheRead: number
     readonly cacheWrite: number
   } | null
-  /** When our table was last compared with what providers publish; null for what the config file says. */
+  /** When our table was last compared with the providers' published prices; null for prices of the config file. */
   readonly asOf: string | null
 }
 
-/** Of `provider/model`: `prices` of the config file, and our table for what they leave open. Never throws. */
+/**
+ * Looks up `provider/model` in `prices` of the config file, and in our table for what these leave open. Never throws.
+ */
 export function modelInfo(id: string): ModelInfo {
   const { row, isOwn } = rowOf(id)
   return { contextWindow: row.contextWindow, price: priceOf(row, 0), asOf: isOwn ? null : PRICES_AS_OF }
 }
 
-/** What one call has cost in US dollars; null when the price of the model is not known. Never throws. */
+/** The cost of one call in US dollars; null when the model's price is unknown. Never throws. */
 export function costOf(usage: Usage, id: string): number | null {
   const price = priceOf(rowOf(id).row, usage.inputTokens)
   if (price === null) return null
@@ -36,17 +38,17 @@ export function costOf(usage: Usage, id: string): number | null {
   return perMillion / 1_000_000
 }
 
-/** `isOwn`: nothing of it is from our table. */
+/** `isOwn`: nothing in the row comes from our table. */
 function rowOf(id: string): { readonly row: TableRow; readonly isOwn: boolean } {
   const config = lastGoodConfig()
-  // The file may say another price than ours, which is then no longer true.
+  // An unreadable file may hold another price than ours, so ours is not used.
   if (config === undefined) return { row: UNKNOWN, isOwn: true }
   const own = ownRow(config, id)
   const known = table.get(id) ?? table.get(withoutDate(id))
   if (own === undefined) return { row: known ?? UNKNOWN, isOwn: false }
   if (known === undefined) return { row: own, isOwn: true }
   const contextWindow = own.contextWindow ?? known.contextWindow
-  // A price is taken whole: ours for the cache or for long calls may not fit to theirs.
+  // Takes a price as a whole: our prices for the cache or for long calls may not match the user's.
   if (own.input !== null) return { row: { ...own, contextWindow }, isOwn: true }
   return { row: { ...known, ...own, contextWindow, input: known.input, output: known.output }, isOwn: false }
 }
@@ -59,7 +61,7 @@ const UNKNOWN: TableRow = { contextWindow: null, input: null, output: null }
 
 const table: ReadonlyMap<string, TableRow> = new Map(Object.entries(PRICE_TABLE))
 
-/** `-20250929`, `-2025-08-07`, `-latest`: the same model at the same price. */
+/** Removes `-20250929`, `-2025-08-07`, `-latest`: the same model at the same price. */
 function withoutDate(id: string): string {
   return id.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, '')
 }

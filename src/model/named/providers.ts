@@ -3,7 +3,7 @@ import { type Api, readConfig } from '../config.ts'
 import { isDocument, notAStream } from '../stream-parts.ts'
 import { ollamaUrl } from './ollama.ts'
 
-/** A provider by its name, as the environment and the config file have it now. */
+/** A provider by its name, as the environment and the config file describe it now. */
 export interface Provider {
   readonly name: string
   readonly api: Api
@@ -14,11 +14,11 @@ export interface Provider {
   /** Variables its address may be in. */
   readonly urlNames: readonly string[]
   readonly needsKey: boolean
-  /** What to do when nothing answers. */
+  /** Advice for the user when nothing answers. */
   readonly hint: string | undefined
 }
 
-interface Known {
+interface ProviderEntry {
   readonly api: Api
   readonly keyNames: readonly string[]
   readonly urlNames: readonly string[]
@@ -27,7 +27,7 @@ interface Known {
   readonly hint?: string
 }
 
-const KNOWN: Readonly<Record<string, Known>> = {
+const KNOWN: Readonly<Record<string, ProviderEntry>> = {
   openai: remote('openai', { keyNames: ['OPENAI_API_KEY'], urlNames: ['OPENAI_BASE_URL'] }),
   anthropic: remote('anthropic', { keyNames: ['ANTHROPIC_API_KEY'], urlNames: ['ANTHROPIC_BASE_URL'] }),
   google: remote('google', {
@@ -59,7 +59,7 @@ const KNOWN: Readonly<Record<string, Known>> = {
   },
 }
 
-const known: ReadonlyMap<string, Known> = new Map(Object.entries(KNOWN))
+const known: ReadonlyMap<string, ProviderEntry> = new Map(Object.entries(KNOWN))
 
 export function findProvider(name: string): Provider | undefined {
   const base = known.get(name)
@@ -79,14 +79,14 @@ export function findProvider(name: string): Provider | undefined {
   }
 }
 
-/** Names that may stand before the slash. */
+/** The names that may stand before the slash. */
 export function providerNames(): string[] {
   return [...new Set([...known.keys(), ...readConfig().providers.keys()])]
 }
 
 /**
- * The ways to ask for a model, the best first: a server that stands in for OpenAI's may have chat completions only. Its
- * package is loaded here, and nowhere before.
+ * The ways to ask for a model, the best first: a server that replaces OpenAI's may have chat completions only. Loads
+ * the provider's package, which nothing loads before.
  */
 export async function loadModels(provider: Provider, modelId: string): Promise<readonly AiSdkModel[]> {
   const { name, url, key } = provider
@@ -115,12 +115,12 @@ export async function loadModels(provider: Provider, modelId: string): Promise<r
 function remote(
   api: Api,
   { keyNames, urlNames, url = null }: { keyNames: readonly string[]; urlNames: readonly string[]; url?: string | null },
-): Known {
+): ProviderEntry {
   return { api, keyNames, urlNames, url: () => url, needsKey: true }
 }
 
-/** A server on this machine: a key is sent when there is one. */
-function local(prefix: string, hint: string): Omit<Known, 'url'> {
+/** A server on this machine, which gets a key if there is one. */
+function local(prefix: string, hint: string): Omit<ProviderEntry, 'url'> {
   return {
     api: 'openai-compatible',
     keyNames: [`${prefix}_API_KEY`],
@@ -130,13 +130,13 @@ function local(prefix: string, hint: string): Omit<Known, 'url'> {
   }
 }
 
-/** Others that read ANTHROPIC_BASE_URL take it without the version, our client with it. */
+/** Other programs read ANTHROPIC_BASE_URL without the version, our client needs it. */
 function addressIn(names: readonly string[]): string | undefined {
   const url = variable(names)?.replace(/\/+$/, '')
   return url === undefined || !names.includes('ANTHROPIC_BASE_URL') || /\/v\d+$/.test(url) ? url : `${url}/v1`
 }
 
-/** The first that is set. Keys are often pasted with a line break. */
+/** The first variable that is set. Trims it, because keys are often pasted with a line break. */
 function variable(names: readonly string[]): string | undefined {
   for (const name of names) {
     const value = process.env[name]?.trim()
@@ -145,10 +145,13 @@ function variable(names: readonly string[]): string | undefined {
   return undefined
 }
 
-/** Characters of a wrong answer that are shown. */
+/** How many characters of a wrong answer an error shows. */
 const SHOWN = 80
 
-/** `fetch` for calls that stream. A good answer that is none throws with how it begins; clients would call it cut. */
+/**
+ * `fetch` for calls that stream. Throws for a good status without a stream, and quotes its beginning; clients would
+ * report a cut stream.
+ */
 export async function streamFetch(...request: Parameters<typeof fetch>): Promise<Response> {
   const response = await fetch(...request)
   const type = response.headers.get('content-type') ?? ''
@@ -159,12 +162,12 @@ export async function streamFetch(...request: Parameters<typeof fetch>): Promise
   throw notAStream(type, beginning)
 }
 
-/** Some servers stream well under a wrong name. */
+/** True for text that reads like events: some servers stream them under a wrong content type. */
 function isEvents(text: string): boolean {
   return /^(?:data|event|id|retry)?:/.test(text)
 }
 
-/** Of events no more is read than shows that they are. */
+/** Reads the beginning of a body; of a stream of events only enough to recognise it. */
 async function beginningOf({ body }: Response): Promise<string> {
   if (body === null) return ''
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()

@@ -4,10 +4,10 @@ import { fromAiSdk } from '../ai-sdk/from-ai-sdk.ts'
 import type { Model, ModelSettings } from '../model.ts'
 import { namedModel } from './named-model.ts'
 
-/** What may be given as a model: `"provider/model"` or an alias, a model of the AI SDK, or a Model. */
+/** Every form of a model: `"provider/model"` or an alias, a model of the AI SDK, or a Model. */
 export type ModelLike = Model | AiSdkModel | string
 
-/** Undefined for what is no model. */
+/** Undefined for a value that is no model. */
 export function toModel(value: unknown): Model | undefined {
   if (typeof value === 'string') return value.trim() === '' ? undefined : namedModel(value.trim())
   if (typeof value !== 'object' || value === null) return undefined
@@ -15,7 +15,7 @@ export function toModel(value: unknown): Model | undefined {
   return isAiSdkModel(value) ? fromAiSdk(value) : undefined
 }
 
-/** Refuses a setting that no model would ever hear of, and values that every provider would refuse. */
+/** Refuses settings that no model knows, and values that every provider would refuse. */
 export function readSettings(given: ModelSettings, where: string): ModelSettings {
   return readOptions(where, given, SETTINGS)
 }

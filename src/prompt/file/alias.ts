@@ -3,9 +3,9 @@ import { parametersOf } from '../../base/function-parameters.ts'
 import type { Json } from '../../base/json.ts'
 import { nearest } from '../../base/options.ts'
 import type { Prompt } from '../prompt.ts'
-import { dataOf, type Entry, type Tree, Wrong } from './tree.ts'
+import { dataOf, FileProblem, type PromptEntry, type PromptTree } from './tree.ts'
 
-/** A method that prompt files may call under `.alias`. What is not offered cannot be called. */
+/** A method that prompt files may call under `.alias`. Files can call only methods that are offered. */
 export interface PromptAlias<P extends Prompt = Prompt> {
   /** The names of its parameters, in the order of `.args`. */
   readonly params: readonly string[]
@@ -13,14 +13,14 @@ export interface PromptAlias<P extends Prompt = Prompt> {
   readonly run: (prompt: P, args: readonly (Json | undefined)[]) => P
 }
 
-/** A bare function: `greet(prompt, name)` gets the prompt, and then its parameters by their names or by `.args`. */
+/** A plain function: `greet(prompt, name)` gets the prompt, and then its parameters by their names or by `.args`. */
 export type PromptAliasFunction<P extends Prompt = Prompt> = (prompt: P, ...args: never[]) => P
 
 export type PromptAliases<P extends Prompt = Prompt> = {
   readonly [name: string]: PromptAlias<P> | PromptAliasFunction<P>
 }
 
-/** What a caller offers to its prompt files, in one form. */
+/** Reads the methods that a caller offers to its prompt files into one form. */
 export function readAliases<P extends Prompt>(given: PromptAliases<P>): { readonly [name: string]: PromptAlias<P> } {
   return Object.fromEntries(Object.entries(given).map(([name, alias]) => [name, readAlias(name, alias)]))
 }
@@ -40,7 +40,7 @@ function refuse(name: string, message: string): never {
   throw new DefinitionError('definition', `prompt, aliases.${name}: ${message}`)
 }
 
-/** What every prompt offers: its own helpers, and nothing that reaches further than the prompt. */
+/** The methods that every prompt offers: its own helpers, and nothing that reaches beyond the prompt. */
 export function builtInAliases<P extends Prompt>(): { readonly [name: string]: PromptAlias<P> } {
   return {
     ...Object.fromEntries(
@@ -87,20 +87,20 @@ function setter<P extends Prompt>(always: boolean): PromptAlias<P> {
   }
 }
 
-/** The method that a file names. Throws Wrong for one that is not offered. */
-export function aliasNamed<A>(aliases: ReadonlyMap<string, A>, { key, at }: Entry): A {
+/** Finds the method that a file names. Throws FileProblem for one that is not offered. */
+export function aliasNamed<A>(aliases: ReadonlyMap<string, A>, { key, at }: PromptEntry): A {
   const alias = aliases.get(key)
   if (alias !== undefined) return alias
   const offered = [...aliases.keys()]
   const meant = nearest(key, offered)
   const hint = meant === undefined ? `These are: ${offered.join(', ')}.` : `Did you mean ${meant}?`
-  throw new Wrong(`${JSON.stringify(key)} is not offered to prompt files`, at, hint)
+  throw new FileProblem(`${JSON.stringify(key)} is not offered to prompt files`, at, hint)
 }
 
-/** Its arguments in order: nothing, or `{ name: value, .args: [...] }`. Throws Wrong. */
-export function aliasArguments({ params }: Pick<PromptAlias, 'params'>, tree: Tree): (Json | undefined)[] {
+/** Reads a method's arguments in order: nothing, or `{ name: value, .args: [...] }`. Throws FileProblem. */
+export function aliasArguments({ params }: Pick<PromptAlias, 'params'>, tree: PromptTree): (Json | undefined)[] {
   if (tree.kind === 'leaf' && tree.value === null) return params.map(() => undefined)
-  if (tree.kind !== 'map') throw new Wrong('the arguments are { name: value } or nothing', tree.at, ARGS)
+  if (tree.kind !== 'map') throw new FileProblem('the arguments are { name: value } or nothing', tree.at, ARGS)
   const args = new Map<string, Json>()
   for (const entry of tree.entries) {
     if (entry.key === '.args') addInOrder(args, params, entry.value)
@@ -111,18 +111,19 @@ export function aliasArguments({ params }: Pick<PromptAlias, 'params'>, tree: Tr
 
 const ARGS = 'Arguments without names are a list under .args.'
 
-function addInOrder(args: Map<string, Json>, params: readonly string[], list: Tree): void {
-  if (list.kind !== 'list') throw new Wrong('.args is a list', list.at)
+function addInOrder(args: Map<string, Json>, params: readonly string[], list: PromptTree): void {
+  if (list.kind !== 'list') throw new FileProblem('.args is a list', list.at)
   list.items.forEach((item, index) => {
     const name = params[index]
-    if (name === undefined) throw new Wrong(`there are only ${params.length} arguments: ${params.join(', ')}`, item.at)
+    if (name === undefined)
+      throw new FileProblem(`there are only ${params.length} arguments: ${params.join(', ')}`, item.at)
     addNamed(args, params, { key: name, at: item.at, value: item })
   })
 }
 
-function addNamed(args: Map<string, Json>, params: readonly string[], { key, at, value }: Entry): void {
+function addNamed(args: Map<string, Json>, params: readonly string[], { key, at, value }: PromptEntry): void {
   if (!params.includes(key))
-    throw new Wrong(`there is no argument ${JSON.stringify(key)}`, at, `There are: ${params.join(', ')}.`)
-  if (args.has(key)) throw new Wrong(`the argument ${JSON.stringify(key)} is given twice`, at)
+    throw new FileProblem(`there is no argument ${JSON.stringify(key)}`, at, `There are: ${params.join(', ')}.`)
+  if (args.has(key)) throw new FileProblem(`the argument ${JSON.stringify(key)} is given twice`, at)
   args.set(key, dataOf(value))
 }

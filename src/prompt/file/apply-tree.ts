@@ -6,38 +6,47 @@ import { ShapeError } from '../shape/read-shape.ts'
 import { fillKey, fillText, type ReadMappings } from '../slots/placeholder.ts'
 import { isSlot, SLOTS } from '../slots/slot.ts'
 import { aliasArguments, aliasNamed, type PromptAlias } from './alias.ts'
-import { dataOf, type Entry, type MapTree, type Place, placeOf, type Tree, treeAt, Wrong } from './tree.ts'
+import {
+  dataOf,
+  FileProblem,
+  type PromptEntry,
+  type PromptMap,
+  type PromptPlace,
+  type PromptTree,
+  placeOf,
+  treeAt,
+} from './tree.ts'
 
 export interface ApplyOptions<P extends Prompt> {
   readonly mappings: ReadMappings
   readonly aliases: ReadonlyMap<string, PromptAlias<P>>
-  readonly warn: (warning: PromptWarning, at: Place) => void
+  readonly warn: (warning: PromptWarning, at: PromptPlace) => void
 }
 
 /**
- * Says what a prompt file says, from its top to its end. What a key means is decided by how it is written: a mapping
- * can give a slot its name, but cannot make a call of it. Throws Wrong, or what an error's `cause` holds.
+ * Applies a prompt file to a prompt, from top to end. The spelling of a key decides its meaning: a mapping can name a
+ * slot, but cannot turn it into a call. Throws FileProblem, or the error in an error's `cause`.
  */
-export function applyTree<P extends Prompt>(prompt: P, tree: Tree, options: ApplyOptions<P>): P {
-  if (tree.kind !== 'map') throw new Wrong('a prompt file is a mapping, such as "input: Hello"', tree.at)
+export function applyTree<P extends Prompt>(prompt: P, tree: PromptTree, options: ApplyOptions<P>): P {
+  if (tree.kind !== 'map') throw new FileProblem('a prompt file is a mapping, such as "input: Hello"', tree.at)
   checkCount(tree)
   return tree.entries.reduce((made, entry) => applyEntry(made, entry, options), prompt)
 }
 
-/** Each is a block of the prompt with a title of its own. */
+/** The most keys of one file: each becomes a block of the prompt with its own title. */
 const MOST_KEYS = 1_000
 
-function checkCount({ entries }: MapTree): void {
+function checkCount({ entries }: PromptMap): void {
   const first = entries[MOST_KEYS]
   if (first === undefined) return
-  throw new Wrong(`there are more than ${MOST_KEYS} keys`, first.at, 'Put what belongs together under one key.')
+  throw new FileProblem(`there are more than ${MOST_KEYS} keys`, first.at, 'Put what belongs together under one key.')
 }
 
 const HEADINGS = ['.agent', '.request', '.alias']
 
-function applyEntry<P extends Prompt>(prompt: P, entry: Entry, options: ApplyOptions<P>): P {
+function applyEntry<P extends Prompt>(prompt: P, entry: PromptEntry, options: ApplyOptions<P>): P {
   const { key, at, value } = entry
-  // Nothing under a heading says nothing.
+  // An empty heading adds nothing.
   if (HEADINGS.includes(key) && value.kind === 'leaf' && value.value === null) return prompt
   if (key === '.agent') return applyLayer(prompt, value, { ...options, always: true })
   if (key === '.request') return applyLayer(prompt, value, { ...options, always: false })
@@ -45,10 +54,10 @@ function applyEntry<P extends Prompt>(prompt: P, entry: Entry, options: ApplyOpt
   if (key.startsWith('.')) {
     const meant = nearest(key.slice(1), ['agent', 'request', 'alias'])
     const hint = meant === undefined ? 'There are .agent, .request and .alias.' : `Did you mean .${meant}?`
-    throw new Wrong(`there is no ${JSON.stringify(key)}`, at, hint)
+    throw new FileProblem(`there is no ${JSON.stringify(key)}`, at, hint)
   }
   if (!key.startsWith('$') || key.startsWith('${')) return saySlot(prompt, entry, { ...options, always: false })
-  if (key === '$') throw new Wrong('a slot needs a name behind the $', at)
+  if (key === '$') throw new FileProblem('a slot needs a name behind the $', at)
   return saySlot(prompt, { ...entry, key: key.slice(1) }, { ...options, always: true })
 }
 
@@ -56,8 +65,8 @@ interface LayerOptions<P extends Prompt> extends ApplyOptions<P> {
   readonly always: boolean
 }
 
-/** What is no mapping is what the agent is, or what this request asks. */
-function applyLayer<P extends Prompt>(prompt: P, tree: Tree, options: LayerOptions<P>): P {
+/** Applies one layer. A value that is no mapping becomes the agent's system prompt, or this request's input. */
+function applyLayer<P extends Prompt>(prompt: P, tree: PromptTree, options: LayerOptions<P>): P {
   if (tree.kind === 'map') {
     checkCount(tree)
     return tree.entries.reduce((made, entry) => saySlot(made, entry, options), prompt)
@@ -65,7 +74,7 @@ function applyLayer<P extends Prompt>(prompt: P, tree: Tree, options: LayerOptio
   return saySlot(prompt, { key: options.always ? 'system' : 'input', at: tree.at, value: tree }, options)
 }
 
-function saySlot<P extends Prompt>(prompt: P, entry: Entry, options: LayerOptions<P>): P {
+function saySlot<P extends Prompt>(prompt: P, entry: PromptEntry, options: LayerOptions<P>): P {
   const { mappings, always, warn } = options
   const slot = fillKey(entry.key, mappings)
   const tree = fillTree(entry.value, mappings)
@@ -82,8 +91,8 @@ function saySlot<P extends Prompt>(prompt: P, entry: Entry, options: LayerOption
   }
 }
 
-function applyAliases<P extends Prompt>(prompt: P, tree: Tree, { mappings, aliases }: ApplyOptions<P>): P {
-  if (tree.kind !== 'map') throw new Wrong('.alias is a mapping of methods to arguments', tree.at)
+function applyAliases<P extends Prompt>(prompt: P, tree: PromptTree, { mappings, aliases }: ApplyOptions<P>): P {
+  if (tree.kind !== 'map') throw new FileProblem('.alias is a mapping of methods to arguments', tree.at)
   return tree.entries.reduce((made, entry) => {
     const alias = aliasNamed(aliases, entry)
     const args = aliasArguments(alias, fillTree(entry.value, mappings))
@@ -95,25 +104,25 @@ function applyAliases<P extends Prompt>(prompt: P, tree: Tree, { mappings, alias
   }, prompt)
 }
 
-function placed(problem: string, at: Place, cause: unknown): Wrong {
-  const wrong = new Wrong(problem, at)
+function placed(problem: string, at: PromptPlace, cause: unknown): FileProblem {
+  const wrong = new FileProblem(problem, at)
   wrong.cause = cause
   return wrong
 }
 
-/** The tree with mappings for the placeholders of keys and texts, each put in once, at the place it was asked for. */
-function fillTree(tree: Tree, mappings: ReadMappings): Tree {
+/** Replaces the placeholders in keys and texts, each once, at its own place. */
+function fillTree(tree: PromptTree, mappings: ReadMappings): PromptTree {
   if (mappings.size === 0) return tree
   if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => fillTree(item, mappings)) }
   if (tree.kind === 'map') return fillMap(tree, mappings)
   return typeof tree.value === 'string' ? treeAt(fillText(tree.value, mappings), tree.at) : tree
 }
 
-function fillMap(tree: MapTree, mappings: ReadMappings): MapTree {
-  const entries = new Map<string, Entry>()
+function fillMap(tree: PromptMap, mappings: ReadMappings): PromptMap {
+  const entries = new Map<string, PromptEntry>()
   for (const { key, at, value } of tree.entries) {
     const name = fillKey(key, mappings)
-    if (entries.has(name)) throw new Wrong(`with these mappings two keys become ${JSON.stringify(name)}`, at)
+    if (entries.has(name)) throw new FileProblem(`with these mappings two keys become ${JSON.stringify(name)}`, at)
     entries.set(name, { key: name, at, value: fillTree(value, mappings) })
   }
   return { ...tree, entries: [...entries.values()] }

@@ -1,11 +1,11 @@
 import { parseJson } from '../../base/json.ts'
-import { type Entry, type Place, type Tree, Wrong } from './tree.ts'
+import { FileProblem, type PromptEntry, type PromptPlace, type PromptTree } from './tree.ts'
 
 /**
- * Reads JSON with the place of every value. Comments, commas at the end, single quotes and bare keys are fine; a key
- * twice is not. Throws Wrong.
+ * Parses JSON with the place of every value. Allows comments, trailing commas, single quotes and bare keys, but no
+ * repeated key. Throws FileProblem.
  */
-export function parseJsonTree(text: string): Tree {
+export function parseJsonTree(text: string): PromptTree {
   const reader = new JsonReader(text)
   const tree = reader.value(0)
   reader.end()
@@ -26,7 +26,7 @@ const WORDS: ReadonlyMap<string, boolean | null> = new Map([
 class JsonReader {
   private readonly text: string
   private offset = 0
-  /** The line that was last asked for, and where it begins and ends. */
+  /** The line of the last requested place, and where it begins and ends. */
   private line = 1
   private lineStart = 0
   private lineEnd: number
@@ -36,10 +36,10 @@ class JsonReader {
     this.lineEnd = this.endOfLine()
   }
 
-  value(depth: number): Tree {
+  value(depth: number): PromptTree {
     this.skip()
     const at = this.place()
-    if (depth >= DEEPEST) throw new Wrong(`nested more than ${DEEPEST} levels deep`, at)
+    if (depth >= DEEPEST) throw new FileProblem(`nested more than ${DEEPEST} levels deep`, at)
     if (this.take('{')) return { kind: 'map', entries: this.entries(depth), at }
     if (this.take('[')) return { kind: 'list', items: this.items(depth), at }
     return { kind: 'leaf', value: this.scalar(), at }
@@ -50,12 +50,13 @@ class JsonReader {
     if (this.offset < this.text.length) throw this.wrong('there is something behind the end')
   }
 
-  private entries(depth: number): Entry[] {
-    const entries = new Map<string, Entry>()
+  private entries(depth: number): PromptEntry[] {
+    const entries = new Map<string, PromptEntry>()
     while (!this.closes('}')) {
       const at = this.place()
       const key = this.key()
-      if (entries.has(key)) throw new Wrong(`the key ${JSON.stringify(key)} is there twice`, at, 'Remove one of them.')
+      if (entries.has(key))
+        throw new FileProblem(`the key ${JSON.stringify(key)} is there twice`, at, 'Remove one of them.')
       this.skip()
       if (!this.take(':')) throw this.wrong('a colon is missing behind the key')
       entries.set(key, { key, at, value: this.value(depth + 1) })
@@ -64,8 +65,8 @@ class JsonReader {
     return [...entries.values()]
   }
 
-  private items(depth: number): Tree[] {
-    const items: Tree[] = []
+  private items(depth: number): PromptTree[] {
+    const items: PromptTree[] = []
     while (!this.closes(']')) {
       items.push(this.value(depth + 1))
       this.comma(']')
@@ -126,7 +127,7 @@ class JsonReader {
 
   private skip(): void {
     while (this.match(SPACE) ?? this.match(LINE_COMMENT) ?? this.comment()) {
-      // All of it means nothing.
+      // Skips space and comments.
     }
   }
 
@@ -144,8 +145,8 @@ class JsonReader {
     return true
   }
 
-  /** Places are asked for in order, so every line is counted once. */
-  private place(): Place {
+  /** Places are requested in order, so every line is counted once. */
+  private place(): PromptPlace {
     while (this.lineEnd < this.offset) {
       this.line++
       this.lineStart = this.lineEnd + 1
@@ -159,8 +160,8 @@ class JsonReader {
     return end === -1 ? this.text.length : end
   }
 
-  private wrong(problem: string): Wrong {
-    return new Wrong(`not valid JSON: ${problem}`, this.place())
+  private wrong(problem: string): FileProblem {
+    return new FileProblem(`not valid JSON: ${problem}`, this.place())
   }
 
   private fail(problem: string): never {
@@ -168,7 +169,7 @@ class JsonReader {
   }
 }
 
-/** The same text in double quotes, as strict JSON writes it. */
+/** Rewrites a text for double quotes, as strict JSON needs it. */
 function strict(inside: string): string {
   const escaped = inside.replace(/\\[\s\S]|"|\p{Cc}/gu, (piece) => {
     if (piece === "\\'") return "'"

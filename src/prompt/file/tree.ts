@@ -2,81 +2,81 @@ import { RecipeError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import type { Path } from '../../base/path.ts'
 
-/** Where something stands in a file, counted from 1. */
-export interface Place {
+/** A place in a file, counted from 1. */
+export interface PromptPlace {
   readonly line: number
   readonly column: number
 }
 
-/** What a file says, with where it says it. */
-export type Tree = Leaf | ListTree | MapTree
+/** The data of a file, with the place of each value. */
+export type PromptTree = PromptLeaf | PromptList | PromptMap
 
-export interface Leaf {
+export interface PromptLeaf {
   readonly kind: 'leaf'
   readonly value: string | number | boolean | null
-  readonly at: Place
+  readonly at: PromptPlace
 }
 
-export interface ListTree {
+export interface PromptList {
   readonly kind: 'list'
-  readonly items: readonly Tree[]
-  readonly at: Place
+  readonly items: readonly PromptTree[]
+  readonly at: PromptPlace
 }
 
-export interface MapTree {
+export interface PromptMap {
   readonly kind: 'map'
-  readonly entries: readonly Entry[]
-  readonly at: Place
+  readonly entries: readonly PromptEntry[]
+  readonly at: PromptPlace
 }
 
-export interface Entry {
+export interface PromptEntry {
   readonly key: string
-  /** Of the key. */
-  readonly at: Place
-  readonly value: Tree
+  /** The place of the key. */
+  readonly at: PromptPlace
+  readonly value: PromptTree
 }
 
-/** The data alone. */
-export function dataOf(tree: Tree): Json {
+/** The data of a tree without the places. */
+export function dataOf(tree: PromptTree): Json {
   if (tree.kind === 'leaf') return tree.value
   if (tree.kind === 'list') return tree.items.map(dataOf)
   return Object.fromEntries(tree.entries.map(({ key, value }) => [key, dataOf(value)]))
 }
 
-/** Plain data as if it all stood at one place. */
-export function treeAt(value: Json, at: Place): Tree {
+/** Makes a tree from plain data, all at one place. */
+export function treeAt(value: Json, at: PromptPlace): PromptTree {
   if (typeof value !== 'object' || value === null) return { kind: 'leaf', value, at }
   if (Array.isArray(value)) return { kind: 'list', items: value.map((item) => treeAt(item, at)), at }
   const entries = Object.entries(value).map(([key, item]) => ({ key, at, value: treeAt(item, at) }))
   return { kind: 'map', entries, at }
 }
 
-export function entryOf(tree: Tree, key: string | number): Entry | undefined {
+export function entryOf(tree: PromptTree, key: string | number): PromptEntry | undefined {
   if (tree.kind === 'map') return tree.entries.find((entry) => entry.key === key)
   const item = tree.kind === 'list' && typeof key === 'number' ? tree.items[key] : undefined
   return item === undefined ? undefined : { key: String(key), at: item.at, value: item }
 }
 
-/** Where the value at this path is written, or the nearest one around it. */
-export function placeOf(tree: Tree, path: Path): Place {
+/** The place of the value at this path, or of the nearest one around it. */
+export function placeOf(tree: PromptTree, path: Path): PromptPlace {
   const [key, ...others] = path
   const entry = key === undefined ? undefined : entryOf(tree, key)
   if (entry === undefined) return tree.at
   return others.length === 0 ? entry.at : placeOf(entry.value, others)
 }
 
-export interface Trouble {
-  /** What is wrong. */
+export interface FileTrouble {
+  /** The problem, in words. */
   readonly problem: string
   readonly file: string
-  readonly at?: Place
-  /** What can be done about it. */
+  readonly at?: PromptPlace
+  /** How to fix it. */
   readonly hint?: string
   readonly cause?: unknown
 }
 
-/** What is wrong with a prompt file, where and what to do: `file:line:column: problem hint`; `details` has the parts. */
-export function fileError({ problem, file, at, hint, cause }: Trouble): RecipeError {
+/** The error for a problem of a prompt file: `file:line:column: problem hint`; `details` has the parts. */
+export function fileError({ problem, file, at, hint, cause }: FileTrouble): RecipeError {
   const place = at === undefined ? file : `${file}:${at.line}:${at.column}`
   const sentence = /[.!?]$/.test(problem) ? problem : `${problem}.`
   return new RecipeError('recipe', [`${place}: ${sentence}`, hint].filter(Boolean).join(' '), {
@@ -85,12 +85,12 @@ export function fileError({ problem, file, at, hint, cause }: Trouble): RecipeEr
   })
 }
 
-/** Something wrong at a place of the text in hand; who reads the file adds its name. */
-export class Wrong extends Error {
-  readonly at: Place
+/** A problem at a place of the text; the reader of the file adds its name. */
+export class FileProblem extends Error {
+  readonly at: PromptPlace
   readonly hint: string | undefined
 
-  constructor(problem: string, at: Place, hint?: string) {
+  constructor(problem: string, at: PromptPlace, hint?: string) {
     super(problem)
     this.at = at
     this.hint = hint

@@ -2,19 +2,19 @@ import { InputError } from '../../base/error.ts'
 import { isRecord, type Json, type JsonRecord } from '../../base/json.ts'
 import { shapeText } from '../shape/shape-text.ts'
 import { inLine } from '../slots/placeholder.ts'
-import { isEmpty, isSlot, type Layer } from '../slots/slot.ts'
+import { isEmpty, isSlot, type SlotLayer } from '../slots/slot.ts'
 import type { Rendering } from './options.ts'
 import type { Output } from './output.ts'
 import { yamlText } from './yaml-text.ts'
 
 /** One part of a prompt under a title. */
-export interface Block {
+export interface TitledBlock {
   readonly title: string
   readonly text: string
 }
 
 /** A block for the slot, or none where it is empty. */
-export function slotBlock(view: Layer, slot: string, title: string): Block[] {
+export function slotBlock(view: SlotLayer, slot: string, title: string): TitledBlock[] {
   const value = view.get(slot) as Json | undefined
   return value === undefined || isEmpty(value) ? [] : [{ title, text: blockText(slot, value) }]
 }
@@ -22,12 +22,12 @@ export function slotBlock(view: Layer, slot: string, title: string): Block[] {
 export interface MainParts {
   readonly output: Output
   readonly rendering: Rendering
-  /** False where they are given to the model as tools. */
+  /** False where the model gets them as tools. */
   readonly withTools: boolean
 }
 
-/** What is asked of the model, in the order it reads it. */
-export function mainBlocks(view: Layer, { output, rendering: { titles }, withTools }: MainParts): Block[] {
+/** The blocks that ask something of the model, in reading order. */
+export function mainBlocks(view: SlotLayer, { output, rendering: { titles }, withTools }: MainParts): TitledBlock[] {
   const extras = [...view.keys()].filter((key) => !isSlot(key))
   const { requirement } = output
   return [
@@ -47,7 +47,7 @@ function blockText(slot: string, value: Json): string {
   return slot === 'tools' ? toolsText(value) : dataText(value)
 }
 
-/** Texts as they are, numbers and the like as JSON, all else as YAML. */
+/** Texts stay as they are, numbers and the like become JSON, everything else YAML. */
 export function dataText(value: Json): string {
   return typeof value === 'object' && value !== null ? yamlText(value) : inLine(value)
 }
@@ -60,7 +60,7 @@ function infoText(value: Json): string {
     .join('\n')
 }
 
-/** Further lines of a point are moved in, so that they stay in it. */
+/** Indents the further lines of a point, so that they stay in it. */
 function point(text: string): string {
   return `- ${text.replaceAll('\n', '\n  ')}`
 }
@@ -76,7 +76,7 @@ function fieldsText(tool: JsonRecord): string {
     .join('\n')
 }
 
-/** Nothing in the prompt asks anything of a model. */
+/** Thrown for a prompt that asks nothing of a model. */
 export class EmptyPromptError extends InputError {
   static override readonly kind: string = 'EmptyPromptError'
 }
@@ -84,7 +84,7 @@ export class EmptyPromptError extends InputError {
 const ASKING = ['input', 'info', 'instruct', 'output', 'attachment']
 
 /** System, history, tools, examples and results alone ask nothing. */
-export function checkAsksSomething(view: Layer): void {
+export function checkAsksSomething(view: SlotLayer): void {
   if (ASKING.some((slot) => !isEmpty(view.get(slot)))) return
   if ([...view.keys()].some((key) => !isSlot(key))) return
   throw emptyPrompt(`none of ${ASKING.join(', ')} says anything, and there is no key of your own`)
@@ -95,10 +95,10 @@ export function emptyPrompt(why: string): EmptyPromptError {
 }
 
 /**
- * Blocks under their titles, a blank line between them, with `last` as the title that the answer stands under. A line
- * of data that looks like a title or like whose turn it is gets a backslash, so that data cannot open a block.
+ * Joins blocks under their titles, with a blank line between them; the answer follows the title `last`. A line of data
+ * that looks like a title or like the start of somebody's turn gets a backslash, so that data cannot open a block.
  */
-export function joinBlocks(blocks: readonly Block[], last: string, roles: readonly string[] = []): string {
+export function joinBlocks(blocks: readonly TitledBlock[], last: string, roles: readonly string[] = []): string {
   const guard = guardOf([...blocks.map(({ title }) => title), last], roles)
   const texts = blocks.map(({ title, text }) => `[${title}]:\n${guard(text)}\n`)
   return [...texts, `[${last}]:`].join('\n')
@@ -109,7 +109,7 @@ function guardOf(titles: readonly string[], roles: readonly string[]): (text: st
   return (text) => text.replace(/^.+$/gm, (line) => (known.has(fold(line)) ? line.replace(/\S/, '\\$&') : line))
 }
 
-/** A line without what a reader overlooks: space around it, the colon at its end, capitals. */
+/** A line without the differences that a reader overlooks: space around it, the colon at its end, capitals. */
 function fold(line: string): string {
   if (line.length > longestLine) return line
   let end = line.length

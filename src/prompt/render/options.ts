@@ -1,5 +1,8 @@
-import { code, type Rules, record } from '../../base/options.ts'
-/** The words above the blocks of a prompt; `output_requirement` is what the answer must be like, `output` the end. */
+import { code, type OptionRules, record } from '../../base/options.ts'
+/**
+ * The titles of the blocks of a prompt; `output_requirement` stands above the demands on the answer, `output` at the
+ * end.
+ */
 export type TitleKey = keyof typeof TITLES
 
 const TITLES = {
@@ -24,7 +27,7 @@ const ROLES: Roles = {
   _: 'assistant',
 }
 
-/** How roles are called; `_` stands for every role that is not named. */
+/** The names of the roles; `_` stands for every role that is not listed. */
 export type Roles = { readonly [role: string]: string }
 
 export interface PromptWarning {
@@ -35,15 +38,17 @@ export interface PromptWarning {
 }
 
 export interface RenderOptions {
+  /** Other titles of the parts of a prompt. */
   readonly titles?: Partial<Record<TitleKey, string>>
+  /** Other names of the roles. */
   readonly roles?: Roles
-  /** Hears what could not be shown. */
+  /** Called for content that could not be shown. */
   readonly onWarning?: (warning: PromptWarning) => void
 }
 
-export const RENDER: Rules<RenderOptions> = { titles: record, roles: record, onWarning: code }
+export const RENDER: OptionRules<RenderOptions> = { titles: record, roles: record, onWarning: code }
 
-/** The options with everything in them. */
+/** The options with all defaults filled in. */
 export interface Rendering {
   readonly titles: Readonly<Record<TitleKey, string>>
   readonly roleOf: (role: string) => string

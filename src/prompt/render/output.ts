@@ -3,20 +3,20 @@ import { type CheckedSchema, readSchema } from '../../base/schema/schema.ts'
 import { isDescribed } from '../shape/read-shape.ts'
 import { shapeSchema } from '../shape/shape-schema.ts'
 import { shapeText, typeSchema } from '../shape/shape-text.ts'
-import { isEmpty, type Layer, SchemaOutput } from '../slots/slot.ts'
+import { isEmpty, SchemaOutput, type SlotLayer } from '../slots/slot.ts'
 
-/** What a prompt asks of the answer. */
+/** The demands of a prompt on the answer. */
 export interface Output {
-  /** `json`, `markdown`, `text`, or what the prompt says. */
+  /** `json`, `markdown`, `text`, or the format that the prompt names. */
   readonly format: string
-  /** What the block about the answer says; empty where there is nothing to say. */
+  /** The lines of the block about the answer; empty where there are none. */
   readonly requirement: readonly string[]
-  /** What checks the answer, where it is JSON of a known shape. */
+  /** Checks the answer, if it is JSON of a known shape. */
   readonly checked: CheckedSchema | null
 }
 
-/** An output format that was said wins; else a shape means JSON, and everything else Markdown. */
-export function outputOf(view: Layer): Output {
+/** A named output format wins; otherwise a shape means JSON, and everything else Markdown. */
+export function outputOf(view: SlotLayer): Output {
   const asked = askedOf(view)
   const said = view.get('output_format')
   const format = typeof said === 'string' ? said : asked.schema === null ? 'markdown' : 'json'
@@ -29,15 +29,15 @@ export function outputOf(view: Layer): Output {
   }
 }
 
-interface Asked {
+interface OutputRequest {
   readonly schema: (() => CheckedSchema) | null
   readonly lines: readonly string[]
   readonly jsonLines: readonly string[]
 }
 
-const NOTHING: Asked = { schema: null, lines: [], jsonLines: [] }
+const NOTHING: OutputRequest = { schema: null, lines: [], jsonLines: [] }
 
-function askedOf(view: Layer): Asked {
+function askedOf(view: SlotLayer): OutputRequest {
   const output = view.get('output')
   if (output instanceof SchemaOutput) return schemaAsked(output.checked)
   if (output === undefined || isEmpty(output)) return NOTHING
@@ -51,12 +51,12 @@ function askedOf(view: Layer): Asked {
   }
 }
 
-function schemaAsked(checked: CheckedSchema): Asked {
+function schemaAsked(checked: CheckedSchema): OutputRequest {
   const text = JSON.stringify(checked.jsonSchema, null, 2)
   return { schema: () => checked, lines: [text], jsonLines: ['JSON Schema:', text] }
 }
 
-function instruction(text: string): Asked {
+function instruction(text: string): OutputRequest {
   const lines = text === '' ? [] : [text]
   return { schema: null, lines, jsonLines: lines }
 }
@@ -65,7 +65,7 @@ function isEmbedded(output: Json): output is { $schema: { [key: string]: Json } 
   return isRecord(output) && isRecord(output['$schema'])
 }
 
-/** Words that are no type are an instruction, and a text that is asked for is not JSON. */
+/** Words that are no type are an instruction, and an answer that is a text is not JSON. */
 function isText(output: Json): boolean {
   const type = typeOf(output)
   if (type === undefined) return false
@@ -79,7 +79,7 @@ function typeOf(output: Json): string | undefined {
   return typeof type === 'string' ? type : undefined
 }
 
-/** The type itself says no more than that the answer is a text. */
+/** The instruction of an output that is a text. The type itself adds nothing. */
 function textOf(output: Json): string {
   if (isRecord(output)) return String(output['$desc'] ?? '')
   const text = String(output)

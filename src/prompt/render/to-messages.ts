@@ -1,36 +1,49 @@
 import type { Json } from '../../base/json.ts'
-import { flag, type Rules, readOptions } from '../../base/options.ts'
-import type { Part } from '../slots/message.ts'
+import { flag, type OptionRules, readOptions } from '../../base/options.ts'
+import type { MessagePart } from '../slots/message.ts'
 import { inLine } from '../slots/placeholder.ts'
-import { isEmpty, itemsIn, type Layer } from '../slots/slot.ts'
-import { type Block, checkAsksSomething, dataText, emptyPrompt, joinBlocks, mainBlocks, slotBlock } from './blocks.ts'
+import { isEmpty, itemsIn, type SlotLayer } from '../slots/slot.ts'
+import {
+  checkAsksSomething,
+  dataText,
+  emptyPrompt,
+  joinBlocks,
+  mainBlocks,
+  slotBlock,
+  type TitledBlock,
+} from './blocks.ts'
 import { RENDER, type Rendering, type RenderOptions, renderingOf, skippedPart } from './options.ts'
 import { outputOf } from './output.ts'
 
 export interface MessagesOptions extends RenderOptions {
-  /** Contents as parts of any type; else texts, and other parts are left out. Unsaid: where there is an attachment. */
+  /**
+   * True: contents are parts of any type. False: contents are texts, and other parts are left out. Default: true where
+   * there is an attachment.
+   */
   readonly rich?: boolean
   /** User and assistant take turns, as many providers want it. Default true. */
   readonly strictOrder?: boolean
-  /** False: the tools are given to the model as tools, and not told in the text. Default true. */
+  /** False: the model gets the tools as tools, not in the text. Default true. */
   readonly toolsInText?: boolean
 }
 
-const OPTIONS: Rules<MessagesOptions> = { ...RENDER, rich: flag, strictOrder: flag, toolsInText: flag }
+const OPTIONS: OptionRules<MessagesOptions> = { ...RENDER, rich: flag, strictOrder: flag, toolsInText: flag }
 
-/** Further fields of a message of the history are kept. */
+/** Keeps further fields of a message of the history. */
 export interface PromptMessage {
   readonly role: string
-  readonly content: string | readonly Part[]
-  readonly [field: string]: Json | readonly Part[]
+  readonly content: string | readonly MessagePart[]
+  readonly [field: string]: Json | readonly MessagePart[]
 }
 
-/** The prompt as messages: system, developer, the history, and what is asked now. Throws EmptyPromptError. */
-export function toMessages(view: Layer, options: MessagesOptions = {}): PromptMessage[] {
+/**
+ * Renders the prompt as messages: system, developer, the history, and the current question. Throws EmptyPromptError.
+ */
+export function toMessages(view: SlotLayer, options: MessagesOptions = {}): PromptMessage[] {
   readOptions('toMessages()', options, OPTIONS)
   checkAsksSomething(view)
   const rendering = renderingOf(options)
-  const attachment = itemsIn<Part>(view, 'attachment')
+  const attachment = itemsIn<MessagePart>(view, 'attachment')
   const isRich = options.rich ?? attachment.length > 0
   const form = isRich ? richForm : plainForm
   const asked = mainMessages(view, { rendering, attachment, form, withTools: options.toolsInText !== false })
@@ -43,7 +56,7 @@ export function toMessages(view: Layer, options: MessagesOptions = {}): PromptMe
   ]
 }
 
-interface Said {
+interface HistoryMessage {
   readonly role: string
   readonly content: Json
   readonly [field: string]: Json
@@ -51,12 +64,12 @@ interface Said {
 
 interface Raw {
   readonly role: string
-  readonly parts: readonly Part[]
+  readonly parts: readonly MessagePart[]
   readonly others: { readonly [field: string]: Json }
 }
 
-/** How a content is written: as it is, or as text. Undefined where nothing of it is left. */
-type Form = (parts: readonly Part[], rendering: Rendering) => string | readonly Part[] | undefined
+/** Writes a content: as it is, or as text. Undefined where nothing of it is left. */
+type Form = (parts: readonly MessagePart[], rendering: Rendering) => string | readonly MessagePart[] | undefined
 
 const richForm: Form = (parts) => (parts.length === 0 ? undefined : parts)
 
@@ -69,7 +82,7 @@ const plainForm: Form = (parts, { warn }) => {
   return texts.length === 0 ? undefined : texts.join('\n\n')
 }
 
-function standing(view: Layer, slot: 'system' | 'developer', { roleOf }: Rendering): PromptMessage[] {
+function standing(view: SlotLayer, slot: 'system' | 'developer', { roleOf }: Rendering): PromptMessage[] {
   const value = view.get(slot) as Json | undefined
   return value === undefined || isEmpty(value) ? [] : [{ role: roleOf(slot), content: dataText(value) }]
 }
@@ -80,8 +93,8 @@ interface HistoryParts {
   readonly isStrict: boolean
 }
 
-function history(view: Layer, { rendering, form, isStrict }: HistoryParts): PromptMessage[] {
-  const said = itemsIn<Said>(view, 'chat_history').map(({ role, content, ...others }): Raw => {
+function history(view: SlotLayer, { rendering, form, isStrict }: HistoryParts): PromptMessage[] {
+  const said = itemsIn<HistoryMessage>(view, 'chat_history').map(({ role, content, ...others }): Raw => {
     return { role: rendering.roleOf(role), parts: partsOf(content), others }
   })
   const ordered = isStrict ? inTurns(said, rendering) : said
@@ -91,9 +104,9 @@ function history(view: Layer, { rendering, form, isStrict }: HistoryParts): Prom
   })
 }
 
-/** Neighbours of one role become one message, the first is the user's and the last the assistant's. */
+/** Joins neighbours of one role into one message; the first is the user's and the last the assistant's. */
 function inTurns(said: readonly Raw[], { roleOf, titles }: Rendering): Raw[] {
-  const turns: (Raw & { readonly parts: Part[] })[] = []
+  const turns: (Raw & { readonly parts: MessagePart[] })[] = []
   for (const message of said) {
     const last = turns.at(-1)
     if (last?.role !== message.role) turns.push({ ...message, parts: [...message.parts] })
@@ -109,25 +122,26 @@ function inTurns(said: readonly Raw[], { roleOf, titles }: Rendering): Raw[] {
 
 interface MainMessageParts {
   readonly rendering: Rendering
-  readonly attachment: readonly Part[]
+  readonly attachment: readonly MessagePart[]
   readonly form: Form
   readonly withTools: boolean
 }
 
-function mainMessages(view: Layer, parts: MainMessageParts): PromptMessage[] {
+function mainMessages(view: SlotLayer, parts: MainMessageParts): PromptMessage[] {
   const { rendering, attachment, form, withTools } = parts
   const role = rendering.roleOf('user')
   const blocks = mainBlocks(view, { output: outputOf(view), rendering, withTools })
-  const say = (content: string | readonly Part[] | undefined) => (content === undefined ? [] : [{ role, content }])
+  const say = (content: string | readonly MessagePart[] | undefined) =>
+    content === undefined ? [] : [{ role, content }]
   const text = mainText(view, blocks, rendering)
   if (attachment.length === 0) return say(text)
-  const asked: readonly Part[] = text === undefined ? [] : [{ type: 'text', text }]
+  const asked: readonly MessagePart[] = text === undefined ? [] : [{ type: 'text', text }]
   if (form === richForm) return say([...asked, ...attachment])
   return [...attachment.flatMap((part) => say(form([part], rendering))), ...say(text)]
 }
 
-/** An input alone is said as it is. */
-function mainText(view: Layer, blocks: readonly Block[], { titles }: Rendering): string | undefined {
+/** An input alone is sent without a title. */
+function mainText(view: SlotLayer, blocks: readonly TitledBlock[], { titles }: Rendering): string | undefined {
   const input = view.get('input') as Json | undefined
   if (blocks.length === 0) return undefined
   if (blocks.length > 1 || input === undefined || isEmpty(input)) return joinBlocks(blocks, titles.output)
@@ -135,12 +149,12 @@ function mainText(view: Layer, blocks: readonly Block[], { titles }: Rendering):
 }
 
 export interface TextOptions extends RenderOptions {
-  /** False: without the first and the last line, which say whose turn it is. */
+  /** False: omits the first and the last line, which show whose turn it is. */
   readonly roleLines?: boolean
 }
 
-/** The whole prompt as one text. Throws EmptyPromptError. */
-export function toText(view: Layer, options: TextOptions = {}): string {
+/** Renders the whole prompt as one text. Throws EmptyPromptError. */
+export function toText(view: SlotLayer, options: TextOptions = {}): string {
   readOptions('toText()', options, { ...RENDER, roleLines: flag })
   checkAsksSomething(view)
   const rendering = renderingOf(options)
@@ -156,7 +170,7 @@ export function toText(view: Layer, options: TextOptions = {}): string {
   return options.roleLines === false ? text : `${user}:\n${text}\n${assistant}:`
 }
 
-function historyBlock(view: Layer, { titles, roleOf, warn }: Rendering): Block[] {
+function historyBlock(view: SlotLayer, { titles, roleOf, warn }: Rendering): TitledBlock[] {
   const lines: string[] = []
   for (const { role, content } of itemsIn<{ role: string; content: Json }>(view, 'chat_history')) {
     for (const part of partsOf(content)) {
@@ -167,12 +181,12 @@ function historyBlock(view: Layer, { titles, roleOf, warn }: Rendering): Block[]
   return lines.length === 0 ? [] : [{ title: titles.chat_history, text: lines.join('\n') }]
 }
 
-/** A text of several lines cannot speak for another role. */
+/** Escapes lines that look like another role's turn, so that a text cannot speak for that role. */
 function oneSpeaker(text: string): string {
   return text.replace(/(?<=[\n\r\u2028\u2029])[ \t]{0,20}(?=\[[^\]\n]{1,60}\]:)/g, '$&\\')
 }
 
 /** The content of a message as parts. */
-function partsOf(content: Json): readonly Part[] {
-  return Array.isArray(content) ? (content as Part[]) : [{ type: 'text', text: content }]
+function partsOf(content: Json): readonly MessagePart[] {
+  return Array.isArray(content) ? (content as MessagePart[]) : [{ type: 'text', text: content }]
 }

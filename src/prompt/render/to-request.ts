@@ -1,23 +1,23 @@
 import { DefinitionError } from '../../base/error.ts'
 import { isRecord, type Json, type JsonRecord } from '../../base/json.ts'
-import { flag, oneOf, type Rules, readOptions } from '../../base/options.ts'
+import { flag, type OptionRules, oneOf, readOptions } from '../../base/options.ts'
 import type { CheckedSchema, JsonSchema } from '../../base/schema/schema.ts'
 import { shapeSchema } from '../shape/shape-schema.ts'
-import type { Part } from '../slots/message.ts'
-import { itemsIn, type Layer } from '../slots/slot.ts'
+import type { MessagePart } from '../slots/message.ts'
+import { itemsIn, type SlotLayer } from '../slots/slot.ts'
 import { emptyPrompt } from './blocks.ts'
 import { RENDER, type RenderOptions, skippedPart } from './options.ts'
 import { outputOf } from './output.ts'
 import { type PromptMessage, toMessages } from './to-messages.ts'
 
-/** What a model is sent, in the form of the Model port; its `path` is the caller's to add. */
+/** The request to a model, in the form of the Model port; the caller adds `path`. */
 export interface PromptRequest<Out = unknown> extends RequestOptions {
   readonly messages: readonly RequestMessage[]
   readonly tools: readonly { readonly name: string; readonly description: string; readonly inputSchema: JsonSchema }[]
   readonly outputSchema: JsonSchema | null
   /** Checks the answer; null where it is a text. */
   readonly output: CheckedSchema<Out> | null
-  /** `json`, `markdown`, `text`, or what the prompt says. */
+  /** `json`, `markdown`, `text`, or the format that the prompt names. */
   readonly outputFormat: string
 }
 
@@ -27,20 +27,21 @@ export type RequestMessage =
   | { readonly role: 'assistant'; readonly content: string | readonly MediaBlock[]; readonly calls: readonly [] }
 
 export interface RequestRenderOptions extends Pick<RenderOptions, 'titles' | 'onWarning'> {
+  /** User and assistant take turns, as many providers want it. Default true. */
   readonly strictOrder?: boolean
-  /** `text`: the tools are told in the text, for models that cannot call them. Default `native`. */
+  /** `text`: describes the tools in the text, for models that cannot call them. Default `native`. */
   readonly tools?: 'native' | 'text'
 }
 
-const OPTIONS: Rules<RequestRenderOptions> = {
+const OPTIONS: OptionRules<RequestRenderOptions> = {
   titles: RENDER.titles,
   onWarning: RENDER.onWarning,
   strictOrder: flag,
   tools: oneOf('native', 'text'),
 }
 
-/** The prompt as a request of a model. Throws EmptyPromptError. */
-export function toRequest<Out>(view: Layer, options: RequestRenderOptions = {}): PromptRequest<Out> {
+/** Renders the prompt as a request to a model. Throws EmptyPromptError. */
+export function toRequest<Out>(view: SlotLayer, options: RequestRenderOptions = {}): PromptRequest<Out> {
   const { tools = 'native', ...others } = readOptions('toRequest()', options, OPTIONS)
   const said = toMessages(view, { ...others, rich: true, toolsInText: tools === 'text' })
   const messages = said.flatMap((message) => requestMessage(message, options))
@@ -75,13 +76,13 @@ function blocksOf(content: PromptMessage['content'], { onWarning }: RequestRende
   })
 }
 
-/** Parts that are nothing but text are said as one. */
+/** Joins parts that are nothing but text into one text. */
 function onlyText(blocks: readonly MediaBlock[]): string | undefined {
   if (!blocks.every((block) => block.type === 'text')) return undefined
   return blocks.map(({ text }) => text).join('\n\n')
 }
 
-function toolSchemas(view: Layer): PromptRequest['tools'] {
+function toolSchemas(view: SlotLayer): PromptRequest['tools'] {
   const tools = itemsIn<{ name: string; desc: string; kwargs: Json }>(view, 'tools')
   return tools.map(({ name, desc, kwargs }) => {
     return { name, description: desc, inputSchema: { type: 'object', properties: {}, ...shapeSchema(kwargs) } }
@@ -94,8 +95,8 @@ export type MediaBlock =
   | { readonly type: 'json'; readonly value: Json }
   | { readonly type: 'image' | 'audio' | 'video' | 'file'; readonly mediaType: string; readonly data: string }
 
-/** Parts in our own form, and those of chat APIs with the same content; undefined for all others. */
-function mediaBlock(part: Part): MediaBlock | undefined {
+/** Translates parts in our own form, and those of chat APIs with the same content; undefined for all others. */
+function mediaBlock(part: MessagePart): MediaBlock | undefined {
   const { type, value } = part
   switch (type) {
     case 'text':
@@ -116,8 +117,8 @@ function mediaBlock(part: Part): MediaBlock | undefined {
   }
 }
 
-/** The content is under `data`, or under the name of the type; a data URL also says what it is. */
-function fileBlock(type: 'image' | 'audio' | 'video' | 'file', part: Part): MediaBlock | undefined {
+/** Reads the content under `data`, or under the name of the type; a data URL also holds the media type. */
+function fileBlock(type: 'image' | 'audio' | 'video' | 'file', part: MessagePart): MediaBlock | undefined {
   const data = part['data'] ?? part[type]
   if (typeof data !== 'string' || data === '') return undefined
   const said = part['mediaType']
@@ -139,25 +140,33 @@ function audioBlock(audio: Json | undefined): MediaBlock | undefined {
 }
 
 export interface RequestOptions {
-  /** `options.model`: the model of this request; null where the agent's own is meant. */
+  /** `options.model`: the model of this request; null for the agent's own. */
   readonly model: string | null
   readonly settings: RequestSettings
-  /** Options that no setting is known for, for the provider's own request. */
+  /** Options that are no known setting, for the provider's own request. */
   readonly providerOptions: { readonly [option: string]: Json }
 }
 
 export interface RequestSettings {
+  /** How freely the model chooses its words. Default: the provider's. */
   readonly temperature?: number
+  /** Chooses among the words that make up this share of probability. Default: the provider's. */
   readonly topP?: number
+  /** Chooses among so many words. Default: the provider's. */
   readonly topK?: number
+  /** The most tokens of one answer. Default: the provider's. */
   readonly maxOutputTokens?: number
+  /** Texts at which the answer ends. Default: the provider's. */
   readonly stopSequences?: readonly string[]
+  /** The same seed asks for the same answer, where the provider can. Default: the provider's. */
   readonly seed?: number
+  /** Makes words that were used before less likely. Default: the provider's. */
   readonly presencePenalty?: number
+  /** Makes words less likely the more often they were used. Default: the provider's. */
   readonly frequencyPenalty?: number
 }
 
-/** The options of a prompt by the names of our settings; those of chat APIs mean the same. */
+/** Translates the options of a prompt into our settings; those of chat APIs have other names. */
 function requestOptionsOf({ model = null, ...options }: JsonRecord): RequestOptions {
   if (model !== null && typeof model !== 'string') refuse('model', 'a text, such as "openai/gpt-5"', model)
   const settings: Record<string, Json> = {}

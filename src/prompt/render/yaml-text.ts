@@ -1,12 +1,12 @@
 import { isRecord, type Json, type JsonRecord } from '../../base/json.ts'
-import { type Layer, type Layers, SchemaOutput } from '../slots/slot.ts'
+import { type Layers, SchemaOutput, type SlotLayer } from '../slots/slot.ts'
 
 /** Data as YAML in block style, keys in their order, without a line break at its end. Reads back as the same data. */
 export function yamlText(value: Json): string {
   return isNested(value) ? nestedLines(value, '').join('\n') : scalarText(value, '  ')
 }
 
-/** The same of entries, in the order they have: an object would put keys that look like numbers first. */
+/** Writes entries in their order: an object would put keys that look like numbers first. */
 function yamlEntries(entries: readonly (readonly [string, Json])[], indent: string): string {
   return entries.flatMap(([key, item]) => entryLines(key, item, indent)).join('\n')
 }
@@ -28,7 +28,7 @@ function isList(value: Nested): value is readonly Json[] {
   return Array.isArray(value)
 }
 
-/** What lies in an item begins on the line of its dash. */
+/** The content of an item begins on the line of its dash. */
 function itemLines(item: Json, indent: string): string[] {
   if (!isNested(item)) return [`${indent}- ${scalarText(item, `${indent}  `)}`]
   const [first = '', ...others] = nestedLines(item, `${indent}  `)
@@ -37,7 +37,7 @@ function itemLines(item: Json, indent: string): string[] {
 
 function entryLines(key: string, item: Json, indent: string): string[] {
   const name = keyText(key)
-  // A key that is longer must be marked as one; the value then follows its own mark.
+  // YAML marks a longer key with `?`; its value then follows a mark of its own.
   const start = name.length > longestKey ? [`${indent}? ${name}`, `${indent}:`] : [`${indent}${name}:`]
   const last = start.pop() ?? ''
   if (!isNested(item)) return [...start, `${last} ${scalarText(item, `${indent}  `)}`]
@@ -56,7 +56,7 @@ function scalarText(value: Json, indent: string): string {
   return isBlock(value) ? blockText(value, indent) : quoted(value)
 }
 
-/** A text that can be nothing but that text: no number, no word of YAML, no sign of it. */
+/** True for a text that YAML reads as that text only: no number, no keyword, no sign. */
 function isPlain(text: string): boolean {
   return plain.test(text) && text.length < longestKey && !reserved.test(text)
 }
@@ -64,7 +64,7 @@ function isPlain(text: string): boolean {
 const plain = /^[\p{L}_/][\p{L}\p{N}_\-+/.,()'"!? ]*(?<! )$/u
 const reserved = /^(?:true|false|null|yes|no|on|off|y|n)$/i
 
-/** Several lines that a block shows as they are. */
+/** True for lines that a block shows as they are. */
 function isBlock(text: string): boolean {
   return text.includes('\n') && /^[^\s]/.test(text) && !/[^\P{C}\n]|[\u2028\u2029]|[ \t](?:\n|$)|\n\n$/u.test(text)
 }
@@ -75,7 +75,7 @@ function blockText(text: string, indent: string): string {
   return [isOpen ? '|' : '|-', ...lines.map((line) => (line === '' ? '' : `${indent}${line}`))].join('\n')
 }
 
-/** JSON is YAML, with every sign escaped that an editor might not show. */
+/** JSON is YAML. Escapes every character that an editor might not show. */
 function quoted(text: string): string {
   return JSON.stringify(text).replace(/[^\P{C}\n]|[\u2028\u2029]/gu, escaped)
 }
@@ -94,11 +94,11 @@ export function jsonPrompt({ agent, request }: Layers): string {
   return `{\n  ".agent": ${jsonLayer(agent)},\n  ".request": ${jsonLayer(request)}\n}\n`
 }
 
-function yamlLayer(layer: Layer): string {
+function yamlLayer(layer: SlotLayer): string {
   return layer.size === 0 ? ' {}\n' : `\n${yamlEntries(entriesOf(layer), '  ')}\n`
 }
 
-function jsonLayer(layer: Layer): string {
+function jsonLayer(layer: SlotLayer): string {
   if (layer.size === 0) return '{}'
   const lines = entriesOf(layer).map(([slot, value]) => {
     return `    ${JSON.stringify(slot)}: ${JSON.stringify(value, null, 2).replaceAll('\n', '\n    ')}`
@@ -106,8 +106,8 @@ function jsonLayer(layer: Layer): string {
   return `{\n${lines.join(',\n')}\n  }`
 }
 
-/** A schema of a library is written as its JSON Schema. */
-function entriesOf(layer: Layer): [string, Json][] {
+/** Writes a library's schema as its JSON Schema. */
+function entriesOf(layer: SlotLayer): [string, Json][] {
   return [...layer].map(([slot, value]) => {
     if (!(value instanceof SchemaOutput)) return [slot, value]
     return [slot, { $schema: value.checked.jsonSchema as { [key: string]: Json } }]

@@ -16,19 +16,19 @@ export class ShapeError extends DefinitionError {
 }
 
 /**
- * The one form of a description: `{ field: shape }`, `[shape]`, a type in words, `{ $type, $desc, $default }` or
- * `{ $schema }`. Keys with a dot mean the same as those with a dollar, and win over them. Throws a ShapeError.
+ * Reads a description into one form: `{ field: shape }`, `[shape]`, a type in words, `{ $type, $desc, $default }` or `{
+ * $schema }`. Keys with a dot mean the same as those with a dollar, and win over them. Throws a ShapeError.
  */
 export function readShape(shape: Json): Json {
   return readNode(shape, [])
 }
 
-/** As the whole output a text may also be an instruction, and what is empty says nothing. */
+/** Reads a whole output, where a text may also be an instruction and an empty value demands nothing. */
 export function readRootShape(shape: Json): Json {
   return typeof shape === 'string' ? shape : readNode(shape, [])
 }
 
-/** Is it a type with a description, and not an object of fields? Of shapes that were read. */
+/** True for a type with a description, false for an object of fields. Takes shapes that `readShape` returned. */
 export function isDescribed(shape: JsonRecord): boolean {
   return Object.hasOwn(shape, '$type') || Object.hasOwn(shape, '$schema')
 }
@@ -64,7 +64,7 @@ function readFields(shape: JsonRecord, path: Path): Json {
   return Object.fromEntries(fields)
 }
 
-/** A described type inside of a described type is one: what is said outside wins. */
+/** Merges a described type inside a described type into one; the outer description wins. */
 function readDescribed(shape: JsonRecord, path: Path): Json {
   const key = Object.hasOwn(shape, '.type') ? '.type' : '$type'
   const inner = readNode(shape[key] ?? null, [...path, key])

@@ -3,7 +3,7 @@ import type { JsonSchema, StandardSchema } from '../../base/schema/schema.ts'
 import { isDescribed } from './read-shape.ts'
 import { typeSchema } from './shape-text.ts'
 
-/** What an answer of this shape must be. Every field must be there unless it has a default; more fields are allowed. */
+/** The JSON Schema of a shape. Every field is required unless it has a default; more fields are allowed. */
 export function shapeSchema(shape: Json): JsonSchema {
   if (Array.isArray(shape)) return listSchema(shape)
   if (!isRecord(shape)) return typeSchema(String(shape)) ?? { description: String(shape) }
@@ -31,7 +31,7 @@ function describedSchema(shape: JsonRecord): JsonSchema {
   const { $schema, $type = 'any', $desc } = shape
   if (isRecord($schema)) return $schema
   const schema = shapeSchema($type)
-  // A type in words that is no type to a validator is told beside the description.
+  // A type in words that a validator does not know is added to the description.
   const words = typeof $type === 'string' && typeSchema($type) === undefined ? $type : undefined
   const description = [$desc, words === undefined || $desc === undefined ? words : `(${words})`]
     .filter(Boolean)
@@ -47,7 +47,7 @@ function hasDefault(shape: Json): boolean {
   return isRecord(shape) && isDescribed(shape) && Object.hasOwn(shape, '$default')
 }
 
-/** What an answer must be: a schema of a library, or a shape. */
+/** The form of an answer: a schema of a library, or a shape. */
 export type OutputShape = StandardSchema | Shape
 
 /**
@@ -56,7 +56,7 @@ export type OutputShape = StandardSchema | Shape
  */
 export type Shape = string | null | readonly Shape[] | { readonly [field: string]: unknown }
 
-/** What an answer of this shape is, to the compiler. */
+/** The TypeScript type of an answer of this shape. */
 export type OutputOf<S> =
   S extends StandardSchema<unknown, infer Out>
     ? Out
@@ -80,7 +80,7 @@ type Named<S extends string> = S extends 'str' | 'string'
       ? boolean
       : unknown
 
-/** A type with a description: `field('int', 'How many there are')`. With a default the field may be left out. */
+/** Describes a type: `field('int', 'How many there are')`. A field with a default may be left out. */
 export function field<const T extends Shape>(type: T, description = '', ...preset: readonly unknown[]): Described<T> {
   return { $type: type, $desc: description, ...(preset.length === 0 ? {} : { $default: preset[0] }) }
 }

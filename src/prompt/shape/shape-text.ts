@@ -2,7 +2,7 @@ import { isRecord, type Json, type JsonRecord } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/schema/schema.ts'
 import { isDescribed } from './read-shape.ts'
 
-/** The shape as a model reads it: JSON with `<type>` for values and `// description` behind them. */
+/** Writes the shape for a model: JSON with `<type>` for values and `// description` behind them. */
 export function shapeText(shape: Json): string {
   return `${valueText(shape, '')}${comment(shape)}`
 }
@@ -33,7 +33,7 @@ function listText(items: readonly Json[], indent: string): string {
   return ['[', ...lines, `${inner}...`, `${indent}]`].join('\n')
 }
 
-/** A description is one line, whatever was written: a second one would read as part of the structure. */
+/** Writes a description in one line, because a second line would read as part of the structure. */
 function comment(shape: Json): string {
   if (!isRecord(shape) || !isDescribed(shape)) return ''
   const { $desc, $default } = shape
@@ -94,7 +94,7 @@ function listOf(item: string, depth: number): JsonSchema | undefined {
   return items === undefined ? undefined : { type: 'array', items }
 }
 
-/** Known only where every choice is: `a|b` may be anything. */
+/** Undefined unless every choice is known: `a|b` may be anything. */
 function union(choices: readonly string[], depth: number): JsonSchema | undefined {
   const schemas: JsonSchema[] = []
   for (const choice of choices) {
@@ -112,7 +112,7 @@ function literal(text: string): JsonSchema | undefined {
   return value === undefined ? undefined : { const: value }
 }
 
-/** At the separators that are in no bracket and no quotes. */
+/** Splits at the separators outside of brackets and quotes. */
 function split(text: string, separator: string): string[] {
   const parts = ['']
   let depth = 0

@@ -2,32 +2,35 @@ import { DefinitionError } from '../../base/error.ts'
 import { canonicalJson, isRecord, type Json, type JsonRecord } from '../../base/json.ts'
 import { isDescribed } from '../shape/read-shape.ts'
 import { frozen } from './placeholder.ts'
-import { type Layer, type Layers, SchemaOutput, type SlotValue } from './slot.ts'
+import { type Layers, SchemaOutput, type SlotLayer, type SlotValue } from './slot.ts'
 
 export type LayerName = 'agent' | 'request'
 
 export const NO_LAYERS: Layers = { agent: new Map(), request: new Map() }
 
-/** How a value meets what the slot has: merged with it, instead of it, or at the end of it. */
-export type Manner = 'set' | 'replace' | 'add'
+/** How a new value meets the slot's value: merged with it, instead of it, or at the end of it. */
+export type MergeMode = 'set' | 'replace' | 'add'
 
-export interface Saying {
+export interface SlotChange {
   readonly layer: LayerName
   readonly slot: string
   readonly value: SlotValue
-  readonly manner: Manner
+  readonly mode: MergeMode
 }
 
-/** The layers with one more thing said. Those given stay as they are. */
-export function say(layers: Layers, saying: Saying): Layers {
+/** Returns the layers with one more value. The given layers do not change. */
+export function changeSlot(layers: Layers, saying: SlotChange): Layers {
   const { layer, slot } = saying
   const value = newValue(layers, saying)
   const kept = value instanceof SchemaOutput ? value : frozen(value)
   return { ...layers, [layer]: new Map(layers[layer]).set(slot, kept) }
 }
 
-/** What a request sees: its own layer over the agent's. A null in the upper one hides what is below. */
-export function viewOf({ agent, request }: Layers): Layer {
+/**
+ * The slots that a request sees: its own layer on top of the agent's. A null in the request's layer hides the agent's
+ * value.
+ */
+export function viewOf({ agent, request }: Layers): SlotLayer {
   const view = new Map(agent)
   for (const [slot, value] of request) {
     const below = view.get(slot)
@@ -39,10 +42,10 @@ export function viewOf({ agent, request }: Layers): Layer {
 
 const SINGLE = ['output', 'output_format', 'options']
 
-/** What is added to a request is added to all that it sees. */
-function newValue(layers: Layers, { layer, slot, value, manner }: Saying): SlotValue {
-  if (manner === 'replace') return value
-  if (manner === 'set') return mergeValue(slot, layers[layer].get(slot), value)
+/** `add` in a request adds to everything that the request sees. */
+function newValue(layers: Layers, { layer, slot, value, mode }: SlotChange): SlotValue {
+  if (mode === 'replace') return value
+  if (mode === 'set') return mergeValue(slot, layers[layer].get(slot), value)
   const seen = layer === 'agent' ? layers.agent.get(slot) : viewOf(layers).get(slot)
   if (value === null) return seen ?? null
   if (!SINGLE.includes(slot)) return addedTo(slot, seen, value as Json)
@@ -50,8 +53,8 @@ function newValue(layers: Layers, { layer, slot, value, manner }: Saying): SlotV
 }
 
 /**
- * What a slot holds after `next` is said in the layer that said `old`: objects are merged, a list gets what it does not
- * have yet, everything else is replaced. History and attachments keep what is equal.
+ * Merges `next` into the value `old` of the same layer: objects are merged, a list gets the items it lacks, everything
+ * else is replaced. History and attachments keep equal items.
  */
 function mergeValue(slot: string, old: SlotValue | undefined, next: SlotValue): SlotValue {
   if (old === undefined || old === null || next === null) return next
@@ -60,8 +63,8 @@ function mergeValue(slot: string, old: SlotValue | undefined, next: SlotValue): 
 }
 
 /**
- * What is seen where the request says `next` and the agent `old`: objects are merged, and what the agent always instructs
- * in a list (a rule of its) stays before what the request instructs.
+ * Puts the request's value `next` over the agent's value `old`: objects are merged, and a list of the agent's
+ * instructions (such as a rule) stays before the request's.
  */
 function layered(slot: string, old: SlotValue, next: SlotValue): SlotValue {
   if (slot === 'system') return mergeSystem(old as Json, next as Json)
@@ -70,13 +73,13 @@ function layered(slot: string, old: SlotValue, next: SlotValue): SlotValue {
   return slot === 'output' ? mergeShapes(old, next) : mergeRecords(old, next)
 }
 
-/** The value as a list with more at its end. */
+/** Turns the value into a list and adds to its end. */
 function addedTo(slot: string, old: SlotValue | undefined, next: Json): Json {
   if (old === undefined || old === null) return Array.isArray(next) ? next : [next]
   return appended(slot, Array.isArray(old) ? old : [old as Json], next)
 }
 
-/** Equal messages are both said; a tool is known by its name, everything else by all it is. */
+/** Keeps equal messages; compares tools by their names, everything else by value. */
 function appended(slot: string, old: readonly Json[], next: Json): Json {
   const more = Array.isArray(next) ? next : [next]
   if (slot === 'chat_history' || slot === 'attachment') return [...old, ...more]
@@ -90,7 +93,7 @@ function toolName(tool: Json): string {
   return isRecord(tool) ? String(tool['name']) : canonicalJson(tool)
 }
 
-/** A text and rules, whoever comes first, are both kept: the text becomes `instructions`. */
+/** Keeps both a text and rules, in either order: the text becomes `instructions`. */
 function mergeSystem(old: Json, next: Json): Json {
   if (isRecord(old) && isRecord(next)) return mergeRecords(old, next)
   if (isRecord(old) && typeof next === 'string') return { ...old, instructions: next }
@@ -107,7 +110,7 @@ function mergeRecords(old: JsonRecord, next: JsonRecord): JsonRecord {
   return Object.fromEntries(merged)
 }
 
-/** A field that is described anew is replaced with its description; only plain objects of fields are merged. */
+/** Merges plain objects of fields only; a newly described field replaces the old one with its description. */
 function mergeShapes(old: JsonRecord, next: JsonRecord): JsonRecord {
   if (isDescribed(old) || isDescribed(next)) return next
   const merged = new Map(Object.entries(old))

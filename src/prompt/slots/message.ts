@@ -3,16 +3,16 @@ import { isRecord, type Json, type JsonRecord } from '../../base/json.ts'
 import { inLine } from './placeholder.ts'
 
 /** A piece of a message: `{ type: 'text', text }`, or `{ type: T, ... }` of any other kind. */
-export type Part = { readonly type: string; readonly [field: string]: Json }
+export type MessagePart = { readonly type: string; readonly [field: string]: Json }
 
-/** A list of messages, whatever it was given as. Messages that are equal stay: people repeat themselves. */
+/** Reads any form of a history into a list of messages. Equal messages stay, because people repeat themselves. */
 export function readHistory(value: Json): Json {
   if (value === null) return []
   const items = Array.isArray(value) ? value : [value]
   return items.map(readMessage)
 }
 
-/** A list of parts, whatever it was given as. */
+/** Reads any form of an attachment into a list of parts. */
 export function readAttachment(value: Json): Json {
   if (value === null) return []
   const items = Array.isArray(value) ? value : [value]
@@ -37,7 +37,7 @@ function readContent(content: Json): Json {
   return isPart(content) ? [readPart(content)] : inLine(content)
 }
 
-/** The field named after the type is there, if only as null, unless the part says otherwise what it holds. */
+/** Adds the field named after the type, if only as null, unless the part holds its content elsewhere. */
 function readPart(item: Json): Json {
   if (!isPart(item)) return { type: 'text', text: inLine(item) }
   const { type } = item

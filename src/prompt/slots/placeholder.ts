@@ -1,7 +1,7 @@
 import { DefinitionError, LegateError } from '../../base/error.ts'
 import { type Json, type JsonRecord, toJson } from '../../base/json.ts'
 
-/** What stands for `${name}`. */
+/** Values for `${name}`. */
 export type Mappings = { readonly [name: string]: unknown }
 
 export type ReadMappings = ReadonlyMap<string, Json>
@@ -18,8 +18,8 @@ export function readMappings(mappings: Mappings | undefined): ReadMappings {
 }
 
 /**
- * Puts mappings in for the placeholders of all keys and texts, once: what was put in is not looked at again. A text
- * that is one placeholder becomes its value, of whatever type; a name that is not mapped stays as it is written.
+ * Replaces the placeholders of all keys and texts once; inserted text is not searched again. A text that is a single
+ * placeholder becomes its value, of any type; a name without a value stays as it is written.
  */
 export function fillPlaceholders(value: Json, mappings: ReadMappings): Json {
   if (mappings.size === 0) return value
@@ -58,14 +58,14 @@ function fillRecord(record: JsonRecord, mappings: ReadMappings): Json {
   return Object.fromEntries(filled)
 }
 
-/** A frozen copy that is nothing but JSON: what a caller does with its own object later changes no prompt. */
+/** A frozen copy of pure JSON, so that a caller who changes its own object later changes no prompt. */
 export function plainValue(value: unknown, where: string): Json {
   const plain = toJson(value)
   if (!plain.ok) throw new LegateError('unserialisable', `prompt, ${where}: ${plain.error}`)
   return frozen(plain.value)
 }
 
-/** Freezes data of our own, all the way down. */
+/** Freezes our own data, all the way down. */
 export function frozen(value: Json): Json {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   for (const item of Object.values(value)) frozen(item)

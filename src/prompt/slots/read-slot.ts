@@ -8,8 +8,8 @@ import { fillPlaceholders, frozen, plainValue, type ReadMappings } from './place
 import { SchemaOutput, type SlotValue } from './slot.ts'
 
 /**
- * What a slot keeps of what it is given: a copy of its own in the one form of that slot. Throws a DefinitionError; for a
- * shape it is a ShapeError with the place.
+ * Reads a value into the one form of its slot, as a copy. Throws a DefinitionError; for a shape a ShapeError with the
+ * place.
  */
 export function readSlot(slot: string, value: unknown, mappings: ReadMappings): SlotValue {
   if (slot === 'output' && isStandardSchema(value)) {
@@ -76,7 +76,9 @@ function refuse(message: string): never {
   throw new DefinitionError('definition', `prompt: ${message}`)
 }
 
-/** Without the indentation that all lines share and without space around it: texts are often indented like the code. */
+/**
+ * Removes the indentation that all lines share and the space around the text: texts are often indented like the code.
+ */
 function cleanText(text: string): string {
   if (!text.includes('\n')) return text.trim()
   const lines = text.split('\n')
@@ -87,7 +89,7 @@ function cleanText(text: string): string {
     .trim()
 }
 
-/** How many of the first characters are the same blanks in every line that says something. */
+/** How many leading blanks all lines with content share. */
 function sharedIndent(lines: readonly string[]): number {
   let shared: string | undefined
   for (const line of lines) {

@@ -1,7 +1,7 @@
 import { isRecord, type Json } from '../../base/json.ts'
 import type { CheckedSchema } from '../../base/schema/schema.ts'
 
-/** The places of a prompt, in the order in which the file language lists them. Any other key is an extra: shown too. */
+/** The slots of a prompt, in the order of the file language. Any other key is an extra, and shown too. */
 export const SLOTS = Object.freeze([
   'system',
   'developer',
@@ -31,27 +31,27 @@ export class SchemaOutput {
 
 export type SlotValue = Json | SchemaOutput
 
-/** What was said in one layer. A null hides what the layer below says. Never changed. */
-export type Layer = ReadonlyMap<string, SlotValue>
+/** The values of one layer. A null hides the value of the layer below. Never changed. */
+export type SlotLayer = ReadonlyMap<string, SlotValue>
 
 export interface Layers {
-  /** What holds for every request. */
-  readonly agent: Layer
-  /** What holds for this one. */
-  readonly request: Layer
+  /** Holds for every request. */
+  readonly agent: SlotLayer
+  /** Holds for this request only. */
+  readonly request: SlotLayer
 }
 
 export function isSlot(key: string): key is Slot {
   return (SLOTS as readonly string[]).includes(key)
 }
 
-/** The items of a slot that keeps a list, in the form that it was read to. */
-export function itemsIn<Item>(layer: Layer, slot: 'chat_history' | 'attachment' | 'tools'): readonly Item[] {
+/** The items of a slot that holds a list. */
+export function itemsIn<Item>(layer: SlotLayer, slot: 'chat_history' | 'attachment' | 'tools'): readonly Item[] {
   const value = layer.get(slot)
   return Array.isArray(value) ? (value as unknown as readonly Item[]) : []
 }
 
-/** Says nothing: null, '', [] or {}. Zero and false do say something. */
+/** True for null, '', [] and {}. Zero and false are values. */
 export function isEmpty(value: SlotValue | undefined): boolean {
   if (value === undefined || value === null || value === '') return true
   if (Array.isArray(value)) return value.length === 0

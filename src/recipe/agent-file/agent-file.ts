@@ -6,38 +6,38 @@ import type { ModelSettings } from '../../model/model.ts'
 import type { ExtensionConfig, RecipeParameter, RetryConfig, SubRecipe } from '../recipe/recipe.ts'
 import type { Notice } from '../text/notice.ts'
 
-/** One agent as a file describes it, whatever its dialect. Plain JSON: it can be kept in a row. */
+/** One agent as a file describes it, in any dialect. It is plain JSON, so that a row can hold it. */
 export interface AgentFile {
-  /** Whose way of writing it is: the name of one of `DIALECTS`. `recipe` is that of goose and Aster recipes. */
+  /** The dialect of the file, one of `DIALECTS`. `recipe` stands for goose and Aster recipes. */
   readonly dialect: string
-  /** Absolute. */
+  /** Absolute path. */
   readonly file: string
   readonly name: string
-  /** How it is shown to people; null: by its name. */
+  /** The title people see; null: the name. */
   readonly title: string | null
   readonly description: string
-  /** What the model is told it is and does. */
+  /** The instructions for the model. */
   readonly instructions: string
-  /** What it is asked when nobody asks anything else. */
+  /** The prompt if the caller gives none. */
   readonly prompt: string | null
-  /** As the file has it: an alias, an id or `provider/id`. Null: that of its host. */
+  /** The model as written in the file: an alias, an id or `provider/id`. Null: the host's model. */
   readonly model: string | null
   readonly provider: string | null
   readonly settings: ModelSettings
-  readonly tools: ToolChoice
-  /** Agents it may delegate to; null: all that it is given. */
+  readonly tools: ToolSelection
+  /** Agents it may delegate to; null: all it is given. */
   readonly agents: readonly string[] | null
-  /** Definitions of its project, and of the user, that it says it delegates to; `*` stands for anything. */
+  /** Names of definitions of the project and the user that the file delegates to; `*` matches anything. */
   readonly reaches: readonly string[]
-  /** Null: those of its host. */
+  /** Null: the host's extensions. */
   readonly extensions: readonly ExtensionConfig[] | null
-  /** Names of skills it begins with. */
+  /** Names of skills it starts with. */
   readonly skills: readonly string[]
-  /** A layer over what host and runtime allow: it narrows and never loosens. Null: none. */
+  /** A layer below what host and runtime allow: it can only narrow. Null: none. */
   readonly grant: Grant | null
-  /** What would be asked for, whoever wants that, is denied. */
+  /** Whether requests that would ask a person are denied instead. */
   readonly neverAsks: boolean
-  /** How programs are fenced in where it comes from. They are not here. */
+  /** The sandbox of programs in the file's own program. Nothing sandboxes them here. */
   readonly sandbox: 'workspace-write' | null
   readonly budget: Budget | null
   readonly briefing: 'none' | 'snapshot' | 'summary' | 'fork' | null
@@ -47,24 +47,24 @@ export interface AgentFile {
   readonly parameters: readonly RecipeParameter[]
   readonly subRecipes: readonly SubRecipe[]
   readonly isBackground: boolean
-  /** Not to be offered to a model. */
+  /** Whether models must not see it. */
   readonly isHidden: boolean
-  /** Not to be run at all. */
+  /** Whether it must not run at all. */
   readonly isDisabled: boolean
-  /** Keys that mean nothing here, kept as they are. */
+  /** Keys without a meaning here, kept unchanged. */
   readonly properties: { readonly [key: string]: Json }
-  /** What was mapped, repaired, tightened or left out. */
+  /** Everything that was mapped, repaired, tightened or left out. */
   readonly notices: readonly Notice[]
 }
 
-/** Names of tools, `*` standing for anything. */
-export interface ToolChoice {
-  /** Null: all that the host has. Empty: none. */
+/** Names of tools; `*` matches anything. */
+export interface ToolSelection {
+  /** Null: all tools of the host. Empty: none. */
   readonly allow: readonly string[] | null
   readonly deny: readonly string[]
 }
 
-/** An agent of which nothing is said: where one is put together in code, only what differs has to be. */
+/** An empty agent. Code that builds one sets only what differs. */
 export const EMPTY_AGENT_FILE: AgentFile = {
   dialect: 'legate',
   file: '',

@@ -10,12 +10,12 @@ import type { ModelSettings } from '../../model/model.ts'
 import { loadingWords } from '../../tool/environment.ts'
 import { sourceName } from '../../tool/source.ts'
 import type { ExtensionConfig } from '../recipe/recipe.ts'
-import { type Fields, own } from '../text/fields.ts'
-import type { Report } from '../text/notice.ts'
+import { type Fields, ownValue } from '../text/fields.ts'
+import type { NoticeReport } from '../text/notice.ts'
 import { jsonOf } from '../text/tree.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from './agent-file.ts'
-import { readServers, serverToolsMeant } from './mcp-servers.ts'
-import { meantRestriction, nameByPath } from './names.ts'
+import { matchServerTools, readServers } from './mcp-servers.ts'
+import { closestRestriction, nameByPath } from './names.ts'
 import { MOST_RULES, Narrowing, type OwnNeeds } from './patterns.ts'
 import {
   denyTools,
@@ -27,47 +27,47 @@ import {
   toolWords,
 } from './tool-words.ts'
 
-/** What every dialect may say beside its own words. */
+/** Keys that every dialect accepts beside its own. */
 const EXTRAS = ['input', 'output', 'grant', 'budget', 'briefing', 'disable']
 
-/** Whose way of writing it is, and by which words it names tools: its own first. */
+/** The dialect of a draft and its word tables for tools, its own first. */
 export interface DraftDialect extends Pick<ListPlace, 'tables' | 'serverTools'> {
   readonly dialect: string
 }
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] }
 
-/** An agent file while it is read: the parts that dialects spell differently are filled in one by one. */
-export class Draft {
+/** An agent file while it is read: each dialect fills in the parts that it spells differently. */
+export class AgentFileDraft {
   readonly fields: Fields
-  readonly report: Report
+  readonly report: NoticeReport
   readonly narrowing = new Narrowing()
   readonly agent: Mutable<AgentFile>
   readonly settings: Mutable<ModelSettings> = {}
   readonly budget: Mutable<Budget> = {}
   private readonly words: Omit<DraftDialect, 'dialect'>
   private readonly read = new Set<string>(EXTRAS)
-  /** Kept among the properties without a word about it. */
+  /** Keys kept among the properties without a notice. */
   private readonly quiet = new Set<string>()
   private ownGrant: Grant | null = null
 
-  constructor(fields: Fields, report: Report, { dialect, ...words }: DraftDialect) {
+  constructor(fields: Fields, report: NoticeReport, { dialect, ...words }: DraftDialect) {
     this.fields = fields
     this.report = report
     this.words = words
     this.agent = { ...EMPTY_AGENT_FILE, dialect, file: report.file }
   }
 
-  /** Most dialects say these with the same keys. */
+  /** Reads the keys that most dialects share. */
   common(): void {
     this.agent.name = this.text('name')?.trim() ?? ''
     this.agent.description = this.text('description')?.trim() ?? ''
     const model = this.text('model')?.trim() ?? ''
-    // The host's, however it is written.
+    // `inherit` means the host's model, in any case.
     if (model !== '' && model.toLowerCase() !== 'inherit') this.agent.model = model
   }
 
-  /** Its word for a model says none: the host's is used, and the word is kept. */
+  /** Reports that the file's word names no model: the host's is used, and the word is kept. */
   ownModel(why: string): void {
     const message = `\`model: ${this.agent.model}\` is the model of its host here: ${why}`
     this.report.note({ code: 'model', message, line: this.lineOf('model') })
@@ -76,7 +76,7 @@ export class Draft {
     this.keep('model')
   }
 
-  /** The file is called by its own name; a name inside is for people to read. */
+  /** Names the agent after its file; a name inside the file becomes the title. */
   nameByFile(): void {
     this.agent.title = this.agent.name === '' ? null : this.agent.name
     this.agent.name = nameByPath(this.report.file)
@@ -98,7 +98,7 @@ export class Draft {
     this.agent.extensions = readServers(tree, { at: keys[0] ?? '', report: this.report, spelling, ask })
   }
 
-  /** A list, or a text with commas in it. */
+  /** Reads a list, or a text separated by commas. */
   texts(key: string): readonly string[] {
     const tree = this.tree(key)
     if (tree?.kind === 'list') return this.fields.texts(key) ?? []
@@ -106,7 +106,7 @@ export class Draft {
     return parts.map((one) => one.trim()).filter((one) => one !== '')
   }
 
-  /** The first of these keys that is there; all of them count as read. */
+  /** Reads the first of these keys that is present; all of them count as read. */
   text(...keys: readonly string[]): string | null {
     for (const key of keys) this.read.add(key)
     const key = keys.find((one) => this.fields.has(one))
@@ -134,12 +134,12 @@ export class Draft {
     return this.fields.lineOf(key)
   }
 
-  /** For people to see only: kept as they are. */
+  /** Keeps keys that only people read. */
   keep(...keys: readonly string[]): void {
     for (const key of keys) this.quiet.add(key)
   }
 
-  /** Said and without a meaning here: kept, and told why. */
+  /** Keeps keys that have no meaning here, with a notice that says why. */
   ignore(keys: readonly string[], why: string): void {
     this.keep(...keys)
     for (const key of keys.filter((one) => this.fields.has(one))) {
@@ -147,16 +147,16 @@ export class Draft {
     }
   }
 
-  /** A list of tools that may be used, in any spelling. */
+  /** Reads a list of allowed tools in any spelling. */
   allowTools(key: string): void {
     const tree = this.tree(key)
-    if (tree === undefined) return this.tellAllTools(key)
+    if (tree === undefined) return this.warnAllTools(key)
     const words = toolWords(tree)
     if (!words.includes('*')) this.allowWords(words, key)
   }
 
-  /** A key with nothing after it says nothing, where a list of none may have been meant. */
-  private tellAllTools(key: string): void {
+  /** Warns about a key without a value, which allows all tools although an empty list may have been meant. */
+  private warnAllTools(key: string): void {
     if (!this.fields.keys().includes(key)) return
     const message = `\`${key}\` has nothing after it: the agent has all tools that there are`
     const hint = `Write \`${key}: []\` for none, or remove the key.`
@@ -183,7 +183,7 @@ export class Draft {
     this.agent.tools = { ...this.agent.tools, deny: [...this.agent.tools.deny, ...denied] }
   }
 
-  /** The tools that a word stands for, which may also be those of a server. */
+  /** Resolves a word to tools, including those of MCP servers. */
   toolsNamed(word: string): readonly string[] {
     return knownTools(word, this.words) ?? [word]
   }
@@ -196,7 +196,7 @@ export class Draft {
     return { line: this.lineOf(key), report: this.report, ...this.words }
   }
 
-  /** Only these agents; `*` is all. */
+  /** Limits delegation to these agents; `*` means all. */
   limitAgents(agents: readonly string[]): void {
     this.agent.reaches = agents
     if (agents.includes('*')) return
@@ -205,7 +205,7 @@ export class Draft {
     else this.narrowing.allowOnly('agent', agents)
   }
 
-  /** Is it switched off? */
+  /** Reads whether the agent is switched off. */
   private readDisable(): void {
     this.agent.isDisabled = this.flag('disable')
     if (!this.agent.isDisabled) return
@@ -213,7 +213,9 @@ export class Draft {
     this.report.note({ code: 'disabled', message, line: this.lineOf('disable') })
   }
 
-  /** A sandbox in which programs may change the workspace and reach nothing else: here nothing fences them. */
+  /**
+   * Reads a sandbox that limits programs to the workspace. Nothing here enforces it, so the file is restricted instead.
+   */
   fence(mode: string | null, key: string): void {
     if (mode !== 'workspace-write') return
     this.agent.sandbox = mode
@@ -222,7 +224,7 @@ export class Draft {
     this.report.warning({ code: 'permission', message, line: this.lineOf(key), hint })
   }
 
-  /** A number of the budget; one that cannot be is told and left out. */
+  /** Sets a number of the budget; reports and drops an impossible one. */
   limit(name: 'turns' | 'wallMs', value: number | null, key: string): void {
     if (value === null) return
     if (Number.isSafeInteger(value) && value >= 1) {
@@ -236,7 +238,7 @@ export class Draft {
   effort(key: string): void {
     const said = this.text(key)?.trim().toLowerCase()
     if (said === undefined) return
-    const level = own(EFFORTS, said)
+    const level = ownValue(EFFORTS, said)
     if (level !== undefined) this.settings.reasoning = level
     else
       this.report.warning({
@@ -246,7 +248,7 @@ export class Draft {
       })
   }
 
-  /** A word that is not known restricts as the strictest one does: a misspelt restriction must not pass for none. */
+  /** Treats an unknown word as the strictest one: a misspelt restriction must not count as none. */
   strictest(key: string, said: string, taken: string): void {
     this.tightened(`\`${key}: ${said}\` is not known; it is taken as \`${taken}\``, key)
   }
@@ -257,15 +259,15 @@ export class Draft {
 
   finish(): AgentFile {
     this.readExtras()
-    this.settleServers()
-    this.tellMissingServers()
+    this.alignServers()
+    this.reportMissingServers()
     const grant = this.wholeGrant()
     const unread = this.fields.keys().filter((key) => !this.read.has(key))
     const properties = unread.map((key): [string, Json] => {
       const tree = this.fields.get(key)
       return [key, tree === undefined ? null : jsonOf(tree)]
     })
-    for (const key of unread.filter((one) => !this.quiet.has(one))) this.tellUnknown(key)
+    for (const key of unread.filter((one) => !this.quiet.has(one))) this.warnUnknown(key)
     const budget = Object.keys(this.budget).length === 0 ? null : { ...this.budget }
     return {
       ...this.agent,
@@ -278,9 +280,9 @@ export class Draft {
   }
 
   private wholeGrant(): Grant | null {
-    const narrowed = this.narrowing.grant(ownNeeds(this.agent.extensions))
+    const narrowed = this.narrowing.grant(serverNeeds(this.agent.extensions))
     const count = [this.ownGrant, narrowed].flatMap((grant) => Object.values(grant ?? {}).flat()).length
-    if (count <= MOST_RULES) return bothGrants(this.ownGrant, narrowed)
+    if (count <= MOST_RULES) return combineGrants(this.ownGrant, narrowed)
     this.tooManyRules(count, null)
     return { use: [] }
   }
@@ -290,15 +292,15 @@ export class Draft {
     this.report.error({ code: 'permission', message, line, hint: 'Write fewer, wider ones: a * stands for any text.' })
   }
 
-  /** The key that restricts and that was probably meant by one that its dialect does not read. */
-  meantBy(key: string): string | undefined {
-    return this.read.has(key) || this.quiet.has(key) ? undefined : meantRestriction(key, this.read)
+  /** Finds the restricting key that an unknown key probably meant. */
+  closestRestriction(key: string): string | undefined {
+    return this.read.has(key) || this.quiet.has(key) ? undefined : closestRestriction(key, this.read)
   }
 
-  /** A restriction that is misspelt restricts nothing: whoever runs the file must know. */
-  private tellUnknown(key: string): void {
+  /** Warns about an unknown key: a misspelt restriction restricts nothing. */
+  private warnUnknown(key: string): void {
     const message = `unknown key \`${key}\``
-    const meant = meantRestriction(key, this.read)
+    const meant = closestRestriction(key, this.read)
     if (meant === undefined) {
       const hint = 'It is kept and has no effect.'
       return this.report.note({ code: 'unknown_key', message, line: this.lineOf(key), hint })
@@ -308,14 +310,14 @@ export class Draft {
   }
 
   /**
-   * Lists of tools may call a server otherwise than it is called here. What is forbidden of a server is excluded there too,
-   * by its own names, and what is excluded is forbidden.
+   * Applies tool lists to servers, which they may name differently. A denied tool is also excluded at its server, under
+   * the server's own name, and an excluded one is denied.
    */
-  private settleServers(): void {
+  private alignServers(): void {
     const { extensions, tools } = this.agent
     if (extensions === null) return
     const servers = extensions.map(({ name }) => name)
-    const meant = (pattern: string) => serverToolsMeant(pattern, servers)
+    const meant = (pattern: string) => matchServerTools(pattern, servers)
     const ours = (pattern: string) => {
       const found = meant(pattern).map(({ server, tool }) => `${sourceName(server)}__${tool}`)
       return found.length === 0 ? [pattern] : found
@@ -330,8 +332,8 @@ export class Draft {
     })
   }
 
-  /** A tool of a server that the file does not start is there only where its host has the server. */
-  private tellMissingServers(): void {
+  /** Reports tools of servers that the file does not start: they exist only if the host has the server. */
+  private reportMissingServers(): void {
     const known = new Set((this.agent.extensions ?? []).map(({ name }) => sourceName(name)))
     const missing = new Set<string>()
     const allowed = this.agent.tools.allow ?? []
@@ -347,7 +349,10 @@ export class Draft {
     }
   }
 
-  /** `input`, `output`, `grant`, `budget`, `briefing` and `disable` mean the same in every dialect: they are ours. */
+  /**
+   * Reads `input`, `output`, `grant`, `budget`, `briefing` and `disable`, which are ours and mean the same in every
+   * dialect.
+   */
   private readExtras(): void {
     this.readDisable()
     this.agent.input = this.schema('input')
@@ -383,7 +388,7 @@ export class Draft {
   }
 }
 
-/** Dialects that write a variable as `$NAME` inside of texts too. */
+/** Dialects that also write variables as `$NAME` inside texts. */
 const BARE_DIALECTS: ReadonlySet<string> = new Set(['gemini', 'copilot'])
 
 const BRIEFINGS = ['none', 'snapshot', 'summary', 'fork'] as const
@@ -398,8 +403,11 @@ const EFFORTS: Readonly<Record<string, NonNullable<ModelSettings['reasoning']>>>
   max: 'xhigh',
 }
 
-/** The command lines and hosts of the MCP servers that a file brings along: its own limits are about its tools, not about them. */
-export function ownNeeds(extensions: readonly ExtensionConfig[] | null): OwnNeeds {
+/**
+ * Lists the command lines and hosts of the MCP servers a file brings along. Its limits apply to its tools, not to
+ * these.
+ */
+export function serverNeeds(extensions: readonly ExtensionConfig[] | null): OwnNeeds {
   const all = (extensions ?? []).filter(({ excludedTools = [] }) => !excludedTools.includes('*'))
   return {
     exec: all.flatMap((extension) =>
@@ -417,10 +425,10 @@ function hostOf(uri: string): string[] {
 }
 
 /**
- * Two grants that narrow as one that does what both do, order not mattering: of what each leaves open, only what the other
- * leaves open too. What cannot be told is forbidden.
+ * Combines two grants into one that narrows as both do, in any order: only what both leave open stays open. An unclear
+ * overlap is denied.
  */
-export function bothGrants(first: Grant | null, second: Grant | null): Grant | null {
+export function combineGrants(first: Grant | null, second: Grant | null): Grant | null {
   if (first === null || second === null) return first ?? second
   const asked = [within(first.ask ?? [], openTo(second)), within(second.ask ?? [], openTo(first))]
   const use = first.use === undefined && second.use === undefined ? undefined : common(openTo(first), openTo(second))
@@ -435,7 +443,7 @@ export function bothGrants(first: Grant | null, second: Grant | null): Grant | n
   }
 }
 
-/** What a grant allows or asks for. */
+/** Lists what a grant allows or asks for. */
 function openTo({ use = EVERYTHING, ask = [] }: Grant): string[] {
   return [...use, ...ask].flatMap(oneByOne)
 }
@@ -444,14 +452,14 @@ function common(first: readonly string[], second: readonly string[]): string[] {
   return unique([...within(first, second).inside, ...within(second, first).inside])
 }
 
-interface Within {
+interface RuleOverlap {
   readonly inside: readonly string[]
-  /** Rules of which a part may be inside. */
+  /** Rules that may be partly inside. */
   readonly unclear: readonly string[]
 }
 
-/** The parts of rules that others leave open. */
-function within(rules: readonly string[], open: readonly string[]): Within {
+/** Splits rules into the parts that other rules leave open and those they do not. */
+function within(rules: readonly string[], open: readonly string[]): RuleOverlap {
   const all = rules.flatMap(oneByOne)
   const inside = all.flatMap((rule) => {
     return open.some((one) => covers(one, rule)) ? [rule] : open.filter((one) => covers(rule, one))

@@ -4,21 +4,21 @@ import { sourceName } from '../../tool/source.ts'
 import { variablesIn } from '../../tools/mcp/environment.ts'
 import type { ExtensionConfig } from '../recipe/recipe.ts'
 import { Fields } from '../text/fields.ts'
-import type { Report } from '../text/notice.ts'
-import type { MapTree, Tree } from '../text/tree.ts'
-import { meantKey, withMeantKeys } from './names.ts'
+import type { NoticeReport } from '../text/notice.ts'
+import type { TextMap, TextTree } from '../text/tree.ts'
+import { closestKey, correctKeys } from './names.ts'
 
 export interface ServerReading {
-  /** The key that they stand under. */
+  /** The key that holds the servers. */
   readonly at: string
-  readonly report: Report
+  readonly report: NoticeReport
   readonly spelling: Spelling
-  /** Called with each rule about what a person is asked for. */
+  /** Receives each rule that asks a person. */
   readonly ask: (rule: string) => void
 }
 
-/** MCP servers as agent files name them: a list of names and maps, or a map from names to how they are started. */
-export function readServers(tree: Tree, reading: ServerReading): ExtensionConfig[] {
+/** Reads MCP servers as agent files name them: a list of names and maps, or a map from names to settings. */
+export function readServers(tree: TextTree, reading: ServerReading): ExtensionConfig[] {
   if (tree.kind === 'leaf')
     return tree.text
       .split(',')
@@ -28,7 +28,7 @@ export function readServers(tree: Tree, reading: ServerReading): ExtensionConfig
   return [...tree.entries].map(([name, { value }]) => readServer(name, value, reading))
 }
 
-function readItem(item: Tree, reading: ServerReading): ExtensionConfig[] {
+function readItem(item: TextTree, reading: ServerReading): ExtensionConfig[] {
   if (item.kind === 'leaf') return [named(item.text)]
   if (item.kind === 'map') return readServers(item, reading)
   const { at, report } = reading
@@ -36,10 +36,10 @@ function readItem(item: Tree, reading: ServerReading): ExtensionConfig[] {
   return []
 }
 
-function readServer(name: string, tree: Tree, reading: ServerReading): ExtensionConfig {
+function readServer(name: string, tree: TextTree, reading: ServerReading): ExtensionConfig {
   if (tree.kind !== 'map') return named(name)
-  const fields = new Fields(meantTree(name, tree, reading), reading.report, `${reading.at}.${name}`)
-  tellUnread(fields, reading.report)
+  const fields = new Fields(correctTree(name, tree, reading), reading.report, `${reading.at}.${name}`)
+  reportUnread(fields, reading.report)
   readApproval(name, fields, reading)
   const uri = fields.text('url') ?? fields.text('httpUrl') ?? fields.text('uri') ?? fields.text('serverUrl')
   const command = commandOf(fields)
@@ -58,14 +58,14 @@ function readServer(name: string, tree: Tree, reading: ServerReading): Extension
     return { type: 'streamable_http', ...base, ...place, socket: null, ...environment, envKeys }
   }
   if (command === undefined) return { type: 'named', ...base }
-  tellLiteral(command, fields, reading)
+  warnVariables(command, fields, reading)
   return { type: 'stdio', ...base, ...command, ...environment }
 }
 
-/** `exclude_tools` is `excludeTools`. */
-function meantTree(server: string, tree: MapTree, { at, report }: ServerReading): MapTree {
-  const meantBy = (key: string) => (READ.has(key) ? undefined : meantKey(key, RESTRICTIONS))
-  return withMeantKeys(tree, meantBy, (key, meant, line) => {
+/** Corrects the spelling of keys: `exclude_tools` becomes `excludeTools`. */
+function correctTree(server: string, tree: TextMap, { at, report }: ServerReading): TextMap {
+  const meantBy = (key: string) => (READ.has(key) ? undefined : closestKey(key, RESTRICTIONS))
+  return correctKeys(tree, meantBy, (key, meant, line) => {
     const message = `\`${at}.${server}.${key}\` is read as \`${meant}\``
     report.warning({ code: 'extension', message, line, hint: `Write \`${meant}\`.` })
   })
@@ -75,7 +75,7 @@ function named(name: string): ExtensionConfig {
   return { type: 'named', name, description: '', availableTools: [], required: false }
 }
 
-/** `command: npx` with `args`, or `command: [npx, ...]`. */
+/** Reads `command: npx` with `args`, or `command: [npx, ...]`. */
 function commandOf(fields: Fields): { cmd: string; args: readonly string[] } | undefined {
   if (fields.get('command')?.kind === 'list') {
     const [cmd, ...args] = fields.texts('command') ?? []
@@ -85,8 +85,8 @@ function commandOf(fields: Fields): { cmd: string; args: readonly string[] } | u
   return cmd === null ? undefined : { cmd, args: fields.texts('args') ?? [] }
 }
 
-/** A command line is decided and shown as it stands: nothing is put into it. */
-function tellLiteral(
+/** Warns about variables in a command line: they are not filled in, because it is decided and shown as written. */
+function warnVariables(
   { cmd, args }: { cmd: string; args: readonly string[] },
   fields: Fields,
   { report }: ServerReading,
@@ -97,8 +97,8 @@ function tellLiteral(
   report.warning({ code: 'extension', message, line: fields.line, hint: 'Give the value with `env`.' })
 }
 
-/** All of its tools, some, or none: then it is not started. */
-function readLimit(fields: Fields, report: Report): Pick<ExtensionConfig, 'availableTools' | 'excludedTools'> {
+/** Reads which tools of a server may be used: all, some, or none. With none it is not started. */
+function readLimit(fields: Fields, report: NoticeReport): Pick<ExtensionConfig, 'availableTools' | 'excludedTools'> {
   const only = listOf(fields, ONLY)
   const isNone = only?.length === 0
   const isOff = fields.flag('enabled') === false || fields.flag('disabled') === true
@@ -117,7 +117,7 @@ const NOT = ['excludeTools', 'excludedTools', 'disabled_tools', 'disabledTools',
 
 const RESTRICTIONS = [...ONLY, ...NOT, 'enabled', 'disabled', 'default_tools_approval_mode']
 
-/** The first of these keys that is a list; names with commas between them are one. */
+/** Reads the first of these keys that is a list; names separated by commas count as one. */
 function listOf(fields: Fields, keys: readonly string[]): readonly string[] | null {
   const key = keys.find((one) => fields.has(one) && fields.get(one)?.kind !== 'map')
   if (key === undefined) return null
@@ -128,7 +128,7 @@ function listOf(fields: Fields, keys: readonly string[]): readonly string[] | nu
     .filter((name) => name !== '')
 }
 
-/** `tools.search.approval_mode: prompt`: a person is asked for each call of it. */
+/** Reads `tools.search.approval_mode: prompt`, which asks a person for each call of that tool. */
 function readApproval(server: string, fields: Fields, { ask }: ServerReading): void {
   const source = sourceName(server)
   if (fields.text('default_tools_approval_mode') === 'prompt') ask(`tool:${source}__*`)
@@ -139,7 +139,7 @@ function readApproval(server: string, fields: Fields, { ask }: ServerReading): v
   }
 }
 
-/** Values that are made of variables are filled in when the server is started. */
+/** Reads the environment. Values with variables are filled in when the server starts. */
 function readEnvironment(fields: Fields, reading: ServerReading) {
   const given = { ...fields.textMap('env'), ...fields.textMap('environment') }
   const envs: [string, string][] = []
@@ -169,13 +169,13 @@ function readHeaders(fields: Fields, reading: ServerReading): Record<string, str
   ])
 }
 
-interface Place {
+interface ServerPlace {
   readonly fields: Fields
   readonly reading: ServerReading
 }
 
-/** The text with its variables as we write them. One that nobody can fill in is told of. */
-function filled(key: string, value: string, { fields, reading }: Place): string {
+/** Rewrites variables in our form. Reports one that nobody can fill in. */
+function filled(key: string, value: string, { fields, reading }: ServerPlace): string {
   const { text, unknown } = filledText(value, reading.spelling)
   for (const one of unknown) {
     const message = `${fields.path}.${key}: ${one} cannot be filled in here: it is passed as it stands`
@@ -195,11 +195,11 @@ const READ: ReadonlySet<string> = new Set([
   ...['url', 'httpUrl', 'uri', 'serverUrl', 'headers', 'http_headers', 'env_http_headers', 'bearer_token_env_var'],
   ...['env', 'environment', 'env_vars', 'timeout', 'tool_timeout_sec', 'default_tools_approval_mode', ...ONLY, ...NOT],
 ])
-/** They would loosen, which no file can, or say nothing of what a server may do. */
+/** Keys that would loosen a limit, which no file may, or that do not limit the server. */
 const HARMLESS = /^(?:trust|auto_?approve|always_?allow|startup_timeout_(?:sec|ms)|name|title|version|icon)$/i
 
-/** What may be a restriction and is not kept must be known to whoever runs the file. */
-function tellUnread(fields: Fields, report: Report): void {
+/** Reports keys that were not read and may be restrictions. */
+function reportUnread(fields: Fields, report: NoticeReport): void {
   for (const key of fields.keys().filter((one) => !READ.has(one))) {
     const about = { code: 'extension', message: `\`${fields.at(key)}\` is ignored`, line: fields.lineOf(key) } as const
     if (HARMLESS.test(key)) report.note(about)
@@ -207,8 +207,8 @@ function tellUnread(fields: Fields, report: Report): void {
   }
 }
 
-/** The tools of servers that a word of a list is about, whatever way the list has of writing them. */
-export function serverToolsMeant(pattern: string, servers: readonly string[]): readonly ServerToolName[] {
+/** Finds the server tools that a word of a list means, in any spelling. */
+export function matchServerTools(pattern: string, servers: readonly string[]): readonly ServerToolName[] {
   const exact = servers.flatMap((server) => {
     const alias = aliasesOf(server).find((one) => pattern.startsWith(`${one}__`))
     return alias === undefined ? [] : [{ server, tool: pattern.slice(alias.length + 2) }]
@@ -217,7 +217,7 @@ export function serverToolsMeant(pattern: string, servers: readonly string[]): r
   const [, starred = '', tool = ''] = /^(.*?\*.*?)__(.+)$/.exec(pattern) ?? []
   if (tool !== '')
     return servers.filter((one) => matchName(starred, sourceName(one))).map((server) => ({ server, tool }))
-  // Some programs have one underscore between a server and its tool.
+  // Some programs write one underscore between a server and its tool.
   const flat = pattern.replace('__', '_')
   return servers.flatMap((server) => {
     const alias = aliasesOf(server).find((one) => flat.startsWith(`${one}_`))
@@ -226,27 +226,27 @@ export function serverToolsMeant(pattern: string, servers: readonly string[]): r
 }
 
 export interface ServerToolName {
-  /** As the file names it. */
+  /** The server as the file names it. */
   readonly server: string
   readonly tool: string
 }
 
-/** How programs call a server in the names of its tools. */
+/** The names that programs use for a server in the names of its tools. */
 function aliasesOf(server: string): readonly string[] {
   return [server, server.replace(/[^a-zA-Z0-9_-]/g, '_'), sourceName(server)]
 }
 
-/** How a dialect writes variables beside `${NAME}`: `anywhere` has `$NAME` inside of texts, `alone` only as the whole text. */
+/** Where a dialect allows `$NAME` beside `${NAME}`: `anywhere` in a text, or `alone` as the whole text. */
 export type Spelling = 'anywhere' | 'alone'
 
 export interface FilledText {
-  /** With `${NAME}` and `${NAME:-other}` only. */
+  /** The text with `${NAME}` and `${NAME:-other}` only. */
   readonly text: string
-  /** What stands for something that is no variable, such as `${input:token}`. */
+  /** Placeholders that are not variables, such as `${input:token}`. */
   readonly unknown: readonly string[]
 }
 
-/** The variables of a text in the one form that is filled in when a server is started. */
+/** Rewrites the variables of a text in the one form that is filled in when a server starts. */
 function filledText(given: string, spelling: Spelling): FilledText {
   const unknown: string[] = []
   const braced = given.replace(WRITTEN, (whole: string, ...groups: (string | undefined)[]) => {
@@ -260,7 +260,7 @@ function filledText(given: string, spelling: Spelling): FilledText {
   return { text: braced.replace(bare, (_, name: string) => `\${${name}}`), unknown }
 }
 
-/** `${{ secrets.NAME }}`, `${NAME}`, `${env:NAME}`, `{env:NAME}`. */
+/** Matches `${{ secrets.NAME }}`, `${NAME}`, `${env:NAME}`, `{env:NAME}`. */
 const WRITTEN = /\$\{\{([^{}]*)\}\}|\$\{([^{}]*)\}|\{env:([^{}]*)\}/g
 const BARE = /\$([A-Za-z_]\w*)/g
 const BARE_ALONE = /^\$([A-Za-z_]\w*)$/

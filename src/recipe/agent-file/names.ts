@@ -1,27 +1,30 @@
 import path from 'node:path'
 import { nearest } from '../../base/options.ts'
-import { configured, defaultModelOf, isNoModel, providerTrouble, wholeName } from '../../model/named/model-names.ts'
+import { defaultModelOf, isNoModel, providerTrouble, resolveAlias, wholeName } from '../../model/named/model-names.ts'
 import { refuse } from '../text/notice.ts'
-import type { Entry, MapTree } from '../text/tree.ts'
+import type { TextEntry, TextMap } from '../text/tree.ts'
 import type { AgentFile } from './agent-file.ts'
 
 /**
- * The model a file asks for, as `provider/model`; null when it asks for its host's. A provider alone stands for its default
- * model. Throws a RecipeError that names the file where nobody knows whose model it is.
+ * Resolves the model of a file to `provider/model`; null for the host's. A provider alone means its default model.
+ * Throws a RecipeError that names the file if the provider of the model is unknown.
  */
 export function modelOf({ model, provider, file }: Pick<AgentFile, 'model' | 'provider' | 'file'>): string | null {
   const said = model === null || isNoModel(model) ? null : model.trim()
   const by = provider?.trim() ?? ''
   if (said === null) return by === '' ? null : providersDefault(by, file)
-  const name = by === '' ? wholeName(said) : ofProvider(by, said)
+  const name = by === '' ? wholeName(said) : resolveForProvider(by, said)
   if (name !== undefined) return name
   const hint = `Say what it stands for: "aliases": { "${said}": "provider/model" } in the config file.`
   throw refuse({ code: 'model', message: `the model \`${said}\` is no "provider/model" and no alias`, hint }, file)
 }
 
-/** What the config file makes of a name counts, whoever is said to provide it; another alias where it is of that provider. */
-function ofProvider(provider: string, model: string): string {
-  const own = configured(model)
+/**
+ * Resolves a model of a given provider. An alias in the config file wins, whatever provider is named; a built-in alias
+ * counts only if it is of that provider.
+ */
+function resolveForProvider(provider: string, model: string): string {
+  const own = resolveAlias(model)
   if (own !== model || model.startsWith(`${provider}/`)) return own
   const alias = model.includes('/') ? undefined : wholeName(model)
   return alias?.startsWith(`${provider}/`) === true ? alias : `${provider}/${model}`
@@ -37,12 +40,12 @@ function providersDefault(provider: string, file: string): string {
   )
 }
 
-/** The name where the file itself is one: `reviewer` of `reviewer.agent.md`. */
+/** Reads the name from the file name: `reviewer` for `reviewer.agent.md`. */
 export function nameByPath(file: string): string {
   return withoutEnding(path.basename(file))
 }
 
-/** The name with the folders that it lies in, from the folder of agents: `deep/er`. */
+/** Reads the name with the folders below the folder of agents: `deep/er`. */
 export function nameBelowAgents(file: string): string {
   const place = path.resolve(file).split(path.sep).join('/')
   const [, below] = /.*\/agents?\/(.+)$/.exec(place) ?? []
@@ -53,28 +56,31 @@ function withoutEnding(name: string): string {
   return name.replace(/(?:\.agent|\.chatmode)?\.(?:md|toml|ya?ml|json)$/, '')
 }
 
-/** Keys that take something away from an agent. */
+/** Keys that restrict an agent. */
 const RESTRICTIONS: readonly string[] = [
   ...['tools', 'disallowedTools', 'permissionMode', 'permission', 'sandbox_mode', 'readonly', 'grant', 'budget'],
   ...['maxTurns', 'max_turns', 'steps', 'timeout_mins', 'disable', 'neverAsks', 'disable-model-invocation'],
 ]
 
-/** Of a beginning that is told from any other word. */
+/** The shortest beginning of a key that is distinct enough to be recognized. */
 const SHORTEST = 5
 
-/** The key that restricts and that was probably meant, of those that a dialect reads: in other letters, its beginning, or a slip away. */
-export function meantRestriction(key: string, read: ReadonlySet<string>): string | undefined {
-  return meantKey(
+/**
+ * Finds the restricting key, among those a dialect reads, that was probably meant: in another case, cut short, or
+ * misspelt.
+ */
+export function closestRestriction(key: string, read: ReadonlySet<string>): string | undefined {
+  return closestKey(
     key,
     RESTRICTIONS.filter((one) => read.has(one)),
   )
 }
 
-/** The one of these keys that was probably meant. */
-export function meantKey(key: string, known: readonly string[]): string | undefined {
+/** Finds the known key that was probably meant. */
+export function closestKey(key: string, known: readonly string[]): string | undefined {
   const same = known.find((one) => plain(one) === plain(key))
   if (same !== undefined) return same
-  // `sandbox` for `sandbox_mode`.
+  // `sandbox` means `sandbox_mode`.
   const longer = key.length < SHORTEST ? undefined : known.find((one) => plain(one).startsWith(plain(key)))
   if (longer !== undefined) return longer
   const near = nearest(plain(key), known.map(plain))
@@ -86,11 +92,15 @@ function plain(key: string): string {
 }
 
 /**
- * The same keys, and instead of one that is nearly one that restricts, that one. Where both stand there, it stays, and is told
- * of as a key that is not known.
+ * Replaces misspelt restricting keys by the right ones. If both are present, the misspelt one stays and is reported as
+ * unknown.
  */
-export function withMeantKeys(tree: MapTree, meantBy: (key: string) => string | undefined, tell: TellMeant): MapTree {
-  const entries = new Map<string, Entry>()
+export function correctKeys(
+  tree: TextMap,
+  meantBy: (key: string) => string | undefined,
+  tell: ReportMisspelling,
+): TextMap {
+  const entries = new Map<string, TextEntry>()
   for (const [key, entry] of tree.entries) {
     const meant = meantBy(key)
     const isTaken = meant === undefined || tree.entries.has(meant) || entries.has(meant)
@@ -101,4 +111,4 @@ export function withMeantKeys(tree: MapTree, meantBy: (key: string) => string | 
   return { ...tree, entries }
 }
 
-type TellMeant = (key: string, meant: string, line: number) => void
+type ReportMisspelling = (key: string, meant: string, line: number) => void

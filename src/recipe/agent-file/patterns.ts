@@ -3,13 +3,13 @@ import { splitRule } from '../../grant/rule.ts'
 
 const WORKSPACE = '/workspace'
 
-/** What a path that begins with a slash is below, for a program: its project, or all of the machine. */
+/** The meaning of a leading slash to a program: the root of its project, or of the machine. */
 export type Slash = 'project' | 'machine'
 
 /**
- * A path pattern of another program, whose star also stands for slashes, as patterns of ours, whose star does not. To
- * forbid, it may match more; to allow, it may match less; never the other way round. A place outside of the project has
- * nothing that can be reached here: its pattern is kept to be written again.
+ * Translates a path pattern of another program, whose star also matches slashes, into ours, whose star does not. A
+ * denial may match more, a permission less; never the other way round. A pattern outside the project matches nothing
+ * here; it is kept so that it can be written again.
  */
 export function filePatterns(pattern: string, purpose: 'allow' | 'restrict', slash: Slash = 'project'): string[] {
   const patterns = purpose === 'allow' ? [pattern] : forbiddenPaths(pattern)
@@ -26,7 +26,10 @@ function pathPatterns(pattern: string, purpose: 'allow' | 'restrict', slash: Sla
   return places.flatMap((place) => inPlace(place, purpose))
 }
 
-/** `sec/` is the folder and all that is in it. A way back, or a pattern that takes something back, stands for everything. */
+/**
+ * Translates a denied path. `sec/` is the folder and everything in it. A pattern with `..` or an exception denies
+ * everything.
+ */
 function forbiddenPaths(pattern: string): string[] {
   return forbidden(pattern).map((one) => {
     if (EXCEPTION.test(one) || /^[./]*$/.test(one)) return '**'
@@ -35,33 +38,35 @@ function forbiddenPaths(pattern: string): string[] {
   })
 }
 
-/** `!src`, `a/../b`. */
+/** Matches exceptions and ways back: `!src`, `a/../b`. */
 const EXCEPTION = /^!|(?:^|\/)\.\.(?:\/|$)/
 
-/** `?`, `[a-z]`, `\\*` and what is left of braces: signs of other programs that a rule has not. */
+/** Matches signs that our rules lack: `?`, `[a-z]`, `\\*` and unmatched braces. */
 const SIGNS = /\\.?|\?|\[[^\]]*\]?|\{[^}]*\}?/gs
 
-/** Does a pattern forbid more here than it says? Where it names a host, brackets are those of an address. */
+/** Tells whether a pattern denies more here than it says. In a host, brackets belong to the address. */
 export function isWidened(pattern: string, isHost = false): boolean {
   const signs = isHost ? /[?\\{]/ : /[?\\{[]/
   return EXCEPTION.test(pattern.trim()) || alternatives(pattern).some((one) => signs.test(one))
 }
 
-/** What a pattern forbids, with a star for each sign that there is not here. */
+/** Translates a denied pattern; each sign that rules lack becomes a star. */
 function forbidden(pattern: string): string[] {
   const bare = pattern.trim().replace(/^(["'])(.*)\1$/s, '$2')
   const meant = alternatives(bare).map((one) => one.replaceAll(SIGNS, '*'))
-  // Not every program has braces: there they are part of a name.
+  // Some programs know no braces and treat them as part of the name.
   return meant.length === 1 ? meant : [...meant, bare.replaceAll(/\\.?|\?|\[[^\]]*\]?/gs, '*')]
 }
 
-/** `{a,b}/x` is `a/x` and `b/x`. */
+/** Expands braces: `{a,b}/x` becomes `a/x` and `b/x`. */
 function alternatives(pattern: string): string[] {
   const [, before, options, after] = /^([^{}]*)\{([^{}]*,[^{}]*)\}([^{}]*)$/.exec(pattern) ?? []
   return options === undefined ? [pattern] : options.split(',').map((one) => `${before}${one.trim()}${after}`)
 }
 
-/** `//etc` is never below the project. The home folder of the user has no place among the files of a run: it stays `~`. */
+/**
+ * Locates a path. `//etc` is never in the project, and the user's home has no place among a run's files: it stays `~`.
+ */
 function placeOf(bare: string, slash: Slash): string {
   if (/^~(?:\/|$)/.test(bare)) return bare
   if (bare.startsWith('//')) return bare.slice(1)
@@ -69,14 +74,14 @@ function placeOf(bare: string, slash: Slash): string {
   return `${WORKSPACE}/${bare.replace(/^\//, '')}`
 }
 
-/** All that may be meant: a name without a slash is meant in every folder, and a place of the machine in the project too. */
+/** Lists every possible meaning: a name without a slash in any folder, a path of the machine in the project too. */
 function placesOf(bare: string, slash: Slash): string[] {
   if (!/[/*]/.test(bare) && bare !== '~') return [`${WORKSPACE}/**/${bare}`]
   const isUnclear = slash === 'machine' && /^\/[^/]/.test(bare)
   return isUnclear ? [placeOf(bare, 'project'), placeOf(bare, 'machine')] : [placeOf(bare, slash)]
 }
 
-/** A pattern of ours as another program writes it: what `filePatterns` makes one of. */
+/** Writes one of our patterns for another program, so that `filePatterns` reads it back. */
 export function writtenPattern(pattern: string, slash: Slash): string {
   if (pattern === '**') return '*'
   if (pattern.startsWith('~')) return pattern
@@ -84,7 +89,7 @@ export function writtenPattern(pattern: string, slash: Slash): string {
   const below = pattern.slice(WORKSPACE.length + 1)
   const [, name] = /^\*\*\/([^/]+)$/.exec(below) ?? []
   if (name !== undefined) return name
-  // Else it would be taken for the home folder, or for one of the machine.
+  // Without `./` it would mean the home folder or a folder of the machine.
   return /^[~/]/.test(below) ? `./${below}` : below
 }
 
@@ -98,18 +103,21 @@ function inPlace(place: string, purpose: 'allow' | 'restrict'): string[] {
   return [`${place.slice(0, place.slice(0, place.indexOf('*')).lastIndexOf('/'))}/**`]
 }
 
-/** `git:*` and `git *` are the same: the command, with or without more behind it. */
+/** Translates a command pattern. `git:*` and `git *` both mean the command with or without arguments. */
 export function commandPatterns(pattern: string, purpose: 'allow' | 'restrict'): string[] {
   return purpose === 'allow' ? wholeCommand(pattern) : forbiddenCommands(pattern).flatMap(wholeCommand)
 }
 
-/** No program has a colon in its name: what stands behind it says which of its command lines. In quotes a star is no sign. */
+/**
+ * Translates a denied command. Program names contain no colon, so the part after it selects command lines. A quoted
+ * star is literal.
+ */
 function forbiddenCommands(pattern: string): string[] {
   if (isWidened(pattern) && /["'\\]/.test(pattern)) return ['*']
   return forbidden(pattern).map((one) => one.replace(/:\s*\*?$/, ':*').replace(/^([^\s:*=]+):(?!\*$).*$/s, '$1:*'))
 }
 
-/** One for names, in which a star may stand for anything. */
+/** Translates a pattern for names, where a star matches anything. */
 export function namePatterns(pattern: string, purpose: 'allow' | 'restrict'): string[] {
   return purpose === 'allow' ? [pattern] : forbidden(pattern)
 }
@@ -122,25 +130,25 @@ function wholeCommand(pattern: string): string[] {
 }
 
 /**
- * `domain:example.com`, a host or an address: the host, for that is what is asked for. A rule is for all ports of a host: one port
- * of it can be forbidden only with the others, and not be allowed without them.
+ * Translates `domain:example.com`, a host or an address to the host, which is what rules decide on. A rule covers all
+ * ports of a host: one port can be denied only with the others, and cannot be allowed without them.
  */
 export function hostPatterns(pattern: string, purpose: 'allow' | 'restrict'): string[] {
   const { host, port } = addressIn(pattern)
   if (purpose === 'allow') return port === null ? [host === '' ? '*' : host] : []
-  // What is no port may be the host.
+  // A part that is not a port may be the host.
   if (host === '' || (port !== null && !/^\d+$/.test(port))) return ['*']
   return [host.replaceAll(/\\.?|\?|\{[^}]*\}?/g, '*')]
 }
 
-/** Does it mean one port of a host? */
+/** Tells whether a pattern names one port of a host. */
 export function namesPort(pattern: string): boolean {
   return addressIn(pattern).port !== null
 }
 
 interface Address {
   readonly host: string
-  /** Null for none and for a star, which is every port. */
+  /** Null for no port and for a star, which means every port. */
   readonly port: string | null
 }
 
@@ -151,23 +159,23 @@ function addressIn(pattern: string): Address {
     .replace(/^domain:\s*/i, '')
     .replace(/^[a-z]+:\/\//i, '')
   const whole = bare.split('/', 1)[0] ?? ''
-  // Colons within a host are those of IPv6, which has brackets where a port follows.
+  // Colons inside a host belong to IPv6, which is in brackets if a port follows.
   const [, host = whole, port = null] = /^([^:]*|\[.*\]):([^:\]]*)$/.exec(whole) ?? []
   return { host, port: port === '*' || port === '' ? null : port }
 }
 
 type Domain = 'tool' | 'agent' | 'exec' | 'net' | 'file.list' | 'file.read' | 'file.write' | 'file.delete'
 
-/** What a file needs for itself, however strict it is: its own MCP servers. */
+/** The access a file always needs: that of its own MCP servers. */
 export interface OwnNeeds {
   readonly exec: readonly string[]
   readonly net: readonly string[]
 }
 
-/** Of one file, in all: they are compared with one another. */
+/** The most rules of one file: they are compared with each other. */
 export const MOST_RULES = 500
 
-/** Collects what a file forbids, asks about or limits itself to. What it says can only narrow. */
+/** Collects what a file denies, asks about, or limits itself to. Everything in it can only narrow. */
 export class Narrowing {
   private readonly denied = new Set<string>()
   private readonly asked = new Set<string>()
@@ -181,14 +189,14 @@ export class Narrowing {
     for (const rule of rules) this.asked.add(strict(rule))
   }
 
-  /** Nothing else of this domain. Said twice, both lists count. */
+  /** Limits a domain to these patterns. Two lists narrow each other. */
   allowOnly(domain: Domain, patterns: readonly string[]): void {
     const known = this.only.get(domain) ?? new Set()
     for (const pattern of patterns) if (isReadable(`${domain}:${pattern}`)) known.add(`${domain}:${pattern}`)
     this.only.set(domain, known)
   }
 
-  /** No changes to files, no programs. */
+  /** Denies changes to files and all programs. */
   readOnly(): void {
     this.denyChanges()
     this.deny(['exec:*'])
@@ -198,13 +206,14 @@ export class Narrowing {
     this.deny(['file.write:**', 'file.delete:**'])
   }
 
-  /** Null when nothing was said. */
+  /** Builds the grant; null if the file said nothing. */
   grant(needs: OwnNeeds): Grant | null {
     this.keep('exec', needs.exec)
     this.keep('net', needs.net)
-    // What is searched is searched from the top; of it only what is listed is shown.
+    // A search starts at the top folder; it shows only the listed parts.
     if (this.only.has('file.list')) this.allowOnly('file.list', ['/workspace'])
-    // Where programs are listed, lines for a shell are not on the list.
+    // If single programs are restricted, command lines for a shell are asked about: rules cannot see the programs in
+    // them.
     if (!this.only.has('exec') && [...this.denied, ...this.asked].some(isOfOneProgram)) this.asked.add(SHELL_LINES)
     const isSilent = this.denied.size === 0 && this.asked.size === 0 && this.only.size === 0
     if (isSilent) return null
@@ -215,7 +224,7 @@ export class Narrowing {
     }
   }
 
-  /** Forbids all of a domain but what the file needs for itself; what it limits itself to has that beside it. */
+  /** Denies a whole domain except what the file itself needs, and adds that to its own list if it has one. */
   private keep(domain: 'exec' | 'net', needed: readonly string[]): void {
     if (needed.length === 0) return
     if (this.denied.delete(`${domain}:*`)) {
@@ -225,7 +234,7 @@ export class Narrowing {
     if (this.only.has(domain)) this.allowOnly(domain, needed)
   }
 
-  /** Everything, but for the domains that have a list of their own. */
+  /** Allows everything except domains that have a list of their own. */
   private use(): string[] {
     const rest = EVERYTHING.flatMap((rule) => (rule.startsWith('file.*:') ? FILES : [rule])).filter((rule) => {
       return ![...this.only.keys()].some((domain) => rule.startsWith(`${domain}:`))
@@ -234,14 +243,14 @@ export class Narrowing {
   }
 }
 
-/** A command line with pipes, lists or variables. A rule about a program does not see the programs in it. */
+/** Command lines with pipes, lists or variables. A rule about a program cannot see the programs in them. */
 const SHELL_LINES = 'exec:sh -c *'
 
 function isOfOneProgram(rule: string): boolean {
   return rule.startsWith('exec:') && rule !== 'exec:*'
 }
 
-/** A rule that cannot be read stands for its whole domain. */
+/** Widens a denial that cannot be parsed to its whole domain. */
 function strict(rule: string): string {
   return isReadable(rule) ? rule : `${splitRule(rule).domain}:**`
 }

@@ -1,8 +1,8 @@
 import { nearest } from '../../base/options.ts'
 import { matchName } from '../../grant/match.ts'
-import { own } from '../text/fields.ts'
-import type { Report } from '../text/notice.ts'
-import type { Tree } from '../text/tree.ts'
+import { ownValue } from '../text/fields.ts'
+import type { NoticeReport } from '../text/notice.ts'
+import type { TextTree } from '../text/tree.ts'
 import {
   commandPatterns,
   filePatterns,
@@ -13,7 +13,7 @@ import {
   namesPort,
 } from './patterns.ts'
 
-/** Words for tools, and the tools of ours that each stands for: `Read` is `read_text_file` and two more. */
+/** Words for tools and the tools here that each stands for: `Read` means `read_text_file` and two more. */
 export interface ToolWords {
   readonly [word: string]: readonly string[]
 }
@@ -26,30 +26,31 @@ export const LIST: readonly string[] = ['list_directory', 'list_directory_with_s
 export const CHECKLIST: readonly string[] = ['todo_write', 'todo_read']
 export const SKILLS: readonly string[] = ['skills_list', 'skills_load', 'skills_read']
 
-/** Changes of files that other programs make with their words for writing, or not at all. */
+/** Changes to files that other programs make with their words for writing, or not at all. */
 const OTHER_CHANGES: readonly string[] = ['delete_file', 'create_directory', 'move_file']
 
-/** Tools that come with the package, by their names. */
+/** Names of the tools in this package. */
 export const OUR_TOOLS: readonly string[] = [
   ...new Set([...READ, ...FIND, ...SEARCH, ...LIST, ...CHECKLIST, ...SKILLS]),
   ...['write_file', 'edit_file', ...OTHER_CHANGES, 'shell'],
   ...['memory_remember', 'memory_recall', 'memory_forget', 'read_result', 'reset_tools', 'subagent', 'load'],
 ]
 
-/** Words for tools that there are not here: each stands for a tool of its own name. */
-export function elsewhere(...words: readonly string[]): ToolWords {
+/** Maps words for tools that do not exist here to tools of the same name. */
+export function missingTools(...words: readonly string[]): ToolWords {
   return Object.fromEntries(words.map((word) => [word, [word]]))
 }
 
-/** What a word stands for; undefined where nobody has this word. A name of ours is itself. */
+/** Resolves a word to tools; undefined if no table has it. One of our own names means itself. */
 function toolsNamed(word: string, tables: readonly ToolWords[]): readonly string[] | undefined {
   const [own = {}, ...others] = tables
   return inTable(word, own) ?? ours(word) ?? others.map((table) => inTable(word, table)).find(isDefined)
 }
 
 /**
- * The tools that a word of another program forbids: more than it allows. Without a word for writing nothing else may change
- * files either, and without one for finding files nothing else may list them. A name of ours forbids just that tool.
+ * Lists the tools that a denied word forbids, which are more than it would allow: without the word for writing no other
+ * tool may change files either, and without the one for finding files none may list them. One of our own names forbids
+ * only that tool.
  */
 export function toolsForbidden(word: string, tools: readonly string[]): readonly string[] {
   if (isOurs(word)) return tools
@@ -60,9 +61,9 @@ export function toolsForbidden(word: string, tools: readonly string[]): readonly
 
 export type ToolDomain = 'exec' | 'net' | 'file.list' | 'file.read' | 'file.write' | 'file.delete'
 
-/** What tools do, which rules must allow for them to work. A shell also lists the folder that it runs in. */
+/** Lists the domains that tools use and that rules must allow. A shell also lists its working folder. */
 export function domainsUsed(tools: readonly string[]): ReadonlySet<ToolDomain> {
-  return new Set(tools.flatMap((tool) => own(USED, tool) ?? []))
+  return new Set(tools.flatMap((tool) => ownValue(USED, tool) ?? []))
 }
 
 const USED: Readonly<Record<string, readonly ToolDomain[]>> = {
@@ -79,7 +80,7 @@ const USED: Readonly<Record<string, readonly ToolDomain[]>> = {
   delete_file: ['file.delete'],
 }
 
-/** Is it, or what its stars stand for, one of the tools that come with the package? */
+/** Tells whether a name or pattern matches a tool of this package. */
 export function isOurs(name: string): boolean {
   return OUR_TOOLS.some((tool) => matchName(name, tool))
 }
@@ -90,7 +91,7 @@ function inTable(word: string, table: ToolWords): readonly string[] | undefined 
   return words.get(word.toLowerCase())
 }
 
-/** By words in lower case; of two that differ in case only, the first counts. */
+/** Tables by words in lower case; of two words that differ only in case, the first counts. */
 const loweredTables: WeakMap<ToolWords, ReadonlyMap<string, readonly string[]>> = new WeakMap()
 
 function lowered(table: ToolWords): (readonly [string, readonly string[]])[] {
@@ -106,19 +107,19 @@ function isDefined<T>(value: T | undefined): value is T {
   return value !== undefined
 }
 
-/** Where a list of tools stands, and by which words it is read: those of its dialect first. */
+/** The place of a tool list and the tables to read it with, its own dialect's first. */
 export interface ListPlace {
   readonly line: number | null
-  readonly report: Report
+  readonly report: NoticeReport
   readonly tables: readonly ToolWords[]
   readonly serverTools: ReadServerWord
 }
 
-/** What a word that is no tool's may stand for: tools of servers. */
+/** Resolves a word that names no tool to tools of servers. */
 export type ReadServerWord = (word: string) => readonly string[] | undefined
 
-/** The words of a tool list in any spelling: `Read, Bash(git *)`, a list, or a list in brackets as text. */
-export function toolWords(tree: Tree): string[] {
+/** Splits a tool list in any spelling: `Read, Bash(git *)`, a list, or a bracketed list as text. */
+export function toolWords(tree: TextTree): string[] {
   if (tree.kind === 'list') return tree.items.flatMap((item) => (item.kind === 'leaf' ? item.text.trim() : []))
   if (tree.kind !== 'leaf') return []
   const text = tree.text.trim().replace(/^\[(.*)\]$/s, '$1')
@@ -127,28 +128,25 @@ export function toolWords(tree: Tree): string[] {
     .filter((word) => word !== '')
 }
 
-/**
- * The words of a list of what is forbidden: in a map, each that is not false. What stands in such a list forbids, however it is
- * written.
- */
-export function forbiddenWords(tree: Tree): string[] {
+/** Splits a list of denied tools; in a map, each key that is not false. Every entry denies, however it is written. */
+export function forbiddenWords(tree: TextTree): string[] {
   if (tree.kind === 'leaf') return toolWords(tree)
   if (tree.kind === 'list') return tree.items.flatMap(forbiddenWords)
   return [...tree.entries].flatMap(([word, { value }]) => (isFalse(value) ? [] : [word]))
 }
 
-function isFalse(tree: Tree): boolean {
+function isFalse(tree: TextTree): boolean {
   return tree.kind === 'leaf' && tree.value === false
 }
 
-export interface ToolList {
+export interface ResolvedTools {
   readonly tools: readonly string[]
-  /** Agents that may be delegated to: null when delegation is not in the list. */
+  /** Agents it may delegate to; null if the list has no word for delegation. */
   readonly agents: readonly string[] | null
 }
 
-/** The tools that words of other programs ask for, by the names they have here. A notice names each that is not here. */
-export function readToolWords(words: readonly string[], place: ListPlace): ToolList {
+/** Resolves words of other programs to tools here. Each tool that does not exist here gets a notice. */
+export function readToolWords(words: readonly string[], place: ListPlace): ResolvedTools {
   const tools = new Set<string>()
   let agents: string[] | null = null
   for (const word of words) {
@@ -156,7 +154,7 @@ export function readToolWords(words: readonly string[], place: ListPlace): ToolL
     if (isDelegation(name)) {
       agents ??= []
       for (const one of agentsMeant(limit)) agents.push(one)
-    } else if (limit !== null && domainsOf(name, place).length === 0) tellUnlimited(word, place)
+    } else if (limit !== null && domainsOf(name, place).length === 0) reportUnlimited(word, place)
     else for (const tool of namedTools(name, place)) tools.add(tool)
   }
   return { tools: [...tools], agents }
@@ -167,30 +165,30 @@ function agentsMeant(limit: string | null): readonly string[] {
 }
 
 /**
- * `Bash(git *)` allows the tool, and of programs only these; the same tool without brackets allows all of it. A limit holds for
- * whatever does the same: beside `Read(src/**)` nothing else reads more, which is told.
+ * Applies limits: `Bash(git *)` allows the tool but only these programs; the tool without brackets is unlimited. A
+ * limit covers everything that does the same: beside `Read(src/**)` no tool reads more, which a notice says.
  */
 export function limitTools(words: readonly string[], narrowing: Narrowing, place: ListPlace): void {
   const named = words.map((word) => limitedWord(word, place))
   const open = new Set(named.filter(({ limit }) => limit === null).flatMap(({ tools }) => tools))
   const bound = named.filter(({ limit, tools }) => limit !== null && !tools.every((tool) => open.has(tool)))
   for (const { limit, word, limits } of bound) {
-    if (limits.includes('net') && namesPort(limit ?? '')) tellPort(`${word} is left out`, place)
+    if (limits.includes('net') && namesPort(limit ?? '')) reportPort(`${word} is left out`, place)
     for (const domain of limits) narrowing.allowOnly(domain, patternsOf(domain, limit ?? '', 'allow'))
   }
   const limited = new Set(bound.flatMap(({ limits }) => limits))
   if (limited.has('file.read')) {
     const edits = bound.filter(({ tools }) => tools.includes('edit_file'))
-    // What is edited is read for it.
+    // Editing a file implies reading it.
     for (const { limit } of edits) narrowing.allowOnly('file.read', patternsOf('file.read', limit ?? '', 'allow'))
   }
-  for (const domain of limited) tellShared(domain, named, place)
+  for (const domain of limited) reportShared(domain, named, place)
 }
 
 interface LimitedWord extends NamedTool {
   readonly word: string
   readonly tools: readonly string[]
-  /** What its brackets are about. */
+  /** The domains its brackets limit. */
   readonly limits: readonly ToolDomain[]
 }
 
@@ -199,7 +197,7 @@ function limitedWord(word: string, place: ListPlace): LimitedWord {
   return { word, ...named, tools: toolsNamed(named.name, place.tables) ?? [], limits: domainsOf(named.name, place) }
 }
 
-/** Words of a list of what is forbidden: whole tools are given back, limited ones become rules. */
+/** Reads a list of denied tools: returns whole tools, and turns limited ones into rules. */
 export function denyTools(words: readonly string[], narrowing: Narrowing, place: ListPlace): readonly string[] {
   const denied = new Set<string>()
   for (const word of words) {
@@ -213,29 +211,29 @@ export function denyTools(words: readonly string[], narrowing: Narrowing, place:
     else for (const tool of deniedTools(name, place)) denied.add(tool)
   }
   narrowing.deny([...denied].map((name) => `tool:${name}`))
-  // Nothing is left to write with: then nothing else may, whoever has it.
+  // Without any tool to write with, no other tool may change files either.
   if (['write_file', 'edit_file', 'delete_file'].every((tool) => denied.has(tool))) narrowing.denyChanges()
   return [...denied]
 }
 
 function denyLimited(word: string, narrowing: Narrowing, place: ListPlace): void {
   const { limit, limits } = limitedWord(word, place)
-  if (limits.includes('net') && namesPort(limit ?? '')) tellPort(`${word} forbids all ports of that host`, place)
+  if (limits.includes('net') && namesPort(limit ?? '')) reportPort(`${word} forbids all ports of that host`, place)
   const meant = forbiddenParts(limit ?? '')
-  if (meant.length > 1 || isWidened(limit ?? '', limits.includes('net'))) tellWider(word, 'more than it says', place)
+  if (meant.length > 1 || isWidened(limit ?? '', limits.includes('net'))) reportWider(word, 'more than it says', place)
   for (const domain of limits) {
     const patterns = meant.flatMap((one) => patternsOf(domain, one, 'restrict'))
     narrowing.deny(patterns.map((one) => `${domain}:${one}`))
   }
 }
 
-/** `rm:*, mv:*` may mean both, or one with a comma in it. */
+/** Reads `rm:*, mv:*` as both commands and as one with a comma, because it may mean either. */
 function forbiddenParts(limit: string): readonly string[] {
   const parts = limit.replaceAll(/\{[^{}]*\}/g, '').includes(',') ? limit.split(',').map((one) => one.trim()) : []
   return [limit, ...parts.filter((one) => one !== '')]
 }
 
-/** A word whose brackets cannot be read, or have no rule here, forbids the whole tool. */
+/** Denies the whole tool if the brackets of a word cannot be read or have no matching rule. */
 function forbiddenIn(word: string, place: ListPlace): NamedTool {
   const named = namedIn(word)
   const [, name = ''] = /^([\w*-]+)\s*[^\w*/.\s-]/.exec(named.name) ?? []
@@ -243,7 +241,7 @@ function forbiddenIn(word: string, place: ListPlace): NamedTool {
   const isBare = named.limit === null || isDelegation(named.name) || domainsOf(named.name, place).length > 0
   if (isBare && !isBroken) return named
   const whole = { name: isBroken ? name : named.name, limit: null }
-  tellWider(word, `all of ${whole.name}`, place)
+  reportWider(word, `all of ${whole.name}`, place)
   return whole
 }
 
@@ -251,12 +249,12 @@ function isKnown(name: string, place: ListPlace): boolean {
   return isDelegation(name) || knownTools(name, place) !== undefined
 }
 
-function tellWider(word: string, what: string, { line, report }: ListPlace): void {
+function reportWider(word: string, what: string, { line, report }: ListPlace): void {
   const message = `${word} forbids ${what}: there is no rule here for all that it says`
   report.warning({ code: 'permission', message, line })
 }
 
-/** `mcp__srv__tool`, `mcp_srv_tool`, `srv/tool`: here a tool of a server is `srv__tool`. Undefined for any other name. */
+/** Translates `mcp__srv__tool`, `mcp_srv_tool` and `srv/tool` to our `srv__tool`. Undefined for any other name. */
 export function serverTools(name: string): readonly string[] | undefined {
   const tool = serverTool(name)
   return tool === undefined ? undefined : [tool]
@@ -272,14 +270,14 @@ function serverTool(name: string): string | undefined {
   return /^[^_].*?__./.test(name) ? name : undefined
 }
 
-/** Words that dialects have for handing work to another agent. */
+/** Words of the dialects for delegating to another agent. */
 const DELEGATION: ReadonlySet<string> = new Set(['agent', 'task', 'custom-agent', 'delegate', 'subagent'])
 
 function isDelegation(name: string): boolean {
   return DELEGATION.has(name.toLowerCase())
 }
 
-/** What a word stands for; undefined where nobody knows it. */
+/** Resolves a word; undefined if it is unknown. */
 export function knownTools(word: string, { tables, serverTools }: Pick<ListPlace, 'tables' | 'serverTools'>) {
   return toolsNamed(word, tables) ?? serverTools(word)
 }
@@ -293,7 +291,9 @@ function namedTools(name: string, place: ListPlace): readonly string[] {
   return tools
 }
 
-/** What is not here need not be forbidden; but a word that nobody knows may be a slip of the pen. */
+/**
+ * Resolves a denied word. A tool that does not exist here needs no denial, but an unknown word may be a typing mistake.
+ */
 function deniedTools(name: string, place: ListPlace): readonly string[] {
   const known = knownTools(name, place)
   if (known !== undefined) return toolsForbidden(name, known)
@@ -312,20 +312,20 @@ function lower(word: string): string {
   return word.toLowerCase()
 }
 
-/** A limit that cannot be kept must not become a tool without one. */
-function tellUnlimited(word: string, { line, report }: ListPlace): void {
+/** Reports a limit that cannot be kept: the tool must not become unlimited. */
+function reportUnlimited(word: string, { line, report }: ListPlace): void {
   const message = `${word} is left out: there is no rule here for what stands in its brackets`
   report.warning({ code: 'permission', message, line, hint: 'Name the tool without brackets to allow all of it.' })
 }
 
-function tellPort(what: string, { line, report }: ListPlace): void {
+function reportPort(what: string, { line, report }: ListPlace): void {
   const message = `${what}: a rule for a host is for all of its ports`
   report.warning({ code: 'permission', message, line, hint: 'Name the host without a port.' })
 }
 
-/** `Grep` beside `Read(src/**)` would read what is out of its bounds. */
-function tellShared(domain: ToolDomain, named: readonly LimitedWord[], { line, report }: ListPlace): void {
-  const done = own(DONE, domain)
+/** Reports that a limit covers other tools: `Grep` beside `Read(src/**)` would read files out of bounds. */
+function reportShared(domain: ToolDomain, named: readonly LimitedWord[], { line, report }: ListPlace): void {
+  const done = ownValue(DONE, domain)
   const users = named.filter(({ tools }) => domainsUsed(tools).has(domain))
   if (done === undefined || new Set(users.map(({ name }) => name)).size < 2) return
   const message = `${users.map(({ word }) => word).join(', ')}: what may be ${done} is limited for all of these together`
@@ -334,7 +334,7 @@ function tellShared(domain: ToolDomain, named: readonly LimitedWord[], { line, r
 
 const DONE: Readonly<Record<string, string>> = { 'file.list': 'listed', 'file.read': 'read', 'file.write': 'written' }
 
-/** What the brackets of a word are about. */
+/** The domains that the brackets of a word limit. */
 function domainsOf(name: string, { tables }: ListPlace): readonly ToolDomain[] {
   const tools = toolsNamed(name, tables) ?? []
   if (tools.includes('shell')) return ['exec']
@@ -350,11 +350,11 @@ function patternsOf(domain: ToolDomain, limit: string, purpose: 'allow' | 'restr
   return domain === 'net' ? hostPatterns(limit, purpose) : filePatterns(limit, purpose)
 }
 
-/** What one word of a tool list asks for. */
+/** The meaning of one word of a tool list. */
 interface NamedTool {
-  /** As it is written, without what is in brackets. */
+  /** The word without its brackets. */
   readonly name: string
-  /** In brackets: `Bash(git *)`, `Agent(reviewer)`. */
+  /** The text in brackets: `Bash(git *)`, `Agent(reviewer)`. */
   readonly limit: string | null
 }
 
@@ -372,6 +372,6 @@ function splitOutsideBrackets(text: string): string[] {
     if ((char === ',' || char === '\n') && depth <= 0) parts.push('')
     else parts[parts.length - 1] += char
   }
-  // Where a bracket is not closed, nobody knows what is in it.
+  // If a bracket is not closed, its content is unclear, so the text is split at every comma.
   return depth === 0 ? parts : text.split(/[,\n]/)
 }

@@ -1,10 +1,10 @@
 import { DefinitionError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
-import { flag, type Rules, readOptions, text } from '../../base/options.ts'
+import { flag, type OptionRules, readOptions, text } from '../../base/options.ts'
 import { matchName } from '../../grant/match.ts'
 import { sourceName } from '../../tool/source.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
-import { modelParts, Writing } from '../agent-file/writing.ts'
+import { AgentFileWriter, modelParts } from '../agent-file/agent-file-writer.ts'
 import type { AgentDialect } from '../dialects/dialect.ts'
 import { agentDialect, DIALECTS } from '../dialects/index.ts'
 import { parseAgentFile } from '../dialects/load-agent-file.ts'
@@ -14,55 +14,56 @@ import { isBuiltIn } from '../extension/extension-sources.ts'
 import type { ExtensionConfig, Recipe } from '../recipe/recipe.ts'
 import { type Notice, refuseAll } from '../text/notice.ts'
 import { writeYaml } from '../text/yaml.ts'
-import { lossesOf } from './losses.ts'
+import { findLosses } from './losses.ts'
 import { recipeFileName, writeRecipe } from './write-recipe.ts'
 
 export interface ConvertOptions {
-  /** The folder that a recipe will lie in: its paths are written as seen from there. */
+  /** The folder of the new recipe: paths are written relative to it. */
   readonly folder?: string
-  /** Writes what the dialect can say, with a warning for each thing that it cannot. */
+  /** Writes what the dialect can express, with a warning for each loss. */
   readonly lossy?: boolean
 }
 
-const OPTIONS: Rules<ConvertOptions> = { folder: text, lossy: flag }
+const OPTIONS: OptionRules<ConvertOptions> = { folder: text, lossy: flag }
 
-export interface Converted {
+export interface ConvertedFile {
   readonly text: string
-  /** Where such a file is looked for, from the folder of a project. */
+  /** Where programs look for such a file, relative to the project folder. */
   readonly path: string
-  /** What was lost, where that is allowed. */
+  /** The losses, if they are allowed. */
   readonly notices: readonly Notice[]
 }
 
 /**
- * The same agent as a file of another dialect. What is written is read again and compared: an agent that the dialect
- * cannot say in full, or that could do more than before, gives a RecipeError that lists why, unless `lossy` is set.
+ * Converts an agent to a file of another dialect, then reads the text again and compares. An agent that the dialect
+ * cannot express completely, or that could do more than before, throws a RecipeError that lists why, unless `lossy` is
+ * set.
  */
-export async function convert(given: AgentFile, dialect: string, options: ConvertOptions = {}): Promise<Converted> {
+export async function convert(given: AgentFile, dialect: string, options: ConvertOptions = {}): Promise<ConvertedFile> {
   readOptions('convert(file, dialect, options)', options, OPTIONS)
   const agent = dialect === 'recipe' ? given : withListedTools(given)
   const { text, path, again } = await written(agent, dialect, options.folder)
   const level = options.lossy === true ? 'warning' : 'error'
-  const losses = lossesOf(agent, again).map((loss) => `${loss} cannot be said in the dialect ${dialect}`)
+  const losses = findLosses(agent, again).map((loss) => `${loss} cannot be said in the dialect ${dialect}`)
   const notices = losses.map((message, at) => noticeOf(message, { level, agent, isLast: at === losses.length - 1 }))
   if (level === 'error' && notices.length > 0) throw refuseAll(notices)
   return { text, path, notices: [...notices, ...leftOut(agent, dialect)] }
 }
 
-/** Keys that have no meaning here are kept in their own dialect only. */
+/** Reports keys without a meaning here: they stay in their own dialect only. */
 function leftOut(agent: AgentFile, dialect: string): readonly Notice[] {
   if (agent.dialect === dialect) return []
   return Object.keys(agent.properties).map((key) => noticeOf(`\`${key}\` is left out`, { level: 'note', agent }))
 }
 
-interface Written {
+interface WrittenFile {
   readonly text: string
   readonly path: string
-  /** What the text says, read again. */
+  /** The agent as read back from the text. */
   readonly again: AgentFile
 }
 
-async function written(agent: AgentFile, name: string, folder: string | undefined): Promise<Written> {
+async function written(agent: AgentFile, name: string, folder: string | undefined): Promise<WrittenFile> {
   if (name === 'recipe') {
     const recipe = recipeOf(agent)
     const path = `.goose/recipes/${recipeFileName(agent.name)}`
@@ -74,7 +75,7 @@ async function written(agent: AgentFile, name: string, folder: string | undefine
     throw new DefinitionError('definition', `There is no dialect "${name}". There are ${DIALECTS.join(', ')}.`)
   }
   const needsWords = agent.description === '' && dialect.isDescribed !== false
-  const writing = new Writing(needsWords ? { ...agent, description: agent.name } : agent, dialect)
+  const writing = new AgentFileWriter(needsWords ? { ...agent, description: agent.name } : agent, dialect)
   const fields = { ...dialect.write(writing), ...(agent.dialect === name ? agent.properties : {}) }
   const path = `${dialect.place}/${fileName(agent.name)}${dialect.ending}`
   const text = await (dialect.ending === '.toml' ? tomlText : markdownText)(fields, writing.body())
@@ -93,7 +94,7 @@ async function markdownText(fields: Fields, body: string): Promise<string> {
   return `---\n${await writeYaml(fields)}---\n\n${body}\n`
 }
 
-/** Tables come last in TOML. */
+/** Writes TOML, where tables come last. */
 async function tomlText(fields: Fields, body: string): Promise<string> {
   const { stringify } = await import('smol-toml')
   const known = Object.entries(fields).filter((entry): entry is [string, Json] => entry[1] != null)
@@ -104,7 +105,7 @@ async function tomlText(fields: Fields, body: string): Promise<string> {
   return `${plain}\ndeveloper_instructions = ${tomlBlock(body)}\n${rest}`
 }
 
-/** A text of several lines, as people write it. */
+/** Writes a text of several lines as a block. */
 function tomlBlock(text: string): string {
   const escaped = text
     .replaceAll('\\', '\\\\')
@@ -139,13 +140,13 @@ function recipeOf(agent: AgentFile): Recipe {
   }
 }
 
-/** What only recipes have. */
+/** Keeps the fields that only recipes have. */
 function kept({ dialect, properties }: AgentFile): Pick<Recipe, 'author' | 'activities'> {
   const { author = null, activities = [] } = dialect === 'recipe' ? properties : {}
   return { author, activities } as Pick<Recipe, 'author' | 'activities'>
 }
 
-/** The texts of a recipe are templates: what is no template elsewhere is written so that it stays as it is. */
+/** Escapes template tags, because the texts of a recipe are templates and those of other files are not. */
 function withoutTags<T>(value: T): T {
   if (typeof value === 'string') return (TAG.test(value) ? untagged(value) : value) as T
   if (Array.isArray(value)) return value.map((item) => withoutTags(item)) as T
@@ -160,20 +161,20 @@ function untagged(text: string): string {
   return text.replaceAll(/\{[{%#]/g, (mark) => `{{ "${mark}" }}`)
 }
 
-interface About {
+interface LossNotice {
   readonly level: Notice['level']
   readonly agent: AgentFile
   readonly isLast?: boolean
 }
 
-function noticeOf(message: string, { level, agent, isLast = false }: About): Notice {
+function noticeOf(message: string, { level, agent, isLast = false }: LossNotice): Notice {
   const hint = level === 'error' && isLast ? 'Use --lossy, or { lossy: true } in code, to write the rest.' : null
   return { level, code: 'lost', message, file: agent.file, line: null, hint }
 }
 
 /**
- * A recipe as agent files say it. The extensions that it lists are all that it has, while an agent file has its servers
- * beside its host's tools: so the tools of these extensions become its list of tools.
+ * Adapts a recipe for an agent file. A recipe has only the extensions it lists, while an agent file adds its servers to
+ * its host's tools; so the tools of these extensions become its list of tools.
  */
 function withListedTools(agent: AgentFile): AgentFile {
   const { dialect, extensions } = agent
@@ -183,7 +184,7 @@ function withListedTools(agent: AgentFile): AgentFile {
   return { ...agent, extensions: others.length === 0 ? null : others, tools: { ...agent.tools, allow } }
 }
 
-/** Undefined where it is not known here what it has. */
+/** The tools of an extension; undefined if unknown here. */
 function toolsOf(extension: ExtensionConfig): readonly string[] | undefined {
   const { type, name, availableTools } = extension
   if (isServer(extension)) {

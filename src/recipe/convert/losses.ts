@@ -3,14 +3,14 @@ import { EVERYTHING } from '../../grant/grant.ts'
 import { covers, mayMeet } from '../../grant/lint.ts'
 import { splitRule } from '../../grant/rule.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
+import { wholeModel } from '../agent-file/agent-file-writer.ts'
 import { isOurs, OUR_TOOLS } from '../agent-file/tool-words.ts'
-import { wholeModel } from '../agent-file/writing.ts'
 
 /**
- * What an agent says and its written form, read again, does not: each as the subject of "... cannot be said". What it may
- * do must not have become more: a rule that is not found again is lost, unless a stricter one stands for it.
+ * Compares an agent with its written form, read again. Each loss is the subject of "... cannot be said". The agent must
+ * not be able to do more than before: a rule that is not found again is lost unless a stricter one replaces it.
  */
-export function lossesOf(before: AgentFile, after: AgentFile): readonly string[] {
+export function findLosses(before: AgentFile, after: AgentFile): readonly string[] {
   return [lostParts, lostBudget, lostTools, lostRules, lostDelegate, lostFlags].flatMap((find) => find(before, after))
 }
 
@@ -22,14 +22,14 @@ const PARTS = [
 function lostParts(before: AgentFile, after: AgentFile): string[] {
   const parts: string[] = PARTS.filter((part) => isMeant(before, part) && text(before[part]) !== text(after[part]))
   if (!isSameModel(before, after)) parts.unshift('model')
-  // A recipe is called by its file.
+  // A recipe is named after its file.
   if (after.dialect !== 'recipe' && after.name !== before.name) parts.unshift('name')
   const isPromptKept =
     before.prompt === null || `${after.instructions}\n${after.prompt ?? ''}`.includes(before.prompt.trim())
   return [...parts, ...(isPromptKept ? [] : ['prompt'])].map((part) => `\`${part}\``)
 }
 
-/** However it is written. */
+/** Compares models in any spelling. */
 function isSameModel(before: AgentFile, after: AgentFile): boolean {
   if (before.model === null && before.provider === null) return true
   if (before.model === after.model && before.provider === after.provider) return true
@@ -38,14 +38,14 @@ function isSameModel(before: AgentFile, after: AgentFile): boolean {
 }
 
 function isMeant(agent: AgentFile, part: (typeof PARTS)[number]): boolean {
-  // A recipe without tools is not one that has its host's.
+  // A recipe without extensions has none, not those of its host.
   if (part === 'extensions' && agent.dialect === 'recipe') return agent.extensions !== null
   const value = agent[part]
   if (value === null || value === false) return false
   return typeof value !== 'object' || Object.keys(value).length > 0
 }
 
-/** Without the lines of a file, which differ. */
+/** Compares values without line numbers, which differ. */
 function text(value: unknown): string {
   return JSON.stringify(value, (key, one: Json) => (key === 'line' ? undefined : one))
 }
@@ -57,7 +57,7 @@ function lostBudget(before: AgentFile, after: AgentFile): string[] {
     .map(([name]) => `\`budget.${name}\``)
 }
 
-/** Tools, and agents to delegate to, that it had and has no more. */
+/** Lists tools and agents that are missing afterwards. */
 function lostTools(before: AgentFile, after: AgentFile): string[] {
   const named = (before.tools.allow ?? []).flatMap((name) => {
     return isOurs(name) ? OUR_TOOLS.filter((tool) => covers(`tool:${name}`, `tool:${tool}`)) : [name]
@@ -83,7 +83,7 @@ function lostRules(before: AgentFile, after: AgentFile): string[] {
   const written = layersOf(after)
   const allDeny = written.flatMap(({ deny }) => deny)
   const allStrict = [...allDeny, ...written.flatMap(({ ask }) => ask)]
-  /** What each layer still allows. */
+  /** The rules that each layer still allows. */
   const live = written.map(({ allow }) => allow.filter((rule) => !allDeny.some((denied) => covers(denied, rule))))
   const isUnmet = (rule: string) => live.some((allow) => !allow.some((one) => mayMeet(one, rule)))
   // Without programs there is no shell.
@@ -96,7 +96,7 @@ function lostRules(before: AgentFile, after: AgentFile): string[] {
   return [...new Set(lost)]
 }
 
-/** What its children may do, where it says that apart. */
+/** Compares the authority of its children, if the file sets it. */
 function lostDelegate({ grant }: AgentFile, after: AgentFile): string[] {
   return grant?.delegate === undefined || text(grant) === text(after.grant) ? [] : ['`grant.delegate`']
 }
@@ -113,7 +113,7 @@ function isSaid(rule: string, rules: readonly string[]): boolean {
   return rules.some((one) => covers(one, rule))
 }
 
-/** Domains of which only some is allowed, and more is afterwards. */
+/** Lists domains that were limited and are wider afterwards. */
 function lostLists(allow: readonly string[], live: readonly (readonly string[])[]): string[] {
   return DOMAINS.flatMap((domain) => {
     const known = allow.filter((rule) => isOf(rule, domain))
@@ -131,7 +131,7 @@ function isOf(rule: string, domain: string): boolean {
   return splitRule(rule).domain === domain
 }
 
-/** What the list of tools says, and what the grant says. */
+/** The rules of the tool list, and those of the grant. */
 function layersOf({ tools, grant }: AgentFile): readonly Rules[] {
   const allow = tools.allow === null ? ['*'] : [...tools.allow, ...ALWAYS]
   const others = EVERYTHING.filter((rule) => !rule.startsWith('tool:'))
@@ -141,20 +141,20 @@ function layersOf({ tools, grant }: AgentFile): readonly Rules[] {
   ]
 }
 
-/** Whether it may delegate is said by rules about agents. */
+/** Rules about agents, not about tools, decide on delegation. */
 const ALWAYS = ['subagent', 'delegate', 'Agent', 'load']
 
 function toolRule(name: string): string {
   return `tool:${name}`
 }
 
-/** A layer without any rule about models says nothing about them. */
+/** Adds models to a layer that has no rule about them. */
 function withModels(use: readonly string[]): readonly string[] {
   return use.some((rule) => rule.startsWith('model:')) ? use : [...use, 'model:*']
 }
 
 function rules({ allow, ask, deny }: Rules): Rules {
-  // What is asked for may be allowed.
+  // A person may allow what is asked about.
   return { allow: [...allow, ...ask].flatMap(oneByOne), ask: ask.flatMap(oneByOne), deny: deny.flatMap(oneByOne) }
 }
 
@@ -163,7 +163,9 @@ function oneByOne(rule: string): string[] {
   return ['list', 'read', 'write', 'delete'].map((act) => `file.${act}:${rule.slice('file.*:'.length)}`)
 }
 
-/** Some programs write a tool of a server with one underscore: for them `srv__do` and `srv_do` are one. */
+/**
+ * Joins a server and its tool with one underscore, as some programs do: for them `srv__do` and `srv_do` are the same.
+ */
 function flat(rule: string): string {
   return rule.startsWith('tool:') ? rule.replaceAll('__', '_') : rule
 }

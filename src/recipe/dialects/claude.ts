@@ -1,9 +1,9 @@
-import type { Draft } from '../agent-file/draft.ts'
-import { CHECKLIST, elsewhere, FIND, LIST, READ, SEARCH, SKILLS } from '../agent-file/tool-words.ts'
-import type { Writing } from '../agent-file/writing.ts'
+import type { AgentFileWriter } from '../agent-file/agent-file-writer.ts'
+import type { AgentFileDraft } from '../agent-file/draft.ts'
+import { CHECKLIST, FIND, LIST, missingTools, READ, SEARCH, SKILLS } from '../agent-file/tool-words.ts'
 import type { AgentDialect } from './dialect.ts'
 
-/** Claude Code. */
+/** The agent files of Claude Code. */
 export const claude: AgentDialect = {
   name: 'claude',
   folders: ['.claude/agents'],
@@ -27,10 +27,10 @@ export const claude: AgentDialect = {
     Skill: SKILLS,
     WebFetch: ['web_fetch'],
     WebSearch: ['web_search'],
-    ...elsewhere('NotebookEdit', 'NotebookRead', 'BashOutput', 'KillBash', 'KillShell', 'SlashCommand', 'LSP'),
-    ...elsewhere('AskUserQuestion', 'EnterPlanMode', 'ExitPlanMode', 'ListMcpResources', 'ReadMcpResource'),
-    ...elsewhere('TaskCreate', 'TaskGet', 'TaskList', 'TaskOutput', 'TaskStop', 'TaskUpdate', 'SendMessage'),
-    ...elsewhere('TeamCreate', 'TeamDelete', 'ToolSearch'),
+    ...missingTools('NotebookEdit', 'NotebookRead', 'BashOutput', 'KillBash', 'KillShell', 'SlashCommand', 'LSP'),
+    ...missingTools('AskUserQuestion', 'EnterPlanMode', 'ExitPlanMode', 'ListMcpResources', 'ReadMcpResource'),
+    ...missingTools('TaskCreate', 'TaskGet', 'TaskList', 'TaskOutput', 'TaskStop', 'TaskUpdate', 'SendMessage'),
+    ...missingTools('TeamCreate', 'TeamDelete', 'ToolSearch'),
   },
   serverWord: (server, tool) => `mcp__${server}__${tool}`,
   read(draft) {
@@ -64,8 +64,8 @@ export const claude: AgentDialect = {
   },
 }
 
-/** What would loosen is left out; what narrows is kept. */
-function readPermissionMode(draft: Draft): void {
+/** Reads the permission mode: keeps what narrows and drops what would loosen. */
+function readPermissionMode(draft: AgentFileDraft): void {
   const mode = draft.text('permissionMode')
   if (mode === null || mode === 'default') return
   if (mode === 'plan') return draft.narrowing.readOnly()
@@ -84,8 +84,11 @@ function readPermissionMode(draft: Draft): void {
   })
 }
 
-/** `Read, Bash(git:*), Task(reviewer)`: programs, hosts and paths stand in the brackets of the tool that uses them. */
-function allowedTools(writing: Writing): string | string[] | undefined {
+/**
+ * Writes `Read, Bash(git:*), Task(reviewer)`: programs, hosts and paths go into the brackets of the tool that uses
+ * them.
+ */
+function allowedTools(writing: AgentFileWriter): string | string[] | undefined {
   const list = writing.toolList('Task', 'names')
   if (list === undefined) return undefined
   const words = list.flatMap((word) => limited(word, writing))
@@ -101,18 +104,18 @@ const LIMITS = {
   LS: 'file.list',
   Edit: 'file.write',
   Write: 'file.write',
-} as const satisfies Readonly<Record<string, Parameters<Writing['only']>[0]>>
+} as const satisfies Readonly<Record<string, Parameters<AgentFileWriter['only']>[0]>>
 
-function limited(word: string, writing: Writing): string[] {
+function limited(word: string, writing: AgentFileWriter): string[] {
   if (!Object.hasOwn(LIMITS, word)) return [word]
   const only = writing.only(LIMITS[word as keyof typeof LIMITS])
-  // A tool that may do nothing is not limited but forbidden elsewhere.
+  // A tool with an empty limit is denied elsewhere instead.
   return only === null || only.length === 0 ? [word] : only.map((pattern) => bracketed(word, pattern))
 }
 
-function deniedTools(writing: Writing): string | undefined {
+function deniedTools(writing: AgentFileWriter): string | undefined {
   const tools = writing.deniedWords()
-  // The mode says it.
+  // The permission mode already denies programs.
   const programs = writing.isReadOnly() ? [] : writing.denied('exec')
   const isSaid = writing.isReadOnly() || (tools.includes('Write') && tools.includes('Edit'))
   const words = [

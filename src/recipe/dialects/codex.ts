@@ -1,7 +1,7 @@
-import type { Draft } from '../agent-file/draft.ts'
+import type { AgentFileDraft } from '../agent-file/draft.ts'
 import type { AgentDialect } from './dialect.ts'
 
-/** Codex. Its files are TOML. */
+/** The agent files of Codex, which are TOML. */
 export const codex: AgentDialect = {
   name: 'codex',
   folders: ['.codex/agents'],
@@ -42,8 +42,8 @@ const SERVERS = {
   envHeaders: 'env_http_headers',
 }
 
-/** A sandbox fences programs; here they are not fenced, so they are forbidden where it would. */
-function readSandbox(draft: Draft): void {
+/** Reads the sandbox. Nothing sandboxes programs here, so they are denied where it would confine them. */
+function readSandbox(draft: AgentFileDraft): void {
   const mode = draft.text('sandbox_mode')
   if (mode === null) return
   if (mode !== 'workspace-write' && mode !== 'danger-full-access') {

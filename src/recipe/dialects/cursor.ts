@@ -1,9 +1,9 @@
 import type { AgentDialect } from './dialect.ts'
 
-/** A model that the program chooses itself. */
+/** The word for a model that Cursor chooses itself. */
 const FAST = 'fast'
 
-/** Cursor. It has no lists of tools. */
+/** The agent files of Cursor, which have no tool lists. */
 export const cursor: AgentDialect = {
   name: 'cursor',
   folders: ['.cursor/agents'],

@@ -1,45 +1,45 @@
 import type { Json } from '../../base/json.ts'
-import type { Draft } from '../agent-file/draft.ts'
+import type { AgentFileWriter, ModelNaming } from '../agent-file/agent-file-writer.ts'
+import type { AgentFileDraft } from '../agent-file/draft.ts'
 import type { Slash } from '../agent-file/patterns.ts'
 import type { ReadServerWord, ToolWords } from '../agent-file/tool-words.ts'
-import type { ModelNaming, Writing } from '../agent-file/writing.ts'
 import type { Fields } from '../text/fields.ts'
 
 /** The way in which one program writes its agent files. A new one is a file beside this one and a line in `index.ts`. */
 export interface AgentDialect {
   readonly name: string
-  /** Folders of a project that hold its files, the first of a name taken. */
+  /** Project folders with its files. If two files share a name, the earlier folder wins. */
   readonly folders: readonly string[]
-  /** Folders that several programs use: looked at after those of one program. */
+  /** Project folders that several programs use; searched after those of one program. */
   readonly sharedFolders?: readonly string[]
-  /** The same below the home folder of the user. */
+  /** Folders below the user's home. */
   readonly homeFolders: readonly string[]
-  /** Where `convert` says that a file belongs. */
+  /** Where `convert` tells people to put a file. */
   readonly place: string
-  /** How the names of its files end. */
+  /** The ending of its file names. */
   readonly ending: string
-  /** How they may end too. */
+  /** Other endings it accepts. */
   readonly otherEndings?: readonly string[]
   /** Keys that only its files have. */
   readonly signs: readonly string[]
-  /** What else tells its files by their keys. */
+  /** Recognizes its files by other traits of their keys. */
   readonly isLike?: (fields: Fields) => boolean
-  /** False: a file needs no description to be an agent's. */
+  /** False if a file without a description can be an agent. */
   readonly isDescribed?: boolean
-  /** How it names models, where `convert` writes one. */
+  /** How `convert` names models. */
   readonly models: ModelNaming
-  /** Its words for tools, and the tools they stand for. Upper and lower case are one. */
+  /** Its words for tools and the tools they stand for. Case does not matter. */
   readonly toolWords: ToolWords
-  /** The tools of servers that a word may stand for, where it has a way of its own to write them. */
+  /** Resolves words for tools of servers, if the dialect writes them in its own way. */
   readonly serverTools?: ReadServerWord
-  /** What a path that begins with a slash is below, in its patterns. Left out: its project. */
+  /** The meaning of a leading slash in its patterns. Default: the project. */
   readonly slash?: Slash
-  /** Its word for a tool of an MCP server; `*` for the tool is all of them. */
+  /** Writes a tool of an MCP server; `*` means all its tools. */
   readonly serverWord: (server: string, tool: string) => string
-  /** Fills a draft with what the keys of a file say. The body of the file is the instructions already. */
-  readonly read: (draft: Draft) => void
-  /** The keys of a file that says the same, as far as the program has words for it. `convert` finds what is missing. */
-  readonly write: (writing: Writing) => WrittenFields
+  /** Fills a draft from the keys of a file. The instructions already hold the body of the file. */
+  readonly read: (draft: AgentFileDraft) => void
+  /** Writes the keys of a file, as far as the dialect can express the agent. `convert` finds the losses. */
+  readonly write: (writing: AgentFileWriter) => WrittenFields
 }
 
 export interface WrittenFields {

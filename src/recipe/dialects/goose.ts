@@ -1,5 +1,5 @@
-import type { Draft } from '../agent-file/draft.ts'
-import { modelParts } from '../agent-file/writing.ts'
+import { modelParts } from '../agent-file/agent-file-writer.ts'
+import type { AgentFileDraft } from '../agent-file/draft.ts'
 import type { AgentDialect } from './dialect.ts'
 
 /** The agent files of goose, which are not its recipes. */
@@ -40,7 +40,7 @@ export const goose: AgentDialect = {
   },
 }
 
-function readSettings(draft: Draft): void {
+function readSettings(draft: AgentFileDraft): void {
   const settings = draft.fields.map('settings')
   if (settings === null) return
   const temperature = settings.number('temperature')

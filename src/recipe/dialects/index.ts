@@ -8,10 +8,10 @@ import { goose } from './goose.ts'
 import { legate } from './legate.ts'
 import { opencode } from './opencode.ts'
 
-/** Every dialect of agent files. The order is that in which their folders are looked at. */
+/** Every dialect of agent files, in the order in which their folders are searched. */
 export const AGENT_DIALECTS: readonly AgentDialect[] = [legate, goose, claude, opencode, gemini, codex, copilot, cursor]
 
-/** The names of all dialects. `recipe` is that of goose and Aster recipes, `goose` that of goose's agent files. */
+/** The names of all dialects. `recipe` stands for goose and Aster recipes, `goose` for goose's agent files. */
 export const DIALECTS: readonly string[] = ['recipe', ...AGENT_DIALECTS.map(({ name }) => name)]
 
 export function agentDialect(name: string): AgentDialect | undefined {

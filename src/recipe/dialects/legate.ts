@@ -3,7 +3,7 @@ import { nameByPath } from '../agent-file/names.ts'
 import { OUR_TOOLS } from '../agent-file/tool-words.ts'
 import type { AgentDialect } from './dialect.ts'
 
-/** Our own: it has words for all that an agent file can say. */
+/** Our own dialect, with keys for everything an agent file can say. */
 export const legate: AgentDialect = {
   name: 'legate',
   folders: ['.legate/agents'],

@@ -1,30 +1,31 @@
 import path from 'node:path'
 import { DefinitionError, messageOf } from '../../base/error.ts'
 import { toJson } from '../../base/json.ts'
-import { oneOf, type Rules, readOptions, text } from '../../base/options.ts'
+import { type OptionRules, oneOf, readOptions, text } from '../../base/options.ts'
 import { schemaProblem } from '../../base/schema/schema.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
-import { Draft } from '../agent-file/draft.ts'
-import { withMeantKeys } from '../agent-file/names.ts'
+import { AgentFileDraft } from '../agent-file/draft.ts'
+import { correctKeys } from '../agent-file/names.ts'
 import { serverTools } from '../agent-file/tool-words.ts'
 import { Fields } from '../text/fields.ts'
-import { Report, refuse } from '../text/notice.ts'
+import { NoticeReport, refuse } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
-import { type Entry, type MapTree, type Tree, treeOf } from '../text/tree.ts'
+import { type TextEntry, type TextMap, type TextTree, treeOf } from '../text/tree.ts'
 import { parseYaml } from '../text/yaml.ts'
 import { claude } from './claude.ts'
 import type { AgentDialect } from './dialect.ts'
 import { AGENT_DIALECTS, agentDialect } from './index.ts'
 
 export interface AgentFileOptions {
-  /** Whose way of writing it is; found out by path and keys when left out. */
+  /** The dialect; detected by path and keys if absent. */
   readonly dialect?: string
+  /** Whether a mistake in the file is refused (`strict`) or reported and skipped (`lenient`). Default strict. */
   readonly mode?: 'strict' | 'lenient'
-  /** The folder that it must be in, links followed. */
+  /** The folder that must contain the file, with links resolved. */
   readonly folder?: string
 }
 
-const OPTIONS: Rules<AgentFileOptions> = { dialect: text, mode: oneOf('strict', 'lenient'), folder: text }
+const OPTIONS: OptionRules<AgentFileOptions> = { dialect: text, mode: oneOf('strict', 'lenient'), folder: text }
 
 /** Reads an agent file of any dialect. Throws a RecipeError with file, line and hint. */
 export async function loadAgentFile(given: string, options: AgentFileOptions = {}): Promise<AgentFile> {
@@ -40,22 +41,22 @@ export async function loadAgentFile(given: string, options: AgentFileOptions = {
   )
 }
 
-/** The same of a text; undefined when it is some other text, as a README beside agent files is. */
+/** Reads an agent from a text; undefined if the text is not an agent, such as a README beside agent files. */
 export async function parseAgentFile(
   text: string,
   file: string,
   { dialect, mode = 'strict' }: AgentFileOptions = {},
 ): Promise<AgentFile | undefined> {
-  const report = new Report(file, mode === 'lenient')
+  const report = new NoticeReport(file, mode === 'lenient')
   const parts = file.endsWith('.toml') ? await readToml(text, file) : await readFrontMatter(text, file, report)
   if (parts === undefined) return undefined
-  const trial = new Report(file, true)
+  const trial = new NoticeReport(file, true)
   const found = dialect === undefined ? detectDialect(file, new Fields(parts.fields, trial)) : dialectNamed(dialect)
-  // Which keys a dialect has is known when it was read.
+  // The keys of a dialect are known only after it has read the file.
   const first = readDraft(parts, trial, found)
-  const fields = withMeantKeys(
+  const fields = correctKeys(
     parts.fields,
-    (key) => first.meantBy(key),
+    (key) => first.closestRestriction(key),
     (key, meant, line) => {
       report.warning({
         code: 'unknown_key',
@@ -76,8 +77,8 @@ export async function parseAgentFile(
   return agent
 }
 
-/** A schema that cannot be used would fail the run, far from its file. */
-async function checkSchemas(agent: AgentFile, fields: Fields, report: Report): Promise<void> {
+/** Checks schemas now: a broken one would fail a run far from its file. */
+async function checkSchemas(agent: AgentFile, fields: Fields, report: NoticeReport): Promise<void> {
   for (const key of ['input', 'output'] as const) {
     const schema = agent[key]
     const why = schema === null ? undefined : await schemaProblem(schema)
@@ -87,10 +88,10 @@ async function checkSchemas(agent: AgentFile, fields: Fields, report: Report): P
   }
 }
 
-function readDraft({ fields, body }: FrontMatter, report: Report, dialect: AgentDialect): Draft {
+function readDraft({ fields, body }: FrontMatter, report: NoticeReport, dialect: AgentDialect): AgentFileDraft {
   const tables = [dialect, ...AGENT_DIALECTS.filter((other) => other !== dialect)].map((one) => one.toolWords)
   const words = { dialect: dialect.name, tables, serverTools: dialect.serverTools ?? serverTools }
-  const draft = new Draft(new Fields(fields, report), report, words)
+  const draft = new AgentFileDraft(new Fields(fields, report), report, words)
   draft.agent.instructions = body
   dialect.read(draft)
   return draft
@@ -103,8 +104,8 @@ function dialectNamed(name: string): AgentDialect {
   throw new DefinitionError('definition', `There is no dialect "${name}" of agent files. There are ${known}.`)
 }
 
-/** It needs a name, and in most dialects a description. */
-function isAgent({ agent, fields }: Draft, { isDescribed = true }: AgentDialect): boolean {
+/** Tells whether a draft is an agent: it needs a name and, in most dialects, a description. */
+function isAgent({ agent, fields }: AgentFileDraft, { isDescribed = true }: AgentDialect): boolean {
   return agent.name !== '' && (agent.description !== '' || (!isDescribed && fields.keys().length > 0))
 }
 
@@ -124,8 +125,8 @@ async function readToml(text: string, file: string): Promise<FrontMatter> {
   }
 }
 
-/** The parser of TOML gives values without places: the line of a key is the first that begins with it. */
-function withLines(tree: MapTree, text: string): MapTree {
+/** Adds lines to a TOML tree, whose parser gives none: the first line that begins with the key. */
+function withLines(tree: TextMap, text: string): TextMap {
   const lines = new Map<string, number>()
   for (const [at, line] of text.split('\n').entries()) {
     const [, key = ''] = /^\s*\[{0,2}["']?([\w-]+)["']?\s*[=.\]]/.exec(line) ?? []
@@ -136,20 +137,24 @@ function withLines(tree: MapTree, text: string): MapTree {
 }
 
 export interface FrontMatter {
-  readonly fields: MapTree
-  /** What is below it, without blank lines around. */
+  readonly fields: TextMap
+  /** The text below, without blank lines around it. */
   readonly body: string
 }
 
 /**
- * The YAML between a first line `---` and the next one, and the text below. Undefined when the file has none. YAML that is
- * none is read once more with plain values that hold a colon as text, as many files have it.
+ * Reads the YAML between a first line `---` and the next one, and the text below. Undefined if there is none. Invalid
+ * YAML is read once more with values that contain a colon as plain text, because many files have them.
  */
-export async function readFrontMatter(text: string, file: string, report: Report): Promise<FrontMatter | undefined> {
+export async function readFrontMatter(
+  text: string,
+  file: string,
+  report: NoticeReport,
+): Promise<FrontMatter | undefined> {
   const parts = split(text)
   if (parts === undefined) return undefined
   const { head, body } = parts
-  // One line more above, so that the lines are those of the file.
+  // A blank line above keeps the line numbers of the file.
   const strict = await parseYaml(`\n${head}`)
   if (strict.ok) return whole(merged(strict.tree, report), body, file)
   const mended = await parseYaml(`\n${asTexts(head)}`)
@@ -159,11 +164,11 @@ export async function readFrontMatter(text: string, file: string, report: Report
   return whole(merged(mended.tree, report), body, file)
 }
 
-/** With what `<<` brings in from elsewhere: its own keys win. What it says may be a restriction. */
-function merged(tree: Tree, report: Report): Tree {
+/** Merges keys that `<<` brings in, which may be restrictions; the map's own keys win. */
+function merged(tree: TextTree, report: NoticeReport): TextTree {
   if (tree.kind === 'leaf') return tree
   if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => merged(item, report)) }
-  const own = [...tree.entries].map(([key, entry]): [string, Entry] => {
+  const own = [...tree.entries].map(([key, entry]): [string, TextEntry] => {
     return [key, { ...entry, value: merged(entry.value, report) }]
   })
   const [, base] = own.find(([key]) => key === MERGE) ?? []
@@ -171,14 +176,14 @@ function merged(tree: Tree, report: Report): Tree {
   if (base === undefined || !maps.every((map) => map.kind === 'map')) return { ...tree, entries: new Map(own) }
   report.warning({ code: 'repaired', message: `\`${MERGE}\` is read as the keys that it brings in`, line: base.line })
   const names = new Set(own.map(([key]) => key))
-  // Of several, the first wins.
+  // The first of several merged maps wins.
   const others = maps.toReversed().flatMap((map) => [...map.entries].filter(([key]) => !names.has(key)))
   return { ...tree, entries: new Map([...others, ...own.filter(([key]) => key !== MERGE)]) }
 }
 
 const MERGE = '<<'
 
-/** Only whole lines of three dashes divide; what looks like it inside a line or below does not. */
+/** Splits at whole lines of three dashes only. */
 function split(text: string): { readonly head: string; readonly body: string } | undefined {
   const source = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
   const open = /^---[ \t]*\r?\n/.exec(source)
@@ -192,7 +197,7 @@ function split(text: string): { readonly head: string; readonly body: string } |
 }
 
 function whole(
-  tree: MapTree | { readonly kind: 'leaf' | 'list'; readonly line: number },
+  tree: TextMap | { readonly kind: 'leaf' | 'list'; readonly line: number },
   body: string,
   file: string,
 ): FrontMatter {
@@ -201,7 +206,7 @@ function whole(
   throw refuse({ code: 'syntax', message: 'the front matter must be keys and values', line: tree.line }, file)
 }
 
-/** `key: a: b` becomes a block of text; so does a value that begins with a sign that YAML keeps for itself. */
+/** Turns `key: a: b`, and a value that begins with a sign reserved by YAML, into a block of text. */
 function asTexts(head: string): string {
   return head
     .split('\n')
@@ -216,14 +221,14 @@ function asTexts(head: string): string {
 function needsBlock(key: string, value: string): boolean {
   if (/^[|>]/.test(value)) return false
   if (/^(["']).*\1$/.test(value) || /^\[.*\]$/.test(value) || /^\{.*\}$/.test(value)) return false
-  // A list or a quote that does not end is a mistake, but for a text.
+  // An unclosed list or quote is a mistake, except in a description.
   if (/^["'[{]/.test(value)) return key === 'description'
   return /: |:$| #/.test(value) || /^[@`*&!%]/.test(value)
 }
 
 /**
- * Whose file it is: by the folder it lies in, else by the ending of its name, else by keys that only one of them has. One
- * that tells nothing is Claude Code's, which most are.
+ * Detects the dialect by folder, then by file ending, then by keys that only one dialect has. A file that shows none of
+ * these counts as Claude Code's, as most are.
  */
 function detectDialect(file: string, fields: Fields): AgentDialect {
   const place = path.resolve(file).split(path.sep).join('/')
@@ -239,14 +244,14 @@ function detectDialect(file: string, fields: Fields): AgentDialect {
 
 const USUAL_ENDING = '.md'
 
-/** Where one folder of agents lies in another, the nearer one counts. */
+/** If one folder of agents lies in another, the inner one counts. */
 function innermost(place: string): AgentDialect | undefined {
   const found = AGENT_DIALECTS.map((dialect) => ({ dialect, at: Math.max(...foldersOf(dialect).map(at(place))) }))
   const [nearest] = found.filter((one) => one.at >= 0).sort((a, b) => b.at - a.at)
   return nearest?.dialect
 }
 
-/** By their last two parts, for the folder of settings may lie elsewhere. */
+/** Compares the last two parts of a folder, because the settings folder may lie elsewhere. */
 function foldersOf({ folders, sharedFolders = [], homeFolders }: AgentDialect): readonly string[] {
   return [...folders, ...sharedFolders, ...homeFolders.map((folder) => folder.split('/').slice(-2).join('/'))]
 }
@@ -255,7 +260,7 @@ function at(place: string): (folder: string) => number {
   return (folder) => place.lastIndexOf(`/${folder}/`)
 }
 
-/** Our own keys may stand in every file: they decide last. */
+/** Detects a dialect by its keys. Our own keys may appear in any file, so they decide last. */
 function bySigns(fields: Fields): AgentDialect | undefined {
   const ordered = [...AGENT_DIALECTS.filter(({ name }) => name !== 'legate'), ...AGENT_DIALECTS]
   return ordered.find(({ signs }) => signs.some((key) => fields.has(key)))

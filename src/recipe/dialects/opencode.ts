@@ -1,7 +1,8 @@
 import type { Json } from '../../base/json.ts'
 import { nearest } from '../../base/options.ts'
 import { matchName } from '../../grant/match.ts'
-import type { Draft } from '../agent-file/draft.ts'
+import type { AgentFileWriter } from '../agent-file/agent-file-writer.ts'
+import type { AgentFileDraft } from '../agent-file/draft.ts'
 import { nameBelowAgents, nameByPath } from '../agent-file/names.ts'
 import {
   commandPatterns,
@@ -15,18 +16,17 @@ import {
 import {
   CHECKLIST,
   domainsUsed,
-  elsewhere,
   FIND,
   LIST,
+  missingTools,
   READ,
   SEARCH,
   SKILLS,
   serverTools,
   toolsForbidden,
 } from '../agent-file/tool-words.ts'
-import type { Writing } from '../agent-file/writing.ts'
-import { own } from '../text/fields.ts'
-import type { Entry, ListTree, Tree } from '../text/tree.ts'
+import { ownValue } from '../text/fields.ts'
+import type { TextEntry, TextList, TextTree } from '../text/tree.ts'
 import type { AgentDialect } from './dialect.ts'
 
 export const opencode: AgentDialect = {
@@ -54,7 +54,7 @@ export const opencode: AgentDialect = {
     skill: SKILLS,
     webfetch: ['web_fetch'],
     websearch: ['web_search'],
-    ...elsewhere('codesearch', 'lsp', 'question'),
+    ...missingTools('codesearch', 'lsp', 'question'),
   },
   slash: 'machine',
   serverWord: (server, tool) => `${server}_${tool}`,
@@ -92,14 +92,14 @@ export const opencode: AgentDialect = {
   },
 }
 
-/** `srv_do` is the tool `do` of the server `srv`, or one of that very name. */
+/** Reads `srv_do` as the tool `do` of the server `srv`, or as a tool of that very name. */
 function underscored(word: string): readonly string[] | undefined {
   const [, server, tool] = /^([^_]+)_([^_].*)$/.exec(word) ?? []
   return server === undefined ? undefined : [word, `${server}__${tool}`]
 }
 
-/** `{ "*": false, "github-search": true }`: a star that is false makes the rest a list of what is allowed. */
-function readToolMap(draft: Draft): void {
+/** Reads `{ "*": false, "github-search": true }`: with a false star, the rest is the list of allowed tools. */
+function readToolMap(draft: AgentFileDraft): void {
   const tree = draft.tree('tools')
   if (tree?.kind !== 'map') return draft.allowTools('tools')
   const flags = [...tree.entries].map(([name, { value }]) => ({
@@ -112,7 +112,7 @@ function readToolMap(draft: Draft): void {
   draft.denyWords(words(false), 'tools')
 }
 
-function toolMap(writing: Writing): Json | undefined {
+function toolMap(writing: AgentFileWriter): Json | undefined {
   const words = writing.toolList('task')
   const on = words === undefined ? [] : [['*', false] as const, ...words.map((word) => [word, true] as const)]
   const off = writing.deniedWords().map((word) => [word, false] as const)
@@ -129,8 +129,8 @@ const PERMISSIONS = [
   ['task', 'agent'],
 ] as const
 
-/** The last match wins: first what is allowed, then what is asked for, then what is forbidden. */
-function permissions(writing: Writing): Json | undefined {
+/** Writes permissions. The last match wins, so first come allowed, then asked, then denied patterns. */
+function permissions(writing: AgentFileWriter): Json | undefined {
   const entries = PERMISSIONS.flatMap(([key, domain]): [string, Json][] => {
     const only = writing.only(domain)
     const rules: [string, Json][] = [
@@ -183,21 +183,21 @@ const DOMAINS: Readonly<Record<string, Domain>> = {
 }
 
 /**
- * Permissions in which the last match wins, as rules in which order does not matter. What cannot be said that way is made
- * stricter, and told.
+ * Translates permissions, where the last match wins, into rules, where order does not matter. What rules cannot express
+ * becomes stricter and is reported.
  */
-function readPermission(tree: Tree, draft: Draft): void {
+function readPermission(tree: TextTree, draft: AgentFileDraft): void {
   if (tree.kind === 'leaf') return applyToAll(actionOf(tree, 'permission', draft), new Map(), draft)
   if (tree.kind === 'list') return readPermissionList(tree, draft)
   const keys = [...tree.entries.keys()]
-  // What stands before a star is overruled by it.
+  // A star overrules everything before it.
   const base = keys.lastIndexOf('*')
   const later = new Map([...tree.entries].slice(base + 1).map(([key, { value }]) => [key, rulesOf(value, key, draft)]))
   const star = base === -1 ? undefined : tree.entries.get('*')?.value
   const action = star === undefined ? 'allow' : actionOf(star, '*', draft)
   for (const [key, { value }] of [...tree.entries].slice(0, Math.max(base, 0))) {
     const isOverruled = rulesOf(value, key, draft).some((rule) => isStricter(rule.action, action))
-    if (isOverruled) tellOverruled(`permission.${key}`, 'permission', draft)
+    if (isOverruled) warnOverruled(`permission.${key}`, 'permission', draft)
   }
   if (star !== undefined) applyToAll(action, later, draft)
   const agents = later.get('task')?.filter((rule) => rule.action !== 'deny') ?? []
@@ -205,9 +205,9 @@ function readPermission(tree: Tree, draft: Draft): void {
   for (const [key, rules] of later) apply(key, [{ pattern: '*', action }, ...rules], draft)
 }
 
-/** A list of maps is one map, in which the later ones come last. */
-function readPermissionList({ items, line }: ListTree, draft: Draft): void {
-  const entries = new Map<string, Entry>()
+/** Merges a list of maps into one map; later maps come last. */
+function readPermissionList({ items, line }: TextList, draft: AgentFileDraft): void {
+  const entries = new Map<string, TextEntry>()
   for (const [key, entry] of items.flatMap((item) => (item.kind === 'map' ? [...item.entries] : []))) {
     entries.delete(key)
     entries.set(key, entry)
@@ -219,17 +219,21 @@ function readPermissionList({ items, line }: ListTree, draft: Draft): void {
   else applyToAll('deny', new Map(), draft)
 }
 
-/** One word for everything that has no word of its own. */
-function applyToAll(action: Action, others: ReadonlyMap<string, readonly PermissionRule[]>, draft: Draft): void {
+/** Applies one word to everything that has no word of its own. */
+function applyToAll(
+  action: Action,
+  others: ReadonlyMap<string, readonly PermissionRule[]>,
+  draft: AgentFileDraft,
+): void {
   if (action === 'allow') return
-  const named = new Set([...others.keys()].flatMap((key) => own(DOMAINS, key)?.domains ?? []))
+  const named = new Set([...others.keys()].flatMap((key) => ownValue(DOMAINS, key)?.domains ?? []))
   const open = [...others].filter(([, rules]) => rules.some((rule) => rule.action !== 'deny')).map(([key]) => key)
   const tools = new Set(open.flatMap((key) => (key === 'task' ? DELEGATION_TOOLS : draft.toolsNamed(key))))
   const used: ReadonlySet<string> = domainsUsed([...tools])
   const toolKeys = [...TOOL_KEYS]
   for (const [key, { domains }] of Object.entries(DOMAINS)) {
     if (domains.some((domain) => named.has(domain))) continue
-    // What a tool that is open works with stays open: then it is about the tools of this key.
+    // If an open tool works with this domain, the domain stays open and only the tools of the key are restricted.
     if (key === 'list' || domains.some((domain) => used.has(domain))) toolKeys.push(key)
     else apply(key, [{ pattern: '*', action }], draft)
   }
@@ -238,11 +242,11 @@ function applyToAll(action: Action, others: ReadonlyMap<string, readonly Permiss
   draft.narrowing.ask(asked.map((tool) => `tool:${tool}`))
 }
 
-/** Keys that are about a tool, not about what it does it with. */
+/** Keys about a tool rather than a domain. */
 const TOOL_KEYS = ['grep', 'glob', 'todowrite', 'todoread', 'skill', 'websearch', 'codesearch', 'lsp']
 const DELEGATION_TOOLS = ['subagent', 'delegate', 'Agent', 'load']
 
-function rulesOf(tree: Tree, key: string, draft: Draft): PermissionRule[] {
+function rulesOf(tree: TextTree, key: string, draft: AgentFileDraft): PermissionRule[] {
   if (tree.kind !== 'map') return [{ pattern: '*', action: actionOf(tree, key, draft) }]
   if (tree.entries.size > MOST_RULES) {
     draft.tooManyRules(tree.entries.size, tree.line)
@@ -251,25 +255,25 @@ function rulesOf(tree: Tree, key: string, draft: Draft): PermissionRule[] {
   return [...tree.entries].map(([pattern, { value }]) => ({ pattern, action: actionOf(value, key, draft) }))
 }
 
-/** What is no known word forbids: a misspelt restriction must not pass for none. */
-function actionOf(tree: Tree, key: string, draft: Draft): Action {
+/** Treats an unknown word as a denial: a misspelt restriction must not count as none. */
+function actionOf(tree: TextTree, key: string, draft: AgentFileDraft): Action {
   const text = tree.kind === 'leaf' ? tree.text : ''
   if (text === 'allow' || text === 'ask' || text === 'deny') return text
   draft.tightened(`\`permission.${key}\` is neither allow, ask nor deny; it is taken as deny`, 'permission')
   return 'deny'
 }
 
-function apply(key: string, rules: readonly PermissionRule[], draft: Draft): void {
-  const domain = own(DOMAINS, key)
-  // Programs and searches list folders too: only the tools of this word are meant.
+function apply(key: string, rules: readonly PermissionRule[], draft: AgentFileDraft): void {
+  const domain = ownValue(DOMAINS, key)
+  // Programs and searches list folders too, so this word restricts only its own tools.
   const isOfTools = domain === undefined || (key === 'list' && rules.every(({ pattern }) => pattern === '*'))
   if (isOfTools) return applyToTool(key, rules, draft)
-  if (domain.domains.includes('net')) tellPorts(rules, key, draft)
-  tellWider(rules, key, draft)
+  if (domain.domains.includes('net')) reportPorts(rules, key, draft)
+  reportWider(rules, key, draft)
   const base = rules.findLastIndex(({ pattern }) => pattern === '*' || pattern === '**')
   const action = rules[base]?.action ?? 'allow'
   const later = rules.slice(base + 1)
-  tellEarlier(rules.slice(1, Math.max(base, 1)), action, { key, draft })
+  warnEarlier(rules.slice(1, Math.max(base, 1)), action, { key, draft })
   const put = (list: 'ask' | 'deny', pattern: string): void => {
     for (const one of domain.domains) {
       draft.narrowing[list](domain.patterns(pattern, 'restrict').map((rule) => `${one}:${rule}`))
@@ -284,32 +288,32 @@ function apply(key: string, rules: readonly PermissionRule[], draft: Draft): voi
   if (lost.length > 0) tell(lost, key, draft)
 }
 
-/** What a tool is called with has no rules: the strictest word of all patterns holds for the whole tool. */
-function applyToTool(key: string, rules: readonly PermissionRule[], draft: Draft): void {
-  // A star overrules what stands before it.
+/** Applies the strictest word of all patterns to the whole tool, because rules cannot see arguments of tools. */
+function applyToTool(key: string, rules: readonly PermissionRule[], draft: AgentFileDraft): void {
+  // A star overrules everything before it.
   const base = rules.findLastIndex(({ pattern }) => pattern === '*')
   const live = rules.slice(base)
-  tellEarlier(rules.slice(1, Math.max(base, 1)), live[0]?.action ?? 'allow', { key, draft })
+  warnEarlier(rules.slice(1, Math.max(base, 1)), live[0]?.action ?? 'allow', { key, draft })
   const has = (action: Action) => live.some((rule) => rule.action === action)
   if (!has('deny') && !has('ask')) return
-  if (!draft.isToolWord(key)) tellUnknown(key, draft)
+  if (!draft.isToolWord(key)) reportUnknown(key, draft)
   const tools = toolsForbidden(key, draft.toolsNamed(key)).map((tool) => `tool:${tool}`)
   draft.narrowing[has('deny') ? 'deny' : 'ask'](tools)
   const lost = live.slice(1).filter(({ action }) => action === 'allow' || (action === 'ask' && has('deny')))
   if (lost.length > 0) tell(lost, key, draft)
 }
 
-interface Place {
+interface PermissionPlace {
   readonly key: string
-  readonly draft: Draft
+  readonly draft: AgentFileDraft
 }
 
-interface Applying extends Place {
+interface PermissionTarget extends PermissionPlace {
   readonly put: (list: 'ask' | 'deny', pattern: string) => void
 }
 
-/** Everything is forbidden but what comes after. */
-function onlySome(later: readonly PermissionRule[], domain: Domain, { key, draft, put }: Applying): void {
+/** Denies everything except the later patterns. */
+function onlySome(later: readonly PermissionRule[], domain: Domain, { key, draft, put }: PermissionTarget): void {
   const open = later.filter(({ action }) => action !== 'deny')
   if (open.length === 0) return put('deny', '*')
   for (const one of domain.domains) {
@@ -323,7 +327,7 @@ function onlySome(later: readonly PermissionRule[], domain: Domain, { key, draft
   if (lost.length > 0) tell(lost, key, draft)
 }
 
-/** Is there a stricter rule before it that it takes something back from? */
+/** Tells whether a pattern takes something back from a stricter one before it. */
 function isBound({ pattern }: PermissionRule, before: readonly PermissionRule[]): boolean {
   return before.some(
     (other) => other.action !== 'allow' && (matchName(other.pattern, pattern) || matchName(pattern, other.pattern)),
@@ -336,28 +340,28 @@ function isStricter(one: Action, other: Action): boolean {
   return STRICTNESS.indexOf(one) > STRICTNESS.indexOf(other)
 }
 
-/** The last match wins: a stricter rule that stands before a star restricts nothing. */
-function tellEarlier(earlier: readonly PermissionRule[], action: Action, { key, draft }: Place): void {
+/** Warns about stricter patterns before a star: the last match wins, so they restrict nothing. */
+function warnEarlier(earlier: readonly PermissionRule[], action: Action, { key, draft }: PermissionPlace): void {
   for (const rule of earlier.filter((one) => isStricter(one.action, action))) {
-    tellOverruled(`permission.${key}."${rule.pattern}"`, `permission.${key}`, draft)
+    warnOverruled(`permission.${key}."${rule.pattern}"`, `permission.${key}`, draft)
   }
 }
 
-function tellOverruled(rule: string, place: string, draft: Draft): void {
+function warnOverruled(rule: string, place: string, draft: AgentFileDraft): void {
   const message = `\`${rule}\` restricts nothing: \`${place}."*"\` comes after it, and the last match wins`
   const hint = 'Put "*" first.'
   draft.report.warning({ code: 'permission', message, line: draft.lineOf('permission'), hint })
 }
 
-/** `edits: deny`: nothing is called so. */
-function tellUnknown(key: string, draft: Draft): void {
+/** Reports an unknown key such as `edits: deny`. */
+function reportUnknown(key: string, draft: AgentFileDraft): void {
   const meant = nearest(key.toLowerCase(), [...Object.keys(DOMAINS), ...TOOL_KEYS])
   const message = `\`permission.${key}\` restricts nothing here but a tool of that name that a host may have`
   const hint = meant === undefined ? 'Correct its name, or remove it.' : `Did you mean \`${meant}\`?`
   draft.report.warning({ code: 'permission', message, line: draft.lineOf('permission'), hint })
 }
 
-function tellPorts(rules: readonly PermissionRule[], key: string, draft: Draft): void {
+function reportPorts(rules: readonly PermissionRule[], key: string, draft: AgentFileDraft): void {
   const patterns = rules.filter(({ pattern }) => namesPort(pattern)).map(({ pattern }) => `"${pattern}"`)
   if (patterns.length === 0) return
   draft.tightened(
@@ -366,7 +370,7 @@ function tellPorts(rules: readonly PermissionRule[], key: string, draft: Draft):
   )
 }
 
-function tellWider(rules: readonly PermissionRule[], key: string, draft: Draft): void {
+function reportWider(rules: readonly PermissionRule[], key: string, draft: AgentFileDraft): void {
   const wider = rules.filter(({ pattern, action }) => action !== 'allow' && isWidened(pattern, key === 'webfetch'))
   if (wider.length === 0) return
   const patterns = wider.map(({ pattern }) => `"${pattern}"`).join(', ')
@@ -376,7 +380,7 @@ function tellWider(rules: readonly PermissionRule[], key: string, draft: Draft):
   )
 }
 
-function tell(lost: readonly PermissionRule[], key: string, draft: Draft): void {
+function tell(lost: readonly PermissionRule[], key: string, draft: AgentFileDraft): void {
   const patterns = lost.map(({ pattern }) => `"${pattern}"`).join(', ')
   draft.tightened(
     `\`permission.${key}\`: ${patterns} cannot be excepted from a stricter rule; the stricter rule holds`,

@@ -8,15 +8,15 @@ import { recipeTree } from '../recipe/read-recipe.ts'
 import type { SubRecipe } from '../recipe/recipe.ts'
 import { openRecipe } from '../recipe/recipe-source.ts'
 import { Fields } from '../text/fields.ts'
-import { type Notice, noticesOf, Report, refuse } from '../text/notice.ts'
+import { type Notice, NoticeReport, noticesOf, refuse } from '../text/notice.ts'
 import { readTextNow } from '../text/read-text.ts'
 import { isAbsent } from '../text/tree.ts'
 import { parseYaml } from '../text/yaml.ts'
 import { recipeName } from './load-definition.ts'
 import { checkDiscovery, type DiscoveryOptions } from './options.ts'
-import { definitionPlaces, filesBelow, type Place } from './places.ts'
+import { type DefinitionPlace, definitionPlaces, filesBelow } from './places.ts'
 
-/** A recipe or agent that was found, and whether another of its name is nearer. */
+/** A recipe or agent that was found, and whether a nearer one of its name replaces it. */
 export interface Definition {
   readonly name: string
   readonly kind: 'recipe' | 'agent'
@@ -24,20 +24,20 @@ export interface Definition {
   readonly file: string
   readonly scope: 'project' | 'home'
   readonly description: string
-  /** The file that is taken instead; null when this one is. */
+  /** The file that is used instead; null if this one is used. */
   readonly shadowedBy: string | null
   readonly notices: readonly Notice[]
 }
 
-export interface Discovered {
-  /** In the order in which they are looked at: the first of a name is taken. */
+export interface DiscoveryResult {
+  /** The definitions in search order: the first of a name is used. */
   readonly definitions: readonly Definition[]
-  /** What could not be read, or has one name twice in one folder. */
+  /** Files that could not be read, or that share a name in one folder. */
   readonly notices: readonly Notice[]
 }
 
-/** Every definition there is for a project, read anew each time. Nothing is run. A broken file harms no other. */
-export async function discover(options: DiscoveryOptions = {}): Promise<Discovered> {
+/** Finds every definition of a project, anew each time. It runs nothing, and a broken file does not affect others. */
+export async function discover(options: DiscoveryOptions = {}): Promise<DiscoveryResult> {
   const definitions: Definition[] = []
   const notices: Notice[] = []
   const first = new Map<string, { readonly file: string; readonly folder: string }>()
@@ -47,15 +47,17 @@ export async function discover(options: DiscoveryOptions = {}): Promise<Discover
     const found = await readFound(file, place, notices)
     if (found === undefined) continue
     const nearer = first.get(found.name)
-    if (nearer?.folder === place.folder) notices.push(twice(found, nearer.file))
+    if (nearer?.folder === place.folder) notices.push(duplicateNotice(found, nearer.file))
     if (nearer === undefined) first.set(found.name, { file, folder: place.folder })
     definitions.push(nearer === undefined ? found : { ...found, shadowedBy: nearer.file })
   }
   return { definitions, notices }
 }
 
-/** The definition of this name. Throws a RecipeError that names what is near to it, or both files that have it. */
-export function findDefinition(name: string, { definitions, notices }: Discovered): Definition {
+/**
+ * Finds the definition of this name. Throws a RecipeError that lists similar names, or both files of an ambiguous one.
+ */
+export function findDefinition(name: string, { definitions, notices }: DiscoveryResult): Definition {
   const found = definitions.find((one) => one.name === name && one.shadowedBy === null)
   const clash = notices.find(({ code, message }) => code === 'ambiguous' && message.includes(`"${name}"`))
   if (clash !== undefined) throw refuse({ ...clash, hint: clash.hint ?? '' }, clash.file)
@@ -67,7 +69,7 @@ export function findDefinition(name: string, { definitions, notices }: Discovere
   throw refuse({ code: 'not_found', message: `Source '${name}' not found. ${rest}` }, name)
 }
 
-/** The definitions that a message names with an @; what is no name stays text. */
+/** Finds the definitions that a message mentions with an @; other words stay text. */
 export function mentionedIn(text: string, definitions: readonly Definition[]): readonly Definition[] {
   const words = Array.from(text.matchAll(/(?<![\w@])@([\p{L}\p{N}_][\p{L}\p{N}_./-]*)/gu), ([, word = '']) => word)
   const named = new Set(words.flatMap((word) => [word, trimEnd(word, './-')]))
@@ -82,21 +84,23 @@ function nearNames(name: string, names: readonly string[]): string[] {
     .slice(0, 3)
 }
 
-/** Where a recipe has one name in two forms, the order is the one that people are told: .yaml, .yml, .json. */
-function filesIn({ folder, kind, isShared, inside }: Place): string[] {
+/**
+ * Lists the files of a place. If a recipe exists in several forms, the documented order applies: .yaml, .yml, .json.
+ */
+function filesIn({ folder, kind, isShared, inside }: DefinitionPlace): string[] {
   if (kind === 'recipe') {
     const isWanted = (name: string) => /^[^_.].*\.(?:ya?ml|json)$/i.test(name)
     const files = filesBelow(folder, { isWanted, isDeep: !isShared, inside })
-    return files.sort((a, b) => form(a) - form(b))
+    return files.sort((a, b) => formRank(a) - formRank(b))
   }
   return filesBelow(folder, { isWanted: (name) => /^[^_.].*\.(?:md|toml)$/i.test(name), isDeep: true, inside })
 }
 
-function form(file: string): number {
+function formRank(file: string): number {
   return /\.yaml$/i.test(file) ? 0 : /\.yml$/i.test(file) ? 1 : 2
 }
 
-async function readFound(file: string, place: Place, notices: Notice[]): Promise<Definition | undefined> {
+async function readFound(file: string, place: DefinitionPlace, notices: Notice[]): Promise<Definition | undefined> {
   try {
     const text = readTextNow(file)
     const found = place.kind === 'agent' ? await agentIn(text, file, notices) : await recipeIn(text, file, place)
@@ -109,9 +113,9 @@ async function readFound(file: string, place: Place, notices: Notice[]): Promise
   }
 }
 
-type Found = Pick<Definition, 'name' | 'description' | 'dialect' | 'notices'>
+type DefinitionHead = Pick<Definition, 'name' | 'description' | 'dialect' | 'notices'>
 
-async function agentIn(text: string, file: string, notices: Notice[]): Promise<Found | undefined> {
+async function agentIn(text: string, file: string, notices: Notice[]): Promise<DefinitionHead | undefined> {
   const agent: AgentFile | undefined = await parseAgentFile(text, file, { mode: 'lenient' })
   if (agent === undefined) return undefined
   if (agent.isDisabled) {
@@ -121,10 +125,14 @@ async function agentIn(text: string, file: string, notices: Notice[]): Promise<F
   return { name: agent.name, description: agent.description, dialect: agent.dialect, notices: agent.notices }
 }
 
-/** What a list needs of a recipe; whether it is right in every part is for whoever loads it. */
-async function recipeIn(text: string, file: string, { isShared }: Place): Promise<Found | undefined> {
+/** Reads the part of a recipe that a list needs; whoever loads it checks the rest. */
+async function recipeIn(
+  text: string,
+  file: string,
+  { isShared }: DefinitionPlace,
+): Promise<DefinitionHead | undefined> {
   if (isShared && !(/\btitle\b/.test(text) && /\b(?:instructions|prompt)\b/.test(text))) return undefined
-  const report = new Report(file, true)
+  const report = new NoticeReport(file, true)
   const parsed = await parseYaml(text)
   const tree = parsed.ok ? parsed.tree : (await openRecipe(file, report)).tree
   const fields = new Fields(recipeTree(tree), report)
@@ -135,7 +143,7 @@ async function recipeIn(text: string, file: string, { isShared }: Place): Promis
   return { name: recipeName(file), description, dialect: 'recipe', notices: [] }
 }
 
-function twice({ name, file }: Definition, other: string): Notice {
+function duplicateNotice({ name, file }: Definition, other: string): Notice {
   const message = `"${name}" is the name of two definitions in one folder; the other is ${other}`
   const hint = 'Rename one of them.'
   if (recipeName(other) === name && recipeName(file) === name) {
@@ -144,7 +152,7 @@ function twice({ name, file }: Definition, other: string): Notice {
   return { level: 'error', code: 'ambiguous', message, file, line: 1, hint }
 }
 
-/** The definitions that a file says it delegates to, as far as they are found: it may start them by their names. */
+/** Finds the definitions that a file says it delegates to, so that it can start them by name. */
 export async function namedAgents(agent: AgentFile, options: DiscoveryOptions): Promise<readonly SubRecipe[]> {
   const { reaches, subRecipes, file } = agent
   if (reaches.length === 0) return []
@@ -154,7 +162,7 @@ export async function namedAgents(agent: AgentFile, options: DiscoveryOptions): 
   return found.filter((one) => isMeant(one) && one.file !== file && !own.has(one.name)).map(subRecipeOf)
 }
 
-/** A warning for each agent that a file names and that is not found. */
+/** Warns about each agent that a file names and that does not exist. */
 export async function missingAgents(agent: AgentFile, options: DiscoveryOptions = {}): Promise<readonly Notice[]> {
   checkDiscovery('missingAgents(agent, options)', options)
   const names = agent.reaches.filter((name) => !name.includes('*'))
@@ -170,7 +178,7 @@ async function definitionsFor(options: DiscoveryOptions): Promise<readonly Defin
 
 function missing(name: string, file: string): Notice {
   const message = `the agent \`${name}\` that it delegates to is not found here`
-  const hint = 'legate doctor lists what is found. Add its file, or remove its name.'
+  const hint = 'legate doctor lists the definitions it finds. Add its file, or remove its name.'
   return { level: 'warning', code: 'not_found', message, file, line: null, hint }
 }
 

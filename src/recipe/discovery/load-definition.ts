@@ -12,7 +12,7 @@ import {
 import { refuse } from '../text/notice.ts'
 import { readTextNow } from '../text/read-text.ts'
 
-/** Reads a recipe or an agent file of any dialect, to run it. Throws a RecipeError with file, line and hint. */
+/** Loads a recipe or an agent file of any dialect to run it. Throws a RecipeError with file, line and hint. */
 export async function loadDefinition(file: string, options: RecipeOptions = {}): Promise<AgentFile> {
   const { mode, folder } = readOptions('loadDefinition(file, options)', options, RECIPE_OPTIONS)
   if (!isRecipeFile(file)) {
@@ -26,7 +26,7 @@ export async function loadDefinition(file: string, options: RecipeOptions = {}):
   return recipeAgent(await loadRecipe(file, options))
 }
 
-/** A file that is switched off is not run, through whatever door. */
+/** Refuses a file that is switched off, whichever way it is started. */
 export function checkEnabled({ isDisabled, file }: Pick<AgentFile, 'isDisabled' | 'file'>): void {
   if (!isDisabled) return
   throw refuse(
@@ -35,7 +35,7 @@ export function checkEnabled({ isDisabled, file }: Pick<AgentFile, 'isDisabled' 
   )
 }
 
-/** The same, with the templates of a recipe still in it. */
+/** Reads a recipe or an agent file and leaves the templates of a recipe in place. */
 export async function readDefinition(
   file: string,
   options: Pick<RecipeOptions, 'mode' | 'folder' | 'isKept'> = {},
@@ -44,8 +44,8 @@ export async function readDefinition(
 }
 
 /**
- * By its ending; a file without one is a recipe unless it begins as an agent file does. Throws a RecipeError where the ending
- * says that it is something else.
+ * Recognizes recipes by the file ending; without one, a file is a recipe unless it begins like an agent file. Throws a
+ * RecipeError if the ending shows that it is something else.
  */
 export function isRecipeFile(file: string): boolean {
   if (/\.(?:ya?ml|json)$/i.test(file)) return true
@@ -86,7 +86,7 @@ export function recipeAgent({ recipe, notices }: LoadedRecipe): AgentFile {
   }
 }
 
-/** A recipe is called by the name of its file. */
+/** A recipe is named after its file. */
 export function recipeName(file: string): string {
   return path.basename(file).replace(/\.(?:ya?ml|json)$/i, '')
 }

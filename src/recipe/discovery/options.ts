@@ -1,16 +1,17 @@
-import { type Rules, readOptions, record, text } from '../../base/options.ts'
+import { type OptionRules, readOptions, record, text } from '../../base/options.ts'
 
 export interface DiscoveryOptions {
-  /** A folder of the project. Default: the current one. Folders above it count up to the root of the repository. */
+  /** A folder of the project. Default: the current one. Folders above it count, up to the root of the repository. */
   readonly cwd?: string
-  /** Default: that of the user. */
+  /** The home folder. Default: the user's. */
   readonly home?: string
+  /** The environment that names further folders. Default: that of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>
 }
 
-const OPTIONS: Rules<DiscoveryOptions> = { cwd: text, home: text, env: record }
+const OPTIONS: OptionRules<DiscoveryOptions> = { cwd: text, home: text, env: record }
 
-/** Refuses what could never work, where it was said. The places themselves know every dialect, and are loaded when used. */
+/** Throws for options that could never work. The search code knows every dialect and is loaded on first use. */
 export function checkDiscovery(where: string, options: DiscoveryOptions): DiscoveryOptions {
   return readOptions(where, options, OPTIONS)
 }

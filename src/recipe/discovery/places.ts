@@ -5,13 +5,13 @@ import { isInside } from '../../files/text-file.ts'
 import { AGENT_DIALECTS } from '../dialects/index.ts'
 import { checkDiscovery, type DiscoveryOptions } from './options.ts'
 
-export interface Place {
+export interface DefinitionPlace {
   readonly folder: string
   readonly kind: 'recipe' | 'agent'
   readonly scope: 'project' | 'home'
-  /** The root of the project, which its links must not lead out of; null for the user's own folders. */
+  /** The project root, which links must not leave; null for the user's own folders. */
   readonly inside: string | null
-  /** The folder may hold other files too: what is no recipe there is passed over. */
+  /** Whether the folder may hold other files too: those that are not recipes are skipped. */
   readonly isShared: boolean
 }
 
@@ -32,16 +32,16 @@ const HOME_SKILLS = [
 ]
 
 /**
- * Where definitions lie, the nearer first: the current folder, those above it up to the root of the repository, the
- * user's home. The order is this list, however the paths are spelt.
+ * Lists the folders with definitions, the nearest first: the current folder, those above it up to the root of the
+ * repository, then the user's home. This list is the order, however the paths are spelt.
  */
-export function definitionPlaces(options: DiscoveryOptions = {}): readonly Place[] {
-  const { cwd, home, env } = settled(options)
+export function definitionPlaces(options: DiscoveryOptions = {}): readonly DefinitionPlace[] {
+  const { cwd, home, env } = resolvedOptions(options)
   const folders = projectFolders(cwd)
-  const project = (folder: string, kind: Place['kind'], isShared = false): Place => {
+  const project = (folder: string, kind: DefinitionPlace['kind'], isShared = false): DefinitionPlace => {
     return { folder, kind, scope: 'project', inside: folders.at(-1) ?? cwd, isShared }
   }
-  const own = (folder: string, kind: Place['kind']): Place => ({
+  const own = (folder: string, kind: DefinitionPlace['kind']): DefinitionPlace => ({
     folder: path.resolve(home, folder),
     kind,
     scope: 'home',
@@ -64,8 +64,8 @@ export function definitionPlaces(options: DiscoveryOptions = {}): readonly Place
   ])
 }
 
-export function skillPlaces(options: DiscoveryOptions = {}): readonly Pick<Place, 'folder' | 'inside'>[] {
-  const { cwd, home } = settled(options)
+export function skillPlaces(options: DiscoveryOptions = {}): readonly Pick<DefinitionPlace, 'folder' | 'inside'>[] {
+  const { cwd, home } = resolvedOptions(options)
   const folders = projectFolders(cwd)
   const inside = folders.at(-1) ?? cwd
   const project = folders.flatMap((folder) => SKILLS.map((below) => ({ folder: path.join(folder, below), inside })))
@@ -74,7 +74,7 @@ export function skillPlaces(options: DiscoveryOptions = {}): readonly Pick<Place
   return [...project, ...own.filter(({ folder }) => !known.has(folder))]
 }
 
-/** From a folder up to the root of its repository, which has a `.git`. Outside of a repository: the folder alone. */
+/** Lists the folders up to the root of the repository, which has a `.git`. Outside a repository: the folder alone. */
 function projectFolders(cwd: string): readonly string[] {
   const folders = [cwd]
   for (let folder = cwd; !existsSync(path.join(folder, '.git')); folder = path.dirname(folder)) {
@@ -85,13 +85,13 @@ function projectFolders(cwd: string): readonly string[] {
   return folders
 }
 
-function settled(options: DiscoveryOptions) {
+function resolvedOptions(options: DiscoveryOptions) {
   const { cwd = process.cwd(), home = homedir(), env = process.env } = checkDiscovery('discover()', options)
   return { cwd: path.resolve(cwd), home: path.resolve(home), env }
 }
 
-/** In one's home folder the two lists meet. */
-function once(places: readonly Place[]): readonly Place[] {
+/** Removes duplicates: in the home folder the two lists meet. */
+function once(places: readonly DefinitionPlace[]): readonly DefinitionPlace[] {
   return places.filter((place, at) => {
     return places.findIndex((other) => other.folder === place.folder && other.kind === place.kind) === at
   })
@@ -101,23 +101,23 @@ const DEEPEST = 8
 const MOST_FILES = 20_000
 const SKIPPED: ReadonlySet<string> = new Set(['.git', '.hg', '.svn', 'node_modules'])
 
-export interface Below {
+export interface WalkOptions {
   readonly isWanted: (name: string) => boolean
-  /** Also in folders below. */
+  /** Also search the folders below. */
   readonly isDeep: boolean
-  /** Links lead nowhere out of this folder; null where they may. */
+  /** The folder that links must not leave; null if they may. */
   readonly inside?: string | null
 }
 
-/** The files in a folder, sorted by name. Links are followed, each folder once; a folder that is not there has none. */
-export function filesBelow(folder: string, below: Below): string[] {
+/** Lists the files of a folder by name. Links are followed, each folder once; a missing folder has no files. */
+export function filesBelow(folder: string, below: WalkOptions): string[] {
   const found: string[] = []
   const inside = below.inside == null ? null : (realOf(below.inside) ?? below.inside)
   visit(folder, 0, { ...below, inside, found, seen: new Set() })
   return found
 }
 
-interface Walk extends Below {
+interface Walk extends WalkOptions {
   readonly found: string[]
   readonly seen: Set<string>
 }
@@ -167,7 +167,7 @@ function kindOf(entry: Dirent, place: string): 'file' | 'folder' | 'other' {
   return stats?.isDirectory() === true ? 'folder' : 'other'
 }
 
-/** Undefined for a link that leads nowhere, to itself, or where nobody may look. */
+/** Resolves a link; undefined if it is broken, leads to itself, or is not readable. */
 function targetOf(link: string): Stats | undefined {
   try {
     return statSync(link)

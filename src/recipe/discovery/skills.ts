@@ -2,20 +2,20 @@ import path from 'node:path'
 import { InputError } from '../../base/error.ts'
 import { readFrontMatter } from '../dialects/load-agent-file.ts'
 import { Fields } from '../text/fields.ts'
-import { type Notice, noticesOf, Report, refuse } from '../text/notice.ts'
+import { type Notice, NoticeReport, noticesOf, refuse } from '../text/notice.ts'
 import { readText, readTextNow } from '../text/read-text.ts'
 import type { DiscoveryOptions } from './options.ts'
 import { filesBelow, skillPlaces } from './places.ts'
 
-/** Instructions that can be loaded when they are needed, with files beside them. */
+/** Instructions that an agent loads when it needs them, with files beside them. */
 export interface Skill {
   readonly name: string
   readonly description: string
   readonly instructions: string
   readonly file: string
-  /** Files beside it, by their path in its folder. */
+  /** Files of the skill, relative to its folder. */
   readonly files: readonly string[]
-  /** Names of what it takes, in order. */
+  /** Names of its arguments, in order. */
   readonly arguments: readonly string[]
 }
 
@@ -24,7 +24,7 @@ export interface DiscoveredSkills {
   readonly notices: readonly Notice[]
 }
 
-/** Every skill there is for a project; the nearer of a name is taken. */
+/** Finds every skill of a project; the nearest of a name is used. */
 export async function discoverSkills(options: DiscoveryOptions = {}): Promise<DiscoveredSkills> {
   const skills = new Map<string, Skill>()
   const notices: Notice[] = []
@@ -38,14 +38,14 @@ export async function discoverSkills(options: DiscoveryOptions = {}): Promise<Di
   return { skills: [...skills.values()], notices }
 }
 
-/** What an agent may know of a skill, where rules keep files from it; undefined for one that is kept itself. */
-export function openPart(skill: Skill, isKept: (place: string) => boolean): Skill | undefined {
+/** Hides the files of a skill that rules withhold; undefined if the skill itself is withheld. */
+export function visiblePart(skill: Skill, isKept: (place: string) => boolean): Skill | undefined {
   if (isKept(skill.file)) return undefined
   const folder = path.dirname(skill.file)
   return { ...skill, files: skill.files.filter((file) => !isKept(path.join(folder, file))) }
 }
 
-/** A file beside a skill, asked for as `name/path`. It must be in the folder of the skill, links followed. */
+/** Reads a file of a skill, requested as `name/path`. It must be in the skill's folder, with links resolved. */
 export async function readSkillFile(skill: Skill, relative: string): Promise<string> {
   const folder = path.dirname(skill.file)
   try {
@@ -60,7 +60,10 @@ export async function readSkillFile(skill: Skill, relative: string): Promise<str
   }
 }
 
-/** The instructions with what was given to the skill: `$ARGUMENTS`, `$ARGUMENTS[0]`, `$1`, `$name`; else it is added. */
+/**
+ * Fills arguments into the instructions: `$ARGUMENTS`, `$ARGUMENTS[0]`, `$1`, `$name`; without a placeholder they are
+ * appended.
+ */
 export function skillInstructions({ instructions, arguments: names }: Skill, given: string): string {
   const words = wordsOf(given)
   const places = new Map(names.map((name, at) => [name, at] as const).reverse())
@@ -82,7 +85,7 @@ export function skillInstructions({ instructions, arguments: names }: Skill, giv
   return isUsed || given.trim() === '' ? text : `${text}\n\nARGUMENTS: ${given}`
 }
 
-/** Characters of a skill with all that was given to it. */
+/** The most characters of a skill after its arguments are filled in. */
 const MOST_FILLED = 4_000_000
 
 function tooLong(): InputError {
@@ -92,7 +95,7 @@ function tooLong(): InputError {
 
 async function readSkill(file: string, notices: Notice[]): Promise<Skill | undefined> {
   try {
-    const report = new Report(file, true)
+    const report = new NoticeReport(file, true)
     const parts = await readFrontMatter(ownText(file), file, report)
     const fields = new Fields(parts?.fields, report)
     const name = parts === undefined ? null : fields.text('name')
@@ -122,7 +125,7 @@ async function readSkill(file: string, notices: Notice[]): Promise<Skill | undef
   }
 }
 
-/** A skill is a folder: a SKILL.md that is a link to somewhere else is none. */
+/** Reads a SKILL.md; one that links out of its folder does not count. */
 function ownText(file: string): string {
   try {
     return readTextNow(file, { inside: path.dirname(file) })
@@ -139,7 +142,7 @@ function argumentNames(fields: Fields): readonly string[] {
   return (fields.text('arguments') ?? '').split(/[\s,]+/).filter((name) => name !== '')
 }
 
-/** What lies in the folder of a skill, without the skills below it. Links lead nowhere out of it. */
+/** Lists the files of a skill without those of skills below it. Links must not leave the folder. */
 function filesOf(folder: string): string[] {
   const files = filesBelow(folder, { isWanted: () => true, isDeep: true, inside: folder })
   const others = new Set(
@@ -157,7 +160,7 @@ function isSkill(file: string): boolean {
   return path.basename(file) === 'SKILL.md'
 }
 
-/** Is a folder above the file, below `top`, one of these? */
+/** Tells whether the file lies in one of these folders, below `top`. */
 function isInOneOf(folders: ReadonlySet<string>, file: string, top: string): boolean {
   for (let folder = path.dirname(file); folder.length > top.length; folder = path.dirname(folder)) {
     if (folders.has(folder)) return true
@@ -165,7 +168,7 @@ function isInOneOf(folders: ReadonlySet<string>, file: string, top: string): boo
   return false
 }
 
-/** Words, of which those in quotes may hold spaces. */
+/** Splits text into words; quotes keep spaces together. */
 function wordsOf(given: string): string[] {
   return Array.from(given.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g), ([, a, b, c]) => a ?? b ?? c ?? '')
 }

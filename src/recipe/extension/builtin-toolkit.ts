@@ -1,5 +1,5 @@
 import { DefinitionError } from '../../base/error.ts'
-import { listOf, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { listOf, type OptionRules, readOptions, record, text } from '../../base/options.ts'
 import { isWithin, type ToolSource, toolkitSource } from '../../tool/source.ts'
 import type { Tool } from '../../tool/tool.ts'
 import { developerTools } from '../../tools/developer-tools.ts'
@@ -9,15 +9,15 @@ import type { DiscoveryOptions } from '../discovery/options.ts'
 import { skillsTools } from './skills-tools.ts'
 
 export interface BuiltinOptions {
-  /** Where `memory` is kept. */
+  /** Where the toolkit `memory` stores its data. */
   readonly memory?: MemoryToolsOptions
-  /** Where `skills` are looked for. */
+  /** Where the toolkit `skills` searches. */
   readonly skills?: DiscoveryOptions
-  /** Only these of its tools; `*` stands for any text. Left out: all of them. An empty list: none. */
+  /** The tools to offer; `*` matches any text. Left out: all. Empty list: none. */
   readonly availableTools?: readonly string[]
 }
 
-const OPTIONS: Rules<BuiltinOptions> = { memory: record, skills: record, availableTools: listOf(text, 'names') }
+const OPTIONS: OptionRules<BuiltinOptions> = { memory: record, skills: record, availableTools: listOf(text, 'names') }
 
 const TOOLKITS = {
   developer: () => developerTools(),
@@ -29,7 +29,7 @@ const TOOLKITS = {
 export type BuiltinToolkit = keyof typeof TOOLKITS
 export const BUILTIN_TOOLKITS: readonly BuiltinToolkit[] = Object.freeze(Object.keys(TOOLKITS) as BuiltinToolkit[])
 
-/** A toolkit that comes with the package, as a source: `sources: { developer: builtinToolkit('developer') }`. */
+/** Makes a tool source from a toolkit of this package: `sources: { developer: builtinToolkit('developer') }`. */
 export function builtinToolkit(name: BuiltinToolkit, options: BuiltinOptions = {}): ToolSource {
   if (!isBuiltinToolkit(name)) {
     const known = BUILTIN_TOOLKITS.join(', ')
@@ -42,7 +42,7 @@ export function builtinToolkit(name: BuiltinToolkit, options: BuiltinOptions = {
   return toolkitSource({ toolkit: name, tools: wanted.map(([tool]) => tool) }, Object.fromEntries(wanted))
 }
 
-/** The tools that a toolkit has. */
+/** Lists the tools of a toolkit. */
 export function toolNamesOf(name: BuiltinToolkit): readonly string[] {
   return Object.keys(TOOLKITS[name]({}))
 }

@@ -1,4 +1,4 @@
-import { code, oneOf, orJust, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { code, type OptionRules, oneOf, orJust, readOptions, record, text } from '../../base/options.ts'
 import { matchName } from '../../grant/match.ts'
 import {
   absentSource,
@@ -22,21 +22,21 @@ import {
 } from './builtin-toolkit.ts'
 
 export interface ExtensionOptions extends Omit<BuiltinOptions, 'availableTools'> {
-  /** Where the values of secrets are. Default: the environment of this process. */
+  /** Looks up the values of secrets. Default: the environment of this process. */
   readonly secrets?: (name: string) => string | undefined
-  /** The folder that servers are started in. Default: this process's own. */
+  /** The working folder of servers. Default: that of this process. */
   readonly cwd?: string
-  /** The same, where a model has chosen it: it is a part of what is decided. */
+  /** A working folder chosen by a model, which is therefore part of what is decided. */
   readonly folder?: string | null
   /** Who shares a server. Default `run`. */
   readonly scope?: SourceScope
   /** Servers that agent files refer to by name. */
   readonly named?: { readonly [name: string]: ToolSource }
-  /** The file that the entries are of, for notices. */
+  /** The file of the entries, for notices. */
   readonly file?: string
 }
 
-const OPTIONS: Rules<ExtensionOptions> = {
+const OPTIONS: OptionRules<ExtensionOptions> = {
   memory: record,
   skills: record,
   secrets: code,
@@ -48,15 +48,17 @@ const OPTIONS: Rules<ExtensionOptions> = {
 }
 
 export interface ExtensionSources {
-  /** For `agent({ sources })`: one for each entry, by its name. */
+  /** Sources for `agent({ sources })`, one for each entry, by name. */
   readonly sources: { readonly [name: string]: ToolSource }
-  /** Each name as it was written, and the name its source has. */
+  /** The source name of each name as written. */
   readonly names: ReadonlyMap<string, string>
-  /** What is not available, and what to use instead. */
+  /** The extensions that are not available, and what to use instead. */
   readonly notices: readonly Notice[]
 }
 
-/** The `extensions` of a recipe or an agent file as sources of tools. One that there is not is told of, not left out. */
+/**
+ * Turns the `extensions` of a recipe or an agent file into tool sources. One that does not exist here gets a notice.
+ */
 export function extensionSources(
   extensions: readonly ExtensionConfig[],
   options: ExtensionOptions = {},
@@ -76,27 +78,27 @@ export function extensionSources(
   return { sources: Object.fromEntries(sources), names, notices }
 }
 
-/** A rule for the tools of one would be a rule for those of the other: the second is not used, and is told of. */
+/** Refuses a second extension of a name: a rule about one would apply to the other. */
 function twin(name: string): Absence {
   return { message: `another extension has the name ${name} here too, so this one is left out`, hint: 'Rename one.' }
 }
 
-/** For the second of a name, which has no tools. */
+/** Names the unused second extension. */
 function twinName(name: string, place: number): string {
   return `${name.slice(0, 30).replace(/_+$/, '')}-${place + 1}`
 }
 
-/** One of which no tool may be used is not started. */
+/** Tells whether any tool may be used; if not, the server is not started. */
 function hasTools({ excludedTools = [] }: ExtensionConfig): boolean {
   return !excludedTools.includes('*')
 }
 
-/** What other programs load as an extension and is part of every agent here. */
+/** Recognizes extensions of other programs whose function every agent here has built in. */
 export function isBuiltIn(name: string): boolean {
   return name === 'summon' || name === 'recipe'
 }
 
-/** Why there is none. */
+/** The reason why an extension is missing. */
 interface Absence {
   readonly message: string
   readonly hint: string
@@ -153,7 +155,7 @@ function httpServer(extension: HttpExtension, options: ExtensionOptions): ToolSo
   }
 }
 
-/** The longest that a timer can be. */
+/** The longest delay a timer supports. */
 const MOST_SECONDS = 2_000_000
 
 function common(extension: StdioExtension | HttpExtension, { secrets, scope }: ExtensionOptions) {
@@ -184,7 +186,7 @@ function builtin({ name, availableTools }: ExtensionConfig, options: ExtensionOp
   }
 }
 
-/** Tools of built-in extensions of other programs by the names they have here. */
+/** Tools of other programs' built-in extensions and their names here. */
 const RENAMED: Readonly<Record<string, readonly string[]>> = {
   text_editor: ['read_text_file', 'write_file', 'edit_file', 'list_directory'],
   view: ['read_text_file'],
@@ -262,8 +264,8 @@ function noticeOf({ name, required }: ExtensionConfig, { message, hint }: Absenc
 }
 
 /**
- * Where a file that is run itself has its tools from. A recipe lists its extensions. An agent file names tools: it has
- * the toolkits that hold them, beside its servers. Where a file says nothing, it is the developer toolkit.
+ * Chooses the tool sources of a file that is run directly. A recipe lists its extensions. An agent file names tools: it
+ * gets the toolkits that hold them, beside its servers. Without either it gets the developer toolkit.
  */
 export function fileExtensions({ dialect, extensions, tools }: AgentFile): readonly ExtensionConfig[] {
   if (dialect === 'recipe') return extensions ?? [builtinExtension('developer')]

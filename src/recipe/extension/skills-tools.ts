@@ -9,7 +9,7 @@ export type SkillsToolName = 'skills_list' | 'skills_load' | 'skills_read'
 
 const NAME: JsonSchema = { type: 'string', minLength: 1, maxLength: 200 }
 
-/** Skills that lie in the project and in the user's folders: instructions that are read when they are needed. */
+/** Makes the tools that load skills of the project and the user: instructions that are read when needed. */
 export function skillsTools(options: DiscoveryOptions = {}): Record<SkillsToolName, Tool> {
   checkDiscovery('skillsTools()', options)
   return {
@@ -49,22 +49,22 @@ export function skillsTools(options: DiscoveryOptions = {}): Record<SkillsToolNa
   }
 }
 
-/** Loaded when a skill is looked for. */
+/** Loaded on the first search for a skill. */
 const discovery = () => import('../discovery/skills.ts')
 
 function schema(properties: Readonly<Record<string, JsonSchema>>, required: readonly string[]): JsonSchema {
   return { type: 'object', properties, required: [...required], additionalProperties: false }
 }
 
-/** What the rules for files keep from the agent is not there for it: neither the skill nor a file beside it. */
+/** Lists the skills the agent may see: file rules hide a skill, or single files of it. */
 async function openSkills(options: DiscoveryOptions, context: ToolContext): Promise<readonly Skill[]> {
-  const { discoverSkills, openPart } = await discovery()
+  const { discoverSkills, visiblePart } = await discovery()
   const { skills } = await discoverSkills(options)
   const isKept = keeperOf(context)
-  return skills.flatMap((skill) => openPart(skill, isKept) ?? [])
+  return skills.flatMap((skill) => visiblePart(skill, isKept) ?? [])
 }
 
-/** A runtime without files keeps none, and whoever calls a tool by hand may give it none. */
+/** Reads the file rules of a call. A runtime without files, or a tool called by hand, has none. */
 function keeperOf(context: Partial<Pick<ToolContext, 'files'>>): Keeper {
   try {
     const { files } = context

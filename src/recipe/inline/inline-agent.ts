@@ -7,65 +7,65 @@ import type { Budget } from '../../grant/budget.ts'
 import type { Grant } from '../../grant/grant.ts'
 import type { ModelSettings } from '../../model/model.ts'
 import type { Tool } from '../../tool/tool.ts'
-import type { ToolChoice } from '../agent-file/agent-file.ts'
+import type { ToolSelection } from '../agent-file/agent-file.ts'
 import type { ExtensionConfig, RetryConfig } from '../recipe/recipe.ts'
 import { isOpenTool, type Mode, type OpenSpec } from './spec.ts'
 
-/** An agent as data, whole: what its conversation's row keeps, and all that is needed to make it again. */
+/** A complete agent as data. Its conversation's row keeps it, and nothing else is needed to build it again. */
 export interface InlineAgent {
   readonly form: 1
-  /** A recipe or agent file that is run itself, or a child that an agent has described. */
+  /** `root` for a file that is run directly, `child` for an agent that another one described. */
   readonly role: 'root' | 'child'
   readonly name: string
   readonly description: string
   readonly instructions: string
-  /** Its last message is all its host gets: it is told to sum up. */
+  /** Whether its host gets only its last message, so that it is told to sum up. */
   readonly summary: boolean
-  /** Reference material, told apart from what it is and does. */
+  /** Reference material, separate from the instructions. */
   readonly context: string | null
   readonly prompt: string | null
-  /** `provider/model`; null: its host's. */
+  /** `provider/model`; null: the host's model. */
   readonly model: string | null
   readonly settings: ModelSettings
-  readonly tools: ToolChoice
-  /** Its own. */
+  readonly tools: ToolSelection
+  /** Its own extensions. */
   readonly extensions: readonly ExtensionConfig[]
-  /** Which of its host's extensions it takes over: null for none, `all` with its host's other tools too. */
+  /** The extensions it takes over from its host: null for none, `all` includes the host's other tools. */
   readonly inherits: 'all' | readonly string[] | null
   readonly grant: Grant | null
-  /** What its file says it may do at most. */
+  /** The upper limit that its file sets. */
   readonly narrowing: Grant | null
-  /** What would be asked for is denied. */
+  /** Whether requests that would ask a person are denied instead. */
   readonly neverAsks?: true
   readonly mode: Mode
   readonly budget: Budget
   readonly input: JsonSchema | null
   readonly output: JsonSchema | null
-  /** What it must give through a tool of its own, instead of an answer in words. */
+  /** The schema of the output it must give through a tool, instead of a text answer. */
   readonly response: JsonSchema | null
   readonly retry: RetryConfig | null
-  /** The tools it has to start subagents; null for those of its host. */
+  /** Its tools to start subagents; null for those of its host. */
   readonly open: OpenSpec | null
-  /** Where its programs run. */
+  /** The working folder of its programs. */
   readonly cwd: string
-  /** The project whose skills it may load: chosen by whoever wrote its definition, never by a model. */
+  /** The project whose skills it may load. The author of the definition chooses it, never a model. */
   readonly definitions: string
 }
 
-/** What a row keeps. Written by this package, perhaps by a later version of it. */
+/** Reads an agent from a row, which this version of the package or a later one wrote. */
 export function readInline(stored: Json): InlineAgent {
   const given = stored as unknown as Partial<InlineAgent> | null
   if (given?.form === 1) return given as InlineAgent
   throw new DefinitionError('definition', 'This agent was kept by another version of legate, which is needed to go on.')
 }
 
-/** The tools of an agent and where they come from. */
+/** The tools of an agent and their sources. */
 export type Kit = Pick<AgentCore, 'tools' | 'sources' | 'groups' | 'meta'>
 
 const NOTHING: Kit = { tools: new Map(), sources: new Map(), groups: new Map(), meta: 'none' }
 
-/** The tools of its host that a child takes over: all of them, or those of the extensions it names. */
-export function inherited(inline: InlineAgent, host: AgentCore | undefined): Kit {
+/** Selects the host's tools that a child takes over: all, or those of the extensions it names. */
+export function inheritedTools(inline: InlineAgent, host: AgentCore | undefined): Kit {
   if (host === undefined) return NOTHING
   const groups = [...host.groups].filter(([name]) => isNamed(inline, name))
   const sources = [...host.sources].filter(([name]) => isNamed(inline, name))
@@ -78,7 +78,10 @@ export function inherited(inline: InlineAgent, host: AgentCore | undefined): Kit
   }
 }
 
-/** What starts children goes along, unless it has its own, so that a call of it can be answered. */
+/**
+ * Tells whether a tool of the host is passed on. Tools that start children are, unless the child has its own, so that a
+ * call to one gets an answer.
+ */
 function isPassed(name: string, tool: Tool, { inline, host }: { inline: InlineAgent; host: AgentCore }): boolean {
   if (isOpenTool(tool)) return inline.open === null
   if (isBackgroundTool(tool) || isOwn(name)) return false
@@ -86,7 +89,7 @@ function isPassed(name: string, tool: Tool, { inline, host }: { inline: InlineAg
   return memberOf.length === 0 ? inline.inherits === 'all' : memberOf.some((one) => isNamed(inline, one))
 }
 
-/** The names by which an agent's tools can be chosen from: its groups and its sources. */
+/** Lists the names by which an agent's tools can be selected: its groups and its sources. */
 export function extensionNames({ groups, sources }: AgentCore): readonly string[] {
   return [...new Set([...groups.keys(), ...sources.keys()])]
 }
@@ -101,7 +104,7 @@ function isNamed({ inherits }: InlineAgent, name: string): boolean {
   return inherits === 'all' || inherits?.includes(name) === true
 }
 
-/** What takes an output or checks an answer is each agent's own. */
+/** Recognizes tools that take the output or check the answer: each agent has its own. */
 function isOwn(name: string): boolean {
   return name.startsWith('recipe__')
 }

@@ -2,18 +2,22 @@ import { EVERYTHING, type Grant } from '../../grant/grant.ts'
 import type { Tool } from '../../tool/tool.ts'
 import type { SubRecipe } from '../recipe/recipe.ts'
 
-/** Whose way the tools have: Aster's `subagent`, goose's `delegate` and `load`, or `Agent`. */
+/** The styles of the tools: Aster's `subagent`, goose's `delegate` with `load`, or `Agent`. */
 export const SURFACES = ['subagent', 'delegate', 'Agent'] as const
 export type Surface = (typeof SURFACES)[number]
 
 export const MODE_NAMES = ['auto', 'approve', 'smart_approve', 'chat'] as const
 export type Mode = (typeof MODE_NAMES)[number]
 
-/** Settings of a child where neither its call nor its definition says them. */
+/** Settings of a child that neither its call nor its definition sets. */
 export interface ChildSettings {
+  /** The provider of the model, such as `openai`. */
   readonly provider?: string
+  /** The name of the model. */
   readonly model?: string
+  /** How freely the model chooses its words. */
   readonly temperature?: number
+  /** The most model calls of one child. */
   readonly maxTurns?: number
 }
 
@@ -21,26 +25,26 @@ export interface ChildSettings {
 export interface OpenSpec {
   readonly surfaces: readonly Surface[]
   readonly subRecipes: readonly SubRecipe[]
-  /** Folder whose definitions, and those of the user's home, may be started by name too; null for none. */
+  /** The folder whose definitions, with those of the user's home, can be started by name; null for none. */
   readonly discover: string | null
   readonly nested: boolean
   readonly compat: 'aster' | null
   readonly mode: Mode
   readonly settings: ChildSettings
-  /** How many background children one conversation may have at work; more wait their turn. */
+  /** How many background children of one conversation may run at once; others wait. */
   readonly background: number
   /** How long results of background children can be read. */
   readonly keepMs: number
   readonly timeoutMs: number | null
-  /** Where children work, unless they say otherwise. */
+  /** The working folder of children that choose none. */
   readonly cwd: string
 }
 
 const CHANGES = ['file.write:**', 'file.delete:**', 'exec:*', 'net:*']
 
 /**
- * How much an agent does without asking, as layers: `auto` adds nothing, `approve` asks for every tool, `smart_approve`
- * for what changes files, runs programs or reaches hosts, `chat` has no tools.
+ * The modes as layers: `auto` adds nothing, `approve` asks for every tool, `smart_approve` asks for whatever changes
+ * files, runs programs or contacts hosts, `chat` has no tools.
  */
 export const MODES: Readonly<Record<Mode, Grant>> = Object.freeze({
   auto: { use: EVERYTHING },
@@ -51,7 +55,7 @@ export const MODES: Readonly<Record<Mode, Grant>> = Object.freeze({
 
 const open: WeakSet<Tool> = new WeakSet()
 
-/** Marks a tool that starts subagents which a model describes: a child is not shown it, and refused when it calls it. */
+/** Marks a tool that starts subagents described by a model: children do not see it, and are refused if they call it. */
 export function markOpen(tool: Tool): Tool {
   open.add(tool)
   return tool

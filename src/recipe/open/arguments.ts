@@ -2,7 +2,7 @@ import type { Block } from '../../graph/content.ts'
 import { errorEnd, type ToolEnd } from '../../tool/result.ts'
 import type { Surface } from '../inline/spec.ts'
 
-/** The arguments of a call, field by field. What has another type is refused; null counts as left out. */
+/** Reads the arguments of a call field by field. A wrong type is refused; null counts as absent. */
 export class Arguments {
   readonly fields: Readonly<Record<string, unknown>>
   private readonly at: string
@@ -17,7 +17,7 @@ export class Arguments {
     return this.value(key) !== undefined
   }
 
-  /** Blank counts as left out. */
+  /** Reads a text; a blank one counts as absent. */
   text(key: string): string | null {
     const value = this.value(key)
     if (value === undefined) return null
@@ -85,10 +85,10 @@ function kindOf(value: unknown): string {
 }
 
 const MOST_IMAGES = 20
-/** Of all together, as base64. */
+/** The most base64 characters of all images together. */
 const MOST_CHARS = 20_000_000
 
-/** The images of a call, in order. What is no image is refused before anything is started. */
+/** Reads the images of a call in order. Anything else is refused before a child starts. */
 export function readImages(given: readonly unknown[] | null): readonly Block[] {
   const items = given ?? []
   if (items.length > MOST_IMAGES) invalid(`Invalid parameters: images: at most ${MOST_IMAGES}, not ${items.length}`)
@@ -115,7 +115,7 @@ function missing(place: string, field: string): never {
 
 type Code = 'INVALID_PARAMS' | 'INVALID_REQUEST' | 'INTERNAL_ERROR'
 
-/** A call that starts nothing: words for the model, the code for programs. */
+/** Thrown to refuse a call before a child starts: words for the model, a code for programs. */
 export class OpenRefusal extends Error {
   readonly code: Code
 
@@ -129,7 +129,7 @@ export function invalid(message: string): never {
   throw new OpenRefusal('INVALID_PARAMS', message)
 }
 
-/** The same as the end of its node. goose begins its words with `Error: `. */
+/** Turns a refusal into the end of its node. goose begins its texts with `Error: `. */
 export function refusedCall({ code, message }: OpenRefusal, surface: Surface): ToolEnd {
   const end = errorEnd(surface === 'delegate' ? `Error: ${message}` : message)
   return { ...end, output: { ...end.output, metadata: { error: { code, message } } } }

@@ -11,26 +11,26 @@ import { extensionNames, type InlineAgent } from '../inline/inline-agent.ts'
 import type { ChildSettings, OpenSpec } from '../inline/spec.ts'
 import { invalid } from './arguments.ts'
 import type { OpenCall } from './read-call.ts'
-import type { Loaded } from './sources.ts'
+import type { LoadedSource } from './sources.ts'
 
-/** A child as it will be started. */
+/** A child that is ready to start. */
 export interface BuiltChild {
   readonly inline: InlineAgent
   /** Its first message. */
   readonly input: Content
-  /** What the host should know of how it was started. */
+  /** Notes for the host about how the child was started. */
   readonly notes: readonly string[]
 }
 
 interface ChildParts {
   readonly call: OpenCall
-  readonly loaded: Loaded | null
+  readonly loaded: LoadedSource | null
   readonly spec: OpenSpec
-  /** Where its programs run. */
+  /** The working folder of its programs. */
   readonly cwd: string
 }
 
-/** Makes a child of a call and of what it names. Throws an OpenRefusal where that cannot be. */
+/** Builds a child from a call and the file it names. Throws an OpenRefusal if that is not possible. */
 export function buildChild(run: NodeRun, { call, loaded, spec, cwd }: ChildParts): BuiltChild {
   checkHidden(call.instructions)
   const definition = loaded?.definition ?? null
@@ -55,7 +55,7 @@ export function buildChild(run: NodeRun, { call, loaded, spec, cwd }: ChildParts
   return { inline, input: firstMessage(call, definition), notes: [...extensions.notes, ...refused, ...unknown] }
 }
 
-type Described = Omit<
+type ChildDefinition = Omit<
   InlineAgent,
   | 'name'
   | 'instructions'
@@ -70,8 +70,8 @@ type Described = Omit<
   | 'definitions'
 >
 
-/** A child of a task in words. What it may do is what its host passes on. */
-const AD_HOC: Described = {
+/** The definition of a child described in words. It may do what its host passes on. */
+const AD_HOC: ChildDefinition = {
   form: 1,
   role: 'child',
   description: 'Ad-hoc subagent task',
@@ -87,7 +87,7 @@ const AD_HOC: Described = {
   open: null,
 }
 
-function described(definition: AgentFile, spec: OpenSpec): Described {
+function described(definition: AgentFile, spec: OpenSpec): ChildDefinition {
   const { description, tools, grant, neverAsks, output, retry, subRecipes } = definition
   return {
     ...AD_HOC,
@@ -106,12 +106,12 @@ function isRecipe(definition: AgentFile | null): boolean {
   return definition?.dialect === 'recipe'
 }
 
-/** Characters that no person sees and every model reads. */
+/** Refuses characters that models read and people cannot see. */
 function checkHidden(text: string | null): void {
   if (/[\u{E0000}-\u{E007F}]/u.test(text ?? '')) invalid('Recipe contains potentially harmful content')
 }
 
-/** What it is asked: its own prompt and what the call adds, in this order, then the images. */
+/** Builds the first message: the file's own prompt, the text of the call, then the images. */
 function firstMessage({ instructions, images }: OpenCall, definition: AgentFile | null): Content {
   const own = definition?.prompt ?? null
   const parts = [own, instructions].filter((part): part is string => part !== null && part.trim() !== '')
@@ -120,22 +120,26 @@ function firstMessage({ instructions, images }: OpenCall, definition: AgentFile 
   return [{ type: 'text', text } satisfies Block, ...images]
 }
 
-/** A recipe begins by itself; an agent or a skill is to do what it is for. */
+/** The message for a call without text: a recipe begins by itself, an agent or a skill is asked to do its work. */
 function stockPrompt(definition: AgentFile | null): string {
   return isRecipe(definition) ? 'Begin.' : 'Begin the work that your instructions describe, and report what you did.'
 }
 
-interface Chosen {
+interface ExtensionChoice {
   readonly own: InlineAgent['extensions']
   readonly inherits: InlineAgent['inherits']
   readonly notes: readonly string[]
 }
 
 /**
- * The extensions of a recipe are all that it has. An agent file, and a recipe without any, has its host's; the servers of
- * an agent file come beside them. What the call lists only narrows.
+ * Chooses the extensions. A recipe has only its own. An agent file, or a recipe without any, has its host's, plus its
+ * own servers. The list of the call can only narrow.
  */
-function chosenExtensions(host: AgentCore, asked: readonly string[] | null, definition: AgentFile | null): Chosen {
+function chosenExtensions(
+  host: AgentCore,
+  asked: readonly string[] | null,
+  definition: AgentFile | null,
+): ExtensionChoice {
   const listed = definition?.extensions ?? []
   const isAsked = (name: string) => asked === null || asked.some((one) => sourceName(one) === sourceName(name))
   const own = listed.filter(({ name }) => isAsked(name))
@@ -177,7 +181,7 @@ function turnsOf(
   return turns === undefined ? {} : { turns: Math.min(turns, Number.MAX_SAFE_INTEGER) }
 }
 
-/** What the environment says for all children. */
+/** Reads the settings that the environment gives all children. */
 function configured(): ChildSettings {
   const provider = variable('GOOSE_SUBAGENT_PROVIDER')
   const model = variable('GOOSE_SUBAGENT_MODEL')
@@ -194,7 +198,7 @@ function variable(name: string): string | undefined {
   return value === undefined || value === '' ? undefined : value
 }
 
-/** A name as agents have it. */
+/** Makes a valid agent name. */
 function safeName(name: string): string {
   const safe = name
     .replace(/[^\p{L}\p{N}_ .:@-]+/gu, '_')
@@ -203,15 +207,15 @@ function safeName(name: string): string {
   return safe === '' ? 'subagent' : safe
 }
 
-/** What one of those who may choose says; blank is nothing. */
+/** The choice of one of those who may choose a model; blank means no choice. */
 export interface ModelChoice {
   readonly provider?: string | null | undefined
   readonly model?: string | null | undefined
 }
 
 /**
- * The model of a child as `provider/model`; null: its host's. The first of the choices that says anything decides. A
- * provider alone stands for the model that is named with it further down, else for its default.
+ * Chooses the model of a child as `provider/model`; null for its host's. The first choice that says anything decides. A
+ * provider alone means the model named with it in a later choice, or its default.
  */
 function chooseModel(run: NodeRun, choices: readonly ModelChoice[]): string | null {
   const said = choices.map(({ provider, model }) => ({ provider: blank(provider), model: withoutInherit(model) }))
@@ -227,19 +231,19 @@ function chooseModel(run: NodeRun, choices: readonly ModelChoice[]): string | nu
   return name
 }
 
-/** What a file says: its model tells its provider, also where its host has another. */
+/** Reads the choice of a file: its model decides its provider, even if its host has another. */
 function choiceOf({ home: { agents } }: NodeRun, { provider, model }: ModelChoice): ModelChoice {
   const said = withoutInherit(model)
   if (said === null || blank(provider) !== null || agents.hasModelNamed(said)) return { provider, model: said }
   return { provider: null, model: wholeName(said) ?? said }
 }
 
-interface Said {
+interface ReadChoice {
   readonly provider: string | null
   readonly model: string | null
 }
 
-function byProvider(provider: string, rest: readonly Said[]): string {
+function byProvider(provider: string, rest: readonly ReadChoice[]): string {
   const same = rest.find((one) => one.provider === provider && one.model !== null)
   const model = same?.model ?? defaultModelOf(provider)
   if (model !== undefined) return `${provider}/${model}`
@@ -248,13 +252,17 @@ function byProvider(provider: string, rest: readonly Said[]): string {
   )
 }
 
-function byModel(run: NodeRun, model: string, { first, rest }: { first: Said; rest: readonly Said[] }): string {
+function byModel(
+  run: NodeRun,
+  model: string,
+  { first, rest }: { first: ReadChoice; rest: readonly ReadChoice[] },
+): string {
   if (first.provider !== null) return `${first.provider}/${model}`
   if (run.home.agents.hasModelNamed(model) || model.includes('/')) return model
   return aliasOf(model) ?? `${rest.find(({ provider }) => provider !== null)?.provider ?? 'unknown'}/${model}`
 }
 
-/** Told before anything is started: a provider that nobody knows, or whose key is not there. */
+/** Refuses, before anything starts, a provider that is unknown or has no key. */
 function check(run: NodeRun, name: string): void {
   if (run.home.agents.hasModelNamed(name)) return
   const provider = name.slice(0, Math.max(0, name.indexOf('/')))
@@ -269,7 +277,7 @@ function check(run: NodeRun, name: string): void {
   }
 }
 
-function hostModel(run: NodeRun): Said {
+function hostModel(run: NodeRun): ReadChoice {
   const id = run.model?.id ?? ''
   const slash = id.indexOf('/')
   return slash < 1 ? { provider: null, model: null } : { provider: id.slice(0, slash), model: id.slice(slash + 1) }
@@ -279,7 +287,7 @@ function blank(text: string | null | undefined): string | null {
   return text == null || text.trim() === '' ? null : text.trim()
 }
 
-/** `inherit` and `default`, however they are spelt, say nothing. */
+/** Treats `inherit` and `default`, in any case, as no choice. */
 function withoutInherit(model: string | null | undefined): string | null {
   const said = blank(model)
   return said === null || isNoModel(said) ? null : said

@@ -6,7 +6,7 @@ import type { SubRecipe } from '../recipe/recipe.ts'
 import { fixedDescription } from './schemas.ts'
 import { sourcesOf } from './sources.ts'
 
-/** What a tool that starts subagents is said to be for: the same for all, and what this agent may start by name. */
+/** Writes the description of a tool that starts subagents: a fixed part, and the names this agent may start. */
 export async function describeOpen(spec: OpenSpec, surface: Surface, isKept: Keeper): Promise<string> {
   const lines = await Promise.all(spec.subRecipes.map(subRecipeLine))
   const parts = [fixedDescription(surface)]
@@ -38,20 +38,20 @@ async function subRecipeLine(sub: SubRecipe): Promise<string> {
   return `• ${sub.name}${sequential} - ${said}${params.length === 0 ? '' : ` (params: ${params.join(', ')})`}`
 }
 
-interface Params {
+interface RecipeParams {
   readonly params: readonly string[]
   readonly description: string
 }
 
-interface Kept extends Params {
+interface CachedParams extends RecipeParams {
   readonly stamp: string
 }
 
-const kept: Map<string, Kept> = new Map()
+const kept: Map<string, CachedParams> = new Map()
 const MOST_KEPT = 256
 
-/** Read again when the file changes. One that cannot be read has none. */
-async function paramsOf({ path, folder, values }: SubRecipe): Promise<Params> {
+/** Lists the parameters of a sub-recipe; read again when the file changes, and empty if it is unreadable. */
+async function paramsOf({ path, folder, values }: SubRecipe): Promise<RecipeParams> {
   const key = `${path}\n${Object.keys(values).join('\n')}`
   const stamp = stampOf(path)
   const known = kept.get(key)
@@ -62,7 +62,7 @@ async function paramsOf({ path, folder, values }: SubRecipe): Promise<Params> {
   return found
 }
 
-async function readParams(file: string, folder: string, values: SubRecipe['values']): Promise<Params> {
+async function readParams(file: string, folder: string, values: SubRecipe['values']): Promise<RecipeParams> {
   try {
     const { parameters, description } = await describeRecipe(file, { mode: 'lenient', folder })
     const open = parameters.filter(({ key }) => !Object.hasOwn(values, key))
@@ -75,7 +75,7 @@ async function readParams(file: string, folder: string, values: SubRecipe['value
   }
 }
 
-const NO_PARAMS: Params = { params: [], description: '' }
+const NO_PARAMS: RecipeParams = { params: [], description: '' }
 
 function stampOf(file: string): string {
   try {

@@ -6,13 +6,13 @@ import { finishedTasks, planLoadTask, type TaskWish } from '../../rules/delegati
 import { readDefinition } from '../discovery/load-definition.ts'
 import type { OpenSpec } from '../inline/spec.ts'
 import { Arguments, OpenRefusal, refusedCall } from './arguments.ts'
-import { nearTo, placeOf, reasonOf, type Source, sourcesOf } from './sources.ts'
+import { placeOf, reasonOf, type Source, similarNames, sourcesOf } from './sources.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-/
-/** As goose names tasks. */
+/** The form of goose's task names. */
 const TASK = /^\d{8}_\w/
 
-/** The tool `load`: a list, what a source says, or a task in the background. */
+/** The tool `load`: lists sources, shows one, or returns a background task. */
 export async function load(run: NodeRun, given: unknown, spec: OpenSpec): Promise<RowToolEnd> {
   try {
     const args = new Arguments(given)
@@ -31,7 +31,7 @@ function text(content: string): RowToolEnd {
   return { state: 'finished', output: { content }, body: null }
 }
 
-/** How long `load` waits for a task that is at work. */
+/** How long `load` waits for a running task. */
 const WAIT_MS = 300_000
 
 async function task({ home, node, work }: NodeRun, id: string, wish: TaskWish): Promise<RowToolEnd> {
@@ -74,7 +74,7 @@ function sourceLine({ name, description }: Source): string {
   return `• ${name} - ${line.length <= MOST_CHARS ? line : `${line.slice(0, MOST_CHARS - 3)}...`}`
 }
 
-/** What a source says; its templates as they stand. */
+/** Reads the text of a source with its templates unfilled. */
 async function loaded(name: string, spec: OpenSpec, isKept: Keeper): Promise<string> {
   const sources = await sourcesOf(spec, isKept)
   const source = sources.find((one) => one.name === name)
@@ -82,7 +82,7 @@ async function loaded(name: string, spec: OpenSpec, isKept: Keeper): Promise<str
     const body = source.kind === 'skill' ? source.skill.instructions : await instructionsIn(source, isKept)
     return `# Loaded: ${name} (${source.kind})\n\n${body}\n\n---\nThis knowledge is now available in your context.`
   }
-  const near = nearTo(
+  const near = similarNames(
     name,
     sources.map((one) => one.name),
   )

@@ -8,10 +8,10 @@ import {
   list,
   listOf,
   number,
+  type OptionRules,
   oneOf,
   orJust,
   positive,
-  type Rules,
   readOptions,
   record,
   text,
@@ -20,47 +20,49 @@ import { type ChildSettings, MODE_NAMES, type Mode, type OpenSpec, SURFACES, typ
 import type { SubRecipe } from '../recipe/recipe.ts'
 import { openTools } from './tools.ts'
 
-/** A file that can be started by name. Left out: no values, not locked, at the same time as others. */
+/** A file that can be started by name. By default it has no values, is not locked, and may run beside others. */
 export type SubRecipeOption =
   | string
   | (Pick<SubRecipe, 'path'> & Partial<Omit<SubRecipe, 'path' | 'name' | 'line' | 'folder'>>)
 
 export interface OpenOptions {
-  /** Recipes and agent files that may be started by these names: a path, or { path, values, ... }. */
+  /** Recipes and agent files that can be started by these names: a path, or { path, values, ... }. */
   readonly subRecipes?: { readonly [name: string]: SubRecipeOption }
   /** The names of the tools: `subagent`; `delegate` with `load`; `Agent`. Default: `subagent`. */
   readonly surfaces?: readonly Surface[]
-  /** Recipes, agent files and skills of this project, and of the user's home, can be started by name too. Default: none. */
+  /**
+   * Whether recipes, agent files and skills of this project and the user's home can be started by name. Default: no.
+   */
   readonly discover?: boolean | string
-  /** Children may start children with these tools, as deep as budgets allow. Default false. */
+  /** Whether children may start children with these tools, as deep as budgets allow. Default false. */
   readonly nested?: boolean
-  /** `aster`: offered only in mode auto, not to gemini models, and only beside other tools. */
+  /** `aster`: offers the tools only in mode auto, not to gemini models, and only beside other tools. */
   readonly compat?: 'aster'
-  /** Of the agent that has the tools; only `compat` looks at it. Default auto. */
+  /** The mode of the agent that has the tools; only `compat` uses it. Default auto. */
   readonly mode?: Mode
-  /** For children, where neither a call nor a definition says it. */
+  /** Settings of children that neither a call nor a definition sets. */
   readonly settings?: ChildSettings
-  /** How many tasks of one conversation may work in the background at the same time; more wait. Default 5. */
+  /** How many background tasks of one conversation may run at once; others wait. Default 5. */
   readonly background?: number
-  /** How long `load` gives the result of a task that has ended; then it says that it expired. Default: a day. */
+  /** How long `load` returns the result of an ended task before it reports it as expired. Default: a day. */
   readonly keepMs?: number
-  /** How long a child may take. Default: an hour. */
+  /** The time limit of a child. Default: an hour. */
   readonly timeoutMs?: number
-  /** Where children work. Default: the current folder. */
+  /** The working folder of children. Default: the current folder. */
   readonly cwd?: string
 }
 
 /**
- * Tools with which a model starts subagents that it describes itself, by a task in words or by the name of a file:
- * `tools: { ...openSubagents({ subRecipes: { stats: 'stats.yaml' } }) }`.
+ * Makes the tools with which a model starts subagents that it describes, in words or by the name of a file: `tools: {
+ * ...openSubagents({ subRecipes: { stats: 'stats.yaml' } }) }`.
  */
 export function openSubagents(options: OpenOptions = {}): Tools {
   return openTools(readOpenOptions(options))
 }
 
-const SETTINGS: Rules<ChildSettings> = { provider: text, model: text, temperature: number(0), maxTurns: int(1) }
+const SETTINGS: OptionRules<ChildSettings> = { provider: text, model: text, temperature: number(0), maxTurns: int(1) }
 
-const OPTIONS: Rules<OpenOptions> = {
+const OPTIONS: OptionRules<OpenOptions> = {
   subRecipes: record,
   surfaces: listOf(oneOf(...SURFACES), SURFACES.map((surface) => `"${surface}"`).join(', ')),
   discover: (value) => (flag(value) === null || text(value) === null ? null : 'true, false or a folder'),
@@ -74,7 +76,7 @@ const OPTIONS: Rules<OpenOptions> = {
   cwd: text,
 }
 
-/** Checks the options: a mistake is said where it was made. */
+/** Checks the options, so that a mistake throws where you made it. */
 export function readOpenOptions(options: OpenOptions): OpenSpec {
   const { surfaces = ['subagent'] } = readOptions('openSubagents()', options, OPTIONS)
   const settings = readOptions('openSubagents(): settings', options.settings ?? {}, SETTINGS)
@@ -102,7 +104,7 @@ function folderOf(discover: boolean | string | undefined, cwd: string): string |
 
 type SubRecipeSettings = Partial<Omit<SubRecipe, 'name' | 'line' | 'folder'>>
 
-const SUB_RECIPE: Rules<SubRecipeSettings> = {
+const SUB_RECIPE: OptionRules<SubRecipeSettings> = {
   path: text,
   values: record,
   locked: (value) => (flag(value) === null || list(value) === null ? null : 'true, false or a list of names'),

@@ -3,17 +3,17 @@ import type { Block } from '../../graph/content.ts'
 import type { ChildSettings, Surface } from '../inline/spec.ts'
 import { Arguments, invalid, readImages } from './arguments.ts'
 
-/** What a call asks for, whatever its tool is called. */
+/** A call to start a subagent, whichever tool it uses. */
 export interface OpenCall {
   readonly surface: Surface
-  /** The task, or more to say to what `source` names. */
+  /** The task, or further instructions for the source. */
   readonly instructions: string | null
   readonly source: string | null
   readonly parameters: Readonly<Record<string, unknown>>
   /** Null: all of the host's. */
   readonly extensions: readonly string[] | null
   readonly settings: ChildSettings
-  /** Its last message is all the host gets; else all it said and found. */
+  /** Whether the host gets only its last message, rather than everything it said and found. */
   readonly summary: boolean
   readonly images: readonly Block[]
   /** Reference material. */
@@ -21,7 +21,7 @@ export interface OpenCall {
   readonly isBackground: boolean
   /** A folder of the runtime's files. */
   readonly cwd: string | null
-  /** What the child is called, for people. */
+  /** A title of the child, for people. */
   readonly title: string | null
 }
 

@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { Surface } from '../inline/spec.ts'
 
-type Shown = JsonSchema & { readonly properties: object }
+type ShownSchema = JsonSchema & { readonly properties: object }
 
 const TEXT = { type: 'string' } as const
 const EXTENSIONS = {
@@ -23,7 +23,7 @@ const MODEL = { type: 'string', description: 'Which model it uses' } as const
 const TEMPERATURE = { type: 'number' } as const
 const TURNS = { type: 'integer', minimum: 1, description: 'How many answers it has' } as const
 
-export const SUBAGENT_SCHEMA: Shown = {
+export const SUBAGENT_SCHEMA: ShownSchema = {
   type: 'object',
   properties: {
     instructions: { type: 'string', description: 'The task, or what is added to the subrecipe' },
@@ -39,7 +39,7 @@ export const SUBAGENT_SCHEMA: Shown = {
   },
 }
 
-export const DELEGATE_SCHEMA: Shown = {
+export const DELEGATE_SCHEMA: ShownSchema = {
   type: 'object',
   properties: {
     instructions: { type: 'string', description: 'The task, or what is added to the source' },
@@ -55,7 +55,7 @@ export const DELEGATE_SCHEMA: Shown = {
   },
 }
 
-export const AGENT_SCHEMA: Shown = {
+export const AGENT_SCHEMA: ShownSchema = {
   type: 'object',
   properties: {
     description: { type: 'string', description: 'The task in 3-5 words' },
@@ -74,7 +74,7 @@ export const AGENT_SCHEMA: Shown = {
   additionalProperties: false,
 }
 
-export const LOAD_SCHEMA: Shown = {
+export const LOAD_SCHEMA: ShownSchema = {
   type: 'object',
   properties: {
     source: { type: 'string', description: 'Name of a source to read, or id of a task to wait for. Left out: a list' },
@@ -102,7 +102,7 @@ ${PARALLEL}`,
 ${PARALLEL}`,
 }
 
-/** What a tool that starts subagents is said to be for, whatever its agent may start by name. */
+/** Returns the fixed part of the description of a tool that starts subagents. */
 export function fixedDescription(surface: Surface): string {
   return FIXED[surface]
 }

@@ -12,15 +12,15 @@ import { type NoticeCode, noticesOf } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
 import { invalid } from './arguments.ts'
 
-/** Something that can be started, or read, by its name. */
+/** A recipe, agent or skill that can be started or read by name. */
 export type Source =
   | { readonly kind: 'subrecipe'; readonly name: string; readonly description: string; readonly subRecipe: SubRecipe }
   | { readonly kind: 'recipe' | 'agent'; readonly name: string; readonly description: string; readonly file: string }
   | { readonly kind: 'skill'; readonly name: string; readonly description: string; readonly skill: Skill }
 
 /**
- * What an agent may start by name: its sub-recipes first, then what was found, read anew each time. What rules keep from it is
- * not there.
+ * Lists what an agent may start by name: its sub-recipes first, then what discovery finds, read anew each time. Files
+ * that rules withhold are left out.
  */
 export async function sourcesOf(
   { subRecipes, discover: folder }: OpenSpec,
@@ -47,12 +47,12 @@ function skillSource(skill: Skill): Source {
   return { kind: 'skill', name: skill.name, description: skill.description, skill }
 }
 
-/** The source of this name. Refuses any other with those there are, in order, and those that are near. */
+/** Finds the source of this name. An unknown name is refused with a list of all names and of similar ones. */
 export function findSource(name: string, sources: readonly Source[], surface: Surface): Source {
   const found = sources.find((one) => one.name === name)
   if (found !== undefined) return found
   const names = sources.map((one) => one.name).sort()
-  const near = nearTo(name, names)
+  const near = similarNames(name, names)
   const meant = near.length === 0 ? '' : ` Did you mean: ${near.join(', ')}?`
   if (surface === 'delegate') return invalid(`Source '${name}' not found.${meant}`)
   return invalid(`Unknown subrecipe '${name}'. Available: ${names.join(', ') || 'none'}.${meant}`)
@@ -60,8 +60,8 @@ export function findSource(name: string, sources: readonly Source[], surface: Su
 
 const MOST_NEAR = 3
 
-/** One within the other, or nearly the same. */
-export function nearTo(name: string, names: readonly string[]): readonly string[] {
+/** Finds similar names: one contains the other, or they are nearly equal. */
+export function similarNames(name: string, names: readonly string[]): readonly string[] {
   const wanted = name.toLowerCase()
   const isNear = (other: string) => {
     const known = other.toLowerCase()
@@ -70,7 +70,7 @@ export function nearTo(name: string, names: readonly string[]): readonly string[
   return wanted === '' ? [] : names.filter(isNear).slice(0, MOST_NEAR)
 }
 
-/** Up to two letters are other, missing or too much. */
+/** Tells whether two names differ by at most two letters. */
 function isTypo(a: string, b: string): boolean {
   if (Math.abs(a.length - b.length) > 2 || Math.min(a.length, b.length) < 4 || Math.max(a.length, b.length) > 64)
     return false
@@ -86,25 +86,25 @@ function isTypo(a: string, b: string): boolean {
   return (row[b.length] ?? 9) <= 2
 }
 
-/** What a source says when it is started with these values. */
-export interface Loaded {
+/** A source with its values filled in. */
+export interface LoadedSource {
   readonly definition: AgentFile
-  /** Values that the call gave and that are locked. */
+  /** Locked values that the call tried to set. */
   readonly refused: readonly string[]
-  /** Values that the call gave and that the file has no parameter for. */
+  /** Values that match no parameter of the file. */
   readonly unknown: readonly string[]
 }
 
-export interface LoadOptions {
+export interface SourceOptions {
   readonly parameters: Readonly<Record<string, unknown>>
-  /** Reads a file that a model names, where the agent that calls may. */
+  /** Reads a file that a model names, if the calling agent may. */
   readonly readFile: (given: string) => Promise<string>
-  /** What rules keep from that agent. */
+  /** Tells which files rules withhold from that agent. */
   readonly isKept: Keeper
 }
 
-/** Reads the file of a source, with its values in their places. */
-export async function loadSource(source: Source, others: LoadOptions): Promise<Loaded> {
+/** Reads the file of a source and fills in its values. */
+export async function loadSource(source: Source, others: SourceOptions): Promise<LoadedSource> {
   const { parameters, isKept } = others
   if (source.kind === 'skill') return { definition: skillDefinition(source.skill), refused: [], unknown: [] }
   const place = placeOf(source)
@@ -131,7 +131,7 @@ export async function loadSource(source: Source, others: LoadOptions): Promise<L
   }
 }
 
-/** Where a source is, and for a part of a recipe the folder that it must be in. */
+/** The file of a source and, for a sub-recipe, the folder that must contain it. */
 export function placeOf(source: Exclude<Source, { kind: 'skill' }>): SourceFile {
   if (source.kind !== 'subrecipe') return { file: source.file, inside: {} }
   const { path: file, folder } = source.subRecipe
@@ -143,18 +143,18 @@ interface SourceFile {
   readonly inside: { readonly folder?: string }
 }
 
-/** A file that a recipe names is beside it; any other is one of the runtime's files. */
-async function readValue(named: string, { inside: { folder } }: SourceFile, others: LoadOptions): Promise<string> {
+/** Reads a file parameter: beside the recipe if the recipe names it, else among the runtime's files. */
+async function readValue(named: string, { inside: { folder } }: SourceFile, others: SourceOptions): Promise<string> {
   try {
     if (folder !== undefined)
       return await readText(path.resolve(folder, named), { inside: folder, isKept: others.isKept })
   } catch {
-    // It is not there.
+    // The file does not exist.
   }
   return others.readFile(named)
 }
 
-/** Told before anything else: what is missing, and what is not in its folder. */
+/** Reports a missing file, or one outside its folder, before anything else. */
 async function checkReadable({ file, inside: { folder } }: SourceFile, name: string): Promise<void> {
   try {
     await readText(file, folder === undefined ? {} : { inside: folder })
@@ -163,7 +163,7 @@ async function checkReadable({ file, inside: { folder } }: SourceFile, name: str
   }
 }
 
-/** What a model is told of a file that cannot be used. Never what is in it: it may be no recipe at all. */
+/** Tells a model why a file cannot be used, without quoting it: it may not be a recipe at all. */
 export function reasonOf(error: unknown): string {
   const [notice] = noticesOf(error)
   if (notice === undefined) return isLegateError(error) ? error.message : 'it cannot be used'
@@ -172,7 +172,7 @@ export function reasonOf(error: unknown): string {
   return hint === null ? message : `${message} (${hint})`
 }
 
-/** Findings of this kind show a part of the file. */
+/** Kinds of findings that quote the file. */
 const QUOTING: ReadonlySet<NoticeCode> = new Set([
   ...(['syntax', 'invalid_value', 'unknown_key', 'schema', 'extension', 'retry', 'template'] as const),
 ])

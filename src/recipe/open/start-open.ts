@@ -20,9 +20,9 @@ import type { OpenSpec, Surface } from '../inline/spec.ts'
 import { invalid, OpenRefusal, refusedCall } from './arguments.ts'
 import { type BuiltChild, buildChild } from './build-child.ts'
 import { type OpenCall, readCall } from './read-call.ts'
-import { findSource, type Loaded, loadSource, sourcesOf } from './sources.ts'
+import { findSource, type LoadedSource, loadSource, sourcesOf } from './sources.ts'
 
-/** Starts what a call asks for as a child of its host; the task waits for it, or goes on when it is for the background. */
+/** Starts the child that a call asks for. The task waits for it, or ends at once if it runs in the background. */
 export async function startOpen(
   run: NodeRun,
   given: unknown,
@@ -37,7 +37,7 @@ export async function startOpen(
   }
 }
 
-/** The calls of a run that are being started, the last of each: files are read at the same time, children made in order. */
+/** The last starting call of each run: files are read in parallel, children are made in order. */
 const starting: Map<Id, Promise<unknown>> = new Map()
 
 async function inTurn<T, Ready>(runId: Id, ready: Promise<Ready>, start: (ready: Ready) => Promise<T>): Promise<T> {
@@ -55,7 +55,7 @@ async function prepare(
   run: NodeRun,
   given: unknown,
   { spec, surface }: { readonly spec: OpenSpec; readonly surface: Surface },
-): Promise<Beginning> {
+): Promise<StartParts> {
   const isKept = keeperOf(run)
   const sources = await sourcesOf(spec, isKept)
   const call = readCall(surface, given, (name) => sources.some((source) => source.name === name))
@@ -67,7 +67,7 @@ async function prepare(
   return { call, loaded, built, spec, key: isSequential ? source.name : null }
 }
 
-/** Children start no children, unless their host lets them. */
+/** Refuses a child's attempt to start children, unless its host allows it. */
 function refuseNested({ conversation }: NodeRun, { nested }: OpenSpec, surface: Surface): void {
   if (nested || conversation.depth === 0) return
   throw new OpenRefusal('INVALID_REQUEST', NESTED[surface])
@@ -79,12 +79,15 @@ const NESTED: Readonly<Record<Surface, string>> = {
   Agent: 'Agents cannot create other agents',
 }
 
-/** A file that a model names is one of the runtime's files, and is read only where its agent may read it. */
+/** Reads a file that a model names from the runtime's files, if the agent may read it. */
 async function readFor(run: NodeRun, given: string): Promise<string> {
   return filesOf(run).readText(workspacePath(given))
 }
 
-/** Where a child works: a folder that a model names is one of the runtime's files, where its agent may list it. */
+/**
+ * Chooses the working folder of a child: one named by a model must be a folder of the runtime's files that the agent
+ * may list.
+ */
 async function folderFor(run: NodeRun, given: string | null, byDefault: string): Promise<string> {
   if (given === null || given === byDefault) return byDefault
   try {
@@ -96,16 +99,16 @@ async function folderFor(run: NodeRun, given: string | null, byDefault: string):
   }
 }
 
-interface Beginning {
+interface StartParts {
   readonly call: OpenCall
-  readonly loaded: Loaded | null
+  readonly loaded: LoadedSource | null
   readonly built: BuiltChild
   readonly spec: OpenSpec
-  /** Of calls that wait for each other. */
+  /** The key of calls that wait for each other. */
   readonly key: string | null
 }
 
-async function begin(run: NodeRun, beginning: Beginning): Promise<RowToolEnd> {
+async function begin(run: NodeRun, beginning: StartParts): Promise<RowToolEnd> {
   const { call, built } = beginning
   const agent = run.home.agents.make(built.inline as unknown as Json, run.agent) as AnyAgent
   const ids = childIds(run.node.id, 0)
@@ -120,7 +123,7 @@ async function begin(run: NodeRun, beginning: Beginning): Promise<RowToolEnd> {
   return endOf(await spawn(run, delegation), call.surface)
 }
 
-function offerOf({ node }: NodeRun, agent: AnyAgent, { call, built, spec, key, loaded }: Beginning): Offer {
+function offerOf({ node }: NodeRun, agent: AnyAgent, { call, built, spec, key, loaded }: StartParts): Offer {
   const facts: OpenFacts = {
     surface: call.surface,
     summary: call.summary,
@@ -149,7 +152,7 @@ function offerOf({ node }: NodeRun, agent: AnyAgent, { call, built, spec, key, l
   }
 }
 
-function metadataOf({ conversation, node }: NodeRun, { call, built }: Beginning): { readonly [key: string]: Json } {
+function metadataOf({ conversation, node }: NodeRun, { call, built }: StartParts): { readonly [key: string]: Json } {
   return {
     subagent: {
       name: built.inline.name,
@@ -163,13 +166,13 @@ function metadataOf({ conversation, node }: NodeRun, { call, built }: Beginning)
   }
 }
 
-function inBackground({ call }: Beginning, { conversation: id }: ChildIds): BackgroundDelegation {
+function inBackground({ call }: StartParts, { conversation: id }: ChildIds): BackgroundDelegation {
   const content = `Task ${id} started in background: "${labelOf(call)}"\nYou are told when it ends. load(source: "${id}") waits for its result; with peek: true it says what it is doing, with cancel: true it stops it.`
   const result: NodeOutput = { content, metadata: { subagent_session_id: id } }
   return { wake: 'auto', briefing: null, sessionId: null, title: null, metadata: null, result, wait: null }
 }
 
-/** A child that could not be started is a result the host's model reads. */
+/** Turns a failed start into a result for the host's model. */
 function endOf(spawned: SpawnResult, surface: Surface): RowToolEnd {
   if ('ask' in spawned) return { ask: spawned.ask }
   if (!('refused' in spawned)) return 'done'
@@ -182,14 +185,14 @@ function endOf(spawned: SpawnResult, surface: Surface): RowToolEnd {
 const MOST_SUMMARY = 160
 const MOST_LABEL = 60
 
-/** What the child was asked, in one line. */
+/** Summarizes the child's task in one line. */
 export function summaryOf({ instructions, source }: OpenCall): string {
   const text = (instructions ?? '').replace(/\s+/g, ' ').trim()
   const said = source === null ? text : `Run subrecipe \`${source}\`${text === '' ? '' : `: ${text}`}`
   return cut(said, MOST_SUMMARY)
 }
 
-/** What it is called in lists. */
+/** The label of the child in lists. */
 export function labelOf({ instructions, source }: OpenCall): string {
   const text = (instructions ?? '').replace(/\s+/g, ' ').trim()
   return cut([source ?? '', text].filter((part) => part !== '').join(': '), MOST_LABEL)

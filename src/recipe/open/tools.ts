@@ -1,13 +1,13 @@
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import { rowTool } from '../../delegation/background/row-tool.ts'
 import type { Tool } from '../../tool/tool.ts'
-import type { Place } from '../../tool/toolkit.ts'
+import type { OfferPlace } from '../../tool/toolkit.ts'
 import { markOpen, type OpenSpec, type Surface } from '../inline/spec.ts'
 import { AGENT_SCHEMA, DELEGATE_SCHEMA, fixedDescription, LOAD_SCHEMA, SUBAGENT_SCHEMA } from './schemas.ts'
 
 const SCHEMAS = { subagent: SUBAGENT_SCHEMA, delegate: DELEGATE_SCHEMA, Agent: AGENT_SCHEMA } as const
 
-/** The tools with which an agent starts subagents that it describes, by their names. */
+/** Makes the tools with which an agent starts subagents that it describes, by name. */
 export function openTools(spec: OpenSpec): { readonly [name: string]: Tool } {
   const made = spec.surfaces.map((surface): [string, Tool] => [surface, openTool(spec, surface)])
   const loader = spec.surfaces.includes('delegate') ? [['load', loadTool(spec)] as const] : []
@@ -23,7 +23,7 @@ function openTool(spec: OpenSpec, surface: Surface): Tool {
       alsoTakes: 'all',
       startsChild: true,
       isShown: (place) => isOffered(spec, place),
-      // What reads files is loaded with the first use.
+      // Code that reads files is loaded on first use.
       describe: async (isKept) => (await import('./describe.ts')).describeOpen(spec, surface, isKept),
       operation: async (run: NodeRun, input) => {
         return (await import('./start-open.ts')).startOpen(run, input, { spec, surface })
@@ -34,7 +34,7 @@ function openTool(spec: OpenSpec, surface: Surface): Tool {
 
 const OWN: ReadonlySet<string> = new Set(['subagent', 'delegate', 'Agent', 'load'])
 
-function isOffered({ nested, compat, mode }: OpenSpec, { depth, model, allowed }: Place): boolean {
+function isOffered({ nested, compat, mode }: OpenSpec, { depth, model, allowed }: OfferPlace): boolean {
   if (depth > 0 && !nested) return false
   if (compat !== 'aster') return true
   const modelName = model.slice(model.indexOf('/') + 1)

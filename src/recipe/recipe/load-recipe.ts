@@ -1,9 +1,9 @@
 import path from 'node:path'
-import { code, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { code, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
 import { schemaProblem } from '../../base/schema/schema.ts'
 import type { Keeper } from '../../files/files.ts'
 import { Fields } from '../text/fields.ts'
-import { type Notice, Report } from '../text/notice.ts'
+import { type Notice, NoticeReport } from '../text/notice.ts'
 import { entryOf } from '../text/tree.ts'
 import {
   type AskParameter,
@@ -21,28 +21,28 @@ import { checkSubRecipes, partOf } from './sub-recipes.ts'
 export interface RecipeOptions {
   /** Values for its parameters. */
   readonly parameters?: Readonly<Record<string, unknown>>
-  /** `lenient` goes on, with a warning, where `strict` refuses. Default: strict. */
+  /** `lenient` continues with a warning where `strict` refuses. Default: strict. */
   readonly mode?: 'strict' | 'lenient'
   /** Asks a person for a `user_prompt` parameter. */
   readonly ask?: AskParameter
-  /** Reads the file that a `file` parameter names; by default any file of this machine. */
+  /** Reads the file that a `file` parameter names. Default: any file of this machine. */
   readonly readFile?: (given: string, key: string) => Promise<string>
-  /** The file is a part of a recipe in this folder: it and all files that it names must be in there. */
+  /** The folder of a parent recipe: this file and all files it names must be inside. */
   readonly folder?: string
-  /** What rules keep from whoever loads it, by its path on this machine: neither it nor a file that it includes is there. */
+  /** Tells which files rules withhold from the reader, by path: a withheld recipe or include counts as missing. */
   readonly isKept?: Keeper
 }
 
-/** What is read of a file without its values. */
+/** The options for reading a file without its values. */
 type ReadingOptions = Pick<RecipeOptions, 'mode' | 'folder' | 'isKept'>
 
 export interface LoadedRecipe {
-  /** With every value in its place. */
+  /** The recipe with all values filled in. */
   readonly recipe: Recipe
   readonly notices: readonly Notice[]
 }
 
-/** Reads a recipe, checks it, and puts the values of its parameters in. Throws a RecipeError with file, line and hint. */
+/** Reads a recipe, checks it, and fills in its parameters. Throws a RecipeError with file, line and hint. */
 export async function loadRecipe(file: string, options: RecipeOptions = {}): Promise<LoadedRecipe> {
   const { source, raw, report } = await readChecked(file, options)
   const { parameters: given = {}, ask, readFile, folder } = options
@@ -56,22 +56,24 @@ export async function loadRecipe(file: string, options: RecipeOptions = {}): Pro
     },
     report,
   )
-  const rendered = new Report(source.file, report.isLenient)
+  const rendered = new NoticeReport(source.file, report.isLenient)
   const whole = readRecipe(await source.render(values), source.file, rendered)
   const recipe = { ...partOf(whole, folder), parameters: raw.parameters }
   await checkResponse(recipe, rendered, lineOf(source, 'response'))
   rendered.check()
   await checkSubRecipes(recipe, rendered)
-  return { recipe, notices: together(report, rendered) }
+  return { recipe, notices: mergeNotices(report, rendered) }
 }
 
-/** The recipe with its templates still in it. For looking at it, and for writing it elsewhere. */
+/** Reads a recipe and leaves its templates in place, to show or convert it. */
 export async function readRecipeFile(file: string, options: ReadingOptions = {}): Promise<LoadedRecipe> {
   const { raw, report } = await readChecked(file, options)
   return { recipe: raw, notices: report.notices }
 }
 
-/** What a recipe is and what it needs, without running, asking or opening any other file than it includes. */
+/**
+ * Describes a recipe and its parameters without running it, asking anybody, or opening files other than its includes.
+ */
 export async function describeRecipe(
   file: string,
   options: Pick<RecipeOptions, 'parameters' | 'mode' | 'folder'> = {},
@@ -84,13 +86,13 @@ export async function describeRecipe(
   return { file: source.file, title, description, version, parameters, missing, inputSchema, notices: report.notices }
 }
 
-interface Checked {
+interface CheckedRecipe {
   readonly source: RecipeSource
   readonly raw: Recipe
-  readonly report: Report
+  readonly report: NoticeReport
 }
 
-export const RECIPE_OPTIONS: Rules<RecipeOptions> = {
+export const RECIPE_OPTIONS: OptionRules<RecipeOptions> = {
   parameters: record,
   mode: oneOf('strict', 'lenient'),
   ask: code,
@@ -99,10 +101,10 @@ export const RECIPE_OPTIONS: Rules<RecipeOptions> = {
   isKept: code,
 }
 
-async function readChecked(given: string, options: ReadingOptions): Promise<Checked> {
+async function readChecked(given: string, options: ReadingOptions): Promise<CheckedRecipe> {
   const { mode, folder, isKept } = readOptions('loadRecipe(file, options)', options, RECIPE_OPTIONS)
   const file = path.resolve(given)
-  const report = new Report(file, mode === 'lenient')
+  const report = new NoticeReport(file, mode === 'lenient')
   const source = await openRecipe(file, report, { inside: folder, isKept })
   const raw = partOf(readUnrendered(source, report), folder)
   checkParameters(raw.parameters, source.uses, report)
@@ -116,30 +118,30 @@ function lineOf({ tree }: RecipeSource, key: string): number | null {
   return entryOf(recipeTree(tree), key)?.line ?? null
 }
 
-/** Where the values decide which keys there are, only the parameters can be judged before there are values. */
-function readUnrendered({ tree, file, isStructural }: RecipeSource, report: Report): Recipe {
+/** Reads a recipe without values. If values decide which keys exist, only its parameters can be checked. */
+function readUnrendered({ tree, file, isStructural }: RecipeSource, report: NoticeReport): Recipe {
   if (!isStructural) return readRecipe(tree, file, report)
-  const raw = readRecipe(tree, file, new Report(file, true))
+  const raw = readRecipe(tree, file, new NoticeReport(file, true))
   return { ...raw, parameters: readParameters(new Fields(recipeTree(tree), report), report) }
 }
 
-/** The schema must be one: a model would be asked for the impossible. */
-async function checkResponse({ response }: Recipe, report: Report, line: number | null): Promise<void> {
+/** Checks that the response is a valid schema, so that a model is not asked for the impossible. */
+async function checkResponse({ response }: Recipe, report: NoticeReport, line: number | null): Promise<void> {
   if (response === null || JSON.stringify(response).includes('{{')) return
   const why = await schemaProblem(response.jsonSchema)
   if (why === undefined) return
   report.error({ code: 'schema', message: `JSON schema validation failed: ${why}`, line, hint: 'Correct the schema.' })
 }
 
-/** Characters that no person sees and every model reads; the flags of some countries are written with them. */
-function checkHidden({ instructions, prompt }: Recipe, report: Report, line: number | null): void {
+/** Reports characters that models read and people cannot see; the flags of some regions use them legitimately. */
+function checkHidden({ instructions, prompt }: Recipe, report: NoticeReport, line: number | null): void {
   const text = `${instructions ?? ''}\n${prompt ?? ''}`.replace(/\u{1F3F4}[\u{E0020}-\u{E007E}]+\u{E007F}/gu, '')
   if (!/[\u{E0000}-\u{E007F}]/u.test(text)) return
   const hint = 'It has invisible Unicode tag characters. Remove them.'
   report.fault({ code: 'harmful', message: 'Recipe contains potentially harmful content', line, hint })
 }
 
-function together(...reports: readonly Report[]): readonly Notice[] {
+function mergeNotices(...reports: readonly NoticeReport[]): readonly Notice[] {
   const seen = new Set<string>()
   return reports
     .flatMap(({ notices }) => notices)

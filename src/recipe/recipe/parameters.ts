@@ -2,14 +2,14 @@ import { homedir } from 'node:os'
 import path from 'node:path'
 import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { Fields } from '../text/fields.ts'
-import { noticesOf, type Report, refuse } from '../text/notice.ts'
+import { type NoticeReport, noticesOf, refuse } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
 import { INPUT_TYPES, REQUIREMENTS, type RecipeParameter } from './recipe.ts'
 
-/** Always defined: the folder of the recipe. */
+/** A parameter that is always defined: the folder of the recipe. */
 export const RECIPE_DIR = 'recipe_dir'
 
-export function readParameters(recipe: Fields, report: Report): readonly RecipeParameter[] {
+export function readParameters(recipe: Fields, report: NoticeReport): readonly RecipeParameter[] {
   const seen = new Set<string>()
   return (recipe.list('parameters') ?? []).flatMap((fields) => {
     if (!fields.isMap('a parameter with a `key`')) return []
@@ -36,17 +36,17 @@ function readParameter(fields: Fields): RecipeParameter {
   }
 }
 
-/** Names that the templates of a recipe use, with their lines, and all that its text mentions, comments included. */
-export interface Uses {
+/** The names that a recipe's templates use, with their lines, and all names its text mentions, even in comments. */
+export interface TemplateNames {
   readonly used: ReadonlyMap<string, number | null>
   readonly mentioned: ReadonlySet<string>
 }
 
-/** The rules between definitions and the template, in the order in which people are told of them. */
+/** Checks definitions against the template, in the order in which people see the findings. */
 export function checkParameters(
   parameters: readonly RecipeParameter[],
-  { used, mentioned }: Uses,
-  report: Report,
+  { used, mentioned }: TemplateNames,
+  report: NoticeReport,
 ): void {
   checkDefaults(parameters, report)
   const keys = new Set(parameters.map(({ key }) => key))
@@ -67,7 +67,7 @@ function definitionHint(name: string): string {
   return `Define it under "parameters"; to keep the braces as text, write {% raw %}{{ ${name} }}{% endraw %}.`
 }
 
-function checkDefaults(parameters: readonly RecipeParameter[], report: Report): void {
+function checkDefaults(parameters: readonly RecipeParameter[], report: NoticeReport): void {
   const files = parameters.filter((one) => one.inputType === 'file' && one.default !== null)
   if (files.length > 0) {
     const message = `File parameters cannot have default values to avoid importing sensitive user files: ${keysOf(files)}`
@@ -101,7 +101,7 @@ function checkDefaults(parameters: readonly RecipeParameter[], report: Report): 
   }
 }
 
-/** An empty default is one whatever the type; what a template makes of one is not known. */
+/** Checks a default. An empty one fits every type; one with a template cannot be checked yet. */
 function defaultTrouble(parameter: RecipeParameter): string | undefined {
   const { default: value } = parameter
   if (value === null || value.trim() === '' || /\{[{%]/.test(value)) return undefined
@@ -112,7 +112,7 @@ function keysOf(parameters: readonly RecipeParameter[]): string {
   return parameters.map(({ key }) => key).join(', ')
 }
 
-/** What does not fit the type of a parameter, in words; undefined when it fits. */
+/** Describes why a value does not fit its parameter's type; undefined if it fits. */
 function typeTrouble({ key, inputType, options }: RecipeParameter, value: string): string | undefined {
   const wrong = (expected: string) =>
     `the parameter \`${key}\` must be ${expected}, not ${JSON.stringify(shortened(value))}`
@@ -124,7 +124,7 @@ function typeTrouble({ key, inputType, options }: RecipeParameter, value: string
   return undefined
 }
 
-/** The parameters as the input of a tool. */
+/** Builds the input schema of a tool from the parameters. */
 export function inputSchemaOf(parameters: readonly RecipeParameter[], given: ReadonlySet<string>): JsonSchema {
   const open = parameters.filter(({ key }) => !given.has(key))
   const properties = open.map((one): [string, JsonSchema] => [
@@ -156,26 +156,26 @@ function isDate(value: string): boolean {
   return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)
 }
 
-/** Asks a person for a value; undefined when there is none. */
+/** Asks a person for a value; undefined if there is none. */
 export type AskParameter = (parameter: RecipeParameter) => Promise<string | undefined> | string | undefined
 
 export interface BindOptions {
   readonly file: string
-  /** What the caller gives. What is no text becomes its JSON; names that nobody defined are ignored. */
+  /** The caller's values. A value that is not text becomes JSON; unknown names are ignored. */
   readonly given: Readonly<Record<string, unknown>>
   readonly ask?: AskParameter
-  /** Reads the file that a parameter names; by default any file of this machine. */
+  /** Reads the file that a parameter names. Default: any file of this machine. */
   readonly readFile?: (given: string, key: string) => Promise<string>
 }
 
 /**
- * A value for every parameter: the caller's, else the default, else what a person says. Throws a RecipeError that names all
- * that is missing. The value of a file parameter is the text of the file.
+ * Finds a value for every parameter: the caller's, the default, or a person's. Throws a RecipeError that lists all
+ * missing ones. The value of a file parameter is the text of the file.
  */
 export async function bindValues(
   parameters: readonly RecipeParameter[],
   options: BindOptions,
-  report: Report,
+  report: NoticeReport,
 ): Promise<Readonly<Record<string, string>>> {
   const values = new Map<string, string>()
   const missing: RecipeParameter[] = []
@@ -190,7 +190,7 @@ export async function bindValues(
   return Object.fromEntries(values)
 }
 
-/** Which parameters nobody has a value for, without asking and without opening a file. */
+/** Lists parameters without a value; asks nobody and opens no file. */
 export function missingParameters(
   parameters: readonly RecipeParameter[],
   given: Readonly<Record<string, unknown>>,
@@ -213,12 +213,12 @@ async function givenValue(parameter: RecipeParameter, { given, ask }: BindOption
 
 interface Binding {
   readonly options: BindOptions
-  readonly report: Report
+  readonly report: NoticeReport
 }
 
 async function checked(parameter: RecipeParameter, value: string, { options, report }: Binding): Promise<string> {
   if (parameter.inputType === 'file') return readParameterFile(value, parameter.key, options)
-  // Defaults were looked at when the file was read.
+  // Defaults were checked when the file was read.
   const isDefault = !Object.hasOwn(options.given, parameter.key) && value === parameter.default
   const trouble = isDefault ? undefined : typeTrouble(parameter, value)
   if (trouble === undefined) return value
@@ -236,7 +236,7 @@ async function readParameterFile(given: string, key: string, { file, readFile }:
   }
 }
 
-/** As a person writes it: from their home, or from the current folder. */
+/** Resolves a path as a person writes it: from home, or from the current folder. */
 function placeOf(given: string): string {
   return given.startsWith('~/') ? path.join(homedir(), given.slice(2)) : path.resolve(given)
 }

@@ -2,8 +2,8 @@ import path from 'node:path'
 import type { JsonSchema } from '../../base/schema/schema.ts'
 import { isDisallowedVariable } from '../../tool/environment.ts'
 import { Fields } from '../text/fields.ts'
-import type { Report } from '../text/notice.ts'
-import { entryOf, jsonOf, type Tree } from '../text/tree.ts'
+import type { NoticeReport } from '../text/notice.ts'
+import { entryOf, jsonOf, type TextTree } from '../text/tree.ts'
 import { readParameters } from './parameters.ts'
 import type { ExtensionConfig, Recipe, RecipeSettings, RetryConfig, SubRecipe } from './recipe.ts'
 
@@ -23,14 +23,14 @@ const KEYS = [
   'retry',
 ]
 
-/** The map that has the recipe: the desktop app saves it below `recipe`, beside words of its own. */
-export function recipeTree(tree: Tree): Tree {
+/** Finds the map of the recipe: the desktop app saves it below `recipe`, beside its own keys. */
+export function recipeTree(tree: TextTree): TextTree {
   const inner = entryOf(tree, 'recipe')
   return inner?.kind === 'map' && entryOf(tree, 'title') === undefined ? inner : tree
 }
 
-/** Every field of a recipe, typed. What is wrong goes to the report; nothing is thrown. */
-export function readRecipe(tree: Tree, file: string, report: Report): Recipe {
+/** Reads every field of a recipe. Problems go to the report; it never throws. */
+export function readRecipe(tree: TextTree, file: string, report: NoticeReport): Recipe {
   const fields = new Fields(recipeTree(tree), report)
   if (fields.isMap('a recipe')) fields.reportUnknown(KEYS)
   const recipe: Recipe = {
@@ -54,14 +54,14 @@ export function readRecipe(tree: Tree, file: string, report: Report): Recipe {
   return recipe
 }
 
-function checkWhole({ instructions, prompt }: Recipe, fields: Fields, report: Report): void {
+function checkWhole({ instructions, prompt }: Recipe, fields: Fields, report: NoticeReport): void {
   if ((instructions ?? '').trim() !== '' || (prompt ?? '').trim() !== '') return
   const message = 'Recipe must specify at least one of `instructions` or `prompt`.'
   report.error({ code: 'missing_field', message, line: fields.line, hint: 'Say what the agent is to do.' })
 }
 
-/** Elsewhere a list of extensions takes delegation away unless it names it. */
-function noteDelegation({ extensions, subRecipes }: Recipe, fields: Fields, report: Report): void {
+/** Notes that in goose a list of extensions removes delegation unless it names it. */
+function noteDelegation({ extensions, subRecipes }: Recipe, fields: Fields, report: NoticeReport): void {
   if (extensions === null || subRecipes.length > 0 || extensions.some(({ name }) => name === 'summon')) return
   const message = 'it may start subagents, though its `extensions` do not list `summon`'
   const hint = 'Nothing to do. Where it must not, deny `agent:*` in the grant it is run with.'
@@ -74,7 +74,7 @@ function readAuthor(fields: Fields): Recipe['author'] {
   return author === null ? null : { contact: author.text('contact'), metadata: author.text('metadata') }
 }
 
-function readSettings(fields: Fields, report: Report): RecipeSettings {
+function readSettings(fields: Fields, report: NoticeReport): RecipeSettings {
   const settings = fields.map('settings')
   if (settings === null) return { provider: null, model: null, temperature: null, maxTurns: null }
   settings.reportUnknown(['goose_provider', 'goose_model', 'aster_provider', 'aster_model', 'temperature', 'max_turns'])
@@ -99,7 +99,7 @@ function readSettings(fields: Fields, report: Report): RecipeSettings {
   return { provider: both('provider'), model: both('model'), temperature: settings.number('temperature'), maxTurns }
 }
 
-function readResponse(fields: Fields, report: Report): Recipe['response'] {
+function readResponse(fields: Fields, report: NoticeReport): Recipe['response'] {
   const response = fields.map('response')
   if (response === null) return null
   response.reportUnknown(['json_schema'])
@@ -133,7 +133,7 @@ function readSubRecipes(fields: Fields, file: string): readonly SubRecipe[] {
   })
 }
 
-/** Typed first: texts stay, everything else becomes its JSON. */
+/** Reads values: texts stay, everything else becomes JSON. */
 function readValues(item: Fields): Readonly<Record<string, string>> {
   const values = item.map('values')
   if (values === null) return {}
@@ -151,7 +151,7 @@ function readLocked(item: Fields): SubRecipe['locked'] {
   return item.flag('locked_values') ?? false
 }
 
-function readRetry(fields: Fields, report: Report): RetryConfig | null {
+function readRetry(fields: Fields, report: NoticeReport): RetryConfig | null {
   const retry = fields.map('retry')
   if (retry === null) return null
   const known = ['max_retries', 'checks', 'on_failure', 'timeout_seconds', 'on_failure_timeout_seconds']
@@ -176,7 +176,7 @@ function readRetry(fields: Fields, report: Report): RetryConfig | null {
   return read
 }
 
-function readCheck(check: Fields, report: Report): RetryConfig['checks'][number] | undefined {
+function readCheck(check: Fields, report: NoticeReport): RetryConfig['checks'][number] | undefined {
   if (!check.isMap('a check with a `type` and a `command`')) return undefined
   check.reportUnknown(['type', 'command'])
   const type = check.requiredText('type')
@@ -201,31 +201,31 @@ const EXTENSION_KEYS: Readonly<Record<ExtensionType, readonly string[]>> = {
   inline_python: [...BASE, 'code', 'timeout', 'dependencies'],
 }
 
-/** Absent is null, and differs from an empty list. */
-function readExtensions(recipe: Fields, report: Report): readonly ExtensionConfig[] | null {
+/** Reads the extensions. A missing list is null, which differs from an empty one. */
+function readExtensions(recipe: Fields, report: NoticeReport): readonly ExtensionConfig[] | null {
   const items = recipe.list('extensions')
   if (items === null) return null
   return items.flatMap((item) => readExtension(item, report) ?? [])
 }
 
-function readExtension(fields: Fields, report: Report): ExtensionConfig | undefined {
+function readExtension(fields: Fields, report: NoticeReport): ExtensionConfig | undefined {
   if (!fields.isMap('an extension with a `type` and a `name`')) return undefined
   const type = typeOf(fields, report)
   if (type === undefined) return undefined
   fields.reportUnknown(EXTENSION_KEYS[type])
   const extension = READERS[type](fields, report)
-  if (fields.has('available_tools') && extension.availableTools.length === 0) tellAll(fields, report)
+  if (fields.has('available_tools') && extension.availableTools.length === 0) warnAllTools(fields, report)
   return extension
 }
 
-/** Recipes mean all tools by an empty list: whoever meant none must know. */
-function tellAll(fields: Fields, report: Report): void {
+/** Warns that in recipes an empty list means all tools, in case none was meant. */
+function warnAllTools(fields: Fields, report: NoticeReport): void {
   const message = `\`${fields.at('available_tools')}\` is empty: in a recipe that means all tools of the extension`
   const hint = 'Leave the extension out to offer none of its tools.'
   report.note({ code: 'extension', message, line: fields.lineOf('available_tools'), hint })
 }
 
-function typeOf(fields: Fields, report: Report): ExtensionType | undefined {
+function typeOf(fields: Fields, report: NoticeReport): ExtensionType | undefined {
   const type = fields.requiredText('type')
   const found = TYPES.find((one) => one === type)
   if (found !== undefined || !fields.has('type')) return found
@@ -237,7 +237,7 @@ function typeOf(fields: Fields, report: Report): ExtensionType | undefined {
   return undefined
 }
 
-const READERS: Readonly<Record<ExtensionType, (fields: Fields, report: Report) => ExtensionConfig>> = {
+const READERS: Readonly<Record<ExtensionType, (fields: Fields, report: NoticeReport) => ExtensionConfig>> = {
   stdio: (fields, report) => ({
     type: 'stdio',
     ...base(fields),
@@ -292,7 +292,7 @@ function required(fields: Fields, key: string): readonly string[] {
   return fields.texts(key) ?? []
 }
 
-function environment(fields: Fields, report: Report) {
+function environment(fields: Fields, report: NoticeReport) {
   return {
     envs: allowedEnvironment(fields.textMap('envs'), { fields, report }),
     envKeys: fields.texts('env_keys') ?? [],
@@ -300,10 +300,10 @@ function environment(fields: Fields, report: Report) {
   }
 }
 
-/** What decides which program runs and what is loaded into it is not for a file to set. */
+/** Drops variables that decide which program runs or which code it loads: a file may not set them. */
 function allowedEnvironment(
   envs: Readonly<Record<string, string>>,
-  { fields, report }: { readonly fields: Fields; readonly report: Report },
+  { fields, report }: { readonly fields: Fields; readonly report: NoticeReport },
 ): Readonly<Record<string, string>> {
   const allowed = Object.entries(envs).filter(([name]) => {
     if (!isDisallowedVariable(name)) return true

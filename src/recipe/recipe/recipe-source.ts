@@ -1,54 +1,62 @@
 import path from 'node:path'
 import { isExpression, render, syntaxTrouble, type TemplateTrouble } from '../template/engine.ts'
-import { type Holding, holdSources, holdValues, Releaser } from '../template/hold.ts'
+import { type HeldTemplate, holdSources, holdValues, Releaser } from '../template/hold.ts'
 import { checkMarks, readIncludes } from '../template/includes.ts'
-import { type Protected, protect } from '../template/protect.ts'
+import { type ProtectedTemplate, protect } from '../template/protect.ts'
 import { segmentsOf, tagName } from '../template/tags.ts'
 import { definedNames, undeclaredVariables } from '../template/variables.ts'
-import { type Finding, type Report, refuse } from '../text/notice.ts'
+import { type NoticeParts, type NoticeReport, refuse } from '../text/notice.ts'
 import { type ReadOptions, readText } from '../text/read-text.ts'
-import { entryOf, type Leaf, renderedLeaf, type Tree, textsOf, withLeaves } from '../text/tree.ts'
+import { entryOf, renderedLeaf, type TextLeaf, type TextTree, textsOf, withLeaves } from '../text/tree.ts'
 import { type ParsedYaml, parseYaml } from '../text/yaml.ts'
-import { RECIPE_DIR, type Uses } from './parameters.ts'
+import { RECIPE_DIR, type TemplateNames } from './parameters.ts'
 import { recipeTree } from './read-recipe.ts'
 
 export type Values = Readonly<Record<string, string>>
 
-/** A recipe file that was read and not rendered yet. */
+/** A recipe file that was read but not rendered. */
 export interface RecipeSource {
   readonly file: string
-  /** With its templates in it. */
-  readonly tree: Tree
-  readonly uses: Uses
-  /** Tags stand around keys: which there are depends on the values. */
+  /** The tree with its templates. */
+  readonly tree: TextTree
+  readonly uses: TemplateNames
+  /** Whether tags surround keys, so that values decide which keys exist. */
   readonly isStructural: boolean
-  /** The tree with these values in the place of the templates. Values are data: they change no key and no list. */
-  render(values: Values): Promise<Tree>
+  /** Renders the tree with these values. Values are data: they change no key and no list. */
+  render(values: Values): Promise<TextTree>
 }
 
 /**
- * Reads a recipe. A template is rendered inside each text of the parsed file; only where its tags stand around keys is the
- * whole file rendered before it is parsed, and then values are held back until it is.
+ * Reads a recipe. Templates are rendered inside each text of the parsed file. Only if tags surround keys is the whole
+ * file rendered first; values are then held back until it is parsed.
  */
-export async function openRecipe(file: string, report: Report, reading: Reading = {}): Promise<RecipeSource> {
+export async function openRecipe(
+  file: string,
+  report: NoticeReport,
+  reading: RecipeReading = {},
+): Promise<RecipeSource> {
   return readText(file, reading).then((text) => readSource(text, { file, isKept: reading.isKept }, report))
 }
 
-/** Which folder a recipe must be in, and what rules keep from whoever reads it. */
-export type Reading = Pick<ReadOptions, 'inside' | 'isKept'>
+/** The folder that must contain a recipe, and the files that rules withhold from the reader. */
+export type RecipeReading = Pick<ReadOptions, 'inside' | 'isKept'>
 
-/** Where a text is from, and which of the files beside it may not be included. */
+/** The place of a text, and the files it may not include. */
 interface SourcePlace {
   readonly file: string
   readonly isKept?: ReadOptions['isKept']
 }
 
-export async function readSource(text: string, { file, isKept }: SourcePlace, report: Report): Promise<RecipeSource> {
+export async function readSource(
+  text: string,
+  { file, isKept }: SourcePlace,
+  report: NoticeReport,
+): Promise<RecipeSource> {
   const parsed = await parseYaml(text)
   if (!/\{[{%#]/.test(text)) return withoutTemplates(parsed, file)
   checkMarks(text, file)
   const templates = await readIncludes(text, file, isKept)
-  const draft: Draft = { text, file, parsed, templates, report }
+  const draft: ParsedFile = { text, file, parsed, templates, report }
   const inFields = parsed.ok ? leafTemplates(parsed.tree) : undefined
   const isSound = inFields !== undefined && areSound(inFields)
   if (isSound && hasAllTags(text, inFields)) return fieldSource(draft, inFields)
@@ -60,17 +68,17 @@ export async function readSource(text: string, { file, isKept }: SourcePlace, re
   throw templateError(trouble, { file, line: trouble.line })
 }
 
-interface Draft {
+interface ParsedFile {
   readonly text: string
   readonly file: string
   readonly parsed: ParsedYaml
   readonly templates: ReadonlyMap<string, string>
-  readonly report: Report
+  readonly report: NoticeReport
 }
 
-interface LeafTemplate extends Protected {
-  readonly leaf: Leaf
-  /** What the engine cannot read in it. */
+interface LeafTemplate extends ProtectedTemplate {
+  readonly leaf: TextLeaf
+  /** The error of the engine in this template, if any. */
   readonly trouble: TemplateTrouble | undefined
 }
 
@@ -80,7 +88,7 @@ function withoutTemplates(parsed: ParsedYaml, file: string): RecipeSource {
   return { file, tree, isStructural: false, uses: { used: new Map(), mentioned: new Set() }, render: async () => tree }
 }
 
-function leafTemplates(tree: Tree): LeafTemplate[] {
+function leafTemplates(tree: TextTree): LeafTemplate[] {
   return [...new Set(textsOf(tree))]
     .filter(({ text }) => /\{[{%#]/.test(text))
     .map((leaf) => {
@@ -89,15 +97,18 @@ function leafTemplates(tree: Tree): LeafTemplate[] {
     })
 }
 
-/** The block's own indentation is gone when its text is read, so `indent(4)` in a block of 4 has nothing to add. */
-function dedented({ text, indent }: Leaf): string {
+/**
+ * Removes the indentation of the block, which is gone from the parsed text too: `indent(4)` in a block of 4 adds
+ * nothing.
+ */
+function dedented({ text, indent }: TextLeaf): string {
   if (indent === 0 || !text.includes('indent')) return text
   return text.replace(/(\{\{[^{}]*\|\s*indent\(\s*)(\d{1,3})/g, (found, before: string, width: string) => {
     return Number(width) < indent ? found : `${before}${Number(width) - indent}`
   })
 }
 
-/** Each template stands by itself: it ends what it begins, and uses no name that another text defines. */
+/** Tells whether each template stands alone: it closes what it opens and uses no name that another text defines. */
 function areSound(templates: readonly LeafTemplate[]): boolean {
   if (templates.some(({ trouble }) => trouble !== undefined)) return false
   const defined = templates.map(({ template }) => (template.includes('{%') ? definedNames(template) : NO_NAMES))
@@ -115,7 +126,7 @@ function areSound(templates: readonly LeafTemplate[]): boolean {
 
 const NO_NAMES: ReadonlySet<string> = new Set()
 
-/** A tag in a comment or around keys is in no text. */
+/** Tells whether all tags are inside texts: none in comments, none around keys. */
 function hasAllTags(text: string, templates: readonly LeafTemplate[]): boolean {
   return tagCount(text) === templates.reduce((sum, { leaf }) => sum + tagCount(leaf.text), 0)
 }
@@ -126,12 +137,12 @@ function tagCount(text: string): number {
   }).length
 }
 
-function fieldSource(draft: Draft, leaves: readonly LeafTemplate[]): RecipeSource {
+function fieldSource(draft: ParsedFile, leaves: readonly LeafTemplate[]): RecipeSource {
   const { file, parsed, report, text, templates } = draft
   if (!parsed.ok) throw refuse(parsed.finding, file)
   const broken = leaves.find(({ trouble }) => trouble !== undefined)
   if (broken?.trouble !== undefined) throw templateError(broken.trouble, placeIn(broken.leaf, broken.trouble, file))
-  for (const { literals, leaf } of leaves) tellLiterals(literals, leaf.textLine - 1, report)
+  for (const { literals, leaf } of leaves) reportLiterals(literals, leaf.textLine - 1, report)
   const included = [...templates.values()].map((template) => protect(template, { isExpression }).template)
   const own = leaves.map(({ template, leaf }) => ({ template, firstLine: leaf.textLine }))
   const uses = usesOf([...own, ...included.map((template) => ({ template, firstLine: null }))], text)
@@ -145,10 +156,10 @@ function fieldSource(draft: Draft, leaves: readonly LeafTemplate[]): RecipeSourc
 }
 
 async function renderFields(
-  { file, tree, templates, report }: Draft & { readonly tree: Tree },
+  { file, tree, templates, report }: ParsedFile & { readonly tree: TextTree },
   leaves: readonly LeafTemplate[],
   values: Values,
-): Promise<Tree> {
+): Promise<TextTree> {
   const defined = new Set(textsOf(entryOf(recipeTree(tree), 'parameters') ?? { kind: 'list', items: [], line: 1 }))
   const rendered = leaves.filter(({ leaf }) => !defined.has(leaf))
   const known = report.isLenient ? new Set(Object.keys(values)) : undefined
@@ -168,11 +179,14 @@ async function renderFields(
     const leaf = rendered[trouble.index]?.leaf
     throw templateError(trouble, placeOf(trouble, leaf, file))
   }
-  const replaced = rendered.map(({ leaf }, at): [Leaf, Leaf] => [leaf, renderedLeaf(leaf, answer.texts[at] ?? '')])
+  const replaced = rendered.map(({ leaf }, at): [TextLeaf, TextLeaf] => [
+    leaf,
+    renderedLeaf(leaf, answer.texts[at] ?? ''),
+  ])
   return withLeaves(tree, new Map(replaced))
 }
 
-/** Names that loops, macros and the like define within a text. */
+/** Lists names that loops, macros and the like define inside a text. */
 function localNames(text: string): string[] {
   const names = segmentsOf(text)
     .filter(({ kind }) => kind === 'tag')
@@ -180,13 +194,13 @@ function localNames(text: string): string[] {
   return /\{%[-+]?\s*(?:for|macro|with|call|from|import)\b/.test(text) ? names : []
 }
 
-async function textSource(draft: Draft, whole: Protected): Promise<RecipeSource> {
+async function textSource(draft: ParsedFile, whole: ProtectedTemplate): Promise<RecipeSource> {
   const { file, report, text } = draft
-  tellLiterals(whole.literals, 0, report)
+  reportLiterals(whole.literals, 0, report)
   const included = [...draft.templates].map(([name, template]) => {
     return [name, protect(template, { isExpression }).template] as const
   })
-  const held = (hold: (template: string) => Holding) => ({
+  const held = (hold: (template: string) => HeldTemplate) => ({
     main: heldOf(hold(whole.template), file),
     templates: included.map(([name, template]) => [name, heldOf(hold(template), file)] as const),
   })
@@ -202,8 +216,8 @@ async function textSource(draft: Draft, whole: Protected): Promise<RecipeSource>
   }
 }
 
-/** The file as it is when no name has a value: to see its parameters. Expressions are left as they are written. */
-function firstLook(held: (hold: (template: string) => Holding) => Texts, file: string): Promise<Tree> {
+/** Renders the file without any values, to read its parameters. Expressions stay as written. */
+function firstLook(held: (hold: (template: string) => HeldTemplate) => Texts, file: string): Promise<TextTree> {
   const sources: string[] = []
   const mark = '0'
   const texts = held((template) => holdSources(template, mark, sources))
@@ -221,7 +235,7 @@ interface WholeJob extends Texts {
   readonly undefinedBehavior: 'strict' | 'chainable'
 }
 
-async function renderWhole(job: WholeJob, file: string, known?: Releaser): Promise<Tree> {
+async function renderWhole(job: WholeJob, file: string, known?: Releaser): Promise<TextTree> {
   const { main, templates, values, undefinedBehavior } = job
   const answer = await render({
     texts: [main],
@@ -235,7 +249,7 @@ async function renderWhole(job: WholeJob, file: string, known?: Releaser): Promi
   const releaser = known ?? answer.releaser
   checkKeys(parsed.tree, (key) => releaser.has(key), file)
   const leaves = [...new Set(textsOf(parsed.tree))].filter(({ text }) => releaser.has(text))
-  const released = leaves.map((leaf): [Leaf, Leaf] => {
+  const released = leaves.map((leaf): [TextLeaf, TextLeaf] => {
     const text = releaser.release(leaf.text)
     if (text === undefined) throw templateError(TOO_MUCH, { file })
     return [leaf, renderedLeaf(leaf, text)]
@@ -245,19 +259,19 @@ async function renderWhole(job: WholeJob, file: string, known?: Releaser): Promi
 
 const TOO_MUCH: TemplateTrouble = { message: 'too much text', index: 0, template: null, line: null }
 
-/** Its lines are those of the rendered text, which nobody has seen. */
-function afterRendering({ line, ...finding }: Finding, file: string): Error {
+/** Drops the line of a finding: it counts rendered text, which nobody has seen. */
+function afterRendering({ line, ...finding }: NoticeParts, file: string): Error {
   const where = line == null ? '' : `, line ${line} of the rendered text`
   return refuse({ ...finding, message: `after rendering${where}: ${finding.message}` }, file)
 }
 
-function heldOf(holding: Holding, file: string): string {
+function heldOf(holding: HeldTemplate, file: string): string {
   if (holding.ok) return holding.template
   throw refuse({ code: 'template', message: holding.message, line: holding.line }, file)
 }
 
-/** A value is data: it may be a text in the file, not the name of a field. */
-function checkKeys(tree: Tree, isHeld: (key: string) => boolean, file: string): void {
+/** Refuses values as keys: a value may become a text in the file, but not the name of a field. */
+function checkKeys(tree: TextTree, isHeld: (key: string) => boolean, file: string): void {
   if (tree.kind === 'leaf') return
   if (tree.kind === 'list') {
     for (const item of tree.items) checkKeys(item, isHeld, file)
@@ -272,11 +286,11 @@ function checkKeys(tree: Tree, isHeld: (key: string) => boolean, file: string): 
   }
 }
 
-/** What the templates use and none of them defines. */
+/** Lists names that the templates use and none of them defines. */
 function usesOf(
   templates: readonly { readonly template: string; readonly firstLine: number | null }[],
   text: string,
-): Uses {
+): TemplateNames {
   const defined = new Set(templates.flatMap(({ template }) => [...definedNames(template)]))
   const used = new Map<string, number | null>()
   for (const { template, firstLine } of templates) {
@@ -288,7 +302,7 @@ function usesOf(
   return { used, mentioned: new Set(undeclaredVariables(text).keys()) }
 }
 
-function tellLiterals(literals: Protected['literals'], before: number, report: Report): void {
+function reportLiterals(literals: ProtectedTemplate['literals'], before: number, report: NoticeReport): void {
   for (const { text, line } of literals) {
     const message = `${JSON.stringify(text)} is no template tag and is kept as text`
     report.note({ code: 'template', message, line: before + line })
@@ -297,21 +311,21 @@ function tellLiterals(literals: Protected['literals'], before: number, report: R
 
 function placeOf(
   trouble: TemplateTrouble,
-  leaf: Leaf | undefined,
+  leaf: TextLeaf | undefined,
   file: string,
-): Pick<Finding, 'line'> & { file: string } {
+): Pick<NoticeParts, 'line'> & { file: string } {
   if (trouble.template !== null) return { file: path.join(path.dirname(file), trouble.template), line: trouble.line }
   return leaf === undefined ? { file, line: trouble.line } : placeIn(leaf, trouble, file)
 }
 
-function placeIn(leaf: Leaf, { line }: TemplateTrouble, file: string): { file: string; line: number } {
+function placeIn(leaf: TextLeaf, { line }: TemplateTrouble, file: string): { file: string; line: number } {
   return { file, line: leaf.textLine + (line ?? 1) - 1 }
 }
 
 function templateError(trouble: TemplateTrouble, { file, line = null }: { file: string; line?: number | null }): Error {
   const { message } = trouble
   const hint = HINTS.find(([pattern]) => pattern.test(message))?.[1]
-  const finding: Finding = { code: 'template', message: `Failed to render the recipe ${message}`, line }
+  const finding: NoticeParts = { code: 'template', message: `Failed to render the recipe ${message}`, line }
   return refuse(hint === undefined ? finding : { ...finding, hint }, file)
 }
 
@@ -326,7 +340,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   [/^unknown (?:filter|test|function|method)/, 'Use the words of Jinja templates.'],
 ]
 
-/** The engine reads well-formed text only. */
+/** Repairs values for the engine, which accepts well-formed text only. */
 function wellFormed(values: Values): Values {
   return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, value.toWellFormed()]))
 }

@@ -2,9 +2,9 @@ import type { Json } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { Notice } from '../text/notice.ts'
 
-/** A recipe as its file says it, checked. Plain data. */
+/** A checked recipe. Plain data. */
 export interface Recipe {
-  /** Where it was read; null when it was not read from a file. */
+  /** The file it was read from; null if there is none. */
   readonly file: string | null
   readonly version: string
   readonly title: string
@@ -14,7 +14,7 @@ export interface Recipe {
   readonly activities: readonly string[]
   readonly author: { readonly contact: string | null; readonly metadata: string | null } | null
   readonly parameters: readonly RecipeParameter[]
-  /** Null where the recipe says nothing: it uses what its host has. An empty list is none. */
+  /** Null if the recipe has no list: it uses its host's extensions. An empty list means none. */
   readonly extensions: readonly ExtensionConfig[] | null
   readonly settings: RecipeSettings
   readonly response: { readonly jsonSchema: JsonSchema } | null
@@ -30,7 +30,7 @@ export interface RecipeParameter {
   readonly inputType: (typeof INPUT_TYPES)[number]
   readonly requirement: (typeof REQUIREMENTS)[number]
   readonly description: string
-  /** The text as it is written: `1.10` stays `1.10`. Null where there is none. */
+  /** The default as written: `1.10` stays `1.10`. Null if there is none. */
   readonly default: string | null
   readonly options: readonly string[]
   readonly line: number | null
@@ -45,13 +45,13 @@ export interface RecipeSettings {
 
 export interface SubRecipe {
   readonly name: string
-  /** Absolute. */
+  /** Absolute path. */
   readonly path: string
-  /** That of the recipe that a person runs: the file must be in it, and so must those that `values` name. */
+  /** The folder of the recipe that a person runs. This file, and the files that `values` name, must be inside. */
   readonly folder: string
-  /** Defaults for its parameters; what a call gives wins, unless it is locked. */
+  /** Default values of its parameters; a call may replace those that are not locked. */
   readonly values: Readonly<Record<string, string>>
-  /** Which values a call cannot change: all, or these keys. */
+  /** The values a call cannot change: all, or these keys. */
   readonly locked: boolean | readonly string[]
   readonly sequentialWhenRepeated: boolean
   readonly description: string | null
@@ -69,11 +69,13 @@ export interface RetryConfig {
 interface ExtensionBase {
   readonly name: string
   readonly description: string
-  /** Empty: all of them, as recipes have it. `*` stands for any text. */
+  /** Empty means all, as recipes define it. `*` matches any text. */
   readonly availableTools: readonly string[]
-  /** None of these; `*` stands for any text, and alone for all: then it is not started. Agent files only. */
+  /**
+   * Tools to leave out; `*` matches any text, and alone means all: then the server is not started. Agent files only.
+   */
   readonly excludedTools?: readonly string[]
-  /** The run fails when it cannot be started. */
+  /** Whether the run fails if the extension cannot start. */
   readonly required: boolean
 }
 
@@ -81,7 +83,7 @@ interface WithEnvironment {
   readonly envs: Readonly<Record<string, string>>
   /** Names of secrets, asked for or read from the environment; never their values. */
   readonly envKeys: readonly string[]
-  /** Variables made of secrets, as in `{ TOKEN: '${GITHUB_PAT}' }`. Agent files only. */
+  /** Variables made from secrets, as in `{ TOKEN: '${GITHUB_PAT}' }`. Agent files only. */
   readonly envFrom?: Readonly<Record<string, string>>
   readonly timeoutSeconds: number | null
 }
@@ -118,12 +120,12 @@ export interface PythonExtension extends ExtensionBase {
   readonly timeoutSeconds: number | null
 }
 
-/** A server that is configured elsewhere, by its name. Agent files only. */
+/** A server configured elsewhere, referred to by name. Agent files only. */
 export interface NamedExtension extends ExtensionBase {
   readonly type: 'named'
 }
 
-/** Where tools come from: MCP servers and built-in toolkits. */
+/** A source of tools: an MCP server or a built-in toolkit. */
 export type ExtensionConfig =
   | StdioExtension
   | HttpExtension
@@ -132,16 +134,16 @@ export type ExtensionConfig =
   | PythonExtension
   | NamedExtension
 
-/** What can be told of a recipe without any value for its parameters. */
+/** The facts about a recipe that need no parameter values. */
 export interface RecipeDescription {
   readonly file: string
   readonly title: string
   readonly description: string
   readonly version: string
   readonly parameters: readonly RecipeParameter[]
-  /** Parameters that have no value yet and need one. */
+  /** Parameters that need a value and have none. */
   readonly missing: readonly string[]
-  /** The parameters as the input of a typed tool; what has a value is left out. */
+  /** The parameters as the input schema of a tool, without those that have a value. */
   readonly inputSchema: JsonSchema
   readonly notices: readonly Notice[]
 }

@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import path from 'node:path'
 import { isInside } from '../../files/text-file.ts'
-import { Report, refuse } from '../text/notice.ts'
+import { NoticeReport, refuse } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
 import { RECIPE_DIR, textOf } from './parameters.ts'
 import { readRecipe } from './read-recipe.ts'
@@ -11,14 +11,14 @@ import { readSource } from './recipe-source.ts'
 const DEEPEST = 20
 const MOST_FILES = 200
 
-/** A secret that an extension needs, and who needs it. */
+/** A secret that an extension needs, and the recipe that needs it. */
 export interface NeededSecret {
   readonly key: string
   readonly extension: string
   readonly file: string
 }
 
-/** The values that a call of a sub-recipe runs with: its own are defaults, unless they are locked. */
+/** Merges the values of a sub-recipe with those of a call: its own are defaults, unless they are locked. */
 export function subRecipeValues(
   { values, locked }: Pick<SubRecipe, 'values' | 'locked'>,
   parameters: Readonly<Record<string, unknown>>,
@@ -30,8 +30,8 @@ export function subRecipeValues(
   return { values: { ...values, ...Object.fromEntries(given.map(([key, value]) => [key, textOf(value)])) }, refused }
 }
 
-/** Throws when a sub-recipe is not there, has a name twice, or leads back to a recipe above it. */
-export async function checkSubRecipes(recipe: Recipe, report: Report): Promise<void> {
+/** Throws if a sub-recipe is missing, has a duplicate name, or leads back to a recipe above it. */
+export async function checkSubRecipes(recipe: Recipe, report: NoticeReport): Promise<void> {
   const names = new Set<string>()
   for (const { name, path: place, folder, line } of recipe.subRecipes) {
     if (names.has(name))
@@ -55,13 +55,13 @@ async function placeTrouble(place: string, folder: string): Promise<{ message: s
   return { message: `Sub-recipe file is outside of the folder of the recipe: ${place}`, hint }
 }
 
-/** The same recipe as a part of another: what it names must be in the folder of that one. */
+/** Makes a recipe part of another: the files it names must be in that one's folder. */
 export function partOf(recipe: Recipe, folder: string | undefined): Recipe {
   if (folder === undefined) return recipe
   return { ...recipe, subRecipes: recipe.subRecipes.map((sub) => ({ ...sub, folder })) }
 }
 
-/** The secrets of a recipe and of all below it, each key once. A sub-recipe that cannot be read is passed over. */
+/** Lists the secrets of a recipe and all below it, each key once. Skips unreadable sub-recipes. */
 export async function secretsOf(recipe: Recipe): Promise<readonly NeededSecret[]> {
   const found = new Map<string, NeededSecret>()
   const collect = (extensions: readonly ExtensionConfig[], file: string): void => {
@@ -76,7 +76,7 @@ export async function secretsOf(recipe: Recipe): Promise<readonly NeededSecret[]
 
 type Visit = (recipe: Recipe) => void
 
-/** Every recipe below, each file once. Throws for a circle. */
+/** Visits every recipe below, each file once. Throws for a cycle. */
 async function walk(recipe: Recipe, visit: Visit): Promise<void> {
   const done = new Set<string>()
   await step(recipe, [], { visit, done })
@@ -102,14 +102,14 @@ async function step(
   }
 }
 
-/** What a sub-recipe says of its own sub-recipes and secrets; undefined when it says nothing or cannot be read. */
+/** Reads the sub-recipes and secrets of a sub-recipe; undefined if it has none or is unreadable. */
 async function outline(file: string, { values, folder }: SubRecipe): Promise<Recipe | undefined> {
   try {
     const text = await readText(file, { inside: folder })
     if (!/sub_recipes|env_keys/.test(text)) return undefined
-    const report = new Report(file, true)
+    const report = new NoticeReport(file, true)
     const source = await readSource(text, { file }, report)
-    const known = readRecipe(source.tree, file, new Report(file, true)).parameters
+    const known = readRecipe(source.tree, file, new NoticeReport(file, true)).parameters
     const defaults = known.map(({ key, default: fallback }) => [key, fallback ?? ''] as const)
     const tree = await source.render({ ...Object.fromEntries(defaults), ...values, [RECIPE_DIR]: path.dirname(file) })
     return partOf(readRecipe(tree, file, report), folder)

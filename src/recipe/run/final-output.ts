@@ -6,7 +6,7 @@ import type { Tool } from '../../tool/tool.ts'
 
 export const FINAL_OUTPUT = 'recipe__final_output'
 
-/** The tool whose arguments are the final output: what does not fit is told, and asked for again. */
+/** Makes the tool whose arguments are the final output. A wrong output is reported to the model, which tries again. */
 export function finalOutputTool(response: JsonSchema): Tool {
   const schema = readSchema(response, 'response.json_schema')
   const isWrapped = !isObjectSchema(response)
@@ -21,7 +21,7 @@ export function finalOutputTool(response: JsonSchema): Tool {
   })
 }
 
-/** What the model is told of it. */
+/** Tells the model about the tool. */
 export function finalOutputWords(response: JsonSchema): string {
   return `# Final output
 
@@ -32,7 +32,7 @@ ${JSON.stringify(response, null, 2)}
 \`\`\``
 }
 
-/** Tools take objects; any other value is put into one. */
+/** The key for a value that is not an object: tools accept only objects. */
 const WRAPPED = 'output'
 
 function isObjectSchema({ type, properties }: JsonSchema): boolean {
@@ -56,14 +56,14 @@ function refusal(issues: string, schema: JsonSchema): string {
   return `Validation failed:\n${lines.join('\n')}\n\nExpected format:\n${JSON.stringify(schema, null, 2)}\n\nCorrect it and call ${FINAL_OUTPUT} again.`
 }
 
-/** The task that decides whether an answer is one. */
+/** The task that checks an answer. */
 export const CHECK = 'recipe__check'
-/** The task that cleans up after one that was none. */
+/** The task that cleans up after a failed check. */
 export const ON_FAILURE = 'recipe__on_failure'
 
 /** Where checks run. */
 export interface CheckPlace {
   readonly cwd: string
-  /** The same, where a model has chosen it: it is a part of what is decided. */
+  /** A folder chosen by a model, which is therefore part of what is decided. */
   readonly folder: string | null
 }

@@ -1,7 +1,7 @@
 import { defineAgent } from '../../agent/build/definition.ts'
-import { identified } from '../../agent/build/identity.ts'
+import { withIdentity } from '../../agent/build/identity.ts'
 import type { AgentCore, GroupCore, Sources } from '../../agent/definition/agent.ts'
-import type { Manner, Told } from '../../agent/definition/answer-protocol.ts'
+import type { AnswerProtocol, RunFacts } from '../../agent/definition/answer-protocol.ts'
 import type { FileLayers } from '../../agent/definition/file-layers.ts'
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import type { Json } from '../../base/json.ts'
@@ -9,41 +9,41 @@ import { rowTool } from '../../delegation/background/row-tool.ts'
 import { EVERYTHING, type Grant, type Layer, narrowingDelegateLayer, narrowingLayer } from '../../grant/grant.ts'
 import type { Model } from '../../model/model.ts'
 import type { Tool } from '../../tool/tool.ts'
-import type { ToolChoice } from '../agent-file/agent-file.ts'
+import type { ToolSelection } from '../agent-file/agent-file.ts'
 import { extensionSources, isBuiltIn } from '../extension/extension-sources.ts'
-import { type InlineAgent, inherited, type Kit, readInline } from '../inline/inline-agent.ts'
+import { type InlineAgent, inheritedTools, type Kit, readInline } from '../inline/inline-agent.ts'
 import { MODES, SURFACES } from '../inline/spec.ts'
 import { openTools } from '../open/tools.ts'
 import type { RetryConfig } from '../recipe/recipe.ts'
 import { CHECK, type CheckPlace, FINAL_OUTPUT, finalOutputTool, finalOutputWords, ON_FAILURE } from './final-output.ts'
 
-/** What an agent is made with beside its own data. */
-export interface Surroundings {
-  /** Its host, where it takes something over; undefined when there is none that this process has code for. */
+/** Everything beside its own data that an agent is built from. */
+export interface InlineServices {
+  /** The host, if the agent takes something over; undefined if this process has no code for one. */
   readonly host: () => AgentCore | undefined
   readonly modelNamed: (name: string) => Model
 }
 
-/** The agent that a row keeps. */
-export function inlineCore(stored: Json, surroundings: Surroundings): AgentCore | undefined {
+/** Builds the agent that a row holds. */
+export function inlineCore(stored: Json, surroundings: InlineServices): AgentCore | undefined {
   const inline = readInline(stored)
   const host = surroundings.host()
   if (host === undefined && (inline.inherits !== null || needsHostsCode(inline))) return undefined
-  return coreOf(inline, host, surroundings.modelNamed)
+  return buildCore(inline, host, surroundings.modelNamed)
 }
 
-/** A child without a model of its own must not get another than its host's. */
+/** Tells whether the agent needs its host's code: a child without its own model must get its host's. */
 function needsHostsCode({ role, model }: InlineAgent): boolean {
   return role === 'child' && model === null
 }
 
-/** An agent made of data, and of its host's tools where it takes them over. */
-export function coreOf(
+/** Builds an agent from data, and from its host's tools if it takes them over. */
+export function buildCore(
   inline: InlineAgent,
   host: AgentCore | undefined,
   modelNamed: (name: string) => Model,
 ): AgentCore {
-  const taken = inherited(inline, host)
+  const taken = inheritedTools(inline, host)
   const { identity, ...core } = defineAgent({
     name: inline.name,
     description: inline.description,
@@ -58,11 +58,11 @@ export function coreOf(
     budget: inline.budget,
   })
   const kit = withHost(core, taken)
-  return identified({
+  return withIdentity({
     ...core,
     ...kit,
     model: inline.model === null ? null : modelNamed(inline.model),
-    manner: mannerOf(inline),
+    protocol: protocolOf(inline),
     inline: {
       definition: inline as unknown as Json,
       model: inline.model,
@@ -72,7 +72,7 @@ export function coreOf(
   })
 }
 
-/** The folder of its programs, where a model has chosen it: then it is a part of what is decided. */
+/** The working folder if a model has chosen it: then it is part of what is decided. */
 function chosenFolder({ cwd, definitions }: InlineAgent): string | null {
   return cwd === definitions ? null : cwd
 }
@@ -86,7 +86,7 @@ function ownTools(inline: InlineAgent): { readonly [name: string]: Tool } {
   }
 }
 
-/** A server that it only names is its host's. */
+/** Builds the agent's own sources; a server it only names comes from its host. */
 function ownSources(inline: InlineAgent, taken: Kit): Sources {
   const { extensions, cwd, definitions } = inline
   const wanted = extensions.filter(({ name }) => !isBuiltIn(name))
@@ -94,7 +94,7 @@ function ownSources(inline: InlineAgent, taken: Kit): Sources {
   return extensionSources(wanted, { cwd, folder: chosenFolder(inline), skills: { cwd: definitions }, named }).sources
 }
 
-/** What it takes over gives way to what it has itself. */
+/** Merges the host's tools with its own; its own win. */
 function withHost(
   { tools, sources, groups, meta }: Pick<AgentCore, 'tools' | 'sources' | 'groups' | 'meta'>,
   taken: Kit,
@@ -108,7 +108,10 @@ function withHost(
   }
 }
 
-/** What its file and its mode take away. Each layer starts from everything: the agent's grant and its hosts say what it has. */
+/**
+ * The layers of its file and its mode. Each starts from everything, because the agent's grant and its hosts say what it
+ * has.
+ */
 function fileLayersOf({ name, narrowing, neverAsks, mode, tools }: InlineAgent): FileLayers {
   const isChosen = tools.allow !== null || tools.deny.length > 0
   const unasked = neverAsks === undefined ? {} : { neverAsks }
@@ -124,15 +127,15 @@ function fileLayersOf({ name, narrowing, neverAsks, mode, tools }: InlineAgent):
   }
 }
 
-/** A file that allows programs lets them start: in the workspace, of which that shows nothing. */
+/** Lets a file that allows programs start them in the workspace, which reveals nothing of it. */
 function withShellFolder(grant: Grant): Grant {
   const { use } = grant
   const startsNone = use === undefined || !use.some((rule) => rule.startsWith('exec:'))
   return startsNone ? grant : { ...grant, use: [...use, 'file.list:/workspace'] }
 }
 
-/** What a file says of tools binds all of them, wherever they come from. */
-function chosenTools({ allow, deny }: ToolChoice): Grant {
+/** Turns a file's tool list into a grant that binds all tools, wherever they come from. */
+function chosenTools({ allow, deny }: ToolSelection): Grant {
   const others = EVERYTHING.filter((rule) => !rule.startsWith('tool:'))
   const chosen = allow === null ? ['*'] : [...allow, ...DELEGATION_TOOLS]
   return { use: [...others, ...chosen.map(toolRule)], deny: deny.map(toolRule) }
@@ -142,19 +145,19 @@ function toolRule(pattern: string): string {
   return `tool:${pattern}`
 }
 
-/** Where a file may delegate at all is said apart. */
+/** Another rule decides whether a file may delegate. */
 const DELEGATION_TOOLS = [...SURFACES, 'load']
 
-/** The nearest agent above it that is code, where anything of it is needed. */
+/** The nearest agent above that is code, if anything of it is needed. */
 function codeNeeded(inline: InlineAgent, host: AgentCore | undefined): string {
   if (host === undefined || (inline.inherits === null && inline.model !== null)) return ''
   return host.inline === null ? host.name : host.inline.code
 }
 
-function mannerOf(inline: InlineAgent): Manner {
+function protocolOf(inline: InlineAgent): AnswerProtocol {
   const { role, context, response, retry, open, summary } = inline
   return {
-    tell: (told) => {
+    writeInstructions: (told) => {
       const parts = [
         role === 'child' ? childWords(told, open?.nested === true) : told.instructions,
         context === null ? '' : referenceWords(context),
@@ -168,8 +171,8 @@ function mannerOf(inline: InlineAgent): Manner {
   }
 }
 
-/** What a child is told of itself, before what it has to do. */
-function childWords({ instructions, id, turns, tools }: Told, mayDelegate: boolean): string {
+/** Tells a child about itself, before its task. */
+function childWords({ instructions, id, turns, tools }: RunFacts, mayDelegate: boolean): string {
   const limits = [
     'Work on your own: nobody answers questions. Where something is unclear, take the plainest reading and say so.',
     `You have at most ${turns} turns, one for each answer of yours. Call tools only where they help, several at once where they do not depend on each other, and end before the turns do.`,
@@ -205,16 +208,16 @@ ${context}`
 }
 
 /**
- * The checks of a recipe, as tasks that follow an answer. One that fails begins all again from the input, after
- * `on_failure`; when no try is left the run has failed. Each command is decided by the grant, as
- * those of the shell are: `exec:npm test`, or `exec:sh -c ...` for what needs a shell.
+ * Makes the checks of a recipe, as tasks after an answer. If one fails, everything starts again from the input, after
+ * `on_failure`; without tries left the run fails. The grant decides on each command as on those of the shell: `exec:npm
+ * test`, or `exec:sh -c ...` if it needs a shell.
  */
 function retryTools(retry: RetryConfig, place: CheckPlace): { readonly [name: string]: Tool } {
   const onFailure = retry.onFailure === null ? {} : { [ON_FAILURE]: taskTool(ON_FAILURE, retry, place) }
   return { [CHECK]: taskTool(CHECK, retry, place), ...onFailure }
 }
 
-/** No model is shown it, and one that calls it all the same is refused: it runs only after an answer. */
+/** Makes a tool that no model sees or may call: it runs only after an answer. */
 function taskTool(name: string, retry: RetryConfig, place: CheckPlace): Tool {
   return rowTool({
     name,

@@ -10,7 +10,7 @@ import type { InlineAgent } from '../inline/inline-agent.ts'
 import type { Mode, OpenSpec } from '../inline/spec.ts'
 import { refuse } from '../text/notice.ts'
 
-/** What whoever runs a file says beside it. */
+/** The settings of whoever runs a file. */
 export interface RootOptions {
   readonly model: string | null
   readonly grant: Grant | null
@@ -20,11 +20,11 @@ export interface RootOptions {
   readonly open: OpenSpec | null
 }
 
-/** The agent of a file that is run itself. */
+/** Builds the agent of a file that is run directly. */
 export async function rootInline(file: AgentFile, options: RootOptions): Promise<InlineAgent> {
   const isRecipe = file.dialect === 'recipe'
   const { cwd } = options
-  // A list of tools without the word for it is a list without delegation, and so is a file that forbids it.
+  // A tool list without the word for delegation excludes it, and so does a file that denies it.
   const open = file.agents?.length === 0 || file.grant?.deny?.includes('agent:*') === true ? null : options.open
   checkEnabled(file)
   return {
@@ -61,7 +61,7 @@ async function withNamedAgents(open: OpenSpec, file: AgentFile, cwd: string): Pr
   return { ...open, subRecipes: [...open.subRecipes, ...file.subRecipes, ...named] }
 }
 
-/** As many as goose gives the agent that a person runs. */
+/** The number of turns that goose gives the agent a person runs. */
 const ROOT_TURNS = 1_000
 
 function budgetOf({ dialect, budget }: AgentFile): Budget | undefined {
@@ -70,7 +70,7 @@ function budgetOf({ dialect, budget }: AgentFile): Budget | undefined {
   return { turns: /^[1-9]\d{0,8}$/.test(said) ? Number(said) : ROOT_TURNS, ...budget }
 }
 
-/** Skills that a file begins with are part of what it is told. */
+/** Adds the skills that a file starts with to its instructions. */
 async function withSkills({ instructions, skills, file }: AgentFile, cwd: string): Promise<string> {
   if (skills.length === 0) return instructions
   const found = await discoverSkills({ cwd })

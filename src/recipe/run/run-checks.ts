@@ -4,7 +4,7 @@ import type { Json } from '../../base/json.ts'
 import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
 import { type ProgramRequest, programRequest, requestText } from '../../grant/request.ts'
 import { textOf } from '../../graph/content.ts'
-import { checkedAnswer, planChecked, type Verdict } from '../../rules/turn/check-answer.ts'
+import { type CheckResult, checkedAnswer, planChecked } from '../../rules/turn/check-answer.ts'
 import type { PlannedTask } from '../../rules/turn/expand.ts'
 import { plainEnvironment } from '../../tool/environment.ts'
 import { permit } from '../../tool/permit.ts'
@@ -14,7 +14,7 @@ import { programOf } from '../../tools/shell-tool.ts'
 import type { RetryConfig } from '../recipe/recipe.ts'
 import { CHECK, type CheckPlace, ON_FAILURE } from './final-output.ts'
 
-/** Runs the checks of a recipe after an answer, or what cleans up after one that failed, and commits what follows. */
+/** Runs the checks of a recipe after an answer, or the cleanup after a failed one, and commits the next step. */
 export async function runChecks(
   run: NodeRun,
   name: string,
@@ -32,59 +32,65 @@ export async function runChecks(
   return 'done'
 }
 
-type Judged = Promise<Verdict | Exclude<RowToolEnd, 'done'>>
+type CheckAnswer = Promise<CheckResult | Exclude<RowToolEnd, 'done'>>
 
-async function check(run: NodeRun, retry: RetryConfig, place: CheckPlace): Judged {
+async function check(run: NodeRun, retry: RetryConfig, place: CheckPlace): CheckAnswer {
   const attempt = triesBefore(run)
-  const permitted: Permitted[] = []
-  // All of them are asked for before the first is run: what was allowed once is run once.
+  const permitted: PermittedCommand[] = []
+  // All commands are decided before the first one runs, so that a command allowed once runs once.
   for (const [at, { command }] of retry.checks.entries()) {
     const one = permitOne(run, { command, folder: place.folder }, { check: at + 1, of: retry.checks.length })
     if ('ask' in one) return one
-    if ('trouble' in one) return over(one.code, one.trouble)
+    if ('trouble' in one) return endRetries(one.code, one.trouble)
     permitted.push(one)
   }
   for (const { command, request } of permitted) {
     const ran = await runCommand(run, { request, command, cwd: place.cwd, seconds: checkSeconds(retry) })
-    if ('trouble' in ran) return over(ran.code, ran.trouble)
+    if ('trouble' in ran) return endRetries(ran.code, ran.trouble)
     if (ran.exitCode === 0) continue
     const text = `The check failed (exit ${ran.exitCode}): ${command}${ran.said}`
     if (attempt >= retry.maxRetries) return exhausted(retry, text)
-    return { is: 'again', text, isError: true, attempt, first: retry.onFailure === null ? null : cleaning(run, retry) }
+    return {
+      is: 'again',
+      text,
+      isError: true,
+      attempt,
+      first: retry.onFailure === null ? null : planCleanup(run, retry),
+    }
   }
   return { is: 'passed', text: 'The checks passed.' }
 }
 
-async function clean(run: NodeRun, retry: RetryConfig, place: CheckPlace): Judged {
+async function clean(run: NodeRun, retry: RetryConfig, place: CheckPlace): CheckAnswer {
   const command = retry.onFailure ?? ''
   const one = permitOne(run, { command, folder: place.folder }, run.node.input.call?.input ?? null)
   if ('ask' in one) return one
-  if ('trouble' in one) return over(one.code, one.trouble)
+  if ('trouble' in one) return endRetries(one.code, one.trouble)
   const ran = await runCommand(run, { ...one, cwd: place.cwd, seconds: cleanSeconds(retry) })
-  if ('trouble' in ran) return over(ran.code, ran.trouble)
+  if ('trouble' in ran) return endRetries(ran.code, ran.trouble)
   if (ran.exitCode === 0) {
     const text = 'Begun again after a check that failed.'
     return { is: 'again', text, isError: false, attempt: triesBefore(run) - 1, first: null }
   }
-  return over('retry', `On_failure command failed: ${command} (exit ${ran.exitCode})${ran.said}`)
+  return endRetries('retry', `On_failure command failed: ${command} (exit ${ran.exitCode})${ran.said}`)
 }
 
-function exhausted({ maxRetries }: RetryConfig, text: string): Verdict {
+function exhausted({ maxRetries }: RetryConfig, text: string): CheckResult {
   const message = `Maximum retry attempts (${maxRetries}) exceeded. Unable to complete the task successfully. ${text}`
   return { is: 'over', failure: { code: 'retries_exhausted', message } }
 }
 
-function over(code: string, why: string): Verdict {
+function endRetries(code: string, why: string): CheckResult {
   return { is: 'over', failure: { code, message: `Retry logic encountered an error: ${why}` } }
 }
 
-/** What cleans up may not be done twice; checks may be made as often as one likes. */
-function cleaning({ node }: NodeRun, { onFailure }: RetryConfig): PlannedTask {
+/** Plans the cleanup, which must not run twice; checks may run any number of times. */
+function planCleanup({ node }: NodeRun, { onFailure }: RetryConfig): PlannedTask {
   const call = { id: node.id, name: ON_FAILURE, input: { command: onFailure } }
   return { call, effect: 'effectful', timeoutMs: null, delegates: false }
 }
 
-/** How often the checks of this run have failed before this node. */
+/** Counts the failed checks of this run before this node. */
 function triesBefore({ home, node, turn }: NodeRun): number {
   const failed = home.ledger.store.nodesOf(turn.id).filter(({ ordinal, input, output }) => {
     return ordinal < node.ordinal && input.call?.name === CHECK && output.isError === true
@@ -98,14 +104,17 @@ type CommandEnd = { readonly exitCode: number; readonly said: string } | Trouble
 
 const SHOWN = 2_000
 
-type Permitted = Pick<Command, 'request' | 'command'>
+type PermittedCommand = Pick<CheckCommand, 'request' | 'command'>
 
-/** What may be run; else why not, or what a person is asked first. `input` tells it from others of the same command line. */
+/**
+ * Decides on a command: its permission, the reason of a refusal, or the question for a person. `input` distinguishes
+ * equal command lines.
+ */
 function permitOne(
   run: NodeRun,
   { command, folder }: { readonly command: string; readonly folder: string | null },
   input: Json,
-): Permitted | Trouble | Extract<RowToolEnd, { ask: unknown }> {
+): PermittedCommand | Trouble | Extract<RowToolEnd, { ask: unknown }> {
   const request = programRequest(programOf(command), { folder })
   const permission = permit(run, request, input)
   if (permission.verdict === 'ask') return permission
@@ -113,7 +122,7 @@ function permitOne(
   return { code: 'denied', trouble: `${requestText(request)} is not allowed here: ${permission.reason}.` }
 }
 
-async function runCommand(run: NodeRun, one: Command): Promise<CommandEnd> {
+async function runCommand(run: NodeRun, one: CheckCommand): Promise<CommandEnd> {
   const code = () => runDecided(run, one)
   const { node, work, home } = run
   if (home.live.tape === null) return code()
@@ -124,14 +133,14 @@ async function runCommand(run: NodeRun, one: Command): Promise<CommandEnd> {
   return { code: 'retry', trouble: 'error' in given ? textOf(given.error) : 'It was stopped.' }
 }
 
-interface Command {
+interface CheckCommand {
   readonly request: ProgramRequest
   readonly command: string
   readonly cwd: string
   readonly seconds: number
 }
 
-async function runDecided({ work }: NodeRun, { request, command, cwd, seconds }: Command): Promise<CommandEnd> {
+async function runDecided({ work }: NodeRun, { request, command, cwd, seconds }: CheckCommand): Promise<CommandEnd> {
   const { signal } = work
   try {
     const env = { ...plainEnvironment(), AGENT: 'legate', GOOSE_TERMINAL: '1' }

@@ -12,14 +12,14 @@ const FUEL = 200_000
 const THREAD_FUEL = 5_000_000
 const MOST_CHARACTERS = 4_000_000
 
-export type RenderRequest = Omit<Job, 'fuel' | 'mostCharacters' | 'mark'>
+export type RenderRequest = Omit<RenderJob, 'fuel' | 'mostCharacters' | 'mark'>
 
-/** What is wrong with a template, and on which of its lines. */
+/** The error of a template, and its line. */
 export interface TemplateTrouble {
   readonly message: string
-  /** Which of the texts. */
+  /** The index of the text. */
   readonly index: number
-  /** The included template it is in; null for the text itself. */
+  /** The included template with the error; null for the text itself. */
   readonly template: string | null
   readonly line: number | null
 }
@@ -28,7 +28,7 @@ export type RenderAnswer =
   | { readonly ok: true; readonly texts: readonly string[]; readonly releaser: Releaser }
   | { readonly ok: false; readonly trouble: TemplateTrouble }
 
-/** Renders texts in bounded time: a template that could take long gets a thread that is ended when it does. */
+/** Renders texts in bounded time: a template that could take long runs in a thread that is stopped at the limit. */
 export async function render(request: RenderRequest): Promise<RenderAnswer> {
   const templates = [...request.texts, ...Object.values(request.templates)]
   const index = request.texts.findIndex((text) => repetitionLine(text) !== undefined)
@@ -37,23 +37,23 @@ export async function render(request: RenderRequest): Promise<RenderAnswer> {
   }
   const isLong = templates.some(isRisky) || givenTo(request) > MOST_GIVEN
   const mark = String(randomInt(2 ** 47))
-  const job: Job = { ...request, mark, fuel: isLong ? THREAD_FUEL : FUEL, mostCharacters: MOST_CHARACTERS }
+  const job: RenderJob = { ...request, mark, fuel: isLong ? THREAD_FUEL : FUEL, mostCharacters: MOST_CHARACTERS }
   const answer = isLong ? await renderInThread(job) : renderHere(job)
   if (answer.ok) return { ok: true, texts: answer.texts, releaser: new Releaser(answer.held, mark) }
   return { ok: false, trouble: readTrouble(answer) }
 }
 
-/** What the engine is given for all texts together: all values for each. */
+/** Counts the characters the engine receives for all texts together: all values for each. */
 function givenTo({ texts, values }: RenderRequest): number {
   const all = Object.entries(values)
   return texts.length * all.reduce((sum, [name, value]) => sum + name.length + value.length + VALUE_COST, 0)
 }
 
-/** Characters; to hand a value over takes as long as so many. */
+/** The most characters. Passing a value costs as much as this many. */
 const MOST_GIVEN = 5_000_000
 const VALUE_COST = 100
 
-/** Is this the inside of `{{ }}`? Nothing is run. */
+/** Tells whether this is a valid inside of `{{ }}`. Runs nothing. */
 export function isExpression(inner: string): boolean {
   if (/[{}]{2}|%\}|#\}/.test(inner)) return parses(`{{ ${inner} }}`)
   const known = expressions.get(inner)
@@ -64,7 +64,7 @@ export function isExpression(inner: string): boolean {
   return answer
 }
 
-/** The first thing that the engine cannot read in a template; undefined when it can read all. Nothing is run. */
+/** Finds the first syntax error of a template; undefined if there is none. Runs nothing. */
 export function syntaxTrouble(template: string): TemplateTrouble | undefined {
   const repeated = repetitionLine(template)
   if (repeated !== undefined) return { message: 'too much text', index: 0, template: null, line: repeated }
@@ -74,13 +74,13 @@ export function syntaxTrouble(template: string): TemplateTrouble | undefined {
     checker.addTemplate('t', template)
     return undefined
   } catch (error) {
-    // What the engine says itself is an Error; after a panic or an overflow of its stack it is broken.
+    // Errors of the template are an Error; after a panic or a stack overflow the engine is broken.
     if (error instanceof Error && error.name !== 'Error') forgetEngine()
     return readTrouble({ message: String(error instanceof Error ? error.message : error), index: 0 })
   }
 }
 
-/** Nothing but text and names: the engine can read that, without being asked. */
+/** Recognizes templates of text and names only, which need no check by the engine. */
 function isPlain(template: string): boolean {
   return segmentsOf(template).every(({ kind, inner }) => {
     if (kind === 'text') return !/\{[{%#]/.test(inner)
@@ -88,7 +88,7 @@ function isPlain(template: string): boolean {
   })
 }
 
-/** Reads templates and renders none; kept, for there are many to read. */
+/** The engine that parses templates and renders none; kept because there are many. */
 let checker: InstanceType<Engine['Environment']> | undefined
 
 const expressions = new Map<string, boolean>()
@@ -108,14 +108,14 @@ function engine(): Engine {
   return loaded
 }
 
-/** After a panic it is not to be used again; the next use loads it anew. */
+/** Drops the engine after a panic; the next use loads it again. */
 function forgetEngine(): void {
   loaded = undefined
   checker = undefined
   delete require.cache[require.resolve('minijinja-js')]
 }
 
-function renderHere(job: Job): Rendered {
+function renderHere(job: RenderJob): RenderResult {
   try {
     return renderBatch(engine(), job)
   } catch (error) {
@@ -124,7 +124,7 @@ function renderHere(job: Job): Rendered {
   }
 }
 
-/** 128 MB: a template that wants more is broken off by the engine itself. */
+/** 128 MB: the engine itself stops a template that needs more. */
 const PAGES = 2_048
 
 const THREAD = `
@@ -138,7 +138,7 @@ parentPort.postMessage('ready')
 parentPort.postMessage(renderBatch(engine, workerData.job))
 `
 
-async function renderInThread(job: Job): Promise<Rendered> {
+async function renderInThread(job: RenderJob): Promise<RenderResult> {
   const worker = new Worker(THREAD, {
     eval: true,
     workerData: { engine: require.resolve('minijinja-js'), job },
@@ -148,10 +148,10 @@ async function renderInThread(job: Job): Promise<Rendered> {
   })
   let timer: NodeJS.Timeout | undefined
   try {
-    return await new Promise<Rendered>((resolve) => {
+    return await new Promise<RenderResult>((resolve) => {
       const stop = (message: string) => resolve({ ok: false, message, index: 0 })
       timer = setTimeout(stop, START_MS, 'the template engine does not start')
-      worker.on('message', (message: 'ready' | Rendered) => {
+      worker.on('message', (message: 'ready' | RenderResult) => {
         if (message !== 'ready') return resolve(message)
         clearTimeout(timer)
         timer = setTimeout(stop, RENDER_MS, `rendering did not end within ${RENDER_MS} ms`)
@@ -165,7 +165,7 @@ async function renderInThread(job: Job): Promise<Rendered> {
   }
 }
 
-/** `undefined value (in sub/part.yaml:3)` and a picture of the place, as the engine writes it. */
+/** Parses the engine's message, such as `undefined value (in sub/part.yaml:3)` with an excerpt. */
 function readTrouble({ message, index }: { message: string; index: number }): TemplateTrouble {
   const [first = ''] = message.split('\n', 1)
   const [, what = first, name, line] = /^(.*?)(?: \(in (.*):(\d+)\))?$/.exec(first) ?? []
@@ -173,33 +173,31 @@ function readTrouble({ message, index }: { message: string; index: number }): Te
   return { message: what, index, template: isOwn ? null : name, line: line === undefined ? null : Number(line) }
 }
 
-/** Texts to be rendered with the same values. Plain data: it may go to another thread. */
-export interface Job {
+/** Texts to render with the same values. Plain data, so that it can go to another thread. */
+export interface RenderJob {
   readonly texts: readonly string[]
-  /** What the texts may include, by name. */
+  /** The templates that the texts may include, by name. */
   readonly templates: Readonly<Record<string, string>>
   readonly values: Readonly<Record<string, string>>
   /** `strict`: a name without a value is an error. `chainable`: it is empty. */
   readonly undefinedBehavior: 'strict' | 'chainable'
-  /** Digits that no value can guess: they are in the marks of what is held. */
+  /** Digits no value can guess, part of the marks of held values. */
   readonly mark: string
-  /** How many steps the engine may take for all texts. */
+  /** The most steps of the engine for all texts. */
   readonly fuel: number
   readonly mostCharacters: number
 }
 
-export type Rendered =
+export type RenderResult =
   | { readonly ok: true; readonly texts: readonly string[]; readonly held: readonly string[] }
   | { readonly ok: false; readonly message: string; readonly index: number }
 
 /**
- * Renders all texts, or tells which one failed. The filter `legate_hold` keeps what it is given and puts a mark in its
- * place: private characters that no filter changes.
- *
- * Its source is also run in a thread, by itself: it may use nothing from around it, and the filter must not throw, for
- * that would break the engine.
+ * Renders all texts, or reports which one failed. The filter `legate_hold` stores its value and writes a mark in its
+ * place: private characters that no filter changes. A thread also runs the source of this function by itself: it may
+ * use nothing from around it, and the filter must not throw, because that would break the engine.
  */
-function renderBatch(engine: { readonly Environment: typeof Environment }, job: Job): Rendered {
+function renderBatch(engine: { readonly Environment: typeof Environment }, job: RenderJob): RenderResult {
   const held: string[] = []
   const texts: string[] = []
   const environment = new engine.Environment()
@@ -234,14 +232,14 @@ function renderBatch(engine: { readonly Environment: typeof Environment }, job: 
     try {
       environment.free()
     } catch {
-      // A broken engine cannot even let go; it is thrown away as a whole.
+      // A broken engine cannot even be freed; it is dropped as a whole.
     }
   }
 }
 
 /**
- * Could rendering take long or make much more text than its values have? Conditions and plain values cannot. What this
- * says yes to is rendered in a thread of its own that can be stopped.
+ * Tells whether rendering could take long or produce much more text than its values. Conditions and plain values
+ * cannot. A risky template is rendered in a thread that can be stopped.
  */
 export function isRisky(template: string): boolean {
   return segmentsOf(template).some((segment) => {
@@ -251,7 +249,7 @@ export function isRisky(template: string): boolean {
 }
 
 const HARMLESS_TAGS: ReadonlySet<string> = new Set(['if', 'elif', 'else', 'endif'])
-/** What gives at most about as much as it gets. */
+/** Filters whose output is about as long as their input. */
 const HARMLESS_FILTERS: ReadonlySet<string> = new Set(
   'upper lower title capitalize trim default d length count first last string int float bool indent escape e safe legate_hold'.split(
     ' ',
@@ -266,7 +264,7 @@ function hasRisk(tokens: readonly Token[]): boolean {
   })
 }
 
-/** A bracket after a name calls it, unless the name is that of a filter. */
+/** A bracket after a name is a call, unless the name is a filter. */
 function isCall(tokens: readonly Token[], at: number): boolean {
   const before = tokens[at - 1]
   if (before?.kind !== 'name' || ['and', 'or', 'not', 'in', 'if', 'elif', 'else'].includes(before.text)) return false
@@ -274,8 +272,8 @@ function isCall(tokens: readonly Token[], at: number): boolean {
 }
 
 /**
- * The line of an expression that repeats a written text very often, such as `"a" * 2000000000`: the engine does that when
- * it reads the template, before anybody can stop it. A line of dashes is no harm.
+ * Finds the line of an expression that repeats a literal text very often, such as `"a" * 2000000000`: the engine
+ * evaluates it while parsing, before anybody can stop it. A line of dashes is harmless.
  */
 export function repetitionLine(template: string): number | undefined {
   if (!template.includes('*')) return undefined
@@ -298,10 +296,8 @@ function repeats(tokens: readonly Token[]): boolean {
 }
 
 /**
- * The same WebAssembly module, whose memory can grow to so many pages of 64 KB and no further. Bytes that are not
- * understood are given back as they are.
- *
- * Its source is also run in a thread, by itself: it may use nothing from around it.
+ * Limits a WebAssembly module to so many pages of memory, 64 KB each. Returns bytes it does not understand unchanged. A
+ * thread also runs the source of this function by itself: it may use nothing from around it.
  */
 export function boundMemory(bytes: Uint8Array, pages: number): Uint8Array {
   let at = 8

@@ -1,23 +1,23 @@
 import { Lines, type Segment, segmentsOf, tagName, tokensOf } from './tags.ts'
 
-export type Holding =
+export type HeldTemplate =
   | { readonly ok: true; readonly template: string }
   | { readonly ok: false; readonly message: string; readonly line: number }
 
 /**
- * The same template, in which every value is held instead of written: what is rendered has the author's words and marks
- * only, so no value can change its structure. A macro, `super()` and a block write the author's words themselves.
+ * Rewrites a template so that every value is held instead of written: the result has only the author's words and marks,
+ * so no value can change its structure. Macros, `super()` and blocks write the author's words themselves.
  */
-export function holdValues(template: string): Holding {
+export function holdValues(template: string): HeldTemplate {
   return replaceValues(template, holding)
 }
 
-/** The same without any value: what is held is the source of each expression, `{{ ... }}` and all. */
-export function holdSources(template: string, mark: string, held: string[]): Holding {
+/** Rewrites a template so that the source of each expression, `{{ ... }}` included, is held in place of a value. */
+export function holdSources(template: string, mark: string, held: string[]): HeldTemplate {
   return replaceValues(template, (source) => `\ue0f0${mark}:${held.push(source) - 1}\ue0f1`)
 }
 
-function replaceValues(template: string, replace: (source: string, segment: Segment) => string): Holding {
+function replaceValues(template: string, replace: (source: string, segment: Segment) => string): HeldTemplate {
   const macros = macrosIn(template)
   let captures = 0
   let held = ''
@@ -31,11 +31,11 @@ function replaceValues(template: string, replace: (source: string, segment: Segm
   return { ok: true, template: held }
 }
 
-/** Puts what was held in the place of its marks. */
+/** Replaces marks by the values they hold. */
 export class Releaser {
   private readonly held: readonly string[]
   private readonly open: string
-  /** Held text may hold marks of its own, from a macro: what it grows to is bounded. */
+  /** The characters still allowed. Held text may contain further marks, from a macro, so its growth is limited. */
   private left = MOST_CHARACTERS
 
   constructor(held: readonly string[], mark: string) {
@@ -47,7 +47,7 @@ export class Releaser {
     return text.includes(this.open)
   }
 
-  /** Undefined when it would be too much text. */
+  /** Returns the text with all marks replaced; undefined if it would be too long. */
   release(text: string, depth = 0): string | undefined {
     this.left -= text.length
     if (this.left < 0 || depth > DEEPEST) return undefined
@@ -76,14 +76,14 @@ function holding(source: string, { inner }: Segment): string {
   return `{{${before} (${inner})|string|legate_hold((${inner}) is undefined) ${after}}}`
 }
 
-/** `{% set x %} ... {% endset %}` keeps what is in it; it is written, and held, where x is. */
+/** Tracks `{% set x %} ... {% endset %}`, whose content is written, and held, where x is used. */
 function captureChange(segment: Segment): number {
   if (segment.kind !== 'tag') return 0
   if (tagName(segment) === 'endset') return -1
   return tagName(segment) === 'set' && !tokensOf(segment.inner).some(({ text }) => text === '=') ? 1 : 0
 }
 
-/** Its arguments would be written where nobody holds them. */
+/** Recognizes filters with arguments, which would be written without being held. */
 function isFilterOfValues(segment: Segment): boolean {
   if (segment.kind !== 'tag' || tagName(segment) !== 'filter') return false
   const [, , ...rest] = tokensOf(segment.inner)
@@ -94,7 +94,7 @@ function isFilterOfValues(segment: Segment): boolean {
   })
 }
 
-/** A call, with nothing after it, of what writes the author's words. */
+/** Recognizes a call, with nothing after it, that writes the author's own words. */
 function isAuthors({ inner }: Segment, macros: ReadonlySet<string>): boolean {
   const tokens = tokensOf(inner)
   const open = tokens.findIndex(({ text }) => text === '(')
@@ -125,7 +125,7 @@ function closingOf(tokens: readonly string[], open: number): number {
   return -1
 }
 
-/** Macros of this template by name; those of another file are held as a whole. */
+/** Lists the macros of this template by name; those of another file are held as a whole. */
 function macrosIn(template: string): ReadonlySet<string> {
   return new Set(
     segmentsOf(template)

@@ -11,8 +11,8 @@ const MOST_MARKS = 20_000
 const WITH_FILES: ReadonlySet<string> = new Set(['include', 'extends', 'import', 'from'])
 
 /**
- * Every file that the template pulls in, and those pull in, by the names written there. Names are taken from the folder
- * of the recipe and lead nowhere else, whatever links there are; what rules keep from the reader is not there.
+ * Reads every file that a template includes, directly or not, by the names written there. Names are relative to the
+ * folder of the recipe and cannot leave it, not even through links; files that rules withhold count as missing.
  */
 export async function readIncludes(text: string, file: string, isKept?: Keeper): Promise<ReadonlyMap<string, string>> {
   const folder = path.dirname(file)
@@ -40,7 +40,7 @@ export async function readIncludes(text: string, file: string, isKept?: Keeper):
   return found
 }
 
-/** Throws a RecipeError for a template that takes long to read only because of what it is full of. */
+/** Throws a RecipeError for a template with so many marks that parsing takes too long. */
 export function checkMarks(text: string, file: string): void {
   let marks = 0
   for (const { index } of text.matchAll(/\{[{%#]/g)) {
@@ -50,10 +50,10 @@ export function checkMarks(text: string, file: string): void {
   }
 }
 
-interface Named {
+interface IncludedName {
   readonly name: string
   readonly line: number
-  /** One of several names, or one that may be missing. */
+  /** Whether it is one of several names, or may be missing. */
   readonly isOptional: boolean
 }
 
@@ -62,7 +62,7 @@ function notFound(name: string, line: number, file: string): Error {
   return refuse({ code: 'include', message: `template not found: there is no file "${name}"`, line, hint }, file)
 }
 
-function namesIn(text: string): Named[] {
+function namesIn(text: string): IncludedName[] {
   const lines = new Lines(text)
   return segmentsOf(text)
     .filter((segment) => segment.kind === 'tag' && WITH_FILES.has(tagName(segment)))
@@ -86,14 +86,14 @@ function checkName(name: string, line: number, file: string): void {
   throw refuse({ code: 'include', message: `"${name}" is outside the folder of the recipe`, line, hint }, file)
 }
 
-interface Asked {
+interface IncludeRequest {
   readonly folder: string
   readonly from: string
   readonly line: number
   readonly isKept: Keeper | undefined
 }
 
-async function readIncluded(name: string, { folder, from, line, isKept }: Asked): Promise<string | undefined> {
+async function readIncluded(name: string, { folder, from, line, isKept }: IncludeRequest): Promise<string | undefined> {
   try {
     return await readText(path.join(folder, name), { inside: folder, isKept })
   } catch (error) {

@@ -1,25 +1,25 @@
 import { Lines, MarkReader, type Segment } from './tags.ts'
 import { namesIn } from './variables.ts'
 
-export interface Protected {
-  /** The template, with what only looks like one marked as plain text. No line is added. */
+export interface ProtectedTemplate {
+  /** The template, with text that only looks like a tag marked as plain. It has the same lines. */
   readonly template: string
-  /** What was marked, for a person to see. */
+  /** The marked texts, to show to people. */
   readonly literals: readonly { readonly text: string; readonly line: number; readonly why: 'tag' | 'undefined' }[]
 }
 
 export interface ProtectOptions {
-  /** Is this the inside of `{{ }}` as the engine reads it? */
+  /** Tells whether the engine accepts this inside of `{{ }}`. */
   readonly isExpression: (inner: string) => boolean
-  /** Names that have a value. Where it is given, an expression with another name is plain text too. */
+  /** Names with a value. If given, an expression with any other name counts as plain text. */
   readonly known?: ReadonlySet<string>
 }
 
 /**
- * People write `{{hf model org}}`, `{#123}` or `{% discount %}` in prose. What is no expression, no comment and no
- * statement stays as it is written. An inside that begins with a quote is left to the engine.
+ * Protects prose that looks like a template: `{{hf model org}}`, `{#123}`, `{% discount %}`. Text that is not an
+ * expression, a comment or a statement stays as written. An inside that begins with a quote is left to the engine.
  */
-export function protect(text: string, options: ProtectOptions): Protected {
+export function protect(text: string, options: ProtectOptions): ProtectedTemplate {
   if (!/\{[{%#]/.test(text)) return { template: text, literals: [] }
   const literals: { text: string; line: number; why: 'tag' | 'undefined' }[] = []
   const pieces = new PieceReader(text, options)
@@ -45,7 +45,7 @@ export function protect(text: string, options: ProtectOptions): Protected {
 
 interface Piece {
   readonly end: number
-  /** Why it is plain text; undefined when it is what it looks like. */
+  /** Why it is plain text; undefined if it is what it looks like. */
   readonly why?: 'expression' | 'tag' | 'undefined'
 }
 
@@ -80,7 +80,7 @@ class PieceReader {
     return segment === undefined ? { end: at + 2, why: 'tag' } : { end: segment.end }
   }
 
-  /** The first word of the tag that begins here. */
+  /** Reads the first word of the tag that begins here. */
   private nameAt(at: number): string {
     TAG_NAME.lastIndex = at
     return TAG_NAME.exec(this.text)?.[1] ?? ''
@@ -99,13 +99,13 @@ class PieceReader {
     return { end: close + 2, why: 'expression' }
   }
 
-  /** The next `}}`, which is looked for once. */
+  /** Finds the next `}}`, once for each place. */
   private closeAfter(from: number): number {
     if (this.close !== -1 && this.close < from) this.close = this.text.indexOf('}}', from)
     return this.close
   }
 
-  /** What is beyond the next `}}` may be read again from there. What would be read again and again is text. */
+  /** Text beyond the next `}}` may be read again from there. Text that would be read too often counts as plain. */
   private isTooMuch(beyond: number): boolean {
     this.spare -= beyond - 2
     return this.spare < 0

@@ -1,13 +1,13 @@
-/** A piece of a template: plain text, `{{ ... }}`, `{% ... %}`, `{# ... #}`, or a raw block with all that is in it. */
+/** A piece of a template: plain text, `{{ ... }}`, `{% ... %}`, `{# ... #}`, or a whole raw block. */
 export interface Segment {
   readonly kind: 'text' | 'variable' | 'tag' | 'comment' | 'raw'
   readonly start: number
   readonly end: number
-  /** What is between the marks, without signs for white space. */
+  /** The text between the marks, without signs for white space. */
   readonly inner: string
 }
 
-/** Cuts a template into its pieces, in linear time. A mark that is never closed is text. */
+/** Splits a template into its pieces in linear time. A mark that is never closed is text. */
 export function segmentsOf(text: string): Segment[] {
   const found: Segment[] = []
   const marks = new MarkReader(text)
@@ -27,27 +27,27 @@ export function segmentsOf(text: string): Segment[] {
   return found
 }
 
-/** Reads what begins at a mark of one text. However many marks are asked for, it takes time in proportion to the text. */
+/** Reads pieces at marks of one text. However many marks are read, the time is proportional to the text. */
 export class MarkReader {
   private readonly text: string
   private table: ClosingTable | undefined
-  /** From here on nothing closes a comment. */
+  /** From here on no comment is closed. */
   private lastComment = Number.POSITIVE_INFINITY
 
   constructor(text: string) {
     this.text = text
   }
 
-  /** The piece that begins here, when one does and it is closed. */
+  /** Returns the closed piece that begins here, if any. */
   segmentAt(start: number): Segment | undefined {
     const kind = KINDS.get(this.text[start + 1])
     const end = this.endAt(start)
     if (kind === undefined || end === undefined) return undefined
-    const segment = made(kind, this.text, { start, end })
+    const segment = makeSegment(kind, this.text, { start, end })
     return kind === 'tag' && segment.inner === 'raw' ? rawBlock(this.text, segment) : segment
   }
 
-  /** Where the mark that begins here is closed. */
+  /** Finds where the mark that begins here is closed. */
   endAt(start: number): number | undefined {
     const kind = KINDS.get(this.text[start + 1])
     if (kind === undefined) return undefined
@@ -71,12 +71,12 @@ const KINDS: ReadonlyMap<string | undefined, 'variable' | 'tag' | 'comment'> = n
   ['#', 'comment'],
 ])
 
-/** The first word of a tag: `if`, `for`, `endfor`. */
+/** Reads the first word of a tag: `if`, `for`, `endfor`. */
 export function tagName({ inner }: Segment): string {
   return /^\w+/.exec(inner)?.[0] ?? ''
 }
 
-function made(kind: Segment['kind'], text: string, { start, end }: Pick<Segment, 'start' | 'end'>): Segment {
+function makeSegment(kind: Segment['kind'], text: string, { start, end }: Pick<Segment, 'start' | 'end'>): Segment {
   const inner = text
     .slice(start + 2, end - 2)
     .replace(/^[-+]/, '')
@@ -97,8 +97,8 @@ function rawBlock(text: string, { start, end }: Segment): Segment {
 }
 
 /**
- * Where `}}` and `%}` close what begins at each place of a text: strings are passed over, and braces inside an expression.
- * One pass from the end to the beginning finds it for all places.
+ * Knows for each place of a text where `}}` and `%}` close it, skipping strings, and braces inside an expression. One
+ * pass from end to start computes it for all places.
  */
 export class ClosingTable {
   private readonly never: number
@@ -126,12 +126,12 @@ export class ClosingTable {
     this.tags = tags
   }
 
-  /** The place behind the `}}` that closes a variable whose inside begins here. */
+  /** The position after the `}}` that closes a variable whose inside begins here. */
   endOfVariable(from: number): number | undefined {
     return this.known(this.variables[from])
   }
 
-  /** The place behind the `%}` that closes a tag whose inside begins here. */
+  /** The position after the `%}` that closes a tag whose inside begins here. */
   endOfTag(from: number): number | undefined {
     return this.known(this.tags[from])
   }
@@ -140,7 +140,7 @@ export class ClosingTable {
     return end === this.never ? undefined : end
   }
 
-  /** The place behind the character, the string or the braces that begin here. */
+  /** The position after the character, the string or the braces that begin here. */
   private nextOf(code: number, at: number, { double, single, braces }: Inner): number {
     if (code === DOUBLE) return double[at + 1] as number
     if (code === SINGLE) return single[at + 1] as number
@@ -148,7 +148,7 @@ export class ClosingTable {
   }
 }
 
-/** Where a string or a pair of braces ends, of which this place is inside. */
+/** Where the enclosing string or braces end. */
 interface Inner {
   readonly double: readonly number[]
   readonly single: readonly number[]
@@ -171,7 +171,7 @@ export interface Token {
 const TOKEN =
   /"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|[\p{L}_][\p{L}\p{N}_]*|\d[\d_]*(?:\.\d+)?|\*\*|\/\/|[=!<>]=|\S/gsu
 
-/** The words of an expression, in order. */
+/** Splits an expression into words, in order. */
 export function tokensOf(expression: string): Token[] {
   return Array.from(expression.matchAll(TOKEN), ([text]) => ({ kind: kindOf(text), text }))
 }
@@ -182,7 +182,7 @@ function kindOf(text: string): Token['kind'] {
   return /^\d/.test(text) ? 'number' : 'sign'
 }
 
-/** The lines of a text, counted from 1. Offsets may be asked for in any order and as often as one likes. */
+/** The lines of a text, counted from 1. Offsets may be looked up in any order, any number of times. */
 export class Lines {
   private readonly text: string
   private starts: number[] | undefined

@@ -1,21 +1,21 @@
-import { own } from '../text/fields.ts'
+import { ownValue } from '../text/fields.ts'
 import { Lines, type Segment, segmentsOf, type Token, tagName, tokensOf } from './tags.ts'
 
-/** What a template uses and does not define, by name, with the line of the first use; `user.name` is one name. */
+/** Finds names that a template uses and does not define, with the line of first use; `user.name` is one name. */
 export function undeclaredVariables(template: string): Map<string, number> {
   const search = new Search(template)
   for (const segment of segmentsOf(template)) search.visit(segment)
   return search.found
 }
 
-/** Names that a template defines for all that comes after it: `set`, macros, imports. */
+/** Lists names that a template defines for everything after it: `set`, macros, imports. */
 export function definedNames(template: string): Set<string> {
   const search = new Search(template)
   for (const segment of segmentsOf(template)) search.visit(segment)
   return search.scopes.outermost
 }
 
-/** The names of one expression that are neither its own nor the engine's. */
+/** Lists the names of an expression that are neither its own nor the engine's. */
 export function namesIn(expression: string): string[] {
   return usesIn(tokensOf(expression)).filter((name) => !ALWAYS.has(root(name)))
 }
@@ -23,7 +23,7 @@ export function namesIn(expression: string): string[] {
 const WORDS: ReadonlySet<string> = new Set(
   'and or not in is if else true false none True False None recursive'.split(' '),
 )
-/** What the engine itself defines. */
+/** Names that the engine defines. */
 const ALWAYS: ReadonlySet<string> = new Set(
   'range dict namespace debug cycler joiner loop super self caller varargs kwargs'.split(' '),
 )
@@ -44,7 +44,7 @@ class Search {
 
   private statement(name: string, segment: Segment): void {
     const tokens = tokensOf(segment.inner).slice(1)
-    const visit = own(this.statements, name)
+    const visit = ownValue(this.statements, name)
     if (visit !== undefined) visit(tokens, segment)
     else if (CLOSERS.has(name)) this.scopes.close()
     else this.use(tokens, segment)
@@ -89,7 +89,7 @@ class Search {
     from: (tokens, segment) => this.imported(tokens, segment),
   }
 
-  /** `a, b=expression`: the names; the expressions are used. */
+  /** Reads `a, b=expression`: returns the names and counts the expressions as uses. */
   private signature(tokens: readonly Token[], segment: Segment): string[] {
     const names: string[] = []
     for (const part of splitAtCommas(tokens)) {
@@ -114,11 +114,11 @@ class Search {
   }
 }
 
-/** The names that are defined at a place, however many statements are around it. */
+/** The names defined at a place, however many statements surround it. */
 class Scopes {
   readonly outermost = new Set<string>()
   private readonly inner: Set<string>[] = []
-  /** In how many scopes each name is. */
+  /** The number of scopes with each name. */
   private readonly counts = new Map<string, number>()
 
   has(name: string): boolean {
@@ -154,7 +154,7 @@ function usesIn(tokens: readonly Token[]): string[] {
     if (!isUse(tokens, at)) continue
     let name = tokens[at]?.text ?? ''
     while (tokens[at + 1]?.text === '.' && tokens[at + 2]?.kind === 'name') {
-      // What is called is a method, not a part of the name.
+      // A called part is a method, not part of the name.
       if (tokens[at + 3]?.text !== '(') name += `.${tokens[at + 2]?.text}`
       at += 2
     }
@@ -163,7 +163,7 @@ function usesIn(tokens: readonly Token[]): string[] {
   return names
 }
 
-/** A name that stands for a value: no filter, no test, no attribute, no name of an argument. */
+/** Tells whether a name stands for a value: not a filter, test, attribute or argument name. */
 function isUse(tokens: readonly Token[], at: number): boolean {
   const token = tokens[at]
   if (token?.kind !== 'name' || WORDS.has(token.text)) return false
@@ -177,7 +177,7 @@ function namesOf(tokens: readonly Token[]): string[] {
   return tokens.filter(({ kind, text }) => kind === 'name' && !WORDS.has(text)).map(({ text }) => text)
 }
 
-/** At the commas outside of brackets; brackets around all of it are taken off. */
+/** Splits at commas outside brackets; removes brackets around the whole. */
 function splitAtCommas(tokens: readonly Token[]): Token[][] {
   const inner = tokens[0]?.text === '(' ? tokens.slice(1, -1) : tokens
   const parts: Token[][] = [[]]

@@ -1,17 +1,17 @@
 import type { Json } from '../../base/json.ts'
-import type { Report } from './notice.ts'
-import { entryOf, isAbsent, jsonOf, type Leaf, type Tree } from './tree.ts'
+import type { NoticeReport } from './notice.ts'
+import { entryOf, isAbsent, jsonOf, type TextLeaf, type TextTree } from './tree.ts'
 
 /**
- * Reads the typed fields of one map. What is missing or of the wrong type is reported with its path and line and read as
- * null or empty, so that one look finds everything.
+ * Reads typed fields of a map. A missing field or one of the wrong type is reported with its path and line and read as
+ * null or empty, so that one pass finds every problem.
  */
 export class Fields {
   readonly path: string
-  private readonly tree: Tree | undefined
-  private readonly report: Report
+  private readonly tree: TextTree | undefined
+  private readonly report: NoticeReport
 
-  constructor(tree: Tree | undefined, report: Report, path = '') {
+  constructor(tree: TextTree | undefined, report: NoticeReport, path = '') {
     this.tree = tree
     this.report = report
     this.path = path
@@ -25,7 +25,7 @@ export class Fields {
     return !isAbsent(this.get(key))
   }
 
-  get(key: string): Tree | undefined {
+  get(key: string): TextTree | undefined {
     return entryOf(this.tree, key)
   }
 
@@ -37,14 +37,14 @@ export class Fields {
     return (this.tree?.kind === 'map' ? this.tree.entries.get(key)?.line : undefined) ?? this.line
   }
 
-  /** Is it a map at all? Reports it when not. */
+  /** Tells whether it is a map, and reports it if not. */
   isMap(expected: string): boolean {
     if (this.tree?.kind === 'map') return true
     this.wrong(this.path, this.tree, expected)
     return false
   }
 
-  /** A text as it is written: `1.10` and `yes` stay what they are. */
+  /** Reads a text as written: `1.10` and `yes` stay what they are. */
   text(key: string): string | null {
     const tree = this.get(key)
     if (isAbsent(tree)) return null
@@ -92,7 +92,7 @@ export class Fields {
     return null
   }
 
-  /** The elements of a list, each with its path; null where there is no list. */
+  /** Reads a list, each element with its path; null if there is none. */
   list(key: string): readonly Fields[] | null {
     const tree = this.get(key)
     if (isAbsent(tree)) return null
@@ -107,7 +107,7 @@ export class Fields {
     return items.flatMap((item) => item.ownText() ?? [])
   }
 
-  /** Names and texts, as `envs` has them. */
+  /** Reads a map from names to texts, such as `envs`. */
   textMap(key: string): Readonly<Record<string, string>> {
     const fields = this.map(key)
     if (fields === null) return {}
@@ -140,7 +140,7 @@ export class Fields {
     return fallback
   }
 
-  /** Keys that nobody reads are told: they may be misspelt. */
+  /** Reports keys that nobody reads: they may be misspelt. */
   reportUnknown(known: readonly string[]): string[] {
     const unknown = this.keys().filter((key) => !known.includes(key))
     for (const key of unknown) {
@@ -165,11 +165,11 @@ export class Fields {
     return null
   }
 
-  private inner(tree: Tree, path: string): Fields {
+  private inner(tree: TextTree, path: string): Fields {
     return new Fields(tree, this.report, path)
   }
 
-  private wrong(path: string, tree: Tree | undefined, expected: string): void {
+  private wrong(path: string, tree: TextTree | undefined, expected: string): void {
     const at = path === '' ? '' : `${path}: `
     const message = `${at}invalid type: ${describe(tree)}, expected ${expected}`
     this.report.error({ code: 'invalid_value', message, line: tree?.line ?? this.line })
@@ -181,26 +181,26 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
   ['false', false],
 ])
 
-/** Not rendered yet: what it will be is not known. */
-function isOpen(tree: Tree): boolean {
+/** Tells whether the value still holds a template and is therefore unknown. */
+function isOpen(tree: TextTree): boolean {
   return tree.kind === 'leaf' && tree.isTemplated === true && /\{[{%]/.test(tree.text)
 }
 
-/** A template gives texts only, so there a number is taken from its text. */
-function numberIn(tree: Tree): number | undefined {
+/** Reads a number; one from a template is parsed from its text. */
+function numberIn(tree: TextTree): number | undefined {
   if (tree.kind !== 'leaf') return undefined
   if (typeof tree.value === 'number' && Number.isFinite(tree.value)) return tree.value
   const isNumber = tree.isTemplated === true && /^\s*-?\d+(?:\.\d+)?(?:e[-+]?\d+)?\s*$/i.test(tree.text)
   return isNumber ? Number(tree.text) : undefined
 }
 
-function describe(tree: Tree | undefined): string {
+function describe(tree: TextTree | undefined): string {
   if (tree === undefined) return 'unit value'
   if (tree.kind === 'list') return 'sequence'
   return tree.kind === 'map' ? 'map' : describeLeaf(tree)
 }
 
-function describeLeaf({ value, text }: Leaf): string {
+function describeLeaf({ value, text }: TextLeaf): string {
   if (value === null) return 'unit value'
   if (typeof value === 'boolean') return `boolean \`${value}\``
   if (typeof value === 'string') return `string ${JSON.stringify(value.slice(0, 80))}`
@@ -213,7 +213,7 @@ function nearest(key: string, known: readonly string[]): string {
   return found === undefined ? '' : ` Did you mean "${found}"?`
 }
 
-/** Looks up a name from outside: `constructor` finds nothing. */
-export function own<T>(record: Readonly<Record<string, T>>, key: string): T | undefined {
+/** Looks up a name from outside safely: `constructor` finds nothing. */
+export function ownValue<T>(record: Readonly<Record<string, T>>, key: string): T | undefined {
   return Object.hasOwn(record, key) ? record[key] : undefined
 }

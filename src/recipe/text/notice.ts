@@ -1,15 +1,15 @@
 import { RecipeError } from '../../base/error.ts'
 
-/** Something found in a file. An `error` refuses the file; the others are there to be shown. */
+/** A finding about a file. An `error` refuses the file; the other levels only inform. */
 export interface Notice {
   readonly level: 'error' | 'warning' | 'note'
-  /** What kind of finding it is, for programs. */
+  /** The kind of finding, for programs. */
   readonly code: NoticeCode
   readonly message: string
   readonly file: string
-  /** Counted from 1; null where the finding is about the whole file. */
+  /** Counted from 1; null if the finding is about the whole file. */
   readonly line: number | null
-  /** What can be done about it. */
+  /** Advice on how to fix it. */
   readonly hint: string | null
 }
 
@@ -40,17 +40,17 @@ export type NoticeCode =
   | 'lost'
   | 'disabled'
 
-export interface Finding {
+export interface NoticeParts {
   readonly code: NoticeCode
   readonly message: string
   readonly line?: number | null
   readonly hint?: string
 }
 
-/** Collects what is found in one file, so that a person sees all of it at once. */
-export class Report {
+/** Collects the findings of one file, so that a person sees all of them at once. */
+export class NoticeReport {
   readonly file: string
-  /** A lenient reader goes on where a strict one refuses. */
+  /** Whether reading continues where a strict reader refuses. */
   readonly isLenient: boolean
   readonly notices: Notice[] = []
 
@@ -59,61 +59,61 @@ export class Report {
     this.isLenient = isLenient
   }
 
-  error(finding: Finding): void {
+  error(finding: NoticeParts): void {
     this.add('error', finding)
   }
 
-  /** An error for the strict, a warning for the lenient. */
-  fault(finding: Finding): void {
+  /** Adds an error, or a warning if the reader is lenient. */
+  fault(finding: NoticeParts): void {
     this.add(this.isLenient ? 'warning' : 'error', finding)
   }
 
-  warning(finding: Finding): void {
+  warning(finding: NoticeParts): void {
     this.add('warning', finding)
   }
 
-  note(finding: Finding): void {
+  note(finding: NoticeParts): void {
     this.add('note', finding)
   }
 
-  /** Throws when something was found that refuses the file. */
+  /** Throws if a finding refuses the file. */
   check(): void {
     const errors = this.notices.filter(({ level }) => level === 'error')
     if (errors.length > 0) throw refuseAll(errors)
   }
 
-  private add(level: Notice['level'], { code, message, line = null, hint }: Finding): void {
+  private add(level: Notice['level'], { code, message, line = null, hint }: NoticeParts): void {
     if (this.notices.length >= (level === 'error' ? MOST_WITH_ERRORS : MOST)) return
     this.notices.push({ level, code, message, file: this.file, line, hint: hint ?? null })
   }
 }
 
-/** More than anybody reads; a hostile file must not make more of it. */
+/** More than anybody reads; a hostile file must not produce more. */
 const MOST = 200
-/** What refuses a file is told whatever came before it. */
+/** Errors are kept beyond the limit, because they refuse the file. */
 const MOST_WITH_ERRORS = 2 * MOST
 
-/** One error of a file, thrown: its message says where, what, and what to do; `details` has the parts. */
-export function refuse(finding: Finding, file: string): RecipeError {
+/** Makes an error to throw for one finding: the message says where, what, and what to do; `details` has the parts. */
+export function refuse(finding: NoticeParts, file: string): RecipeError {
   const { code, message, line = null, hint } = finding
   return refuseAll([{ level: 'error', code, message, file, line, hint: hint ?? null }])
 }
 
-/** `file:line: message hint`, as compilers write it. */
+/** Formats a finding as compilers do: `file:line: message hint`. */
 export function noticeText({ file, line, message, hint }: Omit<Notice, 'level' | 'code'>): string {
   const place = line === null ? file : `${file}:${line}`
   if (hint === null) return `${place}: ${message}`
   return `${place}: ${/[.!?]$/.test(message) ? message : `${message}.`} ${hint}`
 }
 
-/** The findings that a thrown error carries. */
+/** Reads the findings that an error carries. */
 export function noticesOf(error: unknown): readonly Notice[] {
   if (!RecipeError.isInstance(error)) return []
   const { notices } = error.details
   return Array.isArray(notices) ? (notices as Notice[]) : []
 }
 
-/** All errors of a file at once. */
+/** Makes one error of all errors of a file. */
 export function refuseAll(errors: readonly Notice[]): RecipeError {
   const [first] = errors
   if (first === undefined) throw new TypeError('a refusal needs a reason')

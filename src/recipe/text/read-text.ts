@@ -2,18 +2,18 @@ import type { Keeper } from '../../files/files.ts'
 import { readTextFile, readTextFileNow, TextFileTrouble } from '../../files/text-file.ts'
 import { refuse } from './notice.ts'
 
-/** A definition that is larger is refused: nobody wrote it by hand. */
+/** Larger definitions are refused: nobody writes them by hand. */
 const MOST_BYTES = 500_000
 
 export interface ReadOptions {
   readonly mostBytes?: number
-  /** The folder that the file must be in, links followed. */
+  /** The folder that must contain the file, with links resolved. */
   readonly inside?: string | undefined
-  /** What rules keep from whoever reads is not there. */
+  /** Tells which files rules withhold from the reader; they count as missing. */
   readonly isKept?: Keeper | undefined
 }
 
-/** The text of a file. Whatever else it is gives a RecipeError that names the file. */
+/** Reads a text file. Throws a RecipeError that names the file if it is not one. */
 export async function readText(
   file: string,
   { mostBytes = MOST_BYTES, inside, isKept }: ReadOptions = {},
@@ -25,7 +25,7 @@ export async function readText(
   }
 }
 
-/** The same at once, for many small files. */
+/** Reads a text file synchronously, for many small files. */
 export function readTextNow(
   file: string,
   { mostBytes = MOST_BYTES, inside }: Omit<ReadOptions, 'isKept'> = {},

@@ -1,14 +1,16 @@
 import { messageOf } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import { readYaml, YamlTrouble } from '../../base/yaml-tree.ts'
-import type { Finding } from './notice.ts'
-import type { Tree } from './tree.ts'
+import type { NoticeParts } from './notice.ts'
+import type { TextTree } from './tree.ts'
 
-export type ParsedYaml = { readonly ok: true; readonly tree: Tree } | { readonly ok: false; readonly finding: Finding }
+export type ParsedYaml =
+  | { readonly ok: true; readonly tree: TextTree }
+  | { readonly ok: false; readonly finding: NoticeParts }
 
 const LIMITS = { deepest: 100, mostValues: 20_000, mostWords: 50_000, hasTemplates: true } as const
 
-/** Reads YAML as files of recipes and agents have it, and never throws: a `{{ name }}` that was not quoted is a text. */
+/** Parses YAML as recipe and agent files write it, and never throws: an unquoted `{{ name }}` is a text. */
 export async function parseYaml(text: string): Promise<ParsedYaml> {
   try {
     return { ok: true, tree: await readYaml(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text, LIMITS) }
@@ -20,7 +22,10 @@ export async function parseYaml(text: string): Promise<ParsedYaml> {
   }
 }
 
-/** YAML for people: texts of several lines are literal blocks, so that a template in them stays one; keys keep their order. */
+/**
+ * Writes YAML for people: texts of several lines become literal blocks, so that templates stay intact; keys keep their
+ * order.
+ */
 export async function writeYaml(value: { readonly [key: string]: Json | undefined }): Promise<string> {
   const { Document, Scalar, visit } = await import('yaml')
   const document = new Document(withoutUndefined(value))

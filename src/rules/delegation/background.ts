@@ -3,44 +3,44 @@ import type { Conversation, Id, Link } from '../../graph/rows.ts'
 import type { Claim } from '../turn/claim.ts'
 import { forkedAs } from './session.ts'
 
-/** The host's conversation keeps a delegation in the background until its end was told. */
+/** Lists a background delegation in its host's conversation until the host has heard its end. */
 export function keepInBackground(draft: Draft, link: Link): void {
   const host = draft.conversation(link.hostConversationId)
   if (host.background.includes(link.id)) return
   draft.changeConversation(host, { background: [...host.background, link.id] })
 }
 
-/** Says who has the outcome, once and for all (exactly once: the rows of link and host change together). */
+/** Records which node received the outcome, exactly once: the rows of link and host change together. */
 export function deliver(draft: Draft, link: Link, to: Id): Link {
   const current = draft.link(link.id)
   leaveBackground(draft, current)
   return current.deliveredTo === null ? draft.changeLink(current, { deliveredTo: to }) : current
 }
 
-/** Nobody will be told of it unasked. */
+/** Takes a delegation off the host's list: nobody will report its end unasked. */
 export function leaveBackground(draft: Draft, link: Link): void {
   const host = draft.conversation(link.hostConversationId)
   if (!host.background.includes(link.id)) return
   draft.changeConversation(host, { background: host.background.filter((id) => id !== link.id) })
 }
 
-/** Delegations of a conversation whose end it is still to be told of. */
-export function untold(draft: Draft, { background }: Conversation): Link[] {
+/** Background delegations that have ended and whose host has not heard it yet. */
+export function unreported(draft: Draft, { background }: Conversation): Link[] {
   return background
     .map((id) => draft.link(id))
     .filter(({ outcome, deliveredTo, wake }) => outcome !== null && deliveredTo === null && wake === 'auto')
 }
 
 /**
- * A child conversation that this host's own delegations made. Any other id, known or not, is no child (I9): nothing is
- * read of it but its row.
+ * Finds a child conversation that this host's own delegations made. Any other id, known or not, is no child (I9): only its row
+ * is read.
  */
 export function ownChild(draft: Draft, hostId: Id, childId: Id): Conversation | undefined {
   const child = draft.findConversation(forkedAs(draft.conversation(hostId), childId))
   return child?.type === 'sub_agent' && child.parentConversationId === hostId ? child : undefined
 }
 
-/** The newest delegation to a child: the one that is asked about. */
+/** The newest delegation to a child, which calls about the child refer to. */
 export function newestLink(draft: Draft, child: Conversation): Link | undefined {
   for (const turn of draft.stored.turnsOf(child.id, { limit: LATEST }).toReversed()) {
     const link = draft.findLink(turn.id)
@@ -49,7 +49,7 @@ export function newestLink(draft: Draft, child: Conversation): Link | undefined 
   return undefined
 }
 
-/** Delegations to a child that are not over, the one that runs first. */
+/** Open delegations to a child, the running one first. */
 export function openLinksTo(draft: Draft, child: Conversation): Link[] {
   const active = child.activeTurnId === null ? undefined : draft.findTurn(child.activeTurnId)
   const queued = draft.stored.queuedTurn(child.id)
@@ -61,12 +61,12 @@ export function openLinksTo(draft: Draft, child: Conversation): Link[] {
   })
 }
 
-/** Turns that nobody delegated, put in by hand, are few. */
+/** How many turns of a child to look through: turns that nobody delegated, put in by hand, are few. */
 const LATEST = 20
 
 /**
- * A running node has been silent since then, or is silent no more (null). Its host reads it where it looks at its
- * children; whoever follows the host's run is told once.
+ * Records that a running node has been silent since then, or speaks again (null). Its host sees it in reports about its
+ * children; readers of the host's run get one event.
  */
 export function planStalled(draft: Draft, { nodeId, epoch }: Claim, since: number | null): void {
   const node = draft.findNode(nodeId)

@@ -13,10 +13,10 @@ export interface ChildState {
   readonly leaf: { readonly node_id: Id; readonly state: NodeState } | null
 }
 
-/** Turns of a lane that can be open at once, as far as a status looks. */
+/** How many open turns of a lane a status looks at. */
 const MOST_OPEN = 50
 
-/** What a child is doing, by its rows. One that waits counts as running. */
+/** Summarizes a child's activity from its rows. A waiting child counts as running. */
 export function childState(draft: Draft, child: Conversation): ChildState {
   const turns = draft.stored.turnsOf(child.id, { limit: MOST_OPEN })
   const counts = { pending: 0, running: 0, awaiting_approval: 0 }
@@ -36,20 +36,20 @@ function statusOf(counts: ChildState['counts']): ChildStatus {
   return counts.pending > 0 ? 'pending' : 'idle'
 }
 
-/** The newest node of the lane that nothing comes after. */
+/** The newest node of the lane without a successor. */
 function leafOf(draft: Draft, turn: Turn | undefined): ChildState['leaf'] {
   if (turn === undefined) return null
   const leaf = draft.nodesOf(turn.id).findLast(({ id }) => draft.edgesFrom(id).every(({ type }) => type === 'branch'))
   return leaf === undefined ? null : { node_id: leaf.id, state: leaf.state }
 }
 
-/** What the host called it, else its agent's name. */
+/** The name that the host gave it, else its agent's name. */
 export function childName(child: Conversation): string {
   const { name } = (child.metadata['subagent'] ?? {}) as { readonly name?: unknown }
   return typeof name === 'string' ? name : child.agent.name
 }
 
-/** One delegation as its host is told of it: how it ended, and the beginning of what was said. */
+/** Reports one delegation to its host: how it ended, and the beginning of its answer. */
 export function reportOf(draft: Draft, link: Link, shownBytes: number): { readonly [key: string]: Json } {
   const child = draft.conversation(link.childConversationId)
   const { outcome } = link
@@ -71,14 +71,14 @@ export function reportOf(draft: Draft, link: Link, shownBytes: number): { readon
 
 const MOST_SHOWN = 8_000
 
-/** What a delegation has said at its end: the checked value where there is one. */
+/** The final words of a delegation: the checked value where there is one. */
 export function wordsOf(draft: Draft, { outcome }: Link): string {
   const said = outcome?.answerNodeId == null ? undefined : draft.findNode(outcome.answerNodeId)
   const output = outcome?.status === 'completed' ? (said?.output.value ?? null) : null
   return answerText({ output, text: textOf(said?.output.content ?? '') })
 }
 
-/** When something last happened in a run, and whether it is silent for too long. */
+/** The last activity of a run, and whether it has been silent for too long. */
 export function activityOf(draft: Draft, turnId: Id): { readonly last_activity: string; readonly stalled?: true } {
   let last = draft.turn(turnId).createdAt
   let isStalled = false

@@ -5,21 +5,24 @@ import type { Conversation, Id, Link, Node } from '../../graph/rows.ts'
 import { stopRuns } from '../turn/cancel.ts'
 import { type Claim, heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
-import { hostQuestionOf, markTold, questionOf } from '../turn/question-of.ts'
+import { hostQuestionOf, markReported, questionOf } from '../turn/question-of.ts'
 import { deliver, newestLink, openLinksTo, ownChild } from './background.ts'
 import { activityOf, childState, reportOf, wordsOf } from './child-report.ts'
-import { endedTask, expiredTask, isExpired, outputOf, runningTask, taskLine } from './join.ts'
+import { endedTask, expiredTask, isExpired, jsonOutput, runningTask, taskLine } from './join.ts'
 import { inheritedChild } from './session.ts'
 import { type JoinRequest, parkJoin } from './wait.ts'
 
-/** What became of a call about a child. Where it is not `done` nothing was written. */
-export type ChildCall = 'done' | 'not_found' | 'busy' | 'no_question'
+/** The result of a call about a child. Only `done` has written anything. */
+export type ChildCallResult = 'done' | 'not_found' | 'busy' | 'no_question'
 
 const LINE_BYTES = 1_000
 const LINES_BYTES = 48_000
 
-/** What a child is doing and the last that was said. One that is no child of this host is missing, as is any other id. */
-export function planPoll(draft: Draft, claim: Claim, request: { childId: Id; limitTurns: number }): ChildCall {
+/**
+ * Reports a child's activity and its last messages. A conversation that is no child of this host counts as missing, like any
+ * unknown id.
+ */
+export function planPoll(draft: Draft, claim: Claim, request: { childId: Id; limitTurns: number }): ChildCallResult {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const child = readableChild(draft, node, request.childId)
@@ -40,11 +43,11 @@ export function planPoll(draft: Draft, claim: Claim, request: { childId: Id; lim
   })
 }
 
-/** What it asks its host: told by this node. */
+/** The child's question to its host, which this node now reports. */
 function questionAsked(draft: Draft, child: Conversation, by: Id): { readonly question?: string } {
   const [asked] = openLinksTo(draft, child).flatMap((link) => hostQuestionOf(draft, link) ?? [])
   if (asked === undefined) return {}
-  markTold(draft, asked, by)
+  markReported(draft, asked, by)
   return { question: questionOf(asked)?.text ?? '' }
 }
 
@@ -60,7 +63,7 @@ function missing(childId: Id): { readonly [key: string]: Json } {
   }
 }
 
-/** The latest rounds in lines; the newest are kept where all are too much. */
+/** The latest rounds as lines; the oldest lines are dropped where there are too many. */
 export function linesOf(draft: Draft, child: Conversation, limitTurns: number): string[] {
   const turns = draft.stored.turnsOf(child.id, { limit: limitTurns })
   const said = turns.flatMap(({ id }) => transcriptOf(draft.nodesOf(id), draft.kinds)).filter(({ text }) => text !== '')
@@ -81,8 +84,8 @@ function lineOf({ role, text }: TranscriptLine): string {
 
 const PAGE_CHARS = 16_000
 
-/** The whole answer of a child, page by page, with how it ended. */
-export function planChildResult(draft: Draft, claim: Claim, request: { childId: Id; offset: number }): ChildCall {
+/** Gives the whole answer of a child, page by page, with its outcome. */
+export function planChildResult(draft: Draft, claim: Claim, request: { childId: Id; offset: number }): ChildCallResult {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const child = readableChild(draft, node, request.childId)
@@ -110,7 +113,7 @@ export function planChildResult(draft: Draft, claim: Claim, request: { childId: 
   })
 }
 
-/** A character of two halves is not torn. */
+/** Moves a cut so that it never splits a surrogate pair. */
 function wholeEnd(text: string, at: number): number {
   const code = text.charCodeAt(at - 1)
   return code >= 0xd800 && code <= 0xdbff && at < text.length ? at - 1 : at
@@ -119,8 +122,8 @@ function wholeEnd(text: string, at: number): number {
 const MOST_LISTED = 50
 const LISTED_TURNS = 200
 
-/** The children that a conversation has started, the newest first. */
-export function planChildList(draft: Draft, claim: Claim): ChildCall {
+/** Lists the children that a conversation has started, the newest first. */
+export function planChildList(draft: Draft, claim: Claim): ChildCallResult {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const seen = new Set<Id>()
@@ -138,12 +141,12 @@ export function planChildList(draft: Draft, claim: Claim): ChildCall {
 
 const LISTED_BYTES = 200
 
-/** All open work of a child is asked to stop, and the task waits as a row until it has. */
+/** Asks all open work of a child to stop; the task waits as a row until it has. */
 export function planChildCancel(
   draft: Draft,
   claim: Claim,
   request: { childId: Id; reason: string | null },
-): ChildCall {
+): ChildCallResult {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const child = ownChild(draft, node.conversationId, request.childId)
@@ -158,13 +161,13 @@ export function planChildCancel(
   return 'done'
 }
 
-export interface WaitForChildren extends Omit<JoinRequest, 'refs'> {
-  /** Null for all that this conversation has in the background. */
+export interface ChildrenWait extends Omit<JoinRequest, 'refs'> {
+  /** Null for all background children of this conversation. */
   readonly childIds: readonly Id[] | null
 }
 
 /** Waits for the newest delegation of each child. */
-export function planChildWait(draft: Draft, claim: Claim, { childIds, ...request }: WaitForChildren): ChildCall {
+export function planChildWait(draft: Draft, claim: Claim, { childIds, ...request }: ChildrenWait): ChildCallResult {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const links = childIds === null ? allOf(draft, node) : childIds.map((id) => linkTo(draft, node, id))
@@ -187,12 +190,12 @@ function linkTo(draft: Draft, { conversationId }: Node, childId: Id): Link | und
   return child === undefined ? undefined : newestLink(draft, child)
 }
 
-/** The host answers what its child has asked: both go on. */
+/** Answers a child's question on behalf of the host; both continue. */
 export function planHostReply(
   draft: Draft,
   claim: Claim,
   { childId, text, by }: { childId: Id; text: string; by: string },
-): ChildCall {
+): ChildCallResult {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const child = ownChild(draft, node.conversationId, childId)
@@ -202,7 +205,7 @@ export function planHostReply(
   draft.event(draft.turn(asked.turnId), asked.id, { type: 'answer', by, text })
   endNode(draft, asked, { state: 'finished', output: { content: text } })
   const [next] = openLinksTo(draft, child).flatMap((link) => hostQuestionOf(draft, link) ?? [])
-  if (next !== undefined) markTold(draft, next, node.id)
+  if (next !== undefined) markReported(draft, next, node.id)
   return end(draft, node, {
     ok: true,
     child_conversation_id: child.id,
@@ -211,12 +214,12 @@ export function planHostReply(
   })
 }
 
-/** One of its own, or one that its lane has from where it was forked. */
+/** A child of its own, or one that its lane inherits from the fork. */
 function readableChild(draft: Draft, node: Node, childId: Id): Conversation | undefined {
   return ownChild(draft, node.conversationId, childId) ?? inheritedChild(draft, draft.turn(node.turnId), childId)
 }
 
-/** Whoever is told that a child is idle has been told of all its ends. A lane that only reads of it is not. */
+/** Marks all ends of an idle child as delivered to this node. A lane that only inherits the child marks nothing. */
 function deliverAll(draft: Draft, child: Conversation, { id: to, conversationId }: Node): void {
   if (child.parentConversationId !== conversationId) return
   const host = draft.conversation(conversationId)
@@ -228,22 +231,22 @@ function deliverAll(draft: Draft, child: Conversation, { id: to, conversationId 
   if (newest?.mode === 'background' && newest.outcome !== null) deliver(draft, newest, to)
 }
 
-function end(draft: Draft, node: Node, value: { readonly [key: string]: Json }): ChildCall {
-  endNode(draft, node, { state: 'finished', output: outputOf(value) })
+function end(draft: Draft, node: Node, value: { readonly [key: string]: Json }): ChildCallResult {
+  endNode(draft, node, { state: 'finished', output: jsonOutput(value) })
   return 'done'
 }
 
 export type TaskWish = 'wait' | 'peek' | 'cancel'
 
-export interface LoadTask {
+export interface TaskQuery {
   readonly id: Id
   readonly wish: TaskWish
-  /** How long a wait for a task at work may take; the task goes on after it. */
+  /** How long to wait for a running task; the task continues after that. */
   readonly waitMs: number
 }
 
-/** A task of this host in the background: its result, now or when it ends; a look at it; or its stop. */
-export function planLoadTask(draft: Draft, claim: Claim, { id, wish, waitMs }: LoadTask): 'done' | 'not_found' {
+/** Acts on a background task of this host: gives its result, now or when it ends; shows its state; or stops it. */
+export function planLoadTask(draft: Draft, claim: Claim, { id, wish, waitMs }: TaskQuery): 'done' | 'not_found' {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const link = taskOf(draft, node, id)
@@ -260,7 +263,7 @@ export function planLoadTask(draft: Draft, claim: Claim, { id, wish, waitMs }: L
   return 'done'
 }
 
-/** Tasks that have ended and that nobody has read yet, one line each. */
+/** Background tasks that have ended unread, one line each. */
 export function finishedTasks(draft: Draft, { background }: Conversation): readonly string[] {
   const links = background.map((id) => draft.link(id))
   return links
@@ -269,7 +272,7 @@ export function finishedTasks(draft: Draft, { background }: Conversation): reado
     .map((link) => taskLine(draft, link))
 }
 
-/** I9: what is no task of this host is no task. */
+/** I9: an id that is not a task of this host answers like an unknown id. */
 function taskOf(draft: Draft, { conversationId }: Node, id: Id): Link | undefined {
   const child = ownChild(draft, conversationId, id)
   const link = child === undefined ? undefined : newestLink(draft, child)

@@ -3,13 +3,13 @@ import { refusedOutcome } from '../../graph/conclude.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { type OutcomeRecord, withWords } from '../../graph/outcome.ts'
 import type { Id, Node, Turn } from '../../graph/rows.ts'
-import { type Ask, planAsk } from '../turn/approve.ts'
+import { type ApprovalRequest, planAsk } from '../turn/approve.ts'
 import { heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
 import { fold } from './fold.ts'
-import { type Spawned, type SpawnRequest, spawnRefusal, startChild } from './spawn.ts'
+import { type SpawnOutcome, type SpawnRequest, spawnRefusal, startChild } from './spawn.ts'
 
-/** One item of a plan, complete while the plan is still being written. */
+/** One complete item of a plan that is still being written. */
 export interface EagerItem {
   /** Derived from the turn and the item, so that an equal item finds its child: see `delegation/eager`. */
   readonly taskId: Id
@@ -19,10 +19,10 @@ export interface EagerItem {
 }
 
 /**
- * The item, its child, the link and the waiting task in one commit, under the claim of the message that is being
- * written. What cannot be started is a task that has ended with the reason.
+ * Adds the item, its child, the link and the waiting task in one commit, under the claim of the message that is being written.
+ * An item that cannot start becomes a task that has ended with the reason.
  */
-export function planEager(draft: Draft, eager: EagerItem, request: SpawnRequest): Spawned {
+export function planEager(draft: Draft, eager: EagerItem, request: SpawnRequest): SpawnOutcome {
   const plan = heldNode(draft, request.claim)
   if (plan === undefined) return { lost: true }
   const known = draft.findLink(request.ids.turn)
@@ -38,14 +38,14 @@ export function planEager(draft: Draft, eager: EagerItem, request: SpawnRequest)
   return { link: startChild(draft, task, request) }
 }
 
-/** The same for an item that came to no child, for a reason that is known before. */
+/** Adds an item that is refused before it has a child. */
 export function planRefusedItem(draft: Draft, refused: RefusedItem): void {
   const plan = heldNode(draft, refused.request.claim)
   if (plan === undefined || draft.findNode(refused.eager.taskId) !== undefined) return
   if (draft.turn(plan.turnId).cancel === null) endRefused(draft, plan, refused)
 }
 
-/** The same for one whose child a person must allow: its task awaits the word as a row, and starts the child then. */
+/** Adds an item whose child a person must allow: its task waits as a row, and starts the child after the approval. */
 export function planAskedItem(draft: Draft, { eager, request, ask }: AskedItem): void {
   const plan = heldNode(draft, request.claim)
   if (plan === undefined || draft.findNode(eager.taskId) !== undefined) return
@@ -58,7 +58,7 @@ export function planAskedItem(draft: Draft, { eager, request, ask }: AskedItem):
 export interface AskedItem {
   readonly eager: EagerItem
   readonly request: Pick<SpawnRequest, 'claim' | 'toolName'>
-  readonly ask: Ask
+  readonly ask: ApprovalRequest
 }
 
 export interface RefusedItem {
@@ -69,13 +69,13 @@ export interface RefusedItem {
   readonly outcome: OutcomeRecord
 }
 
-interface Adding {
+interface NewEagerTask {
   readonly plan: Node
   readonly eager: EagerItem
   readonly toolName: string
 }
 
-function addTask(draft: Draft, turn: Turn, { plan, eager, toolName }: Adding): Node {
+function addTask(draft: Draft, turn: Turn, { plan, eager, toolName }: NewEagerTask): Node {
   const { taskId: id, field, item } = eager
   const call = { id, name: toolName, input: item }
   const effect = 'idempotent'

@@ -9,28 +9,28 @@ import { type OpenFacts, openContent, openFactsOf, saidAndFound, withAbsent } fr
 
 const INTERRUPTED = '<system-info>The tool call has been interrupted by the user.</system-info>'
 
-/** What of a delegation its result needs to know: frozen in the link's row. */
+/** The facts about a delegation that its result needs: frozen in the link's row. */
 export type FoldFacts = Pick<Link, 'contract' | 'agentName' | 'hostName' | 'delegationContext' | 'childConversationId'>
 
-export interface Folded {
+export interface FoldResult {
   readonly content: Content
   readonly isError: boolean
-  /** The reserved set; business data belongs in the content. */
+  /** Only the reserved keys; application data belongs in the content. */
   readonly metadata: { readonly [key: string]: Json }
 }
 
-/** What a delegation's result tells beside its outcome. */
+/** Additions to a delegation's result, beside its outcome. */
 export interface FoldNotes {
-  /** What the child has to say of its answer. */
+  /** The child's own remarks on its answer. */
   readonly response?: Json | undefined
-  /** What is wrong with the input, field by field. */
+  /** The faults of the input, field by field. */
   readonly issues?: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]
-  /** All that the child said and found, for hosts that want it. */
+  /** The whole text and all results of the child, for hosts that want them. */
   readonly all?: () => string
 }
 
-/** A child's end as the result of the host's tool call: words the host's model can act on, whatever happened. */
-export function fold(facts: FoldFacts, outcome: Outcome, notes: FoldNotes = {}): Folded {
+/** Turns a child's end into the result of the host's tool call: words that the host's model can act on, whatever happened. */
+export function fold(facts: FoldFacts, outcome: Outcome, notes: FoldNotes = {}): FoldResult {
   const open = facts.contract === 'open' ? openFactsOf(facts) : undefined
   if (open !== undefined) return foldOpen(facts, outcome, { ...notes, open })
   const { issues = [] } = notes
@@ -52,13 +52,13 @@ export function fold(facts: FoldFacts, outcome: Outcome, notes: FoldNotes = {}):
   }
 }
 
-/** What the child has to say of its answer: what its hooks put into `extra`, and its own notes. */
+/** The child's remarks on its answer: its own notes, and the `extra` of its hooks. */
 function responseOf({ extra }: Outcome, { response }: FoldNotes): Json | undefined {
   if (Object.keys(extra).length === 0) return response
   return { ...extra, ...(response as { readonly [key: string]: Json } | undefined) }
 }
 
-/** What an answer's items have started is a part of the answer. */
+/** Appends the results of the children that the answer's items started. */
 function withDelegations(content: Content, { status, delegations }: Outcome): Content {
   if (delegations.length === 0 || status !== 'completed') return content
   const lines = delegations.map(({ field, status, text, output, error }) => {
@@ -73,12 +73,12 @@ function withDelegations(content: Content, { status, delegations }: Outcome): Co
   return typeof content === 'string' ? `${content}\n\n${text}` : [...content, { type: 'text', text }]
 }
 
-/** The same in the words of a tool whose child its model has described. */
+/** The result in the words of a tool whose model described its child. */
 function foldOpen(
   facts: FoldFacts,
   outcome: Outcome,
   { open, all, ...notes }: FoldNotes & { open: OpenFacts },
-): Folded {
+): FoldResult {
   const response = responseOf(outcome, notes)
   const isError = outcome.status !== 'completed'
   const metadata = {
@@ -94,7 +94,7 @@ function foldOpen(
   return { content: openContent(open, outcome, all ?? (() => outcome.text)), isError, metadata }
 }
 
-/** What code that reads the result's metadata can act on; the words are in the content. */
+/** The summary for code that reads the result's metadata; the words are in the content. */
 function summaryOf({
   status,
   runId,
@@ -126,7 +126,7 @@ function summaryOf({
   }
 }
 
-/** The answer of the message contract is a text: a value that it is made of is told beside it. */
+/** The message contract gives a text: a value behind it goes into the metadata. */
 function withValue(outcome: Outcome): Json {
   return outcome.output === null ? summaryOf(outcome) : { ...summaryOf(outcome), output: outcome.output }
 }
@@ -187,18 +187,18 @@ function messageContent(facts: FoldFacts, outcome: Outcome): Content {
   }
 }
 
-/** A child of which a person denied a call has begun; one that may not start has not. */
+/** True where the child has begun. A denial inside the child means it has; a denial of the child itself means it has not. */
 function hasBegun({ error }: Outcome): boolean {
   return error?.code === 'approval_denied'
 }
 
-/** The checked value, where there is one: not the words it was found in. */
+/** The checked value, where there is one, rather than the text around it. */
 export function answerText({ output, text }: Pick<Outcome, 'output' | 'text'>): string {
   if (output === null) return text
   return typeof output === 'string' ? output : JSON.stringify(output)
 }
 
-/** The answer without what only the child should see: reasoning does not leave it. */
+/** The answer without reasoning, which never leaves the child. */
 function answerContent(outcome: Outcome): Content {
   if (outcome.output !== null) return withMedia(answerText(outcome), outcome.content)
   if (typeof outcome.content === 'string') return outcome.content
@@ -206,7 +206,7 @@ function answerContent(outcome: Outcome): Content {
   return kept.length === 1 && kept[0]?.type === 'text' ? kept[0].text : kept
 }
 
-/** Values are in the text already. */
+/** Adds pictures and files to a text. Values are in the text already. */
 function withMedia(text: string, content: Content): Content {
   if (typeof content === 'string') return text
   const media = content.filter(({ type }) => type !== 'text' && type !== 'json' && type !== 'reasoning')
@@ -217,7 +217,7 @@ function join(first: string, partial: string): string {
   return partial === '' ? first : `${first}\n\n${partial}`
 }
 
-/** The child's end as the output of the task that waits for it. A text too long to show is kept as a body. */
+/** Makes the output of a waiting task from its child's end. A text too long to show is kept as a body. */
 export function foldInto(draft: Draft, task: Node, link: Link): NodeOutput {
   const outcome = link.outcome as OutcomeRecord
   const said = outcome.answerNodeId === null ? undefined : draft.findNode(outcome.answerNodeId)

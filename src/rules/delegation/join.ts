@@ -7,36 +7,36 @@ import type { Conversation, Id, Link, Node, NodeOutput } from '../../graph/rows.
 import { stopRuns } from '../turn/cancel.ts'
 import { endNode } from '../turn/end-node.ts'
 import { openContent, openFactsOf, saidAndFound, withAbsent } from '../turn/fold-open.ts'
-import { hostQuestionOf, markTold, questionOf, untoldQuestion } from '../turn/question-of.ts'
+import { hostQuestionOf, markReported, questionOf, unreportedQuestion } from '../turn/question-of.ts'
 import { deliver } from './background.ts'
 import { reportOf } from './child-report.ts'
 
-/** What a waiting task must know of its wait beside the `wait` of its row. */
+/** Facts that a waiting task needs beside the `wait` of its row. */
 export interface WaitFacts {
-  /** What happens to children that are not needed any more. */
+  /** Whether children that are no longer needed continue or are cancelled. */
   readonly losers: 'leave' | 'cancel'
-  /** `task`: the result is told as that of one task, in words. Left out: all of it as data. */
+  /** `task`: the result reads as that of one task, in words. Left out: all results as data. */
   readonly shows?: 'task'
 }
 
-/** Ends the waits of the host's running turn that this delegation decides. Rows only. */
-export function answerWaits(draft: Draft, link: Link): void {
+/** Ends the waits in the host's running turn that this delegation decides. Needs rows only. */
+export function endWaits(draft: Draft, link: Link): void {
   const host = draft.conversation(link.hostConversationId)
-  // A wait that begins at this moment, or a turn that ends, must see it: all three change this row.
+  // A wait that begins now and a turn that ends now must see this end: all three change this row.
   draft.watchConversation(host)
   const { activeTurnId } = host
   if (activeTurnId === null) return
   for (const node of draft.openNodes(activeTurnId)) {
-    if (isJoin(node) && node.wait?.refs.includes(link.id)) answerIfOver(draft, node)
+    if (isJoin(node) && node.wait?.refs.includes(link.id)) endWaitIfOver(draft, node)
   }
 }
 
-/** A task that waits for children in the background: its wait is not what a call of a subagent has. */
+/** True for a task that waits for background children, unlike a call that waits for its own child. */
 export function isJoin({ state, wait, metadata }: Node): boolean {
   return state === 'waiting' && wait?.on === 'children' && metadata['waits'] !== undefined
 }
 
-export function answerIfOver(draft: Draft, node: Node): void {
+export function endWaitIfOver(draft: Draft, node: Node): void {
   const { wait } = node
   if (wait === null) return
   const links = wait.refs.map((id) => draft.link(id))
@@ -44,18 +44,18 @@ export function answerIfOver(draft: Draft, node: Node): void {
     wait.join,
     links.map(({ outcome }) => outcome?.status ?? null),
   )
-  if (status !== undefined) return answerWait(draft, node, { status })
-  if (links.some((link) => untoldQuestion(draft, link) !== undefined)) answerWait(draft, node, { status: 'question' })
+  if (status !== undefined) return endWait(draft, node, { status })
+  if (links.some((link) => unreportedQuestion(draft, link) !== undefined)) endWait(draft, node, { status: 'question' })
 }
 
 interface WaitEnd {
   readonly status: JoinStatus | 'question' | 'timed_out'
-  /** Others that ask. */
+  /** Other children that ask a question. */
   readonly others?: readonly Link[]
 }
 
-/** The wait has its result: what ended is delivered with it, and questions are told. */
-export function answerWait(draft: Draft, node: Node, { status, others = [] }: WaitEnd): void {
+/** Ends a wait with its result: ended children are delivered with it, and their questions reported. */
+export function endWait(draft: Draft, node: Node, { status, others = [] }: WaitEnd): void {
   const { refs: awaited = [], join = 'all' } = node.wait ?? {}
   const { losers, shows } = node.metadata['waits'] as unknown as WaitFacts
   const also = others.flatMap(({ id }) => (awaited.includes(id) ? [] : [id]))
@@ -70,18 +70,18 @@ export function answerWait(draft: Draft, node: Node, { status, others = [] }: Wa
     children.push({ ...reportOf(draft, link, share), ...(isLoser ? { cancelled: true } : {}) })
     if (isLoser) stopRuns(draft, id, { cause: 'cancelled', reason: 'Another was enough for its host.' })
     if (isLoser || link.outcome !== null) deliver(draft, draft.link(id), node.id)
-    const asked = untoldQuestion(draft, link)
-    if (asked !== undefined) markTold(draft, asked, node.id)
+    const asked = unreportedQuestion(draft, link)
+    if (asked !== undefined) markReported(draft, asked, node.id)
   }
-  endNode(draft, draft.node(node.id), { state: 'finished', output: outputOf({ ok: true, status, join, children }) })
+  endNode(draft, draft.node(node.id), { state: 'finished', output: jsonOutput({ ok: true, status, join, children }) })
 }
 
 interface TaskWaitEnd extends Pick<WaitEnd, 'status'> {
-  /** The task, and others that ask. */
+  /** The task, and other children that ask a question. */
   readonly refs: readonly Id[]
 }
 
-/** The wait for one task of the background, as its host reads it. */
+/** Ends the wait for one background task, with words for its host. */
 function answerTaskWait(draft: Draft, node: Node, { status, refs }: TaskWaitEnd): void {
   const link = draft.link(refs[0] ?? '')
   if (link.outcome !== null) deliver(draft, link, node.id)
@@ -91,20 +91,20 @@ function answerTaskWait(draft: Draft, node: Node, { status, refs }: TaskWaitEnd)
   endNode(draft, draft.node(node.id), { state: 'finished', output: { content: [about, ...questions].join('\n\n') } })
 }
 
-/** What a child asks, in words. */
+/** The child's question in words. */
 function tellQuestion(draft: Draft, link: Link, to: Id): string[] {
   const asked = link.outcome === null ? hostQuestionOf(draft, link) : undefined
   if (asked === undefined) return []
-  if (untoldQuestion(draft, link) !== undefined) markTold(draft, asked, to)
+  if (unreportedQuestion(draft, link) !== undefined) markReported(draft, asked, to)
   const id = link.childConversationId
   return [`It asks you and waits (answer with subagent_send, child_conversation_id ${id}): ${questionOf(asked)?.text}`]
 }
 
-/** Bytes of the children's words in one result; the rest is read with subagent_result. */
+/** The bytes of all children's words in one result; `subagent_result` gives the rest. */
 const SHOWN = 32_000
 
 /** A value as a task's output: the model reads its JSON. */
-export function outputOf(value: { readonly [key: string]: Json }): NodeOutput {
+export function jsonOutput(value: { readonly [key: string]: Json }): NodeOutput {
   return { content: JSON.stringify(value), value }
 }
 
@@ -114,7 +114,7 @@ function durationText(ms: number): string {
   return seconds < 60 ? `${Math.floor(seconds / 10) * 10}s` : `${Math.floor(seconds / 60)}m`
 }
 
-/** A task that has ended, as its host reads it. */
+/** Describes an ended task to its host. */
 export function endedTask(draft: Draft, link: Link): string {
   const { outcome } = link
   if (outcome === null) return runningTask(draft, link)
@@ -139,13 +139,16 @@ export function endedTask(draft: Draft, link: Link): string {
 ${shown}`
 }
 
-/** It has ended so long ago that its result is no longer given. A host that was not told of it still is, once, in full. */
+/**
+ * True where the task ended so long ago that its result is no longer given. A host that has not heard of it still gets it once,
+ * in full.
+ */
 export function isExpired(draft: Draft, link: Link): boolean {
   const { keepMs } = openFactsOf(link) ?? {}
   return keepMs !== undefined && link.outcome !== null && sinceEnd(draft, link) > keepMs
 }
 
-/** What stands in the place of a result that is no longer given. */
+/** The text in place of an expired result. */
 export function expiredTask(draft: Draft, link: Link): string {
   const { label = '', keepMs = 0 } = openFactsOf(link) ?? {}
   return `# Background Task Result: ${link.childConversationId}
@@ -166,7 +169,7 @@ function sinceEnd(draft: Draft, { id }: Link): number {
   return draft.now - (draft.turn(id).endedAt ?? draft.now)
 }
 
-/** A task that is at work: what it does now. Nothing is consumed by looking. */
+/** Describes a running task. Looking at it consumes nothing. */
 export function runningTask(draft: Draft, link: Link): string {
   const { elapsed, turns, idle } = progressOf(draft, link)
   const calls = draft.nodesOf(link.id).flatMap(({ kind, input }) => (kind === 'task' ? [input.call?.name ?? ''] : []))
@@ -181,7 +184,7 @@ export function runningTask(draft: Draft, link: Link): string {
 
 const MOST_CALLS = 20
 
-/** One line of a list. */
+/** Describes a task in one line of a list. */
 export function taskLine(draft: Draft, link: Link): string {
   const label = `"${openFactsOf(link)?.label ?? ''}"`
   const id = link.childConversationId
@@ -194,7 +197,7 @@ export function taskLine(draft: Draft, link: Link): string {
   return `${id}: ${label} - running for ${elapsed}, ${turnsText(turns)}, idle ${idle}`
 }
 
-/** What a host is reminded of at each of its steps; null when it has nothing in the background. */
+/** The reminder of background work at each step of a host; null when there is none. */
 export function reminderOf(draft: Draft, { background }: Conversation): string | null {
   const links = background.map((id) => draft.link(id)).filter(({ contract }) => contract === 'open')
   const shown = links.filter((link) => !isExpired(draft, link))

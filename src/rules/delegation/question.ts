@@ -1,30 +1,30 @@
 import { ConflictError, NotFoundError } from '../../base/error.ts'
-import { changedAccount } from '../../graph/copy.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { changedAccount } from '../../graph/draft.ts'
 import { toolCallsLeft } from '../../graph/kinds.ts'
 import type { Id, Link, Node } from '../../graph/rows.ts'
 import { pauseClocks } from '../turn/account.ts'
 import { APPROVAL_MS } from '../turn/approve.ts'
 import { type Claim, heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
-import { hostQuestionOf, markTold, type Question, questionOf, untoldQuestion } from '../turn/question-of.ts'
+import { hostQuestionOf, markReported, type NodeQuestion, questionOf, unreportedQuestion } from '../turn/question-of.ts'
 import { childName } from './child-report.ts'
-import { answerWait, answerWaits, isJoin, outputOf } from './join.ts'
-import { cannotGoOn, promote } from './wait.ts'
-import { tellHost } from './wake.ts'
+import { endWait, endWaits, isJoin, jsonOutput } from './join.ts'
+import { isBlocked, promote } from './wait.ts'
+import { reportToHost } from './wake.ts'
 
-export interface Asking {
+export interface QuestionRequest {
   readonly text: string
-  readonly asked: Question['asked']
-  /** A host without a tool to answer with, or one that cannot be asked, is passed over for a person. */
+  readonly asked: NodeQuestion['asked']
+  /** False where the host has no tool to answer with, or cannot be asked: then a person is asked. */
   readonly hostCanAnswer: boolean
 }
 
 /**
- * The node waits as a row for an answer (I5). A question to the host is told to it once: by the wait that waits for this
- * child, by the call that waits for it, which goes on in the background, or by a turn of the host's conversation.
+ * Makes the node wait as a row for an answer (I5). The host hears a question once: from the wait for this child, from the call
+ * that waits for it (which then continues in the background), or from a turn of the host's conversation.
  */
-export function planQuestion(draft: Draft, claim: Claim, { text, asked, hostCanAnswer }: Asking): void {
+export function planQuestion(draft: Draft, claim: Claim, { text, asked, hostCanAnswer }: QuestionRequest): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
   const turn = draft.turn(node.turnId)
@@ -41,16 +41,16 @@ export function planQuestion(draft: Draft, claim: Claim, { text, asked, hostCanA
 }
 
 export interface CodeQuestion {
-  /** Derived from the node and which of its calls this is. */
+  /** Derived from the node and the number of the question among its calls. */
   readonly id: Id
   readonly text: string
 }
 
 /**
- * The code of a node asks a person: a task beside it waits as a row for the answer. Code that runs again finds what it has
- * asked; `changed` where that was something else.
+ * Lets the code of a node ask a person: a task beside the node waits as a row for the answer. Code that runs again finds its
+ * question; `changed` means it asked something else before.
  */
-export function planCodeQuestion(draft: Draft, claim: Claim, { id, text }: CodeQuestion): CodeAsked {
+export function planCodeQuestion(draft: Draft, claim: Claim, { id, text }: CodeQuestion): CodeQuestionResult {
   const asker = heldNode(draft, claim)
   if (asker === undefined) return 'lost'
   const known = draft.findNode(id)
@@ -64,9 +64,9 @@ export function planCodeQuestion(draft: Draft, claim: Claim, { id, text }: CodeQ
   return 'asked'
 }
 
-export type CodeAsked = 'asked' | 'changed' | 'limit' | 'lost'
+export type CodeQuestionResult = 'asked' | 'changed' | 'limit' | 'lost'
 
-/** Told as the call of a model is, and counted as one. */
+/** The question appears as a model's call does, and counts as one. */
 function addQuestion(draft: Draft, asker: Node, { id, text }: CodeQuestion): Node {
   const call = { id, name: 'ask_person', input: { question: text } }
   const effect = 'idempotent'
@@ -94,7 +94,7 @@ export interface Reply {
   readonly by: string
 }
 
-/** The answer to a question: the node that asked has it as its result, and goes on. */
+/** Answers a question: the node that asked gets the answer as its result and continues. */
 export function planReply(draft: Draft, nodeId: Id, { text, by }: Reply): void {
   const node = draft.findNode(nodeId)
   if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId}.`)
@@ -108,13 +108,13 @@ export function planReply(draft: Draft, nodeId: Id, { text, by }: Reply): void {
   tellNext(draft, node)
 }
 
-/** A question is over: what else its child asks its host is told now. */
+/** A question is over: reports the child's next question to its host. */
 function tellNext(draft: Draft, { turnId }: Node): void {
   const link = draft.findLink(turnId)
-  if (link?.mode === 'background' && untoldQuestion(draft, link) !== undefined) tell(draft, link)
+  if (link?.mode === 'background' && unreportedQuestion(draft, link) !== undefined) tell(draft, link)
 }
 
-function park(draft: Draft, node: Node, question: Question): void {
+function park(draft: Draft, node: Node, question: NodeQuestion): void {
   const until = draft.now + APPROVAL_MS
   draft.changeNode(node, {
     state: 'waiting',
@@ -124,14 +124,14 @@ function park(draft: Draft, node: Node, question: Question): void {
     metadata: { ...node.metadata, question: { ...question } },
   })
   draft.watchTurn(draft.turn(node.turnId))
-  draft.due(until)
+  draft.noteDue(until)
   const { text, to } = question
   draft.event(draft.turn(node.turnId), node.id, { type: 'question', to, text, expiresAt: until })
 }
 
 /**
- * A host whose code may await its child cannot answer it, nor one without the tools to, nor one that is a child and does
- * not wait for it: nobody wakes that one.
+ * False for a host that cannot answer: its code may be waiting for this child, it has no tools to answer, or it is a child
+ * itself and does not wait, so nobody would wake it.
  */
 function canAsk(draft: Draft, { mode, wake, taskId, depth, onParentClose }: Link): boolean {
   const { state } = draft.node(taskId)
@@ -142,16 +142,16 @@ function canAsk(draft: Draft, { mode, wake, taskId, depth, onParentClose }: Link
 
 function tell(draft: Draft, link: Link): void {
   if (link.mode === 'background') {
-    answerWaits(draft, link)
-    return tellHost(draft, link)
+    endWaits(draft, link)
+    return reportToHost(draft, link)
   }
   const asked = hostQuestionOf(draft, link)
   if (asked === undefined) return
-  markTold(draft, asked, link.taskId)
+  markReported(draft, asked, link.taskId)
   promote(
     draft,
     link,
-    outputOf({
+    jsonOutput({
       ok: true,
       status: 'question',
       child_conversation_id: link.childConversationId,
@@ -161,7 +161,7 @@ function tell(draft: Draft, link: Link): void {
   )
 }
 
-/** A question that nobody will answer ends with these words, and its child goes on. */
+/** Ends a question that nobody will answer with these words; its child continues. */
 function giveUpQuestion(draft: Draft, asked: Node, why: string): void {
   draft.event(draft.turn(asked.turnId), asked.id, { type: 'answer', by: 'nobody', text: '' })
   const content = `${why} Go on with what you know, and say in your answer what you would have needed.`
@@ -169,11 +169,11 @@ function giveUpQuestion(draft: Draft, asked: Node, why: string): void {
 }
 
 /**
- * A host that has said its last word and waits only for children that wait for its answer, or for their room, will not
- * give one. It is looked at again for what else they ask.
+ * Gives up the questions to a host that cannot answer any more: it has said its last word, and waits only for children that
+ * wait for its answer, or for their room. It is checked again for further questions.
  */
 export function giveUpQuestions(draft: Draft, held: readonly Link[]): void {
-  if (!held.every((link) => cannotGoOn(draft, link))) return
+  if (!held.every((link) => isBlocked(draft, link))) return
   for (const link of held) {
     const asked = hostQuestionOf(draft, link)
     if (asked === undefined) continue
@@ -182,24 +182,26 @@ export function giveUpQuestions(draft: Draft, held: readonly Link[]): void {
   }
 }
 
-/** A waiting node's time is over: it goes on without what it waited for, which goes on too. Rows only. */
+/**
+ * Ends a wait whose time is over: the node continues without the awaited child, and the child continues too. Needs rows only.
+ */
 export function planTimeUp(draft: Draft, nodeId: Id): void {
   const node = draft.findNode(nodeId)
   if (node?.state !== 'waiting' || node.wakeAt === null || node.wakeAt > draft.now) return
   if (node.wait?.on === 'question') {
     giveUpQuestion(draft, node, 'Nobody answered in time.')
     tellNext(draft, node)
-  } else if (isJoin(node)) answerWait(draft, node, { status: 'timed_out' })
-  else for (const id of node.wait?.refs ?? []) goOnBehind(draft, draft.link(id))
+  } else if (isJoin(node)) endWait(draft, node, { status: 'timed_out' })
+  else for (const id of node.wait?.refs ?? []) promoteLate(draft, draft.link(id))
 }
 
-function goOnBehind(draft: Draft, link: Link): void {
+function promoteLate(draft: Draft, link: Link): void {
   const id = link.childConversationId
   const hint = link.wake === null ? '' : ` subagent_wait, subagent_result and subagent_cancel take its id.`
   promote(
     draft,
     link,
-    outputOf({
+    jsonOutput({
       ok: true,
       status: 'promoted',
       child_conversation_id: id,

@@ -1,14 +1,14 @@
-import { lineOf } from '../../graph/ancestors.ts'
-import { changedAccount } from '../../graph/copy.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { newTree } from '../../graph/kinds.ts'
+import { changedAccount } from '../../graph/draft.ts'
+import { newTreePlaces } from '../../graph/kinds.ts'
+import { runsUpward } from '../../graph/reader.ts'
 import type { Id, KeyLimit, KeyPlaces, Link, TreePlaces, Turn } from '../../graph/rows.ts'
 import { startIfIdle } from '../turn/open-turn.ts'
 
 /**
- * Delegations run as far as the limits of their run, their key and their tree go; the others are queued turns, first come,
- * first served. One that waits for its key does not hold up the others of its run. What a delegation works for is never
- * counted against it: nothing waits for itself, at any depth.
+ * Decides whether a delegation may run within the limits of its run, its key and its tree; otherwise its turn is queued, first
+ * come, first served. A delegation that waits for its key does not hold up the others of its run. Ancestors are never counted
+ * against a delegation, so nothing waits for itself, at any depth.
  */
 export function mayRun(draft: Draft, host: Turn, keyed: KeyLimit | null): boolean {
   const { account, limits } = host
@@ -17,7 +17,7 @@ export function mayRun(draft: Draft, host: Turn, keyed: KeyLimit | null): boolea
   return host.tree === null || fullTree(draft, host) === undefined
 }
 
-/** A new delegation has its place, or waits for one. Its run's account is its caller's to change. */
+/** Counts a new delegation as running or waiting. The caller changes the account of its run. */
 export function takePlace(draft: Draft, link: Link): void {
   if (link.released) return countIn(draft, link)
   if (link.keyed !== null) changePlaces(draft, link, ({ live, waiting }) => ({ live, waiting: [...waiting, link.id] }))
@@ -26,7 +26,7 @@ export function takePlace(draft: Draft, link: Link): void {
   if (full !== undefined) waitAt(draft, full, host.id)
 }
 
-/** A delegation is over: what waited for its places may run. Its run's account is its caller's to change. */
+/** Ends the count of a delegation and starts those that waited for its places. The caller changes the account of its run. */
 export function leavePlace(draft: Draft, link: Link): void {
   const { tree } = draft.turn(link.hostTurnId)
   if (link.keyed !== null) {
@@ -41,7 +41,7 @@ export function leavePlace(draft: Draft, link: Link): void {
   if (tree !== null) releaseTrees(draft, link.hostTurnId)
 }
 
-/** Starts what may now run of a run's delegations. Gives the run whose tree has no room, if that is what ended it. */
+/** Starts the delegations of a run that may now run. Gives the run whose tree is full, if that stopped it. */
 function release(draft: Draft, hostTurnId: Id): Id | undefined {
   for (;;) {
     const host = draft.turn(hostTurnId)
@@ -69,7 +69,7 @@ function letRun(draft: Draft, link: Link): void {
   startIfIdle(draft, draft.turn(link.id))
 }
 
-/** The first that waits, of those whose key has room. */
+/** The first waiting delegation whose key has room. */
 function nextOf(draft: Draft, host: Turn): Link | undefined {
   const plain = nextWithoutKey(draft, host)
   const { places } = draft.conversation(host.conversationId)
@@ -109,7 +109,7 @@ function countIn(draft: Draft, link: Link): void {
   if (draft.turn(link.hostTurnId).tree !== null) countTree(draft, link.hostTurnId, 1)
 }
 
-// Keys: of one host's conversation, over all its turns.
+// Keys are counted per conversation of the host, over all its turns.
 
 function placesOf(draft: Draft, { conversationId }: Turn, key: string): KeyPlaces {
   const { places } = draft.conversation(conversationId)
@@ -129,24 +129,24 @@ function changePlaces(draft: Draft, link: Link, change: (now: KeyPlaces) => Omit
   draft.changeConversation(conversation, { places: all.length === 0 ? null : all })
 }
 
-/** Those that wait for the key may be of other turns of the conversation. */
+/** Delegations that wait for the key may belong to other turns of the conversation. */
 function releaseKey(draft: Draft, { hostTurnId }: Link, key: string): void {
   const { waiting } = placesOf(draft, draft.turn(hostTurnId), key)
   const hosts = new Set(waiting.map((id) => draft.link(id).hostTurnId))
   for (const host of hosts) release(draft, host)
 }
 
-// Trees: of a run and all below it.
+// Trees are counted per run, with everything below it.
 
-/** What a child of this run counts, with a limit of its own or without. */
+/** The counter for a child of this run, with or without a limit of its own. */
 export function treeBelow({ tree }: Turn, limit: number | null): TreePlaces | null {
-  return tree === null ? newTree(limit) : { limit, live: 0, waiting: NONE }
+  return tree === null ? newTreePlaces(limit) : { limit, live: 0, waiting: NONE }
 }
 
-/** The first run of the line that has a limit and no room. A root's conversation is no delegation: none counts it. */
+/** The first run upwards that has a limit and no room. A root's conversation is no delegation and is never counted. */
 function fullTree(draft: Draft, host: Turn): Turn | undefined {
   let ancestors = 0
-  for (const turn of lineOf(draft, host.id)) {
+  for (const turn of runsUpward(draft, host.id)) {
     const { tree, conversationId } = turn
     if (tree !== null && tree.limit !== null && tree.live - ancestors >= tree.limit) return turn
     const { type, activeTurnId } = draft.conversation(conversationId)
@@ -174,7 +174,7 @@ function releaseTrees(draft: Draft, hostTurnId: Id): void {
 }
 
 function limitedTrees(draft: Draft, turnId: Id): Turn[] {
-  return [...lineOf(draft, turnId)].filter(({ tree }) => tree !== null && tree.limit !== null)
+  return [...runsUpward(draft, turnId)].filter(({ tree }) => tree !== null && tree.limit !== null)
 }
 
 function changeTree(draft: Draft, turn: Turn, change: (now: TreePlaces) => Partial<TreePlaces>): void {

@@ -11,12 +11,12 @@ import type { SessionCall, SessionDocument, SessionMessage, SessionTurn } from '
 
 export interface PastTurns {
   readonly document: SessionDocument
-  /** The turn that goes on with it: the ids of what was before come from it. */
+  /** The turn that continues the session: ids of its past turns derive from it. */
   readonly nextTurnId: Id
   readonly limits: TurnLimits
 }
 
-/** Puts what a document says was said into a new conversation, as turns that have ended. Nothing of it runs again. */
+/** Adds the past of a document to a new conversation, as turns that have ended. None of it runs again. */
 export function addPastTurns(
   draft: Draft,
   conversation: Conversation,
@@ -28,14 +28,14 @@ export function addPastTurns(
   })
 }
 
-interface Past {
+interface PastTurn {
   readonly told: SessionTurn
   readonly id: Id
   readonly nodeIds: readonly Id[]
   readonly limits: TurnLimits
 }
 
-function addPastTurn(draft: Draft, conversation: Conversation, { told, id, nodeIds, limits }: Past): void {
+function addPastTurn(draft: Draft, conversation: Conversation, { told, id, nodeIds, limits }: PastTurn): void {
   const endedAt = momentOf(told.ended_at) ?? draft.now
   const startedAt = momentOf(told.started_at) ?? endedAt
   const entryNodeId = nodeIds[nodeIds.length - 1] ?? id
@@ -64,7 +64,7 @@ function addPastTurn(draft: Draft, conversation: Conversation, { told, id, nodeI
   draft.changeTurn(turn, { outcome: pastOutcome(told, turn, answer?.id ?? null) })
 }
 
-/** A call, and the task that is its own: its results come in the order of the calls. */
+/** A call and its task: results come in the order of the calls. */
 interface OpenCall {
   readonly call: SessionCall
   readonly taskId: Id

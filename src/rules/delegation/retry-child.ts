@@ -7,14 +7,14 @@ import type { Conversation, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
 import { newConversation } from '../turn/say.ts'
 import { treeBelow } from './release.ts'
-import { enlist } from './spawn.ts'
+import { addDelegation } from './spawn.ts'
 
-/** No longer than this between two tries. */
+/** The longest delay between two tries. */
 const MAX_RETRY_DELAY_MS = 30_000
 
 /**
- * One more try of a delegation whose child has ended, in a way that may pass: another child, asked the same. It needs rows
- * only. Undefined when the end stands.
+ * Retries a delegation whose child failed in a way that may pass: another child gets the same request. Needs rows only.
+ * Undefined when the failure is final.
  */
 export function retryChild(draft: Draft, link: Link): Link | undefined {
   const { retry, outcome } = link
@@ -25,13 +25,13 @@ export function retryChild(draft: Draft, link: Link): Link | undefined {
   return tryAgain(draft, link, { host, wakeAt: draft.now + delayMs, outcome })
 }
 
-/** The next try of a delegation that has ended; undefined when there is none. */
+/** The next try of an ended delegation; undefined when there is none. */
 export function nextTryOf(reader: Pick<Reader, 'link'>, linkId: Id): Id | undefined {
   const retry = reader.link(linkId)?.retry ?? null
   return retry === null ? undefined : reader.link(idsOf(linkId).turn)?.id
 }
 
-/** What a person has stopped stays stopped; what may have had an effect is never silently repeated (I4). */
+/** False for a run that a person stopped, and for one that may have had an effect, which is never silently repeated (I4). */
 function mayPass({ status, retryable, uncertain, error }: OutcomeRecord): boolean {
   return retryable && status !== 'cancelled' && uncertain.length === 0 && error?.code !== 'dead_letter'
 }
@@ -47,19 +47,19 @@ function isTooLate(host: Turn, at: number): boolean {
   return host.deadline !== null && host.deadline <= at
 }
 
-interface Retrying {
+interface RetryContext {
   readonly host: Turn
   readonly wakeAt: number
   readonly outcome: OutcomeRecord
 }
 
-function tryAgain(draft: Draft, link: Link, { host, wakeAt, outcome }: Retrying): Link {
+function tryAgain(draft: Draft, link: Link, { host, wakeAt, outcome }: RetryContext): Link {
   const ids = idsOf(link.id)
   const first = draft.turn(link.id)
   const attempt = link.attempt + 1
   const home = homeOf(draft, link)
   draft.changeLink(link, { deliveredTo: link.taskId })
-  const next = enlist(draft, host, {
+  const next = addDelegation(draft, host, {
     ...link,
     id: ids.turn,
     childConversationId: home?.id ?? ids.conversation,
@@ -87,7 +87,7 @@ function tryAgain(draft: Draft, link: Link, { host, wakeAt, outcome }: Retrying)
   return next
 }
 
-/** What the failed child was told, or would have been: it is not made twice. */
+/** The briefing of the failed child, made or not: it is not made twice. */
 function briefingOf({ kind, purpose, state, input, output }: Node): TurnBriefing | null {
   if (kind === 'user_message') return null
   const content = textOf(input.content ?? '')
@@ -110,7 +110,7 @@ function idsOf(linkId: Id): RetryIds {
   return { turn, conversation, nodes }
 }
 
-/** A conversation that others may go on with is gone on with; undefined where each call has a child of its own. */
+/** The conversation of the failed child, where others may continue it; undefined where each call has a child of its own. */
 function homeOf(draft: Draft, link: Link): Conversation | undefined {
   const home = draft.conversation(link.childConversationId)
   const isOwn = home.parentTaskId === link.taskId && (link.contract === 'typed' || link.contract === 'open')
@@ -125,7 +125,7 @@ function freshHome(draft: Draft, link: Link, id: Id): Conversation {
   return fresh
 }
 
-/** The task that waited for the failed child waits for the next. */
+/** Makes the task of the failed child wait for the next one. */
 function waitFor(draft: Draft, task: Node, link: Link): void {
   const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   draft.changeNode(task, {

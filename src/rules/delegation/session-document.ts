@@ -8,21 +8,21 @@ import { resultContent } from '../../graph/tasks.ts'
 
 export const SESSION_FORMAT = 'legate-session'
 
-/** A conversation as a document: for people to read, and to be gone on with where its rows are not known. */
+/** A conversation as a document: for people to read, and to continue where its rows are not stored. */
 export interface SessionDocument {
   readonly format: typeof SESSION_FORMAT
   readonly version: 1
   readonly session_id: Id
-  /** Turns that have ended: those of `turns`. */
+  /** The number of ended turns, all of which are in `turns`. */
   readonly turn_count: number
   readonly agent: string
   readonly owner: string | null
   readonly title: string | null
-  /** Who delegates to it; null for a conversation of a user. */
+  /** The agent that delegates to it; null for a user's conversation. */
   readonly host: SessionHost | null
   readonly created_at: string
   readonly updated_at: string
-  /** Set when it was closed: it cannot be gone on with. */
+  /** Set when it was closed: nobody can continue it. */
   readonly closed_at: string | null
   readonly turns: readonly SessionTurn[]
 }
@@ -58,7 +58,7 @@ export interface SessionCall {
   readonly input: Json
 }
 
-/** The document of a conversation as it is stored now; undefined when there is none. */
+/** Writes the document of a stored conversation; undefined when there is none. */
 export function sessionDocument(reader: Reader, id: Id): SessionDocument | undefined {
   const row = reader.conversation(id)
   if (row === undefined) return undefined
@@ -83,8 +83,8 @@ export function sessionDocument(reader: Reader, id: Id): SessionDocument | undef
 }
 
 /**
- * What counts of a conversation, for another to go on with: without turns that others have taken the place of, and with
- * those of the lane it was forked from.
+ * The document of a conversation's valid history, for another to continue: without replaced turns, and with those of the lane
+ * it was forked from.
  */
 export function countedDocument(reader: Reader, id: Id): SessionDocument | undefined {
   const document = sessionDocument(reader, id)
@@ -108,7 +108,7 @@ function countedTurns(reader: Reader, id: Id): Turn[] {
   return found
 }
 
-/** Those that a document of the conversation has. */
+/** The ended turns of a conversation, which its document holds. */
 export function endedTurns(reader: Reader, conversationId: Id): readonly Turn[] {
   const turns = reader.turnsOf(conversationId, { limit: Number.MAX_SAFE_INTEGER })
   return turns.filter(({ state }) => state === 'ended')
@@ -144,7 +144,7 @@ function messageOf(node: Node): SessionMessage | undefined {
   }
 }
 
-/** What a host gave as data is told apart from the words of the application. */
+/** Distinguishes a host's data from the application's words. */
 function roleOf({ purpose }: Node): 'briefing' | 'developer' {
   return purpose === 'brief' ? 'briefing' : 'developer'
 }
@@ -166,8 +166,8 @@ function answered(node: Node, call: ToolCall): SessionMessage {
 }
 
 /**
- * Every call with its answer and every answer with its call, whatever is missing: a model that is shown one without the
- * other fails for ever. An id of a call may repeat from message to message.
+ * Completes every call with an answer and every answer with a call: a model that sees one without the other fails for ever. Ids
+ * of calls may repeat from message to message.
  */
 function withAnswers(messages: readonly SessionMessage[]): SessionMessage[] {
   const kept: SessionMessage[] = []
@@ -187,7 +187,7 @@ function withAnswers(messages: readonly SessionMessage[]): SessionMessage[] {
 
 type ToolMessage = Extract<SessionMessage, { role: 'tool' }>
 
-/** An id may also repeat within a message: each result answers one call. */
+/** Ids may also repeat within a message: each result answers one call. */
 function pairsOf(calls: readonly SessionCall[], results: readonly ToolMessage[]): [SessionCall, ToolMessage][] {
   const left = [...results]
   return calls.flatMap((call) => {
@@ -197,21 +197,21 @@ function pairsOf(calls: readonly SessionCall[], results: readonly ToolMessage[])
   })
 }
 
-/** Results up to the next thing the agent said. */
+/** The results up to the agent's next message. */
 function resultsAfter(messages: readonly SessionMessage[], at: number): ToolMessage[] {
   const rest = messages.slice(at + 1)
   const end = rest.findIndex(({ role }) => role === 'assistant')
   return (end < 0 ? rest : rest.slice(0, end)).filter((message) => message.role === 'tool')
 }
 
-/** The last one that a date can say. */
+/** The last moment that a date can express. */
 const LAST_MOMENT = 8.64e15
 
 function timeText(at: number): string {
   return new Date(Math.min(Math.max(at, 0), LAST_MOMENT)).toISOString()
 }
 
-/** A document that was read from outside, or in words what is wrong with it. People may have edited it. */
+/** Reads a document from outside, which people may have edited. Gives its fault in words. */
 export function readSessionDocument(value: Json | undefined, id: string): SessionDocument | string {
   const fields = fieldsOf(value)
   if (fields === undefined || fields['format'] !== SESSION_FORMAT) return 'it is no document of a session'
@@ -306,7 +306,7 @@ function isContent(value: Json | undefined): value is Content & Json {
   return Array.isArray(value) && value.every((block) => isBlock(block) || isText(block))
 }
 
-/** Also an empty one, and what the model thought. */
+/** True also for an empty text and for reasoning. */
 function isText(value: Json): boolean {
   const fields = fieldsOf(value)
   const isKnown = fields?.['type'] === 'text' || fields?.['type'] === 'reasoning'

@@ -8,55 +8,55 @@ import { newConversation } from '../turn/say.ts'
 import { addPastTurns } from './restore-session.ts'
 import type { SessionDocument } from './session-document.ts'
 
-/** A session as the conversation that started it lists it. */
-export interface HeldSession {
+/** A session as its host's conversation lists it. */
+export interface ListedSession {
   readonly id: Id
-  /** The tool it is gone on with. */
+  /** The tool that continues it. */
   readonly tool: string
-  /** How long it may lie idle; null for ever. */
+  /** How long it may be idle; null for ever. */
   readonly ttlMs: number | null
 }
 
-/** What a host says of the sessions of one of its subagents. */
+/** The settings that a host gives to the sessions of one subagent. */
 export interface SessionPlan {
   readonly ttlMs: number | null
   /** How many of them may be open at once in a conversation of the host. */
   readonly max: number | null
   readonly scope: 'host' | 'owner'
-  /** What is known of the session that is asked for where its rows are not, or are another conversation's. */
+  /** The document of the requested session, where its rows are missing or belong to another conversation. */
   readonly document: SessionDocument | null
-  /** Its rows are there: it can be copied, and not be read back under its id. */
+  /** True where its rows exist elsewhere: it can be copied, but not restored under its id. */
   readonly isElsewhere: boolean
-  /** What binds it there: a copy stays bound by it. */
+  /** The layers that bind the original: a copy stays bound by them. */
   readonly ceiling: readonly Json[]
 }
 
-/** A conversation lists its newest sessions; older ones can still be gone on with. */
+/** How many sessions a conversation lists: the newest. Older ones can still be continued. */
 const MOST_LISTED = 64
 
-/** The sessions a conversation has started and not closed, the newest last. */
-function heldSessions({ metadata }: Conversation): readonly HeldSession[] {
+/** The open sessions of a conversation, the newest last. */
+function heldSessions({ metadata }: Conversation): readonly ListedSession[] {
   const list = metadata[KEY]
   return Array.isArray(list) ? list.flatMap(readHeld) : []
 }
 
 const KEY = 'held_sessions'
 
-function readHeld(value: Json): HeldSession[] {
+function readHeld(value: Json): ListedSession[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
   const { id, tool, ttl_ms: ttlMs } = value
   if (typeof id !== 'string' || typeof tool !== 'string') return []
   return [{ id, tool, ttlMs: typeof ttlMs === 'number' ? ttlMs : null }]
 }
 
-function putHeld(draft: Draft, conversation: Conversation, held: readonly HeldSession[]): void {
+function putHeld(draft: Draft, conversation: Conversation, held: readonly ListedSession[]): void {
   const list = held
     .slice(-MOST_LISTED)
     .map(({ id, tool, ttlMs }) => (ttlMs === null ? { id, tool } : { id, tool, ttl_ms: ttlMs }))
   draft.changeConversation(conversation, { metadata: { ...conversation.metadata, [KEY]: list } })
 }
 
-/** A session that was forked is listed instead of the one it comes from. */
+/** Replaces a session in the list by its fork. */
 function renameHeld(draft: Draft, host: Conversation, { from, to }: { from: Id; to: Id }): void {
   const held = heldSessions(host)
   if (!held.some(({ id }) => id === from)) return
@@ -74,10 +74,10 @@ export interface NewSession {
   readonly limits: TurnLimits
 }
 
-/** A new conversation that its host can go on with: listed, and with all that is known of what was said in it. */
+/** Sets up a new conversation that its host can continue: lists it, and adds its known past. */
 export function beginSession(draft: Draft, child: Conversation, { tool, plan, nextTurnId, limits }: NewSession): void {
   const host = draft.conversation(child.parentConversationId ?? '')
-  const way = sessionInTheWay(draft, host, { tool, max: plan.max })
+  const way = sessionToClose(draft, host, { tool, max: plan.max })
   if (way !== null && typeof way !== 'string') closeSession(draft, way)
   const current = draft.conversation(host.id)
   putHeld(draft, current, [...heldSessions(current), { id: child.id, tool, ttlMs: plan.ttlMs }])
@@ -89,7 +89,7 @@ export function beginSession(draft: Draft, child: Conversation, { tool, plan, ne
   addPastTurns(draft, draft.conversation(child.id), { document, nextTurnId, limits })
 }
 
-/** Why a session of one's own cannot be gone on with; undefined when it can. It may be known by its document only. */
+/** Tells why a host cannot continue its own session; undefined when it can. Only its document may be known. */
 export function sessionFault(draft: Draft, session: Conversation | undefined, plan: SessionPlan): string | undefined {
   const { ttlMs, document } = plan
   const id = session?.id ?? document?.session_id ?? ''
@@ -98,7 +98,7 @@ export function sessionFault(draft: Draft, session: Conversation | undefined, pl
   if (session?.lane != null && session.lane.archivedAt !== null) return `the session ${id} was archived`
   const usedAt = Date.parse(document?.updated_at ?? '')
   const idle = session === undefined ? draft.now - usedAt : idleMs(draft.stored, session, draft.now)
-  // A document that does not say when it was used last may be of any age.
+  // A document without a time of last use may be of any age.
   const isFresh = ttlMs === null || idle <= ttlMs
   return isFresh ? undefined : `the session ${id} has expired`
 }
@@ -116,10 +116,10 @@ function lastTurn(reader: Reader, id: Id): Turn | undefined {
 }
 
 /**
- * Which session must be closed before one more can be started: the one that was idle longest. In words when none can be;
- * null when there is room.
+ * The session to close before another can start: the one that was idle longest. A text when none can be closed; null when there
+ * is room.
  */
-export function sessionInTheWay(
+export function sessionToClose(
   draft: Draft,
   host: Conversation,
   { tool, max }: { tool: string; max: number | null },
@@ -136,7 +136,7 @@ export function isClosed({ metadata }: Conversation): boolean {
   return metadata['closed_at'] !== undefined
 }
 
-/** It can be read as before, and not gone on with. */
+/** Closes a session: it stays readable, and nobody can continue it. */
 export function closeSession(draft: Draft, session: Conversation): void {
   if (isClosed(session)) return
   draft.changeConversation(session, { metadata: { ...session.metadata, closed_at: draft.now } })
@@ -156,14 +156,14 @@ export interface OpenSession {
   readonly tool: string
   readonly agent: string
   readonly turns: number
-  /** What it was asked first. */
+  /** The first request to it. */
   readonly about: string
   readonly isBusy: boolean
   readonly usedAt: number
   readonly expiresAt: number | null
 }
 
-/** The sessions of a conversation that can be gone on with, the newest last. */
+/** The sessions of a conversation that can be continued, the newest last. */
 export function openSessions(reader: Reader, host: Conversation, now: number): OpenSession[] {
   return heldSessions(host).flatMap((held) => {
     const session = reader.conversation(held.id)
@@ -199,8 +199,8 @@ function firstWords(reader: Reader, id: Id): string {
 const MOST_TOLD = 20
 
 /**
- * What a model whose earlier turns are not shown to it must know to go on with its subagents; null when it holds nothing.
- * Changes only when sessions come and go, so that providers can cache it.
+ * Lists open sessions for a model that no longer sees its earlier turns; null when there are none. The text changes only when
+ * sessions open or close, so that providers can cache it.
  */
 export function sessionsText(reader: Reader, host: Conversation, now: number): string | null {
   const open = openSessions(reader, host, now).slice(-MOST_TOLD)
@@ -209,7 +209,7 @@ export function sessionsText(reader: Reader, host: Conversation, now: number): s
   return `Earlier turns of this conversation are not shown. These sessions with other agents are open; pass their session_id to go on with one:\n${lines.join('\n')}`
 }
 
-/** I9: may this conversation go on with what a document tells of? Only the one that began it, under its owner. */
+/** I9: true where this conversation may continue a document's session: only the one that began it, under its owner. */
 export function isOwnDocument(
   host: Conversation,
   { document, agentName, hostName }: { document: SessionDocument; agentName: string; hostName: string },
@@ -218,7 +218,7 @@ export function isOwnDocument(
   return document.host?.agent === hostName && document.host.conversation_id === host.id
 }
 
-/** I9: may it go on with a copy of what a document tells of? Only under the same owner, and never without one. */
+/** I9: true where it may continue a copy of a document's session: only under the same owner, and never without one. */
 export function isOwnersDocument(
   { owner }: Conversation,
   { scope, document }: SessionPlan,
@@ -228,53 +228,56 @@ export function isOwnersDocument(
   return document.owner === owner && document.agent === agentName && document.host !== null
 }
 
-/** Every session that cannot be meant is refused in the same words, which say where it was looked for. */
+/** Refuses every session that is not the caller's in the same words, which name the scope of the search. */
 export function unknownSession({ owner }: Conversation, scope: SessionPlan['scope'], id: Id): string {
   if (scope === 'host') return `there is no session ${id} in this conversation`
   if (owner !== null) return `there is no session ${id} of this owner`
   return `there is no session ${id} in this conversation, and it has no owner whose other sessions could be meant`
 }
 
-/** The session that a host means by an id. */
-export interface MeantSession {
+/** The session that a host's id refers to. */
+export interface ResolvedSession {
   readonly session: Conversation
-  /** It has to be forked first, after the turn of this ordinal: the rest of it was said to another history of the host. */
+  /** The ordinal of the turn after which it must be forked first: its later turns belong to another history of the host. */
   readonly forkAfter: number | null
 }
 
 /**
- * A host whose lane was forked or made anew knows sessions as they were then. Of a session and of all that were forked of
- * it, the one that its history was told of last is meant: as it is, if it is its own and has heard no more since; else it
- * is forked when it is first used. Undefined for what is not its own: nothing is told of it (I9).
+ * Resolves a session id. A host whose lane was forked or made anew knows sessions as they were then. Among a session and all
+ * its forks, the id refers to the one that the host's history mentions last: used as it is, if it is the host's own and has had
+ * no turn since; else forked on first use. Undefined for a session that is not its own: nothing is revealed about it (I9).
  */
-export function meantSession(draft: Draft, host: Turn, id: Id): MeantSession | undefined {
+export function resolveSession(draft: Draft, host: Turn, id: Id): ResolvedSession | undefined {
   const lane = draft.conversation(host.conversationId)
   const named = draft.findConversation(forkedAs(lane, id))
   if (named === undefined || named.type !== 'sub_agent') return undefined
   const isOwn = named.parentConversationId === lane.id
   if (lane.lane === null) return isOwn ? { session: named, forkAfter: null } : undefined
   if (!isOwn && !isInherited(draft, lane, named)) return undefined
-  const told = lastTold(draft, host, familyOf(draft, named))
-  if (told === undefined) return untold(draft, named, isOwn)
+  const told = lastMentioned(draft, host, familyOf(draft, named))
+  if (told === undefined) return resolveUnmentioned(draft, named, isOwn)
   const session = draft.conversation(told.conversationId)
   const known = lastKnown(draft, session, told)
   const isMeant = session.parentConversationId === lane.id && known === headOf(session)
   return { session, forkAfter: isMeant ? null : known }
 }
 
-/** A child that a lane has from where it was forked, while it has heard nothing since: it may be read, and is not told. */
+/**
+ * A child that a lane inherits from its fork, as long as it has had no turn since: the lane may read it, and hears nothing from
+ * it.
+ */
 export function inheritedChild(draft: Draft, host: Turn, id: Id): Conversation | undefined {
-  const meant = meantSession(draft, host, id)
+  const meant = resolveSession(draft, host, id)
   return meant !== undefined && meant.forkAfter === headOf(meant.session) ? meant.session : undefined
 }
 
-/** The session that stands for the one of this id in a lane. The id may be any text a model said, also `__proto__`. */
+/** The session that replaces the one of this id in a lane. The id may be any text of a model, also `__proto__`. */
 export function forkedAs(lane: Conversation, id: Id): Id {
   const forks = forksOf(lane)
   return Object.hasOwn(forks, id) ? (forks[id] ?? id) : id
 }
 
-/** Sessions of this lane that stand for those it was told of. */
+/** The forks that replace sessions in this lane. */
 function forksOf({ metadata }: Conversation): { readonly [id: Id]: Id } {
   const forks = metadata['forked_sessions']
   return typeof forks === 'object' && forks !== null && !Array.isArray(forks)
@@ -282,7 +285,7 @@ function forksOf({ metadata }: Conversation): { readonly [id: Id]: Id } {
     : {}
 }
 
-/** Was it opened in a lane that this one comes from? */
+/** True where the session was opened in a lane that this one comes from. */
 function isInherited(draft: Draft, lane: Conversation, { parentConversationId }: Conversation): boolean {
   for (let at: Conversation | undefined = lane; at !== undefined; ) {
     if (at.id === parentConversationId) return true
@@ -292,14 +295,14 @@ function isInherited(draft: Draft, lane: Conversation, { parentConversationId }:
   return false
 }
 
-/** The session that it and all others forked of it come from. */
+/** The id of the session that it and all its forks come from. */
 function familyOf(draft: Draft, { id, lane }: Conversation): Id {
   const from = lane?.from == null ? undefined : draft.findConversation(lane.from.laneId)
   return from === undefined ? id : familyOf(draft, from)
 }
 
-/** The newest turn of a session of this family that a call in the host's history has started, itself or as a copy. */
-function lastTold(draft: Draft, host: Turn, family: Id): Turn | undefined {
+/** The newest turn of a session of this family that a call in the host's history started, directly or as a copy. */
+function lastMentioned(draft: Draft, host: Turn, family: Id): Turn | undefined {
   for (const turn of turnsBack(draft, { laneId: host.laneId, last: host.ordinal })) {
     for (const { id, childConversationId } of linksKnown(draft, turn).toReversed()) {
       if (familyOf(draft, draft.conversation(childConversationId)) === family) return draft.turn(id)
@@ -308,8 +311,8 @@ function lastTold(draft: Draft, host: Turn, family: Id): Turn | undefined {
   return undefined
 }
 
-/** Does the history of its host still tell of a delegation, itself or as a copy? */
-export function isTold(draft: Draft, { id, hostConversationId, hostTurnId }: Link): boolean {
+/** True where the host's history still holds a delegation, directly or as a copy. */
+export function isMentioned(draft: Draft, { id, hostConversationId, hostTurnId }: Link): boolean {
   const host = draft.conversation(hostConversationId)
   const { ordinal } = draft.turn(hostTurnId)
   if (!isSkipped(host, ordinal)) return true
@@ -320,7 +323,7 @@ export function isTold(draft: Draft, { id, hostConversationId, hostTurnId }: Lin
   return false
 }
 
-/** The delegations of a turn; of one made anew, also those whose results it has kept. */
+/** The delegations of a turn; for a turn made anew, also those whose results it kept. */
 function linksKnown(draft: Draft, turn: Turn): readonly Link[] {
   const own = draft.linksOf(turn.id)
   if (turn.history?.source == null) return own
@@ -337,7 +340,7 @@ function linksCopied(draft: Draft, { metadata }: Node): Link[] {
   return draft.linksOf(turnId).filter(({ taskId }) => taskId === id)
 }
 
-/** The newest turn of a session that nobody was told of after this one: what it says by itself, its host knows. */
+/** The last turn of a session before any that the host does not know. Turns without a call of a host count as known. */
 function lastKnown(draft: Draft, session: Conversation, told: Turn): number {
   let known: number | null = null
   for (const { id, ordinal, laneId } of turnsBack(draft, { laneId: session.id, last: headOf(session) })) {
@@ -348,8 +351,8 @@ function lastKnown(draft: Draft, session: Conversation, told: Turn): number {
   return told.ordinal
 }
 
-/** The host's history tells nothing of it: what calls have started in it was said to another one. */
-function untold(draft: Draft, session: Conversation, isOwn: boolean): MeantSession | undefined {
+/** Resolves a session that the host's history does not mention: its delegated turns belong to another history. */
+function resolveUnmentioned(draft: Draft, session: Conversation, isOwn: boolean): ResolvedSession | undefined {
   for (const { id, ordinal, laneId } of turnsBack(draft, { laneId: session.id, last: headOf(session) })) {
     if (laneId !== session.id) break
     if (draft.findLink(id) !== undefined) continue
@@ -360,7 +363,7 @@ function untold(draft: Draft, session: Conversation, isOwn: boolean): MeantSessi
 
 const MOST_BACK = 10_000
 
-/** The turns of a history from a place back, over the lanes it comes from. */
+/** Yields the turns of a history backwards from a place, over the lanes it comes from. */
 function* turnsBack(draft: Draft, place: LanePlace): Generator<Turn> {
   let { laneId, last } = place
   for (let steps = 0; steps < MOST_BACK; steps++) {
@@ -377,13 +380,13 @@ function* turnsBack(draft: Draft, place: LanePlace): Generator<Turn> {
   }
 }
 
-/** The id that a session has once a task has forked it. */
+/** The id of a session that a task forks. */
 function forkedSessionId(taskId: Id): Id {
   return deriveIds(taskId, 'session', 1)[0] ?? taskId
 }
 
-/** The session as its host knows it, to go on with; the one it comes from stays as it is. */
-export function forkSession(draft: Draft, task: Node, { session, forkAfter }: MeantSession): Conversation {
+/** Forks the session at the state that its host knows; the original stays as it is. */
+export function forkSession(draft: Draft, task: Node, { session, forkAfter }: ResolvedSession): Conversation {
   const host = draft.conversation(task.conversationId)
   const id = forkedSessionId(task.id)
   const { closed_at: _, ...metadata } = session.metadata

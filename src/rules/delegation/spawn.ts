@@ -1,14 +1,35 @@
+// Spawning: a task starts its child, in one commit.
+//
+// Owns:      the refusals by depth, number and session, the child's conversation, turn and link, and the parking of its task.
+// Called by: `delegation/spawn`, the one function that starts children (I8), also for children that start in the commit of an
+//            answer; `eager` for items of a plan.
+// Must stay true:
+//   - The child's ids derive from the task, so a repeated spawn finds the child it made before: exactly one, whatever crashed.
+//   - A waiting host is a row (I5): the task is parked in the commit that starts the child.
+//   - A child is bound by the frozen layers of its host (I1), and a session by everything that bound it before.
+//   - A session that is not the caller's own answers like one that does not exist (I9).
+
 import { deriveIds } from '../../base/id.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
 import type { Content } from '../../graph/content.ts'
-import { changedAccount } from '../../graph/copy.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { changedAccount } from '../../graph/draft.ts'
 import { type Forward, forwardOf, sameForward, withForward } from '../../graph/event.ts'
-import type { AgentRef, Conversation, Id, Link, Node, NodeOutput, Spend, Turn, TurnLimits } from '../../graph/rows.ts'
+import type {
+  AgentRef,
+  Conversation,
+  Id,
+  Link,
+  Node,
+  NodeOutput,
+  Spending,
+  Turn,
+  TurnLimits,
+} from '../../graph/rows.ts'
 import { type Claim, heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
 import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
-import { newConversation, stacked } from '../turn/say.ts'
+import { newConversation, stackCeilings } from '../turn/say.ts'
 import { deliver, keepInBackground } from './background.ts'
 import { foldInto } from './fold.ts'
 import { mayRun, takePlace, treeBelow } from './release.ts'
@@ -18,18 +39,18 @@ import {
   isClosed,
   isOwnDocument,
   isOwnersDocument,
-  type MeantSession,
-  meantSession,
+  type ResolvedSession,
+  resolveSession,
   type SessionPlan,
   sessionFault,
-  sessionInTheWay,
+  sessionToClose,
   unknownSession,
 } from './session.ts'
 import { parkJoin, watchHosts } from './wait.ts'
 
 export interface SpawnRequest {
   readonly claim: Claim
-  /** Derived from the task and which of its delegations this is: see `childIds`. */
+  /** Derived from the task and the number of this delegation in it: see `childIds`. */
   readonly ids: ChildIds
   readonly mode: Link['mode']
   readonly contract: Link['contract']
@@ -43,50 +64,50 @@ export interface SpawnRequest {
   readonly delegationContext: Json
   readonly ceiling: readonly Json[]
   readonly limits: TurnLimits
-  readonly money: Spend['limit'] | null
+  readonly money: Spending['limit'] | null
   readonly onParentClose: Link['onParentClose']
-  /** How many delegations the child and all below it may have at the same time; left out: no limit of its own. */
+  /** How many delegations the child and all below it may have at a time; left out: no limit of its own. */
   readonly treeLimit?: number | null
   readonly keyed?: Link['keyed']
   readonly retry?: Link['retry']
-  /** A child conversation to go on with; null for a new one. */
+  /** The child conversation to continue; null for a new one. */
   readonly sessionId: Id | null
-  /** One child conversation for all delegations of this tool in the host's conversation. */
+  /** True where all delegations of this tool in the host's conversation share one child conversation. */
   readonly isShared: boolean
-  /** How the host hears of the child's end if it does not wait: see Link. */
+  /** How a host that does not wait learns of the child's end: see Link. */
   readonly wake: Link['wake']
-  /** When a call that waits for its child goes on without it; null for never. */
+  /** After how long a call that waits for its child continues without it; null for never. */
   readonly promoteAfterMs: number | null
   /** For mode `background`. */
   readonly background: BackgroundSpawn | null
-  /** Of a conversation that its host can go on with; left out: of none. */
+  /** The settings of a conversation that its host can continue; left out for other children. */
   readonly session?: SessionPlan | undefined
-  /** What readers of its host see of it; left out: all. */
+  /** Which of its events its host's readers see; left out: all. */
   readonly forward?: Forward | null
 }
 
 export interface BackgroundSpawn {
-  /** Of a new conversation, instead of what is said of every child. */
+  /** The metadata of a new conversation, instead of that of an ordinary child. */
   readonly metadata: Conversation['metadata'] | null
   readonly title: string | null
-  /** What the task ends with at once; null when its code goes on, or when it waits. */
+  /** The result with which the task ends at once; null when its code continues or it waits. */
   readonly result: NodeOutput | null
-  /** The task waits for the child, at most so long. */
+  /** Set when the task waits for the child: the longest time. */
   readonly wait: { readonly timeoutMs: number | null } | null
 }
 
-export type Spawned = { readonly link: Link } | Refused | { readonly lost: true }
+export type SpawnOutcome = { readonly link: Link } | SpawnRefusal | { readonly lost: true }
 
-interface Refused {
+interface SpawnRefusal {
   readonly refused: 'depth' | 'children' | 'session' | 'stopped' | 'changed'
   readonly reason: string
 }
 
 /**
- * The child and the waiting of its host in one commit: conversation, turn, seed nodes, link, task parked. The child's ids
- * come from the task, so a repeated spawn finds the child it made before (exactly one, whatever crashed).
+ * Starts the child and parks its host in one commit: conversation, turn, seed nodes, link, waiting task. The child's ids derive
+ * from the task, so a repeated spawn finds the child it made before (exactly one, whatever crashed).
  */
-export function planSpawn(draft: Draft, request: SpawnRequest): Spawned {
+export function planSpawn(draft: Draft, request: SpawnRequest): SpawnOutcome {
   const task = heldNode(draft, request.claim)
   if (task === undefined) return { lost: true }
   const { ids } = request
@@ -100,15 +121,15 @@ export function planSpawn(draft: Draft, request: SpawnRequest): Spawned {
   return refused ?? { link: startChild(draft, task, request) }
 }
 
-/** One that may be started. */
+/** Starts a child that passed all checks. */
 export function startChild(draft: Draft, task: Node, request: SpawnRequest): Link {
   const { ids } = request
   const host = draft.turn(task.turnId)
   if (request.mode === 'parked') draft.unclaim(task)
-  const meant = sessionMeant(draft, host, request)
-  const making = { task, host, ids, request: withSession(draft, task, { request, meant }) }
-  const link = addLink(draft, making)
-  const child = childConversation(draft, making)
+  const meant = findSession(draft, host, request)
+  const newChild = { task, host, ids, request: withSession(draft, task, { request, meant }) }
+  const link = addLink(draft, newChild)
+  const child = childConversation(draft, newChild)
   if (request.isShared) keepSession(draft, host, { toolName: request.toolName, id: child.id })
   openTurn(draft, child, {
     turnId: ids.turn,
@@ -138,13 +159,13 @@ export function childIds(taskId: Id, ordinal: number): ChildIds {
   return { turn, conversation, nodes }
 }
 
-/** Code inside a task has the child's outcome now. */
+/** Records that code inside a task has the child's outcome. */
 export function planDeliver(draft: Draft, linkId: Id): void {
   const link = draft.link(linkId)
   if (link.deliveredTo === null) deliver(draft, link, link.taskId)
 }
 
-export function spawnRefusal(draft: Draft, host: Turn, request: SpawnRequest): Refused | undefined {
+export function spawnRefusal(draft: Draft, host: Turn, request: SpawnRequest): SpawnRefusal | undefined {
   const { account, limits } = host
   if (host.cancel !== null) return { refused: 'stopped', reason: 'this run was asked to stop' }
   const depth = draft.conversation(host.conversationId).depth + 1
@@ -160,36 +181,33 @@ export function spawnRefusal(draft: Draft, host: Turn, request: SpawnRequest): R
       reason: `this run has started ${account.children} subagents, its limit. Use what they gave`,
     }
   }
-  const reason = sessionRefusal(draft, host, { request, meant: sessionMeant(draft, host, request) })
+  const reason = sessionRefusal(draft, host, { request, meant: findSession(draft, host, request) })
   return reason === undefined ? undefined : { refused: 'session', reason }
 }
 
-const STOPPED: Refused = { refused: 'stopped', reason: 'this call was asked to stop' }
+const STOPPED: SpawnRefusal = { refused: 'stopped', reason: 'this call was asked to stop' }
 
-interface Asked {
+interface SessionRequest {
   readonly request: SpawnRequest
-  readonly meant: MeantSession | undefined
+  readonly meant: ResolvedSession | undefined
 }
 
-/**
- * The session that the call names, or the conversation that this tool's earlier delegations made here, if its agent is
- * still the same.
- */
-function sessionMeant(draft: Draft, host: Turn, request: SpawnRequest): MeantSession | undefined {
+/** The session that the call names, or the conversation of this tool's earlier delegations, if its agent is unchanged. */
+function findSession(draft: Draft, host: Turn, request: SpawnRequest): ResolvedSession | undefined {
   const { sessionId, isShared, toolName, agent } = request
-  if (sessionId !== null) return ownSession(meantSession(draft, host, sessionId), agent.name)
+  if (sessionId !== null) return ownSession(resolveSession(draft, host, sessionId), agent.name)
   const known = isShared ? keptSession(draft.conversation(host.conversationId), toolName) : undefined
-  const meant = known === undefined ? undefined : ownSession(meantSession(draft, host, known), agent.name)
+  const meant = known === undefined ? undefined : ownSession(resolveSession(draft, host, known), agent.name)
   return meant === undefined || isClosed(meant.session) ? undefined : meant
 }
 
-/** I9: a session of another host, agent or nobody are all the same answer. */
-function ownSession(meant: MeantSession | undefined, agentName: string): MeantSession | undefined {
+/** I9: a session of another host, of another agent and an unknown one all give the same answer. */
+function ownSession(meant: ResolvedSession | undefined, agentName: string): ResolvedSession | undefined {
   return meant?.session.agent.name === agentName ? meant : undefined
 }
 
-function withSession(draft: Draft, task: Node, { request, meant }: Asked): SpawnRequest {
-  // A session of another conversation of the owner is begun anew, with all that was said in it.
+function withSession(draft: Draft, task: Node, { request, meant }: SessionRequest): SpawnRequest {
+  // A session of another conversation of the owner begins anew, as a copy of its past.
   if (meant === undefined && isCopied(draft, draft.turn(task.turnId), request)) return { ...request, sessionId: null }
   if (meant === undefined) return request
   const session = meant.forkAfter === null ? meant.session : forkSession(draft, task, meant)
@@ -214,7 +232,7 @@ function sessionsOf({ metadata }: Conversation): { readonly [toolName: string]: 
   return (metadata['sessions'] ?? {}) as { readonly [toolName: string]: Id }
 }
 
-function sessionRefusal(draft: Draft, host: Turn, { request, meant }: Asked): string | undefined {
+function sessionRefusal(draft: Draft, host: Turn, { request, meant }: SessionRequest): string | undefined {
   const { sessionId, session } = request
   if (sessionId === null) return session === undefined ? undefined : noRoom(draft, host, request)
   const isCopy = meant === undefined && isCopied(draft, host, request)
@@ -222,27 +240,27 @@ function sessionRefusal(draft: Draft, host: Turn, { request, meant }: Asked): st
     const words = unknownSession(draft.conversation(host.conversationId), session?.scope ?? 'host', sessionId)
     return `${words}. Leave session_id out to start one`
   }
-  const fault = session === undefined ? undefined : sessionFault(draft, asKnown(draft, host, meant), session)
+  const fault = session === undefined ? undefined : sessionFault(draft, asHostKnows(draft, host, meant), session)
   if (fault !== undefined) return `${fault}. Leave session_id out to start another`
   return isCopy ? noRoom(draft, host, request) : undefined
 }
 
-/** What was closed after the lane was forked is open as far as the lane knows. */
-function asKnown(draft: Draft, host: Turn, meant: MeantSession | undefined): Conversation | undefined {
+/** Reopens a session that was closed after the lane was forked: for the lane it is open. */
+function asHostKnows(draft: Draft, host: Turn, meant: ResolvedSession | undefined): Conversation | undefined {
   if (meant === undefined || meant.forkAfter === null) return meant?.session
   const { closed_at: closedAt, ...metadata } = meant.session.metadata
   const { createdAt } = draft.conversation(host.conversationId)
   return typeof closedAt === 'number' && closedAt >= createdAt ? { ...meant.session, metadata } : meant.session
 }
 
-/** Its rows are nowhere, and what is known of it says that it is this conversation's own. */
+/** True where its rows are missing and its document shows that it belongs to this conversation. */
 function isDocumented(draft: Draft, host: Turn, { agent, hostName, session, sessionId }: SpawnRequest): boolean {
   const document = session?.isElsewhere === true ? null : (session?.document ?? null)
   if (document === null || draft.findConversation(sessionId ?? '') !== undefined) return false
   return isOwnDocument(draft.conversation(host.conversationId), { document, agentName: agent.name, hostName })
 }
 
-/** What is known of it is of another conversation of the same owner. */
+/** True where its document belongs to another conversation of the same owner. */
 function isCopied(draft: Draft, host: Turn, request: SpawnRequest): boolean {
   const { agent, session, sessionId } = request
   if (sessionId === null || session === undefined || isDocumented(draft, host, request)) return false
@@ -251,26 +269,26 @@ function isCopied(draft: Draft, host: Turn, request: SpawnRequest): boolean {
 
 function noRoom(draft: Draft, host: Turn, { toolName, session }: SpawnRequest): string | undefined {
   if (session === undefined) return undefined
-  const way = sessionInTheWay(draft, draft.conversation(host.conversationId), { tool: toolName, max: session.max })
+  const way = sessionToClose(draft, draft.conversation(host.conversationId), { tool: toolName, max: session.max })
   return typeof way === 'string' ? way : undefined
 }
 
-/** A repeated delegation must be the one it was: its child may not answer another question. */
+/** A repeated delegation must be the original one: its child may not answer another question. */
 function isSame(draft: Draft, link: Link, request: SpawnRequest): boolean {
   if (link.agentName !== request.agent.name) return false
   return canonicalJson(draft.turn(link.id).input) === canonicalJson(request.input)
 }
 
-interface Making {
+interface NewChild {
   readonly task: Node
   readonly host: Turn
   readonly request: SpawnRequest
   readonly ids: ChildIds
 }
 
-function childConversation(draft: Draft, { task, host, request, ids }: Making): Conversation {
+function childConversation(draft: Draft, { task, host, request, ids }: NewChild): Conversation {
   const known = request.sessionId === null ? undefined : draft.findConversation(request.sessionId)
-  if (known !== undefined) return continued(draft, known, request)
+  if (known !== undefined) return continueSession(draft, known, request)
   const parent = draft.conversation(host.conversationId)
   const child = newConversation(
     {
@@ -283,7 +301,7 @@ function childConversation(draft: Draft, { task, host, request, ids }: Making): 
       parentTurnId: host.id,
       parentTaskId: task.id,
       owner: parent.owner,
-      ceiling: stacked(request.ceiling, request.session?.ceiling ?? NO_LAYERS),
+      ceiling: stackCeilings(request.ceiling, request.session?.ceiling ?? NO_LAYERS),
       title: request.background?.title ?? null,
       metadata: withForward(
         request.background?.metadata ?? {
@@ -309,17 +327,17 @@ function childConversation(draft: Draft, { task, host, request, ids }: Making): 
 
 const NO_LAYERS: readonly Json[] = []
 
-/** A session is bound by all that bound it before, and by how it is asked for now. */
-function continued(draft: Draft, session: Conversation, request: SpawnRequest): Conversation {
-  const ceiling = stacked(session.ceiling, request.ceiling)
+/** Continues a session: everything that bound it before binds it still, and the new request too. */
+function continueSession(draft: Draft, session: Conversation, request: SpawnRequest): Conversation {
+  const ceiling = stackCeilings(session.ceiling, request.ceiling)
   const forwarded = sameForward(forwardOf(session), request.forward ?? null)
   if (ceiling === session.ceiling && forwarded) return session
   const metadata = forwarded ? session.metadata : withForward(session.metadata, request.forward ?? null)
   return draft.changeConversation(session, { ceiling, metadata })
 }
 
-function addLink(draft: Draft, { task, host, request, ids }: Making): Link {
-  return enlist(draft, host, {
+function addLink(draft: Draft, { task, host, request, ids }: NewChild): Link {
+  return addDelegation(draft, host, {
     id: ids.turn,
     rootId: host.rootId,
     taskId: task.id,
@@ -341,13 +359,13 @@ function addLink(draft: Draft, { task, host, request, ids }: Making): Link {
   })
 }
 
-interface Made {
+interface StartedChild {
   readonly link: Link
   readonly request: SpawnRequest
 }
 
-/** What becomes of the task whose delegation this is. */
-function leaveTask(draft: Draft, task: Node, { link, request }: Made): void {
+/** Decides what the delegating task does now: park, wait, end or continue. */
+function leaveTask(draft: Draft, task: Node, { link, request }: StartedChild): void {
   if (link.mode === 'parked') return park(draft, task, { link, request })
   const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   const { result = null, wait = null } = request.background ?? {}
@@ -360,10 +378,10 @@ function leaveTask(draft: Draft, task: Node, { link, request }: Made): void {
 }
 
 /** A parked task holds no worker: it waits as a row until its child's end commit answers it (I5). */
-function park(draft: Draft, task: Node, { link, request }: Made): void {
+function park(draft: Draft, task: Node, { link, request }: StartedChild): void {
   const { promoteAfterMs } = request
   const until = promoteAfterMs === null ? null : draft.now + promoteAfterMs
-  if (until !== null) draft.due(until)
+  if (until !== null) draft.noteDue(until)
   const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   draft.changeNode(task, {
     state: 'waiting',
@@ -377,8 +395,8 @@ function park(draft: Draft, task: Node, { link, request }: Made): void {
   watchHosts(draft, task.turnId)
 }
 
-/** The task was run again after a crash and its child is already there. */
-function attach(draft: Draft, task: Node, { link, request }: Made): Link {
+/** Joins a task that runs again after a crash with the child it already started. */
+function attach(draft: Draft, task: Node, { link, request }: StartedChild): Link {
   if (link.mode !== 'parked') return link
   if (link.outcome === null) {
     park(draft, task, { link, request })
@@ -388,7 +406,7 @@ function attach(draft: Draft, task: Node, { link, request }: Made): Link {
   return draft.changeLink(link, { deliveredTo: task.id })
 }
 
-/** Few shapes of metadata keep the rows alike. */
+/** Plain metadata is the usual case and is set without a copy, so that all rows stay alike (base/keep-shape). */
 function isPlain({ metadata }: Node): boolean {
   for (const _ in metadata) return false
   return true
@@ -396,8 +414,8 @@ function isPlain({ metadata }: Node): boolean {
 
 export type NewLink = Omit<Link, 'version' | 'ordinal' | 'released' | 'outcome' | 'deliveredTo'>
 
-/** One more delegation of a run: counted and told, it may run or waits its turn. */
-export function enlist(draft: Draft, host: Turn, given: NewLink): Link {
+/** Adds a delegation to a run: counts it, records its event, and lets it run or queues it. */
+export function addDelegation(draft: Draft, host: Turn, given: NewLink): Link {
   const { account } = host
   const { keyed } = given
   const released = mayRun(draft, host, keyed)

@@ -4,30 +4,30 @@ import { mayCall } from '../../graph/kinds.ts'
 import type { Conversation, Id, Link, Node, Turn, TurnLimits } from '../../graph/rows.ts'
 import { pauseClocks } from '../turn/account.ts'
 import { addMessage, openTurn, tellMessage } from '../turn/open-turn.ts'
-import { hostQuestionOf, markTold, questionOf, untoldQuestion } from '../turn/question-of.ts'
-import { deliver, leaveBackground, untold } from './background.ts'
+import { hostQuestionOf, markReported, questionOf, unreportedQuestion } from '../turn/question-of.ts'
+import { deliver, leaveBackground, unreported } from './background.ts'
 import { reportOf } from './child-report.ts'
-import { answerWaits } from './join.ts'
+import { endWaits } from './join.ts'
 import { treeBelow } from './release.ts'
-import { isTold } from './session.ts'
+import { isMentioned } from './session.ts'
 
-/** Something of a background child is to be told, and its host's lane may be free to hear it. */
-export function tellHost(draft: Draft, link: Link): void {
+/** A background child has news: reports it if the host's lane is free. */
+export function reportToHost(draft: Draft, link: Link): void {
   const host = draft.conversation(link.hostConversationId)
   if (host.activeTurnId !== null) {
     draft.touchTurn(host.activeTurnId)
     return
   }
   if (host.type !== 'user') return
-  wake(draft, host)
+  openReportTurn(draft, host)
   passQuestions(draft, draft.conversation(host.id))
 }
 
 /**
- * One turn that tells a root conversation of all that ended in the background and of what is asked there. It goes on
- * with the budget of the lane's last turn, so what tells of children cannot start them without end.
+ * Opens one turn that reports to a root conversation everything that ended or asks in the background. It continues the budget
+ * of the lane's last turn, so reports about children cannot start children without end.
  */
-export function wake(draft: Draft, host: Conversation): void {
+export function openReportTurn(draft: Draft, host: Conversation): void {
   const news = newsOf(draft, host)
   const [first] = news
   const [last] = draft.stored.turnsOf(host.id, { limit: 1 })
@@ -40,7 +40,7 @@ export function wake(draft: Draft, host: Conversation): void {
     input: { background: news.map(({ link }) => link.id) },
     content: wordsOf(draft, news),
     briefing: null,
-    limits: whatIsLeft(before),
+    limits: remainingLimits(before),
     money: before.spend?.limit ?? null,
     tree: treeBelow(before, null),
     deadline: null,
@@ -51,10 +51,10 @@ export function wake(draft: Draft, host: Conversation): void {
 }
 
 /**
- * A child's turn is not over while it has children in the background: what they have to tell is said to it in the same
- * turn, so that its own host gets an answer that knows of them. True when there was something to tell.
+ * Reports news to a child within its running turn. A child's turn stays open while it has background children, so that its own
+ * host gets an answer that knows their results. True when there was news.
  */
-export function growNews(draft: Draft, turn: Turn): boolean {
+export function reportInTurn(draft: Draft, turn: Turn): boolean {
   const host = draft.conversation(turn.conversationId)
   if (host.type === 'user') return false
   if (turn.state !== 'running' || turn.cancel !== null || !mayCall(turn)) return false
@@ -74,18 +74,18 @@ export function growNews(draft: Draft, turn: Turn): boolean {
 }
 
 interface News {
-  /** Of the link that ended, or the node that asks. */
+  /** The id of the link that ended, or of the node that asks. */
   readonly id: Id
   readonly link: Link
   readonly asked: Node | null
 }
 
 function newsOf(draft: Draft, host: Conversation): News[] {
-  const news: News[] = untold(draft, host).map((link) => ({ id: link.id, link, asked: null }))
+  const news: News[] = unreported(draft, host).map((link) => ({ id: link.id, link, asked: null }))
   for (const id of host.background) {
     const link = draft.link(id)
-    const isAsked = link.outcome === null && link.wake === 'auto' && isTold(draft, link)
-    const asked = isAsked ? untoldQuestion(draft, link) : undefined
+    const isAsked = link.outcome === null && link.wake === 'auto' && isMentioned(draft, link)
+    const asked = isAsked ? unreportedQuestion(draft, link) : undefined
     if (asked !== undefined) news.push({ id: asked.id, link, asked })
   }
   return news
@@ -94,7 +94,7 @@ function newsOf(draft: Draft, host: Conversation): News[] {
 function told(draft: Draft, news: readonly News[], by: Id): void {
   for (const { link, asked } of news) {
     if (asked === null) deliver(draft, link, by)
-    else markTold(draft, asked, by)
+    else markReported(draft, asked, by)
   }
 }
 
@@ -112,7 +112,7 @@ function wordsOf(draft: Draft, news: readonly News[]): string {
   ].join('\n')
 }
 
-/** By the tool that their host has. */
+/** Names the tool that their host has to read them. */
 function readerFor(news: readonly News[]): string {
   const isOpen = news.every(({ link }) => link.contract === 'open')
   return isOpen ? 'load({ "source": child_conversation_id })' : 'subagent_result({ "child_conversation_id": ... })'
@@ -120,8 +120,8 @@ function readerFor(news: readonly News[]): string {
 
 const SHOWN = 32_000
 
-/** One call is always left to hear the news; where it is more than there was, nothing is done with it. */
-function whatIsLeft({ limits, account }: Turn): TurnLimits {
+/** The rest of a budget. One model call is always left to hear the news; a spent budget allows nothing beyond it. */
+function remainingLimits({ limits, account }: Turn): TurnLimits {
   const turns = limits.turns - account.modelCalls
   return {
     ...limits,
@@ -132,30 +132,30 @@ function whatIsLeft({ limits, account }: Turn): TurnLimits {
 }
 
 /**
- * A background child has ended: a wait that it decides has its outcome, or a turn of the host's will, once. What was for
- * a run that was cancelled, that no longer counts, or of a lane that was archived is for nobody.
+ * Handles the end of a background child: a wait that it decides gets the outcome, or a turn of the host will, once. Nobody gets
+ * it where the host's run was cancelled or replaced, or its lane archived.
  */
-export function endedInBackground(draft: Draft, link: Link): void {
+export function endBackgroundChild(draft: Draft, link: Link): void {
   if (link.deliveredTo !== null) return
   if (draft.turn(link.hostTurnId).cancel !== null || isForNobody(draft, link)) {
     deliver(draft, link, 'undeliverable')
     return
   }
-  answerWaits(draft, link)
+  endWaits(draft, link)
   if (draft.link(link.id).deliveredTo !== null) return
-  if (link.wake === 'auto') tellHost(draft, link)
+  if (link.wake === 'auto') reportToHost(draft, link)
   else leaveBackground(draft, link)
 }
 
 function isForNobody(draft: Draft, link: Link): boolean {
   const { lane, activeTurnId } = draft.conversation(link.hostConversationId)
   if (lane === null) return false
-  return (lane.archivedAt !== null && activeTurnId === null) || !isTold(draft, link)
+  return (lane.archivedAt !== null && activeTurnId === null) || !isMentioned(draft, link)
 }
 
 /**
- * A root host that is idle will not answer by itself: what its children ask it is asked of a person from now on, while
- * whose clock stands still. In a later turn the host may answer still.
+ * Passes open questions on to a person, because an idle root host will not answer by itself; the clocks stop meanwhile. The
+ * host may still answer in a later turn.
  */
 export function passQuestions(draft: Draft, { type, activeTurnId, background }: Conversation): void {
   if (type !== 'user' || activeTurnId !== null) return

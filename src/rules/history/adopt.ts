@@ -3,13 +3,13 @@ import { changeLane, isSkipped, laneOf, withSkip } from '../../graph/lane.ts'
 import { nodeOf, refused, requireIdle, requireWord } from '../../graph/refused.ts'
 import type { Conversation, Id, LaneFacts, Node, Turn } from '../../graph/rows.ts'
 import { uncover } from '../turn/compaction.ts'
-import { type ChangeScope, leaveChildren, toldChildren } from './remake-turn.ts'
+import { type ChangeScope, leaveChildren, mentionedChildren } from './remake-turn.ts'
 
 export type Adoption = Pick<ChangeScope, 'conversationId' | 'background'>
 
 /**
- * Goes back to an answer that another one took the place of, with all turns that led to it. What is set aside for it can
- * be adopted again. An answer that counts already stays as it is.
+ * Returns to a replaced answer, with all turns that led to it. The answers set aside for it can be adopted again. An answer
+ * that counts already stays as it is.
  */
 export function planAdopt(draft: Draft, nodeId: Id, { conversationId, background }: Adoption): void {
   const node = nodeOf(draft, conversationId, nodeId)
@@ -23,7 +23,7 @@ export function planAdopt(draft: Draft, nodeId: Id, { conversationId, background
   const line = lineOf(draft, lane, turn)
   const common = { before: line.at(-1) ?? -1, previous: laneOf(lane).fold }
   const fold = uncover(draft, lane, { last: turn.ordinal, fold: common })
-  const told = toldChildren(draft, lane.id)
+  const told = mentionedChildren(draft, lane.id)
   changeLane(draft, lane, { skips: skipsFor(lane, line), fold })
   leaveChildren(draft, told, background)
   draft.event(turn, nodeId, { type: 'graph-change', change: 'adopt', detail: { node: nodeId, turn: turn.id } })
@@ -42,7 +42,7 @@ function requireLeaf(draft: Draft, { id, state, kind }: Node): void {
   throw refused('has_followers', message, { nodeId: id, by: follower ?? null })
 }
 
-/** Turns that were built on it are adopted with their own answers. */
+/** Refuses a turn with later turns built on it: adopt those by their own answers. */
 function requireNoFollower(draft: Draft, turn: Turn): void {
   const later = draft.stored.turnsOf(turn.laneId, { limit: MOST_LATER }).filter(({ ordinal }) => ordinal > turn.ordinal)
   const follower = later.find((one) => beforeOf(one) === turn.ordinal)

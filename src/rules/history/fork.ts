@@ -9,25 +9,25 @@ import { newConversation } from '../turn/say.ts'
 import { type ChangeScope, callerOf, remakeTurn } from './remake-turn.ts'
 
 export interface ForkRequest extends ChangeScope {
-  /** What children of the turn came to is kept, or they are run again from the first of them on. */
+  /** Whether results of the turn's children are kept, or the children run again from the first of them on. */
   readonly children: 'reuse' | 'rerun'
-  /** The same key gives the same lane. */
+  /** A repeated key gives the lane that it made before. */
   readonly key: string | null
   readonly title: string | null
 }
 
-export interface Forked {
+export interface ForkResult {
   readonly laneId: Id
-  /** The turn that goes on from the node; null where the node was the last word of its turn. */
+  /** The turn that continues from the node; null where the node was the last word of its turn. */
   readonly turnId: Id | null
 }
 
 /**
- * A lane that knows what was known at a node and goes its own way from there; nothing of where it comes from changes. At
- * the last word of a turn it waits for an input; anywhere else it goes on from the node at once, with the results of all
- * calls that were made together.
+ * Makes a lane that knows everything up to a node and continues on its own; its origin stays unchanged. At the last word of a
+ * turn it waits for an input; elsewhere it continues from the node at once, with the results of all calls that were made
+ * together.
  */
-export function planFork(draft: Draft, nodeId: Id, request: ForkRequest): Forked {
+export function planFork(draft: Draft, nodeId: Id, request: ForkRequest): ForkResult {
   const node = nodeOf(draft, request.conversationId, nodeId)
   requireWord(node)
   requireForkable(node)
@@ -79,7 +79,7 @@ export interface NewLane {
   readonly from: NonNullable<LaneFacts['from']>
 }
 
-/** A lane has its agent, its settings and all that binds it from where it comes (I1). People may go on in it. */
+/** A lane takes its agent, its settings and all layers from its origin (I1). People may continue it. */
 function addLane(draft: Draft, source: Conversation, { id, title, from }: NewLane): Conversation {
   const { newest } = laneOf(source)
   const { agent, depth, path, parentConversationId, parentTurnId, parentTaskId, owner, metadata, ceiling, groups } =
@@ -108,7 +108,7 @@ function addLane(draft: Draft, source: Conversation, { id, title, from }: NewLan
   return lane
 }
 
-/** What goes on from a node: null where nothing has to, because it was the last word. */
+/** The part of a turn that continues from a node; null where the node was the last word. */
 function cutAt(draft: Draft, node: Node, children: ForkRequest['children']) {
   const turn = draft.turn(node.turnId)
   const nodes = draft.nodesOf(turn.id).filter(({ marks }) => marks?.replacedBy == null)
@@ -143,7 +143,7 @@ function tasksOf(nodes: readonly Node[], message: Node): Node[] {
   return nodes.filter((node) => ids.includes(slotOf(node)))
 }
 
-/** All that led to the message, the message, and its calls: a call and its result are never torn apart. */
+/** Everything that led to the message, the message, and its calls: a call and its result stay together. */
 function upTo(nodes: readonly Node[], led: readonly Node[], message: Node): Node[] {
   return [...led, ...tasksOf(nodes, message)]
 }

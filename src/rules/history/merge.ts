@@ -5,21 +5,21 @@ import { headOf, lineage } from '../../graph/lane.ts'
 import { refused, requireIdle } from '../../graph/refused.ts'
 import type { Conversation, Id, LanePlace } from '../../graph/rows.ts'
 import { beginTurn } from '../turn/open-turn.ts'
-import type { ChangeScope, Remade } from './remake-turn.ts'
+import type { ChangeScope, RemakeResult } from './remake-turn.ts'
 import { lastTurn } from './visibility.ts'
 
 export interface MergeRequest extends ChangeScope {
   readonly laneIds: readonly Id[]
-  /** What the agent is told to do with all of it; null for the usual words. */
+  /** The instruction for the merging answer; null for the default words. */
   readonly prompt: string | null
 }
 
 /**
- * Brings other lanes of the conversation into this one: an answer that knows what was said here and, since they parted,
- * there. The others stay as they are. The same lanes merged again for the same prompt, with nothing new anywhere, are the
- * same turn.
+ * Merges other lanes of the conversation into this one: an answer that knows this lane and everything said in the others since
+ * they parted. The others stay as they are. Merging the same lanes for the same prompt again, with nothing new anywhere, finds
+ * the same turn.
  */
-export function planMerge(draft: Draft, { conversationId, laneIds, prompt, bounds }: MergeRequest): Remade {
+export function planMerge(draft: Draft, { conversationId, laneIds, prompt, bounds }: MergeRequest): RemakeResult {
   const target = draft.conversation(conversationId)
   const unique = [...new Set(laneIds)]
   if (unique.length === 0) throw refused('not_related', 'Name at least one lane to merge.')
@@ -70,12 +70,12 @@ function firstLane(draft: Draft, { id }: Conversation): Id | undefined {
   return lineage(reader, { laneId: id, last: 0 }).at(-1)?.laneId
 }
 
-interface Merging {
+interface MergeParts {
   readonly merges: readonly LanePlace[]
   readonly nudge: string
 }
 
-function mergedBefore(draft: Draft, target: Conversation, { merges, nudge }: Merging): Remade | undefined {
+function mergedBefore(draft: Draft, target: Conversation, { merges, nudge }: MergeParts): RemakeResult | undefined {
   const last = draft.turnAt(target.id, headOf(target))
   const known = last?.history?.merges ?? []
   const isSame =

@@ -8,20 +8,20 @@ import { refused, requireOpen } from '../../graph/refused.ts'
 import type { EdgeType, Effect, Id, Node, NodeInput, NodeOutput, Turn } from '../../graph/rows.ts'
 import { pauseClocks } from '../turn/account.ts'
 import { APPROVAL_MS } from '../turn/approve.ts'
-import { endNode, heldBack } from '../turn/end-node.ts'
+import { endNode, findBlockingDenial } from '../turn/end-node.ts'
 import { beginTurn, type TurnBounds } from '../turn/open-turn.ts'
 
 export interface NodeSpec {
   readonly kind: string
   /** Executable kinds: pending (default), awaiting_approval or finished. Others are always finished. */
   readonly state?: 'pending' | 'awaiting_approval' | 'finished'
-  /** What was said: input of a user's or developer's message, output of an agent's. */
+  /** The message: input of a user's or developer's message, output of an agent's. */
   readonly content?: Content
   readonly input?: NodeInput
   readonly output?: NodeOutput
   readonly metadata?: { readonly [key: string]: Json }
   readonly effect?: Effect
-  /** The same key and request in a turn give the same node; another request is a conflict. */
+  /** A repeated key with an equal request gives the node that it made before; with another request it is a conflict. */
   readonly idempotencyKey?: string
 }
 
@@ -32,8 +32,8 @@ export interface MutationScope extends TurnBounds {
 }
 
 /**
- * Puts nodes and edges into a conversation, all or none. What can run afterwards does; a turn that would end in a kind
- * that cannot be its last word grows an answer.
+ * Adds nodes and edges to a conversation, all or none. Runnable ones start; a turn whose last node cannot be its last word
+ * grows an answer.
  */
 export function planMutate<T>(draft: Draft, scope: MutationScope, change: (mutation: Mutation) => T): T {
   const mutation = new Mutation(draft, turnOf(draft, scope))
@@ -104,7 +104,7 @@ export class Mutation {
     this.draft.event(turn, to, { type: 'graph-change', change: 'edge', detail: { from, to, type } })
   }
 
-  /** Starts what may run, skips what no longer can, and looks whether the turn is over. */
+  /** Starts runnable nodes, skips those that can no longer run, and checks whether the turn is over. */
   finish(): void {
     for (const id of this.created) {
       const node = this.draft.node(id)
@@ -114,7 +114,7 @@ export class Mutation {
   }
 
   private block(source: Node, target: Node, type: EdgeType): void {
-    const held = heldBack(source)
+    const held = findBlockingDenial(source)
     if (source.endedAt !== null && held === undefined && (type === 'sequence' || source.state === 'finished')) return
     const isWaiting = target.state === 'pending' || target.state === 'awaiting_approval'
     if (!isWaiting) {
@@ -174,7 +174,7 @@ function isKeyed(node: Node, spec: NodeSpec): boolean {
   return node.kind === spec.kind && node.idempotencyKey === spec.idempotencyKey
 }
 
-/** Messages of people keep what was said as input, those of agents as output. */
+/** Messages of people keep their text as input, those of agents as output. */
 function placeContent(spec: NodeSpec): { input: NodeInput; output: NodeOutput } {
   const { content, input = {}, output = {} } = spec
   if (content === undefined) return { input, output }

@@ -1,44 +1,44 @@
 import { freshIds } from '../../base/id.ts'
 import type { Json } from '../../base/json.ts'
 import { type Content, textOf } from '../../graph/content.ts'
-import { changedAccount } from '../../graph/copy.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { changedAccount } from '../../graph/draft.ts'
 import { previewOf } from '../../graph/kinds.ts'
 import { changeLane, headOf, laneOf, turnAt, withSkip } from '../../graph/lane.ts'
 import { refused } from '../../graph/refused.ts'
 import type { Conversation, Edge, Fold, Id, Node, Turn, TurnHistory } from '../../graph/rows.ts'
-import { askedInOtherWords, askedOf, expansionIds, slotOf, taskIdsOf } from '../../graph/tasks.ts'
+import { expansionIds, readAskedSlots, replaceAskedInput, slotOf, taskIdsOf } from '../../graph/tasks.ts'
 import { deliver } from '../delegation/background.ts'
-import { isTold } from '../delegation/session.ts'
+import { isMentioned } from '../delegation/session.ts'
 import { pauseClocks } from '../turn/account.ts'
 import { APPROVAL_MS, approvalOf } from '../turn/approve.ts'
 import { stopBackground } from '../turn/cancel.ts'
 import { nextCall } from '../turn/claim.ts'
 import { foldUpTo, putFold, type SummaryFacts } from '../turn/compaction.ts'
-import { endNode, heldBack } from '../turn/end-node.ts'
+import { endNode, findBlockingDenial } from '../turn/end-node.ts'
 import { beginTurn, type TurnBounds, tellMessage } from '../turn/open-turn.ts'
 import { withoutApprovals } from '../turn/say.ts'
 
-/** Where a change is made, and within which bounds. */
+/** Where a change happens, and within which bounds. */
 export interface ChangeScope {
   readonly conversationId: Id
   readonly bounds: TurnBounds
-  /** What becomes of children in the background that the new history does not tell of. Default: `cancel`. */
+  /** Whether background children that the new history does not mention are cancelled. Default: `cancel`. */
   readonly background?: 'cancel' | 'keep' | undefined
 }
 
-/** A turn made anew from one that was: what is kept of it is copied with its results, the rest is done again. */
-export interface Remake {
-  /** Told in the log: retry, rerun, edit or fork. */
+/** A turn made anew from an older one: kept nodes are copied with their results, the rest runs again. */
+export interface RemakePlan {
+  /** The name of the change in the event: retry, rerun, edit or fork. */
   readonly change: string
   readonly source: Turn
-  /** The node the change is about. */
+  /** The node that the change is about. */
   readonly about: Node
-  /** Nodes that have ended and stand as they are. */
+  /** Ended nodes that are copied as they are. */
   readonly kept: readonly Node[]
   /** Nodes that run again, as a new version of themselves. */
   readonly again: readonly Node[]
-  /** What people said, in other words. */
+  /** A message of a person with its new text. */
   readonly edited: { readonly node: Node; readonly content: Content } | null
   /** A model call that reads the results of these nodes, as a version of the one that did. */
   readonly next: { readonly after: readonly Node[]; readonly version: Node | null } | null
@@ -46,43 +46,43 @@ export interface Remake {
   readonly bounds: TurnBounds
 }
 
-export interface Remade {
+export interface RemakeResult {
   readonly turn: Turn
-  /** The new version of the node the change is about, or what takes up from it. */
+  /** The new version of the node the change is about, or the node that continues from it. */
   readonly nodeId: Id
 }
 
-/** The lane must be idle. The source turn is not changed; what takes its place is its caller's to say. */
-export function remakeTurn(draft: Draft, lane: Conversation, asked: Remake): Remade {
+/** Makes a turn anew. The lane must be idle. The source turn stays unchanged; the caller records what replaces it. */
+export function remakeTurn(draft: Draft, lane: Conversation, asked: RemakePlan): RemakeResult {
   const remake = { ...asked, kept: asked.kept.filter((node) => !isOfWholeTurn(node)) }
   const { source, bounds } = remake
   const isFork = source.laneId !== lane.id
   const history: TurnHistory = { after: remake.after, source: source.id, merges: [], fold: null }
   const turn = beginTurn(draft, lane, { ...bounds, input: inputOf(remake), attributes: source.attributes, history })
-  const made = new Making(draft, turn, { remake, isFork, ids: newIds(draft, remake) })
+  const made = new TurnMaker(draft, turn, { remake, isFork, ids: newIds(draft, remake) })
   made.all()
   return { turn: draft.turn(turn.id), nodeId: made.newId(remake.about.id) ?? made.nextId ?? turn.id }
 }
 
-function inputOf({ source, edited }: Remake): Json {
+function inputOf({ source, edited }: RemakePlan): Json {
   if (edited === null || edited.node.kind !== 'user_message') return source.input
   return typeof edited.content === 'string' ? edited.content : source.input
 }
 
-interface Parts {
-  readonly remake: Remake
+interface RemakeParts {
+  readonly remake: RemakePlan
   readonly isFork: boolean
   readonly ids: ReadonlyMap<Id, Id>
 }
 
-class Making {
+class TurnMaker {
   nextId: Id | null = null
   private readonly draft: Draft
   private readonly turnId: Id
-  private readonly parts: Parts
+  private readonly parts: RemakeParts
   private readonly open: Id[] = []
 
-  constructor(draft: Draft, { id }: Turn, parts: Parts) {
+  constructor(draft: Draft, { id }: Turn, parts: RemakeParts) {
     this.draft = draft
     this.turnId = id
     this.parts = parts
@@ -146,7 +146,7 @@ class Making {
     const added = this.draft.addNode(this.turn, {
       ...nextAttempt(this.draft, node),
       id: this.newId(node.id) ?? node.id,
-      // What may have had an effect is asked for with the same key: who heeds it does it once.
+      // A call that may have had an effect keeps its idempotency key: a tool that honours the key acts once.
       idempotencyKey: this.parts.isFork ? null : (node.idempotencyKey ?? (node.kind === 'task' ? node.id : null)),
       ...this.version(node),
     })
@@ -157,7 +157,7 @@ class Making {
 
   private addEdited(node: Node, content: Content): void {
     const { draft } = this
-    const asked = askedInOtherWords(askedOf(draft.stored, this.parts.remake.source), content)
+    const asked = replaceAskedInput(readAskedSlots(draft.stored, this.parts.remake.source), content)
     const added = draft.addNode(this.turn, {
       ...sameAs(node),
       id: this.newId(node.id) ?? node.id,
@@ -174,7 +174,7 @@ class Making {
     tellMessage(draft, this.turn, added)
   }
 
-  /** In its own lane a node takes the place of what it was made from; in another it is the first of its kind. */
+  /** In its own lane a node joins the versions of its origin; in another lane it is the first of its kind. */
   private version({ versionSet }: Node): { versionSet?: Id } {
     return this.parts.isFork ? {} : { versionSet }
   }
@@ -187,7 +187,7 @@ class Making {
     this.draft.event(this.turn, id, { type: 'uncertain', tool, reason: node.failure?.message ?? '' })
   }
 
-  /** What is kept counts as it did: a turn made anew has no more calls left than it had. What it cost was paid before. */
+  /** Counts kept calls again: a turn made anew has no more calls left than the original. Their cost was paid before. */
   private count(): void {
     const { kept } = this.parts.remake
     const spoken = kept.filter(({ kind, purpose, state }) => isTurn(kind, purpose) && state === 'finished')
@@ -198,7 +198,7 @@ class Making {
     })
   }
 
-  /** The edges it had, as far as both ends are here. Gives those over which it can never run. */
+  /** Copies the edges of a node whose ends are both here. Gives the edges over which it can never run. */
   private join(node: Node): { to: Id; from: Node }[] {
     const { draft } = this
     const to = draft.node(this.newId(node.id) ?? '')
@@ -209,7 +209,7 @@ class Making {
       draft.addEdge(source, draft.node(to.id), type)
       if (to.endedAt !== null) continue
       if (source.endedAt === null) draft.changeNode(draft.node(to.id), { blockers: draft.node(to.id).blockers + 1 })
-      else if (heldBack(source) !== undefined) blocked.push({ to: to.id, from: source })
+      else if (findBlockingDenial(source) !== undefined) blocked.push({ to: to.id, from: source })
       else if (type === 'dependency' && source.state !== 'finished') blocked.push({ to: to.id, from: source })
     }
     return blocked
@@ -219,12 +219,12 @@ class Making {
     const node = this.draft.node(id)
     if (node.endedAt !== null) return
     const message = `blocked by ${from.kind} ${from.id} (${from.state}) over a dependency edge`
-    const failure = heldBack(from) ?? { code: 'blocked_by_failed_dependencies', message }
+    const failure = findBlockingDenial(from) ?? { code: 'blocked_by_failed_dependencies', message }
     endNode(this.draft, node, { state: 'skipped', failure })
   }
 
-  /** Gives what a denial of which keeps it from running. */
-  private addNext({ after, version }: NonNullable<Remake['next']>): { to: Id; from: Node }[] {
+  /** Adds the next model call. Gives the denials that keep it from running. */
+  private addNext({ after, version }: NonNullable<RemakePlan['next']>): { to: Id; from: Node }[] {
     const { draft } = this
     const call = nextCall(this.turn, 0)
     const before = after.map(({ id }) => draft.node(this.newId(id) ?? ''))
@@ -247,10 +247,10 @@ class Making {
     if (version !== null && !this.parts.isFork) draft.addEdge(version, added, 'branch')
     this.open.push(id)
     this.nextId = id
-    return before.filter((node) => heldBack(node) !== undefined).map((from) => ({ to: id, from }))
+    return before.filter((node) => findBlockingDenial(node) !== undefined).map((from) => ({ to: id, from }))
   }
 
-  /** As the message that made the calls would have named it. */
+  /** The id that the message with the calls would have derived. */
   private nextIdAfter(first: Node | undefined): Id {
     const caller = first === undefined ? undefined : callerOf(this.parts.remake.kept, first)
     const callerId = caller === undefined ? undefined : this.newId(caller.id)
@@ -260,8 +260,8 @@ class Making {
   }
 }
 
-/** In the order of their turn: what took a node's place there stands where that one stood. */
-function allOf(draft: Draft, { kept, again, edited }: Remake): Node[] {
+/** All nodes in the order of their turn: a replacement stands where the original stood. */
+function allOf(draft: Draft, { kept, again, edited }: RemakePlan): Node[] {
   const all = [...kept, ...again, ...(edited === null ? [] : [edited.node])]
   const places = new Map(all.map((node) => [node.id, placeOf(draft, node)]))
   return all.sort((a, b) => (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0))
@@ -280,8 +280,8 @@ export function callerOf(nodes: readonly Node[], one: Node): Node | undefined {
   })
 }
 
-/** A task's id comes from its message; all others are new. */
-function newIds(draft: Draft, remake: Remake): Map<Id, Id> {
+/** A task's id derives from its message; all others are new. */
+function newIds(draft: Draft, remake: RemakePlan): Map<Id, Id> {
   const all = allOf(draft, remake)
   const fresh = freshIds(draft.now, all.length)
   const ids = new Map(all.map(({ id }, at) => [id, fresh[at] ?? id]))
@@ -301,7 +301,7 @@ function sameAs({ kind, purpose, input, effect, timeoutMs, idempotencyKey }: Nod
   return { kind, purpose, input, effect, timeoutMs, idempotencyKey }
 }
 
-/** A node as it was asked, to be done once more. One that a person has denied is asked for again. */
+/** The fields of a node that is to run once more. A call that a person denied is asked for again. */
 export function nextAttempt(draft: Draft, node: Node) {
   const wasDenied = isDenied(node)
   const approval = wasDenied ? { approval: { ...(node.metadata['approval'] as object), since: draft.now } } : {}
@@ -324,7 +324,7 @@ export function askAgain(draft: Draft, node: Node): void {
   pauseClocks(draft, node.turnId)
   const { request, reason, input, digest } = approvalOf(node)
   const expiresAt = node.wakeAt ?? draft.now
-  draft.due(expiresAt)
+  draft.noteDue(expiresAt)
   const call = node.input.call ?? null
   draft.event(draft.turn(node.turnId), node.id, {
     type: 'approval-request',
@@ -337,7 +337,7 @@ export function askAgain(draft: Draft, node: Node): void {
   })
 }
 
-/** What only one attempt has to say of itself. */
+/** Metadata that belongs to a single attempt. */
 const OF_ONE_ATTEMPT = [
   'answered',
   'approval',
@@ -369,7 +369,7 @@ function isTurn(kind: string, purpose: Node['purpose']): boolean {
   return kind === 'agent_message' && purpose !== 'wrap_up' && purpose !== 'brief' && purpose !== 'summarize'
 }
 
-/** All nodes of its turn that come after a node, over any number of blocking edges. */
+/** All nodes of its turn behind a node, over any number of blocking edges. */
 export function descendantsOf(draft: Draft, node: Node): Set<Id> {
   const found = new Set<Id>()
   const open: Id[] = [node.id]
@@ -393,8 +393,8 @@ export interface MovedFold {
 }
 
 /**
- * A turn made anew shows its models the newest summary inside the old one of which all that it stands for was kept. One
- * that knows of what was set aside is left behind.
+ * Moves a summary to a turn made anew: the newest one inside the old turn whose nodes were all kept. A summary that covers
+ * nodes set aside stays behind.
  */
 function moveFold(draft: Draft, moving: MovedFold): void {
   const moved = move(draft, moving, moving.source.history?.fold ?? null)
@@ -404,7 +404,7 @@ function moveFold(draft: Draft, moving: MovedFold): void {
   changeLane(draft, draft.conversation(turn.laneId), { fold: turn.ordinal })
 }
 
-/** A summary of turns that are over says what their last one came to: in the place of that turn it would be wrong. */
+/** True for a summary of whole turns, which includes the end of the old turn and so must not be kept in its replacement. */
 function isOfWholeTurn({ kind, metadata }: Node): boolean {
   return kind === 'summary' && metadata['folds'] !== undefined
 }
@@ -427,7 +427,7 @@ function move(draft: Draft, moving: MovedFold, fold: Fold | null): Fold | null {
   return { ...fold, summaryId, upTo, previous }
 }
 
-/** The last node that a summary stands for, in the new turn; null if one is missing there. */
+/** The last node that a summary covers, in the new turn; null if one is missing there. */
 function foldPlaceOf(draft: Draft, { source, kept, ids }: MovedFold, { upTo }: Fold): number | null {
   if (upTo === null) return null
   const folded = draft.nodesOf(source.id).filter((node) => node.ordinal <= upTo && node.marks?.replacedBy == null)
@@ -438,12 +438,15 @@ function foldPlaceOf(draft: Draft, { source, kept, ids }: MovedFold, { upTo }: F
 
 const SAID: readonly string[] = ['user_message', 'developer_message', 'system_message']
 
-/** A turn made anew in its own lane: it stands in the place of the old one and of all that came after that. */
-export function replaceTurn(draft: Draft, remake: Omit<Remake, 'after'> & Pick<ChangeScope, 'background'>): Remade {
+/** Makes a turn anew in its own lane: it replaces the old one and all later turns. */
+export function replaceTurn(
+  draft: Draft,
+  remake: Omit<RemakePlan, 'after'> & Pick<ChangeScope, 'background'>,
+): RemakeResult {
   const { source } = remake
   const after = source.history?.after ?? source.ordinal - 1
   const lane = draft.conversation(source.laneId)
-  const told = toldChildren(draft, lane.id)
+  const told = mentionedChildren(draft, lane.id)
   const { skips, fold: current } = laneOf(lane)
   const fold = foldUpTo(draft, lane, { last: after, from: current })
   changeLane(draft, lane, { skips: withSkip(skips, [source.ordinal, lane.turnCount - 1]), fold })
@@ -452,21 +455,21 @@ export function replaceTurn(draft: Draft, remake: Omit<Remake, 'after'> & Pick<C
   return remade
 }
 
-/** Children in the background that the history of a lane tells of now. */
-export function toldChildren(draft: Draft, laneId: Id): Id[] {
-  return draft.conversation(laneId).background.filter((id) => isTold(draft, draft.link(id)))
+/** Background children that the history of a lane mentions now. */
+export function mentionedChildren(draft: Draft, laneId: Id): Id[] {
+  return draft.conversation(laneId).background.filter((id) => isMentioned(draft, draft.link(id)))
 }
 
-/** Of children that were told of, those that were started in what is set aside: the new history does not tell of them. */
+/** Handles background children that were started in turns set aside: the new history does not mention them. */
 export function leaveChildren(draft: Draft, told: readonly Id[], background: ChangeScope['background']): void {
-  const left = told.map((id) => draft.link(id)).filter((link) => !isTold(draft, link))
+  const left = told.map((id) => draft.link(id)).filter((link) => !isMentioned(draft, link))
   for (const link of left) if (link.outcome !== null) deliver(draft, link, 'undeliverable')
   if (background === 'keep' || left.length === 0) return
   const open = left.filter(({ outcome }) => outcome === null)
   stopBackground(draft, open, { cause: 'cancelled', reason: 'The turn that started it was set aside.' })
 }
 
-/** Only the last turn of a lane can be taken back without what was said after it. */
+/** Only the last turn of a lane can be taken back without the turns after it. */
 export function requireLast(draft: Draft, turn: Turn): void {
   const head = headOf(draft.conversation(turn.laneId))
   if (turn.ordinal === head) return
@@ -475,7 +478,7 @@ export function requireLast(draft: Draft, turn: Turn): void {
   throw refused('later_turns', message, { turnId: turn.id, lastTurnId: later ?? null })
 }
 
-/** The newest version of a node that took another's place with its turn. */
+/** The newest version of a node that was replaced together with its turn. */
 export function newestVersion(draft: Draft, { versionSet, laneId, turnId }: VersionOf): Id | undefined {
   const from = draft.turn(turnId).ordinal
   const lane = draft.stored.turnsOf(laneId, { limit: MOST_VERSIONS }).filter(({ ordinal }) => ordinal > from)
@@ -486,10 +489,6 @@ export function newestVersion(draft: Draft, { versionSet, laneId, turnId }: Vers
   return undefined
 }
 
-interface VersionOf {
-  readonly versionSet: Id
-  readonly laneId: Id
-  readonly turnId: Id
-}
+type VersionOf = Pick<Node, 'versionSet' | 'laneId' | 'turnId'>
 
 const MOST_VERSIONS = 1_000

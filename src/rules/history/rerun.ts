@@ -4,10 +4,17 @@ import { isBeside } from '../../graph/kinds.ts'
 import { isSkipped } from '../../graph/lane.ts'
 import { nodeOf, refused, requireIdle, requireOwn, requireWord } from '../../graph/refused.ts'
 import type { Id, Node } from '../../graph/rows.ts'
-import { type ChangeScope, descendantsOf, newestVersion, type Remade, replaceTurn, requireLast } from './remake-turn.ts'
+import {
+  type ChangeScope,
+  descendantsOf,
+  newestVersion,
+  type RemakeResult,
+  replaceTurn,
+  requireLast,
+} from './remake-turn.ts'
 
-/** Asks once more for the last answer of a lane. The one that was given stays, to be adopted again. */
-export function planRerun(draft: Draft, nodeId: Id, { conversationId, ...scope }: ChangeScope): Remade {
+/** Asks again for the last answer of a lane. The old answer stays and can be adopted again. */
+export function planRerun(draft: Draft, nodeId: Id, { conversationId, ...scope }: ChangeScope): RemakeResult {
   const node = nodeOf(draft, conversationId, nodeId)
   requireWord(node)
   requireRerunnable(draft, node)
@@ -55,10 +62,13 @@ function requireRerunnable(draft: Draft, { id, kind, state }: Node): void {
 }
 
 /**
- * Says something else than was said. What was answered to it, and all turns after it, are set aside and can be adopted
- * again; it is answered anew.
+ * Changes a message. Its answer and all later turns are set aside and can be adopted again; the new message gets a new answer.
  */
-export function planEdit(draft: Draft, nodeId: Id, { content, ...scope }: ChangeScope & { content: Content }): Remade {
+export function planEdit(
+  draft: Draft,
+  nodeId: Id,
+  { content, ...scope }: ChangeScope & { content: Content },
+): RemakeResult {
   const node = nodeOf(draft, scope.conversationId, nodeId)
   const turn = draft.turn(node.turnId)
   const lane = draft.conversation(turn.laneId)

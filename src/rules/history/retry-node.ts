@@ -5,7 +5,7 @@ import { isSkipped } from '../../graph/lane.ts'
 import { nodeOf, refused, requireIdle, requireOwn, requireWord } from '../../graph/refused.ts'
 import type { Id, Node, Turn } from '../../graph/rows.ts'
 import { slotOf, taskIdsOf } from '../../graph/tasks.ts'
-import { heldBack } from '../turn/end-node.ts'
+import { findBlockingDenial } from '../turn/end-node.ts'
 import {
   askAgain,
   type ChangeScope,
@@ -13,17 +13,16 @@ import {
   descendantsOf,
   newestVersion,
   nextAttempt,
-  type Remade,
+  type RemakeResult,
   replaceTurn,
   requireLast,
 } from './remake-turn.ts'
 
 /**
- * Does once more what did not come to a good end: a model call, a tool, one child among several. In a turn that goes on
- * the new version takes the node's place; one that is over is made anew up to there, and everything else in it keeps its
- * results. A second retry finds the first.
+ * Repeats a node that failed: a model call, a tool, one child among several. In a running turn the new version replaces the
+ * node; an ended turn is made anew up to there, and everything else in it keeps its results. A second retry finds the first.
  */
-export function planRetryNode(draft: Draft, nodeId: Id, scope: ChangeScope): Remade {
+export function planRetryNode(draft: Draft, nodeId: Id, scope: ChangeScope): RemakeResult {
   const { conversationId } = scope
   const running = replacement(draft, nodeId, conversationId)
   if (running !== undefined) return remadeAs(draft, running.id)
@@ -47,7 +46,7 @@ export function planRetryNode(draft: Draft, nodeId: Id, scope: ChangeScope): Rem
   })
 }
 
-/** The version that took its place in its turn, while that is at work. */
+/** The version that replaced it in its turn, while that one is open. */
 function replacement(draft: Draft, nodeId: Id, conversationId: Id): Node | undefined {
   const known = typeof nodeId === 'string' ? draft.findNode(nodeId) : undefined
   const by = known?.conversationId === conversationId ? (known.marks?.replacedBy ?? null) : null
@@ -83,13 +82,13 @@ const INSTEAD: Readonly<Partial<Record<Node['state'], string>>> = {
   skipped: 'Retry what it depended on.',
 }
 
-/** A delegation ends with whatever its child came to. */
+/** A delegation finishes whatever its child's outcome, so the outcome tells whether it failed. */
 function isFailedChild({ state, input, output }: Node): boolean {
   return state === 'finished' && input.delegates === true && output.isError === true
 }
 
-/** The turn was made anew since: the version that is there now is what was asked for, while it is at work. */
-function retriedBefore(draft: Draft, node: Node): Remade {
+/** The turn was made anew since: gives the version in the new turn, while that one is open. */
+function retriedBefore(draft: Draft, node: Node): RemakeResult {
   const id = newestVersion(draft, node)
   const newest = id === undefined ? undefined : draft.node(id)
   if (newest !== undefined && newest.endedAt === null) return remadeAs(draft, newest.id)
@@ -97,12 +96,12 @@ function retriedBefore(draft: Draft, node: Node): Remade {
   throw refused('replaced', message, { nodeId: node.id, by: newest?.id ?? null })
 }
 
-function remadeAs(draft: Draft, nodeId: Id): Remade {
+function remadeAs(draft: Draft, nodeId: Id): RemakeResult {
   return { turn: draft.turn(draft.node(nodeId).turnId), nodeId }
 }
 
-/** What follows it must not have begun: it then waits for the new version instead of the old one. */
-function retryInPlace(draft: Draft, node: Node, turn: Turn): Remade {
+/** Replaces a node in a running turn. Its successors must not have begun: they then wait for the new version. */
+function retryInPlace(draft: Draft, node: Node, turn: Turn): RemakeResult {
   if (turn.cancel !== null) {
     const message = `The turn ${turn.id} was asked to stop: wait until it has ended, then retry.`
     throw refused('busy', message, { turnId: turn.id })
@@ -147,13 +146,13 @@ function takeOver(draft: Draft, old: Node, added: Node): void {
     const next = draft.node(to)
     if (next.marks?.replacedBy != null) continue
     draft.addEdge(added, next, type)
-    // What depended on it is still held back by the old one; any other edge let it go.
+    // A dependency still holds the successor back because of the old node; any other edge let it go.
     if (!holdsBack(old, type)) draft.changeNode(next, { blockers: next.blockers + 1 })
   }
   draft.addEdge(old, added, 'branch')
 }
 
-/** The new one comes after all that the old one came after; one that was stopped early may have to wait for some of it. */
+/** Puts the new node behind everything that the old one was behind; one that was stopped early may have to wait. */
 function waitFor(draft: Draft, old: Node, added: Node): void {
   for (const { from, type } of draft.edgesTo(old.id)) {
     const before = draft.node(from)
@@ -166,7 +165,7 @@ function waitFor(draft: Draft, old: Node, added: Node): void {
   }
 }
 
-/** What it depended on may still finish. */
+/** Refuses a retry whose predecessor failed: that one must be retried first. */
 function requireHope(old: Node, before: Node): void {
   if (before.endedAt === null) return
   const message = `The node ${old.id} depends on ${before.id}, which is ${before.state}: retry that one.`
@@ -174,10 +173,10 @@ function requireHope(old: Node, before: Node): void {
 }
 
 function holdsBack(ended: Node, type: string): boolean {
-  return heldBack(ended) !== undefined || (type === 'dependency' && ended.state !== 'finished')
+  return findBlockingDenial(ended) !== undefined || (type === 'dependency' && ended.state !== 'finished')
 }
 
-/** What stays, what is done again, and which model call reads the results. */
+/** Divides a turn into the nodes that stay, those that run again, and the model call that reads the results. */
 function split(draft: Draft, node: Node) {
   const nodes = draft.nodesOf(node.turnId).filter(({ marks }) => marks?.replacedBy == null)
   const after = descendantsOf(draft, node)
@@ -187,7 +186,7 @@ function split(draft: Draft, node: Node) {
   return { kept, again, next: nextOf(draft, node, nodes) }
 }
 
-/** The results of a message's calls are read together, by a call made anew. */
+/** A new model call reads the results of all calls of a message together. */
 function nextOf(draft: Draft, node: Node, nodes: readonly Node[]) {
   const caller = callerOf(nodes, node)
   if (caller === undefined) return null

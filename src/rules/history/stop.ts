@@ -12,8 +12,8 @@ export interface StopRequest {
 }
 
 /**
- * Stops one node, what it waits for and all that would come after it; the rest of its turn goes on. What runs is told by
- * signal and keeps what it has. A node that has ended, or was asked before, is left as it is.
+ * Stops one node, the children it waits for and all nodes behind it; the rest of its turn continues. A running node gets a
+ * signal and keeps its partial result. A node that has ended, or was asked before, stays as it is.
  */
 export function planStop(draft: Draft, nodeId: Id, { conversationId, reason }: StopRequest): void {
   const node = nodeOf(draft, conversationId, nodeId)
@@ -29,11 +29,11 @@ export function planStop(draft: Draft, nodeId: Id, { conversationId, reason }: S
   endNode(draft, draft.node(nodeId), { state: 'stopped', failure: { code: 'stopped', message: why } })
 }
 
-/** Its own process sees it at once, another's when it looks; after the grace it is stopped without being asked. */
+/** Its own process sees the request at once, another process when it looks; after the grace the node is stopped anyway. */
 function askToStop(draft: Draft, node: Node, reason: string): void {
   draft.changeNode(node, { marks: { ...NO_MARKS, ...node.marks, stop: { at: draft.now, reason } } })
   draft.aborted.push(node.id)
-  draft.due(draft.now + CANCEL_GRACE_MS)
+  draft.noteDue(draft.now + CANCEL_GRACE_MS)
   tell(draft, node, { change: 'stop', reason })
 }
 
@@ -41,7 +41,7 @@ function tell(draft: Draft, { id, turnId }: Node, { change, reason }: { change: 
   draft.event(draft.turn(turnId), id, { type: 'graph-change', change, detail: { node: id, reason } })
 }
 
-/** Leaves out a node that has not begun: what comes after it in sequence goes on, what depends on it is left out too. */
+/** Skips a node that has not begun: nodes after it in sequence continue, nodes that depend on it are skipped too. */
 export function planSkip(draft: Draft, nodeId: Id, { conversationId, reason }: StopRequest): void {
   const node = nodeOf(draft, conversationId, nodeId)
   if (node.state === 'skipped') return

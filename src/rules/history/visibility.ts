@@ -8,8 +8,8 @@ import { NO_MARKS } from './retry-node.ts'
 export type VisibilityChange = 'exclude' | 'include' | 'delete' | 'restore'
 
 /**
- * What models (`exclude`, `include`) or models and people (`delete`, `restore`) are shown of a node that has ended. Nothing
- * is lost, and nothing that runs is disturbed: it has its context already.
+ * Changes whether models (`exclude`, `include`) or models and people (`delete`, `restore`) see an ended node. Nothing is lost,
+ * and running nodes are not disturbed: they have their context already.
  */
 export function planVisibility(draft: Draft, nodeId: Id, { conversationId, change }: VisibilityRequest): void {
   const node = nodeOf(draft, conversationId, nodeId)
@@ -25,7 +25,7 @@ export interface VisibilityRequest {
   readonly change: VisibilityChange
 }
 
-/** Of a turn that is over, models are shown only these nodes. People see all of it, as before. */
+/** Limits an ended turn to these nodes for models. People still see all of it. */
 export function planCompact(draft: Draft, turnId: Id, { conversationId, keep }: CompactRequest): Id[] {
   const turn = turnOf(draft, conversationId, turnId)
   if (turn.state !== 'ended') {
@@ -69,7 +69,7 @@ const PATCHES: Readonly<Record<VisibilityChange, Patch>> = {
   restore: () => ({ deletedAt: null }),
 }
 
-/** No new turn begins in the lane. What is going on in it may finish, or is stopped. It is read as before. */
+/** Archives a lane: no new turn begins in it. Open turns may finish, or are stopped. It stays readable. */
 export function planArchive(draft: Draft, conversationId: Id, mode: 'finish' | 'cancel'): void {
   const lane = draft.conversation(conversationId)
   if (laneOf(lane).archivedAt === null) {
@@ -91,14 +91,14 @@ export function planArchive(draft: Draft, conversationId: Id, mode: 'finish' | '
 
 const ARCHIVED = { cause: 'cancelled', reason: 'The lane was archived.' } as const
 
-/** Its own, or the one that it was forked at. */
+/** The last turn of the lane, or the one that it was forked at. */
 export function lastTurn(draft: Draft, { id, lane }: Conversation): Turn | undefined {
   const [own] = draft.stored.turnsOf(id, { limit: 1 })
   if (own !== undefined || lane?.from == null) return own
   return draft.findTurn(draft.findNode(lane.from.nodeId)?.turnId ?? '')
 }
 
-/** The running turn and all that are queued: the last of the lane. */
+/** The running turn and all queued ones, which are the last of the lane. */
 function openTurns(draft: Draft, laneId: Id): Turn[] {
   return draft.stored.turnsOf(laneId, { limit: MOST_OPEN }).filter(({ state }) => state !== 'ended')
 }

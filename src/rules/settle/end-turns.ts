@@ -1,8 +1,18 @@
+// The end of turns: what follows when all nodes of a turn have ended, up to the root.
+//
+// Owns:      when a turn is over, its outcome, the delivery of a child's end to its host, and the start of the next queued turn.
+// Called by: the ledger, once after each plan, for the turns that the plan touched. No rule calls it. `audit/repair` uses two
+//            parts of it to deliver an end that was lost.
+// Must stay true:
+//   - It needs rows only, so any process can end a turn (I5).
+//   - Every run ends in one outcome, written once, and its host hears it exactly once (I6).
+//   - A child's usage is added to its host's account in the commit that ends the child (I7).
+
 import { deriveIds } from '../../base/id.ts'
 import { conclude } from '../../graph/conclude.ts'
 import { addUsage } from '../../graph/content.ts'
-import { changedAccount } from '../../graph/copy.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { changedAccount } from '../../graph/draft.ts'
 import { isBeside } from '../../graph/kinds.ts'
 import type { OutcomeRecord } from '../../graph/outcome.ts'
 import type { Link, Node, Turn } from '../../graph/rows.ts'
@@ -10,9 +20,9 @@ import { foldInto } from '../delegation/fold.ts'
 import { giveUpQuestions } from '../delegation/question.ts'
 import { leavePlace } from '../delegation/release.ts'
 import { retryChild } from '../delegation/retry-child.ts'
-import { freeHost, watchHosts } from '../delegation/wait.ts'
-import { endedInBackground, growNews, passQuestions, wake } from '../delegation/wake.ts'
-import { endNode, heldBack } from '../turn/end-node.ts'
+import { breakDeadlock, watchHosts } from '../delegation/wait.ts'
+import { endBackgroundChild, openReportTurn, passQuestions, reportInTurn } from '../delegation/wake.ts'
+import { endNode, findBlockingDenial } from '../turn/end-node.ts'
 import { startIfIdle } from '../turn/open-turn.ts'
 
 /**
@@ -20,27 +30,27 @@ import { startIfIdle } from '../turn/open-turn.ts'
  * Rows only: any process may do it (I5, I6). The ledger calls it once, after the plan; no rule calls it.
  */
 export function endTurns(draft: Draft): void {
-  for (let turnId = draft.untouch(); turnId !== undefined; turnId = draft.untouch()) {
+  for (let turnId = draft.takeTouchedTurn(); turnId !== undefined; turnId = draft.takeTouchedTurn()) {
     const turn = draft.turn(turnId)
     if (turn.state === 'ended') continue
     const isQuiet = draft.openNodes(turn.id).length === 0
     const { background } = draft.conversation(turn.conversationId)
-    if (isQuiet && background.length > 0 && growNews(draft, turn)) continue
-    if (isQuiet ? isHeld(draft, turn) : goesOn(draft, turn)) continue
+    if (isQuiet && background.length > 0 && reportInTurn(draft, turn)) continue
+    if (isQuiet ? isHeld(draft, turn) : keepOpen(draft, turn)) continue
     const nodes = endingNodes(draft, turn)
     if (growLeaf(draft, turn, nodes.at(-1))) continue
     endTurn(draft, turn, nodes)
   }
 }
 
-/** Something of it is open. */
-function goesOn(draft: Draft, turn: Turn): true {
+/** Some node is open, so the turn stays open; a host that is stuck is freed. Always true. */
+function keepOpen(draft: Draft, turn: Turn): true {
   draft.watchTurn(turn)
-  freeHost(draft, turn)
+  breakDeadlock(draft, turn)
   return true
 }
 
-/** All of it has ended: does it wait for what it started? */
+/** All nodes have ended: true where the turn still waits for children it started. */
 function isHeld(draft: Draft, turn: Turn): boolean {
   const held = draft.openLinks(turn.id).filter((link) => isHeldBy(turn, link))
   if (held.length === 0) return false
@@ -49,17 +59,19 @@ function isHeld(draft: Draft, turn: Turn): boolean {
   return true
 }
 
-/** A root does not wait for what goes on in the background, unless it has to stop; a child's answer comes after it. */
+/** A root does not wait for background children, unless it has to stop; a child answers after its background children. */
 function isHeldBy(turn: Turn, { mode, onParentClose, wake, depth }: Link): boolean {
   if (onParentClose !== 'cancel') return false
   return mode !== 'background' || turn.cancel !== null || (depth > 1 && wake === 'auto')
 }
 
-/** A turn may end only in a kind that can be its last word: else it grows an answer, or a placeholder after a stop or a denial. */
+/**
+ * A turn may end only in a kind that can be its last word: else it grows an answer, or a placeholder after a stop or a denial.
+ */
 function growLeaf(draft: Draft, turn: Turn, leaf: Node | undefined): boolean {
   if (turn.state === 'queued' || leaf === undefined || mayEndTurn(draft, leaf)) return false
   const [id = leaf.id] = deriveIds(leaf.id, 'leaf', 1)
-  const held = heldBack(leaf)
+  const held = findBlockingDenial(leaf)
   const stopped = leaf.state === 'stopped' || turn.cancel !== null || held !== undefined
   const failure = held ?? leaf.failure
   const text = failure ? `Stopped: ${failure.message}` : 'Stopped'
@@ -79,7 +91,7 @@ function growLeaf(draft: Draft, turn: Turn, leaf: Node | undefined): boolean {
   return true
 }
 
-/** What a user's kind may do is frozen in its row: another process may not know the kind. */
+/** The row of a user's kind holds its flag, because another process may not know the kind. */
 function mayEndTurn(draft: Draft, leaf: Node): boolean {
   return leaf.metadata['leaf'] === true || draft.kinds.get(leaf.kind)?.leaf === true
 }
@@ -96,24 +108,24 @@ function endTurn(draft: Draft, turn: Turn, nodes: readonly Node[]): void {
   if (conversation.activeTurnId === turn.id) draft.ownConversation(conversation).activeTurnId = null
   if (conversation.type === 'sub_agent') {
     const link = draft.findLink(turn.id)
-    if (link !== undefined) settleLink(draft, link, outcome)
+    if (link !== undefined) deliverEnd(draft, link, outcome)
   }
   const next = draft.queuedTurn(turn.laneId)
   if (next !== undefined) startIfIdle(draft, next)
   const after = draft.conversation(turn.conversationId)
   if (after.background.length === 0 || after.type !== 'user') return
-  wake(draft, after)
+  openReportTurn(draft, after)
   passQuestions(draft, draft.conversation(after.id))
 }
 
-/** What it started in the background and leaves open. */
+/** Adds the background delegations that the turn leaves open. */
 function withOpen(draft: Draft, turn: Turn, outcome: OutcomeRecord): OutcomeRecord {
   if (draft.conversation(turn.conversationId).background.length === 0) return outcome
   const open = draft.openLinks(turn.id).filter(({ mode }) => mode === 'background')
   return open.length === 0 ? outcome : { ...outcome, open: open.map(({ id }) => id) }
 }
 
-/** The nodes that say how a turn ended, its leaf last. One that finished as the newest says it alone. */
+/** The nodes that decide how a turn ended, its leaf last. A newest node that finished decides alone. */
 function endingNodes(draft: Draft, turn: Turn): readonly Node[] {
   const last = draft.lastLeaf
   const isNewest = last !== undefined && last.turnId === turn.id && last.ordinal === turn.nodeCount - 1
@@ -127,8 +139,8 @@ function endingNodes(draft: Draft, turn: Turn): readonly Node[] {
   return leaf === undefined ? nodes : [...nodes.filter((node) => node !== leaf), leaf]
 }
 
-/** The end of a child reaches its host. */
-export function settleLink(draft: Draft, link: Link, outcome: OutcomeRecord): void {
+/** Delivers the end of a child to its host. */
+export function deliverEnd(draft: Draft, link: Link, outcome: OutcomeRecord): void {
   const settled = draft.changeLink(link, { outcome })
   const host = draft.turn(link.hostTurnId)
   draft.event(host, link.taskId, {
@@ -152,11 +164,11 @@ export function settleLink(draft: Draft, link: Link, outcome: OutcomeRecord): vo
   if (settled.retry !== null && retryChild(draft, settled) !== undefined) return
   if (host.cancel !== null || settled.mode === 'called') draft.touchTurn(host.id)
   if (settled.mode === 'parked') answerTask(draft, settled)
-  if (settled.mode === 'background') endedInBackground(draft, settled)
+  if (settled.mode === 'background') endBackgroundChild(draft, settled)
   watchHosts(draft, host.id)
 }
 
-/** What a run that had ended left running counts for all above it: its own end did not have it. */
+/** Adds the usage of a child that outlived its host to all runs above: the host's own outcome did not include it. */
 function countLate(draft: Draft, host: Turn, outcome: OutcomeRecord): void {
   for (let ended = host; ended.state === 'ended'; ) {
     const above = draft.findLink(ended.id)
@@ -167,7 +179,7 @@ function countLate(draft: Draft, host: Turn, outcome: OutcomeRecord): void {
   }
 }
 
-/** The waiting task gets the child's end as its result; one that was stopped keeps it as partial work. */
+/** Gives the waiting task its child's end as a result; a stopped task keeps it as partial work. */
 export function answerTask(draft: Draft, link: Link): void {
   const task = draft.node(link.taskId)
   if (task.state === 'waiting') {

@@ -1,22 +1,25 @@
-import { lineOf } from '../../graph/ancestors.ts'
 import type { Draft } from '../../graph/draft.ts'
-import type { Id, Money, Node, Spend } from '../../graph/rows.ts'
+import { runsUpward } from '../../graph/reader.ts'
+import type { Id, Money, Node, Spending } from '../../graph/rows.ts'
 
-/** Of each limit a tenth is kept for one call of its own run to wrap up: no child may spend it. */
+/**
+ * The share of a limit that ordinary calls may use. The last tenth is reserved for one call of the run itself to wrap up: no
+ * child may spend it.
+ */
 export const USABLE = 0.9
 
 const NOTHING: Money = { tokens: 0, usd: 0 }
 
-export function newSpend(limit: Spend['limit']): Spend {
+export function newSpend(limit: Spending['limit']): Spending {
   return { limit, spent: NOTHING, held: NOTHING }
 }
 
-/** What was held back is released, and what was spent is counted, here and above. */
-export function settleSpend(draft: Draft, nodeId: Id, spent: Money): void {
+/** Releases the amount held back and counts the amount spent, here and above. */
+export function countSpending(draft: Draft, nodeId: Id, spent: Money): void {
   const node = draft.findNode(nodeId)
   const held = node === undefined ? undefined : heldBy(node)
   if (node === undefined || held === undefined) return
-  for (const turn of lineOf(draft, node.turnId)) {
+  for (const turn of runsUpward(draft, node.turnId)) {
     if (turn.spend === null) continue
     const { limit } = turn.spend
     draft.changeTurn(turn, {
@@ -27,31 +30,31 @@ export function settleSpend(draft: Draft, nodeId: Id, spent: Money): void {
   draft.changeNode(node, { metadata })
 }
 
-/** An answer of which nobody tells what it used is taken to have used what was held back for it: none is free. */
-export function settleAnswer(draft: Draft, nodeId: Id, told: Money): void {
+/** An answer without usage counts as having used the whole amount held back: none is free. */
+export function countAnswer(draft: Draft, nodeId: Id, told: Money): void {
   const node = draft.findNode(nodeId)
   const held = node === undefined ? undefined : heldBy(node)
-  settleSpend(draft, nodeId, told.tokens > 0 || held === undefined ? told : held)
+  countSpending(draft, nodeId, told.tokens > 0 || held === undefined ? told : held)
 }
 
-/** A call that came to nothing has cost nothing that is known of. */
-export function releaseSpend(draft: Draft, nodeId: Id): void {
-  settleSpend(draft, nodeId, NOTHING)
+/** Releases the hold of a call that failed: it has no known cost. */
+export function releaseHold(draft: Draft, nodeId: Id): void {
+  countSpending(draft, nodeId, NOTHING)
 }
 
-/** Holds back what a call may cost, on the run and every run above it. */
+/** Holds back the possible cost of a call, on the run and every run above it. */
 export function hold(draft: Draft, node: Node, estimate: Money): void {
-  for (const turn of lineOf(draft, node.turnId)) {
+  for (const turn of runsUpward(draft, node.turnId)) {
     if (turn.spend === null) continue
     draft.changeTurn(turn, { spend: { ...turn.spend, held: plus(turn.spend.held, estimate) } })
   }
   draft.changeNode(node, { metadata: { ...node.metadata, held: { tokens: estimate.tokens, usd: estimate.usd } } })
 }
 
-/** What the tightest limit of the line leaves to a run; without a limit, any amount. */
+/** The amount that the tightest limit upwards leaves to a run; without a limit, any amount. */
 export function leastLeft(draft: Draft, turnId: Id): Money {
   let [tokens, usd] = [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]
-  for (const { id, spend } of lineOf(draft, turnId)) {
+  for (const { id, spend } of runsUpward(draft, turnId)) {
     if (spend === null) continue
     const { limit, spent, held } = spend
     const share = id === turnId ? 1 : USABLE
@@ -73,18 +76,18 @@ function minus(a: Money, b: Money): Money {
   return { tokens: Math.max(0, a.tokens - b.tokens), usd: Math.max(0, a.usd - b.usd) }
 }
 
-/** A person is awaited: the clock of the run and of all above it stands still. */
+/** Stops the clocks of the run and of all above it while a person is asked. */
 export function pauseClocks(draft: Draft, turnId: Id): void {
-  for (const turn of lineOf(draft, turnId)) {
+  for (const turn of runsUpward(draft, turnId)) {
     if (turn.state === 'ended') continue
     const leftMs = turn.paused?.leftMs ?? (turn.deadline === null ? null : turn.deadline - draft.now)
     draft.changeTurn(turn, { paused: { asks: (turn.paused?.asks ?? 0) + 1, leftMs }, deadline: null })
   }
 }
 
-/** A person has answered, or need not any more: clocks go on where nobody else is awaited. */
+/** Restarts the clocks where no other question is open. */
 export function resumeClocks(draft: Draft, turnId: Id): void {
-  for (const turn of lineOf(draft, turnId)) {
+  for (const turn of runsUpward(draft, turnId)) {
     if (turn.paused === null) continue
     const { asks, leftMs } = turn.paused
     if (asks > 1) draft.changeTurn(turn, { paused: { asks: asks - 1, leftMs } })

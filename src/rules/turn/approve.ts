@@ -3,42 +3,42 @@ import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { Conversation, Id, Node } from '../../graph/rows.ts'
-import { pauseClocks, releaseSpend, resumeClocks } from './account.ts'
+import { pauseClocks, releaseHold, resumeClocks } from './account.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
 
-/** How long a person has to answer; then it is a no. */
+/** How long a person has to answer; silence denies. */
 export const APPROVAL_MS: number = 24 * 3_600_000
 
-/** What a node must be allowed before it may go on. */
-export interface Ask {
+/** A permission that a node must get from a person before it may continue. */
+export interface ApprovalRequest {
   /** `tool:deploy`, `agent:expert`, `file.write:/workspace/x`. */
   readonly request: string
-  /** Who wants to be asked, by which rule. */
+  /** The layer and rule that require the question. */
   readonly reason: string
-  /** What it would be done with: an answer holds for this and nothing else. */
+  /** The arguments: an answer holds for these only. */
   readonly input: Json
-  /** A denial keeps what comes after it from running. */
+  /** True where a denial keeps later nodes from running. */
   readonly required: boolean
-  /** Of what is asked for, where it may change: an answer holds for this one. */
+  /** A hash of a request whose content may change: an answer holds for this version only. */
   readonly version?: string
-  /** Which of the things that a call needs it is; left out for the call itself. */
+  /** The number of the request among those of one call; left out for the call itself. */
   readonly place?: number
-  /** What a run would start for its tools. A denial of what it does not require ends nothing: it goes on without. */
+  /** A server that a run would start for its tools. A denial of an optional one ends nothing: the run continues without it. */
   readonly start?: Start
-  /** JSON Schema of the arguments: others are held against it before they are taken. */
+  /** JSON Schema of the arguments: edited arguments are checked against it. */
   readonly schema?: Json
 }
 
 type Start = {
   readonly name: string
   readonly required: boolean
-  /** Whose definition it is of, as people call it. */
+  /** The kind of definition that it comes from. */
   readonly whose: 'agent' | 'recipe'
 }
 
-/** The node waits as a row for a person; the clock of its run stands still. */
-export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
+/** Makes the node wait as a row for a person; the clock of its run stops. */
+export function planAsk(draft: Draft, claim: Claim, ask: ApprovalRequest): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
   const turn = draft.turn(node.turnId)
@@ -46,7 +46,7 @@ export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
     endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } })
     return
   }
-  releaseSpend(draft, node.id)
+  releaseHold(draft, node.id)
   const word = editedWord(node, ask)
   if (word !== undefined) return allowEdited(draft, node, { ask, word })
   const changes = changesOf(node, ask)
@@ -62,7 +62,7 @@ export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
     metadata: { ...draft.node(node.id).metadata, approval, ...(changes === 0 ? {} : { changes }) },
   })
   pauseClocks(draft, node.turnId)
-  draft.due(wakeAt)
+  draft.noteDue(wakeAt)
   draft.event(draft.turn(node.turnId), node.id, {
     type: 'approval-request',
     call: node.input.call ?? null,
@@ -74,17 +74,17 @@ export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
   })
 }
 
-/** What is asked for changes each time that it is allowed: nobody is asked without end. */
+/** How often a request may change after it was allowed: nobody is asked without end. */
 const MOST_CHANGES = 2
 
-/** How often what this node asks for has changed while a person was asked for it. */
-function changesOf({ metadata }: Node, { request, version }: Ask): number {
-  const before = metadata['approval'] as Partial<Ask> | undefined
+/** Counts how often the node's request changed while a person was asked. */
+function changesOf({ metadata }: Node, { request, version }: ApprovalRequest): number {
+  const before = metadata['approval'] as Partial<ApprovalRequest> | undefined
   const changes = typeof metadata['changes'] === 'number' ? metadata['changes'] : 0
   return before?.request === request && before.version !== version ? changes + 1 : changes
 }
 
-function refuseChanged(draft: Draft, node: Node, { request }: Ask): void {
+function refuseChanged(draft: Draft, node: Node, { request }: ApprovalRequest): void {
   const message = `${request} is refused: it was changed ${MOST_CHANGES + 1} times while a person was asked to allow it.`
   const isCall = node.input.call !== undefined
   endNode(
@@ -96,33 +96,33 @@ function refuseChanged(draft: Draft, node: Node, { request }: Ask): void {
   )
 }
 
-type Asked = Pick<Ask, 'request' | 'input' | 'version'>
+type ApprovalSubject = Pick<ApprovalRequest, 'request' | 'input' | 'version'>
 
-/** Has a person allowed this node, or its conversation, to do just this? */
-export function isApproved(node: Node, conversation: Conversation, about: Asked): boolean {
+/** True where a person has allowed exactly this, for this node or its conversation. */
+export function isApproved(node: Node, conversation: Conversation, about: ApprovalSubject): boolean {
   if (allowedIn(conversation).some((one) => isSame(one, about))) return true
   const once = node.metadata['approved']
   return Array.isArray(once) && once.includes(digestOf(about, about.input))
 }
 
-/** Has a person allowed an earlier version of this for the whole conversation? */
-export function wasApproved({ metadata }: Conversation, { request, version }: Asked): boolean {
+/** True where a person has allowed an earlier version of this for the whole conversation. */
+export function wasApproved({ metadata }: Conversation, { request, version }: ApprovalSubject): boolean {
   if (version === undefined) return false
   return allowedIn({ metadata }).some((one) => one.request === request && one.version !== undefined)
 }
 
-/** What a person has allowed for a whole conversation. Request and version stand apart: no text can be both. */
-type Allowed = Pick<Ask, 'request' | 'version'>
+/** A permission for a whole conversation. Request and version are separate fields: no text can pass for both. */
+type StandingPermission = Pick<ApprovalRequest, 'request' | 'version'>
 
-function allowedIn({ metadata }: Pick<Conversation, 'metadata'>): readonly Allowed[] {
+function allowedIn({ metadata }: Pick<Conversation, 'metadata'>): readonly StandingPermission[] {
   const known = metadata['approved']
   return Array.isArray(known) ? known.flatMap(readAllowed) : NONE
 }
 
-const NONE: readonly Allowed[] = []
+const NONE: readonly StandingPermission[] = []
 
-/** Older stores have a text, with the version behind it: one that may hold a version is asked for again. */
-function readAllowed(stored: Json): Allowed[] {
+/** Older stores keep a text with the version behind it: a text that may hold a version is asked for again. */
+function readAllowed(stored: Json): StandingPermission[] {
   if (typeof stored === 'string') return stored.includes(' version ') ? [] : [{ request: stored }]
   if (typeof stored !== 'object' || stored === null || Array.isArray(stored)) return []
   const { request, version } = stored as Readonly<Record<string, Json>>
@@ -130,7 +130,7 @@ function readAllowed(stored: Json): Allowed[] {
   return [typeof version === 'string' ? { request, version } : { request }]
 }
 
-function isSame(one: Allowed, other: Allowed): boolean {
+function isSame(one: StandingPermission, other: StandingPermission): boolean {
   return one.request === other.request && one.version === other.version
 }
 
@@ -138,15 +138,15 @@ export interface ApprovalAnswer {
   readonly allowed: boolean
   readonly by: string
   readonly reason: string | null
-  /** Allow the same request for the rest of this conversation too. */
+  /** Allows the same request for the rest of this conversation too. */
   readonly always?: boolean
-  /** Do it with these arguments instead. */
+  /** Allows it with these arguments instead. */
   readonly edit?: Json
-  /** Which of the things that a node asks for is meant. */
+  /** Names one of several requests of a node. */
   readonly digest?: string
 }
 
-/** A person's word on a node that awaits it: it runs, or it is rejected and the model reads why. */
+/** Applies a person's answer to a waiting node: it runs, or it is rejected and the model reads why. */
 export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): void {
   const node = draft.findNode(nodeId)
   if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId}.`)
@@ -169,7 +169,7 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
   const edited = edit === undefined ? { edited: false } : { edited: true, input: edit }
   draft.event(turn, node.id, { type: 'approval-answer', allowed, by, reason, always, ...edited })
   if (allowed) return allow(draft, node, answer)
-  if (approvalOf(node).start?.required === false) return goOnWithout(draft, node, answer)
+  if (approvalOf(node).start?.required === false) return continueWithout(draft, node, answer)
   endNode(draft, node, {
     state: 'rejected',
     failure: { code: 'approval_denied', message: denialText(approvalOf(node), answer) },
@@ -177,15 +177,15 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
   })
 }
 
-function denialText({ request, start }: Approval, { by, reason }: ApprovalAnswer): string {
+function denialText({ request, start }: NodeApproval, { by, reason }: ApprovalAnswer): string {
   if (start === undefined) return reason ?? `${by} denied ${request || 'it'}, and gave no reason.`
   const server = `MCP server \`${start.name}\`, which this ${start.whose} requires`
   if (by === NOBODY) return `Nobody allowed in time to start ${server}.`
   return `You denied starting ${server}${reason === null ? '.' : `: ${reason}`}`
 }
 
-/** The node runs, and knows what it may not start. */
-function goOnWithout(draft: Draft, node: Node, answer: ApprovalAnswer): void {
+/** Runs the node, which now knows the sources it may not start. */
+function continueWithout(draft: Draft, node: Node, answer: ApprovalAnswer): void {
   const { by, reason } = answer
   const why = by === NOBODY ? 'nobody allowed in time to start it' : `${by} denied starting it`
   const said = by === NOBODY || reason === null ? why : `${why}: ${reason}`
@@ -199,8 +199,8 @@ function goOnWithout(draft: Draft, node: Node, answer: ApprovalAnswer): void {
   if (ready.blockers === 0) draft.claim(ready)
 }
 
-/** Why a node has to do without what it asked for; undefined where nobody has denied it just this. */
-export function deniedTo(node: Node, about: Asked): string | undefined {
+/** Why a node must do without an optional request; undefined where nobody has denied exactly this. */
+export function deniedTo(node: Node, about: ApprovalSubject): string | undefined {
   const digest = digestOf(about, about.input)
   return deniedIn(node).find((one) => one.digest === digest)?.reason
 }
@@ -210,14 +210,14 @@ function deniedIn({ metadata }: Node): { readonly digest: string; readonly reaso
   return Array.isArray(denied) ? (denied as { digest: string; reason: string }[]) : []
 }
 
-/** Also when no process was there to see it expire. */
+/** An answer after the deadline is too late, even when no process saw it pass. */
 function allowedTooLate({ now }: Draft, { wakeAt }: Node, { allowed }: ApprovalAnswer): boolean {
   return allowed && wakeAt !== null && wakeAt <= now
 }
 
 const NOBODY = 'nobody'
 
-/** Nobody answered in time: that is a no. */
+/** Denies a request that nobody answered in time. */
 export function planExpiry(draft: Draft, nodeId: Id): void {
   const node = draft.findNode(nodeId)
   const isDue = node?.state === 'awaiting_approval' && node.wakeAt !== null && node.wakeAt <= draft.now
@@ -228,7 +228,7 @@ function allow(draft: Draft, node: Node, answer: ApprovalAnswer): void {
   const { by, always, edit } = answer
   const approval = approvalOf(node)
   const input = edit === undefined ? node.input : editedInput(node, edit)
-  // What other arguments need is known when they are read: it may be something else than was asked for.
+  // Other arguments may need other permissions, which are known only when the call reads them.
   const isKnown = edit === undefined || approval.request === `tool:${node.input.call?.name}`
   const said = isKnown
     ? { approved: [...onceIn(node), digestOf(approval, edit ?? approval.input)] }
@@ -244,35 +244,42 @@ function allow(draft: Draft, node: Node, answer: ApprovalAnswer): void {
   if (ready.blockers === 0) draft.claim(ready)
 }
 
-/** Who allowed the call itself, and gives it other arguments, allows it with those. */
+/** A person who allows the call itself with other arguments allows it with those. */
 function callWith(node: Node, edit: Json): readonly Json[] {
   const call = { request: `tool:${node.input.call?.name}` }
   return onceIn(node).includes(digestOf(call, approvalOf(node).input)) ? [digestOf(call, edit)] : []
 }
 
-/** A person's yes to other arguments, until what they need is known. */
+/** A person's yes to other arguments, until their required permissions are known. */
 interface EditedWord {
   readonly domain: string
   readonly place: number | null
-  /** Hash of the arguments. */
+  /** A hash of the arguments. */
   readonly input: string
   readonly always: boolean
 }
 
-function wordOf({ request, place }: Approval, { always = false, edit = null }: ApprovalAnswer): Record<string, Json> {
+function wordOf(
+  { request, place }: NodeApproval,
+  { always = false, edit = null }: ApprovalAnswer,
+): Record<string, Json> {
   const word: EditedWord = { domain: domainOf(request), place: place ?? null, input: hashOf(edit), always }
   return { ...word }
 }
 
-/** The yes that this node has for what stands in the place of what was asked for, with just these arguments. */
-function editedWord({ metadata }: Node, { request, place, input }: Ask): EditedWord | undefined {
+/** The yes that covers a request which replaced the original one, with exactly these arguments. */
+function editedWord({ metadata }: Node, { request, place, input }: ApprovalRequest): EditedWord | undefined {
   const word = metadata['edited'] as unknown as EditedWord | undefined
   if (word === undefined || word.domain !== domainOf(request) || word.place !== (place ?? null)) return undefined
   return word.input === hashOf(input) ? word : undefined
 }
 
-/** It goes on at once, and the yes is used up. */
-function allowEdited(draft: Draft, node: Node, { ask, word }: { readonly ask: Ask; readonly word: EditedWord }): void {
+/** Continues at once and uses up the yes. */
+function allowEdited(
+  draft: Draft,
+  node: Node,
+  { ask, word }: { readonly ask: ApprovalRequest; readonly word: EditedWord },
+): void {
   const { edited: _, ...metadata } = node.metadata
   const ready = draft.changeNode(node, {
     state: 'pending',
@@ -296,7 +303,7 @@ function onceIn({ metadata }: Node): readonly Json[] {
   return Array.isArray(metadata['approved']) ? metadata['approved'] : []
 }
 
-function allowAlways(draft: Draft, conversationId: Id, { request, version }: Allowed): void {
+function allowAlways(draft: Draft, conversationId: Id, { request, version }: StandingPermission): void {
   const conversation = draft.conversation(conversationId)
   const known = conversation.metadata['approved']
   if (allowedIn(conversation).some((one) => isSame(one, version === undefined ? { request } : { request, version })))
@@ -309,7 +316,7 @@ function answeredAs({ allowed, by, reason, always = false, edit }: ApprovalAnswe
   return { allowed, by, reason, always, edited: edit !== undefined }
 }
 
-/** Who answered a node last, and how; undefined for one that nobody was asked about. */
+/** The last person who answered a node, and how; undefined where nobody was asked. */
 function answeredBy({ metadata }: Node): string | undefined {
   const answered = metadata['answered'] as Readonly<Record<string, Json>> | undefined
   if (answered === undefined) return undefined
@@ -327,8 +334,8 @@ function editedInput(node: Node, edit: Json): Node['input'] {
   return { ...node.input, call: { ...call, input: edit } }
 }
 
-/** What a node waits for; empty for one that was put in by hand. */
-export function approvalOf({ metadata }: Node): Approval {
+/** The pending request of a node; empty for a node that was put in by hand. */
+export function approvalOf({ metadata }: Node): NodeApproval {
   return {
     request: '',
     reason: '',
@@ -340,12 +347,12 @@ export function approvalOf({ metadata }: Node): Approval {
   }
 }
 
-export interface Approval extends Ask {
+export interface NodeApproval extends ApprovalRequest {
   readonly digest: string
   readonly since: number
 }
 
-/** A list, so that no request and input can be taken for another pair. */
-export function digestOf({ request, version }: Pick<Ask, 'request' | 'version'>, input: Json): string {
+/** Hashes a list, so that no pair of request and input can pass for another. */
+export function digestOf({ request, version }: Pick<ApprovalRequest, 'request' | 'version'>, input: Json): string {
   return sha256(canonicalJson(version === undefined ? [request, input] : [request, input, version]))
 }

@@ -1,21 +1,21 @@
 import type { Draft } from '../../graph/draft.ts'
 import { askerOf, CANCEL_GRACE_MS, isEager } from '../../graph/kinds.ts'
-import type { Delegated } from '../../graph/outcome.ts'
+import type { EagerTask } from '../../graph/outcome.ts'
 import type { CancelRequest, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { endNode, stopNode } from './end-node.ts'
 
 /**
- * Asks a run and its subtree to stop. What is not running is stopped by this commit, so nothing is released by it; what
- * runs is told by signal and has the grace to commit what it has. A second request changes nothing.
+ * Asks a run and its subtree to stop. Nodes that are not running are stopped by this commit, so nothing new starts; running
+ * ones get a signal and may commit their partial result within the grace. A second request changes nothing.
  */
 export function planCancel(draft: Draft, turnId: Id, request: Omit<CancelRequest, 'at'>): void {
   stopRuns(draft, turnId, request)
 }
 
-/** The code inside a node is gone: what it started and awaited is of no use to anybody. */
+/** The code inside a node is gone: cancels the children that it started and awaited. */
 export function cancelCalled(draft: Draft, node: Node): void {
   if (node.kind === 'agent_message') {
-    supersede(draft, node.turnId, NONE)
+    cancelSuperseded(draft, node.turnId, NONE)
     giveUpAsking(draft, node)
   }
   for (const link of draft.openLinks(node.turnId)) {
@@ -24,7 +24,7 @@ export function cancelCalled(draft: Draft, node: Node): void {
   }
 }
 
-/** Nobody is left to hear the answers. */
+/** Ends open questions that nobody is left to hear the answers to. */
 function giveUpAsking(draft: Draft, { id, turnId }: Node): void {
   for (const task of draft.openNodes(turnId)) {
     if (askerOf(task) === id) endNode(draft, task, { state: 'stopped', failure: GIVEN_UP })
@@ -36,8 +36,8 @@ const GIVEN_UP = { code: 'stopped', message: 'What asked it has ended.' }
 const NONE: readonly never[] = []
 
 /**
- * Asks a run and its subtree to stop. What is not running is stopped here, so nothing is released by it; what runs is
- * told by signal. Of a run that has ended, what it left in the background is stopped.
+ * Asks a run and its subtree to stop. Nodes that are not running are stopped here, so nothing new starts; running ones get a
+ * signal. For an ended run, it stops the background children that it left.
  */
 export function stopRuns(draft: Draft, turnId: Id, request: Omit<CancelRequest, 'at'>): void {
   const root = draft.findTurn(turnId)
@@ -55,12 +55,12 @@ export function stopRuns(draft: Draft, turnId: Id, request: Omit<CancelRequest, 
   }
 }
 
-/** The same for delegations in the background, but for those that go on without their host. `settle` must follow. */
+/** Stops background delegations, except those that outlive their host. `endTurns` must follow. */
 export function stopBackground(draft: Draft, links: readonly Link[], request: Omit<CancelRequest, 'at'>): void {
   for (const { id, onParentClose } of links) if (onParentClose === 'cancel') stopRuns(draft, id, request)
 }
 
-/** What of a run's subtree may still run: its delegations, those that an ended child left behind, a turn that tells of them. */
+/** The open runs of a run's subtree: its delegations, those that an ended child left behind, and turns that report on them. */
 function openBelow(draft: Draft, turn: Turn): Id[] {
   const open = draft.openLinks(turn.id).filter(({ onParentClose }) => onParentClose === 'cancel')
   const left = turn.limits.depth > 1 ? leftBehind(draft, turn) : []
@@ -90,15 +90,15 @@ function stopTurn(draft: Draft, turn: Turn, cancel: CancelRequest): void {
   for (const node of draft.openNodes(turn.id)) {
     if (node.state === 'running') {
       draft.aborted.push(node.id)
-      draft.due(draft.now + CANCEL_GRACE_MS)
+      draft.noteDue(draft.now + CANCEL_GRACE_MS)
       continue
     }
     stopNode(draft, node, cancel.reason ?? 'The run was asked to stop.')
   }
 }
 
-/** Children of items that the plan, as it ended, does not have are of no use to anybody. */
-export function supersede(draft: Draft, turnId: Id, kept: readonly Delegated[]): void {
+/** Cancels the children of items that the final plan no longer has. */
+export function cancelSuperseded(draft: Draft, turnId: Id, kept: readonly EagerTask[]): void {
   for (const task of draft.openNodes(turnId)) {
     if (!isEager(task) || kept.some(({ taskId }) => taskId === task.id)) continue
     for (const link of task.wait?.refs ?? []) stopRuns(draft, link, { cause: 'cancelled', reason: SUPERSEDED })

@@ -9,21 +9,21 @@ import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
 import type { PlannedTask } from './expand.ts'
 
-/** A task that must finish well before what `answer` says is the last word of its turn. */
+/** Adds a task that must finish before the text of `answer` becomes the last word of its turn. */
 export function addCheck(draft: Draft, answer: Node, planned: PlannedTask): void {
   const turn = draft.turn(answer.turnId)
   const [id = answer.id] = deriveIds(answer.id, 'check', 1)
   addLast(draft, turn, { id, after: answer, answers: answer.id, planned })
 }
 
-/** The node whose words such a task is about; undefined for any other. */
+/** The node whose text such a task checks; undefined for any other task. */
 export function checkedAnswer({ metadata }: Node): Id | undefined {
   const { answers } = metadata
   return typeof answers === 'string' ? answers : undefined
 }
 
-/** What was collected is the last word: the turn ends with it, and no model was called. */
-export function planCollected(draft: Draft, claim: Claim, collected: Collected): void {
+/** Ends a turn with collected results as its last word, without a model call. */
+export function planCollected(draft: Draft, claim: Claim, collected: CollectedAnswer): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
   const { limit, ...metadata } = node.metadata
@@ -32,17 +32,17 @@ export function planCollected(draft: Draft, claim: Claim, collected: Collected):
   if (check !== null && draft.turn(node.turnId).cancel === null) addCheck(draft, draft.node(node.id), check)
 }
 
-export interface Collected {
+export interface CollectedAnswer {
   readonly content: Content
   readonly value: Json
   readonly check: PlannedTask | null
 }
 
-export type Verdict =
+export type CheckResult =
   | { readonly is: 'passed'; readonly text: string }
-  /** The answer is not one, and nothing is tried any more. */
+  /** The answer fails, and there is no further try. */
   | { readonly is: 'over'; readonly failure: Failure }
-  /** All is begun again from the input, after one more task where there is one. */
+  /** Everything starts again from the input, after one more task where there is one. */
   | {
       readonly is: 'again'
       readonly text: string
@@ -51,16 +51,20 @@ export type Verdict =
       readonly first: PlannedTask | null
     }
 
-/** What became of a check, in one commit with what follows of it. */
-export function planChecked(draft: Draft, claim: Claim, verdict: Verdict): void {
+/** Records the result of a check together with its consequence. */
+export function planChecked(draft: Draft, claim: Claim, verdict: CheckResult): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
-  if (verdict.is === 'again') goOn(draft, node, verdict)
+  if (verdict.is === 'again') tryAnotherAnswer(draft, node, verdict)
   else if (verdict.is === 'over') endNode(draft, node, { state: 'errored', failure: verdict.failure })
   else endNode(draft, node, { state: 'finished', output: { content: verdict.text } })
 }
 
-function goOn(draft: Draft, node: Node, { text, isError, attempt, first }: Extract<Verdict, { is: 'again' }>): void {
+function tryAnotherAnswer(
+  draft: Draft,
+  node: Node,
+  { text, isError, attempt, first }: Extract<CheckResult, { is: 'again' }>,
+): void {
   const turn = draft.turn(node.turnId)
   if (!mayCall(turn)) {
     const message = `The limit of ${turn.limits.turns} turns was reached before the checks passed. ${text}`

@@ -1,8 +1,16 @@
+// Claims: who may write the result of a node.
+//
+// Owns:      taking runnable nodes for an engine, the check of a claim, and how many calls a run has left.
+// Called by: sweeps claim; every rule that stores the result of a running node begins with `heldNode`.
+// Must stay true:
+//   - Each claim has a greater epoch than the one before. A write with an older epoch changes nothing but an event (I4).
+//   - `heldNode` gives undefined for a lost claim, and its caller then writes nothing.
+
 import type { Draft } from '../../graph/draft.ts'
 import { isRunnable, mayCall } from '../../graph/kinds.ts'
 import type { Effect, Id, Node, Purpose, Turn } from '../../graph/rows.ts'
 
-/** Takes the nodes that are still runnable, as far as the engine has workers; gives how many it took. */
+/** Claims the nodes that are still runnable, as far as the engine has workers. Gives their number. */
 export function planClaim(draft: Draft, nodeIds: readonly Id[]): number {
   for (const id of nodeIds) {
     const node = draft.findNode(id)
@@ -19,12 +27,12 @@ export interface Claim {
 }
 
 /**
- * The claimed node, if the claim still holds. Else the result comes too late: that is noted and nothing else changes
- * (I4), and the caller gets undefined.
+ * The claimed node, if the claim still holds. Else the result comes too late: an event records that, nothing else changes (I4),
+ * and the caller gets undefined.
  */
 export function heldNode(draft: Draft, claim: Claim): Node | undefined {
   const node = draft.findNode(claim.nodeId)
-  // Its run was over, and somebody has deleted it.
+  // Its run had ended, and somebody has deleted it.
   if (node === undefined) return undefined
   const held = node.epoch === claim.epoch && node.engineId === claim.engineId && node.state === 'running'
   if (held) return node
@@ -44,11 +52,11 @@ export function planBeginCode(draft: Draft, claim: Claim, effect: Effect): Node 
 export interface NextCall {
   readonly purpose: Purpose
   readonly nudge: string | null
-  /** The outcome this run will have although its last call finishes, such as max_turns. */
+  /** The outcome that this run will have although its last call finishes, such as max_turns. */
   readonly limit: string | null
 }
 
-/** The model call that reads the results. At a limit it is one without tools, to wrap up: that one is no turn. */
+/** The model call that reads the results. At a limit it is a call without tools, to wrap up, which does not count as a turn. */
 export function nextCall(turn: Turn, droppedCalls: number): NextCall {
   const { limits } = turn
   if (droppedCalls > 0) return wrapUp('over_budget', `You have used all ${limits.toolCalls} tool calls of this run.`)

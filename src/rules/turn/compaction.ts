@@ -9,24 +9,24 @@ import type { Conversation, Fold, Id, Node, Turn, TurnHistory } from '../../grap
 import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
 
-/** What of a node's context is to be summed up: turns up to one, and of the node's own turn the nodes up to one. */
+/** The part of a node's context to sum up: turns up to one, and in the node's own turn the nodes up to one. */
 export interface CompactionPlan {
-  /** The last turn of which anything is summed up. */
+  /** The last turn that the summary covers, whole or in part. */
   readonly turnId: Id
-  /** Null: all of that turn. Else the nodes of it up to this ordinal; -1 for none. */
+  /** Null: all of that turn. Else its nodes up to this ordinal; -1 for none. */
   readonly upTo: number | null
   /** How long the summary may be. */
   readonly tokens: number
   /** About how many tokens the context has. */
   readonly contextTokens: number
-  /** The first turn that is summed up. */
+  /** The first turn that the summary covers. */
   readonly fromTurnId: Id
   readonly turns: number
 }
 
 /**
- * Where a summary goes that ends with a node of the context of a call of `turn`. What is not this lane's to change, or counts
- * there no more and came in from another lane, cannot have it: then all that was before the turn is summed up.
+ * Finds the place of a summary that ends with the node `last`, in the context of a call of `turn`. Where that node belongs to
+ * another lane or to a replaced turn, or is a summary itself, everything before `turn` is summed up instead.
  */
 export function foldTarget(
   reader: Pick<Reader, 'conversation' | 'turn'>,
@@ -41,8 +41,8 @@ export function foldTarget(
 }
 
 /**
- * The context of a model call nears the end of what the model can read: a call that sums up the oldest of it is put before
- * this one, which waits as a row. Once per call: what is too long even then is the model's to refuse.
+ * Puts a call that sums up the oldest part of a context before a model call that would soon exceed its model's limit; the model
+ * call waits as a row. Once per call: if the context is still too long, the model may refuse it.
  */
 export function planCompaction(draft: Draft, claim: Claim, plan: CompactionPlan): void {
   const node = heldNode(draft, claim)
@@ -71,18 +71,18 @@ export function planCompaction(draft: Draft, claim: Claim, plan: CompactionPlan)
   draft.claim(summary)
 }
 
-/** It was asked to stop since it began: nothing is begun for its sake. */
+/** The node was asked to stop since it began, so it starts no summary. */
 function stopBefore(draft: Draft, node: Node): void {
   endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } })
 }
 
-/** The summary is there: from now on models are shown it instead of what it was made of. */
+/** Applies a finished summary: from now on models see it instead of the nodes it covers. */
 export function applyCompaction(draft: Draft, summary: Node): void {
   const folds = foldsOf(summary)
   const turn = draft.findTurn(folds.to)
   if (turn === undefined) return
   const lane = draft.conversation(turn.laneId)
-  // Meanwhile another turn took its place, or a summary by hand stands for it and more.
+  // Meanwhile another turn replaced this one, or a summary by hand covers it.
   if (isSkipped(lane, turn.ordinal) || foldedBy(draft, lane, turn) !== null) return
   const facts: SummaryFacts = { folds, previousFold: turn.history?.fold ?? null }
   const previous = chainUpTo(draft, lane, turn.ordinal - 1)
@@ -102,7 +102,10 @@ export function applyCompaction(draft: Draft, summary: Node): void {
 const RETRY_AFTER_TURNS = 20
 const RETRY_AFTER_GROWTH = 1.2
 
-/** Has a summary failed so lately that another try would fail alike? It is tried again when the context has grown, or later. */
+/**
+ * True where a summary failed so recently that another try would fail too. It is tried again when the context has grown, or
+ * later.
+ */
 export function hasJustFailed(reader: Reader, { laneId, ordinal }: Turn, contextTokens: number): boolean {
   for (const { id } of reader.turnsOf(laneId, { last: ordinal, limit: RETRY_AFTER_TURNS }).toReversed()) {
     const tried = reader.nodesOf(id).findLast(({ purpose, endedAt }) => purpose === 'summarize' && endedAt !== null)
@@ -118,7 +121,7 @@ export interface AutomaticFolds {
   readonly to: Id
   readonly turns: number
   readonly upTo: number | null
-  /** The call for whose sake it was made. */
+  /** The call that needed the summary. */
   readonly for: Id
 }
 
@@ -135,8 +138,8 @@ export interface CompressRequest {
 }
 
 /**
- * A summary that models are shown instead of these turns; people see them as before. Summaries that are among them are
- * folded into it. Gives the summary's node.
+ * Adds a summary that models see instead of these turns; people still see the turns. Older summaries inside the range become
+ * part of it. Gives the summary's node.
  */
 export function planCompress(draft: Draft, { conversationId, fromTurnId, toTurnId, summary }: CompressRequest): Id {
   const lane = draft.conversation(conversationId)
@@ -163,7 +166,7 @@ export function planCompress(draft: Draft, { conversationId, fromTurnId, toTurnI
   return node.id
 }
 
-/** Takes a summary back: models are shown again what it stands for, with the summaries that were folded into it. */
+/** Takes a summary back: models see the covered turns again, with the older summaries inside them. */
 export function planUncompress(draft: Draft, summaryId: Id, conversationId: Id): void {
   const node = nodeOf(draft, conversationId, summaryId)
   const lane = draft.conversation(conversationId)
@@ -171,7 +174,7 @@ export function planUncompress(draft: Draft, summaryId: Id, conversationId: Id):
     throw refused('wrong_kind', `The node ${summaryId} is no summary of earlier turns.`, { nodeId: summaryId })
   }
   const facts = node.metadata as unknown as SummaryFacts
-  // One that was made by itself is a node of the turn that needed it, which may be a later one.
+  // An automatic summary is a node of the turn that needed it, which may be a later one.
   const turn = draft.turn(facts.folds.to)
   const fold = turn.history?.fold ?? null
   if (fold === null) return
@@ -192,17 +195,17 @@ export function planUncompress(draft: Draft, summaryId: Id, conversationId: Id):
   })
 }
 
-/** The later summary of which one has become a part; null for none. */
+/** The later summary that includes this one; null for none. */
 function foldedBy(draft: Draft, lane: Conversation, turn: Turn): Id | null {
   if (isSkipped(lane, turn.ordinal)) {
     const message = `Another turn took the place of ${turn.id}: adopt its answer first.`
     throw refused('replaced', message, { turnId: turn.id })
   }
-  const covers = ({ ordinal, fold }: ChainLink) => ordinal > turn.ordinal && (fold.before ?? -1) < turn.ordinal
+  const covers = ({ ordinal, fold }: SummaryLink) => ordinal > turn.ordinal && (fold.before ?? -1) < turn.ordinal
   return [...chain(draft, lane)].find(covers)?.fold.summaryId ?? null
 }
 
-/** What the row of a summary says of what it stands for. */
+/** The facts in a summary's row about the turns it covers. */
 export interface SummaryFacts {
   readonly folds: { readonly from: Id; readonly to: Id; readonly turns: number }
   /** The summary that this turn had before. */
@@ -214,7 +217,7 @@ interface Range {
   readonly to: Turn
 }
 
-/** The first turn from an ordinal on whose place no other has taken. */
+/** The first turn from an ordinal on that was not replaced. */
 function firstFrom({ lane }: Conversation, ordinal: number): number {
   const skipped = rangeOf(lane, ordinal)
   return skipped === undefined ? ordinal : skipped[1] + 1
@@ -240,7 +243,7 @@ function requireRange(draft: Draft, lane: Conversation, { from, to }: Range): vo
   requireApart(draft, lane, { from, to })
 }
 
-/** A summary is folded into another whole, or not at all. */
+/** Requires that a range holds each older summary whole, or not at all. */
 function requireApart(draft: Draft, lane: Conversation, { from, to }: Range): void {
   for (const { ordinal, fold } of chain(draft, lane)) {
     const start = firstFrom(lane, (fold.before ?? -1) + 1)
@@ -274,18 +277,18 @@ function addSummary(draft: Draft, to: Turn, { summary, from }: { summary: string
   })
 }
 
-export interface ChainLink {
+export interface SummaryLink {
   readonly ordinal: number
   readonly turn: Turn
   readonly fold: Fold
 }
 
-/** The turns of a lane with a summary that counts, the newest first. */
+/** Yields the turns of a lane with a summary that counts, the newest first. */
 function* chain(
   draft: Draft,
   { id }: Conversation,
   from: number | null = laneOf(draft.conversation(id)).fold,
-): Generator<ChainLink> {
+): Generator<SummaryLink> {
   for (let at = from; at !== null; ) {
     const turn: Turn | undefined = draft.turnAt(id, at)
     const fold: Fold | null = turn?.history?.fold ?? null
@@ -301,7 +304,10 @@ function chainUpTo(draft: Draft, lane: Conversation, last: number): number | nul
   return null
 }
 
-/** The same, where nothing after that turn is to count any more: what a later summary stood for counts again. */
+/**
+ * The newest turn with a summary that counts, where nothing after `last` is to count any more: turns that a later summary
+ * covered count again.
+ */
 export function foldUpTo(
   draft: Draft,
   lane: Conversation,
@@ -317,15 +323,15 @@ export function foldUpTo(
 }
 
 /**
- * Links the summaries anew that lie between a turn and what comes before one which stood for them; others may have been
- * made there since, or taken back. Costs as many turns as that one stood for. Gives the newest up to that turn.
+ * Links the older summaries again that a removed summary covered; others may have been made or taken back there since. Costs as
+ * many turns as that summary covered. Gives the newest one up to that turn.
  */
 export function uncover(
   draft: Draft,
   lane: Conversation,
   { last, fold: { before, previous } }: { last: number; fold: Pick<Fold, 'before' | 'previous'> },
 ): number | null {
-  const found: ChainLink[] = []
+  const found: SummaryLink[] = []
   let at = last
   while (at > (before ?? -1)) {
     const turn = draft.turnAt(lane.id, at)
@@ -342,14 +348,14 @@ export function uncover(
   return target
 }
 
-/** Whoever named the newest summary up to a turn names another one. */
+/** Replaces references to the newest summary up to a turn. */
 function relink(draft: Draft, lane: Conversation, { above, target }: { above: number; target: number | null }): void {
   const later = [...chain(draft, lane)].filter(({ ordinal }) => ordinal > above).at(-1)
   if (later === undefined) changeLane(draft, lane, { fold: target })
   else putFold(draft, later.turn, { ...later.fold, previous: target })
 }
 
-/** Says which summary a turn has; null for none. */
+/** Sets the summary of a turn; null for none. */
 export function putFold(draft: Draft, { id }: Turn, fold: Fold | null): void {
   const turn = draft.turn(id)
   const history: TurnHistory = turn.history ?? { after: turn.ordinal - 1, source: null, merges: [], fold: null }

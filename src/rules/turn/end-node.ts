@@ -1,11 +1,20 @@
+// The end of a node: its state, its events, and what happens to its successors.
+//
+// Owns:      which successors are released, skipped or stopped, and the events for results and answers.
+// Called by: every rule that ends a node (`planResult`, `planExpand`, approvals, stops, folds).
+// Must stay true:
+//   - A node ends once (I4). One that may have had an effect ends `uncertain`, never `stopped`, and is shown.
+//   - The commit that ends a node also lowers the `blockers` of its successors: readiness is a counter, never a search.
+//   - Its turn is marked for `endTurns`: no rule ends a turn itself.
+
 import { textOf } from '../../graph/content.ts'
-import { changedAccount } from '../../graph/copy.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { changedAccount } from '../../graph/draft.ts'
 import type { EventBody } from '../../graph/event.ts'
 import { isRunnable, previewOf } from '../../graph/kinds.ts'
 import type { Edge, Failure, Id, Node, NodeOutput, NodeState } from '../../graph/rows.ts'
 import { resultContent } from '../../graph/tasks.ts'
-import { releaseSpend, resumeClocks } from './account.ts'
+import { releaseHold, resumeClocks } from './account.ts'
 import { asksPerson } from './question-of.ts'
 
 export interface NodeEnd {
@@ -17,9 +26,9 @@ export interface NodeEnd {
 }
 
 /**
- * Puts a node into its end state and settles what came after it: `sequence` successors are released, `dependency`
- * successors too when it finished, else they are skipped; after a stop all successors are stopped, after a required
- * approval that was denied all are skipped. The turn is marked for `endTurns`.
+ * Ends a node and decides about its successors: `sequence` successors are released, `dependency` successors too when it
+ * finished, else they are skipped; after a stop all successors are stopped, after a denial of a required approval all are
+ * skipped. Marks the turn for `endTurns`.
  */
 export function endNode(draft: Draft, node: Node, end: NodeEnd): void {
   const queue: [Id, NodeEnd][] = [[node.id, end]]
@@ -41,25 +50,25 @@ export function endNode(draft: Draft, node: Node, end: NodeEnd): void {
   }
 }
 
-/** The rest of a host's turn may only wait now: see `freeHost`. */
+/** The rest of a host's turn may now be waiting only: see `breakDeadlock`. */
 function touchHost(draft: Draft, { conversationId, turnId }: Node): void {
   if (draft.conversation(conversationId).background.length > 0) draft.touchTurn(turnId)
 }
 
-/** Stopped, or asked to and ended in another way: nothing is begun because of it. */
+/** True for a node that was stopped, or asked to stop and ended in another way: it starts nothing. */
 function isStopped({ state, marks }: Node): boolean {
   return state === 'stopped' || (marks !== null && marks.stop !== null)
 }
 
 const STOPPED: Failure = { code: 'stopped', message: 'What it comes after was asked to stop.' }
 
-/** How a node ends that was interrupted while it ran: what may have had an effect is never said to be stopped (I4). */
+/** The end of a node that was interrupted while it ran: one that may have had an effect never ends as stopped (I4). */
 export function interruptedEnd(node: Node, message: string): NodeEnd {
   const state = node.effect === 'effectful' ? 'uncertain' : 'stopped'
   return { state, failure: { code: state, message } }
 }
 
-/** Stops a node without looking at what comes after it: for commits that stop all of a turn. */
+/** Stops a node without regard to its successors: for commits that stop a whole turn. */
 export function stopNode(draft: Draft, node: Node, reason: string): void {
   putEnd(draft, node, { state: 'stopped', failure: { code: 'stopped', message: reason } })
 }
@@ -68,7 +77,7 @@ function release(draft: Draft, edge: Edge, ended: Node): [Id, NodeEnd] | undefin
   const next = draft.node(edge.to)
   if (next.state !== 'pending' && next.state !== 'awaiting_approval') return undefined
   if (isStopped(ended)) return [next.id, { state: 'stopped', failure: ended.failure ?? STOPPED }]
-  const held = heldBack(ended)
+  const held = findBlockingDenial(ended)
   if (held !== undefined) return [next.id, { state: 'skipped', failure: held }]
   if (edge.type === 'dependency' && ended.state !== 'finished') return [next.id, skipped(ended, edge)]
   const freed = draft.ownNode(next)
@@ -78,10 +87,10 @@ function release(draft: Draft, edge: Edge, ended: Node): [Id, NodeEnd] | undefin
 }
 
 /**
- * Why nothing may come after this node, over any edge: a required approval was denied, here or before it. The turn then
- * ends `denied`; a retry asks once more. Undefined for every other end.
+ * Why nothing may come after this node, over any edge: a required approval was denied, here or before it. The turn then ends
+ * `denied`; a retry asks once more. Undefined for every other end.
  */
-export function heldBack({ state, metadata, failure }: Node): Failure | undefined {
+export function findBlockingDenial({ state, metadata, failure }: Node): Failure | undefined {
   if (state === 'skipped') return failure?.code === DENIED ? failure : undefined
   if (state !== 'rejected') return undefined
   const approval = metadata['approval'] as { readonly required?: unknown; readonly request?: unknown } | undefined
@@ -113,7 +122,7 @@ function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
   ended.engineId = null
   ended.endedAt = draft.now
   if (from === 'awaiting_approval' || askedPerson) resumeClocks(draft, node.turnId)
-  if (ended.metadata['held'] !== undefined) releaseSpend(draft, node.id)
+  if (ended.metadata['held'] !== undefined) releaseHold(draft, node.id)
   if (node.startedAt !== null) draft.dropBlock(node.id)
   if (ended.state === 'uncertain') tellDoubt(draft, ended)
   tellEnd(draft, ended, { from, streamed: end.streamed ?? null })
@@ -121,7 +130,7 @@ function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
   return ended
 }
 
-/** An uncertain node is shown: in the log, and in the outcome of its run. */
+/** Reports an uncertain node: in the log, and in the outcome of its run. */
 function tellDoubt(draft: Draft, node: Node): void {
   const turn = draft.turn(node.turnId)
   const { account } = turn
@@ -130,19 +139,19 @@ function tellDoubt(draft: Draft, node: Node): void {
   draft.event(turn, node.id, { type: 'uncertain', tool, reason: node.failure?.message ?? '' })
 }
 
-/** Models are shown all of it as before, and it is not tried again at once. */
+/** Reports a summary that failed: models still see the whole context, and there is no new try at once. */
 function tellNoSummary(draft: Draft, { id, turnId, metadata }: Node): void {
   const { from, to, turns } = metadata['folds'] as { from: Id; to: Id; turns: number }
   const about = { summaryId: id, fromTurnId: from, toTurnId: to, turns }
   draft.event(draft.turn(turnId), id, { type: 'compaction', change: 'failed', ...about })
 }
 
-interface Telling {
+interface EndNotice {
   readonly from: NodeState
   readonly streamed: NonNullable<NodeEnd['streamed']> | null
 }
 
-function tellEnd(draft: Draft, node: Node, { from, streamed }: Telling): void {
+function tellEnd(draft: Draft, node: Node, { from, streamed }: EndNotice): void {
   const turn = draft.turn(node.turnId)
   if (node.kind === 'task') {
     draft.event(turn, node.id, resultEvent(node))
@@ -161,7 +170,7 @@ function tellEnd(draft: Draft, node: Node, { from, streamed }: Telling): void {
   })
 }
 
-/** How the end of a task is told. */
+/** The event for the end of a task. */
 export function resultEvent(task: Node): Extract<EventBody, { type: 'tool-result' }> {
   const content = resultContent(task)
   const told = {
@@ -176,10 +185,10 @@ export function resultEvent(task: Node): Extract<EventBody, { type: 'tool-result
   return value === undefined || value === content ? told : { ...told, json: true }
 }
 
-/** How an answer is told. */
+/** The event for an answer. */
 export function answerEvent(
   { purpose, output, state }: Node,
-  streamed: Telling['streamed'],
+  streamed: EndNotice['streamed'],
 ): Extract<EventBody, { type: 'message' }> {
   const told = {
     type: 'message',

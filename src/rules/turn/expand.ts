@@ -1,37 +1,37 @@
 import type { Json } from '../../base/json.ts'
 import { addUsage, type Content, NO_USAGE, type ToolCall, totalTokens, type Usage } from '../../graph/content.ts'
-import { changedAccount } from '../../graph/copy.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { changedAccount } from '../../graph/draft.ts'
 import type { EventBody } from '../../graph/event.ts'
 import { mayCall, toolCallsLeft } from '../../graph/kinds.ts'
-import type { Delegated } from '../../graph/outcome.ts'
+import type { EagerTask } from '../../graph/outcome.ts'
 import type { Effect, Id, Node, NodeOutput, Turn } from '../../graph/rows.ts'
 import { expansionIds } from '../../graph/tasks.ts'
-import { settleAnswer, settleSpend } from './account.ts'
-import { supersede } from './cancel.ts'
+import { countAnswer, countSpending } from './account.ts'
+import { cancelSuperseded } from './cancel.ts'
 import { type Claim, heldNode, type NextCall, nextCall } from './claim.ts'
 import { applyCompaction } from './compaction.ts'
 import { endNode, type NodeEnd } from './end-node.ts'
 
-export interface Answer {
+export interface StepAnswer {
   readonly content: Content
   readonly reasoning: string
   readonly calls: readonly ToolCall[]
   readonly droppedCalls: number
   readonly usage: Usage
-  /** What the model said of it that could not be counted, in words; null for most. */
+  /** The reason why the model's own figures could not be counted, in words; null for most. */
   readonly usageFault: string | null
   readonly model: string
-  /** What it cost; null when the price is not known. */
+  /** The cost; null when the price is not known. */
   readonly usd: number | null
-  /** Why the model stopped, in its words; null when it said all it had to say. */
+  /** Why the model stopped early; null when it finished. */
   readonly cutBy: 'length' | 'content-filter' | null
   readonly streamed: NonNullable<NodeEnd['streamed']> | null
-  /** Rounds that the model was not shown; only of the first answer of a run where there are any. */
+  /** The rounds that the model did not see; only with a run's first answer, if there are any. */
   readonly contextCut?: Omit<Extract<EventBody, { type: 'context-cut' }>, 'type'> | undefined
 }
 
-/** A call of the answer as it will run: what must be known of it without its code is frozen here. */
+/** A call of the answer as it will run: everything that must be known without its code is frozen here. */
 export interface PlannedTask {
   readonly call: ToolCall
   readonly effect: Effect
@@ -40,10 +40,10 @@ export interface PlannedTask {
 }
 
 /**
- * The answer is kept, and in the same commit one task per call and the agent_message that will read their results: a
- * crash never leaves a call without its task, or a result without its call. Calls beyond the run's limit are dropped.
+ * Stores the answer and, in the same commit, one task per call and the agent_message that will read their results: a crash
+ * never leaves a call without its task, or a result without its call. Calls beyond the run's limit are dropped.
  */
-export function planExpand(draft: Draft, claim: Claim, step: Step): void {
+export function planExpand(draft: Draft, claim: Claim, step: Expansion): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
   const before = draft.turn(node.turnId)
@@ -71,31 +71,31 @@ export function planExpand(draft: Draft, claim: Claim, step: Step): void {
 
 const PLANNED: Pick<Node, 'purpose'> = { purpose: 'plan' }
 
-/** The answer only said which tool is needed, or none: the next one is told what came of it. */
+/** For an answer that only chose a tool, or none: the next message reads its result. */
 export interface PlanNote {
-  /** What each call is for. */
+  /** The purpose of each call. */
   readonly purposes: readonly string[]
-  /** How many of the calls run at the same time; null for all. */
+  /** How many of the calls run at a time; null for all. */
   readonly concurrency: number | null
-  /** Why what was said is no plan; null where it is one. */
+  /** Why the text is no plan; null where it is one. */
   readonly warning: string | null
 }
 
-export interface Step {
+export interface Expansion {
   readonly plan?: PlanNote | undefined
-  readonly answer: Answer
+  readonly answer: StepAnswer
   /** One per call of the answer. */
   readonly tasks: readonly PlannedTask[]
   /** One id per task, then the next agent_message's: see `expansionIds`. */
   readonly ids: readonly Id[]
 }
 
-function withinLimit(answer: Answer, left: number): Answer {
+function withinLimit(answer: StepAnswer, left: number): StepAnswer {
   const dropped = answer.calls.length - left
   return dropped <= 0 ? answer : { ...answer, calls: answer.calls.slice(0, left), droppedCalls: dropped }
 }
 
-/** The answer was the last word: the turn ends with it. Unless it is to be asked for once more, and may be. */
+/** Ends the turn with the answer as its last word, unless it should and can be asked for again. */
 export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
@@ -116,7 +116,7 @@ export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
     linkTasks(draft, { node, next, tasks: [], lanes: 0 })
     return
   }
-  if (end.delegations !== undefined) supersede(draft, turn.id, end.failure === null ? end.delegations : [])
+  if (end.delegations !== undefined) cancelSuperseded(draft, turn.id, end.failure === null ? end.delegations : [])
   endNode(draft, ended, {
     state: end.failure === null ? 'finished' : 'errored',
     output: finalOutput(output, end),
@@ -133,7 +133,7 @@ function finalOutput(output: NodeOutput, { value, extra }: FinalAnswer): NodeOut
   return extra === undefined ? whole : { ...whole, extra }
 }
 
-/** What the end of the message says beside its words. */
+/** Metadata for the end of the message, beside its text. */
 function withNotes({ metadata }: Node, { response, delegations }: FinalAnswer): Pick<NodeEnd, 'metadata'> {
   if (response === undefined && delegations === undefined) return {}
   return {
@@ -146,23 +146,23 @@ function withNotes({ metadata }: Node, { response, delegations }: FinalAnswer): 
 }
 
 export interface FinalAnswer {
-  readonly answer: Answer
-  /** It is to be asked for again if that can be, with these words or without any; null when the answer stands. */
+  readonly answer: StepAnswer
+  /** Asks for the answer again if possible, with these words or without any; null when the answer stands. */
   readonly again: { readonly nudge: string | null } | null
   readonly value: NodeOutput['value']
   readonly failure: Node['failure']
-  /** What is told with it where it is the result of a delegation. */
+  /** Remarks for the host, where the answer is the result of a delegation. */
   readonly response?: Json | undefined
-  /** What extensions have put beside it. */
+  /** Values that extensions added. */
   readonly extra?: NodeOutput['extra'] | undefined
-  /** Where items of it start children: their tasks, in the order of the items. Others of the turn are superseded. */
-  readonly delegations?: readonly Delegated[] | undefined
-  /** Adds what must finish well before the answer is the last word; null when it is one. */
+  /** The tasks of items that start children, in the order of the items. Other eager tasks of the turn are superseded. */
+  readonly delegations?: readonly EagerTask[] | undefined
+  /** Adds a task that must finish before the answer is the last word; null when there is none. */
   readonly check?: ((draft: Draft, answer: Node) => void) | null | undefined
 }
 
-/** The run was asked to stop while the model spoke: what it said is kept, what it asked for is not begun. */
-function keepWords(draft: Draft, node: Node, answer: Answer): void {
+/** The run was asked to stop while the model spoke: keeps its text, and starts none of its calls. */
+function keepWords(draft: Draft, node: Node, answer: StepAnswer): void {
   const said = { ...answer, calls: [], droppedCalls: answer.droppedCalls + answer.calls.length }
   countCall(draft, node, said)
   endNode(draft, draft.changeNode(node, { usage: answer.usage }), {
@@ -173,11 +173,11 @@ function keepWords(draft: Draft, node: Node, answer: Answer): void {
   })
 }
 
-/** A call that failed or was stopped has cost what it has cost. */
-export function countFailedCall(draft: Draft, claim: Claim, partial: Answer): void {
+/** Counts the cost of a call that failed or was stopped. */
+export function countFailedCall(draft: Draft, claim: Claim, partial: StepAnswer): void {
   const node = draft.findNode(claim.nodeId)
   if (node === undefined || node.epoch !== claim.epoch || node.state !== 'running') return
-  const count = isHeard(partial) ? settleAnswer : settleSpend
+  const count = isHeard(partial) ? countAnswer : countSpending
   count(draft, node.id, { tokens: totalTokens(partial.usage), usd: partial.usd ?? 0 })
   if (partial.usage === NO_USAGE) return
   const turn = draft.turn(node.turnId)
@@ -186,8 +186,8 @@ export function countFailedCall(draft: Draft, claim: Claim, partial: Answer): vo
   draft.changeTurn(turn, { account: changedAccount(turn.account, { usage }) })
 }
 
-/** A provider charges for what it said, also when the end of it never came. */
-function isHeard({ content, reasoning, calls }: Answer): boolean {
+/** A provider charges for text that it sent, even without its end. */
+function isHeard({ content, reasoning, calls }: StepAnswer): boolean {
   return content.length > 0 || reasoning !== '' || calls.length > 0
 }
 
@@ -196,7 +196,7 @@ const CUT = {
   'content-filter': 'The provider stopped the answer by its content filter: it may be incomplete.',
 } as const
 
-function countCall(draft: Draft, node: Node, answer: Answer): Turn {
+function countCall(draft: Draft, node: Node, answer: StepAnswer): Turn {
   const turn = draft.turn(node.turnId)
   draft.event(turn, node.id, { type: 'usage', usage: answer.usage, model: answer.model })
   if (answer.contextCut !== undefined) draft.event(turn, node.id, { type: 'context-cut', ...answer.contextCut })
@@ -206,12 +206,12 @@ function countCall(draft: Draft, node: Node, answer: Answer): Turn {
   return countIn(draft, turn, { node, answer })
 }
 
-function countSpent(draft: Draft, node: Node, answer: Answer): Turn {
-  settleAnswer(draft, node.id, { tokens: totalTokens(answer.usage), usd: answer.usd ?? 0 })
+function countSpent(draft: Draft, node: Node, answer: StepAnswer): Turn {
+  countAnswer(draft, node.id, { tokens: totalTokens(answer.usage), usd: answer.usd ?? 0 })
   return countIn(draft, draft.turn(node.turnId), { node, answer })
 }
 
-function countIn(draft: Draft, turn: Turn, { node, answer }: { node: Node; answer: Answer }): Turn {
+function countIn(draft: Draft, turn: Turn, { node, answer }: { node: Node; answer: StepAnswer }): Turn {
   const { account } = turn
   const own = draft.ownTurn(turn)
   own.account = changedAccount(account, {
@@ -222,14 +222,17 @@ function countIn(draft: Draft, turn: Turn, { node, answer }: { node: Node; answe
   return own
 }
 
-/** A call to wrap up, to brief or to sum up is no turn of the run; one that became a wrap-up for want of money is. */
+/**
+ * True for a call to wrap up, to brief or to sum up, which is no turn of the run. A call that became a wrap-up for want of
+ * money is one.
+ */
 function isBeside({ purpose, metadata }: Node): boolean {
   if (purpose === 'wrap_up') return metadata['limitReason'] === undefined
   return purpose === 'brief' || purpose === 'summarize'
 }
 
-/** Few shapes of output keep the rows alike. */
-function outputOf(answer: Answer): NodeOutput {
+/** Sets optional fields only where needed: most outputs then have one form (base/keep-shape). */
+function outputOf(answer: StepAnswer): NodeOutput {
   const { content, calls, reasoning, droppedCalls } = answer
   const output: NodeOutput = calls.length > 0 ? { content, calls } : { content }
   if (reasoning === '' && droppedCalls === 0) return output
@@ -278,15 +281,15 @@ function lanesOf(plan: PlanNote | undefined): number {
   return plan?.concurrency ?? Number.POSITIVE_INFINITY
 }
 
-interface Linking {
+interface TaskLinks {
   readonly node: Node
   readonly next: Node
   readonly tasks: readonly Node[]
-  /** So many run at the same time: each other one after the one as many places before it. */
+  /** How many run at a time: each further call waits for the one as many places before it. */
   readonly lanes: number
 }
 
-function linkTasks(draft: Draft, { node, next, tasks, lanes }: Linking): void {
+function linkTasks(draft: Draft, { node, next, tasks, lanes }: TaskLinks): void {
   if (tasks.length === 0) {
     draft.addEdge(node, next, 'sequence')
     draft.claim(next)

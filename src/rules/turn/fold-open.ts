@@ -3,18 +3,18 @@ import type { Draft } from '../../graph/draft.ts'
 import { absenceText, type Outcome } from '../../graph/outcome.ts'
 import type { Link, Node } from '../../graph/rows.ts'
 
-/** What the result of an open delegation needs to know of its call: frozen with the link. */
+/** The facts about its call that the result of an open delegation needs: frozen with the link. */
 export interface OpenFacts {
   readonly surface: 'subagent' | 'delegate' | 'Agent'
-  /** Only the last message; else all that was said and found. */
+  /** True: only the last message; false: everything that was said and found. */
   readonly summary: boolean
-  /** What the host should know of how it was started. */
+  /** Notes for the host about the start of the child. */
   readonly notes: readonly string[]
   readonly label: string
   readonly prompt: string
-  /** The name of what was started; null for a task in the call's own words. */
+  /** The name of the agent or recipe that was started; null for a task in the call's own words. */
   readonly type: string | null
-  /** How long its result can be read after it has ended; rows of other versions have none. */
+  /** How long its result can be read after its end; rows of older versions have none. */
   readonly keepMs?: number
 }
 
@@ -23,13 +23,13 @@ export function openFactsOf({ delegationContext }: Pick<Link, 'delegationContext
   return open
 }
 
-/** The facts, and what the child had to do without. */
+/** Adds the tool sources that the child had to do without. */
 export function withAbsent(facts: OpenFacts, { outcome }: Pick<Link, 'outcome'>): OpenFacts {
   const absent = outcome?.absent ?? []
   return absent.length === 0 ? facts : { ...facts, notes: [...facts.notes, ...absent.map(absenceText)] }
 }
 
-/** The result of an open delegation, in the words of its tool. `all` is all that was said and found. */
+/** The result of an open delegation, in the words of its tool. `all` gives everything that was said and found. */
 export function openContent(facts: OpenFacts, outcome: Outcome, all: () => string): Content {
   if (facts.surface === 'Agent') return agentJson(facts, outcome, all)
   if (outcome.status !== 'completed') return withNotes(failedText(facts, outcome), facts)

@@ -7,7 +7,7 @@ import { requireOpen } from '../../graph/refused.ts'
 import type { Id, Node, Turn, TurnLimits } from '../../graph/rows.ts'
 import { newTurn } from './open-turn.ts'
 
-export interface Observed {
+export interface ObservedMessage {
   readonly role: 'user' | 'developer' | 'agent'
   readonly content: Content
 }
@@ -15,8 +15,8 @@ export interface Observed {
 const KINDS = { user: 'user_message', developer: 'developer_message', agent: 'agent_message' } as const
 
 /**
- * A message that nobody is asked to answer: it stands for itself, in a turn that ends as it is made, so that it comes
- * between the turns before and after it whatever is running. Gives the id of its node.
+ * Adds a message that asks for no answer, in a turn of its own that ends at once, so that it stands between the turns before
+ * and after it whatever is running. Gives the id of its node.
  */
 export function planObserve(draft: Draft, conversationId: Id, { message, limits }: Observation): Id {
   const conversation = draft.conversation(conversationId)
@@ -50,12 +50,12 @@ export function planObserve(draft: Draft, conversationId: Id, { message, limits 
 }
 
 export interface Observation {
-  readonly message: Observed
-  /** Of the turn it is in: nothing is spent. */
+  readonly message: ObservedMessage
+  /** The limits of its turn, which spends nothing. */
   readonly limits: TurnLimits
 }
 
-function addObserved(draft: Draft, turn: Turn, { id, message }: { id: Id; message: Observed }): Node {
+function addObserved(draft: Draft, turn: Turn, { id, message }: { id: Id; message: ObservedMessage }): Node {
   const { role, content } = message
   const kind = KINDS[role]
   return draft.addNode(turn, {

@@ -2,14 +2,14 @@ import { freshId } from '../../base/id.ts'
 import type { Json } from '../../base/json.ts'
 import { type Content, NO_USAGE, textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { isRunnable, newTree, previewOf } from '../../graph/kinds.ts'
+import { isRunnable, newTreePlaces, previewOf } from '../../graph/kinds.ts'
 import { historyAfter } from '../../graph/lane.ts'
 import type {
   Account,
   Conversation,
   Id,
   Node,
-  Spend,
+  Spending,
   TreePlaces,
   Turn,
   TurnHistory,
@@ -23,38 +23,38 @@ export interface TurnRequest {
   readonly nodeIds: readonly Id[]
   readonly input: Json
   readonly content: Content
-  /** What the input was asked with, for the node that answers it. Opaque to the graph. */
+  /** The slots of the input, for the node that answers it. Opaque to the graph. */
   readonly asked?: Json | undefined
-  /** What the agent is told before the input; null for nothing. */
+  /** A briefing that the agent reads before the input; null for none. */
   readonly briefing: string | TurnBriefing | null
   readonly limits: TurnLimits
-  /** What it may spend; null for no limit here and above. */
-  readonly money: Spend['limit'] | null
-  /** How many delegations it and all below it may have at the same time; left out: no limit. */
+  /** The spending limit; null for no limit here and above. */
+  readonly money: Spending['limit'] | null
+  /** How many delegations it and all below it may have at a time; left out: no limit. */
   readonly tree?: TreePlaces | null
   /** A moment the turn may not outlive, whatever its own limits say. */
   readonly deadline: number | null
   /** False keeps it queued although its lane is idle. */
   readonly mayStart: boolean
-  /** Nothing of it runs before this moment. */
+  /** No node of it runs before this moment. */
   readonly wakeAt?: number
-  /** The run on whose budget it goes on. */
+  /** The run whose budget it continues. */
   readonly wokenBy?: Id
-  /** Of the request it is for. */
+  /** The attributes of the request it serves. */
   readonly attributes?: Turn['attributes']
 }
 
 /**
- * A message for the agent, with messages after it that it did not hear itself; or one that a model call has to make.
- * What comes from a host is data: the agent's model reads it as a user's message, never as a rule.
+ * A message for the agent, with further messages that it did not hear itself; or one that a model call has to write. Text from
+ * a host is data: the agent's model reads it as a user's message, never as a rule.
  */
 export type TurnBriefing =
   | { readonly content: string; readonly messages?: readonly Json[]; readonly isHostData?: boolean }
   | { readonly summarize: string; readonly tokens: number }
 
 /**
- * One more round in a conversation: [developer_message or a call to brief ->] user_message -> agent_message. It starts at once when its
- * lane is idle, else it is queued and the commit that ends the running turn starts it.
+ * Adds one more round to a conversation: [developer_message or a call to brief ->] user_message -> agent_message. It starts at
+ * once when its lane is idle, else it is queued and the commit that ends the running turn starts it.
  */
 export function openTurn(draft: Draft, conversation: Conversation, request: TurnRequest): Turn {
   const first = isSummary(request.briefing) ? 0 : request.nodeIds.length - 1
@@ -83,7 +83,7 @@ export function openTurn(draft: Draft, conversation: Conversation, request: Turn
 export type NewTurn = Pick<Turn, 'id' | 'entryNodeId' | 'limits' | 'input' | 'deadline' | 'spend'> &
   Partial<Pick<Turn, 'wokenBy' | 'tree' | 'attributes' | 'history'>>
 
-/** A turn that has not started and holds nothing yet. */
+/** A turn that has not started and has no nodes yet. */
 export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn): Turn {
   const isFirst = conversation.turnCount === 0 && conversation.id === conversation.rootId
   return {
@@ -108,8 +108,8 @@ export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn
     history: given.history ?? (conversation.lane === null ? null : historyAfter(conversation)),
     absent: null,
     nodeCount: 0,
-    entryNodeId: given.entryNodeId,
     afterSeq: isFirst ? 0 : draft.stored.lastSeq(conversation.rootId),
+    entryNodeId: given.entryNodeId,
     createdAt: draft.now,
     startedAt: null,
     endedAt: null,
@@ -157,7 +157,7 @@ interface SeedBriefing {
   readonly briefing: string | TurnBriefing
 }
 
-/** Told at once, or made by the turn's first call: without it the agent is not asked. */
+/** Adds a briefing as a text, or as a model call that writes it: without its success the agent is not called. */
 function addBriefing(draft: Draft, turn: Turn, { id, briefing, wakeAt }: SeedBriefing): Node {
   if (isSummary(briefing)) {
     const { summarize, tokens } = briefing
@@ -211,7 +211,7 @@ export function tellMessage(draft: Draft, turn: Turn, node: Node): void {
   })
 }
 
-/** A queued turn begins: its clock starts, its lane is taken, its first node may run. */
+/** Starts a queued turn: its clock runs, it takes its lane, its first node may run. */
 function startTurn(draft: Draft, turn: Turn): Turn {
   const entry = draft.node(turn.entryNodeId)
   const ends = Math.max(draft.now, entry.wakeAt ?? 0) + turn.limits.wallMs
@@ -219,18 +219,18 @@ function startTurn(draft: Draft, turn: Turn): Turn {
   started.state = 'running'
   started.startedAt = draft.now
   started.deadline = turn.deadline === null ? ends : Math.min(turn.deadline, ends)
-  draft.due(started.deadline)
+  draft.noteDue(started.deadline)
   const conversation = draft.ownConversation(draft.conversation(turn.conversationId))
   conversation.activeTurnId = turn.id
   draft.event(started, null, { type: 'run-start', agent: conversation.agent.name })
   const ready = draft.ownNode(entry)
   ready.blockers--
   if (isRunnable(ready, draft.now)) draft.claim(ready)
-  else if (ready.wakeAt !== null) draft.due(ready.wakeAt)
+  else if (ready.wakeAt !== null) draft.noteDue(ready.wakeAt)
   return started
 }
 
-/** It begins when its lane is free, and it may run as far as limits go. */
+/** Starts the turn if its lane is free and the limits let it run. */
 export function startIfIdle(draft: Draft, turn: Turn): void {
   if (turn.state !== 'queued') return
   const conversation = draft.conversation(turn.conversationId)
@@ -240,23 +240,23 @@ export function startIfIdle(draft: Draft, turn: Turn): void {
   startTurn(draft, turn)
 }
 
-/** What a turn that is put in by hand may use. */
+/** The bounds of a turn that is put in by hand. */
 export interface TurnBounds {
   readonly limits: TurnLimits
-  /** What it may spend; left out or null: no limit. */
-  readonly money?: Spend['limit'] | null
-  /** How many delegations it and all below it may have at the same time; left out or null: no limit. */
+  /** The spending limit; left out or null: no limit. */
+  readonly money?: Spending['limit'] | null
+  /** How many delegations it and all below it may have at a time; left out or null: no limit. */
   readonly treeLimit?: number | null
 }
 
-export interface BegunTurn extends TurnBounds {
+export interface HandMadeTurn extends TurnBounds {
   readonly input?: Json
   readonly attributes?: Turn['attributes']
   readonly history?: TurnHistory | null
 }
 
-/** A turn without nodes that runs from now on: its lane must be idle. */
-export function beginTurn(draft: Draft, conversation: Conversation, given: BegunTurn): Turn {
+/** Begins a turn without nodes; its lane must be idle. */
+export function beginTurn(draft: Draft, conversation: Conversation, given: HandMadeTurn): Turn {
   const id = freshId(draft.now)
   const turn: Turn = {
     ...newTurn(draft, conversation, {
@@ -266,7 +266,7 @@ export function beginTurn(draft: Draft, conversation: Conversation, given: Begun
       input: given.input ?? null,
       deadline: null,
       spend: given.money ? newSpend(given.money) : null,
-      tree: newTree(given.treeLimit ?? null),
+      tree: newTreePlaces(given.treeLimit ?? null),
       attributes: given.attributes ?? null,
       ...(given.history === undefined ? {} : { history: given.history }),
     }),
@@ -274,7 +274,7 @@ export function beginTurn(draft: Draft, conversation: Conversation, given: Begun
     deadline: draft.now + given.limits.wallMs,
     startedAt: draft.now,
   }
-  if (turn.deadline !== null) draft.due(turn.deadline)
+  if (turn.deadline !== null) draft.noteDue(turn.deadline)
   draft.addTurn(turn)
   draft.changeConversation(conversation, { turnCount: conversation.turnCount + 1, activeTurnId: id })
   draft.event(turn, null, { type: 'run-start', agent: conversation.agent.name })

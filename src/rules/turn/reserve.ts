@@ -1,32 +1,32 @@
-import { lineOf } from '../../graph/ancestors.ts'
 import type { Draft } from '../../graph/draft.ts'
-import type { Id, Money, Node, Spend, Turn } from '../../graph/rows.ts'
+import { runsUpward } from '../../graph/reader.ts'
+import type { Id, Money, Node, Spending, Turn } from '../../graph/rows.ts'
 import { hold, leastLeft, USABLE } from './account.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
 
-/** What a call will cost: its question as estimated, and an answer that may be shorter or longer. */
+/** The cost of a call: its question as estimated, and an answer of variable length. */
 export interface CallCost {
   readonly question: Money
-  /** Tokens without which the call is not made, and those it may take where there is room. */
+  /** The fewest tokens that the call needs, and the most that it may take. */
   readonly answer: { readonly least: number; readonly most: number }
-  /** Of the answer. */
+  /** The price of the answer. */
   readonly usdPerToken: number
 }
 
-export type Reserved =
-  /** The call may be made; its answer may have so many tokens: no more is held back for it. */
+export type Reservation =
+  /** The call may be made, with an answer of at most this many tokens: no more is held back for it. */
   | { readonly verdict: 'ok'; readonly answerTokens: number }
   /** Only a call to wrap up may be made: the node has become one. */
   | { readonly verdict: 'wrap_up'; readonly node: Node; readonly answerTokens: number }
-  /** The node has ended, or was lost. */
+  /** The node has ended, or its claim was lost. */
   | { readonly verdict: 'over' }
 
 /**
- * Holds back what a model call may cost, on the run and every run above it, before it is made: calls side by side cannot
+ * Holds back the possible cost of a model call, on the run and every run above it, before it is made: parallel calls cannot
  * spend the same money. Beyond a limit the call becomes the one to wrap up; beyond that the node ends.
  */
-export function planReserve(draft: Draft, claim: Claim, cost: CallCost): Reserved {
+export function planReserve(draft: Draft, claim: Claim, cost: CallCost): Reservation {
   const node = heldNode(draft, claim)
   if (node === undefined) return { verdict: 'over' }
   const isLast = node.purpose === 'wrap_up'
@@ -54,7 +54,7 @@ export function planReserve(draft: Draft, claim: Claim, cost: CallCost): Reserve
   return { verdict: 'wrap_up', node: wrapUp, answerTokens }
 }
 
-/** A call to brief, or to sum up what was said, has nothing to wrap up. */
+/** A call to brief or to sum up has nothing to wrap up. */
 function isAside({ purpose }: Node): boolean {
   return purpose === 'brief' || purpose === 'summarize'
 }
@@ -63,7 +63,7 @@ function costWith({ question, usdPerToken }: CallCost, answerTokens: number): Mo
   return { tokens: question.tokens + answerTokens, usd: question.usd + answerTokens * usdPerToken }
 }
 
-/** A quarter of what is left, so that calls side by side find room too; never less than the call needs. */
+/** A quarter of the remaining tokens, so that parallel calls find room too; never less than the call needs. */
 function answerTokensOf(draft: Draft, turnId: Id, cost: CallCost): number {
   const { least, most } = cost.answer
   const wanted = Math.max(least, Math.min(most, Math.floor(tokensLeft(draft, turnId, cost) / 4)))
@@ -71,13 +71,16 @@ function answerTokensOf(draft: Draft, turnId: Id, cost: CallCost): number {
   return isWithin ? wanted : least
 }
 
-/** The call to wrap up has all that is left, for a question and at least a token of an answer. */
+/** The call to wrap up gets everything that is left, if that pays for the question and a token of an answer. */
 function lastTokens(draft: Draft, turnId: Id, cost: CallCost): number {
   const left = Math.max(tokensLeft(draft, turnId, cost), keptTokens(draft.turn(turnId), cost))
   return Math.max(1, Math.min(cost.answer.most, Math.floor(left)))
 }
 
-/** Where calls under way took what a host had kept, by costing more than was held for them: an answer as large as that. */
+/**
+ * The wrap-up reserve of a host, for an answer of that size: parallel calls that cost more than was held for them may have used
+ * it up.
+ */
 function keptTokens({ spend, account }: Turn, { usdPerToken }: CallCost): number {
   if (spend === null || account.children === 0) return 0
   const { limit, spent, held } = spend
@@ -94,14 +97,14 @@ function atMostLeft(draft: Draft, turnId: Id, cost: CallCost): Money {
   return { tokens: most(tokens, left.tokens), usd: most(usd, left.usd) }
 }
 
-/** Tokens for an answer, when the question is paid. */
+/** Tokens that are left for an answer after the question is paid. */
 function tokensLeft(draft: Draft, turnId: Id, { question, usdPerToken }: CallCost): number {
   const left = leastLeft(draft, turnId)
   const tokens = left.tokens - question.tokens
   return usdPerToken > 0 ? Math.min(tokens, (left.usd - question.usd) / usdPerToken) : tokens
 }
 
-interface Over {
+interface LimitExcess {
   readonly limit: string
   readonly message: string
 }
@@ -109,21 +112,21 @@ interface Over {
 interface PlannedCall {
   readonly estimate: Money
   /**
-   * The call to wrap up may use what its own run kept for it, as long as anything is left of that; that of a host also
-   * when its children took it: what they found is paid for.
+   * True for the call to wrap up: it may use its run's reserve while anything is left of it; a host's also when its children
+   * used the reserve up, because their results are paid for.
    */
   readonly isLast: boolean
 }
 
-function overLimit(draft: Draft, turnId: Id, call: PlannedCall): Over | undefined {
-  for (const turn of lineOf(draft, turnId)) {
+function overLimit(draft: Draft, turnId: Id, call: PlannedCall): LimitExcess | undefined {
+  for (const turn of runsUpward(draft, turnId)) {
     const over = overOf(draft, turn, { ...call, isLast: call.isLast && turn.id === turnId })
     if (over !== undefined) return over
   }
   return undefined
 }
 
-function overOf(draft: Draft, turn: Turn, { estimate, isLast }: PlannedCall): Over | undefined {
+function overOf(draft: Draft, turn: Turn, { estimate, isLast }: PlannedCall): LimitExcess | undefined {
   if (turn.spend === null) return undefined
   const { limit, spent, held } = turn.spend
   const isHost = turn.account.children > 0
@@ -141,7 +144,7 @@ function overOf(draft: Draft, turn: Turn, { estimate, isLast }: PlannedCall): Ov
 
 type Amounts = { readonly [of in 'limit' | 'needed' | 'used' | 'held' | 'left']: string }
 
-function amountsOf(kind: keyof Money, { limit, spent, held }: Spend, estimate: Money): Amounts {
+function amountsOf(kind: keyof Money, { limit, spent, held }: Spending, estimate: Money): Amounts {
   const most = limit[kind] ?? 0
   const shown = kind === 'tokens' ? (amount: number) => `${Math.ceil(amount)}` : dollars
   return {

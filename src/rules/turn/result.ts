@@ -1,12 +1,12 @@
 import type { Draft } from '../../graph/draft.ts'
 import { askerOf } from '../../graph/kinds.ts'
 import type { Id, Node } from '../../graph/rows.ts'
-import { releaseSpend } from './account.ts'
+import { releaseHold } from './account.ts'
 import { cancelCalled } from './cancel.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode, interruptedEnd, type NodeEnd } from './end-node.ts'
 
-/** A claimed node ended. False when the claim was lost: the result is then noted as late and changes nothing. */
+/** Ends a claimed node. False when the claim was lost: the result is then recorded as late and changes nothing. */
 export function planResult(draft: Draft, claim: Claim, end: NodeEnd): boolean {
   const node = heldNode(draft, claim)
   if (node === undefined) return false
@@ -15,7 +15,7 @@ export function planResult(draft: Draft, claim: Claim, end: NodeEnd): boolean {
   return true
 }
 
-/** A failure that may pass: the same node again, later. It waits as a row and holds no worker (I5). */
+/** Repeats a node later, after a failure that may pass. It waits as a row and holds no worker (I5). */
 export function planRetry(
   draft: Draft,
   claim: Claim,
@@ -37,7 +37,7 @@ export function planRetry(
     attempt: node.attempt + 1,
   })
   draft.dropBlock(node.id)
-  draft.due(retry.wakeAt)
+  draft.noteDue(retry.wakeAt)
   draft.event(turn, node.id, { type: 'retry', attempt: node.attempt + 1, wakeAt: retry.wakeAt, error: retry.error })
   return true
 }
@@ -50,22 +50,22 @@ export interface LostClaim {
   readonly isClosed?: boolean
 }
 
-/** A node whose process was lost this often is given up, so that one that kills its worker does not do so for ever. */
+/** How often a node may lose its process before it is given up, so that a node that kills its worker stops doing so. */
 export const MAX_RECOVERIES = 5
 
 /**
- * A claim is gone with its engine. What may run again does; what may have had an effect is `uncertain` and shown, never
- * silently repeated (I4).
+ * Handles a claim whose engine is gone. A repeatable node runs again; one that may have had an effect is `uncertain` and shown,
+ * never silently repeated (I4).
  */
 export function planRecover(draft: Draft, nodeId: Id, lost: LostClaim): void {
   const node = draft.findNode(nodeId)
   if (node === undefined || node.state !== 'running' || node.engineId !== lost.engineId) return
   const recoveries = lost.isClosed ? node.recoveries : node.recoveries + 1
-  releaseSpend(draft, nodeId)
+  releaseHold(draft, nodeId)
   recover(draft, draft.changeNode(draft.node(nodeId), { recoveries, epoch: node.epoch + 1 }), lost.reason)
 }
 
-/** A node of a cancelled run did not stop within the grace: it is stopped here, and what it still writes is refused. */
+/** Stops a node of a cancelled run that did not stop within the grace; its later writes are refused. */
 export function planForce(draft: Draft, nodeId: Id): void {
   const node = draft.findNode(nodeId)
   if (node === undefined || node.state !== 'running' || !isAskedToStop(draft, node)) return
@@ -109,15 +109,15 @@ function interrupt(draft: Draft, node: Node, reason: string): void {
 }
 
 /**
- * A node that waits for its next try, in a tree that was last written at a time which is still to come: the clock was set
- * back. It waits for what was left of its delay then, and not until the clock has caught up.
+ * Reschedules a node that waits for its next try, in a tree whose last write lies in the future: the clock was set back. It
+ * waits for the rest of its delay, not until the clock has caught up.
  */
 export function planWaitAgain(draft: Draft, nodeId: Id, writtenAt: number): void {
   const node = draft.findNode(nodeId)
   if (node?.state !== 'pending' || node.wakeAt === null || node.wakeAt <= draft.now || writtenAt <= draft.now) return
   const wakeAt = draft.now + Math.max(0, node.wakeAt - writtenAt)
   draft.changeNode(node, { wakeAt })
-  draft.due(wakeAt)
+  draft.noteDue(wakeAt)
   const message = 'The clock was set back: the next try comes after its delay all the same.'
   draft.event(draft.turn(node.turnId), node.id, { type: 'warning', message })
 }

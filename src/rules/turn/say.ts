@@ -8,11 +8,11 @@ import { openTurn, type TurnRequest } from './open-turn.ts'
 
 export type NewConversation = Pick<Conversation, 'id' | 'agent' | 'ceiling'> &
   Partial<Conversation> & {
-    /** False for one that was there: deleted meanwhile, it is not begun anew. */
+    /** False for an existing conversation: if it was deleted meanwhile, it is not begun again. */
     readonly isNew?: boolean
   }
 
-/** An input for a conversation, which is made when it is not there yet. A repeated say finds its turn. */
+/** Adds an input to a conversation, and makes the conversation where it is missing. A repeated say finds its turn. */
 export function planSay(draft: Draft, conversation: NewConversation, request: TurnRequest): Turn {
   const existing = draft.findTurn(request.turnId)
   if (existing !== undefined) return existing
@@ -20,7 +20,7 @@ export function planSay(draft: Draft, conversation: NewConversation, request: Tu
   if (known !== undefined) requireOpen(known)
   if (known === undefined && conversation.isNew === false) throw deletedMeanwhile(conversation.id)
   if (known === undefined) return openTurn(draft, addRoot(draft, conversation), request)
-  const row = withCodeOf(draft, boundAnew(draft, known, conversation.ceiling), conversation.agent)
+  const row = withCodeOf(draft, bindAgain(draft, known, conversation.ceiling), conversation.agent)
   const turn = openTurn(draft, row, request)
   const { name, hash } = row.agent
   if (row.agent === conversation.agent && hash !== known.agent.hash)
@@ -29,25 +29,25 @@ export function planSay(draft: Draft, conversation: NewConversation, request: Tu
 }
 
 /**
- * A process is found by the code that a conversation needs: where that is another's, one of a file in the place of one in code or
- * the other way round, nobody would take the turn up. While a turn is open it stays whose it is.
+ * Updates the agent of a conversation. Processes find their work by the code that a conversation needs: after a change from an
+ * agent in code to one in a file, or back, nobody would run the turn under the old name. While a turn is open, the agent stays.
  */
 function withCodeOf(draft: Draft, row: Conversation, agent: AgentRef): Conversation {
   if (row.activeTurnId !== null || codeOf(row.agent) === codeOf(agent)) return row
   return draft.changeConversation(row, { agent })
 }
 
-/** Each run is bound by the application that starts it; one that goes on keeps what it was started with too. */
-function boundAnew(draft: Draft, known: Conversation, ceiling: Conversation['ceiling']): Conversation {
-  // A lane of a child's conversation stays under all that bound the child (I1).
+/** Binds each run by the application that starts it; a conversation that continues keeps its earlier layers too. */
+function bindAgain(draft: Draft, known: Conversation, ceiling: Conversation['ceiling']): Conversation {
+  // A lane of a child's conversation keeps all layers that bind the child (I1).
   const isRoot = known.depth === 0
-  const bound = known.activeTurnId === null && isRoot ? ceiling : stacked(known.ceiling, ceiling)
-  const isSame = bound.length === known.ceiling.length && stacked(known.ceiling, bound) === known.ceiling
+  const bound = known.activeTurnId === null && isRoot ? ceiling : stackCeilings(known.ceiling, ceiling)
+  const isSame = bound.length === known.ceiling.length && stackCeilings(known.ceiling, bound) === known.ceiling
   return isSame ? known : draft.changeConversation(known, { ceiling: bound })
 }
 
-/** Both: layers only stack, and what is there already is not put there again. */
-export function stacked(ceiling: readonly Json[], more: readonly Json[]): readonly Json[] {
+/** Joins two ceilings: layers only stack, and a layer is not repeated. */
+export function stackCeilings(ceiling: readonly Json[], more: readonly Json[]): readonly Json[] {
   if (more === ceiling || more.length === 0) return ceiling
   const known = new Set(ceiling.map(canonicalJson))
   const others = more.filter((layer) => !known.has(canonicalJson(layer)))
@@ -66,7 +66,7 @@ function addRoot(draft: Draft, conversation: NewConversation): Conversation {
 
 const NONE: readonly Id[] = []
 
-/** The one way a conversation begins, made of another or not: what people allowed for another does not go along. */
+/** The one way a conversation begins, copied from another or not: approvals of the other do not come along. */
 export function newConversation(given: NewConversation, rootId: Id, now: number): Conversation {
   return {
     id: given.id,
@@ -94,8 +94,8 @@ export function newConversation(given: NewConversation, rootId: Id, now: number)
 }
 
 /**
- * An input that takes the place of what is going on: the running turn is stopped, and what it had begun is not shown to
- * the model that answers this one; what was asked stays. A repeated one finds its turn.
+ * Replaces the running turn by an input: the turn is stopped, and the model that answers this input sees earlier inputs but not
+ * the unfinished work. A repeated restart finds its turn.
  */
 export function planRestart(draft: Draft, conversation: NewConversation, request: TurnRequest): Turn {
   const isKnown = draft.findTurn(request.turnId) !== undefined
@@ -106,22 +106,22 @@ export function planRestart(draft: Draft, conversation: NewConversation, request
   return draft.turn(turn.id)
 }
 
-/** What a person allows holds for one conversation, or for one node: a copy of either begins without it. */
+/** Removes approvals from a copy: a person's approval holds for one conversation, or for one node. */
 export function withoutApprovals<T extends { readonly [key: string]: Json }>(metadata: T): T {
   if (metadata['approved'] === undefined && metadata['edited'] === undefined) return metadata
   const { approved: _, edited: __, ...others } = metadata
   return others as unknown as T
 }
 
-/** What a conversation says of its own agent, beside the agent's definition. It only narrows: the ceiling stays. */
+/** A conversation's own settings for its agent, beside the agent's definition. They only narrow: the ceiling stays. */
 export interface ConversationSettings {
   /** A named layer: `full`, `minimal`, `memory_only`, `skills_only`, or one of createRuntime({ profiles }). */
   readonly policyProfile?: string | undefined
-  /** Rounds its model is shown, 1 to 1000. */
+  /** How many rounds its model sees, 1 to 1000. */
   readonly contextTurns?: number | undefined
 }
 
-/** Kept in the conversation's metadata under `agent`: each node reads it when it starts. */
+/** Stores the settings in the conversation's metadata under `agent`: each node reads them when it starts. */
 export function planSettings(draft: Draft, id: Id, { policyProfile, contextTurns }: ConversationSettings): void {
   const conversation = draft.conversation(id)
   const known = conversation.metadata['agent']

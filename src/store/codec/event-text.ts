@@ -15,7 +15,10 @@ type Place = Omit<EventRow, 'seq' | 'body'>
 
 const NOWHERE: Place = { at: 0, conversationId: '', turnId: '', nodeId: null, path: [], parentId: null }
 
-/** Events of a commit as JSON: without their sequence, and of their place only what differs from the event before. */
+/**
+ * Writes the events of a commit as JSON: without their sequence, and with only those parts of their place that differ from the
+ * event before.
+ */
 export function packEvents(events: readonly EventRow[]): string {
   let before: Place = NOWHERE
   const packed = events.map((event) => {
@@ -34,7 +37,7 @@ export function packEvents(events: readonly EventRow[]): string {
   return JSON.stringify(packed)
 }
 
-/** `last` is the sequence after them. Throws when they are not what was packed. */
+/** Reads packed events; `last` is the sequence after them. Throws when the text is not a packed one. */
 export function unpackEvents(text: string, last: number): EventRow[] {
   const packed = parseOwnJson(text) as (Partial<Place> & { readonly body: PackedBody })[]
   let seq = last - packed.length
@@ -55,7 +58,7 @@ type PackedBody =
   | { readonly type: 'run-end'; readonly outcome: PackedOutcome }
   | { readonly type: 'usage'; readonly usage?: UsageParts | undefined; readonly model: string }
 
-/** The most frequent ones without what has its usual value. */
+/** Omits usual values from the most frequent events. */
 function packBody({ body, turnId, conversationId }: EventRow): PackedBody {
   if (body.type === 'usage') return { type: body.type, usage: packUsage(body.usage), model: body.model }
   if (body.type === 'run-end') {

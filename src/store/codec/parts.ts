@@ -1,21 +1,30 @@
 import type { Json } from '../../base/json.ts'
 import { NO_USAGE, type Usage } from '../../graph/content.ts'
 import type { OutcomeRecord } from '../../graph/outcome.ts'
-import type { Account, Conversation, Id, Node, NodeOutput, TurnLimits } from '../../graph/rows.ts'
+import type { Account, Conversation, Id, Link, Node, NodeOutput, Turn, TurnLimits } from '../../graph/rows.ts'
 
 /** Undefined, which JSON leaves out, for the usual value. */
 export function unless<T>(value: T, usual: T): T | undefined {
   return value === usual ? undefined : value
 }
 
+/** Undefined for a list or an object without entries. */
+export function unlessEmpty<T extends object>(value: T): T | undefined {
+  return isEmpty(value) ? undefined : value
+}
+
 export type UsageParts = readonly [input: number, output: number, cacheRead: number, cacheWrite: number]
 
-/** Undefined for none. */
+/** Undefined for no usage. */
 export function packUsage(usage: Usage): UsageParts | undefined {
   if (usage === NO_USAGE) return undefined
   const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = usage
   const isNone = inputTokens === 0 && outputTokens === 0 && cacheReadTokens === 0 && cacheWriteTokens === 0
   return isNone ? undefined : [inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens]
+}
+
+export function packNodeUsage({ usage }: Node): UsageParts | undefined {
+  return packUsage(usage)
 }
 
 export function toUsage(parts: UsageParts | undefined): Usage {
@@ -24,9 +33,9 @@ export function toUsage(parts: UsageParts | undefined): Usage {
   return { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens }
 }
 
-/** When it was made, and how many milliseconds after that it began and ended, as far as it has. */
+/** When it was made, and how many milliseconds after that it began and ended, if it has. */
 export type TimeParts = readonly [createdAt: number, started?: Later | null, ended?: Later | null]
-/** A moment, as text, where the difference is not exact. */
+/** The moment itself, as text, where the difference is not exact. */
 type Later = number | string
 
 export interface Times {
@@ -40,7 +49,7 @@ export function packTimes({ createdAt, startedAt, endedAt }: Readonly<Times>): T
   return startedAt === null ? [createdAt] : [createdAt, packLater(startedAt, createdAt)]
 }
 
-/** Rows that were written before there were such parts have the fields themselves. */
+/** Sets the times. Rows of older versions have the fields themselves, and no parts. */
 export function setTimes(row: Times, parts: TimeParts | undefined): void {
   if (parts === undefined) return
   const [createdAt, started = null, ended = null] = parts
@@ -69,7 +78,8 @@ export type LimitParts = readonly [
   wallMs: number,
 ]
 
-export function packLimits({ turns, toolCalls, children, concurrency, depth, wallMs }: TurnLimits): LimitParts {
+export function packLimits({ limits }: Turn): LimitParts {
+  const { turns, toolCalls, children, concurrency, depth, wallMs } = limits
   return [turns, toolCalls, children, concurrency, depth, wallMs]
 }
 
@@ -87,7 +97,7 @@ export type AccountParts = readonly [
   ...uncertain: readonly string[],
 ]
 
-export function packAccount(account: Account): AccountParts {
+export function packAccount({ account }: Turn): AccountParts {
   const { modelCalls, toolCalls, children, live, nextRelease, usage, uncertain } = account
   return [modelCalls, toolCalls, children, live, nextRelease, packUsage(usage) ?? 0, ...uncertain]
 }
@@ -97,7 +107,7 @@ export function toAccount(parts: AccountParts): Account {
   return { modelCalls, toolCalls, children, live, nextRelease, usage: toUsage(usage || undefined), uncertain }
 }
 
-/** Of which run it is the outcome, as far as the place it is kept at says that. */
+/** The run that an outcome belongs to, as far as its place tells. */
 export interface OutcomePlace {
   readonly runId: string
   readonly conversationId: string
@@ -106,6 +116,21 @@ export interface OutcomePlace {
 export type PackedOutcome = Partial<Omit<OutcomeRecord, 'usage'>> & {
   readonly usage?: UsageParts
   readonly counts: readonly [modelCalls: number, toolCalls: number, children: number, durationMs: number]
+}
+
+export function packTurnOutcome({ id, conversationId, outcome }: Turn): PackedOutcome | undefined {
+  return outcome === null ? undefined : packOutcome(outcome, { runId: id, conversationId })
+}
+
+export function packLinkOutcome({ id, childConversationId, outcome }: Link): PackedOutcome | undefined {
+  return outcome === null ? undefined : packOutcome(outcome, { runId: id, conversationId: childConversationId })
+}
+
+/** A child's end is most often given to the task that asked for it: an empty text stands for that task. */
+export const THE_TASK = ''
+
+export function packDelivery({ deliveredTo, taskId }: Link): Link['deliveredTo'] | undefined {
+  return deliveredTo === taskId ? THE_TASK : unless(deliveredTo, null)
 }
 
 export function packOutcome(outcome: OutcomeRecord, place: OutcomePlace): PackedOutcome {
@@ -149,22 +174,37 @@ export function toOutcome(packed: PackedOutcome, place: OutcomePlace): OutcomeRe
   }
 }
 
-/** The task of a delegation says in its metadata and in its output who its child is: both are written as one `child`. */
+/** The child of a delegating task. Its metadata and its output both name it, so the codec writes one `child`. */
 export function childOf({ output, metadata }: Node): Id | undefined {
   const id = output.subagent?.child_conversation_id
   if (Array.isArray(output.metadata?.['outcome'])) return undefined
   return id !== undefined && names(output.subagent, id) && names(metadata['subagent'], id) ? id : undefined
 }
 
-/** What is to be written of the metadata beside `child`; undefined for nothing. */
-export function metadataBeside({ subagent, ...others }: Node['metadata']): Node['metadata'] | undefined {
-  return isEmpty(others) ? undefined : others
+/** The metadata of a node, without what `child` says already. */
+export function packNodeMetadata(row: Node): Node['metadata'] | undefined {
+  if (childOf(row) === undefined) return unlessEmpty(row.metadata)
+  const { subagent, ...others } = row.metadata
+  return unlessEmpty(others)
 }
 
-export function outputBeside({ subagent, ...others }: NodeOutput, child: Id): NodeOutput | undefined {
+/** The output of a node, without what `child` says already. */
+export function packOutput(row: Node): NodeOutput | undefined {
+  const child = childOf(row)
+  if (child === undefined) return unlessEmpty(row.output)
+  const { subagent, ...others } = row.output
   const { metadata } = others
-  if (metadata !== undefined) return { ...others, metadata: packEnd(metadata, child) }
-  return isEmpty(others) ? undefined : others
+  return metadata === undefined ? unlessEmpty(others) : { ...others, metadata: packEnd(metadata, child) }
+}
+
+/** A short text is its own preview. */
+export function packPreview(row: Node): string | undefined {
+  return unless(row.preview, usualPreview(row))
+}
+
+export function usualPreview({ input, output }: Node): string {
+  const content = output.content ?? input.content
+  return typeof content === 'string' ? content : ''
 }
 
 export function metadataWith(metadata: Node['metadata'], child: Id): Node['metadata'] {
@@ -177,8 +217,20 @@ export function outputWith(output: NodeOutput, child: Id): NodeOutput {
   return metadata === undefined ? { ...output, subagent } : { ...output, metadata: toWhole(metadata, child), subagent }
 }
 
+export function packPath({ path, agent }: Conversation): Conversation['path'] | undefined {
+  return path.length === 1 && path[0] === agent.name ? undefined : path
+}
+
+export function packParent({ parentConversationId, parentTurnId, rootId }: Conversation): Id | null | undefined {
+  return unless(parentConversationId, parentTurnId === null ? null : rootId)
+}
+
+export function packMetadata(row: Conversation): Conversation['metadata'] | undefined {
+  return isUsualMetadata(row) ? undefined : row.metadata
+}
+
 /** Whether a conversation says of itself only what its other fields say too. */
-export function isUsualMetadata(row: Conversation): boolean {
+function isUsualMetadata(row: Conversation): boolean {
   const { metadata, agent, parentConversationId, parentTaskId } = row
   if (parentTaskId === null) return isEmpty(metadata)
   const origin = fieldsOf(metadata['subagent'])
@@ -209,7 +261,7 @@ function subagentOf(id: Id): NonNullable<NodeOutput['subagent']> {
   return { child_conversation_id: id, child_graph_id: id }
 }
 
-export function isEmpty(fields: object): boolean {
+function isEmpty(fields: object): boolean {
   for (const _ in fields) return false
   return true
 }
@@ -222,10 +274,10 @@ function fieldsOf(value: unknown): { readonly [key: string]: Json } {
 
 type Metadata = NonNullable<NodeOutput['metadata']>
 
-/** Of a good end: the run, its usage, milliseconds, model calls. */
+/** A successful end: the run, its usage, milliseconds, model calls. */
 type EndParts = readonly [runId: string, usage: UsageParts | 0, durationMs: number, turns: number]
 
-/** What the result of a delegation tells of its child's end, in short where that is what a good end usually says. */
+/** Shortens the metadata of a delegation's result where it describes a usual successful end. */
 function packEnd(metadata: Metadata, child: Id): Metadata {
   const end = metadata['outcome'] as Partial<End> | null | undefined
   if (end?.status !== 'completed' || end.usage === undefined) return metadata
@@ -266,7 +318,7 @@ function toEnd([run_id, usage, duration_ms, turns]: EndParts, child: Id): End {
   }
 }
 
-/** In every field, and in their order: what is read back is written as the same text. */
+/** True where all fields and their order are equal: only then would reading give back the very text. */
 function isSame(end: object, usual: object): boolean {
   return JSON.stringify(end) === JSON.stringify(usual)
 }

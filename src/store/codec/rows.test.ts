@@ -1,17 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import type { Conversation, Link, Node, Turn } from '../../graph/rows.ts'
-import { CONVERSATION, LINK, NODE, TURN } from './row-defaults.ts'
 import {
+  USUAL_CONVERSATION as CONVERSATION,
+  USUAL_LINK as LINK,
+  USUAL_NODE as NODE,
   packConversation,
   packLink,
   packNode,
   packTurn,
-  parseRow,
-  toConversation,
-  toLink,
-  toNode,
-  toTurn,
-} from './rows.ts'
+  USUAL_TURN as TURN,
+} from './rows.made.ts'
+import { parseRow, toConversation, toLink, toNode, toTurn } from './rows.ts'
 
 const host: Turn = { ...TURN, id: 't-1', rootId: 'c-1', conversationId: 'c-1', laneId: 'c-1' }
 const place = { rootId: 'c-1', conversationId: 'c-1', turnId: 't-1', laneId: 'c-1' }

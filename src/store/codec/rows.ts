@@ -1,25 +1,17 @@
 import { StoreError } from '../../base/error.ts'
 import { parseOwnJson } from '../../base/json.ts'
-import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn, patched } from '../../graph/copy.ts'
+import { patched } from '../../base/keep-shape.ts'
 import { isOpen } from '../../graph/kinds.ts'
+import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn } from '../../graph/rows.made.ts'
 import type { Conversation, EdgeType, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import {
   type AccountParts,
-  childOf,
-  isEmpty,
-  isUsualMetadata,
   type LimitParts,
-  metadataBeside,
   metadataWith,
-  outputBeside,
   outputWith,
   type PackedOutcome,
-  packAccount,
-  packLimits,
-  packOutcome,
-  packTimes,
-  packUsage,
   setTimes,
+  THE_TASK,
   type TimeParts,
   type Times,
   toAccount,
@@ -27,10 +19,19 @@ import {
   toOutcome,
   toUsage,
   type UsageParts,
-  unless,
   usualMetadata,
+  usualPreview,
 } from './parts.ts'
-import { CONVERSATION, LINK, NODE, TURN } from './row-defaults.ts'
+import {
+  packConversation,
+  packLink,
+  packNode,
+  packTurn,
+  USUAL_CONVERSATION,
+  USUAL_LINK,
+  USUAL_NODE,
+  USUAL_TURN,
+} from './rows.made.ts'
 
 /** The columns of `rows`, in the order they are written. */
 export const COLUMNS = 'n, queue, due, mark, writer, size, data'
@@ -38,20 +39,20 @@ export const WIDTH = 7
 export const WRITER = 4
 export const SIZE = 5
 
-/** Room for the rows of one turn. */
+/** The range of numbers for the rows of one turn. */
 export const SPAN: number = 2 ** 20
 
-/** Room for the commits of one tree in the numbering of the log. */
+/** The range of numbers for the commits of one tree in the log. */
 export const COMMITS_PER_TREE: number = 2 ** 24
 
 export function spanOf(n: number): number {
   return Math.floor(n / SPAN)
 }
 
-/** Each adds the values of one row, with 0 for its number; the commit that writes it and its size are set with it. */
 /** A value of one column, as SQLite stores it. */
 export type SqlValue = null | number | string | Uint8Array
 
+/** Each `push` adds the values of one row, with 0 for its number; writer and size are set when the commit is written. */
 export function pushConversation(values: SqlValue[], row: Conversation): void {
   values.push(0, null, null, null, null, null, packConversation(row))
 }
@@ -71,7 +72,7 @@ export function pushNode(values: SqlValue[], row: Node): void {
   values.push(0, queue, dueIn(queue, row), wake, null, null, packNode(row))
 }
 
-/** What a node waits in: ready, asked, timed; else whose claim it is. */
+/** The queue that a node waits in: ready, asked or timed; else the engine that claimed it. */
 function queueOf({ state, blockers, wakeAt, engineId }: Node): string | null {
   if (state === 'pending' && blockers === 0) return 'r'
   if (state === 'awaiting_approval') return 'a'
@@ -88,26 +89,26 @@ export function pushLink(values: SqlValue[], row: Link): void {
   values.push(0, null, null, null, null, null, packLink(row))
 }
 
-/** An end is the node's place in the span, or the id of a node elsewhere. */
+/** Each end is a node's place in the span, or the id of a node elsewhere. */
 export type EdgeEnds = readonly [from: number | Id, to: number | Id, letter: string]
 
 export function pushEdges(values: SqlValue[], n: number, edges: readonly EdgeEnds[]): void {
   values.push(n, null, null, null, null, null, JSON.stringify({ edges }))
 }
 
-/** The slot of a turn at its lane. */
+/** The slot of a turn in its lane. */
 export function turnSlot(ordinal: number, n: number): string {
   return `${turnSlotsFrom(ordinal)}${spanOf(n).toString(36).padStart(8, '0')}`
 }
 
-/** Less than the slot of every turn with at least this ordinal. */
+/** A text less than the slot of every turn with at least this ordinal. */
 export function turnSlotsFrom(ordinal: number): string {
   return `T${Math.min(Math.max(0, ordinal), MAX_ORDINAL).toString(16).padStart(8, '0')}`
 }
 
 const MAX_ORDINAL = 0xffff_ffff
 
-export type Packed =
+export type PackedRow =
   | ({ readonly conversation: Id } & PackedConversation)
   | ({ readonly turn: Id } & PackedTurn)
   | ({ readonly node: Id } & PackedNode)
@@ -132,7 +133,7 @@ export function toConversation({
   conversation: id,
   ...packed
 }: { conversation: Id } & PackedConversation): Conversation {
-  const row = patched(copyOfConversation(CONVERSATION, 1), packed)
+  const row = patched(copyOfConversation(USUAL_CONVERSATION, 1), packed)
   row.id = id
   row.rootId = packed.rootId ?? id
   if (packed.parentConversationId === undefined && row.parentTurnId !== null) row.parentConversationId = row.rootId
@@ -142,7 +143,7 @@ export function toConversation({
 }
 
 export function toTurn({ turn: id, limits, account, outcome, times, ...packed }: { turn: Id } & PackedTurn): Turn {
-  const row = patched(copyOfTurn(TURN, 1), packed)
+  const row = patched(copyOfTurn(USUAL_TURN, 1), packed)
   row.id = id
   row.laneId = packed.laneId ?? row.conversationId
   row.rootId = packed.rootId ?? row.conversationId
@@ -154,7 +155,7 @@ export function toTurn({ turn: id, limits, account, outcome, times, ...packed }:
 }
 
 export function toNode({ node: id, usage, child, times, ...packed }: { node: Id } & PackedNode, turn: Turn): Node {
-  const row = patched(copyOfNode(NODE, 1), packed)
+  const row = patched(copyOfNode(USUAL_NODE, 1), packed)
   row.id = id
   row.turnId = turn.id
   row.conversationId = turn.conversationId
@@ -172,7 +173,7 @@ export function toNode({ node: id, usage, child, times, ...packed }: { node: Id 
 }
 
 export function toLink({ link: id, outcome, ...packed }: { link: Id } & PackedLink, host: Turn): Link {
-  const row = patched(copyOfLink(LINK, 1), packed)
+  const row = patched(copyOfLink(USUAL_LINK, 1), packed)
   row.id = id
   row.hostTurnId = host.id
   row.hostConversationId = host.conversationId
@@ -185,152 +186,21 @@ export function toLink({ link: id, outcome, ...packed }: { link: Id } & PackedLi
   return row
 }
 
-/** Who is told of a child's end is most often the task that asked for it. */
-const THE_TASK = ''
-
 const EDGE_TYPES: ReadonlyMap<unknown, EdgeType> = new Map([
   ['s', 'sequence'],
   ['d', 'dependency'],
   ['b', 'branch'],
 ])
 
-/** Undefined for what no edge was ever written as. */
+/** Undefined for a letter that no edge is written with. */
 export function edgeType(letter: unknown): EdgeType | undefined {
   return EDGE_TYPES.get(letter)
 }
 
-/** Every pack leaves out what the turn says and, as undefined, what is as in the row of usual values below. */
-export function packConversation(row: Conversation): string {
-  const { id, agent, path } = row
-  return JSON.stringify({
-    conversation: id,
-    version: row.version,
-    rootId: unless(row.rootId, id),
-    type: unless(row.type, 'user'),
-    depth: unless(row.depth, 0),
-    agent,
-    path: path.length === 1 && path[0] === agent.name ? undefined : path,
-    parentConversationId: unless(row.parentConversationId, row.parentTurnId === null ? null : row.rootId),
-    parentTurnId: unless(row.parentTurnId, null),
-    parentTaskId: unless(row.parentTaskId, null),
-    owner: unless(row.owner, null),
-    title: unless(row.title, null),
-    metadata: isUsualMetadata(row) ? undefined : row.metadata,
-    ceiling: row.ceiling.length === 0 ? undefined : row.ceiling,
-    groups: unless(row.groups, null),
-    activeTurnId: unless(row.activeTurnId, null),
-    places: unless(row.places, null),
-    background: row.background.length === 0 ? undefined : row.background,
-    turnCount: row.turnCount,
-    lane: unless(row.lane, null),
-    createdAt: row.createdAt,
-  })
-}
-
-export function packTurn(row: Turn): string {
-  const { id, conversationId, outcome } = row
-  return JSON.stringify({
-    turn: id,
-    version: row.version,
-    rootId: unless(row.rootId, conversationId),
-    conversationId,
-    laneId: unless(row.laneId, conversationId),
-    ordinal: unless(row.ordinal, 0),
-    state: unless(row.state, 'running'),
-    input: unless(row.input, null),
-    limits: packLimits(row.limits),
-    account: packAccount(row.account),
-    deadline: unless(row.deadline, null),
-    paused: unless(row.paused, null),
-    spend: unless(row.spend, null),
-    tree: unless(row.tree, null),
-    cancel: unless(row.cancel, null),
-    outcome: outcome === null ? undefined : packOutcome(outcome, { runId: id, conversationId }),
-    wokenBy: unless(row.wokenBy, null),
-    attributes: unless(row.attributes, null),
-    history: unless(row.history, null),
-    absent: unless(row.absent, null),
-    nodeCount: row.nodeCount,
-    afterSeq: unless(row.afterSeq, 0),
-    entryNodeId: row.entryNodeId,
-    times: packTimes(row),
-  })
-}
-
-export function packNode(row: Node): string {
-  const child = childOf(row)
-  return JSON.stringify({
-    node: row.id,
-    version: row.version,
-    laneId: unless(row.laneId, row.conversationId),
-    ordinal: unless(row.ordinal, 0),
-    kind: row.kind,
-    purpose: unless(row.purpose, null),
-    state: unless(row.state, 'finished'),
-    input: unlessEmpty(row.input),
-    child,
-    output: child === undefined ? unlessEmpty(row.output) : outputBeside(row.output, child),
-    preview: unless(row.preview, usualPreview(row)),
-    metadata: child === undefined ? unlessEmpty(row.metadata) : metadataBeside(row.metadata),
-    failure: unless(row.failure, null),
-    versionSet: unless(row.versionSet, row.id),
-    attempt: unless(row.attempt, 1),
-    retryOf: unless(row.retryOf, null),
-    idempotencyKey: unless(row.idempotencyKey, null),
-    blockers: unless(row.blockers, 0),
-    wait: unless(row.wait, null),
-    wakeAt: unless(row.wakeAt, null),
-    effect: unless(row.effect, 'idempotent'),
-    timeoutMs: unless(row.timeoutMs, null),
-    engineId: unless(row.engineId, null),
-    epoch: unless(row.epoch, 0),
-    recoveries: unless(row.recoveries, 0),
-    usage: packUsage(row.usage),
-    marks: unless(row.marks, null),
-    times: packTimes(row),
-  })
-}
-
-export function packLink(row: Link): string {
-  const { id, childConversationId, outcome } = row
-  return JSON.stringify({
-    link: id,
-    version: row.version,
-    taskId: row.taskId,
-    childConversationId,
-    ordinal: unless(row.ordinal, 0),
-    contract: unless(row.contract, 'typed'),
-    agentName: row.agentName,
-    hostName: row.hostName,
-    toolName: unless(row.toolName, row.agentName),
-    depth: unless(row.depth, 1),
-    mode: unless(row.mode, 'parked'),
-    wake: unless(row.wake, null),
-    onParentClose: unless(row.onParentClose, 'cancel'),
-    released: unless(row.released, true),
-    keyed: unless(row.keyed, null),
-    attempt: unless(row.attempt, 1),
-    retry: unless(row.retry, null),
-    delegationContext: unless(row.delegationContext, null),
-    outcome: outcome === null ? undefined : packOutcome(outcome, { runId: id, conversationId: childConversationId }),
-    deliveredTo: row.deliveredTo === row.taskId ? THE_TASK : unless(row.deliveredTo, null),
-  })
-}
-
-/** The words of a short text are their own preview. */
-function usualPreview({ input, output }: Node): string {
-  const content = output.content ?? input.content
-  return typeof content === 'string' ? content : ''
-}
-
-function unlessEmpty<T extends object>(value: T): T | undefined {
-  return isEmpty(value) ? undefined : value
-}
-
-/** What a row says, as it is packed. Throws StoreError when it is not what was written. */
-export function parseRow(data: SqlValue | undefined): Packed {
+/** Parses a packed row. Throws StoreError when the text is damaged. */
+export function parseRow(data: SqlValue | undefined): PackedRow {
   try {
-    return parseOwnJson(String(data)) as Packed
+    return parseOwnJson(String(data)) as PackedRow
   } catch (cause) {
     const message = `A row of the store is not what was written: ${String(data).slice(0, 80)}`
     throw new StoreError('store', `${message} (legate audit --verify says which are.)`, { cause })

@@ -5,7 +5,7 @@ import { type Commit, emptyCommit } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { TreeRows } from '../../graph/reader.ts'
 import type { Body, Conversation, Edge, EdgeType, Id, Link, Node, Turn } from '../../graph/rows.ts'
-import { type Finding, finding, type Place, type WholeTree, type WrittenRow } from '../archive.ts'
+import { type Finding, type FindingPlace, finding, type WholeTree, type WrittenRow } from '../archive.ts'
 import {
   type ChainRecord,
   chainHash,
@@ -19,19 +19,10 @@ import {
   turnEdgesMarks,
 } from '../commit-chain.ts'
 import { packEvents, unpackEvents } from './event-text.ts'
-import {
-  packConversation,
-  packLink,
-  packNode,
-  packTurn,
-  parseRow,
-  toConversation,
-  toLink,
-  toNode,
-  toTurn,
-} from './rows.ts'
+import { packConversation, packLink, packNode, packTurn } from './rows.made.ts'
+import { parseRow, toConversation, toLink, toNode, toTurn } from './rows.ts'
 
-/** All of a tree as it would be stored. Without a record of its commits it gets one of a single commit. */
+/** Packs a whole tree in its stored form. A tree without a record of its commits gets one with a single commit. */
 export function packTree(
   tree: TreeRows,
   { body, records }: { body: (hash: string) => string | undefined; records: readonly ChainRecord[] | null },
@@ -62,7 +53,7 @@ export function linkText(row: Link): WrittenRow {
   return { letter: 'l', id: row.id, turnId: row.hostTurnId, text: packLink(row) }
 }
 
-/** `turnOf` says of which turn a node is. */
+/** The marks of all rows and edges. `turnOf` gives the turn of a node. */
 export function marksOf(rows: Iterable<WrittenRow>, edges: readonly Edge[], turnOf: (nodeId: Id) => Id): string {
   let marks = ''
   for (const { letter, id, turnId, text } of rows) {
@@ -97,7 +88,7 @@ function bodiesOf({ nodes }: TreeRows, body: (hash: string) => string | undefine
   })
 }
 
-/** The rows of a whole tree, in its order and at the versions they have, and all of its events. */
+/** Unpacks the rows of a whole tree, in its order and at their versions, and all of its events. */
 export function unpackTree({ rootId, rows, edges, bodies, records }: WholeTree): Commit {
   const conversations: Conversation[] = []
   const turns = new Map<Id, Turn>()
@@ -135,8 +126,8 @@ const FORMAT = 'tree'
 const VERSION = 1
 
 /**
- * A whole tree as JSON Lines: a header, every commit with its events, every row as it is stored, edges, texts, and an end
- * that says how many lines there were. Rows keep their bytes: whoever takes them can hold them against the commits.
+ * Writes a whole tree as JSON Lines: a header, every commit with its events, every row in its stored form, edges, texts, and an
+ * end with the number of lines. Rows keep their bytes, so that the importer can compare them with the commits.
  */
 export function* toLines({ rootId, rows, edges, bodies, records }: WholeTree): Generator<string> {
   const hash = records.at(-1)?.hash ?? ''
@@ -152,7 +143,7 @@ export function* toLines({ rootId, rows, edges, bodies, records }: WholeTree): G
   yield JSON.stringify({ end: hash, lines })
 }
 
-/** Reads what `toLines` has written, one line after the other. Throws InputError that says which line is wrong. */
+/** Reads the lines of `toLines` one by one. Throws an InputError that names the wrong line. */
 export class TreeReader {
   private rootId: Id | undefined
   private hash = ''
@@ -254,7 +245,7 @@ export class TreeReader {
 
 type Fields = { readonly [key: string]: Json }
 
-/** Of one line: a text may be as long as a tool's result. */
+/** The limits for one line: a text may be as long as a tool's result. */
 const LIMITS = { ...OWN_TEXT, maxBytes: 256_000_000, maxDepth: 200 }
 const NAMES = { c: 'conversation', t: 'turn', n: 'node', l: 'link' } as const
 const TYPES = ['sequence', 'dependency', 'branch']
@@ -263,14 +254,14 @@ function fieldsOf(value: Json): Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
 }
 
-/** What of a tree is not what its commits wrote. */
+/** Finds every part of a tree that differs from its commits. */
 export function verifyTree(tree: WholeTree): Finding[] {
   const { rootId, records } = tree
-  const written = new Written(rootId)
+  const written = new CommittedRows(rootId)
   return [...brokenLinks(rootId, records), ...written.read(records), ...written.holdAgainst(tree)]
 }
 
-/** Records that do not follow from the one before. */
+/** Finds records that do not follow from the one before. */
 export function brokenLinks(rootId: Id, records: readonly ChainRecord[]): Finding[] {
   const found: Finding[] = []
   let before = { hash: '', seq: 0 }
@@ -295,15 +286,15 @@ function eventCount(events: string): number {
   return read.ok && Array.isArray(read.value) ? read.value.length : Number.NaN
 }
 
-/** Of a row, as its commits wrote it. */
+/** The versions of a row that its commits wrote. */
 interface Versions {
   count: number
   last: string
   readonly hashes: Set<string>
 }
 
-/** What the records say was written. */
-class Written {
+/** The rows and edges that the records list. */
+class CommittedRows {
   private readonly rootId: Id
   /** By letter and end of the id. */
   private readonly rows = new Map<string, Versions>()
@@ -349,7 +340,7 @@ class Written {
       told.add(key)
       yield this.found(wrong, row)
     }
-    // A commit makes one version more: of what was put back, more were written than there are.
+    // Each commit adds one version: a row that was put back has fewer versions than commits.
     for (const row of rows) {
       const { key } = markOf(row)
       const written = this.rows.get(key)?.count ?? 0
@@ -379,8 +370,8 @@ class Written {
     }
   }
 
-  /** `isShared`: several rows have ids that end so; any of their versions will do. */
-  private wrong(key: string, hash: string, isShared: boolean): Wrong | undefined {
+  /** `isShared`: several rows have ids with this ending, so any of their versions counts. */
+  private wrong(key: string, hash: string, isShared: boolean): RowFault | undefined {
     const versions = this.rows.get(key)
     if (versions === undefined) return ['unknown_row', 'was written by no commit']
     const isKnown = versions.hashes.has(hash)
@@ -389,7 +380,7 @@ class Written {
     return ['altered_row', 'is not what was written']
   }
 
-  private found([type, what]: Wrong, { letter, id }: WrittenRow): Finding {
+  private found([type, what]: RowFault, { letter, id }: WrittenRow): Finding {
     const subject = SUBJECTS[letter]
     return finding(type, placeOf(subject, this.rootId, id), `The ${subject} ${id} ${what}.`)
   }
@@ -397,11 +388,11 @@ class Written {
 
 const PUT_BACK = ['altered_row', 'was put back to an older version, and written again since'] as const
 
-type Wrong = readonly [type: 'altered_row' | 'unknown_row', what: string]
+type RowFault = readonly [type: 'altered_row' | 'unknown_row', what: string]
 
 const SUBJECTS = { c: 'conversation', t: 'turn', n: 'node', l: 'link' } as const
 
-function placeOf(subject: Place['subject'], rootId: Id, id: string): Place {
+function placeOf(subject: FindingPlace['subject'], rootId: Id, id: string): FindingPlace {
   return { subject, id, rootId, conversationId: subject === 'conversation' ? id : null }
 }
 

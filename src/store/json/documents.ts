@@ -11,32 +11,32 @@ import { readSessionHead, sessionFile, writeSessionFile } from './session.ts'
 const LARGE = 256 * 1024
 const EVERY_MS = 1_000
 
-export interface DocumentOptions {
+export interface DocumentsOptions {
   readonly folder: string
   readonly reader: Reader
-  /** A document that cannot be written costs nobody his commit. */
+  /** Called when a document cannot be written: the commit succeeds anyway. */
   readonly report: (error: Error) => void
 }
 
-/** One document per conversation beside the journal. They are made of the rows, and nothing is read from them. */
+/** One document per conversation beside the journal. They are written from the rows, and the store never reads them. */
 export class Documents {
-  private readonly options: DocumentOptions
+  private readonly options: DocumentsOptions
   private readonly sizes: Map<Id, number> = new Map()
   private readonly late: Set<Id> = new Set()
   private timer: NodeJS.Timeout | undefined
 
-  constructor(options: DocumentOptions) {
+  constructor(options: DocumentsOptions) {
     this.options = options
   }
 
-  /** A conversation has changed in a way that its document shows. */
+  /** Records a change of a conversation that its document shows. */
   changed(id: Id): void {
     if ((this.sizes.get(id) ?? 0) <= LARGE) return this.write(id)
     this.late.add(id)
     this.timer ??= setTimeout(() => this.flush(), EVERY_MS).unref()
   }
 
-  /** Writes what a crash kept from being written. */
+  /** Writes documents that a crash prevented. */
   repair(ids: Iterable<Id>): void {
     for (const id of ids) {
       const ended = endedTurns(this.options.reader, id).length
@@ -44,7 +44,7 @@ export class Documents {
     }
   }
 
-  /** Takes away what a crash left of conversations that were deleted. */
+  /** Removes documents that a crash left of deleted conversations. */
   removeDeleted(stones: readonly Tombstone[]): void {
     if (stones.length === 0) return
     const { folder, reader } = this.options
@@ -81,7 +81,7 @@ export class Documents {
     })
   }
 
-  /** The number of turns stands in the beginning of a document. */
+  /** True where the beginning of the document has this number of turns. */
   private isAt(id: Id, turns: number): boolean {
     let head = ''
     this.attempt(id, (file) => {

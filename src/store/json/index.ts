@@ -1,16 +1,16 @@
 import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { StoreError } from '../../base/error.ts'
-import { anything, code, oneOf, positive, type Rules, readOptions } from '../../base/options.ts'
+import { anything, code, type OptionRules, oneOf, positive, readOptions } from '../../base/options.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
-import { finding, type Removal, type Tombstone, type Verified, type WholeTree } from '../archive.ts'
+import { finding, type Removal, type Tombstone, type VerifyReport, type WholeTree } from '../archive.ts'
 import { fileError, watchFile } from '../file-presence.ts'
-import { bury, lift, memoryArchive, putWhole, tombstoneIn } from '../memory/archive.ts'
+import { bury, memoryArchive, putTree, removeTombstone, tombstoneIn } from '../memory/archive.ts'
 import { applyCommit, checkCommit } from '../memory/commit.ts'
 import { memoryScanner } from '../memory/scan.ts'
 import { piecesOf, putPiece } from '../memory/snapshot.ts'
-import { emptyTables, type Tables, type Tree } from '../memory/tables.ts'
+import { emptyTables, type StoredTree, type Tables } from '../memory/tables.ts'
 import { liftedBy, tampered } from '../not-found.ts'
 import type { Store } from '../store.ts'
 import { Documents } from './documents.ts'
@@ -21,18 +21,22 @@ import { extend, type JournalEntry, newRows, nextLink } from './record.ts'
 export { type JsonSession, jsonSession } from './session.ts'
 
 export interface JsonStoreOptions {
+  /** The folder of the store. It is made if it is not there. */
   readonly folder: string
-  /** What acknowledged commits survive: `process` = kill -9 (the default), `power` = also a power cut. */
+  /** The failure that acknowledged commits survive: `process` = kill -9 (the default), `power` = also a power cut. */
   readonly durability?: 'process' | 'power'
   /** How many trees without an open turn are kept, with their documents. Default: all. */
   readonly keep?: number
-  /** The journal is written anew when it has grown to this, and to four times what it was then. Default 8 MB. */
+  /**
+   * The journal is rewritten when it reaches this size, and later when it reaches four times its size after the last rewrite.
+   * Default 8 MB.
+   */
   readonly compactBytes?: number
-  /** Told when a document could not be written; nothing else fails with it. Default: a warning of the process. */
+  /** Called when a document could not be written; nothing else fails with it. Default: a warning of the process. */
   readonly report?: (error: Error) => void
 }
 
-const OPTIONS: Rules<JsonStoreOptions> = {
+const OPTIONS: OptionRules<JsonStoreOptions> = {
   folder: anything,
   durability: oneOf('process', 'power'),
   keep: anything,
@@ -41,8 +45,8 @@ const OPTIONS: Rules<JsonStoreOptions> = {
 }
 
 /**
- * Rows in memory and in a journal of this folder, for one process at a time; beside it a document per conversation that
- * people can read. Opens the folder at once; throws StoreError when that is not possible.
+ * Keeps rows in memory and in a journal of this folder, for one process at a time; beside it one readable document per
+ * conversation. Opens the folder at once; throws StoreError when that is not possible.
  */
 export function jsonStore(folderOrOptions: string | JsonStoreOptions): Store {
   const given = typeof folderOrOptions === 'string' ? { folder: folderOrOptions } : folderOrOptions
@@ -55,7 +59,7 @@ export function jsonStore(folderOrOptions: string | JsonStoreOptions): Store {
     const message = `The JSON store in ${folder} was closed. Open a new one.`
     throw new StoreError('store_closed', message, { details: { path: folder } })
   }
-  // One process at a time has it: there is no news but that the journal is gone.
+  // Only one process has the folder, so the only news is that the journal is gone.
   const watchers = watchFile(() => rows().lookForJournal())
   return {
     name: 'json',
@@ -92,7 +96,7 @@ function folderOf({ folder }: JsonStoreOptions): string {
   throw new StoreError('store', 'A JSON store needs the path of a folder: jsonStore("sessions").')
 }
 
-/** What it deletes does not come back: a slip must not delete all. */
+/** Deleted trees do not come back, so a wrong number must not delete all. */
 function checkKeep({ keep = Number.POSITIVE_INFINITY }: JsonStoreOptions): void {
   if (keep === Number.POSITIVE_INFINITY || (Number.isInteger(keep) && keep >= 0)) return
   throw new StoreError('store', 'jsonStore({ keep }) is a whole number, 0 or more; left out, all trees are kept.')
@@ -114,16 +118,16 @@ function openRows(options: JsonStoreOptions): JsonRows {
   }
 }
 
-/** The tables, and the file that brings them back. */
+/** The tables, and the journal that restores them. */
 class JsonRows {
   tables: Tables = emptyTables()
-  /** By tree: those that were found to be changed from outside. */
+  /** By tree: the errors of trees that were changed from outside. */
   readonly tampered = new Map<Id, StoreError>()
   private readonly options: JsonStoreOptions
   private readonly release: () => void
   private readonly journal: Journal
   private readonly documents: Documents
-  /** Where there was no room to write it anew, it is tried again when it is as large as this. */
+  /** After a rewrite failed for want of space, the size at which to try again. */
   private nextTryBytes = 0
 
   constructor(options: JsonStoreOptions, release: () => void) {
@@ -142,7 +146,7 @@ class JsonRows {
     this.documents.repair(this.tables.conversations.values().map(({ id }) => id))
   }
 
-  /** An older store is written anew, if its rows are what their record says. Where none are, they have another form. */
+  /** Rewrites the journal of an older store, if its rows agree with their record. If none do, they have another form. */
   private migrate(): void {
     const archive = memoryArchive(() => this.tables)
     const trees = [...this.tables.trees.values()].map(({ id }) => id)
@@ -153,19 +157,19 @@ class JsonRows {
     this.compact()
   }
 
-  /** Itself; throws when its journal is gone. */
+  /** Gives itself; throws when its journal is gone. */
   present(): this {
     this.journal.presence.requireUnseen()
     return this
   }
 
-  /** Throws when its journal is gone; else there is nothing new. */
+  /** Throws when its journal is gone; else there is no news. */
   lookForJournal(): number {
     this.journal.presence.require()
     return 0
   }
 
-  /** Written first: what is in the tables can be read back. */
+  /** Writes the journal first: everything in the tables can be read back. */
   commit(commit: Commit): void {
     this.requireAsWritten(commit.rootId)
     checkCommit(this.tables, commit)
@@ -175,13 +179,13 @@ class JsonRows {
     if (tree !== undefined && link !== undefined) extend(tree, link)
     for (const id of shownIn(commit)) this.documents.changed(id)
     if (tree !== undefined) {
-      settle(this.tables, tree)
+      updateEnded(this.tables, tree)
       this.trim(commit.at)
     }
     if (this.isGrown()) this.compact()
   }
 
-  /** What was read from the file is held against its record before anything is added to it. */
+  /** Compares rows from the file with their record before the first commit to their tree. */
   private requireAsWritten(rootId: Id | null): void {
     const tree = rootId === null ? undefined : this.tables.trees.get(rootId)
     if (tree?.isUnchecked !== true) return
@@ -214,8 +218,8 @@ class JsonRows {
     return stone
   }
 
-  /** Rows and their record; and the file itself, line by line. */
-  verify(rootId?: Id): Verified {
+  /** Verifies the rows against their record, and the journal line by line. */
+  verify(rootId?: Id): VerifyReport {
     const verified = memoryArchive(() => this.tables).verify(rootId)
     const damage = this.journal.damage()
     if (damage === null) return verified
@@ -246,28 +250,28 @@ class JsonRows {
     if ('commit' in entry) {
       const tree = applyCommit(this.tables, entry.commit)
       if (tree !== undefined && entry.link !== undefined) extend(tree, entry.link)
-      if (tree !== undefined) settle(this.tables, tree)
+      if (tree !== undefined) updateEnded(this.tables, tree)
     } else if ('tree' in entry) this.put(entry.tree)
     else if ('stone' in entry) bury(this.tables, entry.stone)
     else if (!('store' in entry)) putPiece(this.tables, entry)
   }
 
   private put(whole: WholeTree): void {
-    const tree = putWhole(this.tables, whole)
+    const tree = putTree(this.tables, whole)
     if (tree === undefined) return
     tree.chain = whole.records.map(({ events: _, ...link }) => link)
-    lift(this.tables, liftedBy(this.tables.tombstones, whole, headOf(whole)))
-    settle(this.tables, tree)
+    removeTombstone(this.tables, liftedBy(this.tables.tombstones, whole, headOf(whole)))
+    updateEnded(this.tables, tree)
   }
 
-  /** Written first, and with it the documents: what is deleted stays deleted. */
+  /** Writes the tombstone first, and removes the documents: a deleted tree stays deleted. */
   private bury(stone: Tombstone): void {
     this.journal.append({ stone })
     bury(this.tables, stone)
     for (const { id } of stone.conversations) this.documents.remove(id)
   }
 
-  /** Deletes ended trees beyond those that are kept. What brought them is stored already: where it cannot, it is told. */
+  /** Deletes surplus ended trees. The commit is stored already, so a failure is only reported. */
   private trim(at: number): void {
     const { ended } = this.tables
     const { keep = Number.POSITIVE_INFINITY, folder, report = warn } = this.options
@@ -284,7 +288,7 @@ class JsonRows {
     return bytes > Math.max(compactBytes, GROWTH * baseBytes, this.nextTryBytes)
   }
 
-  /** What it is to write is stored already: where there is no room for a second file, the first goes on. */
+  /** Rewrites the journal. Its rows are stored already: where there is no space for a second file, the first continues. */
   compact(): void {
     try {
       this.journal.replace(piecesOf(this.tables))
@@ -301,7 +305,7 @@ function olderForm(folder: string): StoreError {
   return new StoreError('store', message, { details: { path: folder } })
 }
 
-function settle({ ended }: Tables, tree: Tree): void {
+function updateEnded({ ended }: Tables, tree: StoredTree): void {
   if (tree.openTurns > 0) ended.delete(tree)
   else ended.add(tree)
 }
@@ -310,14 +314,14 @@ function headOf({ records }: WholeTree): string {
   return records.at(-1)?.hash ?? ''
 }
 
-/** Conversations whose document is another after this commit: a turn has ended, or it was closed. */
+/** Conversations whose document this commit changes: a turn has ended, or the conversation was closed. */
 function shownIn({ turns, conversations }: Commit): ReadonlySet<Id> {
   const ended = turns.filter(({ state }) => state === 'ended').map(({ conversationId }) => conversationId)
   const closed = conversations.filter(({ metadata }) => metadata['closed_at'] !== undefined).map(({ id }) => id)
   return new Set([...ended, ...closed])
 }
 
-/** Files that a killed process was about to put in place. Another may be at it in this moment: those are new, and it runs. */
+/** Removes files that a killed process was about to put in place. Files of a running process are recent and stay. */
 function removeLeftovers(folder: string): void {
   for (const name of readdirSync(folder)) {
     const [found, pid] = LEFTOVER.exec(name) ?? []
@@ -329,7 +333,7 @@ function removeLeftovers(folder: string): void {
   }
 }
 
-/** Who wants the lock may be on another machine; who writes documents here is not. */
+/** A lock may come from another machine; documents come from processes of this machine. */
 const LEFTOVER = /^(?:store\.lock-.*|.*\.json\.(\d+)-[0-9a-f]{8})\.new$/
 const LEFTOVER_MS = 60_000
 

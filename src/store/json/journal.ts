@@ -18,22 +18,22 @@ import { type JournalEntry, type JournalLine, readLine, toLine } from './record.
 
 export interface JournalOptions {
   readonly path: string
-  /** Each line is on the disk, not only with the system, when `append` returns. */
+  /** True: each line is on the disk, not only with the system, when `append` returns. */
   readonly flush: boolean
 }
 
 /**
- * A file that only grows, line by line, until it is written anew. A line that a crash has torn is the last one: it was
- * never acknowledged and is cut off. Damage anywhere else is not repaired but told.
+ * A file that grows line by line until it is rewritten. A crash can tear only the last line: that one was never acknowledged
+ * and is cut off. Damage anywhere else is reported, not repaired.
  */
 export class Journal {
   readonly presence: FilePresence = new FilePresence()
-  /** Of the format it was written in. */
+  /** True for a journal of an older format. */
   readonly isOld: boolean
   private readonly options: JournalOptions
   private descriptor: number
   private next: number
-  /** Bytes of whole lines. What lies beyond is left of a write that failed. */
+  /** Bytes of whole lines. Bytes beyond are left of a failed write. */
   private size: number
   private base: number
   private isTorn = false
@@ -48,7 +48,7 @@ export class Journal {
     this.presence.hold(options.path, () => this.size)
   }
 
-  /** Opens the journal, a new one where there is none, and hands over what is in it. */
+  /** Opens the journal, or creates one, and hands its entries to `take`. */
   static open(options: JournalOptions, take: (entry: JournalEntry) => void): Journal {
     const { path } = options
     try {
@@ -66,15 +66,15 @@ export class Journal {
     return this.size
   }
 
-  /** Of these, so many were there when the file was last written anew. */
+  /** The size after the last rewrite. */
   get baseBytes(): number {
     return this.base
   }
 
-  /** Returns when the line would survive what `flush` promises; else throws, and it is as if nothing was written. */
+  /** Returns when the line would survive what `flush` promises; else throws, and the journal is as before. */
   append(entry: JournalEntry): void {
     this.presence.requireUnseen()
-    // What is written at the end of a file that was emptied would hide that it was.
+    // Writing to the end of a file that was emptied would hide that it was.
     if (fstatSync(this.descriptor).size < this.size) this.presence.requireNow()
     const line = Buffer.from(toLine(entry, this.next))
     try {
@@ -93,7 +93,7 @@ export class Journal {
     this.next++
   }
 
-  /** Puts these entries in the place of all that was there: a crash leaves the old file or the new one. */
+  /** Replaces all entries: a crash leaves the old file or the new one. */
   replace(entries: Iterable<JournalEntry>): void {
     this.presence.requireNow()
     const file = create(this.options.path, entries)
@@ -106,12 +106,12 @@ export class Journal {
     this.isTorn = false
   }
 
-  /** Reads it again from the beginning. */
+  /** Reads the journal again from the beginning. */
   reread(take: (entry: JournalEntry) => void): void {
     readAll(this.descriptor, this.options.path, take)
   }
 
-  /** What is wrong with the file as it is now; null when nothing is. */
+  /** The damage of the file as it is now; null for none. */
   damage(): string | null {
     try {
       const { size } = readJournal(this.descriptor, this.options.path, () => undefined)
@@ -135,16 +135,16 @@ export class Journal {
     try {
       this.cut()
     } catch {
-      // It is cut before the next line is written, or when the file is opened again.
+      // The rest is cut before the next line is written, or when the file is opened again.
     }
   }
 }
 
-interface OpenFile extends ReadJournal {
+interface OpenFile extends JournalState {
   readonly descriptor: number
 }
 
-/** A torn end is cut off. */
+/** Reads all entries, and cuts a torn end off. */
 function readAll(descriptor: number, path: string, take: (entry: JournalEntry) => void): OpenFile {
   const read = readJournal(descriptor, path, take)
   if (fstatSync(descriptor).size > read.size) ftruncateSync(descriptor, read.size)
@@ -155,7 +155,7 @@ function isLink(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true
 }
 
-/** What it points to may come back: an empty journal in its place would hide it. */
+/** The target of the link may come back: an empty journal in its place would hide it. */
 function lostTarget(path: string, cause: unknown): StoreError {
   const message = `The journal ${path} is a link to a file that is not there. Bring that file back, or remove the link to begin with an empty store.`
   return new StoreError('store', message, { details: { path }, cause })
@@ -165,7 +165,7 @@ function newPath(path: string): string {
   return `${path}.new`
 }
 
-/** The descriptor is closed when `use` fails. */
+/** Closes the descriptor when `use` fails. */
 function orClosed<T>(descriptor: number, use: () => T): T {
   try {
     return use()
@@ -209,7 +209,7 @@ function flushFolder(folder: string): void {
       closeSync(descriptor)
     }
   } catch {
-    // See above.
+    // Such a system cannot flush folders.
   }
 }
 
@@ -220,28 +220,31 @@ function writeAll(descriptor: number, bytes: Buffer, position: number): void {
   }
 }
 
-/** Characters that are written at once. */
+/** How many characters to write at once. */
 const MANY = 1_000_000
 
 const FORMAT = 'legate-json'
-/** 2: rows are held against the record as they are read. 1 has the same lines; its record may be of rows in another form. */
+/**
+ * 2: rows are compared with the record when they are read. Version 1 has equal lines; its record may cover rows of another
+ * form.
+ */
 const FORMAT_VERSION = 2
 
-export interface ReadJournal {
+export interface JournalState {
   /** The number of the next line. */
   readonly next: number
   /** Bytes of whole lines: a torn end comes after them. */
   readonly size: number
-  /** Of these, so many were there when the file was last written anew. */
+  /** The size after the last rewrite. */
   readonly base: number
-  /** Of the format it was written in. */
+  /** The version of its format. */
   readonly version: number
 }
 
 const CHUNK = 1 << 20
 
 /** Hands over every line but the first. Throws where the file is not ours, or damaged before its end. */
-export function readJournal(descriptor: number, path: string, take: (entry: JournalEntry) => void): ReadJournal {
+export function readJournal(descriptor: number, path: string, take: (entry: JournalEntry) => void): JournalState {
   let next = 0
   let size = 0
   let base = 0
@@ -259,8 +262,8 @@ export function readJournal(descriptor: number, path: string, take: (entry: Jour
 }
 
 /**
- * A killed process leaves the beginning of a line: nobody was told that it is stored. What has a line end was written whole,
- * and so was a line in the place of whose end something else stands: if it cannot be read, it was changed.
+ * Yields whole lines. A killed process may leave the beginning of a line, which was never acknowledged. A line with its line
+ * end was written whole, and so was a line that has another character in its place: if it cannot be read, somebody changed it.
  */
 function* untornLines(descriptor: number): Generator<TextLine> {
   for (const line of linesIn(descriptor)) {

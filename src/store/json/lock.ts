@@ -15,11 +15,11 @@ interface Owner extends ProcessProof {
 }
 
 /**
- * Takes the folder for this store, or throws `store_busy` naming the process that has it. Gives the way to release it.
+ * Locks the folder for this store, or throws `store_busy` naming the process that has it. Gives a function that unlocks it.
  *
- * Every taker puts down a file of its own and then looks for others: of two that come at once at least one sees the
- * other, and whoever sees another that may be alive takes its own away. Names are never used twice, so the file of a dead
- * process can be removed by anybody at any time.
+ * Every process puts down a file of its own and then looks for others: of two that come at once at least one sees the other,
+ * and whoever sees another that may be alive takes its own away. Names are never used twice, so anybody can remove the file of
+ * a dead process at any time.
  */
 export function lockFolder(folder: string): () => void {
   for (let attempt = 1; ; attempt++) {
@@ -42,7 +42,7 @@ function orElse<T>(undo: () => void, use: () => T): T {
   }
 }
 
-/** The file appears with all that is in it. */
+/** Puts the file down with its whole content at once. */
 function putDown(folder: string): string {
   const name = `${PREFIX}${process.pid}-${randomBytes(6).toString('hex')}`
   const owner: Owner = { host: hostname(), ...proveSelf() }
@@ -51,14 +51,14 @@ function putDown(folder: string): string {
   return name
 }
 
-interface Other {
+interface OtherOwner {
   readonly file: string
   readonly owner: Owner | undefined
 }
 
-/** Another that may be alive. What the dead have left is removed on the way. */
-function otherOwner(folder: string, own: string): Other | undefined {
-  let found: Other | undefined
+/** The file of another process that may be alive. Removes the files of dead ones on the way. */
+function otherOwner(folder: string, own: string): OtherOwner | undefined {
+  let found: OtherOwner | undefined
   for (const name of readdirSync(folder)) {
     if (!name.startsWith(PREFIX) || name === own || name.endsWith('.new')) continue
     const file = join(folder, name)
@@ -70,7 +70,7 @@ function otherOwner(folder: string, own: string): Other | undefined {
   return found
 }
 
-/** Undefined when it does not say whose it is, or not to us: then nothing is known of it. */
+/** Undefined when the file does not tell its owner, or we may not read it: then nothing is known about it. */
 function readOwner(file: string): Owner | undefined | 'gone' {
   try {
     const read = parseJson(readFileSync(file, 'utf8'))
@@ -82,7 +82,7 @@ function readOwner(file: string): Owner | undefined | 'gone' {
   }
 }
 
-/** Is its process certainly gone? One of another machine or container cannot be looked at from here. */
+/** True where its process is certainly gone. One of another machine or container cannot be checked from here. */
 function isGone(owner: Owner): boolean {
   if (owner.host !== hostname()) return false
   const self = proveSelf()
@@ -113,7 +113,7 @@ function remove(file: string): void {
   }
 }
 
-function busy(folder: string, { file, owner }: Other): StoreError {
+function busy(folder: string, { file, owner }: OtherOwner): StoreError {
   const details = { path: folder, lock: file, pid: owner?.pid ?? null, host: owner?.host ?? null }
   const isOwn = owner?.pid === process.pid && owner.host === hostname()
   const who = isOwn ? 'this very process' : owner === undefined ? 'another process' : nameOf(owner)

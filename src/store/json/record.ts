@@ -3,28 +3,28 @@ import { parseOwnJson } from '../../base/json.ts'
 import { type Commit, emptyCommit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Tombstone, WholeTree } from '../archive.ts'
+import { asNew } from '../archive.ts'
 import { packEvents } from '../codec/event-text.ts'
-import { asNew } from '../codec/row-defaults.ts'
 import { conversationText, linkText, marksOf, nodeText, turnText, unpackTree } from '../codec/tree-text.ts'
 import { chainHash } from '../commit-chain.ts'
 import type { Piece } from '../memory/snapshot.ts'
-import type { ChainLink, Tables, Tree } from '../memory/tables.ts'
+import type { ChainLink, StoredTree, Tables } from '../memory/tables.ts'
 
-/** What a line of the journal may hold. */
+/** The contents of a line of the journal. */
 export type JournalEntry = Header | CommitEntry | TreeEntry | StoneEntry | Piece
 
 export interface CommitEntry {
   readonly commit: Commit
-  /** What the tree's record has of it; left out for a commit of no tree. */
+  /** The commit's entry in its tree's record; left out for a commit of no tree. */
   readonly link?: ChainLink
 }
 
-/** A whole tree that another store gave away: all of it in one line. */
+/** A whole tree that another store exported, in one line. */
 export interface TreeEntry {
   readonly tree: WholeTree
 }
 
-/** A tree was deleted. */
+/** The deletion of a tree. */
 export interface StoneEntry {
   readonly stone: Tombstone
 }
@@ -35,7 +35,7 @@ export interface Header {
   readonly version: number
 }
 
-/** One line: a checksum of the rest, the number of the line in its journal, and the entry as JSON. */
+/** Writes one line: a checksum of the rest, the number of the line in its journal, and the entry as JSON. */
 export function toLine(entry: JournalEntry, number: number): string {
   const rest = `${number} ${JSON.stringify(packed(entry))}`
   return `${sumOf(rest)} ${rest}\n`
@@ -46,7 +46,7 @@ export interface JournalLine {
   readonly entry: JournalEntry
 }
 
-/** Undefined when it is not a line as it was written. */
+/** Undefined for a line that is damaged. */
 export function readLine(line: string): JournalLine | undefined {
   const rest = line.slice(9)
   const space = rest.indexOf(' ')
@@ -54,7 +54,7 @@ export function readLine(line: string): JournalLine | undefined {
   return { number: Number(rest.slice(0, space)), entry: unpacked(parseOwnJson(rest.slice(space + 1)) as JournalEntry) }
 }
 
-/** Most lists of a commit are empty. */
+/** Omits empty lists: most lists of a commit are empty. */
 function packed(entry: JournalEntry): JournalEntry {
   if ('commit' in entry) return { ...entry, commit: withoutEmpty(entry.commit) }
   return 'rows' in entry ? { rows: withoutEmpty(entry.rows) } : entry
@@ -78,7 +78,7 @@ function sumOf(text: string): string {
   return crc32(text).toString(16).padStart(8, '0')
 }
 
-/** What the record of the commit's tree will have of it; undefined where there is none, or none is kept. */
+/** The commit's future entry in its tree's record; undefined for a commit of no tree, or where no record is kept. */
 export function nextLink(tables: Tables, commit: Commit): ChainLink | undefined {
   const { rootId, kind, at, conversations, turns, nodes, links, edges } = commit
   const tree = rootId === null ? undefined : tables.trees.get(rootId)
@@ -97,12 +97,12 @@ export function nextLink(tables: Tables, commit: Commit): ChainLink | undefined 
   return { kind, at, seq, marks: record.marks, hash }
 }
 
-export function extend(tree: Tree, link: ChainLink): void {
+export function extend(tree: StoredTree, link: ChainLink): void {
   tree.chain ??= []
   tree.chain.push(link)
 }
 
-/** The rows of a whole tree as a commit would bring them. */
+/** The rows of a whole tree, as a commit with new rows. */
 export function newRows(whole: WholeTree): Commit {
   const { conversations, turns, nodes, links, ...rest } = unpackTree(whole)
   return {

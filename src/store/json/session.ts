@@ -21,7 +21,7 @@ import { codeOf, fileError } from '../file-presence.ts'
 import type { SessionStore } from '../session-store.ts'
 
 const ENDING = '.json'
-/** Also on systems where upper and lower case are one, and some words are devices. */
+/** A name that is safe also on systems that ignore case, or reserve some words for devices. */
 const PLAIN = /^(?!(?:con|prn|aux|nul|com\d|lpt\d)$)[0-9a-z][0-9a-z_-]{0,99}$/
 
 /** The file of a session: its id where that is a plain name, else a digest of it. Never a path. */
@@ -34,7 +34,7 @@ export function isSessionFile(name: string): boolean {
   return PLAIN.test(stem) || /^~[0-9a-f]{64}$/.test(stem)
 }
 
-/** A reader finds the old document or the new one, whatever happens meanwhile. */
+/** Replaces the file at once: a reader finds the old document or the new one. */
 export function writeSessionFile(file: string, text: string): void {
   const fresh = `${file}.${process.pid}-${randomBytes(4).toString('hex')}.new`
   try {
@@ -55,13 +55,13 @@ function readSessionFile(file: string): string | undefined {
   })
 }
 
-/** The beginning of it; empty when there is none. */
+/** The first bytes of the file; empty when there is none. */
 export function readSessionHead(file: string): string {
   const head = Buffer.alloc(HEAD)
   return reading(file, (descriptor) => head.toString('utf8', 0, readSync(descriptor, head, 0, HEAD, 0))) ?? ''
 }
 
-/** A pipe or a device in its place would never end, and is not waited for. */
+/** Refuses a pipe or a device in its place, which would never end. */
 function reading<T>(file: string, read: (descriptor: number, size: number) => T): T | undefined {
   let descriptor: number
   try {
@@ -79,7 +79,7 @@ function reading<T>(file: string, read: (descriptor: number, size: number) => T)
   }
 }
 
-/** No larger file is taken for a session. */
+/** A larger file is not a session. */
 const MOST_BYTES = 64_000_000
 
 const HEAD = 512
@@ -91,7 +91,7 @@ export interface JsonSession extends SessionStore {
   delete(sessionId: string): boolean
 }
 
-/** Each session as one document in a folder: `<folder>/<session_id>.json`. */
+/** Keeps each session as one document in a folder: `<folder>/<session_id>.json`. */
 export function jsonSession(folder: string): JsonSession {
   if (typeof folder !== 'string' || folder === '') {
     throw new StoreError('store', 'jsonSession() needs the path of a folder: jsonSession("sessions").')
@@ -145,7 +145,7 @@ function filesIn(folder: string): string[] {
   }
 }
 
-/** A file of something else is none of ours. */
+/** Ignores files that are not sessions. */
 function idIn(file: string): string[] {
   try {
     const document = read(file) as { readonly session_id?: unknown } | null | undefined

@@ -1,6 +1,6 @@
 import { readTree } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
-import type { Archive, Removal, Tombstone, Verified, WholeTree } from '../archive.ts'
+import type { Archive, Removal, Tombstone, VerifyReport, WholeTree } from '../archive.ts'
 import { packEvents } from '../codec/event-text.ts'
 import { packTree, unpackTree, verifyTree } from '../codec/tree-text.ts'
 import type { ChainRecord } from '../commit-chain.ts'
@@ -8,15 +8,15 @@ import { liftedBy, tombstoneFor, tombstoneOf } from '../not-found.ts'
 import { openTree } from '../store.ts'
 import { memoryScanner } from './scan.ts'
 import { putPiece } from './snapshot.ts'
-import { forgetTree, type Tables, type Tree } from './tables.ts'
+import { forgetTree, type StoredTree, type Tables } from './tables.ts'
 
-/** At once: its rows are in memory. */
+/** An archive that answers at once: its rows are in memory. */
 interface MemoryArchive extends Pick<Archive, 'tombstones' | 'tombstone'> {
   read(rootId: Id): WholeTree | undefined
-  verify(rootId?: Id): Verified
+  verify(rootId?: Id): VerifyReport
 }
 
-/** Without `restore` and `remove`: what has to be done beside putting the rows is the store's own. */
+/** Lacks `restore` and `remove`: each store does more there than put rows. */
 export function memoryArchive(tables: () => Tables): MemoryArchive {
   const scanner = memoryScanner(tables)
   const read = (rootId: Id): WholeTree | undefined => {
@@ -40,18 +40,18 @@ export function memoryArchive(tables: () => Tables): MemoryArchive {
   }
 }
 
-/** Puts the rows of a whole tree. Gives the tree. */
-export function putWhole(tables: Tables, whole: WholeTree): Tree | undefined {
+/** Puts the rows of a whole tree, and gives the tree. */
+export function putTree(tables: Tables, whole: WholeTree): StoredTree | undefined {
   putPiece(tables, { rows: unpackTree(whole) })
   return tables.trees.get(whole.rootId)
 }
 
-/** The same where no records are kept: a tree that was deleted here comes back as what it was, or not at all. */
-export function restoreUnrecorded(tables: Tables, whole: WholeTree): Tree | undefined {
-  const tree = putWhole(tables, whole)
+/** Imports a tree where no records are kept: a tree that was deleted here comes back unchanged, or not at all. */
+export function restoreUnrecorded(tables: Tables, whole: WholeTree): StoredTree | undefined {
+  const tree = putTree(tables, whole)
   if (tree === undefined || tables.tombstones.length === 0) return tree
   try {
-    lift(tables, liftedBy(tables.tombstones, whole, headOf(tables, tree)))
+    removeTombstone(tables, liftedBy(tables.tombstones, whole, headOf(tables, tree)))
   } catch (error) {
     forgetTree(tables, tree)
     tables.changes++
@@ -60,12 +60,12 @@ export function restoreUnrecorded(tables: Tables, whole: WholeTree): Tree | unde
   return tree
 }
 
-/** Takes the tombstone of a tree away that is there again. */
-export function lift({ tombstones }: Tables, stone: Tombstone | undefined): void {
+/** Removes the tombstone of a tree that is there again. */
+export function removeTombstone({ tombstones }: Tables, stone: Tombstone | undefined): void {
   if (stone !== undefined) tombstones.splice(tombstones.indexOf(stone), 1)
 }
 
-/** The tombstone that the tree would leave. Undefined when there is none to be deleted; throws while it is open. */
+/** The tombstone that the tree would leave. Undefined where there is no tree to delete; throws while it is open. */
 export function tombstoneIn(tables: Tables, rootId: Id, removal: Removal): Tombstone | undefined {
   const tree = tables.trees.get(rootId)
   if (tree === undefined || (removal.seq ?? tree.seq) !== tree.seq) return undefined
@@ -81,25 +81,25 @@ function isAltered(tables: Tables, rootId: Id): boolean {
   return memoryArchive(() => tables).verify(rootId).findings.length > 0
 }
 
-/** Puts the tombstone in the place of its tree. */
+/** Replaces a tree by its tombstone. */
 export function bury(tables: Tables, stone: Tombstone): void {
   const tree = tables.trees.get(stone.rootId)
   if (tree !== undefined) forgetTree(tables, tree)
   tables.tombstones.push(stone)
-  // What was planned on its rows was planned on other rows.
+  // Plans that were made on its rows must be checked again.
   tables.changes++
 }
 
-/** The last hash of its record; where none is kept, of the one that its export would have. */
-function headOf(tables: Tables, tree: Tree): string {
+/** The last hash of its record; where none is kept, the one that its export would have. */
+function headOf(tables: Tables, tree: StoredTree): string {
   const last = tree.chain?.at(-1)
   if (last !== undefined) return last.hash
   const scanner = memoryScanner(() => tables)
   return packTree(readTree(scanner, tree.id), { body: scanner.body, records: null }).records.at(-1)?.hash ?? ''
 }
 
-function verifyTrees(rootIds: readonly Id[], read: (rootId: Id) => WholeTree | undefined): Verified {
-  const verified = { findings: [] as Verified['findings'][number][], rows: 0, commits: 0 }
+function verifyTrees(rootIds: readonly Id[], read: (rootId: Id) => WholeTree | undefined): VerifyReport {
+  const verified = { findings: [] as VerifyReport['findings'][number][], rows: 0, commits: 0 }
   for (const rootId of rootIds) {
     const whole = read(rootId)
     if (whole === undefined) continue
@@ -110,8 +110,8 @@ function verifyTrees(rootIds: readonly Id[], read: (rootId: Id) => WholeTree | u
   return verified
 }
 
-/** Null where no record is kept: then there is nothing to hold the rows against. */
-function recordsOf({ chain, events }: Tree): readonly ChainRecord[] | null {
+/** Null where no record is kept to compare the rows with. */
+function recordsOf({ chain, events }: StoredTree): readonly ChainRecord[] | null {
   if (chain === null) return null
   let before = 0
   return chain.map((link) => {

@@ -2,11 +2,20 @@ import type { Commit, LiveBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { foreignRow, knownEdge, requireNoTreeRows, staleRow, takenKey, unknownTree, wrongEdge } from '../store.ts'
-import { ConversationEntry, insert, LaneEntry, LinkEntry, NodeEntry, type Tables, Tree, TurnEntry } from './tables.ts'
+import {
+  ConversationEntry,
+  insert,
+  LaneEntry,
+  LinkEntry,
+  NodeEntry,
+  StoredTree,
+  type Tables,
+  TurnEntry,
+} from './tables.ts'
 
-/** Applies all of the commit, or throws ConflictError and leaves the tables as they were. */
-export function applyCommit(tables: Tables, commit: Commit): Tree | undefined {
-  // What was planned on exactly these rows cannot contradict them.
+/** Applies the whole commit, or throws ConflictError and leaves the tables as they were. */
+export function applyCommit(tables: Tables, commit: Commit): StoredTree | undefined {
+  // A plan on exactly these rows cannot contradict them.
   if (commit.plannedOn !== tables.changes) checkCommit(tables, commit)
   tables.changes++
   for (const row of commit.conversations) putConversation(tables, row)
@@ -26,7 +35,7 @@ export function checkCommit(tables: Tables, commit: Commit): void {
   new Check(tables, commit).all()
 }
 
-/** Everything that could refuse a commit, asked before the first change. */
+/** Checks every reason to refuse a commit, before the first change. */
 class Check {
   private readonly tables: Tables
   private readonly commit: Commit
@@ -144,7 +153,7 @@ class Check {
   }
 }
 
-/** Up to so many rows are looked through rather than indexed. */
+/** Up to this many rows are searched, not indexed. */
 const FEW = 16
 
 function isSame(a: Edge, b: Edge): boolean {
@@ -167,8 +176,8 @@ function putConversation(tables: Tables, row: Conversation): void {
   tables.conversations.add(row.id, entry)
 }
 
-function newTree(tables: Tables, rootId: Id): Tree {
-  const tree = new Tree(rootId, ++tables.treeCount)
+function newTree(tables: Tables, rootId: Id): StoredTree {
+  const tree = new StoredTree(rootId, ++tables.treeCount)
   tables.trees.add(rootId, tree)
   return tree
 }
@@ -248,7 +257,7 @@ function putEdge(tables: Tables, edge: Edge): void {
   else to.edgesIn.push(edge)
 }
 
-function extend(tables: Tables, tree: Tree, commit: Commit): void {
+function extend(tables: Tables, tree: StoredTree, commit: Commit): void {
   for (const event of commit.events) {
     ;(event as { seq: number } & EventRow).seq = ++tree.seq
     tree.events.push(event)
@@ -260,8 +269,8 @@ function extend(tables: Tables, tree: Tree, commit: Commit): void {
   for (const { output } of commit.nodes) if (output.bodyRef !== undefined) holdBody(tables, tree, output.bodyRef)
 }
 
-/** A body lives as long as a tree that brought it or names it. */
-function holdBody(tables: Tables, tree: Tree, hash: string): void {
+/** Keeps a body as long as a tree that brought it or names it. */
+function holdBody(tables: Tables, tree: StoredTree, hash: string): void {
   const body = tables.bodies.get(hash)
   if (body === undefined || tree.bodies?.has(hash)) return
   tree.bodies ??= new Set()
@@ -276,7 +285,7 @@ function addBlock(tables: Tables, block: LiveBlock): void {
   else known.push(stored)
 }
 
-/** Rows without a version. A block of a claim that was lost, or of a node that has ended, is left out. */
+/** Puts rows without a version. Skips blocks of a lost claim, or of a node that has ended. */
 function putUntracked(tables: Tables, commit: Commit): void {
   for (const id of commit.dropEngines) tables.engines.delete(id)
   for (const block of commit.blocks) {

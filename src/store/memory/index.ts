@@ -5,14 +5,14 @@ import type { Store } from '../store.ts'
 import { applyCommit } from './commit.ts'
 import { memoryScanner } from './scan.ts'
 import { reloadTables } from './snapshot.ts'
-import { emptyTables, forgetTree, type Tables, type Tree } from './tables.ts'
+import { emptyTables, forgetTree, type StoredTree, type Tables } from './tables.ts'
 
 export interface MemoryStoreOptions {
-  /** How many trees without an open turn are kept; beyond it the one that ended first is forgotten. */
+  /** How many trees without an open turn are kept; beyond it the one that ended first is forgotten. Default 1000. */
   readonly keep?: number
 }
 
-/** Rows live as long as the process, ended trees until `keep` others have ended after them. */
+/** Keeps rows as long as the process lives, and ended trees until `keep` others have ended after them. */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const { keep = 1000 } = readOptions('memoryStore()', options, { keep: orJust(Number.POSITIVE_INFINITY, number(0)) })
   let current: Tables | undefined = emptyTables()
@@ -26,7 +26,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     commit: (commit) => {
       const open = tables()
       const tree = applyCommit(open, commit)
-      if (tree !== undefined) settle(open, tree, keep)
+      if (tree !== undefined) updateEnded(open, tree, keep)
     },
     archive: {
       read: async (rootId) => (await archives()).memoryArchive(tables).read(rootId),
@@ -36,7 +36,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       restore: async (whole) => {
         const { restoreUnrecorded } = await archives()
         const tree = restoreUnrecorded(tables(), whole)
-        if (tree !== undefined) settle(tables(), tree, keep)
+        if (tree !== undefined) updateEnded(tables(), tree, keep)
       },
       remove: async (rootId, removal) => {
         const { tombstoneIn, bury } = await archives()
@@ -60,10 +60,10 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   }
 }
 
-/** Loaded by those who take whole trees out or put them in. */
+/** Loaded only for imports and exports of whole trees. */
 const archives = () => import('./archive.ts')
 
-function settle(tables: Tables, tree: Tree, keep: number): void {
+function updateEnded(tables: Tables, tree: StoredTree, keep: number): void {
   if (tree.openTurns > 0) {
     tables.ended.delete(tree)
     return

@@ -4,7 +4,7 @@ import type { AwaitingQuery, ConversationsQuery, RunnableQuery, Scanner } from '
 import { type Conversation, codeOf, type Edge, type Id, type Link, type Node, type Turn } from '../../graph/rows.ts'
 import { countUpTo, type NodeEntry, type Tables, type TurnEntry } from './tables.ts'
 
-/** All that can be asked of rows in memory. */
+/** Reads and scans over rows in memory. */
 export function memoryScanner(tables: () => Tables): Scanner {
   return {
     conversation: (id) => tables().conversations.get(id)?.row,
@@ -103,7 +103,7 @@ function turnsOf(
   return lane.slice(Math.max(0, end - Math.max(0, range.limit)), end).map(rowOf<Turn>)
 }
 
-/** Queued turns are among the last of their lane: the search ends at the first of them. */
+/** Queued turns are the last of their lane: the search ends at the first of them. */
 function queuedTurn(tables: Tables, laneId: Id): Turn | undefined {
   const lane = tables.lanes.get(laneId)
   if (lane === undefined || lane.queued === 0) return undefined
@@ -176,9 +176,9 @@ function awaiting(
   return found.slice(0, Math.max(0, limit))
 }
 
-type Asked = NonNullable<AwaitingQuery['after']>
+type ScanPlace = NonNullable<AwaitingQuery['after']>
 
-function inOrder(a: Asked, b: Asked): boolean {
+function inOrder(a: ScanPlace, b: ScanPlace): boolean {
   return a.wakeAt === b.wakeAt ? a.id < b.id : a.wakeAt < b.wakeAt
 }
 

@@ -2,17 +2,17 @@ import { parseOwnJson } from '../../base/json.ts'
 import { type Commit, emptyCommit, type StoredBlock } from '../../graph/commit.ts'
 import type { Edge, EngineRow, Id } from '../../graph/rows.ts'
 import type { Tombstone } from '../archive.ts'
-import { asNew } from '../codec/row-defaults.ts'
+import { asNew } from '../archive.ts'
 import { applyCommit } from './commit.ts'
-import { type ChainLink, emptyTables, type Tables, type Tree } from './tables.ts'
+import { type ChainLink, emptyTables, type StoredTree, type Tables } from './tables.ts'
 
-/** Tables as a row of pieces, none of them large: what one process writes and another reads. Plain data. */
+/** A part of the tables as plain data, small enough to write in one process and read in another. */
 export type Piece =
-  /** Rows of one tree, at the versions they have. */
+  /** Rows of one tree, at their versions. */
   | { readonly rows: Commit }
   /** The record of one tree's commits. */
   | { readonly chain: readonly ChainLink[]; readonly rootId: Id }
-  /** What belongs to no tree; the last piece. */
+  /** Rows that belong to no tree; the last piece. */
   | { readonly rest: Rest }
 
 interface Rest {
@@ -47,7 +47,7 @@ export function* piecesOf(tables: Tables): Generator<Piece> {
   }
 }
 
-/** The tables that the pieces were made of. */
+/** Restores tables from pieces. */
 function tablesOf(pieces: Iterable<Piece>): Tables {
   const tables = emptyTables()
   for (const piece of pieces) putPiece(tables, piece)
@@ -70,7 +70,7 @@ function putChain(tables: Tables, rootId: Id, links: readonly ChainLink[]): void
 /** How many rows make a piece. */
 const SOME = 500
 
-function* rowsOf(tree: Tree): Generator<Partial<Commit>> {
+function* rowsOf(tree: StoredTree): Generator<Partial<Commit>> {
   for (const conversations of inParts(tree.conversations.map(({ row }) => row))) yield { conversations }
   const turns = tree.conversations.flatMap((conversation) => conversation.turns)
   const edges: Edge[] = []
@@ -123,10 +123,10 @@ function putRest(tables: Tables, { engines, blocks, lastBlock, ended, tombstones
   }
 }
 
-/** The same rows in new tables, each row written as text and read back: nothing survives that is not plain data. */
+/** Copies the rows into new tables through text: only plain data survives. */
 export function reloadTables(old: Tables): Tables {
   const tables = tablesOf(again(piecesOf(old)))
-  // What was planned on the old ones was planned on other rows.
+  // Plans that were made on the old tables must be checked again.
   tables.changes = old.changes + 1
   return tables
 }

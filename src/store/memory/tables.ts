@@ -1,20 +1,20 @@
-import { Chain, type Chained, IdMap } from '../../base/collections.ts'
+import { Chain, type ChainItem, IdMap } from '../../base/collections.ts'
 import type { StoredBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import type { Tombstone } from '../archive.ts'
 import type { ChainRecord } from '../commit-chain.ts'
 
-/** The events are in the tree's own list. */
+/** A record without its events, which are in the tree's own list. */
 export type ChainLink = Omit<ChainRecord, 'events'>
 
 /** All rows of one root: a tree is forgotten as a whole. */
-export class Tree implements Chained {
+export class StoredTree implements ChainItem {
   readonly id: Id
   before: this | null = null
   after: this | null = null
   isChained = false
-  /** Grows with every tree of the store. */
+  /** A number that grows with every tree of the store. */
   readonly number: number
   seq = 0
   openTurns = 0
@@ -22,7 +22,7 @@ export class Tree implements Chained {
   readonly events: EventRow[] = []
   /** Hashes of the bodies it holds. */
   bodies: Set<string> | null = null
-  /** Its rows were read from a file and not yet held against its record. */
+  /** True where its rows come from a file and were not yet compared with its record. */
   isUnchecked = false
   /** The record of its commits; null where none is kept. */
   chain: ChainLink[] | null = null
@@ -36,17 +36,17 @@ export class Tree implements Chained {
 export class ConversationEntry {
   readonly id: Id
   row: Conversation
-  readonly tree: Tree
+  readonly tree: StoredTree
   readonly turns: TurnEntry[] = []
 
-  constructor(row: Conversation, tree: Tree) {
+  constructor(row: Conversation, tree: StoredTree) {
     this.id = row.id
     this.row = row
     this.tree = tree
   }
 }
 
-export class TurnEntry implements Chained {
+export class TurnEntry implements ChainItem {
   readonly id: Id
   before: this | null = null
   after: this | null = null
@@ -64,7 +64,7 @@ export class TurnEntry implements Chained {
   }
 }
 
-export class NodeEntry implements Chained {
+export class NodeEntry implements ChainItem {
   readonly id: Id
   before: this | null = null
   after: this | null = null
@@ -104,9 +104,9 @@ export class LaneEntry {
 }
 
 export interface Tables {
-  readonly trees: IdMap<Tree>
+  readonly trees: IdMap<StoredTree>
   /** Trees without an open turn, the one that ended first in front. */
-  readonly ended: Chain<Tree>
+  readonly ended: Chain<StoredTree>
   readonly conversations: IdMap<ConversationEntry>
   readonly turns: IdMap<TurnEntry>
   readonly nodes: IdMap<NodeEntry>
@@ -118,7 +118,7 @@ export interface Tables {
   readonly bodies: Map<string, { readonly text: string; trees: number }>
   readonly engines: Map<Id, EngineRow>
   readonly blocks: Map<Id, StoredBlock[]>
-  /** What is left of trees that were deleted. */
+  /** The tombstones of deleted trees. */
   readonly tombstones: Tombstone[]
   lastBlock: number
   treeCount: number
@@ -147,8 +147,8 @@ export function emptyTables(): Tables {
   }
 }
 
-/** Costs what the tree is large, whatever else is stored. */
-export function forgetTree(tables: Tables, tree: Tree): void {
+/** Costs as much as the tree is large, whatever else is stored. */
+export function forgetTree(tables: Tables, tree: StoredTree): void {
   tables.ended.delete(tree)
   tables.trees.delete(tree.id)
   for (const conversation of tree.conversations) {
@@ -178,14 +178,14 @@ interface Ordered {
   readonly row: { readonly ordinal: number }
 }
 
-/** Rows come in order but for hand-made commits. */
+/** Inserts by ordinal. Rows come in order, except in hand-made commits. */
 export function insert<Entry extends Ordered>(entries: Entry[], entry: Entry): void {
   const last = entries.length === 0 ? undefined : entries[entries.length - 1]
   if (last === undefined || last.row.ordinal <= entry.row.ordinal) entries.push(entry)
   else entries.splice(countUpTo(entries, entry.row.ordinal), 0, entry)
 }
 
-/** How many entries have an ordinal of at most `last`. */
+/** Counts the entries with an ordinal of at most `last`. */
 export function countUpTo(entries: readonly Ordered[], last: number): number {
   let low = 0
   let high = entries.length

@@ -2,7 +2,7 @@ import { ConflictError, StoreError } from '../../base/error.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Conversation, Id } from '../../graph/rows.ts'
 import type { Archive, Removal, Tombstone, WholeTree, WrittenRow } from '../archive.ts'
-import { asNew } from '../codec/row-defaults.ts'
+import { asNew } from '../archive.ts'
 import {
   COMMITS_PER_TREE,
   pushConversation,
@@ -26,14 +26,14 @@ import { putRows, sealTree } from './seals.ts'
 import { bodiesOf, edgesIn, type FileSpan, findTrees, readRecords, readSpan, treeByLog, writtenRow } from './tree.ts'
 import { verifySqlite } from './verify.ts'
 
-export interface ArchiveUse {
+export interface ArchiveContext {
   readonly read: <T>(query: (db: Connection) => T) => T
-  /** In one transaction, with a cache that is as stored until its end. */
+  /** Runs a change in one transaction, with a cache that agrees with the file until its end. */
   readonly write: (change: (db: Connection, cache: RowCache) => void) => void | Promise<void>
   readonly compact: () => void
 }
 
-export function sqliteArchive({ read, write, compact }: ArchiveUse): Archive {
+export function sqliteArchive({ read, write, compact }: ArchiveContext): Archive {
   return {
     read: (rootId) => read((db) => atOneMoment(db, () => readWhole(db, rootId))),
     verify: (rootId) => read((db) => atOneMoment(db, () => verifySqlite(db, rootId))),
@@ -48,7 +48,7 @@ export function sqliteArchive({ read, write, compact }: ArchiveUse): Archive {
   }
 }
 
-function remove(write: ArchiveUse['write'], rootId: Id, removal: Removal): ReturnType<Archive['remove']> {
+function remove(write: ArchiveContext['write'], rootId: Id, removal: Removal): ReturnType<Archive['remove']> {
   let stone: Tombstone | undefined
   const written = write((db) => {
     stone = removal.evenTampered === true ? removeEvenAltered(db, rootId, removal) : removeTree(db, rootId, removal)
@@ -86,7 +86,7 @@ function unreadable(n: number): StoreError {
 
 const ADD_RECORD = `INSERT INTO commits (n, root_id, seq, kind, at, events, marks, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 
-/** Rows keep their texts, byte for byte: so their hashes stay what they are. */
+/** Rows keep their texts byte for byte, and so their hashes. */
 function restore(db: Connection, cache: RowCache, tree: WholeTree): void {
   const { rootId, records, bodies } = tree
   for (const row of tree.rows) refuseKnown(db, row)
@@ -99,7 +99,7 @@ function restore(db: Connection, cache: RowCache, tree: WholeTree): void {
     links: whole.links.map(asNew),
   }
   const { numbers, edges } = numberRows(db, cache, fresh)
-  // Only now: until then the number of the tombstone is taken.
+  // Only now: until here the tombstone uses the number.
   liftStone(db, tree)
   addKeys(db, newKeys(fresh, numbers))
   const values = valuesOf(whole, tree.rows, numbers)
@@ -152,7 +152,7 @@ function valuesOf(whole: Commit, rows: readonly WrittenRow[], numbers: readonly 
   return values
 }
 
-/** As `removeTree`. A tree that is not what its commits wrote goes too: nobody else can get rid of it. */
+/** Works as `removeTree`, and deletes also a tree that differs from its commits: nothing else could delete it. */
 function removeEvenAltered(db: Connection, rootId: Id, removal: Removal): Tombstone | undefined {
   try {
     const stone = removeTree(db, rootId, removal)
@@ -167,7 +167,7 @@ function isAltered(db: Connection, rootId: Id): boolean {
   return verifySqlite(db, rootId).findings.some((one) => one.rootId === rootId)
 }
 
-/** Goes by the log and the seals. Rows may say anything, and what another tree wrote stays. */
+/** Relies on the log and the seals, because rows may contain anything. Rows that another tree wrote stay. */
 function removeAltered(db: Connection, rootId: Id, removal: Removal): Tombstone | undefined {
   const tree = treeByLog(db, rootId) ?? findTrees(db, rootId).byRoot.get(rootId)?.tree
   if (tree === undefined) return undefined
@@ -186,7 +186,7 @@ function removeAltered(db: Connection, rootId: Id, removal: Removal): Tombstone 
 const DROP_KEYS = `DELETE FROM keys WHERE n / ${SPAN} IN (SELECT value FROM json_each(?))`
 const SEALED = 'SELECT n FROM seals WHERE writer >= ? AND writer < ?'
 
-/** All that commits of this tree began; and those that no commit began and that say that they are of it. */
+/** All spans that commits of this tree began, and those that no commit began and that name this tree. */
 function alteredSpansOf(db: Connection, rootId: Id, tree: number): number[] {
   const first = tree * COMMITS_PER_TREE
   const sealed = db.all(SEALED, [first, first + COMMITS_PER_TREE]).map(([n]) => Number(n))

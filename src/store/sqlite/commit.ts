@@ -19,17 +19,17 @@ import {
   WRITER,
 } from '../codec/rows.ts'
 import { chainHash, edgeMark, memberText, rowMark, turnEdgesMarks } from '../commit-chain.ts'
-import type { RowCache, Tail, Written } from '../row-cache.ts'
+import type { RowCache, Tail, WrittenNumbers } from '../row-cache.ts'
 import { foreignRow, knownEdge, requireNoTreeRows, staleRow, takenKey, unknownTree, wrongEdge } from '../store.ts'
 import { type Connection, RESULT, resultCode, textOf } from './driver.ts'
 import { type Growth, sealStretches, unseal } from './marks.ts'
-import { type Numbered, numberRows } from './numbers.ts'
+import { numberRows, type RowNumbers } from './numbers.ts'
 import type { SqliteGraph } from './read.ts'
-import { type ManyRows, manyRows, putRows, putSeals, setSize } from './seals.ts'
+import { putRows, putSeals, type RowInserter, rowInserter, setSize } from './seals.ts'
 
-/** A commit as it is written, made before the file is locked. */
+/** The texts of a commit, made before the file is locked. */
 export interface CommitTexts {
-  /** The values of its conversations, turns, nodes and links, one row after the other; numbers are still to be given. */
+  /** The values of its conversations, turns, nodes and links, row by row; their numbers come later. */
   readonly values: SqlValue[]
   readonly events: string
   readonly marks: string
@@ -44,7 +44,7 @@ export function commitTexts(commit: Commit): CommitTexts {
   return { values, events: packEvents(commit.events), marks: marksOf(commit, values) }
 }
 
-/** All rows but bodies, which say themselves what they are. */
+/** The marks of all rows but bodies, whose hash is their name. */
 function marksOf({ conversations, turns, nodes, links, edges }: Commit, values: readonly SqlValue[]): string {
   let marks = ''
   let at = WIDTH - 1
@@ -61,22 +61,22 @@ function marksOf({ conversations, turns, nodes, links, edges }: Commit, values: 
   return marks
 }
 
-export interface Writing {
+export interface WriteContext {
   readonly db: Connection
   readonly graph: SqliteGraph
-  /** Must be as stored until the transaction ends. */
+  /** Must agree with the file until the transaction ends. */
   readonly cache: RowCache
 }
 
-/** Checks and writes all of it. The caller's transaction is rolled back if it throws. */
-export function writeCommit(writing: Writing, commit: Commit, texts: CommitTexts): Written {
-  const { db, graph, cache } = writing
+/** Checks and writes the whole commit. If it throws, the caller rolls its transaction back. */
+export function writeCommit(context: WriteContext, commit: Commit, texts: CommitTexts): WrittenNumbers {
+  const { db, graph, cache } = context
   const before = tailBefore(graph, commit)
   const check = checkCommit(commit, graph.reader, { hasTree: before !== undefined, asks: false })
   const numbered = numberRows(db, cache, commit)
   const { numbers, ends } = numbered
   cache.last = { check, numbered }
-  putKeys(writing, commit, numbers)
+  putKeys(context, commit, numbers)
   const tree = before?.tree ?? rootSpan(commit, numbers)
   const tail =
     commit.rootId === null
@@ -94,18 +94,18 @@ export function writeCommit(writing: Writing, commit: Commit, texts: CommitTexts
   putUses(db, tree, commit)
   for (const row of commit.engines) putEngine(db, row)
   for (const id of commit.dropEngines) db.run('DELETE FROM engines WHERE id = ?', [id])
-  if (commit.blocks.length > 0 || commit.dropBlocks.length > 0) writeBlocks(writing, commit)
+  if (commit.blocks.length > 0 || commit.dropBlocks.length > 0) writeBlocks(context, commit)
   return { numbers, ends, tail }
 }
 
-/** Which turns the nodes of its edges are of is known only now. */
-function withTurns(texts: CommitTexts, { edges }: Commit, numbered: Numbered): CommitTexts {
+/** The turns of the edges' nodes are known only now. */
+function withTurns(texts: CommitTexts, { edges }: Commit, numbered: RowNumbers): CommitTexts {
   if (edges.length < 2) return texts
   return { ...texts, marks: texts.marks + turnEdgesMarks(edges, (id) => numbered.turnOf(id)) }
 }
 
-/** Of turns that were there before. */
-function growthOf(cache: RowCache, ends: Written['ends']): Growth[] {
+/** The growth of turns that existed before. */
+function growthOf(cache: RowCache, ends: WrittenNumbers['ends']): Growth[] {
   const grown: Growth[] = []
   for (const [turnId, last] of ends) {
     const before = cache.home(turnId)?.turns.get(turnId)?.last
@@ -122,11 +122,11 @@ function tailBefore(graph: SqliteGraph, { rootId, conversations }: Commit): Tail
 
 interface Place {
   readonly commit: Commit
-  readonly numbered: Numbered
+  readonly numbered: RowNumbers
   readonly writer: number | null
 }
 
-/** A refused commit may be made of the same texts again: they stay as they are but for numbers, writer and sizes. */
+/** A refused commit may use the same texts again, so only numbers, writer and sizes change. */
 function writtenValues(values: SqlValue[], { commit, numbered, writer }: Place): SqlValue[] {
   const { numbers, edges } = numbered
   for (let at = 0; at < numbers.length; at++) {
@@ -178,7 +178,7 @@ function extendTree(db: Connection, { commit, texts: { events, marks }, before, 
 }
 
 /** A key that is taken refuses the commit. */
-function putKeys({ db, graph }: Writing, commit: Commit, numbers: readonly number[]): void {
+function putKeys({ db, graph }: WriteContext, commit: Commit, numbers: readonly number[]): void {
   try {
     addKeys(db, newKeys(commit, numbers))
   } catch (error) {
@@ -206,13 +206,13 @@ export function newKeys({ conversations, turns, nodes, links }: Commit, numbers:
   return keys
 }
 
-export const addKeys: ManyRows = manyRows('INSERT INTO keys (id, slot, n)', 3)
+export const addKeys: RowInserter = rowInserter('INSERT INTO keys (id, slot, n)', 3)
 
 export function putBody(db: Connection, { hash, text }: Body): void {
   db.run('INSERT OR IGNORE INTO bodies (hash, text) VALUES (?, ?)', [hash, Buffer.from(text, 'utf8')])
 }
 
-/** A body lives as long as a tree that brought it or names it. */
+/** Keeps a body as long as a tree that brought it or names it. */
 export function putUses(db: Connection, tree: number, { nodes, bodies }: Pick<Commit, 'nodes' | 'bodies'>): void {
   const add = (hash: string) => db.run('INSERT OR IGNORE INTO uses (tree, hash) VALUES (?, ?)', [tree, hash])
   for (const { hash } of bodies) add(hash)
@@ -231,8 +231,8 @@ function putEngine(db: Connection, row: EngineRow): void {
 
 const ADD_BLOCK = 'INSERT INTO blocks (node_id, root_id, data) VALUES (?, ?, ?)'
 
-/** A block of a claim that was lost, or of a node that has ended, is left out. */
-function writeBlocks({ db, graph, cache }: Writing, { blocks, dropBlocks }: Commit): void {
+/** Skips blocks of a lost claim, or of a node that has ended. */
+function writeBlocks({ db, graph, cache }: WriteContext, { blocks, dropBlocks }: Commit): void {
   cache.blocks ??= new Set(db.all('SELECT DISTINCT CAST(node_id AS BLOB) FROM blocks').map(([id]) => textOf(id)))
   const known: Set<Id> = cache.blocks
   for (const block of blocks) {
@@ -245,8 +245,8 @@ function writeBlocks({ db, graph, cache }: Writing, { blocks, dropBlocks }: Comm
 }
 
 /**
- * Throws ConflictError unless all rows may be put. `stored` must be what is stored until the commit is written. Writing
- * itself refuses a new row whose id is taken; `asks` says whether that is asked too. Returns what it worked with.
+ * Throws ConflictError unless all rows may be put. `stored` must agree with the file until the commit is written. The write
+ * itself refuses a new row whose id is taken; `asks` makes this function check that too. Gives the object it worked with.
  */
 function checkCommit(commit: Commit, stored: Reader, { hasTree, asks }: { hasTree: boolean; asks: boolean }): unknown {
   if (commit.rootId === null) return requireNoTreeRows(commit)
@@ -260,7 +260,7 @@ function checkCommit(commit: Commit, stored: Reader, { hasTree, asks }: { hasTre
   return check
 }
 
-/** Rows that were checked count as stored for those that come after them. */
+/** Checked rows count as stored for those that come after them. */
 class Check {
   private readonly rootId: Id
   private readonly stored: Reader
@@ -329,7 +329,7 @@ class Check {
     if (isTaken || !this.isFirst(`key ${row.turnId} ${row.kind}\n${key}`)) throw takenKey(row)
   }
 
-  /** Must be asked whether it is stored? */
+  /** True where the file must be asked whether the row exists. */
   private mayBe({ version }: { readonly version: number }): boolean {
     return version !== 1 || this.asks
   }

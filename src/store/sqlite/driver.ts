@@ -10,21 +10,21 @@ export interface Connection {
   exec(sql: string): void
   first(sql: string, parameters?: SqlRow): SqlRow | undefined
   all(sql: string, parameters?: SqlRow): readonly SqlRow[]
-  /** How many rows it changed. */
+  /** Gives the number of changed rows. */
   run(sql: string, parameters: SqlRow): number
   close(): void
 }
 
 /**
- * A text that was read as bytes, with U+FFFD for what is no UTF-8: then it is not what was written, and its hash tells. Read as
- * text, such a byte ends the process (libsql): so every text column is read as bytes.
+ * Decodes a text that was read as bytes, with U+FFFD for invalid UTF-8, which its hash then reveals. Read as text, such a byte
+ * would end the process (libsql), so every text column is read as bytes.
  */
 export function textOf(value: SqlValue | undefined): string {
   if (!(value instanceof Uint8Array)) return String(value ?? '')
   return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8')
 }
 
-/** SQLite's primary result codes that mean something to us. */
+/** SQLite's primary result codes that the store distinguishes. */
 export const RESULT = {
   busy: 5,
   locked: 6,
@@ -37,11 +37,11 @@ export const RESULT = {
   notADatabase: 26,
 }
 
-/** How a file is opened. `immutable`: as if nobody could ever write to it, so that no lock and no log is needed. */
-export type Access = 'write' | 'read' | 'immutable'
+/** How a file is opened. `immutable`: as if nobody could ever write to it, without lock and log. */
+export type OpenMode = 'write' | 'read' | 'immutable'
 
 /** `node:sqlite` where this Node has it, else `libsql`; LEGATE_SQLITE_DRIVER=node|libsql forces one. */
-export function connect(path: string, access: Access = 'write'): Connection {
+export function connect(path: string, access: OpenMode = 'write'): Connection {
   const wanted = process.env['LEGATE_SQLITE_DRIVER'] ?? ''
   if (!['', 'node', 'libsql'].includes(wanted)) {
     throw new StoreError('store', `LEGATE_SQLITE_DRIVER is "${wanted}"; it may be "node" or "libsql".`)
@@ -58,17 +58,17 @@ export function connect(path: string, access: Access = 'write'): Connection {
   return connectLibsql(new (loadLibsql())(name), access)
 }
 
-/** Connections that were closed and still hold their files: libsql frees them when the last statement is collected. */
+/** Closed connections that still hold their files: libsql frees them when the last statement is collected. */
 let held = 0
 const collected = new FinalizationRegistry<undefined>(() => {
   held--
 })
 let freeing: Promise<void> | undefined
 
-/** A collection stops the whole process for milliseconds, so that it is only forced before files become many. */
+/** A collection stops the whole process for milliseconds, so it is forced only before too many files are held. */
 const MOST_HELD = 64
 
-/** Resolves when few connections that were closed hold files. Those that close together are waited for together. */
+/** Resolves when few closed connections hold files. Callers that close together wait together. */
 export function filesFreed(): Promise<void> {
   if (held < MOST_HELD) return Promise.resolve()
   freeing ??= collect().finally(() => {
@@ -77,7 +77,7 @@ export function filesFreed(): Promise<void> {
   return freeing
 }
 
-/** What is collected frees its files in the turn after that. */
+/** Forces a collection. Collected statements free their files in the next turn of the event loop. */
 async function collect(): Promise<void> {
   process.getBuiltinModule('node:v8').setFlagsFromString('--expose-gc')
   const gc = process.getBuiltinModule('node:vm').runInNewContext('gc') as () => void
@@ -137,8 +137,8 @@ interface LibsqlStatement extends Statement {
 }
 
 /**
- * libsql has a report of the process made to learn which C library there is. A report looks up the name of whoever is
- * connected, and everything waits for the answer: in this one they are left out.
+ * libsql creates a process report to find the C library. A report looks up the names of connected hosts, and everything waits
+ * for the answer; this function excludes them.
  */
 function loadLibsql(): new (path: string) => Database<LibsqlStatement> {
   const report: object & { excludeNetwork?: unknown } = process.report
@@ -152,12 +152,12 @@ function loadLibsql(): new (path: string) => Database<LibsqlStatement> {
 }
 
 /**
- * Three peculiarities of libsql: a boolean as a parameter aborts the process; a statement that ran with `all` gives `get`
- * its last row once more, so each way has its own; and statements live until they are collected, so that closing moves
- * nothing from the -wal file by itself. The file stays in that mode: to change it needs the file for oneself alone, and
- * who opens it at that moment would be refused.
+ * Handles three peculiarities of libsql: a boolean parameter aborts the process; a statement that ran with `all` gives `get`
+ * its last row again, so each way has its own statement; and statements live until they are collected, so that closing moves
+ * nothing out of the -wal file. The file stays in that mode: changing it needs exclusive access, and a process that opens the
+ * file at that moment would be refused.
  */
-function connectLibsql(database: Database<LibsqlStatement>, access: Access): Connection {
+function connectLibsql(database: Database<LibsqlStatement>, access: OpenMode): Connection {
   const firsts = statements((sql) => database.prepare(sql).raw())
   const lists = statements((sql) => database.prepare(sql).raw())
   const runs = statements((sql) => database.prepare(sql))
@@ -170,7 +170,7 @@ function connectLibsql(database: Database<LibsqlStatement>, access: Access): Con
       try {
         if (access === 'write') database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
       } catch {
-        // Another process works on it, or the disk is full; the rows are as safe in the log.
+        // Another process uses the file, or the disk is full; the rows are as safe in the log.
       }
       database.close()
       held++
@@ -195,7 +195,7 @@ function statements<S>(prepare: (sql: string) => S): (sql: string) => S {
   }
 }
 
-/** What a failure of SQLite or of the file system means to the user of the store. */
+/** Turns a failure of SQLite or of the file system into an error for the user of the store. */
 export function storeError(cause: unknown, path: string): Error {
   if (isLegateError(cause)) return cause
   const said = messageOf(cause)
@@ -235,7 +235,7 @@ export function foreignMessage(path: string, why: string): string {
 
 type Kind = 'busy' | 'full' | 'readonly' | 'foreign' | 'corrupt' | 'other'
 
-/** When the shared index of the write-ahead log cannot grow, the disk is full. */
+/** The disk is full when the shared index of the write-ahead log cannot grow. */
 const sharedMemorySize = RESULT.io | (19 << 8)
 
 const kinds: ReadonlyMap<number | string, Kind> = new Map<number | string, Kind>([
@@ -261,8 +261,8 @@ function kindOf(cause: unknown): Kind {
 }
 
 /**
- * Tries again while another process holds the file, at most so long. Nothing else runs meanwhile, so this is for what is
- * rare and short: turning a new file to its log, or mending the log of a process that was killed.
+ * Tries again while another process holds the file, up to a limit. Nothing else runs meanwhile, so this is for rare and short
+ * steps: turning a new file to its log, or mending the log of a killed process.
  */
 export function whileBusy<T>(busyMs: number, attempt: () => T): T {
   let giveUpAt = 0
@@ -282,7 +282,7 @@ export function isBusy(error: unknown): boolean {
   return (resultCode(error) & 0xff) === RESULT.busy
 }
 
-/** What others write meanwhile is not seen. */
+/** Runs a query on a snapshot: later writes of others do not show. */
 export function atOneMoment<T>(db: Connection, query: () => T): T {
   db.exec('BEGIN')
   try {

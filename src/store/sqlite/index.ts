@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isLegateError, StoreError } from '../../base/error.ts'
-import { anything, flag, number, oneOf, type Rules, readOptions } from '../../base/options.ts'
+import { anything, flag, number, type OptionRules, oneOf, readOptions } from '../../base/options.ts'
 import type { Commit } from '../../graph/commit.ts'
 import { FilePresence, watchFile } from '../file-presence.ts'
 import { RowCache } from '../row-cache.ts'
@@ -24,23 +24,24 @@ import { rollBack } from './schema.ts'
 import { CheckedSpans } from './spans.ts'
 
 export interface SqliteStoreOptions {
+  /** The path of the file. It is made if it is not there. */
   readonly path: string
-  /** What acknowledged commits survive: `process` = kill -9 (the default), `power` = also a power cut. */
+  /** The failure that acknowledged commits survive: `process` = kill -9 (the default), `power` = also a power cut. */
   readonly durability?: 'process' | 'power'
-  /** How long a commit waits for other processes before it fails with `store_busy`. */
+  /** How long a commit waits for other processes before it fails with `store_busy`. Default 10 s. */
   readonly busyMs?: number
-  /** Makes, migrates and writes nothing: for a file that may be read only, or must stay as it is. Commits are refused. */
+  /** Creates, migrates and writes nothing: for a file that is read only or must stay unchanged. Commits are refused. */
   readonly readOnly?: boolean
 }
 
-const OPTIONS: Rules<SqliteStoreOptions> = {
+const OPTIONS: OptionRules<SqliteStoreOptions> = {
   path: anything,
   durability: oneOf('process', 'power'),
   busyMs: number(),
   readOnly: flag,
 }
 
-/** One file for any number of processes. Opens it at once; throws StoreError when that is not possible. */
+/** Opens one file for any number of processes, at once; throws StoreError when that is not possible. */
 export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
   const file = fileOf(pathOrOptions)
   let current: Session | undefined = openSession(file)
@@ -75,7 +76,7 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
       compact: () => compact(session(), file),
     }),
     watch: (changed) => {
-      // Whoever asks from here on sees all that was there when the watch began.
+      // Later reads see everything that was there when the watch began.
       session().isChecked = false
       return watchers.add(changed)
     },
@@ -93,7 +94,7 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
   }
 }
 
-/** An open connection and what is known of its rows. */
+/** An open connection and its cached rows. */
 interface Session {
   readonly db: Connection
   readonly cache: RowCache
@@ -102,20 +103,20 @@ interface Session {
   readonly spans: CheckedSpans
   /** How long a read waits for a process that mends the log: all others only write beside it. */
   readonly mendMs: number
-  /** The version of the file that the cache is of; changes with every commit of another connection. */
+  /** The version of the file that the cache reflects; every commit of another connection changes it. */
   version: number
   isChecked: boolean
-  /** `commitsHere` when it was checked. */
+  /** `commitsHere` at the last check. */
   commits: number
 }
 
-/** Commits of all stores of this process: they can be heard of at once. */
+/** Counts commits of all stores of this process, which the others notice at once. */
 let commitsHere = 0
 
-/** It takes milliseconds: who takes longer is stopped, and the others must not stand still with it. */
+/** Mending takes milliseconds: a process that takes longer has been stopped, and others must not stop with it. */
 const MEND_MS = 2_000
 
-/** Less than this is no database. Rows may all be in the log: no more can be asked for. */
+/** A smaller file is no database. All rows may be in the log, so more cannot be required. */
 const HEADER_BYTES = 100
 
 function openSession(file: SqliteFile): Session {
@@ -137,7 +138,7 @@ function openSession(file: SqliteFile): Session {
   }
 }
 
-/** Looks once per turn of the event loop whether others have written: inside it nobody can have heard of a commit. */
+/** Checks once per turn of the event loop whether others have written: within a turn nobody can know of a commit. */
 function validCache(session: Session): RowCache {
   return session.isChecked && session.commits === commitsHere ? session.cache : checkedCache(session)
 }
@@ -149,7 +150,7 @@ function checkedCache(session: Session): RowCache {
   session.commits = commitsHere
   if (!session.isChecked) {
     session.isChecked = true
-    // Runs when all that was awaited and is there has been worked on, before anything from outside is taken.
+    // Runs after all settled promises were handled, before the next event from outside.
     process.nextTick(() => {
       session.isChecked = false
     })
@@ -186,7 +187,7 @@ interface Place {
   readonly file: SqliteFile
 }
 
-/** Nothing to wait for unless another process holds the lock. */
+/** Waits only if another process holds the lock. */
 function commitAtOnce(place: Place, commit: Commit): void | Promise<void> {
   requireWritable(place.file)
   const texts = commitTexts(commit)
@@ -201,13 +202,13 @@ function requireWritable({ path, readOnly }: SqliteFile): void {
 
 type Change = (db: Connection, cache: RowCache) => void
 
-/** Something else than a commit, in one transaction. */
+/** Writes a change that is not a commit, in one transaction. */
 function writeAtOnce(place: Place, change: Change): void | Promise<void> {
   requireWritable(place.file)
   if (!tryWrite(place, change)) return patiently(place.file, () => tryWrite(place, change))
 }
 
-/** Drivers block the event loop: each try waits 20 ms at most, the rest of the time others may run. */
+/** Drivers block the event loop, so each try waits 20 ms at most; other work runs between tries. */
 async function patiently({ path, busyMs }: SqliteFile, tryOnce: () => boolean): Promise<void> {
   const giveUpAt = performance.now() + busyMs
   do {
@@ -242,13 +243,16 @@ function tryCommit({ session, graph, file }: Place, commit: Commit, texts: Commi
   }
 }
 
-/** SQLite takes a file that was emptied for a damaged one. */
+/** SQLite reports a file that was emptied as damaged. */
 function failure({ presence, path }: Session, error: unknown): Error {
   if (!isLegateError(error)) presence.requireNow()
   return storeError(error, path)
 }
 
-/** Before anybody is told that it is stored. A flush costs more than a look; without one, not every commit looks. */
+/**
+ * Checks the file before the commit is acknowledged. A flush costs more than the check; without a flush, not every commit
+ * checks.
+ */
 function requireThere({ presence }: Session, { durability }: SqliteFile): void {
   if (durability === 'power') presence.requireNow()
   else presence.require()
@@ -273,13 +277,13 @@ function tryWrite({ session, file }: Place, change: Change): boolean {
   }
 }
 
-/** More than this is not written anew while others wait for it. */
+/** A larger file is not rewritten while others wait for it. */
 const CHEAP_BYTES = 64 * 1024 * 1024
 
-/** Others are at work, or there is no room for a second copy: the file stays as large as it is. */
+/** Others are at work, or there is no space for a second copy: the file keeps its size. */
 const NOT_NOW: readonly number[] = [RESULT.busy, RESULT.locked, RESULT.full, RESULT.io, RESULT.cantOpen]
 
-/** The file is written anew when more of it is free than used, where that can be done now. */
+/** Rewrites the file when more of it is free than used, if that is possible now. */
 function compact({ db, cache, path }: Session, file: SqliteFile): void {
   requireWritable(file)
   try {

@@ -1,7 +1,7 @@
 import { shortSha256 } from '../../base/hash.ts'
 import { parseOwnJson } from '../../base/json.ts'
 import type { Id } from '../../graph/rows.ts'
-import { type EdgeEnds, edgeType, type Packed, SPAN, spanOf } from '../codec/rows.ts'
+import { type EdgeEnds, edgeType, type PackedRow, SPAN, spanOf } from '../codec/rows.ts'
 import {
   countEdges,
   type EdgeCount,
@@ -15,12 +15,12 @@ import {
 } from '../commit-chain.ts'
 import { type Connection, type SqlRow, textOf } from './driver.ts'
 
-/** What commits wrote. Those that wrote much are asked again soon: an imported tree has one commit. */
+/** Reads the marks of commits. Keeps those of large commits, which are needed again soon: an imported tree has one commit. */
 export class CommitMarks {
   private readonly large = new Map<number, Marks>()
   private ahead: ReadonlyMap<number, Marks> = NO_MARKS
 
-  /** Reads at once what is asked for meanwhile. */
+  /** Reads the marks for these rows at once, and runs `ask` with them. */
   withAhead<T>(db: Connection, rows: readonly SpanRow[], ask: () => T): T {
     this.ahead = this.read(db, rows)
     try {
@@ -30,7 +30,7 @@ export class CommitMarks {
     }
   }
 
-  /** The first row that is not what its commit wrote. */
+  /** The first row that differs from its commit's mark. */
   findForged(db: Connection, rows: readonly SpanRow[], marks: RowMarks): SpanRow | undefined {
     const read = this.read(db, rows)
     return rows.find((row) => !isWritten(row, marks, read.get(row.writer) ?? this.known(row.writer)))
@@ -40,7 +40,7 @@ export class CommitMarks {
     return this.ahead.get(writer) ?? this.large.get(writer)
   }
 
-  /** Those that are not known, by the number of the commit in the log. */
+  /** The missing ones, by the number of the commit in the log. */
   private read(db: Connection, rows: readonly SpanRow[]): ReadonlyMap<number, Marks> {
     const wanted = new Set<number>()
     for (const { writer } of rows) if (this.known(writer) === undefined) wanted.add(writer)
@@ -72,7 +72,7 @@ const NO_MARKS: ReadonlyMap<number, Marks> = new Map<number, Marks>()
 
 type CommitText = readonly [writer: number, marks: string]
 
-/** Commits that lie side by side are read as they lie. */
+/** Reads neighbouring commits with one query. */
 function readCommits(db: Connection, writers: ReadonlySet<number>): readonly CommitText[] {
   if (writers.size <= FEW) return [...writers].flatMap((n) => db.all(ONE, [n]).map(([marks]) => [n, textOf(marks)]))
   let [low, high] = [Number.MAX_SAFE_INTEGER, 0]
@@ -89,7 +89,7 @@ const MARKS = 'SELECT CAST(group_concat(json_array(n, marks)) AS BLOB) FROM comm
 const BETWEEN = `${MARKS} BETWEEN ? AND ?`
 const AMONG = `${MARKS} IN (SELECT value FROM json_each(?))`
 
-/** What one commit wrote. A mark has a hash: it is found in the text as it is, and in a set where many are looked for. */
+/** The marks of one commit. A mark contains a hash, so a search in the text finds it; where many are looked for, a set does. */
 class Marks {
   readonly isLarge: boolean
   private readonly text: string
@@ -109,7 +109,7 @@ class Marks {
     return wanted.every((mark) => (set === undefined ? text.includes(mark) : set.has(mark)))
   }
 
-  /** These edges, which the commit wrote, are all that it wrote of their turn, and none is there twice. */
+  /** True where these edges are all that the commit wrote for their turn, and none is repeated. */
   hasNoOthers(edges: readonly string[], turnMark: () => string): boolean {
     if (new Set(edges).size !== edges.length) return false
     this.counted ??= countEdges(this.text)
@@ -125,7 +125,7 @@ function wholeMark({ key, hash }: Mark): string {
   return key === hash ? key : key + hash
 }
 
-/** The marks that commits have of rows. Rows of a turn do not say its id, and name its nodes by their places. */
+/** Computes the marks that commits have for rows. Rows of a turn omit its id, and name its nodes by their places. */
 export class RowMarks {
   private readonly turnId: Id
   private readonly names: NodeNames
@@ -135,14 +135,14 @@ export class RowMarks {
     this.names = names
   }
 
-  /** A mark that no commit has, for what cannot be read. */
+  /** Gives a mark that no commit has, for a row that cannot be read. */
   of({ text, packed }: SpanRow): readonly string[] {
     if ('edges' in packed) return Object.keys(packed).length === 1 ? this.ofEdges(packed.edges) : [NONE]
     const { letter, id } = nameIn(packed)
     return [rowMark(letter, id, letter === 'n' || letter === 'l' ? memberText(this.turnId, text) : text)]
   }
 
-  /** Of all edges of the turn that one commit wrote. */
+  /** The mark of all edges of the turn that one commit wrote. */
   ofTurn(edges: readonly string[]): string {
     return turnEdgesMark(this.turnId, edges)
   }
@@ -159,7 +159,7 @@ export class RowMarks {
       : edgeMark({ from: this.idOf(from), to: this.idOf(to), type })
   }
 
-  /** A node of the turn is named by its place, and one of the two is. */
+  /** An edge of this turn names at least one of its ends by its place. */
   private isOfTurn(from: number | Id, to: number | Id): boolean {
     const elsewhere = typeof from === 'number' ? to : from
     if (typeof elsewhere === 'number') return true
@@ -173,7 +173,7 @@ export class RowMarks {
 
 const NONE = ' '
 
-/** Of a whole span. */
+/** The marks of a whole span. */
 export function marksIn(rows: readonly SpanRow[]): RowMarks {
   const head = rows[0]?.packed
   return new RowMarks(head !== undefined && 'turn' in head ? String(head.turn) : '', namesIn(rows))
@@ -181,7 +181,7 @@ export function marksIn(rows: readonly SpanRow[]): RowMarks {
 
 /** The ids of the nodes of a turn. */
 export interface NodeNames {
-  /** Empty where no node is. */
+  /** Empty where there is no node. */
   at(place: number): Id
   has(id: Id): boolean
 }
@@ -208,37 +208,37 @@ interface RowName {
   readonly id: Id
 }
 
-function nameIn(packed: Exclude<Packed, { readonly edges: unknown }>): RowName {
+function nameIn(packed: Exclude<PackedRow, { readonly edges: unknown }>): RowName {
   if ('node' in packed) return { kind: 'node', letter: 'n', id: String(packed.node) }
   if ('link' in packed) return { kind: 'link', letter: 'l', id: String(packed.link) }
   if ('turn' in packed) return { kind: 'turn', letter: 't', id: String(packed.turn) }
   return { kind: 'conversation', letter: 'c', id: String(packed.conversation) }
 }
 
-/** As a sentence begins. */
+/** The name of a row, to begin a sentence. */
 export function nameOf({ n, packed }: SpanRow): string {
   if ('edges' in packed) return `Row ${n} of the file`
   const { kind, id } = nameIn(packed)
   return `The ${kind} ${id}`
 }
 
-/** The number of its first row. The row of the turn itself, which most commits write, is in none. */
+/** The number of the first row of its stretch. The row of the turn itself, which most commits write, is in none. */
 function stretchOf(n: number): number {
   const place = n % SPAN
   return n - ((place - 1) % STRETCH)
 }
 
-/** A row that a commit writes anew may be in a sealed stretch; `last` is the newest of its turn. */
+/** True where a changed row may be in a sealed stretch; `last` is the newest row of its turn. */
 export function mayBeSealed(n: number, last: number): boolean {
   return n % SPAN > 0 && last - n >= STRETCH
 }
 
-/** Of rows that are written anew. */
+/** Removes the seals of changed rows. */
 export function unseal(db: Connection, numbers: Iterable<number>): void {
   for (const n of numbers) db.run('DELETE FROM stretches WHERE n = ?', [stretchOf(n)])
 }
 
-/** The rows of a span that are in no stretch, or not what it was sealed with. */
+/** The rows of a span that are in no stretch, or differ from its seal. */
 export function unsealedRows({ first, stretches }: SpanText, rows: readonly SpanRow[]): readonly SpanRow[] {
   if (stretches === '') return rows
   const isSealed = new Uint8Array(rows.length)
@@ -258,7 +258,7 @@ export interface Growth {
   readonly last: number
 }
 
-/** Seals what has become old, when a new stretch begins. What is not as it was written is left to who reads it. */
+/** Seals old rows when a new stretch begins. Leaves rows that differ from their commits to their readers. */
 export function sealStretches(db: Connection, { turnId, before, last }: Growth): void {
   if (stretchOf(before) === stretchOf(last)) return
   const first = spanOf(last) * SPAN
@@ -274,7 +274,7 @@ export function sealStretches(db: Connection, { turnId, before, last }: Growth):
   }
 }
 
-/** Sealed stretches of a span whose rows are not those that were sealed: the numbers of their first rows. */
+/** The sealed stretches of a span whose rows differ from the seal, by the numbers of their first rows. */
 export function brokenStretches(db: Connection, first: number): readonly number[] {
   return db
     .all('SELECT n, CAST(hash AS BLOB) FROM stretches WHERE n >= ? AND n < ?', [first, first + SPAN])
@@ -286,7 +286,7 @@ function readStretch(db: Connection, n: number): SpanText {
   return readSpanText(db, n, n + STRETCH)
 }
 
-/** Of a whole span, `known` those of a stretch of it. */
+/** The names of a whole span; `known` has those of one stretch. */
 function namesFrom(db: Connection, first: number, known: NodeNames): NodeNames {
   return {
     at: (place) => known.at(place) || readId(db, first + place),
@@ -309,20 +309,20 @@ function hashOf(lines: string): string {
   return shortSha256(lines)
 }
 
-/** Rows that commits wrote, as they are stored. One text for all of them is read in half the time of one for each. */
+/** Stored rows as one text, which is read in half the time of one text per row. */
 export interface SpanText {
   readonly first: number
-  /** A line for each: its number, that of the commit in the log that wrote it (0 for none), and what it says. */
+  /** A line for each row: its number, the number of the commit in the log that wrote it (0 for none), and its text. */
   readonly lines: string
   /** How many rows there are. */
   readonly count: number
-  /** How many were written, as the first of them says; 0 if it does not. */
+  /** How many were written, according to the first of them; 0 if it does not tell. */
   readonly size: number
   /** Number and hash of each sealed stretch. */
   readonly stretches: string
 }
 
-/** Count, size and lines. No row has a line break in it: JSON writes it otherwise. */
+/** Count, size and lines. No row contains a line break: JSON escapes it. */
 const spanText = (first: string, end: string): string => `
   (SELECT CAST(count(*) || ' ' || coalesce(max(size), 0) || ' ' ||
       coalesce(group_concat(n || ' ' || coalesce(writer, 0) || ' ' || data, char(10)), '') AS BLOB)
@@ -335,7 +335,7 @@ export function readSpanText(db: Connection, first: number, end: number): SpanTe
   return toSpanText(db, db.first(SPAN_TEXT, [first, end]) ?? [])
 }
 
-/** Of whole spans, named by their first rows: one query takes half the time of one for each. */
+/** Reads whole spans, named by their first rows: one query takes half the time of one per span. */
 export function readSpanTexts(db: Connection, firsts: readonly number[]): SpanText[] {
   return db.all(SPAN_TEXTS, [JSON.stringify(firsts)]).map((row) => toSpanText(db, row))
 }
@@ -350,8 +350,8 @@ function toSpanText(db: Connection, [n, bytes]: SqlRow): SpanText {
 }
 
 /**
- * A stretch is so many rows of a turn, one after the other. When they have been left alone for as many more, they are held
- * against the record and sealed with one hash: a long run is read at the price of a hash for each stretch, not each row.
+ * The number of rows in a stretch of a turn. After as many further rows, a stretch is compared with the record and sealed with
+ * one hash: a long run then costs one hash per stretch, not per row.
  */
 const STRETCH = 128
 
@@ -360,10 +360,10 @@ export interface SpanRow {
   /** The number in the log of the commit that wrote it; 0 for none. */
   readonly writer: number
   readonly line: string
-  /** What the row says. */
+  /** The text of the row. */
   readonly text: string
-  /** Of what cannot be read: no edges, which no commit writes. */
-  readonly packed: Packed
+  /** The parsed row; for a row that cannot be read, an empty list of edges, which no commit writes. */
+  readonly packed: PackedRow
 }
 
 export function rowsIn({ lines }: SpanText): readonly SpanRow[] {
@@ -378,13 +378,13 @@ function rowIn(line: string): SpanRow {
   return { n: Number(line.slice(0, writerAt)), writer, line, text, packed: packedIn(text) }
 }
 
-function packedIn(text: string): Packed {
+function packedIn(text: string): PackedRow {
   try {
     const packed = parseOwnJson(text)
-    return typeof packed === 'object' && packed !== null ? (packed as Packed) : NOTHING
+    return typeof packed === 'object' && packed !== null ? (packed as PackedRow) : NOTHING
   } catch {
     return NOTHING
   }
 }
 
-const NOTHING: Packed = { edges: [] }
+const NOTHING: PackedRow = { edges: [] }

@@ -2,29 +2,29 @@ import { StoreError } from '../../base/error.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Edge, Id } from '../../graph/rows.ts'
 import { type EdgeEnds, SPAN, spanOf } from '../codec/rows.ts'
-import type { Cell, RowCache, Written } from '../row-cache.ts'
+import type { Cell, RowCache, WrittenNumbers } from '../row-cache.ts'
 import type { Connection } from './driver.ts'
 import { mayBeSealed } from './marks.ts'
 
-/** By the number of the row that has them: at most one row of edges for a turn. */
+/** By the number of the row that has them: at most one row of edges per turn. */
 type NumberedEdges = ReadonlyMap<number, readonly EdgeEnds[]>
 
-export interface Numbered extends Pick<Written, 'numbers' | 'ends'> {
+export interface RowNumbers extends Pick<WrittenNumbers, 'numbers' | 'ends'> {
   readonly edges: NumberedEdges
-  /** Rows that are written anew after many others of their turn. */
+  /** Changed rows that are followed by many others of their turn. */
   readonly aged: readonly number[]
-  /** Of a node that the commit brings, or joins with an edge. */
+  /** The turn of a node that the commit adds, or joins with an edge. */
   turnOf(nodeId: Id): Id
   /** The newest row of a turn that the commit writes or adds to. */
   lastOf(turnId: Id): number
 }
 
 /**
- * The numbers of all rows of a commit: new ones get the next of the file or of their turn. The commit must be checked:
- * then the rows that it changes or names are in the cache.
+ * Numbers all rows of a commit: new ones get the next number of the file or of their turn. The commit must be checked: then the
+ * cache has the rows that it changes or names.
  */
-export function numberRows(db: Connection, cache: RowCache, commit: Commit): Numbered {
-  const numbering = new Numbering(db, cache)
+export function numberRows(db: Connection, cache: RowCache, commit: Commit): RowNumbers {
+  const numbering = new RowNumbering(db, cache)
   for (const row of commit.conversations) numbering.conversation(row)
   for (const row of commit.turns) numbering.turn(row)
   for (const row of commit.nodes) numbering.node(row)
@@ -38,7 +38,7 @@ interface Versioned {
   readonly version: number
 }
 
-class Numbering implements Numbered {
+class RowNumbering implements RowNumbers {
   readonly numbers: number[] = []
   readonly ends = new Map<Id, number>()
   readonly edges = new Map<number, EdgeEnds[]>()
@@ -132,7 +132,7 @@ class Numbering implements Numbered {
   }
 }
 
-/** Of all that there ever was: of spans that somebody took away, the seals are left. */
+/** The greatest number ever used: the seals of removed spans remain. */
 const LAST_ROW = `SELECT max(coalesce((SELECT max(n) FROM rows), 0), coalesce((SELECT max(n) FROM seals), 0),
   coalesce((SELECT max(n) FROM stones), 0))`
 

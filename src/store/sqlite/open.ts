@@ -9,11 +9,11 @@ export interface SqliteFile {
   readonly durability: 'process' | 'power'
   /** How long to wait for other processes, in all. */
   readonly busyMs: number
-  /** Nothing is made, migrated or written. */
+  /** Creates, migrates and writes nothing. */
   readonly readOnly: boolean
 }
 
-/** Opens our database file, or makes one where there is none. Throws StoreError; a file that is not ours stays as it is. */
+/** Opens our database file, or creates one. Throws StoreError; a file that is not ours stays as it is. */
 export function openFile(file: SqliteFile): Connection {
   try {
     prepareFile(file)
@@ -53,9 +53,9 @@ function requireWritable(path: string): void {
 }
 
 /**
- * To open a foreign database could already change it, so it is looked at as one that nobody can change. SQLite does it:
- * to close any other descriptor of a file would give up the locks that SQLite holds on it in this process. Without locks
- * a file that another process writes to may look damaged: whoever opens it then looks again.
+ * Checks that a file is ours. Merely opening a foreign database could change it, so it is opened as immutable. SQLite must do
+ * that: closing any other descriptor of a file would release the locks that SQLite holds on it in this process. Without locks a
+ * file that another process writes to may look damaged: the caller then checks again.
  */
 function requireOurs(path: string): void {
   const header = connect(path, 'immutable')
@@ -89,14 +89,14 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
   const connection = connect(path)
   try {
     connection.exec(`PRAGMA busy_timeout = ${busyMs}`)
-    // Before the write-ahead log exists, so that it is in the file's own header from the first byte on. SQLite is asked,
-    // not the file: what a process wrote that died of it is taken back first.
+    // Sets our mark before the write-ahead log exists, so that it is in the file's own header from the first byte on. Asks
+    // SQLite for the size, not the file system: SQLite first undoes the writes of a process that died.
     if (pageCount(connection) === 0) connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
     else requireApplication(path, connection)
-    // SQLite itself does not wait for who reads or turns a new file at the same time.
+    // SQLite itself does not wait for a process that reads or converts a new file at the same time.
     whileBusy(busyMs, () => connection.exec('PRAGMA journal_mode = WAL'))
     connection.exec(`PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'}`)
-    // Pages are written over and over until then: few checkpoints write few pages.
+    // Until a checkpoint pages are overwritten in the log, so few checkpoints write few pages.
     connection.exec('PRAGMA wal_autocheckpoint = 8000')
     requireKnownSchema(path, schemaVersion(connection))
     migrate(connection)
@@ -120,7 +120,7 @@ function openForReading({ path, busyMs }: SqliteFile): Connection {
   }
 }
 
-/** Who only reads takes no steps of the schema. */
+/** A reader takes no steps of the schema. */
 function requireWritten(path: string, version: number): void {
   if (version === MIGRATIONS.length) return
   const message =
@@ -131,8 +131,8 @@ function requireWritten(path: string, version: number): void {
 }
 
 /**
- * A connection that reads only, also where neither the file nor its folder may be written. Where SQLite would need to
- * write beside the file to read it, the file alone is read; it must then have all there is.
+ * Opens a connection that only reads, also where neither the file nor its folder may be written. Where SQLite would have to
+ * write beside the file, the file alone is read; it must then hold everything.
  */
 function readConnection(path: string, busyMs: number): Connection {
   const connection = connect(path, 'read')

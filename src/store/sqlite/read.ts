@@ -8,18 +8,18 @@ import type { Conversation, EngineRow, Id, Node, Turn } from '../../graph/rows.t
 import { unpackEvents } from '../codec/event-text.ts'
 import { COMMITS_PER_TREE, SPAN, type SqlValue, spanOf, turnSlotsFrom } from '../codec/rows.ts'
 import { unlessTampered } from '../not-found.ts'
-import type { Cell, RowCache, Tail, TreeRows, TurnCell } from '../row-cache.ts'
+import type { CachedTree, Cell, RowCache, Tail, TurnCell } from '../row-cache.ts'
 import { type Connection, type SqlRow, textOf } from './driver.ts'
 import { type CheckedSpans, cacheSpan } from './spans.ts'
 import { BODY } from './tree.ts'
 
-export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
+export function sqliteScanner(graph: SqliteGraph, read: RunQuery): Scanner {
   const number = (sql: string, values: SqlRow): number | undefined => {
     const value = read((db) => db.first(sql, values))?.[0]
     return typeof value === 'number' ? value : undefined
   }
   const list = (sql: string, values: SqlRow): readonly SqlRow[] => read((db) => db.all(sql, values))
-  // One tree that was changed from outside does not hold up the others.
+  // A tree that was changed from outside does not hold up the others.
   const turn = (id: Id) => unlessTampered(() => graph.reader.turn(id))
   const node = (id: Id) => unlessTampered(() => graph.reader.node(id))
   const conversation = (id: Id) => unlessTampered(() => graph.reader.conversation(id))
@@ -85,14 +85,14 @@ const OPEN_ROOTS = `SELECT CAST(t.data ->> '$.turn' AS BLOB) FROM rows AS t ${CO
     AND coalesce(c.data ->> '$.type', 'user') = 'user' LIMIT ?`
 const CONVERSATIONS = `SELECT CAST(keys.id AS BLOB) FROM keys CROSS JOIN rows ON rows.n = keys.n WHERE keys.slot = 'c' AND keys.id > ?1
     AND (?2 IS NULL OR coalesce(rows.data ->> '$.rootId', keys.id) = ?2) ORDER BY keys.id LIMIT ?3`
-/** From one tree's first commit to the one of the tree made before it. */
+/** Walks from one tree's first commit to the tree made before it. */
 const ROOTS = `WITH RECURSIVE trees (first) AS (
     SELECT max(n) / 16777216 * 16777216 FROM commits WHERE n < ?1
     UNION ALL SELECT (SELECT max(n) / 16777216 * 16777216 FROM commits WHERE n < first) FROM trees WHERE first IS NOT NULL
     LIMIT ?2)
   SELECT CAST(root_id AS BLOB) FROM trees CROSS JOIN commits ON commits.n = first + 1`
 
-/** As many rows as the last of the values says, where so many can be read: what is left out takes nobody's place. */
+/** Gives as many readable rows as the last value demands: unreadable ones take nobody's place. */
 function page<Row>(
   values: SqlRow,
   query: (values: SqlRow) => readonly SqlRow[],
@@ -113,7 +113,7 @@ function ownRow<Row>([data]: SqlRow): Row {
   return parseOwnJson(textOf(data)) as Row
 }
 
-/** What is streamed is shown and forgotten: one that cannot be read is passed over. The answer itself is in its node. */
+/** Skips a block that cannot be read: streams are shown and forgotten, and the node has the whole answer. */
 function blockIn(data: SqlValue | undefined): LiveBlock | undefined {
   try {
     const block = parseOwnJson(textOf(data)) as Partial<LiveBlock> | null
@@ -141,8 +141,8 @@ const SLOTS = [
   ['node', 'n'],
 ] as const
 
-/** A search through all ids: for people who type the end of one. */
-function findIds(read: Read, ending: string, limit: number): readonly FoundId[] {
+/** Searches all ids, for people who type the end of one. */
+function findIds(read: RunQuery, ending: string, limit: number): readonly FoundId[] {
   const found: FoundId[] = []
   if (ending === '') return found
   const { length } = [...ending]
@@ -153,28 +153,28 @@ function findIds(read: Read, ending: string, limit: number): readonly FoundId[] 
   return found
 }
 
-export type Read = <T>(query: (db: Connection) => T) => T
+export type RunQuery = <T>(query: (db: Connection) => T) => T
 
 export interface SqliteReads {
-  /** Runs one query on the open connection and turns what fails into a StoreError. */
-  readonly read: Read
-  /** Rows that are known to be as stored at this moment. */
+  /** Runs one query on the open connection and turns a failure into a StoreError. */
+  readonly read: RunQuery
+  /** The cached rows, which agree with the file at this moment. */
   readonly cache: () => RowCache
-  /** Rows of the file that are what was written. */
+  /** Rows of the file that agree with their commits. */
   readonly spans: () => CheckedSpans
 }
 
 export interface SqliteGraph {
   readonly reader: Reader
-  /** For queries that tell of rows: others may just have stored them, and what they name is looked for. */
-  readonly heard: Read
+  /** Runs a query that names rows. Others may just have stored them, so their ids are looked up in the file. */
+  readonly heard: RunQuery
   readonly spans: SqliteReads['spans']
   tail(rootId: Id): Tail | undefined
 }
 
-/** What rules ask, from the cache where it knows; whatever is read is known from then on. */
+/** Reads for rules, from the cache where possible; every row that it reads is cached. */
 export function sqliteGraph(reads: SqliteReads): SqliteGraph {
-  const heard: Read = (query) => {
+  const heard: RunQuery = (query) => {
     const found = reads.read(query)
     reads.cache().greatestId = undefined
     return found
@@ -210,13 +210,13 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
   return { reader, heard, spans: reads.spans, tail: (rootId) => tailOf(reads, rootId) }
 }
 
-function cellReads({ read, cache, spans }: SqliteReads, heard: Read) {
+function cellReads({ read, cache, spans }: SqliteReads, heard: RunQuery) {
   // Between a key and its span another process may have deleted the tree.
-  const span = (first: number, end: number): TreeRows | undefined => {
+  const span = (first: number, end: number): CachedTree | undefined => {
     const found = heard((db) => spans().read(db, first, end))
     return found === undefined ? undefined : cacheSpan(cache(), found)
   }
-  const stored = (id: Id, slot: string): TreeRows | undefined => {
+  const stored = (id: Id, slot: string): CachedTree | undefined => {
     if (isOfNow(id) && id > greatestId(read, cache())) return undefined
     const n = read((db) => db.first(KEY, [id, slot]))?.[0]
     if (typeof n !== 'number') return undefined
@@ -231,13 +231,13 @@ function cellReads({ read, cache, spans }: SqliteReads, heard: Read) {
   }
 }
 
-/** Most ids that are asked for and not stored were made a moment ago: they are greater than all that are. */
-function greatestId(read: Read, cache: RowCache): Id {
+/** Most unknown ids were made a moment ago, and are greater than all stored ones. */
+function greatestId(read: RunQuery, cache: RowCache): Id {
   cache.greatestId ??= textOf(read((db) => db.first(GREATEST_ID))?.[0])
   return cache.greatestId
 }
 
-/** Those that we make begin with 0 until the year 2527; others may have any form. */
+/** Ids that we make begin with 0 until the year 2527; others may have any form. */
 function isOfNow(id: Id): boolean {
   return id < '1' && isId(id)
 }
@@ -259,7 +259,7 @@ function laneReads({ read, cache, spans }: SqliteReads, { turn }: TurnReads): Pi
     cache().learnTurns(cells, last)
     return cells
   }
-  /** By their numbers; those that are not known yet are read together. */
+  /** Turns by their numbers; uncached ones are read together. */
   const turnsAt = (laneId: Id, numbers: readonly number[]): TurnCell[] => {
     const known = cache().home(laneId)?.turnsAt
     const cells = new Map(numbers.map((n) => [n, known?.get(n)]))
@@ -273,7 +273,7 @@ function laneReads({ read, cache, spans }: SqliteReads, { turn }: TurnReads): Pi
     return numbers.flatMap((n) => cells.get(n) ?? [])
   }
   const known = (laneId: Id): Conversation | undefined => cache().home(laneId)?.conversations.get(laneId)?.row
-  /** A conversation that is known counts its turns. */
+  /** A cached conversation tells how many turns it has. */
   const isShort = (laneId: Id, cells: readonly TurnCell[], last: number): boolean => {
     const count = last === Number.MAX_SAFE_INTEGER ? (known(laneId)?.turnCount ?? 0) : 0
     return count > (cells.at(-1)?.row.ordinal ?? -1) + 1
@@ -294,10 +294,10 @@ function laneReads({ read, cache, spans }: SqliteReads, { turn }: TurnReads): Pi
   }
 }
 
-/** Turns that are read with one query: many small ones are worth it, and large ones take no more memory than they need. */
+/** How many turns one query reads: enough for many small ones, few enough to bound memory for large ones. */
 const TOGETHER = 64
 
-/** Turns of a lane that were read one after the other, and are not. */
+/** True where turns of a lane that should be consecutive are not. */
 function hasGap(cells: readonly TurnCell[]): boolean {
   return cells.some(({ row }, at) => at > 0 && row.ordinal > (cells[at - 1]?.row.ordinal ?? 0) + 1)
 }
@@ -349,8 +349,8 @@ function bodyText(columns: SqlRow | undefined): string | undefined {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
 }
 
-/** The events of a tree after one. Costs what is read, wherever in the log it is. */
-function readEvents(graph: SqliteGraph, read: Read) {
+/** Reads the events of a tree after a number. The cost is that of the result, wherever in the log it is. */
+function readEvents(graph: SqliteGraph, read: RunQuery) {
   return (rootId: Id, after: number, limit: number): EventRow[] => {
     const tail = graph.tail(rootId)
     if (tail === undefined || after >= tail.seq) return []
@@ -369,10 +369,10 @@ function readEvents(graph: SqliteGraph, read: Read) {
 }
 
 /**
- * The number of a commit whose events were all before, the last but for some without events. Looks from the end in steps that
- * double, then halves what is left: readers who follow a tree have read nearly all of it.
+ * A commit whose events all come before `after`: the last such, except for commits without events. It looks from the end in
+ * steps that double, then halves the rest: readers who follow a tree have read nearly all of it.
  */
-function commitBefore(read: Read, { tree, commit }: Tail, after: number): number {
+function commitBefore(read: RunQuery, { tree, commit }: Tail, after: number): number {
   const first = tree * COMMITS_PER_TREE
   const isBefore = (n: number): boolean => Number(read((db) => db.first(SEQ, [n, first]))?.[0] ?? 0) <= after
   let high = first + commit

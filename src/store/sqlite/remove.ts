@@ -11,11 +11,11 @@ import { openTree } from '../store.ts'
 import { type Connection, textOf } from './driver.ts'
 import { type FileSpan, findTrees, readSpan, writtenRow } from './tree.ts'
 
-/** In the caller's transaction. Costs what the tree is large, whatever else is stored. */
+/** Deletes a tree in the caller's transaction. Costs as much as the tree is large, whatever else is stored. */
 export function removeTree(db: Connection, rootId: Id, removal: Removal): Tombstone | undefined {
   const leaving = findLeaving(db, rootId)
   if (leaving === undefined || (removal.seq ?? leaving.seq) !== leaving.seq) return undefined
-  // Who deletes even that goes another way.
+  // A caller that deletes even a changed tree uses another function.
   if (removal.evenTampered === true && !leaving.isWhole) return undefined
   const open = leaving.turns.find(({ state }) => state !== 'ended')
   if (open !== undefined) throw openTree(rootId, open.id)
@@ -28,7 +28,7 @@ export function removeTree(db: Connection, rootId: Id, removal: Removal): Tombst
   return stone
 }
 
-/** With the number of each in the file. */
+/** All tombstones, with their numbers in the file. */
 export function readStones(db: Connection): { readonly n: number; readonly hash: string; readonly data: string }[] {
   return db
     .all(
@@ -40,13 +40,13 @@ export function readStones(db: Connection): { readonly n: number; readonly hash:
 /** By number: a tree that took the id of another came after it, whatever the clock said. */
 const NAMING = 'SELECT CAST(data AS BLOB) FROM stones WHERE instr(data, ?) > 0 ORDER BY n'
 
-/** Looks at texts: there may be many that are of no interest. */
+/** Searches the texts first: most stones do not match. */
 export function findStone(db: Connection, id: Id): Tombstone | undefined {
   const stones = db.all(NAMING, [JSON.stringify(String(id))]).flatMap(([data]) => toStone(textOf(data)) ?? [])
   return tombstoneFor(stones, (one) => one === id)
 }
 
-/** Undefined where it cannot be read: an audit tells of it. */
+/** Undefined where it cannot be read: an audit reports it. */
 export function toStone(data: string): Tombstone | undefined {
   try {
     return parseOwnJson(data) as Tombstone
@@ -59,15 +59,15 @@ export function stoneHash(n: number, data: string): string {
   return shortSha256(`${n}\n${data}`)
 }
 
-/** A tree with all that is to be deleted with it. */
-interface Leaving {
+/** A tree with everything that is deleted with it. */
+interface DoomedTree {
   readonly rootId: Id
   /** The number of the tree in the log. */
   readonly tree: number
   readonly hash: string
   readonly seq: number
   readonly spans: readonly FileSpan[]
-  /** Every row that was committed is among them. */
+  /** True where every committed row is among them. */
   readonly isWhole: boolean
   readonly conversations: readonly Conversation[]
   readonly turns: readonly Turn[]
@@ -76,7 +76,7 @@ interface Leaving {
 const KEY = 'SELECT n FROM keys WHERE id = ? AND slot = ?'
 const COMMITS = 'SELECT seq, CAST(marks AS BLOB), CAST(hash AS BLOB) FROM commits WHERE n > ? AND n < ? ORDER BY n'
 
-function findLeaving(db: Connection, rootId: Id): Leaving | undefined {
+function findLeaving(db: Connection, rootId: Id): DoomedTree | undefined {
   const [n] = db.first(KEY, [rootId, 'c']) ?? []
   if (typeof n !== 'number') return undefined
   const tree = n / SPAN
@@ -92,7 +92,7 @@ function findLeaving(db: Connection, rootId: Id): Leaving | undefined {
   return { rootId, tree, hash: textOf(hash), seq: Number(seq), spans, isWhole, conversations, turns }
 }
 
-/** Those that lead to each other from the root on. Where a row was committed that is not among them, all are looked through. */
+/** The spans that a walk from the root reaches. Where a committed row is missing among them, all spans are searched. */
 function spansOf(db: Connection, rootId: Id, marks: readonly string[]): readonly FileSpan[] {
   const walked = walk(db, rootId)
   if (hasAll(walked, marks)) return walked
@@ -142,7 +142,7 @@ function rowsIn({ rows, turn }: FileSpan): WrittenRow[] {
   return rows.flatMap((row) => writtenRow(row, turn?.id ?? null) ?? [])
 }
 
-/** Of what cannot be read nobody knows which keys lead to it. */
+/** Refuses a span with an unreadable row: its keys are unknown. */
 function readable(span: FileSpan): FileSpan {
   const damaged = span.rows.find(({ packed }) => packed === null)
   if (damaged === undefined) return span
@@ -155,15 +155,15 @@ function readable(span: FileSpan): FileSpan {
 const DROP_BODIES = `DELETE FROM bodies WHERE hash IN (SELECT hash FROM uses WHERE tree = ?1)
   AND NOT EXISTS (SELECT 1 FROM uses WHERE uses.hash = bodies.hash AND uses.tree <> ?1)`
 
-/** What is deleted of a tree; the keys that lead to it are deleted already. */
-export interface Buried {
+/** The parts of a tree to delete; its keys are deleted already. */
+export interface RemovedTree {
   readonly rootId: Id
   readonly tree: number
   /** The first row of each. */
   readonly spans: readonly number[]
 }
 
-export function bury(db: Connection, { rootId, tree, spans }: Buried, stone: Tombstone): void {
+export function bury(db: Connection, { rootId, tree, spans }: RemovedTree, stone: Tombstone): void {
   let last = tree * SPAN
   for (const first of spans) {
     last = Math.max(last, first)

@@ -1,18 +1,18 @@
 import type { Connection } from './driver.ts'
 import { moveSeals } from './seals.ts'
 
-/** "Lgte": says that the file is ours. */
+/** "Lgte": marks the file as ours. */
 export const APPLICATION_ID = 0x4c677465
 
 /**
- * Few trees of pages, each written at its end: what a commit costs is the pages it changes. `rows` has all rows in
- * spans of 2^20 numbers. A span is a conversation, or a turn followed by its nodes, links and edges in the order of
- * their making, so that all there is of a turn is read at once. `data` is JSON whose first field says what the row is:
- * - conversation, turn, node, link and its id. Without what its turn says (the turn, conversation and tree it is of) and
- *   without fields that have their usual value;
+ * The first schema. The cost of a commit is the number of pages it changes, so there are few tables, and new rows go to
+ * their ends. `rows` has all rows in spans of 2^20 numbers. A span is a conversation, or a turn followed by its nodes, links
+ * and edges in the order they were made, so that one read gives a whole turn. `data` is JSON whose first field is one of:
+ * - conversation, turn, node or link, with its id. It omits what the turn tells (its turn, conversation and tree) and fields
+ *   with their usual value;
  * - edges and a list of [from, to, first letter of the type], each end a node of this turn by its place in the span, or
  *   a node of another turn by its id. Such an edge is in the spans of both turns.
- * `keys` says where rows are: an id and
+ * `keys` finds rows by an id and a slot:
  * - c, t, n, l: the conversation, turn, node or link of that id,
  * - T, ordinal and span: a turn of that lane.
  */
@@ -84,7 +84,7 @@ CREATE TABLE commits (
 );
 `
 
-/** Trees can be deleted: what is left of each, and which texts no other tree needs. */
+/** Trees can be deleted: tombstones, and the texts that no other tree needs. */
 const deletion = `
 CREATE TABLE stones (
   n INTEGER PRIMARY KEY,  -- the last span of the tree: numbers of rows are never given twice
@@ -101,15 +101,15 @@ INSERT OR IGNORE INTO uses SELECT keys.n / 1048576, r.data ->> '$.output.bodyRef
     AND r.data ->> '$.output.bodyRef' IS NOT NULL;
 `
 
-/** Which commit wrote a row, by its number in the log. */
+/** The commit that wrote a row, by its number in the log. */
 const seals = 'CREATE TABLE seals (n INTEGER PRIMARY KEY, writer INTEGER NOT NULL);'
 
-/** Rows that were left alone for long have one hash for many: see `sealStretches`. */
+/** One hash for many rows that did not change for long: see `sealStretches`. */
 const stretches = 'CREATE TABLE stretches (n INTEGER PRIMARY KEY, hash TEXT NOT NULL);'
 
 /**
- * Each row says which commit wrote it last: its marks say what the row must be. The first of a span says how many there are.
- * What is left in `seals` is the first row of each span, with the commit that began it: so a span cannot vanish unseen.
+ * Each row names the commit that wrote it last: the commit's marks tell what the row must be. The first row of a span has the
+ * number of its rows. `seals` keeps the first row of each span, with the commit that began it: so a span cannot vanish unseen.
  */
 const writers = 'ALTER TABLE rows ADD COLUMN writer INTEGER; ALTER TABLE rows ADD COLUMN size INTEGER;'
 
@@ -118,13 +118,13 @@ function addWriters(connection: Connection): void {
   moveSeals(connection)
 }
 
-/** SQL, or what does it. */
+/** SQL, or a function. */
 type MigrationStep = string | ((connection: Connection) => void)
 
 /** Step n leads from schema version n to n + 1. Steps are never changed once published, only added. */
 export const MIGRATIONS: readonly MigrationStep[] = [first, deletion, seals, stretches, addWriters]
 
-/** Takes every step that the file lacks, each whole or not at all. Other processes may do the same at the same time. */
+/** Takes every step that the file lacks, each whole or not at all. Other processes may do so at the same time. */
 export function migrate(connection: Connection, migrations: readonly MigrationStep[] = MIGRATIONS): void {
   while (schemaVersion(connection) < migrations.length) takeStep(connection, migrations)
 }
@@ -153,6 +153,6 @@ export function rollBack(connection: Connection): void {
   try {
     connection.exec('ROLLBACK')
   } catch {
-    // What made the caller roll back is what there is to tell.
+    // The error behind the rollback is the one to report.
   }
 }

@@ -5,14 +5,14 @@ import { type ChainRecord, edgeMark, readMarks } from '../commit-chain.ts'
 import type { Connection } from './driver.ts'
 import { edgesIn, type FileSpan, findTrees, readRecords, readSpan, writtenRow } from './tree.ts'
 
-/** Rows of one statement, at most. */
+/** The most rows of one statement. */
 const AT_ONCE = 32
 
-/** Puts any number of rows; their values come one after the other. */
-export type ManyRows = (db: Connection, values: readonly SqlValue[]) => void
+/** Puts any number of rows; `values` has them one after the other. */
+export type RowInserter = (db: Connection, values: readonly SqlValue[]) => void
 
-/** `start` is the statement up to its values, `width` how many a row has. */
-export function manyRows(start: string, width: number): ManyRows {
+/** `start` is the statement up to its values, `width` the number of values in a row. */
+export function rowInserter(start: string, width: number): RowInserter {
   const row = `(${new Array(width).fill('?').join(', ')})`
   const statements = Array.from(
     { length: AT_ONCE + 1 },
@@ -30,18 +30,18 @@ function portions(values: readonly SqlValue[], most: number): readonly (readonly
   return some
 }
 
-export const putRows: ManyRows = manyRows(`REPLACE INTO rows (${COLUMNS})`, WIDTH)
+export const putRows: RowInserter = rowInserter(`REPLACE INTO rows (${COLUMNS})`, WIDTH)
 
-const putMany = manyRows('REPLACE INTO seals (n, writer)', 2)
+const putMany = rowInserter('REPLACE INTO seals (n, writer)', 2)
 
-/** Says of spans, named by their first rows, that this commit began them. */
+/** Records that this commit began these spans, named by their first rows. */
 export function putSeals(db: Connection, firsts: Iterable<number>, writer: number): void {
   const values: SqlValue[] = []
   for (const n of firsts) values.push(n, writer)
   putMany(db, values)
 }
 
-/** From where each row had a seal. */
+/** For a file in which each row had a seal. */
 const MOVE = `
 UPDATE rows SET writer = (SELECT writer FROM seals WHERE seals.n = rows.n);
 UPDATE rows SET size = (SELECT max(seals.n) FROM seals WHERE seals.n >= rows.n AND seals.n < rows.n + ${SPAN}) - n + 1
@@ -49,21 +49,21 @@ UPDATE rows SET size = (SELECT max(seals.n) FROM seals WHERE seals.n >= rows.n A
 DELETE FROM seals WHERE n % ${SPAN} > 0;
 `
 
-/** Rows learn which commit wrote them: from their seals, or from the record in a file that has none. */
+/** Sets the writer of each row: from the seals, or from the record in a file that has none. */
 export function moveSeals(db: Connection): void {
   if (db.first('SELECT n FROM seals LIMIT 1') === undefined) sealAll(db)
   else db.exec(MOVE)
 }
 
-/** A row that is not what the record says gets no writer. */
+/** A row that differs from the record gets no writer. */
 function sealAll(db: Connection): void {
   for (const { spans, tree } of findTrees(db).byRoot.values()) {
     if (tree !== undefined) sealTree(db, tree, { spans, records: readRecords(db, tree) })
   }
 }
 
-/** `tree` is its number in the log, `spans` the first row of each. */
-export function sealTree(db: Connection, tree: number, { spans, records }: Unsealed): void {
+/** `tree` is its number in the log, `spans` the first row of each span. */
+export function sealTree(db: Connection, tree: number, { spans, records }: UnsealedTree): void {
   const last = new LastWriters(records)
   for (const n of spans) divideEdges(db, readSpan(db, n), last)
   const read = spans.map((n) => readSpan(db, n))
@@ -75,17 +75,17 @@ export function sealTree(db: Connection, tree: number, { spans, records }: Unsea
 const SET_WRITER = 'UPDATE rows SET writer = ? WHERE n = ?'
 const SET_SIZE = 'UPDATE rows SET size = ? WHERE n = ?'
 
-/** The first row of a span says how many there are. */
+/** Sets the number of rows in the first row of a span. */
 export function setSize(db: Connection, first: number, last: number): void {
   db.run(SET_SIZE, [last - first + 1, first])
 }
 
-interface Unsealed {
+interface UnsealedTree {
   readonly spans: readonly number[]
   readonly records: readonly ChainRecord[]
 }
 
-/** By the number of the row: which commit of its tree wrote it last, as the record says. */
+/** By the number of the row: the last commit of its tree that wrote it, according to the record. */
 export function writersOf(spans: readonly FileSpan[], records: readonly ChainRecord[]): Map<number, number> {
   const last = new LastWriters(records)
   const shared = sharedKeys(spans.flatMap(sealedRowsIn).map(({ row }) => row))
@@ -101,7 +101,7 @@ function put(writers: Map<number, number>, n: number, writer: number | undefined
   if (writer !== undefined) writers.set(n, writer)
 }
 
-/** An imported turn has all of its edges in one row: from then on each row has those of one commit. */
+/** Splits the edges of an imported turn, which are in one row: from then on each row has those of one commit. */
 function divideEdges(db: Connection, span: FileSpan, last: LastWriters): void {
   let next = (span.rows.at(-1)?.n ?? 0) + 1
   for (const { n, ends, marks } of edgeRowsIn(span)) {
@@ -117,7 +117,7 @@ function divideEdges(db: Connection, span: FileSpan, last: LastWriters): void {
   }
 }
 
-/** Which commit was the last to write something. */
+/** Knows the last commit that wrote each row. */
 class LastWriters {
   private readonly byMark = new Map<string, number>()
   private readonly newest = new Map<string, string>()
@@ -131,13 +131,13 @@ class LastWriters {
     })
   }
 
-  /** Of an id that ends as another in the tree, any version will do. */
+  /** Where several ids of the tree have this ending, any version counts. */
   ofRow(row: WrittenRow, shared: ReadonlySet<string>): number | undefined {
     const { key, hash } = markOf(row)
     return this.newest.get(key) === hash || shared.has(key) ? this.byMark.get(key + hash) : undefined
   }
 
-  /** All edges of a row are of one commit. */
+  /** All edges of a row belong to one commit. */
   ofEdges(marks: readonly string[]): number | undefined {
     const writers = new Set(marks.map((mark) => this.byMark.get(mark + mark)))
     return writers.size === 1 ? [...writers][0] : undefined
@@ -154,7 +154,7 @@ function sealedRowsIn({ rows, turn }: FileSpan): { readonly n: number; readonly 
 interface EdgeRow {
   readonly n: number
   readonly ends: readonly EdgeEnds[]
-  /** Of each of them. */
+  /** One mark per edge. */
   readonly marks: readonly string[]
 }
 

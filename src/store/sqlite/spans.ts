@@ -12,7 +12,7 @@ import {
   toTurn,
 } from '../codec/rows.ts'
 import { tampered } from '../not-found.ts'
-import type { NodeCell, RowCache, TreeRows, TurnCell } from '../row-cache.ts'
+import type { CachedTree, NodeCell, RowCache, TurnCell } from '../row-cache.ts'
 import { atOneMoment, type Connection, textOf } from './driver.ts'
 import {
   CommitMarks,
@@ -26,9 +26,9 @@ import {
   unsealedRows,
 } from './marks.ts'
 
-/** Gives rows of the file to who works with them, and only such as its commits wrote. */
+/** Reads rows of the file, and gives only rows that agree with their commits. */
 export class CheckedSpans {
-  /** In a transaction that writes: what is read is of one moment. */
+  /** True inside a transaction that writes, in which all reads see one moment. */
   isWriting = false
   private readonly check = new SpanCheck()
   private readonly trees = new Map<Id, StoreError>()
@@ -38,44 +38,44 @@ export class CheckedSpans {
     this.path = path
   }
 
-  /** Trees that were found to be changed from outside, and are still there: one error for each. */
+  /** Trees that were found to be changed from outside, and still exist: one error for each. */
   found(db: Connection): readonly StoreError[] {
     for (const rootId of this.trees.keys()) if (db.first(RECORD, [rootId]) === undefined) this.trees.delete(rootId)
     return [...this.trees.values()]
   }
 
-  /** Nothing is added to a tree that was changed from outside. */
+  /** Refuses commits to a tree that was changed from outside. */
   require(db: Connection, rootId: Id | null): void {
     const error = rootId === null ? undefined : this.trees.get(rootId)
     if (error !== undefined && this.found(db).includes(error)) throw error
   }
 
   /** Undefined when its tree was deleted. */
-  read(db: Connection, first: number, end: number): ReadSpan | undefined {
+  read(db: Connection, first: number, end: number): CheckedSpan | undefined {
     const once = () => this.look(db, first, end)
     const found = once()
     if (found === undefined || 'rows' in found) return found
-    // Another process may have written between two looks.
+    // Another process may have written between two reads.
     const again = this.isWriting ? found : atOneMoment(db, once)
     if (again === undefined || 'rows' in again) return again
     throw this.refuse(db, again)
   }
 
-  /** The same of several whole ones. What is wrong with one is found when it is read by itself. */
-  readAll(db: Connection, firsts: readonly number[]): ReadSpan[] {
+  /** Reads several whole spans. A damaged one is read again by itself, which reports it. */
+  readAll(db: Connection, firsts: readonly number[]): CheckedSpan[] {
     return this.check.checkAll(db, readSpanTexts(db, firsts)).flatMap((one, at) => {
       const first = firsts[at] ?? 0
       return 'rows' in one ? one : (this.read(db, first, first + SPAN) ?? [])
     })
   }
 
-  /** A text is named by its hash; who commits by hand may name it otherwise. */
+  /** A text is named by its hash; a hand-made commit may choose another name. */
   requireBody(hash: string, text: string): void {
     if (!IS_HASH.test(hash) || sha256(text) === hash) return
     throw tampered(`The text ${hash} is not what was written`, { rootId: null, path: this.path })
   }
 
-  /** Looks through all rows: for a tree in which a run seems to be missing. */
+  /** Searches all rows, for a tree in which a run seems to be missing. */
   requireWhole(db: Connection, rootId: Id): void {
     const [first = 0] = db.first(RECORD, [rootId]) ?? []
     const [n] = db.first(MISSING, [Number(first), Number(first) + COMMITS_PER_TREE]) ?? []
@@ -85,25 +85,25 @@ export class CheckedSpans {
     throw error
   }
 
-  /** A turn that another lane leads to. */
+  /** The error for a turn that another lane's key leads to. */
   misplaced({ id, rootId }: Turn): StoreError {
     return tampered(`The turn ${id} is found in another conversation than its own`, { rootId, path: this.path })
   }
 
-  /** Nothing is decided by events: the tree goes on for who does not read them. */
+  /** The error for damaged events. No rule depends on events, so the tree continues for callers that do not read them. */
   unreadableEvents(rootId: Id, commit: number): StoreError {
     return tampered(`The events of commit ${commit} are not what was written`, { rootId, path: this.path, commit })
   }
 
-  private look(db: Connection, first: number, end: number): ReadSpan | WrongSpan | undefined {
+  private look(db: Connection, first: number, end: number): CheckedSpan | SpanFault | undefined {
     const text = readSpanText(db, first, end)
     if (text.lines !== '') return this.check.check(db, text)
-    // Of a tree that was deleted neither rows nor seals are left.
+    // A deleted tree has neither rows nor seals.
     const [writer] = db.first(SEAL, [first]) ?? []
     return writer === undefined ? undefined : { what: `Row ${first} of the file is missing`, writer: Number(writer) }
   }
 
-  private refuse(db: Connection, { what, writer }: WrongSpan): StoreError {
+  private refuse(db: Connection, { what, writer }: SpanFault): StoreError {
     const rootId = rootOf(db, writer)
     const error = tampered(what, { rootId, path: this.path })
     if (rootId !== null) this.trees.set(rootId, this.trees.get(rootId) ?? error)
@@ -119,40 +119,40 @@ const SEAL = 'SELECT writer FROM seals WHERE n = ?'
 const RECORD = 'SELECT n FROM commits WHERE root_id = ?'
 const ROOT = 'SELECT CAST(root_id AS BLOB) FROM commits WHERE n = ?'
 
-/** The record says whose commit it was; a row that was changed may say anything. */
+/** The record names the tree of a commit; a changed row may name any. */
 function rootOf(db: Connection, writer: number): Id | null {
   const [rootId] = db.first(ROOT, [Math.floor(writer / COMMITS_PER_TREE) * COMMITS_PER_TREE + 1]) ?? []
   return rootId == null ? null : textOf(rootId)
 }
 
-/** A span whose rows are what was written. */
-export interface ReadSpan {
+/** A span whose rows agree with their commits. */
+export interface CheckedSpan {
   readonly text: SpanText
   readonly rows: readonly SpanRow[]
 }
 
-/** What is wrong with a span, and a commit of its tree. */
-export interface WrongSpan {
+/** The fault of a span, and a commit of its tree. */
+export interface SpanFault {
   readonly what: string
   readonly writer: number
 }
 
 /**
- * Holds rows that are read from the file against the record of the commits that wrote them. What was found right is not
- * looked up again as long as it stays the same.
+ * Compares rows from the file with the record of their commits. A span that passed is not looked up again while its text is
+ * equal.
  */
 class SpanCheck {
   private readonly right = new Map<number, SpanText>()
   private readonly record = new CommitMarks()
   private size = 0
 
-  /** The span, where all rows are what was written, none is missing and none was added. */
-  check(db: Connection, text: SpanText): ReadSpan | WrongSpan {
+  /** Gives the span if all rows agree, none is missing and none was added. */
+  check(db: Connection, text: SpanText): CheckedSpan | SpanFault {
     return this.decide(db, { text, rows: rowsIn(text) })
   }
 
-  /** The same of several, whose commits are read together. */
-  checkAll(db: Connection, texts: readonly SpanText[]): (ReadSpan | WrongSpan)[] {
+  /** Checks several spans, and reads their commits together. */
+  checkAll(db: Connection, texts: readonly SpanText[]): (CheckedSpan | SpanFault)[] {
     const spans = texts.map((text) => ({ text, rows: rowsIn(text) }))
     const rows = spans.flatMap((span) => (this.isKnown(span.text) || span.text.stretches !== '' ? [] : span.rows))
     return this.record.withAhead(db, rows, () => spans.map((span) => this.decide(db, span)))
@@ -163,19 +163,19 @@ class SpanCheck {
     return known !== undefined && known.lines === lines && known.count === count && known.size === size
   }
 
-  private decide(db: Connection, span: ReadSpan): ReadSpan | WrongSpan {
+  private decide(db: Connection, span: CheckedSpan): CheckedSpan | SpanFault {
     const { text, rows } = span
     if (this.isKnown(text)) return span
     const known = this.right.get(text.first)
     const what = this.findWrong(db, span, known)
     if (what !== undefined) return { what, writer: rows[0]?.writer ?? 0 }
-    // Of a long one few rows are to be looked up: its stretches say the rest.
+    // In a long span few rows are looked up: stretches cover the rest.
     if (text.stretches === '') this.keep(text, known)
     return span
   }
 
-  /** In words; undefined when nothing is wrong. */
-  private findWrong(db: Connection, { text, rows }: ReadSpan, known: SpanText | undefined): string | undefined {
+  /** The fault in words; undefined for none. */
+  private findWrong(db: Connection, { text, rows }: CheckedSpan, known: SpanText | undefined): string | undefined {
     const misplaced = findMisplaced(text, rows)
     if (misplaced !== undefined) return misplaced
     const lines = known?.lines.split('\n')
@@ -194,10 +194,10 @@ class SpanCheck {
   }
 }
 
-/** Characters of rows that are kept to compare with. */
+/** How many characters of checked rows to keep for comparison. */
 const MOST = 8_000_000
 
-/** All that were written are there, one after the other, and no others. */
+/** Checks that all written rows are there, in sequence, and no others. */
 function findMisplaced({ first, count, size }: SpanText, rows: readonly SpanRow[]): string | undefined {
   if (count !== rows.length) return 'A row of the file has two lines'
   const stranger = rows.find(({ writer }) => writer === 0)
@@ -208,8 +208,8 @@ function findMisplaced({ first, count, size }: SpanText, rows: readonly SpanRow[
   return count > size ? `No commit wrote row ${first + size} of the file` : undefined
 }
 
-/** Puts the rows of a span, as they are stored, into the cache unless they are there. The rows of their tree. */
-export function cacheSpan(cache: RowCache, { text: { first }, rows }: ReadSpan): TreeRows | undefined {
+/** Puts the rows of a span into the cache unless they are there. Gives the rows of their tree. */
+export function cacheSpan(cache: RowCache, { text: { first }, rows }: CheckedSpan): CachedTree | undefined {
   const packed = rows[0]?.packed
   if (packed === undefined) return undefined
   if ('conversation' in packed) {
@@ -235,7 +235,7 @@ function cacheMembers(cache: RowCache, turn: TurnCell, rows: readonly SpanRow[])
   }
 }
 
-/** Of nodes elsewhere nothing is put: they are known with all of their turn, or not at all. */
+/** Adds an edge to the nodes of this turn only: a node elsewhere is cached with its whole turn, or not at all. */
 function cacheEdge({ row }: TurnCell, places: ReadonlyMap<number | Id, NodeCell>, [from, to, letter]: EdgeEnds): void {
   const [source, target] = [places.get(from), places.get(to)]
   const edge: Edge = {

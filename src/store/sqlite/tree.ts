@@ -4,7 +4,7 @@ import {
   COMMITS_PER_TREE,
   type EdgeEnds,
   edgeType,
-  type Packed,
+  type PackedRow,
   parseRow,
   SPAN,
   type SqlValue,
@@ -13,17 +13,17 @@ import {
 import type { ChainRecord } from '../commit-chain.ts'
 import { type Connection, type SqlRow, textOf } from './driver.ts'
 
-/** A row of the file, with what it says; null when that cannot be read. */
+/** A row of the file with its parsed text; null when it cannot be parsed. */
 export interface FileRow {
   readonly n: number
   readonly columns: readonly SqlValue[]
-  /** The commit that wrote it; of the first of a span, how many there are. */
+  /** The commit that wrote it; for the first row of a span, also the number of rows. */
   readonly written: readonly [writer: SqlValue, size: SqlValue]
   readonly text: string
-  readonly packed: Packed | null
+  readonly packed: PackedRow | null
 }
 
-/** All rows of a turn, or of a conversation: the first says which. */
+/** All rows of a turn, or of a conversation: the first row tells which. */
 export interface FileSpan {
   readonly rows: readonly FileRow[]
   readonly turn: Turn | null
@@ -43,17 +43,17 @@ function toFileRow([n, queue = null, due = null, mark = null, writer = null, siz
   return { n: Number(n), columns, written: [writer, size], text, packed: tryParse(text) }
 }
 
-function tryParse(text: string): Packed | null {
+function tryParse(text: string): PackedRow | null {
   try {
     const packed: unknown = parseRow(text)
-    return typeof packed === 'object' && packed !== null ? (packed as Packed) : null
+    return typeof packed === 'object' && packed !== null ? (packed as PackedRow) : null
   } catch {
     return null
   }
 }
 
-/** Null when the row is none, or its parts are not what they were. */
-function turnOf(packed: Packed | null): Turn | null {
+/** Null for a row of another kind, or with damaged parts. */
+function turnOf(packed: PackedRow | null): Turn | null {
   if (packed === null || !('turn' in packed)) return null
   try {
     return toTurn(packed)
@@ -62,7 +62,7 @@ function turnOf(packed: Packed | null): Turn | null {
   }
 }
 
-/** Null for edges, and for what cannot be read. */
+/** Null for edges, and for rows that cannot be read. */
 export function writtenRow({ packed, text }: FileRow, turnId: Id | null): WrittenRow | null {
   if (packed === null) return null
   if ('conversation' in packed) return { letter: 'c', id: packed.conversation, turnId: null, text }
@@ -72,7 +72,7 @@ export function writtenRow({ packed, text }: FileRow, turnId: Id | null): Writte
 }
 
 export interface FileEdge extends Edge {
-  /** Its ends are in two turns: both have it. */
+  /** True where its ends are in two turns: both spans have it. */
   readonly isShared: boolean
 }
 
@@ -92,7 +92,7 @@ export function edgesIn({ rows, turn }: FileSpan): FileEdge[] {
   })
 }
 
-/** Joins what no edge joins, so that the log does not know it. */
+/** Stands for an edge that cannot be read: the log knows no such edge. */
 const UNREADABLE = ['', ''] as const
 
 const RECORDS = `SELECT n, CAST(root_id AS BLOB), seq, CAST(kind AS BLOB), at, CAST(events AS BLOB), CAST(marks AS BLOB),
@@ -117,7 +117,7 @@ export function readRecords(db: Connection, tree: number): FileRecord[] {
   }))
 }
 
-/** The hashes of the texts that are named. */
+/** The hashes of the bodies that rows name. */
 export function namedIn({ rows }: FileSpan): string[] {
   return rows.flatMap(({ packed }) => {
     const output = packed !== null && 'node' in packed ? packed.output : undefined
@@ -134,7 +134,7 @@ export function bodiesOf(db: Connection, spans: readonly FileSpan[]): Body[] {
   })
 }
 
-/** Of each span whose tree it is, as its first row says; null where that cannot be read. */
+/** The tree of each span, according to its first row; null where that cannot be read. */
 const HEADS = `SELECT n, CASE WHEN json_valid(data) THEN
     CAST(coalesce(data ->> '$.rootId', data ->> '$.conversation', data ->> '$.conversationId') AS BLOB) END AS root,
     CASE WHEN json_valid(data) THEN CAST(data ->> '$.conversation' AS BLOB) END
@@ -142,18 +142,18 @@ const HEADS = `SELECT n, CASE WHEN json_valid(data) THEN
 
 export interface TreePlace {
   readonly spans: number[]
-  /** The number of the tree in the log: the span of its root. Undefined while that is not found. */
+  /** The number of the tree in the log: the span of its root. Undefined until it is found. */
   tree: number | undefined
 }
 
-export interface TreePlaces {
+export interface TreeSpans {
   readonly byRoot: ReadonlyMap<Id, TreePlace>
-  /** Spans that do not say whose they are. */
+  /** Spans whose first row names no tree. */
   readonly lost: readonly number[]
 }
 
-/** Where all trees are, or one. */
-export function findTrees(db: Connection, rootId?: Id): TreePlaces {
+/** Finds the spans of all trees, or of one. */
+export function findTrees(db: Connection, rootId?: Id): TreeSpans {
   const byRoot = new Map<Id, TreePlace>()
   const lost: number[] = []
   const heads =

@@ -1,9 +1,9 @@
 import { sha256 } from '../../base/hash.ts'
 import type { Edge, Id } from '../../graph/rows.ts'
-import { type Finding, finding, type Verified, type WrittenRow } from '../archive.ts'
+import { type Finding, finding, type VerifyReport, type WrittenRow } from '../archive.ts'
 import {
   COMMITS_PER_TREE,
-  type Packed,
+  type PackedRow,
   pushConversation,
   pushLink,
   pushNode,
@@ -32,18 +32,18 @@ import {
   writtenRow,
 } from './tree.ts'
 
-/** Holds one tree, or the whole file, against its log of commits. */
-export function verifySqlite(db: Connection, rootId?: Id): Verified {
-  const verifying = new Verifying(db)
+/** Compares one tree, or the whole file, with its log of commits. */
+export function verifySqlite(db: Connection, rootId?: Id): VerifyReport {
+  const verifier = new Verifier(db)
   const { byRoot, lost } = findTrees(db, rootId)
-  for (const n of lost) verifying.lost(n)
-  for (const [root, place] of byRoot) verifying.tree(root, place)
-  if (rootId !== undefined && !byRoot.has(rootId)) verifying.tree(rootId, { spans: [], tree: treeByLog(db, rootId) })
-  if (rootId === undefined) verifying.rest()
-  return verifying
+  for (const n of lost) verifier.lost(n)
+  for (const [root, place] of byRoot) verifier.tree(root, place)
+  if (rootId !== undefined && !byRoot.has(rootId)) verifier.tree(rootId, { spans: [], tree: treeByLog(db, rootId) })
+  if (rootId === undefined) verifier.rest()
+  return verifier
 }
 
-class Verifying implements Verified {
+class Verifier implements VerifyReport {
   readonly findings: Finding[] = []
   rows = 0
   commits = 0
@@ -54,7 +54,7 @@ class Verifying implements Verified {
     this.db = db
   }
 
-  /** The first row of a span cannot be read: neither can be said whose the others are. */
+  /** The first row of a span cannot be read, so the owner of the others is unknown. */
   lost(n: number): void {
     this.put('altered_row', { id: `row ${n}`, rootId: null }, `Row ${n} of the file cannot be read.`)
   }
@@ -86,7 +86,7 @@ class Verifying implements Verified {
     this.findings.push(...verifyTree({ rootId, rows, edges: found, bodies: [], records }))
   }
 
-  /** What is of no tree, or of all: texts, strays, and the pages of the file. */
+  /** Checks everything outside of trees: texts, stray rows, and the pages of the file. */
   rest(): void {
     for (const [name, bytes] of this.db.all(BODIES)) {
       const hash = textOf(name)
@@ -120,7 +120,7 @@ class Verifying implements Verified {
     if (said !== 'ok') this.put('unreadable', { id: 'file', rootId: null }, `The file is damaged: ${said}`)
   }
 
-  private span(span: FileSpan, found: Found): void {
+  private span(span: FileSpan, found: FoundRows): void {
     for (const row of span.rows) this.row(row, span, found)
     for (const { isShared, ...edge } of edgesIn(span)) {
       const key = `${edge.from} ${edge.to} ${edge.type}`
@@ -130,13 +130,13 @@ class Verifying implements Verified {
     }
   }
 
-  /** Each row says which commit wrote it last, and the first of a span how many there are. */
-  private seals(spans: readonly FileSpan[], { rootId, writers, tree }: Sealed): void {
+  /** Checks that each row names the commit that wrote it last, and that each span has its number of rows. */
+  private seals(spans: readonly FileSpan[], { rootId, writers, tree }: TreeWriters): void {
     for (const { rows } of spans) {
       const first = rows[0]?.n ?? 0
       for (const { n, written } of rows) {
         const writer = writers.get(n)
-        // A row that no commit wrote is told of as such.
+        // A row that no commit wrote gets its own finding.
         if (writer === undefined || written[0] === tree * COMMITS_PER_TREE + writer) continue
         const message = `Row ${n} of the file is said to be of another commit than the one that wrote it.`
         this.put('altered_index', { id: `row ${n}`, rootId }, message)
@@ -154,7 +154,7 @@ class Verifying implements Verified {
     }
   }
 
-  /** What a tree names is not deleted with another. */
+  /** Checks that each body is registered for the trees that name it: else it could be deleted with another tree. */
   private uses(span: FileSpan, { rootId, tree }: { rootId: Id; tree: number }): void {
     for (const hash of namedIn(span)) {
       if (this.db.first('SELECT 1 FROM uses WHERE tree = ? AND hash = ?', [tree, hash]) !== undefined) continue
@@ -162,7 +162,7 @@ class Verifying implements Verified {
     }
   }
 
-  private row(row: FileRow, span: FileSpan, { rootId, rows }: Found): void {
+  private row(row: FileRow, span: FileSpan, { rootId, rows }: FoundRows): void {
     const { n, packed, columns } = row
     const written = writtenRow(row, span.turn?.id ?? null)
     if (written !== null) {
@@ -175,7 +175,7 @@ class Verifying implements Verified {
     }
   }
 
-  /** The columns and keys that rows are found by are those of the row. */
+  /** Checks that the columns and keys of a row agree with its text. */
   private index(row: FileRow, span: FileSpan, { written, rootId }: { written: WrittenRow; rootId: Id }): void {
     const { letter, id } = written
     const keys: (readonly [id: string, slot: string])[] = [[id, letter]]
@@ -195,16 +195,16 @@ class Verifying implements Verified {
   }
 }
 
-interface Sealed {
+interface TreeWriters {
   readonly rootId: Id
   readonly writers: ReadonlyMap<number, number>
   readonly tree: number
 }
 
-interface Found {
+interface FoundRows {
   readonly rootId: Id
   readonly rows: WrittenRow[]
-  /** `count`: in how many spans more it has to be. */
+  /** `count`: the number of further spans that must have it. */
   readonly edges: Map<string, { readonly edge: Edge; count: number }>
 }
 
@@ -226,8 +226,8 @@ const STRAY_STRETCHES = 'SELECT s.n FROM stretches AS s LEFT JOIN rows ON rows.n
 const STRAY_KEYS = `SELECT CAST(keys.id AS BLOB), CAST(keys.slot AS BLOB) FROM keys LEFT JOIN rows ON rows.n = keys.n
   WHERE rows.n IS NULL`
 
-/** queue, due and mark as the row says; null when it says nothing that can be read. */
-function columnsOf(packed: Packed | null, { turn }: FileSpan): readonly SqlValue[] | null {
+/** The columns queue, due and mark according to the row; null when it cannot be read. */
+function columnsOf(packed: PackedRow | null, { turn }: FileSpan): readonly SqlValue[] | null {
   const values: SqlValue[] = []
   try {
     if (packed === null || 'edges' in packed) return null

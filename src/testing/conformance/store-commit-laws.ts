@@ -21,7 +21,7 @@ import {
 const place = placeIn('root-a')
 const far = placeIn('root-b')
 
-/** Applied whole or refused. */
+/** Laws about commits: each is applied completely or refused. */
 export const commitLaws: readonly Law[] = [
   [
     'a commit that is refused in its last row changes nothing, and leaves no gap in the sequence',
@@ -294,7 +294,7 @@ export const commitLaws: readonly Law[] = [
   ],
 ]
 
-/** What can be read of the tree `root-a`. */
+/** Reads everything of the tree `root-a`. */
 export function snapshot(store: Store): unknown {
   return {
     conversation: store.conversation('root-a'),

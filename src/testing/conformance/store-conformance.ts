@@ -9,19 +9,19 @@ import { durableRemoveLaws, removeLaws, sharedRemoveLaws } from './store-remove-
 import { scanLaws } from './store-scan-laws.ts'
 
 export interface StoreConformance {
-  /** Shown before every sentence. */
+  /** The name shown before every law. */
   readonly name: string
-  /** Opens the store that lives in this folder, a new and empty one the first time. */
+  /** Opens the store in this folder; new and empty the first time. */
   readonly open: (folder: string) => Store | Promise<Store>
-  /** Do rows survive the process? */
+  /** Whether rows survive the process. */
   readonly durable: boolean
-  /** May several processes open them at once? Default: as `durable`. */
+  /** Whether several processes may open the store at once. Default: as `durable`. */
   readonly shared?: boolean
-  /** The `test` of any runner. */
+  /** The `test` function of any test runner. */
   readonly test: (name: string, run: () => Promise<void>) => unknown
 }
 
-/** What every store must fulfil, one test a sentence. */
+/** Registers one test for each law that every store must keep. */
 export function storeConformance({ name, open, durable, shared = durable, test }: StoreConformance): void {
   for (const [sentence, check] of [...readLaws, ...scanLaws, ...commitLaws, ...removeLaws]) {
     test(`${name}: ${sentence}`, () => withStores(open, async (openOne) => check(await openOne())))
@@ -33,7 +33,9 @@ export function storeConformance({ name, open, durable, shared = durable, test }
   }
 }
 
-/** Gives a way to open stores in a new folder; closes them all and removes the folder, whatever happens. */
+/**
+ * Provides a function that opens stores in a new folder, then closes them all and removes the folder, whatever happens.
+ */
 async function withStores(
   open: StoreConformance['open'],
   use: (openOne: () => Promise<Store>) => Promise<void>,

@@ -5,7 +5,7 @@ import { snapshot } from './store-commit-laws.ts'
 import { fullCommit } from './store-read-laws.ts'
 import { commitOf, next, nodeRow, placeIn, treeCommit, warningEvent } from './store-rows.ts'
 
-/** `open` opens the same rows again; the store is closed by the suite. */
+/** A law with its check. `open` opens the same rows again; the suite closes the store. */
 export type DurableLaw = readonly [sentence: string, check: (open: () => Promise<Store>) => Promise<void>]
 
 const place = placeIn('root-a')
@@ -26,7 +26,7 @@ export const durableLaws: readonly DurableLaw[] = [
   ],
 ]
 
-/** Of a store that one handle at a time may have open. */
+/** Laws of a store that only one handle may have open. */
 export const exclusiveLaws: readonly DurableLaw[] = [
   [
     'a second handle is refused while the first is open, changes nothing, and opens when that is closed',
@@ -48,7 +48,7 @@ export const exclusiveLaws: readonly DurableLaw[] = [
   ],
 ]
 
-/** Of a store that any number of processes may have open. */
+/** Laws of a store that any number of processes may have open. */
 export const sharedLaws: readonly DurableLaw[] = [
   [
     'two handles see and respect what the other committed',

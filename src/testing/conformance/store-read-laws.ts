@@ -18,7 +18,7 @@ import {
   warningEvent,
 } from './store-rows.ts'
 
-/** One sentence every store must fulfil, with its proof on an empty store. */
+/** A law that every store must keep, with its check on an empty store. */
 export type Law = readonly [sentence: string, check: (store: Store) => Promise<void>]
 
 const place = placeIn('root-a')
@@ -303,7 +303,7 @@ export const readLaws: readonly Law[] = [
   ],
 ]
 
-/** A tree with a row of every table. */
+/** Makes a tree with a row of every table. */
 export function fullCommit(): Commit {
   return treeCommit('root-a', {
     nodes: [0, 1, 2].map((ordinal) => nodeRow(place, `node-${ordinal}`, { ordinal, metadata: { deep: [{ a: 1 }] } })),

@@ -23,7 +23,7 @@ import {
 const HOW = { at: 5000, reason: 'ttl' }
 const SHARED = 'a text of two trees'
 
-/** Deleting trees. Of a store without an archive nothing is asked. */
+/** Laws about deleting trees. They do not apply to a store without an archive. */
 export const removeLaws: readonly Law[] = [
   [
     'a tree that has ended is deleted whole, leaves its tombstone, and all others are as they were',
@@ -232,7 +232,7 @@ export const sharedRemoveLaws: readonly DurableLaw[] = [
   ],
 ]
 
-/** A root with a child, both ended, with one row of everything. */
+/** Makes a root with a child, both ended, with one row of everything. */
 function endedTree(rootId: Id): Commit {
   const place = placeIn(rootId)
   const child = { ...placeIn(`${rootId}-child`), rootId }
@@ -296,7 +296,7 @@ function assertGone(store: Store, rootId: Id): void {
   assert.equal(store.lastSeq(rootId), 0)
 }
 
-/** A tree, and later another of its id. Gives the tombstone of that one. */
+/** Deletes a tree and later another one with the same id. Returns the second tombstone. */
 async function deleteTwice(store: Store, at: number): Promise<Tombstone | undefined> {
   await store.commit(endedTree('root-a'))
   await store.archive?.remove('root-a', HOW)

@@ -17,7 +17,7 @@ import {
 const place = placeIn('root-a')
 const anyQuery = { now: 5000, limit: 99, kinds: ['task', 'note'], agents: ['editor', 'writer'] }
 
-/** What sweeps, lists and readers ask of the whole store. */
+/** Laws about queries over the whole store: those of sweeps, lists and readers. */
 export const scanLaws: readonly Law[] = [
   [
     'runnable is pending, without blockers, awake',

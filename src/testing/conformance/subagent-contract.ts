@@ -12,14 +12,14 @@ import { agent as defineAgent } from '../../runtime/standalone.ts'
 import { type Script, scriptedModel } from '../stand-ins/scripted-model.ts'
 
 export interface ContractOptions {
-  /** An input the agent takes. Left out: one is made up of its schema. */
+  /** An input that the agent accepts. Default: one made from its schema. */
   readonly input?: Json
 }
 
 /**
- * Checks that an agent keeps the contract of a subagent: its tool shows the fields of its input and nothing else, and
- * however a delegation ends, the host gets the words and the metadata it can count on. Its model is replaced by a script
- * and its tools are not called. Rejects with all that is wrong.
+ * Checks that an agent keeps the contract of a subagent: its tool shows exactly the fields of its input, and however a
+ * delegation ends, the host gets the documented text and metadata. A script replaces its model, and its tools are not
+ * called. Rejects with a list of all problems.
  */
 export async function checkSubagentContract(agent: AnyAgent, options: ContractOptions = {}): Promise<void> {
   readOptions('checkSubagentContract(agent, options)', options, { input: anything })
@@ -45,7 +45,7 @@ interface Call {
   readonly input: Json
   readonly script: Script
   readonly config?: Omit<SubagentConfig, 'agent' | 'model'>
-  /** Cancelled when the child's model is asked. */
+  /** Whether the run is cancelled at the child's model call. */
   readonly isCancelled?: boolean
 }
 
@@ -64,7 +64,7 @@ class Trial {
     this.input = sample
   }
 
-  /** The field-set law: what a model is shown is the input's own schema, without what is preset. */
+  /** Checks the field-set law: a model sees the input's own schema without preset fields. */
   async shape(): Promise<string[]> {
     const { offered } = await this.call({ input: this.input, script: () => 'ok' })
     const own = this.agent.input?.jsonSchema ?? null
@@ -86,7 +86,7 @@ class Trial {
     return fieldsOf(offered).includes(field) ? [`the preset field "${field}" is shown`] : []
   }
 
-  /** A wrong input makes no child and costs no model call. */
+  /** Checks that a wrong input makes no child and costs no model call. */
   async refusal(): Promise<string[]> {
     const { text, metadata, children, modelCalls } = await this.call({ input: 7, script: () => 'ok' })
     const start = this.isTyped ? 'Subagent input validation failed. Details: ' : 'Error: Message is required'
@@ -97,7 +97,7 @@ class Trial {
     ]
   }
 
-  /** Every way a child can end, as its host reads it. */
+  /** Checks every way a child can end, as its host reads it. */
   async endings(): Promise<string[]> {
     const cause = 'the model is out of order'
     const failed = this.isTyped ? 'Subagent execution unavailable. ' : 'Error: Execution error: '
@@ -223,7 +223,7 @@ function isSame(one: unknown, other: unknown): boolean {
   return a.ok && b.ok && canonicalJson(a.value) === canonicalJson(b.value)
 }
 
-/** A value that fits a JSON Schema, for the schemas people write for tools; undefined where one cannot be told. */
+/** Makes a value that fits a JSON Schema, for the kinds of schemas tools have; undefined if it cannot. */
 function sampleInput(schema: JsonSchema): Json | undefined {
   for (const key of ['default', 'const'] as const) if (schema[key] !== undefined) return schema[key] as Json
   const choices = schema['enum'] ?? schema['examples']

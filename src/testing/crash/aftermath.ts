@@ -20,30 +20,33 @@ import {
 import type { CountedEffect } from './outside-counter.ts'
 import type { WorkerExit } from './worker-process.ts'
 
-/** What is left of a crash test to judge by. */
+/** The evidence a crash test leaves behind. */
 export interface Evidence {
   /** The file of a SQLite store, or the folder of a JSON store. */
   readonly database: string
-  /** What the workers acknowledged, and which points they passed. */
+  /** The commits that workers acknowledged, and the points they passed. */
   readonly lines: readonly WorkerLine[]
   readonly exits: readonly WorkerExit[]
-  /** What the outside counter has seen; null when nobody counted. */
+  /** The effects the outside counter saw; null if none was used. */
   readonly effects: readonly CountedEffect[] | null
 }
 
-/** Figures of a case in which nothing was wrong. */
+/** Figures of a case without problems. */
 export interface Aftermath {
   readonly kills: number
   readonly workers: number
   readonly events: number
-  /** Nodes that may or may not have had their effect; every one is named in the outcome of its run. */
+  /** Nodes that may or may not have had their effect; the outcome of their run names each. */
   readonly uncertain: number
   readonly lines: readonly WorkerLine[]
   readonly exits: readonly WorkerExit[]
   readonly trees: readonly TreeRows[]
 }
 
-/** When all runs have ended and all workers are gone: everything that is promised of a crash (L1 to L9), or an error. */
+/**
+ * Checks, after all runs have ended and all workers are gone, every promise about crashes (L1 to L9). Throws if one is
+ * broken.
+ */
 export function aftermath(evidence: Evidence): Aftermath {
   const left = leftBehind(evidence.database)
   return withRows(evidence.database, ({ trees, wrongFiles, leftOpen }) => {
@@ -61,7 +64,9 @@ export function aftermath(evidence: Evidence): Aftermath {
   })
 }
 
-/** What must be true at any moment, however many workers were just killed: L1, L2, L7 and the shape of the graph. */
+/**
+ * Checks what must hold at any moment, however many workers were just killed: L1, L2, L7 and the shape of the graph.
+ */
 export function checkStanding(evidence: Pick<Evidence, 'database' | 'lines'>): void {
   withRows(evidence.database, ({ trees, wrongFiles }) =>
     requireNothing([...wrongFiles(), ...brokenRows(evidence, trees)], evidence),
@@ -72,22 +77,22 @@ function brokenRows({ lines }: Pick<Evidence, 'lines'>, trees: readonly TreeRows
   return [...lostEvents(lines, trees), ...unevenSequences(lines, trees), ...trees.flatMap(brokenGraph)]
 }
 
-/** What is stored, whatever it is stored in. */
-interface Found {
+/** The stored rows, whatever store holds them. */
+interface StoredRows {
   readonly trees: readonly TreeRows[]
-  /** What is wrong with the files themselves. */
+  /** Lists problems of the files themselves. */
   readonly wrongFiles: () => string[]
-  /** Locks and claims of workers that are gone. */
+  /** Lists locks and claims of workers that are gone. */
   readonly leftOpen: () => string[]
 }
 
-function withRows<T>(database: string, use: (found: Found) => T): T {
+function withRows<T>(database: string, use: (found: StoredRows) => T): T {
   if (!statSync(database).isDirectory()) return withSqliteRows(database, use)
   const left = leftInFolder(database)
   return withJsonRows(database, (trees, wrongFiles) => use({ trees, wrongFiles, leftOpen: () => left }))
 }
 
-function withSqliteRows<T>(database: string, use: (found: Found) => T): T {
+function withSqliteRows<T>(database: string, use: (found: StoredRows) => T): T {
   const store = sqliteStore(database)
   const db = connect(database)
   try {
@@ -109,7 +114,7 @@ function damage(db: Connection): string[] {
   ]
 }
 
-/** Rows that no walk from a root finds belong to nobody. */
+/** Lists rows that no walk from a root reaches. */
 function unreached(trees: readonly TreeRows[], db: Connection): string[] {
   return (['conversations', 'turns', 'nodes', 'links'] as const).flatMap((table) => {
     const found = trees.reduce((sum, tree) => sum + tree[table].size, 0)
@@ -142,12 +147,12 @@ function figuresOf({ lines, exits }: Evidence, trees: readonly TreeRows[]): Afte
   }
 }
 
-/** What is true of a tree after every commit, and so whenever its processes were killed. */
+/** Lists violations of the rules that hold after every commit, and so whenever a process is killed. */
 export function brokenGraph(tree: TreeRows): string[] {
   return auditTree(tree, ANYWHERE)
     .filter(({ type }) => type !== 'unknown_kind')
     .map(({ type, message }) => `${type}: ${message}`)
 }
 
-/** Claims of processes that are gone are not wrong: others take them over. */
+/** Claims of dead processes are not wrong: other processes take them over. */
 const ANYWHERE = { kinds: BUILT_IN_KINDS, isAlive: () => true, hasBody: () => true }

@@ -15,12 +15,12 @@ import {
 } from './failpoints.ts'
 import { countOutside } from './outside-counter.ts'
 
-/** What a worker process runs. The file that calls `crashWorker` is the program of a crash test. */
+/** The program of a worker process. The file that calls `crashWorker` is the program of a crash test. */
 export interface CrashProgram {
   readonly options: Omit<RuntimeOptions, 'store'>
   /**
-   * Called in every worker, new or restarted, after `resume`: looks at the rows, does what is left to do and returns when
-   * all of it is over. Then the runtime is closed and the process must end by itself.
+   * Called in every worker, new or restarted, after `resume`: reads the rows, does the remaining work, and returns when
+   * all of it is done. Then the runtime is closed, and the process must end by itself.
    */
   drive(worker: CrashWorker): Promise<void>
 }
@@ -30,7 +30,7 @@ export interface CrashWorker {
   readonly store: Store
 }
 
-/** What a test tells a worker it starts; its only argument. */
+/** The orders for a new worker; its only argument. */
 export interface WorkerOrders {
   readonly folder: string
   readonly role: string
@@ -39,7 +39,7 @@ export interface WorkerOrders {
   readonly store: CrashStore
 }
 
-/** The store that workers run on. */
+/** The kind of store that workers use. */
 export type CrashStore = 'sqlite' | 'json'
 
 /** The name of the database, or of the folder with the rows, in a case's folder. */
@@ -61,22 +61,22 @@ function openRows(): Store {
   return store === 'sqlite' ? sqliteStore(path) : jsonStore({ folder: path, compactBytes: 20_000 })
 }
 
-/** What the test gave this worker to know. */
+/** Returns the role that the test gave this worker. */
 export function workerRole(): string {
   return orders().role
 }
 
-/** Tells the test something: it can wait for that. */
+/** Sends the test a text that it can wait for. */
 export function tellTest(text: string): void {
   process.stdout.write(`${text}\n`)
 }
 
-/** Passes a point of the program's own: the test can have the worker killed there. */
+/** Passes a point defined by the program, where the test can kill the worker. */
 export function passPoint(point: string): void {
   points().pass(point)
 }
 
-/** Has the outside counter count an effect of this worker. */
+/** Makes the outside counter count an effect of this worker. */
 export async function countEffect(name: string, key: string): Promise<void> {
   const { counter, folder } = orders()
   if (counter === null) throw new Error('this test has no outside counter')

@@ -9,33 +9,36 @@ import { type KillPoint, LOG, readLines } from './failpoints.ts'
 import type { OutsideCounter } from './outside-counter.ts'
 import { type WorkerExit, WorkerProcess } from './worker-process.ts'
 
-/** When a worker is killed: at a point it passes, or so long after it was started, or ready to work. */
+/** When to kill a worker: at a point it passes, or some time after it has started or become ready. */
 export type Kill = KillPoint | KillMoment
 
 export interface KillMoment {
+  /** How long after that moment it is killed. */
   readonly afterMs: number
-  /** Default: `ready`. */
+  /** The moment from which the time counts. Default: `ready`. */
   readonly from?: 'start' | 'ready'
 }
 
 export interface CrashOptions {
   /** A file that Node can run and that calls `crashWorker`. */
   readonly program: string
-  /** What the outside counter counted is checked too (L5). */
+  /** A counter whose effects are checked too (L5). */
   readonly counter?: OutsideCounter
+  /** The role that the program is started in: `workerRole()` gives it there. */
   readonly role?: string
-  /** What the workers keep their rows in. Default: `sqlite`. One worker at a time may have a `json` store open. */
+  /** The store of the workers. Default: `sqlite`. Only one worker at a time may have a `json` store open. */
   readonly store?: CrashStore
+  /** Flags of Node for the workers. */
   readonly nodeOptions?: readonly string[]
   /** How long one worker may live. Default 30 s. */
   readonly timeoutMs?: number
-  /** How often a worker may be started in all. Default 20. */
+  /** How many workers may be started in all. Default 20. */
   readonly maxWorkers?: number
 }
 
 /**
- * Runs a program in a worker process, kills it, starts it again, once per kill, and then until a worker has ended by
- * itself; then nothing may be lost, doubled or left open. Throws with everything that is.
+ * Runs a program in a worker process, kills and restarts it once per kill, then restarts it until a worker ends by
+ * itself. After that nothing may be lost, doubled or left open. Throws with a list of all violations.
  */
 export async function crash(options: CrashOptions, kills: readonly Kill[]): Promise<Aftermath> {
   const test = new CrashCase(options)
@@ -44,7 +47,7 @@ export async function crash(options: CrashOptions, kills: readonly Kill[]): Prom
   return test.conclude()
 }
 
-/** One database and the workers that run on it, one after the other or several at once. */
+/** One database and its workers, one after the other or several at once. */
 export class CrashCase {
   readonly folder: string
   private readonly options: CrashOptions
@@ -77,7 +80,7 @@ export class CrashCase {
     return worker
   }
 
-  /** True when the worker was killed; false when it ended by itself before that. */
+  /** Returns true if the worker was killed, false if it ended by itself before. */
   async runAndKill(kill: Kill): Promise<boolean> {
     const { signal } =
       'point' in kill ? await this.ended(this.start({ killAt: kill })) : await this.kill(this.start(), kill)
@@ -93,7 +96,7 @@ export class CrashCase {
     return this.ended(worker)
   }
 
-  /** Checks what the killed have left, on a copy: the next worker must find the files as they were. */
+  /** Checks the files that killed workers left, on a copy: the next worker must find them untouched. */
   checkStanding(): void {
     if (!existsSync(this.database)) return
     const copy = mkdtempSync(join(tmpdir(), 'legate-crash-copy-'))
@@ -107,7 +110,7 @@ export class CrashCase {
     }
   }
 
-  /** Starts workers until one has ended by itself. */
+  /** Starts workers until one ends by itself. */
   async runToEnd(): Promise<void> {
     for (;;) {
       const { signal } = await this.ended(this.start())
@@ -122,7 +125,7 @@ export class CrashCase {
     return exit
   }
 
-  /** What there is to judge by. */
+  /** Collects the evidence. */
   evidence(): Evidence {
     const { counter } = this.options
     return {
@@ -133,14 +136,14 @@ export class CrashCase {
     }
   }
 
-  /** Checks everything, when all workers are gone, and throws the case away. */
+  /** Checks everything after all workers are gone, and removes the case. */
   conclude(): Aftermath {
     const found = aftermath(this.evidence())
     this.drop()
     return found
   }
 
-  /** Kills what still runs and removes the files. */
+  /** Kills running workers and removes the files. */
   drop(): void {
     for (const worker of this.workers) worker.signal('SIGKILL')
     rmSync(this.folder, { recursive: true, force: true })

@@ -12,27 +12,27 @@ export const FAILPOINTS: readonly Failpoint[] = COMMIT_KINDS.flatMap(
   (kind) => [`before:${kind}`, `after:${kind}`] as const,
 )
 
-/** The moment at which a process is lost: when it passes `point` for the `hit`-th time. */
+/** The moment to lose a process: when it passes `point` for the `hit`-th time. */
 export interface KillPoint {
-  /** A failpoint of a store, or a name that a program passes by itself. */
+  /** A failpoint of a store, or a name that the program passes itself. */
   readonly point: string
-  /** From 1. */
+  /** Counted from 1. */
   readonly hit: number
 }
 
 export interface FailpointPlan {
-  /** Left out: points are only told. */
+  /** The point at which the process is killed. Left out: points are only reported. */
   readonly killAt?: KillPoint | undefined
-  /** Told of every point that is passed, before the process dies of it. */
+  /** Called for every point, before the process dies at it. */
   readonly passed?: (point: string, hit: number) => void
 }
 
-/** What a process passes its points through. */
+/** The points of a process. */
 export interface Failpoints {
   pass(point: string): void
 }
 
-/** Counts the points a process passes and kills it, as `kill -9` does, at the one that was planned. */
+/** Counts the points a process passes and kills it, as `kill -9` does, at the planned one. */
 export function failpoints({ killAt, passed = () => undefined }: FailpointPlan): Failpoints {
   const hits = new Map<string, number>()
   return {
@@ -45,7 +45,7 @@ export function failpoints({ killAt, passed = () => undefined }: FailpointPlan):
   }
 }
 
-/** The store, with a failpoint before and after every commit it makes. */
+/** Adds a failpoint before and after every commit of a store. */
 export function withFailpoints(store: Store, plan: FailpointPlan | Failpoints): Store {
   const points = 'pass' in plan ? plan : failpoints(plan)
   return {
@@ -59,7 +59,7 @@ export function withFailpoints(store: Store, plan: FailpointPlan | Failpoints): 
   }
 }
 
-/** What a worker says of itself. A commit is told only after the store has acknowledged it. */
+/** A line of a worker's log. A commit is logged only after the store has acknowledged it. */
 export type WorkerLine =
   | {
       readonly type: 'commit'
@@ -73,15 +73,15 @@ export type WorkerLine =
 /** The name of the log in a case's folder. */
 export const LOG = 'workers.jsonl'
 
-/** Workers get their log opened for appending: what they wrote to it stays when they are killed. */
+/** The descriptor of the log, opened for appending: written lines survive the kill of a worker. */
 const LOG_DESCRIPTOR = 3
 
-/** A line begins on a line of its own: the one before it may be torn. */
+/** Writes a line after a line break, because the line before may be torn. */
 export function writeLine(line: WorkerLine): void {
   writeSync(LOG_DESCRIPTOR, `\n${JSON.stringify(line)}\n`)
 }
 
-/** All lines of a log, whichever worker wrote them, in the order they were written. Torn ones were never said. */
+/** Reads all lines of a log in the order of writing, whichever worker wrote them. Torn lines do not count. */
 export function readLines(file: string): WorkerLine[] {
   if (!existsSync(file)) return []
   return readFileSync(file, 'utf8').split('\n').flatMap(readLine)
@@ -96,7 +96,7 @@ function readLine(text: string): WorkerLine[] {
   }
 }
 
-/** The store, with every commit told once it was acknowledged. */
+/** Logs every commit of a store once it is acknowledged. */
 export function withAcknowledgements(store: Store): Store {
   const tell = ({ kind, rootId, events }: Commit) => {
     writeLine({ type: 'commit', pid: process.pid, kind, rootId, events })

@@ -18,13 +18,13 @@ import { LOG, type WorkerLine } from './failpoints.ts'
 import type { CountedEffect } from './outside-counter.ts'
 import type { WorkerExit } from './worker-process.ts'
 
-/** The name under which calls of models are counted; their key is the path of the agent that called. */
+/** The name under which model calls are counted; their key is the path of the calling agent. */
 const MODEL = 'model'
 
 /**
- * L5, judged by the outside counter: what was recorded as done happened; what happened is recorded as done or as
- * uncertain; an effectful call happened at most once, the others at most once per claim, with one key. Calls of models
- * are judged too when they were counted.
+ * Checks L5 against the outside counter: recorded effects happened; effects that happened are recorded as done or
+ * uncertain; an effectful call happened at most once, the others at most once per claim, with one key. Model calls are
+ * checked too if they were counted.
  */
 export function wrongEffects(counted: readonly CountedEffect[], trees: readonly TreeRows[]): string[] {
   const nodes = trees.flatMap((tree) => [...tree.nodes.values()].map((node) => ({ node, tree })))
@@ -38,17 +38,17 @@ export function wrongEffects(counted: readonly CountedEffect[], trees: readonly 
   ]
 }
 
-/** How often something may have been seen outside. */
+/** How often an effect may have been seen outside. */
 interface Bounds {
   readonly least: number
   readonly most: number
   readonly what: string
 }
 
-/** Tools that write rows and nothing outside. */
+/** Tools that write rows and have no outside effect. */
 const ROWS_ONLY = /^(?:subagent_|ask_host$|ask_person$)/
 
-/** Only what a tool does itself is its effect: a child is judged by its own calls. */
+/** Bounds the effects of a tool itself; a child is judged by its own calls. */
 function toolBounds(task: Node): Bounds | undefined {
   if (task.kind !== 'task' || task.input.call === undefined || task.input.delegates === true) return undefined
   if (task.metadata['copyOf'] !== undefined) return undefined
@@ -59,10 +59,10 @@ function toolBounds(task: Node): Bounds | undefined {
   return { what, least, most: task.state === 'finished' || task.state === 'uncertain' ? 1 : 0 }
 }
 
-/** A66: an answer that was recorded is not asked for again: a model is called once per claim of a node, no more. */
+/** Bounds the calls of a model: one per claim of a node, because a recorded answer is not asked for again (A66). */
 function modelBounds(node: Node, { nodes }: TreeRows): Bounds | undefined {
   const { kind, state, recoveries, startedAt, retryOf, metadata } = node
-  // What was done before it was retried is counted where it was done.
+  // Attempts before a retry are counted where they happened.
   const attempt = node.attempt - (retryOf === null ? 0 : (nodes.get(retryOf)?.attempt ?? 0))
   const wasClaimed = metadata['copyOf'] === undefined && (startedAt !== null || recoveries > 0 || attempt > 1)
   if (kind !== 'agent_message' || !wasClaimed) return undefined
@@ -77,7 +77,7 @@ function pathOf({ conversationId }: Node, { conversations }: TreeRows): string {
   return conversations.get(conversationId)?.path.join('/') ?? ''
 }
 
-/** The bounds of all that share a key, added up. */
+/** Adds up the bounds of all entries with the same key. */
 function boundsOf(entries: readonly (readonly [key: string, bounds: Bounds | undefined])[]): Map<string, Bounds> {
   const sums = new Map<string, Bounds>()
   for (const [key, bounds] of entries) {
@@ -99,18 +99,18 @@ function unlike(of: string, counted: readonly CountedEffect[], expected: Readonl
   })
 }
 
-/** What is true of a tree when its last run has ended: L3, L4 and L6. */
+/** Checks a tree whose last run has ended: L3, L4 and L6. */
 export function unsettled(tree: TreeRows): string[] {
   return [
     ...openRows(tree),
-    ...untoldEnds(tree),
+    ...unreportedEnds(tree),
     ...unpaired(tree),
-    ...[...tree.nodes.values()].flatMap((node) => untoldResult(tree, node)),
-    ...[...tree.turns.values()].flatMap((turn) => [...wrongAccount(tree, turn), ...untoldDoubts(tree, turn)]),
+    ...[...tree.nodes.values()].flatMap((node) => unreportedResult(tree, node)),
+    ...[...tree.turns.values()].flatMap((turn) => [...wrongAccount(tree, turn), ...unreportedDoubts(tree, turn)]),
   ]
 }
 
-/** L3: every run has one outcome, told once; nothing runs, waits or is left for later. */
+/** Checks L3: every run has one outcome, reported once; nothing runs, waits or is left for later. */
 function openRows({ turns, nodes, links, blocks, events }: TreeRows): string[] {
   const wrong: string[] = []
   for (const { id, state, outcome } of turns.values()) {
@@ -129,8 +129,8 @@ function openRows({ turns, nodes, links, blocks, events }: TreeRows): string[] {
   return wrong
 }
 
-/** A75: the end of a child in the background was told, or it is recorded that nobody was left to tell. */
-function untoldEnds({ links, nodes }: TreeRows): string[] {
+/** Checks A75: the end of every background child was reported, or the rows say that no host was left to notify. */
+function unreportedEnds({ links, nodes }: TreeRows): string[] {
   const isUntold = ({ wake, deliveredTo }: Link) => {
     const isTold = deliveredTo === 'undeliverable' || (deliveredTo !== null && nodes.has(deliveredTo))
     return !isTold && (wake === 'auto' || deliveredTo !== null)
@@ -140,7 +140,7 @@ function untoldEnds({ links, nodes }: TreeRows): string[] {
     .map(({ id }) => `A75 nobody was told of the end of ${id}`)
 }
 
-/** L4: every start has one end. A run that never left the queue has an end without a start. */
+/** Checks L4: every start has one end. A run that never left the queue has an end without a start. */
 function unpaired({ events }: TreeRows): string[] {
   const runs = tally(eventsOf(events, 'run-start').map(({ turnId }) => turnId))
   const queued = new Set(eventsOf(events, 'run-queued').map(({ turnId }) => turnId))
@@ -165,12 +165,12 @@ function differences(what: string, starts: ReadonlyMap<Id, number>, ends: Readon
     }))
 }
 
-/** L4: a call and its result are told once each. */
-function untoldResult({ events, nodes }: TreeRows, task: Node): string[] {
+/** Checks L4: each call and each result is reported once. */
+function unreportedResult({ events, nodes }: TreeRows, task: Node): string[] {
   if (task.kind !== 'task' || task.input.call === undefined || task.metadata['copyOf'] !== undefined) return []
   const results = eventsOf(events, 'tool-result').filter(({ nodeId }) => nodeId === task.id).length
   const calls = eventsOf(events, 'tool-call').filter(({ nodeId }) => nodeId === task.id).length
-  // One that was done again was called for when it was done first.
+  // The call of a retried task was reported with its first try.
   const isFirst = task.retryOf === null
   const isAsked = [...nodes.values()].some(({ output }) => output.calls?.some(({ id }) => id === task.input.call?.id))
   const wrong: string[] = []
@@ -179,7 +179,7 @@ function untoldResult({ events, nodes }: TreeRows, task: Node): string[] {
   return wrong
 }
 
-/** L6: a run's account is its own calls and the accounts of its children. */
+/** Checks L6: the account of a run is the sum of its own calls and its children's accounts. */
 function wrongAccount({ nodes, links }: TreeRows, turn: Turn): string[] {
   const own = [...nodes.values()].filter(({ turnId }) => turnId === turn.id)
   const children = [...links.values()].filter(({ hostTurnId }) => hostTurnId === turn.id)
@@ -200,11 +200,11 @@ function wrongAccount({ nodes, links }: TreeRows, turn: Turn): string[] {
   return wrong
 }
 
-/** What is uncertain is told once, and named in the outcome of its run and of every run above it. */
-function untoldDoubts({ nodes, links, events }: TreeRows, turn: Turn): string[] {
+/** Checks that each uncertain effect is reported once, and named in the outcome of its run and of every run above. */
+function unreportedDoubts({ nodes, links, events }: TreeRows, turn: Turn): string[] {
   const own = [...nodes.values()].filter(({ turnId, state }) => turnId === turn.id && state === 'uncertain')
   const all = [...links.values()].filter(({ hostTurnId }) => hostTurnId === turn.id)
-  // What ended after its host is not in its host's outcome.
+  // A child that ended after its host is not in its host's outcome.
   const late = new Set(turn.outcome?.open ?? [])
   const children = all.filter(({ id }) => !late.has(id))
   const expected = [...own.map(({ id }) => id), ...children.flatMap(({ outcome }) => outcome?.uncertain ?? [])].sort()
@@ -219,10 +219,10 @@ function untoldDoubts({ nodes, links, events }: TreeRows, turn: Turn): string[] 
   return wrong
 }
 
-type Told<T extends DurableEventType> = EventRow & { readonly body: Extract<EventBody, { type: T }> }
+type EventOfType<T extends DurableEventType> = EventRow & { readonly body: Extract<EventBody, { type: T }> }
 
-function eventsOf<T extends DurableEventType>(events: readonly EventRow[], type: T): Told<T>[] {
-  return events.filter((event): event is Told<T> => event.body.type === type)
+function eventsOf<T extends DurableEventType>(events: readonly EventRow[], type: T): EventOfType<T>[] {
+  return events.filter((event): event is EventOfType<T> => event.body.type === type)
 }
 
 function tally(ids: readonly Id[]): Map<Id, number> {
@@ -231,7 +231,7 @@ function tally(ids: readonly Id[]): Map<Id, number> {
   return counts
 }
 
-/** Rows of a JSON store, and what is wrong with the folder itself. Opening it is the check of its journal. */
+/** Opens a JSON store, which checks its journal, and passes on its rows and the problems of its folder. */
 export function withJsonRows<T>(folder: string, use: (trees: readonly TreeRows[], wrong: () => string[]) => T): T {
   const unfinished = brokenDocuments(folder)
   const store = jsonStore(folder)
@@ -243,13 +243,13 @@ export function withJsonRows<T>(folder: string, use: (trees: readonly TreeRows[]
   }
 }
 
-/** L8: nobody says that he still works on it, and no file is left that was to become another. */
+/** Checks L8: nobody claims to work on it, and no temporary file is left. */
 export function leftInFolder(folder: string): string[] {
   const strays = readdirSync(folder).filter((name) => name !== 'store.journal' && !isSessionFile(name))
   return strays.map((name) => `L8 the file ${name} is left`)
 }
 
-/** A document is whole at every moment: it is looked at before the store can repair anything. */
+/** Checks that each document is complete at every moment, before the store can repair anything. */
 function brokenDocuments(folder: string): string[] {
   return readdirSync(folder)
     .filter(isSessionFile)
@@ -257,7 +257,7 @@ function brokenDocuments(folder: string): string[] {
     .map((name) => `the document ${name} is not JSON`)
 }
 
-/** With the store open, every conversation in which a turn has ended has a document of all such turns. */
+/** Checks, with the store open, that every conversation with an ended turn has a document of all such turns. */
 function missingDocuments(folder: string, store: Store, trees: readonly TreeRows[]): string[] {
   return trees.flatMap(({ conversations }) =>
     [...conversations.keys()].flatMap((id) => {
@@ -272,7 +272,7 @@ function turnsIn(file: string): number {
   return read.ok ? (read.value as unknown as SessionDocument).turns.length : -1
 }
 
-/** L1: every event that was acknowledged is read back, at its place, byte for byte. */
+/** Checks L1: every acknowledged event is read back in its place, byte for byte. */
 export function lostEvents(lines: readonly WorkerLine[], trees: readonly TreeRows[]): string[] {
   const stored = new Map(trees.map(({ rootId, events }) => [rootId, events]))
   const wrong: string[] = []
@@ -289,7 +289,7 @@ export function lostEvents(lines: readonly WorkerLine[], trees: readonly TreeRow
   return wrong
 }
 
-/** L2: sequence numbers are 1, 2, 3, ... without a gap, and none was acknowledged for two events. */
+/** Checks L2: sequence numbers are 1, 2, 3, ... without a gap, and none was acknowledged for two events. */
 export function unevenSequences(lines: readonly WorkerLine[], trees: readonly TreeRows[]): string[] {
   const wrong: string[] = []
   for (const { rootId, events } of trees) {
@@ -308,7 +308,7 @@ export function unevenSequences(lines: readonly WorkerLine[], trees: readonly Tr
   return wrong
 }
 
-/** L7: all that is stored is what was committed, and would not be with one byte of a commit changed. */
+/** Checks L7: the rows are exactly the committed ones, and one changed byte in a commit would be detected. */
 export function brokenChains(db: Connection): string[] {
   const wrong = verifySqlite(db).findings.map(({ message }) => `L7 ${message}`)
   const trees = [...findTrees(db).byRoot]
@@ -325,7 +325,7 @@ export function brokenChains(db: Connection): string[] {
   return wrong
 }
 
-/** A text of no bytes gets one. */
+/** Flips a byte; an empty text gets one. */
 function withFlippedByte(text: string): string {
   const bytes = Buffer.from(text === '' ? ' ' : text, 'utf8')
   const at = Math.floor(Math.random() * bytes.length)
@@ -333,7 +333,9 @@ function withFlippedByte(text: string): string {
   return bytes.toString('latin1')
 }
 
-/** L8: no process of the case is left, and no file beside the database, its write-ahead log and the workers' log. */
+/**
+ * Checks L8: no process of the case is left, and no file beside the database, its write-ahead log and the workers' log.
+ */
 export function leftBehind(database: string): string[] {
   const folder = dirname(database)
   const known = ['', '-wal', '-shm'].map((ending) => basename(database) + ending)
@@ -344,7 +346,7 @@ export function leftBehind(database: string): string[] {
   ]
 }
 
-/** L8: the database can be written at once, and nobody says that he still works on it. */
+/** Checks L8: the database can be written at once, and no process claims to work on it. */
 export function leftLocks(db: Connection): string[] {
   db.exec('PRAGMA busy_timeout = 0')
   db.exec('BEGIN IMMEDIATE')
@@ -357,7 +359,7 @@ export function leftLocks(db: Connection): string[] {
   ]
 }
 
-/** L9: a worker was killed, or ended by itself with code 0; it printed no error either way. */
+/** Checks L9: a worker was killed or ended with code 0, and printed no error. */
 export function brokenExits(exits: readonly WorkerExit[]): string[] {
   return exits.flatMap(({ pid, code, signal, errors }) => [
     ...(signal === 'SIGKILL' || (signal === null && code === 0)
@@ -367,7 +369,7 @@ export function brokenExits(exits: readonly WorkerExit[]): string[] {
   ])
 }
 
-/** Workers are told their folder as an argument, so their command line has it. */
+/** Finds processes by the folder in their command line, which every worker gets as an argument. */
 function processesNaming(folder: string): string[] {
   if (!existsSync('/proc/self/cmdline')) return []
   return readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && commandOf(pid).includes(folder))

@@ -6,26 +6,26 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { parseOwnJson } from '../../base/json.ts'
 
-/** Something that happened outside of the process that did it: a payment, a letter, a call of a model. */
+/** An effect outside the process that caused it: a payment, a letter, a model call. */
 export interface CountedEffect {
-  /** Where the effect was counted: one group per test case. */
+  /** The group it was counted in: one per test case. */
   readonly group: string
-  /** The idempotency key of the call, or for a model anything that names the call. */
+  /** The idempotency key of the call; for a model any name of the call. */
   readonly key: string
-  /** The tool's name. */
+  /** The name of the tool. */
   readonly name: string
   readonly pid: number
 }
 
-/** A process of its own that keeps what others did. It has seen what it has seen, whoever was killed meanwhile. */
+/** A separate process that records effects of others. Its record survives whoever is killed. */
 export interface OutsideCounter {
-  /** To be given to those who count. */
+  /** The address for those who count. */
   readonly address: string
   effects(group: string): CountedEffect[]
   stop(): Promise<void>
 }
 
-/** Starts the process; it keeps its socket and its file in `folder`. */
+/** Starts the process, which keeps its socket and its file in `folder`. */
 export async function startCounter(folder: string): Promise<OutsideCounter> {
   const address = join(folder, 'counter.sock')
   const file = join(folder, 'counter.jsonl')
@@ -42,7 +42,7 @@ export async function startCounter(folder: string): Promise<OutsideCounter> {
   }
 }
 
-/** Counts one effect; resolves when the counter has it on file. */
+/** Counts one effect; resolves when the counter has written it to its file. */
 export async function countOutside(address: string, effect: Omit<CountedEffect, 'pid'>): Promise<void> {
   const socket = connect(address)
   socket.end(JSON.stringify({ ...effect, pid: process.pid }))
@@ -51,8 +51,8 @@ export async function countOutside(address: string, effect: Omit<CountedEffect, 
 }
 
 /**
- * The whole program of the counter: it runs where no TypeScript is, so it is plain text. One connection, one effect. It
- * ends with whoever started it.
+ * The whole program of the counter, as plain JavaScript text, because it runs without TypeScript. One connection counts
+ * one effect. It ends together with the process that started it.
  */
 const SERVER = `
 const { appendFileSync } = require('node:fs')

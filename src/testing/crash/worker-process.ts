@@ -2,14 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 
-/** How a worker process went. */
+/** How a worker process ended. */
 export interface WorkerExit {
   readonly pid: number
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
-  /** What it printed as errors: nothing, unless something is wrong. */
+  /** Its output on stderr; empty unless something is wrong. */
   readonly errors: string
-  /** It lived longer than it may and was killed for that. */
+  /** Whether it exceeded its time and was killed for that. */
   readonly isOverdue: boolean
 }
 
@@ -17,14 +17,14 @@ export interface WorkerStart {
   /** A file that Node can run; it calls `crashWorker`. */
   readonly program: string
   readonly argument: string
-  /** Opened for appending as the worker's descriptor 3. */
+  /** The log, opened for appending as the worker's descriptor 3. */
   readonly log: string
   readonly nodeOptions: readonly string[]
-  /** A worker that lives longer is killed. */
+  /** The time after which a worker is killed. */
   readonly timeoutMs: number
 }
 
-/** A worker as the test sees it: from outside. */
+/** A worker process as the test sees it from outside. */
 export class WorkerProcess {
   readonly pid: number
   readonly ended: Promise<WorkerExit>
@@ -45,12 +45,12 @@ export class WorkerProcess {
     this.ended = this.end(timeoutMs)
   }
 
-  /** Sends a signal; nothing happens when the worker is gone. */
+  /** Sends a signal; does nothing if the worker is gone. */
   signal(name: NodeJS.Signals): void {
     this.child.kill(name)
   }
 
-  /** Resolves when the worker has said this line, or is gone. True when it has said it. */
+  /** Waits until the worker prints this line or is gone. Returns true if it printed it. */
   async hears(line: string): Promise<boolean> {
     while (!this.said.includes(line) && !this.isOver) {
       await new Promise<void>((resolve) => this.listeners.add(resolve))
@@ -90,7 +90,7 @@ export class WorkerProcess {
 
 const living: Set<ChildProcess> = new Set()
 
-/** No worker stays behind when the test process ends, not even a stopped one. */
+/** Kills the worker when the test process ends, even a stopped one. */
 function outlive(child: ChildProcess): void {
   if (living.size === 0) process.once('exit', killLiving)
   living.add(child)

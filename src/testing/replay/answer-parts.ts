@@ -3,33 +3,33 @@ import type { Usage } from '../../graph/content.ts'
 import type { Part } from '../../model/model.ts'
 import type { Cleaner } from './clean.ts'
 import type { IdTokens } from './packed-request.ts'
-import type { Said } from './recording-file.ts'
+import type { RecordedPart } from './recording-file.ts'
 
-/** A part as it came, or that it came after another line. */
-export type Heard = Part | { readonly after: string }
+/** A part as it arrived, or the fact that it arrived after another line. */
+export type ReceivedPart = Part | { readonly after: string }
 
-/** An answer as a recording has it. What must not be in a file is taken out also where it came in pieces. */
-export function writeAnswer(heard: readonly Heard[], cleaner: Cleaner): Said[] {
+/** Converts an answer for a recording. Secrets are removed even if they arrived in pieces. */
+export function writeAnswer(heard: readonly ReceivedPart[], cleaner: Cleaner): RecordedPart[] {
   const pieces = cleanPieces(heard, cleaner)
   return heard.map((part, at) => writePart(part, pieces[at] ?? '', cleaner))
 }
 
-/** Undefined for what only says when the next part came. */
-export function readPart(said: Said, ids: IdTokens): Part | undefined {
+/** Reads a part of a recording; undefined for an entry that only says when the next part arrived. */
+export function readPart(said: RecordedPart, ids: IdTokens): Part | undefined {
   if (typeof said === 'string') return { type: 'text-delta', text: ids.show(said) }
   if (Array.isArray(said)) return { type: 'reasoning-delta', text: ids.show(String(said[0])) }
   if ('after' in said) return undefined
   if ('finish' in said) return { type: 'finish', reason: said.finish, usage: said.usage as unknown as Usage }
-  return shown(said, ids) as Part
+  return withRunIds(said, ids) as Part
 }
 
-/** Any value of a recording with ids of this run. */
-export function shown<T>(value: T, ids: IdTokens): T {
+/** Replaces the ids in a recorded value by those of this run. */
+export function withRunIds<T>(value: T, ids: IdTokens): T {
   const text = JSON.stringify(value)
   return text.includes('<id:') ? (parseOwnJson(ids.show(text)) as T) : value
 }
 
-function writePart(part: Heard, piece: string, cleaner: Cleaner): Said {
+function writePart(part: ReceivedPart, piece: string, cleaner: Cleaner): RecordedPart {
   if ('after' in part) return part
   switch (part.type) {
     case 'text-delta':
@@ -41,12 +41,12 @@ function writePart(part: Heard, piece: string, cleaner: Cleaner): Said {
     case 'finish':
       return { finish: part.reason, usage: part.usage as unknown as Json }
     default:
-      return cleaner.answer(part as unknown as Json) as unknown as Said
+      return cleaner.answer(part as unknown as Json) as unknown as RecordedPart
   }
 }
 
-/** Of each delta what may be kept of it. */
-function cleanPieces(heard: readonly Heard[], cleaner: Cleaner): string[] {
+/** Returns the part of each delta that may be kept. */
+function cleanPieces(heard: readonly ReceivedPart[], cleaner: Cleaner): string[] {
   const pieces: string[] = []
   const streams = new Map<string, { readonly places: number[]; readonly texts: string[] }>()
   for (const [at, part] of heard.entries()) {
@@ -71,7 +71,7 @@ function streamOf(part: Part): string | undefined {
 
 const TOKEN = /(<id:\d+>|\*\*\*)/
 
-/** Cuts the clean form of a text where its pieces were cut; what was replaced is in the piece in which it began. */
+/** Cuts a cleaned text where its pieces were cut; a replacement goes to the piece in which the secret began. */
 export function realign(pieces: readonly string[], clean: string): string[] {
   const text = pieces.join('')
   if (text === clean) return [...pieces]
@@ -90,7 +90,7 @@ export function realign(pieces: readonly string[], clean: string): string[] {
   })
 }
 
-/** A part of the text that is the same in the clean one, or that something stands for there. */
+/** A stretch of text that is equal in both forms, or that was replaced. */
 interface Span {
   readonly from: number
   readonly to: number
@@ -99,7 +99,7 @@ interface Span {
   readonly isReplaced: boolean
 }
 
-/** Undefined when they cannot be held against each other. */
+/** Aligns a text with its cleaned form; undefined if that is not possible. */
 function spansOf(text: string, clean: string): Span[] | undefined {
   const segments = clean.split(TOKEN)
   const spans: Span[] = []
@@ -119,20 +119,20 @@ function spansOf(text: string, clean: string): Span[] | undefined {
   return spans
 }
 
-/** A place inside of what was replaced is the end of what stands for it. */
+/** Maps a place; one inside a replaced stretch maps to the end of its replacement. */
 function placeIn(span: Span | undefined, place: number): number {
   if (span === undefined || place > span.to) return Number.POSITIVE_INFINITY
   const { from, cleanFrom, cleanTo, isReplaced } = span
   return isReplaced && place > from ? cleanTo : cleanFrom + place - from
 }
 
-interface Behind {
+interface ReplacedEnd {
   readonly next: string
   readonly isLast: boolean
 }
 
-/** Where what comes after a token begins in the text. */
-function endOfReplaced(text: string, from: number, { next, isLast }: Behind): number {
+/** Finds where the text after a replaced stretch begins. */
+function endOfReplaced(text: string, from: number, { next, isLast }: ReplacedEnd): number {
   if (!isLast) return text.indexOf(next, from)
   const end = text.length - next.length
   return end >= from ? end : -1

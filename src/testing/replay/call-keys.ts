@@ -5,8 +5,8 @@ import type { Reader } from '../../graph/reader.ts'
 import type { Conversation, Id, LaneFacts, Link, Node, Turn } from '../../graph/rows.ts'
 
 /**
- * The keys of calls: the address of the node, with the try where it is not the first, and with a number where one try
- * makes several calls. A node that runs again after its process was lost has the same keys again.
+ * Makes the keys of calls: the address of the node, plus the try if it is not the first, plus a number if one try makes
+ * several calls. A node that runs again after its process was lost gets the same keys.
  */
 export class CallKeys {
   private readonly parts: AddressParts
@@ -33,15 +33,15 @@ export class CallKeys {
 
 export interface AddressParts {
   readonly store: Reader
-  /** What a root is called. */
+  /** Returns the name of a root. */
   nameOf(root: Conversation): string
-  /** An item of a plan as a recording would have it. */
+  /** Cleans an item of a plan as a recording would. */
   clean(item: Json): Json
 }
 
 /**
- * Where a node stands, the same in every run of the same agents: the names of agents from the root, each with the place of
- * the node that started the next. Neither ids nor times are in it, nor who was first to end.
+ * Returns the address of a node, equal in every run of the same agents: the names of agents from the root, each with
+ * the place of the node that started the next. It contains no ids, no times, and no order of ends.
  */
 export function addressOf(parts: AddressParts, node: Node): string {
   const turn = parts.store.turn(node.turnId)
@@ -56,13 +56,13 @@ function turnAddress(parts: AddressParts, turn: Turn): string {
   return `${homeOf(parts, turn.conversationId)}${turn.ordinal === 0 ? '' : `+${turn.ordinal}`}`
 }
 
-/** A task may start several children, or try one again. */
+/** Names a child: a task may start several, or retry one. */
 function childName(store: Reader, { id, taskId, hostTurnId, agentName }: Link): string {
   const siblings = store.linksOf(hostTurnId).filter((link) => link.taskId === taskId)
   return numbered(agentName, siblings.findIndex((link) => link.id === id) + 1)
 }
 
-/** A turn that no delegation asked for belongs to its conversation: by its root, by what made it, or by where it was forked. */
+/** Addresses a turn that no delegation started, by the root of its conversation, by its origin, or by its fork. */
 function homeOf(parts: AddressParts, conversationId: Id): string {
   const { store } = parts
   const conversation = store.conversation(conversationId)
@@ -73,7 +73,7 @@ function homeOf(parts: AddressParts, conversationId: Id): string {
   return `${task === undefined ? '?' : addressOf(parts, task)}/${conversation.agent.name}`
 }
 
-/** Where it was forked, in the lane it comes from: `who@1.3` at the node 3 of the turn 1; the second one there has a number. */
+/** Names a lane by its fork: `who@1.3` at node 3 of turn 1; a second fork there gets a number. */
 function laneName(parts: AddressParts, { laneId, nodeId }: LaneStart, { lane }: Conversation): string {
   const { store } = parts
   let earlier = 0
@@ -90,7 +90,7 @@ function laneName(parts: AddressParts, { laneId, nodeId }: LaneStart, { lane }: 
 
 type LaneStart = NonNullable<LaneFacts['from']>
 
-/** Items of a plan are known by what they are: the same item finds its child whatever else the plan holds. */
+/** Addresses items of a plan by content: an item finds its child whatever else the plan contains. */
 function placeOf(parts: AddressParts, node: Node): string {
   const nodes = parts.store.nodesOf(node.turnId)
   if (!isEager(node)) return String(node.ordinal - nodes.slice(0, node.ordinal).filter(isBeside).length)

@@ -8,19 +8,19 @@ export type Redact = (text: string) => string
 
 const SECRET_KEY =
   /(?:(?:api|access|private|secret)[-_]?key|token|secret|password|passwd|passphrase|authorization|cookie|credentials?)$/i
-/** The same of an object that is a text. */
+/** Matches secret fields of an object inside a text. */
 const SECRET_FIELD =
   /(\\*"[\w-]*(?:(?:api|access|private|secret)[-_]?key|token|secret|password|passwd|passphrase|authorization|cookie|credentials?)\\*"\s*:\s*\\*")[^"\\]+/gi
 
-/** Makes what may stand in a file, the same in every recording of the same run, from what was said. */
+/** Makes values safe for a file and equal in every recording of the same run. */
 export class Cleaner {
   private readonly ids: IdTokens
   private readonly redact: Redact | undefined
-  /** Most of a request was in the one before. */
+  /** Texts already cleaned: most of a request repeats the one before. */
   private readonly known: Map<string, string> = new Map()
   private readonly times: Map<string, string> = new Map()
   private readonly learned: Set<string> = new Set()
-  /** What is looked for, and what it was made of. */
+  /** The secrets to look for, and the values they came from. */
   private secrets: Secrets = new Secrets([])
   private values = ''
 
@@ -29,17 +29,17 @@ export class Cleaner {
     this.redact = redact
   }
 
-  /** Values that must not stand in the file, from here on. */
+  /** Adds values that must not appear in the file from now on. */
   learn(values: readonly string[]): void {
     for (const value of values) this.learned.add(value)
   }
 
-  /** Without secrets and without ids of ours. */
+  /** Cleans an answer: removes secrets and replaces our ids. */
   answer(value: Json): Json {
     return mapped(value, { text: (text) => this.text(text), name: (name) => this.name(name) })
   }
 
-  /** The same of a request: times in it are ours as well. */
+  /** Cleans a request, including times that we added. */
   request(value: Json): Json {
     return mapped(value, { text: (text) => this.withoutTimes(this.text(text)), name: (name) => this.name(name) })
   }
@@ -56,7 +56,7 @@ export class Cleaner {
     return clean
   }
 
-  /** A key of an object. Names of fields stay, whatever a function of the user's makes of texts. */
+  /** Cleans a key of an object. Field names stay, whatever a user's function does to texts. */
   private name(name: string): string {
     if (SHORT_NAME.test(name)) return name
     return FIELD.test(name) ? this.inUse().clean(name) : this.text(name)
@@ -85,7 +85,7 @@ export class Cleaner {
 
 const MOST_KNOWN = 10_000
 const TIME = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/g
-/** As results of delegations tell them. */
+/** Matches durations as results of delegations write them. */
 const DURATION = /("(?:duration_ms|durationMs|totalDurationMs)":\s*|\*\*(?:Duration|Elapsed):\*\* |\bidle )\d+[sm]?/g
 
 interface Change {
@@ -106,12 +106,12 @@ function mapped(value: Json, change: Change, key = ''): Json {
   )
 }
 
-/** A name of a field, of ours or of a schema. */
+/** Matches a field name, ours or a schema's. */
 const FIELD = /^[a-zA-Z$]{1,20}$/
-/** Nothing that is as short as this is taken for a secret that is a name. */
+/** Names this short are never taken for secrets. */
 const SHORT_NAME = /^[a-zA-Z$]{1,11}$/
 
-/** Keys stay apart: a mark with a number stands for any text as one without does. */
+/** Keeps keys distinct: a mark with a number stands for any text, as one without does. */
 class Names {
   private readonly taken: Set<string>
   private readonly counts: Map<string, number> = new Map()
@@ -133,7 +133,7 @@ class Names {
   }
 }
 
-/** Words about a secret are none. */
+/** Tells whether a value is a secret; a text about secrets is not. */
 function isSecret(value: string): boolean {
   return value !== '' && !/\s/.test(value)
 }

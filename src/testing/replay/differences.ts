@@ -1,13 +1,13 @@
 import type { Json } from '../../base/json.ts'
 
 export interface Difference {
-  /** `messages[2].content`. */
+  /** A path such as `messages[2].content`. */
   readonly path: string
   readonly recorded: Json | undefined
   readonly now: Json | undefined
 }
 
-/** Where two values differ, apart from what differs in every run. */
+/** Lists where two values differ, ignoring what differs in every run. */
 export function differences(recorded: Json | undefined, now: Json | undefined, bind: Bind): Difference[] {
   const found: Difference[] = []
   compare({ path: '', recorded, now }, bind, found)
@@ -33,7 +33,7 @@ function compare(pair: Difference, bind: Bind, found: Difference[]): void {
 
 type Fields = { [key: string]: Json }
 
-/** Each key of either, and what it is called now: a recorded one may hold a mark or a token. */
+/** Pairs the keys of both sides: a recorded key may contain a mark or a token. */
 function keysOf(recorded: Fields, now: Fields, bind: Bind): [recorded: string, now: string][] {
   const left = new Set(Object.keys(now).filter((key) => !Object.hasOwn(recorded, key)))
   const pairs = Object.keys(recorded).map((key): [string, string] => {
@@ -52,7 +52,7 @@ function isObject(value: Json | undefined): value is Fields {
 const MOST_SHOWN = 5
 const WIDTH = 100
 
-/** What differs, for people: each place with what was recorded and what is there now. */
+/** Formats differences for people: each place with the recorded and the current value. */
 export function differenceText(found: readonly Difference[]): string {
   const shown = found.slice(0, MOST_SHOWN).map(placeText)
   const left = found.length - shown.length
@@ -68,7 +68,7 @@ function lineOf(value: Json | undefined): string {
   return value === undefined ? 'nothing' : JSON.stringify(value)
 }
 
-/** Long texts are shown from shortly before the place where they begin to differ. */
+/** Cuts long texts shortly before the place where they begin to differ. */
 function cutAround(a: string, b: string): [string, string] {
   let same = 0
   while (same < a.length && a[same] === b[same]) same++
@@ -86,15 +86,18 @@ const ID = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/
 const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/y
 const DURATION = /\d+[sm]?/y
 
-/** Says what an id of the recording is in this run; false when it is known to be another. */
+/** Binds a recorded id to one of this run; false if it is already bound to another. */
 export type Bind = (token: string, id: string) => boolean
 
-/** Does something in a recorded text stand for something else? */
+/** Tells whether a recorded text contains tokens or marks. */
 function hasToken(recorded: string): boolean {
   return TOKEN.test(recorded)
 }
 
-/** Is this text the recorded one, with ids and times of its own, and with any text where a secret was taken out? */
+/**
+ * Tells whether a text equals the recorded one, with its own ids and times, and with any text in place of a removed
+ * secret.
+ */
 export function matchText(recorded: string, now: string, bind: Bind): boolean {
   if (recorded === now) return true
   const segments = recorded.split(TOKEN)
@@ -110,7 +113,7 @@ interface Matching {
   readonly ids: [token: string, id: string][]
 }
 
-/** Each stretch up to the next mark is looked for once, from where the one before it ended: that is the most room there is. */
+/** Matches each stretch up to the next mark once, from the end of the one before, which leaves the most room. */
 function matchFrom(matching: Matching): boolean {
   const { segments, now } = matching
   let from = 0
@@ -135,16 +138,16 @@ interface Stretch {
   readonly isLast: boolean
 }
 
-/** The place of the next mark behind a text; -1 for none. */
+/** The place of the next mark after a text; -1 for none. */
 function markAfter(segments: readonly string[], from: number): number {
   for (let place = from + 1; place < segments.length; place += 2) if (segments[place]?.startsWith('***')) return place
   return -1
 }
 
-/** How often it is tried to find what comes after a secret. */
+/** The most attempts to find the text after a secret. */
 const MOST_TRIES = 10_000
 
-/** Where it ends, wherever it begins; -1 for nowhere. */
+/** Finds a stretch anywhere and returns its end; -1 for nowhere. */
 function findStretch(matching: Matching, stretch: Stretch, from: number): number {
   const { segments, now, ids } = matching
   const first = segments[stretch.from] ?? ''
@@ -162,7 +165,7 @@ function findStretch(matching: Matching, stretch: Stretch, from: number): number
   return -1
 }
 
-/** Where it ends if it begins here; -1 if it does not. */
+/** Returns the end of a stretch that begins here; -1 if it does not. */
 function endOfStretch(matching: Matching, { from, to }: Stretch, start: number): number {
   const { segments, now } = matching
   let at = start
@@ -179,7 +182,7 @@ function lengthOfText(text: string, now: string, at: number): number {
   return now.startsWith(text, at) ? text.length : -1
 }
 
-/** A text may name a token itself: a model that repeats what it reads does. */
+/** Measures a token. A text may contain the token itself, because models repeat what they read. */
 function lengthOfToken({ now, ids }: Matching, token: string, at: number): number {
   if (now.startsWith(token, at)) return token.length
   const pattern = token.startsWith('<id:') ? ID : token === '<duration>' ? DURATION : TIME

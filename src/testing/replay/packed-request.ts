@@ -4,7 +4,7 @@ import type { Id } from '../../graph/rows.ts'
 import type { ModelRequest } from '../../model/model.ts'
 import type { PackedRequest } from './recording-file.ts'
 
-/** A request as it is compared: all that a model is given. */
+/** A request as it is compared: everything a model receives. */
 export interface PlainRequest {
   readonly messages: readonly Json[]
   readonly tools: Json
@@ -20,7 +20,9 @@ export interface Base {
 const REST = ['tools', 'settings', 'outputSchema'] as const
 const NOTHING: PlainRequest = { messages: [], tools: [], settings: {}, outputSchema: null }
 
-/** Without what an earlier request has said as well: a recording grows with what is said, not with how often. */
+/**
+ * Leaves out what an earlier request already contains, so that a recording grows with new text, not with repetition.
+ */
 export function packRequest(request: PlainRequest, base: Base | undefined): PackedRequest {
   const known = base?.request ?? NOTHING
   const keep = request.messages.findIndex((message, at) => !isSame(message, known.messages[at]))
@@ -43,7 +45,7 @@ function isSame(a: Json | undefined, b: Json | undefined): boolean {
   return JSON.stringify(a) === JSON.stringify(b)
 }
 
-/** What of a request is compared. */
+/** Selects the parts of a request that are compared. */
 export function plainRequest(request: ModelRequest, clean: (value: Json) => Json): PlainRequest {
   const { messages, tools, settings, outputSchema } = request
   const json = toJson({ messages, tools, settings, outputSchema })
@@ -53,7 +55,7 @@ export function plainRequest(request: ModelRequest, clean: (value: Json) => Json
 const ID = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/g
 const TOKEN = /<id:\d+>/g
 
-/** Ids of ours, which differ in every run, and what stands for them in a recording: numbered as they appear. */
+/** Our ids, which differ in every run, and their tokens in a recording, numbered as they appear. */
 export class IdTokens {
   private readonly store: Reader
   private readonly tokens: Map<Id, string> = new Map()
@@ -65,7 +67,7 @@ export class IdTokens {
     this.store = store
   }
 
-  /** The text with tokens instead of ids. Ids that the store does not know are somebody else's. */
+  /** Replaces ids by tokens. Ids that the store does not know are not ours and stay. */
   hide(text: string): string {
     return text.replaceAll(ID, (id) => this.tokenOf(id) ?? id)
   }
@@ -79,12 +81,12 @@ export class IdTokens {
     return token
   }
 
-  /** The text with ids instead of tokens. */
+  /** Replaces tokens by ids. */
   show(text: string): string {
     return text.replaceAll(TOKEN, (token) => this.ids.get(token) ?? this.recorded.get(token) ?? token)
   }
 
-  /** What a token stands for; undefined while nothing has told. */
+  /** Returns the id of a token; undefined while it is unknown. */
   idOf(token: string): Id | undefined {
     return this.ids.get(token)
   }
@@ -94,12 +96,12 @@ export class IdTokens {
     this.tokens.set(id, token)
   }
 
-  /** What a token stood for where it was recorded: for one of which nothing else is known. */
+  /** Uses the recorded id of a token about which nothing else is known. */
   recall(token: string, id: Id): void {
     this.recorded.set(token, id)
   }
 
-  /** The tokens that are new since this was last asked; undefined for none. */
+  /** Returns the tokens that are new since the last call; undefined for none. */
   takeFresh(): { readonly [token: string]: Id } | undefined {
     const { fresh } = this
     if (Object.keys(fresh).length === 0) return undefined

@@ -10,36 +10,42 @@ import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import type { Store } from '../../store/store.ts'
 import type { CurrentCall } from '../../tool/current.ts'
 import type { OpenSource } from '../../tool/source.ts'
-import type { Asking, Given, Running, Tape } from '../../tool/tape.ts'
-import { readPart, shown } from './answer-parts.ts'
+import type { CodeResult, Tape, TapedModelCall, TapedNode } from '../../tool/tape.ts'
+import { readPart, withRunIds } from './answer-parts.ts'
 import { CallKeys, numbered } from './call-keys.ts'
 import { Cleaner } from './clean.ts'
 import { differences, differenceText } from './differences.ts'
 import { IdTokens, plainRequest } from './packed-request.ts'
-import { type Entry, PlayingOrder, type RecordedScript, recordedScript } from './recorded-script.ts'
-import { type CodeLine, readRecording, recordedSource, type Said, type StartedInside } from './recording-file.ts'
+import { PlayingOrder, type RecordedEntry, type RecordedScript, recordedScript } from './recorded-script.ts'
+import {
+  type CodeLine,
+  type RecordedPart,
+  readRecording,
+  recordedSource,
+  type StartedInside,
+} from './recording-file.ts'
 
 export interface PlayerParts {
   readonly file: string
   readonly script: RecordedScript
   readonly store: Store
-  /** By their names. */
+  /** Agents by name. */
   readonly agents: ReadonlyMap<string, object>
-  /** Told of what was recorded and not asked for, when nobody asks. */
+  /** Receives lines that were recorded and never asked for. */
   report(message: string): void
 }
 
-/** Says what models and code have said when they were recorded. Neither is called. */
+/** Plays recorded answers of models and results of code. Neither is called. */
 class Player implements Tape {
   readonly isPlayed = true
   private readonly parts: PlayerParts
   private readonly ids: IdTokens
   private readonly keys: CallKeys
   private readonly order: PlayingOrder
-  private readonly entries: ReadonlyMap<string, Entry>
+  private readonly entries: ReadonlyMap<string, RecordedEntry>
   private readonly roots: Map<Id, string> = new Map()
-  private readonly asked: Map<Id, Entry[]> = new Map()
-  /** The first thing that was not as it was recorded: nothing after it can be relied on. */
+  private readonly asked: Map<Id, RecordedEntry[]> = new Map()
+  /** The first deviation from the recording: nothing after it can be relied on. */
   private broken: ModelError | undefined
   private isChecked = false
 
@@ -57,7 +63,7 @@ class Player implements Tape {
     }
   }
 
-  async *ask({ node, request, signal }: Asking): AsyncGenerator<Part> {
+  async *ask({ node, request, signal }: TapedModelCall): AsyncGenerator<Part> {
     const plain = plainRequest(request, (value) => value)
     const entry = this.take(node, (found) =>
       this.check(found, 'request', [found.request as unknown as Json, plain as never]),
@@ -78,7 +84,7 @@ class Player implements Tape {
       throw recordedError({ message: cutStream({ id: line.model }).message, retryable: true })
   }
 
-  async run(running: Running): Promise<Given> {
+  async run(running: TapedNode): Promise<CodeResult> {
     try {
       return await this.play(running)
     } catch (error) {
@@ -95,7 +101,7 @@ class Player implements Tape {
     const lines = this.parts.script.sources.filter(({ line }) => line.source === name)
     const found = lines.findLast(({ number }) => number < next) ?? lines[0]
     if (found === undefined) throw this.fail(name, 'this source of tools was not started when it was recorded.')
-    return recordedSource(shown(found.line, this.ids))
+    return recordedSource(withRunIds(found.line, this.ids))
   }
 
   left(nodeId: Id): void {
@@ -109,7 +115,7 @@ class Player implements Tape {
     if (wrong !== undefined) this.parts.report(wrong)
   }
 
-  /** Throws when something was not as it was recorded, or was recorded and not asked for. */
+  /** Throws if anything deviated from the recording, or a recorded line was not asked for. */
   assertComplete(): void {
     this.isChecked = true
     const wrong = this.wrong()
@@ -126,7 +132,7 @@ class Player implements Tape {
     return [heading, ...shownOnes, ...more].join('\n')
   }
 
-  private async play(running: Running): Promise<Given> {
+  private async play(running: TapedNode): Promise<CodeResult> {
     const { node, name, input, current, work } = running
     const now = { tool: name, input }
     const entry = this.take(node, ({ line }) => {
@@ -135,17 +141,17 @@ class Player implements Tape {
     const { line } = entry
     if (!('result' in line)) throw this.fail(entry.at, 'a tool is called where a model was asked when it was recorded.')
     this.bindOwn(node, line)
-    for (const { message, data } of shown(line.progress ?? [], this.ids)) {
+    for (const { message, data } of withRunIds(line.progress ?? [], this.ids)) {
       current?.inside((context) => context.progress(message, data))
     }
     const find = (agent: string) => running.agentNamed?.(agent) ?? this.parts.agents.get(agent)
-    if (current !== null) await startAgain(shown(line.children ?? [], this.ids), current, find)
+    if (current !== null) await startAgain(withRunIds(line.children ?? [], this.ids), current, find)
     await aMoment()
     const { result } = line
     const signal = stopSignal(work)
     if ('stopped' in result && result.stopped === 'cancel') throw await untilAborted(signal)
     await this.order.turnOf(entry, signal)
-    return shown(result, this.ids)
+    return withRunIds(result, this.ids)
   }
 
   private bindOwn({ id, turnId, conversationId }: Node, { own }: CodeLine): void {
@@ -155,8 +161,8 @@ class Player implements Tape {
     }
   }
 
-  /** What was recorded for the next call of a node, if it is the same call. */
-  private take(node: Node, check: (entry: Entry) => void): Entry {
+  /** Takes the recorded line of a node's next call, if it is the same call. */
+  private take(node: Node, check: (entry: RecordedEntry) => void): RecordedEntry {
     const at = this.keys.next(node)
     if (this.broken !== undefined) throw this.broken
     const entry = this.entries.get(at)
@@ -171,7 +177,11 @@ class Player implements Tape {
     return entry
   }
 
-  private check({ at, line }: Pick<Entry, 'at' | 'line'>, what: string, [recorded, now]: readonly [Json, Json]): void {
+  private check(
+    { at, line }: Pick<RecordedEntry, 'at' | 'line'>,
+    what: string,
+    [recorded, now]: readonly [Json, Json],
+  ): void {
     const found = differences(recorded, now, (token, id) => this.isSame(token, id))
     if (found.length === 0) return
     const number = this.entries.get(line.at)?.number
@@ -190,7 +200,10 @@ class Player implements Tape {
     return this.broken
   }
 
-  /** A run of the same agent with the same input; else the next one of that agent, so that the difference is shown. */
+  /**
+   * Finds the recorded run of the same agent and input; otherwise the next one of that agent, so that the difference is
+   * shown.
+   */
   private nameOf({ id, rootId, agent }: Conversation): string {
     const known = this.roots.get(rootId)
     if (known !== undefined) return known
@@ -208,22 +221,22 @@ class Player implements Tape {
 
 const MOST_SHOWN = 10
 
-function isFinish(said: Said): boolean {
+function isFinish(said: RecordedPart): boolean {
   return typeof said === 'object' && 'finish' in said
 }
 
-/** What was said takes at least as long as what needs nobody. */
+/** Lets a recorded answer take at least as long as code that waits for nobody. */
 function aMoment(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** As it failed then; one that was tried again is at once. */
+/** Restores a recorded error; its retry happens at once. */
 function recordedError({ message, retryable }: { readonly message: string; readonly retryable: boolean }): ModelError {
   const error = new ModelError('model', message, { isRetryable: retryable })
   return Object.assign(error, { retryAfterMs: 0 })
 }
 
-/** Aborts when the call is stopped, but not because its time is over: what was recorded says how long it took. */
+/** Aborts when the call is stopped, but not at its time limit: the recording says how long it took. */
 function stopSignal(work: Work): AbortSignal {
   const controller = new AbortController()
   const stop = () => {
@@ -234,10 +247,10 @@ function stopSignal(work: Work): AbortSignal {
   return controller.signal
 }
 
-/** Finds an agent by its name. */
+/** Finds an agent by name. */
 type FindAgent = (name: string) => object | undefined
 
-/** Starts the agents that code had started when it was recorded, in its place, and waits for those it waited for. */
+/** Starts the agents that recorded code had started, in its place, and waits for those it waited for. */
 async function startAgain(children: readonly StartedInside[], current: CurrentCall, find: FindAgent): Promise<void> {
   const outcomes: Promise<unknown>[] = []
   for (const child of children) {
@@ -257,10 +270,10 @@ async function start(child: StartedInside, current: CurrentCall, find: FindAgent
   else await current.spawn(agent, child.input, { wake: child.wake ?? 'auto', sessionId: null })
 }
 
-/** How long a call that was stopped when it was recorded waits to be stopped again. */
+/** How long a call that was stopped in the recording waits to be stopped again. */
 const LONGEST_MS = 10_000
 
-/** Why it was stopped; or that nobody stops it now. */
+/** Resolves with the reason of the stop, or reports that nobody stops it now. */
 function untilAborted(signal: AbortSignal): Promise<unknown> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => {
@@ -277,13 +290,13 @@ function untilAborted(signal: AbortSignal): Promise<unknown> {
 }
 
 export interface Replay extends Runtime {
-  /** Throws when something was not as it was recorded, with the difference, or was recorded and not asked for. */
+  /** Throws if anything deviated from the recording, with the difference, or a recorded line was not asked for. */
   assertComplete(): void
 }
 
 /**
- * A runtime in which models and tools say what they said when the file was recorded. Neither is called: nothing leaves the
- * process. `options` are the runtime's; with `agents`, also those that a tool has started from inside.
+ * Makes a runtime in which models and tools repeat what a file recorded. Neither is called, and nothing leaves the
+ * process. `options` are those of the runtime; `agents` must include agents that a tool starts from inside.
  */
 export function replay(file: string, options: RuntimeOptions = {}): Replay {
   checkOptions(options)
@@ -297,7 +310,7 @@ export function replay(file: string, options: RuntimeOptions = {}): Replay {
   return Object.assign(runtime, { assertComplete: () => player.assertComplete() })
 }
 
-/** For agents that name no model: none is looked for. */
+/** Stands in for the model of agents that name none, so that none is looked up. */
 function standIn({ entries }: RecordedScript): Model {
   const [first] = entries.flatMap(({ line }) => ('model' in line ? [line.model] : []))
   return {

@@ -1,26 +1,26 @@
 import { type PlainRequest, unpackRequest } from './packed-request.ts'
 import type { AnswerLine, CodeLine, ReadRecording, RunLine, SourceLine } from './recording-file.ts'
 
-export interface Entry extends Played {
+export interface RecordedEntry extends PlayedLine {
   readonly line: AnswerLine | CodeLine
-  /** Of a model's answer, whole. */
+  /** The full request of a model's answer. */
   readonly request: PlainRequest | null
-  /** In the file. */
+  /** The line number in the file. */
   readonly number: number
 }
 
 export interface RecordedScript {
   readonly runs: readonly RunLine[]
-  readonly entries: readonly Entry[]
+  readonly entries: readonly RecordedEntry[]
   readonly sources: readonly { readonly line: SourceLine; readonly number: number }[]
 }
 
-/** A recording as it is played: what was said twice, because a process was lost in between, counts the second time. */
+/** Prepares a recording for playing: if a lost process made a line appear twice, the second one counts. */
 export function recordedScript({ lines }: ReadRecording): RecordedScript {
   const runs = lines.flatMap(({ line }) => ('run' in line ? [line] : []))
   const sources = lines.flatMap(({ line, number }) => ('source' in line ? [{ line, number }] : []))
   const requests = new Map<string, PlainRequest>()
-  const found = new Map<string, Omit<Entry, 'index'>>()
+  const found = new Map<string, Omit<RecordedEntry, 'index'>>()
   for (const { line, number } of lines) {
     if (!('at' in line)) continue
     const request = 'request' in line ? unpackRequest(line.request, requests.get(line.request.after ?? '')) : null
@@ -51,49 +51,49 @@ function runOf(runs: readonly RunLine[], at: string): string {
 }
 
 /** A line that is played. */
-export interface Played {
+export interface PlayedLine {
   readonly at: string
-  /** Among all that are played. */
+  /** Its index among all played lines. */
   readonly index: number
-  /** The run at the root that it is of. */
+  /** The root run it belongs to. */
   readonly run: string
-  /** Nobody waits for it: it had no end. */
+  /** Whether nobody waits for it, because it had no end. */
   readonly isOpenEnded: boolean
   isAsked: boolean
-  /** What it came to is in the rows, or it will not come. */
+  /** Whether its result is in the rows, or will not come. */
   isOver: boolean
 }
 
-/** How long nothing may happen before what was recorded earlier is not waited for any more. */
+/** How long nothing may happen before earlier lines are no longer waited for. */
 const PATIENCE_MS = 1_000
 
 /**
- * Lets what was recorded end in the order in which it was recorded: who is first to end makes a difference to what happens
- * next. What a changed program never asks for holds nothing up for long.
+ * Makes recorded calls end in their recorded order, because the order of ends decides what happens next. Lines that a
+ * changed program never asks for cause only a short delay.
  */
 export class PlayingOrder {
-  private readonly lines: readonly Played[]
+  private readonly lines: readonly PlayedLine[]
   private readonly runs: Set<string> = new Set()
   private waiting: (() => void)[] = []
 
-  constructor(lines: readonly Played[]) {
+  constructor(lines: readonly PlayedLine[]) {
     this.lines = lines
   }
 
-  /** This run is played: its lines are expected from here on. */
+  /** Expects the lines of this run from now on. */
   expect(run: string): void {
     this.runs.add(run)
   }
 
-  over(line: Played): void {
+  over(line: PlayedLine): void {
     line.isOver = true
     const { waiting } = this
     this.waiting = []
     for (const wake of waiting) wake()
   }
 
-  /** Resolves when all that was recorded before this line is over. */
-  turnOf(line: Played, signal: AbortSignal): Promise<void> {
+  /** Resolves when all lines before this one are over. */
+  turnOf(line: PlayedLine, signal: AbortSignal): Promise<void> {
     return this.until(() => this.lines.slice(0, line.index).filter((one) => this.isExpected(one)), signal)
   }
 
@@ -102,11 +102,11 @@ export class PlayingOrder {
     return this.until(() => this.lines.filter((one) => one.at === at && this.isExpected(one)), signal)
   }
 
-  private isExpected({ run, isOver, isOpenEnded }: Played): boolean {
+  private isExpected({ run, isOver, isOpenEnded }: PlayedLine): boolean {
     return !isOver && !isOpenEnded && this.runs.has(run)
   }
 
-  private async until(awaited: () => readonly Played[], signal: AbortSignal): Promise<void> {
+  private async until(awaited: () => readonly PlayedLine[], signal: AbortSignal): Promise<void> {
     for (let open = awaited(); open.length > 0; open = awaited()) {
       signal.throwIfAborted()
       const hasMoved = await this.change(signal)
@@ -115,7 +115,7 @@ export class PlayingOrder {
     signal.throwIfAborted()
   }
 
-  /** False when nothing happened for too long. */
+  /** Waits for a change; false if nothing happened for too long. */
   private change(signal: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
       const settle = (hasMoved: boolean) => {

@@ -10,8 +10,8 @@ import { Runtime } from '../../runtime/runtime.ts'
 import type { Store } from '../../store/store.ts'
 import { TOO_LATE } from '../../tool/invoke.ts'
 import type { OpenSource } from '../../tool/source.ts'
-import type { Asking, Given, Running, Tape, TapedCode } from '../../tool/tape.ts'
-import { type Heard, writeAnswer } from './answer-parts.ts'
+import type { CodeResult, Tape, TapedCode, TapedModelCall, TapedNode } from '../../tool/tape.ts'
+import { type ReceivedPart, writeAnswer } from './answer-parts.ts'
 import { addressOf, CallKeys, numbered } from './call-keys.ts'
 import { Cleaner, type Redact } from './clean.ts'
 import { type Base, IdTokens, packRequest, plainRequest, unpackRequest } from './packed-request.ts'
@@ -31,11 +31,11 @@ export interface RecorderParts {
   readonly store: Store
   readonly writer: RecordingWriter
   readonly redact: Redact | undefined
-  /** What is in the file already. */
+  /** The contents of an existing file. */
   readonly known: ReadRecording | null
 }
 
-/** Writes down what models and code say, each when it has been said and before it is acted on. */
+/** Records the answers of models and the results of code, each after it is complete and before it is used. */
 class Recorder implements Tape {
   readonly isPlayed = false
   private readonly store: Store
@@ -47,9 +47,9 @@ class Recorder implements Tape {
   private readonly bases: Map<string, Base> = new Map()
   private readonly sources: Map<string, string> = new Map()
   private readonly written: Set<string> = new Set()
-  /** Whole requests of another process, by their keys. */
+  /** Full requests of an earlier process, by key. */
   private readonly earlier: Map<string, Base['request']> = new Map()
-  /** Calls of which it is not known yet what must not be written. */
+  /** Calls whose secrets are not known yet. */
   private readonly beginning: Set<Promise<void>> = new Set()
   /** The key of the last line. */
   private last: string | null = null
@@ -63,16 +63,16 @@ class Recorder implements Tape {
     for (const { line } of known?.lines ?? []) this.remember(line)
   }
 
-  ask(asking: Asking): AsyncIterable<Part> {
+  ask(asking: TapedModelCall): AsyncIterable<Part> {
     return { [Symbol.asyncIterator]: () => this.listen(asking) }
   }
 
-  async run({ node, name, input }: Running, code: TapedCode): Promise<Given> {
+  async run({ node, name, input }: TapedNode, code: TapedCode): Promise<CodeResult> {
     const at = this.keyOf(node)
     const progress: { message: string; data: Json }[] = []
     const given = await code((message, data) => progress.push({ message, data }))
     if ('stopped' in given && given.stopped === 'lost') return given
-    const result = this.cleaner.answer(given as unknown as Json) as unknown as Given
+    const result = this.cleaner.answer(given as unknown as Json) as unknown as CodeResult
     const own = this.ownTokens(node, given)
     const children = startedInside(this.store, node, (value) => this.cleaner.answer(value))
     this.write({
@@ -115,8 +115,8 @@ class Recorder implements Tape {
     }
   }
 
-  /** Code knows which node it runs for, and may tell. */
-  private ownTokens(node: Node, given: Given): readonly string[] | undefined {
+  /** Finds ids of the node that its own code knows and may mention. */
+  private ownTokens(node: Node, given: CodeResult): readonly string[] | undefined {
     const said = JSON.stringify(given)
     const own = [node.id, node.turnId, node.conversationId]
     return own.some((id) => said.includes(id)) ? own.map((id) => this.ids.tokenOf(id) ?? '') : undefined
@@ -128,10 +128,10 @@ class Recorder implements Tape {
     return key
   }
 
-  /** Each part is handed on as it comes; the line is written when nothing more will be heard. */
-  private listen(asking: Asking): AsyncIterator<Part> {
+  /** Passes on each part as it arrives; writes the line when no more will come. */
+  private listen(asking: TapedModelCall): AsyncIterator<Part> {
     const { node, model, signal, work } = asking
-    const heard: Heard[] = []
+    const heard: ReceivedPart[] = []
     let at = ''
     let seen: string | null = null
     let isWritten = false
@@ -148,7 +148,7 @@ class Recorder implements Tape {
           : { stopped: true },
       )
     const over = () => signal.removeEventListener('abort', stopped)
-    // Nothing is written before it is known what must not be.
+    // Nothing is written before the secrets are known.
     const begun = this.begin(asking, () => {
       at = this.keyOf(node)
       seen = this.last
@@ -187,7 +187,7 @@ class Recorder implements Tape {
     }
   }
 
-  private begin(asking: Asking, start: () => void): Promise<void> {
+  private begin(asking: TapedModelCall, start: () => void): Promise<void> {
     const begun = within(asking.secrets(), SECRETS_MS)
       .catch(() => [])
       .then((values) => {
@@ -199,7 +199,7 @@ class Recorder implements Tape {
     return begun
   }
 
-  private writeAnswer({ model, request }: Asking, { at, heard, failure }: Ended): void {
+  private writeAnswer({ model, request }: TapedModelCall, { at, heard, failure }: EndedAnswer): void {
     const plain = plainRequest(request, (value) => this.cleaner.request(value))
     const base = this.bases.get(turnOf(at)) ?? this.bases.get(lastAgent(at))
     const packed = packRequest(plain, base)
@@ -212,7 +212,7 @@ class Recorder implements Tape {
     this.bases.set(lastAgent(base.at), base)
   }
 
-  /** Code that was lost with its process, or came too late to begin, gave nothing: how its node ended is its result. */
+  /** Records code that was lost with its process or came too late to begin: the end of its node is its result. */
   private noteUnheard({ turnId }: Node): void {
     for (const node of this.store.nodesOf(turnId)) {
       const result = unheardEnd(node)
@@ -244,7 +244,7 @@ class Recorder implements Tape {
     return run
   }
 
-  /** Goes on where another process has left off. */
+  /** Continues where an earlier process stopped. */
   private remember(line: Line): void {
     if ('run' in line) {
       this.roots.set(line.id, line.run)
@@ -265,31 +265,31 @@ class Recorder implements Tape {
   }
 }
 
-/** How long a model may take to say what it was given. */
+/** How long a model may take to name its secrets. */
 const SECRETS_MS = 1_000
 
-interface Ended {
+interface EndedAnswer {
   readonly at: string
-  readonly heard: readonly Heard[]
+  readonly heard: readonly ReceivedPart[]
   readonly failure: Pick<AnswerLine, 'error' | 'stopped'>
 }
 
-function unheardEnd({ state, input, output, failure }: Node): Given | undefined {
+function unheardEnd({ state, input, output, failure }: Node): CodeResult | undefined {
   if (input.delegates === true) return undefined
   if (state === 'uncertain') return { interrupted: failure?.message ?? '' }
   return output.content === TOO_LATE ? { error: TOO_LATE } : undefined
 }
 
-/** The address of a turn: that of one of its nodes without its place. */
+/** The address of a turn: that of one of its nodes without the place. */
 function turnOf(at: string): string {
   return at.slice(0, at.lastIndexOf('.'))
 }
 
-/** The agents that the code of a node has started, as its rows and its log tell. */
+/** Lists the agents that a node's code started, from its rows and events. */
 function startedInside(store: Store, node: Node, clean: (input: Json) => Json): StartedInside[] {
   const links = store.linksOf(node.turnId).filter(({ taskId, attempt }) => taskId === node.id && attempt === 1)
   if (links.length === 0) return []
-  const story = storyOf(store, node)
+  const story = childTimeline(store, node)
   return links.map((link, at) => {
     const before = story.slice(0, story.indexOf(`delegation-start ${link.id}`))
     const ended = links
@@ -307,8 +307,8 @@ function startedInside(store: Store, node: Node, clean: (input: Json) => Json): 
 
 const PAGE = 1_000
 
-/** When children of a node began and ended, in order. */
-function storyOf(store: Store, { id, turnId, rootId }: Node): string[] {
+/** Lists when children of a node began and ended, in order. */
+function childTimeline(store: Store, { id, turnId, rootId }: Node): string[] {
   const story: string[] = []
   for (let after: number | undefined = store.turn(turnId)?.afterSeq ?? 0; after !== undefined; ) {
     const page = store.events(rootId, after, PAGE)
@@ -322,14 +322,14 @@ function storyOf(store: Store, { id, turnId, rootId }: Node): string[] {
 }
 
 export interface RecordOptions {
-  /** Takes out of each text what must not be in the file, beside what is taken out anyway. */
+  /** Removes further text from the recording, beside what is always removed. */
   readonly redact?: Redact
 }
 
 /**
- * Writes every answer of a model and every result of a tool of this runtime's runs into a file, for `replay`. A file whose
- * runs are in the runtime's store is gone on with, as after a crash; any other recording is begun anew with the first
- * answer. Gives the runtime; closing it closes the file.
+ * Records every model answer and every tool result of this runtime's runs in a file, for `replay`. A file whose runs
+ * are in the runtime's store is continued, as after a crash; any other recording is overwritten with the first answer.
+ * Returns the runtime; closing it closes the file.
  */
 export function record(runtime: Runtime, file: string, options: RecordOptions = {}): Runtime {
   if (!(runtime instanceof Runtime)) {

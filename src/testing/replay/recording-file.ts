@@ -6,7 +6,7 @@ import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { Effect } from '../../graph/rows.ts'
 import type { FinishReason, Part } from '../../model/model.ts'
 import type { OpenSource, SourceTool } from '../../tool/source.ts'
-import type { Given } from '../../tool/tape.ts'
+import type { CodeResult } from '../../tool/tape.ts'
 import { type Tool, tool } from '../../tool/tool.ts'
 
 const FORMAT = 'recording'
@@ -14,17 +14,17 @@ const VERSION = 1
 
 export interface ReadRecording {
   readonly lines: readonly NumberedLine[]
-  /** Bytes of whole lines: what a killed process has left of another comes after them. */
+  /** Bytes of complete lines; a torn line of a killed process comes after them. */
   readonly size: number
 }
 
 export interface NumberedLine {
   readonly line: Line
-  /** In the file, from 1. */
+  /** The line number in the file, from 1. */
   readonly number: number
 }
 
-/** Every whole line of a recording. Throws where there is none, or it is damaged before its end. */
+/** Reads every complete line of a recording. Throws if there is none, or if it is damaged before its end. */
 export function readRecording(file: string): ReadRecording {
   const text = textOf(file)
   const size = text.lastIndexOf('\n') + 1
@@ -34,15 +34,18 @@ export function readRecording(file: string): ReadRecording {
   return { lines, size: Buffer.byteLength(text.slice(0, size)) }
 }
 
-/** What a recording that is there already holds; null where there is no file yet. */
+/** Reads an existing recording; null if there is no file yet. */
 export function readIfThere(file: string): ReadRecording | null {
   return existsSync(file) ? readRecording(file) : null
 }
 
-/** Appends lines, each in one write, so that a killed process leaves whole ones. Makes the file with the first. */
+/**
+ * Appends lines, each in one write, so that a killed process leaves complete ones. Creates the file with the first
+ * line.
+ */
 export class RecordingWriter {
   private readonly file: string
-  /** Bytes to keep of what is there; null to begin anew. */
+  /** Bytes of the existing file to keep; null to start anew. */
   private readonly keep: number | null
   private descriptor: number | undefined
 
@@ -73,7 +76,7 @@ export class RecordingWriter {
   }
 }
 
-/** For nobody else to read, also where the file was there before: it holds what was said. */
+/** Opens a file that only its owner can read, even if it existed before, because it contains conversations. */
 function openOwn(file: string, flag: 'a' | 'w'): number {
   const descriptor = openSync(file, flag, 0o600)
   fchmodSync(descriptor, 0o600)
@@ -94,7 +97,7 @@ function textOf(file: string): string {
   }
 }
 
-/** A file that is something else is neither read nor written over. */
+/** Refuses to read or overwrite a file that is not a recording. */
 function checkFirst(text: string, file: string): void {
   const first = parsed(text) as { readonly legate?: unknown; readonly version?: unknown } | undefined
   if (first?.legate !== FORMAT) throw new DefinitionError('definition', `${file} is no recording of ours.`)
@@ -123,31 +126,31 @@ function parsed(text: string): unknown {
   }
 }
 
-/** One line of a recording, beside the first, which says what the file is. */
+/** A line of a recording after the first, which identifies the file. */
 export type Line = RunLine | AnswerLine | CodeLine | SourceLine
 
-/** A run at the root that was recorded. */
+/** A recorded root run. */
 export interface RunLine {
-  /** Its name in addresses: its agent's, with a number from the second on. */
+  /** Its name in addresses: its agent's, with a number from the second run on. */
   readonly run: string
   readonly agent: string
   readonly input: Json
-  /** Of its conversation: a recording goes on with it in another process. */
+  /** The id of its conversation, so that another process can continue the recording. */
   readonly id: string
 }
 
-/** What a model was asked and said. */
+/** A request to a model and its answer. */
 export interface AnswerLine extends Ids {
   readonly at: string
   readonly model: string
   readonly request: PackedRequest
-  readonly answer: readonly Said[]
+  readonly answer: readonly RecordedPart[]
   readonly error?: { readonly message: string; readonly retryable: boolean }
-  /** Nobody waited for the rest. */
+  /** Whether the caller stopped reading before the end. */
   readonly stopped?: true
 }
 
-/** What code was given and gave. */
+/** The input and the result of code. */
 export interface CodeLine extends Ids {
   readonly at: string
   readonly tool: string
@@ -155,8 +158,8 @@ export interface CodeLine extends Ids {
   readonly progress?: readonly { readonly message: string; readonly data: Json }[]
   /** The agents it started, in order. */
   readonly children?: readonly StartedInside[]
-  readonly result: Given
-  /** Its own node, run and conversation, as its result names them. */
+  readonly result: CodeResult
+  /** The ids of its own node, run and conversation, as its result names them. */
   readonly own?: readonly string[]
 }
 
@@ -165,11 +168,11 @@ export interface StartedInside {
   readonly input: Json
   readonly mode: 'called' | 'background'
   readonly wake?: 'auto' | 'passive'
-  /** Which of them had ended before: their places in the list. */
+  /** Places in the list of those that had ended before. */
   readonly after?: readonly number[]
 }
 
-/** The tools of a source that was started. */
+/** The tools of a started source. */
 export interface SourceLine {
   readonly source: string
   readonly tools: readonly { readonly name: string; readonly description: string; readonly inputSchema: Json }[]
@@ -181,11 +184,14 @@ export interface SourceLine {
 }
 
 interface Ids {
-  /** Ids of ours that are new in this line. */
+  /** Our ids that are new in this line. */
   readonly ids?: { readonly [token: string]: string }
 }
 
-/** A request without what is the same as in the one of an earlier line: so many first messages, and all that is left out. */
+/**
+ * A request without the parts it shares with that of an earlier line: a number of first messages, and every omitted
+ * field.
+ */
 export interface PackedRequest {
   readonly after?: string
   readonly keep?: number
@@ -196,22 +202,22 @@ export interface PackedRequest {
 }
 
 /**
- * A text is a delta as it came; `[text]` one of a reasoning. `after` says that what follows came when that other line was
- * already there.
+ * A part of an answer: a text is a delta; `[text]` is one of reasoning. `after` says that the following parts arrived
+ * after that other line.
  */
-export type Said =
+export type RecordedPart =
   | string
   | readonly [reasoning: string]
   | { readonly after: string }
   | { readonly finish: FinishReason; readonly usage: Json }
   | Exclude<Part, { readonly type: 'text-delta' | 'reasoning-delta' | 'finish' }>
 
-/** The name of an agent at the end of an address: good enough to find a request that is much the same. */
+/** The agent name at the end of an address, which helps to find a similar request. */
 export function lastAgent(at: string): string {
   return /^[^~+.@]*/.exec(at.slice(at.lastIndexOf('/') + 1))?.[0] ?? ''
 }
 
-/** What a source had to offer, or why it could not be started. */
+/** Records the offer of a source, or why it could not start. */
 export function sourceLine(source: string, opened: OpenSource | { readonly failed: string }): SourceLine {
   if ('failed' in opened) {
     return { source, tools: [], effects: [], versions: [], notes: '', warnings: [], failed: opened.failed }
@@ -231,7 +237,7 @@ export function sourceLine(source: string, opened: OpenSource | { readonly faile
   }
 }
 
-/** The same source without what it was made of. */
+/** Restores a source from its record. */
 export function recordedSource(line: SourceLine): OpenSource {
   if (line.failed !== undefined) throw new Error(line.failed)
   const tools = new Map<string, SourceTool>()

@@ -1,20 +1,23 @@
-import type { Clock, Idle } from '../../base/clock.ts'
+import type { Clock, IdleHint } from '../../base/clock.ts'
 
 export interface FakeClock extends Clock {
-  /** Moves time on and rings what became due, in order. What follows without waiting for anything else has happened then. */
+  /**
+   * Moves time forward and fires due timers in order. Everything that follows from them without further waiting has
+   * then happened.
+   */
   advance(ms: number): Promise<void>
 }
 
 interface Alarm {
   readonly time: number
   readonly run: () => void
-  readonly idle?: Idle | undefined
+  readonly idle?: IdleHint | undefined
 }
 
-/** So many looks in a row at which nothing happens are made, as on a real clock: enough for every lease to run out. Then it jumps. */
+/** How many idle checks in a row run as on a real clock, enough for every lease to expire. Then the clock jumps. */
 const LOOKS = 60
 
-/** A clock that stands still until it is told to move. */
+/** Makes a clock that stands still until you move it. */
 export function fakeClock(start = Date.UTC(2030, 0, 1)): FakeClock {
   let now = start
   const alarms = new Set<Alarm>()
@@ -34,7 +37,7 @@ export function fakeClock(start = Date.UTC(2030, 0, 1)): FakeClock {
       }
     },
     advance: async (ms) => {
-      // An engine would load it when the clock rings, and be done only after `advance` is.
+      // Loads the sweep now: an engine would load it when a timer fires, and finish after `advance`.
       await import('../../engine/sweep.ts')
       const until = now + ms
       let looks = 0
@@ -52,10 +55,10 @@ export function fakeClock(start = Date.UTC(2030, 0, 1)): FakeClock {
   }
 }
 
-/** A sweep may write several commits, and a store may answer each of them in a later round of the event loop. */
+/** A sweep may write several commits, and a store may answer each in a later round of the event loop. */
 const ROUNDS = 16
 
-/** Lets everything that can happen without time passing happen. */
+/** Lets everything happen that can happen without time passing. */
 async function settled(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 0))
   for (let round = 0; round < ROUNDS; round++) await new Promise((resolve) => setImmediate(resolve))

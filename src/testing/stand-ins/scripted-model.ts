@@ -1,30 +1,35 @@
 import { onAbort } from '../../base/abort.ts'
 import { ModelError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
-import { anything, flag, list, number, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { anything, flag, list, number, type OptionRules, readOptions, record, text } from '../../base/options.ts'
 import { type Block, NO_USAGE, type Usage } from '../../graph/content.ts'
 import type { Model, ModelRequest, Part } from '../../model/model.ts'
 
-/** What the model says in one call. A string is a text. */
+/** The answer of the model to one call. A string is a text. */
 export type ScriptedTurn = string | ScriptedAnswer
 
 export interface ScriptedAnswer {
+  /** The words of the answer. */
   readonly text?: string
+  /** The thoughts before it. */
   readonly reasoning?: string
   /** Streams `text` in these pieces instead of at once. */
   readonly chunks?: readonly string[]
+  /** Blocks instead of a text, such as pictures. */
   readonly blocks?: readonly Block[]
+  /** The tools it calls. */
   readonly calls?: readonly { readonly id?: string; readonly name: string; readonly input: Json }[]
+  /** The tokens it reports. */
   readonly usage?: Partial<Usage>
-  /** Waits before it begins to answer. */
+  /** The wait before the answer begins. */
   readonly delayMs?: number
-  /** Fails with this, after `text` or `chunks` if there are any. */
+  /** Fails with this error, after `text` or `chunks` if there are any. */
   readonly error?: unknown
-  /** The stream ends before the answer is complete. */
+  /** Whether the stream ends before the answer is complete. */
   readonly cut?: boolean
 }
 
-const ANSWER: Rules<ScriptedAnswer> = {
+const ANSWER: OptionRules<ScriptedAnswer> = {
   text,
   reasoning: text,
   chunks: list,
@@ -41,11 +46,11 @@ export type Script = (request: ModelRequest, call: number) => ScriptedTurn | Pro
 export interface ScriptedModel extends Model {
   /** Every request so far, in order. */
   readonly requests: readonly ModelRequest[]
-  /** Throws when turns of the script are left. */
+  /** Throws if turns of the script are left. */
   assertComplete(): void
 }
 
-/** A model that says what it is told to: a list of turns, or a function of the request. */
+/** Makes a model that follows a script: a list of turns, or a function of the request. */
 export function scriptedModel(script: readonly ScriptedTurn[] | Script, id = 'scripted/model'): ScriptedModel {
   const requests: ModelRequest[] = []
   const read = (turn: ScriptedTurn) =>

@@ -8,7 +8,7 @@ import { isDisallowedVariable } from '../../tool/environment.ts'
 import { ErrorResult } from '../../tool/result.ts'
 import { type OpenSource, SOURCE_SEPARATOR, type SourcePlace, type SourceTool } from '../../tool/source.ts'
 import { type Tool, type ToolContext, tool } from '../../tool/tool.ts'
-import { knownTo, secretsOf, secretVariables, serverEnvironment, substituted } from './environment.ts'
+import { secretsOf, secretVariables, serverEnvironment, substituteVariables, variableLookup } from './environment.ts'
 import { httpTransport } from './http-transport.ts'
 import type { ServerSettings } from './options.ts'
 import { type ListedTool, listTools, readTools } from './read-tools.ts'
@@ -17,18 +17,18 @@ import { type Server, shownLine, shownResult, shownText } from './server.ts'
 import { lastWords, openSession, plainReason, type Session } from './session.ts'
 import { StdioTransport } from './stdio-transport.ts'
 
-/** Starts a server and asks it for its tools. */
+/** Starts a server and lists its tools. */
 export async function openConnection(settings: ServerSettings, place: SourcePlace): Promise<OpenSource> {
   const connection = new McpConnection(settings, place)
   await connection.ready()
   return connection
 }
 
-/** How often a server that ended may be started again within a minute. */
+/** How often a server that ended may be restarted within a minute. */
 const MOST_STARTS = 5
 const START_WINDOW_MS = 60_000
 
-/** A server and what it told of itself. One that has ended is started again when it is next needed. */
+/** A server, its tools and its notes. A server that has ended is restarted at its next use. */
 class McpConnection implements OpenSource, Server {
   tools: ReadonlyMap<string, SourceTool> = new Map()
   notes = ''
@@ -41,12 +41,12 @@ class McpConnection implements OpenSource, Server {
   private readonly values: ReadonlyMap<string, string>
   private session: Session | undefined
   private starting: Promise<Session> | undefined
-  /** What a start waits for. */
+  /** The transport that a start waits for. */
   private opening: Transport | undefined
   private listing: Promise<void> | undefined
   private starts: number[] = []
   private isListening = false
-  /** When the tools are to be asked for again, as the server said. */
+  /** When to list the tools again, as the server asked. */
   private staleAt = Number.POSITIVE_INFINITY
   private isChanged = true
   private isOld = false
@@ -72,7 +72,7 @@ class McpConnection implements OpenSource, Server {
     await this.listing
   }
 
-  /** A session that the server does not know any more is opened again: the request had no effect then. */
+  /** Reopens a session that the server has forgotten: the request had no effect in that case. */
   async request<T>(send: (client: Client, options: RequestOptions) => Promise<T>, options: RequestOptions): Promise<T> {
     const session = await this.connected()
     const all = { timeout: NO_TIMEOUT, ...options }
@@ -163,7 +163,7 @@ class McpConnection implements OpenSource, Server {
   }
 
   private full(text: string, where: string): string {
-    const { text: full, missing } = substituted(text, knownTo(this.settings))
+    const { text: full, missing } = substituteVariables(text, variableLookup(this.settings))
     if (missing.length === 0) return full
     throw new ToolError('tool', `${where} needs ${missing.join(', ')}, which is not set or not among its envKeys`)
   }
@@ -178,7 +178,7 @@ class McpConnection implements OpenSource, Server {
     }
   }
 
-  /** Everything it has, page by page; what it answered is read as if anybody could have written it. */
+  /** Lists all tools, page by page. It trusts nothing in the answers. */
   private async list(session: Session): Promise<void> {
     this.isChanged = false
     try {
@@ -198,19 +198,19 @@ class McpConnection implements OpenSource, Server {
     }
   }
 
-  /** From 2026-07-28 on a server tells of changes to those who listen. One that does not answer is not listened to. */
+  /** Since 2026-07-28 a server announces changes to listeners. If it does not answer, nobody listens. */
   private async listen(client: Client): Promise<void> {
     const isTold = client.getProtocolEra() === 'modern' && client.getServerCapabilities()?.tools?.listChanged === true
     if (!isTold || this.isListening) return
     this.isListening = true
     const subscription = await client.listen({ toolsListChanged: true }).catch(() => undefined)
     if ((await subscription?.closed) !== 'remote' || this.session?.client !== client) return
-    // What changes from now on is not told: it is asked for, and listened to again.
+    // Changes are no longer announced: list the tools again, and listen again.
     this.isListening = false
     this.isChanged = true
   }
 
-  /** A request will get no answer: whoever waits for one is told. */
+  /** Fails every waiting request, because no answer will come. */
   private lose(reason: string): void {
     this.lostBy = reason
     this.end().catch(() => undefined)
@@ -230,7 +230,7 @@ class McpConnection implements OpenSource, Server {
     await session.client.close().catch(() => undefined)
   }
 
-  /** What went wrong, in words that hold no secret. */
+  /** Words an error without secrets. */
   private told(error: unknown): ToolError {
     const reason = typeof error === 'string' ? error : plainReason(error)
     const words =
@@ -239,17 +239,17 @@ class McpConnection implements OpenSource, Server {
   }
 }
 
-/** The longest a timer can be: calls have a time limit of their own. */
+/** The longest possible timer, because calls have their own time limit. */
 const NO_TIMEOUT = 2 ** 31 - 1
 const GOODBYE_MS = 500
 
-/** The server may forget the session now. It need not answer. */
+/** Lets the server forget the session. It need not answer. */
 async function endSession(transport: object): Promise<void> {
   const { terminateSession } = transport as { terminateSession(): Promise<void> }
   await within(terminateSession.call(transport), GOODBYE_MS).catch(() => undefined)
 }
 
-/** Was the request refused before anybody heard it: no such session, or nobody there? */
+/** True when the request was refused unread: no such session, or nobody there. */
 function isUnheard(error: unknown, { transport }: Session): boolean {
   if (typeof error !== 'object' || error === null) return false
   const status: unknown = Reflect.get(error, 'status')
@@ -258,12 +258,12 @@ function isUnheard(error: unknown, { transport }: Session): boolean {
   return typeof cause === 'object' && cause !== null && Reflect.get(cause, 'code') === 'ECONNREFUSED'
 }
 
-/** Did the connection break before an answer began? */
+/** True when the connection broke before an answer began. */
 function isBroken(error: unknown): boolean {
   return error instanceof TypeError && error.message === 'fetch failed'
 }
 
-/** A tool of a server. What a server says of its effects is not believed: it is effectful. */
+/** A tool of a server. It is effectful, whatever the server claims about its effects. */
 function serverTool(server: Server, listed: ListedTool): SourceTool {
   const made = tool({
     description: listed.description,
@@ -281,7 +281,8 @@ async function callTool(
 ): Promise<unknown> {
   const { name, inputSchema } = listed
   const params = { name, arguments: input as Record<string, unknown> }
-  // Some arguments are sent as headers too, as the schema says. Without an output schema nothing of a server is compiled.
+  // The schema may send some arguments as headers too. Without an output schema, nothing that comes from a server is
+  // compiled.
   const toolDefinition = { name, inputSchema: inputSchema as McpTool['inputSchema'] }
   try {
     const result = await server.request((client, options) => client.callTool(params, { ...options, toolDefinition }), {
@@ -297,7 +298,7 @@ async function callTool(
   }
 }
 
-/** Of one call: some at once, then not more often than anybody can read. */
+/** The progress of one call: some messages at once, then only as many as anybody can read. */
 const PROGRESS_AT_ONCE = 20
 const PROGRESS_PER_SECOND = 10
 

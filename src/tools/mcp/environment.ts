@@ -3,7 +3,7 @@ import { isSecretName } from '../../base/secrets/shapes.ts'
 import { isDisallowedVariable, startEnvironment } from '../../tool/environment.ts'
 import type { ServerSettings } from './options.ts'
 
-/** What a server's process gets: what it needs to start, what its definition names, and its secrets. */
+/** The environment of a server's process: variables it needs to start, those its definition sets, and its secrets. */
 export function serverEnvironment(
   env: Readonly<Record<string, string>>,
   secrets: ReadonlyMap<string, string>,
@@ -13,18 +13,18 @@ export function serverEnvironment(
   return Object.fromEntries([...Object.entries(startEnvironment()), ...own, ...secret])
 }
 
-/** Its secrets by the names that it knows them by. What has no value is not among them. */
+/** Its secrets by the server's own names. Leaves out those without a value. */
 export function secretVariables(settings: ServerSettings): ReadonlyMap<string, string> {
   const { envKeys, envFrom } = settings
   const keys = envKeys.flatMap((name) => entry(name, givenFor(settings, name)))
   const made = Object.entries(envFrom).flatMap(([name, text]) => {
-    const { text: value, missing } = substituted(text, (from) => givenFor(settings, from))
+    const { text: value, missing } = substituteVariables(text, (from) => givenFor(settings, from))
     return entry(name, missing.length === 0 ? value : undefined)
   })
   return new Map([...keys, ...made])
 }
 
-/** The values that nobody may see. What every server gets anyway, such as HOME, is no secret. */
+/** The values that nobody may see. Variables that every server gets, such as HOME, are no secrets. */
 export function secretValues(settings: ServerSettings): string[] {
   const known = startEnvironment()
   return secretNames(settings).flatMap((name) => {
@@ -33,20 +33,20 @@ export function secretValues(settings: ServerSettings): string[] {
   })
 }
 
-/** The names of all secrets that it is given, under whatever name. */
+/** The names of all secrets that it gets, under whatever name. */
 export function secretNames({ envKeys, envFrom }: ServerSettings): string[] {
   return [...new Set([...envKeys, ...Object.values(envFrom).flatMap(variablesIn)])]
 }
 
-/** The names of secrets that have no value, and nothing that takes its place. */
+/** The names of secrets without a value and without a default. */
 export function missingSecrets(settings: ServerSettings): string[] {
   const texts = [settings.url ?? '', ...Object.values(settings.headers), ...Object.values(settings.envFrom)]
   const optional = new Set(texts.flatMap(optionalIn))
   return secretNames(settings).filter((name) => givenFor(settings, name) === undefined && !optional.has(name))
 }
 
-/** The variables that a server's address and headers may name: those that were said for it, and no others of ours. */
-export function knownTo(settings: ServerSettings): (name: string) => string | undefined {
+/** Looks up the variables that a server's address and headers may name: only those that were set for the server. */
+export function variableLookup(settings: ServerSettings): (name: string) => string | undefined {
   const { env, envFrom, envKeys } = settings
   return (name) => {
     if (Object.hasOwn(env, name)) return env[name]
@@ -55,8 +55,8 @@ export function knownTo(settings: ServerSettings): (name: string) => string | un
   }
 }
 
-/** The text with each `${NAME}` as it is known, and the names that are not. */
-export function substituted(
+/** Replaces each known `${NAME}` in the text, and lists the unknown names. */
+export function substituteVariables(
   text: string,
   lookUp: (name: string) => string | undefined,
 ): { readonly text: string; readonly missing: readonly string[] } {
@@ -69,19 +69,19 @@ export function substituted(
   return { text: full, missing }
 }
 
-/** The names in a text. */
+/** The names of the variables in a text. */
 export function variablesIn(text: string): string[] {
   return [...text.matchAll(VARIABLE)].map(([, name = '']) => name)
 }
 
-/** `${NAME}`, or `${NAME:-what else}`. */
+/** `${NAME}`, or `${NAME:-default}`. */
 const VARIABLE = /\$\{(\w+)(?::-([^{}]*))?\}/g
 
 function optionalIn(text: string): string[] {
   return [...text.matchAll(VARIABLE)].flatMap(([, name = '', other]) => (other === undefined ? [] : [name]))
 }
 
-/** One that is empty is as good as none. */
+/** An empty value counts as none. */
 function givenFor({ secrets }: ServerSettings, name: string): string | undefined {
   return secrets(name) || undefined
 }
@@ -90,15 +90,17 @@ function entry(name: string, value: string | undefined): (readonly [string, stri
   return value === undefined ? [] : [[name, value]]
 }
 
-/** All that no text of a server may show. */
+/** All secrets that no text of a server may show. */
 export function secretsOf(settings: ServerSettings): string[] {
   return [...secretValues(settings), ...namedSecrets(settings)]
 }
 
-/** The values in a definition that are secret by their names: of variables, headers, options and parts of the address. */
+/**
+ * The values in a definition whose names mark them as secret: of variables, headers, options and parts of the address.
+ */
 function namedSecrets(settings: ServerSettings): string[] {
   const { headers, env, command, args, url } = settings
-  const full = (text: string) => substituted(text, knownTo(settings)).text
+  const full = (text: string) => substituteVariables(text, variableLookup(settings)).text
   const sent = Object.entries(headers).map(([name, value]) => [name, full(value)] as const)
   const address = full(url ?? '')
   const asked = URL.canParse(address) ? [...new URL(address).searchParams] : []
@@ -110,7 +112,7 @@ function namedSecrets(settings: ServerSettings): string[] {
   ]
 }
 
-/** A value, or what stands behind a word such as Bearer. A variable that has no value is only a name. */
+/** A value, or the part behind a word such as Bearer. A variable without a value is only a name. */
 function partsOf(value: string): string[] {
   const own = value.replace(/^(?:Bearer|Basic|Token)\s+/i, '')
   return own.includes('${') ? [] : [own]

@@ -1,16 +1,16 @@
 import { isRecord, type Json, toJson } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/schema/json-schema.ts'
-import { type Checked, type CheckedSchema, readSchema } from '../../base/schema/schema.ts'
+import { type CheckedSchema, readSchema, type Validation } from '../../base/schema/schema.ts'
 import type { Secrets } from '../../base/secrets/secrets.ts'
 
-/** More than this is no description of arguments. */
+/** A larger schema cannot be a description of arguments. */
 const MOST_BYTES = 262_144
-/** How many schemas a check may go through, with every reference written out. */
+/** The most schemas that a check may visit, with every reference written out. */
 const MOST_STEPS = 5_000
 
 /**
- * The input schema that a server gives, as shown to a model and checked here. What could make a check run for ever
- * (patterns, references that multiply) is left to the server to check. A text says why it cannot be used at all.
+ * Prepares the input schema of a server for the model and for our check. Parts that could make a check run for ever
+ * (patterns, references that multiply) are left to the server. Returns a text if the schema cannot be used at all.
  */
 export function guardedSchema(given: unknown, secrets: Secrets): CheckedSchema | string {
   const plain = toJson(given)
@@ -37,12 +37,12 @@ class GuardedSchema implements CheckedSchema {
     this.checked = checked
   }
 
-  async validate(value: unknown): Promise<Checked> {
+  async validate(value: unknown): Promise<Validation> {
     await this.prepare()
     return this.checked.validate(value)
   }
 
-  /** One that no validator takes says nothing but that it is an object. */
+  /** Falls back to "any object" for a schema that no validator takes. */
   async prepare(): Promise<void> {
     try {
       await this.checked.prepare()
@@ -52,7 +52,7 @@ class GuardedSchema implements CheckedSchema {
   }
 }
 
-/** How many schemas there are with references written out; infinite where they lead back to themselves. */
+/** Counts the schemas with all references written out; infinite where they lead back to themselves. */
 function stepsIn(root: Json): number {
   const known = new Map<Json, number>()
   const count = (value: Json): number => {
@@ -76,7 +76,7 @@ function stepsIn(root: Json): number {
 
 const REFERENCES: ReadonlySet<string> = new Set(['$ref', '$dynamicRef', '$recursiveRef'])
 
-/** Only pointers into the schema itself are followed. */
+/** Follows only pointers into the schema itself. */
 function resolve(root: Json, pointer: string): Json | undefined {
   if (pointer !== '#' && !pointer.startsWith('#/')) return undefined
   let at: Json | undefined = root
@@ -88,7 +88,9 @@ function resolve(root: Json, pointer: string): Json | undefined {
   return at
 }
 
-/** Where patterns name properties, what other properties may be cannot be told without them. */
+/**
+ * Removes patterns. Where patterns name properties, the rule for other properties goes too, because it depends on them.
+ */
 function withoutPatterns(value: Json, isMap = false): Json {
   if (Array.isArray(value)) return value.map((item) => withoutPatterns(item))
   if (!isRecord(value)) return value
@@ -103,6 +105,6 @@ function withoutPatterns(value: Json, isMap = false): Json {
 }
 
 const CLOSERS: ReadonlySet<string> = new Set(['additionalProperties', 'unevaluatedProperties'])
-/** Whose keys are names of the user's. */
+/** Keywords whose keys are names that the user chose. */
 const MAPS: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions', 'dependentSchemas'])
 const DATA: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples'])

@@ -6,17 +6,17 @@ import { MOST_MESSAGE_BYTES, MOST_MESSAGE_DEPTH } from './options.ts'
 import { unreadAnswer, usableMessage } from './usable-message.ts'
 
 export interface HttpPlace {
-  /** The address, and the host that was decided: no other is reached. */
+  /** The address, and the decided host: no other is reached. */
   readonly request: HostRequest
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** How long an answer whose stream broke may take to come by another way. */
+/** How long to wait for an answer on another way after its stream broke. */
 const RESUME_MS = 2_000
 
 /**
- * A server over HTTP. Its messages are no larger, and no deeper, than they may be. `onLost` is called when a request will
- * get no answer any more because its stream broke.
+ * A server over HTTP. It limits the size and depth of messages. It calls `onLost` when a request will get no answer
+ * because its stream broke.
  */
 export async function httpTransport(
   { request, headers }: HttpPlace,
@@ -45,7 +45,7 @@ export async function httpTransport(
 }
 
 interface Watch {
-  /** Requests that have no answer yet. */
+  /** Requests without an answer so far. */
   readonly open: Set<unknown>
   readonly broken: (id: unknown, reason: string) => void
   readonly host: string
@@ -75,7 +75,7 @@ async function boundedFetch(to: string | URL, init: RequestInit | undefined, wat
 
 const NO_BODY: ReadonlySet<number> = new Set([101, 204, 205, 304])
 
-/** What was decoded on the way is not as long as it was. */
+/** Drops the length and encoding headers, because the body has been decoded. */
 function replaced({ status, statusText, headers }: Response, body: string | ReadableStream<Uint8Array>): Response {
   const kept = new Headers(headers)
   kept.delete('content-length')
@@ -90,14 +90,14 @@ function usableJson(text: string): string {
   return message === parsed.value || message === null ? text : JSON.stringify(message)
 }
 
-/** A stream of events in which each answer is one that the library can read. An event is handed on when it is whole. */
+/** Turns a stream of events into one whose answers the library can read. It passes an event on when it is complete. */
 function usableEvents(): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder()
   const encoder = new TextEncoder()
   let rest = ''
   return new TransformStream({
     transform(chunk, controller) {
-      // An end may stand in two chunks: the last characters of the rest are looked at again.
+      // An end may span two chunks, so the last characters of the rest are searched again.
       const from = Math.max(0, rest.length - 3)
       rest += decoder.decode(chunk, { stream: true })
       EVENT_END.lastIndex = from
@@ -133,7 +133,7 @@ function usableEvent(event: string): string {
   return [...lines.filter((line) => !isData(line)), `data: ${JSON.stringify(message)}`].join('\n')
 }
 
-/** Requests of ours are numbered; what the library asks for itself, such as `server/discover`, has a name. */
+/** Our requests have numbers; the library's own, such as `server/discover`, have names. */
 function requestId(init: RequestInit | undefined): number | undefined {
   if (init?.method !== 'POST' || typeof init.body !== 'string') return undefined
   const parsed = parseJson(init.body)
@@ -143,7 +143,7 @@ function requestId(init: RequestInit | undefined): number | undefined {
 }
 
 interface Bounds {
-  /** Each event may be as long as a message; a stream of them may go on for ever. */
+  /** True for events: each may be as long as a message, and the stream has no end. */
   readonly isEvents: boolean
   readonly over: (reason: string) => void
 }
@@ -175,7 +175,7 @@ function bounded(body: ReadableStream<Uint8Array>, { isEvents, over }: Bounds): 
   })
 }
 
-/** Bytes since the last empty line, or in all. */
+/** Counts the bytes since the last empty line, or in all. */
 class EventSize {
   private size = 0
   private isLineEmpty = true

@@ -2,22 +2,22 @@ import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../../base/json.ts'
 import { shownWords } from '../../base/secrets/command-secrets.ts'
 import { withoutSecrets } from '../../base/secrets/secrets.ts'
-import { hostRequest, programRequest, type Request, withHanded } from '../../grant/request.ts'
+import { hostRequest, programRequest, type Request, withPayload } from '../../grant/request.ts'
 import { showWords } from '../../grant/words.ts'
 import { loadingWords } from '../../tool/environment.ts'
 import { type OpenSource, type SourcePlace, sourceMark, type ToolSource } from '../../tool/source.ts'
-import { knownTo, missingSecrets, secretNames, secretValues, substituted } from './environment.ts'
+import { missingSecrets, secretNames, secretValues, substituteVariables, variableLookup } from './environment.ts'
 import { hostOf, type McpServerOptions, readServerOptions, type ServerSettings } from './options.ts'
 
 /**
- * An MCP server as a source of tools: `sources: { github: mcpServer({ command: 'npx', args: [...], envKeys: [...] }) }`.
- * It is started before the first step of a run that needs it, and ends with the runs that share it.
+ * Makes a source of tools from an MCP server: `sources: { github: mcpServer({ command: 'npx', args: [...], envKeys:
+ * [...] }) }`. It starts before the first step of a run that needs it, and ends with the runs that share it.
  */
 export function mcpServer(options: McpServerOptions): ToolSource {
   return serverSource(options, null)
 }
 
-/** The same of a server whose program runs in a folder that somebody else than its definition has chosen. */
+/** A server whose program runs in a folder that its definition did not choose. */
 export function serverSource(options: McpServerOptions, folder: string | null): ToolSource {
   const settings = readServerOptions(options)
   return Object.freeze({
@@ -37,14 +37,14 @@ export function serverSource(options: McpServerOptions, folder: string | null): 
   })
 }
 
-/** The SDK is loaded with the first server. */
+/** Loads the SDK with the first server. */
 async function open(settings: ServerSettings, place: SourcePlace): Promise<OpenSource> {
   const { openConnection } = await import('./connection.ts')
   return openConnection(settings, place)
 }
 
 /**
- * The whole command line, or the host, and all that is handed over. What is no address asks for nothing, and cannot be
+ * The whole command line, or the host, and everything passed along. An invalid address asks for nothing, and cannot be
  * reached.
  */
 function needsOf(settings: ServerSettings, folder: string | null): readonly Request[] {
@@ -53,19 +53,19 @@ function needsOf(settings: ServerSettings, folder: string | null): readonly Requ
   if (command !== null) {
     const loading = loadingWords(settings.env)
     const options = { secrets: secretValues(settings), folder, before: loading.length }
-    return [withHanded(programRequest([...loading, command, ...args], options), handed)]
+    return [withPayload(programRequest([...loading, command, ...args], options), handed)]
   }
-  const { text } = substituted(settings.url ?? '', knownTo(settings))
-  return hostOf(text) === undefined ? [] : [withHanded(hostRequest(text), handed)]
+  const { text } = substituteVariables(settings.url ?? '', variableLookup(settings))
+  return hostOf(text) === undefined ? [] : [withPayload(hostRequest(text), handed)]
 }
 
-/** As the definition has it: of secrets only the names. */
+/** The server's settings as its definition has them; secrets by name only. */
 function handedTo({ command, url, headers, env, envKeys, envFrom, cwd }: ServerSettings): Json {
   const place = command === null ? { url } : { cwd: cwd ?? process.cwd() }
   return { ...place, headers: { ...headers }, env: { ...env }, envFrom: { ...envFrom }, secrets: [...envKeys].sort() }
 }
 
-/** What a person who is asked should see. Of what may be secret, the names. */
+/** The details that a person who is asked should see; possible secrets by name only. */
 function aboutOf(settings: ServerSettings): Json {
   const { command, args, cwd, url, env, envFrom, headers } = settings
   const named = { env: [...Object.keys(env), ...Object.keys(envFrom)], secrets: secretNames(settings) }
@@ -80,7 +80,7 @@ function aboutOf(settings: ServerSettings): Json {
   }
 }
 
-/** Two servers with the same settings and the same secrets are one. Kept in this process only. */
+/** Servers with equal settings and equal secrets share a key. The key stays in this process. */
 function keyOf({ secrets, ...settings }: ServerSettings): string {
   const values = secretNames({ secrets, ...settings }).map((name) => secrets(name) ?? null)
   const plain = toJson({ ...settings, values })

@@ -4,10 +4,10 @@ import {
   code,
   flag,
   listOf,
+  type OptionRule,
+  type OptionRules,
   oneOf,
   positive,
-  type Rule,
-  type Rules,
   readOptions,
   record,
 } from '../../base/options.ts'
@@ -15,42 +15,60 @@ import { SOURCE_SCOPES, type SourceScope } from '../../tool/source.ts'
 import { TOOL_TIMEOUT_MS } from '../../tool/tool.ts'
 
 interface ServerOptions {
-  /** Set for it; names that decide what runs or is loaded (PATH, NODE_OPTIONS, ...) are a part of its command line: `exec:env NODE_OPTIONS=... node x`. */
+  /**
+   * Variables for it. Names that decide what runs or loads (PATH, NODE_OPTIONS, ...) become part of its command line:
+   * `exec:env NODE_OPTIONS=... node x`.
+   */
   readonly env?: Readonly<Record<string, string>>
-  /** Names of secrets it gets. Their values are never kept, shown or logged. */
+  /** Names of the secrets it gets. Their values are never stored, shown or logged. */
   readonly envKeys?: readonly string[]
-  /** Variables made of secrets: `{ TOKEN: '${GITHUB_PAT}' }` gives it the value of GITHUB_PAT as TOKEN. `${NAME:-other}` too. */
+  /**
+   * Variables built from secrets: `{ TOKEN: '${GITHUB_PAT}' }` passes the value of GITHUB_PAT as TOKEN.
+   * `${NAME:-other}` works too.
+   */
   readonly envFrom?: Readonly<Record<string, string>>
-  /** Where the values of secrets are. Default: the environment of this process. */
+  /** Looks up the values of secrets. Default: the environment of this process. */
   readonly secrets?: (name: string) => string | undefined
   /** How long one call may take. Default 5 minutes. */
   readonly timeoutMs?: number
-  /** How long it may take until it answers and has told its tools. Default 60 s. */
+  /** How long it may take to start and list its tools. Default 60 s. */
   readonly startTimeoutMs?: number
-  /** Only these of its tools, by its own names; `*` stands for any text. Left out: all of them. An empty list: none. */
+  /**
+   * Allows only these tools, by the server's own names; `*` stands for any text. Default: all of them. An empty list:
+   * none.
+   */
   readonly availableTools?: readonly string[]
-  /** None of these, by its own names; `*` stands for any text. Stronger than `availableTools`. */
+  /** Excludes these tools, by the server's own names; `*` stands for any text. Stronger than `availableTools`. */
   readonly excludedTools?: readonly string[]
-  /** Does a run fail when it cannot be started? Default true; else the run goes on without its tools, and says so. */
+  /**
+   * True (default): a run fails when the server cannot be started. False: the run continues without its tools, and
+   * warns.
+   */
   readonly required?: boolean
-  /** Who shares it. Default `run`: a run and all below it. It ends with the last of them; `runtime`: with the runtime. */
+  /**
+   * Who shares it. Default `run`: a run and everything below it. It ends with the last of them; with `runtime` it ends
+   * with the runtime.
+   */
   readonly scope?: SourceScope
 }
 
-/** A program that speaks MCP over its standard input and output. Asks `exec:` and its whole command line. */
+/** A program that speaks MCP over its standard input and output. Asks for `exec:` and its whole command line. */
 export interface StdioServerOptions extends ServerOptions {
+  /** The program. */
   readonly command: string
+  /** Its arguments. */
   readonly args?: readonly string[]
+  /** The folder it runs in. Default: that of this process. */
   readonly cwd?: string
   readonly url?: never
   readonly headers?: never
 }
 
-/** A server that is reached over HTTP ("streamable HTTP"). Asks `net:<host>`. */
+/** A server over HTTP ("streamable HTTP"). Asks for `net:<host>`. */
 export interface HttpServerOptions extends ServerOptions {
   /** `${NAME}` stands for a secret or a variable of `env`, `${NAME:-other}` too. */
   readonly url: string
-  /** The same. */
+  /** `${NAME}` works here too. */
   readonly headers?: Readonly<Record<string, string>>
   readonly command?: never
   readonly args?: never
@@ -61,7 +79,7 @@ export type McpServerOptions = StdioServerOptions | HttpServerOptions
 
 const START_TIMEOUT_MS = 60_000
 
-/** Everything said. */
+/** All options with their defaults filled in. */
 export interface ServerSettings {
   readonly command: string | null
   readonly args: readonly string[]
@@ -98,7 +116,7 @@ const DEFAULTS: ServerSettings = {
   scope: 'run',
 }
 
-const isWord: Rule = (value) => (typeof value === 'string' && !value.includes('\0') ? null : 'a text')
+const isWord: OptionRule = (value) => (typeof value === 'string' && !value.includes('\0') ? null : 'a text')
 const words = listOf(isWord, 'texts')
 const MOST_MS = 2 ** 31 - 1
 
@@ -111,7 +129,7 @@ function milliseconds(value: unknown): string | null {
   return positive(value) === null && Number(value) <= MOST_MS ? null : 'a number of milliseconds'
 }
 
-const OPTIONS: Rules<ServerSettings> = {
+const OPTIONS: OptionRules<ServerSettings> = {
   command: anything,
   args: words,
   cwd: anything,
@@ -129,7 +147,7 @@ const OPTIONS: Rules<ServerSettings> = {
   scope: oneOf(...SOURCE_SCOPES),
 }
 
-/** Refuses what could never work. */
+/** Reads the options. Refuses those that could never work. */
 export function readServerOptions(options: McpServerOptions): ServerSettings {
   if (typeof options !== 'object' || options === null) refuse('give it { command, args } or { url }.')
   const given = Object.entries(readOptions('mcpServer()', options, OPTIONS)).filter(([, value]) => value !== undefined)
@@ -155,18 +173,18 @@ function refuse(message: string): never {
   throw new DefinitionError('definition', `mcpServer(): ${message}`)
 }
 
-/** One message of a server. What is longer ends the connection: nobody can say what it was an answer to. */
+/** The longest message of a server. A longer one ends the connection, because nobody can tell which call it answers. */
 export const MOST_MESSAGE_BYTES = 16_000_000
-/** Of a whole message. What is kept of it may be no deeper than all that is kept. */
+/** The deepest message. The parts that are stored have the store's own limit. */
 export const MOST_MESSAGE_DEPTH = 1_000
 export const MOST_TOOLS = 500
 export const MOST_PAGES = 50
-/** Characters of what is told of a tool, and of what a server tells of itself. */
+/** The most characters of a tool's description, and of a server's notes. */
 export const MOST_DESCRIPTION = 8_000
-/** The end of what a server writes to its standard error is kept for messages. */
+/** How many of the last characters of a server's standard error are kept for messages. */
 export const KEPT_ERROR_CHARS = 2_000
 
-/** Of an address; undefined where it is none that HTTP can reach. */
+/** The host of an address; undefined where HTTP cannot reach it. */
 export function hostOf(address: string): string | undefined {
   try {
     const { protocol, hostname } = new URL(address)

@@ -10,36 +10,36 @@ import { guardedSchema } from './guarded-schema.ts'
 import { MOST_PAGES, MOST_TOOLS } from './options.ts'
 import { shownLine, shownText } from './server.ts'
 
-/** A tool as a server tells of it, checked. */
+/** A tool that a server listed, checked. */
 export interface ListedTool {
-  /** What the server calls it. */
+  /** The server's own name of the tool. */
   readonly name: string
-  /** What a model calls it, after the name of the source. */
+  /** The name that a model uses, after the name of the source. */
   readonly shownAs: string
   readonly description: string
   readonly input: CheckedSchema
-  /** As the server gave it. */
+  /** Unchanged from the server. */
   readonly inputSchema: object
-  /** Of its description and schema as the server gave them. */
+  /** A hash of its description and schema, unchanged from the server. */
   readonly version: string
 }
 
 export interface ListedTools {
   readonly tools: readonly ListedTool[]
-  /** What was left out, and why. */
+  /** The tools that were left out, and why. */
   readonly warnings: readonly string[]
 }
 
 export interface ListOptions {
   readonly limit: ToolLimit
   readonly secrets: Secrets
-  /** Characters that the name of the source takes. */
+  /** The length of the source's name. */
   readonly room: number
-  /** Names of the tools that we have for it beside its own. */
+  /** Names of our own tools for this server. */
   readonly taken: ReadonlySet<string>
 }
 
-/** The tools in what a server answered: whatever that is. What cannot be used is left out, with the reason. */
+/** Reads the tools from any answer of a server. Leaves out the unusable ones, with the reason. */
 export function readTools(given: readonly unknown[], options: ListOptions): ListedTools {
   const warnings: string[] = []
   const found = new Map<string, Record<string, unknown>>()
@@ -72,14 +72,14 @@ export function readTools(given: readonly unknown[], options: ListOptions): List
 const MOST_WARNINGS = 20
 const LONGEST_NAME = 256
 
-interface Named {
+interface NamedListing {
   readonly name: string
   readonly shownAs: string
   readonly input: CheckedSchema
   readonly options: ListOptions
 }
 
-function listed(item: Record<string, unknown>, { name, shownAs, input, options }: Named): ListedTool {
+function listed(item: Record<string, unknown>, { name, shownAs, input, options }: NamedListing): ListedTool {
   const said = typeof item['description'] === 'string' ? item['description'] : ''
   const about = toJson([name, said, item['title'] ?? null, item['inputSchema'] ?? null])
   return {
@@ -98,13 +98,13 @@ function nameOf(item: unknown): string | undefined {
   return typeof name === 'string' && name !== '' && name.length <= LONGEST_NAME ? name : undefined
 }
 
-/** Tasks of the protocol are not spoken here. */
+/** Our client does not support tasks of the protocol. */
 function isTaskOnly({ execution }: { readonly execution?: unknown }): boolean {
   if (typeof execution !== 'object' || execution === null) return false
   return Reflect.get(execution, 'taskSupport') === 'required'
 }
 
-/** As it is checked, or why the tool cannot be used. */
+/** The schema as it is checked, or the reason why the tool cannot be used. */
 function inputOf(item: Record<string, unknown>, secrets: Secrets): CheckedSchema | string {
   return isTaskOnly(item) ? 'it runs as a task only' : guardedSchema(item['inputSchema'], secrets)
 }
@@ -118,15 +118,15 @@ function notThere(wanted: readonly (readonly [string, unknown])[], { limit, take
     .map((name) => `it has no tool ${JSON.stringify(name)}`)
 }
 
-export interface ToolList {
-  /** As the server gave them: anything. */
+export interface ServerToolList {
+  /** Unchecked, as the server sent them. */
   readonly tools: readonly unknown[]
-  /** How long it stays true, as the server says; null where it says nothing. */
+  /** How long the list stays valid, by the server's word; null where it does not tell. */
   readonly ttlMs: number | null
 }
 
-/** The tools of a server, page by page. Ends at a cursor that comes again, and where there are more than anybody wants. */
-export async function listTools(client: Client, timeout: number): Promise<ToolList> {
+/** Lists the tools of a server, page by page. Stops at a cursor that repeats, and at a bound on their number. */
+export async function listTools(client: Client, timeout: number): Promise<ServerToolList> {
   if (client.getServerCapabilities()?.tools === undefined) return { tools: [], ttlMs: null }
   const tools: unknown[] = []
   const seen = new Set<unknown>()
@@ -146,7 +146,7 @@ export async function listTools(client: Client, timeout: number): Promise<ToolLi
   return { tools, ttlMs }
 }
 
-/** The library would refuse a whole list for one tool that is wrong. */
+/** Accepts anything: the library would refuse a whole list for one wrong tool. */
 const ANYTHING: StandardSchemaV1<unknown, Readonly<Record<string, unknown>>> = {
   '~standard': {
     version: 1,
@@ -155,17 +155,17 @@ const ANYTHING: StandardSchemaV1<unknown, Readonly<Record<string, unknown>>> = {
   },
 }
 
-/** None is a time at which a list would be asked for before every step: changes are told. */
+/** Ignores 0, which would mean a list before every step: the server announces changes. */
 function timeIn(value: unknown): number | null {
   return typeof value === 'number' && value > 0 ? value : null
 }
 
-/** What a server gave as its tools, beside what the library gets to see of them. */
+/** Holds the server's tools beside the part that the library sees. */
 const GIVEN: unique symbol = Symbol('tools')
 
 /**
- * From 2026-07-28 on the library refuses a whole list for one tool that is wrong. It is handed an empty list, and what the
- * server gave lies beside it: `givenTools`. For a transport that is connected.
+ * Since 2026-07-28 the library refuses a whole list for one wrong tool. So it gets an empty list, and the server's
+ * tools lie beside it: `givenTools`. Call it on a connected transport.
  */
 export function setToolsAside(transport: Transport): void {
   const lists = new Set<unknown>()
@@ -181,12 +181,12 @@ export function setToolsAside(transport: Transport): void {
   }
 }
 
-/** The tools in an answer to `tools/list`, as the server gave them: anything. */
+/** The tools in an answer to `tools/list`, unchecked. */
 function givenTools(result: object): unknown {
   return Reflect.get(result, GIVEN) ?? Reflect.get(result, 'tools')
 }
 
-/** What is no list stays as it is: that is refused. */
+/** Leaves a value that is no list, so that the library refuses it. */
 function withoutTools<T extends JSONRPCMessage>(message: T): T {
   const result: unknown = 'result' in message ? message.result : undefined
   if (typeof result !== 'object' || result === null) return message
@@ -195,22 +195,22 @@ function withoutTools<T extends JSONRPCMessage>(message: T): T {
 }
 
 const LONGEST = 64
-/** Digits of a digest: more where two are the same. */
+/** Digits of a digest: the second number applies where two digests are equal. */
 const DIGITS = [6, 14]
 
 export interface NameOptions {
-  /** Characters that the name of the source takes. */
+  /** The length of the source's name. */
   readonly room: number
-  /** What may be seen of a name. */
+  /** Removes the parts of a name that nobody may see. */
   readonly shown: (name: string) => string
-  /** Names that only a tool which is really called so may have. */
+  /** Names reserved for tools that really have them. */
   readonly taken?: Iterable<string>
 }
 
 /**
- * Names that every provider takes, for the tools of a server. A name that is fine stays, whatever other tools there are. In
- * others what cannot be in a name becomes `_` and what is too long is cut; where another tool has that name, and where it
- * was cut, a digest follows. No two are the same; a tool for which there is no name is left out.
+ * Finds names that every provider takes for the tools of a server. A valid name stays, whatever other tools exist.
+ * Other names get `_` for invalid characters and are cut to length; a cut name, or one that another tool has, gets a
+ * digest. All names differ; a tool without a possible name is left out.
  */
 export function toolNames(
   names: readonly string[],

@@ -5,7 +5,7 @@ import { isWithin, type SourceTool, type ToolLimit } from '../../tool/source.ts'
 import { type Tool, type ToolContext, tool } from '../../tool/tool.ts'
 import { type Server, shownBlocks, shownLine, shownResult } from './server.ts'
 
-/** Tools of ours for the resources and prompts that a server has. One of its own with such a name comes first. */
+/** Our tools for the resources and prompts of a server. A tool of the server with the same name wins. */
 export function resourceTools(
   server: Server,
   capabilities: ServerCapabilities | undefined,
@@ -100,7 +100,7 @@ interface Asking {
   readonly ask: (input: Record<string, unknown>, context: ToolContext) => Promise<unknown>
 }
 
-/** It only reads, as far as the protocol goes; what a server does is its own. */
+/** Reads only, as far as the protocol goes; the server may do anything. */
 function asking({ timeoutMs }: Server, { description, schema, ask }: Asking): Tool {
   return tool({
     description,
@@ -126,7 +126,7 @@ function line([name, title, description]: Entry): string {
 
 const MOST_LINE = 500
 
-/** A cursor goes back to the server as it is, or not at all. */
+/** Passes a cursor back to the server unchanged, or not at all. */
 function more(cursor: string | undefined, secrets: Secrets): string[] {
   if (cursor === undefined) return []
   const isSecret = secrets.clean(cursor) !== cursor

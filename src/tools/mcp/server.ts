@@ -4,15 +4,15 @@ import type { Secrets } from '../../base/secrets/secrets.ts'
 import type { Block } from '../../graph/content.ts'
 import { MOST_DESCRIPTION } from './options.ts'
 
-/** A server as its tools use it. */
+/** The part of a server that its tools use. */
 export interface Server {
-  /** What no text of it may show. */
+  /** The secrets that no text may show. */
   readonly secrets: Secrets
   /** How long one call may take. */
   readonly timeoutMs: number
-  /** Is the server gone that the last request was sent to? */
+  /** True when the server of the last request has gone. */
   readonly isLost: boolean
-  /** One request; the server is started again first where it has ended. */
+  /** Sends one request. Restarts the server first if it has ended. */
   request<T>(send: (client: Client, options: RequestOptions) => Promise<T>, options: RequestOptions): Promise<T>
 }
 
@@ -20,13 +20,13 @@ export interface Server {
 const MOST_MEDIA = 5_000_000
 const MEDIA_TYPE = /^[\w.+-]{1,64}\/[\w.+-]{1,64}$/
 
-/** A block of a server's answer, with what stands before it. */
+/** A block of a server's answer, with a label before it. */
 export interface LabelledBlock {
   readonly label: string
   readonly block: ContentBlock
 }
 
-/** What a server answered, as a model is shown it: a text, or blocks where there are pictures, sounds or files. */
+/** Turns a server's answer into content for a model: a text, or blocks where there are pictures, sounds or files. */
 export function shownResult(content: readonly ContentBlock[], structured: unknown, secrets: Secrets): string | Block[] {
   const blocks = shownBlocks(
     content.map((block) => ({ label: '', block })),
@@ -36,7 +36,7 @@ export function shownResult(content: readonly ContentBlock[], structured: unknow
   return blocks
 }
 
-/** The same of blocks with labels. A secret that is split over the texts of several blocks is found too. */
+/** Like `shownResult`, for blocks with labels. It also finds a secret that is split over several blocks. */
 export function shownBlocks(content: readonly LabelledBlock[], secrets: Secrets): string | Block[] {
   const parts = content.map(({ label, block }) => partOf(label, block, secrets)).filter(isSomething)
   const texts = secrets.cleanAll(parts.map((part) => ('text' in part ? part.text : '')))
@@ -90,13 +90,13 @@ function note(type: string, reason: string): Block {
   return { type: 'text', text: `[${type} left out: ${reason}]` }
 }
 
-/** Words of a server: without what people cannot see and models can read, and not endless. */
+/** Cleans a server's text: removes characters that people cannot see and models can read, and cuts it to length. */
 export function shownText(text: string): string {
   const visible = text.replaceAll('\r\n', '\n').replaceAll(UNSEEN, '').toWellFormed()
   return visible.length <= MOST_DESCRIPTION ? visible : `${visible.slice(0, MOST_DESCRIPTION).toWellFormed()} [cut]`
 }
 
-/** The same in one line: names, errors, lines of a list. */
+/** Cleans a server's text and puts it in one line: for names, errors, lines of a list. */
 export function shownLine(text: string): string {
   return shownText(text).replaceAll(/\s+/g, ' ').trim()
 }

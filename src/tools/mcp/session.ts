@@ -8,9 +8,9 @@ export interface Session {
 }
 
 export interface SessionParts {
-  /** A new one for each try. */
+  /** Makes a new one for each try. */
   readonly transport: () => Promise<Transport>
-  /** Is it already known to speak a revision before 2026-07-28 only? */
+  /** True when it is known to speak only revisions before 2026-07-28. */
   readonly isOld: boolean
   readonly startTimeoutMs: number
   /** Called with each transport before it is opened. */
@@ -20,8 +20,8 @@ export interface SessionParts {
 }
 
 /**
- * Connects to a server of any revision: asks it with `server/discover` what it speaks, and says `initialize` to one that does
- * not know. Some older programs end when they are asked: such a one is started once more. Rejects with the reason.
+ * Connects to a server of any revision: sends `server/discover`, and `initialize` to a server that does not know it.
+ * Some older programs end at the first request: they are started once more. Rejects with the reason.
  */
 export async function openSession(parts: SessionParts): Promise<Session> {
   const first = await parts.transport()
@@ -40,7 +40,7 @@ export async function openSession(parts: SessionParts): Promise<Session> {
   }
 }
 
-/** Why a server ended, as far as its transport knows. */
+/** The reason why a server ended, as far as its transport knows. */
 export function lastWords(transport: Transport): string {
   return 'lastWords' in transport && typeof transport.lastWords === 'string' ? transport.lastWords : ''
 }
@@ -52,7 +52,7 @@ async function connect(transport: Transport, parts: SessionParts, isOld: boolean
     { name: 'legate', version: '0' },
     {
       capabilities: {},
-      // Nobody is here to answer what a server asks: see plainReason.
+      // Nobody here answers questions of a server: see plainReason.
       inputRequired: { autoFulfill: false },
       versionNegotiation: { mode: 'auto', probe: { timeoutMs: half } },
     },
@@ -68,7 +68,7 @@ async function connect(transport: Transport, parts: SessionParts, isOld: boolean
   return { client, transport }
 }
 
-/** What the library says of a server that ended while it was asked what it speaks: why it ended says more. */
+/** The library's message for a server that ended during its first request. The server's own reason is more useful. */
 const CLOSED = 'Version negotiation failed'
 
 function hasExited(transport: Transport): boolean {
@@ -82,7 +82,7 @@ function failure(error: unknown, transport: Transport): ToolError {
   return new ToolError('tool', isTold ? reason : `${reason} (${words})`)
 }
 
-/** What went wrong between us and a server, in one line. */
+/** Explains in one line what went wrong between us and a server. */
 export function plainReason(error: unknown): string {
   const data = field(error, 'data')
   if (field(data, 'resultType') === 'input_required') {
@@ -99,17 +99,17 @@ export function plainReason(error: unknown): string {
 }
 
 const LONGEST = 2_000
-/** The first request of a connection is the library's: a program that is not there fails it. */
+/** The library sends the first request of a connection; it fails where the program does not exist. */
 const PROBE = /^Version negotiation probe failed: /
 
-/** The revisions that a server has, where none of them is ours. */
+/** The revisions that a server supports, where none of them is ours. */
 function offeredVersions(error: unknown, data: unknown): string | undefined {
   const supported = field(data, 'supported')
   if (Array.isArray(supported)) return supported.filter((version) => typeof version === 'string').join(', ')
   return /^Server's protocol version is not supported: (.*)$/.exec(messageOf(error))?.[1]
 }
 
-/** `fetch failed` says nothing: what it is about is its cause, and its cause's. */
+/** Finds the causes behind `fetch failed`, which explains nothing by itself. */
 function networkTrouble(error: unknown, data: unknown): string | undefined {
   if (!/\bfetch failed$/.test(messageOf(error))) return undefined
   let cause = field(error, 'cause') ?? field(data, 'cause')

@@ -13,11 +13,13 @@ export interface StdioProgram {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** How long a server has to end after its input has, and after it was asked to. */
+/** How long a server may take to end after its input has ended, and after it was asked to. */
 const END_MS = 150
 const KILL_MS = 250
 
-/** A server as a process group: it and all it started end with the connection, and with this process, however that ends. */
+/**
+ * A server as a process group: it ends with the connection and with this process, together with everything it started.
+ */
 export class StdioTransport implements Transport {
   onclose?: () => void
   onerror?: (error: Error) => void
@@ -28,20 +30,20 @@ export class StdioTransport implements Transport {
   private gone: Promise<void> = Promise.resolve()
   private isClosing = false
   private isOver = false
-  /** Lines since the last message that were none. */
+  /** How many lines since the last message were no message. */
   private strays = 0
   private said = ''
   private end = ''
-  /** Did the program end by itself? */
+  /** True when the program ended by itself. */
   hasExited = false
-  /** The library knows a transport over pipes by this and by `pid`: there, silence is no outage. */
+  /** By this field and `pid` the library recognises a transport over pipes, where silence is no outage. */
   readonly stderr: null = null
 
   constructor(program: StdioProgram) {
     this.program = program
   }
 
-  /** Why it ended, and the end of what it wrote to its standard error. */
+  /** The reason why it ended, and the end of its standard error. */
   get lastWords(): string {
     const said = this.said.trim()
     return `${this.end}${said === '' ? '' : `${this.end === '' ? '' : '; '}it said: ${said}`}`
@@ -73,7 +75,7 @@ export class StdioTransport implements Transport {
         resolve()
       })
     })
-    // Nothing waits for a server: what waits for its answers keeps the process alive.
+    // The server alone does not keep this process alive; waiting for its answers does.
     child.unref()
     for (const stream of child.stdio) (stream as { unref?: () => void } | null)?.unref?.()
   }
@@ -87,14 +89,14 @@ export class StdioTransport implements Transport {
     if (failure) throw await this.whyUnwritable(failure)
   }
 
-  /** Nobody asked it to. */
+  /** Called when the program ended although nobody asked it to. */
   private exited(code: number | null): void {
     if (this.isClosing || this.end !== '') return
     this.hasExited = code !== NOT_FOUND
     this.end = code === NOT_FOUND ? `there is no program ${this.program.request.argv[0]}` : ended(code)
   }
 
-  /** A pipe breaks a moment before its process is seen to have ended, and only the end says why. */
+  /** A pipe breaks a moment before the process is seen to end, and only the end shows the reason. */
   private async whyUnwritable(failure: Error): Promise<Error> {
     await within(this.gone, END_MS)
     return this.lastWords === '' ? failure : new ToolError('tool', this.lastWords, { cause: failure })
@@ -120,7 +122,7 @@ export class StdioTransport implements Transport {
     for (const line of lines) if (!this.isOver) this.read(line)
   }
 
-  /** What is no message is passed over: some servers write other things to their output. */
+  /** Skips lines that are no message: some servers write other things to their output. */
   private read(line: string): void {
     if (line.trim() === '') return
     const parsed = parseJson(line, { maxBytes: MOST_MESSAGE_BYTES, maxDepth: MOST_MESSAGE_DEPTH })
@@ -132,7 +134,7 @@ export class StdioTransport implements Transport {
     else this.onerror?.(new Error(parsed.ok ? 'It is no message.' : parsed.error))
   }
 
-  /** The library hears notices a moment later than answers: an answer waits until those before it have been heard. */
+  /** The library delivers notices a moment later than answers, so an answer waits for the notices before it. */
   private hand(message: JSONRPCMessage): void {
     const isNotice = typeof message === 'object' && message !== null && 'method' in message
     if (isNotice) this.onmessage?.(message)
@@ -156,7 +158,7 @@ export class StdioTransport implements Transport {
 }
 
 const NOT_FOUND = 127
-/** Some servers write a log to their output; one that writes nothing else would keep this process busy. */
+/** Some servers write a log to their output; a server that writes nothing else would keep this process busy. */
 const MOST_STRAYS = 10_000
 
 function ended(code: number | null): string {
@@ -165,10 +167,12 @@ function ended(code: number | null): string {
 
 const EMPTY = Buffer.alloc(0)
 
-/** Lines of a stream of bytes; the end of the stream is no line. Says when a line is longer than it may be. */
+/**
+ * Splits a stream of bytes into lines; an unfinished line at its end does not count. Reports a line that is too long.
+ */
 export class LineReader {
   private readonly most: number
-  /** The beginning of a line: the first `size` bytes of it. It grows by doubling, however small the pieces are. */
+  /** The beginning of a line: its first `size` bytes. The buffer doubles, however small the pieces are. */
   private begun: Buffer = EMPTY
   private size = 0
 

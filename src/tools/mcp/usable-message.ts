@@ -2,8 +2,8 @@ import type { JSONRPCMessage } from '@modelcontextprotocol/client'
 import type { Json } from '../../base/json.ts'
 
 /**
- * A message as the library can read it; null for what is none. The library passes over an answer without a usable result:
- * its call would wait for the whole timeout. So it becomes an answer that says what is wrong.
+ * Repairs a message for the library; null for a value that is none. The library ignores an answer without a usable
+ * result, and its call would wait for the whole timeout. So such an answer becomes an error that explains the problem.
  */
 export function usableMessage(value: Json): JSONRPCMessage | null {
   if (!isObject(value)) return null
@@ -14,7 +14,7 @@ export function usableMessage(value: Json): JSONRPCMessage | null {
   return failure(id, 'the server gave a result that is no object')
 }
 
-/** The answer for a line that is too much to be read, where it names its call; null where it does not. */
+/** The error answer for a line that is too long to read, where it names its call; null where it does not. */
 export function unreadAnswer(line: string, error: string): JSONRPCMessage | null {
   if (!line.startsWith('{')) return null
   const found = ID.exec(line.slice(0, EDGE)) ?? ID.exec(line.slice(-EDGE))
@@ -26,7 +26,7 @@ function failure(id: string | number, message: string): JSONRPCMessage {
   return { jsonrpc: '2.0', id, error: { code: PARSE_ERROR, message } }
 }
 
-/** Requests of ours are numbered. The id stands beside the result or the error: at one end of the line or at the other. */
+/** Our requests have numbers. The id stands beside the result or the error, at one end of the line or the other. */
 const ID = /"id"\s*:\s*(\d{1,15})\s*[,}]/
 const ANSWER = /"(?:result|error)"\s*:/
 const EDGE = 200

@@ -3,7 +3,7 @@ import path from 'node:path'
 import { expect, test } from 'vitest'
 import { tempFolder } from '../../support/temp-folder.ts'
 
-const dist = path.resolve(import.meta.dirname, '../../dist')
+const dist = path.resolve(import.meta.dirname, '../../../dist')
 
 /** Runs a program with a store that holds one run of an agent it has no code for, as `id`. */
 function ends(program: string): { readonly code: number | null; readonly out: string } {
@@ -11,7 +11,7 @@ function ends(program: string): { readonly code: number | null; readonly out: st
   const file = JSON.stringify(path.join(folder, 'rows.db'))
   const source = `
     import { agent, createRuntime } from ${JSON.stringify(path.join(dist, 'index.js'))}
-    import { sqliteStore } from ${JSON.stringify(path.join(dist, 'store/sqlite.js'))}
+    import { sqliteStore } from ${JSON.stringify(path.join(dist, 'store/sqlite/index.js'))}
     const model = { id: 'a/b', async *stream() { await new Promise(() => undefined) } }
     const first = createRuntime({ store: sqliteStore(${file}), engine: { graceMs: 0 } })
     const run = first.run(agent({ name: 'gone', instructions: '', model }), 'go')

@@ -36,7 +36,7 @@ test('a seed that fails names the line that repeats it, and what was done', () =
   const fail = () => tryHistory({ seed: 7, operations: 5, auditEvery: 1, damageAt: 4 })
 
   expect(() => repeatable(7, fail)).toThrow(
-    /^To repeat: LEGATE_SEED=7 npx vitest run --project suite test\/history\/random.test.ts\nseed 7: .+(\n.+){4}$/,
+    /^To repeat: LEGATE_SEED=7 npx vitest run --project suite test\/conversation\/history\/random.test.ts\nseed 7: .+(\n.+){4}$/,
   )
 })
 

@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events'
-import { agent, backgroundSubagents, joinSpawned, type Spawned, tool } from 'legate'
+import { agent, backgroundSubagents, joinSpawned, type SpawnedAgent, tool } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../../support/agents.ts'
@@ -54,7 +54,7 @@ describe.each(stores)('runtime.spawn gives a handle, on %s', (_, create) => {
         inputSchema: { type: 'object' },
         effect: 'idempotent',
         execute: async () => {
-          const handle: Spawned = await runtime.spawn(worker, 'go')
+          const handle: SpawnedAgent = await runtime.spawn(worker, 'go')
           if (!isAwaited) return handle.conversationId
           slow.open()
           await handle.send('and more')
@@ -190,7 +190,7 @@ test('the tools are data: another copy of the host shares nothing with it', () =
 describe.each(stores)('an end that code gave up waiting for is told to the host, on %s', (_, create) => {
   const world = useWorld(create)
 
-  test.each<[string, (handle: Spawned, other: Spawned) => Promise<unknown>]>([
+  test.each<[string, (handle: SpawnedAgent, other: SpawnedAgent) => Promise<unknown>]>([
     ['after its time', (handle) => handle.wait({ timeoutMs: 5 })],
     ['after its signal', (handle) => handle.wait({ abortSignal: AbortSignal.abort() })],
     ['as the loser of a join', (handle, other) => joinSpawned([handle, other], 'any')],
@@ -207,7 +207,7 @@ describe.each(stores)('an end that code gave up waiting for is told to the host,
       inputSchema: { type: 'object' },
       effect: 'idempotent',
       execute: async () => {
-        const [handle, other]: [Spawned, Spawned] = [
+        const [handle, other]: [SpawnedAgent, SpawnedAgent] = [
           await runtime.spawn(worker, 'slow'),
           await runtime.spawn(worker, 'quick'),
         ]

@@ -5,7 +5,7 @@ import {
   type Budget,
   backgroundSubagents,
   type Json,
-  type Spawned,
+  type SpawnedAgent,
   tool,
 } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
@@ -310,7 +310,7 @@ describe('cybros A77: a host that cannot answer is passed over for a person', ()
       inputSchema: { type: 'object' },
       effect: 'idempotent',
       execute: async () => {
-        const handle: Spawned = await runtime.spawn(asker, 'decide')
+        const handle: SpawnedAgent = await runtime.spawn(asker, 'decide')
         return (await handle.result()).text
       },
     })

@@ -1,4 +1,4 @@
-import { agent, askTools, backgroundSubagents, type Spawned, tool } from 'legate'
+import { agent, askTools, backgroundSubagents, type SpawnedAgent, tool } from 'legate'
 import { fakeClock, type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../../support/agents.ts'
@@ -158,7 +158,7 @@ describe.each(stores)('cybros A77: handle.send answers what the child asks, on %
       inputSchema: { type: 'object' },
       effect: 'idempotent',
       execute: async () => {
-        const handle: Spawned = await runtime.spawn(asker, 'go')
+        const handle: SpawnedAgent = await runtime.spawn(asker, 'go')
         await soon(async () => (await handle.poll()).question ?? undefined)
         await handle.send('green')
         return (await handle.result()).text

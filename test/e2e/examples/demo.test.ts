@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { tempFolder } from '../../support/temp-folder.ts'
 
-const program = path.resolve(import.meta.dirname, '../../dist/cli/main.js')
+const program = path.resolve(import.meta.dirname, '../../../dist/cli/main.js')
 
 let folder = ''
 beforeEach(({ skip }) => {

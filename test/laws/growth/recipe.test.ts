@@ -3,7 +3,7 @@ import path from 'node:path'
 import { validateDefinition } from 'legate/recipe'
 import { expect, test } from 'vitest'
 import { readSource } from '../../../src/recipe/recipe/recipe-source.ts'
-import { Report } from '../../../src/recipe/text/notice.ts'
+import { NoticeReport } from '../../../src/recipe/text/notice.ts'
 import { testGrowth } from '../../support/growth.ts'
 import { watchWork } from '../../support/pace.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
@@ -46,7 +46,7 @@ test.each([
 test('4,000 values for each of 10,000 texts are rendered in the thread with the limit', async () => {
   const text = `x:\n${'- "{{ v1 }}"\n'.repeat(10_000)}`
   const values = Object.fromEntries(Array.from({ length: 4_000 }, (_, index) => [`v${index}`, 'a']))
-  const source = await readSource(text, { file: '/nowhere/recipe.yaml' }, new Report('recipe.yaml', false))
+  const source = await readSource(text, { file: '/nowhere/recipe.yaml' }, new NoticeReport('recipe.yaml', false))
 
   await expect(source.render(values)).rejects.toThrow(/did not end within 400 ms/)
 })
@@ -54,7 +54,7 @@ test('4,000 values for each of 10,000 texts are rendered in the thread with the 
 test('a recipe has at most 20,000 marks, and 1 MB of included files', async () => {
   const folder = tempFolder()
   const read = (text: string) =>
-    readSource(text, { file: path.join(folder, 'recipe.yaml') }, new Report('recipe.yaml', false))
+    readSource(text, { file: path.join(folder, 'recipe.yaml') }, new NoticeReport('recipe.yaml', false))
   for (const name of ['a', 'b', 'c']) await writeFile(path.join(folder, name), 'a'.repeat(400_000))
   const marks = `x: "${'{{ a }}'.repeat(20_000)}"\n`
 
@@ -76,7 +76,7 @@ test.each([
 })
 
 async function read(text: string): Promise<void> {
-  await readSource(text, { file: '/nowhere/recipe.yaml' }, new Report('recipe.yaml', false))
+  await readSource(text, { file: '/nowhere/recipe.yaml' }, new NoticeReport('recipe.yaml', false))
 }
 
 function inPrompt(body: string): string {

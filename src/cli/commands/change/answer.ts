@@ -1,11 +1,18 @@
 import { parseJson } from '../../../base/json.ts'
 import type { ApprovalWord, Json, Node, Runtime, Store } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
-import { findIds, findRun, only, shortId } from '../../store/find-run.ts'
+import { findIds, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'
 import { write } from '../../terminal/output.ts'
-import { answersOf, callOf, digestOf, questionOf, SEEN, wholeCallOf } from '../../watch/asked.ts'
-import { standingOf } from '../../watch/doing.ts'
+import { openStateOf } from '../../watch/activity.ts'
+import {
+  approveCommands,
+  describeCall,
+  describeWholeCall,
+  digestOf,
+  questionOf,
+  SEEN,
+} from '../../watch/request-text.ts'
 
 export function approve(call: Call): Promise<number> {
   return answer(call, true)
@@ -20,18 +27,18 @@ function answer(call: Call, allow: boolean): Promise<number> {
     const ending = call.words[0] ?? ''
     const named = namedNode(runtime.store, ending)
     const node = named ?? onlyAsked(runtime, ending)
-    // One that was answered already is refused below, with who did it and how.
+    // `answer` below refuses a call that was answered already, and says who answered and how.
     if (isAsking(node)) checkSeen(call, node, { isNeeded: allow && (named === undefined || wasAnswered(node)) })
-    const word = wordOf(call, allow)
-    // The question that this command names, not one that has replaced it since.
+    const word = readApproval(call, allow)
+    // Binds the answer to the question the person saw, not to one that replaced it since.
     await runtime.answer(node.id, { ...word, digest: digestOf(node) })
     const answered = 'edit' in word ? (runtime.store.node(node.id) ?? node) : node
-    await write(`${allow ? 'Allowed' : 'Denied'}: ${wholeCallOf(answered)}\n`)
+    await write(`${allow ? 'Allowed' : 'Denied'}: ${describeWholeCall(answered)}\n`)
     return EXIT.completed
   })
 }
 
-function wordOf(call: Call, allow: boolean): ApprovalWord {
+function readApproval(call: Call, allow: boolean): ApprovalWord {
   const reason = textOption(call, 'reason')
   const by = call.env['USER'] ?? 'user'
   const always = isSet(call, 'always')
@@ -39,8 +46,8 @@ function wordOf(call: Call, allow: boolean): ApprovalWord {
 }
 
 /**
- * Allows what was shown and nothing else. The id of a call says which as long as it has asked for one thing; what it asks for
- * next, and what happens to wait in a run, must have been seen.
+ * Makes sure that only what was shown is allowed. The id of a call is enough while it has asked for one thing. For its
+ * next request, or a call found through its run, the person must have seen the request (`--seen`).
  */
 function checkSeen(call: Call, node: Node, { isNeeded }: { readonly isNeeded: boolean }): void {
   const seen = textOption(call, 'seen')?.toLowerCase()
@@ -49,16 +56,16 @@ function checkSeen(call: Call, node: Node, { isNeeded }: { readonly isNeeded: bo
     throw new CliError(`--seen needs ${SEEN} characters or more, as legate approvals prints them.`, EXIT.usage)
   }
   if (seen !== undefined && digestOf(node).startsWith(seen)) return
-  const why = seen === undefined ? 'it must be seen first' : 'this is not what you have seen'
+  const why = seen === undefined ? 'the request must be seen first' : 'this is not the request you saw'
   const lines = [
-    `Nothing was answered: ${why}. What is asked for now:`,
-    `  ${wholeCallOf(node).replaceAll('\n', '\n  ')}`,
-    `  ${answersOf(node)}`,
+    `Nothing was answered: ${why}. The current request:`,
+    `  ${describeWholeCall(node).replaceAll('\n', '\n  ')}`,
+    `  ${approveCommands(node)}`,
   ]
   throw new CliError(lines.join('\n'), EXIT.usage, { namesHelp: false })
 }
 
-/** A call may ask for several things, one after the other. */
+/** Tells whether the call has been answered before: one call may ask for several things in turn. */
 function wasAnswered({ metadata: { approved } }: Node): boolean {
   return Array.isArray(approved) && approved.length > 0
 }
@@ -71,31 +78,31 @@ function editOf(call: Call): { readonly edit: Json } | undefined {
   throw new CliError(`--edit needs JSON, such as '{"to":"staging"}': ${parsed.error}`, EXIT.usage)
 }
 
-/** The call of that id that waits for a person, or did. */
+/** Finds the call with this id that waits, or waited, for a person. */
 function namedNode(store: Store, ending: string): Node | undefined {
   const found = findIds(store, ending).flatMap(({ id, type }) => (type === 'node' ? (store.node(id) ?? []) : []))
   const asking = found.filter(isAsking)
   const named = asking.length > 0 ? asking : found.filter(({ metadata: { answered } }) => answered !== undefined)
-  return named.length === 0 ? undefined : only(named, ending, lineOf)
+  return named.length === 0 ? undefined : onlyMatch(named, ending, lineOf)
 }
 
 function isAsking({ state }: Node): boolean {
   return state === 'awaiting_approval'
 }
 
-/** The id of a run will do where only one call waits in it. */
-function onlyAsked(runtime: Parameters<typeof standingOf>[0], ending: string): Node {
+/** Accepts the id of a run if exactly one of its calls waits. */
+function onlyAsked(runtime: Parameters<typeof openStateOf>[0], ending: string): Node {
   const turn = findRun(runtime.store, ending)
-  const asked = turn.state === 'ended' ? [] : standingOf(runtime, turn).asked
+  const asked = turn.state === 'ended' ? [] : openStateOf(runtime, turn).asked
   if (asked.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for a person.`, EXIT.usage)
-  return only(asked, ending, lineOf)
+  return onlyMatch(asked, ending, lineOf)
 }
 
 function lineOf(node: Node): string {
-  return `${shortId(node.id)}  ${callOf(node)}`
+  return `${shortId(node.id)}  ${describeCall(node)}`
 }
 
-/** Answers what an agent has asked a person. */
+/** Answers a question that an agent asked a person. */
 export function reply(call: Call): Promise<number> {
   const [ending = '', ...words] = call.words
   const text = words.join(' ').trim()
@@ -111,15 +118,15 @@ export function reply(call: Call): Promise<number> {
 function namedQuestion({ store }: Runtime, ending: string): Node | undefined {
   const nodes = findIds(store, ending).flatMap(({ id, type }) => (type === 'node' ? (store.node(id) ?? []) : []))
   const asking = nodes.filter(({ state, wait }) => state === 'waiting' && wait?.on === 'question')
-  return asking.length === 0 ? undefined : only(asking, ending, questionLine)
+  return asking.length === 0 ? undefined : onlyMatch(asking, ending, questionLine)
 }
 
-/** The id of a run will do where only one question waits in it. */
+/** Accepts the id of a run if exactly one question waits in it. */
 function onlyQuestion(runtime: Runtime, ending: string): Node {
   const turn = findRun(runtime.store, ending)
-  const asking = turn.state === 'ended' ? [] : standingOf(runtime, turn).questions
+  const asking = turn.state === 'ended' ? [] : openStateOf(runtime, turn).questions
   if (asking.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for an answer.`, EXIT.usage)
-  return only(asking, ending, questionLine)
+  return onlyMatch(asking, ending, questionLine)
 }
 
 function questionLine(node: Node): string {

@@ -1,13 +1,13 @@
 import type { Id, Node, Runtime, Store, Turn } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
-import { findIds, findRun, only, shortId } from '../../store/find-run.ts'
+import { findIds, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'
 import { standardInput } from '../../terminal/ask-line.ts'
 import { oneLine } from '../../terminal/clean.ts'
 import { jsonLine, write } from '../../terminal/output.ts'
 import { nodeLine } from '../../watch/tree-rows.ts'
 import { codeOf } from '../../watch/words.ts'
-import { takeUp } from '../../worker/verdict.ts'
+import { continueCommand } from '../../worker/verdict.ts'
 
 export async function edit(call: Call): Promise<number> {
   const [ending = '', ...rest] = call.words
@@ -16,14 +16,14 @@ export async function edit(call: Call): Promise<number> {
   const text = given === '-' ? (await standardInput()).trimEnd() : given
   return withRuntime(call, 'write', async (runtime) => {
     const turn = findRun(runtime.store, ending)
-    const none = `The run ${shortId(turn.id)} was not asked in words. legate show ${shortId(turn.id)} --nodes lists its nodes.`
+    const none = `The run ${shortId(turn.id)} has no text input. legate show ${shortId(turn.id)} --nodes lists its nodes.`
     const node =
       named === undefined
         ? onlyNode(runtime.store, turn, { fits: ({ kind }) => kind === 'user_message', none })
         : findNode(runtime.store, turn, named)
     const talk = await runtime.conversation(turn.conversationId)
     const run = await talk.edit(node.id, text)
-    const told = `Message edited. New run: ${shortId(run.id)}. Continue with: ${goesOn(call, runtime, run.id)}\n`
+    const told = `Message edited. New run: ${shortId(run.id)}. Continue with: ${continueHint(call, runtime, run.id)}\n`
     await write(isSet(call, 'json') ? jsonLine({ nodeId: node.id, runId: run.id }) : told)
     return EXIT.completed
   })
@@ -33,14 +33,14 @@ export function retry(call: Call): Promise<number> {
   return withRuntime(call, 'write', async (runtime) => {
     const [ending = '', named] = call.words
     const turn = findRun(runtime.store, ending)
-    const none = `Nothing has failed in the run ${shortId(turn.id)}. To ask once more, fork it: legate fork ${shortId(turn.id)}.`
+    const none = `Nothing failed in the run ${shortId(turn.id)}. To get another answer, fork it: legate fork ${shortId(turn.id)}.`
     const node =
       named === undefined
         ? onlyNode(runtime.store, turn, { fits: hasFailed, none })
         : findNode(runtime.store, turn, named)
     const talk = await runtime.conversation(turn.conversationId)
     const run = await talk.retry(node.id)
-    const told = `${shortId(node.id)} is done once more, in the run ${shortId(run.id)}: ${goesOn(call, runtime, run.id)}\n`
+    const told = `${shortId(node.id)} is retried in the run ${shortId(run.id)}. Continue with: ${continueHint(call, runtime, run.id)}\n`
     await write(isSet(call, 'json') ? jsonLine({ nodeId: node.id, runId: run.id }) : told)
     return EXIT.completed
   })
@@ -48,7 +48,7 @@ export function retry(call: Call): Promise<number> {
 
 const FAILED: readonly Node['state'][] = ['errored', 'rejected', 'uncertain']
 
-/** Tried, and without a good end; what was only kept from running goes with it. */
+/** Tells whether a node was tried and did not end well. Nodes that only waited for it are rerun with it. */
 function hasFailed({ state, input, output }: Node): boolean {
   return FAILED.includes(state) || (state === 'finished' && input.delegates === true && output.isError === true)
 }
@@ -60,8 +60,8 @@ export function fork(call: Call): Promise<number> {
     const id = shortId(turn.id)
     const none =
       turn.state === 'ended'
-        ? `The run ${id} has no last answer that counts: it was made anew, or ended without one. Name the node to fork at: legate show ${id} --nodes lists them.`
-        : `The run ${id} has no last answer yet: name the node to fork at, or wait until it is over.`
+        ? `The run ${id} has no last answer in force: it was replaced, or the run ended without one. Name the node to fork at: legate show ${id} --nodes lists them.`
+        : `The run ${id} has no last answer yet. Name the node to fork at, or wait until the run ends.`
     const node =
       named === undefined
         ? onlyNode(runtime.store, turn, {
@@ -86,8 +86,8 @@ export function fork(call: Call): Promise<number> {
     }
     const next =
       lane.run === null
-        ? `It waits for an input: ${saidTo(runtime, lane.id)}`
-        : `It goes on as ${shortId(lane.run.id)}: ${goesOn(call, runtime, lane.run.id)}`
+        ? `It waits for an input: ${continueLane(runtime, lane.id)}`
+        : `It continues as ${shortId(lane.run.id)}: ${continueHint(call, runtime, lane.run.id)}`
     await write(`Forked at ${shortId(node.id)}: the lane ${shortId(lane.id)}. ${next}\n`)
     return EXIT.completed
   })
@@ -97,13 +97,13 @@ function isLastWord({ kind, purpose, endedAt }: Node, followers: number): boolea
   return kind === 'agent_message' && purpose === 'answer' && endedAt !== null && followers === 0
 }
 
-function saidTo({ store }: Runtime, laneId: Id): string {
+function continueLane({ store }: Runtime, laneId: Id): string {
   return codeOf(store.conversation(laneId)) === ''
     ? `legate chat --continue ${shortId(laneId)}`
     : `runtime.run(agent, input, { conversationId: '${laneId}' })`
 }
 
-/** The node of a run's conversation that is meant by the ending of an id. */
+/** Finds the node of a run's conversation by the ending of its id. */
 export function findNode(store: Store, { conversationId, id: runId }: Turn, ending: string): Node {
   const named = findIds(store, ending).flatMap(({ id, type }) => (type === 'node' ? (store.node(id) ?? []) : []))
   const own = named.filter((node) => node.conversationId === conversationId)
@@ -112,27 +112,27 @@ export function findNode(store: Store, { conversationId, id: runId }: Turn, endi
     const look = `legate show ${shortId(runId)} --nodes lists them.`
     throw new CliError(`${where} has an id that ends in "${oneLine(ending)}". ${look}`, EXIT.usage)
   }
-  return only(own, ending, nodeLine)
+  return onlyMatch(own, ending, nodeLine)
 }
 
-/** The one node of a run that fits; else a message that says what to do. */
-export function onlyNode(store: Store, turn: Turn, { fits, none }: Wanted): Node {
+/** Returns the only node of a run that fits, or throws with advice. */
+export function onlyNode(store: Store, turn: Turn, { fits, none }: NodeChoice): Node {
   const found = store.nodesOf(turn.id).filter((node) => node.marks?.replacedBy == null && fits(node))
   const [first, ...others] = found
   if (first === undefined) throw new CliError(none, EXIT.usage)
   if (others.length === 0) return first
   const lines = found.map((node) => `\n  ${nodeLine(node)}`).join('')
-  throw new CliError(`More than one node of ${shortId(turn.id)} can be meant:${lines}\nName one.`, EXIT.usage)
+  throw new CliError(`More than one node of ${shortId(turn.id)} matches:${lines}\nName one.`, EXIT.usage)
 }
 
-interface Wanted {
+interface NodeChoice {
   readonly fits: (node: Node) => boolean
   readonly none: string
 }
 
-/** What has to be typed so that a run goes on which no process works on. */
-export function goesOn(call: Call, { store }: Runtime, runId: Id): string {
+/** Returns the command that continues a run which no process works on. */
+export function continueHint(call: Call, { store }: Runtime, runId: Id): string {
   const rootId = store.turn(runId)?.rootId ?? ''
   const file = codeOf(store.conversation(rootId)) === '' ? undefined : 'FILE'
-  return takeUp(file, textOption(call, 'store'))(runId)
+  return continueCommand(file, textOption(call, 'store'))(runId)
 }

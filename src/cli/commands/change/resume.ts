@@ -8,29 +8,37 @@ import { findRun, shortId } from '../../store/find-run.ts'
 import { openStore, withRuntime } from '../../store/open-store.ts'
 import { plural } from '../../terminal/amounts.ts'
 import { oneLine } from '../../terminal/clean.ts'
-import { goOnWithoutReader, note, write } from '../../terminal/output.ts'
+import { continueWithoutReader, note, write } from '../../terminal/output.ts'
 import { viewFor } from '../../watch/view.ts'
 import { codeOf, folderOf, modelNameOf } from '../../watch/words.ts'
-import { askersFor } from '../../worker/inline-ask.ts'
-import { asChild, openTops, Tops } from '../../worker/open-tops.ts'
+import { FollowedRuns, ignoreChildEnd, openTopRuns } from '../../worker/followed-runs.ts'
+import { respondersFor } from '../../worker/inline-ask.ts'
 import { scopedStore } from '../../worker/scoped-store.ts'
-import { endOf, lastAnswer, nothingOpen, storeWords, type TakeUp, takeUp, wrongEnd } from '../../worker/verdict.ts'
-import { goOn, Worker } from '../../worker/worker.ts'
+import {
+  type ContinueCommand,
+  continueCommand,
+  endOf,
+  lastAnswer,
+  nothingOpen,
+  reportFailure,
+  storeWords,
+} from '../../worker/verdict.ts'
+import { continueCancelled, Worker } from '../../worker/worker.ts'
 
 export async function resume(call: Call): Promise<number> {
   const file = textOption(call, 'module')
   return file === undefined ? withoutModule(call) : withModule(call, file)
 }
 
-/** What a worker goes on with, and how. */
-interface Job {
+/** The work of `resume`: the store, the run and the trees a worker continues. */
+interface ResumeJob {
   readonly store: Store
   readonly options: WorkerOptions
-  /** The run that was named. */
+  /** The run that was named, if any. */
   readonly target: Turn | undefined
-  /** The trees it may work on; undefined: all. */
+  /** The trees the worker may work on; undefined means all. */
   readonly trees: ReadonlySet<Id> | undefined
-  readonly again: TakeUp
+  readonly again: ContinueCommand
 }
 
 async function withModule(call: Call, file: string): Promise<number> {
@@ -39,42 +47,45 @@ async function withModule(call: Call, file: string): Promise<number> {
   const store = named === undefined && options.store ? options.store : openStore(call, 'write')
   const target = await targetIn(store, call)
   const trees = target === undefined ? undefined : new Set([target.rootId])
-  return work(call, { store, options, target, trees, again: takeUp(file, named) })
+  return work(call, { store, options, target, trees, again: continueCommand(file, named) })
 }
 
-/** Runs of files are kept whole in their rows: they need no module, only the folder they work in. */
+/**
+ * Resumes runs of recipe and agent files. Their rows hold the whole definition, so only the folder is needed, no
+ * module.
+ */
 async function withoutModule(call: Call): Promise<number> {
   const store = openStore(call, 'write')
   const target = await targetIn(store, call)
   const { trees, folder } = await closing(store, () =>
-    target === undefined ? openHere(store) : ofTarget(store, target),
+    target === undefined ? openHere(store) : treeOfRun(store, target),
   )
   if (trees.size === 0) return nothingHere(store, call)
   await closing(store, () => checkModels(store, trees))
   const options = { agents: [], files: diskFiles({ workspace: folder }) }
-  return work(call, { store, options, target, trees, again: takeUp(undefined, textOption(call, 'store')) })
+  return work(call, { store, options, target, trees, again: continueCommand(undefined, textOption(call, 'store')) })
 }
 
-interface Unattended {
+interface FolderRuns {
   readonly trees: ReadonlySet<Id>
   readonly folder: string
 }
 
-/** What is open of this folder. */
-function openHere(store: Store): Unattended {
+/** Lists the open runs that belong to this folder. */
+function openHere(store: Store): FolderRuns {
   const folder = process.cwd()
-  const roots = openTops(store).map(({ rootId }) => rootId)
+  const roots = openTopRuns(store).map(({ rootId }) => rootId)
   return { trees: new Set(roots.filter((id) => needsNoCode(store, id) && folderIn(store, id) === folder)), folder }
 }
 
-function ofTarget(store: Store, { id, rootId }: Turn): Unattended {
+function treeOfRun(store: Store, { id, rootId }: Turn): FolderRuns {
   const folder = folderIn(store, rootId) ?? process.cwd()
   if (!needsNoCode(store, rootId)) return { trees: new Set(), folder }
   if (existsSync(folder)) return { trees: new Set([rootId]), folder }
-  throw new CliError(`The run ${shortId(id)} works in ${folder}, which is not there any more. Make it, and try again.`)
+  throw new CliError(`The run ${shortId(id)} works in ${folder}, which no longer exists. Create it and try again.`)
 }
 
-/** A run that has come far is not to fail for a key that is missing in this terminal. */
+/** Checks model keys first, so that a run that has come far does not fail because this terminal lacks a key. */
 async function checkModels(store: Store, trees: ReadonlySet<Id>): Promise<void> {
   const names = new Set([...trees].flatMap((rootId) => modelNameOf(store.conversation(rootId)) ?? []))
   for (const name of names) await modelFor(undefined, name)
@@ -92,8 +103,8 @@ async function targetIn(store: Store, { words: [ending] }: Call): Promise<Turn |
   return ending === undefined ? undefined : closing(store, () => findRun(store, ending))
 }
 
-/** Of one run that is named the answer alone is on stdout where that is no terminal, as `run` does it. */
-async function work(call: Call, { store: inner, options, target, trees, again }: Job): Promise<number> {
+/** Runs the worker. If one run is named and stdout is not a terminal, only the answer goes to stdout, as with `run`. */
+async function work(call: Call, { store: inner, options, target, trees, again }: ResumeJob): Promise<number> {
   const { store, knownAgents } = scopedStore(inner, trees)
   const runtime = createRuntime({ ...options, store })
   const isAnswerAlone = target !== undefined && !isSet(call, 'json') && !process.stdout.isTTY
@@ -104,21 +115,22 @@ async function work(call: Call, { store: inner, options, target, trees, again }:
     isBeside: isAnswerAlone,
     isAllowed: isSet(call, 'yes'),
   })
-  const endingOf = isAnswerAlone ? wrongEnd : endOf
+  const endingOf = isAnswerAlone ? reportFailure : endOf
   const worker = new Worker({
     runtime,
     view,
     knownAgents,
     lastSeqs: lastSeqs(inner, target),
-    askers: askersFor(call, runtime, view),
-    ended: async (run) => asChild(runtime, run, await endingOf(runtime, run, again)),
+    askers: respondersFor(call, runtime, view),
+    ended: async (run) => ignoreChildEnd(runtime, run, await endingOf(runtime, run, again)),
     standstills: { where: storeWords(textOption(call, 'store')), goOn: again },
   })
-  goOnWithoutReader()
+  continueWithoutReader()
   try {
-    const tops = new Tops(runtime, trees)
-    const isOpen = openTops(store, trees).length > 0
-    if (!isOpen && target?.outcome) await tops.follow(worker, [await goOn(runtime, target, options.agents)])
+    const tops = new FollowedRuns(runtime, trees)
+    const isOpen = openTopRuns(store, trees).length > 0
+    if (!isOpen && target?.outcome)
+      await tops.follow(worker, [await continueCancelled(runtime, target, options.agents)])
     else {
       await runtime.resume()
       await tops.follow(worker)
@@ -136,18 +148,18 @@ async function work(call: Call, { store: inner, options, target, trees, again }:
 }
 
 function lastSeqs(store: Store, target: Turn | undefined): ReadonlyMap<Id, number> {
-  const open = target === undefined ? openTops(store) : [target]
+  const open = target === undefined ? openTopRuns(store) : [target]
   return new Map(open.map(({ rootId }) => [rootId, store.lastSeq(rootId)]))
 }
 
-/** Says what there is, and what it needs to go on. */
+/** Lists the open runs that cannot continue here, and what each of them needs. */
 async function nothingHere(store: Store, call: Call): Promise<number> {
   const named = textOption(call, 'store')
-  const again: TakeUp = (runId) => {
+  const again: ContinueCommand = (runId) => {
     const rootId = store.turn(runId)?.rootId ?? ''
-    return takeUp(needsNoCode(store, rootId) ? undefined : 'FILE', named)(runId)
+    return continueCommand(needsNoCode(store, rootId) ? undefined : 'FILE', named)(runId)
   }
-  const open = openTops(store)
+  const open = openTopRuns(store)
   const coded = open.filter(({ rootId }) => !needsNoCode(store, rootId))
   const others = open.filter(({ rootId }) => needsNoCode(store, rootId))
   const elsewhere = others.map(({ id, rootId }) => {
@@ -155,7 +167,7 @@ async function nothingHere(store: Store, call: Call): Promise<number> {
   })
   const said = coded.length === 0 ? '' : `${NEEDS_MODULE} ${unfinished(store, coded)}`
   const more =
-    others.length === 0 ? '' : `What is unfinished in other folders goes on when it is named:${elsewhere.join('')}`
+    others.length === 0 ? '' : `To continue unfinished runs of other folders, name them:${elsewhere.join('')}`
   const nothing = open.length === 0 ? nothingOpen(store, again) : ''
   await store.close()
   if (nothing === '') throw new CliError([said, more].filter(Boolean).join('\n'), EXIT.usage)
@@ -170,7 +182,7 @@ function unfinished(store: Store, open: readonly Turn[]): string {
 
 const NEEDS_MODULE = 'resume needs the code of your agents: --module FILE, an ES module that exports them.'
 
-/** Closes the store when that fails. */
+/** Runs `look` and closes the store if it throws. */
 async function closing<T>(store: Store, look: () => T | Promise<T>): Promise<T> {
   try {
     return await look()
@@ -191,7 +203,7 @@ export function cancel(call: Call): Promise<number> {
     const turn = findRun(runtime.store, call.words[0] ?? '')
     const name = `${oneLine(runtime.store.conversation(turn.conversationId)?.agent.name ?? '?')} ${shortId(turn.id)}`
     if (turn.outcome !== null) {
-      await write(`${name} is over already: ${turn.outcome.status}.\n`)
+      await write(`${name} has already ended: ${turn.outcome.status}.\n`)
       return EXIT.completed
     }
     const open = openRuns(runtime.store, turn)
@@ -199,17 +211,18 @@ export function cancel(call: Call): Promise<number> {
     if (await hasStopped(runtime, turn, seconds * 1000)) {
       const { status } = runtime.store.turn(turn.id)?.outcome ?? { status: 'cancelled' }
       const others = open > 1 ? `, and ${plural(open - 1, 'subagent')} with it` : ''
-      await write(`${name} has stopped: ${status}${others}. What it had is kept: legate show ${shortId(turn.id)}\n`)
+      await write(`${name} has stopped: ${status}${others}. Its results are kept: legate show ${shortId(turn.id)}\n`)
       return EXIT.completed
     }
-    note(
-      `legate: ${name} was asked to stop and has not yet, after ${seconds} s. legate tree ${shortId(turn.id)} tells.`,
-    )
+    note(`legate: ${name} has not stopped after ${seconds} s. See legate tree ${shortId(turn.id)}.`)
     return EXIT.other
   })
 }
 
-/** A process without code of agents still ends what nobody else does: nodes of dead processes, and those that do not hear. */
+/**
+ * Waits for a run to stop. Even a process without agent code ends nodes of dead processes and nodes that ignore the
+ * signal.
+ */
 async function hasStopped(runtime: Runtime, turn: Turn, ms: number): Promise<boolean> {
   await runtime.resume()
   const { result } = runtime.attach(turn.id)

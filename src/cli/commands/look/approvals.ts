@@ -6,13 +6,13 @@ import { age, duration } from '../../terminal/amounts.ts'
 import { exactLine, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { wrap } from '../../terminal/width.ts'
-import { replyTo, seenOption, wantedLines } from '../../watch/asked.ts'
-import { tellTampered } from '../../watch/recent-runs.ts'
+import { reportTampered } from '../../watch/recent-runs.ts'
+import { replyCommand, requestLines, seenOption } from '../../watch/request-text.ts'
 
 const PAGE = 200
 const INDENT = 9
 
-/** Everything that waits for a person: what must be allowed, then what is asked; what expires first at the top. */
+/** Lists everything that waits for a person: approvals, then questions; what expires first comes first. */
 export function approvals(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
     const put = (asked: PendingApproval | PendingQuestion) =>
@@ -20,7 +20,7 @@ export function approvals(call: Call): Promise<number> {
     const count =
       (await all((query) => runtime.approvals(query), put)) + (await all((query) => runtime.questions(query), put))
     if (count === 0 && !isSet(call, 'json')) await write('Nothing waits for a person.\n')
-    return tellTampered(runtime.store)
+    return reportTampered(runtime.store)
   })
 }
 
@@ -29,7 +29,7 @@ interface Query<T> {
   readonly after?: T
 }
 
-/** Page by page; gives how many there were. */
+/** Reads all pages and returns the number of entries. */
 async function all<T>(read: (query: Query<T>) => Promise<T[]>, put: (one: T) => Promise<void>): Promise<number> {
   let count = 0
   for (let page = await read({ limit: PAGE }); page.length > 0; ) {
@@ -46,8 +46,8 @@ function questionLines({ nodeId, path, text, since, expiresAt }: PendingQuestion
   return [
     `${shortId(nodeId)}  ${path.map(oneLine).join(' > ')}`,
     `  asks   ${indented(oneLine(text))}`,
-    `  since  ${age(now - since)}; goes on without an answer in ${duration(Math.max(0, expiresAt - now))}`,
-    `  ${indented(replyTo(nodeId))}`,
+    `  since  ${age(now - since)}; continues without an answer in ${duration(Math.max(0, expiresAt - now))}`,
+    `  ${indented(replyCommand(nodeId))}`,
     '',
   ].join('\n')
 }
@@ -58,15 +58,15 @@ function linesOf(approval: PendingApproval): string {
   const now = Date.now()
   return [
     `${id}  ${path.map(oneLine).join(' > ')}`,
-    `  wants  ${indented(wantedLines(approval))}`,
+    `  wants  ${indented(requestLines(approval))}`,
     `  rule   ${indented(`${exactLine(reason)}, for ${exactLine(request)}`)}`,
-    `  since  ${age(now - since)}; denied by itself in ${duration(Math.max(0, expiresAt - now))}`,
+    `  since  ${age(now - since)}; denied automatically in ${duration(Math.max(0, expiresAt - now))}`,
     `  ${indented(`legate approve ${id}${seenOption(digest)} [--edit JSON] [--always], or legate deny ${id}${seenOption(digest)} --reason TEXT`)}`,
     '',
   ].join('\n')
 }
 
-/** All of it, however many rows that takes. */
+/** Indents every line of a text, however long it is. */
 function indented(text: string): string {
   return wrap(text, outputColumns() - INDENT - 1).lines.join(`\n${' '.repeat(INDENT)}`)
 }

@@ -7,9 +7,9 @@ import { oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { type Paint, painter } from '../../terminal/paint.ts'
 import { cut, pad, padLeft, widthOf } from '../../terminal/width.ts'
-import { doingIn, standingOf } from '../../watch/doing.ts'
+import { activityReader, openStateOf } from '../../watch/activity.ts'
 import { treeSoFar } from '../../watch/follow-run.ts'
-import { allRuns, recentRuns, tellTampered, unlessTampered } from '../../watch/recent-runs.ts'
+import { allRuns, recentRuns, reportTampered, unlessTampered } from '../../watch/recent-runs.ts'
 import { spendOfTree } from '../../watch/tree-rows.ts'
 import { NOTHING, preview } from '../../watch/words.ts'
 
@@ -21,11 +21,11 @@ export function ps(call: Call): Promise<number> {
     const rows = [...known, ...(store.tampered?.() ?? []).flatMap(tamperedRow)]
     if (isSet(call, 'quiet')) {
       for (const { id } of rows) await write(`${shortId(id)}\n`)
-      return tellTampered(store)
+      return reportTampered(store)
     }
     if (isSet(call, 'json')) for (const row of rows) await write(jsonLine(row))
     else await write(table(rows, call))
-    return tellTampered(store)
+    return reportTampered(store)
   })
 }
 
@@ -45,12 +45,12 @@ function rowOf(runtime: Runtime, turn: Turn): Row {
   const { store } = runtime
   const { root } = treeSoFar(store, turn)
   const { tokens, usd } = root === undefined ? NOTHING : spendOfTree(root)
-  const doing = doingIn(runtime)(turn.id, root?.hears)
+  const doing = activityReader(runtime)(turn.id, root?.hears)
   return {
     id: turn.id,
     conversationId: turn.conversationId,
     agent: store.conversation(turn.conversationId)?.agent.name ?? '?',
-    state: turn.outcome?.status ?? standingOf(runtime, turn).state,
+    state: turn.outcome?.status ?? openStateOf(runtime, turn).state,
     createdAt: turn.createdAt,
     elapsedMs: turn.startedAt === null ? null : (turn.endedAt ?? Date.now()) - turn.startedAt,
     tokens,
@@ -59,7 +59,7 @@ function rowOf(runtime: Runtime, turn: Turn): Row {
   }
 }
 
-/** Of a tree that was changed outside of the runtime nothing is known for sure but that it is there. */
+/** Shows a tree that was changed outside the runtime: only its existence is certain. */
 function tamperedRow({ details: { rootId }, message }: StoreError): Row[] {
   if (typeof rootId !== 'string') return []
   const unknown = { agent: '?', createdAt: null, elapsedMs: null, tokens: 0, usd: null }
@@ -70,7 +70,7 @@ const COLUMNS = ['ID', 'STATE', 'AGENT', 'AGE', 'TIME', 'TOKENS', 'COST'] as con
 const FROM_THE_RIGHT: readonly string[] = ['AGE', 'TIME', 'TOKENS', 'COST']
 const LONGEST = 24
 const LEAST_NOW = 3
-/** Where nothing is cut by a terminal. */
+/** The widest line where no terminal cuts it. */
 const WIDEST = 280
 
 function table(rows: readonly Row[], { env }: Call): string {
@@ -89,7 +89,7 @@ function table(rows: readonly Row[], { env }: Call): string {
   return `${[paint('dim', line([...COLUMNS, 'NOW'])), ...lines].join('\n')}\n`
 }
 
-/** Where there is no room, columns are left out from the right, and what a run does now with the first of them. */
+/** Drops columns from the right if there is no room; the current activity goes first. */
 function fitting(widths: readonly number[], room: number): readonly number[] {
   const shown = widths.filter((_, at) => widths.slice(0, at + 1).reduce((sum, width) => sum + width + 2, -2) <= room)
   return shown.length > 0 ? shown : widths.slice(0, 1)

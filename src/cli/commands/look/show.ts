@@ -7,12 +7,12 @@ import { cleanText, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { type Paint, painter } from '../../terminal/paint.ts'
 import { wrap } from '../../terminal/width.ts'
-import { answersOf, questionOf, replyTo, wholeCallOf } from '../../watch/asked.ts'
-import { doingIn, type Standing, standingOf } from '../../watch/doing.ts'
+import { activityReader, type OpenState, openStateOf } from '../../watch/activity.ts'
 import { treeSoFar } from '../../watch/follow-run.ts'
 import { layout } from '../../watch/layout.ts'
-import { lookedAt } from '../../watch/recent-runs.ts'
-import type { RunTree } from '../../watch/run-tree.ts'
+import { runToShow } from '../../watch/recent-runs.ts'
+import { approveCommands, describeWholeCall, questionOf, replyCommand } from '../../watch/request-text.ts'
+import type { WatchedTree } from '../../watch/run-tree.ts'
 import { nodeLine, spendOfTree, treeRows } from '../../watch/tree-rows.ts'
 import { NOTHING } from '../../watch/words.ts'
 
@@ -20,10 +20,11 @@ const MOST_SUBAGENTS = 100
 
 export function show(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const turn = lookedAt(runtime, call)
-    if (isSet(call, 'graph') || isSet(call, 'dot')) return drawn(runtime, turn, isSet(call, 'dot') ? 'dot' : 'mermaid')
+    const turn = runToShow(runtime, call)
+    if (isSet(call, 'graph') || isSet(call, 'dot'))
+      return writePicture(runtime, turn, isSet(call, 'dot') ? 'dot' : 'mermaid')
     if (isSet(call, 'nodes')) return listed(runtime, turn, isSet(call, 'json'))
-    const sight = await lookAt(runtime, turn)
+    const sight = await readFacts(runtime, turn)
     const text = isSet(call, 'json') ? jsonLine(asJson(sight)) : asText(sight, painter(process.stdout, call.env))
     await write(text)
     return EXIT.completed
@@ -35,33 +36,33 @@ async function listed({ store }: Runtime, turn: Turn, isJson: boolean): Promise<
   return EXIT.completed
 }
 
-async function drawn(runtime: Runtime, turn: Turn, format: 'mermaid' | 'dot'): Promise<number> {
+async function writePicture(runtime: Runtime, turn: Turn, format: 'mermaid' | 'dot'): Promise<number> {
   await write(cleanText(await runtime.picture(turn.conversationId, { of: 'graph', format })))
   return EXIT.completed
 }
 
-/** All there is to show of a run. */
-interface Sight {
+/** Everything there is to show about a run. */
+interface RunFacts {
   readonly runtime: Runtime
   readonly turn: Turn
   readonly agent: string
-  readonly tree: RunTree
+  readonly tree: WatchedTree
   readonly outcome: Outcome | null
-  readonly standing: Standing | null
+  readonly standing: OpenState | null
 }
 
-async function lookAt(runtime: Runtime, turn: Turn): Promise<Sight> {
+async function readFacts(runtime: Runtime, turn: Turn): Promise<RunFacts> {
   return {
     runtime,
     turn,
     tree: treeSoFar(runtime.store, turn),
     agent: runtime.store.conversation(turn.conversationId)?.agent.name ?? '?',
     outcome: turn.state === 'ended' ? ((await runtime.attach(turn.id).result) as Outcome) : null,
-    standing: turn.state === 'ended' ? null : standingOf(runtime, turn),
+    standing: turn.state === 'ended' ? null : openStateOf(runtime, turn),
   }
 }
 
-function asJson({ runtime, turn, agent, tree, outcome, standing }: Sight): object {
+function asJson({ runtime, turn, agent, tree, outcome, standing }: RunFacts): object {
   const { id, conversationId, createdAt, startedAt, endedAt, input, account } = turn
   return {
     id,
@@ -75,7 +76,7 @@ function asJson({ runtime, turn, agent, tree, outcome, standing }: Sight): objec
     outcome,
     usage: outcome?.usage ?? account.usage,
     usd: tree.root === undefined ? null : spendOfTree(tree.root).usd,
-    doing: doingIn(runtime)(id, tree.root?.hears)?.text ?? null,
+    doing: activityReader(runtime)(id, tree.root?.hears)?.text ?? null,
     awaitsApproval: (standing?.asked ?? []).map(({ id: nodeId, input: { call } }) => ({ nodeId, call })),
     children: (tree.root?.children ?? []).map((child) => ({
       id: child.id,
@@ -85,7 +86,7 @@ function asJson({ runtime, turn, agent, tree, outcome, standing }: Sight): objec
   }
 }
 
-function asText(sight: Sight, paint: Paint): string {
+function asText(sight: RunFacts, paint: Paint): string {
   const { turn, agent, outcome, standing } = sight
   const state = outcome?.status ?? standing?.state ?? turn.state
   const colour = state === 'completed' ? 'green' : outcome === null ? 'cyan' : 'red'
@@ -93,7 +94,7 @@ function asText(sight: Sight, paint: Paint): string {
     `${paint('bold', oneLine(agent))} ${shortId(turn.id)}  ${paint(colour, state)}\n${facts(sight, paint)}`,
     section('Input', typeof turn.input === 'string' ? turn.input : JSON.stringify(turn.input, null, 2), paint),
     section(outcome?.status === 'completed' ? 'Answer' : 'So far', outcome?.text ?? '', paint),
-    section('Why', whyOf(outcome), paint),
+    section('Why', errorText(outcome), paint),
     section('Uncertain', uncertainLines(sight), paint),
     section('Without', withoutLines(turn), paint),
     section('Needs a person', askedLines(standing), paint),
@@ -102,7 +103,7 @@ function asText(sight: Sight, paint: Paint): string {
   return parts.filter((part) => part !== '').join('\n')
 }
 
-function facts({ runtime, turn, tree, outcome }: Sight, paint: Paint): string {
+function facts({ runtime, turn, tree, outcome }: RunFacts, paint: Paint): string {
   const { startedAt, endedAt, createdAt, account } = turn
   const usage = outcome?.usage ?? account.usage
   const spent = tree.root === undefined ? NOTHING : spendOfTree(tree.root)
@@ -115,42 +116,39 @@ function facts({ runtime, turn, tree, outcome }: Sight, paint: Paint): string {
     ['took', time],
     ['tokens', `${count(usage.inputTokens)} in${cached}, ${count(usage.outputTokens)} out`],
     ['cost', spent.usd === null ? 'unknown' : spent.usd === 0 ? '' : money(spent.usd)],
-    [
-      'calls',
-      `${account.modelCalls} of the model, ${account.toolCalls} of tools, ${plural(account.children, 'subagent')}`,
-    ],
-    ['now', doingIn(runtime)(turn.id, tree.root?.hears)?.text ?? ''],
+    ['calls', `${account.modelCalls} model, ${account.toolCalls} tool, ${plural(account.children, 'subagent')}`],
+    ['now', activityReader(runtime)(turn.id, tree.root?.hears)?.text ?? ''],
   ]
   return rows
     .flatMap(([name, value]) => (value === '' ? [] : [`  ${paint('dim', name.padEnd(13))} ${value}\n`]))
     .join('')
 }
 
-function whyOf(outcome: Outcome | null): string {
+function errorText(outcome: Outcome | null): string {
   if (outcome === null || outcome.error === null) return ''
   const advice = outcome.advice === null ? '' : `\n${outcome.advice}`
   return `${outcome.error.code}: ${outcome.error.message}${advice}`
 }
 
-/** Calls that may or may not have had their effect. */
-function uncertainLines({ runtime: { store }, outcome }: Sight): string {
+/** Lists calls that may or may not have had their effect. */
+function uncertainLines({ runtime: { store }, outcome }: RunFacts): string {
   const nodes = (outcome?.uncertain ?? []).flatMap((id) => store.node(id) ?? [])
   return nodes
-    .map((node) => `${wholeCallOf(node)}: it may or may not have taken effect (${shortId(node.id)})`)
+    .map((node) => `${describeWholeCall(node)}: it may or may not have taken effect (${shortId(node.id)})`)
     .join('\n')
 }
 
-/** What gives tools and was not there for it. */
+/** Lists tool sources that could not be started for this run. */
 function withoutLines({ absent }: Turn): string {
   return (absent ?? []).map(({ name, reason }) => `${name}: ${reason}`).join('\n')
 }
 
-function askedLines(standing: Standing | null): string {
+function askedLines(standing: OpenState | null): string {
   if (standing === null) return ''
   const { asked, questions } = standing
   return [
-    ...asked.map((node) => `${wholeCallOf(node)}\n${answersOf(node)}`),
-    ...questions.map((node) => `${questionOf(node)}\n${replyTo(node.id)}`),
+    ...asked.map((node) => `${describeWholeCall(node)}\n${approveCommands(node)}`),
+    ...questions.map((node) => `${questionOf(node)}\n${replyCommand(node.id)}`),
   ].join('\n')
 }
 
@@ -160,9 +158,9 @@ function section(title: string, text: string, paint: Paint): string {
   return `${paint('bold', title)}\n${lines.map((line) => `  ${line}`.trimEnd()).join('\n')}\n`
 }
 
-function children({ runtime, tree }: Sight, paint: Paint): string {
+function children({ runtime, tree }: RunFacts, paint: Paint): string {
   if (tree.root === undefined || tree.root.children.length === 0) return ''
-  const doing = doingIn(runtime)
+  const doing = activityReader(runtime)
   const rows = treeRows([tree], {
     doing: ({ id, hears }) => doing(id, hears),
     now: Date.now(),
@@ -177,17 +175,18 @@ const TURNS = 20
 const MOST_TURNS = 1_000
 const INDENT = '  '
 
-/** What was said in a conversation, round by round, the latest ones. */
+/** Prints the latest rounds of a conversation. */
 export function transcript(call: Call): Promise<number> {
   const limitTurns = turnsOf(call)
   return withRuntime(call, 'read', async (runtime) => {
-    const { conversationId } = lookedAt(runtime, call)
+    const { conversationId } = runToShow(runtime, call)
     const talk = await runtime.conversation(conversationId)
     const before = textOption(call, 'before')
     const beforeTurnId = before === undefined ? undefined : turnBefore(runtime, conversationId, before)
     const page = await talk.transcriptPage({ limitTurns, ...(beforeTurnId === undefined ? {} : { beforeTurnId }) })
     const paint = painter(process.stdout, call.env)
-    for (const line of page.transcript) await write(isSet(call, 'json') ? jsonLine(line) : said(line, paint, talk))
+    for (const line of page.transcript)
+      await write(isSet(call, 'json') ? jsonLine(line) : messageLines(line, paint, talk))
     if (!isSet(call, 'json')) await write(await footer(page, talk))
     return EXIT.completed
   })
@@ -196,7 +195,7 @@ export function transcript(call: Call): Promise<number> {
 type Page = Awaited<ReturnType<ConversationHandle['transcriptPage']>>
 type Line = Page['transcript'][number]
 
-function said({ role, text, state }: Line, paint: Paint, { row }: ConversationHandle): string {
+function messageLines({ role, text, state }: Line, paint: Paint, { row }: ConversationHandle): string {
   const who = role === 'user' ? paint('cyan', 'user') : paint('bold', oneLine(row?.agent.name ?? '?'))
   const how = state === 'finished' ? '' : paint('dim', ` (${state})`)
   const lines = cleanText(text.trimEnd())
@@ -205,18 +204,18 @@ function said({ role, text, state }: Line, paint: Paint, { row }: ConversationHa
   return `${who}${how}\n${lines.map((line) => `${INDENT}${line}`.trimEnd()).join('\n')}\n\n`
 }
 
-/** Where it goes on: the rounds before these, if there are any. */
+/** Points to the earlier rounds, if there are any. */
 async function footer({ turnIds, beforeTurnId }: Page, talk: ConversationHandle): Promise<string> {
-  if (beforeTurnId === null) return 'Nothing was said.\n'
+  if (beforeTurnId === null) return 'No messages.\n'
   const earlier = await talk.transcriptPage({ beforeTurnId, limitTurns: 1 })
   if (earlier.turnIds.length === 0) return ''
-  return `${plural(turnIds.length, 'round')}. Those before: legate transcript ${shortId(talk.id)} --before ${shortId(beforeTurnId)}\n`
+  return `${plural(turnIds.length, 'round')}. Earlier: legate transcript ${shortId(talk.id)} --before ${shortId(beforeTurnId)}\n`
 }
 
 function turnBefore({ store }: Runtime, conversationId: string, ending: string): string {
   const turn = findRun(store, ending)
   if (turn.conversationId === conversationId) return turn.id
-  throw new CliError(`The run ${shortId(turn.id)} is of another conversation.`, EXIT.usage)
+  throw new CliError(`The run ${shortId(turn.id)} belongs to another conversation.`, EXIT.usage)
 }
 
 function turnsOf(call: Call): number {

@@ -9,7 +9,7 @@ import {
   joinSpawned,
   makeSubagentTool,
   type RunOutcome,
-  type Spawned,
+  type SpawnedAgent,
   tool,
   toolkit,
 } from 'legate'
@@ -71,7 +71,7 @@ export async function runs(): Promise<void> {
 export async function spawns(): Promise<void> {
   const runtime = createRuntime()
   const spawned = await runtime.spawn(researcher, { topic: 'QUIC' })
-  is<Same<typeof spawned, Spawned<Found>>>()
+  is<Same<typeof spawned, SpawnedAgent<Found>>>()
   const waited = await spawned.wait({ timeoutMs: 5 })
   is<Same<typeof waited, RunOutcome<Found> | null>>()
   const { outcomes } = await joinSpawned([spawned, spawned], 2, { losers: 'cancel', timeoutMs: 5 })

@@ -1,13 +1,13 @@
 import type { Id, Run, Runtime, Store, Turn } from '../../index.ts'
 import { EXIT } from '../command/command.ts'
-import type { Verdict } from './verdict.ts'
+import type { RunVerdict } from './verdict.ts'
 import type { Worker } from './worker.ts'
 
 /**
- * What can go on by itself, of these trees or of all: runs of user conversations, and what they have left behind when
- * they ended, in the background or abandoned. What works for a run that is not over is that run's.
+ * Lists the runs that can continue on their own, in these trees or in all: runs of user conversations, and runs that
+ * outlived them in the background or abandoned. A run that works for an open run belongs to that one.
  */
-export function openTops(store: Store, trees?: ReadonlySet<Id>): Turn[] {
+export function openTopRuns(store: Store, trees?: ReadonlySet<Id>): Turn[] {
   const open = store.openTurns(Number.MAX_SAFE_INTEGER)
   return open.filter((turn) => (trees === undefined || trees.has(turn.rootId)) && isTop(store, turn))
 }
@@ -18,22 +18,22 @@ function isTop(store: Store, { id, conversationId }: Turn): boolean {
   return host === undefined || host.state === 'ended'
 }
 
-/** The runs that a worker follows: what is open, and what it leads to, also when that is over before anybody looks. */
-export class Tops {
+/** The runs a worker follows: the open ones, and those they lead to, even if these end before anybody looks. */
+export class FollowedRuns {
   private readonly runtime: Runtime
   private readonly trees: ReadonlySet<Id> | undefined
   private readonly seen: Set<Id> = new Set()
-  /** How many turns the root of each tree had when it was first looked at: the others are news. */
+  /** The number of turns of each tree's root at the first look: later ones are new. */
   private readonly counts: Map<Id, number> = new Map()
 
   constructor(runtime: Runtime, trees?: ReadonlySet<Id>) {
     this.runtime = runtime
     this.trees = trees
     for (const rootId of trees ?? []) this.count(rootId)
-    for (const { rootId } of openTops(runtime.store, trees)) this.count(rootId)
+    for (const { rootId } of openTopRuns(runtime.store, trees)) this.count(rootId)
   }
 
-  /** Until nothing new can go on. */
+  /** Follows runs until none can continue. */
   async follow(worker: Worker, first: readonly Run[] = []): Promise<void> {
     for (const { id, conversationId } of first) {
       this.seen.add(id)
@@ -45,7 +45,7 @@ export class Tops {
 
   private next(): Run[] {
     const { store } = this.runtime
-    const open = openTops(store, this.trees)
+    const open = openTopRuns(store, this.trees)
     for (const { rootId } of open) this.count(rootId)
     const ids = [...this.counts].flatMap(([rootId, count]) => newTurns(store, rootId, count))
     const news = [...new Set([...ids, ...open.map(({ id }) => id)])].filter((id) => !this.seen.has(id))
@@ -63,8 +63,8 @@ function newTurns(store: Store, rootId: Id, count: number): Id[] {
   return limit < 1 ? [] : store.turnsOf(rootId, { limit }).map(({ id }) => id)
 }
 
-/** How a child in the background ended is its host's affair. */
-export function asChild({ store }: Runtime, { conversationId }: Run, verdict: Verdict): Verdict {
+/** Ignores how a background child ended: that concerns its host. */
+export function ignoreChildEnd({ store }: Runtime, { conversationId }: Run, verdict: RunVerdict): RunVerdict {
   const isChild = store.conversation(conversationId)?.type === 'sub_agent'
   return isChild ? { ...verdict, exitCode: EXIT.completed } : verdict
 }

@@ -4,67 +4,69 @@ import { fileDelegateLayers } from '../agent/definition/file-layers.ts'
 import type { NodeRun } from '../agent/hooks/node-run.ts'
 import type { Json } from '../base/json.ts'
 import { type Budget, childLimits, moneyOf, smallerBudget, treeLimitOf } from '../grant/budget.ts'
-import { boundBelow, boundBy, freezeLayer } from '../grant/ceiling.ts'
+import { freezeLayer, layersForChildren, layersForSelf } from '../grant/ceiling.ts'
 import {
   DEFAULT_USE,
   delegateLayer,
   type Grant,
+  hasSameRules,
   type Layer,
   narrowingLayer,
   ownLayers,
-  saysSame,
 } from '../grant/grant.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
-import type { Link, Spend, TurnLimits } from '../graph/rows.ts'
+import type { Link, Spending, TurnLimits } from '../graph/rows.ts'
 import { type Attempts, attemptLimits } from '../tool/attempts.ts'
 
-/** What of an offer binds its children. */
-export interface FrameOffer {
+/** The parts of an offer that bind its children. */
+export interface AuthorityOffer {
   readonly name: string
   readonly grant: Omit<Grant, 'delegate'> | undefined
   readonly budget: Budget | undefined
   readonly profile: string | undefined
-  /** Children of the background contract read of profiles in its own words. */
+  /** Children of the background contract read stored profiles, whose words differ. */
   readonly contract?: Link['contract']
-  /** What the call and its host say of how it is tried. */
+  /** The retry settings of the call and its host. */
   readonly attempts?: Attempts | undefined
 }
 
-/** What binds a child, whatever it is asked: the layers and budgets above it and its own grant, frozen (I1). */
-export interface Frame {
+/** The authority of a child, whatever its input: the layers and budgets above it and its own grant, frozen (I1). */
+export interface ChildAuthority {
   readonly above: readonly Json[]
   readonly depth: number
   readonly agent: AgentCore
   readonly budget: Budget | undefined
-  /** The profile of the host's conversation: it binds what is below too. */
+  /** The profile of the host's conversation, which also binds everything below it. */
   readonly hostProfile: string | undefined
   readonly ceiling: readonly Json[]
   readonly limits: TurnLimits
-  readonly money: Spend['limit'] | null
+  readonly money: Spending['limit'] | null
   readonly treeLimit: number | null
   readonly retry: Link['retry']
-  /** The limits that somebody has set, as a child may be told them. */
+  /** The limits in force, in the form a briefing shows to the child. */
   readonly safety: { readonly [name: string]: Json }
-  /** The directories it may use. */
+  /** The directories the child may use. */
   readonly workspace: readonly string[]
 }
 
-/** The last frame of an offer: a host mostly delegates again from where it is. */
-const frames: WeakMap<FrameOffer, Frame> = new WeakMap()
+/** The last frame of each offer, kept because a host usually delegates again from the same place. */
+const lastAuthorities: WeakMap<AuthorityOffer, ChildAuthority> = new WeakMap()
 
-export function frameOf(
+export function childAuthority(
   { agent: host, conversation, turn, profile: hostProfile, home }: NodeRun,
-  offer: FrameOffer,
+  offer: AuthorityOffer,
   agent: AgentCore,
-): Frame {
+): ChildAuthority {
   const above = conversation.ceiling
   const { depth } = turn.limits
   const { budget, profiles } = home.settings
-  const last = frames.get(offer)
+  const last = lastAuthorities.get(offer)
   const isSame = last?.above === above && last.depth === depth && last.agent === agent && last.budget === budget
   if (last !== undefined && isSame && last.hostProfile === hostProfile) return last
   const passedOn = delegateLayer(host.name, grantAt(host, conversation.depth), smallerBudget(host.budget, offer.budget))
-  const frozen = boundBelow(above).filter((layer) => layer.budget !== undefined || !saysSame(layer, passedOn))
+  const frozen = layersForChildren(above).filter(
+    (layer) => layer.budget !== undefined || !hasSameRules(layer, passedOn),
+  )
   const budgets = [...frozen, passedOn].map((layer) => layer.budget)
   const own = [agent.budget, offer.budget, budget]
   const stored = hostProfile === undefined ? [] : [storedProfileLayer(hostProfile, profiles)]
@@ -79,7 +81,7 @@ export function frameOf(
   ]
   const ceiling = layers.map(freezeLayer)
   const { timeoutMs, retry } = attemptLimits([offer.attempts, agent.delegation, home.settings.attempts])
-  const frame: Frame = {
+  const frame: ChildAuthority = {
     above,
     depth,
     agent,
@@ -93,11 +95,14 @@ export function frameOf(
     safety: { ...[...own, ...budgets].reduce(smallerBudget, undefined) },
     workspace: workspaceOf(home.settings, ceiling),
   }
-  frames.set(offer, frame)
+  lastAuthorities.set(offer, frame)
   return frame
 }
 
-/** What an offer says of its subagent's authority: as it is made it is frozen, and as it is said later it narrows. */
+/**
+ * Reads the authority an offer gives its subagent. It is frozen when the child starts; later changes can only narrow
+ * it.
+ */
 export function offerLayers(hostName: string, offer: OfferGrant, profiles: Profiles): readonly Layer[] {
   const layerOf = offer.contract === 'background' ? storedProfileLayer : profileLayer
   return [
@@ -106,14 +111,14 @@ export function offerLayers(hostName: string, offer: OfferGrant, profiles: Profi
   ]
 }
 
-type OfferGrant = Pick<FrameOffer, 'name' | 'grant' | 'profile' | 'contract'>
+type OfferGrant = Pick<AuthorityOffer, 'name' | 'grant' | 'profile' | 'contract'>
 
 function withinTime(limits: TurnLimits, timeoutMs: number | null): TurnLimits {
   return timeoutMs === null || timeoutMs >= limits.wallMs ? limits : { ...limits, wallMs: timeoutMs }
 }
 
 function workspaceOf({ files }: NodeRun['home']['settings'], ceiling: readonly Json[]): readonly string[] {
-  return files === null ? NONE : files.bind(boundBy(ceiling), () => false).allowedDirectories()
+  return files === null ? NONE : files.bind(layersForSelf(ceiling), () => false).allowedDirectories()
 }
 
 const NONE: readonly string[] = []
@@ -121,8 +126,8 @@ const NONE: readonly string[] = []
 const USE_WITH_FILES: readonly string[] = Object.freeze([...DEFAULT_USE, 'file.*:**'])
 
 /**
- * An agent's own grant where it runs. One that inherits files and does not say itself what it may use takes what its host
- * passes on of them; at the root there is no host, and nothing to take.
+ * Returns an agent's own grant at its depth. An agent that inherits files and has no `use` of its own takes over what
+ * its host passes on; at the root there is no host and so nothing to take.
  */
 export function grantAt({ grant, files }: Pick<AgentCore, 'grant' | 'files'>, depth: number): Grant | undefined {
   if (files === null || depth === 0 || grant?.use !== undefined) return grant

@@ -1,24 +1,24 @@
 import type { Id, Json, Link, Node, Runtime, Turn } from '../../index.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { askerOf, callOf, questionOf } from './asked.ts'
-import type { TreeRun } from './run-tree.ts'
+import { askingNode, describeCall, questionOf } from './request-text.ts'
+import type { WatchedRun } from './run-tree.ts'
 import { codeOf } from './words.ts'
 
 const LISTED = 60
 
-/** What a run is doing or waiting for right now, read from its rows. */
-export interface Doing {
+/** The current activity of a run, or what it waits for, read from its rows. */
+export interface Activity {
   readonly text: string
-  /** It is being said: behind so many characters its end is news, not its beginning. */
+  /** The length of the label of streamed text: when the line is cut, the label and the end of the text stay. */
   readonly label?: number
   readonly mood: 'works' | 'waits' | 'person' | 'stuck'
 }
 
-/** Asks who is alive once for any number of runs. */
-export function doingIn(runtime: Runtime): (turnId: Id, hears?: TreeRun['hears']) => Doing | null {
+/** Returns a function that describes runs; it checks once for all of them which processes are alive. */
+export function activityReader(runtime: Runtime): (turnId: Id, hears?: WatchedRun['hears']) => Activity | null {
   const { store } = runtime
-  const takers = new Takers(runtime)
+  const takers = new LiveProcesses(runtime)
   const now = Date.now()
   return (turnId, hears = null) => {
     const turn = store.turn(turnId)
@@ -29,32 +29,33 @@ export function doingIn(runtime: Runtime): (turnId: Id, hears?: TreeRun['hears']
   }
 }
 
-interface Look {
+interface ActivityContext {
   readonly runtime: Runtime
   readonly turn: Turn
-  readonly takers: Takers
+  readonly takers: LiveProcesses
   readonly now: number
-  readonly hears: TreeRun['hears']
+  readonly hears: WatchedRun['hears']
 }
 
-function doingOf(look: Look): Doing {
+function doingOf(look: ActivityContext): Activity {
   const nodes = look.runtime.store.openNodes(look.turn.id)
   const asked = nodes.filter(({ state }) => state === 'awaiting_approval')
-  if (asked.length > 0) return { text: `needs a person: ${listed(asked.map((node) => callOf(node)))}`, mood: 'person' }
-  const askers = new Set(nodes.map(askerOf))
+  if (asked.length > 0)
+    return { text: `needs a person: ${listed(asked.map((node) => describeCall(node)))}`, mood: 'person' }
+  const askers = new Set(nodes.map(askingNode))
   const isAlive = ({ engineId }: Node) => engineId !== null && look.takers.alive.has(engineId)
   const isAsking = (node: Node) => askers.has(node.id) && (node.effect !== 'effectful' || isAlive(node))
   const running = nodes.filter((node) => node.state === 'running' && !isAsking(node))
   const working = running.filter(isAlive)
   if (working.length > 0) return { ...workOf(working, look), mood: 'works' }
-  if (running.length > 0) return { text: 'its process is gone: legate resume goes on', mood: 'stuck' }
+  if (running.length > 0) return { text: 'its process is gone: continue with legate resume', mood: 'stuck' }
   return waitOf(nodes, look)
 }
 
-function workOf(working: readonly Node[], { hears }: Look): Pick<Doing, 'text' | 'label'> {
+function workOf(working: readonly Node[], { hears }: ActivityContext): Pick<Activity, 'text' | 'label'> {
   if (hears?.kind === 'progress') return { text: oneLine(hears.text) }
   const tasks = working.filter(({ kind }) => kind === 'task')
-  if (tasks.length > 0) return { text: listed(tasks.map((node) => callOf(node))) }
+  if (tasks.length > 0) return { text: listed(tasks.map((node) => describeCall(node))) }
   const own = working.filter(({ kind }) => kind !== 'agent_message')
   if (own.length > 0) return { text: listed(own.map(({ kind }) => oneLine(kind))) }
   if (hears === null) return { text: 'thinking' }
@@ -64,7 +65,7 @@ function workOf(working: readonly Node[], { hears }: Look): Pick<Doing, 'text' |
 
 const LABELS = { reasoning: 'thinking: ', call: 'calls ', text: 'says: ' } as const
 
-function waitOf(nodes: readonly Node[], { runtime, turn, takers, now }: Look): Doing {
+function waitOf(nodes: readonly Node[], { runtime, turn, takers, now }: ActivityContext): Activity {
   const question = nodes.find(({ state, wait }) => state === 'waiting' && wait?.on === 'question')
   if (question !== undefined) return { text: `asks: ${questionOf(question)}`, mood: 'person' }
   const later = nodes.find(({ state, wakeAt }) => state === 'pending' && wakeAt !== null && wakeAt > now)
@@ -73,11 +74,12 @@ function waitOf(nodes: readonly Node[], { runtime, turn, takers, now }: Look): D
   if (agents.length > 0) return { text: `waiting for ${listed(agents)}`, mood: 'waits' }
   const ready = nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
   const agent = codeOf(runtime.store.conversation(turn.conversationId))
-  if (ready && !takers.mayTake(turn, agent)) return { text: 'no process works on it: legate resume', mood: 'stuck' }
+  if (ready && !takers.mayTake(turn, agent))
+    return { text: 'no process works on it: continue with legate resume', mood: 'stuck' }
   return { text: ready ? 'waiting for a worker' : 'waiting', mood: 'waits' }
 }
 
-/** As many as one can take in, and how many more. */
+/** Lists a few entries and counts the rest. */
 function listed(all: readonly string[]): string {
   const times = new Map<string, number>()
   for (const name of all) times.set(name, (times.get(name) ?? 0) + 1)
@@ -91,12 +93,12 @@ function listed(all: readonly string[]): string {
   return hidden === 0 ? shown.join(', ') : `${shown.join(', ')} and ${hidden} more`
 }
 
-/** A living process takes up what it has code for within its sweep, which is a second: then this is long. */
+/** A live process takes runs it has code for within a second, so after this time it will not. */
 const PATIENCE_MS = 5_000
 const LOOKED_AT = 200
 
-/** The living processes of a store, and what they may be expected to take up. Nobody says which agents they have. */
-class Takers {
+/** The live processes of a store, and which runs they may take. Their rows do not say which agents they know. */
+class LiveProcesses {
   /** Process ids by engine. */
   readonly alive: ReadonlyMap<Id, number>
   private readonly runtime: Runtime
@@ -107,7 +109,10 @@ class Takers {
     this.alive = new Map(runtime.processes().flatMap(({ id, pid, isAlive }) => (isAlive ? [[id, pid]] : [])))
   }
 
-  /** Could one of them go on with this run, which needs the code of that agent? What needs none is nobody's duty. */
+  /**
+   * Tells whether a live process may continue this run, which needs the code of that agent. A run that needs no code
+   * belongs to none.
+   */
   mayTake({ rootId, createdAt }: Turn, agent: string): boolean {
     if (this.alive.size === 0) return false
     const isFresh = Date.now() - Math.max(createdAt, this.lastEventAt(rootId)) < PATIENCE_MS
@@ -130,28 +135,28 @@ class Takers {
   }
 }
 
-/** How a run and all it delegated stand together, as long as it is not over. */
-export interface Standing {
-  /** unattended: it could go on, but no process works on it. parked: only a person can go on with it. */
+/** The state of an open run together with its children. */
+export interface OpenState {
+  /** unattended: it could continue, but no process works on it. parked: it waits for a person. */
   readonly state: 'queued' | 'running' | 'stopping' | 'parked' | 'unattended'
-  /** Calls that wait for a person to allow them. */
+  /** Calls that wait for a person's permission. */
   readonly asked: readonly Node[]
-  /** Calls that have asked something and wait for the answer. */
+  /** Calls that asked a question and wait for the answer. */
   readonly questions: readonly Node[]
-  /** Agents whose code would be needed to go on; an empty name where none is. */
+  /** Agents whose code is needed to continue; an empty name if none is. */
   readonly needs: readonly string[]
   /**
-   * Processes that it needs alive: they run a node of it. Code that may run again and only waits, for a person or a child, is
-   * not among them: a restart loses nothing of it.
+   * Processes that must stay alive because they run one of its nodes. Code that may run again and only waits for a
+   * person or a child does not count: a restart loses nothing.
    */
   readonly pids: readonly number[]
-  /** Something waits for its time to come, and a process for it. */
+  /** Whether something waits for a time to come, and needs a process then. */
   readonly wakes: boolean
 }
 
-/** Reads the open part of the tree only. */
-export function standingOf(runtime: Runtime, turn: Turn): Standing {
-  const look = new StandingLook(runtime)
+/** Reads the state of a run from the open part of its tree only. */
+export function openStateOf(runtime: Runtime, turn: Turn): OpenState {
+  const look = new OpenStateReader(runtime)
   look.at(turn)
   const { asked, questions, needs, pids, wakes } = look
   const found = { asked, questions, needs: [...needs], pids: [...pids], wakes }
@@ -165,27 +170,27 @@ export function standingOf(runtime: Runtime, turn: Turn): Standing {
   return { ...found, state: turn.state === 'queued' ? 'queued' : 'running' }
 }
 
-class StandingLook {
+class OpenStateReader {
   readonly asked: Node[] = []
   readonly questions: Node[] = []
   readonly needs: Set<string> = new Set()
   readonly pids: Set<number> = new Set()
   wakes = false
-  /** Does a process do more than wait with what asked a person or delegates? */
+  /** Whether a process does more than wait for a person or for children. */
   isBusy = false
-  readonly takers: Takers
+  readonly takers: LiveProcesses
   private readonly runtime: Runtime
 
   constructor(runtime: Runtime) {
     this.runtime = runtime
-    this.takers = new Takers(runtime)
+    this.takers = new LiveProcesses(runtime)
   }
 
   at(turn: Turn): void {
     const { store } = this.runtime
     const nodes = store.openNodes(turn.id)
     const links = store.openLinks(turn.id)
-    const awaiting = new Set([...nodes.map(askerOf), ...links.map(callerOf)])
+    const awaiting = new Set([...nodes.map(askingNode), ...links.map(callerOf)])
     for (const node of nodes) this.node(node, awaiting.has(node.id))
     for (const { id } of links) {
       const child = store.turn(id)
@@ -194,7 +199,7 @@ class StandingLook {
   }
 
   private node(node: Node, isAwaiting: boolean): void {
-    // What it waits for says all there is to say of it.
+    // The request it waits for already says everything about it.
     if (isAwaiting && node.effect !== 'effectful') return
     if (node.state === 'awaiting_approval') this.asked.push(node)
     if (node.state === 'waiting' && node.wait?.on === 'question') this.questions.push(node)
@@ -219,7 +224,7 @@ class StandingLook {
   }
 }
 
-/** The node whose code waits for this child. */
+/** Finds the node whose code waits for this child. */
 function callerOf({ mode, taskId }: Link): Json | undefined {
   return mode === 'called' ? taskId : undefined
 }

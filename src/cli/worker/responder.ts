@@ -1,26 +1,26 @@
 import type { PendingApproval, PendingQuestion, Run, Runtime } from '../../index.ts'
 import { exactLine } from '../terminal/clean.ts'
-import type { View } from '../watch/view.ts'
+import type { RunView } from '../watch/view.ts'
 
-/** Whoever answers, at this worker, what its runs need a person for. */
-export interface Asker {
-  /** Does it wait for somebody? Else what it leaves open is left to other commands. */
+/** Answers, in this worker, the requests of its runs that need a person. */
+export interface Responder {
+  /** Whether it waits for somebody. If not, open requests are left to other commands. */
   readonly isPatient: boolean
-  /** Looks for something to answer in these runs. Resolves when what it can answer alone is answered. */
+  /** Looks for requests in these runs. Resolves when those it can answer alone are answered. */
   look(runs: readonly Run[]): Promise<void>
-  /** Resolves when every answer it has given is in the store, or refused. */
+  /** Resolves when every answer it gave is stored or refused. */
   settled(): Promise<unknown>
   close(): void
 }
 
-export type Asked = PendingApproval | PendingQuestion
+export type PersonRequest = PendingApproval | PendingQuestion
 
-export function isQuestion(asked: Asked): asked is PendingQuestion {
+export function isQuestion(asked: PersonRequest): asked is PendingQuestion {
   return 'to' in asked
 }
 
-/** One node may ask for several things, one after the other: each is a question of its own. */
-export function keyOf(asked: Asked): string {
+/** Identifies one request: a node may make several in turn, and each is separate. */
+export function keyOf(asked: PersonRequest): string {
   return isQuestion(asked) ? asked.nodeId : `${asked.nodeId} ${asked.digest}`
 }
 
@@ -42,15 +42,15 @@ export async function questionsIn(runtime: Runtime, runs: readonly Run[]): Promi
 
 export interface SayYesOptions {
   readonly runtime: Runtime
-  readonly view: View
+  readonly view: RunView
   readonly by: string
 }
 
-/** Allows what its runs ask for, as it was told when it was started; each answer is recorded. Questions stay open. */
-export class SayYes implements Asker {
+/** Allows everything its runs ask for, as `--yes` said at the start, and records each answer. Questions stay open. */
+export class SayYes implements Responder {
   readonly isPatient = false
   private readonly options: SayYesOptions
-  /** Answers that are on their way, by the key of what they answer. */
+  /** Answers on their way, by the key of the request. */
   private readonly answers: Map<string, Promise<void>> = new Map()
 
   constructor(options: SayYesOptions) {
@@ -81,7 +81,7 @@ export class SayYes implements Asker {
       await runtime.answer(nodeId, { allow: true, by: `${by} (--yes)`, digest })
       view.say(`Allowed ${exactLine(request)}.\n`)
     } catch {
-      // Somebody else was faster, or the store is locked for a moment: the next look sees which.
+      // Somebody else was faster, or the store is locked for a moment: the next look finds out.
     }
   }
 }

@@ -5,54 +5,54 @@ import { loadModule } from '../definition/module-agent.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import type { Paint } from '../terminal/paint.ts'
 
-/** What can be said of an agent in code without running it. */
-export interface AgentSight {
+/** The facts about an agent in code that can be read without running it. */
+export interface AgentFacts {
   readonly name: string
   readonly description: string
   readonly model: ModelUse
   readonly settings: object
   readonly instructions: string
   readonly prompt: string | null
-  readonly tools: readonly ToolSight[]
-  readonly subagents: readonly SubagentSight[]
-  readonly sources: readonly SourceSight[]
+  readonly tools: readonly ToolFacts[]
+  readonly subagents: readonly SubagentFacts[]
+  readonly sources: readonly SourceFacts[]
   readonly input: unknown
   readonly output: unknown
   readonly grant: Grant | null
   readonly budget: object | null
 }
 
-export interface ToolSight {
+export interface ToolFacts {
   readonly name: string
   readonly description: string
   readonly verdict: 'allow' | 'ask' | 'deny'
   readonly reason: string
 }
 
-export interface SubagentSight {
+export interface SubagentFacts {
   readonly tool: string
-  /** Null where a function gives it, when it is started. */
+  /** The name of the agent; null if a function makes it at the start. */
   readonly agent: string | null
   readonly description: string
 }
 
-/** What must be started before its tools are known. */
-export interface SourceSight {
+/** A source that must be started before its tools are known. */
+export interface SourceFacts {
   readonly name: string
   readonly needs: readonly string[]
 }
 
-export interface ModuleSight {
-  readonly agents: readonly AgentSight[]
-  /** What the module says of the runtime. */
+export interface ModuleFacts {
+  readonly agents: readonly AgentFacts[]
+  /** The grant of the module's runtime options. */
   readonly grant: Grant | null
 }
 
-/** The agents of a module, or the one of this name. `named` is the model of `--model`. */
-export async function moduleSight(
+/** Describes the agents of a module, or the one with this name. `named` is the value of `--model`. */
+export async function moduleFacts(
   file: string,
   { agent, model }: { readonly agent?: string | undefined; readonly model?: string | undefined } = {},
-): Promise<ModuleSight> {
+): Promise<ModuleFacts> {
   const { agents, ...options } = await loadModule(file)
   const chosen = agent === undefined ? agents : agents.filter(({ name }) => name === agent)
   if (chosen.length === 0) {
@@ -60,18 +60,18 @@ export async function moduleSight(
     const message = `${oneLine(file)} exports no agent "${oneLine(agent ?? '')}". There are: ${names}.`
     throw new CliError(message, EXIT.usage, { namesHelp: false })
   }
-  const runtime = lookingAt(options)
+  const runtime = decidingRuntime(options)
   try {
     const verdictOf = (one: AnyAgent, request: string) => runtime.explain(one, request)
-    const sights = chosen.map((one) => sightOf(one, modelOf(one, options, model), verdictOf))
+    const sights = chosen.map((one) => agentFacts(one, modelOf(one, options, model), verdictOf))
     return { agents: sights, grant: options.grant ?? null }
   } finally {
     await runtime.close()
   }
 }
 
-/** Decides as the module's own runtime would, and does nothing else. */
-function lookingAt({ grant, profiles }: RuntimeOptions): ReturnType<typeof createRuntime> {
+/** Makes a runtime that decides as the module's own would, and runs nothing. */
+function decidingRuntime({ grant, profiles }: RuntimeOptions): ReturnType<typeof createRuntime> {
   try {
     return createRuntime({ ...(grant === undefined ? {} : { grant }), ...(profiles === undefined ? {} : { profiles }) })
   } catch (error) {
@@ -80,9 +80,9 @@ function lookingAt({ grant, profiles }: RuntimeOptions): ReturnType<typeof creat
   }
 }
 
-type VerdictOf = (agent: AnyAgent, request: string) => Pick<ToolSight, 'verdict' | 'reason'>
+type VerdictOf = (agent: AnyAgent, request: string) => Pick<ToolFacts, 'verdict' | 'reason'>
 
-function sightOf(agent: AnyAgent, model: ModelUse, verdictOf: VerdictOf): AgentSight {
+function agentFacts(agent: AnyAgent, model: ModelUse, verdictOf: VerdictOf): AgentFacts {
   const { name, description, instructions, prompt, settings, grant, budget, input, output } = agent
   const decided = (request: string) => {
     const { verdict, reason } = verdictOf(agent, request)
@@ -108,7 +108,7 @@ function sightOf(agent: AnyAgent, model: ModelUse, verdictOf: VerdictOf): AgentS
   }
 }
 
-function subagentsOf({ subagents }: AnyAgent): readonly SubagentSight[] {
+function subagentsOf({ subagents }: AnyAgent): readonly SubagentFacts[] {
   return [...subagents].map(([tool, { config }]) => {
     const { agent, name, description } = config
     if (typeof agent === 'function') return { tool, agent: name ?? null, description: description ?? '' }
@@ -116,7 +116,7 @@ function subagentsOf({ subagents }: AnyAgent): readonly SubagentSight[] {
   })
 }
 
-function sourcesOf({ sources }: AnyAgent): readonly SourceSight[] {
+function sourcesOf({ sources }: AnyAgent): readonly SourceFacts[] {
   return [...sources]
     .filter(([, { tools }]) => tools === null)
     .map(([name, { needs }]) => ({
@@ -125,7 +125,9 @@ function sourcesOf({ sources }: AnyAgent): readonly SourceSight[] {
     }))
 }
 
-/** Its own, else that of the command line, else the module's, else the user's. Code that answers has none. */
+/**
+ * Chooses the model: the agent's, then `--model`, then the module's, then the user's. An agent that is code has none.
+ */
 function modelOf(agent: AnyAgent, options: RuntimeOptions, named: string | undefined): ModelUse {
   if (agent.reply !== null) return { name: null, where: 'its code', trouble: null }
   if (agent.model !== null) return { name: agent.model.id, where: 'its code', trouble: null }
@@ -139,7 +141,7 @@ function namedModel(name: string, where: string): ModelUse {
   return { ...modelUse({ ...EMPTY_AGENT_FILE, model: name }), where }
 }
 
-/** A model of the AI SDK has a provider and a name of its own. */
+/** Reads provider and name of an AI SDK model. */
 function idOf(model: object): string {
   const { id, provider, modelId } = model as Readonly<Record<string, unknown>>
   return typeof id === 'string' ? id : [provider, modelId].filter((part) => typeof part === 'string').join('/')
@@ -150,7 +152,7 @@ export function modelText({ name, where, trouble }: ModelUse): string {
   return [who, trouble ?? ''].filter((text) => text !== '').join('; ')
 }
 
-/** A line for each that has something to say. */
+/** Formats one line for each fact that has a value. */
 export function factLines(facts: readonly (readonly [name: string, value: string])[], paint: Paint): string {
   return facts
     .filter(([, value]) => value !== '')

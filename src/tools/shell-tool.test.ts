@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { commandWords } from '../../tools/shell-tool.ts'
+import { commandWords } from './shell-tool.ts'
 
 describe('a command that is nothing but words', () => {
   test.each<[string, string[]]>([

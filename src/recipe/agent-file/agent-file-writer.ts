@@ -4,13 +4,13 @@ import { matchName } from '../../grant/match.ts'
 import { splitRule } from '../../grant/rule.ts'
 import type { ExtensionConfig } from '../recipe/recipe.ts'
 import type { AgentFile } from './agent-file.ts'
-import { ownNeeds } from './draft.ts'
+import { serverNeeds } from './draft.ts'
 import { modelOf } from './names.ts'
 import { type Slash, writtenPattern } from './patterns.ts'
 import { isOurs, OUR_TOOLS, type ToolWords } from './tool-words.ts'
 
 /** How a dialect names models and tools. */
-export interface Naming {
+export interface DialectNames {
   readonly name: string
   readonly models: ModelNaming
   readonly toolWords: ToolWords
@@ -20,12 +20,12 @@ export interface Naming {
 
 export type RuleDomain = 'exec' | 'net' | 'agent' | 'file.list' | 'file.read' | 'file.write'
 
-/** An agent while it is written in the words of a dialect. It says what the dialect can say, and never more. */
-export class Writing {
+/** An agent while it is written in a dialect. It writes what the dialect can express, and never more. */
+export class AgentFileWriter {
   readonly agent: AgentFile
-  private readonly naming: Naming
+  private readonly naming: DialectNames
 
-  constructor(agent: AgentFile, naming: Naming) {
+  constructor(agent: AgentFile, naming: DialectNames) {
     this.agent = agent
     this.naming = naming
   }
@@ -35,7 +35,7 @@ export class Writing {
     return { name, description, model: modelWord(this.agent, this.naming.name, this.naming.models) }
   }
 
-  /** Instructions; the prompt of a recipe goes below, for there is no other place. */
+  /** The instructions, followed by the prompt of a recipe, which has no other place. */
   body(): string {
     const { instructions, prompt, dialect } = this.agent
     if (prompt === null || dialect !== 'recipe') return instructions.trim()
@@ -55,7 +55,7 @@ export class Writing {
     return values.length === 0 ? undefined : [...values]
   }
 
-  /** MCP servers by their names. */
+  /** The MCP servers by name. */
   servers(words: ServerWords): Json | undefined {
     const known = (this.agent.extensions ?? []).flatMap((extension): [string, Json][] => {
       const fields = serverFields(extension, words)
@@ -64,7 +64,7 @@ export class Writing {
     return known.length === 0 ? undefined : Object.fromEntries(known)
   }
 
-  /** The same where servers that are configured elsewhere can be named too. */
+  /** The MCP servers, including those that are configured elsewhere and only named here. */
   serversAndNames(words: ServerWords): Json | undefined {
     const { extensions } = this.agent
     if (extensions?.some(({ type }) => type === 'named') !== true) return this.servers(words)
@@ -75,7 +75,7 @@ export class Writing {
     })
   }
 
-  /** What it may use, without what it may not. Undefined: it says nothing of tools. */
+  /** The words for allowed tools, without denied ones. Undefined if the agent says nothing about tools. */
   toolList(delegationWord: string | null, takes: 'names' | 'none' = 'none'): string[] | undefined {
     const { tools, agents } = this.agent
     if (tools.allow === null) return undefined
@@ -85,7 +85,7 @@ export class Writing {
     return [...words, `${delegationWord}${names}`]
   }
 
-  /** The tools that it may not use at all, where it is not a list of others that says so. */
+  /** The words for tools that are denied completely, unless a list of allowed ones already implies it. */
   deniedWords(): string[] {
     const { tools, grant } = this.agent
     const rules = (grant?.deny ?? []).filter((rule) => rule.startsWith('tool:')).map((rule) => rule.slice(5))
@@ -95,13 +95,13 @@ export class Writing {
     return this.wordsFor((tool) => denied.some((pattern) => matchName(pattern, tool)), denied)
   }
 
-  /** The patterns that it limits itself to in a domain, beside what it needs for itself; null where it does not. */
+  /** The patterns the agent limits itself to in a domain, without its own needs; null if it does not. */
   only(domain: RuleDomain): readonly string[] | null {
     const use = this.agent.grant?.use
     if (use === undefined) return null
     const patterns = patternsIn(use, domain)
     if (patterns.some((pattern) => pattern === '*' || pattern === '**')) return null
-    const needs = ownNeeds(this.agent.extensions)
+    const needs = serverNeeds(this.agent.extensions)
     const own = domain === 'exec' ? needs.exec : domain === 'net' ? needs.net : []
     return this.foreign(
       domain,
@@ -117,13 +117,13 @@ export class Writing {
     return this.foreign(domain, patternsIn(this.agent.grant?.ask ?? [], domain))
   }
 
-  /** May it do nothing at all there, but for what it needs for itself? */
+  /** Tells whether a domain is closed except for the agent's own needs. */
   isClosed(domain: RuleDomain): boolean {
     const denied = patternsIn(this.agent.grant?.deny ?? [], domain)
     return denied.some((pattern) => pattern === '*' || pattern === '**') || this.only(domain)?.length === 0
   }
 
-  /** It may change no files and start no programs. */
+  /** Tells whether it may change no files and start no programs. */
   isReadOnly(): boolean {
     const denied = this.agent.grant?.deny ?? []
     return denied.includes('file.delete:**') && this.isClosed('file.write') && this.isClosed('exec')
@@ -133,7 +133,7 @@ export class Writing {
     return foreignPatterns(domain, patterns, this.naming.slash ?? 'project')
   }
 
-  /** A word is written where all that it stands for is meant; a tool of ours without such a word is left out. */
+  /** Writes a word only if everything it stands for is meant; one of our tools without such a word is left out. */
   private wordsFor(isMeant: (tool: string) => boolean, patterns: readonly string[]): string[] {
     const meant = new Set(OUR_TOOLS.filter(isMeant))
     const named = new Set(patterns.filter((pattern) => !isOurs(pattern)))
@@ -169,7 +169,7 @@ function patternsIn(rules: readonly string[], domain: string): string[] {
   })
 }
 
-/** Undefined for what is no server of its own. */
+/** The keys of a server; undefined if the extension is not a server of its own. */
 function serverFields(extension: ExtensionConfig, words: ServerWords): Json | undefined {
   const tools = limitFields(extension, words)
   if (extension.type === 'stdio') {
@@ -181,7 +181,7 @@ function serverFields(extension: ExtensionConfig, words: ServerWords): Json | un
   return undefined
 }
 
-/** Where a dialect takes `${NAME}` for a text, what it cannot name is left out: then it is told as lost. */
+/** The environment of a server. A variable that the dialect cannot name is left out and reported as lost. */
 function environmentFields({ envs, envKeys, envFrom }: StdioServer, { envKeys: named }: ServerWords) {
   const made = { ...envFrom, ...Object.fromEntries(envKeys.map((key) => [key, `\${${key}}`])) }
   const env = named === undefined ? { ...envs, ...made } : envs
@@ -212,16 +212,16 @@ const BEARER = /^Bearer \$\{(\w+)\}$/
 
 type StdioServer = Extract<ExtensionConfig, { readonly type: 'stdio' }>
 
-/** How a dialect says of a server which of its tools may be used; left out: it cannot. */
+/** How a dialect says which tools of a server may be used. A missing key means that it cannot. */
 export interface ServerWords {
   readonly only?: string
   readonly not?: string
-  /** What says that none of them may. */
+  /** The fields that allow none of its tools. */
   readonly none?: { readonly [key: string]: Json }
   readonly headers?: string
-  /** The list of variables that it is given; left out: `${NAME}` in `env` says it. */
+  /** The key for the list of variables; if absent, `${NAME}` in `env` does it. */
   readonly envKeys?: string
-  /** Headers by the variables that they are made of, `bearer_token_env_var` beside it; left out: `${NAME}` says it. */
+  /** The key for headers by variable, with `bearer_token_env_var` beside it; if absent, `${NAME}` does it. */
   readonly envHeaders?: string
 }
 
@@ -234,8 +234,8 @@ function limitFields({ availableTools, excludedTools = [] }: ExtensionConfig, { 
 }
 
 /**
- * Patterns of ours as other programs write them, where `git *` is also `git` alone and `src` also all that is below it.
- * What it makes of a pattern may mean more: `convert` reads it again and tells.
+ * Writes our patterns for other programs, where `git *` includes `git` alone and `src` everything below it. The result
+ * may mean more; `convert` reads it again and reports that.
  */
 function foreignPatterns(domain: string, patterns: readonly string[], slash: Slash): readonly string[] {
   if (domain === 'exec') return withoutTwins(patterns, ' *')
@@ -244,15 +244,15 @@ function foreignPatterns(domain: string, patterns: readonly string[], slash: Sla
   return [...new Set(withoutBelow(meant).map((pattern) => writtenPattern(pattern, slash)))]
 }
 
-/** Comes along with each list of what may be listed. */
+/** Part of every list for `file.list`. */
 const TOP = '/workspace'
 
-/** `git` and `git *` are one. */
+/** Merges `git` and `git *`. */
 function withoutTwins(patterns: readonly string[], more: string): readonly string[] {
   return patterns.filter((pattern) => !patterns.includes(`${pattern}${more}`))
 }
 
-/** `src` and `src/**` are one. */
+/** Merges `src` and `src/**`. */
 function withoutBelow(patterns: readonly string[]): readonly string[] {
   return patterns.filter((pattern) => !pattern.endsWith('/**') || !patterns.includes(pattern.slice(0, -3)))
 }
@@ -262,7 +262,7 @@ interface ModelParts {
   readonly model: string | null
 }
 
-/** Model and provider as a dialect that has a word for both writes them: in its own as they are, else in full. */
+/** Model and provider for a dialect with a key for each: as read if it is the same dialect, else in full. */
 export function modelParts(agent: AgentFile, dialect: string): ModelParts {
   const { provider, model } = agent
   if (agent.dialect === dialect || (provider !== null && model !== null)) return { provider, model }
@@ -272,7 +272,7 @@ export function modelParts(agent: AgentFile, dialect: string): ModelParts {
   return { provider: whole.slice(0, slash), model: whole.slice(slash + 1) }
 }
 
-/** As `provider/model`; null where there is none, or nobody knows whose it is. */
+/** The model as `provider/model`; null if there is none or its provider is unknown. */
 export function wholeModel(agent: AgentFile): string | null {
   try {
     return modelOf(agent)
@@ -282,10 +282,10 @@ export function wholeModel(agent: AgentFile): string | null {
   }
 }
 
-/** Providers whose models a dialect names without them; `all` where it names the provider too. */
+/** Providers whose models a dialect names alone; `all` if it always names the provider too. */
 export type ModelNaming = 'all' | 'as read' | readonly string[]
 
-/** What a dialect writes for the model of an agent; undefined where it has no word for it. */
+/** The word a dialect writes for the model of an agent; undefined if it has none. */
 function modelWord(agent: AgentFile, dialect: string, naming: ModelNaming): string | undefined {
   if (agent.dialect === dialect || naming === 'as read') return agent.model ?? undefined
   const whole = wholeModel(agent)

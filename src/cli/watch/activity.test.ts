@@ -3,7 +3,7 @@ import { makeGate } from '../../../test/support/gate.ts'
 import { agent, createRuntime, memoryStore, type Runtime } from '../../index.ts'
 import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/conformance/store-rows.ts'
 import { scriptedModel } from '../../testing/stand-ins/scripted-model.ts'
-import { doingIn, standingOf } from './doing.ts'
+import { activityReader, openStateOf } from './activity.ts'
 import { sumOf } from './words.ts'
 
 /** A run of "editor" that could go on, in a store on which a process works that has the code of another agent only. */
@@ -22,14 +22,14 @@ async function waiting(createdAt: number): Promise<{ state: string; doing: strin
   onTestFinished(() => runtime.close())
   await runtime.resume()
   const turn = store.turn(place.turnId) ?? turnRow(place)
-  return { state: standingOf(runtime, turn).state, doing: doingIn(runtime)(turn.id)?.text }
+  return { state: openStateOf(runtime, turn).state, doing: activityReader(runtime)(turn.id)?.text }
 }
 
 test('what no process takes up although some live is unattended; it is given a moment', async () => {
   expect(await waiting(Date.now())).toEqual({ state: 'running', doing: 'waiting for a worker' })
   expect(await waiting(Date.now() - 60_000)).toEqual({
     state: 'unattended',
-    doing: 'no process works on it: legate resume',
+    doing: 'no process works on it: continue with legate resume',
   })
 })
 
@@ -50,7 +50,7 @@ test('a run says what it does now: it thinks, waits for whom it asked, or tries 
   const runtime = createRuntime()
   onTestFinished(() => runtime.close())
   const run = runtime.run(agent({ name: 'host', instructions: '', model, subagents: { ask: child } }), 'go')
-  const doing = (id = '') => doingIn(runtime)(id)?.text
+  const doing = (id = '') => activityReader(runtime)(id)?.text
   for await (const { type } of run) if (type === 'retry') break
   const [link] = runtime.store.linksOf(run.id)
 

@@ -2,53 +2,53 @@ import type { Id, Json, Node, PendingApproval } from '../../index.ts'
 import { shortId } from '../store/find-run.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { cut, wrap } from '../terminal/width.ts'
-import { preview, whole } from './words.ts'
+import { exactValue, preview } from './words.ts'
 
 const PREVIEW = 120
 
-/** What a node does or wants to do, on one line: its call, or what a person is asked to allow it. */
-export function callOf(node: Node): string {
+/** Describes on one line what a node does, or what a person is asked to allow. */
+export function describeCall(node: Node): string {
   const { call } = node.input
   if (call !== undefined) return `${oneLine(call.name)} ${preview(call.input, PREVIEW)}`
-  return preview(requestWords(askedOf(node)), PREVIEW)
+  return preview(requestWords(requestOf(node)), PREVIEW)
 }
 
-/** What a node does, or a person is asked to allow it, whole and as it would be done: whoever answers must see what they say yes to. */
-export function wholeCallOf(node: Node): string {
-  const { request, input } = askedOf(node)
+/** Describes a call completely and exactly, so that whoever allows it sees what they allow. */
+export function describeWholeCall(node: Node): string {
+  const { request, input } = requestOf(node)
   const { call } = node.input
-  if (call === undefined) return wantedIn({ request, tool: null, input })
-  if (node.state !== 'awaiting_approval') return `${exactLine(call.name)} ${whole(call.input)}`
-  return wantedLines({ request, tool: call.name, input: input ?? call.input })
+  if (call === undefined) return describeRequest({ request, tool: null, input })
+  if (node.state !== 'awaiting_approval') return `${exactLine(call.name)} ${exactValue(call.input)}`
+  return requestLines({ request, tool: call.name, input: input ?? call.input })
 }
 
 /**
- * What a person is asked to allow, whole: what would be asked, started or done, and the call that it is for where the call
- * does not say it all.
+ * Describes completely what a person is asked to allow: the request, and the call it is for if the request does not say
+ * it all.
  */
-export function wantedIn({ request, tool, input }: Wanted): string {
-  if (tool === null) return whole(requestWords({ request, input }))
-  const call = `${exactLine(tool)} ${whole(input)}`
+export function describeRequest({ request, tool, input }: WantedCall): string {
+  if (tool === null) return exactValue(requestWords({ request, input }))
+  const call = `${exactLine(tool)} ${exactValue(input)}`
   return request === `tool:${tool}` ? call : `${exactLine(request)} for ${call}`
 }
 
-/** The same, with what would change in a file as a diff where it has several lines. */
-export function wantedLines(asked: Wanted): string {
+/** Describes a request, with a change of several lines in a file shown as a diff. */
+export function requestLines(asked: WantedCall): string {
   const { request, tool, input } = asked
   const change = tool === null ? undefined : changeIn(input)
-  if (change === undefined) return wantedIn(asked)
+  if (change === undefined) return describeRequest(asked)
   const head = request === `tool:${tool}` ? '' : `${exactLine(request)} for `
   return [`${head}${exactLine(tool ?? '')} ${exactLine(change.path)}`, ...change.lines].join('\n')
 }
 
-type Wanted = Pick<PendingApproval, 'request' | 'tool' | 'input'>
+type WantedCall = Pick<PendingApproval, 'request' | 'tool' | 'input'>
 
 interface Change {
   readonly path: string
   readonly lines: readonly string[]
 }
 
-/** What a call writes to a file, or replaces in it, and nothing else; undefined for any other call. */
+/** Reads the text that a call writes to or replaces in a file; undefined for any other call. */
 function changeIn(input: Json): Change | undefined {
   const { path, content, edits, ...others } = fieldsOf(input)
   if (typeof path !== 'string' || Object.keys(others).length > 0) return undefined
@@ -68,7 +68,7 @@ function editLines(edit: Json): string[] | undefined {
   return [replaceAll ? '@@ everywhere' : '@@', ...signed('-', oldText), ...signed('+', newText)]
 }
 
-/** Each line behind a sign, so that none can pass for a line of ours. Blanks at its end can be seen. */
+/** Puts a sign before each line, so that none looks like a line of ours, and makes trailing blanks visible. */
 function signed(sign: '+' | '-', text: string): string[] {
   if (text === '') return []
   const lines = text.split('\n')
@@ -82,62 +82,62 @@ function fieldsOf(value: Json): { readonly [key: string]: Json } {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
 }
 
-function requestWords({ request, input }: Asked): string {
+function requestWords({ request, input }: NodeRequest): string {
   return serverWords(request, input) ?? (input === null ? request : `${request} ${JSON.stringify(input)}`)
 }
 
-/** Which command answers a call that waits for a person; `where` names the store, if it must be named. */
-export function answersOf(node: Pick<Node, 'id' | 'metadata'>, where = ''): string {
+/** Writes the command that answers a waiting call; `where` names the store if needed. */
+export function approveCommands(node: Pick<Node, 'id' | 'metadata'>, where = ''): string {
   const id = shortId(node.id)
   const seen = seenOption(digestOf(node))
   return `legate approve ${id}${seen}${where}, or legate deny ${id}${seen} --reason TEXT${where}`
 }
 
-/** Binds an answer to what is shown beside it: a node may ask for something else by the time it is given. */
+/** Binds an answer to the request shown beside it: the node may ask for something else by then. */
 export function seenOption(digest: string): string {
   return digest === '' ? '' : ` --seen ${digest.slice(0, SEEN)}`
 }
 
-/** So many characters of a digest cannot be hit by chance, or by a model that tries. */
+/** So many characters of a digest cannot be hit by chance, nor by a model that tries. */
 export const SEEN = 12
 
-/** What a call has asked a person, on one line. */
+/** The question a call asked a person, on one line. */
 export function questionOf({ metadata: { question } }: Node): string {
   const text = typeof question === 'object' && question !== null ? Reflect.get(question, 'text') : undefined
   return typeof text === 'string' ? oneLine(text) : ''
 }
 
-/** The node whose code has asked this and waits for the answer. */
-export function askerOf({ state, metadata }: Node): Json | undefined {
+/** The node whose code asked this question and waits for the answer. */
+export function askingNode({ state, metadata }: Node): Json | undefined {
   return state === 'waiting' ? metadata['asked_by'] : undefined
 }
 
-/** Which command answers a question. */
-export function replyTo(nodeId: Id, where = ''): string {
+/** Writes the command that answers a question. */
+export function replyCommand(nodeId: Id, where = ''): string {
   return `legate answer ${shortId(nodeId)} TEXT${where}`
 }
 
-/** Which of the things that a node may ask for it asks for now. */
+/** Identifies the current request of a node, which may make several in turn. */
 export function digestOf({ metadata: { approval } }: Pick<Node, 'metadata'>): string {
   const digest = typeof approval === 'object' && approval !== null ? Reflect.get(approval, 'digest') : undefined
   return typeof digest === 'string' ? digest : ''
 }
 
-interface Asked {
+interface NodeRequest {
   readonly request: string
   readonly input: Json
 }
 
-/** What a node without a call waits for: a model it would ask, or a server it would start, and which. */
-function askedOf({ kind, metadata: { approval } }: Node): Asked {
+/** Describes the request of a node without a call: a model to ask or a server to start. */
+function requestOf({ kind, metadata: { approval } }: Node): NodeRequest {
   const asked = typeof approval === 'object' && approval !== null ? (approval as Readonly<Record<string, Json>>) : {}
   const { request, input } = asked
   return { request: typeof request === 'string' && request !== '' ? request : kind, input: input ?? null }
 }
 
 /**
- * What a person is asked to allow when a server is to be started or reached, in words: the whole command line or address,
- * where it runs, and the names of all that it is given. Undefined for anything else.
+ * Describes in words a server that is to be started or contacted: the whole command line or address, its folder, and
+ * the names of everything passed to it. Undefined for any other request.
  */
 function serverWords(request: string, about: Json): string | undefined {
   if (typeof about !== 'object' || about === null || Array.isArray(about)) return undefined
@@ -146,26 +146,28 @@ function serverWords(request: string, about: Json): string | undefined {
   return [
     request === `exec:${mcp}` ? `${request}, an MCP server` : `${request}, the MCP server ${mcp}`,
     typeof cwd === 'string' ? ` in ${cwd}` : '',
-    given('variables', env),
-    given('headers', headers),
-    given('secrets', secrets),
+    withNames('variables', env),
+    withNames('headers', headers),
+    withNames('secrets', secrets),
   ].join('')
 }
 
-function given(what: string, names: Json | undefined): string {
+function withNames(what: string, names: Json | undefined): string {
   return Array.isArray(names) && names.length > 0 ? `, with the ${what} ${names.join(', ')}` : ''
 }
 
-/** What a person is asked below the tree. */
-export interface Question {
-  /** As many rows as it needs, and there are. */
+/** A question to a person, shown below the tree. */
+export interface ScreenQuestion {
+  /** Takes as many rows as it needs and the screen has. */
   readonly text: string
   /** Always shown. */
   readonly prompt: string
 }
 
-/** The question in so many columns and rows: first what is asked, last how to answer. What does not fit is counted. */
-export function questionLines({ text, prompt }: Question, columns: number, rows: number): readonly string[] {
+/**
+ * Lays out the question in so many columns and rows: first the text, last how to answer. Hidden characters are counted.
+ */
+export function questionLines({ text, prompt }: ScreenQuestion, columns: number, rows: number): readonly string[] {
   const keys = wrap(prompt, columns).lines
   const room = Math.max(1, rows - keys.length)
   const whole = wrap(text, columns, room)
