@@ -29,7 +29,7 @@ export class TurnEnds {
     if (altered !== undefined) return Promise.reject(altered)
     return new Promise((resolve, reject) => {
       this.add(turnId, { resolve, reject, rootId: turn?.rootId ?? null })
-      if (turn === undefined) this.tellDeleted(turnId)
+      if (turn === undefined) this.failDeleted(turnId)
     })
   }
 
@@ -57,7 +57,7 @@ export class TurnEnds {
         this.remove(turnId, waiter)
         resolve(null)
       })
-      if (turn === undefined) this.tellDeleted(turnId)
+      if (turn === undefined) this.failDeleted(turnId)
     })
   }
 
@@ -89,7 +89,7 @@ export class TurnEnds {
 
   committed(commit: Commit): void {
     if (this.waiters.size === 0) return
-    for (const turn of commit.turns) if (turn.state === 'ended') this.tell(turn, commit.nodes)
+    for (const turn of commit.turns) if (turn.state === 'ended') this.notify(turn, commit.nodes)
   }
 
   /** Called when another process has written. */
@@ -97,8 +97,8 @@ export class TurnEnds {
     for (const [turnId] of [...this.waiters.entries()]) {
       try {
         const turn = this.store.turn(turnId)
-        if (turn?.state === 'ended') this.tell(turn)
-        else if (turn === undefined) this.tellDeleted(turnId)
+        if (turn?.state === 'ended') this.notify(turn)
+        else if (turn === undefined) this.failDeleted(turnId)
       } catch (error) {
         if (!isLegateError(error, 'tampered')) throw error
         this.fail(turnId, error)
@@ -107,7 +107,7 @@ export class TurnEnds {
   }
 
   /** Fails the waiters of a deleted run. A run that is still being recorded is not deleted. */
-  private tellDeleted(turnId: Id): void {
+  private failDeleted(turnId: Id): void {
     const error = notFound(this.store, 'run', turnId)
     if (error.details['deleted'] !== undefined && this.waiters.has(turnId)) this.fail(turnId, error)
   }
@@ -139,7 +139,7 @@ export class TurnEnds {
     for (const { reject } of waiting) reject(error)
   }
 
-  private tell(turn: Turn, nodes: readonly Node[] = []): void {
+  private notify(turn: Turn, nodes: readonly Node[] = []): void {
     const waiting = this.waiters.get(turn.id)
     if (waiting === undefined || turn.outcome === null) return
     this.waiters.delete(turn.id)
@@ -188,18 +188,18 @@ export class NodeEnds {
 
   committed({ nodes }: Commit): void {
     if (this.waiters.size === 0) return
-    for (const node of nodes) if (node.endedAt !== null) this.tell(node)
+    for (const node of nodes) if (node.endedAt !== null) this.notify(node)
   }
 
   /** Called when another process has written. */
   changed(): void {
     for (const [nodeId] of [...this.waiters.entries()]) {
       const node = this.store.node(nodeId)
-      if (node !== undefined && node.endedAt !== null) this.tell(node)
+      if (node !== undefined && node.endedAt !== null) this.notify(node)
     }
   }
 
-  private tell(node: Node): void {
+  private notify(node: Node): void {
     const waiter = this.waiters.get(node.id)
     this.waiters.delete(node.id)
     waiter?.(node)

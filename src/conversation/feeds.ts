@@ -1,3 +1,12 @@
+// Live events: one feed for each tree that somebody reads, and the streams of running nodes. `conversation/follow`
+// reads a feed, `agent/step/call` streams into it, the ledger's commits publish durable events to it, and
+// `conversation/blocks` copies streams to other processes.
+//
+// Stays true:
+// - A feed is a buffer, never the record: after a restart, readers continue from the log.
+// - Durable events have whole sequence numbers, in the order of their commits; live ones have fractions in between.
+// - Any number of readers share one buffer, each with its own index. A tree without readers has no feed.
+
 import type { Clock } from '../base/clock.ts'
 import { IdMap } from '../base/collections.ts'
 import type { Commit } from '../graph/commit.ts'
@@ -15,7 +24,7 @@ export class Feeds {
   private readonly clock: Clock
   private readonly trees: Map<Id, { readonly feed: TreeFeed; readers: number }> = new Map()
   private readonly live: IdMap<LiveNode> = new IdMap()
-  /** Keeps the hidden class of streaming nodes alive while none streams: see Ledger. */
+  /** Keeps the compiled code of streaming nodes alive while none streams: see `KeptAlive`. */
   protected last: unknown
 
   /** Called when a node begins to stream. */

@@ -24,12 +24,12 @@ export interface FollowOptions {
  */
 export function follow(options: FollowOptions): AsyncIterableIterator<RunEvent> {
   const turn = options.store.turn(options.runId)
-  if (turn === undefined) throw forgotten(options)
-  return turn.state === 'ended' ? past(options, turn) : new Follower(options, turn)
+  if (turn === undefined) throw deletedError(options)
+  return turn.state === 'ended' ? readEnded(options, turn) : new Follower(options, turn)
 }
 
 /** Reads a run that is over page by page, and keeps nothing of it. */
-async function* past(options: FollowOptions, turn: Turn): AsyncGenerator<RunEvent, void> {
+async function* readEnded(options: FollowOptions, turn: Turn): AsyncGenerator<RunEvent, void> {
   const view = new EventView(options.store, options.runId, options.sees)
   for (const events of pages(options.store, turn.rootId, { after: firstWanted(options, turn) })) {
     for (const row of events) {
@@ -40,7 +40,7 @@ async function* past(options: FollowOptions, turn: Turn): AsyncGenerator<RunEven
     }
   }
   // The run was deleted meanwhile: the reader has not seen everything.
-  if (options.store.turn(options.runId) === undefined) throw forgotten(options)
+  if (options.store.turn(options.runId) === undefined) throw deletedError(options)
 }
 
 class Follower implements AsyncIterableIterator<RunEvent> {
@@ -139,7 +139,7 @@ function firstWanted({ after }: FollowOptions, { afterSeq }: Turn): number {
 }
 
 /** The error for a deleted run. A memory store also drops old ended trees. */
-function forgotten({ store, runId }: FollowOptions): NotFoundError {
+function deletedError({ store, runId }: FollowOptions): NotFoundError {
   const error = notFound(store, 'run', runId)
   if (error.details['deleted'] !== undefined) return error
   const message = `The run ${runId} is no longer in this store. A memory store keeps the newest ended trees: see memoryStore({ keep }).`

@@ -1,3 +1,12 @@
+// The changes of a conversation's history: retry, rerun, edit, adopt, fork, merge, compress, hide, stop, skip. Users
+// reach them through `runtime.conversation(id)`; `ConversationHandle` extends this class with reading and settings.
+// Each method reads its options, and leaves the rest to a pure rule of `rules/history`.
+//
+// Stays true:
+// - A change is one commit of the kind `mutate`: all of it, or none.
+// - Nothing is overwritten: a turn made anew is a new turn, and the old one can be adopted again.
+// - A repeated change has no further effect; one that cannot be made is a ConflictError with a `details.reason`.
+
 import { InputError } from '../base/error.ts'
 import { type Json, toJson } from '../base/json.ts'
 import { anything, list, type OptionRules, oneOf, readOptions, text } from '../base/options.ts'
@@ -28,8 +37,8 @@ export interface HistoryHome {
 
 export interface ForkOptions {
   /**
-   * Whether the outcomes of the forked turn's children are kept (default), or the children run again from the first of
-   * them on.
+   * `reuse` (default): keeps the outcomes of the forked turn's children; `rerun`: runs the children again from the first
+   * of them on.
    */
   readonly children?: 'reuse' | 'rerun'
   /** A repeated key returns the lane that the first call made. */
@@ -48,8 +57,8 @@ export interface Fork {
 /** Options of a change that makes a turn anew, or adopts another one. */
 export interface RemakeOptions {
   /**
-   * Whether background children of the replaced part are cancelled (default) or continue. Either way they wake nobody
-   * while the turn that started them is inactive.
+   * `cancel` (default): cancels background children of the replaced part; `keep`: they continue. Either way they wake
+   * nobody while the turn that started them is inactive.
    */
   readonly background?: 'cancel' | 'keep' | undefined
 }

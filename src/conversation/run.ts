@@ -1,3 +1,12 @@
+// A run as its starter sees it: `Run` and its outcome types. `runtime.run`, `agent.start`, `attach` and changes of
+// history return it; `conversation/run-handle` implements it, and `conversation/fields` reads the fields of its
+// answers.
+//
+// Stays true:
+// - A handle holds no state of the run. Two handles of one run, here or in another process, show the same.
+// - `result` resolves with every outcome, also a failed one. It rejects only where nothing could be recorded.
+// - Readers are independent: one that stops, or is slow, changes nothing for the run or for other readers.
+
 import type { FieldPath, FieldValue } from '../fields/field-path.ts'
 import type { RunEvent } from '../graph/event.ts'
 import type { Outcome } from '../graph/outcome.ts'

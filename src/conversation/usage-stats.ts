@@ -10,7 +10,7 @@ export interface UsageQuery {
   readonly since?: number
   /** Calls that ended before this moment. */
   readonly until?: number
-  /** Which calls count: those of this lane only (default), or of all lanes and children of its tree. */
+  /** `lane` (default): counts calls of this lane only; `tree`: also those of all lanes and children of its tree. */
   readonly of?: 'lane' | 'tree'
 }
 

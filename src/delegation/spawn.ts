@@ -3,11 +3,11 @@ import type { AgentCore, AnyAgent } from '../agent/definition/agent.ts'
 import type { BriefingPlan } from '../agent/definition/briefing.ts'
 import {
   CallerInput,
+  earlierMessages,
   type InputResult,
   inputContent,
   readAgentInput,
   readInput,
-  saidBefore,
   type ValidInput,
 } from '../agent/definition/input.ts'
 import type { Home, NodeRun, ReadyChild } from '../agent/hooks/node-run.ts'
@@ -311,7 +311,7 @@ function requestOf(
     input,
     content: asked?.message ?? read.said?.content ?? inputContent(offer.input, read),
     asked: read.said?.asked,
-    briefing: briefed.told ?? saidBefore(read) ?? background?.briefing ?? null,
+    briefing: briefed.told ?? earlierMessages(read) ?? background?.briefing ?? null,
     delegationContext: offer.facts === undefined ? briefed.context : { open: offer.facts },
     ceiling,
     limits,

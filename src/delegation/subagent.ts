@@ -1,4 +1,4 @@
-import { variant } from '../agent/build/identity.ts'
+import { withChanges } from '../agent/build/identity.ts'
 import { type AgentOrPromise, providedAgent, reuseFirst } from '../agent/build/provided.ts'
 import { checkFit, firstText, hasText } from '../agent/build/read-subagents.ts'
 import {
@@ -67,7 +67,7 @@ export function subagentSource(name: string, { config, memberOf }: OwnSubagent):
   const take = () =>
     after(providedAgent(given, name), (agent) => {
       checkFit(agent, config, `The subagent "${name}"`)
-      return variant(agent, config)
+      return withChanges(agent, config)
     })
   const isProvided = !isAgent(source)
   // A provider with a name and a description is called only when its agent's input schema is needed.

@@ -77,7 +77,7 @@ export class DocumentReader {
     this.text = text
     this.at = from
     while (this.at < text.length && !this.isClosed && this.problem === null) this.step()
-    if (this.state === inString) this.giveDelta()
+    if (this.state === inString) this.emitDelta()
     this.text = ''
     return this.at
   }
@@ -109,8 +109,8 @@ export class DocumentReader {
   /** Emits `truncated` for everything that is still open, the innermost first. */
   cut(): void {
     const whole = this.value
-    if (this.state === inString) this.tell('truncated', this.string.value, undefined)
-    else if (this.state === inBare) this.tell('truncated', undefined, undefined)
+    if (this.state === inString) this.emit('truncated', this.string.value, undefined)
+    else if (this.state === inBare) this.emit('truncated', undefined, undefined)
     for (let frame = this.frame; frame !== null; frame = frame.parent) {
       this.events.push(new FieldEvent('truncated', frame.parent, frame.key, frame.isRepeat, frame.value, undefined))
     }
@@ -201,15 +201,15 @@ export class DocumentReader {
     if (string.isBroken) return this.fail('a string has a character or escape that JSON does not allow')
     if (!string.isClosed) return
     const around = string.value === '' ? this.text.length : 0
-    this.giveDelta()
+    this.emitDelta()
     if (string.hasWrongEscape) this.note('has an escape that is none; it was kept as written')
     this.complete(this.texts.kept(string.value, around))
     string.value = ''
   }
 
-  private giveDelta(): void {
+  private emitDelta(): void {
     const delta = this.string.takeDelta()
-    if (delta !== '') this.tell('delta', this.string.value, delta)
+    if (delta !== '') this.emit('delta', this.string.value, delta)
   }
 
   private readBare(): void {
@@ -273,7 +273,7 @@ export class DocumentReader {
     this.consider(kind)
     if (parent === null) this.root = frame.value
     else parent.put(this.key, frame.value)
-    this.tell('open', frame.value, undefined)
+    this.emit('open', frame.value, undefined)
     this.frame = frame
     this.go(kind === LIST ? firstItem : firstKey)
   }
@@ -300,7 +300,7 @@ export class DocumentReader {
   }
 
   private end(value: unknown): void {
-    this.tell('done', value, undefined)
+    this.emit('done', value, undefined)
     this.state = afterValue
     if (this.frame === null) this.isClosed = true
     else this.frame.size++
@@ -340,7 +340,7 @@ export class DocumentReader {
     if (this.comment.isBroken) this.fail('a "/" begins no comment')
   }
 
-  private tell(kind: FieldKind, value: unknown, delta: string | undefined): void {
+  private emit(kind: FieldKind, value: unknown, delta: string | undefined): void {
     const event = new FieldEvent(kind, this.frame, this.key, this.isRepeat, value, delta)
     // A list that starts with its first item takes less memory than one that grows from nothing.
     if (this.events.length === 0) this.events = [event]

@@ -1,3 +1,13 @@
+// The incremental parser of structured output, as `legate/output` exports it: text comes in pieces, field events go
+// out. `agent/step` judges and watches answers with it, `conversation/fields` reads fields for users, and
+// `agent/planner` reads plans. `TextParser` finds the document, `DocumentReader` reads it, `FieldCheck` checks single
+// fields.
+//
+// Stays true:
+// - However the text is cut into pieces, the events add up to the same document.
+// - Time and memory stay in proportion to the length of the text, whatever a model writes (I10).
+// - It never throws because of the text: a wrong document is a state, a problem in words, and the part that was read.
+
 import { InputError } from '../base/error.ts'
 import { anything, flag, int, type OptionRules, readOptions, record } from '../base/options.ts'
 import {

@@ -56,7 +56,7 @@ export class TextParser {
   }
 
   end(): readonly FieldEvent[] {
-    while (this.phase === reading || this.phase === tail) this.settle()
+    while (this.phase === reading || this.phase === tail) this.resolveCandidate()
     if (this.phase === seeking) this.stop('absent', this.whyAbsent())
     return this.take()
   }
@@ -126,7 +126,7 @@ export class TextParser {
   }
 
   /** Called when no more text comes: decides what the open candidate is. */
-  private settle(): void {
+  private resolveCandidate(): void {
     if (this.phase === tail) return this.acceptTail()
     const { reader } = this
     reader.finish()

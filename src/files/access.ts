@@ -1,3 +1,11 @@
+// Decides what one agent may do with a path. `files/files` asks it before every operation; `fileNeed` gives file tools
+// the requests that are decided before their call runs. It reads layers and the policy, never a file.
+//
+// Stays true:
+// - The layers decide through `grant/decide` alone. The policy and missing areas can only take away.
+// - The request is made from the very path that is opened (I11), and a path has one spelling (`files/path`).
+// - "ask" is a no, unless a person allowed this request for the running call.
+
 import { flag, type OptionRules } from '../base/options.ts'
 import { type Decision, decide, type Verdict } from '../grant/decide.ts'
 import { EVERYTHING, type Layer } from '../grant/grant.ts'

@@ -1,3 +1,12 @@
+// The files of a runtime as one agent uses them: `Files` in a tool's context, bound to the agent's layers. `FileDomain`
+// makes them, file tools and user code call them, and a backend (memory or disk) keeps the bytes.
+//
+// Stays true:
+// - Every operation reads the path, asks `FileAccess`, checks its arguments and only then looks at the backend, in this
+//   order. A denial therefore tells nothing about which files exist.
+// - Paths are logical (`/workspace/x`). No message shows where an area really lies.
+// - Writes and edits of one path run one after another; each happens whole or not at all.
+
 import { InputError } from '../base/error.ts'
 import type { Layer } from '../grant/grant.ts'
 import type { Request } from '../grant/request.ts'

@@ -1,3 +1,12 @@
+// The Model port: the request to a language model, and the parts of its streamed answer. `model/ai-sdk` implements it
+// for models of the AI SDK, `model/named` finds a model by its name, `testing` has scripted ones, and users write their
+// own. `agent/request` makes the requests; only `agent/step/call` calls `stream` (I8).
+//
+// Stays true:
+// - An answer is complete only after a `finish` part. A stream that ends without one was cut, and is tried again.
+// - A failure is thrown, never a part. The error itself shows whether another try may help (see `model/retry`).
+// - Nothing in a request belongs to one provider, except for its metadata and options, which only that provider reads.
+
 import type { Json } from '../base/json.ts'
 import type { JsonSchema } from '../base/schema/schema.ts'
 import type { Block, Content, ToolCall, Usage } from '../graph/content.ts'
@@ -32,7 +41,7 @@ export interface ModelSettings {
   readonly maxOutputTokens?: number
   /** Texts at which the answer ends. Default: the provider's. */
   readonly stopSequences?: readonly string[]
-  /** The same seed asks for the same answer, where the provider can. Default: the provider's. */
+  /** Equal seeds ask for equal answers, where the provider can. Default: the provider's. */
   readonly seed?: number
   /** Makes words that were used before less likely. Default: the provider's. */
   readonly presencePenalty?: number

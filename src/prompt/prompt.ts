@@ -1,3 +1,12 @@
+// A prompt: slots in two layers, the agent's and the request's, and the ways to render them. Users build one with
+// `prompt()` or `agent.request()`; `prompt/file` loads one from a file; `agent/request` and `agent/planner` render one
+// for a model. The rules for slots are in `prompt/slots`, those for text, messages and requests in `prompt/render`.
+//
+// Stays true:
+// - A prompt never changes: each method returns another one, so requests that run at the same time cannot interfere.
+// - A slot holds plain, frozen data (or a schema as the whole `output`), copied when it is set.
+// - Equal slots render equal text, so that providers can cache it; data can never open a block of its own.
+
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { flag, type OptionRules, readOptions, record } from '../base/options.ts'
@@ -37,17 +46,17 @@ export class Prompt<Out = unknown> {
 
   /** Merges: objects key by key, lists get the items they lack, everything else is replaced. */
   set(slot: SlotKey, value: unknown, options: SlotOptions = {}): this {
-    return this.say(slot, value, { ...options, mode: 'set' })
+    return this.withSlot(slot, value, { ...options, mode: 'set' })
   }
 
   /** Replaces the slot's value in this layer. */
   replace(slot: SlotKey, value: unknown, options: SlotOptions = {}): this {
-    return this.say(slot, value, { ...options, mode: 'replace' })
+    return this.withSlot(slot, value, { ...options, mode: 'replace' })
   }
 
   /** Adds to the end of the slot's value, as a list. */
   add(slot: SlotKey, value: unknown, options: SlotOptions = {}): this {
-    return this.say(slot, value, { ...options, mode: 'add' })
+    return this.withSlot(slot, value, { ...options, mode: 'add' })
   }
 
   /**
@@ -55,7 +64,7 @@ export class Prompt<Out = unknown> {
    * layer.
    */
   remove(slot: SlotKey, options: Pick<SlotOptions, 'always'> = {}): this {
-    return this.say(slot, null, { ...options, mode: 'replace' })
+    return this.withSlot(slot, null, { ...options, mode: 'replace' })
   }
 
   system(value: unknown, options?: SlotOptions): this {
@@ -178,7 +187,7 @@ export class Prompt<Out = unknown> {
     return new Prompt<Out>(layers) as this
   }
 
-  private say(slot: string, given: unknown, options: SlotOptions & { readonly mode: MergeMode }): this {
+  private withSlot(slot: string, given: unknown, options: SlotOptions & { readonly mode: MergeMode }): this {
     const { mode, ...said } = options
     const { mappings, always = false } = readOptions<SlotOptions>(`prompt.${mode}(slot, value, options)`, said, SAY)
     if (slot === '') throw new DefinitionError('definition', 'prompt: a key needs a name.')

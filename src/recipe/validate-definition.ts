@@ -1,8 +1,8 @@
 import path from 'node:path'
 import { messageOf } from '../base/error.ts'
 import { oneOf, readOptions } from '../base/options.ts'
-import { usersModel } from '../model/named/default-model.ts'
-import { keyedModel, providerTrouble, wholeName } from '../model/named/model-names.ts'
+import { configuredModel } from '../model/named/default-model.ts'
+import { fullModelName, modelWithKey, providerTrouble } from '../model/named/model-names.ts'
 import type { AgentFile } from './agent-file/agent-file.ts'
 import { modelOf } from './agent-file/names.ts'
 import { missingAgents } from './discovery/discover.ts'
@@ -70,7 +70,7 @@ export function modelUse(file: Pick<AgentFile, 'model' | 'provider' | 'file'>): 
   if (/\{[{%]/.test(`${file.provider} ${file.model}`)) return { name: null, where: 'the file', trouble: null }
   try {
     const own = modelOf(file)
-    const said = own === null ? usersModel() : { name: own, where: 'the file' }
+    const said = own === null ? configuredModel() : { name: own, where: 'the file' }
     return said === undefined ? unnamedModel() : { ...said, ...known(said.name) }
   } catch (error) {
     const [notice] = noticesOf(error)
@@ -80,14 +80,14 @@ export function modelUse(file: Pick<AgentFile, 'model' | 'provider' | 'file'>): 
 }
 
 function known(said: string): Pick<ModelUse, 'name' | 'trouble'> {
-  const name = wholeName(said)
+  const name = fullModelName(said)
   if (name === undefined) return { name: null, trouble: `"${said}" is no "provider/model" and no alias` }
   const why = providerTrouble(name.slice(0, name.indexOf('/')))
   return { name, trouble: why === undefined ? null : `${name}: ${why}` }
 }
 
 function unnamedModel(): ModelUse {
-  const model = keyedModel()
+  const model = modelWithKey()
   const trouble = model === undefined ? NOTHING : `no model is named: set LEGATE_MODEL=${model}`
   return { name: null, where: null, trouble }
 }

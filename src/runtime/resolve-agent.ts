@@ -5,7 +5,7 @@ import { promptIn } from '../agent/definition/agent-request.ts'
 import type { ExtensionCore } from '../agent/definition/extension.ts'
 import { fileUseLayers } from '../agent/definition/file-layers.ts'
 import type { ExtensionRuns } from '../agent/hooks/extension-runs.ts'
-import { HookSet, inOrder } from '../agent/hooks/hook-set.ts'
+import { HookSet, sortExtensions } from '../agent/hooks/hook-set.ts'
 import type { Agents, HooksAbove, NodeRun, RunSettings, Voice } from '../agent/hooks/node-run.ts'
 import { IdMap } from '../base/collections.ts'
 import { DefinitionError } from '../base/error.ts'
@@ -154,7 +154,7 @@ export class AgentDirectory implements Agents {
     if (agent.extensions.length === 0 && extensions.length === 0) return null
     const known = this.hookSets.get(agent)
     if (known !== undefined) return known.isEmpty ? null : known
-    const made = new HookSet(inOrder([...agent.extensions, ...extensions], `agent "${agent.name}"`))
+    const made = new HookSet(sortExtensions([...agent.extensions, ...extensions], `agent "${agent.name}"`))
     this.hookSets.set(agent, made)
     return made.isEmpty ? null : made
   }

@@ -1,8 +1,15 @@
-import { autoCore, autoOf, callable } from '../agent/build/auto.ts'
+import { autoCore, autoFromAgent, makeCallable } from '../agent/build/auto.ts'
 import { defineAgent } from '../agent/build/definition.ts'
 import { withIdentity } from '../agent/build/identity.ts'
 import type { ReplyDefinition } from '../agent/build/reply.ts'
-import { methodsOf, withChosen, withExtension, withFunction, withMcp, withTool } from '../agent/build/with-tools.ts'
+import {
+  extensionMethods,
+  withExtension,
+  withFunction,
+  withMcp,
+  withSelectedTools,
+  withTool,
+} from '../agent/build/with-tools.ts'
 import {
   type Agent,
   type AgentCore,
@@ -63,10 +70,10 @@ export function asAgent<In, Out, Written>(core: AgentCore): Agent<In, Out, Writt
       stream: start,
       use: (extension: Extension) => changed(withExtension(core, extension)),
       registerTool: (...given: Rest<typeof withTool>) => changed(withTool(core, ...given)),
-      useTools: (...given: Rest<typeof withChosen>) => changed(withChosen(core, ...given)),
+      useTools: (...given: Rest<typeof withSelectedTools>) => changed(withSelectedTools(core, ...given)),
       toolFunc: (...given: Rest<typeof withFunction>) => changed(withFunction(core, ...given)),
       useMcp: (...given: Rest<typeof withMcp>) => changed(withMcp(core, ...given)),
-      auto: (definition: AutoDefinition<Schema, Schema>) => madeFunction(autoOf(core, definition)),
+      auto: (definition: AutoDefinition<Schema, Schema>) => madeFunction(autoFromAgent(core, definition)),
       request,
       loadYamlPrompt: (...given: Parameters<AgentRequest['loadYamlPrompt']>) => request().loadYamlPrompt(...given),
       loadJsonPrompt: (...given: Parameters<AgentRequest['loadJsonPrompt']>) => request().loadJsonPrompt(...given),
@@ -75,7 +82,7 @@ export function asAgent<In, Out, Written>(core: AgentCore): Agent<In, Out, Writt
     },
     Object.getOwnPropertyDescriptors(core),
   ) as unknown as Agent<In, Out, Written>
-  if (core.extensions.length > 0) Object.defineProperties(agent, methodsOf(agent as AnyAgent))
+  if (core.extensions.length > 0) Object.defineProperties(agent, extensionMethods(agent as AnyAgent))
   return markAgent(agent)
 }
 
@@ -100,7 +107,7 @@ function madeFunction(core: AgentCore): AnyAgent {
   const agent = asAgent<unknown, unknown, unknown>(core)
   const call = async (input: unknown, options?: RunOptions) =>
     (await completedHere(() => runtimeHere().run(agent, input, options))).output
-  return callable(agent as AnyAgent, call)
+  return makeCallable(agent as AnyAgent, call)
 }
 
 type Start = (input: CallerInput, runtime: Runtime, options?: StartOptions) => Run

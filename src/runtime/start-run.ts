@@ -1,12 +1,12 @@
 import { agentForRequest } from '../agent/build/asked-agent.ts'
-import { variant } from '../agent/build/identity.ts'
+import { withChanges } from '../agent/build/identity.ts'
 import { type AgentCore, isAgent } from '../agent/definition/agent.ts'
 import { PromptInput } from '../agent/definition/agent-request.ts'
 import {
+  earlierMessages,
   type InputResult,
   inputContent,
   readAgentInput,
-  saidBefore,
   type ValidInput,
 } from '../agent/definition/input.ts'
 import { onAbort } from '../base/abort.ts'
@@ -201,7 +201,7 @@ function turnRequest(
   { runId, nodeIds, attributes, budgets: given, lane, aborted }: TurnOptions,
 ): TurnRequest {
   const { value, said } = input
-  const briefing = saidBefore(input)
+  const briefing = earlierMessages(input)
   const budgets = [agent.budget, ...given, lane === undefined ? undefined : budgetOf(lane)]
   return {
     turnId: runId,
@@ -328,7 +328,7 @@ function equipped(agent: AgentCore, input: unknown, options: StartOptions): Agen
   checkSignal(options.abortSignal)
   const isAsked = input instanceof PromptInput
   const isChanged = tools !== undefined || (repair !== undefined && !isAsked)
-  const own = isChanged && isAgent(agent) ? variant(agent, { tools, repair: isAsked ? undefined : repair }) : agent
+  const own = isChanged && isAgent(agent) ? withChanges(agent, { tools, repair: isAsked ? undefined : repair }) : agent
   return isAsked ? agentForRequest(own, input.prompt, { extensions: input.extensions, repair }) : own
 }
 

@@ -18,7 +18,7 @@ export function startEnvironment(): Record<string, string> {
  * The words before a program whose definition sets variables that decide what runs and loads: `env` and those
  * variables. They are part of the command line that is decided and shown. Empty where there are none.
  */
-export function loadingWords(env: Readonly<Record<string, string>>): readonly string[] {
+export function envPrefix(env: Readonly<Record<string, string>>): readonly string[] {
   const set = Object.entries(env).filter(([name]) => isDisallowedVariable(name))
   return set.length === 0 ? [] : ['env', ...set.map(([name, value]) => `${name}=${value}`)]
 }

@@ -1,3 +1,13 @@
+// The one door through which a tool's code runs (I8). `delegation/run/task` calls it for each task of a tool, live or
+// on replay; `tool/permit` decides, and `tool/result` turns the value into the node's end.
+//
+// Stays true, in this order:
+// - The call is allowed by name, its arguments fit the schema, its needs and the tool's own approval are decided, and
+//   only then does the code run. A person who must be asked first is asked before anything has happened.
+// - The values that were decided are the values that the code gets (I11).
+// - Every failure ends the node with text for the model. A call that may have had its effect ends `uncertain` (I4).
+// - A node that another process took is left alone: undefined, and no end.
+
 import { toJson } from '../base/json.ts'
 import { mostAlike } from '../base/options.ts'
 import { describeIssues } from '../base/schema/schema.ts'

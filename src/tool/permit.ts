@@ -1,3 +1,12 @@
+// Decides a request for a running node: the layers first, then the answers that people gave to this call. `tool/invoke`
+// asks it for tools, `agent/step/call` for models, `agent/step/open-sources` for servers, `delegation/spawn` for
+// agents, and `agent/hooks/node-run` for files.
+//
+// Stays true:
+// - `grant/decide` alone decides (I8); this file adds only a person's yes or no to an "ask".
+// - A yes holds for the version that the person saw: if a tool changed since, the person is asked again.
+// - Needs that cannot be read deny the call; an approval function that throws asks a person.
+
 import { messageOf } from '../base/error.ts'
 import { type Json, toJson } from '../base/json.ts'
 import { type Decision, decide } from '../grant/decide.ts'

@@ -1,3 +1,13 @@
+// The ends of a task: turns the value, the content or the error of a tool into the rows' form, and cuts what is too
+// long to show. `tool/invoke`, `delegation/run` and the hooks make ends with it; tools return `ErrorResult` or
+// `ShownResult` where a plain value does not suffice. It also has `read_result`, the tool that pages through a cut
+// result.
+//
+// Stays true:
+// - A result is JSON that fits the tool's output schema, or an error that the model can read. It never throws.
+// - A long result is stored whole as a body, and shown in part.
+// - `read_result` reads results of its own conversation only; any other id answers as if it did not exist (I9).
+
 import { type Json, toJson, truncateUtf8 } from '../base/json.ts'
 import { describeIssues } from '../base/schema/schema.ts'
 import { outputContent, outputText, SHOWN_BYTES } from '../graph/commit.ts'

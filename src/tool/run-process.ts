@@ -66,7 +66,7 @@ export async function runProgram(request: ProgramRequest, options: ProcessOption
   const child = await group.startGroup(request, options)
   const most = options.maxOutputBytes ?? MAX_OUTPUT_BYTES
   const [stdout, stderr] = [new KeptOutput(child.stdout, most), new KeptOutput(child.stderr, most)]
-  child.stdin.on('error', () => undefined) // a program need not read what it is given
+  child.stdin.on('error', () => undefined) // a program need not read its input
   child.stdin.end(options.input ?? '')
   const { exitCode, timedOut } = await ended(child, options, group)
   options.signal.throwIfAborted()
@@ -100,7 +100,7 @@ function ended(
       clearTimeout(timer)
       clearTimeout(killing)
       forget()
-      signalGroup(child, 'SIGKILL') // what it left running
+      signalGroup(child, 'SIGKILL') // ends everything that it left running
       const done = () => {
         clearTimeout(draining)
         for (const stream of child.stdio) stream?.destroy()

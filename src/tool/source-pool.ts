@@ -71,7 +71,7 @@ export class SourcePool {
   }
 
   /** Returns true the first time a message is sent to a run. */
-  tell(runId: Id, message: string): boolean {
+  recordMessage(runId: Id, message: string): boolean {
     const told = this.told.get(runId) ?? new Set()
     if (told.has(message)) return false
     this.told.set(runId, told.add(message))

@@ -1,3 +1,12 @@
+// Sources of tools: objects that may have to be started before they have any, such as MCP servers (`tools/mcp`) and
+// toolkits of recipes. Users put them under `sources`; `agent/step/open-sources` decides and opens them before a step,
+// and `tool/source-pool` shares and ends them.
+//
+// Stays true:
+// - Starting a source is decided like a call: `needs` lists its requests, and it makes no others.
+// - A model sees a tool of a source as `<source>__<tool>`; the source knows only its own names.
+// - `about`, `key` and messages hold names of secrets, never their values.
+
 import { sha256 } from '../base/hash.ts'
 import type { Json } from '../base/json.ts'
 import { matchName } from '../grant/match.ts'

@@ -1,3 +1,12 @@
+// The port for recording and replaying runs: a tape stands at the doors to models, code and sources. `testing/replay`
+// implements it; `agent/step/call`, `tool/invoke`, `delegation/run` and `runtime` ask it where there is one. Mostly
+// there is none, and nothing of this file runs.
+//
+// Stays true:
+// - A tape is inside of hooks and permissions: both work on replay as they do live.
+// - A tape sees the results of code, never its secrets: those are named to it, so that it can leave them out.
+// - A runtime has one tape, for its whole life.
+
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import type { Work } from '../engine/engine.ts'

@@ -1,3 +1,12 @@
+// A tool as users define it and as the runtime holds it: `tool()`, its definition, and the context that its code gets.
+// Users call `tool()`; `agent/build` reads the tools of a definition; `tool/toolkit` offers them to a model, and only
+// `tool/invoke` runs their code (I8). `tools` has the ready-made ones.
+//
+// Stays true:
+// - A tool is frozen. Its name is the key under which an agent has it, never part of the tool.
+// - Everything that a call does beside being called is in `needs`, so that grants decide it before the code runs (I11).
+// - A tool without an `effect` is `effectful`: it never runs a second time after a crash (I4).
+
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { anything, code, flag, type OptionRules, oneOf, positive, readOptions, text } from '../base/options.ts'

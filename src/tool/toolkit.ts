@@ -1,3 +1,12 @@
+// The tools of one agent: which ones its model is offered, and which entry a call belongs to. `runtime/resolve-agent`
+// makes a toolkit from a definition, `agent/step/open-sources` adds tools of sources, `agent/request` offers the tools,
+// and `agent/step` and `delegation/run` look up calls.
+//
+// Stays true:
+// - Offering and running ask the same layers: a tool of which every call would be denied is not offered.
+// - A toolkit is shared by all runs of an agent. One that differs for a run is another toolkit (`with`, `describe`).
+// - Groups switch tools on and off; they grant nothing.
+
 import type { Keeper } from '../files/files.ts'
 import { decide, isForbidden } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
@@ -68,7 +77,7 @@ export class Toolkit {
   /** Adds the tools of started sources. Existing tools win. */
   with(entries: readonly ToolEntry[], notes: string): Toolkit {
     const all = new Map([...entries.map((entry) => [entry.name, entry] as const), ...this.entries])
-    return new Toolkit(all, this.groups, notes).told(this.described)
+    return new Toolkit(all, this.groups, notes).withDescriptions(this.described)
   }
 
   /** Its file tools, without groups, for a child that inherits them. */
@@ -115,11 +124,11 @@ export class Toolkit {
   async describe(isKept: Keeper): Promise<Toolkit> {
     const said = new Map<string, string>()
     for (const { name, describe } of this.late) if (describe !== undefined) said.set(name, await describe(isKept))
-    return new Toolkit(this.entries, this.groups, this.notes).told(said)
+    return new Toolkit(this.entries, this.groups, this.notes).withDescriptions(said)
   }
 
   /** Call it only on a new toolkit. */
-  private told(said: ReadonlyMap<string, string>): this {
+  private withDescriptions(said: ReadonlyMap<string, string>): this {
     if (said.size === 0) return this
     this.described = said
     this.schemas = this.schemas.map((schema) => {

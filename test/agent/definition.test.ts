@@ -16,7 +16,7 @@ import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { z as z3 } from 'zod3'
-import { variant, withIdentity } from '../../src/agent/build/identity.ts'
+import { withChanges, withIdentity } from '../../src/agent/build/identity.ts'
 import { openRuntime } from '../support/reading.ts'
 
 const search = tool({ description: 'Search', inputSchema: { type: 'object' }, execute: () => 'found' })
@@ -132,9 +132,9 @@ describe('an agent', () => {
       base.auto(described),
       base.auto(described).use(extension({ name: 'first' })),
       auto(described),
-      variant(base, { name: 'other' }),
-      variant(base, { model: scriptedModel([]) }),
-      variant(base.auto(described), { tools: {} }),
+      withChanges(base, { name: 'other' }),
+      withChanges(base, { model: scriptedModel([]) }),
+      withChanges(base.auto(described), { tools: {} }),
     ]
 
     for (const one of made) {

@@ -33,7 +33,7 @@ export function autoCore(base: AgentCore | null, definition: AutoDefinition<Sche
 }
 
 /** Makes a function from an agent with tools, a model and the like: all of it belongs to the function too. */
-export function autoOf(agent: AgentCore, definition: AutoDefinition<Schema, Schema>): AgentCore {
+export function autoFromAgent(agent: AgentCore, definition: AutoDefinition<Schema, Schema>): AgentCore {
   refuseForReply(agent, 'a function')
   return withIdentity({ ...agent, ...autoCore(agent, definition) })
 }
@@ -42,7 +42,7 @@ export function autoOf(agent: AgentCore, definition: AutoDefinition<Schema, Sche
  * Makes a function that is also its agent and a tool that starts it: call it, stream it, or put it into `tools` or
  * `subagents`.
  */
-export function callable(agent: AnyAgent, call: (input: unknown, options?: object) => Promise<unknown>): AnyAgent {
+export function makeCallable(agent: AnyAgent, call: (input: unknown, options?: object) => Promise<unknown>): AnyAgent {
   const { input, description } = agent
   if (input === null) refuse('a function needs an input.')
   const tool = delegatingTool(description, input, { agent })

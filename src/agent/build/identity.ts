@@ -108,7 +108,7 @@ export interface AgentChanges {
  * An agent with another name, model, set of tools, files or repair: its hash changes too. Returns the agent itself
  * where nothing changes.
  */
-export function variant(agent: AnyAgent, { name, model, tools, repair, files }: AgentChanges): AnyAgent {
+export function withChanges(agent: AnyAgent, { name, model, tools, repair, files }: AgentChanges): AnyAgent {
   if ([name, model, tools, repair, files].every((change) => change === undefined)) return agent
   if (model !== undefined) refuseForReply(agent, 'another one')
   if (tools !== undefined) refuseForReply(agent, 'tools')

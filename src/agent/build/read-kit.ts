@@ -107,10 +107,10 @@ class KitReader {
       known.memberOf.push(group)
       return
     }
-    this.settle(name, known, { ...member, memberOf: group === null ? [] : [group] })
+    this.resolveNames(name, known, { ...member, memberOf: group === null ? [] : [group] })
   }
 
-  private settle(name: string, first: Member, second: Member): void {
+  private resolveNames(name: string, first: Member, second: Member): void {
     const settled = resolveClash(first.onClash, second.onClash)
     if (settled === null) this.refuseTwo(name, first, second)
     const [stays, goes] = settled.stays === 'first' ? [first, second] : [second, first]

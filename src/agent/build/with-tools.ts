@@ -101,7 +101,7 @@ function describedField([name, shape]: [string, unknown]): [string, unknown] {
  * Adds tools: by name, where the agent has them already; as an object of them; functions that carry their name; or a
  * list.
  */
-export function withChosen(agent: AgentCore, chosen: ToolChoice | readonly ToolChoice[]): AgentCore {
+export function withSelectedTools(agent: AgentCore, chosen: ToolChoice | readonly ToolChoice[]): AgentCore {
   const list = Array.isArray(chosen) ? (chosen as readonly ToolChoice[]) : [chosen as ToolChoice]
   return list.reduce(withChoice, agent)
 }
@@ -249,7 +249,7 @@ export function withExtension(agent: AgentCore, added: Extension): AgentCore {
 }
 
 /** The methods of all its extensions. Throws where one has the name of another, or of a method that every agent has. */
-export function methodsOf(agent: AnyAgent): PropertyDescriptorMap {
+export function extensionMethods(agent: AnyAgent): PropertyDescriptorMap {
   const methods: PropertyDescriptorMap = {}
   const owners = new Map<string, string>()
   for (const extension of agent.extensions as readonly Extension[]) {

@@ -1,3 +1,13 @@
+// The words of an agent: the definition that users write (`AgentDefinition`), the settings of a subagent for one host
+// (`SubagentConfig`), the object that they get (`Agent`), and the part of it that the runtime uses (`AgentCore`). Types
+// only, except for the mark that tells an agent from other objects. `agent/build/definition` reads a definition into a
+// core; `runtime`, `delegation`, `recipe` and `extension` read the core.
+//
+// Stays true:
+// - An agent is immutable. Every method that adds something returns another agent with another hash.
+// - A core has every setting: null stands for "not set".
+// - The grant and the budget that a host sets for a subagent only narrow it (I1).
+
 import { DefinitionError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import type { CheckedSchema, InferInput, InferOutput, Schema } from '../../base/schema/schema.ts'
@@ -155,7 +165,8 @@ export interface SubagentConfig extends Attempts {
   /** Settings of its session: where copies are stored and restored, how long it may be idle, how many there may be. */
   readonly session?: SessionStore | SessionSettings
   /**
-   * The child's events that readers of its host see: all (default), none, or these types. Nothing else depends on it.
+   * The child's events that readers of its host see: true for all, false for none, or these types. Nothing else depends
+   * on it. Default: all.
    */
   readonly forwardEvents?: boolean | readonly EventType[]
   /** How its events are shown to readers of its host. */

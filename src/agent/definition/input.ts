@@ -53,7 +53,7 @@ export class CallerInput {
 
 /** Reads the input of an agent, whichever way it is started. */
 export function readAgentInput(agent: InputTaker, given: unknown): InputResult | Promise<InputResult> {
-  if (given instanceof SlotInput) return after(readSlot(agent, given), (read) => withAsked(read, given))
+  if (given instanceof SlotInput) return after(readSlot(agent, given), (read) => withRecord(read, given))
   const isDirect = given instanceof CallerInput
   const input = isDirect ? given.input : given
   if (input === undefined && agent.prompt !== null) return readDirect(agent, agent.prompt)
@@ -79,7 +79,7 @@ function toValue(input: unknown): Json {
   return json.ok ? json.value : null
 }
 
-function withAsked(read: InputResult, { record, content }: SlotInput): InputResult {
+function withRecord(read: InputResult, { record, content }: SlotInput): InputResult {
   return read.ok ? { ...read, said: { content, before: [], asked: record } } : read
 }
 
@@ -95,17 +95,17 @@ interface InputTaker {
  */
 function readDirect({ name, input: schema }: InputTaker, input: unknown): InputResult | Promise<InputResult> {
   return after(readInput(name, schema, input), (read) => {
-    if (read.ok || !mayBeSaid(schema)) return read
-    return asSaid(name, input) ?? read
+    if (read.ok || !acceptsWords(schema)) return read
+    return readMessages(name, input) ?? read
   })
 }
 
 /** False for an agent whose typed input is itself a text: it is checked like any other input. */
-function mayBeSaid(schema: CheckedSchema | null): boolean {
+function acceptsWords(schema: CheckedSchema | null): boolean {
   return schema === null || schema.jsonSchema['type'] === 'object'
 }
 
-function asSaid(name: string, input: unknown): InputResult | undefined {
+function readMessages(name: string, input: unknown): InputResult | undefined {
   if (typeof input === 'string' && input.trim() !== '') {
     return { ok: true, value: input, said: { content: input, before: [] } }
   }
@@ -139,7 +139,7 @@ function asMessage(message: Json): Json {
 }
 
 /** The messages before the last one, as the turn's briefing; null when there are none. */
-export function saidBefore({ said }: ValidInput): TurnBriefing | null {
+export function earlierMessages({ said }: ValidInput): TurnBriefing | null {
   return said === undefined || said.before.length === 0 ? null : { content: '', messages: said.before }
 }
 

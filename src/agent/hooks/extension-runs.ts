@@ -128,7 +128,7 @@ export class ExtensionRuns {
   }
 
   committed(commit: Commit): void {
-    for (const row of commit.events) this.tell(row)
+    for (const row of commit.events) this.callWatchers(row)
     for (const turn of commit.turns) if (turn.state === 'ended') this.end(turn)
   }
 
@@ -157,7 +157,7 @@ export class ExtensionRuns {
     return state
   }
 
-  private tell(row: EventRow): void {
+  private callWatchers(row: EventRow): void {
     const run = this.open.get(row.turnId)
     const hook = SEEING.get(row.body.type)
     if (run === undefined || (hook === undefined && !run.hooks.has('onEvent'))) return

@@ -59,7 +59,7 @@ export async function noteChange(ledger: Ledger, conversationId: Id, agent: Agen
  * Sorts extensions by the order of their hooks: as given, except for `before` and `after`. One that is given twice
  * counts once. Throws a DefinitionError for two of one name, a missing one, and a circle.
  */
-export function inOrder(given: readonly ExtensionCore[], where: string): readonly ExtensionCore[] {
+export function sortExtensions(given: readonly ExtensionCore[], where: string): readonly ExtensionCore[] {
   const all = [...new Set(given)]
   const byName = new Map<string, ExtensionCore>()
   for (const extension of all) {

@@ -21,7 +21,7 @@ import type { NodeRun } from './node-run.ts'
 const CHANGEABLE = ['messages', 'tools', 'settings', 'outputSchema']
 
 /** Applies the `onRequest` hooks: each sees the result of those before it. */
-export async function hookedRequest(run: NodeRun, request: ModelRequest): Promise<ModelRequest> {
+export async function applyRequestHooks(run: NodeRun, request: ModelRequest): Promise<ModelRequest> {
   let hooked = request
   await callHooks<RequestChange>(run, {
     hook: 'onRequest',
@@ -60,7 +60,7 @@ function isMessage(message: unknown): boolean {
 type Show = (body: LiveBody) => void
 
 /** Emits the hooks' events before the first event of a model call. */
-export function streamStart(run: NodeRun, show: Show): void | Promise<void> {
+export function emitStreamStart(run: NodeRun, show: Show): void | Promise<void> {
   return callHooks<Emission>(run, {
     hook: 'onStreamStart',
     call: ({ hooks }, context) => hooks?.onStreamStart?.(context),
@@ -69,7 +69,7 @@ export function streamStart(run: NodeRun, show: Show): void | Promise<void> {
 }
 
 /** Emits the hooks' events after the last event of a model call. */
-export function streamEnd(run: NodeRun, answer: StreamedAnswer, show: Show): void | Promise<void> {
+export function emitStreamEnd(run: NodeRun, answer: StreamedAnswer, show: Show): void | Promise<void> {
   return callHooks<Emission>(run, {
     hook: 'onStreamEnd',
     call: ({ hooks }, context) => hooks?.onStreamEnd?.(answer, context),
@@ -78,7 +78,7 @@ export function streamEnd(run: NodeRun, answer: StreamedAnswer, show: Show): voi
 }
 
 /** Emits the hooks' events after one live event. */
-export function hookedEvent(run: NodeRun, body: LiveBody, show: Show): void | Promise<void> {
+export function emitAfterEvent(run: NodeRun, body: LiveBody, show: Show): void | Promise<void> {
   const { node, conversation, home } = run
   const event: LiveEvent = {
     seq: 0,
@@ -127,7 +127,7 @@ function emitted({ name: extension }: ExtensionCore, emission: Emission): LiveBo
 }
 
 /** The model with every `wrapModel` around it, the first one outermost. */
-export function wrappedModel(run: NodeRun, model: NextModel): NextModel {
+export function wrapModel(run: NodeRun, model: NextModel): NextModel {
   const wrappers = run.hooks?.of('wrapModel') ?? []
   return wrappers.reduceRight<NextModel>((next, extension) => wrapped(run, extension, next), model)
 }

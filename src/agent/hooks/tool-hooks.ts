@@ -17,7 +17,11 @@ import type { HooksAbove, NodeRun, Voice } from './node-run.ts'
  * Applies the `beforeTool` hooks one after the other; returns the changed call, or its end where one answers or refuses
  * it.
  */
-export async function hookedCall(run: NodeRun, call: ToolCall, above: HooksAbove | null): Promise<ToolCall | ToolEnd> {
+export async function applyBeforeTool(
+  run: NodeRun,
+  call: ToolCall,
+  above: HooksAbove | null,
+): Promise<ToolCall | ToolEnd> {
   const own = (run.hooks?.of('beforeTool') ?? []).map((extension) => ({ extension, place: placeOf(run) }))
   let hooked: ToolCall | ToolEnd = call
   for (const voice of [...own, ...(above?.deciding ?? [])]) {
@@ -70,7 +74,7 @@ function describeValue(value: unknown): string {
 }
 
 /** Applies the `afterTool` hooks. If one fails whose extension wants that, the result is withheld. */
-export async function hookedResult(run: NodeRun, end: ToolEnd): Promise<ToolEnd> {
+export async function applyAfterTool(run: NodeRun, end: ToolEnd): Promise<ToolEnd> {
   const call = run.node.input.call
   if (call === undefined || run.hooks?.has('afterTool') !== true || end.state !== 'finished') return end
   let hooked = end

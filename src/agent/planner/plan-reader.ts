@@ -42,7 +42,7 @@ export class PlanReader {
   /**
    * Returns true when the rest does not matter: after `use_tool: false`, and after the whole command, or all of them.
    */
-  hear(text: string): boolean {
+  push(text: string): boolean {
     for (const { kind, dot, value } of this.parser.push(text)) {
       if (kind !== 'done') continue
       if (dot === 'use_tool') this.uses = value

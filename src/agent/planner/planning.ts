@@ -5,7 +5,7 @@ import type { Model, ModelRequest } from '../../model/model.ts'
 import { Prompt, promptFromSlots, slotsOf } from '../../prompt/prompt.ts'
 import type { PlanContext, PlannerSettings } from '../definition/planner-settings.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
-import { requestOf } from '../request/request-of.ts'
+import { buildRequest } from '../request/build-request.ts'
 import { PLAN_SHAPE, PLANS_SHAPE } from './plan-reader.ts'
 import { actionResults } from './tool-logs.ts'
 
@@ -40,7 +40,7 @@ export function planningOf(run: NodeRun, model: Model): Planning {
   const asked = askedOf(run, nodes)
   const judge = isDue ? judgeRequest(run, asked, nodes) : null
   if (judge === null) return { step: 'answer', request: answerRequest(run, asked, nodes) }
-  const { tools } = requestOf(run)
+  const { tools } = buildRequest(run)
   const context = { input: run.turn.input, tools, results: actionResults(nodes), round: plans.length + 1 }
   return { step: 'judge', request: judge, settings, due: { context, leftMs } }
 }
@@ -68,7 +68,7 @@ const QUESTIONS =
 
 /** Null where there is no tool to plan with. */
 function judgeRequest(run: NodeRun, asked: Prompt, nodes: readonly Node[]): ModelRequest | null {
-  const { tools } = requestOf(run)
+  const { tools } = buildRequest(run)
   if (tools.length === 0) return null
   const isOne = (run.hooks?.planner?.parallel ?? 1) === 1
   const {
@@ -91,7 +91,7 @@ function judgeRequest(run: NodeRun, asked: Prompt, nodes: readonly Node[]): Mode
     .output(isOne ? PLAN_SHAPE : PLANS_SHAPE)
   const { output } = prompt.toRequest({ tools: 'text' })
   const judged = { ...run, agent: { ...run.agent, asked: prompt, output } }
-  return { ...requestOf(judged), tools: [] }
+  return { ...buildRequest(judged), tools: [] }
 }
 
 const NOTICE =
@@ -100,9 +100,9 @@ const NOTICE =
 /** Puts the results into the prompt beside the question. */
 function answerRequest(run: NodeRun, asked: Prompt, nodes: readonly Node[]): ModelRequest {
   const results = actionResults(nodes)
-  if (Object.keys(results).length === 0) return { ...requestOf(run), tools: [] }
+  if (Object.keys(results).length === 0) return { ...buildRequest(run), tools: [] }
   const prompt = asked.addActionResults(results).set('extra_instruction', NOTICE)
-  return { ...requestOf({ ...run, agent: { ...run.agent, asked: prompt } }), tools: [] }
+  return { ...buildRequest({ ...run, agent: { ...run.agent, asked: prompt } }), tools: [] }
 }
 
 /** A tool's arguments as a shape of the prompt language: `{ city: { $type: 'str', $desc: 'Which one' } }`. */

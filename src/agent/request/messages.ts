@@ -24,21 +24,21 @@ function messageOf(node: Node): Message | undefined {
   switch (node.kind) {
     case 'system_message':
     case 'developer_message':
-      return node.purpose === 'brief' ? data(wordsOf(node)) : told(wordsOf(node))
+      return node.purpose === 'brief' ? dataMessage(wordsOf(node)) : systemMessage(wordsOf(node))
     case 'summary':
-      return data(wordsOf(node))
+      return dataMessage(wordsOf(node))
     case 'user_message':
       return { role: 'user', content: node.input.content ?? '' }
     case 'agent_message':
-      if (node.purpose === 'summarize') return data(summaryText(node))
-      return node.purpose === 'brief' ? data(briefText(node)) : spoken(node)
+      if (node.purpose === 'summarize') return dataMessage(summaryText(node))
+      return node.purpose === 'brief' ? dataMessage(briefText(node)) : spokenMessage(node)
     case 'character_message':
-      return spoken(node)
+      return spokenMessage(node)
     case 'task':
       if (checkedAnswer(node) !== undefined) return undefined
-      return node.input.call === undefined || isBeside(node) ? given(node) : taskResult(node)
+      return node.input.call === undefined || isBeside(node) ? resultAsMessage(node) : taskResult(node)
     default:
-      return given(node)
+      return resultAsMessage(node)
   }
 }
 
@@ -47,12 +47,12 @@ function wordsOf({ input, output }: Node): string {
 }
 
 /** A text of the application. */
-function told(content: string): Message | undefined {
+function systemMessage(content: string): Message | undefined {
   return content === '' ? undefined : { role: 'system', content }
 }
 
 /** A text made from others' text, such as tool results: never in the system role. */
-function data(content: string): Message | undefined {
+function dataMessage(content: string): Message | undefined {
   return content === '' ? undefined : { role: 'user', content }
 }
 
@@ -78,7 +78,7 @@ export function briefTokens({ input }: Node): number {
 }
 
 /** Leaves out a message without text and calls, because providers refuse empty ones. */
-function spoken(node: Node): Message | undefined {
+function spokenMessage(node: Node): Message | undefined {
   const calls = node.output.calls ?? []
   const said = node.output.content ?? ''
   const content = node.state === 'finished' ? said : plainContent(said)
@@ -87,7 +87,7 @@ function spoken(node: Node): Message | undefined {
 }
 
 /** The result of a node that no model called: there is no call to answer. */
-function given(node: Node): Message | undefined {
+function resultAsMessage(node: Node): Message | undefined {
   const text = textOf(resultContent(node))
   return text === ''
     ? undefined

@@ -26,7 +26,7 @@ export class AnswerContent {
     return this.blocks
   }
 
-  hear(text: string): void {
+  addText(text: string): void {
     this.open += text
   }
 
@@ -123,7 +123,7 @@ export class AnswerSize {
   }
 
   /** Counts a delta. */
-  hear(body: { readonly type: LiveBody['type']; readonly text: string }): void {
+  addDelta(body: { readonly type: LiveBody['type']; readonly text: string }): void {
     const length = writtenLength(body.text)
     this.size += length
     if (body.type !== 'text-delta') this.announced += length

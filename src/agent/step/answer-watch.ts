@@ -38,7 +38,7 @@ export class AnswerWatch {
     this.looking = parser.prepare(eager?.patterns ?? [])
   }
 
-  hear(text: string): void {
+  push(text: string): void {
     const { eager } = this
     const events = this.parser.push(text).filter((event) => {
       return event.kind === 'done' && (this.isStrict || eager?.wants(event) === true)

@@ -1,3 +1,13 @@
+// Judges an answer without tool calls: completed, again, or failed with a code. `agent/step/step` asks it before it
+// ends a turn.
+//
+// Stays true:
+// - An empty answer never completes a run (I6).
+// - A value completes a run only if it fits the output schema and has the ensured fields, unless the agent accepts the
+//   last one as it is (`repair.onFailure: 'return'`).
+// - The number of repairs comes from the rows, so another process counts the same.
+// - A long text is read in pieces, so that other runs get their turn (I10).
+
 import { type Json, parseJson, toJson } from '../../base/json.ts'
 import { type CheckedSchema, describeIssues, type Issue, type JsonSchema } from '../../base/schema/schema.ts'
 import { withoutThinking } from '../../fields/document-finder.ts'

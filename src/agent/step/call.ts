@@ -1,3 +1,13 @@
+// The one way to a model (I8): decides the request, streams the answer, shows it live, and returns it whole.
+// `agent/step` calls `call` for answers and `callUntil` for plans; nothing else may call `Model.stream`.
+//
+// Stays true:
+// - The model is permitted before it is called. "ask" and "deny" fail the call, and nothing has happened.
+// - One answer has bounds (parts, characters, calls): a model that never ends is hung up on (I10).
+// - A call settles when its signal aborts, even if the model ignores it.
+// - A failure carries the text and the usage so far (`CallFailed.partial`), so that neither is lost (I7).
+// - Hooks see a part before the next one is read.
+
 import { DeniedError, ModelError } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
 import { JSON_LIMITS, type Json, type JsonLimits, parseJson, sizeOf, toJson, truncateUtf8 } from '../../base/json.ts'
@@ -11,9 +21,9 @@ import { partsOf, readUsage } from '../../model/stream-parts.ts'
 import type { ApprovalRequest } from '../../rules/turn/approve.ts'
 import type { StepAnswer } from '../../rules/turn/expand.ts'
 import { permit } from '../../tool/permit.ts'
-import { hookedEvent, streamEnd, streamStart, wrappedModel } from '../hooks/model-hooks.ts'
+import { emitAfterEvent, emitStreamEnd, emitStreamStart, wrapModel } from '../hooks/model-hooks.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
-import { usageOf } from '../request/request-of.ts'
+import { estimateUsage } from '../request/build-request.ts'
 import { AnswerContent, AnswerSize, CALLS_LIMIT, PIECE, pieceEnd } from './answer-content.ts'
 import type { AnswerWatch } from './answer-watch.ts'
 
@@ -95,12 +105,12 @@ function tooMuch({ id }: Model, what: string): ModelError {
   return new ModelError('model', `The answer of ${id} ${what}: it was left off.`)
 }
 
-export function silent(model: Pick<Model, 'id'>, hasSpoken: boolean): ModelError {
+export function silenceError(model: Pick<Model, 'id'>, hasSpoken: boolean): ModelError {
   const when = hasSpoken ? 'in the middle of its answer' : 'before the first word of its answer'
   return new ModelError('model', `${model.id} was silent for too long ${when}.`, { isRetryable: true })
 }
 
-export function cutStream(model: Pick<Model, 'id'>): ModelError {
+export function cutStreamError(model: Pick<Model, 'id'>): ModelError {
   return new ModelError('model', `The stream of ${model.id} ended before the answer was complete.`, {
     isRetryable: true,
   })
@@ -154,7 +164,7 @@ class AnswerStream {
       if (work.stopCause !== null) return work.onStop()
       work.noteModelCall()
       if (this.run.hooks === null) return this.open(request)
-      const begun = streamStart(this.run, (body) => this.show(body))
+      const begun = emitStreamStart(this.run, (body) => this.show(body))
       if (begun === undefined) return this.open(request)
       begun.then(() => this.open(request)).catch(this.onError)
     } catch (error) {
@@ -163,7 +173,7 @@ class AnswerStream {
   }
 
   private silence(): ModelError {
-    return silent(this.model, this.partCount > 0)
+    return silenceError(this.model, this.partCount > 0)
   }
 
   private open(request: ModelRequest): void {
@@ -171,7 +181,7 @@ class AnswerStream {
     const { hooks } = this.run
     const stoppable = this.stoppable()
     const ask = (asked: ModelRequest) => this.ask(asked, stoppable)
-    const stream = hooks?.has('wrapModel') === true ? wrappedModel(this.run, ask)(request) : ask(request)
+    const stream = hooks?.has('wrapModel') === true ? wrapModel(this.run, ask)(request) : ask(request)
     this.parts = partsOf(stream, this.model.id)
     this.next(this.parts)
   }
@@ -212,7 +222,7 @@ class AnswerStream {
       if (result.done) return this.end()
       if (isLong(result.value)) return this.takePieces(result.value, 0)
       this.take(result.value)
-      this.goOn()
+      this.readNext()
     } catch (error) {
       this.fail(error)
     }
@@ -225,13 +235,13 @@ class AnswerStream {
       const to = pieceEnd(part.text, from)
       this.take({ ...part, text: part.text.slice(from, to) })
       if (to < part.text.length && this.size.excess === null) setImmediate(() => this.takePieces(part, to))
-      else this.goOn()
+      else this.readNext()
     } catch (error) {
       this.fail(error)
     }
   }
 
-  private goOn(): void {
+  private readNext(): void {
     if (this.isOver) return
     const { excess } = this.size
     if (excess !== null) return this.fail(tooMuch(this.model, excess))
@@ -242,10 +252,10 @@ class AnswerStream {
   private readonly onError = (error: unknown): void => this.fail(error)
 
   private end(): void {
-    if (!this.isFinished) return this.fail(cutStream(this.model))
+    if (!this.isFinished) return this.fail(cutStreamError(this.model))
     if (this.run.hooks?.has('onStreamEnd') !== true) return this.finish()
     const answer = this.answer()
-    const ended = streamEnd(this.run, answer, (body) => this.show(body))
+    const ended = emitStreamEnd(this.run, answer, (body) => this.show(body))
     if (ended === undefined) return this.finish()
     ended.then(() => this.finish()).catch(this.onError)
   }
@@ -259,7 +269,7 @@ class AnswerStream {
   /** Ends an answer that suffices. Its cost is estimated, because the provider does not report it any more. */
   leaveOff(request: ModelRequest): boolean {
     if (this.isOver) return true
-    if (this.usage === NO_USAGE) this.usage = usageOf(request, this.said.text)
+    if (this.usage === NO_USAGE) this.usage = estimateUsage(request, this.said.text)
     leaveOff(this.parts).catch(() => undefined)
     this.finish()
     return true
@@ -282,15 +292,15 @@ class AnswerStream {
   private take(part: Part): void {
     if ('text' in part) {
       if (part.text === '') return
-      this.size.hear(part)
+      this.size.addDelta(part)
     }
     switch (part.type) {
       case 'text-delta':
-        this.said.hear(part.text)
+        this.said.addText(part.text)
         this.chunks++
         this.emit(part)
         this.isEnough?.(part.text)
-        return this.settle.watch?.hear(part.text)
+        return this.settle.watch?.push(part.text)
       case 'text-end':
         this.size.add(part)
         return this.said.closeText(part.providerMetadata)
@@ -357,7 +367,7 @@ class AnswerStream {
     if (this.isEnough !== undefined) return
     this.show(body)
     if (this.run.hooks?.has('onEvent') !== true) return
-    const hooked = hookedEvent(this.run, body, (own) => this.show(own))
+    const hooked = emitAfterEvent(this.run, body, (own) => this.show(own))
     if (hooked === undefined) return
     const held = this.held
     this.held = held === undefined ? hooked : held.then(() => hooked)

@@ -44,7 +44,7 @@ export async function openSources(run: NodeRun, pool: SourcePool): Promise<NodeR
   const there = opened.flatMap((one) => ('opened' in one ? [one] : []))
   const twins = there.flatMap((one) => twinsOf(run.toolkit, one))
   const others = [...there.flatMap(warnings), ...twins, ...wanted.flatMap(missingSecrets)]
-  await tell(run, pool, { absent, others })
+  await reportOnce(run, pool, { absent, others })
   return { ...run, toolkit: equipped(run.toolkit, there, absent) }
 }
 
@@ -177,8 +177,8 @@ function missingSecrets([name, source]: NamedSource): string[] {
 }
 
 /** Reports to everybody who watches the run, once per run. */
-async function tell({ node, home }: NodeRun, pool: SourcePool, { absent, others }: News): Promise<void> {
-  const fresh = [...absent.map(absenceText), ...others].filter((message) => pool.tell(node.turnId, message))
+async function reportOnce({ node, home }: NodeRun, pool: SourcePool, { absent, others }: News): Promise<void> {
+  const fresh = [...absent.map(absenceText), ...others].filter((message) => pool.recordMessage(node.turnId, message))
   if (fresh.length === 0) return
   for (const message of fresh) home.settings.logger.warn(message, { runId: node.turnId })
   await home.ledger.commit({

@@ -1,3 +1,13 @@
+// One model step: runs an `agent_message` from its context to the commit that acts on its answer. `runtime` calls
+// `runStep` for every node that speaks. The parts are next door: `agent/request` makes the request, `call` asks the
+// model, `answer` judges, `rules/turn` plans the commits.
+//
+// Stays true:
+// - Each path ends in one commit that ends the node or puts it off, or in none where this process lost the node.
+// - A limit is checked, and the cost reserved, before the model is called (I7).
+// - The commit of an answer with calls stores the answer, its tasks and the next message together, with the children
+//   that can start at once.
+
 import { DeniedError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import { after } from '../../base/maybe.ts'
@@ -25,12 +35,12 @@ import {
 import { planReserve } from '../../rules/turn/reserve.ts'
 import { planResult, planRetry } from '../../rules/turn/result.ts'
 import type { AnswerProtocol } from '../definition/answer-protocol.ts'
-import { ExtensionFailed, hookedRequest } from '../hooks/model-hooks.ts'
+import { applyRequestHooks, ExtensionFailed } from '../hooks/model-hooks.ts'
 import type { EagerWork, NodeRun, ReadyChild } from '../hooks/node-run.ts'
 import type { ParsedPlan, PlannedCommand } from '../planner/plan-reader.ts'
 import type { Planning } from '../planner/planning.ts'
+import { buildRequest, contextCutOf, estimateCost, limitAnswer } from '../request/build-request.ts'
 import { compactFirst, compactionFor } from '../request/compaction.ts'
-import { contextCutOf, estimateOf, requestOf, withAnswerOf } from '../request/request-of.ts'
 import { type AnswerVerdict, judge, judgeDoomed } from './answer.ts'
 import type { AnswerWatch } from './answer-watch.ts'
 import { AskFirst, CallFailed, call, callUntil, NOT_ASKED } from './call.ts'
@@ -48,7 +58,7 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
   const plan = context === undefined ? null : compactionFor(run, model, context)
   if (plan !== null) return compactFirst(run, plan)
   if (run.hooks !== null) return callHooked(run, model)
-  const request = requestOf(run, context)
+  const request = buildRequest(run, context)
   return run.turn.spend === null
     ? callModel(run, model, request)
     : callWithinBudget(run, model, { request, ask: (given) => callModel(run, model, given) })
@@ -76,11 +86,11 @@ async function callPlan(run: NodeRun, model: Model, judging: PlanCall): Promise<
   const planRun: NodeRun = { ...run, node: { ...run.node, purpose: 'plan' } }
   const plan = new PlanReader(settings.parallel)
   const ask = (given: ModelRequest) =>
-    callUntil(planRun, model, { request: given, isEnough: (text) => plan.hear(text) }).then(
+    callUntil(planRun, model, { request: given, isEnough: (text) => plan.push(text) }).then(
       (answer) => expandPlan(run, answer, { verdict: plan.verdict(), settings, due }),
       (error: unknown) => onFailed(run, error),
     )
-  await askWithin(run, model, { request: await hookedRequest(planRun, request), ask })
+  await askWithin(run, model, { request: await applyRequestHooks(planRun, request), ask })
 }
 
 async function planByCode(run: NodeRun, { settings, due }: PlanCall): Promise<void> {
@@ -134,7 +144,7 @@ async function callHooked(run: NodeRun, model: Model): Promise<void> {
     const planning = run.hooks?.planner == null ? null : (await planner()).planningOf(run, model)
     if (run.hooks?.planner != null && planning?.step !== 'judge') await keepToolLogs(run)
     if (planning?.step === 'judge') return await callPlan(run, model, planning)
-    const request = await hookedRequest(run, planning?.request ?? requestOf(run))
+    const request = await applyRequestHooks(run, planning?.request ?? buildRequest(run))
     return await askWithin(run, model, { request, ask: (given) => callModel(run, model, given) })
   } catch (error) {
     if (!(error instanceof ExtensionFailed)) throw error
@@ -178,7 +188,7 @@ function isBeside({ purpose }: Node): boolean {
 /** Reserves the cost of the call first; if the budget does not suffice, it makes the call that wraps up, or none. */
 async function callWithinBudget(run: NodeRun, model: Model, { request, ask }: BudgetedCall): Promise<void> {
   const said = run.home.ledger.store.nodesOf(run.turn.id).findLast(({ usage }) => usage.inputTokens > 0)
-  const cost = estimateOf(model, request, said?.usage ?? NO_USAGE)
+  const cost = estimateCost(model, request, said?.usage ?? NO_USAGE)
   if (!cost.isPriced && run.turn.spend?.limit.usd !== null) {
     return refuseCall(run, { code: 'over_budget', message: unpriced(model) })
   }
@@ -188,10 +198,10 @@ async function callWithinBudget(run: NodeRun, model: Model, { request, ask }: Bu
     plan: (draft) => planReserve(draft, run.work.claim, cost),
   })
   if (reserved.verdict === 'over') return
-  if (reserved.verdict === 'ok') return ask(withAnswerOf(request, reserved.answerTokens))
+  if (reserved.verdict === 'ok') return ask(limitAnswer(request, reserved.answerTokens))
   const last = { ...run, node: reserved.node }
-  const wrapUp = run.hooks === null ? requestOf(last) : await hookedRequest(last, requestOf(last))
-  return callModel(last, model, withAnswerOf(wrapUp, reserved.answerTokens))
+  const wrapUp = run.hooks === null ? buildRequest(last) : await applyRequestHooks(last, buildRequest(last))
+  return callModel(last, model, limitAnswer(wrapUp, reserved.answerTokens))
 }
 
 function unpriced({ id }: Model): string {

@@ -44,7 +44,7 @@ class RunAnswers {
   take(event: RunEvent): FieldBatch | undefined {
     switch (event.type) {
       case 'text-delta':
-        return this.hear(event)
+        return this.takeDelta(event)
       case 'message':
         return event.role === 'agent' ? this.close(event) : undefined
       case 'reset':
@@ -60,10 +60,10 @@ class RunAnswers {
     }
   }
 
-  private hear(event: Extract<RunEvent, { type: 'text-delta' }>): FieldBatch | undefined {
+  private takeDelta(event: Extract<RunEvent, { type: 'text-delta' }>): FieldBatch | undefined {
     const reading = this.readingOf(event)
     if (reading === null) return undefined
-    return this.told(event, reading, reading.hear(event.text, event.cumulative === true))
+    return this.batchOf(event, reading, reading.push(event.text, event.cumulative === true))
   }
 
   /** Completes the text from the message, because the stream may be known only in part, or not at all. */
@@ -75,8 +75,8 @@ class RunAnswers {
     if (reading === null || isCall) return undefined
     const text = writtenText(event.content)
     const whole = reading.isOf(text) ? reading : this.again()
-    const events = [...whole.hear(text, true), ...whole.parser.end()]
-    return this.told(event, whole, events)
+    const events = [...whole.push(text, true), ...whole.parser.end()]
+    return this.batchOf(event, whole, events)
   }
 
   /** Reads from the beginning, because the recorded text differs from the streamed one. */
@@ -98,7 +98,7 @@ class RunAnswers {
   private cut(event: RunEvent): FieldBatch | undefined {
     const { reading } = this
     if (reading === null || (event.nodeId !== null && event.nodeId !== this.nodeId)) return undefined
-    const batch = this.told(event, reading, reading.parser.end())
+    const batch = this.batchOf(event, reading, reading.parser.end())
     this.reading = null
     return batch
   }
@@ -128,7 +128,7 @@ class RunAnswers {
     this.isTold = false
   }
 
-  private told(event: RunEvent, reading: AnswerReading, events: readonly FieldEvent[]): FieldBatch | undefined {
+  private batchOf(event: RunEvent, reading: AnswerReading, events: readonly FieldEvent[]): FieldBatch | undefined {
     if (events.length === 0) return undefined
     const isReset = this.wasTold
     this.wasTold = false
@@ -159,7 +159,7 @@ export class AnswerReading {
   }
 
   /** Takes the next piece; where deltas repeat all text so far, only the new part of it. */
-  hear(text: string, isWhole: boolean): readonly FieldEvent[] {
+  push(text: string, isWhole: boolean): readonly FieldEvent[] {
     const piece = isWhole ? text.slice(this.heard.length) : text
     this.heard += piece
     return this.parser.push(piece)

@@ -31,7 +31,7 @@ class CallReadings {
     const isOf = (name: string) => tool === '*' || name === tool
     switch (event.type) {
       case 'tool-input-delta':
-        return isOf(event.tool) ? this.hear(event) : undefined
+        return isOf(event.tool) ? this.takeDelta(event) : undefined
       case 'tool-call':
         return isOf(event.call.name) ? this.close(event) : undefined
       case 'reset':
@@ -42,12 +42,12 @@ class CallReadings {
     }
   }
 
-  private hear(event: Extract<RunEvent, { type: 'tool-input-delta' }>): FieldBatch | undefined {
+  private takeDelta(event: Extract<RunEvent, { type: 'tool-input-delta' }>): FieldBatch | undefined {
     const key = `${event.turnId} ${event.callId}`
     const reading = this.open.get(key) ?? new AnswerReading(null)
     this.open.set(key, reading)
-    const events = reading.hear(event.text, event.cumulative === true)
-    return this.told(event, { reading, events, call: { id: event.callId, name: event.tool } })
+    const events = reading.push(event.text, event.cumulative === true)
+    return this.batchOf(event, { reading, events, call: { id: event.callId, name: event.tool } })
   }
 
   private close(event: Extract<RunEvent, { type: 'tool-call' }>): FieldBatch | undefined {
@@ -56,8 +56,8 @@ class CallReadings {
     const known = this.open.get(key)
     this.open.delete(key)
     const reading = known ?? new AnswerReading(null)
-    const rest = known === undefined ? reading.hear(JSON.stringify(call.input), false) : []
-    return this.told(event, { reading, events: [...rest, ...reading.parser.end()], call })
+    const rest = known === undefined ? reading.push(JSON.stringify(call.input), false) : []
+    return this.batchOf(event, { reading, events: [...rest, ...reading.parser.end()], call })
   }
 
   /** The model starts over. */
@@ -69,7 +69,7 @@ class CallReadings {
     this.void.add(turnId)
   }
 
-  private told(event: RunEvent, { reading, events, call }: CallFieldEvents): FieldBatch | undefined {
+  private batchOf(event: RunEvent, { reading, events, call }: CallFieldEvents): FieldBatch | undefined {
     if (events.length === 0) return undefined
     const { turnId, nodeId, path } = event
     const isReset = this.void.delete(turnId)

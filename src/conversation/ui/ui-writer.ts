@@ -44,9 +44,9 @@ export class UiWriter {
   private own(event: RunEvent): void {
     switch (event.type) {
       case 'text-delta':
-        return this.say('text', event.text, event.nodeId)
+        return this.writeDelta('text', event.text, event.nodeId)
       case 'reasoning-delta':
-        return this.say('reasoning', event.text, event.nodeId)
+        return this.writeDelta('reasoning', event.text, event.nodeId)
       case 'tool-input-delta':
         this.enter(event.nodeId)
         this.close()
@@ -114,7 +114,7 @@ export class UiWriter {
     this.seen = ''
   }
 
-  private say(type: 'text' | 'reasoning', delta: string, nodeId: string | null): void {
+  private writeDelta(type: 'text' | 'reasoning', delta: string, nodeId: string | null): void {
     this.enter(nodeId)
     if (delta === '') return
     if (type === 'text') this.seen += delta
@@ -148,20 +148,20 @@ export class UiWriter {
   private message(event: Extract<RunEvent, { type: 'message' }>): void {
     const { nodeId, content } = event
     this.enter(nodeId)
-    const text = saidText(content)
-    if (this.count === 0) this.sayAll(event)
-    else if (text.startsWith(this.seen)) this.say('text', text.slice(this.seen.length), nodeId)
+    const text = textIn(content)
+    if (this.count === 0) this.writeAll(event)
+    else if (text.startsWith(this.seen)) this.writeDelta('text', text.slice(this.seen.length), nodeId)
     this.close()
     if (typeof content !== 'string') for (const block of content) this.put(...fileOf(block))
   }
 
   /** Writes the whole message in its order, because nothing of it was streamed. */
-  private sayAll({ nodeId, content, reasoning = '' }: Extract<RunEvent, { type: 'message' }>): void {
-    this.say('reasoning', reasoning, nodeId)
-    if (typeof content === 'string') return this.say('text', content, nodeId)
+  private writeAll({ nodeId, content, reasoning = '' }: Extract<RunEvent, { type: 'message' }>): void {
+    this.writeDelta('reasoning', reasoning, nodeId)
+    if (typeof content === 'string') return this.writeDelta('text', content, nodeId)
     for (const block of content) {
-      if (block.type === 'reasoning') this.say('reasoning', block.text, nodeId)
-      else this.say('text', saidText([block]), nodeId)
+      if (block.type === 'reasoning') this.writeDelta('reasoning', block.text, nodeId)
+      else this.writeDelta('text', textIn([block]), nodeId)
     }
   }
 
@@ -237,7 +237,7 @@ function changeOf(event: RunEvent): Partial<UiSubagent> | undefined {
   }
 }
 
-function saidText(content: Content): string {
+function textIn(content: Content): string {
   if (typeof content === 'string') return content
   const texts = content.map((block) =>
     block.type === 'text' ? block.text : block.type === 'json' ? textOf([block]) : '',

@@ -1,5 +1,5 @@
 import type { EagerWork, NodeRun } from '../../agent/hooks/node-run.ts'
-import { hookedCall, showCall } from '../../agent/hooks/tool-hooks.ts'
+import { applyBeforeTool, showCall } from '../../agent/hooks/tool-hooks.ts'
 import { messageOf } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
 import { deriveIds } from '../../base/id.ts'
@@ -86,7 +86,7 @@ export class EagerChildren implements EagerWork {
     const above = run.conversation.depth === 0 ? null : run.home.agents.hooksAbove(run)
     if (run.hooks?.has('beforeTool') !== true && above === null) return eager
     const call = { id: eager.taskId, name, input: eager.item }
-    const hooked = await hookedCall(run, call, above)
+    const hooked = await applyBeforeTool(run, call, above)
     if ('state' in hooked) return { refused: textOf(hooked.output?.content ?? '') }
     showCall(run, hooked, above?.watching ?? [])
     return hooked === call ? eager : { ...eager, item: hooked.input }

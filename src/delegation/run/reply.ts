@@ -1,6 +1,6 @@
 import type { ReplyContext, ReplyDelegate } from '../../agent/build/reply.ts'
 import type { AnyAgent } from '../../agent/definition/agent.ts'
-import { hookedEvent } from '../../agent/hooks/model-hooks.ts'
+import { emitAfterEvent } from '../../agent/hooks/model-hooks.ts'
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import { ANSWER_LIMIT } from '../../agent/step/answer-content.ts'
 import { ConflictError, DefinitionError, DeniedError, InputError, isLegateError } from '../../base/error.ts'
@@ -83,7 +83,7 @@ class Speech {
     this.run.work.noteActivity()
     this.children.show({ type: 'text-delta', text })
     if (this.run.hooks?.has('onEvent') !== true) return
-    return hookedEvent(this.run, { type: 'text-delta', text }, (body) => this.children.show(body))
+    return emitAfterEvent(this.run, { type: 'text-delta', text }, (body) => this.children.show(body))
   }
 
   /** Describes the streamed parts that the final message replaces, if it has the same text. */

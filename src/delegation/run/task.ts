@@ -38,8 +38,8 @@ const toolHooks = () => import('../../agent/hooks/tool-hooks.ts')
 
 /** Runs a call through hooks: the agent's own first, then those it inherits from its hosts. */
 async function runHooked(run: NodeRun, call: ToolCall, above: HooksAbove | null): Promise<void> {
-  const { hookedCall, showCall } = await toolHooks()
-  const hooked = await hookedCall(run, call, above)
+  const { applyBeforeTool, showCall } = await toolHooks()
+  const hooked = await applyBeforeTool(run, call, above)
   if ('state' in hooked) return commitEnd(run, hooked)
   showCall(run, hooked, above?.watching ?? [])
   if (hooked === call) return runCall(run)
@@ -82,7 +82,7 @@ async function runTool(run: NodeRun, entry: ToolEntry | undefined): Promise<void
 async function finish(run: NodeRun, end: ToolEnd | PendingPermission | undefined): Promise<void> {
   if (end === undefined) return
   if ('ask' in end) return commitAsk(run, end.ask)
-  await commitEnd(run, run.hooks === null ? end : await (await toolHooks()).hookedResult(run, end))
+  await commitEnd(run, run.hooks === null ? end : await (await toolHooks()).applyAfterTool(run, end))
 }
 
 function delegateTask(run: NodeRun, entry: SubagentEntry): void | Promise<void> {

@@ -41,15 +41,15 @@ export class AiSdkAnswer implements AsyncIterator<Part> {
       }
       return END
     } catch (thrown) {
-      const error = this.saidNothing(thrown) ? notAStream(this.contentType) : thrown
-      this.leave()
+      const error = this.isSilent(thrown) ? notAStream(this.contentType) : thrown
+      this.close()
       if (this.call.signal.aborted) throw this.call.signal.reason
       throw providerError(this.adapted, error, await knownSecrets(this.model, error))
     }
   }
 
   async return(): Promise<IteratorResult<Part>> {
-    this.leave()
+    this.close()
     return END
   }
 
@@ -58,28 +58,28 @@ export class AiSdkAnswer implements AsyncIterator<Part> {
     const { done, value } = await this.reader.read()
     if (done) {
       this.checkHeard()
-      return this.leave()
+      return this.close()
     }
     const parts = this.parts.read(value)
     this.ready = this.wrapping?.read(parts) ?? parts
     this.at = 0
-    if (!this.isHeard) this.hear(parts)
+    if (!this.isHeard) this.noteContent(parts)
   }
 
-  private hear(parts: readonly Part[]): void {
+  private noteContent(parts: readonly Part[]): void {
     this.isHeard = parts.some((part) => part.type !== 'finish' || !['error', 'other'].includes(part.reason))
     if (!this.isHeard && parts.length > 0) this.checkHeard()
   }
 
   private checkHeard(): void {
-    if (this.saidNothing(undefined)) throw notAStream(this.contentType)
+    if (this.isSilent(undefined)) throw notAStream(this.contentType)
   }
 
   /**
    * Clients skip text that is no event, so a web page looks like a stream without content. Some clients report that as
    * a failure.
    */
-  private saidNothing(thrown: unknown): boolean {
+  private isSilent(thrown: unknown): boolean {
     const isSilence = thrown === undefined || field(thrown, 'name') === 'AI_InvalidResponseDataError'
     return isSilence && !this.isHeard && isDocument(this.contentType)
   }
@@ -92,7 +92,7 @@ export class AiSdkAnswer implements AsyncIterator<Part> {
     return answer.stream.getReader()
   }
 
-  private leave(): void {
+  private close(): void {
     if (this.isOver) return
     this.isOver = true
     this.unlink()

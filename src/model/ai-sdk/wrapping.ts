@@ -58,11 +58,11 @@ export class Wrapping {
   private readPart(part: Part): readonly Part[] {
     switch (part.type) {
       case 'tool-input-delta':
-        return this.wrappedTools.has(part.name) ? said(part, this.textOf(part.id).hear(part.text)) : [part]
+        return this.wrappedTools.has(part.name) ? withText(part, this.textOf(part.id).push(part.text)) : [part]
       case 'tool-call':
         return [this.wrappedTools.has(part.name) ? readCall(part) : part]
       case 'text-delta':
-        return this.answer === null ? [part] : said(part, this.answer.hear(part.text))
+        return this.answer === null ? [part] : withText(part, this.answer.push(part.text))
       case 'text-end':
       case 'finish':
         return [...this.restOfAnswer(), part]
@@ -89,7 +89,7 @@ function outputOf(model: AiSdkModel, schema: JsonSchema | null) {
   return providerSchema(model, schema, OUTPUT_FIELD)
 }
 
-function said(part: Extract<Part, { type: 'tool-input-delta' | 'text-delta' }>, text: string): readonly Part[] {
+function withText(part: Extract<Part, { type: 'tool-input-delta' | 'text-delta' }>, text: string): readonly Part[] {
   return text === '' ? [] : [{ ...part, text }]
 }
 
@@ -115,7 +115,7 @@ export class FieldText {
   }
 
   /** Returns the text that is certain by now, out of this piece and those held back before it. */
-  hear(text: string): string {
+  push(text: string): string {
     if (this.state === 'beside') return text
     if (this.state !== 'before') return this.take(text)
     this.held += text

@@ -1,7 +1,7 @@
 import { DefinitionError, messageOf } from '../../base/error.ts'
 import { readConfig } from '../config.ts'
 import type { Model } from '../model.ts'
-import { keyedModel, keyedProviders } from './model-names.ts'
+import { modelWithKey, providersWithKey } from './model-names.ts'
 import { namedModel } from './named-model.ts'
 import { ollamaModel, ollamaUrl } from './ollama.ts'
 
@@ -10,9 +10,9 @@ import { ollamaModel, ollamaUrl } from './ollama.ts'
  * either, the first model of an Ollama that answers. Throws a DefinitionError that lists the settings.
  */
 export async function defaultModel(): Promise<Model> {
-  const said = usersModel()
+  const said = configuredModel()
   if (said !== undefined) return named(said.name, said.where)
-  const withKey = keyedProviders()
+  const withKey = providersWithKey()
   if (withKey.length > 0) throw nothingNamed(`There is a key for ${withKey.join(' and ')}, but no model was named.`)
   const found = await ollamaModel()
   if (found === undefined) throw nothingNamed(`No model was named, no key is set, and no Ollama answers. ${KEYS}`)
@@ -21,7 +21,7 @@ export async function defaultModel(): Promise<Model> {
 }
 
 /** The model name that the user has set for all programs, and where. */
-export function usersModel(): { readonly name: string; readonly where: string } | undefined {
+export function configuredModel(): { readonly name: string; readonly where: string } | undefined {
   const byVariable = process.env['LEGATE_MODEL']?.trim() ?? ''
   if (byVariable !== '') return { name: byVariable, where: 'LEGATE_MODEL' }
   const { model, path } = readConfig()
@@ -41,7 +41,7 @@ function named(name: string, where: string): Model {
 
 function nothingNamed(why: string): DefinitionError {
   const { path } = readConfig()
-  const model = keyedModel() ?? 'anthropic/claude-sonnet-5'
+  const model = modelWithKey() ?? 'anthropic/claude-sonnet-5'
   return new DefinitionError(
     'definition',
     `${why} Set LEGATE_MODEL=${model}, or model in ${path}; legate also takes --model ${model}.`,

@@ -39,7 +39,7 @@ export function isNoModel(name: string): boolean {
  * Completes a name to `provider/model`: an alias, a name that shows its provider (`gpt-5`, `claude-opus-5`, `Claude
  * Opus 5 (copilot)`), or a complete one. Undefined where the provider is unknown.
  */
-export function wholeName(name: string): string | undefined {
+export function fullModelName(name: string): string | undefined {
   const alias = aliasOf(name)
   if (alias !== undefined) return alias
   const plain = plainName(name)
@@ -47,7 +47,7 @@ export function wholeName(name: string): string | undefined {
   return family === undefined ? undefined : `${family[1]}/${plain}`
 }
 
-/** Like `wholeName`, but without names that only show their provider: they may mean the host's provider. */
+/** Like `fullModelName`, but without names that only show their provider: they may mean the host's provider. */
 export function aliasOf(name: string): string | undefined {
   const said = resolveAlias(name)
   if (said.includes('/')) return said
@@ -90,18 +90,18 @@ function plainName(name: string): string {
 
 /** The default model of a provider, for a name without a model: the provider's name is an alias too. */
 export function defaultModelOf(provider: string): string | undefined {
-  const name = wholeName(provider)
+  const name = fullModelName(provider)
   return name?.startsWith(`${provider}/`) === true ? name.slice(provider.length + 1) : undefined
 }
 
 /** The providers whose key is set. */
-export function keyedProviders(): string[] {
+export function providersWithKey(): string[] {
   return providerNames().filter((name) => findProvider(name)?.key !== undefined)
 }
 
 /** A model that works with the keys that are set. */
-export function keyedModel(): string | undefined {
-  for (const provider of keyedProviders()) {
+export function modelWithKey(): string | undefined {
+  for (const provider of providersWithKey()) {
     const model = defaultModelOf(provider)
     if (model !== undefined) return `${provider}/${model}`
   }

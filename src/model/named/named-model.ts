@@ -3,7 +3,7 @@ import { adapt } from '../ai-sdk/from-ai-sdk.ts'
 import { holdsUser, readConfig } from '../config.ts'
 import type { Model } from '../model.ts'
 import { lateIterator } from '../stream-parts.ts'
-import { keyedModel, resolveAlias, wholeName } from './model-names.ts'
+import { fullModelName, modelWithKey, resolveAlias } from './model-names.ts'
 import { findProvider, loadModels, type Provider, providerNames } from './providers.ts'
 
 /**
@@ -59,7 +59,7 @@ interface ModelTarget {
 }
 
 function resolve(name: string): ModelTarget {
-  const id = wholeName(name) ?? resolveAlias(name)
+  const id = fullModelName(name) ?? resolveAlias(name)
   const slash = id.indexOf('/')
   const providerName = id.slice(0, Math.max(0, slash))
   const modelId = id.slice(slash + 1)
@@ -89,7 +89,7 @@ function noSuchModel(name: string, id: string): DefinitionError {
 
 function noKey(id: string, { name, keyNames }: Provider): ModelError {
   const { path } = readConfig()
-  const other = keyedModel()
+  const other = modelWithKey()
   const instead =
     other === undefined
       ? 'Without any key: start Ollama and use the model "ollama/NAME"'

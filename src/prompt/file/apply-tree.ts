@@ -56,9 +56,9 @@ function applyEntry<P extends Prompt>(prompt: P, entry: PromptEntry, options: Ap
     const hint = meant === undefined ? 'There are .agent, .request and .alias.' : `Did you mean .${meant}?`
     throw new FileProblem(`there is no ${JSON.stringify(key)}`, at, hint)
   }
-  if (!key.startsWith('$') || key.startsWith('${')) return saySlot(prompt, entry, { ...options, always: false })
+  if (!key.startsWith('$') || key.startsWith('${')) return setSlot(prompt, entry, { ...options, always: false })
   if (key === '$') throw new FileProblem('a slot needs a name behind the $', at)
-  return saySlot(prompt, { ...entry, key: key.slice(1) }, { ...options, always: true })
+  return setSlot(prompt, { ...entry, key: key.slice(1) }, { ...options, always: true })
 }
 
 interface LayerOptions<P extends Prompt> extends ApplyOptions<P> {
@@ -69,12 +69,12 @@ interface LayerOptions<P extends Prompt> extends ApplyOptions<P> {
 function applyLayer<P extends Prompt>(prompt: P, tree: PromptTree, options: LayerOptions<P>): P {
   if (tree.kind === 'map') {
     checkCount(tree)
-    return tree.entries.reduce((made, entry) => saySlot(made, entry, options), prompt)
+    return tree.entries.reduce((made, entry) => setSlot(made, entry, options), prompt)
   }
-  return saySlot(prompt, { key: options.always ? 'system' : 'input', at: tree.at, value: tree }, options)
+  return setSlot(prompt, { key: options.always ? 'system' : 'input', at: tree.at, value: tree }, options)
 }
 
-function saySlot<P extends Prompt>(prompt: P, entry: PromptEntry, options: LayerOptions<P>): P {
+function setSlot<P extends Prompt>(prompt: P, entry: PromptEntry, options: LayerOptions<P>): P {
   const { mappings, always, warn } = options
   const slot = fillKey(entry.key, mappings)
   const tree = fillTree(entry.value, mappings)

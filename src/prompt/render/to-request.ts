@@ -158,7 +158,7 @@ export interface RequestSettings {
   readonly maxOutputTokens?: number
   /** Texts at which the answer ends. Default: the provider's. */
   readonly stopSequences?: readonly string[]
-  /** The same seed asks for the same answer, where the provider can. Default: the provider's. */
+  /** Equal seeds ask for equal answers, where the provider can. Default: the provider's. */
   readonly seed?: number
   /** Makes words that were used before less likely. Default: the provider's. */
   readonly presencePenalty?: number

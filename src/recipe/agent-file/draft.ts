@@ -7,7 +7,7 @@ import { plainHost } from '../../grant/host.ts'
 import { covers, mayMeet } from '../../grant/lint.ts'
 import { quoteWords } from '../../grant/words.ts'
 import type { ModelSettings } from '../../model/model.ts'
-import { loadingWords } from '../../tool/environment.ts'
+import { envPrefix } from '../../tool/environment.ts'
 import { sourceName } from '../../tool/source.ts'
 import type { ExtensionConfig } from '../recipe/recipe.ts'
 import { type Fields, ownValue } from '../text/fields.ts'
@@ -411,9 +411,7 @@ export function serverNeeds(extensions: readonly ExtensionConfig[] | null): OwnN
   const all = (extensions ?? []).filter(({ excludedTools = [] }) => !excludedTools.includes('*'))
   return {
     exec: all.flatMap((extension) =>
-      extension.type === 'stdio'
-        ? [quoteWords([...loadingWords(extension.envs), extension.cmd, ...extension.args])]
-        : [],
+      extension.type === 'stdio' ? [quoteWords([...envPrefix(extension.envs), extension.cmd, ...extension.args])] : [],
     ),
     net: all.flatMap((extension) => (extension.type === 'streamable_http' ? hostOf(extension.uri) : [])),
   }

@@ -1,6 +1,12 @@
 import path from 'node:path'
 import { nearest } from '../../base/options.ts'
-import { defaultModelOf, isNoModel, providerTrouble, resolveAlias, wholeName } from '../../model/named/model-names.ts'
+import {
+  defaultModelOf,
+  fullModelName,
+  isNoModel,
+  providerTrouble,
+  resolveAlias,
+} from '../../model/named/model-names.ts'
 import { refuse } from '../text/notice.ts'
 import type { TextEntry, TextMap } from '../text/tree.ts'
 import type { AgentFile } from './agent-file.ts'
@@ -13,7 +19,7 @@ export function modelOf({ model, provider, file }: Pick<AgentFile, 'model' | 'pr
   const said = model === null || isNoModel(model) ? null : model.trim()
   const by = provider?.trim() ?? ''
   if (said === null) return by === '' ? null : providersDefault(by, file)
-  const name = by === '' ? wholeName(said) : resolveForProvider(by, said)
+  const name = by === '' ? fullModelName(said) : resolveForProvider(by, said)
   if (name !== undefined) return name
   const hint = `Say what it stands for: "aliases": { "${said}": "provider/model" } in the config file.`
   throw refuse({ code: 'model', message: `the model \`${said}\` is no "provider/model" and no alias`, hint }, file)
@@ -26,7 +32,7 @@ export function modelOf({ model, provider, file }: Pick<AgentFile, 'model' | 'pr
 function resolveForProvider(provider: string, model: string): string {
   const own = resolveAlias(model)
   if (own !== model || model.startsWith(`${provider}/`)) return own
-  const alias = model.includes('/') ? undefined : wholeName(model)
+  const alias = model.includes('/') ? undefined : fullModelName(model)
   return alias?.startsWith(`${provider}/`) === true ? alias : `${provider}/${model}`
 }
 

@@ -4,7 +4,7 @@ import { messageOf } from '../../base/error.ts'
 import { EVERYTHING } from '../../grant/grant.ts'
 import type { Block, Content } from '../../graph/content.ts'
 import type { ModelSettings } from '../../model/model.ts'
-import { aliasOf, defaultModelOf, isNoModel, providerTrouble, wholeName } from '../../model/named/model-names.ts'
+import { aliasOf, defaultModelOf, fullModelName, isNoModel, providerTrouble } from '../../model/named/model-names.ts'
 import { sourceName } from '../../tool/source.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { extensionNames, type InlineAgent } from '../inline/inline-agent.ts'
@@ -235,7 +235,7 @@ function chooseModel(run: NodeRun, choices: readonly ModelChoice[]): string | nu
 function choiceOf({ home: { agents } }: NodeRun, { provider, model }: ModelChoice): ModelChoice {
   const said = withoutInherit(model)
   if (said === null || blank(provider) !== null || agents.hasModelNamed(said)) return { provider, model: said }
-  return { provider: null, model: wholeName(said) ?? said }
+  return { provider: null, model: fullModelName(said) ?? said }
 }
 
 interface ReadChoice {

@@ -1,5 +1,5 @@
 import type { AnyAgent } from '../../agent/definition/agent.ts'
-import { cutStream } from '../../agent/step/call.ts'
+import { cutStreamError } from '../../agent/step/call.ts'
 import { DefinitionError, ModelError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import type { Work } from '../../engine/engine.ts'
@@ -81,7 +81,7 @@ class Player implements Tape {
     await this.order.turnOf(entry, signal)
     if (line.error !== undefined) throw recordedError(line.error)
     if (!line.answer.some(isFinish))
-      throw recordedError({ message: cutStream({ id: line.model }).message, retryable: true })
+      throw recordedError({ message: cutStreamError({ id: line.model }).message, retryable: true })
   }
 
   async run(running: TapedNode): Promise<CodeResult> {

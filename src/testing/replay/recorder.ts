@@ -1,4 +1,4 @@
-import { silent } from '../../agent/step/call.ts'
+import { silenceError } from '../../agent/step/call.ts'
 import { within } from '../../base/abort.ts'
 import { DefinitionError, messageOf } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
@@ -144,7 +144,7 @@ class Recorder implements Tape {
     const stopped = () =>
       write(
         work.stopCause === 'stalled'
-          ? { error: { message: silent({ id: model }, heard.length > 0).message, retryable: true } }
+          ? { error: { message: silenceError({ id: model }, heard.length > 0).message, retryable: true } }
           : { stopped: true },
       )
     const over = () => signal.removeEventListener('abort', stopped)

@@ -81,12 +81,12 @@ class McpConnection implements OpenSource, Server {
     } catch (error) {
       if (!isUnheard(error, session)) {
         if (isBroken(error)) this.lose(plainReason(error))
-        throw this.told(error)
+        throw this.errorFor(error)
       }
       this.lose('')
       const again = await this.connected()
       return await send(again.client, all).catch((second: unknown) => {
-        throw this.told(second)
+        throw this.errorFor(second)
       })
     }
   }
@@ -115,7 +115,7 @@ class McpConnection implements OpenSource, Server {
     const now = Date.now()
     this.starts = [...this.starts.filter((at) => now - at < START_WINDOW_MS), now]
     if (this.starts.length > MOST_STARTS) {
-      throw this.told(`it has ended ${MOST_STARTS} times within a minute: ${this.lostBy}`)
+      throw this.errorFor(`it has ended ${MOST_STARTS} times within a minute: ${this.lostBy}`)
     }
     try {
       this.session = await openSession({
@@ -132,7 +132,7 @@ class McpConnection implements OpenSource, Server {
         },
       })
     } catch (error) {
-      throw this.told(`it did not start: ${plainReason(error)}`)
+      throw this.errorFor(`it did not start: ${plainReason(error)}`)
     }
     this.opening = undefined
     this.isListening = false
@@ -194,7 +194,7 @@ class McpConnection implements OpenSource, Server {
       this.warnings = warnings
     } catch (error) {
       this.isChanged = true
-      throw this.told(error)
+      throw this.errorFor(error)
     }
   }
 
@@ -231,7 +231,7 @@ class McpConnection implements OpenSource, Server {
   }
 
   /** Words an error without secrets. */
-  private told(error: unknown): ToolError {
+  private errorFor(error: unknown): ToolError {
     const reason = typeof error === 'string' ? error : plainReason(error)
     const words =
       this.isLost && this.lostBy !== '' && !reason.includes(this.lostBy) ? `${reason} (${this.lostBy})` : reason

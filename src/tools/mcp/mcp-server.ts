@@ -4,7 +4,7 @@ import { shownWords } from '../../base/secrets/command-secrets.ts'
 import { withoutSecrets } from '../../base/secrets/secrets.ts'
 import { hostRequest, programRequest, type Request, withPayload } from '../../grant/request.ts'
 import { showWords } from '../../grant/words.ts'
-import { loadingWords } from '../../tool/environment.ts'
+import { envPrefix } from '../../tool/environment.ts'
 import { type OpenSource, type SourcePlace, sourceMark, type ToolSource } from '../../tool/source.ts'
 import { missingSecrets, secretNames, secretValues, substituteVariables, variableLookup } from './environment.ts'
 import { hostOf, type McpServerOptions, readServerOptions, type ServerSettings } from './options.ts'
@@ -51,7 +51,7 @@ function needsOf(settings: ServerSettings, folder: string | null): readonly Requ
   const { command, args } = settings
   const handed = handedTo(settings)
   if (command !== null) {
-    const loading = loadingWords(settings.env)
+    const loading = envPrefix(settings.env)
     const options = { secrets: secretValues(settings), folder, before: loading.length }
     return [withPayload(programRequest([...loading, command, ...args], options), handed)]
   }
@@ -72,7 +72,7 @@ function aboutOf(settings: ServerSettings): Json {
   if (command === null) return { mcp: withoutSecrets(url ?? '', []), headers: Object.keys(headers), ...named }
   const [program = '', ...shown] = shownWords([command, ...args])
   return {
-    mcp: showWords(shownWords([...loadingWords(env), command, ...args])),
+    mcp: showWords(shownWords([...envPrefix(env), command, ...args])),
     command: program,
     args: shown,
     ...(cwd === null ? {} : { cwd }),

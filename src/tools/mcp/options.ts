@@ -41,8 +41,8 @@ interface ServerOptions {
   /** Excludes these tools, by the server's own names; `*` stands for any text. Stronger than `availableTools`. */
   readonly excludedTools?: readonly string[]
   /**
-   * True (default): a run fails when the server cannot be started. False: the run continues without its tools, and
-   * warns.
+   * True: a run fails when the server cannot be started. False: the run continues without its tools, and warns. Default
+   * true.
    */
   readonly required?: boolean
   /**

@@ -60,8 +60,8 @@ export class StdioTransport implements Transport {
       throw new ToolError('tool', 'it is not needed any more')
     }
     this.child = child
-    child.stdin.on('error', () => undefined) // its end is told by its exit
-    child.stdout.on('data', (chunk: Buffer) => this.heard(chunk))
+    child.stdin.on('error', () => undefined) // its exit reports the end
+    child.stdout.on('data', (chunk: Buffer) => this.receive(chunk))
     child.stdout.on('error', () => undefined)
     child.stderr.on('data', (chunk: Buffer) => {
       this.said = `${this.said}${chunk.toString('utf8')}`.slice(-KEPT_ERROR_CHARS)
@@ -70,7 +70,7 @@ export class StdioTransport implements Transport {
     this.gone = new Promise((resolve) => {
       child.once('exit', (code) => {
         this.exited(code)
-        signalGroup(child, 'SIGKILL') // what it left running
+        signalGroup(child, 'SIGKILL') // ends everything that it left running
         setImmediate(() => this.over())
         resolve()
       })
@@ -116,7 +116,7 @@ export class StdioTransport implements Transport {
     this.over()
   }
 
-  private heard(chunk: Buffer): void {
+  private receive(chunk: Buffer): void {
     const lines = this.isOver ? [] : this.reader.take(chunk)
     if (lines === undefined) return this.refuse(`it sent a message of more than ${MOST_MESSAGE_BYTES / 1e6} MB`)
     for (const line of lines) if (!this.isOver) this.read(line)

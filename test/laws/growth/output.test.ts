@@ -134,7 +134,7 @@ describe('an answer that is judged', () => {
   testGrowth('items that are checked one by one', {
     read: async (text) => {
       const watch = new AnswerWatch(new FieldParser(SCHEMA, {}), null, true)
-      for (const chunk of inChunks(text, 100)) watch.hear(chunk)
+      for (const chunk of inChunks(text, 100)) watch.push(chunk)
       await watch.settled()
     },
     tokens: ['{"title":"x"},', '{},', '{"title":1},', '{"title":{"b":[[]]}},', '[],', '{"title":"\\n"},'],
@@ -154,7 +154,7 @@ describe('an answer that is judged', () => {
   testGrowth('a plan for tools', {
     read: (text) => {
       const reader = new PlanReader(4)
-      for (const chunk of inChunks(text, 10)) reader.hear(chunk)
+      for (const chunk of inChunks(text, 10)) reader.push(chunk)
       reader.verdict()
     },
     tokens: ANSWER,

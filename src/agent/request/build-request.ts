@@ -1,3 +1,13 @@
+// Makes the request of a model call from the rows: instructions, messages, tools, settings. `agent/step/step` calls
+// `buildRequest` for each call and `agent/planner` for plans; briefings and summaries have their own forms here and in
+// `compaction`. It also estimates the cost of a call, for budgets.
+//
+// Stays true:
+// - Equal rows give an equal request: it is made anew after a crash, and providers cache its beginning.
+// - It only reads rows, and waits for nothing.
+// - The tools in it are those that the layers allow now; a call that wraps up has none.
+// - Tool results and briefings, which others wrote, never get the system role (see `messages`).
+
 import { sizeOf } from '../../base/json.ts'
 import type { Usage } from '../../graph/content.ts'
 import { contextOf } from '../../graph/context.ts'
@@ -20,7 +30,7 @@ import { summarizeRequest } from './compaction.ts'
 import { briefTokens, messagesOf, plainMessages } from './messages.ts'
 
 /** The request to a node's model: the instructions, the context of the node, the tools. */
-export function requestOf(run: NodeRun, known?: readonly Node[]): ModelRequest {
+export function buildRequest(run: NodeRun, known?: readonly Node[]): ModelRequest {
   const { node, turn, agent, toolkit, conversation, layers } = run
   if (node.purpose === 'brief') return briefRequest(run)
   if (node.purpose === 'summarize') return summarizeRequest(run)
@@ -35,8 +45,8 @@ export function requestOf(run: NodeRun, known?: readonly Node[]): ModelRequest {
     agent.asked === null
       ? messagesOf(told, context)
       : askedMessages(told, context, { turnId: turn.id, prompt: agent.asked, history: historyOf(run, context) })
-  if (isPartial) tellSessions(messages, run)
-  if (conversation.background.length > 0) tellTasks(messages, run)
+  if (isPartial) addSessions(messages, run)
+  if (conversation.background.length > 0) addTaskReminder(messages, run)
   if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
   return {
     messages,
@@ -77,7 +87,7 @@ function isCut(context: readonly Node[], { turn, contextTurns, conversation }: N
 }
 
 /** Lists the open sessions, because their ids are lost with the part that is cut off. */
-function tellSessions(messages: Message[], { conversation, home: { ledger } }: NodeRun): void {
+function addSessions(messages: Message[], { conversation, home: { ledger } }: NodeRun): void {
   const text = sessionsText(ledger.store, conversation, ledger.clock.now())
   if (text !== null) messages.splice(messages[0]?.role === 'system' ? 1 : 0, 0, { role: 'system', content: text })
 }
@@ -87,7 +97,7 @@ function withNotes(instructions: string, notes: string): string {
 }
 
 /** Lists the background tasks while there are any. */
-function tellTasks(messages: Message[], { conversation, home: { ledger } }: NodeRun): void {
+function addTaskReminder(messages: Message[], { conversation, home: { ledger } }: NodeRun): void {
   const text = reminderOf(new Draft(ledger.store, ledger.clock.now()), conversation)
   if (text !== null) messages.push({ role: 'user', content: `<system-info>${text}</system-info>` })
 }
@@ -192,7 +202,7 @@ const EXPECTED_ANSWER = 1_000
 const MOST_ANSWER = 4_096
 
 /** Estimates the cost of a call, at least as much as the one before, because contexts grow. */
-export function estimateOf(model: Model, request: ModelRequest, before: Usage): Estimate {
+export function estimateCost(model: Model, request: ModelRequest, before: Usage): Estimate {
   const { maxOutputTokens } = request.settings
   const inputTokens = Math.max(tokensOf(request), before.inputTokens)
   const least = Math.max(maxOutputTokens ?? EXPECTED_ANSWER, before.outputTokens)
@@ -209,14 +219,14 @@ export function estimateOf(model: Model, request: ModelRequest, before: Usage): 
 const MILLION = 1_000_000
 
 /** Limits the answer of a request to so many tokens: a provider that obeys costs no more than was reserved. */
-export function withAnswerOf(request: ModelRequest, answerTokens: number): ModelRequest {
+export function limitAnswer(request: ModelRequest, answerTokens: number): ModelRequest {
   const { settings } = request
   const maxOutputTokens = Math.min(settings.maxOutputTokens ?? answerTokens, answerTokens)
   return { ...request, settings: { ...settings, maxOutputTokens } }
 }
 
 /** Estimates the usage of a call whose provider did not report it. */
-export function usageOf(request: ModelRequest, text: string): Usage {
+export function estimateUsage(request: ModelRequest, text: string): Usage {
   const outputTokens = Math.ceil(sizeOf(text) / BYTES)
   return { inputTokens: tokensOf(request), outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 }
 }
