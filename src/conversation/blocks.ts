@@ -23,12 +23,12 @@ export class BlockWriter {
     this.feeds = options.feeds
     this.clock = options.clock
     this.report = options.report
-    this.feeds.onLive = () => this.wake()
+    if (this.store.shared) this.feeds.onLive = () => this.wake()
   }
 
   /** Arms the timer while something is being streamed. */
   private wake(): void {
-    if (this.armed || this.isStopped || !this.store.shared) return
+    if (this.armed || this.isStopped) return
     this.armed = true
     this.cancel = this.clock.at(
       this.clock.now() + EVERY_MS,

@@ -36,8 +36,13 @@ export class Feeds {
     this.clock = clock
   }
 
+  /** Does anybody in this process read events? */
+  get hasReaders(): boolean {
+    return this.trees.size > 0
+  }
+
   committed(commit: Commit): void {
-    if (commit.rootId === null || this.trees.size === 0) return
+    if (commit.rootId === null) return
     this.trees.get(commit.rootId)?.feed.publish(commit.events)
   }
 

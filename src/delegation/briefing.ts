@@ -1,4 +1,3 @@
-import { contextTurnsOf } from '../agent/build/conversation-settings.ts'
 import type { BriefingFunction, BriefingPlan, DelegationContext, RecentEvent } from '../agent/definition/briefing.ts'
 import type { NodeRun } from '../agent/hooks/node-run.ts'
 import { newestWithin, plainMessages, taskResult } from '../agent/request/messages.ts'
@@ -97,7 +96,7 @@ async function ownBriefing(
       told: dataBriefing(run.agent.name, context, tokens),
     }
   } catch (error) {
-    return { failed: `The briefing could not be made: ${run.home.causeOf(error)}` }
+    return { failed: `The briefing could not be made: ${run.home.settings.causeOf(error)}` }
   }
 }
 
@@ -152,7 +151,7 @@ function forked(run: NodeRun, tokens: number): { readonly messages: readonly Mes
 }
 
 function plainMessagesOf(run: NodeRun): Message[] {
-  return plainMessages(contextHere(run, contextTurnsOf(run.conversation, run.agent)))
+  return plainMessages(contextHere(run, run.contextTurns))
 }
 
 function contextHere({ home, node, said }: NodeRun, rounds: number): Node[] {
@@ -197,7 +196,8 @@ function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && Object.keys(value).length === 0
 }
 
-function longTermRefs({ home: { longTermMemory } }: NodeRun): Json[] {
+function longTermRefs({ home: { settings } }: NodeRun): Json[] {
+  const { longTermMemory } = settings
   if (longTermMemory === null) return []
   return [{ provider: longTermMemory.constructor?.name ?? 'Object', available: true }]
 }

@@ -40,7 +40,7 @@ export class CalledChildren implements CurrentCall {
 
   constructor(run: NodeRun) {
     this.run = run
-    this.runtime = run.home.runtime
+    this.runtime = run.home.live.runtime
   }
 
   /** Runs code as this node: the agents it starts become children of the node. */
@@ -93,7 +93,7 @@ export class CalledChildren implements CurrentCall {
   }
 
   end(): void {
-    if (this.live !== undefined) this.run.home.feeds.endLive(this.run.node)
+    if (this.live !== undefined) this.run.home.live.feeds.endLive(this.run.node)
   }
 
   /** Numbers the next call. A call is identified by its place in the order of calls. */
@@ -111,11 +111,11 @@ export class CalledChildren implements CurrentCall {
       progress: (message, data = null) => this.progress(message, data),
       delegate: ((agent: object, input: unknown, attempts?: Attempts) =>
         this.start(agent, input, { attempts }).outcome) as Delegate,
-      logger: home.logger,
+      logger: home.settings.logger,
       owner: conversation.owner,
       path: conversation.path,
-      tracer: home.tracer,
-      longTermMemory: home.longTermMemory,
+      tracer: home.settings.tracer,
+      longTermMemory: home.settings.longTermMemory,
       get attributes() {
         return attributes()
       },
@@ -148,7 +148,7 @@ export class CalledChildren implements CurrentCall {
   /** Shows an event to everybody who watches the run. */
   show(body: LiveBody): void {
     const { node, conversation, home } = this.run
-    this.live ??= home.feeds.beginLive(node, conversation)
+    this.live ??= home.live.feeds.beginLive(node, conversation)
     this.live.emit(body, home.ledger.clock)
   }
 
@@ -187,7 +187,7 @@ export class CalledChildren implements CurrentCall {
   /** Waits for a child's outcome and marks it as received by this call. */
   private async taken(runId: Id): Promise<Outcome> {
     const { home } = this.run
-    const outcome = await home.waitFor(runId)
+    const outcome = await home.live.ends.wait(runId)
     const next = nextTryOf(home.ledger.store, runId)
     if (next !== undefined) return this.taken(next)
     await this.deliver(runId)
@@ -199,7 +199,7 @@ export class CalledChildren implements CurrentCall {
    * instead.
    */
   private async takenUnless(runId: Id, signal: AbortSignal | undefined): Promise<Outcome | null> {
-    const outcome = await this.run.home.waitUnless(runId, signal)
+    const outcome = await this.run.home.live.ends.waitUnless(runId, signal)
     if (outcome === null || signal?.aborted) return null
     await this.deliver(runId)
     return outcome

@@ -1,4 +1,4 @@
-import { profileOf, storedProfileLayer } from '../agent/build/conversation-settings.ts'
+import { storedProfileLayer } from '../agent/build/conversation-settings.ts'
 import type { AgentCore } from '../agent/definition/agent.ts'
 import { fileDelegateLayers } from '../agent/definition/file-layers.ts'
 import type { NodeRun } from '../agent/hooks/node-run.ts'
@@ -53,14 +53,13 @@ export interface ChildAuthority {
 const lastAuthorities: WeakMap<AuthorityOffer, ChildAuthority> = new WeakMap()
 
 export function childAuthority(
-  { agent: host, conversation, turn, home }: NodeRun,
+  { agent: host, conversation, turn, profile: hostProfile, home }: NodeRun,
   offer: AuthorityOffer,
   agent: AgentCore,
 ): ChildAuthority {
   const above = conversation.ceiling
   const { depth } = turn.limits
-  const { budget, profiles } = home
-  const hostProfile = profileOf(conversation, profiles)
+  const { budget, profiles } = home.settings
   const last = lastAuthorities.get(offer)
   const isSame = last?.above === above && last.depth === depth && last.agent === agent && last.budget === budget
   if (last !== undefined && isSame && last.hostProfile === hostProfile) return last
@@ -81,7 +80,7 @@ export function childAuthority(
     ...ownLayers(agent.name, grantAt(agent, conversation.depth + 1)),
   ]
   const ceiling = layers.map(freezeLayer)
-  const { timeoutMs, retry } = attemptLimits([offer.attempts, agent.delegation, home.attempts])
+  const { timeoutMs, retry } = attemptLimits([offer.attempts, agent.delegation, home.settings.attempts])
   const frame: ChildAuthority = {
     above,
     depth,
@@ -94,7 +93,7 @@ export function childAuthority(
     treeLimit: treeLimitOf([agent.budget, offer.budget]),
     retry,
     safety: { ...[...own, ...budgets].reduce(smallerBudget, undefined) },
-    workspace: workspaceOf(home, ceiling),
+    workspace: workspaceOf(home.settings, ceiling),
   }
   lastAuthorities.set(offer, frame)
   return frame
@@ -118,7 +117,7 @@ function withinTime(limits: TurnLimits, timeoutMs: number | null): TurnLimits {
   return timeoutMs === null || timeoutMs >= limits.wallMs ? limits : { ...limits, wallMs: timeoutMs }
 }
 
-function workspaceOf({ files }: NodeRun['home'], ceiling: readonly Json[]): readonly string[] {
+function workspaceOf({ files }: NodeRun['home']['settings'], ceiling: readonly Json[]): readonly string[] {
   return files === null ? NONE : files.bind(layersForSelf(ceiling), () => false).allowedDirectories()
 }
 

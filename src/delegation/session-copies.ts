@@ -1,17 +1,23 @@
-import type { AgentRegistry } from '../agent/build/registry.ts'
+import type { AgentCore } from '../agent/definition/agent.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Reader } from '../graph/reader.ts'
-import type { Id, Turn } from '../graph/rows.ts'
+import type { Conversation, Id, Turn } from '../graph/rows.ts'
 import type { sessionDocument } from '../rules/delegation/session-document.ts'
 import { readSessionSettings, type SessionStore } from '../store/session-store.ts'
 
 export interface SessionCopiesOptions {
   readonly reader: Reader
-  readonly registry: AgentRegistry
+  readonly registry: CopyRegistry
   /** Loads the rules that write a copy; synchronous if a turn has already ended in this process. */
   readonly rules: () => Rules | Promise<Rules>
   /** Reports a copy that failed. The answer itself is unaffected. */
   readonly report: (error: unknown) => void
+}
+
+interface CopyRegistry {
+  /** Does any agent here want copies? */
+  readonly copiesSessions: boolean
+  of(runId: Id, conversation: Conversation): AgentCore | undefined
 }
 
 interface Rules {

@@ -140,14 +140,14 @@ class PreparedChild implements ReadyChild {
     const { agent, request } = this.made
     const task = draft.started.find(({ id }) => id === this.taskId)
     if (task === undefined || task.engineId === null) return
-    this.home.settleChild(request.ids.turn, agent)
+    this.home.agents.bind(request.ids.turn, agent)
     this.state = 'settled'
     const claim = { nodeId: task.id, engineId: task.engineId, epoch: task.epoch }
     if (!('link' in planSpawn(draft, { ...request, claim }))) this.leave()
   }
 
   leave(): void {
-    if (this.state === 'settled') this.home.leaveChild(this.made.request.ids.turn)
+    if (this.state === 'settled') this.home.agents.release(this.made.request.ids.turn)
     this.state = 'left'
   }
 }
@@ -196,11 +196,11 @@ function beginAs(taken: AnyAgent, run: NodeRun, delegation: CheckedDelegation): 
   const permission = permit(run, agentRequest(taken.name), asked)
   if (permission.verdict === 'deny') return refuse('denied', taken.name, { error: permission.reason })
   if (permission.verdict === 'ask') return permission
-  if (needsModel(taken, host) && home.modelOf(host, run) === null) {
+  if (needsModel(taken, host) && run.model === null) {
     return refuse('unavailable', taken.name, { error: `Neither ${taken.name} nor its host has a model.` })
   }
   return after(
-    orReason(run, () => home.know(taken)),
+    orReason(run, () => home.agents.know(taken)),
     (reason) => {
       return reason === undefined
         ? beginKnown(taken, run, delegation)
@@ -234,13 +234,13 @@ interface ChildRequest extends SpawnRequest {
 
 function commitSpawn(run: NodeRun, { agent, request }: ReadyRequest): SpawnResult | Promise<SpawnResult> {
   const { home, node } = run
-  home.settleChild(request.ids.turn, agent)
+  home.agents.bind(request.ids.turn, agent)
   const { eager } = request
   const plan = (draft: Draft) => (eager === null ? planSpawn(draft, request) : planEager(draft, eager, request))
   const step = { kind: 'spawn', rootId: node.rootId, plan } as const
   return after(home.ledger.commit(step), (spawned) => {
     if ('link' in spawned) return spawned
-    home.leaveChild(request.ids.turn)
+    home.agents.release(request.ids.turn)
     if ('lost' in spawned) return spawned
     const isChanged = spawned.refused === 'changed'
     return { ...refuse('unavailable', agent.name, { error: `${spawned.reason}.` }), isChanged }
@@ -267,10 +267,10 @@ function orReason<T>({ home, work }: NodeRun, make: () => T | Promise<T>): T | s
     if (!(made instanceof Promise)) return made
     return unlessAborted(made, work.signal).catch((error: unknown) => {
       if (work.stopCause !== null) throw error
-      return home.causeOf(error)
+      return home.settings.causeOf(error)
     })
   } catch (error) {
-    return home.causeOf(error)
+    return home.settings.causeOf(error)
   }
 }
 
@@ -398,7 +398,7 @@ function readBack(
   id: Id,
 ): SessionDocument | null | Promise<SessionDocument | null> {
   const failed = (error: unknown) => {
-    home.logger.warn(`A session could not be read back: ${messageOf(error)}`, { sessionId: id, error })
+    home.settings.logger.warn(`A session could not be read back: ${messageOf(error)}`, { sessionId: id, error })
     return null
   }
   const read = (found: unknown): SessionDocument | null => {

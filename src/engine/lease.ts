@@ -17,15 +17,11 @@ export class Lease {
   private readonly options: LeaseOptions
   private readonly proof: ProcessProof = proveSelf()
   private renewAt = 0
-  private until = 0
+  /** Others take its claims from then on: nothing may be claimed before the lease is renewed. */
+  until = 0
 
   constructor(options: LeaseOptions) {
     this.options = options
-  }
-
-  /** Other processes take the claims of an expired lease: the engine may claim nothing before it renews. */
-  isValidAt(now: number): boolean {
-    return now < this.until
   }
 
   /** Renews when a third of the lease is over. */

@@ -31,9 +31,9 @@ export interface LocalEngineOptions {
   readonly leaseMs: number
   readonly firstWordMs: number
   readonly stalledMs: number
-  /** Names of agents and kinds this process has code for. */
-  readonly canRun: SweepOptions['canRun']
-  readonly knows: (kind: string, agentName: string) => boolean
+  /** Names of the agents this process has code for; it grows. The empty name stands for agents that need none. */
+  readonly agents: ReadonlySet<string>
+  readonly kinds: ReadonlySet<string>
   /** Called before each node runs. */
   readonly beforeNode: () => void
   /** Called after each sweep: other processes may have written without a notice. */
@@ -113,7 +113,7 @@ export class LocalEngine implements Engine, NodeHost {
   }
 
   claims(now: number): Claims | null {
-    return this.state === 'started' && this.lease.isValidAt(now) ? this.workers : null
+    return this.state === 'started' && now < this.lease.until ? this.workers : null
   }
 
   /** Acts on a commit: runs the nodes it claimed, stops those it cancelled, leaves first, and remembers when to look again. */
@@ -162,7 +162,7 @@ export class LocalEngine implements Engine, NodeHost {
   }
 
   private take(kind: string, agentName: string): boolean {
-    if (!this.options.knows(kind, agentName)) return false
+    if (!this.options.kinds.has(kind) || !this.options.agents.has(agentName)) return false
     if (this.running.size + this.reserved - this.lent >= this.options.workers) {
       this.starved = true
       return false
@@ -252,7 +252,7 @@ export class LocalEngine implements Engine, NodeHost {
     const options: SweepOptions = {
       engineId: this.id,
       graceMs: this.options.graceMs,
-      canRun: this.options.canRun,
+      canRun: () => ({ agents: [...this.options.agents], kinds: [...this.options.kinds] }),
       freeWorkers: () => this.availableWorkers(),
       report: this.options.report,
     }
@@ -277,7 +277,7 @@ export class LocalEngine implements Engine, NodeHost {
 
   /** Counts free workers. Without one, runnable nodes stay pending until a worker is free. */
   private availableWorkers(): number {
-    if (this.state !== 'started' || !this.lease.isValidAt(this.clock.now())) return 0
+    if (this.state !== 'started' || this.clock.now() >= this.lease.until) return 0
     const free = this.options.workers - (this.running.size + this.reserved - this.lent)
     if (free <= 0) this.starved = true
     return free

@@ -110,3 +110,9 @@ export function isBlock(block: Json): boolean {
   const isMedia = ['image', 'audio', 'video', 'file'].includes(String(type))
   return isMedia && typeof mediaType === 'string' && typeof data === 'string' && data !== ''
 }
+
+/** True for a content without visible text: reasoning and spaces do not count. */
+export function saysNothing(content: Content): boolean {
+  if (typeof content === 'string') return content.trim() === ''
+  return content.every((block) => block.type === 'reasoning' || (block.type === 'text' && block.text.trim() === ''))
+}

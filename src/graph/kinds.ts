@@ -8,7 +8,7 @@
 //   - A user's kind never replaces a built-in one.
 
 import { DefinitionError } from '../base/error.ts'
-import type { Id, Node, NodeState, TreePlaces, Wait } from './rows.ts'
+import type { Id, Node, NodeState, TreePlaces, Turn, Wait } from './rows.ts'
 
 /** The facts about a kind of node that the graph must know. The runtime joins executors to kinds. */
 export interface KindFlags {
@@ -168,4 +168,14 @@ export const CANCEL_GRACE_MS = 5_000
 /** The counter for a run that limits the delegations of its tree; null without a limit. */
 export function newTreePlaces(limit: number | null): TreePlaces | null {
   return limit === null ? null : { limit, live: 0, waiting: [] }
+}
+
+/** True where the run has a model call left, beside the wrap-up. */
+export function mayCall({ account, limits }: Turn): boolean {
+  return account.modelCalls < limits.turns
+}
+
+/** How many more tool calls a run may make. */
+export function toolCallsLeft({ account, limits }: Turn): number {
+  return Math.max(0, limits.toolCalls - account.toolCalls)
 }

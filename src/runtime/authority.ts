@@ -1,4 +1,4 @@
-import { profileOf, storedProfileLayer } from '../agent/build/conversation-settings.ts'
+import { storedProfileLayer } from '../agent/build/conversation-settings.ts'
 import type { AgentCore } from '../agent/definition/agent.ts'
 import { fileUseLayers } from '../agent/definition/file-layers.ts'
 import { grantAt, offerLayers } from '../delegation/child-authority.ts'
@@ -7,11 +7,9 @@ import { layersForSelf, readCeiling } from '../grant/ceiling.ts'
 import { delegateLayer, hasSameRules, type Layer, useLayer } from '../grant/grant.ts'
 import type { Profiles } from '../grant/profile.ts'
 import { hostOf, type RunPlace } from '../graph/reader.ts'
-import type { Conversation } from '../graph/rows.ts'
+import type { Conversation, Id } from '../graph/rows.ts'
 import type { TurnBounds } from '../rules/turn/open-turn.ts'
 import type { Store } from '../store/store.ts'
-import type { ExecutorParts } from './parts.ts'
-import type { AgentFinder } from './resolve-agent.ts'
 
 interface Stack {
   readonly agent: AgentCore
@@ -22,29 +20,40 @@ interface Stack {
   readonly profile: string | undefined
 }
 
+/** Whoever knows the agents of runs. */
+interface AgentSource {
+  /** Grows with every agent that becomes known. */
+  readonly version: number
+  of(runId: Id, conversation: Conversation): AgentCore | undefined
+}
+
+interface LayerParts {
+  readonly store: Store
+  readonly agents: AgentSource
+  readonly profiles: Profiles
+  readonly runtimeLayer: readonly Layer[]
+}
+
 /** Every layer that decides for an agent in a run. */
 export class LayerStacks {
-  private readonly parts: ExecutorParts
-  private readonly maker: AgentFinder
+  private readonly parts: LayerParts
   /** The last stack of an agent at the root, or of one under a ceiling: mostly the next node has the same. */
   private stacks: WeakMap<object, Stack> = new WeakMap()
 
-  constructor(parts: ExecutorParts, maker: AgentFinder) {
+  constructor(parts: LayerParts) {
     this.parts = parts
-    this.maker = maker
   }
 
   /**
    * What was frozen, and what the runtime, its hosts and the agent itself say now: nothing said later widens what was
    * frozen. Under one ceiling it is the same for every node, until an agent of this process changes.
    */
-  of(agent: AgentCore, place: RunPlace): readonly Layer[] {
+  of(agent: AgentCore, place: RunPlace, profile: string | undefined): readonly Layer[] {
     const { ceiling } = place.conversation
-    const { registry, profiles, runtimeLayer } = this.parts
-    const { version } = registry
+    const { agents, profiles, runtimeLayer } = this.parts
+    const { version } = agents
     const key = ceiling.length === 0 ? agent : ceiling
     const last = this.stacks.get(key)
-    const profile = profileOf(place.conversation, profiles)
     const isSame = last !== undefined && last.agent === agent && last.version === version && last.profile === profile
     if (isSame) return last.layers
     const frozen = layersForSelf(ceiling)
@@ -63,19 +72,31 @@ export class LayerStacks {
 
   /** What its hosts pass on and how they offer it, as they say it today: a change narrows at the next node. */
   private saidAbove(place: RunPlace): Layer[] {
-    const { ledger, profiles } = this.parts
+    const { store, agents, profiles } = this.parts
     const said: Layer[] = []
-    for (let below = place, host = hostOf(ledger.store, place); host !== undefined; ) {
-      const agent = this.maker.of(host.turn.id, host.conversation)
-      const name = ledger.store.link(below.turn.id)?.toolName ?? ''
-      if (agent !== undefined) {
-        const passedOn = delegateLayer(agent.name, grantAt(agent, host.conversation.depth))
-        said.push(passedOn, ...offerNow(agent, name, profiles))
-      }
-      below = host
-      host = hostOf(ledger.store, below)
+    for (const { agent, conversation, toolName } of hostsAbove(store, agents, place)) {
+      if (agent === undefined) continue
+      said.push(delegateLayer(agent.name, grantAt(agent, conversation.depth)), ...offerNow(agent, toolName, profiles))
     }
     return said
+  }
+}
+
+/** A run above another, with its agent and the tool that started the run below it. */
+export interface HostAbove extends RunPlace {
+  /** Undefined where this process has no code for it. */
+  readonly agent: AgentCore | undefined
+  readonly toolName: string
+}
+
+/** The hosts of a run, the nearest first. */
+export function* hostsAbove(store: Store, agents: AgentSource, place: RunPlace): Generator<HostAbove> {
+  let below = place
+  for (let host = hostOf(store, below); host !== undefined; host = hostOf(store, below)) {
+    const { turn, conversation } = host
+    const toolName = store.link(below.turn.id)?.toolName ?? ''
+    yield { turn, conversation, agent: agents.of(turn.id, conversation), toolName }
+    below = host
   }
 }
 

@@ -1,7 +1,7 @@
 import { type AnyAgent, isAgent, type RunOptions } from '../agent/definition/agent.ts'
 import { type CompactionOptions, readCompaction } from '../agent/definition/compaction-settings.ts'
 import { checkExtension, type ExtensionCore } from '../agent/definition/extension.ts'
-import type { Home } from '../agent/hooks/node-run.ts'
+import type { RunSettings } from '../agent/hooks/node-run.ts'
 import type { Clock } from '../base/clock.ts'
 import { DefinitionError, messageOf } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
@@ -10,7 +10,7 @@ import type { KindDefinition } from '../delegation/run/kind.ts'
 import type { FileDomain } from '../files/files.ts'
 import { type Budget, checkBudget } from '../grant/budget.ts'
 import { checkGrant, type Grant } from '../grant/grant.ts'
-import type { Profiles } from '../grant/profile.ts'
+import { type Profiles, withProfiles } from '../grant/profile.ts'
 import { CANCEL_GRACE_MS } from '../graph/kinds.ts'
 import type { Id } from '../graph/rows.ts'
 import { type ModelLike, toModel } from '../model/named/to-model.ts'
@@ -219,18 +219,21 @@ function refuse(message: string): never {
   throw new DefinitionError('definition', message)
 }
 
-/** What every node of a runtime is handed as it is. */
-export function handlesOf({ tracer, longTermMemory, redact, compaction }: RuntimeOptions): Handles {
-  const causeOf = redact === undefined ? messageOf : (error: unknown) => told(error, redact)
+/** Reads what holds for all runs of a runtime. */
+export function settingsOf(options: RuntimeOptions): RunSettings {
+  const { redact, budget, delegation, profiles = {}, files, tracer, longTermMemory, compaction } = options
   return {
+    logger: options.logger ?? warningLogger,
+    budget,
+    attempts: delegation,
+    profiles: withProfiles(profiles, 'createRuntime'),
+    compaction: readCompaction(compaction),
+    files: files ?? null,
     tracer: tracer ?? null,
     longTermMemory: longTermMemory ?? null,
-    causeOf,
-    compaction: readCompaction(compaction),
+    causeOf: redact === undefined ? messageOf : (error: unknown) => told(error, redact),
   }
 }
-
-type Handles = Pick<Home, 'tracer' | 'longTermMemory' | 'causeOf' | 'compaction'>
 
 /** A policy that fails tells nothing. */
 function told(error: unknown, redact: (cause: string) => string): string {

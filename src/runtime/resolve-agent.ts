@@ -1,50 +1,193 @@
-import { baseOf } from '../agent/build/asked-agent.ts'
-import type { AgentRegistry } from '../agent/build/registry.ts'
+import { agentForRequest, baseOf } from '../agent/build/asked-agent.ts'
+import { contextTurnsOf, profileOf } from '../agent/build/conversation-settings.ts'
 import type { AgentCore } from '../agent/definition/agent.ts'
-import type { Maker } from '../agent/hooks/node-run.ts'
+import { promptIn } from '../agent/definition/agent-request.ts'
+import type { ExtensionCore } from '../agent/definition/extension.ts'
+import { fileUseLayers } from '../agent/definition/file-layers.ts'
+import type { ExtensionRuns } from '../agent/hooks/extension-runs.ts'
+import { HookSet, sortExtensions } from '../agent/hooks/hook-set.ts'
+import type { Agents, HooksAbove, NodeRun, RunSettings, Voice } from '../agent/hooks/node-run.ts'
+import { IdMap } from '../base/collections.ts'
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import { ownEntry } from '../delegation/background/row-tool.ts'
-import { eagerOffers } from '../delegation/eager-offers.ts'
-import { type SubagentSource, subagentSources } from '../delegation/subagent.ts'
-import type { Conversation, Id } from '../graph/rows.ts'
+import { backgroundAgents } from '../delegation/background/tools.ts'
+import { isSubagentEntry, type SubagentSource } from '../delegation/subagent.ts'
+import { type Layer, useLayer } from '../grant/grant.ts'
+import { type Profiles, profileLayer } from '../grant/profile.ts'
+import { ALL_TURNS } from '../graph/kinds.ts'
+import type { Reader } from '../graph/reader.ts'
+import { hostOf, type RunPlace } from '../graph/reader.ts'
+import type { AgentRef, Conversation, Id, Node } from '../graph/rows.ts'
+import { askedInRun } from '../graph/tasks.ts'
 import type { Model } from '../model/model.ts'
-import { toModel } from '../model/named/to-model.ts'
 import { readInline } from '../recipe/inline/inline-agent.ts'
 import { buildCore, inlineCore } from '../recipe/run/inline-core.ts'
+import type { TurnBounds } from '../rules/turn/open-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
+import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
-import { RESET_TOOLS, resetToolsTool } from '../tool/groups.ts'
-import { READ_RESULT, readResultTool } from '../tool/result.ts'
-import type { Logger, Tool } from '../tool/tool.ts'
-import { type ToolEntry, Toolkit, toolEntry } from '../tool/toolkit.ts'
-import type { RuntimeOptions } from './options.ts'
+import type { Groups } from '../tool/groups.ts'
+import type { Toolkit } from '../tool/toolkit.ts'
+import { type HostAbove, hostsAbove, LayerStacks, turnBounds } from './authority.ts'
+import { type Models, Toolkits } from './equipment.ts'
 
 const MOST_KEPT = 512
 
-interface Made {
+export interface DirectoryParts {
+  readonly ledger: Ledger
+  readonly settings: RunSettings
+  readonly extensionRuns: ExtensionRuns
+  readonly models: Models
+  /** The application's own layer, over every run. */
+  readonly runtimeLayer: readonly Layer[]
+  /** Extensions for every agent, after its own. */
+  readonly extensions: readonly ExtensionCore[]
+}
+
+/** Everything that a node needs of its agent. */
+export type ResolvedAgent = Pick<
+  NodeRun,
+  'agent' | 'agentsVersion' | 'toolkit' | 'model' | 'layers' | 'profile' | 'contextTurns' | 'hooks'
+>
+
+/** An agent that was made from its conversation's row. */
+interface InlineAgent {
   readonly hash: string
-  /** Of the registry, when it was made: what it takes over may be another's code by now. */
+  /** The version of the registry when it was made: what it takes over may be another's code by now. */
   readonly version: number
   readonly core: AgentCore
 }
 
-/** Finds the agent of any run: one this process has code for, or one that is made again from its conversation's row. */
-export class AgentFinder implements Maker {
+/**
+ * Finds the agent of any run, and what it works with: one this process has code for, or one that is made again from its
+ * conversation's row. Nothing here waits: providers that answer later are asked by `know` and `promisedFor`.
+ */
+export class AgentDirectory implements Agents {
+  readonly registry: AgentRegistry
   readonly models: Models
-  private readonly registry: AgentRegistry
+  readonly profiles: Profiles
+  private readonly parts: DirectoryParts
   private readonly store: Store
-  private readonly made: Map<Id, Made> = new Map()
+  private readonly toolkits: Toolkits
+  private readonly layers: LayerStacks
+  private readonly inline: Map<Id, InlineAgent> = new Map()
+  private hookSets: WeakMap<AgentCore, HookSet> = new WeakMap()
+  /** Agents that wait for what their providers promised. */
+  private readonly coming: Map<AgentCore, Promise<undefined>> = new Map()
+  /** Has any agent here hooks that concern its children? Mostly none has. */
+  private hasHooksForChildren = false
+  /** Has any agent here a provider that is asked only when its tools are shown? Mostly none has. */
+  hasLateProviders = false
 
-  constructor(registry: AgentRegistry, store: Store, models: Models) {
-    this.registry = registry
+  constructor(parts: DirectoryParts) {
+    const { store } = parts.ledger
+    this.parts = parts
     this.store = store
-    this.models = models
+    this.models = parts.models
+    this.profiles = parts.settings.profiles
+    this.registry = new AgentRegistry((runId) => askedInRun(store, runId))
+    this.toolkits = new Toolkits(parts.ledger)
+    this.layers = new LayerStacks({ store, profiles: this.profiles, runtimeLayer: parts.runtimeLayer, agents: this })
+  }
+
+  /** Grows with every agent that is added. */
+  get version(): number {
+    return this.registry.version
+  }
+
+  /** Finds everything that a node of this place needs. Throws where this process has no code for the agent. */
+  resolve(place: RunPlace): ResolvedAgent {
+    const { conversation } = place
+    const agent = this.agentOf(place)
+    // Most conversations have no settings of their own.
+    const isPlain = conversation.metadata['agent'] === undefined
+    const profile = isPlain ? undefined : profileOf(conversation, this.profiles)
+    return {
+      agent,
+      agentsVersion: this.registry.version,
+      profile,
+      contextTurns: isPlain ? (agent.contextTurns ?? ALL_TURNS) : contextTurnsOf(conversation, agent),
+      model: this.modelOf(agent, place),
+      hooks: this.hooksOf(agent),
+      toolkit: this.toolkitOf(agent, place),
+      layers: this.layers.of(agent, place, profile),
+    }
+  }
+
+  isCurrent({ agentsVersion, conversation }: NodeRun): boolean {
+    if (agentsVersion !== this.registry.version) return false
+    return this.store.conversation(conversation.id)?.version === conversation.version
   }
 
   of(runId: Id, conversation: Conversation): AgentCore | undefined {
     if (conversation.agent.inline === undefined) return this.registry.of(runId, conversation)
-    return this.registry.homeOf(runId) ?? this.again(conversation)
+    return this.registry.homeOf(runId) ?? this.inlineOf(conversation)
+  }
+
+  private agentOf({ turn, conversation }: RunPlace): AgentCore {
+    const agent = this.of(turn.id, conversation)
+    if (agent === undefined) throw new Error(`this process has no code for the agent "${conversation.agent.name}"`)
+    return agent
+  }
+
+  /** The toolkit of an agent, with the file tools of its host where it inherits them. */
+  private toolkitOf(agent: AgentCore, place: RunPlace): Toolkit {
+    const own = this.toolkits.of(agent)
+    const host = agent.files === null ? undefined : hostOf(this.store, place)
+    const hostAgent = host === undefined ? undefined : this.of(host.turn.id, host.conversation)
+    if (host === undefined || hostAgent === undefined) return own
+    return this.toolkits.withFiles(own, this.toolkitOf(hostAgent, host))
+  }
+
+  /** An agent's own model, else its host's, else the runtime's. */
+  modelOf(agent: AgentCore, place: RunPlace): Model | null {
+    if (agent.model !== null) return agent.inline === null ? agent.model : this.models.of(agent)
+    const host = hostOf(this.store, place)
+    const hostAgent = host === undefined ? undefined : this.of(host.turn.id, host.conversation)
+    if (host === undefined || hostAgent === undefined) return this.models.standard
+    return this.modelOf(hostAgent, host)
+  }
+
+  /** An agent's extensions, then the runtime's. Throws a DefinitionError where they do not go together. */
+  hooksOf(agent: AgentCore): HookSet | null {
+    const { extensions } = this.parts
+    if (agent.extensions.length === 0 && extensions.length === 0) return null
+    const known = this.hookSets.get(agent)
+    if (known !== undefined) return known.isEmpty ? null : known
+    const made = new HookSet(sortExtensions([...agent.extensions, ...extensions], `agent "${agent.name}"`))
+    this.hookSets.set(agent, made)
+    return made.isEmpty ? null : made
+  }
+
+  /** Hooks that a host gave to a child decide for all below it; `onChildTool` only watches. */
+  hooksAbove(run: NodeRun): HooksAbove | null {
+    if (!this.hasHooksForChildren || run.conversation.depth === 0) return null
+    const deciding: Voice[] = []
+    const watching: Voice[] = []
+    for (const host of hostsAbove(this.store, this, run)) this.addVoices(host, { deciding, watching })
+    return deciding.length + watching.length === 0 ? null : { deciding, watching }
+  }
+
+  private addVoices({ turn, agent, toolName }: HostAbove, { deciding, watching }: VoiceLists): void {
+    if (agent === undefined) return
+    const hooks = this.hooksOf(agent)
+    this.parts.extensionRuns.enter(turn.id, agent.name, hooks)
+    const place = { runId: turn.id, nodeId: null, purpose: null, work: null }
+    const entry = this.toolkits.of(agent).find(toolName)
+    const isInherited = entry !== undefined && isSubagentEntry(entry) && entry.inheritsHooks
+    if (isInherited) for (const extension of hooks?.of('beforeTool') ?? []) deciding.push({ extension, place })
+    for (const extension of hooks?.of('onChildTool') ?? []) watching.push({ extension, place })
+  }
+
+  bind(runId: Id, agent: AgentCore): void {
+    this.registry.bind(runId, agent)
+    const hooks = this.hooksOf(agent)
+    if (hooks !== null) this.parts.extensionRuns.enter(runId, agent.name, hooks)
+  }
+
+  release(runId: Id): void {
+    this.registry.leave(runId)
+    this.parts.extensionRuns.leave(runId)
   }
 
   make(definition: Json, host: AgentCore): AgentCore {
@@ -61,147 +204,227 @@ export class AgentFinder implements Maker {
     return this.models.has(name)
   }
 
-  forget(): void {
-    this.made.clear()
+  /** Makes an agent known with all below it, or none of them when one cannot work. */
+  know(given: AgentCore): undefined | Promise<undefined> {
+    if (this.registry.has(given)) return undefined
+    const agent = baseOf(given)
+    if (this.registry.has(agent)) return undefined
+    const found = new Map<string, AgentCore>()
+    const promised: Promise<unknown>[] = []
+    this.collect(agent, { found, promised })
+    if (promised.length > 0) return this.coming.get(agent) ?? this.knowLater(agent, promised)
+    // One that its rows keep whole is never looked for by its name.
+    for (const one of found.values()) if (one.inline === null) this.registry.add(one)
+    return undefined
   }
 
-  private again(conversation: Conversation): AgentCore | undefined {
+  private knowLater(agent: AgentCore, promised: readonly Promise<unknown>[]): Promise<undefined> {
+    const coming = Promise.all(promised)
+      .finally(() => this.coming.delete(agent))
+      .then(() => this.know(agent))
+    this.coming.set(agent, coming)
+    return coming
+  }
+
+  /** Resolves when every agent that the runtime was told of is known, or has failed. */
+  async allKnown(): Promise<void> {
+    if (this.coming.size > 0) await Promise.allSettled(this.coming.values())
+  }
+
+  /** An agent that a provider made is not looked into before it is used: it may offer the same provider again, without end. */
+  private collect(agent: AgentCore, known: Known): void {
+    const { found } = known
+    const key = keyOf(agent)
+    if (found.has(key) || this.registry.has(agent)) return
+    found.set(key, agent)
+    if (this.hooksOf(agent)?.has('onChildTool') === true) this.hasHooksForChildren = true
+    for (const source of this.toolkits.allBelow(agent)) this.collectSource(source, known)
+    for (const below of backgroundAgents(agent.tools)) this.collect(below, known)
+  }
+
+  private collectSource(source: SubagentSource, known: Known): void {
+    const { isProvided, config } = source
+    if (config.profile !== undefined) profileLayer(config.profile, this.profiles)
+    if (config.hooks === 'inherit') this.hasHooksForChildren = true
+    // An agent that a provider made may have providers of its own: they are asked when its tools are shown.
+    if (isProvided) this.hasLateProviders = true
+    const below = source.first()
+    if (below === null) return
+    if (below instanceof Promise) known.promised.push(below)
+    else if (isProvided) known.found.set(keyOf(below), below)
+    else this.collect(below, known)
+  }
+
+  /** Waits for what providers of a node's agent and of its hosts promise; undefined where there is nothing to wait for. */
+  promisedFor({ turnId, conversationId }: Node): Promise<unknown> | undefined {
+    const turn = this.store.turn(turnId)
+    const conversation = this.store.conversation(conversationId)
+    if (turn === undefined || conversation === undefined) return undefined
+    const late: Promise<unknown>[] = []
+    for (let at: RunPlace | undefined = { turn, conversation }; at !== undefined; at = hostOf(this.store, at)) {
+      const agent = this.of(at.turn.id, at.conversation)
+      if (agent !== undefined) late.push(...this.toolkits.late(agent))
+    }
+    return late.length === 0 ? undefined : Promise.all(late)
+  }
+
+  /** Every layer that decides for a run, or for an agent at the root. */
+  layersFor(of: Id | AgentCore): readonly Layer[] {
+    if (typeof of !== 'string') {
+      return [...this.parts.runtimeLayer, ...fileUseLayers(of), useLayer(of.name, of.grant)]
+    }
+    const turn = this.store.turn(of)
+    const conversation = turn === undefined ? undefined : this.store.conversation(turn.conversationId)
+    if (turn === undefined || conversation === undefined) throw notFound(this.store, 'run', of)
+    const place = { turn, conversation }
+    return this.layers.of(this.agentOf(place), place, profileOf(conversation, this.profiles))
+  }
+
+  boundsOf(conversation: Conversation): TurnBounds {
+    const agent = this.of(conversation.id, conversation)
+    return turnBounds(conversation, { store: this.store, agent, budget: this.parts.settings.budget })
+  }
+
+  groupsOf(conversation: Conversation): Groups | undefined {
+    return this.of(conversation.id, conversation)?.groups
+  }
+
+  /** Drops all that was worked out from definitions. What providers gave stays: they are called once per delegation. */
+  forget(): void {
+    this.registry.forgetHomes()
+    this.toolkits.forget()
+    this.layers.forget()
+    this.hookSets = new WeakMap()
+    this.inline.clear()
+  }
+
+  private inlineOf(conversation: Conversation): AgentCore | undefined {
     const { id, agent } = conversation
     const { version } = this.registry
-    const known = this.made.get(id)
+    const known = this.inline.get(id)
     if (known !== undefined && known.hash === agent.hash && known.version === version) return known.core
-    const host = () => this.hostOf(conversation)
+    const host = () => this.hostAgentOf(conversation)
     const core = inlineCore(agent.inline ?? null, { host, modelNamed: (name) => this.modelNamed(name) })
     if (core === undefined) return undefined
-    if (this.made.size >= MOST_KEPT) this.made.clear()
-    this.made.set(id, { hash: agent.hash, version, core })
+    if (this.inline.size >= MOST_KEPT) this.inline.clear()
+    this.inline.set(id, { hash: agent.hash, version, core })
     return core
   }
 
-  private hostOf({ parentTurnId, parentConversationId }: Conversation): AgentCore | undefined {
+  private hostAgentOf({ parentTurnId, parentConversationId }: Conversation): AgentCore | undefined {
     const host = this.store.conversation(parentConversationId ?? '')
     return host === undefined || parentTurnId === null ? undefined : this.of(parentTurnId, host)
   }
 }
 
-/** The models of an application, and the one for agents that name none. */
-export class Models {
-  /** What was given for all agents, or was found in the environment; null until then. */
-  standard: Model | null
-  private readonly own: ReadonlyMap<string, Model>
-  private readonly logger: Logger
-
-  constructor({ model, models = {} }: Pick<RuntimeOptions, 'model' | 'models'>, logger: Logger) {
-    this.logger = logger
-    this.standard = toModel(model) ?? null
-    this.own = new Map(Object.entries(models).flatMap(([name, one]) => [[name, toModel(one)]] as [string, Model][]))
-  }
-
-  has(name: string): boolean {
-    return this.own.has(name)
-  }
-
-  /** A model by its name: the application's own, else that of a provider. */
-  named(name: string): Model | undefined {
-    return this.own.get(name) ?? toModel(name)
-  }
-
-  /** An agent's own: where a file names it, the application may have one of that name. */
-  of(agent: Pick<AgentCore, 'model' | 'inline'>): Model | null {
-    const name = agent.inline?.model ?? null
-    return (name === null ? undefined : this.own.get(name)) ?? agent.model
-  }
-
-  /** Has an agent that nobody delegates to a model, or does it need none? */
-  hasFor(agent: Pick<AgentCore, 'model' | 'reply'>): boolean {
-    return agent.model !== null || this.standard !== null || agent.reply !== null
-  }
-
-  /** Looks for the model where nobody named one. Throws a DefinitionError when there is none. */
-  async find(): Promise<void> {
-    const { defaultModel } = await import('../model/named/find-model.ts')
-    this.standard = await defaultModel()
-    this.logger.info(`Neither agent nor runtime names a model: ${this.standard.id} is used.`)
-  }
+interface VoiceLists {
+  readonly deciding: Voice[]
+  readonly watching: Voice[]
 }
 
-/** The toolkit of each agent: its tools, its subagents, and what is built in. Made once. */
-export class Toolkits {
-  private readonly ledger: Ledger
-  private made: WeakMap<AgentCore, Toolkit> = new WeakMap()
-  /** The last one that was made of a toolkit, and of whose. */
-  private readonly inherited: WeakMap<Toolkit, { readonly host: Toolkit; readonly toolkit: Toolkit }> = new WeakMap()
-  private readonly sources: WeakMap<AgentCore, readonly SubagentSource[]> = new WeakMap()
+/** The agents found below one that becomes known, and those still to come. */
+interface Known {
+  readonly found: Map<string, AgentCore>
+  readonly promised: Promise<unknown>[]
+}
 
-  constructor(ledger: Ledger) {
-    this.ledger = ledger
+function keyOf({ name, identity }: AgentCore): string {
+  return `${name}/${identity.ref.hash}`
+}
+
+/** A function that makes agents may make a new one each time: the newest of a name are enough to continue runs. */
+const MAX_VERSIONS = 64
+
+/** The agents that this process has code for. */
+export class AgentRegistry {
+  private readonly byName: Map<string, Map<string, AgentCore>> = new Map()
+  /** The objects that runs of this process were started with: two agents of one name may hold different code. */
+  private readonly home: IdMap<AgentCore> = new IdMap()
+  private readonly known: WeakSet<AgentCore> = new WeakSet()
+  /** The names of agents with code here; the empty name stands for agents that need none. */
+  readonly names: Set<string> = new Set([''])
+  /** Grows with every agent that becomes known. */
+  version = 0
+  /** True when an agent here wants copies of its sessions with a subagent. Mostly none does. */
+  copiesSessions = false
+  /** The request that started a run, as the rows keep it. */
+  private readonly askedOf: (runId: Id) => Json | undefined
+
+  constructor(askedOf: (runId: Id) => Json | undefined) {
+    this.askedOf = askedOf
   }
 
-  of(given: AgentCore): Toolkit {
-    const agent = baseOf(given)
-    const known = this.made.get(agent)
-    if (known !== undefined) return known
-    const entries = new Map<string, ToolEntry>()
-    for (const [name, tool] of agent.tools) entries.set(name, ownEntry(name, tool, groupsWith(agent, name)))
-    for (const source of this.sourcesOf(agent)) entries.set(source.name, source.entry())
-    entries.set(READ_RESULT, toolEntry(READ_RESULT, readResultTool(this.ledger.store)))
-    if (agent.groups.size > 0 && agent.meta !== 'none') {
-      entries.set(RESET_TOOLS, toolEntry(RESET_TOOLS, this.resetTool(agent, agent.meta, entries)))
+  has(agent: AgentCore): boolean {
+    return this.known.has(agent)
+  }
+
+  /** Adds an agent. */
+  add(agent: AgentCore): void {
+    this.known.add(agent)
+    this.version++
+    for (const { config } of agent.subagents.values()) this.copiesSessions ||= config.session !== undefined
+    const { hash } = agent.identity.ref
+    const versions = this.byName.get(agent.name)
+    if (versions === undefined) {
+      this.byName.set(agent.name, new Map([[hash, agent]]))
+      this.names.add(agent.name)
+      return
     }
-    const toolkit = new Toolkit(entries, agent.groups)
-    this.made.set(agent, toolkit)
-    return toolkit
+    versions.delete(hash)
+    versions.set(hash, agent)
+    const [oldest = ''] = versions.keys()
+    if (versions.size > MAX_VERSIONS) versions.delete(oldest)
   }
 
-  /** An agent's toolkit with the file tools of its host's. What it has already stays. */
-  withFiles(own: Toolkit, host: Toolkit): Toolkit {
-    const known = this.inherited.get(own)
-    if (known?.host === host) return known.toolkit
-    const toolkit = own.with(host.fileEntries(), own.notes)
-    this.inherited.set(own, { host, toolkit })
-    return toolkit
+  /** Binds the agent object that runs a run in this process. */
+  bind(runId: Id, agent: AgentCore): void {
+    this.home.set(runId, agent)
   }
 
-  sourcesOf(agent: AgentCore): readonly SubagentSource[] {
-    const known = this.sources.get(agent)
-    if (known !== undefined) return known
-    const sources = subagentSources(agent)
-    this.sources.set(agent, sources)
-    return sources
+  leave(runId: Id): void {
+    this.home.delete(runId)
   }
 
-  /** What its providers promise, before its toolkit can be made. */
-  late(given: AgentCore): Promise<unknown>[] {
-    const agent = baseOf(given)
-    return this.made.has(agent) ? [] : this.sourcesOf(agent).flatMap((source) => source.prepare() ?? [])
+  forgetHomes(): void {
+    this.home.clear()
   }
 
-  /** Those that its model may call, and those that items of its answer start. */
-  allBelow(agent: AgentCore): SubagentSource[] {
-    return [...this.sourcesOf(agent), ...eagerOffers(agent).map(({ source }) => source)]
+  /** Forgets runs that ended in another process. */
+  leaveAll(isEnded: (runId: Id) => boolean): void {
+    for (const [runId] of this.home.entries()) if (isEnded(runId)) this.home.delete(runId)
   }
 
-  /** What providers gave stays: they are called once per delegation. */
-  forget(): void {
-    this.made = new WeakMap()
+  /** The agent of a run: the object it was started with, else by name and hash, else the newest of the name. */
+  of(runId: Id, conversation: Pick<Conversation, 'agent'>): AgentCore | undefined {
+    return this.home.get(runId) ?? this.asFound(runId, this.find(conversation.agent))
   }
 
-  private resetTool(
-    { groups }: AgentCore,
-    meta: 'absolute' | 'additive',
-    entries: ReadonlyMap<string, ToolEntry>,
-  ): Tool {
-    const membersOf = (group: string) =>
-      [...entries.values()]
-        .filter(({ memberOf }) => memberOf.includes(group))
-        .map(({ name, schema }) => ({ name, description: schema.description }))
-    return resetToolsTool(this.ledger, { groups, meta, membersOf })
+  /** Applies the run's request, where the rows hold one. */
+  private asFound(runId: Id, agent: AgentCore | undefined): AgentCore | undefined {
+    const prompt = agent === undefined ? undefined : promptIn(this.askedOf(runId))
+    if (agent === undefined || prompt === undefined) return agent
+    const asked = agentForRequest(agent, prompt)
+    this.home.set(runId, asked)
+    return asked
+  }
+
+  /** The output schema of a run; undefined where this process does not have its code. */
+  outputOf(reader: Pick<Reader, 'turn' | 'conversation'>, runId: Id): AgentCore['output'] | undefined {
+    const turn = reader.turn(runId)
+    const conversation = turn === undefined ? undefined : reader.conversation(turn.conversationId)
+    return conversation === undefined ? undefined : this.of(runId, conversation)?.output
+  }
+
+  /** The object a run was started with, if this process started it. */
+  homeOf(runId: Id): AgentCore | undefined {
+    return this.home.get(runId)
+  }
+
+  /** An agent that is stored whole in its row must not be mistaken for another of its name. */
+  private find({ name, hash, inline }: AgentRef): AgentCore | undefined {
+    if (inline !== undefined) return undefined
+    const versions = this.byName.get(name)
+    if (versions === undefined) return undefined
+    return versions.get(hash) ?? [...versions.values()].at(-1)
   }
 }
-
-function groupsWith({ groups }: AgentCore, tool: string): readonly string[] {
-  if (groups.size === 0) return NO_NAMES
-  return [...groups].filter(([, { tools }]) => tools.includes(tool)).map(([name]) => name)
-}
-
-const NO_NAMES: readonly string[] = []

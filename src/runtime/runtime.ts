@@ -1,21 +1,22 @@
-import { AgentRegistry } from '../agent/build/registry.ts'
-import type { Agent, AgentCore, AnyAgent } from '../agent/definition/agent.ts'
-import { type InputResult, readAgentInput } from '../agent/definition/input.ts'
+import type { Agent, AnyAgent } from '../agent/definition/agent.ts'
 import { MODEL_KINDS } from '../agent/hooks/hook-set.ts'
+import type { PruneOptions } from '../audit/archive.ts'
+import type { AuditOptions, AuditReport } from '../audit/audit.ts'
+import type { RunDiff } from '../audit/diff.ts'
+import type { PictureOptions } from '../audit/picture.ts'
+import type { Why } from '../audit/why.ts'
 import { within } from '../base/abort.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
-import { DefinitionError, messageOf } from '../base/error.ts'
-import { freshIds } from '../base/id.ts'
-import { frozenCopy, type Json } from '../base/json.ts'
+import { frozenCopy } from '../base/json.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
-import { after, attempt } from '../base/maybe.ts'
-import { BlockWriter } from '../conversation/blocks.ts'
 import type { ConversationHandle } from '../conversation/conversation.ts'
-import { KeepAlive, NodeEnds, Recordings, type StartingRun, TurnEnds, untilIdle } from '../conversation/ends.ts'
-import { Feeds } from '../conversation/feeds.ts'
+import { Recordings, type StartingRun, untilIdle } from '../conversation/ends.ts'
 import { follow } from '../conversation/follow.ts'
+import type { ApprovalsQuery, PendingApproval, PendingQuestion, QuestionsQuery } from '../conversation/pending.ts'
 import type { Run, RunOutcome } from '../conversation/run.ts'
 import { type FieldParts, RunHandle } from '../conversation/run-handle.ts'
+import type { ConversationTree } from '../conversation/tree.ts'
+import type { UsageShare } from '../conversation/usage.ts'
 import type { SpawnedAgent } from '../delegation/background/handle.ts'
 import { type SpawnAgentOptions, spawnAgent } from '../delegation/background/spawn-agent.ts'
 import { SessionCopies } from '../delegation/session-copies.ts'
@@ -24,70 +25,53 @@ import { LocalEngine } from '../engine/local.ts'
 import { freezeLayer } from '../grant/ceiling.ts'
 import { type Explanation, explain } from '../grant/decide.ts'
 import { runtimeLayers } from '../grant/grant.ts'
-import { withProfiles } from '../grant/profile.ts'
+import type { Commit } from '../graph/commit.ts'
+import type { Draft } from '../graph/draft.ts'
 import { withKinds } from '../graph/kinds.ts'
 import type { Id } from '../graph/rows.ts'
-import { askedInRun } from '../graph/tasks.ts'
+import type { Tombstone } from '../store/archive.ts'
 import { Ledger } from '../store/ledger.ts'
 import { memoryStore } from '../store/memory/index.ts'
 import { isOver, notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import { currentCall } from '../tool/current.ts'
 import { asOnlyTape, type Tape } from '../tool/tape.ts'
-import { Executors } from './execute-node.ts'
+import { Models } from './equipment.ts'
+import { NodeExecutor } from './execute-node.ts'
+import { LiveRuns } from './live-runs.ts'
 import {
-  checkIsAgent,
+  type AnswerWord,
+  type ApprovalWord,
   checkOptions,
   ENGINE_DEFAULTS,
-  handlesOf,
   type RuntimeOptions,
   type StartOptions,
-  warningLogger,
+  settingsOf,
 } from './options.ts'
-import { Reports } from './parts.ts'
-import { Models } from './resolve-agent.ts'
-import {
-  cancelOnAbort,
-  checkInside,
-  checkOwner,
-  equipped,
-  type HandleOptions,
-  readPlace,
-  readStart,
-  type SayOptions,
-  turnRequest,
-  withCaller,
-  wrongInput,
-} from './start-run.ts'
-import { RowActs } from './store-operations.ts'
+import { AgentDirectory } from './resolve-agent.ts'
+import { cancelOnAbort, type HandleOptions, RunStarter, startInside } from './start-run.ts'
+import { StoreOperations } from './store-operations.ts'
 
-/** Makes a runtime: it runs agents, keeps their rows in its store, and continues runs of other processes. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   checkOptions(options)
   return new Runtime(options)
 }
 
 /** Joins store, engine, models and agents. Starts nothing by itself: `run` and `resume` do. */
-export class Runtime extends RowActs {
+export class Runtime {
   readonly store: Store
-  private readonly options: RuntimeOptions
-  protected readonly clock: Clock
-  private readonly registry: AgentRegistry = new AgentRegistry()
-  private readonly executors: Executors
-  protected readonly rules: RowActs['rules'] = () => this.executors.loadedCode()
-  protected readonly ledger: Ledger
-  protected readonly engine: Engine
-  private readonly feeds: Feeds
-  private readonly ends: TurnEnds
-  private readonly nodeEnds: NodeEnds
-  private readonly keepAlive: KeepAlive = new KeepAlive()
-  private readonly blocks: BlockWriter
+  private readonly clock: Clock
+  private readonly graceMs: number
+  private readonly ledger: Ledger
+  private readonly live: LiveRuns
+  private readonly agents: AgentDirectory
+  private readonly executor: NodeExecutor
+  private readonly engine: Engine
   private readonly copies: SessionCopies
-  private readonly fieldParts: FieldParts
-  /** What a run is bound by in whichever process goes on with it. */
-  private readonly ceiling: readonly Json[]
-  private readonly report: (error: unknown) => void
-  protected readonly recordings: Recordings = new Recordings()
+  private readonly recordings: Recordings = new Recordings()
+  private readonly starter: RunStarter
+  private readonly operations: StoreOperations
+  private readonly fields: FieldParts
   private isStarted = false
   /** The handle that was made last. */
   protected last: KeptAlive
@@ -95,105 +79,74 @@ export class Runtime extends RowActs {
   private closing: Promise<void> | undefined
 
   constructor(options: RuntimeOptions) {
-    super()
-    this.options = options
+    const { kinds = {}, budget, extensions = [] } = options
+    const settings = settingsOf(options)
+    const engine = { ...ENGINE_DEFAULTS, ...options.engine }
+    const runtimeLayer = runtimeLayers(frozenCopy(options.grant), frozenCopy(budget))
     this.store = options.store ?? memoryStore()
     this.clock = options.clock ?? systemClock
-    const logger = options.logger ?? warningLogger
-    const report = new Reports(logger, () => ({
-      engine: this.engine,
-      ends: this.ends,
-      feeds: this.feeds,
-      blocks: this.blocks,
-    })).tell
-    this.report = report
-    this.registry.askedOf = (runId) => askedInRun(this.store, runId)
-    const kinds = new Map(Object.entries(options.kinds ?? {}))
-    const runs = new Set([...MODEL_KINDS, 'task', ...kinds.keys()])
-    this.feeds = new Feeds(this.store, this.clock)
-    this.ends = new TurnEnds(this.store, this.keepAlive)
-    this.nodeEnds = new NodeEnds(this.store)
-    this.blocks = new BlockWriter({ store: this.store, feeds: this.feeds, clock: this.clock, report })
-    this.copies = new SessionCopies({ reader: this.store, registry: this.registry, rules: this.rules, report })
-    this.ledger = new Ledger({
+    this.graceMs = engine.graceMs
+    const ledger = new Ledger({
       store: this.store,
       clock: this.clock,
-      kinds: withKinds(options.kinds ?? {}),
+      kinds: withKinds(kinds),
       listener: {
         claims: (now) => this.engine.claims(now),
-        committed: (commit, draft) => {
-          this.feeds.committed(commit)
-          this.executors.extensionRuns.committed(commit)
-          this.ends.committed(commit)
-          this.nodeEnds.committed(commit)
-          this.copies.committed(commit)
-          for (const turn of commit.turns) if (turn.state === 'ended') this.executors.left(turn.id)
-          this.engine.committed(draft)
-        },
+        committed: (commit, draft) => this.committed(commit, draft),
         mayWait: (error) => this.mayWait(error),
       },
     })
-    this.engine = new LocalEngine(this.ledger, {
-      ...ENGINE_DEFAULTS,
-      ...options.engine,
-      canRun: () => ({ agents: this.registry.names, kinds: [...runs] }),
-      knows: (kind, agentName) => runs.has(kind) && this.registry.knows(agentName),
+    const live = new LiveRuns({ runtime: this, ledger, logger: settings.logger, engine: () => this.engine })
+    const { report } = live
+    const models = new Models(options, settings.logger)
+    const agents = new AgentDirectory({
+      ledger,
+      settings,
+      extensionRuns: live.extensions,
+      models,
+      runtimeLayer,
+      extensions,
+    })
+    const { registry } = agents
+    const executor = new NodeExecutor({ ledger, agents, live, settings, kinds: new Map(Object.entries(kinds)) })
+    const { rules } = executor
+    this.ledger = ledger
+    this.live = live
+    this.agents = agents
+    this.executor = executor
+    this.copies = new SessionCopies({ reader: this.store, registry, rules, report })
+    this.engine = new LocalEngine(ledger, {
+      ...engine,
+      agents: registry.names,
+      kinds: new Set([...MODEL_KINDS, 'task', ...Object.keys(kinds)]),
       beforeNode: process.env['LEGATE_FRESH'] === '1' ? () => this.beginAnew() : () => undefined,
       swept: () => this.swept(),
       report,
     })
-    const runtimeLayer = runtimeLayers(frozenCopy(options.grant), frozenCopy(options.budget))
-    this.ceiling = runtimeLayer.map(freezeLayer)
-    this.executors = new Executors({
-      ledger: this.ledger,
-      feeds: this.feeds,
-      ends: this.ends,
-      nodeEnds: this.nodeEnds,
-      registry: this.registry,
-      kinds,
-      logger,
-      models: new Models(options, logger),
-      budget: options.budget,
-      attempts: options.delegation,
-      profiles: withProfiles(options.profiles ?? {}, 'createRuntime'),
-      runtimeLayer,
-      runtime: this,
-      extensions: options.extensions ?? [],
-      files: options.files ?? null,
-      ...handlesOf(options),
+    this.starter = new RunStarter({
+      ledger,
+      agents,
+      executor,
+      budget,
+      ceiling: runtimeLayer.map(freezeLayer),
+      isStarted: () => this.isStarted,
+      begin: () => this.start(),
     })
-    this.fieldParts = {
-      store: this.store,
-      clock: this.clock,
-      schemaOf: (runId) => this.registry.outputOf(this.store, runId),
-      report,
-    }
-    for (const agent of options.agents ?? []) this.executors.know(agent)?.catch(report)
-  }
-
-  private mayWait(error: unknown): boolean {
-    this.report(error)
-    return this.closing === undefined
+    const { engine: own, recordings } = this
+    const knowsAgent = (name: string) => registry.names.has(name)
+    this.operations = new StoreOperations({ ledger, engine: own, recordings, knowsAgent, rules })
+    const schemaOf = (runId: Id) => registry.outputOf(this.store, runId)
+    this.fields = { store: this.store, clock: this.clock, schemaOf, report }
+    for (const agent of options.agents ?? []) agents.know(agent)?.catch(report)
   }
 
   /** Starts an agent, and returns at once. Inside a tool it is a delegation of the running call. */
   run<In, Out, Written>(agent: Agent<In, Out, Written>, input?: In, options: StartOptions = {}): Run<Out, Written> {
     const current = currentCall()
-    if (current?.runtime === this) {
-      checkInside(options)
-      const runner = equipped(agent, input, options)
-      const child = current.start(runner, input, options)
-      return this.handle<Out, Written>({ ...child, abortSignal: options.abortSignal, isOwn: true, agent: runner })
-    }
-    checkIsAgent(agent, 'run(agent, input)')
-    const runner = equipped(agent, input, options)
-    const known = this.executors.know(runner)
-    const [runId = '', fresh = '', ...nodeIds] = freshIds(this.clock.now(), 5)
-    const { abortSignal } = options
-    const { conversationId, isKnown } = readPlace(this.store, runner, { options, fresh })
-    const begin = () => this.say(runner, input, readStart(options, { runId, conversationId, isKnown, nodeIds }))
-    const started = attempt(() => after(known, begin)) ?? undefined
-    return this.handle<Out, Written>({ runId, conversationId, started, abortSignal, isOwn: true, agent: runner })
+    const isInside = current?.runtime === this
+    return this.handle(
+      isInside ? startInside(current, agent, { input, options }) : this.starter.start(agent, input, options),
+    )
   }
 
   /** A handle for a run of this store, whoever runs it. Holding it keeps nothing alive; awaiting its result does. */
@@ -211,7 +164,7 @@ export class Runtime extends RowActs {
     if (this.store.conversation(id) === undefined) throw notFound(this.store, 'conversation', id)
     if (this.store.isReadOnly !== true) await this.start()
     const { ConversationHandle } = await import('../conversation/conversation.ts')
-    return new ConversationHandle(this.ledger, id, { home: this.executors, attach: (runId) => this.attach(runId) })
+    return new ConversationHandle(this.ledger, id, { home: this.agents, attach: (runId) => this.attach(runId) })
   }
 
   /** Goes on with what this store holds and this process has code for. Gives the runs that are not over. */
@@ -236,7 +189,7 @@ export class Runtime extends RowActs {
       clock: this.clock,
       start: (said: unknown, conversationId?: Id) =>
         this.recorded(this.run(agent, said as In, conversationId === undefined ? {} : { conversationId })),
-      waitUnless: (runId: Id, signal: AbortSignal | undefined) => this.ends.waitUnless(runId, signal),
+      waitUnless: (runId: Id, signal: AbortSignal | undefined) => this.live.ends.waitUnless(runId, signal),
     }
     return spawnAgent<Out>(starter, agent as AnyAgent, { input, options })
   }
@@ -247,22 +200,115 @@ export class Runtime extends RowActs {
     await this.recordings.settled()
     const turn = runId === undefined ? undefined : this.store.turn(runId)
     if (runId !== undefined && turn === undefined) throw notFound(this.store, 'run', runId)
-    await untilIdle(this.store, this.ends, turn?.rootId)
-    await this.executors.extensionRuns.settled()
+    await untilIdle(this.store, this.live.ends, turn?.rootId)
+    await this.live.extensions.settled()
   }
 
   /** Why a run (by its id), or an agent at the root, may or may not do something: `tool:deploy`, `agent:expert`. */
   explain(of: Id | AnyAgent, request: string): Explanation {
-    return explain(this.executors.layersFor(of), request)
+    return explain(this.agents.layersFor(of), request)
   }
 
   /** For `record` and `replay` of `legate/testing`: what its nodes call goes through this. */
   useTape(tape: Tape): void {
-    this.executors.tape = asOnlyTape(tape, this.executors.tape)
+    this.live.tape = asOnlyTape(tape, this.live.tape)
   }
 
-  protected knowsAgent(name: string): boolean {
-    return this.registry.knows(name)
+  /** Asks a run and all it started to stop. Needs rows only: the run may be another process's. */
+  cancel(runId: Id, reason?: string): Promise<void> {
+    return this.operations.cancel(runId, reason)
+  }
+
+  /** What a run has used so far, with the share of each run it started. */
+  usage(runId: Id): UsageShare {
+    return this.operations.usage(runId)
+  }
+
+  /**
+   * The tree of a conversation or lane in one call: its latest runs and its lanes, with states, outcomes, usage, what was
+   * delegated, and what they wait for.
+   */
+  tree(conversationId: Id, options: { readonly limitTurns?: number } = {}): Promise<ConversationTree> {
+    return this.operations.tree(conversationId, options)
+  }
+
+  /** What people are asked, in this store's runs of all depths, whoever runs them. */
+  approvals(query: ApprovalsQuery = {}): Promise<PendingApproval[]> {
+    return this.operations.approvals(query)
+  }
+
+  /** What people are asked by agents, whoever runs them: `answer(nodeId, { text })` answers one. */
+  questions(query: QuestionsQuery = {}): Promise<PendingQuestion[]> {
+    return this.operations.questions(query)
+  }
+
+  /** A person's word on what awaits approval, or answer to a question. Once: a second word is refused. */
+  answer(nodeId: Id, answer: ApprovalWord | AnswerWord): Promise<void> {
+    return this.operations.answer(nodeId, answer)
+  }
+
+  /**
+   * Looks for everything that can be wrong with stored rows: in the whole store, or in one tree. With `repair` what can be
+   * mended without losing anything is; every repair is an event of its conversation.
+   */
+  audit(options: AuditOptions = {}): Promise<AuditReport> {
+    return this.operations.audit(options)
+  }
+
+  /**
+   * All of a tree as JSON Lines, one line at a time, for `import` of any store. Of a run that is not over it is a copy as
+   * it stands: let only one of the two go on.
+   */
+  export(rootId: Id): AsyncIterable<string> {
+    return this.operations.export(rootId)
+  }
+
+  /**
+   * Takes a tree that `export` gave, as lines or as one text, with the same hashes, or nothing of it. Gives the id of its root
+   * conversation.
+   */
+  import(lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
+    return this.operations.import(lines)
+  }
+
+  /**
+   * Deletes the whole tree of a conversation at the root, or of a run of it, and leaves its tombstone: the hash of its last
+   * commit, and which conversation was whose child. Refused while a run of it is open: cancel it first. (A tree that was changed
+   * from outside cannot be cancelled: it goes as it is, by the id of its root.) What `export` gave before can be imported again.
+   */
+  forget(id: Id, reason = 'forgotten'): Promise<Tombstone> {
+    return this.operations.forget(id, reason)
+  }
+
+  /**
+   * Deletes trees without an open run: all but the newest (`keep`), those in which nothing happened for long (`olderThanMs`),
+   * or either. Gives the tombstones they leave.
+   */
+  prune(options: PruneOptions): Promise<Tombstone[]> {
+    return this.operations.prune(options)
+  }
+
+  /** Why a run does not go on, or what it is doing, in words: of a run, a node of it, or a conversation's latest run. */
+  why(id: Id): Promise<Why> {
+    return this.operations.why(id)
+  }
+
+  /**
+   * A picture of a tree, for Mermaid or Graphviz: who delegated to whom (`tree`), or every node and edge (`graph`), of all
+   * conversations or of one.
+   */
+  picture(id: Id, options: PictureOptions = {}): Promise<string> {
+    return this.operations.picture(id, options)
+  }
+
+  /** Two runs node by node, with all they delegated: what was put in, what came out, what it cost. Ids do not count. */
+  diff(firstRunId: Id, secondRunId: Id): Promise<RunDiff> {
+    return this.operations.diff(firstRunId, secondRunId)
+  }
+
+  /** The processes that run nodes of this store. One that is gone stays until another has taken over what it left. */
+  processes(): readonly { readonly id: Id; readonly pid: number; readonly isAlive: boolean }[] {
+    return this.operations.processes()
   }
 
   /** Lets running nodes finish within the grace, gives the rest back, and closes the store. */
@@ -275,93 +321,28 @@ export class Runtime extends RowActs {
     return this.close()
   }
 
-  /** One more turn: recorded, and started when its conversation is idle. At once where nothing has to be waited for. */
-  private say(agent: AgentCore, input: unknown, options: SayOptions): void | Promise<void> {
-    const read = readAgentInput(agent, input)
-    const isReady = this.isStarted && this.executors.maker.models.hasFor(agent)
-    if (read instanceof Promise || !isReady) return this.sayLater(agent, read, options)
-    return this.record(agent, read, options)
-  }
-
-  private async sayLater(
-    agent: AgentCore,
-    read: InputResult | Promise<InputResult>,
-    options: SayOptions,
-  ): Promise<void> {
-    const input = await read
-    if (input.ok) await this.start()
-    if (input.ok && !this.executors.maker.models.hasFor(agent)) await this.findModel(agent)
-    await this.record(agent, input, options)
-  }
-
-  private async findModel({ name }: AgentCore): Promise<void> {
-    try {
-      await this.executors.maker.models.find()
-    } catch (error) {
-      const message = `"${name}" has no model: name one in agent({ model }), or one for all in createRuntime({ model }); on the command line --model. ${messageOf(error)}`
-      throw new DefinitionError('definition', message)
-    }
-  }
-
-  private record(agent: AgentCore, input: InputResult, options: SayOptions): void | Promise<void> {
-    if (!input.ok) throw wrongInput(agent, input)
-    const { conversationId, runId, nodeIds, attributes, owner, title, aborted } = options
-    const known = this.store.conversation(conversationId)
-    if (options.isKnown) checkOwner(this.store, conversationId, { agent, owner })
-    const conversation = {
-      id: conversationId,
-      isNew: known === undefined,
-      agent: agent.identity.ref,
-      ceiling: withCaller(this.ceiling, options),
-      owner,
-      title,
-    }
-    const lane = known?.parentTurnId == null ? undefined : this.executors.boundsOf(known)
-    const budgets = [this.options.budget, options.budget]
-    const request = turnRequest(agent, input, { runId, nodeIds, attributes, aborted, budgets, lane })
-    this.executors.settle(runId, agent)
-    const rootId = known?.rootId ?? conversationId
-    const { SAYING, planCancel } = this.executors.loaded()
-    const said = this.ledger.commit({
-      kind: 'say',
-      rootId,
-      plan: (draft) => {
-        SAYING[options.whileRunning](draft, conversation, request)
-        if (aborted !== null) planCancel(draft, runId, { cause: 'cancelled', reason: aborted })
-      },
-    })
-    if (!(said instanceof Promise)) return undefined
-    return said.then(
-      () => undefined,
-      (error: unknown) => {
-        this.executors.leaveChild(runId)
-        throw error
-      },
-    )
-  }
-
   private async start(): Promise<void> {
     this.watch()
     // The first sweep may end turns: the rules come first.
-    await this.executors.load()
-    await this.engine.start((node, work) => this.executors.run(node, work))
+    await this.executor.load()
+    await this.engine.start((node, work) => this.executor.run(node, work))
     this.isStarted = true
   }
 
   private handle<Out, Written>(options: HandleOptions): Run<Out, Written> {
     const { runId, conversationId, started, outcome, abortSignal, isOwn, agent } = options
-    const wait = () => this.ends.wait(runId)
+    const { feeds, keepAlive, ends } = this.live
+    const wait = () => ends.wait(runId)
     const run = new RunHandle<Out, Written>({
       id: runId,
       conversationId,
       isOwn,
       started,
       result: () => (outcome ?? (started instanceof Promise ? started.then(wait) : wait())) as Promise<RunOutcome<Out>>,
-      follow: (after, sees) =>
-        follow({ store: this.store, feeds: this.feeds, keepAlive: this.keepAlive, runId, after, sees }),
+      follow: (after, sees) => follow({ store: this.store, feeds, keepAlive, runId, after, sees }),
       cancel: (reason) => this.cancel(runId, reason),
       output: agent?.output,
-      fields: this.fieldParts,
+      fields: this.fields,
     })
     this.last = run
     if (started !== undefined && isOwn) this.recordings.add({ runId, conversationId, started })
@@ -376,50 +357,47 @@ export class Runtime extends RowActs {
     return run
   }
 
-  /** What only this process knows is thrown away: the rows must be enough. */
+  /** Everybody in this process who must hear of a commit hears of it here, the engine last: it runs what is free now. */
+  private committed(commit: Commit, draft: Draft): void {
+    this.live.committed(commit)
+    if (this.agents.registry.copiesSessions) this.copies.committed(commit)
+    for (const turn of commit.turns) if (turn.state === 'ended') this.executor.leave(turn.id)
+    this.engine.committed(draft)
+  }
+
+  private mayWait(error: unknown): boolean {
+    this.live.report(error)
+    return this.closing === undefined
+  }
+
+  /** Throws away all that only this process knows: the rows must be enough. */
   private beginAnew(): void {
     this.store.reopen()
-    this.registry.forgetHomes()
-    this.executors.forget()
+    this.agents.forget()
   }
 
   private async end(): Promise<void> {
-    const { graceMs } = { ...ENGINE_DEFAULTS, ...this.options.engine }
-    if (!this.recordings.isEmpty) await within(this.recordings.settled(), graceMs)
+    if (!this.recordings.isEmpty) await within(this.recordings.settled(), this.graceMs)
     this.unwatch?.()
-    this.blocks.stop()
+    this.live.blocks.stop()
     try {
-      await Promise.all([this.acted(), this.engine.stop()])
+      await Promise.all([this.operations.settled(), this.engine.stop()])
       // Code of others: it has time enough to end, but not for ever.
-      await within(Promise.all([this.copies.settled(), this.executors.extensionRuns.settled()]), graceMs + 1_000)
+      await within(Promise.all([this.copies.settled(), this.live.extensions.settled()]), this.graceMs + 1_000)
     } finally {
-      this.ends.close()
-      this.feeds.close()
-      await this.executors.tape?.close()
-      await Promise.all([this.executors.close(), this.store.close()])
+      this.live.close()
+      await this.live.tape?.close()
+      await Promise.all([this.executor.close(), this.store.close()])
     }
   }
 
   private watch(): void {
-    this.unwatch ??= this.store.watch(() => this.changed())
+    this.unwatch ??= this.store.watch(() => this.live.changed())
   }
 
   private swept(): void {
-    this.changed()
+    this.live.changed()
     // Alone, this process has heard of every end.
-    if (this.store.shared) this.executors.leftAll((runId) => isOver(this.store, runId))
-  }
-
-  /** Another process may have written. */
-  private changed(): void {
-    try {
-      this.feeds.changed()
-      this.ends.changed()
-      this.nodeEnds.changed()
-      this.executors.extensionRuns.changed()
-      for (const error of this.store.tampered?.() ?? []) this.report(error)
-    } catch (error) {
-      this.report(error)
-    }
+    if (this.store.shared) this.executor.leaveAll((runId) => isOver(this.store, runId))
   }
 }

@@ -2,11 +2,18 @@ import { agentForRequest } from '../agent/build/asked-agent.ts'
 import { withChanges } from '../agent/build/identity.ts'
 import { type AgentCore, isAgent } from '../agent/definition/agent.ts'
 import { PromptInput } from '../agent/definition/agent-request.ts'
-import { earlierMessages, type InputResult, inputContent, type ValidInput } from '../agent/definition/input.ts'
+import {
+  earlierMessages,
+  type InputResult,
+  inputContent,
+  readAgentInput,
+  type ValidInput,
+} from '../agent/definition/input.ts'
 import { onAbort } from '../base/abort.ts'
 import { ConflictError, DefinitionError, InputError, messageOf, NotFoundError } from '../base/error.ts'
-import { foreignId, isId } from '../base/id.ts'
+import { foreignId, freshIds, isId } from '../base/id.ts'
 import { type Json, toJson } from '../base/json.ts'
+import { after, attempt } from '../base/maybe.ts'
 import { anything, flag, type OptionRules, oneOf, readOptions, record, text } from '../base/options.ts'
 import type { Run } from '../conversation/run.ts'
 import { type Budget, checkBudget, limitsOf, moneyOf, treeLimitOf } from '../grant/budget.ts'
@@ -16,13 +23,132 @@ import { newTreePlaces } from '../graph/kinds.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Reader } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
-import type { Reply } from '../rules/delegation/question.ts'
-import type { ApprovalAnswer } from '../rules/turn/approve.ts'
 import type { TurnBounds, TurnRequest } from '../rules/turn/open-turn.ts'
+import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
+import type { CurrentCall } from '../tool/current.ts'
 import { budgetOf } from './authority.ts'
-import type { AnswerWord, ApprovalWord, StartOptions } from './options.ts'
+import type { NodeExecutor } from './execute-node.ts'
+import { checkIsAgent, type StartOptions } from './options.ts'
+import type { AgentDirectory } from './resolve-agent.ts'
+
+export interface StarterParts {
+  readonly ledger: Ledger
+  readonly agents: AgentDirectory
+  readonly executor: NodeExecutor
+  /** The application's, over every run. */
+  readonly budget: Budget | undefined
+  /** The layers that bind a run in whichever process goes on with it. */
+  readonly ceiling: readonly Json[]
+  readonly isStarted: () => boolean
+  /** Starts the engine, and loads what runs nodes. */
+  readonly begin: () => Promise<void>
+}
+
+/** Starts runs at the root: reads what they are started with, and records their first turn. */
+export class RunStarter {
+  private readonly parts: StarterParts
+  private readonly agents: AgentDirectory
+  private readonly store: Store
+
+  constructor(parts: StarterParts) {
+    this.parts = parts
+    this.agents = parts.agents
+    this.store = parts.ledger.store
+  }
+
+  /** Throws at once what is wrong with the options. What goes wrong later rejects `started`. */
+  start(agent: AgentCore, input: unknown, options: StartOptions): HandleOptions {
+    checkIsAgent(agent, 'run(agent, input)')
+    const runner = equipped(agent, input, options)
+    const known = this.agents.know(runner)
+    const [runId = '', fresh = '', ...nodeIds] = freshIds(this.parts.ledger.clock.now(), 5)
+    const { abortSignal } = options
+    const { conversationId, isKnown } = readPlace(this.store, runner, { options, fresh })
+    const begin = () => this.say(runner, input, readStart(options, { runId, conversationId, isKnown, nodeIds }))
+    const started = attempt(() => after(known, begin)) ?? undefined
+    return { runId, conversationId, started, abortSignal, isOwn: true, agent: runner }
+  }
+
+  /** One more turn: recorded, and started when its conversation is idle. At once where nothing has to be waited for. */
+  private say(agent: AgentCore, input: unknown, options: SayOptions): void | Promise<void> {
+    const read = readAgentInput(agent, input)
+    const isReady = this.parts.isStarted() && this.agents.models.hasFor(agent)
+    if (read instanceof Promise || !isReady) return this.sayLater(agent, read, options)
+    return this.record(agent, read, options)
+  }
+
+  private async sayLater(
+    agent: AgentCore,
+    read: InputResult | Promise<InputResult>,
+    options: SayOptions,
+  ): Promise<void> {
+    const input = await read
+    if (input.ok) await this.parts.begin()
+    if (input.ok && !this.agents.models.hasFor(agent)) await this.findModel(agent)
+    await this.record(agent, input, options)
+  }
+
+  private async findModel({ name }: AgentCore): Promise<void> {
+    try {
+      await this.agents.models.find()
+    } catch (error) {
+      const message = `"${name}" has no model: name one in agent({ model }), or one for all in createRuntime({ model }); on the command line --model. ${messageOf(error)}`
+      throw new DefinitionError('definition', message)
+    }
+  }
+
+  private record(agent: AgentCore, input: InputResult, options: SayOptions): void | Promise<void> {
+    if (!input.ok) throw wrongInput(agent, input)
+    const { conversationId, runId, nodeIds, attributes, owner, title, aborted } = options
+    const known = this.store.conversation(conversationId)
+    if (options.isKnown) checkOwner(this.store, conversationId, { agent, owner })
+    const conversation = {
+      id: conversationId,
+      isNew: known === undefined,
+      agent: agent.identity.ref,
+      ceiling: withCaller(this.parts.ceiling, options),
+      owner,
+      title,
+    }
+    const lane = known?.parentTurnId == null ? undefined : this.agents.boundsOf(known)
+    const budgets = [this.parts.budget, options.budget]
+    const request = turnRequest(agent, input, { runId, nodeIds, attributes, aborted, budgets, lane })
+    this.agents.bind(runId, agent)
+    const rootId = known?.rootId ?? conversationId
+    const { SAYING, planCancel } = this.parts.executor.loadedParts().code
+    const said = this.parts.ledger.commit({
+      kind: 'say',
+      rootId,
+      plan: (draft) => {
+        SAYING[options.whileRunning](draft, conversation, request)
+        if (aborted !== null) planCancel(draft, runId, { cause: 'cancelled', reason: aborted })
+      },
+    })
+    if (!(said instanceof Promise)) return undefined
+    return said.then(
+      () => undefined,
+      (error: unknown) => {
+        this.agents.release(runId)
+        throw error
+      },
+    )
+  }
+}
+
+/** Starts a run inside a tool: it is a delegation of the running call. */
+export function startInside(call: CurrentCall, agent: AgentCore, { input, options }: InsideRun): HandleOptions {
+  checkInside(options)
+  const runner = equipped(agent, input, options)
+  const child = call.start(runner, input, options)
+  return { ...child, abortSignal: options.abortSignal, isOwn: true, agent: runner }
+}
+
+interface InsideRun {
+  readonly input: unknown
+  readonly options: StartOptions
+}
 
 /** Whoever started it has had enough when this aborts. */
 export function cancelOnAbort(run: Pick<Run, 'cancel' | 'result'>, signal: AbortSignal): void {
@@ -32,7 +158,7 @@ export function cancelOnAbort(run: Pick<Run, 'cancel' | 'result'>, signal: Abort
   run.result.then(remove, remove)
 }
 
-export interface SayOptions {
+interface SayOptions {
   readonly owner: string | null
   readonly title: string | null
   readonly grant: Grant | undefined
@@ -69,7 +195,7 @@ interface TurnOptions extends Pick<SayOptions, 'runId' | 'nodeIds' | 'attributes
 }
 
 /** One more turn of an agent at the root: what it is asked, and what it may use. */
-export function turnRequest(
+function turnRequest(
   agent: AgentCore,
   input: ValidInput,
   { runId, nodeIds, attributes, budgets: given, lane, aborted }: TurnOptions,
@@ -109,7 +235,7 @@ const OPTIONS: OptionRules<StartOptions> = {
 }
 
 /** A conversation is its agent's; one that was delegated is its host's to continue. Another owner's is not there (I9). */
-export function checkOwner(
+function checkOwner(
   store: Store,
   id: Id,
   { agent, owner }: { readonly agent: AgentCore; readonly owner: string | null },
@@ -128,7 +254,7 @@ export function checkOwner(
 }
 
 /** The conversation a run is started in, and whether it must be there: the one that is named, by id or key, or a fresh one. */
-export function readPlace(store: Store, agent: AgentCore, { options, fresh }: Placed): Place {
+function readPlace(store: Store, agent: AgentCore, { options, fresh }: Placed): RunPlace {
   const { conversationId, conversationKey, owner } = options
   checkWho(options)
   if (conversationKey !== undefined) {
@@ -144,7 +270,7 @@ interface Placed {
   readonly fresh: Id
 }
 
-type Place = Pick<SayOptions, 'conversationId' | 'isKnown'>
+type RunPlace = Pick<SayOptions, 'conversationId' | 'isKnown'>
 
 /**
  * The id of the conversation that `run(agent, input, { conversationKey, owner })` goes on with. It is there once such a run
@@ -186,7 +312,7 @@ function isToBeMade(reader: Pick<Reader, 'conversation'>, options: StartOptions)
 }
 
 /** A delegation is its host's: it has no conversation, owner or title of its own to be named. */
-export function checkInside({ abortSignal, grant, budget, tools, repair, ...options }: StartOptions): void {
+function checkInside({ abortSignal, grant, budget, tools, repair, ...options }: StartOptions): void {
   const [key] = Object.entries(options).find(([, value]) => value !== undefined) ?? []
   if (key === undefined) return
   const message = `run(agent, input, { ${key} }): inside a tool this is a delegation of the running call; only abortSignal, grant, budget, tools and repair can be given.`
@@ -194,19 +320,20 @@ export function checkInside({ abortSignal, grant, budget, tools, repair, ...opti
 }
 
 /** The agent with what this run is given instead of its own, and as the request wants it that it is asked with. */
-export function equipped(agent: AgentCore, input: unknown, options: StartOptions): AgentCore {
+function equipped(agent: AgentCore, input: unknown, options: StartOptions): AgentCore {
   // A name that nobody reads would be a restriction, or a conversation, that is not there.
   const { tools, grant, budget, repair } = readOptions('run(agent, input, options)', options, OPTIONS)
   if (grant !== undefined) checkCallerGrant(grant)
   if (budget !== undefined) checkBudget(budget, 'run(agent, input, { budget })')
   checkSignal(options.abortSignal)
   const isAsked = input instanceof PromptInput
-  const own = isAgent(agent) ? withChanges(agent, { tools, repair: isAsked ? undefined : repair }) : agent
+  const isChanged = tools !== undefined || (repair !== undefined && !isAsked)
+  const own = isChanged && isAgent(agent) ? withChanges(agent, { tools, repair: isAsked ? undefined : repair }) : agent
   return isAsked ? agentForRequest(own, input.prompt, { extensions: input.extensions, repair }) : own
 }
 
 /** The ceiling and what the caller of one run binds it by; the very same ceiling where the caller says nothing. */
-export function withCaller(
+function withCaller(
   ceiling: readonly Json[],
   { grant, budget }: Pick<SayOptions, 'grant' | 'budget'>,
 ): readonly Json[] {
@@ -230,7 +357,7 @@ function checkSignal(signal: unknown): void {
 }
 
 /** What a run is started with besides its input, read before anything is awaited. */
-export function readStart(options: StartOptions, { runId, conversationId, nodeIds, isKnown }: StartIds): SayOptions {
+function readStart(options: StartOptions, { runId, conversationId, nodeIds, isKnown }: StartIds): SayOptions {
   const { owner = null, title = null, grant, budget, whileRunning = 'queue', abortSignal } = options
   const attributes = readAttributes(options.attributes)
   const aborted = abortSignal?.aborted === true ? messageOf(abortSignal.reason) : null
@@ -251,38 +378,6 @@ function readAttributes(attributes: unknown): { readonly [name: string]: Json } 
   throw new InputError('invalid_input', `${where}: they are an object, such as { tenant: 'acme' }.`)
 }
 
-export function wrongInput(agent: AgentCore, { error, issues }: Extract<InputResult, { ok: false }>): InputError {
+function wrongInput(agent: AgentCore, { error, issues }: Extract<InputResult, { ok: false }>): InputError {
   return new InputError('invalid_input', `The input of "${agent.name}" is wrong. ${error}`, { details: { issues } })
-}
-
-const REPLY: OptionRules<AnswerWord> = { text: anything, by: text }
-
-/** A person's answer to a question: words, and who said them. */
-export function readReply(given: AnswerWord): Reply {
-  const { text: words, by = 'user' } = readOptions('answer(nodeId, { text })', given, REPLY)
-  if (typeof words !== 'string' || words.trim() === '') {
-    throw new InputError('invalid_input', 'answer(nodeId, { text }): the answer is a text that is not empty.')
-  }
-  return { text: words, by }
-}
-
-const WORD: OptionRules<ApprovalWord> = {
-  allow: anything,
-  by: text,
-  reason: text,
-  always: flag,
-  edit: anything,
-  digest: text,
-}
-
-/** Only `true` allows: whatever else stands there, by mistake or from a form, is no yes. */
-export function readAnswer(word: ApprovalWord): ApprovalAnswer {
-  const { allow, by = 'user', reason, always, edit, digest } = readOptions('answer(nodeId, { allow })', word, WORD)
-  if (typeof allow !== 'boolean') throw new InputError('invalid_input', 'answer(nodeId, { allow }): true or false.')
-  const only = digest === undefined ? {} : { digest }
-  const given = { allowed: allow, by, reason: reason ?? null, always: always === true, ...only }
-  if (edit === undefined) return given
-  const json = toJson(edit)
-  if (!json.ok) throw new InputError('invalid_input', `answer(nodeId, { edit }): it is not JSON. ${json.error}`)
-  return { ...given, edit: json.value }
 }

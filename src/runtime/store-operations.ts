@@ -4,9 +4,10 @@ import type { RunDiff } from '../audit/diff.ts'
 import type { PictureOptions } from '../audit/picture.ts'
 import type { Why } from '../audit/why.ts'
 import type { Clock } from '../base/clock.ts'
-import { NotFoundError } from '../base/error.ts'
+import { InputError, NotFoundError } from '../base/error.ts'
+import { toJson } from '../base/json.ts'
 import { after } from '../base/maybe.ts'
-import { anything, readOptions } from '../base/options.ts'
+import { anything, flag, type OptionRules, readOptions, text } from '../base/options.ts'
 import type { Recordings } from '../conversation/ends.ts'
 import { positiveNumber } from '../conversation/pages.ts'
 import type { ApprovalsQuery, PendingApproval, PendingQuestion, QuestionsQuery } from '../conversation/pending.ts'
@@ -15,67 +16,74 @@ import { type UsageShare, usageOf } from '../conversation/usage.ts'
 import type { Engine } from '../engine/engine.ts'
 import { isDead } from '../engine/lease.ts'
 import type { Id } from '../graph/rows.ts'
+import type { Reply } from '../rules/delegation/question.ts'
+import type { ApprovalAnswer } from '../rules/turn/approve.ts'
 import type { Tombstone } from '../store/archive.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { AnswerWord, ApprovalWord } from './options.ts'
-import { readAnswer, readReply } from './start-run.ts'
 
-type NodeWork = typeof import('./lazy.ts')
+type NodeCode = typeof import('./lazy.ts')
 
-/** What needs rows only: any process that has the store may do it, whoever runs the agents. */
-export abstract class RowActs {
-  abstract readonly store: Store
-  protected abstract readonly ledger: Ledger
-  protected abstract readonly clock: Clock
-  protected abstract readonly recordings: Recordings
-  protected abstract readonly engine: Pick<Engine, 'id'>
-  protected abstract knowsAgent(name: string): boolean
+export interface OperationParts {
+  readonly ledger: Ledger
+  readonly engine: Pick<Engine, 'id'>
+  readonly recordings: Recordings
+  readonly knowsAgent: (name: string) => boolean
   /** The rules of a run, loaded when they are needed first: at once from then on, so that nothing comes between. */
-  protected abstract readonly rules: () => NodeWork | Promise<NodeWork>
-  private readonly acts: Set<Promise<void>> = new Set()
+  readonly rules: () => NodeCode | Promise<NodeCode>
+}
 
-  /** Asks a run and all it started to stop. Needs rows only: the run may be another process's. */
-  async cancel(runId: Id, reason?: string): Promise<void> {
-    const started = this.recordings.ofRun(runId)?.started
-    if (started !== undefined) await started
-    await this.acting(this.cancelNow(runId, reason))
+/**
+ * Operations that need rows only: any process that has the store may do them, whoever runs the agents. `Runtime` has a
+ * method for each, and says there what it does.
+ */
+export class StoreOperations {
+  private readonly store: Store
+  private readonly ledger: Ledger
+  private readonly clock: Clock
+  private readonly parts: OperationParts
+  private readonly words: Set<Promise<void>> = new Set()
+
+  constructor(parts: OperationParts) {
+    this.parts = parts
+    this.ledger = parts.ledger
+    this.store = parts.ledger.store
+    this.clock = parts.ledger.clock
   }
 
-  /** What a run has used so far, with the share of each run it started. */
+  async cancel(runId: Id, reason?: string): Promise<void> {
+    const started = this.parts.recordings.ofRun(runId)?.started
+    if (started !== undefined) await started
+    await this.saying(this.cancelNow(runId, reason))
+  }
+
   usage(runId: Id): UsageShare {
     const share = usageOf(this.store, runId)
     if (share === undefined) throw notFound(this.store, 'run', runId)
     return share
   }
 
-  /**
-   * The tree of a conversation or lane in one call: its latest runs and its lanes, with states, outcomes, usage, what was
-   * delegated, and what they wait for.
-   */
   async tree(conversationId: Id, options: { readonly limitTurns?: number } = {}): Promise<ConversationTree> {
     const { limitTurns = 50 } = readOptions('tree(conversationId, options)', options, { limitTurns: anything })
-    await this.recordings.settled(conversationId)
+    await this.parts.recordings.settled(conversationId)
     const row = this.store.conversation(conversationId)
     if (row === undefined) throw notFound(this.store, 'conversation', conversationId)
     const { treeOf } = await import('../conversation/tree.ts')
     return treeOf(this.store, row, positiveNumber(limitTurns, 'limitTurns'))
   }
 
-  /** What people are asked, in this store's runs of all depths, whoever runs them. */
   async approvals(query: ApprovalsQuery = {}): Promise<PendingApproval[]> {
     const { approvalsOf } = await import('../conversation/pending.ts')
     return approvalsOf(this.store, query)
   }
 
-  /** What people are asked by agents, whoever runs them: `answer(nodeId, { text })` answers one. */
   async questions(query: QuestionsQuery = {}): Promise<PendingQuestion[]> {
     const { questionsOf } = await import('../conversation/pending.ts')
     return questionsOf(this.store, query)
   }
 
-  /** A person's word on what awaits approval, or answer to a question. Once: a second word is refused. */
   async answer(nodeId: Id, answer: ApprovalWord | AnswerWord): Promise<void> {
     const node = this.store.node(nodeId)
     if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId} in this store.`)
@@ -86,19 +94,19 @@ export abstract class RowActs {
       const { checkEdit } = await import('../conversation/pending.ts')
       await checkEdit(node, given.edit)
     }
-    const done = after(this.rules(), ({ planApproval, planReply }) =>
+    const done = after(this.parts.rules(), ({ planApproval, planReply }) =>
       this.ledger.commit({
         kind: 'answer',
         rootId,
         plan: (draft) => ('text' in given ? planReply(draft, nodeId, given) : planApproval(draft, nodeId, given)),
       }),
     )
-    await this.acting(done)
+    await this.saying(done)
   }
 
   /** Resolves when every word that was given is in the rows, or refused: one that nobody awaits counts too. */
-  protected async acted(): Promise<void> {
-    await Promise.allSettled(this.acts)
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.words)
   }
 
   private cancelNow(runId: Id, reason: string | undefined): void | Promise<void> {
@@ -106,7 +114,7 @@ export abstract class RowActs {
     if (turn === undefined) throw notFound(this.store, 'run', runId)
     const { rootId } = turn
     const request = { cause: 'cancelled', reason: reason ?? null } as const
-    const asked = after(this.rules(), ({ planCancel }) =>
+    const asked = after(this.parts.rules(), ({ planCancel }) =>
       this.ledger.commit({ kind: 'cancel', rootId, plan: (draft) => planCancel(draft, runId, request) }),
     )
     return after(asked, () => this.recoverLost(rootId))
@@ -116,94 +124,98 @@ export abstract class RowActs {
   private async recoverLost(rootId: Id): Promise<void> {
     try {
       const { recoverStopped } = await import('../engine/sweep.ts')
-      await recoverStopped(this.ledger, rootId, this.engine.id)
+      await recoverStopped(this.ledger, rootId, this.parts.engine.id)
     } catch {
       // It is asked to stop whatever becomes of this: whoever sweeps next does it too.
     }
   }
 
-  private async acting(done: void | Promise<void>): Promise<void> {
+  private async saying(done: void | Promise<void>): Promise<void> {
     if (!(done instanceof Promise)) return
-    this.acts.add(done)
+    this.words.add(done)
     try {
       await done
     } finally {
-      this.acts.delete(done)
+      this.words.delete(done)
     }
   }
 
-  /**
-   * Looks for everything that can be wrong with stored rows: in the whole store, or in one tree. With `repair` what can be
-   * mended without losing anything is; every repair is an event of its conversation.
-   */
   async audit(options: AuditOptions = {}): Promise<AuditReport> {
     const { audit } = await import('../audit/audit.ts')
-    if (options.repair === true) await this.rules()
+    if (options.repair === true) await this.parts.rules()
     return audit(this.ledger, options)
   }
 
-  /**
-   * All of a tree as JSON Lines, one line at a time, for `import` of any store. Of a run that is not over it is a copy as
-   * it stands: let only one of the two go on.
-   */
   async *export(rootId: Id): AsyncIterable<string> {
     const { exportTree } = await import('../audit/archive.ts')
     yield* await exportTree(this.store, rootId)
   }
 
-  /**
-   * Takes a tree that `export` gave, as lines or as one text, with the same hashes, or nothing of it. Gives the id of its root
-   * conversation.
-   */
   async import(lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
     const { importTree } = await import('../audit/archive.ts')
     return importTree(this.ledger, lines)
   }
 
-  /**
-   * Deletes the whole tree of a conversation at the root, or of a run of it, and leaves its tombstone: the hash of its last
-   * commit, and which conversation was whose child. Refused while a run of it is open: cancel it first. (A tree that was changed
-   * from outside cannot be cancelled: it goes as it is, by the id of its root.) What `export` gave before can be imported again.
-   */
   async forget(id: Id, reason = 'forgotten'): Promise<Tombstone> {
     const { forget } = await import('../audit/archive.ts')
     return forget(this.store, id, { at: this.clock.now(), reason })
   }
 
-  /**
-   * Deletes trees without an open run: all but the newest (`keep`), those in which nothing happened for long (`olderThanMs`),
-   * or either. Gives the tombstones they leave.
-   */
   async prune(options: PruneOptions): Promise<Tombstone[]> {
     const { prune } = await import('../audit/archive.ts')
     return prune(this.store, options, this.clock.now())
   }
 
-  /** Why a run does not go on, or what it is doing, in words: of a run, a node of it, or a conversation's latest run. */
   async why(id: Id): Promise<Why> {
-    await this.recordings.settled(id)
+    await this.parts.recordings.settled(id)
     const { explainRun } = await import('../audit/why.ts')
-    return explainRun({ store: this.store, now: this.clock.now(), knows: (agent) => this.knowsAgent(agent) }, id)
+    return explainRun({ store: this.store, now: this.clock.now(), knows: this.parts.knowsAgent }, id)
   }
 
-  /**
-   * A picture of a tree, for Mermaid or Graphviz: who delegated to whom (`tree`), or every node and edge (`graph`), of all
-   * conversations or of one.
-   */
   async picture(id: Id, options: PictureOptions = {}): Promise<string> {
     const { drawPicture } = await import('../audit/picture.ts')
     return drawPicture(this.store, id, options)
   }
 
-  /** Two runs node by node, with all they delegated: what was put in, what came out, what it cost. Ids do not count. */
   async diff(firstRunId: Id, secondRunId: Id): Promise<RunDiff> {
     const { diffRuns } = await import('../audit/diff.ts')
     return diffRuns(this.store, firstRunId, secondRunId)
   }
 
-  /** The processes that run nodes of this store. One that is gone stays until another has taken over what it left. */
   processes(): readonly { readonly id: Id; readonly pid: number; readonly isAlive: boolean }[] {
     const now = this.clock.now()
     return this.store.engines().map((engine) => ({ id: engine.id, pid: engine.pid, isAlive: !isDead(engine, now) }))
   }
+}
+
+const REPLY: OptionRules<AnswerWord> = { text: anything, by: text }
+
+/** A person's answer to a question: words, and who said them. */
+function readReply(given: AnswerWord): Reply {
+  const { text: words, by = 'user' } = readOptions('answer(nodeId, { text })', given, REPLY)
+  if (typeof words !== 'string' || words.trim() === '') {
+    throw new InputError('invalid_input', 'answer(nodeId, { text }): the answer is a text that is not empty.')
+  }
+  return { text: words, by }
+}
+
+const WORD: OptionRules<ApprovalWord> = {
+  allow: anything,
+  by: text,
+  reason: text,
+  always: flag,
+  edit: anything,
+  digest: text,
+}
+
+/** Only `true` allows: whatever else stands there, by mistake or from a form, is no yes. */
+function readAnswer(word: ApprovalWord): ApprovalAnswer {
+  const { allow, by = 'user', reason, always, edit, digest } = readOptions('answer(nodeId, { allow })', word, WORD)
+  if (typeof allow !== 'boolean') throw new InputError('invalid_input', 'answer(nodeId, { allow }): true or false.')
+  const only = digest === undefined ? {} : { digest }
+  const given = { allowed: allow, by, reason: reason ?? null, always: always === true, ...only }
+  if (edit === undefined) return given
+  const json = toJson(edit)
+  if (!json.ok) throw new InputError('invalid_input', `answer(nodeId, { edit }): it is not JSON. ${json.error}`)
+  return { ...given, edit: json.value }
 }

@@ -39,7 +39,7 @@ export function groupStates(
 
 /** A tool in several groups needs one that is on; a tool in none is always available. */
 export function isAvailable(memberOf: readonly string[], groups: Groups, state: GroupState): boolean {
-  return memberOf.length === 0 || memberOf.some((name) => isActive(groups, state, name))
+  return memberOf.some((name) => isActive(groups, state, name))
 }
 
 export function inactiveText(tool: string, memberOf: readonly string[]): string {

@@ -30,10 +30,10 @@ export interface Invocation extends Requester {
   readonly toolkit: Toolkit
   readonly work: Work
   readonly home: {
-    /** Words the cause of a failure without secrets. */
-    readonly causeOf: (error: unknown) => string
-    /** Set where runs are recorded or replayed. */
-    readonly tape: Tape | null
+    /** `causeOf` words the cause of a failure without secrets. */
+    readonly settings: { readonly causeOf: (error: unknown) => string }
+    /** `tape` is set where runs are recorded or replayed. */
+    readonly live: { readonly tape: Tape | null }
   }
 }
 
@@ -67,7 +67,7 @@ export async function invoke(
   if (refused !== undefined) return withSchema(refused.ask, entry)
   if (isStopped(run)) return notBegun(run)
   const execution = { tool, current, input: checked.value }
-  const { tape } = run.home
+  const { tape } = run.home.live
   if (tape === null || entry.isOwn === true) return endOf(run, await execute(run, execution))
   const { node, work } = run
   const running = { node, work, current, name: call.name, input: input.value }
@@ -103,7 +103,7 @@ function failed(error: unknown, { work, home }: Invocation): CodeResult {
     case 'timeout':
       return { stopped: work.stopCause }
     default:
-      return { error: `Error: ${home.causeOf(error)}` }
+      return { error: `Error: ${home.settings.causeOf(error)}` }
   }
 }
 
@@ -139,8 +139,8 @@ function shortName(name: string): string {
   return JSON.stringify(shown)
 }
 
-function isStopped({ work: { stopCause }, home: { tape } }: Invocation): boolean {
-  return stopCause !== null && !(stopCause === 'timeout' && tape?.isPlayed === true)
+function isStopped({ work: { stopCause }, home: { live } }: Invocation): boolean {
+  return stopCause !== null && !(stopCause === 'timeout' && live.tape?.isPlayed === true)
 }
 
 export const TOO_LATE = 'Error: the call took too long before it began. It had no effect.'

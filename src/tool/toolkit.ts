@@ -93,7 +93,7 @@ export class Toolkit {
 
   /** True for a tool in no group, or in one that is on. */
   isOn({ memberOf }: ToolEntry, state: GroupState): boolean {
-    return isAvailable(memberOf, this.groups, state)
+    return memberOf.length === 0 || isAvailable(memberOf, this.groups, state)
   }
 
   /** The tools that a model may see: on, and not denied, neither by name nor in everything they do. */

@@ -196,7 +196,6 @@ export function isLive({ tools }: ToolSource): boolean {
 
 /** True when the agent has sources that must be started before its first step. */
 export function hasLiveSources({ sources }: AgentCore): boolean {
-  if (sources.size === 0) return false
   return [...sources.values()].some(isLive)
 }
 

@@ -41,6 +41,11 @@ export class ExtensionRuns {
     this.logger = logger
   }
 
+  /** Does this process have to do with any run that has hooks? */
+  get hasRuns(): boolean {
+    return this.open.size > 0
+  }
+
   /** Registers a run with this process, before a hook of it is called. */
   enter(runId: Id, agent: string, hooks: HookSet | null): void {
     if (hooks === null || this.open.has(runId)) return
@@ -123,7 +128,6 @@ export class ExtensionRuns {
   }
 
   committed(commit: Commit): void {
-    if (this.open.size === 0) return
     for (const row of commit.events) this.callWatchers(row)
     for (const turn of commit.turns) if (turn.state === 'ended') this.end(turn)
   }

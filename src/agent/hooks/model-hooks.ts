@@ -213,7 +213,7 @@ export function placeOf({ node, work }: NodeRun): HookPlace {
 }
 
 function contextFor(run: NodeRun, extension: ExtensionCore): HookContext {
-  return run.home.extensionRuns.contextOf(extension, placeOf(run))
+  return run.home.live.extensions.contextOf(extension, placeOf(run))
 }
 
 export interface HookCall<T> {
@@ -261,6 +261,6 @@ async function hookFailed(
   extension: ExtensionCore,
   { hook, error }: { readonly hook: HookName; readonly error: unknown },
 ): Promise<void> {
-  await run.home.extensionRuns.report(extension, { hook, error }, placeOf(run))
+  await run.home.live.extensions.report(extension, { hook, error }, placeOf(run))
   if (extension.onError === 'fail') throw new ExtensionFailed(extension, hook, error)
 }

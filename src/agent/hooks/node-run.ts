@@ -1,6 +1,7 @@
 import { DefinitionError } from '../../base/error.ts'
 import { type Json, toJson } from '../../base/json.ts'
 import type { KeptAlive } from '../../base/keep-shape.ts'
+import type { NodeEnds, TurnEnds } from '../../conversation/ends.ts'
 import type { Feeds } from '../../conversation/feeds.ts'
 import type { Work } from '../../engine/engine.ts'
 import type { FieldEvent } from '../../fields/field-event.ts'
@@ -10,7 +11,7 @@ import type { Budget } from '../../grant/budget.ts'
 import type { Layer } from '../../grant/grant.ts'
 import type { Profiles } from '../../grant/profile.ts'
 import type { Draft } from '../../graph/draft.ts'
-import type { EagerTask, Outcome } from '../../graph/outcome.ts'
+import type { EagerTask } from '../../graph/outcome.ts'
 import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
 import type { Model } from '../../model/model.ts'
 import type { Expansion } from '../../rules/turn/expand.ts'
@@ -26,20 +27,28 @@ import type { ExtensionCore } from '../definition/extension.ts'
 import type { ExtensionRuns, HookPlace } from './extension-runs.ts'
 import type { HookSet } from './hook-set.ts'
 
-/** One node while it runs: its rows, whose it is, what binds it. */
+/** One node while it runs: its rows, and everything that `resolve` found for it. `execute` needs nothing else. */
 export interface NodeRun {
   readonly node: Node
   readonly turn: Turn
   readonly conversation: Conversation
   readonly agent: AgentCore
+  /** The version of the process's agents when this was resolved: it grows when one becomes known. */
+  readonly agentsVersion: number
   readonly toolkit: Toolkit
+  /** The agent's own model, else its host's, else the runtime's; null where there is none. */
+  readonly model: Model | null
   /** Every layer that decides for this agent. */
   readonly layers: readonly Layer[]
-  /** Of its extensions and the runtime's; null where there are none, as mostly. */
+  /** The profile that binds the conversation; undefined for none. */
+  readonly profile: string | undefined
+  /** How many rounds of the conversation the model is shown. */
+  readonly contextTurns: number
+  /** The hooks of its extensions and the runtime's; null where there are none, as mostly. */
   readonly hooks: HookSet | null
   readonly work: Work
   readonly home: Home
-  /** What it has answered, before that is stored: children that start with it know of it. */
+  /** The answer before it is stored, for the children that start with it; null for every other run. */
   readonly said: Node | null
 }
 
@@ -74,21 +83,61 @@ export interface Voice {
   readonly place: HookPlace
 }
 
-/** Makes agents of data, and models of names. */
-export interface Maker {
-  /** With this host, where the agent takes something over. */
+/** Everything that a process has for all its nodes: the ledger, and four parts by what they hold. */
+export interface Home {
+  readonly ledger: Ledger
+  readonly agents: Agents
+  readonly children: ChildStarter
+  readonly live: LiveParts
+  readonly settings: RunSettings
+}
+
+/** The agents and models that this process has code for. */
+export interface Agents {
+  /** Makes an agent known to this process, with those it may delegate to: later where a provider of theirs is async. */
+  know(agent: AgentCore): undefined | Promise<undefined>
+  /** Says which agent object runs a child in this process, before the child can start. */
+  bind(runId: Id, agent: AgentCore): void
+  /** Forgets a run that came to nothing. */
+  release(runId: Id): void
+  /** The agent of a run, if this process has code for it. */
+  of(runId: Id, conversation: Conversation): AgentCore | undefined
+  /** Do the agents and the conversation still say what they said when the run was resolved? */
+  isCurrent(run: NodeRun): boolean
+  /** Makes an agent from data. The host is the one that it takes something over from. */
   make(definition: Json, host: AgentCore): AgentCore
   /** A model by the name that a file or a call gives it: the application's own, else that of a provider. */
   modelNamed(name: string): Model
   /** Is it one of the application's own? */
   hasModelNamed(name: string): boolean
+  /** The hooks of a run's hosts that have a word in its calls. */
+  hooksAbove(run: NodeRun): HooksAbove | null
 }
 
-/** What a process has for all its nodes. */
-export interface Home {
-  readonly maker: Maker
-  readonly ledger: Ledger
+/** Starts children for an answer: `delegation` implements it, and a model step calls it. */
+export interface ChildStarter {
+  /** Those calls of an answer that become children at once; each of the others is left to its task. */
+  ready(run: NodeRun, step: Expansion): readonly ReadyChild[]
+  /** Starts children for items of an answer that is being written. */
+  eager(run: NodeRun): Promise<EagerWork>
+}
+
+/** What this process holds for the runs that go on in it. Nothing of it is needed to go on with them elsewhere. */
+export interface LiveParts {
+  /** The runtime that runs them, as users hold it. */
+  readonly runtime: object
   readonly feeds: Feeds
+  readonly ends: TurnEnds
+  readonly nodeEnds: NodeEnds
+  readonly extensions: ExtensionRuns
+  /** Where runs are recorded or played back; mostly null. */
+  readonly tape: Tape | null
+  /** The model call that was made last. */
+  lastCall: KeptAlive
+}
+
+/** What the application said once for all its runs. */
+export interface RunSettings {
   readonly logger: Logger
   /** The runtime's budget, over every run. */
   readonly budget: Budget | undefined
@@ -97,52 +146,28 @@ export interface Home {
   readonly profiles: Profiles
   /** When contexts are summed up by themselves; null for never. */
   readonly compaction: CompactionSettings | null
-  readonly runtime: object
-  readonly extensionRuns: ExtensionRuns
   readonly files: FileDomain | null
   /** The application's own, handed to every tool as they are. */
   readonly tracer: object | null
   readonly longTermMemory: object | null
-  /** What may be told of a failure. */
+  /** Says what may be told of a failure. */
   readonly causeOf: (error: unknown) => string
-  /** Where runs are recorded or played back; mostly null. */
-  readonly tape: Tape | null
-  /** The model call that was made last. */
-  lastCall: KeptAlive
-  /** An agent's own model, else its host's, else the runtime's. */
-  modelOf(agent: AgentCore, place: { readonly turn: Turn; readonly conversation: Conversation }): Model | null
-  /** Makes an agent known to this process, with those it may delegate to: later where a provider of theirs is async. */
-  know(agent: AgentCore): undefined | Promise<undefined>
-  /** Says which agent object runs a child in this process, before the child can start. */
-  settleChild(runId: Id, agent: AgentCore): void
-  /** The child came to nothing. */
-  leaveChild(runId: Id): void
-  /** The agent of a conversation, if this process has code for it. */
-  agentFor(conversation: Conversation): AgentCore | undefined
-  waitFor(runId: Id): Promise<Outcome>
-  /** The same, or null as soon as the signal aborts. */
-  waitUnless(runId: Id, signal: AbortSignal | undefined): Promise<Outcome | null>
-  /** A node when it has ended; null as soon as the signal aborts. */
-  waitForNode(nodeId: Id, signal: AbortSignal): Promise<Node | null>
-  /** What starts children for items of an answer that is being written. */
-  eagerFor(run: NodeRun): Promise<EagerWork>
-  /** Those calls of an answer that become children at once; each of the others is left to its task. */
-  readyChildren(run: NodeRun, step: Expansion): readonly ReadyChild[]
-  /** What the hosts of a run have to say to its calls. */
-  hooksAbove(run: NodeRun): HooksAbove | null
 }
 
 /** The runtime's files as a run may use them: by its layers, and by what a person has allowed for its call. */
 export function filesOf(run: NodeRun): Files {
   const { home, layers, node } = run
-  if (home.files === null) throw new DefinitionError('definition', NO_FILES)
+  if (home.settings.files === null) throw new DefinitionError('definition', NO_FILES)
   const input = toJson(node.input.call?.input ?? null)
-  return home.files.bind(layers, (request) => input.ok && permit(run, request, input.value).verdict === 'allow')
+  return home.settings.files.bind(
+    layers,
+    (request) => input.ok && permit(run, request, input.value).verdict === 'allow',
+  )
 }
 
 /** Which definitions the rules of a run keep from it. A runtime without files keeps none. */
 export function keeperOf(run: NodeRun): Keeper {
-  if (run.home.files === null) return () => false
+  if (run.home.settings.files === null) return () => false
   const files = filesOf(run)
   return (place) => files.isKept(place)
 }

@@ -35,13 +35,13 @@ export async function applyBeforeTool(
 async function hookedBy(run: NodeRun, call: ToolCall, { extension, place }: Voice): Promise<ToolCall | ToolEnd> {
   let hooked: ToolCall | ToolEnd = call
   try {
-    const context = run.home.extensionRuns.contextOf(extension, place)
+    const context = run.home.live.extensions.contextOf(extension, place)
     await useEach(extension.hooks?.beforeTool?.(shown(run, call), context), (said) => {
       if (!('state' in hooked)) hooked = applied(run, hooked, said)
     })
     return hooked
   } catch (error) {
-    await run.home.extensionRuns.report(extension, { hook: 'beforeTool', error }, placeOf(run))
+    await run.home.live.extensions.report(extension, { hook: 'beforeTool', error }, placeOf(run))
     return errorEnd(`Refused: the hook before it failed: ${messageOf(error)}`)
   }
 }
@@ -112,10 +112,13 @@ export function showCall(run: NodeRun, call: ToolCall, watching: readonly Voice[
   const { home, conversation } = run
   for (const { extension, place } of watching) {
     const failed = (error: unknown) =>
-      home.logger.warn(`The hook onChildTool failed: ${messageOf(error)}`, { extension: extension.name, error })
+      home.settings.logger.warn(`The hook onChildTool failed: ${messageOf(error)}`, {
+        extension: extension.name,
+        error,
+      })
     try {
       const child: ChildCall = { ...shown(run, call), path: [...conversation.path] }
-      const seen = extension.hooks?.onChildTool?.(child, home.extensionRuns.contextOf(extension, place))
+      const seen = extension.hooks?.onChildTool?.(child, home.live.extensions.contextOf(extension, place))
       Promise.resolve(seen).catch(failed)
     } catch (error) {
       failed(error)

@@ -23,7 +23,6 @@ import { sessionsText } from '../../rules/delegation/session.ts'
 import type { StepAnswer } from '../../rules/turn/expand.ts'
 import type { CallCost } from '../../rules/turn/reserve.ts'
 import { describesOutput } from '../build/asked-agent.ts'
-import { contextTurnsOf } from '../build/conversation-settings.ts'
 import { chatIn } from '../definition/chat-record.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
 import { chatCut, chatHistory } from './chat-history.ts'
@@ -32,20 +31,21 @@ import { briefTokens, messagesOf, plainMessages } from './messages.ts'
 
 /** The request to a node's model: the instructions, the context of the node, the tools. */
 export function buildRequest(run: NodeRun, known?: readonly Node[]): ModelRequest {
-  const { node, turn, agent, toolkit, home, conversation, layers } = run
+  const { node, turn, agent, toolkit, conversation, layers } = run
   if (node.purpose === 'brief') return briefRequest(run)
   if (node.purpose === 'summarize') return summarizeRequest(run)
-  const context = shownTo(node, known ?? contextFor(run))
+  const context = shownTo(node, known ?? collectContext(run.home.ledger.store, node, run.contextTurns))
   const { depth, groups } = conversation
   const mayDelegate = depth < turn.limits.depth
-  const scope = { context, mayDelegate, groups, depth, model: () => home.modelOf(agent, run)?.id ?? '' }
+  const scope = { context, mayDelegate, groups, depth, model: () => run.model?.id ?? '' }
   const tools = node.purpose === 'wrap_up' ? NO_TOOLS : toolkit.offer(layers, scope)
   const told = withNotes(instructionsOf(run, tools), toolkit.notes)
+  const isPartial = isCut(context, run)
   const messages =
     agent.asked === null
       ? messagesOf(told, context)
       : askedMessages(told, context, { turnId: turn.id, prompt: agent.asked, history: historyOf(run, context) })
-  if (isCut(context, run)) addSessions(messages, run)
+  if (isPartial) addSessions(messages, run)
   if (conversation.background.length > 0) addTaskReminder(messages, run)
   if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
   return {
@@ -55,11 +55,6 @@ export function buildRequest(run: NodeRun, known?: readonly Node[]): ModelReques
     outputSchema: agent.output?.jsonSchema ?? null,
     path: conversation.path,
   }
-}
-
-/** The context of a call: the nodes of its conversation that it sees. */
-export function contextFor({ node, conversation, agent, home }: NodeRun): readonly Node[] {
-  return collectContext(home.ledger.store, node, contextTurnsOf(conversation, agent))
 }
 
 /** The earlier messages of a chat; null where the request belongs to none. */
@@ -86,8 +81,8 @@ function shownTo({ purpose, input, turnId }: Node, all: readonly Node[]): readon
 }
 
 /** True when older turns are left out or summarised. */
-function isCut(context: readonly Node[], { turn, agent, conversation }: NodeRun): boolean {
-  if (turn.ordinal >= contextTurnsOf(conversation, agent)) return true
+function isCut(context: readonly Node[], { turn, contextTurns, conversation }: NodeRun): boolean {
+  if (turn.ordinal >= contextTurns) return true
   return conversation.lane !== null && context.some(({ metadata }) => metadata['standsFor'] === true)
 }
 
@@ -124,15 +119,15 @@ function instructionsOf({ agent, conversation, turn }: NodeRun, tools: readonly 
 
 /** The rounds that its model did not see, for the first answer of a run; undefined when there are none. */
 export function contextCutOf(run: NodeRun): StepAnswer['contextCut'] {
-  const { node, turn, conversation, agent, home } = run
+  const { node, turn, agent, home, contextTurns: shown } = run
   const { store } = home.ledger
-  const shown = contextTurnsOf(conversation, agent)
   const maxLength = agent.asked === null ? null : (chatIn(store, turn)?.maxLength ?? null)
   if ((shown === ALL_TURNS && maxLength === null) || isSummary(node)) return undefined
   const first = store.nodesOf(turn.id).find((one) => one.kind === 'agent_message' && !isSummary(one) && !isCopy(one))
   if (first?.id !== node.id) return undefined
   const leftOut = roundsLeftOut(store, turn, shown - 1)
-  const cut = maxLength === null ? undefined : chatCut(store, earlierIn(contextFor(run), run), maxLength)
+  const cut =
+    maxLength === null ? undefined : chatCut(store, earlierIn(collectContext(store, node, shown), run), maxLength)
   if (cut !== undefined) return { shown: cut.shown, leftOut: leftOut + cut.leftOut }
   return leftOut === 0 ? undefined : { shown, leftOut }
 }
@@ -148,11 +143,11 @@ function isCopy({ metadata }: Node): boolean {
 /**
  * The request that summarises the host's knowledge for a child: the host's model, the host's context, the child's task.
  */
-function briefRequest({ node, turn, agent, home, conversation }: NodeRun): ModelRequest {
+function briefRequest({ node, turn, agent, contextTurns, home, conversation }: NodeRun): ModelRequest {
   const { store } = home.ledger
   const link = store.link(turn.id)
   const task = link === undefined ? undefined : store.node(link.taskId)
-  const context = task === undefined ? [] : collectContext(store, task, contextTurnsOf(conversation, agent))
+  const context = task === undefined ? [] : collectContext(store, task, contextTurns)
   const tokens = briefTokens(node)
   const asked = `Another agent is given this task:\n${JSON.stringify(turn.input)}\n\nSum up what it should know of this conversation to do it, and nothing else, in at most ${Math.ceil(tokens * 0.7)} words.`
   return {

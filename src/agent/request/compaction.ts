@@ -7,7 +7,6 @@ import { resultContent } from '../../graph/tasks.ts'
 import type { Model, ModelRequest } from '../../model/model.ts'
 import { modelInfo } from '../../model/named/prices.ts'
 import { type CompactionPlan, foldsOf, foldTarget, hasJustFailed, planCompaction } from '../../rules/turn/compaction.ts'
-import { contextTurnsOf } from '../build/conversation-settings.ts'
 import { chatIn } from '../definition/chat-record.ts'
 import { type CompactionSettings, DEFAULT_WINDOW } from '../definition/compaction-settings.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
@@ -33,13 +32,14 @@ const OVERHEAD = 500
 /** Plans the summary that this call needs first; null when its whole context fits. */
 export function compactionFor(run: NodeRun, model: Model, context: readonly Node[]): CompactionPlan | null {
   const { home, node, turn, agent } = run
-  if (home.compaction === null || node.kind !== 'agent_message' || node.metadata['compacted'] === true) return null
-  const window = windowOf(model, home.compaction)
+  if (home.settings.compaction === null || node.kind !== 'agent_message' || node.metadata['compacted'] === true)
+    return null
+  const window = windowOf(model, home.settings.compaction)
   const sizes = sizesOf(run, context)
   const total = sum(sizes) + OVERHEAD + agent.instructions.length / CHARS
-  if (total < window * home.compaction.at || hasJustFailed(home.ledger.store, turn, total)) return null
+  if (total < window * home.settings.compaction.at || hasJustFailed(home.ledger.store, turn, total)) return null
   const tokens = Math.min(4_096, Math.ceil(window / 10))
-  return planFor(run, { context, sizes, room: window * home.compaction.keep, tokens, total: Math.ceil(total) })
+  return planFor(run, { context, sizes, room: window * home.settings.compaction.keep, tokens, total: Math.ceil(total) })
 }
 
 /** The size of each node in the model's context. A chat shows only questions and answers, up to its own limit. */
@@ -128,9 +128,9 @@ function lengthOf(content: Content): number {
 }
 
 /** The request for a summary: it contains everything that will no longer be shown, earlier summaries included. */
-export function summarizeRequest({ node, agent, home, conversation }: NodeRun): ModelRequest {
+export function summarizeRequest({ node, agent, contextTurns, home, conversation }: NodeRun): ModelRequest {
   const { store } = home.ledger
-  const folded = foldedFor(store, node, contextTurnsOf(conversation, agent))
+  const folded = foldedFor(store, node, contextTurns)
   const { tokens } = (node.input.value ?? {}) as { readonly tokens?: number }
   const most = tokens ?? 1_000
   const asked = `Sum up the conversation so far for the one who goes on with it: what was asked, what was decided and why, what was found (names, numbers, ids, paths, session ids as they are), what is still open. Leave nothing out that would have to be asked or looked up again. At most ${Math.ceil(most * 0.6)} words.`

@@ -1,4 +1,4 @@
-import { type Content, plainContent, type ToolCall, textOf } from '../../graph/content.ts'
+import { plainContent, saysNothing, type ToolCall, textOf } from '../../graph/content.ts'
 import { eagerField, isBeside, isEager } from '../../graph/kinds.ts'
 import type { Node } from '../../graph/rows.ts'
 import { resultContent } from '../../graph/tasks.ts'
@@ -84,12 +84,6 @@ function spokenMessage(node: Node): Message | undefined {
   const content = node.state === 'finished' ? said : plainContent(said)
   if (calls.length === 0 && saysNothing(content)) return undefined
   return { role: 'assistant', content, calls }
-}
-
-/** True for a content without visible text: reasoning and spaces do not count. */
-export function saysNothing(content: Content): boolean {
-  if (typeof content === 'string') return content.trim() === ''
-  return content.every((block) => block.type === 'reasoning' || (block.type === 'text' && block.text.trim() === ''))
 }
 
 /** The result of a node that no model called: there is no call to answer. */

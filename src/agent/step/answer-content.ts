@@ -1,6 +1,6 @@
-import type { Json } from '../../base/json.ts'
-import type { Block, Content } from '../../graph/content.ts'
-import type { Part } from '../../model/model.ts'
+import { JSON_LIMITS, type Json } from '../../base/json.ts'
+import type { Block, Content, ToolCall } from '../../graph/content.ts'
+import type { LiveBody } from '../../graph/event.ts'
 
 /** The content of one answer so far. It never reads closed text again, because an answer may have a million parts. */
 export class AnswerContent {
@@ -90,17 +90,99 @@ class Thoughts {
   }
 }
 
-export type LongPart = Extract<Part, { readonly text: string }>
-
-/** True for a part that must be read piece by piece, so that other work gets a turn in between. */
-export function isLong(part: Part): part is LongPart {
-  return 'text' in part && typeof part.text === 'string' && part.text.length > PIECE
-}
-
 /** The end of the piece that begins there. It never cuts a character in two. */
 export function pieceEnd(text: string, from: number): number {
   const end = from + PIECE
   return (text.charCodeAt(end - 1) & 0xfc00) === 0xd800 ? end + 1 : end
 }
 
-const PIECE = 500_000
+export const PIECE = 500_000
+
+/** The most characters of one answer; more cannot be an answer. */
+export const ANSWER_LIMIT: number = JSON_LIMITS.maxBytes
+
+/**
+ * The most characters of its tool calls together: they are stored with the answer, with each call and with the children
+ * it starts.
+ */
+export const CALLS_LIMIT = 4_000_000
+
+/** Measures one answer: texts, reasoning, calls, files and everything beside them. */
+export class AnswerSize {
+  private size = 0
+  /** The part of the size that will come once more as a whole. */
+  private announced = 0
+  private calls = 0
+  private values = 0
+
+  /** Names what is too large; null where nothing is. */
+  get excess(): string | null {
+    if (this.size > ANSWER_LIMIT) return `is longer than ${ANSWER_LIMIT / 1e6} MB`
+    if (this.calls > CALLS_LIMIT) return `has calls of more than ${CALLS_LIMIT / 1e6} MB`
+    return this.values > JSON_LIMITS.maxValues ? `has more than ${JSON_LIMITS.maxValues} values` : null
+  }
+
+  /** Counts a delta. */
+  addDelta(body: { readonly type: LiveBody['type']; readonly text: string }): void {
+    const length = writtenLength(body.text)
+    this.size += length
+    if (body.type !== 'text-delta') this.announced += length
+  }
+
+  /** Counts a call or a block, without the part that its deltas counted already. */
+  add(said: unknown): void {
+    const { size, values } = sizeIn(said)
+    this.values += values
+    const known = Math.min(size, this.announced)
+    this.announced -= known
+    this.size += size - known
+  }
+
+  /**
+   * Counts a call that was read. The characters and values of its part are counted already, but not the values inside a
+   * text.
+   */
+  addCall(call: ToolCall, isText: boolean): void {
+    const { size, values } = sizeIn(call.input)
+    this.calls += size + call.id.length + call.name.length
+    if (isText) this.values += values
+  }
+}
+
+/**
+ * Counts all texts and keys, and a few characters for each value. Stops early, because a custom model may return an
+ * endless value.
+ */
+function sizeIn(said: unknown): { readonly size: number; readonly values: number } {
+  const open: unknown[] = [said]
+  let size = 0
+  let values = 0
+  for (let value = open.pop(); value !== undefined && size <= ANSWER_LIMIT; value = open.pop()) {
+    values++
+    size += typeof value === 'string' ? writtenLength(value) + VALUE_SIZE : VALUE_SIZE
+    if (typeof value !== 'object' || value === null) continue
+    for (const [key, item] of Object.entries(value)) {
+      size += writtenLength(key)
+      if (item !== undefined) open.push(item)
+    }
+  }
+  return { size, values }
+}
+
+const VALUE_SIZE = 8
+
+/** The length in JSON: most control characters, and halves of a character, take six. */
+function writtenLength(text: string): number {
+  let length = text.length
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code >= 0x20 && (code & 0xf800) !== 0xd800) continue
+    const isPair = code < 0xdc00 && code >= 0xd800 && (text.charCodeAt(at + 1) & 0xfc00) === 0xdc00
+    if (isPair) at++
+    else if (code !== LINE_FEED) length += ESCAPED - 1
+  }
+  return length
+}
+
+const ESCAPED = 6
+const LINE_FEED = 10

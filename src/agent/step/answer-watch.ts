@@ -16,7 +16,7 @@ export class DoomedAnswer extends Error {
 /** Reads an answer while it streams, for work that starts before it ends. */
 export async function watchAnswer(run: NodeRun): Promise<AnswerWatch> {
   const { agent, home } = run
-  const eager = agent.eager === null ? null : await home.eagerFor(run)
+  const eager = agent.eager === null ? null : await home.children.eager(run)
   return new AnswerWatch(new FieldParser(agent.output, {}), eager, agent.repair?.failFast === true)
 }
 

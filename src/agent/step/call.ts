@@ -24,8 +24,7 @@ import { permit } from '../../tool/permit.ts'
 import { emitAfterEvent, emitStreamEnd, emitStreamStart, wrapModel } from '../hooks/model-hooks.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
 import { estimateUsage } from '../request/build-request.ts'
-import { AnswerSize, CALLS_LIMIT } from './answer.ts'
-import { AnswerContent, isLong, type LongPart, pieceEnd } from './answer-content.ts'
+import { AnswerContent, AnswerSize, CALLS_LIMIT, PIECE, pieceEnd } from './answer-content.ts'
 import type { AnswerWatch } from './answer-watch.ts'
 
 /** Carries the text before the call failed or was stopped, so that it is not lost. */
@@ -52,7 +51,7 @@ export class AskFirst extends Error {
 export function call(run: NodeRun, model: Model, { request, watch }: CallOptions): Promise<StepAnswer> {
   return new Promise((resolve, reject) => {
     const heard = new AnswerStream(run, model, { resolve, reject, watch })
-    run.home.lastCall = heard
+    run.home.live.lastCall = heard
     heard.listen(request)
   })
 }
@@ -190,9 +189,9 @@ class AnswerStream {
   private ask(request: ModelRequest, stoppable: { readonly signal: AbortSignal }): AsyncIterable<Part> {
     const { node, work, home } = this.run
     const answer = () => this.model.stream(request, stoppable)
-    if (home.tape === null) return answer()
+    if (home.live.tape === null) return answer()
     const secrets = async () => (await this.model.secrets?.()) ?? []
-    return home.tape.ask({ node, work, model: this.model.id, request, signal: stoppable.signal, answer, secrets })
+    return home.live.tape.ask({ node, work, model: this.model.id, request, signal: stoppable.signal, answer, secrets })
   }
 
   /** A watched call may be stopped although its node continues, so it has a signal of its own. */
@@ -287,11 +286,14 @@ class AnswerStream {
   private leave(): void {
     this.isOver = true
     this.run.work.onStop = null
-    if (this.live !== undefined) this.run.home.feeds.endLive(this.run.node)
+    if (this.live !== undefined) this.run.home.live.feeds.endLive(this.run.node)
   }
 
   private take(part: Part): void {
-    if ('text' in part && part.text === '') return
+    if ('text' in part) {
+      if (part.text === '') return
+      this.size.addDelta(part)
+    }
     switch (part.type) {
       case 'text-delta':
         this.said.addText(part.text)
@@ -362,7 +364,6 @@ class AnswerStream {
   /** A node can stream from its first delta until its end. */
   private emit(body: LiveBody): void {
     this.run.work.noteOutput()
-    if ('text' in body) this.size.addDelta(body)
     if (this.isEnough !== undefined) return
     this.show(body)
     if (this.run.hooks?.has('onEvent') !== true) return
@@ -375,7 +376,7 @@ class AnswerStream {
 
   private show(body: LiveBody): void {
     const { node, conversation, home } = this.run
-    this.live ??= home.feeds.beginLive(node, conversation)
+    this.live ??= home.live.feeds.beginLive(node, conversation)
     this.live.emit(body, home.ledger.clock)
   }
 }
@@ -439,4 +440,11 @@ function readInput(id: string, name: string, input: Json): ToolCall {
 function readValue(id: string, name: string, input: Exclude<Json, string>): ToolCall {
   const json = toJson(input, LIMITS)
   return json.ok ? { id, name, input: json.value } : { id, name, input: null, invalid: json.error }
+}
+
+type LongPart = Extract<Part, { readonly text: string }>
+
+/** True for a part that must be read piece by piece, so that other work gets a turn in between. */
+function isLong(part: Part): part is LongPart {
+  return 'text' in part && typeof part.text === 'string' && part.text.length > PIECE
 }

@@ -123,7 +123,7 @@ async function open(
   const user = { conversationId: conversation.id, rootId: turn.rootId, runId: turn.id, topRunId: topOf(run) }
   try {
     const use = () => pool.use(name, start, user)
-    const { tape } = run.home
+    const { tape } = run.home.live
     return { name, source, opened: tape === null ? await use() : await tape.source(name, use) }
   } catch (error) {
     return { name, source, code: 'unavailable', reason: messageOf(error) }
@@ -180,7 +180,7 @@ function missingSecrets([name, source]: NamedSource): string[] {
 async function reportOnce({ node, home }: NodeRun, pool: SourcePool, { absent, others }: News): Promise<void> {
   const fresh = [...absent.map(absenceText), ...others].filter((message) => pool.recordMessage(node.turnId, message))
   if (fresh.length === 0) return
-  for (const message of fresh) home.logger.warn(message, { runId: node.turnId })
+  for (const message of fresh) home.settings.logger.warn(message, { runId: node.turnId })
   await home.ledger.commit({
     kind: 'note',
     rootId: node.rootId,

@@ -11,9 +11,10 @@
 import { DeniedError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import { after } from '../../base/maybe.ts'
-import { NO_USAGE, plainCall } from '../../graph/content.ts'
+import { NO_USAGE, plainCall, saysNothing } from '../../graph/content.ts'
+import { collectContext } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { isEager } from '../../graph/kinds.ts'
+import { ALL_TURNS, isEager, mayCall } from '../../graph/kinds.ts'
 import type { EagerTask } from '../../graph/outcome.ts'
 import type { Failure, Node } from '../../graph/rows.ts'
 import { expansionIds } from '../../graph/tasks.ts'
@@ -21,7 +22,6 @@ import type { Model, ModelRequest } from '../../model/model.ts'
 import { retryDelay } from '../../model/retry.ts'
 import { planAsk } from '../../rules/turn/approve.ts'
 import { addCheck, planCollected } from '../../rules/turn/check-answer.ts'
-import { mayCall } from '../../rules/turn/claim.ts'
 import type { NodeEnd } from '../../rules/turn/end-node.ts'
 import {
   countFailedCall,
@@ -39,9 +39,8 @@ import { applyRequestHooks, ExtensionFailed } from '../hooks/model-hooks.ts'
 import type { EagerWork, NodeRun, ReadyChild } from '../hooks/node-run.ts'
 import type { ParsedPlan, PlannedCommand } from '../planner/plan-reader.ts'
 import type { Planning } from '../planner/planning.ts'
-import { buildRequest, contextCutOf, contextFor, estimateCost, limitAnswer } from '../request/build-request.ts'
+import { buildRequest, contextCutOf, estimateCost, limitAnswer } from '../request/build-request.ts'
 import { compactFirst, compactionFor } from '../request/compaction.ts'
-import { saysNothing } from '../request/messages.ts'
 import { type AnswerVerdict, judge, judgeDoomed } from './answer.ts'
 import type { AnswerWatch } from './answer-watch.ts'
 import { AskFirst, CallFailed, call, callUntil, NOT_ASKED } from './call.ts'
@@ -51,10 +50,11 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
   const { finalTool = null } = run.agent.protocol ?? NO_PROTOCOL
   const found = finalTool === null ? undefined : collectedBy(run, finalTool)
   if (found !== undefined) return endCollected(run, found)
-  if (!isBeside(run.node) && !mayCall(run.turn)) {
+  const isTurn = !isBeside(run.node)
+  if (isTurn && !mayCall(run.turn)) {
     return refuseCall(run, { code: 'max_turns', message: `The limit of ${run.turn.limits.turns} turns was reached.` })
   }
-  const context = isBeside(run.node) ? undefined : contextFor(run)
+  const context = isTurn ? collectContext(run.home.ledger.store, run.node, run.contextTurns) : undefined
   const plan = context === undefined ? null : compactionFor(run, model, context)
   if (plan !== null) return compactFirst(run, plan)
   if (run.hooks !== null) return callHooked(run, model)
@@ -88,7 +88,7 @@ async function callPlan(run: NodeRun, model: Model, judging: PlanCall): Promise<
   const ask = (given: ModelRequest) =>
     callUntil(planRun, model, { request: given, isEnough: (text) => plan.push(text) }).then(
       (answer) => expandPlan(run, answer, { verdict: plan.verdict(), settings, due }),
-      onFailed(run),
+      (error: unknown) => onFailed(run, error),
     )
   await askWithin(run, model, { request: await applyRequestHooks(planRun, request), ask })
 }
@@ -126,7 +126,7 @@ function expandPlan(run: NodeRun, answer: StepAnswer, { verdict, settings, due }
 /** Returns the commands as the answer, in the form in which they would have been executed. */
 function endPlanned(run: NodeRun, answer: StepAnswer, commands: readonly PlannedCommand[]): void | Promise<void> {
   const shown = commands.map(({ purpose, tool, input }) => ({ purpose, tool_name: tool, tool_kwargs: input }))
-  run.home.extensionRuns.keep(run.node.turnId, 'tool_commands', shown)
+  run.home.live.extensions.keep(run.node.turnId, 'tool_commands', shown)
   const judged: AnswerVerdict = { end: 'completed', value: undefined }
   return end(run, { ...answer, content: JSON.stringify(shown), calls: [] }, { judged })
 }
@@ -135,7 +135,7 @@ function endPlanned(run: NodeRun, answer: StepAnswer, commands: readonly Planned
 async function keepToolLogs({ turn, home }: NodeRun): Promise<void> {
   const { toolLogs } = await planner()
   const logs = toolLogs(home.ledger.store.nodesOf(turn.id))
-  if (logs.length > 0) home.extensionRuns.keep(turn.id, 'tool_logs', logs as unknown as Json)
+  if (logs.length > 0) home.live.extensions.keep(turn.id, 'tool_logs', logs as unknown as Json)
 }
 
 /** Runs the hooks before the budget is checked, because the changed request determines the cost. */
@@ -210,14 +210,15 @@ function unpriced({ id }: Model): string {
 
 function callModel(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
   if (isWatched(run)) return callWatched(run, model, request)
-  return call(run, model, { request, watch: undefined }).then((answer) => act(run, answer), onFailed(run))
+  return call(run, model, { request, watch: undefined }).then(
+    (answer) => act(run, answer),
+    (error: unknown) => onFailed(run, error),
+  )
 }
 
-function onFailed(run: NodeRun): (error: unknown) => Promise<void> {
-  return (error) => {
-    if (error instanceof CallFailed) return fail(run, error)
-    throw error
-  }
+function onFailed(run: NodeRun, error: unknown): Promise<void> {
+  if (error instanceof CallFailed) return fail(run, error)
+  throw error
 }
 
 /** True when work starts before the answer ends. */
@@ -234,7 +235,7 @@ async function callWatched(run: NodeRun, model: Model, request: ModelRequest): P
   await watch.settled()
   if (!('error' in answer)) return act(run, answer, watch)
   const { error } = answer
-  if (!(error instanceof CallFailed && error.cause instanceof DoomedAnswer)) return onFailed(run)(error)
+  if (!(error instanceof CallFailed && error.cause instanceof DoomedAnswer)) return onFailed(run, error)
   return endPlan(run, error.partial, { judged: judgeDoomed(run, error.cause.issues), watch })
 }
 
@@ -297,7 +298,7 @@ function end(run: NodeRun, answer: StepAnswer, { judged, tasks }: End): void | P
     again: judged.end === 'again' ? judged : null,
     value: judged.end === 'completed' ? judged.value : undefined,
     failure: failureOf(judged, run.node),
-    extra: run.hooks === null ? undefined : run.home.extensionRuns.extraOf(run.node.turnId),
+    extra: run.hooks === null ? undefined : run.home.live.extensions.extraOf(run.node.turnId),
     response: run.agent.toolTrace && !isText(run.node) ? { tool_trace: toolTrace(run) } : undefined,
     delegations: tasks,
     check: isBeside(run.node) ? null : checkAfter(checkOf(run)),
@@ -329,7 +330,9 @@ function failureOf(judged: AnswerVerdict, { metadata }: Node): Node['failure'] {
   return { code: 'max_turns', message: 'The last turn gave no usable answer.' }
 }
 
+/** Says in an answer what its model was not shown: only a limit of rounds, or a chat's of length, leaves anything out. */
 function withCut(run: NodeRun, answer: StepAnswer): StepAnswer {
+  if (run.contextTurns === ALL_TURNS && run.agent.asked === null) return answer
   const contextCut = contextCutOf(run)
   return contextCut === undefined ? answer : { ...answer, contextCut }
 }
@@ -340,7 +343,7 @@ function expand(run: NodeRun, given: StepAnswer, plan?: PlanNote & { leftMs: num
   const tasks = answer.calls.map((toolCall) => within(planTask(run, toolCall), leftMs))
   const step = { answer, tasks, ids: expansionIds(run.node.id, tasks.length), plan }
   const isDelegating = plan === undefined && tasks.some(({ delegates }) => delegates)
-  const ready = isDelegating ? run.home.readyChildren(run, step) : NO_CHILDREN
+  const ready = isDelegating ? run.home.children.ready(run, step) : NO_CHILDREN
   const stored = run.home.ledger.commit({
     kind: 'expand',
     rootId: run.node.rootId,
@@ -370,8 +373,9 @@ function planTask({ toolkit }: NodeRun, toolCall: PlannedTask['call']): PlannedT
   return { call, effect: found.effect, timeoutMs: found.timeoutMs, delegates: found.delegates }
 }
 
-async function fail({ work, node, home: { ledger, causeOf } }: NodeRun, failed: CallFailed): Promise<void> {
+async function fail({ work, node, home }: NodeRun, failed: CallFailed): Promise<void> {
   if (work.stopCause === 'shutdown' || work.stopCause === 'lost') return
+  const { ledger, settings } = home
   const { claim } = work
   const { cause } = failed
   if (cause instanceof AskFirst) {
@@ -379,7 +383,7 @@ async function fail({ work, node, home: { ledger, causeOf } }: NodeRun, failed: 
   }
   const isAsked = work.stopCause !== null && work.stopCause !== 'stalled'
   const delay = isAsked ? undefined : retryDelay(failed.cause, node.attempt + 1)
-  const error = causeOf(cause)
+  const error = settings.causeOf(cause)
   const retry = { wakeAt: ledger.clock.now() + Math.round(delay ?? 0), error }
   const end = failedEnd(failed, error, work.stopCause === 'cancel')
   await ledger.commit({

@@ -67,7 +67,7 @@ async function askQuestion(
  */
 function hostHas({ home, conversation }: NodeRun, tool: string): boolean {
   const host = home.ledger.store.conversation(conversation.parentConversationId ?? '')
-  const agent = host === undefined ? undefined : home.agentFor(host)
+  const agent = host === undefined ? undefined : home.agents.of(host.id, host)
   return agent === undefined || agent.tools.has(tool)
 }
 

@@ -1,4 +1,4 @@
-import { profileOf, storedAgentOf } from '../../agent/build/conversation-settings.ts'
+import { storedAgentOf } from '../../agent/build/conversation-settings.ts'
 import type { AgentCore, AnyAgent } from '../../agent/definition/agent.ts'
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import type { Json } from '../../base/json.ts'
@@ -23,13 +23,13 @@ export async function startChild(
   refuseNested(run, read, spec)
   const name = read.text('name')
   const prompt = read.text('prompt')
-  const asked = read.profile(spec.profiles.filter((profile) => Object.hasOwn(run.home.profiles, profile)))
+  const asked = read.profile(spec.profiles.filter((profile) => Object.hasOwn(run.home.settings.profiles, profile)))
   const turns = read.integer('context_turns', { least: 1, most: 1_000 })
   const title = read.optionalText('title')
   const timeoutMs = waits ? read.integer('timeout_ms', TIMEOUT) : null
   const agent = agentFor(run, read, { spec, name })
-  const { conversation, node, home } = run
-  const profile = asked ?? spec.profile ?? profileOf(conversation, home.profiles) ?? 'full'
+  const { conversation, node } = run
+  const profile = asked ?? spec.profile ?? run.profile ?? 'full'
   const key = agentKeyOf(name)
   const ids = childIds(node.id, 0)
   const said = {
@@ -84,7 +84,7 @@ export async function sendToChild(
   if (replied === 'done') return 'done'
   const child = childOf(run, childId)
   if (child === undefined) return notFound(read)
-  const agent = home.agentFor(child)
+  const agent = home.agents.of(child.id, child)
   if (agent === undefined) return errorEnd(`This process has no code for the agent "${child.agent.name}".`)
   const said = { ok: true, child_conversation_id: child.id, child_graph_id: child.id, status: 'sent' }
   const background: BackgroundDelegation = {

@@ -83,7 +83,7 @@ export class EagerChildren implements EagerWork {
   /** Asks the hooks about an item, as they are asked about a call: they may change it or refuse it. */
   private async hooked({ name }: Offer, eager: EagerItem): Promise<EagerItem | { readonly refused: string }> {
     const { run } = this
-    const above = run.conversation.depth === 0 ? null : run.home.hooksAbove(run)
+    const above = run.conversation.depth === 0 ? null : run.home.agents.hooksAbove(run)
     if (run.hooks?.has('beforeTool') !== true && above === null) return eager
     const call = { id: eager.taskId, name, input: eager.item }
     const hooked = await applyBeforeTool(run, call, above)

@@ -37,7 +37,7 @@ async function tryKind(run: NodeRun, kind: KindDefinition, children: CalledChild
   const code = (watch?: Watch) => runCode(run, { kind, children, watch })
   const input = node.input.value ?? null
   const running = { node, work, current: children, name: node.kind, input }
-  const given = home.tape === null ? await code() : await home.tape.run(running, code)
+  const given = home.live.tape === null ? await code() : await home.live.tape.run(running, code)
   if ('value' in given) {
     const content = typeof given.value === 'string' ? given.value : JSON.stringify(given.value)
     return { state: 'finished', output: { value: given.value, content } }
@@ -64,8 +64,8 @@ async function runCode({ node, work, home }: NodeRun, { kind, children, watch }:
     const json = toJson(value)
     return json.ok ? { value: json.value } : { error: json.error, code: 'unserialisable' }
   } catch (error) {
-    if (work.stopCause !== null) return { interrupted: home.causeOf(error) }
-    return { error: home.causeOf(error) }
+    if (work.stopCause !== null) return { interrupted: home.settings.causeOf(error) }
+    return { error: home.settings.causeOf(error) }
   }
 }
 

@@ -2,8 +2,7 @@ import type { ReplyContext, ReplyDelegate } from '../../agent/build/reply.ts'
 import type { AnyAgent } from '../../agent/definition/agent.ts'
 import { emitAfterEvent } from '../../agent/hooks/model-hooks.ts'
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
-import { saysNothing } from '../../agent/request/messages.ts'
-import { ANSWER_LIMIT } from '../../agent/step/answer.ts'
+import { ANSWER_LIMIT } from '../../agent/step/answer-content.ts'
 import { ConflictError, DefinitionError, DeniedError, InputError, isLegateError } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
 import { deriveIds } from '../../base/id.ts'
@@ -11,7 +10,7 @@ import { type Json, sizeOf, toJson } from '../../base/json.ts'
 import { readOptions } from '../../base/options.ts'
 import { describeIssues } from '../../base/schema/schema.ts'
 import { toolRequest } from '../../grant/request.ts'
-import { type Content, isBlock, textOf } from '../../graph/content.ts'
+import { type Content, isBlock, saysNothing, textOf } from '../../graph/content.ts'
 import type { Outcome } from '../../graph/outcome.ts'
 import type { Failure, Id, Node, NodeOutput } from '../../graph/rows.ts'
 import { planCodeQuestion } from '../../rules/delegation/question.ts'
@@ -101,9 +100,12 @@ function tooLong(): DefinitionError {
 function answerOf(run: NodeRun, children: ReplyChildren, speech: Speech): Promise<CodeResult> {
   const { node, work, home, agent } = run
   const code = (watch?: Watch) => runCode(run, { children, speech, watch })
-  if (home.tape === null) return code()
+  if (home.live.tape === null) return code()
   const agentNamed = (name: string) => children.declared(name)
-  return home.tape.run({ node, work, current: children, name: agent.name, input: run.turn.input, agentNamed }, code)
+  return home.live.tape.run(
+    { node, work, current: children, name: agent.name, input: run.turn.input, agentNamed },
+    code,
+  )
 }
 
 interface RunningReply {
@@ -133,7 +135,7 @@ async function runCode(run: NodeRun, { children, speech, watch }: RunningReply):
     return { value: { said: speech.text, returned: json.value } }
   } catch (error) {
     if (work.stopCause !== null) return { stopped: work.stopCause === 'cancel' ? 'cancel' : 'lost' }
-    return { error: home.causeOf(error), code: isLegateError(error, 'conflict') ? 'conflict' : 'reply' }
+    return { error: home.settings.causeOf(error), code: isLegateError(error, 'conflict') ? 'conflict' : 'reply' }
   }
 }
 
@@ -187,7 +189,7 @@ async function judgeAnswer(run: NodeRun, answered: CodeAnswer, speech: Speech): 
     const said = answered.said === '' ? {} : { output: { content: answered.said } }
     return { ...said, state: 'errored', failure: read, streamed: speech.streamedAs(answered.said) }
   }
-  const extra = run.hooks === null ? undefined : run.home.extensionRuns.extraOf(run.node.turnId)
+  const extra = run.hooks === null ? undefined : run.home.live.extensions.extraOf(run.node.turnId)
   const output = extra === undefined ? read : { ...read, extra }
   return { state: 'finished', output, streamed: speech.streamedAs(read.content) }
 }
@@ -312,7 +314,7 @@ export class ReplyChildren extends CalledChildren {
     if (question === 'changed') throw this.conflicting('asks a person something else')
     if (question === 'limit') throw new DeniedError('denied', 'The limit of tool calls was reached: nobody was asked.')
     if (question === 'lost') throw this.lost()
-    const ended = await home.waitForNode(id, work.signal)
+    const ended = await home.live.nodeEnds.waitUnless(id, work.signal)
     if (ended === null) throw work.signal.reason
     return answerIn(ended)
   }

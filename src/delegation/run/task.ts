@@ -1,3 +1,4 @@
+import { hasLiveSources } from '../../agent/build/read-kit.ts'
 import type { HooksAbove, NodeRun, ReadyChild } from '../../agent/hooks/node-run.ts'
 import { after } from '../../base/maybe.ts'
 import type { ToolCall } from '../../graph/content.ts'
@@ -26,7 +27,7 @@ import { isSubagentEntry, type SubagentEntry, withPresets } from '../subagent.ts
 export function runTask(run: NodeRun): void | Promise<void> {
   const { call } = run.node.input
   if (isEager(run.node)) return runItem(run)
-  const above = run.home.hooksAbove(run)
+  const above = run.home.agents.hooksAbove(run)
   const isPlain = run.hooks?.has('beforeTool') !== true && above === null
   if (isPlain || call === undefined || call.invalid !== undefined) return runCall(run)
   return runHooked(run, call, above)
@@ -150,17 +151,21 @@ const MOST_CALLS = 16
  * Prepares the children that the commit of an answer can start itself: their calls are already checked and allowed, and
  * nobody has to be asked. This saves a commit per delegation.
  */
-export function readyChildren(run: NodeRun, { answer, tasks, ids }: Expansion): readonly ReadyChild[] {
-  if (tasks.length > MOST_CALLS) return NONE
-  if (run.hooks?.has('beforeTool') === true || run.home.hooksAbove(run) !== null) return NONE
-  const { node, turn, home } = run
+export function readyChildren(before: NodeRun, { answer, tasks, ids }: Expansion): readonly ReadyChild[] {
+  if (tasks.length > MOST_CALLS || !stillHolds(before)) return NONE
+  const { home } = before
+  if (before.hooks?.has('beforeTool') === true || home.agents.hooksAbove(before) !== null) return NONE
+  const node = home.ledger.store.node(before.node.id)
+  const turn = home.ledger.store.turn(before.turn.id)
+  if (node === undefined || turn === undefined) return NONE
   if (turn.account.modelCalls >= MAX_REPEATS && wouldRepeat(home.ledger.store, node, answer.calls)) return NONE
   const output = { content: answer.content, calls: answer.calls }
-  const said = { ...run, said: { ...node, output, state: 'finished', endedAt: home.ledger.clock.now() } } as const
+  const said = { ...node, output, state: 'finished', endedAt: home.ledger.clock.now() } as const
+  const run: NodeRun = { ...before, node, turn, said }
   const children: ReadyChild[] = []
   for (const [at, task] of tasks.entries()) {
     if (!task.delegates) continue
-    const child = readyChild(said, task.call, ids[at] ?? '')
+    const child = readyChild(run, task.call, ids[at] ?? '')
     // Children after a missing one must not take its place, so the list ends here.
     if (child === null) return children
     children.push(child)
@@ -170,9 +175,19 @@ export function readyChildren(run: NodeRun, { answer, tasks, ids }: Expansion): 
 
 const NONE: readonly ReadyChild[] = []
 
+/**
+ * The answer has taken its time: does all that decides still say what it said when the run was resolved? Where it does
+ * not, or is not in the rows, each task decides by what holds when it runs.
+ */
+function stillHolds(run: NodeRun): boolean {
+  const { agent, conversation, home } = run
+  if (home.live.tape !== null || (agent.sources.size > 0 && hasLiveSources(agent))) return false
+  return agent.identity.ref.hash === conversation.agent.hash && home.agents.isCurrent(run)
+}
+
 function readyChild(run: NodeRun, call: ToolCall, taskId: Id): ReadyChild | null {
   const entry = call.invalid === undefined ? run.toolkit.find(call.name) : undefined
-  if (entry?.tool !== null || !isSubagentEntry(entry) || !run.toolkit.isOn(entry, run.conversation.groups)) return null
+  if (entry?.tool !== null || !run.toolkit.isOn(entry, run.conversation.groups) || !isSubagentEntry(entry)) return null
   const input = withPresets(call.input, entry.presets)
   if (runsUserCode(entry) || dependsOnRows(entry, input)) return null
   try {

@@ -232,9 +232,9 @@ function chooseModel(run: NodeRun, choices: readonly ModelChoice[]): string | nu
 }
 
 /** Reads the choice of a file: its model decides its provider, even if its host has another. */
-function choiceOf({ home: { maker } }: NodeRun, { provider, model }: ModelChoice): ModelChoice {
+function choiceOf({ home: { agents } }: NodeRun, { provider, model }: ModelChoice): ModelChoice {
   const said = withoutInherit(model)
-  if (said === null || blank(provider) !== null || maker.hasModelNamed(said)) return { provider, model: said }
+  if (said === null || blank(provider) !== null || agents.hasModelNamed(said)) return { provider, model: said }
   return { provider: null, model: fullModelName(said) ?? said }
 }
 
@@ -258,18 +258,18 @@ function byModel(
   { first, rest }: { first: ReadChoice; rest: readonly ReadChoice[] },
 ): string {
   if (first.provider !== null) return `${first.provider}/${model}`
-  if (run.home.maker.hasModelNamed(model) || model.includes('/')) return model
+  if (run.home.agents.hasModelNamed(model) || model.includes('/')) return model
   return aliasOf(model) ?? `${rest.find(({ provider }) => provider !== null)?.provider ?? 'unknown'}/${model}`
 }
 
 /** Refuses, before anything starts, a provider that is unknown or has no key. */
 function check(run: NodeRun, name: string): void {
-  if (run.home.maker.hasModelNamed(name)) return
+  if (run.home.agents.hasModelNamed(name)) return
   const provider = name.slice(0, Math.max(0, name.indexOf('/')))
   try {
     const trouble = providerTrouble(provider)
     if (trouble !== undefined) invalid(`Failed to create provider '${provider}': ${trouble}`)
-    run.home.maker.modelNamed(name).id.toString()
+    run.home.agents.modelNamed(name).id.toString()
   } catch (error) {
     invalid(
       `Failed to create provider '${provider}': ${messageOf(error).replace(/^Failed to create provider '[^']*': /, '')}`,
@@ -278,7 +278,7 @@ function check(run: NodeRun, name: string): void {
 }
 
 function hostModel(run: NodeRun): ReadChoice {
-  const id = run.home.modelOf(run.agent, run)?.id ?? ''
+  const id = run.model?.id ?? ''
   const slash = id.indexOf('/')
   return slash < 1 ? { provider: null, model: null } : { provider: id.slice(0, slash), model: id.slice(slash + 1) }
 }

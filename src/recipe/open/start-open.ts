@@ -93,7 +93,8 @@ async function folderFor(run: NodeRun, given: string | null, byDefault: string):
   try {
     return await filesOf(run).inDirectory(given, (real) => realpath(real))
   } catch (error) {
-    if (run.home.files === null || isLegateError(error, 'not_found')) invalid(`cwd is not a directory: ${given}`)
+    if (run.home.settings.files === null || isLegateError(error, 'not_found'))
+      invalid(`cwd is not a directory: ${given}`)
     return invalid(`cwd cannot be used: ${isLegateError(error) ? error.message : 'it is no folder of this machine'}`)
   }
 }
@@ -109,7 +110,7 @@ interface StartParts {
 
 async function begin(run: NodeRun, beginning: StartParts): Promise<RowToolEnd> {
   const { call, built } = beginning
-  const agent = run.home.maker.make(built.inline as unknown as Json, run.agent) as AnyAgent
+  const agent = run.home.agents.make(built.inline as unknown as Json, run.agent) as AnyAgent
   const ids = childIds(run.node.id, 0)
   const delegation: Delegation = {
     offer: offerOf(run, agent, beginning),

@@ -125,9 +125,9 @@ function permitOne(
 async function runCommand(run: NodeRun, one: CheckCommand): Promise<CommandEnd> {
   const code = () => runDecided(run, one)
   const { node, work, home } = run
-  if (home.tape === null) return code()
+  if (home.live.tape === null) return code()
   const running = { node, work, current: null, name: 'exec', input: one.command }
-  const given = await home.tape.run(running, async () => ({ value: await code() }))
+  const given = await home.live.tape.run(running, async () => ({ value: await code() }))
   if ('value' in given) return given.value as CommandEnd
   work.signal.throwIfAborted()
   return { code: 'retry', trouble: 'error' in given ? textOf(given.error) : 'It was stopped.' }

@@ -1,8 +1,8 @@
 import { deriveIds } from '../../base/id.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { mayCall } from '../../graph/kinds.ts'
 import type { Conversation, Id, Link, Node, Turn, TurnLimits } from '../../graph/rows.ts'
 import { pauseClocks } from '../turn/account.ts'
-import { mayCall } from '../turn/claim.ts'
 import { addMessage, openTurn, tellMessage } from '../turn/open-turn.ts'
 import { hostQuestionOf, markReported, questionOf, unreportedQuestion } from '../turn/question-of.ts'
 import { deliver, leaveBackground, unreported } from './background.ts'
@@ -56,7 +56,7 @@ export function openReportTurn(draft: Draft, host: Conversation): void {
  */
 export function reportInTurn(draft: Draft, turn: Turn): boolean {
   const host = draft.conversation(turn.conversationId)
-  if (host.background.length === 0 || host.type === 'user') return false
+  if (host.type === 'user') return false
   if (turn.state !== 'running' || turn.cancel !== null || !mayCall(turn)) return false
   const leaf = draft.nodesOf(turn.id).at(-1)
   const news = newsOf(draft, host)

@@ -34,7 +34,8 @@ export function endTurns(draft: Draft): void {
     const turn = draft.turn(turnId)
     if (turn.state === 'ended') continue
     const isQuiet = draft.openNodes(turn.id).length === 0
-    if (isQuiet && reportInTurn(draft, turn)) continue
+    const { background } = draft.conversation(turn.conversationId)
+    if (isQuiet && background.length > 0 && reportInTurn(draft, turn)) continue
     if (isQuiet ? isHeld(draft, turn) : keepOpen(draft, turn)) continue
     const nodes = endingNodes(draft, turn)
     if (growLeaf(draft, turn, nodes.at(-1))) continue

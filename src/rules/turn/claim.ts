@@ -7,7 +7,7 @@
 //   - `heldNode` gives undefined for a lost claim, and its caller then writes nothing.
 
 import type { Draft } from '../../graph/draft.ts'
-import { isRunnable } from '../../graph/kinds.ts'
+import { isRunnable, mayCall } from '../../graph/kinds.ts'
 import type { Effect, Id, Node, Purpose, Turn } from '../../graph/rows.ts'
 
 /** Claims the nodes that are still runnable, as far as the engine has workers. Gives their number. */
@@ -61,16 +61,6 @@ export function nextCall(turn: Turn, droppedCalls: number): NextCall {
   const { limits } = turn
   if (droppedCalls > 0) return wrapUp('over_budget', `You have used all ${limits.toolCalls} tool calls of this run.`)
   return mayCall(turn) ? ANSWER : wrapUp('max_turns', `You have used all ${limits.turns} turns of this run.`)
-}
-
-/** True where the run has a model call left, beside the wrap-up. */
-export function mayCall({ account, limits }: Turn): boolean {
-  return account.modelCalls < limits.turns
-}
-
-/** How many more tool calls a run may make. */
-export function toolCallsLeft({ account, limits }: Turn): number {
-  return Math.max(0, limits.toolCalls - account.toolCalls)
 }
 
 const ANSWER: NextCall = { purpose: 'answer', nudge: null, limit: null }

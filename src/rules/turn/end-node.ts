@@ -108,7 +108,7 @@ function skipped(parent: Node, edge: Edge): NodeEnd {
 
 function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
   const from = node.state
-  const askedPerson = asksPerson(node)
+  const askedPerson = node.wait?.on === 'question' && asksPerson(node)
   const output = end.output ?? node.output
   const text = output.content === undefined ? '' : textOf(output.content)
   const ended = draft.ownNode(node, end.state)
@@ -122,7 +122,7 @@ function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
   ended.engineId = null
   ended.endedAt = draft.now
   if (from === 'awaiting_approval' || askedPerson) resumeClocks(draft, node.turnId)
-  releaseHold(draft, node.id)
+  if (ended.metadata['held'] !== undefined) releaseHold(draft, node.id)
   if (node.startedAt !== null) draft.dropBlock(node.id)
   if (ended.state === 'uncertain') tellDoubt(draft, ended)
   tellEnd(draft, ended, { from, streamed: end.streamed ?? null })

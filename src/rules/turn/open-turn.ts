@@ -105,7 +105,7 @@ export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn
     outcome: null,
     wokenBy: given.wokenBy ?? null,
     attributes: given.attributes ?? null,
-    history: given.history ?? historyAfter(conversation),
+    history: given.history ?? (conversation.lane === null ? null : historyAfter(conversation)),
     absent: null,
     nodeCount: 0,
     afterSeq: isFirst ? 0 : draft.stored.lastSeq(conversation.rootId),

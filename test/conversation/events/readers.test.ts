@@ -301,5 +301,5 @@ async function slowly(run: Run, ms = 1): Promise<RunEvent[]> {
 
 /** How many trees a process keeps events of. */
 function openFeeds(runtime: Runtime): number {
-  return (runtime['feeds'] as unknown as { trees: Map<string, unknown> }).trees.size
+  return (runtime['live'].feeds as unknown as { trees: Map<string, unknown> }).trees.size
 }

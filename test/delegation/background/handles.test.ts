@@ -263,7 +263,7 @@ describe('waits of handles that are over', () => {
     const handle = await runtime.spawn(worker, 'go')
     const { signal } = new AbortController()
     for (let at = 0; at < 50; at++) expect(await handle.wait({ timeoutMs: 1, abortSignal: signal })).toBeNull()
-    const { ends } = runtime as unknown as { ends: { waiters: Map<string, unknown[]> } }
+    const { ends } = (runtime as unknown as { live: { ends: { waiters: Map<string, unknown[]> } } }).live
 
     expect(getEventListeners(signal, 'abort')).toHaveLength(0)
     expect(ends.waiters.get(handle.id)?.length ?? 0).toBeLessThanOrEqual(1)
