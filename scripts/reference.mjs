@@ -164,7 +164,9 @@ function optionsPage() {
     ...parts.flat(),
     '## Options by name',
     '',
-    ...[...sections.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).flatMap(optionSection),
+    ...[...sections.values()]
+      .sort((a, b) => (a.name < b.name ? -1 : 1))
+      .flatMap((section) => optionSection(section, sections)),
   ]
     .join('\n')
     .trimEnd()
@@ -181,7 +183,8 @@ function doorPart(door, file, sections) {
     .filter(({ options }) => options.length > 0)
     .sort((a, b) => (a.name < b.name ? -1 : 1))
   if (rows.length === 0) return []
-  const lines = rows.map(({ name, parameters, options, words }) => {
+  const lines = rows.map(({ name, parameters, options, words, declaration }) => {
+    if (words === '') noteSilent({ declarations: [declaration] }, name)
     const links = [...new Set(options)].map((option) => `[${option}](#${option.toLowerCase()})`)
     return `| \`${name}(${parameters.map((one) => one.name).join(', ')})\` | ${cell(firstSentence(words))} | ${links.join(', ')} |`
   })
@@ -211,7 +214,8 @@ function callOf(name, signature, words) {
   const parameters = signature
     .getParameters()
     .map((symbol) => ({ name: symbol.name, type: checker.getTypeOfSymbol(symbol) }))
-  return { name, parameters, words: textOf(signature.getDocumentationComment(checker)) || words }
+  const own = textOf(signature.getDocumentationComment(checker))
+  return { name, parameters, words: own || words, declaration: signature.declaration }
 }
 
 /** The names of the kinds of options among what a parameter may be. Each gets a section, and so do those inside of it. */
@@ -250,8 +254,8 @@ function isOptions(type, symbol) {
   return !isClass && propertiesOf(type).some(({ symbol: property }) => isOptional(property))
 }
 
-function optionSection({ name, type, words }) {
-  const rows = optionRows(name, type, '')
+function optionSection({ name, type, words }, sections) {
+  const rows = optionRows({ name, type, sections }, '')
   return [
     `### ${name}`,
     '',
@@ -263,14 +267,15 @@ function optionSection({ name, type, words }) {
   ]
 }
 
-function optionRows(owner, type, prefix) {
-  return propertiesOf(type).flatMap(({ name, symbol }) => {
+function optionRows(owner, prefix) {
+  return propertiesOf(owner.type).flatMap(({ name, symbol }) => {
     const own = checker.getNonNullableType(checker.getTypeOfSymbol(symbol))
-    if (isLiteralObject(own)) return optionRows(owner, own, `${prefix}${name}.`)
-    const doc = docOf(symbol)
-    const { words, fallback } = splitDefault(doc, symbol)
-    if (doc === '') noteSilent(symbol, `${owner}.${prefix}${name}`)
-    return [`| \`${prefix}${name}\` | ${code(typeText(symbol))} | ${cell(fallback)} | ${cell(words)} |`]
+    if (isLiteralObject(own)) return optionRows({ ...owner, type: own }, `${prefix}${name}.`)
+    const { words, fallback } = splitDefault(docOf(symbol), symbol)
+    if (words === '') noteSilent(symbol, `${owner.name}.${prefix}${name}`)
+    return [
+      `| \`${prefix}${name}\` | ${linked(typeText(symbol), owner.sections)} | ${cell(fallback)} | ${cell(words)} |`,
+    ]
   })
 }
 
@@ -354,6 +359,11 @@ function typeText(symbol) {
     .replaceAll(/\breadonly /g, '')
     .replaceAll(/\s+/g, ' ')
     .trim()
+}
+
+/** A type that has a section leads to it. */
+function linked(type, sections) {
+  return sections.has(type) ? `[${code(type)}](#${type.toLowerCase()})` : code(type)
 }
 
 function code(text) {

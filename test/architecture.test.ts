@@ -106,7 +106,7 @@ const starters: readonly (readonly [name: string, ...users: string[]])[] = [
   ['planRetryNode', 'src/conversation/history-handle.ts'],
   ['planRerun', 'src/conversation/history-handle.ts'],
   ['planEdit', 'src/conversation/history-handle.ts'],
-  ['freezeLayer', 'src/delegation/frame.ts', 'src/runtime/runtime.ts', 'src/runtime/start-run.ts'],
+  ['freezeLayer', 'src/delegation/child-authority.ts', 'src/runtime/runtime.ts', 'src/runtime/start-run.ts'],
 ]
 
 /**

@@ -210,7 +210,7 @@ function checkOptions(options: PruneOptions | undefined): void {
 
 type Table = { readonly [name: string]: Column<unknown> }
 
-/** Says which field of rows from outside has another form than its column; undefined when every row is as it has to be. */
+/** Finds the first field of rows from outside that does not fit its column; undefined when all fit. */
 function wrongShape({ rootId, conversations, turns, nodes, links, events }: Commit): string | undefined {
   return (
     firstWrong(conversations, CONVERSATION_COLUMNS, rootId) ??
@@ -235,7 +235,7 @@ function firstWrong(rows: readonly { readonly id: Id }[], columns: Table, rootId
   return undefined
 }
 
-/** What may be null may be anything; the rest is of the same kind, at every depth that is known. */
+/** A value that may be null may be anything; all others must have the kind of the usual value, at every known depth. */
 function isLike(given: unknown, usual: unknown): boolean {
   if (usual === null) return given !== undefined
   if (typeof usual === 'number') return Number.isFinite(given)

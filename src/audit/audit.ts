@@ -1,3 +1,12 @@
+// The audit: what must be true of rows after every commit, checked over a tree or a whole store.
+//
+// Owns:      the order of a check (verify, read, check, repair, check again), its options and its report.
+// Called by: `runtime.audit()`, `legate audit`, imports of trees, and tests after every scenario.
+// Must stay true:
+//   - Rows as any commit leaves them give no finding; a finding means a defect or a change from outside.
+//   - A check reads rows only and reports each defect once. A repair is a commit, and loses nothing.
+//   - One damaged tree does not hide the others.
+
 import { InputError, isLegateError, type LegateError, messageOf, StoreError } from '../base/error.ts'
 import { flag, list, type OptionRules, readOptions, text } from '../base/options.ts'
 import { isDead } from '../engine/lease.ts'
@@ -60,16 +69,16 @@ const MAX_ROUNDS = 5
 
 export async function audit(ledger: Ledger, options: AuditOptions = {}): Promise<AuditReport> {
   checkOptions(ledger, readOptions('audit()', options, { ...OPTIONS, rootId: text }))
-  const looking = new Auditor(ledger, options)
-  if (options.verify === true) await looking.verify()
+  const auditor = new Auditor(ledger, options)
+  if (options.verify === true) await auditor.verify()
   try {
-    if (options.rootId !== undefined) await looking.atTree(options.rootId)
-    else for (const tree of eachTree(ledger.store)) await looking.at(tree)
+    if (options.rootId !== undefined) await auditor.atTree(options.rootId)
+    else for (const tree of eachTree(ledger.store)) await auditor.at(tree)
   } catch (error) {
-    looking.unreadable(error)
+    auditor.unreadable(error)
   }
-  looking.tampered()
-  return looking.report()
+  auditor.tampered()
+  return auditor.report()
 }
 
 /** Audits one conversation: its own rows, and its delegations with others. */

@@ -3,7 +3,7 @@ import { changedAccount } from '../graph/draft.ts'
 import { isOpen } from '../graph/kinds.ts'
 import type { TreeRows } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
-import { answerIfOver } from '../rules/delegation/join.ts'
+import { endWaitIfOver } from '../rules/delegation/join.ts'
 import { answerTask, deliverEnd } from '../rules/settle/end-turns.ts'
 import { stopRuns } from '../rules/turn/cancel.ts'
 import { endNode, stopNode } from '../rules/turn/end-node.ts'
@@ -18,7 +18,7 @@ import { rightAccount, rightAsks } from './turn-checks.ts'
  * changed since make the commit fail. False when nothing can be repaired.
  */
 export function planRepair(draft: Draft, tree: TreeRows, finding: Finding): boolean {
-  const mend = MENDS[finding.type]
+  const mend = REPAIRS[finding.type]
   if (mend === undefined) return false
   const turn = turnOf(tree, finding)
   mend({ draft, tree, id: finding.id })
@@ -39,7 +39,7 @@ interface RepairTarget {
   readonly id: Id
 }
 
-const MENDS: { readonly [Type in FindingType]?: (mending: RepairTarget) => void } = {
+const REPAIRS: { readonly [Type in FindingType]?: (target: RepairTarget) => void } = {
   wrong_end_time: ({ draft, id }) => {
     const node = draft.node(id)
     const endedAt = isOpen(node.state) ? null : (node.startedAt ?? node.createdAt)
@@ -89,7 +89,7 @@ const MENDS: { readonly [Type in FindingType]?: (mending: RepairTarget) => void 
   },
   waits_for_ended: ({ draft, id }) => {
     const link = draft.findLink(id)
-    if (link === undefined) return answerIfOver(draft, draft.node(id))
+    if (link === undefined) return endWaitIfOver(draft, draft.node(id))
     const outcome = draft.turn(link.id).outcome
     if (link.outcome === null && outcome !== null) deliverEnd(draft, link, outcome)
     else answerTask(draft, link)

@@ -12,11 +12,11 @@ export interface Clock {
 export interface AlarmOptions {
   readonly ref?: boolean
   /** Marks an alarm that only polls: it looks again and again whether there is work. */
-  readonly idle?: Idle
+  readonly idle?: IdleHint
 }
 
 /** Lets a clock that tests move by hand skip the time in which nothing is due. */
-export interface Idle {
+export interface IdleHint {
   /** The next moment at which there may be work; `now` or less where there may be work at any time. */
   until(now: number): number
   /** Renews the lease, so that other processes see this one alive. */

@@ -1,17 +1,6 @@
-// The tricks for speed that need data structures of their own. Drafts, claims and nodes come and go by the million, and a
-// JavaScript engine treats such objects worse than long-lived ones. The hot paths of graph, store and engine use:
-//   - `IdMap` and `Chain`, which keep no deleted item alive;
-//   - `KeptAlive`, a field that nobody reads;
-//   - rows of one shape: every field of a row is always set, in one order (graph/copy), so that the engine compiles the
-//     code that reads rows once. Spreads and loops over keys would cost 1.3 to 2.5 times as much.
-// No other file explains these tricks. Each must pay for itself in `npm run bench`, or go.
-
-/**
- * A field that holds the last object of a short-lived class, for nobody to read. V8 discards the code that it compiled for a
- * class when a full collection finds no instance alive. A draft lives for microseconds, so without such a field every
- * collection would discard the compiled rules, and the next commit would run slowly.
- */
-export type KeptAlive = unknown
+// Collections for items that come and go by the million: nodes, turns, trees. `Map` and `Set` would keep deleted items alive
+// (see `IdMap`), so a long-lived process would need more memory and longer collections. Use them only where a profile shows
+// such churn; elsewhere a `Map` is right.
 
 /**
  * A map for values that come and go by the million. A `Map` under churn leaves old tables behind, which keep their values and
@@ -129,14 +118,14 @@ function hashOf(id: string): number {
 }
 
 /** An item knows its neighbours; it is in at most one chain. */
-export interface Chained {
+export interface ChainItem {
   before: this | null
   after: this | null
   isChained: boolean
 }
 
 /** A set in the order of adding. Like `Set`, but it holds on to nothing that was deleted: see IdMap. */
-export class Chain<Item extends Chained> {
+export class Chain<Item extends ChainItem> {
   first: Item | null = null
   private last: Item | null = null
   size = 0

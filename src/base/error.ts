@@ -1,3 +1,12 @@
+// Errors: the classes that users catch, their codes, and the text for people about any thrown value.
+//
+// Owns:      the list of codes, one class per kind of failure, and `messageOf`.
+// Called by: every room throws these classes; users tell them apart with `isInstance` or `isLegateError(error, code)`.
+// Must stay true:
+//   - Codes are stable API. Messages are for people: one line with the cause and a remedy.
+//   - Recognition works across copies of the package (a symbol, not `instanceof`), and nothing here throws on hostile values.
+//   - An expected failure of a run is an outcome, not an error; errors are for callers.
+
 /// <reference lib="es2024.string" />
 
 /** Every error code. Codes are stable API; messages are for people and may change. */

@@ -1,3 +1,11 @@
+// Ids: fresh, derived and foreign ones, all in the form of a UUIDv7.
+//
+// Owns:      how ids are made, and how people shorten and type them.
+// Called by: the runtime makes fresh ids for new trees; rules derive the ids of tasks and children; doors map foreign keys.
+// Must stay true:
+//   - An equal parent and label give equal ids in every process, so a repeated expand or spawn finds what it made before.
+//   - Ids carry no order (sequences and ordinals do) and no authority (I9).
+
 import { LegateError } from './error.ts'
 import { nodeCrypto, sha256 } from './hash.ts'
 

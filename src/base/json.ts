@@ -1,3 +1,12 @@
+// JSON: reading untrusted text, copying values of users, canonical text, sizes and cuts.
+//
+// Owns:      the limits for foreign JSON, and the types `Json` and `JsonRecord`.
+// Called by: whoever takes data from a model, a file, a tool or a user; hashes use `canonicalJson`.
+// Must stay true:
+//   - `parseJson` and `toJson` never throw: they give the value, or a fault with its path and a remedy.
+//   - Both take linear time and bounded memory, whatever the input (I10).
+//   - Their result is plain data: well-formed strings, finite numbers, no getters, and `__proto__` as an ordinary key.
+
 import { LegateError, messageOf } from './error.ts'
 import { pathText } from './path.ts'
 

@@ -1,3 +1,13 @@
+// Options: one declarative reader for the options of all functions and files.
+//
+// Owns:      the rules for single values (`int`, `oneOf`, `listOf`, ...), the sentences that refuse a wrong option, and the
+//            search for the name that was probably meant.
+// Called by: every function that takes options: `readOptions('agent()', given, { retries: int(0, 100), ... })`.
+// Must stay true:
+//   - Every option has a rule: a new option without one does not compile.
+//   - An unknown name is refused, never ignored: a misspelt restriction must not pass for none.
+//   - An option that is undefined counts as left out.
+
 import { DefinitionError } from './error.ts'
 
 /** Checks one option: gives null for a valid value, else words for the values that would be valid. */

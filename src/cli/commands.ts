@@ -2,8 +2,12 @@ import type { CliCommand, Option } from './command/command.ts'
 import { CHANGE_COMMANDS, PROOF_COMMANDS } from './store-commands.ts'
 
 const JSON_LINES: Option = { name: 'json', text: 'one JSON object a line, for programs' }
-const REASON: Option = { name: 'reason', value: 'TEXT', text: 'what is recorded, and told to the agent' }
-const SEEN_OPTION: Option = { name: 'seen', value: 'DIGEST', text: 'only what was shown with this digest' }
+const REASON: Option = { name: 'reason', value: 'TEXT', text: 'the reason, which is recorded and shown to the agent' }
+const SEEN_OPTION: Option = {
+  name: 'seen',
+  value: 'DIGEST',
+  text: 'answer only the request that was shown with this digest',
+}
 
 const PARAM: Option = {
   name: 'param',
@@ -12,7 +16,7 @@ const PARAM: Option = {
   isList: true,
   text: 'a parameter of the file; may be repeated',
 }
-const MODEL: Option = { name: 'model', value: 'MODEL', text: 'provider/model, instead of what the file names' }
+const MODEL: Option = { name: 'model', value: 'MODEL', text: 'provider/model, used instead of the one in the file' }
 
 const COMPAT: Option = {
   name: 'compat',
@@ -20,17 +24,17 @@ const COMPAT: Option = {
   text: 'offer subagents as aster does: not to gemini models, and only beside other tools',
 }
 
-const MODULE: Option = { name: 'module', short: 'm', value: 'FILE', text: 'where your agents are' }
-const AGENT: Option = { name: 'agent', value: 'NAME', text: 'which agent of a module, where it exports several' }
+const MODULE: Option = { name: 'module', short: 'm', value: 'FILE', text: 'the module that exports your agents' }
+const AGENT: Option = { name: 'agent', value: 'NAME', text: 'which agent of the module to use, if it exports several' }
 
-const YES: Option = { name: 'yes', short: 'y', text: 'allow whatever it asks for' }
+const YES: Option = { name: 'yes', short: 'y', text: 'allow every request without asking' }
 
 /** Every command in the order of the help. A command's code is loaded when it runs. */
 export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'demo',
     usage: '',
-    summary: 'one agent, three subagents, kill -9 in the middle, and nothing done twice',
+    summary: 'watch a run survive kill -9: one agent, three subagents, nothing done twice',
     about: ['Needs no key, no network and no store. Takes about five seconds and leaves no file behind.'],
     options: [],
     examples: [['legate demo', 'watch a run survive the loss of its process']],
@@ -43,23 +47,23 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'run',
     usage: 'FILE [TEXT] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--compat aster] [--yes] [--json]',
-    summary: 'do what a recipe, an agent file or an agent in code says, and print the answer',
+    summary: 'run a recipe, an agent file or an agent in code, and print the answer',
     about: [
-      'FILE is a path, or the name of a definition that legate doctor finds. TEXT is what it is asked, instead of its own ' +
-        'prompt; - reads it from stdin.',
-      'FILE may also be a module (.js, .mjs; .ts from Node 22.18 on) that exports agents: it does what its code allows. ' +
+      'FILE is a path, or a name that legate doctor lists. TEXT replaces the prompt of the file; - reads it from ' +
+        'stdin.',
+      'FILE may also be a module (.js, .mjs; .ts from Node 22.18 on) that exports agents; their code decides what they may do. ' +
         '--module FILE is the same.',
-      'A recipe or agent file may read below the current folder; before it writes, deletes, runs a program or uses the network it asks. In a ' +
-        'terminal you are asked here, also for parameters that have no value; elsewhere nothing is asked: what needs a ' +
-        'person is left waiting, with exit code 3 and the command that answers.',
-      'Where the output is no terminal it is the answer alone; what happens is told on stderr.',
+      'A recipe or agent file may read below the current folder; it asks before it writes, deletes, runs a program or uses the network. In a ' +
+        'terminal it asks you here, also for missing parameters. Elsewhere it asks nothing: the run waits, with exit ' +
+        'code 3 and the command that answers.',
+      'If stdout is not a terminal, only the answer goes there; progress goes to stderr.',
     ],
     options: [PARAM, MODEL, COMPAT, MODULE, AGENT, YES, JSON_LINES],
     examples: [
       ['legate run recipe.yaml --param topic=QUIC', 'a recipe'],
       ['legate run .claude/agents/reviewer.md "Review src/"', 'an agent file'],
       ['legate run agents.mjs --agent poet "Write about roses."', 'an agent written in code'],
-      ['legate run reviewer - < notes.txt > review.md', 'by name, its input and its answer in files'],
+      ['legate run reviewer - < notes.txt > review.md', 'by name, with input and answer in files'],
     ],
     takes: [0, 2],
     completes: 'file',
@@ -68,11 +72,11 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'chat',
     usage: '[FILE] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--compat aster] [--continue ID]',
-    summary: 'talk with an agent; what is said is kept',
+    summary: 'chat with an agent and keep the conversation',
     about: [
-      'FILE is a recipe, an agent file, a name that legate doctor finds, or a module; without one it is an assistant. A message that ' +
-        'begins with @name is handed to the definition of that name, as a subagent.',
-      'Ctrl-C stops the answer, once more leaves; Ctrl-D leaves. Where the input is no terminal each line is a message.',
+      'FILE is a recipe, an agent file, a name that legate doctor lists, or a module; without it you talk to an assistant. A message that ' +
+        'begins with @name goes to the definition of that name, as a subagent.',
+      'Ctrl-C stops the answer, a second Ctrl-C leaves; so does Ctrl-D. If stdin is not a terminal, each line is a message.',
     ],
     options: [
       PARAM,
@@ -80,7 +84,7 @@ export const COMMANDS: readonly CliCommand[] = [
       COMPAT,
       MODULE,
       AGENT,
-      { name: 'continue', short: 'c', value: 'ID', text: 'go on with this conversation' },
+      { name: 'continue', short: 'c', value: 'ID', text: 'continue this conversation' },
       YES,
     ],
     examples: [
@@ -95,8 +99,8 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'init',
     usage: '[FILE]',
-    summary: 'write a small recipe that works, to begin with',
-    about: ['FILE is recipe.yaml where none is named. A file that is there is left as it is.'],
+    summary: 'write a small working recipe to start from',
+    about: ['FILE is recipe.yaml by default. An existing file is not changed.'],
     options: [],
     examples: [['legate init && legate run recipe.yaml -p topic=QUIC', 'the first run']],
     takes: [0, 1],
@@ -106,14 +110,14 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'ps',
     usage: '[--all] [-q] [--json]',
-    summary: 'runs that go on, and the last that ended',
+    summary: 'list open runs and those that ended last',
     options: [
       { name: 'all', short: 'a', text: 'every run of the store' },
       { name: 'quiet', short: 'q', text: 'short ids only' },
       JSON_LINES,
     ],
     examples: [
-      ['legate ps', 'what is going on, and what it waits for'],
+      ['legate ps', 'open runs, and what each waits for'],
       ['legate ps --store ./runs.db', 'the runs of another store'],
       ['legate ps --all --json | jq -r .agent', 'every run, for programs'],
     ],
@@ -123,17 +127,17 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'show',
     usage: '[ID] [--nodes | --graph [--dot]] [--json]',
-    summary: 'one run: input, outcome, answer, usage, subagents',
+    summary: 'show one run: input, outcome, answer, usage, subagents',
     options: [
-      { name: 'nodes', text: 'its nodes instead, one a line, with their ids' },
-      { name: 'graph', text: 'a picture of all its nodes and edges instead, for Mermaid' },
-      { name: 'dot', text: 'the picture for Graphviz' },
+      { name: 'nodes', text: 'list its nodes instead, one a line, with their ids' },
+      { name: 'graph', text: 'draw its nodes and edges instead, for Mermaid' },
+      { name: 'dot', text: 'draw them for Graphviz' },
       JSON_LINES,
     ],
     examples: [
-      ['legate show 1f0c9a2e', 'any ending of an id will do, from 4 characters on'],
+      ['legate show 1f0c9a2e', 'the last characters of an id are enough, at least 4'],
       ['legate show 9a2e --json | jq .outcome', 'how it ended, for programs'],
-      ['legate show 9a2e --graph --dot | dot -Tsvg > run.svg', 'every node of it and of its subagents, drawn'],
+      ['legate show 9a2e --graph --dot | dot -Tsvg > run.svg', 'a drawing of every node, subagents included'],
     ],
     takes: [0, 1],
     completes: 'id',
@@ -142,8 +146,8 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'tree',
     usage: '[ID] [-f] [--json]',
-    summary: 'who delegated to whom, how it stands, and what it waits for',
-    options: [{ name: 'follow', short: 'f', text: 'keep it up to date until the run ends' }, JSON_LINES],
+    summary: 'show who delegated to whom, the state of each agent, and what it waits for',
+    options: [{ name: 'follow', short: 'f', text: 'update it until the run ends' }, JSON_LINES],
     examples: [
       ['legate tree 1f0c9a2e', 'the tree as it is now'],
       ['legate tree -f 1f0c9a2e', 'watch it, from any terminal'],
@@ -155,9 +159,9 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'log',
     usage: '[ID] [-f] [--json]',
-    summary: 'what happened, event by event',
-    about: ['With -f also what models are saying right now, whichever process they talk to.'],
-    options: [{ name: 'follow', short: 'f', text: 'go on until the run ends' }, JSON_LINES],
+    summary: 'print what happened, event by event',
+    about: ['With -f it also streams the text of running models, from whichever process they run in.'],
+    options: [{ name: 'follow', short: 'f', text: 'continue until the run ends' }, JSON_LINES],
     examples: [
       ['legate log 1f0c9a2e', 'the whole story so far'],
       ['legate log -f 1f0c9a2e', 'follow a run of another process'],
@@ -170,14 +174,14 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'transcript',
     usage: '[ID] [--turns N] [--before RUN] [--json]',
-    summary: 'what was said in a conversation, the latest rounds',
+    summary: 'print the latest rounds of a conversation',
     options: [
       { name: 'turns', value: 'N', text: 'how many rounds (20)' },
       { name: 'before', value: 'RUN', text: 'the rounds before this one' },
       JSON_LINES,
     ],
     examples: [
-      ['legate transcript 1f0c9a2e', 'of the conversation that this run is of'],
+      ['legate transcript 1f0c9a2e', 'the conversation of this run'],
       ['legate transcript 1f0c9a2e --turns 5 --before 77ab01cd', 'further back'],
     ],
     takes: [0, 1],
@@ -191,8 +195,8 @@ export const COMMANDS: readonly CliCommand[] = [
     usage: 'ID [--reason TEXT] [--timeout SECONDS]',
     summary: 'stop a run and everything it started',
     about: [
-      'The request is a row: it works from any process, and also when the process of the run is gone. What was said and ' +
-        'done so far is kept.',
+      'Works from any process, even if the process of the run is gone: the request is a row. Everything said and done ' +
+        'so far is kept.',
     ],
     options: [REASON, { name: 'timeout', value: 'SECONDS', text: 'how long to wait until all has stopped (20)' }],
     examples: [['legate cancel 1f0c9a2e --reason "wrong topic"', 'stop it and say why']],
@@ -203,7 +207,7 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'approvals',
     usage: '[--json]',
-    summary: 'what waits for a person, in all runs',
+    summary: 'list what waits for a person, in all runs',
     options: [JSON_LINES],
     examples: [['legate approvals', 'who asks, for what, by which rule, since when, and how to answer']],
     takes: [0, 0],
@@ -215,14 +219,14 @@ export const COMMANDS: readonly CliCommand[] = [
     summary: 'allow a call that waits for a person',
     options: [
       SEEN_OPTION,
-      { name: 'edit', value: 'JSON', text: 'with these arguments instead' },
-      { name: 'always', text: 'also the next ones like it in this conversation' },
+      { name: 'edit', value: 'JSON', text: 'call it with these arguments instead' },
+      { name: 'always', text: 'also allow later calls like it in this conversation' },
     ],
     examples: [
-      ['legate approve 5ab9c1d0 --seen 2b7e151628ae', 'what legate approvals has shown, and nothing else'],
-      ['legate approve 5ab9c1d0', 'the id of the call: the first thing that it asks for'],
+      ['legate approve 5ab9c1d0 --seen 2b7e151628ae', 'exactly the request that legate approvals showed'],
+      ['legate approve 5ab9c1d0', 'by the id of the call, for its first request'],
       ['legate approve 5ab9c1d0 --always', 'and do not ask again in this conversation'],
-      [`legate approve 5ab9c1d0 --edit '{"to":"staging"}'`, 'but with other arguments'],
+      [`legate approve 5ab9c1d0 --edit '{"to":"staging"}'`, 'with other arguments'],
     ],
     takes: [1, 1],
     completes: 'id',
@@ -233,7 +237,7 @@ export const COMMANDS: readonly CliCommand[] = [
     usage: 'ID [--reason TEXT] [--seen DIGEST]',
     summary: 'refuse a call that waits for a person',
     options: [REASON, SEEN_OPTION],
-    examples: [['legate deny 5ab9c1d0 --reason "not on a Friday"', 'the agent reads the reason and goes on']],
+    examples: [['legate deny 5ab9c1d0 --reason "not on a Friday"', 'the agent reads the reason and continues']],
     takes: [1, 1],
     completes: 'id',
     load: async () => (await import('./commands/change/answer.ts')).deny,
@@ -241,7 +245,7 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'answer',
     usage: 'ID TEXT',
-    summary: 'answer what an agent has asked a person',
+    summary: 'answer a question that an agent asked a person',
     options: [],
     examples: [['legate answer 5ab9c1d0 "Use port 8080."', 'the id of the question, or of its run']],
     takes: [2, 2],
@@ -251,20 +255,20 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'resume',
     usage: '[ID] [--module FILE] [--yes] [--json]',
-    summary: 'go on with what is unfinished, as a worker',
+    summary: 'continue unfinished runs, as a worker',
     about: [
-      'Runs of legate run and chat are kept with all of their definition: without a module it goes on with those of this ' +
-        'folder, or with the ID that is named. For runs of your own program FILE is an ES module that exports the agents: each by name, or as its default export an agent, a list of agents, ' +
+      'The store keeps the whole definition of runs of legate run and chat: without a module, resume continues those of ' +
+        'this folder, or the ID you name. For runs of your own program FILE is an ES module that exports the agents: each by name, or as its default export an agent, a list of agents, ' +
         'or the options of createRuntime({ agents, model, ... }).',
-      'Ctrl-C once asks the runs it drives to stop and keeps what they have; twice ends at once. A plain kill (SIGTERM) ' +
-        'hands them back unfinished, for the next worker. An ID whose run was cancelled is taken up again in its ' +
-        'conversation, as one more run.',
-      'Exits with 0 if all completed, 1 if one ended otherwise, 3 if one waits for a person, 130 after Ctrl-C.',
+      'The first Ctrl-C asks the runs to stop and keeps what they have; the second ends at once. A plain kill (SIGTERM) ' +
+        'leaves them unfinished for the next worker. A cancelled run that you name continues in its conversation, as ' +
+        'one more run.',
+      'Exits with 0 if all runs completed, 1 if one did not, 3 if one waits for a person, 130 after Ctrl-C.',
     ],
     options: [MODULE, YES, JSON_LINES],
     examples: [
-      ['legate resume', 'what legate run has left unfinished in this folder'],
-      ['legate resume --module ./agents.js', 'everything unfinished that these agents can do'],
+      ['legate resume', 'unfinished runs of legate run in this folder'],
+      ['legate resume --module ./agents.js', 'all unfinished runs of these agents'],
       ['legate resume 1f0c9a2e -m ./agents.js', 'one run only'],
     ],
     takes: [0, 1],
@@ -274,12 +278,12 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'validate',
     usage: 'FILE... [--lenient] [--json]',
-    summary: 'what is wrong with recipes and agent files, line by line',
+    summary: 'check recipes and agent files, line by line',
     about: [
       'Recipes of goose and Aster, and agent files of Claude Code, opencode, Gemini, Codex, Copilot, Cursor and goose. A module is ' +
-        'loaded, and its agents are named.',
+        'loaded, and its agents are listed.',
     ],
-    options: [{ name: 'lenient', text: 'warn where a recipe would be refused and could still be used' }, JSON_LINES],
+    options: [{ name: 'lenient', text: 'warn instead of refusing a recipe that is still usable' }, JSON_LINES],
     examples: [
       ['legate validate recipe.yaml', 'errors with file, line and what to do; exit code 1 if any'],
       ['legate validate .claude/agents/*.md', 'all agents of a project'],
@@ -291,16 +295,16 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'explain',
     usage: 'FILE [TEXT] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--compat aster] [--json]',
-    summary: 'what a run of a file begins with, without calling a model',
+    summary: 'show what a run would start with, without calling a model',
     about: [
-      'The exact system prompt and first message, the tools, the model, what it may do, and what it can cost at most.',
-      'Of a module (.js, .mjs; .ts from Node 22.18 on) the agents that it exports: model, tools and what is decided of each, ' +
-        'subagents, servers, grant. The module is loaded; nothing of it is run.',
+      'Shows the exact system prompt and first message, the tools, the model, what it may do, and the most it can cost.',
+      'For a module (.js, .mjs; .ts from Node 22.18 on) it shows the exported agents: model, tools and the decision on each, ' +
+        'subagents, servers, grant. It loads the module and runs no agent.',
     ],
     options: [PARAM, MODEL, COMPAT, AGENT, JSON_LINES],
     examples: [
       ['legate explain recipe.yaml -p topic=QUIC', 'read it before you run it'],
-      ['legate explain reviewer --json | jq -r .system', 'its system prompt alone'],
+      ['legate explain reviewer --json | jq -r .system', 'only its system prompt'],
       ['legate explain agents.mjs --agent poet', 'an agent written in code'],
     ],
     takes: [1, 2],
@@ -310,27 +314,27 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'doctor',
     usage: '[--all] [--json]',
-    summary: 'every recipe and agent file found here, and what is made of it',
+    summary: 'list every recipe and agent file found here, with its problems',
     about: [
-      'Looks in this folder, in those above it up to the root of the repository, and in your home folder, the nearer ' +
-        'first. Nothing is run. Exit code 1 if a file is broken.',
+      'Searches this folder, those above it up to the root of the repository, and your home folder, the nearest ' +
+        'first. Runs nothing. Exits with 1 if a file is broken.',
     ],
-    options: [{ name: 'all', short: 'a', text: 'also what was only ignored or kept' }, JSON_LINES],
-    examples: [['legate doctor', 'what is found, from where, what shadows what, what is wrong']],
+    options: [{ name: 'all', short: 'a', text: 'also show notes about ignored and kept keys' }, JSON_LINES],
+    examples: [['legate doctor', 'each file, its place, what shadows it, and its problems']],
     takes: [0, 0],
     load: async () => (await import('./commands/doctor.ts')).doctor,
   },
   {
     name: 'convert',
     usage: 'FILE --to DIALECT [--lossy]',
-    summary: 'a recipe or agent file in the words of another program',
+    summary: 'convert a recipe or agent file for another program',
     about: [
-      'DIALECT is the name of a program, such as claude or codex; without --to you see all names. A file that the other ' +
-        'program cannot say in full is not written: the error lists what would be lost. --lossy writes the rest.',
+      'DIALECT is the name of a program, such as claude or codex; without --to you see all names. If the other ' +
+        'program cannot express the whole file, nothing is written and the error lists the losses. --lossy writes the rest.',
     ],
     options: [
-      { name: 'to', value: 'DIALECT', text: 'whose words' },
-      { name: 'lossy', text: 'write what can be said, with a warning for each loss' },
+      { name: 'to', value: 'DIALECT', text: 'the program to convert for' },
+      { name: 'lossy', text: 'write what the program can express, with a warning for each loss' },
     ],
     examples: [['legate convert .claude/agents/reviewer.md --to codex > reviewer.toml', 'the same agent for Codex']],
     takes: [1, 1],
@@ -340,7 +344,7 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'completion',
     usage: 'bash|zsh|fish',
-    summary: 'a script that completes commands, options and ids',
+    summary: 'print a script that completes commands, options and ids',
     options: [],
     examples: [
       ['legate completion bash >> ~/.bashrc', 'bash'],
@@ -354,7 +358,7 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'help',
     usage: '[COMMAND]',
-    summary: 'how to use a command, with examples',
+    summary: 'explain a command, with examples',
     options: [],
     examples: [['legate help resume', 'the same as legate resume --help']],
     takes: [0, 1],

@@ -2,7 +2,7 @@ import { InputError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { flag, int, type OptionRules, readOptions, record, text } from '../base/options.ts'
 import { describeIssues, readSchema } from '../base/schema/schema.ts'
-import { lineOfIds } from '../graph/reader.ts'
+import { idsUpward } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { approvalOf } from '../rules/turn/approve.ts'
 import { questionOf } from '../rules/turn/question-of.ts'
@@ -66,7 +66,7 @@ const PAGE = 256
 
 /** The request of a node, if the node belongs to that run or to one below it. */
 function askedIn(store: Store, node: Node, runId: Id | undefined): PendingApproval[] {
-  const line = [...lineOfIds((id) => store.link(id), node.turnId)]
+  const line = [...idsUpward((id) => store.link(id), node.turnId)]
   return runId === undefined || line.includes(runId) ? [toApproval(store, node, line)] : []
 }
 

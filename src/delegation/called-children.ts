@@ -13,7 +13,7 @@ import { attributesOf } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { nextTryOf } from '../rules/delegation/retry-child.ts'
 import { type ChildIds, childIds, planDeliver } from '../rules/delegation/spawn.ts'
-import type { Ask } from '../rules/turn/approve.ts'
+import type { ApprovalRequest } from '../rules/turn/approve.ts'
 import { ATTEMPTS, type Attempts } from '../tool/attempts.ts'
 import {
   asCurrentCall,
@@ -138,7 +138,7 @@ export class CalledChildren implements CurrentCall {
   private progress(message: string, data: Json): boolean {
     const { home, work } = this.run
     const { clock } = home.ledger
-    work.stirred()
+    work.noteActivity()
     this.allowance ??= new Allowance(PROGRESS_AT_ONCE, PROGRESS_PER_SECOND)
     if (!this.allowance.take(weightOf(message, data), clock.now())) return false
     this.show({ type: 'progress', message, data })
@@ -233,7 +233,7 @@ function tooLate(): LegateError {
 }
 
 /** Explains why running code cannot wait for a person: the question would have to be asked before it began. */
-function cannotAsk({ request, reason }: Ask): string {
+function cannotAsk({ request, reason }: ApprovalRequest): string {
   return `${request} must be allowed by a person (${reason}), and code that runs cannot wait for one. Let the model of an agent delegate it.`
 }
 

@@ -31,7 +31,7 @@ export interface SubagentHost {
 export interface MakeSubagentOptions {
   /** The agent that will have the tool, or the parts of its definition that you have. */
   readonly host: SubagentHost
-  /** Default: `<spec.name>_tool`. */
+  /** The name of the tool. Default: `<spec.name>_tool`. */
   readonly toolName?: string
   /** False: all delegations of one host conversation continue in one conversation. */
   readonly ephemeralMemory?: boolean
@@ -89,10 +89,10 @@ export function makeSubagentTool(
     refuse(`A function with name '${name}' is already registered in the toolkit of "${host.name}".`)
   }
   const source = subagentSource(name, { config, memberOf: [] })
-  return after(source.prepare(), () => madeOf(source, host))
+  return after(source.prepare(), () => makeTool(source, host))
 }
 
-function madeOf(source: SubagentSource, host: SubagentHost): SubagentTool {
+function makeTool(source: SubagentSource, host: SubagentHost): SubagentTool {
   const { name, config } = source
   const entry = source.entry()
   const input = inputOf(entry.agent, host)

@@ -21,7 +21,7 @@ export interface ScheduledTask {
   readonly id: string
   /** The prompt. A function receives the results of the dependencies, by id. */
   readonly prompt: string | ((results: ReadonlyMap<string, TaskResult>) => string)
-  /** Default: the agent of the schedule. */
+  /** The agent that does the task. Default: the agent of the schedule. */
   readonly agent?: AnyAgent
   /** A few words for those who watch. */
   readonly description?: string
@@ -243,7 +243,7 @@ class RunningSchedule {
   finish(): Promise<ScheduleResult> {
     return new Promise((resolve) => {
       this.over = resolve
-      this.tell({ type: 'started', total: this.tasks.length })
+      this.emit({ type: 'started', total: this.tasks.length })
       this.look()
     })
   }
@@ -251,7 +251,7 @@ class RunningSchedule {
   cancel(reason = 'The schedule was cancelled.'): void {
     if (this.over === undefined || this.cancelReason !== undefined) return
     this.cancelReason = reason
-    this.tell({ type: 'cancelled' })
+    this.emit({ type: 'cancelled' })
     for (const { cancel } of this.running.values()) cancel(reason)
     this.look()
   }
@@ -286,7 +286,7 @@ class RunningSchedule {
     )
     if (task === undefined) return false
     const reason = this.whyNot(task) ?? ''
-    this.tell({ type: 'taskSkipped', taskId: task.id, reason })
+    this.emit({ type: 'taskSkipped', taskId: task.id, reason })
     this.keep({ id: task.id, status: 'skipped', text: '', reason, retries: 0, durationMs: 0, outcome: null })
     return true
   }
@@ -302,8 +302,8 @@ class RunningSchedule {
 
   private start(task: ScheduledTask): void {
     this.running.set(task.id, { cancel: () => undefined })
-    this.tell({ type: 'taskStarted', taskId: task.id })
-    this.tell(this.progress())
+    this.emit({ type: 'taskStarted', taskId: task.id })
+    this.emit(this.progress())
     this.run(task).then(
       (result) => this.ended(result),
       () => undefined,
@@ -313,8 +313,8 @@ class RunningSchedule {
   private ended(result: TaskResult): void {
     const { id: taskId, status, durationMs, reason } = result
     this.running.delete(taskId)
-    if (status === 'completed') this.tell({ type: 'taskCompleted', taskId, durationMs })
-    else this.tell({ type: 'taskFailed', taskId, error: reason ?? status })
+    if (status === 'completed') this.emit({ type: 'taskCompleted', taskId, durationMs })
+    else this.emit({ type: 'taskFailed', taskId, error: reason ?? status })
     this.keep(result)
     this.look()
   }
@@ -335,7 +335,7 @@ class RunningSchedule {
       if (this.cancelReason !== undefined) return { ...result, status: 'cancelled', reason: this.cancelReason }
       const mayPass = outcome?.retryable === true && outcome.status !== 'cancelled'
       if (!mayPass || retries >= this.options.maxRetries) return { ...result, status: 'failed', reason }
-      this.tell({ type: 'taskRetry', taskId: task.id, retryCount: retries + 1 })
+      this.emit({ type: 'taskRetry', taskId: task.id, retryCount: retries + 1 })
       await this.pause(task.id)
     }
   }
@@ -377,7 +377,7 @@ class RunningSchedule {
 
   private keep(result: TaskResult): void {
     this.results.set(result.id, result)
-    this.tell(this.progress())
+    this.emit(this.progress())
   }
 
   private progress(): ScheduleEvent {
@@ -417,13 +417,13 @@ class RunningSchedule {
     const durationMs = Math.round(performance.now() - this.startedAt)
     const usage = results.reduce((sum, { outcome }) => addUsage(sum, outcome?.usage ?? NO_USAGE), NO_USAGE)
     const summary = mergedSummary(results, { tokens: this.options.summaryMaxTokens ?? 2_000, usage, durationMs })
-    if (this.cancelReason === undefined) this.tell({ type: 'completed', success, durationMs })
+    if (this.cancelReason === undefined) this.emit({ type: 'completed', success, durationMs })
     this.over = undefined
     over({ success, results, counts, summary, usage, durationMs })
     this.wake()
   }
 
-  private tell(event: ScheduleEvent): void {
+  private emit(event: ScheduleEvent): void {
     this.told.push(event)
     this.wake()
   }

@@ -27,11 +27,11 @@ import { type EagerItem, planEager } from '../rules/delegation/eager.ts'
 import type { SessionPlan } from '../rules/delegation/session.ts'
 import { countedDocument, readSessionDocument, type SessionDocument } from '../rules/delegation/session-document.ts'
 import { type BackgroundSpawn, type ChildIds, planSpawn, type SpawnRequest } from '../rules/delegation/spawn.ts'
-import type { Ask } from '../rules/turn/approve.ts'
+import type { ApprovalRequest } from '../rules/turn/approve.ts'
 import type { SessionSettings, SessionStore } from '../store/session-store.ts'
 import { permit } from '../tool/permit.ts'
 import { type ChildBriefing, makeBriefing } from './briefing.ts'
-import { type AuthorityOffer, type ChildAuthority, frameOf } from './frame.ts'
+import { type AuthorityOffer, type ChildAuthority, childAuthority } from './child-authority.ts'
 
 /** How a host offers one of its subagents. */
 export interface Offer extends AuthorityOffer {
@@ -89,7 +89,7 @@ export type SpawnResult =
     }
   | { readonly lost: true }
   /** Nothing was started: a person must be asked first. */
-  | { readonly ask: Ask }
+  | { readonly ask: ApprovalRequest }
 
 /**
  * Starts a child; no other code path does (I8). It checks the input, takes the agent, decides on the request, makes the
@@ -161,7 +161,7 @@ interface ReadyRequest {
 }
 
 function prepare(run: NodeRun, delegation: Delegation): Preparation | Promise<Preparation> {
-  const read = readAsked(delegation)
+  const read = readDelegationInput(delegation)
   if (!(read instanceof Promise)) readAtOnce.add(delegation.offer)
   return after(read, (known) => begin(run, delegation, known))
 }
@@ -169,7 +169,7 @@ function prepare(run: NodeRun, delegation: Delegation): Preparation | Promise<Pr
 /** Offers whose last input was checked synchronously. A schema that awaits is checked by the task only. */
 const readAtOnce: WeakSet<Offer> = new WeakSet()
 
-function readAsked({ offer, input }: Delegation): InputResult | Promise<InputResult> {
+function readDelegationInput({ offer, input }: Delegation): InputResult | Promise<InputResult> {
   if (offer.contract === 'message') return readMessage(offer.name, input)
   return input instanceof CallerInput
     ? readAgentInput(offer.agent, input)
@@ -211,7 +211,7 @@ function beginAs(taken: AnyAgent, run: NodeRun, delegation: CheckedDelegation): 
 
 function beginKnown(taken: AnyAgent, run: NodeRun, delegation: CheckedDelegation): Preparation | Promise<Preparation> {
   const { offer, read } = delegation
-  const frame = frameOf(run, offer, taken)
+  const frame = childAuthority(run, offer, taken)
   const { safety, workspace } = frame
   return after(makeBriefing(run, offer.briefing, { input: read.value, safety, workspace }), (briefed) => {
     if ('failed' in briefed) return refuse('unavailable', taken.name, { error: briefed.failed })
@@ -377,10 +377,10 @@ function loadSession(
   const row = rows.conversation(id)
   // An id that exists anywhere is not lost, so it is never restored from a document.
   if (row !== undefined) return scope === 'owner' ? foundElsewhere(run, row) : NOTHING
-  return store === undefined ? NOTHING : after(readBack(run, store, id), asFound)
+  return store === undefined ? NOTHING : after(readBack(run, store, id), sessionFrom)
 }
 
-function asFound(document: SessionDocument | null): FoundSession {
+function sessionFrom(document: SessionDocument | null): FoundSession {
   return document === null ? NOTHING : { ...NOTHING, document }
 }
 

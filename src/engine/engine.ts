@@ -1,3 +1,12 @@
+// The Engine port: where and when runnable nodes run.
+//
+// Owns:      the interface of an engine, and a running node as the code inside of it sees it (`Work`).
+// Called by: the runtime starts an engine, offers it commits and closes it; node code uses `Work`. `engine/local` implements it.
+// Must stay true:
+//   - A node is delivered at least once. The claim in the store decides whose result counts, never the engine (I4).
+//   - An engine keeps no result and no plan in memory that is not in the rows: another process can always continue.
+//   - Waiting holds no worker (I5).
+
 import type { Claims, Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { Claim } from '../rules/turn/claim.ts'
@@ -15,17 +24,17 @@ export interface Work {
   /** Called when the node is asked to stop, for code that may not notice the signal. */
   onStop: (() => void) | null
   /** Reports that a model was called: the node counts as stalled when its first word takes too long. */
-  asked(): void
+  noteModelCall(): void
   /** Reports that output arrived: from here on, the node counts as stalled when nothing more arrives for too long. */
-  heard(): void
+  noteOutput(): void
   /** Reports activity: after that the node may stay silent for any time. */
-  stirred(): void
+  noteActivity(): void
   /** Lends the worker to others while code inside the node awaits something (a child): waiting holds no worker. */
   lend<T>(wait: Promise<T>): Promise<T>
 }
 
 /** Runs a node to its end; at once where it need not wait. Must not throw. */
-export type Execute = (node: Node, work: Work) => void | Promise<void>
+export type Executor = (node: Node, work: Work) => void | Promise<void>
 
 /**
  * Decides where and when a runnable node runs. Delivers nodes at least once and holds no result: the claim in the store
@@ -34,13 +43,13 @@ export type Execute = (node: Node, work: Work) => void | Promise<void>
 export interface Engine {
   readonly id: Id
   /** Begins to claim and run nodes. Safe to call again. */
-  start(execute: Execute): Promise<void>
+  start(execute: Executor): Promise<void>
   /** Offers workers for the nodes that a commit of this process makes runnable; null when it would not run them. */
   claims(now: number): Claims | null
   /** Reports a commit of this process: it may have claimed nodes, asked some to stop, or deferred work. */
   committed(draft: Draft): void
   /** Adopts work that other processes left, from now on. Rejects when the code for that cannot be loaded. */
-  takeUp(): Promise<void>
+  adoptOrphans(): Promise<void>
   /** Lets running nodes finish within the grace, then gives their claims back. */
   stop(): Promise<void>
   /** Stops at once: nothing can be written any more, so it ends running nodes and gives no claim back. */

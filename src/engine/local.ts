@@ -1,13 +1,24 @@
+// The local engine: runs nodes in this process, up to a number of workers.
+//
+// Owns:      the nodes that run here, their workers, the timer for what is due, and the lease of this process.
+// Called by: the runtime through the Engine port. It calls the `Executor` for each node, and `sweep` for everything that rows
+//            alone show to be due.
+// Must stay true:
+//   - It claims nothing without a valid lease; a node whose claim was lost holds no worker and cannot write.
+//   - A node that only waits for a child lends its worker, so waiting trees never block each other.
+//   - A process that closes gives back the claims of nodes that did not finish, unless the store is gone.
+
 import type { Clock } from '../base/clock.ts'
-import { IdMap, type KeptAlive } from '../base/collections.ts'
+import { IdMap } from '../base/collections.ts'
 import { isLegateError } from '../base/error.ts'
 import { freshId } from '../base/id.ts'
+import type { KeptAlive } from '../base/keep-shape.ts'
 import type { Claims, Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { Ledger } from '../store/ledger.ts'
-import type { Engine, Execute, StopCause } from './engine.ts'
+import type { Engine, Executor, StopCause } from './engine.ts'
 import { Lease, quietUntil } from './lease.ts'
-import { type Lender, RunningNode } from './running-node.ts'
+import { type NodeHost, RunningNode } from './running-node.ts'
 import type { SweepOptions } from './sweep.ts'
 
 /** How many nodes of one commit start at once. */
@@ -41,7 +52,7 @@ async function upkeep(): Promise<Upkeep> {
 }
 
 /** Runs nodes in this process. Several processes may do so on one store; claims keep them apart. */
-export class LocalEngine implements Engine, Lender {
+export class LocalEngine implements Engine, NodeHost {
   readonly id: Id
   private readonly ledger: Ledger
   readonly clock: Clock
@@ -52,10 +63,10 @@ export class LocalEngine implements Engine, Lender {
   /** The running node that started last. */
   protected last: KeptAlive
   /** Nodes that did not stop and lost their claim: they hold no worker, but their code may still try to write. */
-  private readonly forsaken: Set<RunningNode> = new Set()
+  private readonly abandoned: Set<RunningNode> = new Set()
   private readonly lease: Lease
   private readonly workers: Claims
-  private execute: Execute | undefined
+  private execute: Executor | undefined
   private state: 'idle' | 'started' | 'stopping' | 'stopped' = 'idle'
   private starting: Promise<void> | undefined
   private stopping: Promise<void> | undefined
@@ -93,7 +104,7 @@ export class LocalEngine implements Engine, Lender {
     }
   }
 
-  start(execute: Execute): Promise<void> {
+  start(execute: Executor): Promise<void> {
     this.starting ??= this.begin(execute).catch((error: unknown) => {
       this.starting = undefined
       throw error
@@ -112,7 +123,7 @@ export class LocalEngine implements Engine, Lender {
     if (draft.dueAt < this.armedAt) this.arm(draft.dueAt)
   }
 
-  async takeUp(): Promise<void> {
+  async adoptOrphans(): Promise<void> {
     await upkeep()
     this.look()
   }
@@ -126,10 +137,10 @@ export class LocalEngine implements Engine, Lender {
     this.state = 'stopped'
     this.disarm()
     this.unwatch()
-    for (const work of [...this.running.values(), ...this.forsaken]) work.stop('shutdown')
+    for (const work of [...this.running.values(), ...this.abandoned]) work.stop('shutdown')
   }
 
-  private async begin(execute: Execute): Promise<void> {
+  private async begin(execute: Executor): Promise<void> {
     this.execute = execute
     await this.lease.renew()
     if (this.state !== 'idle') return
@@ -138,9 +149,9 @@ export class LocalEngine implements Engine, Lender {
     this.arm(this.clock.now() + this.options.sweepMs)
   }
 
-  private forsake(nodeId: Id): void {
+  private abandon(nodeId: Id): void {
     const work = this.running.get(nodeId)
-    if (work !== undefined) this.forsaken.add(work)
+    if (work !== undefined) this.abandoned.add(work)
     this.release(nodeId)
   }
 
@@ -196,7 +207,7 @@ export class LocalEngine implements Engine, Lender {
   }
 
   private done(node: Node, work: RunningNode): void {
-    this.forsaken.delete(work)
+    this.abandoned.delete(work)
     if (this.running.get(node.id) === work) this.release(node.id)
   }
 
@@ -247,11 +258,11 @@ export class LocalEngine implements Engine, Lender {
     }
     this.starved = false
     try {
-      const { forceAsked, sweep, tellStalled } = await upkeep()
+      const { forceStopped, sweep, reportStalled } = await upkeep()
       // Renews last, just before claiming: the waiting above may have taken longer than a lease.
       await this.lease.renew()
-      this.stopAsked(tellStalled)
-      await forceAsked(
+      this.stopAsked(reportStalled)
+      await forceStopped(
         this.ledger,
         this.running.entries().map(([nodeId]) => nodeId),
         options,
@@ -273,14 +284,14 @@ export class LocalEngine implements Engine, Lender {
   }
 
   /** Stops nodes that were cancelled elsewhere, taken over, or take too long. */
-  private stopAsked(tell: Upkeep['tellStalled']): void {
+  private stopAsked(tell: Upkeep['reportStalled']): void {
     const now = this.clock.now()
     for (const [nodeId, work] of this.running.entries()) {
       const cause = this.stopCauseOf(nodeId, work, now)
-      if (cause === null || cause === 'stalled') this.tellQuiet(work, now, tell)
+      if (cause === null || cause === 'stalled') this.reportSilence(work, now, tell)
       if (cause !== null) work.stop(cause)
       // It holds no worker any more, whatever its code still does.
-      if (cause === 'lost') this.forsake(nodeId)
+      if (cause === 'lost') this.abandon(nodeId)
     }
   }
 
@@ -305,10 +316,10 @@ export class LocalEngine implements Engine, Lender {
   }
 
   /** Reports once that a node has been silent for too long, and once that it speaks again. */
-  private tellQuiet(work: RunningNode, now: number, tell: Upkeep['tellStalled']): void {
-    const since = work.quietSince(now)
-    if ((since !== null) === work.isToldQuiet) return
-    work.isToldQuiet = since !== null
+  private reportSilence(work: RunningNode, now: number, tell: Upkeep['reportStalled']): void {
+    const since = work.silentSince(now)
+    if ((since !== null) === work.isSilenceReported) return
+    work.isSilenceReported = since !== null
     tell(this.ledger, work.claim, since).catch(this.options.report)
   }
 
@@ -353,7 +364,7 @@ export class LocalEngine implements Engine, Lender {
     this.unwatch()
     await this.sweeping
     await this.drain()
-    for (const work of [...this.running.values(), ...this.forsaken]) work.stop('shutdown')
+    for (const work of [...this.running.values(), ...this.abandoned]) work.stop('shutdown')
     try {
       await this.giveBackAll()
     } finally {

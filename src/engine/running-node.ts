@@ -13,7 +13,7 @@ const REASONS: Readonly<Record<StopCause, string>> = {
 }
 
 /** The engine that a node borrows its worker and clock from. */
-export interface Lender {
+export interface NodeHost {
   readonly clock: Clock
   /** How long a node may be silent before its first word. */
   readonly firstWordMs: number
@@ -33,16 +33,16 @@ export class RunningNode implements Work {
   /** When a look last found it active; 0 before the first look. */
   private stirredAt = 0
   /** True when its silence was reported. */
-  isToldQuiet = false
+  isSilenceReported = false
   stopCause: StopCause | null = null
   onStop: (() => void) | null = null
   private controller: AbortController | undefined
   /** How many things its code awaits: it lends one worker, however many there are. */
   private awaited = 0
   private awaitedSince = 0
-  private readonly lender: Lender
+  private readonly lender: NodeHost
 
-  constructor(node: Node, lender: Lender) {
+  constructor(node: Node, lender: NodeHost) {
     this.claim = { nodeId: node.id, engineId: node.engineId ?? '', epoch: node.epoch }
     this.timeLimit = node.timeoutMs === null ? Number.POSITIVE_INFINITY : lender.clock.now() + node.timeoutMs
     this.lender = lender
@@ -64,19 +64,19 @@ export class RunningNode implements Work {
   }
 
   /** Since when it has been silent, if that is too long. Call `isStalled` first. */
-  quietSince(now: number): number | null {
+  silentSince(now: number): number | null {
     return this.stirredAt + this.lender.stalledMs <= now ? this.stirredAt : null
   }
 
-  asked(): void {
+  noteModelCall(): void {
     this.patienceMs = this.lender.firstWordMs
   }
 
-  heard(): void {
+  noteOutput(): void {
     this.patienceMs = this.lender.stalledMs
   }
 
-  stirred(): void {
+  noteActivity(): void {
     this.wasStirred = true
   }
 

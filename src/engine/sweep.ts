@@ -1,3 +1,12 @@
+// The sweep: everything that is due, found from rows alone.
+//
+// Owns:      the order of one sweep: lost claims, deadlines, expired questions, waits, forced stops, runnable nodes.
+// Called by: the local engine at start, every second, and when another process has written.
+// Must stay true:
+//   - The sweep alone suffices: no progress depends on a message between processes (I5).
+//   - Each step is a commit of its own, so a crash between two of them loses nothing.
+//   - A damaged tree does not hold up the others.
+
 import { ConflictError, StoreError } from '../base/error.ts'
 import type { EngineRow, Id, Node } from '../graph/rows.ts'
 import { planStalled } from '../rules/delegation/background.ts'
@@ -54,7 +63,7 @@ export async function recoverStopped(ledger: Ledger, rootId: Id, own: Id): Promi
 }
 
 /** Stops the nodes of this process that were asked to stop one by one and did not within the grace. */
-export async function forceAsked(
+export async function forceStopped(
   ledger: Ledger,
   running: Iterable<Id>,
   { graceMs }: Pick<SweepOptions, 'graceMs'>,
@@ -68,7 +77,7 @@ export async function forceAsked(
 }
 
 /** Records that a running node has been silent since then, or speaks again. */
-export async function tellStalled(ledger: Ledger, claim: Claim, since: number | null): Promise<void> {
+export async function reportStalled(ledger: Ledger, claim: Claim, since: number | null): Promise<void> {
   const rootId = ledger.store.node(claim.nodeId)?.rootId
   if (rootId === undefined) return
   await ledger.commit({ kind: 'note', rootId, plan: (draft) => planStalled(draft, claim, since) })

@@ -82,10 +82,12 @@ export class ChatSession {
     return this.parts.agent.request().through((of) => this.inChat(of))
   }
 
+  /** Starts the next request of the chat with this input. */
   stream(input: string, options?: RequestStartOptions): Run {
     return this.request().input(input).start(options)
   }
 
+  /** Starts the next request of the chat and waits for its outcome; throws RunError unless it completed. */
   generate(input: string, options?: RequestStartOptions): Promise<CompletedOutcome> {
     return this.request().input(input).generate(options)
   }

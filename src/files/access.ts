@@ -15,9 +15,9 @@ import { type Area, type LogicalPath, readPath } from './path.ts'
 
 /** Restrictions that hold however much a grant allows. */
 export interface FilePolicy {
-  /** Default: `/userinput/` is read only. Nobody can ever delete there. */
+  /** Lets grants allow writing in `/userinput/`; nobody can ever delete there. Default: it is read only. */
   readonly allowWriteUserinput?: boolean
-  /** Default: nobody can delete in `/internal/`. */
+  /** Lets grants allow deleting in `/internal/`. Default: nobody can delete there. */
   readonly allowDeleteInternal?: boolean
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { DeniedError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import { boundBelow, boundBy, freezeLayer, readCeiling } from './ceiling.ts'
+import { freezeLayer, layersForChildren, layersForSelf, readCeiling } from './ceiling.ts'
 import { ownLayers } from './grant.ts'
 
 const layer = { by: 'host', allow: ['tool:*'], ask: ['tool:a'], deny: ['tool:b'] }
@@ -18,8 +18,8 @@ describe('what is frozen', () => {
     const strict = { ...frozen, neverAsks: true }
 
     expect(freezeLayer({ ...layer, neverAsks: true })).toEqual(strict)
-    expect(boundBy([strict])).toEqual([strict])
-    expect(boundBelow([strict])).toEqual([strict])
+    expect(layersForSelf([strict])).toEqual([strict])
+    expect(layersForChildren([strict])).toEqual([strict])
   })
 
   test('is read as it was', () => {
@@ -53,16 +53,16 @@ describe('an agent’s own grant', () => {
   test('is one layer for itself and all below it where it passes on what it may do', () => {
     const ceiling = ownLayers('worker', { use: ['tool:a'], deny: ['tool:b'] }).map(freezeLayer)
 
-    expect(boundBy(ceiling)).toMatchObject([use])
-    expect(boundBelow(ceiling)).toMatchObject([use])
+    expect(layersForSelf(ceiling)).toMatchObject([use])
+    expect(layersForChildren(ceiling)).toMatchObject([use])
   })
 
   test('is two where it passes on something else', () => {
     const grant = { use: ['tool:a'], delegate: ['tool:c'], deny: ['tool:b'] }
     const ceiling = ownLayers('worker', grant).map(freezeLayer)
 
-    expect(boundBy(ceiling)).toMatchObject([use])
-    expect(boundBelow(ceiling)).toEqual([{ v: 1, ...use, allow: ['tool:c'] }])
+    expect(layersForSelf(ceiling)).toMatchObject([use])
+    expect(layersForChildren(ceiling)).toEqual([{ v: 1, ...use, allow: ['tool:c'] }])
   })
 })
 

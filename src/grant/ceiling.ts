@@ -23,12 +23,12 @@ export function freezeLayer(layer: Layer): Json {
 }
 
 /** The frozen layers that bind the child itself. */
-export function boundBy(ceiling: readonly Json[]): readonly Layer[] {
+export function layersForSelf(ceiling: readonly Json[]): readonly Layer[] {
   return readCeiling(ceiling).filter(({ binds }) => binds !== 'below')
 }
 
 /** The frozen layers that bind everything the child starts. */
-export function boundBelow(ceiling: readonly Json[]): readonly Layer[] {
+export function layersForChildren(ceiling: readonly Json[]): readonly Layer[] {
   return readCeiling(ceiling).flatMap(({ binds, ...layer }) => (binds === 'self' ? [] : layer))
 }
 

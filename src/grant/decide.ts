@@ -1,8 +1,18 @@
+// The decision: allow, ask or deny a request under a stack of layers.
+//
+// Owns:      `decide`, the only place that decides (I8), and `explain`, which shows the answer of every layer.
+// Called by: `tool/permit` before each call and each child, `tool/toolkit` for the tools that a model is offered, and
+//            `files/access` for each path.
+// Must stay true (I2):
+//   - A missing rule denies. Deny beats ask, ask beats allow, in every layer; the order of layers and rules never matters.
+//   - One more layer never allows more.
+//   - A rule that cannot be read denies. Decisions are cached per stack, and stacks never change.
+
 import { InputError, messageOf } from '../base/error.ts'
 import { DEFAULT_USE, isDefault, isDomain, type Layer } from './grant.ts'
 import { matchName, matchPath } from './match.ts'
 import { type Request, readRequest, requestText } from './request.ts'
-import { type ReadRule, readRule, splitRule } from './rule.ts'
+import { type ParsedRule, readRule, splitRule } from './rule.ts'
 
 export type Verdict = 'allow' | 'ask' | 'deny'
 
@@ -72,11 +82,11 @@ function strictest(layers: readonly Layer[], request: Request): Decision {
   } catch (error) {
     return { verdict: 'deny', by: null, reason: `the rules cannot be read: ${messageOf(error)}` }
   }
-  return worst.verdict === 'ask' ? askedOrDenied(layers, worst) : worst
+  return worst.verdict === 'ask' ? denyUnlessAskable(layers, worst) : worst
 }
 
 /** Turns an ask into a denial where a layer forbids asking. */
-function askedOrDenied(layers: readonly Layer[], asked: Decision): Decision {
+function denyUnlessAskable(layers: readonly Layer[], asked: Decision): Decision {
   const strict = layers.find(({ neverAsks }) => neverAsks === true)
   if (strict === undefined) return asked
   return { verdict: 'deny', by: strict.by, reason: `${asked.reason}, and ${strict.by} denies what would be asked for` }
@@ -119,7 +129,7 @@ function findRule(rules: readonly string[], request: Request, isRestricting: boo
 }
 
 /** A rule that cannot be read restricts its whole domain, and allows nothing. */
-function isMatch(rule: ReadRule, request: Request, isRestricting: boolean): boolean {
+function isMatch(rule: ParsedRule, request: Request, isRestricting: boolean): boolean {
   const { domain, name, key = name, anywhere = key } = request
   const isPath = domain.startsWith('file.')
   if (rule.domain !== domain && !(isPath && rule.domain === 'file.*')) return false
@@ -132,7 +142,7 @@ function isMatch(rule: ReadRule, request: Request, isRestricting: boolean): bool
 export interface Explanation extends Decision {
   /** The request, such as `tool:deploy`. */
   readonly request: string
-  readonly voices: readonly (LayerAnswer & { readonly by: string })[]
+  readonly answers: readonly (LayerAnswer & { readonly by: string })[]
   /** The whole decision in words, one layer a line. */
   readonly text: string
 }
@@ -143,12 +153,12 @@ export function explain(layers: readonly Layer[], asked: string): Explanation {
   const read = readRequest(asked)
   const request = requestText(read)
   const decision = decide(layers, read)
-  const voices = layers.map((layer) => ({ by: layer.by, ...safely(() => askLayer(layer, read)) }))
-  const lines = voices.map(({ by, verdict, rule }) => `  ${by}: ${words({ verdict, rule })}`)
+  const answers = layers.map((layer) => ({ by: layer.by, ...safely(() => askLayer(layer, read)) }))
+  const lines = answers.map(({ by, verdict, rule }) => `  ${by}: ${words({ verdict, rule })}`)
   return {
     ...decision,
     request,
-    voices,
+    answers,
     text: [`${request}: ${decision.verdict}, ${decision.reason}`, ...lines].join('\n'),
   }
 }

@@ -14,7 +14,7 @@ test('an explanation has every voice in words: a rule, the want of one, or nothi
     by: 'worker',
     reason: 'no rule of worker allows model:openai/dear',
     request: 'model:openai/dear',
-    voices: [
+    answers: [
       { by: 'app', verdict: 'allow', rule: null },
       { by: 'host', verdict: 'ask', rule: 'model:openai/dear' },
       { by: 'worker', verdict: 'deny', rule: null },
@@ -42,7 +42,7 @@ test('a layer that cannot be read says deny, and the others are still heard', ()
     verdict: 'deny',
     by: null,
     reason: expect.stringMatching(/^the rules cannot be read: ./),
-    voices: [
+    answers: [
       { by: 'me', verdict: 'allow', rule: 'tool:*' },
       { by: 'broken', verdict: 'deny', rule: null },
     ],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { DefinitionError } from '../base/error.ts'
 import { decide } from './decide.ts'
-import { checkGrant, delegateLayer, EVERYTHING, type Grant, runtimeLayers, saysSame, useLayer } from './grant.ts'
+import { checkGrant, delegateLayer, EVERYTHING, type Grant, hasSameRules, runtimeLayers, useLayer } from './grant.ts'
 import { readRequest } from './request.ts'
 
 const where = 'agent "clerk"'
@@ -125,8 +125,8 @@ describe('the layers of a grant', () => {
   test('say the same when holder and rules are equal, and not when one of them is another', () => {
     const layer = () => ({ by: 'me', allow: ['tool:a', 'tool:b'], ask: ['tool:c'], deny: ['tool:d'] })
 
-    expect(saysSame(layer(), layer())).toBe(true)
-    expect(saysSame(layer(), { ...layer(), budget: { turns: 1 } })).toBe(true)
+    expect(hasSameRules(layer(), layer())).toBe(true)
+    expect(hasSameRules(layer(), { ...layer(), budget: { turns: 1 } })).toBe(true)
     const others: readonly object[] = [
       { by: 'you' },
       { allow: ['tool:a'] },
@@ -139,8 +139,8 @@ describe('the layers of a grant', () => {
       { deny: [] },
     ]
     for (const other of others) {
-      expect(saysSame(layer(), { ...layer(), ...other }), JSON.stringify(other)).toBe(false)
-      expect(saysSame({ ...layer(), ...other }, layer()), JSON.stringify(other)).toBe(false)
+      expect(hasSameRules(layer(), { ...layer(), ...other }), JSON.stringify(other)).toBe(false)
+      expect(hasSameRules({ ...layer(), ...other }, layer()), JSON.stringify(other)).toBe(false)
     }
   })
 

@@ -1,3 +1,12 @@
+// Grants and layers: what users write, and the form in which it binds a run and everything below it.
+//
+// Owns:      the type of a grant, the kinds of layers made from it, and the check that refuses a useless rule.
+// Called by: agent definitions and runtime options hold grants; `runtime/authority` stacks layers; `ceiling` freezes them.
+// Must stay true (I1):
+//   - Layers only stack: a child has all layers of its host, and its own grant can only narrow them.
+//   - `delegate` binds children, `use` binds the agent itself, `ask` and `deny` bind both.
+//   - A rule that could never match is refused: a typing mistake must not pass for a permission.
+
 import { DefinitionError } from '../base/error.ts'
 import type { Budget } from './budget.ts'
 import { readRule, splitRule } from './rule.ts'
@@ -7,13 +16,13 @@ import { readRule, splitRule } from './rule.ts'
  * such as `tool:search`, `agent:*`, `model:openai/*`. `ask` and `deny` bind both.
  */
 export interface Grant {
-  /** What the agent may do itself. Default: `tool:*`, `agent:*`, `model:*`. */
+  /** Allows the agent itself. Default: `tool:*`, `agent:*`, `model:*`. */
   readonly use?: readonly string[]
-  /** What it may pass on to those it starts. Default: the same as `use`. */
+  /** Allows the agents that it starts, within their own grants. Default: the same as `use`. */
   readonly delegate?: readonly string[]
-  /** What a person must allow each time. Stronger than `use` and `delegate`. */
+  /** Requires a person's approval each time. Stronger than `use` and `delegate`. */
   readonly ask?: readonly string[]
-  /** What neither it nor anyone below it may do. Stronger than all else. */
+  /** Forbids it to the agent and to all agents below it. Stronger than all else. */
   readonly deny?: readonly string[]
 }
 
@@ -115,7 +124,7 @@ export function narrow(layers: readonly Layer[], by: string, grant: Grant): read
 }
 
 /** True where two layers of one holder have equal rules. */
-export function saysSame(a: Layer, b: Layer): boolean {
+export function hasSameRules(a: Layer, b: Layer): boolean {
   if (a.by !== b.by || a.neverAsks !== b.neverAsks) return false
   return isSameList(a.allow, b.allow) && isSameList(a.ask, b.ask) && isSameList(a.deny, b.deny)
 }

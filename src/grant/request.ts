@@ -1,3 +1,13 @@
+// Requests: what somebody wants to do, in the one form that rules are matched with.
+//
+// Owns:      the functions that make a request for a program, host, file, tool, agent or model, and its text for people.
+// Called by: whoever is about to act (`tool`, `tools`, `model`, `delegation`) makes a request from the value it will use, and
+//            passes it to `decide`.
+// Must stay true (I11):
+//   - A request is made here only, from the very value that is then executed; the caller takes that value back from it.
+//   - Its name can be read in one way only: no two actions share a name, and none looks like another to people.
+//   - What cannot be read becomes a request that no rule allows.
+
 import { InputError, messageOf } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
@@ -101,7 +111,7 @@ export function programRequest(given: readonly string[], options: ProgramOptions
 }
 
 /** Copies the request with the data that goes along with it: an answer holds for exactly that data. */
-export function withHanded<R extends Request>(request: R, handed: Json): R {
+export function withPayload<R extends Request>(request: R, handed: Json): R {
   return Object.freeze({ ...request, version: sha256(canonicalJson([request.version ?? null, handed])) })
 }
 

@@ -13,12 +13,12 @@ export function splitRule(rule: string): Rule {
 }
 
 /** A rule with its pattern in the form that requests are compared with. */
-export interface ReadRule extends Rule {
+export interface ParsedRule extends Rule {
   /** Why the rule must be a mistake; null for a good one. */
   readonly trouble: string | null
 }
 
-export function readRule(rule: string): ReadRule {
+export function readRule(rule: string): ParsedRule {
   const found = known.get(rule)
   if (found !== undefined) return found
   const made = readNow(rule)
@@ -29,11 +29,11 @@ export function readRule(rule: string): ReadRule {
 }
 
 /** A cache: rules are few and every call reads them. */
-const known: Map<string, ReadRule> = new Map()
+const known: Map<string, ParsedRule> = new Map()
 const MOST_KNOWN = 10_000
 const LONGEST_KNOWN = 4_096
 
-function readNow(rule: string): ReadRule {
+function readNow(rule: string): ParsedRule {
   const { domain, pattern } = splitRule(rule)
   if (domain === 'net') return { domain, ...hostPattern(pattern) }
   const key = domain === 'exec' ? keyOfPattern(pattern) : pattern

@@ -1,3 +1,12 @@
+// Commits: the steps in which a graph changes, and the form in which a result enters it.
+//
+// Owns:      the list of commit kinds, the type of a commit, stream blocks, and the cut of texts that are too long to show.
+// Called by: drafts make commits, stores apply them, the runtime hears of each one; rules make task outputs.
+// Must stay true:
+//   - A commit is applied whole or refused. A crash may fall between any two commits, and a sweep continues from rows alone.
+//   - A commit changes rows of one tree, or of none (engines and blocks).
+//   - A store gives the events of a commit the tree's next whole sequence numbers.
+
 import { sha256 } from '../base/hash.ts'
 import { sizeOf, truncateUtf8 } from '../base/json.ts'
 import { type Content, textOf } from './content.ts'

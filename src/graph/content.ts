@@ -1,3 +1,11 @@
+// The content of messages: texts, media, reasoning, structured data and tool calls, and the usage of a model call.
+//
+// Owns:      the types of content, and the few ways to turn content into text.
+// Called by: rules (outcomes, folds), agent (requests and answers), model (adapters), conversation (events, transcripts).
+// Must stay true:
+//   - Content is JSON and provider-neutral. Only `providerMetadata` is opaque, and only its own provider reads it.
+//   - Reasoning never leaves the agent whose model wrote it: `plainContent` removes it.
+
 import type { Json } from '../base/json.ts'
 
 /**

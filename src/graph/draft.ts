@@ -1,3 +1,13 @@
+// A commit in the making: the stored rows, with the changes of one rule on top.
+//
+// Owns:      the changes of one plan (rows, edges, events), claims for the engine, and the list of turns to check for an end.
+// Called by: the ledger makes one per attempt and turns it into a commit; every function of `rules` reads and writes it. Some
+//            readers use a draft without committing it, to ask the rules a question.
+// Must stay true:
+//   - A draft changes nothing by itself: only the commit of `toCommit` reaches the store, whole or not at all.
+//   - It reads one state of the store. A row that another writer changed since then makes the commit fail, never the rule.
+//   - States change only along the table of `kinds`; a row's version grows by one per draft, however often it changes.
+
 import { LegateError, NotFoundError } from '../base/error.ts'
 import { type Own, patched } from '../base/keep-shape.ts'
 import type { Commit, CommitKind } from './commit.ts'
@@ -294,7 +304,7 @@ export class Draft {
   }
 
   /** Asks the engine to look again at this moment. */
-  due(at: number): void {
+  noteDue(at: number): void {
     if (at < this.dueAt) this.dueAt = at
   }
 
@@ -313,7 +323,7 @@ export class Draft {
   }
 
   /** Takes one marked turn off the list; undefined when there is none. */
-  untouch(): Id | undefined {
+  takeTouchedTurn(): Id | undefined {
     return this.touched.shift()
   }
 

@@ -1,3 +1,13 @@
+// Events: what readers of a run see, while it happens or afterwards.
+//
+// Owns:      the list of event types with their fields, and which events of a child its host forwards.
+// Called by: rules emit durable events through `draft.event`; running nodes emit live ones; conversation, cli and users read.
+// Must stay true:
+//   - A durable event is stored in the commit that it reports, with a whole sequence number and without gaps.
+//   - A live event has the last whole number plus a fraction, and vanishes when its node ends; the durable `message` event
+//     replaces the deltas of its answer. Shared stores keep live events in blocks until then.
+//   - No rule decides by events. To add a type, extend the list and the union here, and emit it where it happens.
+
 import type { Json } from '../base/json.ts'
 import type { Content, ToolCall, Usage } from './content.ts'
 import type { OutcomeRecord } from './outcome.ts'

@@ -1,3 +1,12 @@
+// Kinds and states of nodes, and the small questions about a single node that many rules ask.
+//
+// Owns:      the flags of the built-in kinds, the table of legal state changes, and when a wait for children is over.
+// Called by: drafts check every change of state here; rules, stores and the engine ask whether a node is open or runnable.
+// Must stay true:
+//   - An ended node never leaves its state (I4): the table has no way out of it.
+//   - Runnable means pending, no blockers, and `wakeAt` due. Nothing else may start a node.
+//   - A user's kind never replaces a built-in one.
+
 import { DefinitionError } from '../base/error.ts'
 import type { Id, Node, NodeState, TreePlaces, Wait } from './rows.ts'
 
@@ -157,6 +166,6 @@ export const ALL_TURNS: number = Number.POSITIVE_INFINITY
 export const CANCEL_GRACE_MS = 5_000
 
 /** The counter for a run that limits the delegations of its tree; null without a limit. */
-export function newTree(limit: number | null): TreePlaces | null {
+export function newTreePlaces(limit: number | null): TreePlaces | null {
   return limit === null ? null : { limit, live: 0, waiting: [] }
 }

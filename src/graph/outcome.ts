@@ -1,3 +1,12 @@
+// Outcomes: the one named result with which every run ends.
+//
+// Owns:      the list of statuses, the record in a turn's row, and the outcome with its text as callers get it.
+// Called by: `conclude` makes the record when a turn ends; conversation, delegation and cli read outcomes.
+// Must stay true:
+//   - Every run ends in exactly one outcome, written once in the commit that ends its turn (I6).
+//   - The record names the node of the answer and does not copy its text.
+//   - A completed run has an answer: an empty success is impossible (I6).
+
 import type { Json } from '../base/json.ts'
 import { type Content, textOf, type Usage } from './content.ts'
 

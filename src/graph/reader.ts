@@ -1,3 +1,12 @@
+// Reading rows: by id, by scan, and whole trees.
+//
+// Owns:      the read side of the store port (`Reader`, `Scanner`), and the walk that collects all rows of a tree.
+// Called by: stores implement `Reader` and `Scanner`; drafts read through `Reader`; sweeps, lists and audits use the scans.
+// Must stay true:
+//   - A reader gives rows as they were put, and nobody changes them.
+//   - A read sees every commit that was acknowledged before it.
+//   - An id that is unknown gives undefined, never an error (I9).
+
 import { isLegateError } from '../base/error.ts'
 import type { StoredBlock } from './commit.ts'
 import type { EventRow } from './event.ts'
@@ -246,8 +255,8 @@ interface RunFinder {
   findLink(id: Id): Link | undefined
 }
 
-/** A run and those it works for, or whose budget it goes on with, up to the root's. */
-export function* lineOf(draft: RunFinder, turnId: Id): Generator<Turn> {
+/** Yields a run and the runs above it up to the root: those that delegated it, or whose budget it continues. */
+export function* runsUpward(draft: RunFinder, turnId: Id): Generator<Turn> {
   for (let id: Id | null | undefined = turnId; id != null; ) {
     const turn: Turn | undefined = draft.findTurn(id)
     if (turn === undefined) return
@@ -256,12 +265,12 @@ export function* lineOf(draft: RunFinder, turnId: Id): Generator<Turn> {
   }
 }
 
-/** The same by their ids. `linkOf` gives the delegation that a run is of. */
-export function* lineOfIds(linkOf: (turnId: Id) => Link | undefined, turnId: Id): Generator<Id> {
+/** Yields the ids of a run and of those above it. `linkOf` gives the delegation that started a run. */
+export function* idsUpward(linkOf: (turnId: Id) => Link | undefined, turnId: Id): Generator<Id> {
   for (let id: Id | undefined = turnId; id !== undefined; id = linkOf(id)?.hostTurnId) yield id
 }
 
-/** What is known of the request that a run is for: as its caller said it, or that of the run above it. */
+/** The attributes of the request that a run serves: its caller's own, else those of the run above it. */
 export function attributesOf(reader: Pick<Reader, 'turn' | 'link'>, turn: Turn): NonNullable<Turn['attributes']> {
   for (let at: Turn | undefined = turn; at !== undefined; ) {
     if (at.attributes !== null) return at.attributes
@@ -273,14 +282,14 @@ export function attributesOf(reader: Pick<Reader, 'turn' | 'link'>, turn: Turn):
 
 const NONE: NonNullable<Turn['attributes']> = Object.freeze({})
 
-/** A run, and the conversation it is of. */
-export interface Place {
+/** A run and its conversation. */
+export interface RunPlace {
   readonly turn: Turn
   readonly conversation: Conversation
 }
 
 /** The run that asked for this one, or made its conversation; undefined at the root. */
-export function hostOf(store: Reader, { turn, conversation }: Place): Place | undefined {
+export function hostOf(store: Reader, { turn, conversation }: RunPlace): RunPlace | undefined {
   if (conversation.parentTurnId === null) return undefined
   const host = store.turn(store.link(turn.id)?.hostTurnId ?? conversation.parentTurnId)
   const its = host === undefined ? undefined : store.conversation(host.conversationId)

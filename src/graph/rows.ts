@@ -1,11 +1,17 @@
+// The rows of the graph: conversation, turn, node, edge, link, body and engine, with the small records inside of them.
+//
+// Owns:      the types only. Defaults and copies of rows are made elsewhere in this folder; stores decide how rows are kept.
+// Called by: everything. Rules write rows through a `Draft`, stores keep them, readers of all rooms read them.
+// Must stay true:
+//   - Rows are plain JSON data, and nobody changes a row in place: a new version replaces it.
+//   - Every row but edges and bodies has a `version`, 1 when it is new. A store refuses a commit that puts version n
+//     unless it holds version n - 1.
+//   - Everything a run needs to continue is in its rows, so any process can continue it after a crash (I3, I5).
+
 import type { Json } from '../base/json.ts'
 import type { Content, ToolCall, Usage } from './content.ts'
 import type { AbsentSource, OutcomeRecord } from './outcome.ts'
 
-/**
- * The rows a store keeps: plain data, never changed in place. Every row but edges and bodies has a `version`, 1 when it
- * is new; a commit that puts version n is refused unless the stored version is n - 1.
- */
 export type Id = string
 
 export interface AgentRef {

@@ -105,7 +105,7 @@ export function resultContent(task: Node): Content {
  * The slots of a turn's input; undefined where it has none. A turn that was made anew keeps them on a copied node. A turn that
  * was put in by hand has no entry node.
  */
-export function askedOf(reader: Reader, turn: Turn): Json | undefined {
+export function readAskedSlots(reader: Reader, turn: Turn): Json | undefined {
   const asked = reader.node(turn.entryNodeId)?.metadata['asked']
   if (asked !== undefined || turn.history?.source == null) return asked
   return reader.nodesOf(turn.id).find(({ metadata }) => metadata['asked'] !== undefined)?.metadata['asked']
@@ -113,11 +113,11 @@ export function askedOf(reader: Reader, turn: Turn): Json | undefined {
 
 export function askedInRun(reader: Reader, runId: Id): Json | undefined {
   const turn = reader.turn(runId)
-  return turn === undefined ? undefined : askedOf(reader, turn)
+  return turn === undefined ? undefined : readAskedSlots(reader, turn)
 }
 
 /** Copies the slots with another input; the other slots stay. */
-export function askedInOtherWords(asked: Json | undefined, content: Content): Json | undefined {
+export function replaceAskedInput(asked: Json | undefined, content: Content): Json | undefined {
   if (typeof asked !== 'object' || asked === null || Array.isArray(asked)) return asked
   const { slots } = asked
   if (typeof slots !== 'object' || slots === null || Array.isArray(slots)) return asked

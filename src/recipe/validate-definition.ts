@@ -71,7 +71,7 @@ export function modelUse(file: Pick<AgentFile, 'model' | 'provider' | 'file'>): 
   try {
     const own = modelOf(file)
     const said = own === null ? configuredModel() : { name: own, where: 'the file' }
-    return said === undefined ? nobody() : { ...said, ...known(said.name) }
+    return said === undefined ? unnamedModel() : { ...said, ...known(said.name) }
   } catch (error) {
     const [notice] = noticesOf(error)
     const trouble = notice === undefined ? messageOf(error) : `${notice.message}. ${notice.hint ?? ''}`.trim()
@@ -86,7 +86,7 @@ function known(said: string): Pick<ModelUse, 'name' | 'trouble'> {
   return { name, trouble: why === undefined ? null : `${name}: ${why}` }
 }
 
-function nobody(): ModelUse {
+function unnamedModel(): ModelUse {
   const model = modelWithKey()
   const trouble = model === undefined ? NOTHING : `no model is named: set LEGATE_MODEL=${model}`
   return { name: null, where: null, trouble }

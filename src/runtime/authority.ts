@@ -1,12 +1,12 @@
 import { profileOf, storedProfileLayer } from '../agent/build/conversation-settings.ts'
 import type { AgentCore } from '../agent/definition/agent.ts'
 import { fileUseLayers } from '../agent/definition/file-layers.ts'
-import { grantAt, offerLayers } from '../delegation/frame.ts'
+import { grantAt, offerLayers } from '../delegation/child-authority.ts'
 import { type Budget, childLimits, limitsOf, moneyOf, treeLimitOf } from '../grant/budget.ts'
-import { boundBy, readCeiling } from '../grant/ceiling.ts'
-import { delegateLayer, type Layer, saysSame, useLayer } from '../grant/grant.ts'
+import { layersForSelf, readCeiling } from '../grant/ceiling.ts'
+import { delegateLayer, hasSameRules, type Layer, useLayer } from '../grant/grant.ts'
 import type { Profiles } from '../grant/profile.ts'
-import { hostOf, type Place } from '../graph/reader.ts'
+import { hostOf, type RunPlace } from '../graph/reader.ts'
 import type { Conversation } from '../graph/rows.ts'
 import type { TurnBounds } from '../rules/turn/open-turn.ts'
 import type { Store } from '../store/store.ts'
@@ -38,7 +38,7 @@ export class LayerStacks {
    * What was frozen, and what the runtime, its hosts and the agent itself say now: nothing said later widens what was
    * frozen. Under one ceiling it is the same for every node, until an agent of this process changes.
    */
-  of(agent: AgentCore, place: Place): readonly Layer[] {
+  of(agent: AgentCore, place: RunPlace): readonly Layer[] {
     const { ceiling } = place.conversation
     const { registry, profiles, runtimeLayer } = this.parts
     const { version } = registry
@@ -47,11 +47,11 @@ export class LayerStacks {
     const profile = profileOf(place.conversation, profiles)
     const isSame = last !== undefined && last.agent === agent && last.version === version && last.profile === profile
     if (isSame) return last.layers
-    const frozen = boundBy(ceiling)
+    const frozen = layersForSelf(ceiling)
     const stored = profile === undefined ? [] : [storedProfileLayer(profile, profiles)]
     const own = useLayer(agent.name, grantAt(agent, place.conversation.depth))
     const said = [...this.saidAbove(place), ...stored, ...fileUseLayers(agent), own]
-    const live = said.filter((layer) => !frozen.some((one) => saysSame(one, layer)))
+    const live = said.filter((layer) => !frozen.some((one) => hasSameRules(one, layer)))
     const layers = [...runtimeLayer, ...frozen, ...live]
     this.stacks.set(key, { agent, version, layers, profile })
     return layers
@@ -62,7 +62,7 @@ export class LayerStacks {
   }
 
   /** What its hosts pass on and how they offer it, as they say it today: a change narrows at the next node. */
-  private saidAbove(place: Place): Layer[] {
+  private saidAbove(place: RunPlace): Layer[] {
     const { ledger, profiles } = this.parts
     const said: Layer[] = []
     for (let below = place, host = hostOf(ledger.store, place); host !== undefined; ) {

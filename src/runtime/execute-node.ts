@@ -6,8 +6,8 @@ import { ExtensionRuns, type HookPlace } from '../agent/hooks/extension-runs.ts'
 import { HookSet, MODEL_KINDS, noteChange, sortExtensions } from '../agent/hooks/hook-set.ts'
 import type { EagerWork, Home, HooksAbove, NodeRun, ReadyChild, Voice } from '../agent/hooks/node-run.ts'
 import { unlessAborted } from '../base/abort.ts'
-import type { KeptAlive } from '../base/collections.ts'
 import { DefinitionError, DeniedError, messageOf, StoreError } from '../base/error.ts'
+import type { KeptAlive } from '../base/keep-shape.ts'
 import { after } from '../base/maybe.ts'
 import type { Feeds } from '../conversation/feeds.ts'
 import { backgroundAgents } from '../delegation/background/tools.ts'
@@ -18,7 +18,7 @@ import type { Budget } from '../grant/budget.ts'
 import { type Layer, useLayer } from '../grant/grant.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import type { Outcome } from '../graph/outcome.ts'
-import { hostOf, type Place } from '../graph/reader.ts'
+import { hostOf, type RunPlace } from '../graph/reader.ts'
 import type { Conversation, Id, Node, Turn } from '../graph/rows.ts'
 import type { Model } from '../model/model.ts'
 import type { Expansion } from '../rules/turn/expand.ts'
@@ -149,7 +149,7 @@ export class Executors implements Home {
     const conversation = store.conversation(conversationId)
     if (turn === undefined || conversation === undefined) return undefined
     const late: Promise<unknown>[] = []
-    for (let at: Place | undefined = { turn, conversation }; at !== undefined; at = this.hostOf(at)) {
+    for (let at: RunPlace | undefined = { turn, conversation }; at !== undefined; at = this.hostOf(at)) {
       const agent = this.maker.of(at.turn.id, at.conversation)
       if (agent !== undefined) late.push(...this.toolkits.late(agent))
     }
@@ -181,7 +181,7 @@ export class Executors implements Home {
   }
 
   /** With the file tools of its host, where it inherits them. */
-  private toolkitOf(agent: AgentCore, place: Place): Toolkit {
+  private toolkitOf(agent: AgentCore, place: RunPlace): Toolkit {
     const own = this.toolkits.of(agent)
     const host = agent.files === null ? undefined : this.hostOf(place)
     const hostAgent = host === undefined ? undefined : this.maker.of(host.turn.id, host.conversation)
@@ -266,7 +266,7 @@ export class Executors implements Home {
     this.maker.forget()
   }
 
-  modelOf(agent: AgentCore, place: Place): Model | null {
+  modelOf(agent: AgentCore, place: RunPlace): Model | null {
     if (agent.model !== null) return this.maker.models.of(agent)
     const host = this.hostOf(place)
     const hostAgent = host === undefined ? undefined : this.maker.of(host.turn.id, host.conversation)
@@ -375,7 +375,7 @@ export class Executors implements Home {
     return this.hasHooksForChildren && run.conversation.depth > 0 ? hooksAbove(this.hostsOf(run)) : null
   }
 
-  private *hostsOf(place: Place): Generator<HostAbove> {
+  private *hostsOf(place: RunPlace): Generator<HostAbove> {
     let below = place
     for (let host = this.hostOf(below); host !== undefined; host = this.hostOf(below)) {
       const agent = this.maker.of(host.turn.id, host.conversation)
@@ -389,7 +389,7 @@ export class Executors implements Home {
   }
 
   /** The run that asked for this one, or made its conversation. */
-  private hostOf(place: Place): Place | undefined {
+  private hostOf(place: RunPlace): RunPlace | undefined {
     return hostOf(this.ledger.store, place)
   }
 

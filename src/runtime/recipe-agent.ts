@@ -9,7 +9,7 @@ import type { AgentFile } from '../recipe/agent-file/agent-file.ts'
 import { MODE_NAMES, type Mode, type Surface } from '../recipe/inline/spec.ts'
 import { type OpenOptions, readOpenOptions } from '../recipe/open/open-subagents.ts'
 import type { RecipeOptions } from '../recipe/recipe/load-recipe.ts'
-import { coreOf } from '../recipe/run/inline-core.ts'
+import { buildCore } from '../recipe/run/inline-core.ts'
 import { asAgent } from './standalone.ts'
 
 export interface RecipeAgentOptions extends Pick<RecipeOptions, 'parameters' | 'ask' | 'readFile'> {
@@ -59,7 +59,7 @@ export async function recipeAgent(
   const surfaces = surfacesOf(file)
   const open = subagents === false ? null : readOpenOptions({ surfaces, ...subagents, mode, cwd })
   const inline = await rootInline(file, { model: model ?? null, grant: grant ?? null, budget, mode, cwd, open })
-  return asAgent<Content | undefined, unknown, unknown>(coreOf(inline, undefined, namedModel))
+  return asAgent<Content | undefined, unknown, unknown>(buildCore(inline, undefined, namedModel))
 }
 
 /** A name that nobody defined is a slip of the finger: its default would be used. */

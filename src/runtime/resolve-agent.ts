@@ -11,7 +11,7 @@ import type { Conversation, Id } from '../graph/rows.ts'
 import type { Model } from '../model/model.ts'
 import { toModel } from '../model/named/to-model.ts'
 import { readInline } from '../recipe/inline/inline-agent.ts'
-import { coreOf, inlineCore } from '../recipe/run/inline-core.ts'
+import { buildCore, inlineCore } from '../recipe/run/inline-core.ts'
 import type { Ledger } from '../store/ledger.ts'
 import type { Store } from '../store/store.ts'
 import { RESET_TOOLS, resetToolsTool } from '../tool/groups.ts'
@@ -48,7 +48,7 @@ export class AgentFinder implements Maker {
   }
 
   make(definition: Json, host: AgentCore): AgentCore {
-    return coreOf(readInline(definition), host, (name) => this.modelNamed(name))
+    return buildCore(readInline(definition), host, (name) => this.modelNamed(name))
   }
 
   modelNamed(name: string): Model {

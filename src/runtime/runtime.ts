@@ -4,10 +4,10 @@ import { type InputResult, readAgentInput } from '../agent/definition/input.ts'
 import { MODEL_KINDS } from '../agent/hooks/hook-set.ts'
 import { within } from '../base/abort.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
-import type { KeptAlive } from '../base/collections.ts'
 import { DefinitionError, messageOf } from '../base/error.ts'
 import { freshIds } from '../base/id.ts'
 import { frozenCopy, type Json } from '../base/json.ts'
+import type { KeptAlive } from '../base/keep-shape.ts'
 import { after, attempt } from '../base/maybe.ts'
 import { BlockWriter } from '../conversation/blocks.ts'
 import type { ConversationHandle } from '../conversation/conversation.ts'
@@ -61,6 +61,7 @@ import {
 } from './start-run.ts'
 import { RowActs } from './store-operations.ts'
 
+/** Makes a runtime: it runs agents, keeps their rows in its store, and continues runs of other processes. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   checkOptions(options)
   return new Runtime(options)
@@ -216,7 +217,7 @@ export class Runtime extends RowActs {
   /** Goes on with what this store holds and this process has code for. Gives the runs that are not over. */
   async resume(): Promise<Run[]> {
     await this.start()
-    await this.engine.takeUp()
+    await this.engine.adoptOrphans()
     return this.store.openRoots(Number.MAX_SAFE_INTEGER).map((turn) => this.attach(turn.id))
   }
 

@@ -12,7 +12,7 @@ import type { Run } from '../conversation/run.ts'
 import { type Budget, checkBudget, limitsOf, moneyOf, treeLimitOf } from '../grant/budget.ts'
 import { freezeLayer } from '../grant/ceiling.ts'
 import { checkGrant, type Grant, narrowingLayer } from '../grant/grant.ts'
-import { newTree } from '../graph/kinds.ts'
+import { newTreePlaces } from '../graph/kinds.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Reader } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
@@ -86,7 +86,7 @@ export function turnRequest(
     briefing,
     limits: limitsOf(budgets),
     money: moneyOf(budgets),
-    tree: newTree(treeLimitOf(budgets)),
+    tree: newTreePlaces(treeLimitOf(budgets)),
     deadline: null,
     mayStart: aborted === null,
     attributes,

@@ -1,3 +1,12 @@
+// Whole trees: how stores export, import, verify and delete them, and the defects that an audit reports.
+//
+// Owns:      the `Archive` part of the store port, tombstones, and the list of finding types with their severity.
+// Called by: `audit` (export, import, forget, prune, audit) uses an archive; the stores implement it.
+// Must stay true:
+//   - A tree moves and goes whole. Its hashes move with it, so a later change shows wherever it is kept.
+//   - A deleted tree leaves a tombstone with its last hash; only that very tree may come back under its id.
+//   - A finding is `repairable` only where a repair loses nothing.
+
 import type { Body, Edge, Id } from '../graph/rows.ts'
 import type { ChainRecord, RowLetter } from './commit-chain.ts'
 

@@ -1,6 +1,16 @@
+// The ledger: the one way to change rows.
+//
+// Owns:      the loop of plan, commit and retry, and the call of `endTurns` after each plan.
+// Called by: everything that changes a graph, with a kind of commit and a rule: `ledger.commit({ kind, rootId, plan })`.
+// Must stay true:
+//   - A plan may run several times, each time on fresh rows, so it does nothing but write its draft.
+//   - A race for a row is retried here; any other error goes to the caller, and nothing is stored.
+//   - When the disk is full, the result of a node waits for space: no model is called twice for it.
+//   - The listener hears of a commit after it is stored, and of each one once.
+
 import type { Clock } from '../base/clock.ts'
-import type { KeptAlive } from '../base/collections.ts'
 import { ConflictError, isLegateError, StoreError } from '../base/error.ts'
+import type { KeptAlive } from '../base/keep-shape.ts'
 import type { Commit, CommitKind } from '../graph/commit.ts'
 import { type Claims, Draft } from '../graph/draft.ts'
 import type { Kinds } from '../graph/kinds.ts'

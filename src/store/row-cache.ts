@@ -1,4 +1,4 @@
-import type { KeptAlive } from '../base/collections.ts'
+import type { KeptAlive } from '../base/keep-shape.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../graph/rows.ts'
 

@@ -15,7 +15,7 @@ import type { Work } from '../engine/engine.ts'
 import { toolRequest } from '../grant/request.ts'
 import type { Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
-import type { Ask } from '../rules/turn/approve.ts'
+import type { ApprovalRequest } from '../rules/turn/approve.ts'
 import { interruptedEnd } from '../rules/turn/end-node.ts'
 import type { CurrentCall } from './current.ts'
 import { approvalModeFor, type Permission, permit, type Requester, refuseCall, withArgumentsOf } from './permit.ts'
@@ -74,7 +74,7 @@ export async function invoke(
   return endOf(run, await tape.run(running, (watch) => execute(run, execution, watch)))
 }
 
-function withSchema(ask: Ask, { schema }: ToolEntry): PendingPermission {
+function withSchema(ask: ApprovalRequest, { schema }: ToolEntry): PendingPermission {
   return { verdict: 'ask', ask: withArgumentsOf(ask, schema) }
 }
 

@@ -14,7 +14,7 @@ import type { Layer } from '../grant/grant.ts'
 import { isRequest, type Request, readRequest, requestText, unreadable } from '../grant/request.ts'
 import type { Conversation, Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
-import { type Ask, isApproved, wasApproved } from '../rules/turn/approve.ts'
+import { type ApprovalRequest, isApproved, wasApproved } from '../rules/turn/approve.ts'
 import type { Tool } from './tool.ts'
 
 /** The running node on whose behalf a request is decided. */
@@ -28,7 +28,7 @@ export type Permission<R extends Request = Request> =
   /** The decided request is the one to execute: its argv, its url. */
   | { readonly verdict: 'allow'; readonly request: R }
   | { readonly verdict: 'deny'; readonly reason: string }
-  | { readonly verdict: 'ask'; readonly ask: Ask }
+  | { readonly verdict: 'ask'; readonly ask: ApprovalRequest }
 
 /** Decides one request, taking into account what a person has already answered. */
 export function permit<R extends Request>(asker: Requester, request: R, input: Json): Permission<R> {
@@ -83,7 +83,10 @@ export async function approvalModeFor({ approval }: Tool, input: unknown, { id }
 }
 
 /** Adds the schema that changed arguments must fit, unless it is too long to store with each question. */
-export function withArgumentsOf(ask: Ask, { inputSchema }: Pick<ToolSchema, 'inputSchema'>): Ask {
+export function withArgumentsOf(
+  ask: ApprovalRequest,
+  { inputSchema }: Pick<ToolSchema, 'inputSchema'>,
+): ApprovalRequest {
   const schema = toJson(inputSchema)
   return schema.ok && JSON.stringify(schema.value).length <= MOST_SCHEMA ? { ...ask, schema: schema.value } : ask
 }
@@ -91,7 +94,11 @@ export function withArgumentsOf(ask: Ask, { inputSchema }: Pick<ToolSchema, 'inp
 const MOST_SCHEMA = 20_000
 
 /** Undefined when a person has allowed it. */
-function withAnswer(asker: Requester, { verdict, reason }: Decision, about: Omit<Ask, 'reason'>): Refusal | undefined {
+function withAnswer(
+  asker: Requester,
+  { verdict, reason }: Decision,
+  about: Omit<ApprovalRequest, 'reason'>,
+): Refusal | undefined {
   if (verdict === 'deny') return { verdict, reason }
   if (isApproved(asker.node, asker.conversation, about)) return undefined
   const isChanged = wasApproved(asker.conversation, about)

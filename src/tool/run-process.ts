@@ -13,7 +13,7 @@ export interface ProcessOptions {
   readonly env?: Readonly<Record<string, string>>
   /** Written to its standard input, which is then closed. */
   readonly input?: string
-  /** Default: no limit beside the tool's own. */
+  /** How long the program may run. Default: no limit beside the tool's own. */
   readonly timeoutMs?: number
   /** How many bytes of each output to keep; the rest is dropped. Default 1 MiB. */
   readonly maxOutputBytes?: number

@@ -78,7 +78,7 @@ export interface ToolDefinition<In, Out> {
   readonly outputSchema?: Schema<Out>
   /** Whether it may run again when its process dies in the middle. Default `effectful`: it may not. */
   readonly effect?: Effect
-  /** Default: 5 minutes. */
+  /** How long one call may take. Default: 5 minutes. */
   readonly timeoutMs?: number
   /** True: calls with equal arguments are expected, so repeated calls are not refused. */
   readonly polls?: boolean

@@ -34,7 +34,7 @@ describe('approvals', () => {
     expect(code).toBe(0)
     expect(stdout).toMatch(/^\w{8} {2}careful\n {2}wants {2}look \{.*\}\n {2}rule {3}careful asks for tool:look/)
     expect(stdout).toMatch(
-      /denied by itself in .*\n {2}legate approve \w{8} --seen [0-9a-f]{12} \[--edit JSON\] \[--always\], or legate deny \w{8} --seen [0-9a-f]{12} --reason TEXT/,
+      /denied automatically in .*\n {2}legate approve \w{8} --seen [0-9a-f]{12} \[--edit JSON\] \[--always\], or legate deny \w{8} --seen [0-9a-f]{12} --reason TEXT/,
     )
     expect(JSON.parse(json.stdout)).toMatchObject({ path: ['careful'], request: 'tool:look', tool: 'look' })
     const shown = await place.run(['show'])

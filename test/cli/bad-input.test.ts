@@ -165,7 +165,7 @@ const BAD: readonly (readonly [string, Bad])[] = [
     {
       files: { 'a.yaml': `${HEAD}prompt: "{{ a }}"\n${PARAMETER}` },
       args: ['a.yaml', '-p', 'a=1', '--param', 'a=2'],
-      says: /^legate: --param a is given twice\./,
+      says: /^legate: --param a appears twice\./,
     },
   ],
   ['a parameter without =', { args: ['a.yaml', '-p', 'a'], says: /^legate: --param needs KEY=VALUE, not "a"\./ }],
@@ -174,7 +174,7 @@ const BAD: readonly (readonly [string, Bad])[] = [
     {
       files: { '.claude/agents/twin.md': AGENT },
       args: ['twin'],
-      says: /^legate: \.claude\/agents\/twin\.md has no prompt of its own: say what it shall do, legate run twin "TEXT"\./,
+      says: /^legate: \.claude\/agents\/twin\.md has no prompt\. Add one to the command: legate run twin "TEXT"\./,
     },
   ],
   [

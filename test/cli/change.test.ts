@@ -61,10 +61,12 @@ describe('history is changed from the command line', () => {
     ])
 
     expect(retried).toMatchObject({ code: 0, stderr: '' })
-    expect(retried.stdout).toMatch(/^\w{8} is done once more, in the run (\w{8}): legate resume \1 --module FILE\n$/)
+    expect(retried.stdout).toMatch(
+      /^\w{8} is retried in the run (\w{8})\. Continue with: legate resume \1 --module FILE\n$/,
+    )
     expect(nothing).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining(`Nothing has failed in the run ${short(leadId)}.`) as string,
+      stderr: expect.stringContaining(`Nothing failed in the run ${short(leadId)}.`) as string,
     })
   })
 
@@ -79,7 +81,7 @@ describe('history is changed from the command line', () => {
     expect(store.node(nodeId)?.input.content).toBe('What colour is it?')
     const [busy, shown] = await Promise.all([place.run(['edit', leadId, 'Again.']), place.run(['transcript', runId])])
     expect(busy.code).toBe(1)
-    expect(busy.stderr).toMatch(/^legate: .*(made anew|is not over)/)
+    expect(busy.stderr).toMatch(/^legate: .*(was replaced|is not over)/)
     expect(shown.stdout).toContain('And which shape?')
   })
 
@@ -114,7 +116,7 @@ describe('history is changed from the command line', () => {
     const other = await files.run(['chat', '-c', first, '--model', 'openai/gpt-5-mini'], { input: 'x\n' })
     expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining('Name its file') as string })
     const said = await files.run(['transcript', first])
-    expect(said.stdout).not.toContain('Those before')
+    expect(said.stdout).not.toContain('Earlier: ')
   })
 
   test('wrong ids are refused with what to type', async () => {

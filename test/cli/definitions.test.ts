@@ -241,7 +241,7 @@ describe('legate convert', () => {
   })
 
   test.each([
-    [['convert', 'a.yaml'], '--to is missing: name one of recipe, legate, goose'],
+    [['convert', 'a.yaml'], 'missing --to: name one of recipe, legate, goose'],
     [['convert', 'a.yaml', '--to', 'klingon'], 'There is no dialect "klingon". There are recipe, legate, goose'],
   ])('%j is refused', async (args, message) => {
     const { code, stderr } = await project({ 'a.yaml': RECIPE }).run(args)

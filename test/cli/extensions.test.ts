@@ -159,7 +159,7 @@ test('approve answers what was seen: not what the same call asks for next, and n
   const short = await place.run(['approve', id, '--seen', seen.slice(0, 4)])
   expect(byRun).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/^legate: Nothing was answered: it must be seen first/),
+    stderr: expect.stringMatching(/^legate: Nothing was answered: the request must be seen first/),
   })
   expect(byRun.stderr).toContain(`legate approve ${id} --seen ${seen}`)
   expect(short).toMatchObject({ code: 2, stderr: expect.stringContaining('--seen needs 12 characters') })
@@ -171,7 +171,7 @@ test('approve answers what was seen: not what the same call asks for next, and n
   for (const words of [['--seen', seen], ['--seen', seen, '--always'], []]) {
     const refused = await place.run(['approve', id, ...words])
     expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Nothing was answered') })
-    expect(refused.stderr).toMatch(/What is asked for now:\n.*sort[\s\S]*--seen \w{12}/)
+    expect(refused.stderr).toMatch(/The current request:\n.*sort[\s\S]*--seen \w{12}/)
   }
   expect((await runtime.approvals()).map(({ digest }) => digest)).toEqual([next?.digest])
   expect(await place.run(['deny', id, '--seen', seen])).toMatchObject({ code: 2 })

@@ -72,7 +72,7 @@ function plain(text: string): string {
   return text
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID')
     .replaceAll(SHORT_ID, 'id')
-    .replaceAll(/is told: .*/g, 'is told: ...')
+    .replaceAll(/note: .*/g, 'note: ...')
     .replaceAll(/\/\S+\/(?=\w+\.db)/g, '/')
     .replaceAll(/\d+m \d+s|\d+(\.\d+)? (s|min|h)\b/g, 'TIME')
     .replaceAll(/\d+(\.\d+)?k?/g, '0')

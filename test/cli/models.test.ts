@@ -152,7 +152,7 @@ describe('which model it would be, and what is missing for it', () => {
       const { code, stderr } = await here.run(['run', name, 'Go.'])
       expect({ code, stderr }).toEqual({
         code: 2,
-        stderr: expect.stringMatching(/Or use another model than the file names: --model provider\/model\.\n$/),
+        stderr: expect.stringMatching(/Or choose another model: --model provider\/model\.\n$/),
       })
       expect(await here.run(['run', name, 'Go.', '--model', 'haiku'])).toMatchObject({ code: 0 })
     }

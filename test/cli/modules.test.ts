@@ -34,7 +34,7 @@ describe('an agent written in code', () => {
 
     expect(typed).toMatchObject({ code: 0, stdout: expect.stringContaining('Asked 1 times') })
     expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('takes JSON') })
-    expect(nothing).toMatchObject({ code: 2, stderr: expect.stringContaining('say what it shall do') })
+    expect(nothing).toMatchObject({ code: 2, stderr: expect.stringContaining('has no prompt. Add one to the command') })
   })
 
   test('asks in a terminal what its grant asks for; elsewhere it waits, and the command that goes on names the module', async () => {
@@ -73,7 +73,7 @@ describe('an agent written in code', () => {
     [
       'several agents',
       ['run', agentsModule, 'x'],
-      /exports 11 agents: say which with --agent\. There are: .*lead, .*talker/,
+      /exports 11 agents: choose one with --agent\. There are: .*lead, .*talker/,
     ],
     [
       'a name that there is not',

@@ -21,7 +21,7 @@ describe('runs that are over', () => {
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(
-      /^3 trees, 7 conversations, 7 runs, \d+ nodes; \d+ rows and \d+ commits held against their hashes: nothing is wrong\.\n$/,
+      /^3 trees, 7 conversations, 7 runs, \d+ nodes; \d+ rows and \d+ commits checked against their hashes: no errors\.\n$/,
     )
   })
 
@@ -35,7 +35,7 @@ describe('runs that are over', () => {
     expect(why.stdout).toMatch(/^failing: It has ended, failed: /)
     expect([same.code, same.stderr]).toEqual([0, ''])
     expect(same.stdout).toMatch(
-      /^- \w{8} completed, 7\.4k tokens, .*\n\+ \w{8} completed, .*\n0 differ, \d+ are the same\.\n$/,
+      /^- \w{8} completed, 7\.4k tokens, .*\n\+ \w{8} completed, .*\n0 differ, \d+ are equal\.\n$/,
     )
     expect(differs.code).toBe(1)
     expect(JSON.parse(differs.stdout)).toMatchObject({ first: { runId: id }, second: { runId: failedId } })
@@ -63,9 +63,9 @@ describe('runs that are over', () => {
       place.run(['export', id, '--store', there]),
     ])
 
-    expect(byFile).toEqual({ code: 0, stderr: '', stdout: `Taken: ${id.slice(-8)}. legate show ${id.slice(-8)}\n` })
+    expect(byFile).toEqual({ code: 0, stderr: '', stdout: `Imported: ${id.slice(-8)}. legate show ${id.slice(-8)}\n` })
     expect(JSON.parse(byPipe.stdout)).toMatchObject({ runId: id })
-    expect(audited.stdout).toContain('nothing is wrong')
+    expect(audited.stdout).toContain('no errors')
     expect(again.stdout.split('\n').toSorted()).toEqual(exported.stdout.split('\n').toSorted())
     const torn = await place.run(['import', '--store', there], { input: exported.stdout.slice(0, -50) })
     expect(torn.code).toBe(1)
@@ -121,5 +121,5 @@ test('what can be mended is, by audit --repair', async () => {
 
   expect(found).toMatchObject({ code: 1, stdout: expect.stringContaining('wrong_account') })
   expect(mended).toMatchObject({ code: 0, stdout: expect.stringContaining('wrong_account') })
-  expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('nothing is wrong') })
+  expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('no errors') })
 })

@@ -18,12 +18,14 @@ test('what is too much goes, is named before and after, and is known to have bee
 
   expect([trial.code, trial.stderr]).toEqual([0, ''])
   expect(trial.stdout).toMatch(
-    /^(would go: \w{8} lead, 3 runs \(maximum\)\n){2}2 trees with 6 runs would be deleted\.\n$/,
+    /^(would be deleted: \w{8} lead, 3 runs \(maximum\)\n){2}2 trees with 6 runs would be deleted\.\n$/,
   )
   for (const id of ids) expect(trial.stdout).toContain(id)
   expect([pruned.code, pruned.stderr]).toEqual([0, ''])
-  expect(pruned.stdout).toBe(trial.stdout.replaceAll('would go', 'deleted').replace('would be deleted', 'deleted'))
-  expect(again).toEqual({ code: 0, stdout: 'Nothing is too much or too old.\n', stderr: '' })
+  expect(pruned.stdout).toBe(
+    trial.stdout.replaceAll('would be deleted', 'deleted').replace('would be deleted', 'deleted'),
+  )
+  expect(again).toEqual({ code: 0, stdout: 'Nothing to delete: no run is beyond these limits.\n', stderr: '' })
 
   const reads = await Promise.all(['show', 'transcript'].map((command) => place.run([command, ids[0] ?? ''])))
   for (const { code, stdout, stderr } of reads) {
@@ -40,7 +42,7 @@ test('what is too much goes, is named before and after, and is known to have bee
   ])
   expect([why.code, why.stderr]).toEqual([0, ''])
   expect(why.stdout).toMatch(/^lead: It was deleted at \d{4}-.* \(maximum\)/)
-  expect(audit.stdout).toMatch(/^1 tree, .*: nothing is wrong\.\n$/)
+  expect(audit.stdout).toMatch(/^1 tree, .*: no errors\.\n$/)
   expect(ps.stdout).toBe(`${last.slice(-8)}\n`)
   expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('No id in this store ends in "ffffffff"')])
 })
@@ -55,7 +57,7 @@ test('what is too old goes, and what was exported before comes back', async () =
   const changed = await place.run(['import'], { input: exported.stdout.replace(/"hash":"./, '"hash":"~') })
   const taken = await place.run(['import'], { input: exported.stdout })
 
-  expect(young.stdout).toBe('Nothing is too much or too old.\n')
+  expect(young.stdout).toBe('Nothing to delete: no run is beyond these limits.\n')
   const { hash } = JSON.parse(exported.stdout.split('\n')[0] ?? '') as { hash: string }
   expect(JSON.parse(old.stdout)).toMatchObject({ agent: 'lead', reason: 'ttl', hash })
   expect(changed.code).not.toBe(0)
@@ -91,6 +93,6 @@ test('a run that is not over stays', async () => {
 
   const { code, stdout } = await place.run(['prune', '--keep', '0', '--older-than', '0s'])
 
-  expect({ code, stdout }).toEqual({ code: 0, stdout: 'Nothing is too much or too old.\n' })
+  expect({ code, stdout }).toEqual({ code: 0, stdout: 'Nothing to delete: no run is beyond these limits.\n' })
   expect(place.runtime().store.turn(id)?.state).toBe('running')
 })

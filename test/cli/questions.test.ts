@@ -90,7 +90,7 @@ describe('cybros A77: what an agent asks a person', () => {
     place.more['LEGATE_TEST_MARKS'] = path.join(place.folder, 'marks')
     const started = place.legate(['run', agentsModule, '--agent', 'hasty', 'Go.'])
     const asks =
-      /waits for a person:\n {2}(.*)\n {4}legate answer (\w{8}) TEXT\n {2}Its code must not run twice: this process waits with it\.\n/g
+      /waits for a person:\n {2}(.*)\n {4}legate answer (\w{8}) TEXT\n {2}Its code must not run twice, so this process stays alive for it\.\n/g
     await started.seen(() => [...started.stderr.matchAll(asks)].length === 1)
     const ps = await place.run(['ps'])
     await place.run(['answer', [...started.stderr.matchAll(asks)][0]?.[2] ?? '', '80'])

@@ -69,7 +69,7 @@ describe('a run that is over', () => {
     expect(tree.stdout).toMatch(
       /^✓ lead +completed: All of them saw it: 2\. .*\n├─ ✓ scout: topic 0 .*\n└─ ✓ scout: topic 1 .*\n$/,
     )
-    expect(log.stdout).toMatch(/lead +is asked: What colour is it\?\n/)
+    expect(log.stdout).toMatch(/lead +input: What colour is it\?\n/)
     expect(log.stdout).toMatch(/ {2}scout +calls look \{"where":"the sky"/)
     expect(log.stdout).toMatch(/ {2}scout +look gave: It is blue\.\n/)
     expect(log.stdout).toMatch(
@@ -173,9 +173,9 @@ describe('ps', () => {
   test('says that nobody works on a run whose process is gone', async () => {
     const [ps, log] = await Promise.all([killed.run(['ps']), followed(killed, killedId)])
 
-    expect(ps.stdout).toMatch(/ unattended +talker .*its process is gone: legate resume goes on/)
+    expect(ps.stdout).toMatch(/ unattended +talker .*its process is gone: continue with legate resume/)
     expect(log).toContain(
-      `No process works on it. legate resume ${killedId.slice(-8)} --module FILE goes on (agents: talker).`,
+      `No process works on it. Continue with: legate resume ${killedId.slice(-8)} --module FILE (agents: talker)`,
     )
   })
 })
@@ -197,7 +197,8 @@ describe('what is wrong is said on stderr', () => {
     for (const { code, stdout } of [wrong, short, approve, cancel])
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(wrong.stderr).toContain('No id in this store ends in "zzzz\\u001b[31m". legate ps --all lists the runs.')
-    for (const { stderr } of [short, approve]) expect(stderr).toContain('is too short for an id: type its last 4')
+    for (const { stderr } of [short, approve])
+      expect(stderr).toContain('is too short for an id. Type at least its last 4')
     expect(cancel.stderr).toContain(`No id in this store ends in "${ending}".`)
     expect(show.stdout).toContain(id)
     expect(place.runtime().store.turn(id)?.cancel).toBe(null)
@@ -219,7 +220,7 @@ describe('what is wrong is said on stderr', () => {
 
     for (const { code, stdout, stderr } of answers) {
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-      expect(stderr).toMatch(/More than one id ends in "ffff":\n .*5678ffff.*\n .*5678ffff.*\nType more of it\./)
+      expect(stderr).toMatch(/More than one id ends in "ffff":\n .*5678ffff.*\n .*5678ffff.*\nType more characters\./)
     }
     const { store: after } = place.runtime()
     leaveUnaudited(after)
@@ -280,7 +281,7 @@ describe('what is wrong is said on stderr', () => {
     chmodSync(place.folder, 0o700)
 
     expect(code).toBe(1)
-    expect(stderr).toBe(`legate: Permission denied: this user may not look into the folder of ${place.store}.\n`)
+    expect(stderr).toBe(`legate: Permission denied: you may not read the folder of ${place.store}.\n`)
   })
 
   test('a file without a byte stays so, whatever is asked of it', async () => {

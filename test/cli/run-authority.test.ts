@@ -159,7 +159,7 @@ describe('what legate run may do', () => {
     expect(JSON.parse(explained.stdout).tools).toEqual([])
     expect(await place.run(['run', 'a.yaml', '--compat', 'goose'])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('There is no --compat "goose". There is: aster.'),
+      stderr: expect.stringContaining('There is no --compat "goose". Use aster.'),
     })
     expect(await place.run(['run', 'agents.mjs', '--compat', 'aster'])).toMatchObject({ code: 2 })
   })
@@ -264,7 +264,7 @@ describe('a run that lost its process', () => {
 
     const elsewhere = await place.run(['resume'], { cwd: root })
     const [, command = ''] =
-      /goes on when it is named:\n {2}legate (resume \w{8}) {2}# works in /.exec(elsewhere.stderr) ?? []
+      /runs of other folders, name them:\n {2}legate (resume \w{8}) {2}# works in /.exec(elsewhere.stderr) ?? []
     const resumed = await place.run(command.split(' '), { cwd: root })
 
     expect(elsewhere.code).toBe(2)
@@ -332,7 +332,7 @@ describe('extensions', () => {
 
     expect(await terminal.ended).toBe(1)
     expect(terminal.screen.all).toMatch(
-      /denied after .*: You denied starting MCP server `sums`, which this recipe requires\.\n {2}Run it again and allow it, or take what it asks for out of the file\./,
+      /denied after .*: You denied starting MCP server `sums`, which this recipe requires\.\n {2}Run it again and allow the request, or remove the request from the file\./,
     )
   })
 

@@ -37,7 +37,7 @@ describe('legate run, in a pipe', () => {
     }
 
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'It is fast.\n' })
-    expect(stderr).toMatch(/ is asked: the prompt of "\w.*" with topic=QUIC\n/)
+    expect(stderr).toMatch(/ input: the prompt of "\w.*" with topic=QUIC\n/)
     expect(stderr).not.toContain('Explain QUIC to a child.')
     expect(sent).toContain('You explain.')
     expect(sent).toContain(JSON.stringify(system).slice(1, -1))
@@ -56,9 +56,9 @@ describe('legate run, in a pipe', () => {
     const own = await place.run(['run', 'a.yaml'])
     const typed = await place.run(['run', 'a.yaml', `Second.\n${'More of it.\n'.repeat(200)}`])
 
-    expect(own.stderr).toMatch(/ is asked: the prompt of "Long one"\n/)
+    expect(own.stderr).toMatch(/ input: the prompt of "Long one"\n/)
     expect(own.stderr).not.toContain('More of it')
-    expect(typed.stderr).toMatch(/ is asked: Second\. More of it\..*…\n/)
+    expect(typed.stderr).toMatch(/ input: Second\. More of it\..*…\n/)
     for (const { stderr } of [own, typed]) expect(stderr.split('\n').length).toBeLessThan(12)
   })
 
@@ -173,13 +173,13 @@ describe('legate run, in a terminal', () => {
     const place = project({ 'reviewer.md': AGENT })
     await serveModel(place, (one) => one.on({}, { content: 'Fine.' }))
     const asked = new Terminal(place, ['run', 'reviewer.md'], { cols: 80, rows: 24 })
-    await asked.shows('What shall reviewer do?')
+    await asked.shows('What should reviewer do?')
     asked.type('Look.\r')
     expect(await asked.ended).toBe(0)
     expect(asked.screen.all).toContain('\nFine.')
 
     const left = new Terminal(place, ['run', 'reviewer.md'], { cols: 80, rows: 24 })
-    await left.shows('What shall reviewer do?')
+    await left.shows('What should reviewer do?')
     left.type('\u0003')
     expect(await left.ended).toBe(130)
   })
@@ -259,7 +259,7 @@ describe('legate init', () => {
       code: 0,
       stdout: expect.stringContaining('legate run recipe.yaml --param topic="HTTP/3"'),
     })
-    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('recipe.yaml is there already') })
+    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('recipe.yaml already exists') })
     expect(agent).toMatchObject({ dialect: 'recipe', name: 'recipe' })
     expect(notices.filter(({ level }) => level !== 'note')).toEqual([])
     expect(ran).toMatchObject({ code: 0, stdout: 'It is fast.\n' })
@@ -270,8 +270,8 @@ describe('legate init', () => {
   })
 
   test.each([
-    [['init', 'notes.txt'], /is no name for a recipe: it ends in \.yaml/],
-    [['init', 'no/such/folder/a.yaml'], /The folder of no\/such\/folder\/a\.yaml is not there/],
+    [['init', 'notes.txt'], /is not a name for a recipe: it must end in \.yaml/],
+    [['init', 'no/such/folder/a.yaml'], /The folder of no\/such\/folder\/a\.yaml does not exist/],
   ])('%j is refused', async (args, message) => {
     const { code, stderr } = await project({}).run(args)
 

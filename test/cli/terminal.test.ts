@@ -144,7 +144,7 @@ describe('the live tree in a terminal', () => {
     terminal.type('\u0003')
 
     expect(await terminal.ended).toBe(130)
-    expect(terminal.screen.all).toContain('Stopping; what is done is kept. Ctrl-C again ends at once.')
+    expect(terminal.screen.all).toContain('Stopping. Finished work is kept. Press Ctrl-C again to end at once.')
     expect(terminal.screen.text).toMatch(/✗ lead +cancelled/)
     expect(terminal.screen.isCursorVisible).toBe(true)
     const again = await place.run(['resume', id, '-m', agentsModule])
@@ -160,7 +160,7 @@ describe('the live tree in a terminal', () => {
     await terminal.shows((screen) => screen.split('● scout').length === 3)
 
     terminal.type('\u0003')
-    await terminal.shows('Ctrl-C again ends at once')
+    await terminal.shows('Press Ctrl-C again to end at once')
     const second = performance.now()
     terminal.type('\u0003')
 

@@ -32,7 +32,7 @@ test('shows what was said, page by page back to the beginning, and writes nothin
   onTestFinished(() => chmodSync(place.store, 0o644))
   const whole = await place.run(['transcript', id])
   const page = await place.run(['transcript', id, '--turns', '2'])
-  const [, before = ''] = /Those before: legate (transcript \w{8} --before \w{8})\n$/.exec(page.stdout) ?? []
+  const [, before = ''] = /Earlier: legate (transcript \w{8} --before \w{8})\n$/.exec(page.stdout) ?? []
   const first = await place.run(before.split(' '))
 
   expect(whole).toMatchObject({
@@ -40,7 +40,7 @@ test('shows what was said, page by page back to the beginning, and writes nothin
     stdout:
       'user\n  one\n\nassistant\n  First.\n  \\u001b[31mred\n\nuser\n  two\n\nassistant\n  Second.\n\nuser\n  three\n\nassistant\n  Third.\n\n',
   })
-  expect(page.stdout).toMatch(/^user\n {2}two\n[\s\S]*Third\.\n\n2 rounds\. Those before: /)
+  expect(page.stdout).toMatch(/^user\n {2}two\n[\s\S]*Third\.\n\n2 rounds\. Earlier: /)
   expect(first.stdout).toBe('user\n  one\n\nassistant\n  First.\n  \\u001b[31mred\n\n')
 })
 

@@ -25,7 +25,7 @@ describe('cancel', () => {
 
     expect({ code }).toEqual({ code: 0 })
     expect(stdout).toMatch(
-      /^lead \w{8} has stopped: cancelled, and 2 subagents with it\. What it had is kept: legate show \w{8}\n$/,
+      /^lead \w{8} has stopped: cancelled, and 2 subagents with it\. Its results are kept: legate show \w{8}\n$/,
     )
     expect((await place.run(['show', ids[0] ?? ''])).stdout).toContain('wrong topic')
   })
@@ -37,7 +37,7 @@ describe('cancel', () => {
     const again = await place.run(['cancel', talkerId])
 
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('has stopped: cancelled') })
-    expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('is over already: cancelled.') })
+    expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('has already ended: cancelled.') })
   })
 })
 
@@ -207,10 +207,10 @@ describe('resume', () => {
     const define = `import { agent } from '${path.join(root, 'dist/index.js')}'
       const make = (name) => agent({ name, instructions: '', model: { id: 'x/y', stream: () => [] } })\n`
     const modules = [
-      ['export default { agents: 5 }', 'which must be a list of agents: it is no list.'],
-      [`${define}export default { agents: [make('a'), 5] }`, 'which must be a list of agents: number 1 is none.'],
+      ['export default { agents: 5 }', 'which must be a list of agents: it is not a list.'],
+      [`${define}export default { agents: [make('a'), 5] }`, 'which must be a list of agents: number 1 is not one.'],
       [`${define}export const a = make('twin'); export const b = make('twin')`, 'two agents of the name "twin".'],
-      ['', 'is no file: name the module'],
+      ['', 'is not a file. Name the module'],
     ] as const
 
     const ended = await Promise.all(
@@ -231,11 +231,11 @@ describe('resume', () => {
   test('a plain kill hands the work back, and the next worker goes on', async () => {
     const place = killed.copy()
     const worker = place.legate(['resume', leadId, '--module', agentsModule])
-    await worker.seen(() => worker.stderr.split('makes its tool call again').length === 3)
+    await worker.seen(() => worker.stderr.split('repeats its tool call').length === 3)
     const { store } = place.runtime()
 
     worker.kill('SIGTERM')
-    await worker.says('Handing back what is unfinished.')
+    await worker.says('Leaving unfinished runs to the next worker.')
     place.open()
 
     expect(await worker.ended).toMatchObject({ code: 143, stdout: '' })
@@ -296,9 +296,7 @@ describe('resume', () => {
     )
     const refused = await place.run(['resume', other, '-m', changed])
     expect(refused.code).toBe(1)
-    expect(refused.stderr).toMatch(
-      /does not take what it was asked.*room.*runtime\.run\(agent, input, \{ conversationId: /,
-    )
+    expect(refused.stderr).toMatch(/does not accept its input.*room.*runtime\.run\(agent, input, \{ conversationId: /)
   })
 
   test('a run that has ended otherwise, or is a subagent of another, is not taken up again', async () => {
@@ -311,7 +309,7 @@ describe('resume', () => {
 
     expect(over).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('is over: completed. There is nothing to resume.'),
+      stderr: expect.stringContaining('has ended: completed. There is nothing to resume.'),
     })
     expect(child).toMatchObject({ code: 1, stdout: '' })
   })

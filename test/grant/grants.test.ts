@@ -203,7 +203,7 @@ describe('explain', () => {
       by: 'host',
       reason: 'host denies tool:deploy*',
       request: 'tool:deploy_prod',
-      voices: [
+      answers: [
         { by: 'the runtime', verdict: 'allow', rule: 'tool:*' },
         { by: 'host', verdict: 'deny', rule: 'tool:deploy*' },
         { by: 'worker', verdict: 'allow', rule: 'tool:deploy_prod' },
@@ -263,9 +263,9 @@ describe('explain', () => {
         .slice(0, 5)
         .map(({ content }) => /not allowed here: (.*)\.$/.exec(String(content))?.[1]),
     )
-    for (const { voices } of told) {
+    for (const { answers } of told) {
       // What the runtime said when the child started, and what it says now.
-      const holders = [...new Set(voices.map(({ by }) => by))]
+      const holders = [...new Set(answers.map(({ by }) => by))]
       expect(holders).toEqual(['the runtime', 'top', 'host', 'the profile mine', 'worker'])
     }
   })
@@ -284,7 +284,7 @@ describe('explain', () => {
       verdict: 'deny',
       reason: expect.stringMatching(/cannot be read/),
     })
-    expect(explain(broken, 'tool:x').voices).toEqual([{ by: 'broken', verdict: 'deny', rule: null }])
+    expect(explain(broken, 'tool:x').answers).toEqual([{ by: 'broken', verdict: 'deny', rule: null }])
   })
 })
 

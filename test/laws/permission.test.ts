@@ -6,16 +6,16 @@ import {
   delegateLayer,
   EVERYTHING,
   type Grant,
+  hasSameRules,
   type Layer,
   narrow,
   runtimeLayers,
-  saysSame,
   useLayer,
 } from '../../src/grant/grant.ts'
 import { BUILT_IN_PROFILES, profileLayer } from '../../src/grant/profile.ts'
 import { readRequest } from '../../src/grant/request.ts'
 import type { TurnLimits } from '../../src/graph/rows.ts'
-import { stacked } from '../../src/rules/turn/say.ts'
+import { stackCeilings } from '../../src/rules/turn/say.ts'
 import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
 import { Chance } from '../support/chance.ts'
@@ -93,7 +93,7 @@ law('I2: the order of layers and of rules never matters', (chance) => {
 law('I2: saying it twice changes nothing', (chance) => {
   const layers = layersOf(chance)
   const frozen = layers.map(freezeLayer)
-  if (stacked(frozen, frozen.slice(0, 2)) !== frozen) return 'a layer that is there was stacked again'
+  if (stackCeilings(frozen, frozen.slice(0, 2)) !== frozen) return 'a layer that is there was stacked again'
   const twice = layers.flatMap((layer) => [
     layer,
     { ...layer, deny: [...layer.deny, ...layer.deny], ask: [...layer.ask, ...layer.ask] },
@@ -172,7 +172,7 @@ law('cybros A73: what is written down and read again says the same', (chance) =>
   const request = requestOf(chance)
   const wrong = read.findIndex((layer, at) => {
     const before = layers[at]
-    return before === undefined || !saysSame(before, layer) || !isSameBudget(before.budget, layer.budget)
+    return before === undefined || !hasSameRules(before, layer) || !isSameBudget(before.budget, layer.budget)
   })
   if (wrong >= 0 || read.length !== layers.length) return `layer ${wrong} is another one`
   return same(layers, read, request)

@@ -58,6 +58,7 @@ export type ReplyAnswer<Out extends Schema | undefined> = Out extends Schema
 
 /** The second argument of the code: everything that tools and kinds of nodes get, and a person to ask. */
 export interface ReplyContext<Below = Record<never, never>> extends Omit<KindContext, 'delegate'> {
+  /** Starts an agent as a child of this answer and returns its outcome. */
   readonly delegate: ReplyDelegate<Below>
   /**
    * Asks a person and returns the answer; null where nobody answered in time. Needs `tool:ask_person`, and counts as a
@@ -68,6 +69,7 @@ export interface ReplyContext<Below = Record<never, never>> extends Omit<KindCon
 
 /** Also takes the key of one of its subagents, with the settings it has there. */
 export interface ReplyDelegate<Below> extends Delegate {
+  /** Starts one of its subagents by its key, as a child of this answer. */
   <Key extends KeyOf<Below>>(
     key: Key,
     input: InputOf<Below[Key]>,

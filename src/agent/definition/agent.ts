@@ -214,6 +214,7 @@ export interface GroupedTools {
   readonly groups: ReadonlyMap<string, ToolGroup>
   readonly meta: 'absolute' | 'additive' | 'none'
   readonly [toolkitMark]: true
+  /** Returns the toolkit with one more group. */
   create(name: string, group: ToolGroup): GroupedTools
   remove(name: string): GroupedTools
 }
@@ -317,13 +318,17 @@ export interface DirectMessage {
 export interface Agent<In = unknown, Out = unknown, Raw = Out> extends AgentCore {
   /** Runs it and returns the outcome; throws RunError, with the outcome, unless it completed. */
   generate(input: NoInfer<In> | DirectInput, options?: RunOptions): Promise<CompletedOutcome<Out>>
+  /** Starts a run and returns it at once: read its events, or await its `result`. */
   stream(input: NoInfer<In> | DirectInput, options?: RunOptions): Run<Out, Raw>
   /** Builds a request slot by slot: `agent.request().input(x).instruct(y).output(S).start()`. */
   request(): AgentRequest<Out>
   /** Loads a prompt file into a request; see `legate/prompt` for the language. */
   loadYamlPrompt(...given: Parameters<AgentRequest['loadYamlPrompt']>): Promise<AgentRequest<Out>>
+  /** Starts a request from a JSON prompt file or text. */
   loadJsonPrompt(...given: Parameters<AgentRequest['loadJsonPrompt']>): Promise<AgentRequest<Out>>
+  /** Starts a request from a prompt file, YAML or JSON by its ending. */
   loadPromptFile(...given: Parameters<AgentRequest['loadPromptFile']>): Promise<AgentRequest<Out>>
+  /** Starts a request from the text of a prompt file. */
   loadPromptText(...given: Parameters<AgentRequest['loadPromptText']>): Promise<AgentRequest<Out>>
   /** Returns the agent with one more tool. This agent and all others stay unchanged. */
   registerTool<In extends Schema, Result>(name: string, given: Tools[string] | ToolDefinition<In, Result>): this
@@ -368,9 +373,9 @@ export type ToolChoice = string | Tools | AutoFunction<never, unknown> | ((...gi
 
 export interface ToolFunctionOptions<In extends Schema = Schema>
   extends Pick<ToolDefinition<In, unknown>, 'effect' | 'timeoutMs' | 'approval'> {
-  /** Default: the name. */
+  /** The words the model reads to decide when to call it. Default: the name. */
   readonly description?: string
-  /** Default: the function's own name. */
+  /** The name of the tool. Default: the function's own name. */
   readonly name?: string
   /** The schema of its input. */
   readonly input: In

@@ -2,7 +2,7 @@ import { isRecord, type Json } from '../../base/json.ts'
 import { matchesKey, type PathPattern, readPath } from '../../fields/path-pattern.ts'
 import type { Reader } from '../../graph/reader.ts'
 import type { Turn } from '../../graph/rows.ts'
-import { askedOf } from '../../graph/tasks.ts'
+import { readAskedSlots } from '../../graph/tasks.ts'
 import type { Prompt } from '../../prompt/prompt.ts'
 import { yamlText } from '../../prompt/render/yaml-text.ts'
 
@@ -39,7 +39,7 @@ export function recordedInput(prompt: Prompt, { input, inputMode }: ChatRecord):
 
 /** The chat record in a turn's stored request; undefined where the request belongs to no chat. */
 export function chatIn(reader: Reader, turn: Turn): ChatRecord | undefined {
-  const asked = askedOf(reader, turn)
+  const asked = readAskedSlots(reader, turn)
   return isRecord(asked) && isRecord(asked['chat']) ? (asked['chat'] as unknown as ChatRecord) : undefined
 }
 

@@ -7,7 +7,7 @@ export type EventType = RunEvent['type']
 
 /** How a child's events are shown to readers of its host. */
 export interface StreamOptions {
-  /** Default: all types. */
+  /** The types of events to show. Default: all types. */
   readonly eventTypes?: readonly EventType[]
   /** False: each delta repeats all text so far, instead of the new part. Default true. */
   readonly incremental?: boolean

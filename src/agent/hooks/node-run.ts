@@ -1,6 +1,6 @@
-import type { KeptAlive } from '../../base/collections.ts'
 import { DefinitionError } from '../../base/error.ts'
 import { type Json, toJson } from '../../base/json.ts'
+import type { KeptAlive } from '../../base/keep-shape.ts'
 import type { Feeds } from '../../conversation/feeds.ts'
 import type { Work } from '../../engine/engine.ts'
 import type { FieldEvent } from '../../fields/field-event.ts'

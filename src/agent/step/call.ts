@@ -18,7 +18,7 @@ import type { LiveBody } from '../../graph/event.ts'
 import type { Model, ModelRequest, Part } from '../../model/model.ts'
 import { costOf } from '../../model/named/prices.ts'
 import { partsOf, readUsage } from '../../model/stream-parts.ts'
-import type { Ask } from '../../rules/turn/approve.ts'
+import type { ApprovalRequest } from '../../rules/turn/approve.ts'
 import type { StepAnswer } from '../../rules/turn/expand.ts'
 import { permit } from '../../tool/permit.ts'
 import { emitAfterEvent, emitStreamEnd, emitStreamStart, wrapModel } from '../hooks/model-hooks.ts'
@@ -40,9 +40,9 @@ export class CallFailed extends Error {
 
 /** A person must allow the model first: it was not called. */
 export class AskFirst extends Error {
-  readonly ask: Ask
+  readonly ask: ApprovalRequest
 
-  constructor(ask: Ask) {
+  constructor(ask: ApprovalRequest) {
     super('a person must be asked first')
     this.ask = ask
   }
@@ -163,7 +163,7 @@ class AnswerStream {
       if (this.settle.watch !== undefined) this.settle.watch.onStop = (reason) => this.fail(reason)
       work.onStop = () => this.fail(work.stopCause === 'stalled' ? this.silence() : work.signal.reason)
       if (work.stopCause !== null) return work.onStop()
-      work.asked()
+      work.noteModelCall()
       if (this.run.hooks === null) return this.open(request)
       const begun = emitStreamStart(this.run, (body) => this.show(body))
       if (begun === undefined) return this.open(request)
@@ -361,7 +361,7 @@ class AnswerStream {
 
   /** A node can stream from its first delta until its end. */
   private emit(body: LiveBody): void {
-    this.run.work.heard()
+    this.run.work.noteOutput()
     if ('text' in body) this.size.addDelta(body)
     if (this.isEnough !== undefined) return
     this.show(body)

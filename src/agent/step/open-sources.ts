@@ -2,7 +2,7 @@ import { messageOf } from '../../base/error.ts'
 import type { Request } from '../../grant/request.ts'
 import { type AbsentSource, absenceText } from '../../graph/outcome.ts'
 import type { Failure, Id, Turn } from '../../graph/rows.ts'
-import { type Ask, deniedTo, isApproved, planAsk } from '../../rules/turn/approve.ts'
+import { type ApprovalRequest, deniedTo, isApproved, planAsk } from '../../rules/turn/approve.ts'
 import { planResult } from '../../rules/turn/result.ts'
 import { permit } from '../../tool/permit.ts'
 import { type OpenSource, SOURCE_SEPARATOR, type ToolSource } from '../../tool/source.ts'
@@ -63,7 +63,7 @@ function permitStart(
   run: NodeRun,
   pool: SourcePool,
   [name, source]: NamedSource,
-): Start | { readonly reason: string } | { readonly ask: Ask } {
+): Start | { readonly reason: string } | { readonly ask: ApprovalRequest } {
   const decided: Request[] = []
   for (const request of source.needs) {
     const permission = permit(run, request, source.about)
@@ -82,14 +82,14 @@ function permitStart(
 function isAllowed(
   { turn, conversation, home }: NodeRun,
   pool: SourcePool,
-  { source, ask }: { readonly source: ToolSource; readonly ask: Ask },
+  { source, ask }: { readonly source: ToolSource; readonly ask: ApprovalRequest },
 ): boolean {
   if (pool.isAllowed(turn.rootId, source)) return true
   return home.ledger.store.nodesOf(turn.id).some((node) => isApproved(node, conversation, ask))
 }
 
 /** A person's denial for one step holds for the whole run. */
-function deniedReason({ turn, home }: NodeRun, ask: Ask): string | undefined {
+function deniedReason({ turn, home }: NodeRun, ask: ApprovalRequest): string | undefined {
   for (const node of home.ledger.store.nodesOf(turn.id)) {
     const reason = deniedTo(node, ask)
     if (reason !== undefined) return reason
@@ -98,7 +98,7 @@ function deniedReason({ turn, home }: NodeRun, ask: Ask): string | undefined {
 }
 
 /** If its server may not be started, the call itself is denied, and its model reads why. */
-function startOf({ node, agent }: NodeRun, name: string, { required }: ToolSource): Pick<Ask, 'start'> {
+function startOf({ node, agent }: NodeRun, name: string, { required }: ToolSource): Pick<ApprovalRequest, 'start'> {
   if (node.kind === 'task') return {}
   return { start: { name, required, whose: agent.inline === null ? 'agent' : 'recipe' } }
 }
@@ -213,7 +213,7 @@ function untilStopped<T>({ work }: NodeRun, result: Promise<T>): Promise<T | und
   })
 }
 
-async function waitFor({ node, work, home }: NodeRun, ask: Ask): Promise<undefined> {
+async function waitFor({ node, work, home }: NodeRun, ask: ApprovalRequest): Promise<undefined> {
   await home.ledger.commit({ kind: 'ask', rootId: node.rootId, plan: (draft) => planAsk(draft, work.claim, ask) })
 }
 

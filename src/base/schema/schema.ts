@@ -1,3 +1,12 @@
+// Schemas: one form for Standard Schema objects (zod, valibot, ...) and raw JSON Schema.
+//
+// Owns:      `readSchema`, which turns either into a `CheckedSchema`, and the text of issues for people and models.
+// Called by: tools, agents and recipes for their input and output; the checks run when values arrive.
+// Must stay true:
+//   - `validate` never throws and never rejects: every failure is an issue.
+//   - A schema is converted and compiled when it is first needed, so that defining an agent stays cheap.
+//   - A check takes time in proportion to the value (I10).
+
 import { DefinitionError, isLegateError, messageOf } from '../error.ts'
 import { type Path, pathText } from '../path.ts'
 import type { JsonCheck } from './json-check.ts'

@@ -51,11 +51,11 @@ export function isExit(message: string): boolean {
 
 function replyTo(name: string, rest: string, names: ReadonlySet<string>): string | undefined {
   if (!names.has(name)) return `There is no "${oneLine(name)}" here. ${listed(names)}`
-  return rest.trim() === '' ? `Say what ${oneLine(name)} shall do: @${oneLine(name)} TEXT` : undefined
+  return rest.trim() === '' ? `Say what ${oneLine(name)} should do: @${oneLine(name)} TEXT` : undefined
 }
 
 function listed(names: ReadonlySet<string>): string {
-  if (names.size === 0) return 'There are no recipes and no agent files; legate doctor shows where they are looked for.'
+  if (names.size === 0) return 'There are no recipes and no agent files; legate doctor lists the definitions it finds.'
   const shown = [...names].sort().slice(0, NAMED)
   const more = names.size - shown.length
   return `There are: ${shown.map((one) => `@${oneLine(one)}`).join(', ')}${more > 0 ? ` and ${more} more` : ''}.`

@@ -3,8 +3,8 @@ import type { Id, RunEvent, Runtime } from '../../index.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
 import { painter } from '../terminal/paint.ts'
-import type { ScreenQuestion } from '../watch/asked.ts'
 import { LiveTree } from '../watch/live-tree.ts'
+import type { ScreenQuestion } from '../watch/request-text.ts'
 import type { RunView } from '../watch/view.ts'
 import { wordsOf } from '../watch/words.ts'
 
@@ -154,7 +154,7 @@ const ROUNDS = 2
 const LINES = 6
 
 /** Shows where a continued conversation stands: the end of each message of its last rounds. */
-export async function recall(runtime: Runtime, conversationId: Id): Promise<void> {
+export async function showLastRounds(runtime: Runtime, conversationId: Id): Promise<void> {
   const talk = await runtime.conversation(conversationId)
   const { transcript } = await talk.transcriptPage({ limitTurns: ROUNDS })
   const name = oneLine(talk.row?.agent.name ?? '?')

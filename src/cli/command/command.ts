@@ -79,7 +79,7 @@ export function optionsOf(command: CliCommand): readonly Option[] {
   return [
     ...command.options,
     ...(STORELESS.includes(command.name) ? [] : [STORE]),
-    { name: 'help', short: 'h', text: 'this text' },
+    { name: 'help', short: 'h', text: 'show this text' },
   ]
 }
 

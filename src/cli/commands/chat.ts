@@ -11,21 +11,21 @@ import {
 } from '../../index.ts'
 import { type AgentFile, discover, readDefinition } from '../../recipe/index.ts'
 import { ASSISTANT, chatAgent, isExit, type KnownNames, localReply, mentions } from '../chat/chat-agent.ts'
-import { ChatView, readMessage, recall } from '../chat/chat-view.ts'
+import { ChatView, readMessage, showLastRounds } from '../chat/chat-view.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { modelFor, provideSecrets } from '../definition/input.ts'
 import { compatOf, loadFor, refuseCompat } from '../definition/load.ts'
 import { type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
-import { tellNotices } from '../definition/notices.ts'
+import { printNotices } from '../definition/notices.ts'
 import { findConversation, shortId } from '../store/find-run.ts'
 import { openOrMakeStore, openStore } from '../store/open-store.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note, write } from '../terminal/output.ts'
 import { viewFor } from '../watch/view.ts'
 import { codeOf, folderOf, modelNameOf } from '../watch/words.ts'
-import { askersFor, InlineAsk } from '../worker/inline-ask.ts'
+import { InlineAsk, respondersFor } from '../worker/inline-ask.ts'
 import { type ScopedStore, scopedStore } from '../worker/scoped-store.ts'
-import { lastAnswer, shellWord, storeWords, wrongEnd } from '../worker/verdict.ts'
+import { lastAnswer, reportFailure, shellWord, storeWords } from '../worker/verdict.ts'
 import { sendMessage, Worker } from '../worker/worker.ts'
 
 const PROMPT = '> '
@@ -38,10 +38,10 @@ export async function chat(call: Call): Promise<number> {
     return new ChatLoop(call, codedParts(coded)).hold()
   }
   const compat = compatOf(call)
-  const kept = await keptFor(call)
+  const kept = await continuedParts(call)
   if (kept !== undefined) return new ChatLoop(call, kept).hold()
   const definition = call.words[0] === undefined ? ASSISTANT : await loadFor(call)
-  tellNotices(definition, call.env)
+  printNotices(definition, call.env)
   const model = await modelFor(definition, textOption(call, 'model'))
   const agent = await chatAgent(definition, model, compat)
   await provideSecrets(agent, call.env)
@@ -53,7 +53,7 @@ function codedParts({ agent, options, file }: ModuleAgent): ChatParts {
   const { name, input, model } = agent
   if (input !== null) {
     throw new CliError(
-      `"${oneLine(name)}" takes an input with a schema, no words: legate run ${oneLine(file)}.`,
+      `"${oneLine(name)}" takes JSON input with a schema and cannot chat: legate run ${oneLine(file)}.`,
       EXIT.usage,
     )
   }
@@ -62,7 +62,7 @@ function codedParts({ agent, options, file }: ModuleAgent): ChatParts {
 }
 
 /** Finds the agent of `--continue` without a file: the conversation's row holds it. */
-async function keptFor(call: Call): Promise<ChatParts | undefined> {
+async function continuedParts(call: Call): Promise<ChatParts | undefined> {
   const ending = textOption(call, 'continue')
   if (ending === undefined || call.words[0] !== undefined) return undefined
   const store = openStore(call, 'read')
@@ -72,16 +72,13 @@ async function keptFor(call: Call): Promise<ChatParts | undefined> {
     if (name === ASSISTANT.name || codeOf(row) !== '') return undefined
     for (const option of ['model', 'compat']) {
       if (textOption(call, option) === undefined) continue
-      throw new CliError(
-        `"${oneLine(name)}" goes on with the ${option} it has. Name its file to give it another.`,
-        EXIT.usage,
-      )
+      throw new CliError(`"${oneLine(name)}" keeps its ${option}. Name its file to change that.`, EXIT.usage)
     }
     const model = await modelFor(undefined, modelNameOf(row))
     const folder = folderOf(row) ?? process.cwd()
     if (!existsSync(folder)) {
       throw new CliError(
-        `"${oneLine(name)}" works in ${oneLine(folder)}, which is not there any more. Make it, and try again.`,
+        `"${oneLine(name)}" works in ${oneLine(folder)}, which no longer exists. Create it and try again.`,
       )
     }
     return { agent: null, name, model, definition: ASSISTANT, folder }
@@ -138,7 +135,7 @@ class ChatLoop {
     const { name, model, options } = this.parts
     const mention = options === undefined ? '@name hands a message to a subagent. ' : ''
     note(`${oneLine(name)}, ${oneLine(model)}. ${mention}/help lists more; Ctrl-D leaves.`)
-    if (this.conversationId !== undefined) await recall(this.runtime, this.conversationId)
+    if (this.conversationId !== undefined) await showLastRounds(this.runtime, this.conversationId)
     for (;;) {
       const message = await readMessage({ text: PROMPT, history: this.said })
       if (message === null || isExit(message)) return EXIT.completed
@@ -196,8 +193,8 @@ class ChatLoop {
       view,
       knownAgents,
       lastSeqs: new Map(),
-      askers: askersFor(call, runtime, view),
-      ended: (one) => wrongEnd(runtime, one, () => 'your next message.'),
+      askers: respondersFor(call, runtime, view),
+      ended: (one) => reportFailure(runtime, one, () => 'your next message.'),
       standstills: { where, goOn: () => `legate chat --continue ${shortId(run.conversationId)}${where}` },
     })
     await worker.follow([run])

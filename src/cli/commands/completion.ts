@@ -13,7 +13,7 @@ const SCRIPTS: ReadonlyMap<string, (commands: readonly CliCommand[]) => string> 
 export async function completion({ words: [shell = ''], commands }: Call): Promise<number> {
   const script = SCRIPTS.get(shell)
   if (script === undefined)
-    throw new CliError(`There is no completion for "${shell}": name bash, zsh or fish.`, EXIT.usage)
+    throw new CliError(`There is no completion for "${shell}". Use bash, zsh or fish.`, EXIT.usage)
   await write(script(commands))
   return EXIT.completed
 }

@@ -24,7 +24,7 @@ interface CheckedDefinition extends Definition {
 /** Lists every definition a run in this folder would find, how it was read, and its problems. */
 export async function doctor(call: Call): Promise<number> {
   const { definitions, notices } = await discover({ env: call.env })
-  const looked = await Promise.all(definitions.map(lookAt))
+  const looked = await Promise.all(definitions.map(checkDefinition))
   const isWrong = notices.some(({ level }) => level === 'error') || looked.some(({ isUsable }) => !isUsable)
   if (isSet(call, 'json')) {
     for (const one of looked) await write(jsonLine(one))
@@ -34,7 +34,7 @@ export async function doctor(call: Call): Promise<number> {
 }
 
 /** Reads a definition completely; the list itself needs only part of a recipe. */
-async function lookAt(definition: Definition): Promise<CheckedDefinition> {
+async function checkDefinition(definition: Definition): Promise<CheckedDefinition> {
   const { agent, notices } = await validateDefinition(definition.file)
   return { ...definition, isUsable: agent !== null, model: agent === null ? null : modelUse(agent), notices }
 }

@@ -3,10 +3,10 @@ import { type Call, CliError, EXIT, isSet, textOption } from '../command/command
 import { inputFor } from '../definition/input.ts'
 import { agentOf, compatOf, loadFor, refuseCompat, rootGrant } from '../definition/load.ts'
 import { isModule } from '../definition/module-agent.ts'
-import { fromHere, tellNotices } from '../definition/notices.ts'
+import { printNotices, relativePath } from '../definition/notices.ts'
 import { explainModule } from '../explain/explain-module.ts'
 import { type CostBound, costBound, type FirstRequest, firstRequest, showParameters } from '../explain/first-request.ts'
-import { factLines, grantLines, modelText, section } from '../explain/module-sight.ts'
+import { factLines, grantLines, modelText, section } from '../explain/module-facts.ts'
 import { duration, money } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
@@ -27,8 +27,8 @@ export async function explain(call: Call): Promise<number> {
   const compat = compatOf(call)
   await showParameters(call)
   const definition = await loadFor(call)
-  tellNotices(definition, call.env)
-  const use = useOf(definition, textOption(call, 'model'))
+  printNotices(definition, call.env)
+  const use = modelUseFor(definition, textOption(call, 'model'))
   const model = use.name
   const asked = askable(definition, call)
   const agent = await agentOf(withoutServers(model === null ? modelless(asked) : asked), {
@@ -71,7 +71,7 @@ interface FileFacts {
   readonly bound: CostBound
 }
 
-function useOf(definition: AgentFile, named: string | undefined): ModelUse {
+function modelUseFor(definition: AgentFile, named: string | undefined): ModelUse {
   if (named === undefined) return modelUse(definition)
   return { ...modelUse({ ...definition, model: named, provider: null }), where: '--model' }
 }
@@ -101,7 +101,7 @@ function asText(sight: FileFacts, paint: Paint): string {
   const { definition, use, first, bound } = sight
   const { limits, request, trouble } = first
   const rows: readonly (readonly [string, string])[] = [
-    ['file', `${fromHere(definition.file)} (${definition.dialect})`],
+    ['file', `${relativePath(definition.file)} (${definition.dialect})`],
     ['model', modelText(use)],
     ['settings', JSON.stringify(request?.settings ?? definition.settings)],
     [
@@ -119,7 +119,7 @@ function asText(sight: FileFacts, paint: Paint): string {
     section('Extensions', extensionLines(definition), paint),
     section('System prompt', systemOf(first), paint),
     section('First message', userOf(first), paint),
-    section('It would not get so far', trouble ?? '', paint),
+    section('It would fail before that', trouble ?? '', paint),
   ]
     .filter((part) => part !== '')
     .join('\n')

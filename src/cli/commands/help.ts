@@ -33,12 +33,12 @@ export function helpText(commands: readonly CliCommand[], name?: string, columns
 function overview(commands: readonly CliCommand[], width: number): string {
   const general: readonly Option[] = [
     STORE,
-    { name: 'help', short: 'h', text: 'this text; after a command, the help of that command' },
-    { name: 'version', short: 'v', text: 'the version' },
+    { name: 'help', short: 'h', text: 'show this text; after a command, its help' },
+    { name: 'version', short: 'v', text: 'print the version' },
   ]
   return `Usage: legate <command> [options]
 
-${wrapped('Agents that delegate, and a record of all they did. Watch it, stop it, go on with it.', width)}
+${wrapped('Run agents that delegate. Watch, stop and resume them; everything they do is recorded.', width)}
 
 Commands
 ${table(
@@ -53,7 +53,7 @@ Examples
 ${exampleLines(
   [
     ['legate demo', 'start here: offline, five seconds'],
-    ['legate ps', 'what is going on'],
+    ['legate ps', 'see open runs'],
     ['legate log -f 1f0c9a2e', 'follow a run, from any terminal'],
     ['legate help log', 'how to use one command'],
   ],
@@ -65,10 +65,9 @@ ${wrapped(CODES, width)}
 `
 }
 
-const IDS =
-  "An ID is an ending of a run's or conversation's id, of 4 characters or more, that is unique in the store; ps shows the last 8."
+const IDS = 'An ID is the last 4 or more characters of the id of a run or conversation; ps shows the last 8.'
 const CODES =
-  'Exit codes: 0 done, 1 another outcome or a failure, 2 wrong usage, 3 waits for a person, 130 interrupted.'
+  'Exit codes: 0 completed, 1 failed or ended otherwise, 2 wrong usage, 3 waits for a person, 130 interrupted.'
 
 function commandHelp(command: CliCommand, width: number): string {
   const about = (command.about ?? []).map((paragraph) => `\n${wrapped(paragraph, width)}\n`).join('')

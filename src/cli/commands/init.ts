@@ -51,20 +51,20 @@ extensions: []
 export async function init(call: Call): Promise<number> {
   const [file = FILE] = call.words
   if (!/\.ya?ml$/i.test(file))
-    throw new CliError(`"${oneLine(file)}" is no name for a recipe: it ends in .yaml.`, EXIT.usage)
+    throw new CliError(`"${oneLine(file)}" is not a name for a recipe: it must end in .yaml.`, EXIT.usage)
   try {
     writeFileSync(file, RECIPE.replaceAll('FILE', file), { flag: 'wx' })
   } catch (error) {
     throw new CliError(troubleOf(error, file), EXIT.usage, { namesHelp: false })
   }
-  await write(`${oneLine(file)} is written. Try it: legate run ${oneLine(file)} --param topic="HTTP/3"\n`)
+  await write(`${oneLine(file)} was written. Try it: legate run ${oneLine(file)} --param topic="HTTP/3"\n`)
   return EXIT.completed
 }
 
 function troubleOf(error: unknown, file: string): string {
   const { code, message } = error as NodeJS.ErrnoException
   if (code === 'EEXIST')
-    return `${oneLine(file)} is there already and is left as it is. Name another: legate init FILE.`
-  if (code === 'ENOENT') return `The folder of ${oneLine(file)} is not there. Make it first.`
+    return `${oneLine(file)} already exists and was not changed. Name another file: legate init FILE.`
+  if (code === 'ENOENT') return `The folder of ${oneLine(file)} does not exist. Create it first.`
   return `Cannot write ${oneLine(file)}: ${oneLine(message)}`
 }

@@ -4,16 +4,16 @@ import { type Call, CliError, EXIT, isSet, textOption } from '../command/command
 import { inputFor, modelFor, parametersOf, provideSecrets } from '../definition/input.ts'
 import { agentOf, compatOf, loadFor, refuseCompat } from '../definition/load.ts'
 import { asAgentFile, type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
-import { tellNotices } from '../definition/notices.ts'
+import { printNotices } from '../definition/notices.ts'
 import { openOrMakeStore } from '../store/open-store.ts'
 import { canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { continueWithoutReader, write } from '../terminal/output.ts'
 import { viewFor } from '../watch/view.ts'
-import { askersFor } from '../worker/inline-ask.ts'
-import { FollowedRuns } from '../worker/open-tops.ts'
+import { FollowedRuns } from '../worker/followed-runs.ts'
+import { respondersFor } from '../worker/inline-ask.ts'
 import { scopedStore } from '../worker/scoped-store.ts'
-import { type ContinueCommand, continueCommand, lastAnswer, storeWords, wrongEnd } from '../worker/verdict.ts'
+import { type ContinueCommand, continueCommand, lastAnswer, reportFailure, storeWords } from '../worker/verdict.ts'
 import { Worker } from '../worker/worker.ts'
 
 /** Runs a recipe, an agent file or an agent of a module, shows its progress, and prints the answer. */
@@ -26,7 +26,7 @@ async function runFile(call: Call): Promise<number> {
   if (call.words.length === 0) throw new CliError('missing FILE: legate run FILE [TEXT].', EXIT.usage)
   const compat = compatOf(call)
   const definition = await loadFor(call)
-  tellNotices(definition, call.env)
+  printNotices(definition, call.env)
   // At a terminal the model is checked before the person types a prompt in vain; elsewhere a missing prompt is reported
   // first.
   const said = canAsk() ? undefined : await inputFor(definition, call)
@@ -83,8 +83,8 @@ async function work(call: Call, { agent, input, options, prompt, again }: RunJob
     view,
     knownAgents,
     lastSeqs: new Map(),
-    askers: askersFor(call, runtime, view),
-    ended: (one) => wrongEnd(runtime, one, again),
+    askers: respondersFor(call, runtime, view),
+    ended: (one) => reportFailure(runtime, one, again),
     standstills: { where: storeWords(named), goOn: again },
   })
   continueWithoutReader()

@@ -11,9 +11,9 @@ import {
 } from '../../recipe/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { isModule } from '../definition/module-agent.ts'
-import { noticeLine, noticeStyle, refused } from '../definition/notices.ts'
-import { type AgentFacts, moduleFacts } from '../explain/module-sight.ts'
-import { cleanText, hanging, oneLine } from '../terminal/clean.ts'
+import { asUsageError, noticeLine, noticeStyle } from '../definition/notices.ts'
+import { type AgentFacts, moduleFacts } from '../explain/module-facts.ts'
+import { cleanText, hangingLines, oneLine } from '../terminal/clean.ts'
 import { jsonLine, note, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 
@@ -43,7 +43,7 @@ async function fileVerdict(file: string, call: Call, paint: Paint): Promise<File
 }
 
 async function moduleVerdict(file: string, call: Call, paint: Paint): Promise<FileVerdict> {
-  const looked = await lookAtModule(file)
+  const looked = await checkModule(file)
   return {
     isRight: looked.problem === null,
     text: isSet(call, 'json') ? moduleJson(looked) : moduleLine(looked, paint),
@@ -72,16 +72,16 @@ function asJson({ file, agent, notices, use }: CheckedFile): string {
 function linesOf({ file, agent, notices, use }: CheckedFile, paint: Paint): string {
   const style = noticeStyle(process.stdout, paint)
   const lines = notices.map((notice) => noticeLine(notice, shownPlace(notice.file, file), style))
-  const verdict = agent === null ? '' : okLine(file, whatOf(agent, use), paint)
+  const verdict = agent === null ? '' : okLine(file, describeFile(agent, use), paint)
   return lines.join('') + verdict
 }
 
 function okLine(file: string, what: string, paint: Paint): string {
-  const lines = hanging(`${oneLine(file)}: ok (${what})`, noticeStyle(process.stdout, paint).room)
+  const lines = hangingLines(`${oneLine(file)}: ok (${what})`, noticeStyle(process.stdout, paint).room)
   return `${lines.join('\n').replace(': ok (', () => `: ${paint('green', 'ok')} (`)}\n`
 }
 
-function whatOf({ dialect, name }: AgentFile, use: ModelUse | null): string {
+function describeFile({ dialect, name }: AgentFile, use: ModelUse | null): string {
   const model = use?.trouble ?? (use?.name == null ? '' : `model ${use.name}`)
   return oneLine(`${dialect}, ${name}${model === '' ? '' : `; ${model}`}`)
 }
@@ -98,7 +98,7 @@ interface CheckedModule {
   readonly problem: string | null
 }
 
-async function lookAtModule(file: string): Promise<CheckedModule> {
+async function checkModule(file: string): Promise<CheckedModule> {
   try {
     return { file, agents: (await moduleFacts(file)).agents, problem: null }
   } catch (error) {
@@ -131,17 +131,17 @@ export async function convert(call: Call): Promise<number> {
   await write(process.stdout.isTTY ? cleanText(text) : text)
   const paint = painter(process.stderr, call.env)
   for (const notice of notices) process.stderr.write(noticeLine(notice, file, noticeStyle(process.stderr, paint)))
-  if (process.stdout.isTTY) note(paint('dim', `A file of this kind belongs to ${path}`))
+  if (process.stdout.isTTY) note(paint('dim', `Save the file as ${path}`))
   return EXIT.completed
 }
 
 function refuse(error: unknown): never {
-  throw refused(error)
+  throw asUsageError(error)
 }
 
 function dialectOf(name: string | undefined): string {
   if (name !== undefined && DIALECTS.includes(name)) return name
   const known = DIALECTS.join(', ')
-  if (name === undefined) throw new CliError(`--to is missing: name one of ${known}.`, EXIT.usage)
+  if (name === undefined) throw new CliError(`missing --to: name one of ${known}.`, EXIT.usage)
   throw new CliError(`There is no dialect "${name}". There are ${known}.`, EXIT.usage)
 }

@@ -5,7 +5,7 @@ import { type Call, CliError, EXIT, listOption } from '../command/command.ts'
 import { askLine, askSecret, canAsk, standardInput } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
-import { fromHere, refused } from './notices.ts'
+import { asUsageError, relativePath } from './notices.ts'
 
 /** The prompt of a recipe whose instructions already say everything. */
 const BEGIN = 'Begin.'
@@ -21,15 +21,15 @@ export async function inputFor(definition: AgentFile, call: Call): Promise<Json>
   if (definition.input !== null) return typedInput(definition, said)
   if (said !== null && said.trim() !== '') return said
   if (definition.dialect === 'recipe') return BEGIN
-  if (canAsk()) return askLine(`What shall ${oneLine(definition.name)} do? `)
-  const message = `${fromHere(definition.file)} has no prompt of its own: say what it shall do, legate run ${oneLine(file)} "TEXT".`
+  if (canAsk()) return askLine(`What should ${oneLine(definition.name)} do? `)
+  const message = `${relativePath(definition.file)} has no prompt. Add one to the command: legate run ${oneLine(file)} "TEXT".`
   throw new CliError(message, EXIT.usage, { namesHelp: false })
 }
 
 function typedInput({ name, file }: AgentFile, said: string | null): Json {
   const parsed = parseJson(said ?? '')
   if (parsed.ok) return parsed.value
-  const message = `"${oneLine(name)}" takes JSON that fits the input schema of ${fromHere(file)}: ${oneLine(parsed.error)}`
+  const message = `"${oneLine(name)}" takes JSON that fits the input schema of ${relativePath(file)}: ${oneLine(parsed.error)}`
   throw new CliError(message, EXIT.usage, { namesHelp: false })
 }
 
@@ -42,7 +42,7 @@ export async function modelFor(definition: AgentFile | undefined, named: string 
     const name = named?.trim() ?? (definition === undefined ? null : modelOf(definition))
     return (await findModel(name ?? undefined)).id
   } catch (error) {
-    const known = refused(error)
+    const known = asUsageError(error)
     const message = known instanceof Error ? known.message : String(known)
     const isOfFile = named === undefined && (definition?.model ?? definition?.provider) != null
     throw new CliError(isOfFile ? `${message} ${INSTEAD}` : message, EXIT.usage, { namesHelp: false })
@@ -50,7 +50,7 @@ export async function modelFor(definition: AgentFile | undefined, named: string 
 }
 
 /** A hint: you can try a file with another model without changing it. */
-const INSTEAD = 'Or use another model than the file names: --model provider/model.'
+const INSTEAD = 'Or choose another model: --model provider/model.'
 
 /** Reads `--param KEY=VALUE`, each key once. The value is always text. */
 export function parametersOf(call: Call): ReadonlyMap<string, string> {
@@ -59,7 +59,7 @@ export function parametersOf(call: Call): ReadonlyMap<string, string> {
     const at = word.indexOf('=')
     const key = word.slice(0, at).trim()
     if (at < 1 || key === '') throw usage(`--param needs KEY=VALUE, not "${oneLine(word)}".`)
-    if (given.has(key)) throw usage(`--param ${oneLine(key)} is given twice.`)
+    if (given.has(key)) throw usage(`--param ${oneLine(key)} appears twice.`)
     given.set(key, word.slice(at + 1))
   }
   return given

@@ -15,7 +15,7 @@ import { askLine, canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { checkKeys, missingError, missingOf, parametersOf, questionOf } from './input.ts'
 import { isModule } from './module-agent.ts'
-import { fromHere, refusal, refused } from './notices.ts'
+import { asUsageError, refusal, relativePath } from './notices.ts'
 
 /**
  * Loads the definition that the first word of a command names, with a value for every parameter: from `--param`, its
@@ -29,13 +29,13 @@ export async function loadFor(call: Call): Promise<AgentFile> {
     const { parameters } = await readDefinition(file)
     checkKeys(given, parameters)
     const missing = missingOf(given, parameters)
-    if (missing.length > 0 && !canAsk()) throw missingError(fromHere(file), missing)
+    if (missing.length > 0 && !canAsk()) throw missingError(relativePath(file), missing)
     const values = new Map(given)
     for (const parameter of missing) values.set(parameter.key, await askLine(questionOf(parameter)))
     const definition = await loadDefinition(file, { parameters: Object.fromEntries(values) })
     return { ...definition, notices: [...definition.notices, ...(await missingAgents(definition, { env: call.env }))] }
   } catch (error) {
-    throw refused(error)
+    throw asUsageError(error)
   }
 }
 
@@ -47,10 +47,10 @@ export async function definitionFile(word: string, env: NodeJS.ProcessEnv): Prom
     return findDefinition(word, found).file
   } catch (error) {
     const [notice] = noticesOf(error)
-    if (notice?.code !== 'not_found') throw refused(error)
+    if (notice?.code !== 'not_found') throw asUsageError(error)
     const broken = found.notices.find(({ level, file }) => level === 'error' && path.parse(file).name === word)
     if (broken !== undefined) throw refusal([broken])
-    const near = /Did you mean: .*\?/.exec(notice.message)?.[0] ?? 'legate doctor lists what is found.'
+    const near = /Did you mean: .*\?/.exec(notice.message)?.[0] ?? 'legate doctor lists the definitions it finds.'
     const message = `There is no file "${oneLine(word)}" here, and no recipe or agent of that name. ${oneLine(near)}`
     throw new CliError(message, EXIT.usage, { namesHelp: false })
   }
@@ -88,7 +88,7 @@ export async function agentOf(
       ...(subagents === undefined ? {} : { subagents }),
     })) as AnyAgent
   } catch (error) {
-    throw refused(error)
+    throw asUsageError(error)
   }
 }
 
@@ -97,7 +97,7 @@ export function compatOf(call: Call): Pick<RecipeAgentOptions, 'subagents'> {
   const compat = textOption(call, 'compat')
   if (compat === undefined) return {}
   if (compat === 'aster') return { subagents: { compat } }
-  throw new CliError(`There is no --compat "${oneLine(compat)}". There is: aster.`, EXIT.usage)
+  throw new CliError(`There is no --compat "${oneLine(compat)}". Use aster.`, EXIT.usage)
 }
 
 /** Refuses `--compat` for a module, whose code already decides how its subagents start. */

@@ -7,7 +7,7 @@ import { type AgentFile, EMPTY_AGENT_FILE } from '../../recipe/index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { modelFor } from './input.ts'
-import { fromHere } from './notices.ts'
+import { relativePath } from './notices.ts'
 
 /** An agent written in code, with the runtime options of its module. */
 export interface ModuleAgent {
@@ -53,7 +53,7 @@ function chosen(agents: readonly AnyAgent[], name: string | undefined, file: str
   const names = agents.map((one) => oneLine(one.name)).join(', ')
   const what =
     name === undefined
-      ? `${oneLine(file)} exports ${agents.length} agents: say which with --agent`
+      ? `${oneLine(file)} exports ${agents.length} agents: choose one with --agent`
       : `${oneLine(file)} exports no agent "${oneLine(name)}"`
   throw new CliError(`${what}. There are: ${names}.`, EXIT.usage, { namesHelp: false })
 }
@@ -80,7 +80,7 @@ export async function loadModule(file: string): Promise<WorkerOptions> {
   const path = resolve(file)
   const stat = statSync(path, { throwIfNoEntry: false })
   if (stat === undefined) throw new CliError(`There is no module ${path}.`, EXIT.usage)
-  if (!stat.isFile()) throw new CliError(`${path} is no file: name the module that exports your agents.`, EXIT.usage)
+  if (!stat.isFile()) throw new CliError(`${path} is not a file. Name the module that exports your agents.`, EXIT.usage)
   const exported = await load(path)
   const options = optionsIn(exported['default'])
   const agents = unique([
@@ -91,7 +91,7 @@ export async function loadModule(file: string): Promise<WorkerOptions> {
   requireOneOfEach(agents, path)
   if (agents.length > 0) return { ...options, agents }
   const names = Object.keys(exported).join(', ') || 'nothing'
-  throw new CliError(`${path} exports no agent (it exports ${names}). Export what agent({ ... }) gave.`, EXIT.usage)
+  throw new CliError(`${path} exports no agent (it exports ${names}). Export the result of agent({ ... }).`, EXIT.usage)
 }
 
 /** Sends the output of a module's own code to stderr: on stdout it would mix with the answer that programs read. */
@@ -112,7 +112,7 @@ async function load(path: string): Promise<Record<string, unknown>> {
  * Describes the error of a module in one line: its message and its place. Most of the stack belongs to us and to Node.
  */
 function troubleOf(error: unknown, path: string): string {
-  const shown = oneLine(fromHere(path))
+  const shown = oneLine(relativePath(path))
   if (!(error instanceof Error)) return `Cannot load ${shown}: it threw ${oneLine(String(error))}.`
   if ((error as NodeJS.ErrnoException).code === 'ERR_UNKNOWN_FILE_EXTENSION' && /\.[mc]?tsx?$/.test(path)) {
     return `Node ${process.version} cannot load ${oneLine(path)}: use Node 22.18 or newer, or compile it to a .mjs file.`
@@ -126,7 +126,7 @@ function troubleOf(error: unknown, path: string): string {
 function placeIn(text: string): string | undefined {
   const [, file, line] = /(?:^|\(|at )((?:file:\/\/)?\/[^\n()]*?):(\d+)(?::\d+)?\)?$/m.exec(text) ?? []
   if (file === undefined) return undefined
-  return `${fromHere(file.startsWith('file:') ? fileURLToPath(file) : file)}:${line}`
+  return `${relativePath(file.startsWith('file:') ? fileURLToPath(file) : file)}:${line}`
 }
 
 /** Reads the options of createRuntime if the default export holds them. */
@@ -138,7 +138,9 @@ function optionsIn(value: unknown): RuntimeOptions {
 function listed(agents: unknown, path: string): AnyAgent[] {
   if (agents === undefined) return []
   if (Array.isArray(agents) && agents.every(isAgent)) return agents
-  const what = Array.isArray(agents) ? `number ${agents.findIndex((one) => !isAgent(one))} is none` : 'it is no list'
+  const what = Array.isArray(agents)
+    ? `number ${agents.findIndex((one) => !isAgent(one))} is not one`
+    : 'it is not a list'
   throw new CliError(
     `The default export of ${path} has \`agents\`, which must be a list of agents: ${what}.`,
     EXIT.usage,

@@ -1,11 +1,11 @@
 import path from 'node:path'
 import { type AgentFile, type Notice, noticesOf, noticeText } from '../../recipe/index.ts'
 import { CliError, EXIT } from '../command/command.ts'
-import { columnsOf, hanging, oneLine, type Room } from '../terminal/clean.ts'
+import { columnsOf, hangingLines, oneLine, type Room } from '../terminal/clean.ts'
 import { type Colour, type Paint, painter } from '../terminal/paint.ts'
 
 /** Turns an unusable file into a usage error that lists every reason with file and line. Other errors pass through. */
-export function refused(error: unknown): unknown {
+export function asUsageError(error: unknown): unknown {
   const notices = noticesOf(error)
   return notices.length === 0 ? error : refusal(notices)
 }
@@ -14,8 +14,8 @@ export function refusal(notices: readonly Notice[]): CliError {
   const [first = '', ...others] = notices.map(lineOf)
   const columns = columnsOf(process.stderr)
   const texts = [
-    hanging(first, { columns, from: PREFIX.length }),
-    ...others.map((line) => hanging(line, { columns, from: 2 })),
+    hangingLines(first, { columns, from: PREFIX.length }),
+    ...others.map((line) => hangingLines(line, { columns, from: 2 })),
   ]
   return new CliError(texts.map((lines) => lines.join('\n')).join('\n  '), EXIT.usage, { namesHelp: false })
 }
@@ -24,21 +24,21 @@ export function refusal(notices: readonly Notice[]): CliError {
 const PREFIX = 'legate: '
 
 function lineOf(notice: Notice): string {
-  const file = path.isAbsolute(notice.file) ? fromHere(notice.file) : notice.file
+  const file = path.isAbsolute(notice.file) ? relativePath(notice.file) : notice.file
   return oneLine(noticeText({ ...notice, file }))
 }
 
 /** Shortens a path below this folder to a relative one. */
-export function fromHere(file: string): string {
+export function relativePath(file: string): string {
   const relative = path.relative(process.cwd(), file)
   return relative === '' || relative.startsWith('..') || path.isAbsolute(relative) ? file : relative
 }
 
 /** Reports what was ignored or tightened when a file was read, so that whoever runs it knows. */
-export function tellNotices({ notices }: AgentFile, env: NodeJS.ProcessEnv): void {
+export function printNotices({ notices }: AgentFile, env: NodeJS.ProcessEnv): void {
   const style = noticeStyle(process.stderr, painter(process.stderr, env))
   for (const notice of notices) {
-    if (notice.level !== 'note') process.stderr.write(noticeLine(notice, fromHere(notice.file), style))
+    if (notice.level !== 'note') process.stderr.write(noticeLine(notice, relativePath(notice.file), style))
   }
 }
 
@@ -61,7 +61,7 @@ export function noticeLine(notice: Notice, shownFile: string, { paint, room }: N
   const whole = noticeText({ file, line, message, hint })
   const place = line === null ? file : `${file}:${line}`
   const shown = line === null ? shownFile : `${shownFile}:${line}`
-  const lines = hanging(`${oneLine(shown)}: ${level}: ${oneLine(whole.slice(place.length + 2))}`, room)
+  const lines = hangingLines(`${oneLine(shown)}: ${level}: ${oneLine(whole.slice(place.length + 2))}`, room)
   // Colours the first line that contains the level: a path may be longer than a line.
   const at = lines.findIndex((text) => LEVEL.test(text))
   const painted = lines.map((text, index) =>

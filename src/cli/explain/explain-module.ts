@@ -1,7 +1,7 @@
 import path from 'node:path'
 import type { Grant } from '../../index.ts'
 import { type Call, EXIT, isSet, textOption } from '../command/command.ts'
-import { fromHere } from '../definition/notices.ts'
+import { relativePath } from '../definition/notices.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
@@ -15,7 +15,7 @@ import {
   moduleFacts,
   section,
   type ToolFacts,
-} from './module-sight.ts'
+} from './module-facts.ts'
 
 /** Shows the facts about the agents of a module that can be read from the code: it runs, starts and asks nothing. */
 export async function explainModule(call: Call, file: string): Promise<number> {
@@ -51,11 +51,11 @@ interface ModulePage {
 
 function wholeOf(agent: AgentFacts, { file, sight, paint }: ModulePage): string {
   const facts: readonly (readonly [string, string])[] = [
-    ['module', fromHere(path.resolve(file))],
+    ['module', relativePath(path.resolve(file))],
     ['about', agent.description],
     ['model', modelText(agent.model) || CODE],
     ['settings', JSON.stringify(agent.settings)],
-    ['budget', agent.budget === null ? 'that of the runtime' : JSON.stringify(agent.budget)],
+    ['budget', agent.budget === null ? 'the model of the runtime' : JSON.stringify(agent.budget)],
     ['takes', agent.input === null ? 'words' : JSON.stringify(agent.input)],
     ['gives', agent.output === null ? 'words' : JSON.stringify(agent.output)],
   ]
@@ -115,7 +115,7 @@ function toolLines(tools: readonly ToolFacts[]): string {
 
 function subagentLines({ subagents }: AgentFacts): string {
   return subagents
-    .map(({ tool, agent, description }) => oneLine(`${tool}: ${agent ?? 'known when it is started'}, ${description}`))
+    .map(({ tool, agent, description }) => oneLine(`${tool}: ${agent ?? 'known when it starts'}, ${description}`))
     .join('\n')
 }
 

@@ -13,7 +13,7 @@ import { type RecipeParameter, readDefinition } from '../../recipe/index.ts'
 import { type Call, isSet } from '../command/command.ts'
 import { missingOf, parametersOf } from '../definition/input.ts'
 import { definitionFile } from '../definition/load.ts'
-import { refused } from '../definition/notices.ts'
+import { asUsageError } from '../definition/notices.ts'
 import { canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { write } from '../terminal/output.ts'
@@ -115,7 +115,7 @@ export async function showParameters(call: Call): Promise<void> {
   if (canAsk() || isSet(call, 'json')) return
   const file = await definitionFile(call.words[0] ?? '', call.env)
   const definition = await readDefinition(file).catch((error: unknown) => {
-    throw refused(error)
+    throw asUsageError(error)
   })
   const { name, title, description, parameters } = definition
   if (missingOf(parametersOf(call), parameters).length === 0) return

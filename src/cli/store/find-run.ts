@@ -30,7 +30,7 @@ export function findIds(store: Store, ending: string): FoundIds {
   const wanted = withDashes(ending)
   if (wanted.length >= LEAST_TYPED) return store.findIds(wanted, MOST_FOUND)
   throw new CliError(
-    `"${oneLine(ending)}" is too short for an id: type its last ${LEAST_TYPED} characters at least.`,
+    `"${oneLine(ending)}" is too short for an id. Type at least its last ${LEAST_TYPED} characters.`,
     EXIT.usage,
   )
 }
@@ -49,9 +49,9 @@ function runOf(store: Store, ending: string, found: FoundIds): Turn {
   const lane = runs.size === 0 ? found.find(({ type }) => type === 'conversation') : undefined
   if (lane !== undefined) {
     const id = shortId(lane.id)
-    throw new CliError(`${id} has no run yet. Say something there: legate chat --continue ${id}`, EXIT.usage)
+    throw new CliError(`${id} has no run yet. Send a message: legate chat --continue ${id}`, EXIT.usage)
   }
-  return only([...runs.values()], ending, (turn) => lineOf(store, turn))
+  return onlyMatch([...runs.values()], ending, (turn) => lineOf(store, turn))
 }
 
 /** Finds a conversation or lane by the ending of its id or of the id of one of its runs. */
@@ -62,7 +62,7 @@ export function findConversation(store: Store, ending: string): Conversation {
     if (row !== undefined) found.set(row.id, row)
   }
   if (found.size === 0) refuseDeleted(store, ending)
-  return only([...found.values()], ending, ({ id, agent }) => `${id}  ${oneLine(agent.name)}`)
+  return onlyMatch([...found.values()], ending, ({ id, agent }) => `${id}  ${oneLine(agent.name)}`)
 }
 
 /** Reports a deleted run as deleted, with the time and the reason, instead of as missing. */
@@ -89,7 +89,7 @@ function namesIn(conversations: Tombstone['conversations']): Id[] {
 }
 
 /** Returns the only match, or throws an error that lists all of them. */
-export function only<T>(found: readonly T[], ending: string, lineFor: (one: T) => string): T {
+export function onlyMatch<T>(found: readonly T[], ending: string, lineFor: (one: T) => string): T {
   const [first, ...others] = found
   const shown = oneLine(ending)
   if (first === undefined) {
@@ -97,7 +97,7 @@ export function only<T>(found: readonly T[], ending: string, lineFor: (one: T) =
   }
   if (others.length === 0) return first
   const lines = found.map((one) => `\n  ${lineFor(one)}`).join('')
-  throw new CliError(`More than one id ends in "${shown}":${lines}\nType more of it.`, EXIT.usage)
+  throw new CliError(`More than one id ends in "${shown}":${lines}\nType more characters.`, EXIT.usage)
 }
 
 /** Restores the stored form of an id: lower case, with dashes, which people may omit. */

@@ -34,7 +34,7 @@ export function openOrMakeStore(call: Call): Store {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new CliError(`Cannot make the folder of the store ${path}: ${why}. Name another with --store PATH.`)
+    throw new CliError(`Cannot create the folder of the store ${path}: ${why}. Name another with --store PATH.`)
   }
   return sqliteStore({ path, busyMs: BUSY_MS.write })
 }
@@ -52,7 +52,7 @@ export async function withRuntime<T>(call: Call, use: Use, act: (runtime: Runtim
   }
 }
 
-const NAME_IT = 'Name the one your program writes with --store PATH or LEGATE_DB.'
+const NAME_IT = 'Name the store of your program with --store PATH or LEGATE_DB.'
 
 function sizeOf(path: string): number {
   try {
@@ -60,7 +60,7 @@ function sizeOf(path: string): number {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ENOTDIR') throw new CliError(`There is no store at ${path}. ${NAME_IT}`)
-    if (code === 'EACCES') throw new CliError(`Permission denied: this user may not look into the folder of ${path}.`)
-    throw new CliError(`Cannot look at ${path}: ${message}`)
+    if (code === 'EACCES') throw new CliError(`Permission denied: you may not read the folder of ${path}.`)
+    throw new CliError(`Cannot read ${path}: ${message}`)
   }
 }

@@ -16,7 +16,7 @@ export function askLine(question: string): Promise<string> {
       process.stderr.write('\n')
       asker.close()
     })
-    asker.once('close', () => reject(new CliError('Nothing was answered.', EXIT.usage, { namesHelp: false })))
+    asker.once('close', () => reject(new CliError('No answer was given.', EXIT.usage, { namesHelp: false })))
     asker.question(question, (answer) => {
       resolve(answer)
       asker.close()

@@ -28,7 +28,7 @@ export interface Room {
 }
 
 /** Breaks a text into lines that fit the terminal and indents all but the first, so that texts stay distinguishable. */
-export function hanging(text: string, { columns, from = 0 }: Room): readonly string[] {
+export function hangingLines(text: string, { columns, from = 0 }: Room): readonly string[] {
   const width = Math.max(LEAST, columns - from - 1)
   const { lines: first, hidden } = wrap(text, width, 1)
   if (hidden === 0) return first

@@ -1,21 +1,21 @@
 import { expect, test } from 'vitest'
-import { columnsOf, hanging } from './clean.ts'
+import { columnsOf, hangingLines } from './clean.ts'
 
 test('what does not fit goes on below, indented, and no line is wider than the terminal', () => {
   const text = 'a.yaml:3: warning: the tool NotebookEdit is not here and is left out'
 
-  expect(hanging(text, { columns: 40 })).toEqual([
+  expect(hangingLines(text, { columns: 40 })).toEqual([
     'a.yaml:3: warning: the tool',
     '    NotebookEdit is not here and is',
     '    left out',
   ])
-  expect(hanging(text, { columns: 200 })).toEqual([text])
-  expect(hanging(text, { columns: Number.POSITIVE_INFINITY })).toEqual([text])
-  expect(hanging('', { columns: 40 })).toEqual([])
+  expect(hangingLines(text, { columns: 200 })).toEqual([text])
+  expect(hangingLines(text, { columns: Number.POSITIVE_INFINITY })).toEqual([text])
+  expect(hangingLines('', { columns: 40 })).toEqual([])
 })
 
 test('a text that begins further right is indented from there', () => {
-  expect(hanging('one two three four five six', { columns: 23, from: 2 })).toEqual([
+  expect(hangingLines('one two three four five six', { columns: 23, from: 2 })).toEqual([
     'one two three four',
     '      five six',
   ])
@@ -25,7 +25,7 @@ test('words that are longer than a line are broken, and nothing is lost', () => 
   const path = `/tmp/${'deep/'.repeat(30)}a.yaml:1: error: no`
 
   expect(
-    hanging(path, { columns: 30 })
+    hangingLines(path, { columns: 30 })
       .map((line) => line.trim())
       .join(''),
   ).toBe(path.replaceAll(' ', '').replace('error:no', 'error: no').replace(':error', ': error'))

@@ -5,7 +5,7 @@ import { count, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, exactLine, oneLine } from '../terminal/clean.ts'
 import type { Colour, Paint } from '../terminal/paint.ts'
 import { cut, pad } from '../terminal/width.ts'
-import { answersOf, replyTo } from './asked.ts'
+import { approveCommands, replyCommand } from './request-text.ts'
 import { preview, wordsOf } from './words.ts'
 
 const TIME = 9
@@ -100,10 +100,10 @@ export class EventLines {
       case 'approval-request':
         return this.colour(
           'yellow',
-          `needs a person for ${needed(event)}: ${answersOf({ id: event.nodeId ?? '', metadata: {} })}`,
+          `needs a person for ${needed(event)}: ${approveCommands({ id: event.nodeId ?? '', metadata: {} })}`,
         )
       case 'approval-answer':
-        return `${event.allowed ? 'allowed' : 'denied'} by ${oneLine(event.by)}${because(event.reason)}`
+        return `${event.allowed ? 'allowed' : 'denied'} by ${oneLine(event.by)}${reasonSuffix(event.reason)}`
       case 'question':
         return this.colour('yellow', question(event))
       case 'answer':
@@ -111,32 +111,38 @@ export class EventLines {
       case 'stalled':
         return this.colour(
           'yellow',
-          `${oneLine(event.agent)} is silent for ${duration(event.at - event.lastActivityAt)}`,
+          `${oneLine(event.agent)} has been silent for ${duration(event.at - event.lastActivityAt)}`,
         )
       case 'node-state':
         this.reasons.set(event.turnId, event.reason ?? '')
         return event.to === 'pending'
           ? this.colour(
               'yellow',
-              `${event.kind === 'task' ? 'makes its tool call' : 'begins its answer'} again${because(event.reason)}`,
+              `${event.kind === 'task' ? 'repeats its tool call' : 'restarts its answer'}${reasonSuffix(event.reason)}`,
             )
-          : this.colour('red', `${oneLine(event.kind)} ${event.to}${because(event.reason)}`)
+          : this.colour('red', `${oneLine(event.kind)} ${event.to}${reasonSuffix(event.reason)}`)
       case 'retry':
-        return this.colour('yellow', `tries again in ${duration(event.wakeAt - event.at)}${because(event.error)}`)
+        return this.colour('yellow', `retries in ${duration(event.wakeAt - event.at)}${reasonSuffix(event.error)}`)
       case 'uncertain':
-        return this.colour('red', `${oneLine(event.tool)} may or may not have happened${because(event.reason)}`)
+        return this.colour(
+          'red',
+          `${oneLine(event.tool)} may or may not have had its effect${reasonSuffix(event.reason)}`,
+        )
       case 'late-result':
-        return this.dim(`a result came too late${because(event.reason)}`)
+        return this.dim(`a result came too late${reasonSuffix(event.reason)}`)
       case 'budget':
         return this.colour('yellow', oneLine(event.message))
       case 'compaction':
         return this.dim(summedUp(event))
       case 'context-cut':
-        return this.dim(`is shown ${plural(event.shown, 'round')}, and not the ${event.leftOut} before`)
+        return this.dim(`sees the last ${plural(event.shown, 'round')}, not the ${event.leftOut} before`)
       case 'definition-changed':
-        return this.dim('goes on with changed code')
+        return this.dim('continues with changed code')
       case 'extension-error':
-        return this.colour('yellow', `${oneLine(event.extension)} failed in ${event.hook}${because(event.message)}`)
+        return this.colour(
+          'yellow',
+          `${oneLine(event.extension)} failed in ${event.hook}${reasonSuffix(event.message)}`,
+        )
       case 'warning':
         return this.colour('yellow', oneLine(event.message))
       default:
@@ -179,15 +185,15 @@ export class EventLines {
   private message(event: Extract<RunEvent, { type: 'message' }>): string {
     const { role, content, nodeId, purpose } = event
     const text = wordsOf(content)
-    if (role === 'user') return `is asked: ${this.asked(text, event.path)}`
-    if (role === 'developer') return this.dim(`is told: ${preview(text, PREVIEW)}`)
+    if (role === 'user') return `input: ${this.asked(text, event.path)}`
+    if (role === 'developer') return this.dim(`note: ${preview(text, PREVIEW)}`)
     const seen = this.shown.get(nodeId ?? '') ?? ''
     this.shown.delete(nodeId ?? '')
     if (text.trim() === '') return ''
     const verb = purpose === null || purpose === 'answer' ? 'says' : `says (${purpose})`
     if (seen === '' || !text.startsWith(seen)) return `${verb}: ${cleanText(text)}`
     const rest = text.slice(seen.length)
-    return rest === '' ? this.dim('has said that') : this.streamed(rest)
+    return rest === '' ? this.dim('finished its answer') : this.streamed(rest)
   }
 
   private asked(text: string, path: RunEvent['path']): string {
@@ -205,7 +211,7 @@ export class EventLines {
     const spent = `${duration(durationMs)}, ${count(usage.inputTokens + usage.outputTokens)} tokens`
     const why = error?.message ?? null
     const isTold = why !== null && this.reasons.get(runId) === why
-    return this.ended(`${status}${because(isTold ? null : why)} ${this.dim(`(${spent})`)}`, status)
+    return this.ended(`${status}${reasonSuffix(isTold ? null : why)} ${this.dim(`(${spent})`)}`, status)
   }
 
   private ended(text: string, status: string): string {
@@ -235,13 +241,13 @@ function needed({ call, request }: Extract<RunEvent, { type: 'approval-request' 
   return `${exactLine(request)} for ${name}`
 }
 
-function because(reason: string | null): string {
+function reasonSuffix(reason: string | null): string {
   return reason === null || reason === '' ? '' : `: ${oneLine(reason)}`
 }
 
 function question({ to, text, nodeId }: Extract<RunEvent, { type: 'question' }>): string {
   const words = cut(oneLine(text), PREVIEW)
-  return to === 'host' ? `asks its host: ${words}` : `asks a person: ${words}: ${replyTo(nodeId ?? '')}`
+  return to === 'host' ? `asks its host: ${words}` : `asks a person: ${words}: ${replyCommand(nodeId ?? '')}`
 }
 
 function summedUp({ change, turns }: Extract<RunEvent, { type: 'compaction' }>): string {

@@ -3,8 +3,8 @@ import { EXIT } from '../command/command.ts'
 import { shortId } from '../store/find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
-import { answersOf, replyTo } from './asked.ts'
-import { openStateOf } from './doing.ts'
+import { openStateOf } from './activity.ts'
+import { approveCommands, replyCommand } from './request-text.ts'
 import { WatchedTree } from './run-tree.ts'
 
 /** Passes on every event of a run from its beginning to its end, whichever process runs it. */
@@ -24,14 +24,14 @@ export async function followRun(
 export function noteStandstill(runtime: Runtime, turn: Turn): void {
   const { state, asked, questions, needs } = openStateOf(runtime, turn)
   if (state === 'parked') {
-    for (const node of asked) note(`It waits for a person: ${answersOf(node)}.`)
-    for (const { id } of questions) note(`It waits for an answer: ${replyTo(id)}.`)
+    for (const node of asked) note(`It waits for a person: ${approveCommands(node)}.`)
+    for (const { id } of questions) note(`It waits for an answer: ${replyCommand(id)}.`)
   }
   if (state === 'unattended') {
     const code = needs.filter((agent) => agent !== '')
     const how = code.length === 0 ? '' : ' --module FILE'
     const agents = code.length === 0 ? '' : ` (agents: ${oneLine(code.join(', '))})`
-    note(`No process works on it. legate resume ${shortId(turn.id)}${how} goes on${agents}.`)
+    note(`No process works on it. Continue with: legate resume ${shortId(turn.id)}${how}${agents}`)
   }
 }
 

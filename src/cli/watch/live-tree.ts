@@ -1,12 +1,12 @@
 import type { Id, RunEvent, Runtime } from '../../index.ts'
 import { count, duration, money, plural } from '../terminal/amounts.ts'
-import { cleanText, columnsOf, hanging, oneLine } from '../terminal/clean.ts'
+import { cleanText, columnsOf, hangingLines, oneLine } from '../terminal/clean.ts'
 import type { Paint } from '../terminal/paint.ts'
 import { plainLine, Screen, type ScreenLine } from '../terminal/screen.ts'
 import { wrap } from '../terminal/width.ts'
-import { questionLines, type ScreenQuestion } from './asked.ts'
-import { activityReader } from './doing.ts'
+import { activityReader } from './activity.ts'
 import { layout } from './layout.ts'
+import { questionLines, type ScreenQuestion } from './request-text.ts'
 import { type WatchedRun, WatchedTree } from './run-tree.ts'
 import { spendOfTree, type TreeRow, textRow, treeRows } from './tree-rows.ts'
 import { sumOf } from './words.ts'
@@ -70,7 +70,7 @@ export class LiveTree {
   }
 
   private warning(event: Extract<RunEvent, { type: 'warning' }>): string {
-    const lines = hanging(warningLine(event), { columns: columnsOf(process.stdout) })
+    const lines = hangingLines(warningLine(event), { columns: columnsOf(process.stdout) })
     return lines.map((line) => `${this.paint('yellow', line)}\n`).join('')
   }
 

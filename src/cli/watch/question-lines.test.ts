@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { questionLines } from './asked.ts'
+import { questionLines } from './request-text.ts'
 
 const prompt = 'Allow? y or n'
 

@@ -6,8 +6,8 @@ import { age } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
 import { cut } from '../terminal/width.ts'
-import { wantedIn } from './asked.ts'
-import { openStateOf } from './doing.ts'
+import { openStateOf } from './activity.ts'
+import { describeRequest } from './request-text.ts'
 
 /** How many ended runs are shown, and how many of the newest conversations are searched for them. */
 const SHOWN = 10
@@ -18,11 +18,11 @@ const PAGE = 500
  * Finds the run that a reading command means: the one named, also by a node of it, or else the newest of the store,
  * which a note on stderr then names.
  */
-export function lookedAt(runtime: Runtime, { words: [ending] }: Pick<Call, 'words'>): Turn {
+export function runToShow(runtime: Runtime, { words: [ending] }: Pick<Call, 'words'>): Turn {
   const { store } = runtime
   if (ending !== undefined) return unchanged(store, findRunOrNode(store, ending))
   const [newest] = newestRuns(store, 1)
-  tellTampered(store)
+  reportTampered(store)
   if (newest === undefined) throw new CliError('There are no runs in this store yet.', EXIT.usage, { namesHelp: false })
   note(`The newest run: ${runLine(runtime, newest)}`)
   return newest
@@ -68,7 +68,7 @@ function runLine(runtime: Runtime, turn: Turn): string {
 }
 
 /** Names, on stderr, every tree that was changed outside the runtime. Returns the exit code. */
-export function tellTampered(store: Store): number {
+export function reportTampered(store: Store): number {
   const found = store.tampered?.() ?? []
   for (const { message } of found) note(`legate: tampered: ${oneLine(message)}`)
   return found.length === 0 ? EXIT.completed : EXIT.other
@@ -130,14 +130,14 @@ async function runsIn(runtime: Runtime, fits: (turn: Turn) => boolean): Promise<
 
 async function approvals(runtime: Runtime): Promise<readonly string[]> {
   const asked = await runtime.approvals({ limit: NAMED })
-  return asked.map((one) => `${shortId(one.nodeId)}  ${who(one.path)} wants ${wantedIn(one)}`)
+  return asked.map((one) => `${shortId(one.nodeId)}  ${pathText(one.path)} wants ${describeRequest(one)}`)
 }
 
 async function questions(runtime: Runtime): Promise<readonly string[]> {
   const asked = await runtime.questions({ limit: NAMED })
-  return asked.map(({ nodeId, path, text }) => `${shortId(nodeId)}  ${who(path)} asks: ${oneLine(text)}`)
+  return asked.map(({ nodeId, path, text }) => `${shortId(nodeId)}  ${pathText(path)} asks: ${oneLine(text)}`)
 }
 
-function who(path: readonly string[]): string {
+function pathText(path: readonly string[]): string {
   return path.map(oneLine).join(' > ')
 }

@@ -2,7 +2,7 @@ import type { Node } from '../../index.ts'
 import { shortId } from '../store/find-run.ts'
 import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
-import type { Activity } from './doing.ts'
+import type { Activity } from './activity.ts'
 import type { WatchedRun, WatchedTree } from './run-tree.ts'
 import { sumOf, type TokenCost } from './words.ts'
 

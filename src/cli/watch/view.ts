@@ -1,9 +1,9 @@
 import type { RunEvent, Runtime } from '../../index.ts'
 import { jsonLine, write } from '../terminal/output.ts'
 import { hasScreen, painter } from '../terminal/paint.ts'
-import type { ScreenQuestion } from './asked.ts'
 import { EventLines, type EventLinesOptions } from './event-lines.ts'
 import { LiveTree } from './live-tree.ts'
+import type { ScreenQuestion } from './request-text.ts'
 
 /** A display for the events of watched runs: a live tree, plain lines, or JSON. */
 export interface RunView {

@@ -16,7 +16,7 @@ export function wordsOf(content: Content): string {
 }
 
 /** Writes a whole value exactly, on one line. */
-export function whole(value: Json): string {
+export function exactValue(value: Json): string {
   return exactLine(typeof value === 'string' ? value : JSON.stringify(value))
 }
 

@@ -3,9 +3,9 @@ import { type Call, isSet } from '../command/command.ts'
 import { TypedLine } from '../terminal/ask-line.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { hasScreen } from '../terminal/paint.ts'
-import { digestOf, type ScreenQuestion, wantedLines } from '../watch/asked.ts'
+import { digestOf, requestLines, type ScreenQuestion } from '../watch/request-text.ts'
 import type { RunView } from '../watch/view.ts'
-import { approvalsIn, isQuestion, keyOf, type PersonRequest, questionsIn, type Responder, SayYes } from './asker.ts'
+import { approvalsIn, isQuestion, keyOf, type PersonRequest, questionsIn, type Responder, SayYes } from './responder.ts'
 
 /** Keys typed this soon after a question appears were not meant for it. */
 const UNREAD_MS = 400
@@ -142,7 +142,7 @@ export class InlineAsk implements Responder {
     const only = isQuestion(asked) ? {} : { digest: asked.digest }
     try {
       await runtime.answer(asked.nodeId, { ...word, ...only, by })
-      view.say(`${saidOf(asked, word)}\n`)
+      view.say(`${confirmation(asked, word)}\n`)
     } catch (error) {
       view.say(`${error instanceof Error ? error.message : String(error)}\n`)
     }
@@ -154,7 +154,7 @@ export class InlineAsk implements Responder {
     if (isQuestion(asked)) {
       return { text: `${who} asks: ${oneLine(asked.text)}`, prompt: `Your answer, then Enter${typed}` }
     }
-    const wanted = wantedLines(asked)
+    const wanted = requestLines(asked)
     return {
       text: `${who} wants ${wanted}${wanted.includes('\n') ? '\n' : '. '}It needs your approval: ${exactLine(asked.reason)}.`,
       prompt: `Allow? [y]es, [a]lways in this conversation, [n]o, then Enter${typed}`,
@@ -167,7 +167,7 @@ function isSame(one: PersonRequest | undefined, other: PersonRequest | undefined
   return keyOf(one) === keyOf(other)
 }
 
-function saidOf(asked: PersonRequest, word: PersonAnswer): string {
+function confirmation(asked: PersonRequest, word: PersonAnswer): string {
   if (isQuestion(asked)) return `Answered ${asked.path.map(oneLine).join(' > ')}.`
   const { allow, always = false } = 'allow' in word ? word : { allow: false }
   return `${allow ? 'Allowed' : 'Denied'} ${exactLine(asked.request)}${always ? ' for this conversation' : ''}.`
@@ -185,7 +185,7 @@ const WORDS: Readonly<Record<string, PersonAnswer | undefined>> = {
 }
 
 /** Chooses who answers here: the person at the terminal, or `--yes`. */
-export function askersFor(call: Call, runtime: Runtime, view: RunView): readonly Responder[] {
+export function respondersFor(call: Call, runtime: Runtime, view: RunView): readonly Responder[] {
   const by = call.env['USER'] ?? 'user'
   const isInline = !isSet(call, 'json') && InlineAsk.isPossible(call.env)
   const isAllowed = isSet(call, 'yes')

@@ -5,8 +5,8 @@ import { age, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { outputColumns } from '../terminal/output.ts'
 import { wrap } from '../terminal/width.ts'
-import { answersOf, questionOf, replyTo, wholeCallOf } from '../watch/asked.ts'
-import { type OpenState, openStateOf } from '../watch/doing.ts'
+import { type OpenState, openStateOf } from '../watch/activity.ts'
+import { approveCommands, describeWholeCall, questionOf, replyCommand } from '../watch/request-text.ts'
 
 /** Why a worker can do no more for a run: it ended, a person must answer, or the code is missing. */
 export interface RunVerdict {
@@ -32,11 +32,11 @@ export async function endOf(runtime: Runtime, run: Run, again: ContinueCommand):
 /** Advice for the person; the run's own message is for the agent that started it. */
 const ADVICE: Readonly<Record<string, (command: string) => string>> = {
   cancelled: (command) => `Continue with: ${command}`,
-  denied: () => 'Run it again and allow it, or take what it asks for out of the file.',
+  denied: () => 'Run it again and allow the request, or remove the request from the file.',
 }
 
 /** Reports a run whose answer is shown elsewhere: only if it did not complete. */
-export async function wrongEnd(runtime: Runtime, run: Run, again: ContinueCommand): Promise<RunVerdict> {
+export async function reportFailure(runtime: Runtime, run: Run, again: ContinueCommand): Promise<RunVerdict> {
   const verdict = await endOf(runtime, run, again)
   return verdict.exitCode === EXIT.completed ? { ...verdict, text: '' } : verdict
 }
@@ -62,10 +62,10 @@ export function standstillOf(
   const standing = openStateOf(runtime, turn)
   const { state, asked, questions, needs, pids, wakes } = standing
   const name = nameOf(runtime, run)
-  const text = `${name} waits for a person:\n${waitsOf(standing, where).join('\n')}`
+  const text = `${name} waits for a person:\n${waitingLines(standing, where).join('\n')}`
   if (state === 'parked' && pids.length > 0) {
     const holder = pids.includes(process.pid) ? 'this process' : `process ${pids.join(', ')}`
-    return { exitCode: null, text: `${text}\n  Its code must not run twice: ${holder} waits with it.` }
+    return { exitCode: null, text: `${text}\n  Its code must not run twice, so ${holder} stays alive for it.` }
   }
   if (pids.length > 0 || wakes || needs.some((agent) => known.has(agent))) return null
   if (asked.length + questions.length > 0) {
@@ -75,14 +75,14 @@ export function standstillOf(
   const missing = needs.map((agent) => `"${oneLine(agent)}"`).join(', ')
   return {
     exitCode: EXIT.other,
-    text: `${name} needs code that the module does not have: export the agent ${missing}.`,
+    text: `${name} needs code that the module lacks: export the agent ${missing}.`,
   }
 }
 
-function waitsOf({ asked, questions }: OpenState, where: string): string[] {
+function waitingLines({ asked, questions }: OpenState, where: string): string[] {
   return [
-    ...asked.map((node) => `${indented(fitted(wholeCallOf(node)))}\n    ${answersOf(node, where)}`),
-    ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyTo(node.id, where)}`),
+    ...asked.map((node) => `${indented(fitted(describeWholeCall(node)))}\n    ${approveCommands(node, where)}`),
+    ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyCommand(node.id, where)}`),
   ]
 }
 
@@ -151,7 +151,7 @@ export function nothingOpen(store: Store, again: ContinueCommand): string {
       return `\n  ${again(id)}  # ${name}, ${age(Date.now() - (endedAt ?? 0))} ago`
     })
   const nothing = 'Nothing is unfinished in this store.'
-  return lines.length === 0 ? nothing : `${nothing} What was cancelled goes on when it is named:${lines.join('')}`
+  return lines.length === 0 ? nothing : `${nothing} To continue a cancelled run, name it:${lines.join('')}`
 }
 
 /** Quotes a word of a command if the shell would interpret it. */

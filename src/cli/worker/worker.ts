@@ -2,9 +2,9 @@ import type { AnyAgent, Id, Json, Run, Runtime, Turn } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import { shortId } from '../store/find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { openStateOf } from '../watch/doing.ts'
+import { openStateOf } from '../watch/activity.ts'
 import type { RunView } from '../watch/view.ts'
-import type { Responder } from './asker.ts'
+import type { Responder } from './responder.ts'
 import type { ScopedStore } from './scoped-store.ts'
 import { exitCodeOf, nameOf, type RunVerdict, type Standstill, type Standstills, standstillOf } from './verdict.ts'
 
@@ -42,7 +42,7 @@ export class Worker {
     this.release = onInterrupt({
       ask: () => this.stopAll(),
       leave: () => this.leave(EXIT.terminated),
-      restore: () => this.giveBack(),
+      restore: () => this.restoreTerminal(),
     })
   }
 
@@ -55,7 +55,7 @@ export class Worker {
       this.done = resolve
     })
     const timer = setInterval(() => this.look().catch(() => undefined), LOOK_MS)
-    for (const run of runs) this.watch(run).catch((error: unknown) => this.settle(run, lost(error)))
+    for (const run of runs) this.watch(run).catch((error: unknown) => this.recordVerdict(run, lost(error)))
     await isDone
     clearInterval(timer)
     await Promise.all(this.parts.askers.map((asker) => asker.settled()))
@@ -63,7 +63,7 @@ export class Worker {
 
   /** Restores the terminal, reports the result of all runs, and returns the exit code. */
   end(): number {
-    this.giveBack()
+    this.restoreTerminal()
     const verdicts = [...this.verdicts.values()]
     for (const { text } of verdicts) if (text !== '') this.parts.view.say(`\n${text}\n`)
     return this.exitCode ?? exitCodeOf(verdicts)
@@ -84,16 +84,16 @@ export class Worker {
       await view.take(event, run.id)
       if (event.type === 'approval-request' || event.type === 'question') this.ask().catch(() => undefined)
     }
-    this.settle(run, await ended)
+    this.recordVerdict(run, await ended)
   }
 
   /** Restores the terminal. */
-  private giveBack(): void {
+  private restoreTerminal(): void {
     for (const asker of this.parts.askers) asker.close()
     this.parts.view.close()
   }
 
-  private settle(run: Run, verdict: RunVerdict): void {
+  private recordVerdict(run: Run, verdict: RunVerdict): void {
     this.verdicts.set(run.id, verdict)
     if (this.runs.every(({ id }) => this.verdicts.has(id))) this.done()
   }
@@ -109,14 +109,14 @@ export class Worker {
     try {
       // Requests that can be answered here are answered before a standstill is declared.
       await this.ask()
-      this.judge(known)
+      this.findStandstills(known)
     } finally {
       this.isLooking = false
     }
   }
 
   /** Finds standstills. A run continues if somebody answers it while others keep this worker busy. */
-  private judge(known: ReadonlySet<string>): void {
+  private findStandstills(known: ReadonlySet<string>): void {
     const { runtime, askers, standstills } = this.parts
     const isAsking = askers.some(({ isPatient }) => isPatient) && this.exitCode === undefined
     for (const run of this.runs) {
@@ -127,14 +127,14 @@ export class Worker {
       if (verdict === null) {
         this.doubts.delete(run.id)
         this.verdicts.delete(run.id)
-      } else if (this.doubts.get(run.id) === verdict.text) this.believe(run, verdict)
+      } else if (this.doubts.get(run.id) === verdict.text) this.confirmStandstill(run, verdict)
       else this.doubts.set(run.id, verdict.text)
     }
   }
 
   /** Confirms a standstill. If this process must stay alive for it, says once what it waits for. */
-  private believe(run: Run, { exitCode, text }: Standstill): void {
-    if (exitCode !== null) return this.settle(run, { exitCode, text })
+  private confirmStandstill(run: Run, { exitCode, text }: Standstill): void {
+    if (exitCode !== null) return this.recordVerdict(run, { exitCode, text })
     this.verdicts.delete(run.id)
     if (this.told.get(run.id) === text) return
     this.told.set(run.id, text)
@@ -152,21 +152,21 @@ export class Worker {
     const open = this.runs.filter((run) => runtime.store.turn(run.id)?.state !== 'ended')
     const driven = open.filter((run) => !isOfOthers(runtime, run))
     if (driven.length === 0) return this.done()
-    view.say('Stopping; what is done is kept. Ctrl-C again ends at once.\n')
+    view.say('Stopping. Finished work is kept. Press Ctrl-C again to end at once.\n')
     for (const run of driven) {
       run.cancel('Interrupted with Ctrl-C.').catch((error: unknown) => view.say(`${nameOf(runtime, run)}: ${error}\n`))
     }
-    for (const run of open) if (!driven.includes(run)) this.settle(run, LEFT)
+    for (const run of open) if (!driven.includes(run)) this.recordVerdict(run, LEFT)
   }
 
   private leave(exitCode: number): void {
     this.exitCode = exitCode
-    this.parts.view.say('Handing back what is unfinished.\n')
+    this.parts.view.say('Leaving unfinished runs to the next worker.\n')
     this.done()
   }
 }
 
-const LEFT: RunVerdict = { exitCode: EXIT.other, text: 'Another process goes on with the rest.' }
+const LEFT: RunVerdict = { exitCode: EXIT.other, text: 'Another process continues the rest.' }
 
 function lost(error: unknown): RunVerdict {
   return { exitCode: EXIT.other, text: error instanceof Error ? error.message : String(error) }
@@ -233,13 +233,14 @@ export async function continueCancelled(runtime: Runtime, target: Turn, agents: 
   const id = shortId(target.id)
   const { status } = target.outcome ?? { status: 'running' }
   const conversation = runtime.store.conversation(target.conversationId)
-  if (status !== 'cancelled') throw new CliError(`The run ${id} is over: ${status}. There is nothing to resume.`)
+  if (status !== 'cancelled') throw new CliError(`The run ${id} has ended: ${status}. There is nothing to resume.`)
   if (conversation?.type !== 'user')
-    throw new CliError(`The run ${id} is a subagent's: only its host can ask it again.`)
+    throw new CliError(`The run ${id} belongs to a subagent. Only its host can start it again.`)
   const { name, inline } = conversation.agent
   if (inline !== undefined) return sendMessage(runtime, conversation.id, GO_ON)
   const agent = agents.find((one) => one.name === name)
-  if (agent === undefined) throw new CliError(`The module exports no agent "${oneLine(name)}", whose run ${id} is.`)
+  if (agent === undefined)
+    throw new CliError(`The module exports no agent "${oneLine(name)}", which the run ${id} needs.`)
   const input = agent.input === null ? GO_ON : await sameInput(agent, target)
   return runtime.run(agent, input as never, { conversationId: conversation.id })
 }
@@ -259,8 +260,8 @@ async function sameInput({ name, input }: AnyAgent, { id, conversationId, input:
   const checked = await input?.validate(asked)
   if (checked === undefined || checked.ok) return asked
   throw new CliError(
-    `The run ${shortId(id)} was cancelled, and the input schema of "${oneLine(name)}" does not take what it was asked a ` +
-      `second time (${oneLine(checked.issues.map(({ message }) => message).join('; '))}). Go on in your program: runtime.run(agent, input, ` +
+    `The run ${shortId(id)} was cancelled, and the input schema of "${oneLine(name)}" does not accept its input a ` +
+      `second time (${oneLine(checked.issues.map(({ message }) => message).join('; '))}). Continue in your program: runtime.run(agent, input, ` +
       `{ conversationId: '${conversationId}' }).`,
   )
 }

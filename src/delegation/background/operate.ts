@@ -18,7 +18,7 @@ import { notFound, sendToChild, startChild } from './start-child.ts'
 type ToolName = keyof typeof DESCRIPTIONS
 
 /** Executes a call of one of the background tools. */
-export async function operate(
+export async function runBackgroundTool(
   run: NodeRun,
   input: { readonly [key: string]: unknown },
   { tool, spec }: { readonly tool: ToolName; readonly spec: BackgroundSpec },

@@ -2,7 +2,7 @@ import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import type { Json } from '../../base/json.ts'
 import { type CheckedSchema, type JsonSchema, readSchema } from '../../base/schema/schema.ts'
 import type { Keeper } from '../../files/files.ts'
-import type { Ask } from '../../rules/turn/approve.ts'
+import type { ApprovalRequest } from '../../rules/turn/approve.ts'
 import { errorEnd, type ToolEnd } from '../../tool/result.ts'
 import { type Tool, tool } from '../../tool/tool.ts'
 import { type OfferPlace, type ToolEntry, toolEntry } from '../../tool/toolkit.ts'
@@ -11,7 +11,7 @@ import { type OfferPlace, type ToolEntry, toolEntry } from '../../tool/toolkit.t
  * How a call ended: `done` if its commit ended the node or left it waiting, else a refusal with a code, a question for
  * a person, or a result.
  */
-export type RowToolEnd = 'done' | ToolRefusal | { readonly ask: Ask } | ToolEnd
+export type RowToolEnd = 'done' | ToolRefusal | { readonly ask: ApprovalRequest } | ToolEnd
 
 export interface ToolRefusal {
   readonly code: string

@@ -5,7 +5,7 @@ import type { Json } from '../../base/json.ts'
 import { Draft } from '../../graph/draft.ts'
 import type { Conversation, Id } from '../../graph/rows.ts'
 import { planHostReply } from '../../rules/delegation/child-tools.ts'
-import { outputOf } from '../../rules/delegation/join.ts'
+import { jsonOutput } from '../../rules/delegation/join.ts'
 import { resolveSession } from '../../rules/delegation/session.ts'
 import { childIds } from '../../rules/delegation/spawn.ts'
 import { errorEnd } from '../../tool/result.ts'
@@ -58,7 +58,7 @@ export async function startChild(
         spawned_from_node_id: node.id,
       },
     },
-    result: waits ? null : { ...outputOf(said), metadata: { subagent: said } },
+    result: waits ? null : { ...jsonOutput(said), metadata: { subagent: said } },
     wait: waits ? { timeoutMs } : null,
   }
   const offer = offerOf(agent, { name: tool, profile, spec })
@@ -93,7 +93,7 @@ export async function sendToChild(
     sessionId: child.id,
     title: null,
     metadata: null,
-    result: outputOf(said),
+    result: jsonOutput(said),
     wait: null,
   }
   const offer = offerOf(agent, { name: tool, profile: undefined, spec })

@@ -21,7 +21,7 @@ export function backgroundSubagents(options: BackgroundOptions = {}): Tools & { 
     const inputSchema = schemas[name]
     const alsoTakes = startsChild ? ['agent_profile'] : []
     const operation = async (run: NodeRun, input: { readonly [key: string]: unknown }) =>
-      (await import('./operate.ts')).operate(run, input, { tool: name, spec })
+      (await import('./operate.ts')).runBackgroundTool(run, input, { tool: name, spec })
     const isShown = ({ depth }: OfferPlace) => !startsChild || spec.nested || depth === 0
     const description = DESCRIPTIONS[name]
     const own = rowTool({ name, description, inputSchema, alsoTakes, startsChild, isShown, operation })

@@ -13,7 +13,7 @@ import type { EagerTask, OutcomeRecord } from '../../graph/outcome.ts'
 import type { Id } from '../../graph/rows.ts'
 import { type EagerItem, planAskedItem, planRefusedItem } from '../../rules/delegation/eager.ts'
 import { childIds } from '../../rules/delegation/spawn.ts'
-import type { Ask } from '../../rules/turn/approve.ts'
+import type { ApprovalRequest } from '../../rules/turn/approve.ts'
 import { type EagerOffer, eagerOffers } from '../eager-offers.ts'
 import { type Offer, spawn } from '../spawn.ts'
 
@@ -93,7 +93,7 @@ export class EagerChildren implements EagerWork {
   }
 
   /** Asks a person about an item. The plan continues meanwhile; its run ends once the person has answered. */
-  private async ask({ name }: Offer, eager: EagerItem, ask: Ask): Promise<void> {
+  private async ask({ name }: Offer, eager: EagerItem, ask: ApprovalRequest): Promise<void> {
     const { home, node, work } = this.run
     const request = { claim: work.claim, toolName: name }
     const plan = (draft: Parameters<typeof planAskedItem>[0]) => planAskedItem(draft, { eager, request, ask })

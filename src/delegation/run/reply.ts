@@ -82,7 +82,7 @@ class Speech {
     this.text += text
     this.chunks++
     if (this.text.length > ANSWER_LIMIT) throw tooLong()
-    this.run.work.stirred()
+    this.run.work.noteActivity()
     this.children.show({ type: 'text-delta', text })
     if (this.run.hooks?.has('onEvent') !== true) return
     return emitAfterEvent(this.run, { type: 'text-delta', text }, (body) => this.children.show(body))
@@ -125,7 +125,7 @@ async function runCode(run: NodeRun, { children, speech, watch }: RunningReply):
     const code = agent.reply?.code as (input: unknown, context: unknown) => unknown
     const answering = children.inside(async () => {
       const context = watchedContext(children.replyContext() as never, watch)
-      return heard(run, speech, await code(inputOf(run), context))
+      return runToEnd(run, speech, await code(inputOf(run), context))
     })
     const returned = await orStopped(answering, work)
     if (returned === undefined) return { value: { said: speech.text } }
@@ -139,7 +139,7 @@ async function runCode(run: NodeRun, { children, speech, watch }: RunningReply):
 }
 
 /** Runs a generator to its end and returns its value; returns any other value as it is. */
-async function heard({ work }: NodeRun, speech: Speech, given: unknown): Promise<unknown> {
+async function runToEnd({ work }: NodeRun, speech: Speech, given: unknown): Promise<unknown> {
   if (!isGenerator(given)) return given
   for (;;) {
     const { done, value } = await given.next()
@@ -168,7 +168,7 @@ function inputOf({ agent, turn, node, home }: NodeRun): Json | Content {
 }
 
 async function endOf(run: NodeRun, given: CodeResult, speech: Speech): Promise<NodeEnd> {
-  if ('value' in given) return judged(run, given.value as unknown as CodeAnswer, speech)
+  if ('value' in given) return judgeAnswer(run, given.value as unknown as CodeAnswer, speech)
   const said = speech.text === '' ? {} : { output: { content: speech.text }, streamed: speech.streamedAs(speech.text) }
   if ('error' in given)
     return { ...said, state: 'errored', failure: failed(given.code ?? 'reply', textOf(given.error)) }
@@ -182,7 +182,7 @@ function failed(code: string, message: string): Failure {
 }
 
 /** Judges an answer. One that is empty or does not fit the schema is a named failure (I6). */
-async function judged(run: NodeRun, answered: CodeAnswer, speech: Speech): Promise<NodeEnd> {
+async function judgeAnswer(run: NodeRun, answered: CodeAnswer, speech: Speech): Promise<NodeEnd> {
   const read = run.agent.output === null ? readWords(run, answered) : await readValue(run, answered)
   if ('code' in read) {
     const said = answered.said === '' ? {} : { output: { content: answered.said } }

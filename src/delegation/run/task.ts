@@ -8,7 +8,7 @@ import type { Id } from '../../graph/rows.ts'
 import { isRepeating, MAX_REPEATS, REPEATED, wouldRepeat } from '../../graph/tasks.ts'
 import { fold } from '../../rules/delegation/fold.ts'
 import { childIds } from '../../rules/delegation/spawn.ts'
-import { type Ask, planAsk } from '../../rules/turn/approve.ts'
+import { type ApprovalRequest, planAsk } from '../../rules/turn/approve.ts'
 import type { Expansion } from '../../rules/turn/expand.ts'
 import { planResult } from '../../rules/turn/result.ts'
 import { inactiveText } from '../../tool/groups.ts'
@@ -132,7 +132,7 @@ function fallBack(run: NodeRun, { contract }: Pick<Offer, 'contract'>, spawned: 
 }
 
 /** Leaves the task waiting for a person; it holds no worker. */
-function commitAsk({ node, work, home }: NodeRun, ask: Ask): void | Promise<void> {
+function commitAsk({ node, work, home }: NodeRun, ask: ApprovalRequest): void | Promise<void> {
   return home.ledger.commit({ kind: 'ask', rootId: node.rootId, plan: (draft) => planAsk(draft, work.claim, ask) })
 }
 
@@ -175,7 +175,7 @@ function readyChild(run: NodeRun, call: ToolCall, taskId: Id): ReadyChild | null
   const entry = call.invalid === undefined ? run.toolkit.find(call.name) : undefined
   if (entry?.tool !== null || !isSubagentEntry(entry) || !run.toolkit.isOn(entry, run.conversation.groups)) return null
   const input = withPresets(call.input, entry.presets)
-  if (mustWait(entry) || goesOn(entry, input)) return null
+  if (runsUserCode(entry) || dependsOnRows(entry, input)) return null
   try {
     return spawnWith(run, { offer: entry, input, mode: 'parked', ids: childIds(taskId, 0) }, taskId)
   } catch {
@@ -187,7 +187,7 @@ function readyChild(run: NodeRun, call: ToolCall, taskId: Id): ReadyChild | null
 /**
  * Tells whether application code makes the agent or its briefing. The task runs such code, exactly once per delegation.
  */
-function mustWait({ isProvided, briefing }: SubagentEntry): boolean {
+function runsUserCode({ isProvided, briefing }: SubagentEntry): boolean {
   return isProvided || typeof briefing.mode === 'function'
 }
 
@@ -195,7 +195,7 @@ function mustWait({ isProvided, briefing }: SubagentEntry): boolean {
  * Tells whether stored rows decide which conversation the child continues, or how many may run: then one starts at a
  * time.
  */
-function goesOn({ contract, isShared, session }: SubagentEntry, input: unknown): boolean {
+function dependsOnRows({ contract, isShared, session }: SubagentEntry, input: unknown): boolean {
   if (isShared || session?.max != null) return true
   return contract === 'message' && typeof input === 'object' && input !== null && 'session_id' in input
 }

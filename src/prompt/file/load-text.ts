@@ -24,7 +24,7 @@ export interface PromptLoadOptions<P extends Prompt = Prompt> {
 }
 
 export interface TextLoadOptions<P extends Prompt = Prompt> extends PromptLoadOptions<P> {
-  /** Default `yaml`, which includes JSON without comments. */
+  /** The language of the text. Default `yaml`, which includes JSON without comments. */
   readonly format?: 'yaml' | 'json'
   /** The name of the text in errors. */
   readonly file?: string

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { explain } from '../../grant/decide.ts'
 import { narrowingLayer } from '../../grant/grant.ts'
-import { bothGrants } from './draft.ts'
+import { combineGrants } from './draft.ts'
 
-function verdict(grant: Parameters<typeof bothGrants>[0], request: string): string {
+function verdict(grant: Parameters<typeof combineGrants>[0], request: string): string {
   return grant === null ? 'allow' : explain([narrowingLayer('both', grant)], request).verdict
 }
 
@@ -40,6 +40,6 @@ test.each([
     'ask',
   ],
 ])('%s', (_, first, second, request, expected) => {
-  expect(verdict(bothGrants(first, second), request)).toBe(expected)
-  expect(verdict(bothGrants(second, first), request)).toBe(expected)
+  expect(verdict(combineGrants(first, second), request)).toBe(expected)
+  expect(verdict(combineGrants(second, first), request)).toBe(expected)
 })

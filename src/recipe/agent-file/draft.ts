@@ -10,12 +10,12 @@ import type { ModelSettings } from '../../model/model.ts'
 import { envPrefix } from '../../tool/environment.ts'
 import { sourceName } from '../../tool/source.ts'
 import type { ExtensionConfig } from '../recipe/recipe.ts'
-import { type Fields, own } from '../text/fields.ts'
+import { type Fields, ownValue } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
 import { jsonOf } from '../text/tree.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from './agent-file.ts'
-import { readServers, serverToolsMeant } from './mcp-servers.ts'
-import { meantRestriction, nameByPath } from './names.ts'
+import { matchServerTools, readServers } from './mcp-servers.ts'
+import { closestRestriction, nameByPath } from './names.ts'
 import { MOST_RULES, Narrowing, type OwnNeeds } from './patterns.ts'
 import {
   denyTools,
@@ -150,13 +150,13 @@ export class AgentFileDraft {
   /** Reads a list of allowed tools in any spelling. */
   allowTools(key: string): void {
     const tree = this.tree(key)
-    if (tree === undefined) return this.tellAllTools(key)
+    if (tree === undefined) return this.warnAllTools(key)
     const words = toolWords(tree)
     if (!words.includes('*')) this.allowWords(words, key)
   }
 
   /** Warns about a key without a value, which allows all tools although an empty list may have been meant. */
-  private tellAllTools(key: string): void {
+  private warnAllTools(key: string): void {
     if (!this.fields.keys().includes(key)) return
     const message = `\`${key}\` has nothing after it: the agent has all tools that there are`
     const hint = `Write \`${key}: []\` for none, or remove the key.`
@@ -238,7 +238,7 @@ export class AgentFileDraft {
   effort(key: string): void {
     const said = this.text(key)?.trim().toLowerCase()
     if (said === undefined) return
-    const level = own(EFFORTS, said)
+    const level = ownValue(EFFORTS, said)
     if (level !== undefined) this.settings.reasoning = level
     else
       this.report.warning({
@@ -259,15 +259,15 @@ export class AgentFileDraft {
 
   finish(): AgentFile {
     this.readExtras()
-    this.settleServers()
-    this.tellMissingServers()
+    this.alignServers()
+    this.reportMissingServers()
     const grant = this.wholeGrant()
     const unread = this.fields.keys().filter((key) => !this.read.has(key))
     const properties = unread.map((key): [string, Json] => {
       const tree = this.fields.get(key)
       return [key, tree === undefined ? null : jsonOf(tree)]
     })
-    for (const key of unread.filter((one) => !this.quiet.has(one))) this.tellUnknown(key)
+    for (const key of unread.filter((one) => !this.quiet.has(one))) this.warnUnknown(key)
     const budget = Object.keys(this.budget).length === 0 ? null : { ...this.budget }
     return {
       ...this.agent,
@@ -280,9 +280,9 @@ export class AgentFileDraft {
   }
 
   private wholeGrant(): Grant | null {
-    const narrowed = this.narrowing.grant(ownNeeds(this.agent.extensions))
+    const narrowed = this.narrowing.grant(serverNeeds(this.agent.extensions))
     const count = [this.ownGrant, narrowed].flatMap((grant) => Object.values(grant ?? {}).flat()).length
-    if (count <= MOST_RULES) return bothGrants(this.ownGrant, narrowed)
+    if (count <= MOST_RULES) return combineGrants(this.ownGrant, narrowed)
     this.tooManyRules(count, null)
     return { use: [] }
   }
@@ -293,14 +293,14 @@ export class AgentFileDraft {
   }
 
   /** Finds the restricting key that an unknown key probably meant. */
-  meantBy(key: string): string | undefined {
-    return this.read.has(key) || this.quiet.has(key) ? undefined : meantRestriction(key, this.read)
+  closestRestriction(key: string): string | undefined {
+    return this.read.has(key) || this.quiet.has(key) ? undefined : closestRestriction(key, this.read)
   }
 
   /** Warns about an unknown key: a misspelt restriction restricts nothing. */
-  private tellUnknown(key: string): void {
+  private warnUnknown(key: string): void {
     const message = `unknown key \`${key}\``
-    const meant = meantRestriction(key, this.read)
+    const meant = closestRestriction(key, this.read)
     if (meant === undefined) {
       const hint = 'It is kept and has no effect.'
       return this.report.note({ code: 'unknown_key', message, line: this.lineOf(key), hint })
@@ -313,11 +313,11 @@ export class AgentFileDraft {
    * Applies tool lists to servers, which they may name differently. A denied tool is also excluded at its server, under
    * the server's own name, and an excluded one is denied.
    */
-  private settleServers(): void {
+  private alignServers(): void {
     const { extensions, tools } = this.agent
     if (extensions === null) return
     const servers = extensions.map(({ name }) => name)
-    const meant = (pattern: string) => serverToolsMeant(pattern, servers)
+    const meant = (pattern: string) => matchServerTools(pattern, servers)
     const ours = (pattern: string) => {
       const found = meant(pattern).map(({ server, tool }) => `${sourceName(server)}__${tool}`)
       return found.length === 0 ? [pattern] : found
@@ -333,7 +333,7 @@ export class AgentFileDraft {
   }
 
   /** Reports tools of servers that the file does not start: they exist only if the host has the server. */
-  private tellMissingServers(): void {
+  private reportMissingServers(): void {
     const known = new Set((this.agent.extensions ?? []).map(({ name }) => sourceName(name)))
     const missing = new Set<string>()
     const allowed = this.agent.tools.allow ?? []
@@ -407,7 +407,7 @@ const EFFORTS: Readonly<Record<string, NonNullable<ModelSettings['reasoning']>>>
  * Lists the command lines and hosts of the MCP servers a file brings along. Its limits apply to its tools, not to
  * these.
  */
-export function ownNeeds(extensions: readonly ExtensionConfig[] | null): OwnNeeds {
+export function serverNeeds(extensions: readonly ExtensionConfig[] | null): OwnNeeds {
   const all = (extensions ?? []).filter(({ excludedTools = [] }) => !excludedTools.includes('*'))
   return {
     exec: all.flatMap((extension) =>
@@ -426,7 +426,7 @@ function hostOf(uri: string): string[] {
  * Combines two grants into one that narrows as both do, in any order: only what both leave open stays open. An unclear
  * overlap is denied.
  */
-export function bothGrants(first: Grant | null, second: Grant | null): Grant | null {
+export function combineGrants(first: Grant | null, second: Grant | null): Grant | null {
   if (first === null || second === null) return first ?? second
   const asked = [within(first.ask ?? [], openTo(second)), within(second.ask ?? [], openTo(first))]
   const use = first.use === undefined && second.use === undefined ? undefined : common(openTo(first), openTo(second))

@@ -6,7 +6,7 @@ import type { ExtensionConfig } from '../recipe/recipe.ts'
 import { Fields } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
 import type { TextMap, TextTree } from '../text/tree.ts'
-import { meantKey, withMeantKeys } from './names.ts'
+import { closestKey, correctKeys } from './names.ts'
 
 export interface ServerReading {
   /** The key that holds the servers. */
@@ -38,8 +38,8 @@ function readItem(item: TextTree, reading: ServerReading): ExtensionConfig[] {
 
 function readServer(name: string, tree: TextTree, reading: ServerReading): ExtensionConfig {
   if (tree.kind !== 'map') return named(name)
-  const fields = new Fields(meantTree(name, tree, reading), reading.report, `${reading.at}.${name}`)
-  tellUnread(fields, reading.report)
+  const fields = new Fields(correctTree(name, tree, reading), reading.report, `${reading.at}.${name}`)
+  reportUnread(fields, reading.report)
   readApproval(name, fields, reading)
   const uri = fields.text('url') ?? fields.text('httpUrl') ?? fields.text('uri') ?? fields.text('serverUrl')
   const command = commandOf(fields)
@@ -58,14 +58,14 @@ function readServer(name: string, tree: TextTree, reading: ServerReading): Exten
     return { type: 'streamable_http', ...base, ...place, socket: null, ...environment, envKeys }
   }
   if (command === undefined) return { type: 'named', ...base }
-  tellLiteral(command, fields, reading)
+  warnVariables(command, fields, reading)
   return { type: 'stdio', ...base, ...command, ...environment }
 }
 
 /** Corrects the spelling of keys: `exclude_tools` becomes `excludeTools`. */
-function meantTree(server: string, tree: TextMap, { at, report }: ServerReading): TextMap {
-  const meantBy = (key: string) => (READ.has(key) ? undefined : meantKey(key, RESTRICTIONS))
-  return withMeantKeys(tree, meantBy, (key, meant, line) => {
+function correctTree(server: string, tree: TextMap, { at, report }: ServerReading): TextMap {
+  const meantBy = (key: string) => (READ.has(key) ? undefined : closestKey(key, RESTRICTIONS))
+  return correctKeys(tree, meantBy, (key, meant, line) => {
     const message = `\`${at}.${server}.${key}\` is read as \`${meant}\``
     report.warning({ code: 'extension', message, line, hint: `Write \`${meant}\`.` })
   })
@@ -86,7 +86,7 @@ function commandOf(fields: Fields): { cmd: string; args: readonly string[] } | u
 }
 
 /** Warns about variables in a command line: they are not filled in, because it is decided and shown as written. */
-function tellLiteral(
+function warnVariables(
   { cmd, args }: { cmd: string; args: readonly string[] },
   fields: Fields,
   { report }: ServerReading,
@@ -199,7 +199,7 @@ const READ: ReadonlySet<string> = new Set([
 const HARMLESS = /^(?:trust|auto_?approve|always_?allow|startup_timeout_(?:sec|ms)|name|title|version|icon)$/i
 
 /** Reports keys that were not read and may be restrictions. */
-function tellUnread(fields: Fields, report: NoticeReport): void {
+function reportUnread(fields: Fields, report: NoticeReport): void {
   for (const key of fields.keys().filter((one) => !READ.has(one))) {
     const about = { code: 'extension', message: `\`${fields.at(key)}\` is ignored`, line: fields.lineOf(key) } as const
     if (HARMLESS.test(key)) report.note(about)
@@ -208,7 +208,7 @@ function tellUnread(fields: Fields, report: NoticeReport): void {
 }
 
 /** Finds the server tools that a word of a list means, in any spelling. */
-export function serverToolsMeant(pattern: string, servers: readonly string[]): readonly ServerToolName[] {
+export function matchServerTools(pattern: string, servers: readonly string[]): readonly ServerToolName[] {
   const exact = servers.flatMap((server) => {
     const alias = aliasesOf(server).find((one) => pattern.startsWith(`${one}__`))
     return alias === undefined ? [] : [{ server, tool: pattern.slice(alias.length + 2) }]

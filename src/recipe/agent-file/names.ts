@@ -19,7 +19,7 @@ export function modelOf({ model, provider, file }: Pick<AgentFile, 'model' | 'pr
   const said = model === null || isNoModel(model) ? null : model.trim()
   const by = provider?.trim() ?? ''
   if (said === null) return by === '' ? null : providersDefault(by, file)
-  const name = by === '' ? fullModelName(said) : ofProvider(by, said)
+  const name = by === '' ? fullModelName(said) : resolveForProvider(by, said)
   if (name !== undefined) return name
   const hint = `Say what it stands for: "aliases": { "${said}": "provider/model" } in the config file.`
   throw refuse({ code: 'model', message: `the model \`${said}\` is no "provider/model" and no alias`, hint }, file)
@@ -29,7 +29,7 @@ export function modelOf({ model, provider, file }: Pick<AgentFile, 'model' | 'pr
  * Resolves a model of a given provider. An alias in the config file wins, whatever provider is named; a built-in alias
  * counts only if it is of that provider.
  */
-function ofProvider(provider: string, model: string): string {
+function resolveForProvider(provider: string, model: string): string {
   const own = resolveAlias(model)
   if (own !== model || model.startsWith(`${provider}/`)) return own
   const alias = model.includes('/') ? undefined : fullModelName(model)
@@ -75,15 +75,15 @@ const SHORTEST = 5
  * Finds the restricting key, among those a dialect reads, that was probably meant: in another case, cut short, or
  * misspelt.
  */
-export function meantRestriction(key: string, read: ReadonlySet<string>): string | undefined {
-  return meantKey(
+export function closestRestriction(key: string, read: ReadonlySet<string>): string | undefined {
+  return closestKey(
     key,
     RESTRICTIONS.filter((one) => read.has(one)),
   )
 }
 
 /** Finds the known key that was probably meant. */
-export function meantKey(key: string, known: readonly string[]): string | undefined {
+export function closestKey(key: string, known: readonly string[]): string | undefined {
   const same = known.find((one) => plain(one) === plain(key))
   if (same !== undefined) return same
   // `sandbox` means `sandbox_mode`.
@@ -101,7 +101,7 @@ function plain(key: string): string {
  * Replaces misspelt restricting keys by the right ones. If both are present, the misspelt one stays and is reported as
  * unknown.
  */
-export function withMeantKeys(
+export function correctKeys(
   tree: TextMap,
   meantBy: (key: string) => string | undefined,
   tell: ReportMisspelling,

@@ -1,6 +1,6 @@
 import { nearest } from '../../base/options.ts'
 import { matchName } from '../../grant/match.ts'
-import { own } from '../text/fields.ts'
+import { ownValue } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
 import type { TextTree } from '../text/tree.ts'
 import {
@@ -37,7 +37,7 @@ export const OUR_TOOLS: readonly string[] = [
 ]
 
 /** Maps words for tools that do not exist here to tools of the same name. */
-export function elsewhere(...words: readonly string[]): ToolWords {
+export function missingTools(...words: readonly string[]): ToolWords {
   return Object.fromEntries(words.map((word) => [word, [word]]))
 }
 
@@ -63,7 +63,7 @@ export type ToolDomain = 'exec' | 'net' | 'file.list' | 'file.read' | 'file.writ
 
 /** Lists the domains that tools use and that rules must allow. A shell also lists its working folder. */
 export function domainsUsed(tools: readonly string[]): ReadonlySet<ToolDomain> {
-  return new Set(tools.flatMap((tool) => own(USED, tool) ?? []))
+  return new Set(tools.flatMap((tool) => ownValue(USED, tool) ?? []))
 }
 
 const USED: Readonly<Record<string, readonly ToolDomain[]>> = {
@@ -154,7 +154,7 @@ export function readToolWords(words: readonly string[], place: ListPlace): Resol
     if (isDelegation(name)) {
       agents ??= []
       for (const one of agentsMeant(limit)) agents.push(one)
-    } else if (limit !== null && domainsOf(name, place).length === 0) tellUnlimited(word, place)
+    } else if (limit !== null && domainsOf(name, place).length === 0) reportUnlimited(word, place)
     else for (const tool of namedTools(name, place)) tools.add(tool)
   }
   return { tools: [...tools], agents }
@@ -173,7 +173,7 @@ export function limitTools(words: readonly string[], narrowing: Narrowing, place
   const open = new Set(named.filter(({ limit }) => limit === null).flatMap(({ tools }) => tools))
   const bound = named.filter(({ limit, tools }) => limit !== null && !tools.every((tool) => open.has(tool)))
   for (const { limit, word, limits } of bound) {
-    if (limits.includes('net') && namesPort(limit ?? '')) tellPort(`${word} is left out`, place)
+    if (limits.includes('net') && namesPort(limit ?? '')) reportPort(`${word} is left out`, place)
     for (const domain of limits) narrowing.allowOnly(domain, patternsOf(domain, limit ?? '', 'allow'))
   }
   const limited = new Set(bound.flatMap(({ limits }) => limits))
@@ -182,7 +182,7 @@ export function limitTools(words: readonly string[], narrowing: Narrowing, place
     // Editing a file implies reading it.
     for (const { limit } of edits) narrowing.allowOnly('file.read', patternsOf('file.read', limit ?? '', 'allow'))
   }
-  for (const domain of limited) tellShared(domain, named, place)
+  for (const domain of limited) reportShared(domain, named, place)
 }
 
 interface LimitedWord extends NamedTool {
@@ -218,9 +218,9 @@ export function denyTools(words: readonly string[], narrowing: Narrowing, place:
 
 function denyLimited(word: string, narrowing: Narrowing, place: ListPlace): void {
   const { limit, limits } = limitedWord(word, place)
-  if (limits.includes('net') && namesPort(limit ?? '')) tellPort(`${word} forbids all ports of that host`, place)
+  if (limits.includes('net') && namesPort(limit ?? '')) reportPort(`${word} forbids all ports of that host`, place)
   const meant = forbiddenParts(limit ?? '')
-  if (meant.length > 1 || isWidened(limit ?? '', limits.includes('net'))) tellWider(word, 'more than it says', place)
+  if (meant.length > 1 || isWidened(limit ?? '', limits.includes('net'))) reportWider(word, 'more than it says', place)
   for (const domain of limits) {
     const patterns = meant.flatMap((one) => patternsOf(domain, one, 'restrict'))
     narrowing.deny(patterns.map((one) => `${domain}:${one}`))
@@ -241,7 +241,7 @@ function forbiddenIn(word: string, place: ListPlace): NamedTool {
   const isBare = named.limit === null || isDelegation(named.name) || domainsOf(named.name, place).length > 0
   if (isBare && !isBroken) return named
   const whole = { name: isBroken ? name : named.name, limit: null }
-  tellWider(word, `all of ${whole.name}`, place)
+  reportWider(word, `all of ${whole.name}`, place)
   return whole
 }
 
@@ -249,7 +249,7 @@ function isKnown(name: string, place: ListPlace): boolean {
   return isDelegation(name) || knownTools(name, place) !== undefined
 }
 
-function tellWider(word: string, what: string, { line, report }: ListPlace): void {
+function reportWider(word: string, what: string, { line, report }: ListPlace): void {
   const message = `${word} forbids ${what}: there is no rule here for all that it says`
   report.warning({ code: 'permission', message, line })
 }
@@ -313,19 +313,19 @@ function lower(word: string): string {
 }
 
 /** Reports a limit that cannot be kept: the tool must not become unlimited. */
-function tellUnlimited(word: string, { line, report }: ListPlace): void {
+function reportUnlimited(word: string, { line, report }: ListPlace): void {
   const message = `${word} is left out: there is no rule here for what stands in its brackets`
   report.warning({ code: 'permission', message, line, hint: 'Name the tool without brackets to allow all of it.' })
 }
 
-function tellPort(what: string, { line, report }: ListPlace): void {
+function reportPort(what: string, { line, report }: ListPlace): void {
   const message = `${what}: a rule for a host is for all of its ports`
   report.warning({ code: 'permission', message, line, hint: 'Name the host without a port.' })
 }
 
 /** Reports that a limit covers other tools: `Grep` beside `Read(src/**)` would read files out of bounds. */
-function tellShared(domain: ToolDomain, named: readonly LimitedWord[], { line, report }: ListPlace): void {
-  const done = own(DONE, domain)
+function reportShared(domain: ToolDomain, named: readonly LimitedWord[], { line, report }: ListPlace): void {
+  const done = ownValue(DONE, domain)
   const users = named.filter(({ tools }) => domainsUsed(tools).has(domain))
   if (done === undefined || new Set(users.map(({ name }) => name)).size < 2) return
   const message = `${users.map(({ word }) => word).join(', ')}: what may be ${done} is limited for all of these together`

@@ -4,7 +4,7 @@ import { flag, type OptionRules, readOptions, text } from '../../base/options.ts
 import { matchName } from '../../grant/match.ts'
 import { sourceName } from '../../tool/source.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
-import { AgentFileWriter, modelParts } from '../agent-file/writing.ts'
+import { AgentFileWriter, modelParts } from '../agent-file/agent-file-writer.ts'
 import type { AgentDialect } from '../dialects/dialect.ts'
 import { agentDialect, DIALECTS } from '../dialects/index.ts'
 import { parseAgentFile } from '../dialects/load-agent-file.ts'
@@ -14,7 +14,7 @@ import { isBuiltIn } from '../extension/extension-sources.ts'
 import type { ExtensionConfig, Recipe } from '../recipe/recipe.ts'
 import { type Notice, refuseAll } from '../text/notice.ts'
 import { writeYaml } from '../text/yaml.ts'
-import { lossesOf } from './losses.ts'
+import { findLosses } from './losses.ts'
 import { recipeFileName, writeRecipe } from './write-recipe.ts'
 
 export interface ConvertOptions {
@@ -44,7 +44,7 @@ export async function convert(given: AgentFile, dialect: string, options: Conver
   const agent = dialect === 'recipe' ? given : withListedTools(given)
   const { text, path, again } = await written(agent, dialect, options.folder)
   const level = options.lossy === true ? 'warning' : 'error'
-  const losses = lossesOf(agent, again).map((loss) => `${loss} cannot be said in the dialect ${dialect}`)
+  const losses = findLosses(agent, again).map((loss) => `${loss} cannot be said in the dialect ${dialect}`)
   const notices = losses.map((message, at) => noticeOf(message, { level, agent, isLast: at === losses.length - 1 }))
   if (level === 'error' && notices.length > 0) throw refuseAll(notices)
   return { text, path, notices: [...notices, ...leftOut(agent, dialect)] }

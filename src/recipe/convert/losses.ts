@@ -3,14 +3,14 @@ import { EVERYTHING } from '../../grant/grant.ts'
 import { covers, mayMeet } from '../../grant/lint.ts'
 import { splitRule } from '../../grant/rule.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
+import { wholeModel } from '../agent-file/agent-file-writer.ts'
 import { isOurs, OUR_TOOLS } from '../agent-file/tool-words.ts'
-import { wholeModel } from '../agent-file/writing.ts'
 
 /**
  * Compares an agent with its written form, read again. Each loss is the subject of "... cannot be said". The agent must
  * not be able to do more than before: a rule that is not found again is lost unless a stricter one replaces it.
  */
-export function lossesOf(before: AgentFile, after: AgentFile): readonly string[] {
+export function findLosses(before: AgentFile, after: AgentFile): readonly string[] {
   return [lostParts, lostBudget, lostTools, lostRules, lostDelegate, lostFlags].flatMap((find) => find(before, after))
 }
 

@@ -1,7 +1,7 @@
 import path from 'node:path'
 import type { Json } from '../../base/json.ts'
 import type { ExtensionConfig, Recipe, RecipeParameter } from '../recipe/recipe.ts'
-import { own } from '../text/fields.ts'
+import { ownValue } from '../text/fields.ts'
 import { writeYaml } from '../text/yaml.ts'
 
 /** Writes a recipe as a file that reads back as the same recipe. Paths are relative to its folder. */
@@ -14,7 +14,7 @@ export function writeRecipe(recipe: Recipe, folder?: string): Promise<string> {
     instructions: recipe.instructions ?? undefined,
     prompt: recipe.prompt ?? undefined,
     activities: filled(recipe.activities),
-    author: recipe.author === null ? undefined : said(recipe.author),
+    author: recipe.author === null ? undefined : withoutNulls(recipe.author),
     parameters: filled(recipe.parameters.map(parameterFields)),
     extensions: recipe.extensions?.map(extensionFields),
     settings: filledMap({
@@ -28,7 +28,7 @@ export function writeRecipe(recipe: Recipe, folder?: string): Promise<string> {
     retry:
       retry === null
         ? undefined
-        : said({
+        : withoutNulls({
             max_retries: retry.maxRetries,
             checks: retry.checks.map(({ type, command }) => ({ type, command })),
             on_failure: retry.onFailure,
@@ -60,7 +60,7 @@ function parameterFields({
   default: fallback,
   options,
 }: RecipeParameter): Fields {
-  return said({
+  return withoutNulls({
     key,
     input_type: inputType,
     requirement,
@@ -73,7 +73,7 @@ function parameterFields({
 function subRecipeFields(sub: Recipe['subRecipes'][number], folder: string | undefined): Fields {
   const relative = folder === undefined ? sub.path : path.relative(folder, sub.path)
   const place = path.isAbsolute(relative) || relative.startsWith('.') ? relative : `./${relative}`
-  return said({
+  return withoutNulls({
     name: sub.name,
     path: place,
     values: Object.keys(sub.values).length === 0 ? null : { ...sub.values },
@@ -103,11 +103,11 @@ function extensionFields(extension: ExtensionConfig): Fields {
   return {
     type: type === 'named' ? 'builtin' : type,
     name,
-    ...Object.fromEntries(fields.map(([key, value]) => [own(NAMES, key) ?? key, value])),
+    ...Object.fromEntries(fields.map(([key, value]) => [ownValue(NAMES, key) ?? key, value])),
   }
 }
 
-function said(fields: { readonly [key: string]: Json | null }): Fields {
+function withoutNulls(fields: { readonly [key: string]: Json | null }): Fields {
   return Object.fromEntries(Object.entries(fields).filter((entry): entry is [string, Json] => entry[1] !== null))
 }
 
@@ -116,6 +116,6 @@ function filled(list: readonly Json[]): Json | undefined {
 }
 
 function filledMap(fields: { readonly [key: string]: Json | null }): Json | undefined {
-  const kept = said(fields)
+  const kept = withoutNulls(fields)
   return Object.keys(kept).length === 0 ? undefined : kept
 }

@@ -1,6 +1,6 @@
+import type { AgentFileWriter } from '../agent-file/agent-file-writer.ts'
 import type { AgentFileDraft } from '../agent-file/draft.ts'
-import { CHECKLIST, elsewhere, FIND, LIST, READ, SEARCH, SKILLS } from '../agent-file/tool-words.ts'
-import type { AgentFileWriter } from '../agent-file/writing.ts'
+import { CHECKLIST, FIND, LIST, missingTools, READ, SEARCH, SKILLS } from '../agent-file/tool-words.ts'
 import type { AgentDialect } from './dialect.ts'
 
 /** The agent files of Claude Code. */
@@ -27,10 +27,10 @@ export const claude: AgentDialect = {
     Skill: SKILLS,
     WebFetch: ['web_fetch'],
     WebSearch: ['web_search'],
-    ...elsewhere('NotebookEdit', 'NotebookRead', 'BashOutput', 'KillBash', 'KillShell', 'SlashCommand', 'LSP'),
-    ...elsewhere('AskUserQuestion', 'EnterPlanMode', 'ExitPlanMode', 'ListMcpResources', 'ReadMcpResource'),
-    ...elsewhere('TaskCreate', 'TaskGet', 'TaskList', 'TaskOutput', 'TaskStop', 'TaskUpdate', 'SendMessage'),
-    ...elsewhere('TeamCreate', 'TeamDelete', 'ToolSearch'),
+    ...missingTools('NotebookEdit', 'NotebookRead', 'BashOutput', 'KillBash', 'KillShell', 'SlashCommand', 'LSP'),
+    ...missingTools('AskUserQuestion', 'EnterPlanMode', 'ExitPlanMode', 'ListMcpResources', 'ReadMcpResource'),
+    ...missingTools('TaskCreate', 'TaskGet', 'TaskList', 'TaskOutput', 'TaskStop', 'TaskUpdate', 'SendMessage'),
+    ...missingTools('TeamCreate', 'TeamDelete', 'ToolSearch'),
   },
   serverWord: (server, tool) => `mcp__${server}__${tool}`,
   read(draft) {

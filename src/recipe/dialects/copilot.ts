@@ -1,4 +1,4 @@
-import { CHECKLIST, elsewhere, LIST, READ, SEARCH } from '../agent-file/tool-words.ts'
+import { CHECKLIST, LIST, missingTools, READ, SEARCH } from '../agent-file/tool-words.ts'
 import type { AgentDialect } from './dialect.ts'
 
 /** The agent files of GitHub Copilot. */
@@ -26,7 +26,7 @@ export const copilot: AgentDialect = {
     todo: CHECKLIST,
     web: ['web_fetch', 'web_search'],
     fetch: ['web_fetch'],
-    ...elsewhere('browser', 'vscode', 'githubRepo', 'notebook', 'codebase', 'usages', 'problems', 'changes'),
+    ...missingTools('browser', 'vscode', 'githubRepo', 'notebook', 'codebase', 'usages', 'problems', 'changes'),
   },
   serverWord: (server, tool) => `${server}/${tool}`,
   read(draft) {

@@ -1,8 +1,8 @@
 import type { Json } from '../../base/json.ts'
+import type { AgentFileWriter, ModelNaming } from '../agent-file/agent-file-writer.ts'
 import type { AgentFileDraft } from '../agent-file/draft.ts'
 import type { Slash } from '../agent-file/patterns.ts'
 import type { ReadServerWord, ToolWords } from '../agent-file/tool-words.ts'
-import type { AgentFileWriter, ModelNaming } from '../agent-file/writing.ts'
 import type { Fields } from '../text/fields.ts'
 
 /** The way in which one program writes its agent files. A new one is a file beside this one and a line in `index.ts`. */

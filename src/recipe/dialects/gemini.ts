@@ -1,4 +1,4 @@
-import { CHECKLIST, elsewhere, FIND, LIST, READ, SEARCH, SKILLS } from '../agent-file/tool-words.ts'
+import { CHECKLIST, FIND, LIST, missingTools, READ, SEARCH, SKILLS } from '../agent-file/tool-words.ts'
 import type { AgentDialect } from './dialect.ts'
 
 /** The agent files of Gemini CLI. */
@@ -25,7 +25,7 @@ export const gemini: AgentDialect = {
     save_memory: ['memory_remember', 'memory_recall'],
     web_fetch: ['web_fetch'],
     google_web_search: ['web_search'],
-    ...elsewhere('ask_user', 'enter_plan_mode', 'exit_plan_mode'),
+    ...missingTools('ask_user', 'enter_plan_mode', 'exit_plan_mode'),
   },
   serverWord: (server, tool) => (server === '*' ? 'mcp_*' : `mcp_${server}_${tool}`),
   read(draft) {

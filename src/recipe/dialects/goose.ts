@@ -1,5 +1,5 @@
+import { modelParts } from '../agent-file/agent-file-writer.ts'
 import type { AgentFileDraft } from '../agent-file/draft.ts'
-import { modelParts } from '../agent-file/writing.ts'
 import type { AgentDialect } from './dialect.ts'
 
 /** The agent files of goose, which are not its recipes. */

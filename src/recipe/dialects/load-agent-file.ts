@@ -5,7 +5,7 @@ import { type OptionRules, oneOf, readOptions, text } from '../../base/options.t
 import { schemaProblem } from '../../base/schema/schema.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { AgentFileDraft } from '../agent-file/draft.ts'
-import { withMeantKeys } from '../agent-file/names.ts'
+import { correctKeys } from '../agent-file/names.ts'
 import { serverTools } from '../agent-file/tool-words.ts'
 import { Fields } from '../text/fields.ts'
 import { NoticeReport, refuse } from '../text/notice.ts'
@@ -54,9 +54,9 @@ export async function parseAgentFile(
   const found = dialect === undefined ? detectDialect(file, new Fields(parts.fields, trial)) : dialectNamed(dialect)
   // The keys of a dialect are known only after it has read the file.
   const first = readDraft(parts, trial, found)
-  const fields = withMeantKeys(
+  const fields = correctKeys(
     parts.fields,
-    (key) => first.meantBy(key),
+    (key) => first.closestRestriction(key),
     (key, meant, line) => {
       report.warning({
         code: 'unknown_key',

@@ -1,6 +1,7 @@
 import type { Json } from '../../base/json.ts'
 import { nearest } from '../../base/options.ts'
 import { matchName } from '../../grant/match.ts'
+import type { AgentFileWriter } from '../agent-file/agent-file-writer.ts'
 import type { AgentFileDraft } from '../agent-file/draft.ts'
 import { nameBelowAgents, nameByPath } from '../agent-file/names.ts'
 import {
@@ -15,17 +16,16 @@ import {
 import {
   CHECKLIST,
   domainsUsed,
-  elsewhere,
   FIND,
   LIST,
+  missingTools,
   READ,
   SEARCH,
   SKILLS,
   serverTools,
   toolsForbidden,
 } from '../agent-file/tool-words.ts'
-import type { AgentFileWriter } from '../agent-file/writing.ts'
-import { own } from '../text/fields.ts'
+import { ownValue } from '../text/fields.ts'
 import type { TextEntry, TextList, TextTree } from '../text/tree.ts'
 import type { AgentDialect } from './dialect.ts'
 
@@ -54,7 +54,7 @@ export const opencode: AgentDialect = {
     skill: SKILLS,
     webfetch: ['web_fetch'],
     websearch: ['web_search'],
-    ...elsewhere('codesearch', 'lsp', 'question'),
+    ...missingTools('codesearch', 'lsp', 'question'),
   },
   slash: 'machine',
   serverWord: (server, tool) => `${server}_${tool}`,
@@ -197,7 +197,7 @@ function readPermission(tree: TextTree, draft: AgentFileDraft): void {
   const action = star === undefined ? 'allow' : actionOf(star, '*', draft)
   for (const [key, { value }] of [...tree.entries].slice(0, Math.max(base, 0))) {
     const isOverruled = rulesOf(value, key, draft).some((rule) => isStricter(rule.action, action))
-    if (isOverruled) tellOverruled(`permission.${key}`, 'permission', draft)
+    if (isOverruled) warnOverruled(`permission.${key}`, 'permission', draft)
   }
   if (star !== undefined) applyToAll(action, later, draft)
   const agents = later.get('task')?.filter((rule) => rule.action !== 'deny') ?? []
@@ -226,7 +226,7 @@ function applyToAll(
   draft: AgentFileDraft,
 ): void {
   if (action === 'allow') return
-  const named = new Set([...others.keys()].flatMap((key) => own(DOMAINS, key)?.domains ?? []))
+  const named = new Set([...others.keys()].flatMap((key) => ownValue(DOMAINS, key)?.domains ?? []))
   const open = [...others].filter(([, rules]) => rules.some((rule) => rule.action !== 'deny')).map(([key]) => key)
   const tools = new Set(open.flatMap((key) => (key === 'task' ? DELEGATION_TOOLS : draft.toolsNamed(key))))
   const used: ReadonlySet<string> = domainsUsed([...tools])
@@ -264,16 +264,16 @@ function actionOf(tree: TextTree, key: string, draft: AgentFileDraft): Action {
 }
 
 function apply(key: string, rules: readonly PermissionRule[], draft: AgentFileDraft): void {
-  const domain = own(DOMAINS, key)
+  const domain = ownValue(DOMAINS, key)
   // Programs and searches list folders too, so this word restricts only its own tools.
   const isOfTools = domain === undefined || (key === 'list' && rules.every(({ pattern }) => pattern === '*'))
   if (isOfTools) return applyToTool(key, rules, draft)
-  if (domain.domains.includes('net')) tellPorts(rules, key, draft)
-  tellWider(rules, key, draft)
+  if (domain.domains.includes('net')) reportPorts(rules, key, draft)
+  reportWider(rules, key, draft)
   const base = rules.findLastIndex(({ pattern }) => pattern === '*' || pattern === '**')
   const action = rules[base]?.action ?? 'allow'
   const later = rules.slice(base + 1)
-  tellEarlier(rules.slice(1, Math.max(base, 1)), action, { key, draft })
+  warnEarlier(rules.slice(1, Math.max(base, 1)), action, { key, draft })
   const put = (list: 'ask' | 'deny', pattern: string): void => {
     for (const one of domain.domains) {
       draft.narrowing[list](domain.patterns(pattern, 'restrict').map((rule) => `${one}:${rule}`))
@@ -293,10 +293,10 @@ function applyToTool(key: string, rules: readonly PermissionRule[], draft: Agent
   // A star overrules everything before it.
   const base = rules.findLastIndex(({ pattern }) => pattern === '*')
   const live = rules.slice(base)
-  tellEarlier(rules.slice(1, Math.max(base, 1)), live[0]?.action ?? 'allow', { key, draft })
+  warnEarlier(rules.slice(1, Math.max(base, 1)), live[0]?.action ?? 'allow', { key, draft })
   const has = (action: Action) => live.some((rule) => rule.action === action)
   if (!has('deny') && !has('ask')) return
-  if (!draft.isToolWord(key)) tellUnknown(key, draft)
+  if (!draft.isToolWord(key)) reportUnknown(key, draft)
   const tools = toolsForbidden(key, draft.toolsNamed(key)).map((tool) => `tool:${tool}`)
   draft.narrowing[has('deny') ? 'deny' : 'ask'](tools)
   const lost = live.slice(1).filter(({ action }) => action === 'allow' || (action === 'ask' && has('deny')))
@@ -341,27 +341,27 @@ function isStricter(one: Action, other: Action): boolean {
 }
 
 /** Warns about stricter patterns before a star: the last match wins, so they restrict nothing. */
-function tellEarlier(earlier: readonly PermissionRule[], action: Action, { key, draft }: PermissionPlace): void {
+function warnEarlier(earlier: readonly PermissionRule[], action: Action, { key, draft }: PermissionPlace): void {
   for (const rule of earlier.filter((one) => isStricter(one.action, action))) {
-    tellOverruled(`permission.${key}."${rule.pattern}"`, `permission.${key}`, draft)
+    warnOverruled(`permission.${key}."${rule.pattern}"`, `permission.${key}`, draft)
   }
 }
 
-function tellOverruled(rule: string, place: string, draft: AgentFileDraft): void {
+function warnOverruled(rule: string, place: string, draft: AgentFileDraft): void {
   const message = `\`${rule}\` restricts nothing: \`${place}."*"\` comes after it, and the last match wins`
   const hint = 'Put "*" first.'
   draft.report.warning({ code: 'permission', message, line: draft.lineOf('permission'), hint })
 }
 
 /** Reports an unknown key such as `edits: deny`. */
-function tellUnknown(key: string, draft: AgentFileDraft): void {
+function reportUnknown(key: string, draft: AgentFileDraft): void {
   const meant = nearest(key.toLowerCase(), [...Object.keys(DOMAINS), ...TOOL_KEYS])
   const message = `\`permission.${key}\` restricts nothing here but a tool of that name that a host may have`
   const hint = meant === undefined ? 'Correct its name, or remove it.' : `Did you mean \`${meant}\`?`
   draft.report.warning({ code: 'permission', message, line: draft.lineOf('permission'), hint })
 }
 
-function tellPorts(rules: readonly PermissionRule[], key: string, draft: AgentFileDraft): void {
+function reportPorts(rules: readonly PermissionRule[], key: string, draft: AgentFileDraft): void {
   const patterns = rules.filter(({ pattern }) => namesPort(pattern)).map(({ pattern }) => `"${pattern}"`)
   if (patterns.length === 0) return
   draft.tightened(
@@ -370,7 +370,7 @@ function tellPorts(rules: readonly PermissionRule[], key: string, draft: AgentFi
   )
 }
 
-function tellWider(rules: readonly PermissionRule[], key: string, draft: AgentFileDraft): void {
+function reportWider(rules: readonly PermissionRule[], key: string, draft: AgentFileDraft): void {
   const wider = rules.filter(({ pattern, action }) => action !== 'allow' && isWidened(pattern, key === 'webfetch'))
   if (wider.length === 0) return
   const patterns = wider.map(({ pattern }) => `"${pattern}"`).join(', ')

@@ -47,7 +47,7 @@ export async function discover(options: DiscoveryOptions = {}): Promise<Discover
     const found = await readFound(file, place, notices)
     if (found === undefined) continue
     const nearer = first.get(found.name)
-    if (nearer?.folder === place.folder) notices.push(twice(found, nearer.file))
+    if (nearer?.folder === place.folder) notices.push(duplicateNotice(found, nearer.file))
     if (nearer === undefined) first.set(found.name, { file, folder: place.folder })
     definitions.push(nearer === undefined ? found : { ...found, shadowedBy: nearer.file })
   }
@@ -91,12 +91,12 @@ function filesIn({ folder, kind, isShared, inside }: DefinitionPlace): string[] 
   if (kind === 'recipe') {
     const isWanted = (name: string) => /^[^_.].*\.(?:ya?ml|json)$/i.test(name)
     const files = filesBelow(folder, { isWanted, isDeep: !isShared, inside })
-    return files.sort((a, b) => form(a) - form(b))
+    return files.sort((a, b) => formRank(a) - formRank(b))
   }
   return filesBelow(folder, { isWanted: (name) => /^[^_.].*\.(?:md|toml)$/i.test(name), isDeep: true, inside })
 }
 
-function form(file: string): number {
+function formRank(file: string): number {
   return /\.yaml$/i.test(file) ? 0 : /\.yml$/i.test(file) ? 1 : 2
 }
 
@@ -143,7 +143,7 @@ async function recipeIn(
   return { name: recipeName(file), description, dialect: 'recipe', notices: [] }
 }
 
-function twice({ name, file }: Definition, other: string): Notice {
+function duplicateNotice({ name, file }: Definition, other: string): Notice {
   const message = `"${name}" is the name of two definitions in one folder; the other is ${other}`
   const hint = 'Rename one of them.'
   if (recipeName(other) === name && recipeName(file) === name) {
@@ -178,7 +178,7 @@ async function definitionsFor(options: DiscoveryOptions): Promise<readonly Defin
 
 function missing(name: string, file: string): Notice {
   const message = `the agent \`${name}\` that it delegates to is not found here`
-  const hint = 'legate doctor lists what is found. Add its file, or remove its name.'
+  const hint = 'legate doctor lists the definitions it finds. Add its file, or remove its name.'
   return { level: 'warning', code: 'not_found', message, file, line: null, hint }
 }
 

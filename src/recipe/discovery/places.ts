@@ -36,7 +36,7 @@ const HOME_SKILLS = [
  * repository, then the user's home. This list is the order, however the paths are spelt.
  */
 export function definitionPlaces(options: DiscoveryOptions = {}): readonly DefinitionPlace[] {
-  const { cwd, home, env } = settled(options)
+  const { cwd, home, env } = resolvedOptions(options)
   const folders = projectFolders(cwd)
   const project = (folder: string, kind: DefinitionPlace['kind'], isShared = false): DefinitionPlace => {
     return { folder, kind, scope: 'project', inside: folders.at(-1) ?? cwd, isShared }
@@ -65,7 +65,7 @@ export function definitionPlaces(options: DiscoveryOptions = {}): readonly Defin
 }
 
 export function skillPlaces(options: DiscoveryOptions = {}): readonly Pick<DefinitionPlace, 'folder' | 'inside'>[] {
-  const { cwd, home } = settled(options)
+  const { cwd, home } = resolvedOptions(options)
   const folders = projectFolders(cwd)
   const inside = folders.at(-1) ?? cwd
   const project = folders.flatMap((folder) => SKILLS.map((below) => ({ folder: path.join(folder, below), inside })))
@@ -85,7 +85,7 @@ function projectFolders(cwd: string): readonly string[] {
   return folders
 }
 
-function settled(options: DiscoveryOptions) {
+function resolvedOptions(options: DiscoveryOptions) {
   const { cwd = process.cwd(), home = homedir(), env = process.env } = checkDiscovery('discover()', options)
   return { cwd: path.resolve(cwd), home: path.resolve(home), env }
 }

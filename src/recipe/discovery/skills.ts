@@ -39,7 +39,7 @@ export async function discoverSkills(options: DiscoveryOptions = {}): Promise<Di
 }
 
 /** Hides the files of a skill that rules withhold; undefined if the skill itself is withheld. */
-export function openPart(skill: Skill, isKept: (place: string) => boolean): Skill | undefined {
+export function visiblePart(skill: Skill, isKept: (place: string) => boolean): Skill | undefined {
   if (isKept(skill.file)) return undefined
   const folder = path.dirname(skill.file)
   return { ...skill, files: skill.files.filter((file) => !isKept(path.join(folder, file))) }

@@ -58,10 +58,10 @@ function schema(properties: Readonly<Record<string, JsonSchema>>, required: read
 
 /** Lists the skills the agent may see: file rules hide a skill, or single files of it. */
 async function openSkills(options: DiscoveryOptions, context: ToolContext): Promise<readonly Skill[]> {
-  const { discoverSkills, openPart } = await discovery()
+  const { discoverSkills, visiblePart } = await discovery()
   const { skills } = await discoverSkills(options)
   const isKept = keeperOf(context)
-  return skills.flatMap((skill) => openPart(skill, isKept) ?? [])
+  return skills.flatMap((skill) => visiblePart(skill, isKept) ?? [])
 }
 
 /** Reads the file rules of a call. A runtime without files, or a tool called by hand, has none. */

@@ -65,7 +65,7 @@ export type Kit = Pick<AgentCore, 'tools' | 'sources' | 'groups' | 'meta'>
 const NOTHING: Kit = { tools: new Map(), sources: new Map(), groups: new Map(), meta: 'none' }
 
 /** Selects the host's tools that a child takes over: all, or those of the extensions it names. */
-export function inherited(inline: InlineAgent, host: AgentCore | undefined): Kit {
+export function inheritedTools(inline: InlineAgent, host: AgentCore | undefined): Kit {
   if (host === undefined) return NOTHING
   const groups = [...host.groups].filter(([name]) => isNamed(inline, name))
   const sources = [...host.sources].filter(([name]) => isNamed(inline, name))

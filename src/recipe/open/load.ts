@@ -6,7 +6,7 @@ import { finishedTasks, planLoadTask, type TaskWish } from '../../rules/delegati
 import { readDefinition } from '../discovery/load-definition.ts'
 import type { OpenSpec } from '../inline/spec.ts'
 import { Arguments, OpenRefusal, refusedCall } from './arguments.ts'
-import { nearTo, placeOf, reasonOf, type Source, sourcesOf } from './sources.ts'
+import { placeOf, reasonOf, type Source, similarNames, sourcesOf } from './sources.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-/
 /** The form of goose's task names. */
@@ -82,7 +82,7 @@ async function loaded(name: string, spec: OpenSpec, isKept: Keeper): Promise<str
     const body = source.kind === 'skill' ? source.skill.instructions : await instructionsIn(source, isKept)
     return `# Loaded: ${name} (${source.kind})\n\n${body}\n\n---\nThis knowledge is now available in your context.`
   }
-  const near = nearTo(
+  const near = similarNames(
     name,
     sources.map((one) => one.name),
   )

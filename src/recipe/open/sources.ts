@@ -52,7 +52,7 @@ export function findSource(name: string, sources: readonly Source[], surface: Su
   const found = sources.find((one) => one.name === name)
   if (found !== undefined) return found
   const names = sources.map((one) => one.name).sort()
-  const near = nearTo(name, names)
+  const near = similarNames(name, names)
   const meant = near.length === 0 ? '' : ` Did you mean: ${near.join(', ')}?`
   if (surface === 'delegate') return invalid(`Source '${name}' not found.${meant}`)
   return invalid(`Unknown subrecipe '${name}'. Available: ${names.join(', ') || 'none'}.${meant}`)
@@ -61,7 +61,7 @@ export function findSource(name: string, sources: readonly Source[], surface: Su
 const MOST_NEAR = 3
 
 /** Finds similar names: one contains the other, or they are nearly equal. */
-export function nearTo(name: string, names: readonly string[]): readonly string[] {
+export function similarNames(name: string, names: readonly string[]): readonly string[] {
   const wanted = name.toLowerCase()
   const isNear = (other: string) => {
     const known = other.toLowerCase()

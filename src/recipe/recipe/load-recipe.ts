@@ -62,7 +62,7 @@ export async function loadRecipe(file: string, options: RecipeOptions = {}): Pro
   await checkResponse(recipe, rendered, lineOf(source, 'response'))
   rendered.check()
   await checkSubRecipes(recipe, rendered)
-  return { recipe, notices: together(report, rendered) }
+  return { recipe, notices: mergeNotices(report, rendered) }
 }
 
 /** Reads a recipe and leaves its templates in place, to show or convert it. */
@@ -141,7 +141,7 @@ function checkHidden({ instructions, prompt }: Recipe, report: NoticeReport, lin
   report.fault({ code: 'harmful', message: 'Recipe contains potentially harmful content', line, hint })
 }
 
-function together(...reports: readonly NoticeReport[]): readonly Notice[] {
+function mergeNotices(...reports: readonly NoticeReport[]): readonly Notice[] {
   const seen = new Set<string>()
   return reports
     .flatMap(({ notices }) => notices)

@@ -214,12 +214,12 @@ function readExtension(fields: Fields, report: NoticeReport): ExtensionConfig | 
   if (type === undefined) return undefined
   fields.reportUnknown(EXTENSION_KEYS[type])
   const extension = READERS[type](fields, report)
-  if (fields.has('available_tools') && extension.availableTools.length === 0) tellAll(fields, report)
+  if (fields.has('available_tools') && extension.availableTools.length === 0) warnAllTools(fields, report)
   return extension
 }
 
 /** Warns that in recipes an empty list means all tools, in case none was meant. */
-function tellAll(fields: Fields, report: NoticeReport): void {
+function warnAllTools(fields: Fields, report: NoticeReport): void {
   const message = `\`${fields.at('available_tools')}\` is empty: in a recipe that means all tools of the extension`
   const hint = 'Leave the extension out to offer none of its tools.'
   report.note({ code: 'extension', message, line: fields.lineOf('available_tools'), hint })

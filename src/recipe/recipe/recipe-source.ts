@@ -142,7 +142,7 @@ function fieldSource(draft: ParsedFile, leaves: readonly LeafTemplate[]): Recipe
   if (!parsed.ok) throw refuse(parsed.finding, file)
   const broken = leaves.find(({ trouble }) => trouble !== undefined)
   if (broken?.trouble !== undefined) throw templateError(broken.trouble, placeIn(broken.leaf, broken.trouble, file))
-  for (const { literals, leaf } of leaves) tellLiterals(literals, leaf.textLine - 1, report)
+  for (const { literals, leaf } of leaves) reportLiterals(literals, leaf.textLine - 1, report)
   const included = [...templates.values()].map((template) => protect(template, { isExpression }).template)
   const own = leaves.map(({ template, leaf }) => ({ template, firstLine: leaf.textLine }))
   const uses = usesOf([...own, ...included.map((template) => ({ template, firstLine: null }))], text)
@@ -196,7 +196,7 @@ function localNames(text: string): string[] {
 
 async function textSource(draft: ParsedFile, whole: ProtectedTemplate): Promise<RecipeSource> {
   const { file, report, text } = draft
-  tellLiterals(whole.literals, 0, report)
+  reportLiterals(whole.literals, 0, report)
   const included = [...draft.templates].map(([name, template]) => {
     return [name, protect(template, { isExpression }).template] as const
   })
@@ -302,7 +302,7 @@ function usesOf(
   return { used, mentioned: new Set(undeclaredVariables(text).keys()) }
 }
 
-function tellLiterals(literals: ProtectedTemplate['literals'], before: number, report: NoticeReport): void {
+function reportLiterals(literals: ProtectedTemplate['literals'], before: number, report: NoticeReport): void {
   for (const { text, line } of literals) {
     const message = `${JSON.stringify(text)} is no template tag and is kept as text`
     report.note({ code: 'template', message, line: before + line })

@@ -11,7 +11,7 @@ import type { Model } from '../../model/model.ts'
 import type { Tool } from '../../tool/tool.ts'
 import type { ToolSelection } from '../agent-file/agent-file.ts'
 import { extensionSources, isBuiltIn } from '../extension/extension-sources.ts'
-import { type InlineAgent, inherited, type Kit, readInline } from '../inline/inline-agent.ts'
+import { type InlineAgent, inheritedTools, type Kit, readInline } from '../inline/inline-agent.ts'
 import { MODES, SURFACES } from '../inline/spec.ts'
 import { openTools } from '../open/tools.ts'
 import type { RetryConfig } from '../recipe/recipe.ts'
@@ -29,7 +29,7 @@ export function inlineCore(stored: Json, surroundings: InlineServices): AgentCor
   const inline = readInline(stored)
   const host = surroundings.host()
   if (host === undefined && (inline.inherits !== null || needsHostsCode(inline))) return undefined
-  return coreOf(inline, host, surroundings.modelNamed)
+  return buildCore(inline, host, surroundings.modelNamed)
 }
 
 /** Tells whether the agent needs its host's code: a child without its own model must get its host's. */
@@ -38,12 +38,12 @@ function needsHostsCode({ role, model }: InlineAgent): boolean {
 }
 
 /** Builds an agent from data, and from its host's tools if it takes them over. */
-export function coreOf(
+export function buildCore(
   inline: InlineAgent,
   host: AgentCore | undefined,
   modelNamed: (name: string) => Model,
 ): AgentCore {
-  const taken = inherited(inline, host)
+  const taken = inheritedTools(inline, host)
   const { identity, ...core } = defineAgent({
     name: inline.name,
     description: inline.description,

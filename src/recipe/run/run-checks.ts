@@ -41,16 +41,22 @@ async function check(run: NodeRun, retry: RetryConfig, place: CheckPlace): Check
   for (const [at, { command }] of retry.checks.entries()) {
     const one = permitOne(run, { command, folder: place.folder }, { check: at + 1, of: retry.checks.length })
     if ('ask' in one) return one
-    if ('trouble' in one) return over(one.code, one.trouble)
+    if ('trouble' in one) return endRetries(one.code, one.trouble)
     permitted.push(one)
   }
   for (const { command, request } of permitted) {
     const ran = await runCommand(run, { request, command, cwd: place.cwd, seconds: checkSeconds(retry) })
-    if ('trouble' in ran) return over(ran.code, ran.trouble)
+    if ('trouble' in ran) return endRetries(ran.code, ran.trouble)
     if (ran.exitCode === 0) continue
     const text = `The check failed (exit ${ran.exitCode}): ${command}${ran.said}`
     if (attempt >= retry.maxRetries) return exhausted(retry, text)
-    return { is: 'again', text, isError: true, attempt, first: retry.onFailure === null ? null : cleaning(run, retry) }
+    return {
+      is: 'again',
+      text,
+      isError: true,
+      attempt,
+      first: retry.onFailure === null ? null : planCleanup(run, retry),
+    }
   }
   return { is: 'passed', text: 'The checks passed.' }
 }
@@ -59,14 +65,14 @@ async function clean(run: NodeRun, retry: RetryConfig, place: CheckPlace): Check
   const command = retry.onFailure ?? ''
   const one = permitOne(run, { command, folder: place.folder }, run.node.input.call?.input ?? null)
   if ('ask' in one) return one
-  if ('trouble' in one) return over(one.code, one.trouble)
+  if ('trouble' in one) return endRetries(one.code, one.trouble)
   const ran = await runCommand(run, { ...one, cwd: place.cwd, seconds: cleanSeconds(retry) })
-  if ('trouble' in ran) return over(ran.code, ran.trouble)
+  if ('trouble' in ran) return endRetries(ran.code, ran.trouble)
   if (ran.exitCode === 0) {
     const text = 'Begun again after a check that failed.'
     return { is: 'again', text, isError: false, attempt: triesBefore(run) - 1, first: null }
   }
-  return over('retry', `On_failure command failed: ${command} (exit ${ran.exitCode})${ran.said}`)
+  return endRetries('retry', `On_failure command failed: ${command} (exit ${ran.exitCode})${ran.said}`)
 }
 
 function exhausted({ maxRetries }: RetryConfig, text: string): CheckResult {
@@ -74,12 +80,12 @@ function exhausted({ maxRetries }: RetryConfig, text: string): CheckResult {
   return { is: 'over', failure: { code: 'retries_exhausted', message } }
 }
 
-function over(code: string, why: string): CheckResult {
+function endRetries(code: string, why: string): CheckResult {
   return { is: 'over', failure: { code, message: `Retry logic encountered an error: ${why}` } }
 }
 
 /** Plans the cleanup, which must not run twice; checks may run any number of times. */
-function cleaning({ node }: NodeRun, { onFailure }: RetryConfig): PlannedTask {
+function planCleanup({ node }: NodeRun, { onFailure }: RetryConfig): PlannedTask {
   const call = { id: node.id, name: ON_FAILURE, input: { command: onFailure } }
   return { call, effect: 'effectful', timeoutMs: null, delegates: false }
 }

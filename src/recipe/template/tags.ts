@@ -43,7 +43,7 @@ export class MarkReader {
     const kind = KINDS.get(this.text[start + 1])
     const end = this.endAt(start)
     if (kind === undefined || end === undefined) return undefined
-    const segment = made(kind, this.text, { start, end })
+    const segment = makeSegment(kind, this.text, { start, end })
     return kind === 'tag' && segment.inner === 'raw' ? rawBlock(this.text, segment) : segment
   }
 
@@ -76,7 +76,7 @@ export function tagName({ inner }: Segment): string {
   return /^\w+/.exec(inner)?.[0] ?? ''
 }
 
-function made(kind: Segment['kind'], text: string, { start, end }: Pick<Segment, 'start' | 'end'>): Segment {
+function makeSegment(kind: Segment['kind'], text: string, { start, end }: Pick<Segment, 'start' | 'end'>): Segment {
   const inner = text
     .slice(start + 2, end - 2)
     .replace(/^[-+]/, '')

@@ -1,4 +1,4 @@
-import { own } from '../text/fields.ts'
+import { ownValue } from '../text/fields.ts'
 import { Lines, type Segment, segmentsOf, type Token, tagName, tokensOf } from './tags.ts'
 
 /** Finds names that a template uses and does not define, with the line of first use; `user.name` is one name. */
@@ -44,7 +44,7 @@ class Search {
 
   private statement(name: string, segment: Segment): void {
     const tokens = tokensOf(segment.inner).slice(1)
-    const visit = own(this.statements, name)
+    const visit = ownValue(this.statements, name)
     if (visit !== undefined) visit(tokens, segment)
     else if (CLOSERS.has(name)) this.scopes.close()
     else this.use(tokens, segment)

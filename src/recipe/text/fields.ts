@@ -214,6 +214,6 @@ function nearest(key: string, known: readonly string[]): string {
 }
 
 /** Looks up a name from outside safely: `constructor` finds nothing. */
-export function own<T>(record: Readonly<Record<string, T>>, key: string): T | undefined {
+export function ownValue<T>(record: Readonly<Record<string, T>>, key: string): T | undefined {
   return Object.hasOwn(record, key) ? record[key] : undefined
 }

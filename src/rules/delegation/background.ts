@@ -25,7 +25,7 @@ export function leaveBackground(draft: Draft, link: Link): void {
 }
 
 /** Background delegations that have ended and whose host has not heard it yet. */
-export function untold(draft: Draft, { background }: Conversation): Link[] {
+export function unreported(draft: Draft, { background }: Conversation): Link[] {
   return background
     .map((id) => draft.link(id))
     .filter(({ outcome, deliveredTo, wake }) => outcome !== null && deliveredTo === null && wake === 'auto')

@@ -5,10 +5,10 @@ import type { Conversation, Id, Link, Node } from '../../graph/rows.ts'
 import { stopRuns } from '../turn/cancel.ts'
 import { type Claim, heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
-import { hostQuestionOf, markTold, questionOf } from '../turn/question-of.ts'
+import { hostQuestionOf, markReported, questionOf } from '../turn/question-of.ts'
 import { deliver, newestLink, openLinksTo, ownChild } from './background.ts'
 import { activityOf, childState, reportOf, wordsOf } from './child-report.ts'
-import { endedTask, expiredTask, isExpired, outputOf, runningTask, taskLine } from './join.ts'
+import { endedTask, expiredTask, isExpired, jsonOutput, runningTask, taskLine } from './join.ts'
 import { inheritedChild } from './session.ts'
 import { type JoinRequest, parkJoin } from './wait.ts'
 
@@ -47,7 +47,7 @@ export function planPoll(draft: Draft, claim: Claim, request: { childId: Id; lim
 function questionAsked(draft: Draft, child: Conversation, by: Id): { readonly question?: string } {
   const [asked] = openLinksTo(draft, child).flatMap((link) => hostQuestionOf(draft, link) ?? [])
   if (asked === undefined) return {}
-  markTold(draft, asked, by)
+  markReported(draft, asked, by)
   return { question: questionOf(asked)?.text ?? '' }
 }
 
@@ -161,13 +161,13 @@ export function planChildCancel(
   return 'done'
 }
 
-export interface WaitForChildren extends Omit<JoinRequest, 'refs'> {
+export interface ChildrenWait extends Omit<JoinRequest, 'refs'> {
   /** Null for all background children of this conversation. */
   readonly childIds: readonly Id[] | null
 }
 
 /** Waits for the newest delegation of each child. */
-export function planChildWait(draft: Draft, claim: Claim, { childIds, ...request }: WaitForChildren): ChildCallResult {
+export function planChildWait(draft: Draft, claim: Claim, { childIds, ...request }: ChildrenWait): ChildCallResult {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const links = childIds === null ? allOf(draft, node) : childIds.map((id) => linkTo(draft, node, id))
@@ -205,7 +205,7 @@ export function planHostReply(
   draft.event(draft.turn(asked.turnId), asked.id, { type: 'answer', by, text })
   endNode(draft, asked, { state: 'finished', output: { content: text } })
   const [next] = openLinksTo(draft, child).flatMap((link) => hostQuestionOf(draft, link) ?? [])
-  if (next !== undefined) markTold(draft, next, node.id)
+  if (next !== undefined) markReported(draft, next, node.id)
   return end(draft, node, {
     ok: true,
     child_conversation_id: child.id,
@@ -232,13 +232,13 @@ function deliverAll(draft: Draft, child: Conversation, { id: to, conversationId 
 }
 
 function end(draft: Draft, node: Node, value: { readonly [key: string]: Json }): ChildCallResult {
-  endNode(draft, node, { state: 'finished', output: outputOf(value) })
+  endNode(draft, node, { state: 'finished', output: jsonOutput(value) })
   return 'done'
 }
 
 export type TaskWish = 'wait' | 'peek' | 'cancel'
 
-export interface LoadTask {
+export interface TaskQuery {
   readonly id: Id
   readonly wish: TaskWish
   /** How long to wait for a running task; the task continues after that. */
@@ -246,7 +246,7 @@ export interface LoadTask {
 }
 
 /** Acts on a background task of this host: gives its result, now or when it ends; shows its state; or stops it. */
-export function planLoadTask(draft: Draft, claim: Claim, { id, wish, waitMs }: LoadTask): 'done' | 'not_found' {
+export function planLoadTask(draft: Draft, claim: Claim, { id, wish, waitMs }: TaskQuery): 'done' | 'not_found' {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const link = taskOf(draft, node, id)

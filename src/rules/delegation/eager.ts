@@ -3,7 +3,7 @@ import { refusedOutcome } from '../../graph/conclude.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { type OutcomeRecord, withWords } from '../../graph/outcome.ts'
 import type { Id, Node, Turn } from '../../graph/rows.ts'
-import { type Ask, planAsk } from '../turn/approve.ts'
+import { type ApprovalRequest, planAsk } from '../turn/approve.ts'
 import { heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
 import { fold } from './fold.ts'
@@ -58,7 +58,7 @@ export function planAskedItem(draft: Draft, { eager, request, ask }: AskedItem):
 export interface AskedItem {
   readonly eager: EagerItem
   readonly request: Pick<SpawnRequest, 'claim' | 'toolName'>
-  readonly ask: Ask
+  readonly ask: ApprovalRequest
 }
 
 export interface RefusedItem {

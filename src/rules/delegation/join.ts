@@ -7,7 +7,7 @@ import type { Conversation, Id, Link, Node, NodeOutput } from '../../graph/rows.
 import { stopRuns } from '../turn/cancel.ts'
 import { endNode } from '../turn/end-node.ts'
 import { openContent, openFactsOf, saidAndFound, withAbsent } from '../turn/fold-open.ts'
-import { hostQuestionOf, markTold, questionOf, untoldQuestion } from '../turn/question-of.ts'
+import { hostQuestionOf, markReported, questionOf, unreportedQuestion } from '../turn/question-of.ts'
 import { deliver } from './background.ts'
 import { reportOf } from './child-report.ts'
 
@@ -20,14 +20,14 @@ export interface WaitFacts {
 }
 
 /** Ends the waits in the host's running turn that this delegation decides. Needs rows only. */
-export function answerWaits(draft: Draft, link: Link): void {
+export function endWaits(draft: Draft, link: Link): void {
   const host = draft.conversation(link.hostConversationId)
   // A wait that begins now and a turn that ends now must see this end: all three change this row.
   draft.watchConversation(host)
   const { activeTurnId } = host
   if (activeTurnId === null) return
   for (const node of draft.openNodes(activeTurnId)) {
-    if (isJoin(node) && node.wait?.refs.includes(link.id)) answerIfOver(draft, node)
+    if (isJoin(node) && node.wait?.refs.includes(link.id)) endWaitIfOver(draft, node)
   }
 }
 
@@ -36,7 +36,7 @@ export function isJoin({ state, wait, metadata }: Node): boolean {
   return state === 'waiting' && wait?.on === 'children' && metadata['waits'] !== undefined
 }
 
-export function answerIfOver(draft: Draft, node: Node): void {
+export function endWaitIfOver(draft: Draft, node: Node): void {
   const { wait } = node
   if (wait === null) return
   const links = wait.refs.map((id) => draft.link(id))
@@ -44,8 +44,8 @@ export function answerIfOver(draft: Draft, node: Node): void {
     wait.join,
     links.map(({ outcome }) => outcome?.status ?? null),
   )
-  if (status !== undefined) return answerWait(draft, node, { status })
-  if (links.some((link) => untoldQuestion(draft, link) !== undefined)) answerWait(draft, node, { status: 'question' })
+  if (status !== undefined) return endWait(draft, node, { status })
+  if (links.some((link) => unreportedQuestion(draft, link) !== undefined)) endWait(draft, node, { status: 'question' })
 }
 
 interface WaitEnd {
@@ -55,7 +55,7 @@ interface WaitEnd {
 }
 
 /** Ends a wait with its result: ended children are delivered with it, and their questions reported. */
-export function answerWait(draft: Draft, node: Node, { status, others = [] }: WaitEnd): void {
+export function endWait(draft: Draft, node: Node, { status, others = [] }: WaitEnd): void {
   const { refs: awaited = [], join = 'all' } = node.wait ?? {}
   const { losers, shows } = node.metadata['waits'] as unknown as WaitFacts
   const also = others.flatMap(({ id }) => (awaited.includes(id) ? [] : [id]))
@@ -70,10 +70,10 @@ export function answerWait(draft: Draft, node: Node, { status, others = [] }: Wa
     children.push({ ...reportOf(draft, link, share), ...(isLoser ? { cancelled: true } : {}) })
     if (isLoser) stopRuns(draft, id, { cause: 'cancelled', reason: 'Another was enough for its host.' })
     if (isLoser || link.outcome !== null) deliver(draft, draft.link(id), node.id)
-    const asked = untoldQuestion(draft, link)
-    if (asked !== undefined) markTold(draft, asked, node.id)
+    const asked = unreportedQuestion(draft, link)
+    if (asked !== undefined) markReported(draft, asked, node.id)
   }
-  endNode(draft, draft.node(node.id), { state: 'finished', output: outputOf({ ok: true, status, join, children }) })
+  endNode(draft, draft.node(node.id), { state: 'finished', output: jsonOutput({ ok: true, status, join, children }) })
 }
 
 interface TaskWaitEnd extends Pick<WaitEnd, 'status'> {
@@ -95,7 +95,7 @@ function answerTaskWait(draft: Draft, node: Node, { status, refs }: TaskWaitEnd)
 function tellQuestion(draft: Draft, link: Link, to: Id): string[] {
   const asked = link.outcome === null ? hostQuestionOf(draft, link) : undefined
   if (asked === undefined) return []
-  if (untoldQuestion(draft, link) !== undefined) markTold(draft, asked, to)
+  if (unreportedQuestion(draft, link) !== undefined) markReported(draft, asked, to)
   const id = link.childConversationId
   return [`It asks you and waits (answer with subagent_send, child_conversation_id ${id}): ${questionOf(asked)?.text}`]
 }
@@ -104,7 +104,7 @@ function tellQuestion(draft: Draft, link: Link, to: Id): string[] {
 const SHOWN = 32_000
 
 /** A value as a task's output: the model reads its JSON. */
-export function outputOf(value: { readonly [key: string]: Json }): NodeOutput {
+export function jsonOutput(value: { readonly [key: string]: Json }): NodeOutput {
   return { content: JSON.stringify(value), value }
 }
 

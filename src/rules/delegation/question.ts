@@ -6,11 +6,11 @@ import { pauseClocks } from '../turn/account.ts'
 import { APPROVAL_MS } from '../turn/approve.ts'
 import { type Claim, heldNode, toolCallsLeft } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
-import { hostQuestionOf, markTold, type NodeQuestion, questionOf, untoldQuestion } from '../turn/question-of.ts'
+import { hostQuestionOf, markReported, type NodeQuestion, questionOf, unreportedQuestion } from '../turn/question-of.ts'
 import { childName } from './child-report.ts'
-import { answerWait, answerWaits, isJoin, outputOf } from './join.ts'
-import { cannotGoOn, promote } from './wait.ts'
-import { tellHost } from './wake.ts'
+import { endWait, endWaits, isJoin, jsonOutput } from './join.ts'
+import { isBlocked, promote } from './wait.ts'
+import { reportToHost } from './wake.ts'
 
 export interface QuestionRequest {
   readonly text: string
@@ -110,7 +110,7 @@ export function planReply(draft: Draft, nodeId: Id, { text, by }: Reply): void {
 /** A question is over: reports the child's next question to its host. */
 function tellNext(draft: Draft, { turnId }: Node): void {
   const link = draft.findLink(turnId)
-  if (link?.mode === 'background' && untoldQuestion(draft, link) !== undefined) tell(draft, link)
+  if (link?.mode === 'background' && unreportedQuestion(draft, link) !== undefined) tell(draft, link)
 }
 
 function park(draft: Draft, node: Node, question: NodeQuestion): void {
@@ -123,7 +123,7 @@ function park(draft: Draft, node: Node, question: NodeQuestion): void {
     metadata: { ...node.metadata, question: { ...question } },
   })
   draft.watchTurn(draft.turn(node.turnId))
-  draft.due(until)
+  draft.noteDue(until)
   const { text, to } = question
   draft.event(draft.turn(node.turnId), node.id, { type: 'question', to, text, expiresAt: until })
 }
@@ -141,16 +141,16 @@ function canAsk(draft: Draft, { mode, wake, taskId, depth, onParentClose }: Link
 
 function tell(draft: Draft, link: Link): void {
   if (link.mode === 'background') {
-    answerWaits(draft, link)
-    return tellHost(draft, link)
+    endWaits(draft, link)
+    return reportToHost(draft, link)
   }
   const asked = hostQuestionOf(draft, link)
   if (asked === undefined) return
-  markTold(draft, asked, link.taskId)
+  markReported(draft, asked, link.taskId)
   promote(
     draft,
     link,
-    outputOf({
+    jsonOutput({
       ok: true,
       status: 'question',
       child_conversation_id: link.childConversationId,
@@ -172,7 +172,7 @@ function giveUpQuestion(draft: Draft, asked: Node, why: string): void {
  * wait for its answer, or for their room. It is checked again for further questions.
  */
 export function giveUpQuestions(draft: Draft, held: readonly Link[]): void {
-  if (!held.every((link) => cannotGoOn(draft, link))) return
+  if (!held.every((link) => isBlocked(draft, link))) return
   for (const link of held) {
     const asked = hostQuestionOf(draft, link)
     if (asked === undefined) continue
@@ -190,17 +190,17 @@ export function planTimeUp(draft: Draft, nodeId: Id): void {
   if (node.wait?.on === 'question') {
     giveUpQuestion(draft, node, 'Nobody answered in time.')
     tellNext(draft, node)
-  } else if (isJoin(node)) answerWait(draft, node, { status: 'timed_out' })
-  else for (const id of node.wait?.refs ?? []) goOnBehind(draft, draft.link(id))
+  } else if (isJoin(node)) endWait(draft, node, { status: 'timed_out' })
+  else for (const id of node.wait?.refs ?? []) promoteLate(draft, draft.link(id))
 }
 
-function goOnBehind(draft: Draft, link: Link): void {
+function promoteLate(draft: Draft, link: Link): void {
   const id = link.childConversationId
   const hint = link.wake === null ? '' : ` subagent_wait, subagent_result and subagent_cancel take its id.`
   promote(
     draft,
     link,
-    outputOf({
+    jsonOutput({
       ok: true,
       status: 'promoted',
       child_conversation_id: id,

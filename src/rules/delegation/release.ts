@@ -1,7 +1,7 @@
 import type { Draft } from '../../graph/draft.ts'
 import { changedAccount } from '../../graph/draft.ts'
-import { newTree } from '../../graph/kinds.ts'
-import { lineOf } from '../../graph/reader.ts'
+import { newTreePlaces } from '../../graph/kinds.ts'
+import { runsUpward } from '../../graph/reader.ts'
 import type { Id, KeyLimit, KeyPlaces, Link, TreePlaces, Turn } from '../../graph/rows.ts'
 import { startIfIdle } from '../turn/open-turn.ts'
 
@@ -140,13 +140,13 @@ function releaseKey(draft: Draft, { hostTurnId }: Link, key: string): void {
 
 /** The counter for a child of this run, with or without a limit of its own. */
 export function treeBelow({ tree }: Turn, limit: number | null): TreePlaces | null {
-  return tree === null ? newTree(limit) : { limit, live: 0, waiting: NONE }
+  return tree === null ? newTreePlaces(limit) : { limit, live: 0, waiting: NONE }
 }
 
 /** The first run upwards that has a limit and no room. A root's conversation is no delegation and is never counted. */
 function fullTree(draft: Draft, host: Turn): Turn | undefined {
   let ancestors = 0
-  for (const turn of lineOf(draft, host.id)) {
+  for (const turn of runsUpward(draft, host.id)) {
     const { tree, conversationId } = turn
     if (tree !== null && tree.limit !== null && tree.live - ancestors >= tree.limit) return turn
     const { type, activeTurnId } = draft.conversation(conversationId)
@@ -174,7 +174,7 @@ function releaseTrees(draft: Draft, hostTurnId: Id): void {
 }
 
 function limitedTrees(draft: Draft, turnId: Id): Turn[] {
-  return [...lineOf(draft, turnId)].filter(({ tree }) => tree !== null && tree.limit !== null)
+  return [...runsUpward(draft, turnId)].filter(({ tree }) => tree !== null && tree.limit !== null)
 }
 
 function changeTree(draft: Draft, turn: Turn, change: (now: TreePlaces) => Partial<TreePlaces>): void {

@@ -7,7 +7,7 @@ import type { Conversation, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
 import { newConversation } from '../turn/say.ts'
 import { treeBelow } from './release.ts'
-import { enlist } from './spawn.ts'
+import { addDelegation } from './spawn.ts'
 
 /** The longest delay between two tries. */
 const MAX_RETRY_DELAY_MS = 30_000
@@ -59,7 +59,7 @@ function tryAgain(draft: Draft, link: Link, { host, wakeAt, outcome }: RetryCont
   const attempt = link.attempt + 1
   const home = homeOf(draft, link)
   draft.changeLink(link, { deliveredTo: link.taskId })
-  const next = enlist(draft, host, {
+  const next = addDelegation(draft, host, {
     ...link,
     id: ids.turn,
     childConversationId: home?.id ?? ids.conversation,

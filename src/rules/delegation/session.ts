@@ -9,7 +9,7 @@ import { addPastTurns } from './restore-session.ts'
 import type { SessionDocument } from './session-document.ts'
 
 /** A session as its host's conversation lists it. */
-export interface HeldSession {
+export interface ListedSession {
   readonly id: Id
   /** The tool that continues it. */
   readonly tool: string
@@ -35,21 +35,21 @@ export interface SessionPlan {
 const MOST_LISTED = 64
 
 /** The open sessions of a conversation, the newest last. */
-function heldSessions({ metadata }: Conversation): readonly HeldSession[] {
+function heldSessions({ metadata }: Conversation): readonly ListedSession[] {
   const list = metadata[KEY]
   return Array.isArray(list) ? list.flatMap(readHeld) : []
 }
 
 const KEY = 'held_sessions'
 
-function readHeld(value: Json): HeldSession[] {
+function readHeld(value: Json): ListedSession[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
   const { id, tool, ttl_ms: ttlMs } = value
   if (typeof id !== 'string' || typeof tool !== 'string') return []
   return [{ id, tool, ttlMs: typeof ttlMs === 'number' ? ttlMs : null }]
 }
 
-function putHeld(draft: Draft, conversation: Conversation, held: readonly HeldSession[]): void {
+function putHeld(draft: Draft, conversation: Conversation, held: readonly ListedSession[]): void {
   const list = held
     .slice(-MOST_LISTED)
     .map(({ id, tool, ttlMs }) => (ttlMs === null ? { id, tool } : { id, tool, ttl_ms: ttlMs }))
@@ -77,7 +77,7 @@ export interface NewSession {
 /** Sets up a new conversation that its host can continue: lists it, and adds its known past. */
 export function beginSession(draft: Draft, child: Conversation, { tool, plan, nextTurnId, limits }: NewSession): void {
   const host = draft.conversation(child.parentConversationId ?? '')
-  const way = sessionInTheWay(draft, host, { tool, max: plan.max })
+  const way = sessionToClose(draft, host, { tool, max: plan.max })
   if (way !== null && typeof way !== 'string') closeSession(draft, way)
   const current = draft.conversation(host.id)
   putHeld(draft, current, [...heldSessions(current), { id: child.id, tool, ttlMs: plan.ttlMs }])
@@ -119,7 +119,7 @@ function lastTurn(reader: Reader, id: Id): Turn | undefined {
  * The session to close before another can start: the one that was idle longest. A text when none can be closed; null when there
  * is room.
  */
-export function sessionInTheWay(
+export function sessionToClose(
   draft: Draft,
   host: Conversation,
   { tool, max }: { tool: string; max: number | null },
@@ -254,8 +254,8 @@ export function resolveSession(draft: Draft, host: Turn, id: Id): ResolvedSessio
   const isOwn = named.parentConversationId === lane.id
   if (lane.lane === null) return isOwn ? { session: named, forkAfter: null } : undefined
   if (!isOwn && !isInherited(draft, lane, named)) return undefined
-  const told = lastTold(draft, host, familyOf(draft, named))
-  if (told === undefined) return untold(draft, named, isOwn)
+  const told = lastMentioned(draft, host, familyOf(draft, named))
+  if (told === undefined) return resolveUnmentioned(draft, named, isOwn)
   const session = draft.conversation(told.conversationId)
   const known = lastKnown(draft, session, told)
   const isMeant = session.parentConversationId === lane.id && known === headOf(session)
@@ -302,7 +302,7 @@ function familyOf(draft: Draft, { id, lane }: Conversation): Id {
 }
 
 /** The newest turn of a session of this family that a call in the host's history started, directly or as a copy. */
-function lastTold(draft: Draft, host: Turn, family: Id): Turn | undefined {
+function lastMentioned(draft: Draft, host: Turn, family: Id): Turn | undefined {
   for (const turn of turnsBack(draft, { laneId: host.laneId, last: host.ordinal })) {
     for (const { id, childConversationId } of linksKnown(draft, turn).toReversed()) {
       if (familyOf(draft, draft.conversation(childConversationId)) === family) return draft.turn(id)
@@ -312,7 +312,7 @@ function lastTold(draft: Draft, host: Turn, family: Id): Turn | undefined {
 }
 
 /** True where the host's history still holds a delegation, directly or as a copy. */
-export function isTold(draft: Draft, { id, hostConversationId, hostTurnId }: Link): boolean {
+export function isMentioned(draft: Draft, { id, hostConversationId, hostTurnId }: Link): boolean {
   const host = draft.conversation(hostConversationId)
   const { ordinal } = draft.turn(hostTurnId)
   if (!isSkipped(host, ordinal)) return true
@@ -352,7 +352,7 @@ function lastKnown(draft: Draft, session: Conversation, told: Turn): number {
 }
 
 /** Resolves a session that the host's history does not mention: its delegated turns belong to another history. */
-function untold(draft: Draft, session: Conversation, isOwn: boolean): ResolvedSession | undefined {
+function resolveUnmentioned(draft: Draft, session: Conversation, isOwn: boolean): ResolvedSession | undefined {
   for (const { id, ordinal, laneId } of turnsBack(draft, { laneId: session.id, last: headOf(session) })) {
     if (laneId !== session.id) break
     if (draft.findLink(id) !== undefined) continue

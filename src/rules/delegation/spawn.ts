@@ -1,3 +1,14 @@
+// Spawning: a task starts its child, in one commit.
+//
+// Owns:      the refusals by depth, number and session, the child's conversation, turn and link, and the parking of its task.
+// Called by: `delegation/spawn`, the one function that starts children (I8), also for children that start in the commit of an
+//            answer; `eager` for items of a plan.
+// Must stay true:
+//   - The child's ids derive from the task, so a repeated spawn finds the child it made before: exactly one, whatever crashed.
+//   - A waiting host is a row (I5): the task is parked in the commit that starts the child.
+//   - A child is bound by the frozen layers of its host (I1), and a session by everything that bound it before.
+//   - A session that is not the caller's own answers like one that does not exist (I9).
+
 import { deriveIds } from '../../base/id.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
 import type { Content } from '../../graph/content.ts'
@@ -18,7 +29,7 @@ import type {
 import { type Claim, heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
 import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
-import { newConversation, stacked } from '../turn/say.ts'
+import { newConversation, stackCeilings } from '../turn/say.ts'
 import { deliver, keepInBackground } from './background.ts'
 import { foldInto } from './fold.ts'
 import { mayRun, takePlace, treeBelow } from './release.ts'
@@ -32,7 +43,7 @@ import {
   resolveSession,
   type SessionPlan,
   sessionFault,
-  sessionInTheWay,
+  sessionToClose,
   unknownSession,
 } from './session.ts'
 import { parkJoin, watchHosts } from './wait.ts'
@@ -115,10 +126,10 @@ export function startChild(draft: Draft, task: Node, request: SpawnRequest): Lin
   const { ids } = request
   const host = draft.turn(task.turnId)
   if (request.mode === 'parked') draft.unclaim(task)
-  const meant = sessionMeant(draft, host, request)
-  const making = { task, host, ids, request: withSession(draft, task, { request, meant }) }
-  const link = addLink(draft, making)
-  const child = childConversation(draft, making)
+  const meant = findSession(draft, host, request)
+  const newChild = { task, host, ids, request: withSession(draft, task, { request, meant }) }
+  const link = addLink(draft, newChild)
+  const child = childConversation(draft, newChild)
   if (request.isShared) keepSession(draft, host, { toolName: request.toolName, id: child.id })
   openTurn(draft, child, {
     turnId: ids.turn,
@@ -170,7 +181,7 @@ export function spawnRefusal(draft: Draft, host: Turn, request: SpawnRequest): S
       reason: `this run has started ${account.children} subagents, its limit. Use what they gave`,
     }
   }
-  const reason = sessionRefusal(draft, host, { request, meant: sessionMeant(draft, host, request) })
+  const reason = sessionRefusal(draft, host, { request, meant: findSession(draft, host, request) })
   return reason === undefined ? undefined : { refused: 'session', reason }
 }
 
@@ -182,7 +193,7 @@ interface SessionRequest {
 }
 
 /** The session that the call names, or the conversation of this tool's earlier delegations, if its agent is unchanged. */
-function sessionMeant(draft: Draft, host: Turn, request: SpawnRequest): ResolvedSession | undefined {
+function findSession(draft: Draft, host: Turn, request: SpawnRequest): ResolvedSession | undefined {
   const { sessionId, isShared, toolName, agent } = request
   if (sessionId !== null) return ownSession(resolveSession(draft, host, sessionId), agent.name)
   const known = isShared ? keptSession(draft.conversation(host.conversationId), toolName) : undefined
@@ -229,13 +240,13 @@ function sessionRefusal(draft: Draft, host: Turn, { request, meant }: SessionReq
     const words = unknownSession(draft.conversation(host.conversationId), session?.scope ?? 'host', sessionId)
     return `${words}. Leave session_id out to start one`
   }
-  const fault = session === undefined ? undefined : sessionFault(draft, asKnown(draft, host, meant), session)
+  const fault = session === undefined ? undefined : sessionFault(draft, asHostKnows(draft, host, meant), session)
   if (fault !== undefined) return `${fault}. Leave session_id out to start another`
   return isCopy ? noRoom(draft, host, request) : undefined
 }
 
 /** Reopens a session that was closed after the lane was forked: for the lane it is open. */
-function asKnown(draft: Draft, host: Turn, meant: ResolvedSession | undefined): Conversation | undefined {
+function asHostKnows(draft: Draft, host: Turn, meant: ResolvedSession | undefined): Conversation | undefined {
   if (meant === undefined || meant.forkAfter === null) return meant?.session
   const { closed_at: closedAt, ...metadata } = meant.session.metadata
   const { createdAt } = draft.conversation(host.conversationId)
@@ -258,7 +269,7 @@ function isCopied(draft: Draft, host: Turn, request: SpawnRequest): boolean {
 
 function noRoom(draft: Draft, host: Turn, { toolName, session }: SpawnRequest): string | undefined {
   if (session === undefined) return undefined
-  const way = sessionInTheWay(draft, draft.conversation(host.conversationId), { tool: toolName, max: session.max })
+  const way = sessionToClose(draft, draft.conversation(host.conversationId), { tool: toolName, max: session.max })
   return typeof way === 'string' ? way : undefined
 }
 
@@ -277,7 +288,7 @@ interface NewChild {
 
 function childConversation(draft: Draft, { task, host, request, ids }: NewChild): Conversation {
   const known = request.sessionId === null ? undefined : draft.findConversation(request.sessionId)
-  if (known !== undefined) return continued(draft, known, request)
+  if (known !== undefined) return continueSession(draft, known, request)
   const parent = draft.conversation(host.conversationId)
   const child = newConversation(
     {
@@ -290,7 +301,7 @@ function childConversation(draft: Draft, { task, host, request, ids }: NewChild)
       parentTurnId: host.id,
       parentTaskId: task.id,
       owner: parent.owner,
-      ceiling: stacked(request.ceiling, request.session?.ceiling ?? NO_LAYERS),
+      ceiling: stackCeilings(request.ceiling, request.session?.ceiling ?? NO_LAYERS),
       title: request.background?.title ?? null,
       metadata: withForward(
         request.background?.metadata ?? {
@@ -317,8 +328,8 @@ function childConversation(draft: Draft, { task, host, request, ids }: NewChild)
 const NO_LAYERS: readonly Json[] = []
 
 /** Continues a session: everything that bound it before binds it still, and the new request too. */
-function continued(draft: Draft, session: Conversation, request: SpawnRequest): Conversation {
-  const ceiling = stacked(session.ceiling, request.ceiling)
+function continueSession(draft: Draft, session: Conversation, request: SpawnRequest): Conversation {
+  const ceiling = stackCeilings(session.ceiling, request.ceiling)
   const forwarded = sameForward(forwardOf(session), request.forward ?? null)
   if (ceiling === session.ceiling && forwarded) return session
   const metadata = forwarded ? session.metadata : withForward(session.metadata, request.forward ?? null)
@@ -326,7 +337,7 @@ function continued(draft: Draft, session: Conversation, request: SpawnRequest): 
 }
 
 function addLink(draft: Draft, { task, host, request, ids }: NewChild): Link {
-  return enlist(draft, host, {
+  return addDelegation(draft, host, {
     id: ids.turn,
     rootId: host.rootId,
     taskId: task.id,
@@ -370,7 +381,7 @@ function leaveTask(draft: Draft, task: Node, { link, request }: StartedChild): v
 function park(draft: Draft, task: Node, { link, request }: StartedChild): void {
   const { promoteAfterMs } = request
   const until = promoteAfterMs === null ? null : draft.now + promoteAfterMs
-  if (until !== null) draft.due(until)
+  if (until !== null) draft.noteDue(until)
   const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   draft.changeNode(task, {
     state: 'waiting',
@@ -395,7 +406,7 @@ function attach(draft: Draft, task: Node, { link, request }: StartedChild): Link
   return draft.changeLink(link, { deliveredTo: task.id })
 }
 
-/** Plain metadata is the usual case and is set without a copy, so that all rows stay alike (base/collections). */
+/** Plain metadata is the usual case and is set without a copy, so that all rows stay alike (base/keep-shape). */
 function isPlain({ metadata }: Node): boolean {
   for (const _ in metadata) return false
   return true
@@ -404,7 +415,7 @@ function isPlain({ metadata }: Node): boolean {
 export type NewLink = Omit<Link, 'version' | 'ordinal' | 'released' | 'outcome' | 'deliveredTo'>
 
 /** Adds a delegation to a run: counts it, records its event, and lets it run or queues it. */
-export function enlist(draft: Draft, host: Turn, given: NewLink): Link {
+export function addDelegation(draft: Draft, host: Turn, given: NewLink): Link {
   const { account } = host
   const { keyed } = given
   const released = mayRun(draft, host, keyed)

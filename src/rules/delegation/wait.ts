@@ -1,26 +1,26 @@
 import type { Json } from '../../base/json.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { lineOf } from '../../graph/reader.ts'
+import { runsUpward } from '../../graph/reader.ts'
 import type { Id, Link, Node, NodeOutput, Turn, Wait } from '../../graph/rows.ts'
 import { endNode } from '../turn/end-node.ts'
-import { hostQuestionOf, markTold, questionOf } from '../turn/question-of.ts'
+import { hostQuestionOf, markReported, questionOf } from '../turn/question-of.ts'
 import { keepInBackground } from './background.ts'
 import { childName } from './child-report.ts'
-import { answerIfOver, answerWait, isJoin, outputOf, type WaitFacts } from './join.ts'
+import { endWait, endWaitIfOver, isJoin, jsonOutput, type WaitFacts } from './join.ts'
 
 /**
  * Breaks a deadlock: all calls of a host wait for children that cannot begin, while a child of its own waits for its answer.
  * The host would wait for itself, because that child may hold the room the others wait for. So the calls continue in the
  * background and the host hears the question.
  */
-export function freeHost(draft: Draft, turn: Turn): void {
+export function breakDeadlock(draft: Draft, turn: Turn): void {
   const { background } = draft.conversation(turn.conversationId)
   if (background.length === 0 || turn.cancel !== null) return
   const asking = background.map((id) => draft.link(id)).filter((link) => isAsking(draft, link))
-  if (asking.length === 0 || !isHeldUp(draft, turn.id)) return
+  if (asking.length === 0 || !isStuck(draft, turn.id)) return
   for (const { id } of draft.openNodes(turn.id)) {
     const node = draft.node(id)
-    if (node.state === 'waiting') goOn(draft, node, asking)
+    if (node.state === 'waiting') endWaitWithQuestions(draft, node, asking)
   }
 }
 
@@ -28,7 +28,7 @@ export function freeHost(draft: Draft, turn: Turn): void {
 export function watchHosts(draft: Draft, turnId: Id): void {
   const turn = draft.turn(turnId)
   if (turn.tree === null) return watchHost(draft, turn)
-  for (const above of lineOf(draft, turnId)) watchHost(draft, above)
+  for (const above of runsUpward(draft, turnId)) watchHost(draft, above)
 }
 
 function watchHost(draft: Draft, { id, state, conversationId }: Turn): void {
@@ -36,8 +36,8 @@ function watchHost(draft: Draft, { id, state, conversationId }: Turn): void {
 }
 
 /** True where it waits for its host's answer, or for children that cannot begin. */
-export function cannotGoOn(draft: Draft, link: Link): boolean {
-  return isAsking(draft, link) || draft.turn(link.id).state === 'queued' || isHeldUp(draft, link.id)
+export function isBlocked(draft: Draft, link: Link): boolean {
+  return isAsking(draft, link) || draft.turn(link.id).state === 'queued' || isStuck(draft, link.id)
 }
 
 function isAsking(draft: Draft, link: Link): boolean {
@@ -45,29 +45,29 @@ function isAsking(draft: Draft, link: Link): boolean {
 }
 
 /** True where nothing in it works, and nothing that it waits for works. */
-function isHeldUp(draft: Draft, turnId: Id): boolean {
+function isStuck(draft: Draft, turnId: Id): boolean {
   const open = draft.openNodes(turnId)
-  return open.some(({ state }) => state === 'waiting') && open.every((node) => isHeld(draft, node))
+  return open.some(({ state }) => state === 'waiting') && open.every((node) => isNodeStuck(draft, node))
 }
 
-function isHeld(draft: Draft, { state, blockers, wait }: Node): boolean {
+function isNodeStuck(draft: Draft, { state, blockers, wait }: Node): boolean {
   if (state === 'pending') return blockers > 0
   if (state !== 'waiting' || wait?.on !== 'children') return false
   return wait.refs.every((id) => {
     const link = draft.link(id)
-    return link.outcome !== null || cannotGoOn(draft, link)
+    return link.outcome !== null || isBlocked(draft, link)
   })
 }
 
-function goOn(draft: Draft, node: Node, asking: readonly Link[]): void {
-  if (isJoin(node)) return answerWait(draft, node, { status: 'question', others: asking })
-  for (const id of node.wait?.refs ?? []) goOnBehind(draft, draft.link(id), asking)
+function endWaitWithQuestions(draft: Draft, node: Node, asking: readonly Link[]): void {
+  if (isJoin(node)) return endWait(draft, node, { status: 'question', others: asking })
+  for (const id of node.wait?.refs ?? []) promoteWithQuestions(draft, draft.link(id), asking)
 }
 
-function goOnBehind(draft: Draft, link: Link, asking: readonly Link[]): void {
+function promoteWithQuestions(draft: Draft, link: Link, asking: readonly Link[]): void {
   const questions = asking.map((one): Json => {
     const asked = hostQuestionOf(draft, one)
-    if (asked !== undefined && questionOf(asked)?.told === null) markTold(draft, asked, link.taskId)
+    if (asked !== undefined && questionOf(asked)?.told === null) markReported(draft, asked, link.taskId)
     const child = draft.conversation(one.childConversationId)
     const question = asked === undefined ? '' : (questionOf(asked)?.text ?? '')
     return { child_conversation_id: child.id, name: childName(child), question }
@@ -75,7 +75,7 @@ function goOnBehind(draft: Draft, link: Link, asking: readonly Link[]): void {
   promote(
     draft,
     link,
-    outputOf({
+    jsonOutput({
       ok: true,
       status: 'promoted',
       child_conversation_id: link.childConversationId,
@@ -105,8 +105,8 @@ export function parkJoin(draft: Draft, node: Node, { refs, join, until, losers, 
     wakeAt: until,
     metadata: { ...node.metadata, waits: shows === undefined ? { losers } : { losers, shows } },
   })
-  if (until !== null) draft.due(until)
-  answerIfOver(draft, parked)
+  if (until !== null) draft.noteDue(until)
+  endWaitIfOver(draft, parked)
   watchHosts(draft, node.turnId)
 }
 

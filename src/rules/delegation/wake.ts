@@ -4,22 +4,22 @@ import type { Conversation, Id, Link, Node, Turn, TurnLimits } from '../../graph
 import { pauseClocks } from '../turn/account.ts'
 import { mayCall } from '../turn/claim.ts'
 import { addMessage, openTurn, tellMessage } from '../turn/open-turn.ts'
-import { hostQuestionOf, markTold, questionOf, untoldQuestion } from '../turn/question-of.ts'
-import { deliver, leaveBackground, untold } from './background.ts'
+import { hostQuestionOf, markReported, questionOf, unreportedQuestion } from '../turn/question-of.ts'
+import { deliver, leaveBackground, unreported } from './background.ts'
 import { reportOf } from './child-report.ts'
-import { answerWaits } from './join.ts'
+import { endWaits } from './join.ts'
 import { treeBelow } from './release.ts'
-import { isTold } from './session.ts'
+import { isMentioned } from './session.ts'
 
 /** A background child has news: reports it if the host's lane is free. */
-export function tellHost(draft: Draft, link: Link): void {
+export function reportToHost(draft: Draft, link: Link): void {
   const host = draft.conversation(link.hostConversationId)
   if (host.activeTurnId !== null) {
     draft.touchTurn(host.activeTurnId)
     return
   }
   if (host.type !== 'user') return
-  wake(draft, host)
+  openReportTurn(draft, host)
   passQuestions(draft, draft.conversation(host.id))
 }
 
@@ -27,7 +27,7 @@ export function tellHost(draft: Draft, link: Link): void {
  * Opens one turn that reports to a root conversation everything that ended or asks in the background. It continues the budget
  * of the lane's last turn, so reports about children cannot start children without end.
  */
-export function wake(draft: Draft, host: Conversation): void {
+export function openReportTurn(draft: Draft, host: Conversation): void {
   const news = newsOf(draft, host)
   const [first] = news
   const [last] = draft.stored.turnsOf(host.id, { limit: 1 })
@@ -40,7 +40,7 @@ export function wake(draft: Draft, host: Conversation): void {
     input: { background: news.map(({ link }) => link.id) },
     content: wordsOf(draft, news),
     briefing: null,
-    limits: whatIsLeft(before),
+    limits: remainingLimits(before),
     money: before.spend?.limit ?? null,
     tree: treeBelow(before, null),
     deadline: null,
@@ -54,7 +54,7 @@ export function wake(draft: Draft, host: Conversation): void {
  * Reports news to a child within its running turn. A child's turn stays open while it has background children, so that its own
  * host gets an answer that knows their results. True when there was news.
  */
-export function growNews(draft: Draft, turn: Turn): boolean {
+export function reportInTurn(draft: Draft, turn: Turn): boolean {
   const host = draft.conversation(turn.conversationId)
   if (host.background.length === 0 || host.type === 'user') return false
   if (turn.state !== 'running' || turn.cancel !== null || !mayCall(turn)) return false
@@ -81,11 +81,11 @@ interface News {
 }
 
 function newsOf(draft: Draft, host: Conversation): News[] {
-  const news: News[] = untold(draft, host).map((link) => ({ id: link.id, link, asked: null }))
+  const news: News[] = unreported(draft, host).map((link) => ({ id: link.id, link, asked: null }))
   for (const id of host.background) {
     const link = draft.link(id)
-    const isAsked = link.outcome === null && link.wake === 'auto' && isTold(draft, link)
-    const asked = isAsked ? untoldQuestion(draft, link) : undefined
+    const isAsked = link.outcome === null && link.wake === 'auto' && isMentioned(draft, link)
+    const asked = isAsked ? unreportedQuestion(draft, link) : undefined
     if (asked !== undefined) news.push({ id: asked.id, link, asked })
   }
   return news
@@ -94,7 +94,7 @@ function newsOf(draft: Draft, host: Conversation): News[] {
 function told(draft: Draft, news: readonly News[], by: Id): void {
   for (const { link, asked } of news) {
     if (asked === null) deliver(draft, link, by)
-    else markTold(draft, asked, by)
+    else markReported(draft, asked, by)
   }
 }
 
@@ -121,7 +121,7 @@ function readerFor(news: readonly News[]): string {
 const SHOWN = 32_000
 
 /** The rest of a budget. One model call is always left to hear the news; a spent budget allows nothing beyond it. */
-function whatIsLeft({ limits, account }: Turn): TurnLimits {
+function remainingLimits({ limits, account }: Turn): TurnLimits {
   const turns = limits.turns - account.modelCalls
   return {
     ...limits,
@@ -135,22 +135,22 @@ function whatIsLeft({ limits, account }: Turn): TurnLimits {
  * Handles the end of a background child: a wait that it decides gets the outcome, or a turn of the host will, once. Nobody gets
  * it where the host's run was cancelled or replaced, or its lane archived.
  */
-export function endedInBackground(draft: Draft, link: Link): void {
+export function endBackgroundChild(draft: Draft, link: Link): void {
   if (link.deliveredTo !== null) return
   if (draft.turn(link.hostTurnId).cancel !== null || isForNobody(draft, link)) {
     deliver(draft, link, 'undeliverable')
     return
   }
-  answerWaits(draft, link)
+  endWaits(draft, link)
   if (draft.link(link.id).deliveredTo !== null) return
-  if (link.wake === 'auto') tellHost(draft, link)
+  if (link.wake === 'auto') reportToHost(draft, link)
   else leaveBackground(draft, link)
 }
 
 function isForNobody(draft: Draft, link: Link): boolean {
   const { lane, activeTurnId } = draft.conversation(link.hostConversationId)
   if (lane === null) return false
-  return (lane.archivedAt !== null && activeTurnId === null) || !isTold(draft, link)
+  return (lane.archivedAt !== null && activeTurnId === null) || !isMentioned(draft, link)
 }
 
 /**

@@ -3,7 +3,7 @@ import { changeLane, isSkipped, laneOf, withSkip } from '../../graph/lane.ts'
 import { nodeOf, refused, requireIdle, requireWord } from '../../graph/refused.ts'
 import type { Conversation, Id, LaneFacts, Node, Turn } from '../../graph/rows.ts'
 import { uncover } from '../turn/compaction.ts'
-import { type ChangeScope, leaveChildren, toldChildren } from './remake-turn.ts'
+import { type ChangeScope, leaveChildren, mentionedChildren } from './remake-turn.ts'
 
 export type Adoption = Pick<ChangeScope, 'conversationId' | 'background'>
 
@@ -23,7 +23,7 @@ export function planAdopt(draft: Draft, nodeId: Id, { conversationId, background
   const line = lineOf(draft, lane, turn)
   const common = { before: line.at(-1) ?? -1, previous: laneOf(lane).fold }
   const fold = uncover(draft, lane, { last: turn.ordinal, fold: common })
-  const told = toldChildren(draft, lane.id)
+  const told = mentionedChildren(draft, lane.id)
   changeLane(draft, lane, { skips: skipsFor(lane, line), fold })
   leaveChildren(draft, told, background)
   draft.event(turn, nodeId, { type: 'graph-change', change: 'adopt', detail: { node: nodeId, turn: turn.id } })

@@ -8,7 +8,7 @@ import { refused, requireOpen } from '../../graph/refused.ts'
 import type { EdgeType, Effect, Id, Node, NodeInput, NodeOutput, Turn } from '../../graph/rows.ts'
 import { pauseClocks } from '../turn/account.ts'
 import { APPROVAL_MS } from '../turn/approve.ts'
-import { endNode, heldBack } from '../turn/end-node.ts'
+import { endNode, findBlockingDenial } from '../turn/end-node.ts'
 import { beginTurn, type TurnBounds } from '../turn/open-turn.ts'
 
 export interface NodeSpec {
@@ -114,7 +114,7 @@ export class Mutation {
   }
 
   private block(source: Node, target: Node, type: EdgeType): void {
-    const held = heldBack(source)
+    const held = findBlockingDenial(source)
     if (source.endedAt !== null && held === undefined && (type === 'sequence' || source.state === 'finished')) return
     const isWaiting = target.state === 'pending' || target.state === 'awaiting_approval'
     if (!isWaiting) {

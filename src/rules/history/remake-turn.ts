@@ -7,15 +7,15 @@ import { previewOf } from '../../graph/kinds.ts'
 import { changeLane, headOf, laneOf, turnAt, withSkip } from '../../graph/lane.ts'
 import { refused } from '../../graph/refused.ts'
 import type { Conversation, Edge, Fold, Id, Node, Turn, TurnHistory } from '../../graph/rows.ts'
-import { askedInOtherWords, askedOf, expansionIds, slotOf, taskIdsOf } from '../../graph/tasks.ts'
+import { expansionIds, readAskedSlots, replaceAskedInput, slotOf, taskIdsOf } from '../../graph/tasks.ts'
 import { deliver } from '../delegation/background.ts'
-import { isTold } from '../delegation/session.ts'
+import { isMentioned } from '../delegation/session.ts'
 import { pauseClocks } from '../turn/account.ts'
 import { APPROVAL_MS, approvalOf } from '../turn/approve.ts'
 import { stopBackground } from '../turn/cancel.ts'
 import { nextCall } from '../turn/claim.ts'
 import { foldUpTo, putFold, type SummaryFacts } from '../turn/compaction.ts'
-import { endNode, heldBack } from '../turn/end-node.ts'
+import { endNode, findBlockingDenial } from '../turn/end-node.ts'
 import { beginTurn, type TurnBounds, tellMessage } from '../turn/open-turn.ts'
 import { withoutApprovals } from '../turn/say.ts'
 
@@ -28,7 +28,7 @@ export interface ChangeScope {
 }
 
 /** A turn made anew from an older one: kept nodes are copied with their results, the rest runs again. */
-export interface Remake {
+export interface RemakePlan {
   /** The name of the change in the event: retry, rerun, edit or fork. */
   readonly change: string
   readonly source: Turn
@@ -53,7 +53,7 @@ export interface RemakeResult {
 }
 
 /** Makes a turn anew. The lane must be idle. The source turn stays unchanged; the caller records what replaces it. */
-export function remakeTurn(draft: Draft, lane: Conversation, asked: Remake): RemakeResult {
+export function remakeTurn(draft: Draft, lane: Conversation, asked: RemakePlan): RemakeResult {
   const remake = { ...asked, kept: asked.kept.filter((node) => !isOfWholeTurn(node)) }
   const { source, bounds } = remake
   const isFork = source.laneId !== lane.id
@@ -64,13 +64,13 @@ export function remakeTurn(draft: Draft, lane: Conversation, asked: Remake): Rem
   return { turn: draft.turn(turn.id), nodeId: made.newId(remake.about.id) ?? made.nextId ?? turn.id }
 }
 
-function inputOf({ source, edited }: Remake): Json {
+function inputOf({ source, edited }: RemakePlan): Json {
   if (edited === null || edited.node.kind !== 'user_message') return source.input
   return typeof edited.content === 'string' ? edited.content : source.input
 }
 
 interface RemakeParts {
-  readonly remake: Remake
+  readonly remake: RemakePlan
   readonly isFork: boolean
   readonly ids: ReadonlyMap<Id, Id>
 }
@@ -157,7 +157,7 @@ class TurnMaker {
 
   private addEdited(node: Node, content: Content): void {
     const { draft } = this
-    const asked = askedInOtherWords(askedOf(draft.stored, this.parts.remake.source), content)
+    const asked = replaceAskedInput(readAskedSlots(draft.stored, this.parts.remake.source), content)
     const added = draft.addNode(this.turn, {
       ...sameAs(node),
       id: this.newId(node.id) ?? node.id,
@@ -209,7 +209,7 @@ class TurnMaker {
       draft.addEdge(source, draft.node(to.id), type)
       if (to.endedAt !== null) continue
       if (source.endedAt === null) draft.changeNode(draft.node(to.id), { blockers: draft.node(to.id).blockers + 1 })
-      else if (heldBack(source) !== undefined) blocked.push({ to: to.id, from: source })
+      else if (findBlockingDenial(source) !== undefined) blocked.push({ to: to.id, from: source })
       else if (type === 'dependency' && source.state !== 'finished') blocked.push({ to: to.id, from: source })
     }
     return blocked
@@ -219,12 +219,12 @@ class TurnMaker {
     const node = this.draft.node(id)
     if (node.endedAt !== null) return
     const message = `blocked by ${from.kind} ${from.id} (${from.state}) over a dependency edge`
-    const failure = heldBack(from) ?? { code: 'blocked_by_failed_dependencies', message }
+    const failure = findBlockingDenial(from) ?? { code: 'blocked_by_failed_dependencies', message }
     endNode(this.draft, node, { state: 'skipped', failure })
   }
 
   /** Adds the next model call. Gives the denials that keep it from running. */
-  private addNext({ after, version }: NonNullable<Remake['next']>): { to: Id; from: Node }[] {
+  private addNext({ after, version }: NonNullable<RemakePlan['next']>): { to: Id; from: Node }[] {
     const { draft } = this
     const call = nextCall(this.turn, 0)
     const before = after.map(({ id }) => draft.node(this.newId(id) ?? ''))
@@ -247,7 +247,7 @@ class TurnMaker {
     if (version !== null && !this.parts.isFork) draft.addEdge(version, added, 'branch')
     this.open.push(id)
     this.nextId = id
-    return before.filter((node) => heldBack(node) !== undefined).map((from) => ({ to: id, from }))
+    return before.filter((node) => findBlockingDenial(node) !== undefined).map((from) => ({ to: id, from }))
   }
 
   /** The id that the message with the calls would have derived. */
@@ -261,7 +261,7 @@ class TurnMaker {
 }
 
 /** All nodes in the order of their turn: a replacement stands where the original stood. */
-function allOf(draft: Draft, { kept, again, edited }: Remake): Node[] {
+function allOf(draft: Draft, { kept, again, edited }: RemakePlan): Node[] {
   const all = [...kept, ...again, ...(edited === null ? [] : [edited.node])]
   const places = new Map(all.map((node) => [node.id, placeOf(draft, node)]))
   return all.sort((a, b) => (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0))
@@ -281,7 +281,7 @@ export function callerOf(nodes: readonly Node[], one: Node): Node | undefined {
 }
 
 /** A task's id derives from its message; all others are new. */
-function newIds(draft: Draft, remake: Remake): Map<Id, Id> {
+function newIds(draft: Draft, remake: RemakePlan): Map<Id, Id> {
   const all = allOf(draft, remake)
   const fresh = freshIds(draft.now, all.length)
   const ids = new Map(all.map(({ id }, at) => [id, fresh[at] ?? id]))
@@ -324,7 +324,7 @@ export function askAgain(draft: Draft, node: Node): void {
   pauseClocks(draft, node.turnId)
   const { request, reason, input, digest } = approvalOf(node)
   const expiresAt = node.wakeAt ?? draft.now
-  draft.due(expiresAt)
+  draft.noteDue(expiresAt)
   const call = node.input.call ?? null
   draft.event(draft.turn(node.turnId), node.id, {
     type: 'approval-request',
@@ -404,10 +404,7 @@ function moveFold(draft: Draft, moving: MovedFold): void {
   changeLane(draft, draft.conversation(turn.laneId), { fold: turn.ordinal })
 }
 
-/**
- * True for a summary of whole turns. It includes the end of its last turn, so it would be wrong for a turn that replaces that
- * one.
- */
+/** True for a summary of whole turns, which includes the end of the old turn and so must not be kept in its replacement. */
 function isOfWholeTurn({ kind, metadata }: Node): boolean {
   return kind === 'summary' && metadata['folds'] !== undefined
 }
@@ -444,12 +441,12 @@ const SAID: readonly string[] = ['user_message', 'developer_message', 'system_me
 /** Makes a turn anew in its own lane: it replaces the old one and all later turns. */
 export function replaceTurn(
   draft: Draft,
-  remake: Omit<Remake, 'after'> & Pick<ChangeScope, 'background'>,
+  remake: Omit<RemakePlan, 'after'> & Pick<ChangeScope, 'background'>,
 ): RemakeResult {
   const { source } = remake
   const after = source.history?.after ?? source.ordinal - 1
   const lane = draft.conversation(source.laneId)
-  const told = toldChildren(draft, lane.id)
+  const told = mentionedChildren(draft, lane.id)
   const { skips, fold: current } = laneOf(lane)
   const fold = foldUpTo(draft, lane, { last: after, from: current })
   changeLane(draft, lane, { skips: withSkip(skips, [source.ordinal, lane.turnCount - 1]), fold })
@@ -459,13 +456,13 @@ export function replaceTurn(
 }
 
 /** Background children that the history of a lane mentions now. */
-export function toldChildren(draft: Draft, laneId: Id): Id[] {
-  return draft.conversation(laneId).background.filter((id) => isTold(draft, draft.link(id)))
+export function mentionedChildren(draft: Draft, laneId: Id): Id[] {
+  return draft.conversation(laneId).background.filter((id) => isMentioned(draft, draft.link(id)))
 }
 
 /** Handles background children that were started in turns set aside: the new history does not mention them. */
 export function leaveChildren(draft: Draft, told: readonly Id[], background: ChangeScope['background']): void {
-  const left = told.map((id) => draft.link(id)).filter((link) => !isTold(draft, link))
+  const left = told.map((id) => draft.link(id)).filter((link) => !isMentioned(draft, link))
   for (const link of left) if (link.outcome !== null) deliver(draft, link, 'undeliverable')
   if (background === 'keep' || left.length === 0) return
   const open = left.filter(({ outcome }) => outcome === null)

@@ -5,7 +5,7 @@ import { isSkipped } from '../../graph/lane.ts'
 import { nodeOf, refused, requireIdle, requireOwn, requireWord } from '../../graph/refused.ts'
 import type { Id, Node, Turn } from '../../graph/rows.ts'
 import { slotOf, taskIdsOf } from '../../graph/tasks.ts'
-import { heldBack } from '../turn/end-node.ts'
+import { findBlockingDenial } from '../turn/end-node.ts'
 import {
   askAgain,
   type ChangeScope,
@@ -173,7 +173,7 @@ function requireHope(old: Node, before: Node): void {
 }
 
 function holdsBack(ended: Node, type: string): boolean {
-  return heldBack(ended) !== undefined || (type === 'dependency' && ended.state !== 'finished')
+  return findBlockingDenial(ended) !== undefined || (type === 'dependency' && ended.state !== 'finished')
 }
 
 /** Divides a turn into the nodes that stay, those that run again, and the model call that reads the results. */

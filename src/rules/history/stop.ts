@@ -33,7 +33,7 @@ export function planStop(draft: Draft, nodeId: Id, { conversationId, reason }: S
 function askToStop(draft: Draft, node: Node, reason: string): void {
   draft.changeNode(node, { marks: { ...NO_MARKS, ...node.marks, stop: { at: draft.now, reason } } })
   draft.aborted.push(node.id)
-  draft.due(draft.now + CANCEL_GRACE_MS)
+  draft.noteDue(draft.now + CANCEL_GRACE_MS)
   tell(draft, node, { change: 'stop', reason })
 }
 

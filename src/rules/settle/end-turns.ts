@@ -1,3 +1,13 @@
+// The end of turns: what follows when all nodes of a turn have ended, up to the root.
+//
+// Owns:      when a turn is over, its outcome, the delivery of a child's end to its host, and the start of the next queued turn.
+// Called by: the ledger, once after each plan, for the turns that the plan touched. No rule calls it. `audit/repair` uses two
+//            parts of it to deliver an end that was lost.
+// Must stay true:
+//   - It needs rows only, so any process can end a turn (I5).
+//   - Every run ends in one outcome, written once, and its host hears it exactly once (I6).
+//   - A child's usage is added to its host's account in the commit that ends the child (I7).
+
 import { deriveIds } from '../../base/id.ts'
 import { conclude } from '../../graph/conclude.ts'
 import { addUsage } from '../../graph/content.ts'
@@ -10,9 +20,9 @@ import { foldInto } from '../delegation/fold.ts'
 import { giveUpQuestions } from '../delegation/question.ts'
 import { leavePlace } from '../delegation/release.ts'
 import { retryChild } from '../delegation/retry-child.ts'
-import { freeHost, watchHosts } from '../delegation/wait.ts'
-import { endedInBackground, growNews, passQuestions, wake } from '../delegation/wake.ts'
-import { endNode, heldBack } from '../turn/end-node.ts'
+import { breakDeadlock, watchHosts } from '../delegation/wait.ts'
+import { endBackgroundChild, openReportTurn, passQuestions, reportInTurn } from '../delegation/wake.ts'
+import { endNode, findBlockingDenial } from '../turn/end-node.ts'
 import { startIfIdle } from '../turn/open-turn.ts'
 
 /**
@@ -20,11 +30,11 @@ import { startIfIdle } from '../turn/open-turn.ts'
  * Rows only: any process may do it (I5, I6). The ledger calls it once, after the plan; no rule calls it.
  */
 export function endTurns(draft: Draft): void {
-  for (let turnId = draft.untouch(); turnId !== undefined; turnId = draft.untouch()) {
+  for (let turnId = draft.takeTouchedTurn(); turnId !== undefined; turnId = draft.takeTouchedTurn()) {
     const turn = draft.turn(turnId)
     if (turn.state === 'ended') continue
     const isQuiet = draft.openNodes(turn.id).length === 0
-    if (isQuiet && growNews(draft, turn)) continue
+    if (isQuiet && reportInTurn(draft, turn)) continue
     if (isQuiet ? isHeld(draft, turn) : keepOpen(draft, turn)) continue
     const nodes = endingNodes(draft, turn)
     if (growLeaf(draft, turn, nodes.at(-1))) continue
@@ -35,7 +45,7 @@ export function endTurns(draft: Draft): void {
 /** Some node is open, so the turn stays open; a host that is stuck is freed. Always true. */
 function keepOpen(draft: Draft, turn: Turn): true {
   draft.watchTurn(turn)
-  freeHost(draft, turn)
+  breakDeadlock(draft, turn)
   return true
 }
 
@@ -60,7 +70,7 @@ function isHeldBy(turn: Turn, { mode, onParentClose, wake, depth }: Link): boole
 function growLeaf(draft: Draft, turn: Turn, leaf: Node | undefined): boolean {
   if (turn.state === 'queued' || leaf === undefined || mayEndTurn(draft, leaf)) return false
   const [id = leaf.id] = deriveIds(leaf.id, 'leaf', 1)
-  const held = heldBack(leaf)
+  const held = findBlockingDenial(leaf)
   const stopped = leaf.state === 'stopped' || turn.cancel !== null || held !== undefined
   const failure = held ?? leaf.failure
   const text = failure ? `Stopped: ${failure.message}` : 'Stopped'
@@ -103,7 +113,7 @@ function endTurn(draft: Draft, turn: Turn, nodes: readonly Node[]): void {
   if (next !== undefined) startIfIdle(draft, next)
   const after = draft.conversation(turn.conversationId)
   if (after.background.length === 0 || after.type !== 'user') return
-  wake(draft, after)
+  openReportTurn(draft, after)
   passQuestions(draft, draft.conversation(after.id))
 }
 
@@ -153,7 +163,7 @@ export function deliverEnd(draft: Draft, link: Link, outcome: OutcomeRecord): vo
   if (settled.retry !== null && retryChild(draft, settled) !== undefined) return
   if (host.cancel !== null || settled.mode === 'called') draft.touchTurn(host.id)
   if (settled.mode === 'parked') answerTask(draft, settled)
-  if (settled.mode === 'background') endedInBackground(draft, settled)
+  if (settled.mode === 'background') endBackgroundChild(draft, settled)
   watchHosts(draft, host.id)
 }
 

@@ -1,5 +1,5 @@
 import type { Draft } from '../../graph/draft.ts'
-import { lineOf } from '../../graph/reader.ts'
+import { runsUpward } from '../../graph/reader.ts'
 import type { Id, Money, Node, Spending } from '../../graph/rows.ts'
 
 /**
@@ -19,7 +19,7 @@ export function countSpending(draft: Draft, nodeId: Id, spent: Money): void {
   const node = draft.findNode(nodeId)
   const held = node === undefined ? undefined : heldBy(node)
   if (node === undefined || held === undefined) return
-  for (const turn of lineOf(draft, node.turnId)) {
+  for (const turn of runsUpward(draft, node.turnId)) {
     if (turn.spend === null) continue
     const { limit } = turn.spend
     draft.changeTurn(turn, {
@@ -44,7 +44,7 @@ export function releaseHold(draft: Draft, nodeId: Id): void {
 
 /** Holds back the possible cost of a call, on the run and every run above it. */
 export function hold(draft: Draft, node: Node, estimate: Money): void {
-  for (const turn of lineOf(draft, node.turnId)) {
+  for (const turn of runsUpward(draft, node.turnId)) {
     if (turn.spend === null) continue
     draft.changeTurn(turn, { spend: { ...turn.spend, held: plus(turn.spend.held, estimate) } })
   }
@@ -54,7 +54,7 @@ export function hold(draft: Draft, node: Node, estimate: Money): void {
 /** The amount that the tightest limit upwards leaves to a run; without a limit, any amount. */
 export function leastLeft(draft: Draft, turnId: Id): Money {
   let [tokens, usd] = [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]
-  for (const { id, spend } of lineOf(draft, turnId)) {
+  for (const { id, spend } of runsUpward(draft, turnId)) {
     if (spend === null) continue
     const { limit, spent, held } = spend
     const share = id === turnId ? 1 : USABLE
@@ -78,7 +78,7 @@ function minus(a: Money, b: Money): Money {
 
 /** Stops the clocks of the run and of all above it while a person is asked. */
 export function pauseClocks(draft: Draft, turnId: Id): void {
-  for (const turn of lineOf(draft, turnId)) {
+  for (const turn of runsUpward(draft, turnId)) {
     if (turn.state === 'ended') continue
     const leftMs = turn.paused?.leftMs ?? (turn.deadline === null ? null : turn.deadline - draft.now)
     draft.changeTurn(turn, { paused: { asks: (turn.paused?.asks ?? 0) + 1, leftMs }, deadline: null })
@@ -87,7 +87,7 @@ export function pauseClocks(draft: Draft, turnId: Id): void {
 
 /** Restarts the clocks where no other question is open. */
 export function resumeClocks(draft: Draft, turnId: Id): void {
-  for (const turn of lineOf(draft, turnId)) {
+  for (const turn of runsUpward(draft, turnId)) {
     if (turn.paused === null) continue
     const { asks, leftMs } = turn.paused
     if (asks > 1) draft.changeTurn(turn, { paused: { asks: asks - 1, leftMs } })

@@ -11,7 +11,7 @@ import { endNode } from './end-node.ts'
 export const APPROVAL_MS: number = 24 * 3_600_000
 
 /** A permission that a node must get from a person before it may continue. */
-export interface Ask {
+export interface ApprovalRequest {
   /** `tool:deploy`, `agent:expert`, `file.write:/workspace/x`. */
   readonly request: string
   /** The layer and rule that require the question. */
@@ -38,7 +38,7 @@ type Start = {
 }
 
 /** Makes the node wait as a row for a person; the clock of its run stops. */
-export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
+export function planAsk(draft: Draft, claim: Claim, ask: ApprovalRequest): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
   const turn = draft.turn(node.turnId)
@@ -62,7 +62,7 @@ export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
     metadata: { ...draft.node(node.id).metadata, approval, ...(changes === 0 ? {} : { changes }) },
   })
   pauseClocks(draft, node.turnId)
-  draft.due(wakeAt)
+  draft.noteDue(wakeAt)
   draft.event(draft.turn(node.turnId), node.id, {
     type: 'approval-request',
     call: node.input.call ?? null,
@@ -78,13 +78,13 @@ export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
 const MOST_CHANGES = 2
 
 /** Counts how often the node's request changed while a person was asked. */
-function changesOf({ metadata }: Node, { request, version }: Ask): number {
-  const before = metadata['approval'] as Partial<Ask> | undefined
+function changesOf({ metadata }: Node, { request, version }: ApprovalRequest): number {
+  const before = metadata['approval'] as Partial<ApprovalRequest> | undefined
   const changes = typeof metadata['changes'] === 'number' ? metadata['changes'] : 0
   return before?.request === request && before.version !== version ? changes + 1 : changes
 }
 
-function refuseChanged(draft: Draft, node: Node, { request }: Ask): void {
+function refuseChanged(draft: Draft, node: Node, { request }: ApprovalRequest): void {
   const message = `${request} is refused: it was changed ${MOST_CHANGES + 1} times while a person was asked to allow it.`
   const isCall = node.input.call !== undefined
   endNode(
@@ -96,7 +96,7 @@ function refuseChanged(draft: Draft, node: Node, { request }: Ask): void {
   )
 }
 
-type ApprovalSubject = Pick<Ask, 'request' | 'input' | 'version'>
+type ApprovalSubject = Pick<ApprovalRequest, 'request' | 'input' | 'version'>
 
 /** True where a person has allowed exactly this, for this node or its conversation. */
 export function isApproved(node: Node, conversation: Conversation, about: ApprovalSubject): boolean {
@@ -112,7 +112,7 @@ export function wasApproved({ metadata }: Conversation, { request, version }: Ap
 }
 
 /** A permission for a whole conversation. Request and version are separate fields: no text can pass for both. */
-type StandingPermission = Pick<Ask, 'request' | 'version'>
+type StandingPermission = Pick<ApprovalRequest, 'request' | 'version'>
 
 function allowedIn({ metadata }: Pick<Conversation, 'metadata'>): readonly StandingPermission[] {
   const known = metadata['approved']
@@ -169,7 +169,7 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
   const edited = edit === undefined ? { edited: false } : { edited: true, input: edit }
   draft.event(turn, node.id, { type: 'approval-answer', allowed, by, reason, always, ...edited })
   if (allowed) return allow(draft, node, answer)
-  if (approvalOf(node).start?.required === false) return goOnWithout(draft, node, answer)
+  if (approvalOf(node).start?.required === false) return continueWithout(draft, node, answer)
   endNode(draft, node, {
     state: 'rejected',
     failure: { code: 'approval_denied', message: denialText(approvalOf(node), answer) },
@@ -185,7 +185,7 @@ function denialText({ request, start }: NodeApproval, { by, reason }: ApprovalAn
 }
 
 /** Runs the node, which now knows the sources it may not start. */
-function goOnWithout(draft: Draft, node: Node, answer: ApprovalAnswer): void {
+function continueWithout(draft: Draft, node: Node, answer: ApprovalAnswer): void {
   const { by, reason } = answer
   const why = by === NOBODY ? 'nobody allowed in time to start it' : `${by} denied starting it`
   const said = by === NOBODY || reason === null ? why : `${why}: ${reason}`
@@ -268,14 +268,18 @@ function wordOf(
 }
 
 /** The yes that covers a request which replaced the original one, with exactly these arguments. */
-function editedWord({ metadata }: Node, { request, place, input }: Ask): EditedWord | undefined {
+function editedWord({ metadata }: Node, { request, place, input }: ApprovalRequest): EditedWord | undefined {
   const word = metadata['edited'] as unknown as EditedWord | undefined
   if (word === undefined || word.domain !== domainOf(request) || word.place !== (place ?? null)) return undefined
   return word.input === hashOf(input) ? word : undefined
 }
 
 /** Continues at once and uses up the yes. */
-function allowEdited(draft: Draft, node: Node, { ask, word }: { readonly ask: Ask; readonly word: EditedWord }): void {
+function allowEdited(
+  draft: Draft,
+  node: Node,
+  { ask, word }: { readonly ask: ApprovalRequest; readonly word: EditedWord },
+): void {
   const { edited: _, ...metadata } = node.metadata
   const ready = draft.changeNode(node, {
     state: 'pending',
@@ -343,12 +347,12 @@ export function approvalOf({ metadata }: Node): NodeApproval {
   }
 }
 
-export interface NodeApproval extends Ask {
+export interface NodeApproval extends ApprovalRequest {
   readonly digest: string
   readonly since: number
 }
 
 /** Hashes a list, so that no pair of request and input can pass for another. */
-export function digestOf({ request, version }: Pick<Ask, 'request' | 'version'>, input: Json): string {
+export function digestOf({ request, version }: Pick<ApprovalRequest, 'request' | 'version'>, input: Json): string {
   return sha256(canonicalJson(version === undefined ? [request, input] : [request, input, version]))
 }

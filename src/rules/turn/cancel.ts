@@ -15,7 +15,7 @@ export function planCancel(draft: Draft, turnId: Id, request: Omit<CancelRequest
 /** The code inside a node is gone: cancels the children that it started and awaited. */
 export function cancelCalled(draft: Draft, node: Node): void {
   if (node.kind === 'agent_message') {
-    supersede(draft, node.turnId, NONE)
+    cancelSuperseded(draft, node.turnId, NONE)
     giveUpAsking(draft, node)
   }
   for (const link of draft.openLinks(node.turnId)) {
@@ -90,7 +90,7 @@ function stopTurn(draft: Draft, turn: Turn, cancel: CancelRequest): void {
   for (const node of draft.openNodes(turn.id)) {
     if (node.state === 'running') {
       draft.aborted.push(node.id)
-      draft.due(draft.now + CANCEL_GRACE_MS)
+      draft.noteDue(draft.now + CANCEL_GRACE_MS)
       continue
     }
     stopNode(draft, node, cancel.reason ?? 'The run was asked to stop.')
@@ -98,7 +98,7 @@ function stopTurn(draft: Draft, turn: Turn, cancel: CancelRequest): void {
 }
 
 /** Cancels the children of items that the final plan no longer has. */
-export function supersede(draft: Draft, turnId: Id, kept: readonly EagerTask[]): void {
+export function cancelSuperseded(draft: Draft, turnId: Id, kept: readonly EagerTask[]): void {
   for (const task of draft.openNodes(turnId)) {
     if (!isEager(task) || kept.some(({ taskId }) => taskId === task.id)) continue
     for (const link of task.wait?.refs ?? []) stopRuns(draft, link, { cause: 'cancelled', reason: SUPERSEDED })

@@ -54,12 +54,12 @@ export type CheckResult =
 export function planChecked(draft: Draft, claim: Claim, verdict: CheckResult): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
-  if (verdict.is === 'again') goOn(draft, node, verdict)
+  if (verdict.is === 'again') tryAnotherAnswer(draft, node, verdict)
   else if (verdict.is === 'over') endNode(draft, node, { state: 'errored', failure: verdict.failure })
   else endNode(draft, node, { state: 'finished', output: { content: verdict.text } })
 }
 
-function goOn(
+function tryAnotherAnswer(
   draft: Draft,
   node: Node,
   { text, isError, attempt, first }: Extract<CheckResult, { is: 'again' }>,

@@ -1,3 +1,11 @@
+// Claims: who may write the result of a node.
+//
+// Owns:      taking runnable nodes for an engine, the check of a claim, and how many calls a run has left.
+// Called by: sweeps claim; every rule that stores the result of a running node begins with `heldNode`.
+// Must stay true:
+//   - Each claim has a greater epoch than the one before. A write with an older epoch changes nothing but an event (I4).
+//   - `heldNode` gives undefined for a lost claim, and its caller then writes nothing.
+
 import type { Draft } from '../../graph/draft.ts'
 import { isRunnable } from '../../graph/kinds.ts'
 import type { Effect, Id, Node, Purpose, Turn } from '../../graph/rows.ts'

@@ -1,3 +1,12 @@
+// The end of a node: its state, its events, and what happens to its successors.
+//
+// Owns:      which successors are released, skipped or stopped, and the events for results and answers.
+// Called by: every rule that ends a node (`planResult`, `planExpand`, approvals, stops, folds).
+// Must stay true:
+//   - A node ends once (I4). One that may have had an effect ends `uncertain`, never `stopped`, and is shown.
+//   - The commit that ends a node also lowers the `blockers` of its successors: readiness is a counter, never a search.
+//   - Its turn is marked for `endTurns`: no rule ends a turn itself.
+
 import { textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { changedAccount } from '../../graph/draft.ts'
@@ -41,7 +50,7 @@ export function endNode(draft: Draft, node: Node, end: NodeEnd): void {
   }
 }
 
-/** The rest of a host's turn may now be waiting only: see `freeHost`. */
+/** The rest of a host's turn may now be waiting only: see `breakDeadlock`. */
 function touchHost(draft: Draft, { conversationId, turnId }: Node): void {
   if (draft.conversation(conversationId).background.length > 0) draft.touchTurn(turnId)
 }
@@ -68,7 +77,7 @@ function release(draft: Draft, edge: Edge, ended: Node): [Id, NodeEnd] | undefin
   const next = draft.node(edge.to)
   if (next.state !== 'pending' && next.state !== 'awaiting_approval') return undefined
   if (isStopped(ended)) return [next.id, { state: 'stopped', failure: ended.failure ?? STOPPED }]
-  const held = heldBack(ended)
+  const held = findBlockingDenial(ended)
   if (held !== undefined) return [next.id, { state: 'skipped', failure: held }]
   if (edge.type === 'dependency' && ended.state !== 'finished') return [next.id, skipped(ended, edge)]
   const freed = draft.ownNode(next)
@@ -81,7 +90,7 @@ function release(draft: Draft, edge: Edge, ended: Node): [Id, NodeEnd] | undefin
  * Why nothing may come after this node, over any edge: a required approval was denied, here or before it. The turn then ends
  * `denied`; a retry asks once more. Undefined for every other end.
  */
-export function heldBack({ state, metadata, failure }: Node): Failure | undefined {
+export function findBlockingDenial({ state, metadata, failure }: Node): Failure | undefined {
   if (state === 'skipped') return failure?.code === DENIED ? failure : undefined
   if (state !== 'rejected') return undefined
   const approval = metadata['approval'] as { readonly required?: unknown; readonly request?: unknown } | undefined

@@ -7,7 +7,7 @@ import type { EagerTask } from '../../graph/outcome.ts'
 import type { Effect, Id, Node, NodeOutput, Turn } from '../../graph/rows.ts'
 import { expansionIds } from '../../graph/tasks.ts'
 import { countAnswer, countSpending } from './account.ts'
-import { supersede } from './cancel.ts'
+import { cancelSuperseded } from './cancel.ts'
 import { type Claim, heldNode, mayCall, type NextCall, nextCall, toolCallsLeft } from './claim.ts'
 import { applyCompaction } from './compaction.ts'
 import { endNode, type NodeEnd } from './end-node.ts'
@@ -115,7 +115,7 @@ export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
     linkTasks(draft, { node, next, tasks: [], lanes: 0 })
     return
   }
-  if (end.delegations !== undefined) supersede(draft, turn.id, end.failure === null ? end.delegations : [])
+  if (end.delegations !== undefined) cancelSuperseded(draft, turn.id, end.failure === null ? end.delegations : [])
   endNode(draft, ended, {
     state: end.failure === null ? 'finished' : 'errored',
     output: finalOutput(output, end),
@@ -230,7 +230,7 @@ function isBeside({ purpose, metadata }: Node): boolean {
   return purpose === 'brief' || purpose === 'summarize'
 }
 
-/** Sets optional fields only where needed: most outputs then have one form (base/collections). */
+/** Sets optional fields only where needed: most outputs then have one form (base/keep-shape). */
 function outputOf(answer: StepAnswer): NodeOutput {
   const { content, calls, reasoning, droppedCalls } = answer
   const output: NodeOutput = calls.length > 0 ? { content, calls } : { content }

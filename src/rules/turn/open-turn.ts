@@ -2,7 +2,7 @@ import { freshId } from '../../base/id.ts'
 import type { Json } from '../../base/json.ts'
 import { type Content, NO_USAGE, textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { isRunnable, newTree, previewOf } from '../../graph/kinds.ts'
+import { isRunnable, newTreePlaces, previewOf } from '../../graph/kinds.ts'
 import { historyAfter } from '../../graph/lane.ts'
 import type {
   Account,
@@ -219,14 +219,14 @@ function startTurn(draft: Draft, turn: Turn): Turn {
   started.state = 'running'
   started.startedAt = draft.now
   started.deadline = turn.deadline === null ? ends : Math.min(turn.deadline, ends)
-  draft.due(started.deadline)
+  draft.noteDue(started.deadline)
   const conversation = draft.ownConversation(draft.conversation(turn.conversationId))
   conversation.activeTurnId = turn.id
   draft.event(started, null, { type: 'run-start', agent: conversation.agent.name })
   const ready = draft.ownNode(entry)
   ready.blockers--
   if (isRunnable(ready, draft.now)) draft.claim(ready)
-  else if (ready.wakeAt !== null) draft.due(ready.wakeAt)
+  else if (ready.wakeAt !== null) draft.noteDue(ready.wakeAt)
   return started
 }
 
@@ -249,14 +249,14 @@ export interface TurnBounds {
   readonly treeLimit?: number | null
 }
 
-export interface BegunTurn extends TurnBounds {
+export interface HandMadeTurn extends TurnBounds {
   readonly input?: Json
   readonly attributes?: Turn['attributes']
   readonly history?: TurnHistory | null
 }
 
 /** Begins a turn without nodes; its lane must be idle. */
-export function beginTurn(draft: Draft, conversation: Conversation, given: BegunTurn): Turn {
+export function beginTurn(draft: Draft, conversation: Conversation, given: HandMadeTurn): Turn {
   const id = freshId(draft.now)
   const turn: Turn = {
     ...newTurn(draft, conversation, {
@@ -266,7 +266,7 @@ export function beginTurn(draft: Draft, conversation: Conversation, given: Begun
       input: given.input ?? null,
       deadline: null,
       spend: given.money ? newSpend(given.money) : null,
-      tree: newTree(given.treeLimit ?? null),
+      tree: newTreePlaces(given.treeLimit ?? null),
       attributes: given.attributes ?? null,
       ...(given.history === undefined ? {} : { history: given.history }),
     }),
@@ -274,7 +274,7 @@ export function beginTurn(draft: Draft, conversation: Conversation, given: Begun
     deadline: draft.now + given.limits.wallMs,
     startedAt: draft.now,
   }
-  if (turn.deadline !== null) draft.due(turn.deadline)
+  if (turn.deadline !== null) draft.noteDue(turn.deadline)
   draft.addTurn(turn)
   draft.changeConversation(conversation, { turnCount: conversation.turnCount + 1, activeTurnId: id })
   draft.event(turn, null, { type: 'run-start', agent: conversation.agent.name })

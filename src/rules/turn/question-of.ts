@@ -37,7 +37,7 @@ function openQuestion(node: Node): NodeQuestion | undefined {
 }
 
 /** The open question of a delegation's child, if the host has not heard it yet. */
-export function untoldQuestion(draft: Draft, link: Link): Node | undefined {
+export function unreportedQuestion(draft: Draft, link: Link): Node | undefined {
   const node = hostQuestionOf(draft, link)
   return node !== undefined && questionOf(node)?.told === null ? node : undefined
 }
@@ -47,7 +47,7 @@ export function asksPerson(node: Node): boolean {
   return openQuestion(node)?.to === 'person'
 }
 
-export function markTold(draft: Draft, asked: Node, by: Id): void {
+export function markReported(draft: Draft, asked: Node, by: Id): void {
   const question = questionOf(asked)
   if (question === undefined) return
   draft.changeNode(asked, { metadata: { ...asked.metadata, question: { ...question, told: by } } })

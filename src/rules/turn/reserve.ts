@@ -1,5 +1,5 @@
 import type { Draft } from '../../graph/draft.ts'
-import { lineOf } from '../../graph/reader.ts'
+import { runsUpward } from '../../graph/reader.ts'
 import type { Id, Money, Node, Spending, Turn } from '../../graph/rows.ts'
 import { hold, leastLeft, USABLE } from './account.ts'
 import { type Claim, heldNode } from './claim.ts'
@@ -119,7 +119,7 @@ interface PlannedCall {
 }
 
 function overLimit(draft: Draft, turnId: Id, call: PlannedCall): LimitExcess | undefined {
-  for (const turn of lineOf(draft, turnId)) {
+  for (const turn of runsUpward(draft, turnId)) {
     const over = overOf(draft, turn, { ...call, isLast: call.isLast && turn.id === turnId })
     if (over !== undefined) return over
   }

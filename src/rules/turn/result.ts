@@ -37,7 +37,7 @@ export function planRetry(
     attempt: node.attempt + 1,
   })
   draft.dropBlock(node.id)
-  draft.due(retry.wakeAt)
+  draft.noteDue(retry.wakeAt)
   draft.event(turn, node.id, { type: 'retry', attempt: node.attempt + 1, wakeAt: retry.wakeAt, error: retry.error })
   return true
 }
@@ -117,7 +117,7 @@ export function planWaitAgain(draft: Draft, nodeId: Id, writtenAt: number): void
   if (node?.state !== 'pending' || node.wakeAt === null || node.wakeAt <= draft.now || writtenAt <= draft.now) return
   const wakeAt = draft.now + Math.max(0, node.wakeAt - writtenAt)
   draft.changeNode(node, { wakeAt })
-  draft.due(wakeAt)
+  draft.noteDue(wakeAt)
   const message = 'The clock was set back: the next try comes after its delay all the same.'
   draft.event(draft.turn(node.turnId), node.id, { type: 'warning', message })
 }

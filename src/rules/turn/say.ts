@@ -20,7 +20,7 @@ export function planSay(draft: Draft, conversation: NewConversation, request: Tu
   if (known !== undefined) requireOpen(known)
   if (known === undefined && conversation.isNew === false) throw deletedMeanwhile(conversation.id)
   if (known === undefined) return openTurn(draft, addRoot(draft, conversation), request)
-  const row = withCodeOf(draft, boundAnew(draft, known, conversation.ceiling), conversation.agent)
+  const row = withCodeOf(draft, bindAgain(draft, known, conversation.ceiling), conversation.agent)
   const turn = openTurn(draft, row, request)
   const { name, hash } = row.agent
   if (row.agent === conversation.agent && hash !== known.agent.hash)
@@ -38,16 +38,16 @@ function withCodeOf(draft: Draft, row: Conversation, agent: AgentRef): Conversat
 }
 
 /** Binds each run by the application that starts it; a conversation that continues keeps its earlier layers too. */
-function boundAnew(draft: Draft, known: Conversation, ceiling: Conversation['ceiling']): Conversation {
+function bindAgain(draft: Draft, known: Conversation, ceiling: Conversation['ceiling']): Conversation {
   // A lane of a child's conversation keeps all layers that bind the child (I1).
   const isRoot = known.depth === 0
-  const bound = known.activeTurnId === null && isRoot ? ceiling : stacked(known.ceiling, ceiling)
-  const isSame = bound.length === known.ceiling.length && stacked(known.ceiling, bound) === known.ceiling
+  const bound = known.activeTurnId === null && isRoot ? ceiling : stackCeilings(known.ceiling, ceiling)
+  const isSame = bound.length === known.ceiling.length && stackCeilings(known.ceiling, bound) === known.ceiling
   return isSame ? known : draft.changeConversation(known, { ceiling: bound })
 }
 
 /** Joins two ceilings: layers only stack, and a layer is not repeated. */
-export function stacked(ceiling: readonly Json[], more: readonly Json[]): readonly Json[] {
+export function stackCeilings(ceiling: readonly Json[], more: readonly Json[]): readonly Json[] {
   if (more === ceiling || more.length === 0) return ceiling
   const known = new Set(ceiling.map(canonicalJson))
   const others = more.filter((layer) => !known.has(canonicalJson(layer)))

@@ -52,7 +52,7 @@ export function spanOf(n: number): number {
 /** A value of one column, as SQLite stores it. */
 export type SqlValue = null | number | string | Uint8Array
 
-/** Each `push` adds the values of one row, with 0 for its number; the commit that writes it and its size are set with it. */
+/** Each `push` adds the values of one row, with 0 for its number; writer and size are set when the commit is written. */
 export function pushConversation(values: SqlValue[], row: Conversation): void {
   values.push(0, null, null, null, null, null, packConversation(row))
 }
@@ -108,7 +108,7 @@ export function turnSlotsFrom(ordinal: number): string {
 
 const MAX_ORDINAL = 0xffff_ffff
 
-export type Packed =
+export type PackedRow =
   | ({ readonly conversation: Id } & PackedConversation)
   | ({ readonly turn: Id } & PackedTurn)
   | ({ readonly node: Id } & PackedNode)
@@ -197,10 +197,10 @@ export function edgeType(letter: unknown): EdgeType | undefined {
   return EDGE_TYPES.get(letter)
 }
 
-/** What a row says, as it is packed. Throws StoreError when it is not what was written. */
-export function parseRow(data: SqlValue | undefined): Packed {
+/** Parses a packed row. Throws StoreError when the text is damaged. */
+export function parseRow(data: SqlValue | undefined): PackedRow {
   try {
-    return parseOwnJson(String(data)) as Packed
+    return parseOwnJson(String(data)) as PackedRow
   } catch (cause) {
     const message = `A row of the store is not what was written: ${String(data).slice(0, 80)}`
     throw new StoreError('store', `${message} (legate audit --verify says which are.)`, { cause })

@@ -6,7 +6,7 @@ import type { Commit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
 import { finding, type Removal, type Tombstone, type VerifyReport, type WholeTree } from '../archive.ts'
 import { fileError, watchFile } from '../file-presence.ts'
-import { bury, lift, memoryArchive, putWhole, tombstoneIn } from '../memory/archive.ts'
+import { bury, memoryArchive, putTree, removeTombstone, tombstoneIn } from '../memory/archive.ts'
 import { applyCommit, checkCommit } from '../memory/commit.ts'
 import { memoryScanner } from '../memory/scan.ts'
 import { piecesOf, putPiece } from '../memory/snapshot.ts'
@@ -257,10 +257,10 @@ class JsonRows {
   }
 
   private put(whole: WholeTree): void {
-    const tree = putWhole(this.tables, whole)
+    const tree = putTree(this.tables, whole)
     if (tree === undefined) return
     tree.chain = whole.records.map(({ events: _, ...link }) => link)
-    lift(this.tables, liftedBy(this.tables.tombstones, whole, headOf(whole)))
+    removeTombstone(this.tables, liftedBy(this.tables.tombstones, whole, headOf(whole)))
     updateEnded(this.tables, tree)
   }
 

@@ -140,7 +140,7 @@ export class Journal {
   }
 }
 
-interface OpenFile extends ReadJournal {
+interface OpenFile extends JournalState {
   readonly descriptor: number
 }
 
@@ -230,7 +230,7 @@ const FORMAT = 'legate-json'
  */
 const FORMAT_VERSION = 2
 
-export interface ReadJournal {
+export interface JournalState {
   /** The number of the next line. */
   readonly next: number
   /** Bytes of whole lines: a torn end comes after them. */
@@ -244,7 +244,7 @@ export interface ReadJournal {
 const CHUNK = 1 << 20
 
 /** Hands over every line but the first. Throws where the file is not ours, or damaged before its end. */
-export function readJournal(descriptor: number, path: string, take: (entry: JournalEntry) => void): ReadJournal {
+export function readJournal(descriptor: number, path: string, take: (entry: JournalEntry) => void): JournalState {
   let next = 0
   let size = 0
   let base = 0

@@ -51,14 +51,14 @@ function putDown(folder: string): string {
   return name
 }
 
-interface Other {
+interface OtherOwner {
   readonly file: string
   readonly owner: Owner | undefined
 }
 
 /** The file of another process that may be alive. Removes the files of dead ones on the way. */
-function otherOwner(folder: string, own: string): Other | undefined {
-  let found: Other | undefined
+function otherOwner(folder: string, own: string): OtherOwner | undefined {
+  let found: OtherOwner | undefined
   for (const name of readdirSync(folder)) {
     if (!name.startsWith(PREFIX) || name === own || name.endsWith('.new')) continue
     const file = join(folder, name)
@@ -113,7 +113,7 @@ function remove(file: string): void {
   }
 }
 
-function busy(folder: string, { file, owner }: Other): StoreError {
+function busy(folder: string, { file, owner }: OtherOwner): StoreError {
   const details = { path: folder, lock: file, pid: owner?.pid ?? null, host: owner?.host ?? null }
   const isOwn = owner?.pid === process.pid && owner.host === hostname()
   const who = isOwn ? 'this very process' : owner === undefined ? 'another process' : nameOf(owner)

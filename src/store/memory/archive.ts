@@ -41,17 +41,17 @@ export function memoryArchive(tables: () => Tables): MemoryArchive {
 }
 
 /** Puts the rows of a whole tree, and gives the tree. */
-export function putWhole(tables: Tables, whole: WholeTree): StoredTree | undefined {
+export function putTree(tables: Tables, whole: WholeTree): StoredTree | undefined {
   putPiece(tables, { rows: unpackTree(whole) })
   return tables.trees.get(whole.rootId)
 }
 
 /** Imports a tree where no records are kept: a tree that was deleted here comes back unchanged, or not at all. */
 export function restoreUnrecorded(tables: Tables, whole: WholeTree): StoredTree | undefined {
-  const tree = putWhole(tables, whole)
+  const tree = putTree(tables, whole)
   if (tree === undefined || tables.tombstones.length === 0) return tree
   try {
-    lift(tables, liftedBy(tables.tombstones, whole, headOf(tables, tree)))
+    removeTombstone(tables, liftedBy(tables.tombstones, whole, headOf(tables, tree)))
   } catch (error) {
     forgetTree(tables, tree)
     tables.changes++
@@ -61,7 +61,7 @@ export function restoreUnrecorded(tables: Tables, whole: WholeTree): StoredTree 
 }
 
 /** Removes the tombstone of a tree that is there again. */
-export function lift({ tombstones }: Tables, stone: Tombstone | undefined): void {
+export function removeTombstone({ tombstones }: Tables, stone: Tombstone | undefined): void {
   if (stone !== undefined) tombstones.splice(tombstones.indexOf(stone), 1)
 }
 

@@ -1,4 +1,4 @@
-import { Chain, type Chained, IdMap } from '../../base/collections.ts'
+import { Chain, type ChainItem, IdMap } from '../../base/collections.ts'
 import type { StoredBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../../graph/rows.ts'
@@ -9,7 +9,7 @@ import type { ChainRecord } from '../commit-chain.ts'
 export type ChainLink = Omit<ChainRecord, 'events'>
 
 /** All rows of one root: a tree is forgotten as a whole. */
-export class StoredTree implements Chained {
+export class StoredTree implements ChainItem {
   readonly id: Id
   before: this | null = null
   after: this | null = null
@@ -46,7 +46,7 @@ export class ConversationEntry {
   }
 }
 
-export class TurnEntry implements Chained {
+export class TurnEntry implements ChainItem {
   readonly id: Id
   before: this | null = null
   after: this | null = null
@@ -64,7 +64,7 @@ export class TurnEntry implements Chained {
   }
 }
 
-export class NodeEntry implements Chained {
+export class NodeEntry implements ChainItem {
   readonly id: Id
   before: this | null = null
   after: this | null = null

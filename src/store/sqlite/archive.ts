@@ -26,14 +26,14 @@ import { putRows, sealTree } from './seals.ts'
 import { bodiesOf, edgesIn, type FileSpan, findTrees, readRecords, readSpan, treeByLog, writtenRow } from './tree.ts'
 import { verifySqlite } from './verify.ts'
 
-export interface ArchiveUse {
+export interface ArchiveContext {
   readonly read: <T>(query: (db: Connection) => T) => T
   /** Runs a change in one transaction, with a cache that agrees with the file until its end. */
   readonly write: (change: (db: Connection, cache: RowCache) => void) => void | Promise<void>
   readonly compact: () => void
 }
 
-export function sqliteArchive({ read, write, compact }: ArchiveUse): Archive {
+export function sqliteArchive({ read, write, compact }: ArchiveContext): Archive {
   return {
     read: (rootId) => read((db) => atOneMoment(db, () => readWhole(db, rootId))),
     verify: (rootId) => read((db) => atOneMoment(db, () => verifySqlite(db, rootId))),
@@ -48,7 +48,7 @@ export function sqliteArchive({ read, write, compact }: ArchiveUse): Archive {
   }
 }
 
-function remove(write: ArchiveUse['write'], rootId: Id, removal: Removal): ReturnType<Archive['remove']> {
+function remove(write: ArchiveContext['write'], rootId: Id, removal: Removal): ReturnType<Archive['remove']> {
   let stone: Tombstone | undefined
   const written = write((db) => {
     stone = removal.evenTampered === true ? removeEvenAltered(db, rootId, removal) : removeTree(db, rootId, removal)

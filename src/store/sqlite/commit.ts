@@ -25,7 +25,7 @@ import { type Connection, RESULT, resultCode, textOf } from './driver.ts'
 import { type Growth, sealStretches, unseal } from './marks.ts'
 import { numberRows, type RowNumbers } from './numbers.ts'
 import type { SqliteGraph } from './read.ts'
-import { type ManyRows, manyRows, putRows, putSeals, setSize } from './seals.ts'
+import { putRows, putSeals, type RowInserter, rowInserter, setSize } from './seals.ts'
 
 /** The texts of a commit, made before the file is locked. */
 export interface CommitTexts {
@@ -69,14 +69,14 @@ export interface WriteContext {
 }
 
 /** Checks and writes the whole commit. If it throws, the caller rolls its transaction back. */
-export function writeCommit(writing: WriteContext, commit: Commit, texts: CommitTexts): WrittenNumbers {
-  const { db, graph, cache } = writing
+export function writeCommit(context: WriteContext, commit: Commit, texts: CommitTexts): WrittenNumbers {
+  const { db, graph, cache } = context
   const before = tailBefore(graph, commit)
   const check = checkCommit(commit, graph.reader, { hasTree: before !== undefined, asks: false })
   const numbered = numberRows(db, cache, commit)
   const { numbers, ends } = numbered
   cache.last = { check, numbered }
-  putKeys(writing, commit, numbers)
+  putKeys(context, commit, numbers)
   const tree = before?.tree ?? rootSpan(commit, numbers)
   const tail =
     commit.rootId === null
@@ -94,7 +94,7 @@ export function writeCommit(writing: WriteContext, commit: Commit, texts: Commit
   putUses(db, tree, commit)
   for (const row of commit.engines) putEngine(db, row)
   for (const id of commit.dropEngines) db.run('DELETE FROM engines WHERE id = ?', [id])
-  if (commit.blocks.length > 0 || commit.dropBlocks.length > 0) writeBlocks(writing, commit)
+  if (commit.blocks.length > 0 || commit.dropBlocks.length > 0) writeBlocks(context, commit)
   return { numbers, ends, tail }
 }
 
@@ -206,7 +206,7 @@ export function newKeys({ conversations, turns, nodes, links }: Commit, numbers:
   return keys
 }
 
-export const addKeys: ManyRows = manyRows('INSERT INTO keys (id, slot, n)', 3)
+export const addKeys: RowInserter = rowInserter('INSERT INTO keys (id, slot, n)', 3)
 
 export function putBody(db: Connection, { hash, text }: Body): void {
   db.run('INSERT OR IGNORE INTO bodies (hash, text) VALUES (?, ?)', [hash, Buffer.from(text, 'utf8')])

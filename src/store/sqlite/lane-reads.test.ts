@@ -6,7 +6,7 @@ import { commitOf, conversationRow, placeIn, turnRow, warningEvent } from '../..
 import { RowCache } from '../row-cache.ts'
 import { commitTexts, writeCommit } from './commit.ts'
 import { type Connection, connect } from './driver.ts'
-import { type Read, sqliteGraph, sqliteScanner } from './read.ts'
+import { type RunQuery, sqliteGraph, sqliteScanner } from './read.ts'
 import { migrate } from './schema.ts'
 import { CheckedSpans } from './spans.ts'
 
@@ -81,7 +81,7 @@ class Lane {
   readonly cache = new RowCache()
   private asked = 0
   private readonly db = connect(join(folder, `${open.length}.db`))
-  private readonly read: Read = (query) => query(this.counting())
+  private readonly read: RunQuery = (query) => query(this.counting())
   private readonly spans = new CheckedSpans('lanes')
   private readonly graph = sqliteGraph({ read: this.read, cache: () => this.cache, spans: () => this.spans })
   readonly reader = sqliteScanner(this.graph, this.read)

@@ -1,7 +1,7 @@
 import { shortSha256 } from '../../base/hash.ts'
 import { parseOwnJson } from '../../base/json.ts'
 import type { Id } from '../../graph/rows.ts'
-import { type EdgeEnds, edgeType, type Packed, SPAN, spanOf } from '../codec/rows.ts'
+import { type EdgeEnds, edgeType, type PackedRow, SPAN, spanOf } from '../codec/rows.ts'
 import {
   countEdges,
   type EdgeCount,
@@ -208,7 +208,7 @@ interface RowName {
   readonly id: Id
 }
 
-function nameIn(packed: Exclude<Packed, { readonly edges: unknown }>): RowName {
+function nameIn(packed: Exclude<PackedRow, { readonly edges: unknown }>): RowName {
   if ('node' in packed) return { kind: 'node', letter: 'n', id: String(packed.node) }
   if ('link' in packed) return { kind: 'link', letter: 'l', id: String(packed.link) }
   if ('turn' in packed) return { kind: 'turn', letter: 't', id: String(packed.turn) }
@@ -363,7 +363,7 @@ export interface SpanRow {
   /** The text of the row. */
   readonly text: string
   /** The parsed row; for a row that cannot be read, an empty list of edges, which no commit writes. */
-  readonly packed: Packed
+  readonly packed: PackedRow
 }
 
 export function rowsIn({ lines }: SpanText): readonly SpanRow[] {
@@ -378,13 +378,13 @@ function rowIn(line: string): SpanRow {
   return { n: Number(line.slice(0, writerAt)), writer, line, text, packed: packedIn(text) }
 }
 
-function packedIn(text: string): Packed {
+function packedIn(text: string): PackedRow {
   try {
     const packed = parseOwnJson(text)
-    return typeof packed === 'object' && packed !== null ? (packed as Packed) : NOTHING
+    return typeof packed === 'object' && packed !== null ? (packed as PackedRow) : NOTHING
   } catch {
     return NOTHING
   }
 }
 
-const NOTHING: Packed = { edges: [] }
+const NOTHING: PackedRow = { edges: [] }

@@ -13,7 +13,7 @@ import { type Connection, type SqlRow, textOf } from './driver.ts'
 import { type CheckedSpans, cacheSpan } from './spans.ts'
 import { BODY } from './tree.ts'
 
-export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
+export function sqliteScanner(graph: SqliteGraph, read: RunQuery): Scanner {
   const number = (sql: string, values: SqlRow): number | undefined => {
     const value = read((db) => db.first(sql, values))?.[0]
     return typeof value === 'number' ? value : undefined
@@ -142,7 +142,7 @@ const SLOTS = [
 ] as const
 
 /** Searches all ids, for people who type the end of one. */
-function findIds(read: Read, ending: string, limit: number): readonly FoundId[] {
+function findIds(read: RunQuery, ending: string, limit: number): readonly FoundId[] {
   const found: FoundId[] = []
   if (ending === '') return found
   const { length } = [...ending]
@@ -153,11 +153,11 @@ function findIds(read: Read, ending: string, limit: number): readonly FoundId[] 
   return found
 }
 
-export type Read = <T>(query: (db: Connection) => T) => T
+export type RunQuery = <T>(query: (db: Connection) => T) => T
 
 export interface SqliteReads {
   /** Runs one query on the open connection and turns a failure into a StoreError. */
-  readonly read: Read
+  readonly read: RunQuery
   /** The cached rows, which agree with the file at this moment. */
   readonly cache: () => RowCache
   /** Rows of the file that agree with their commits. */
@@ -167,14 +167,14 @@ export interface SqliteReads {
 export interface SqliteGraph {
   readonly reader: Reader
   /** Runs a query that names rows. Others may just have stored them, so their ids are looked up in the file. */
-  readonly heard: Read
+  readonly heard: RunQuery
   readonly spans: SqliteReads['spans']
   tail(rootId: Id): Tail | undefined
 }
 
 /** Reads for rules, from the cache where possible; every row that it reads is cached. */
 export function sqliteGraph(reads: SqliteReads): SqliteGraph {
-  const heard: Read = (query) => {
+  const heard: RunQuery = (query) => {
     const found = reads.read(query)
     reads.cache().greatestId = undefined
     return found
@@ -210,7 +210,7 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
   return { reader, heard, spans: reads.spans, tail: (rootId) => tailOf(reads, rootId) }
 }
 
-function cellReads({ read, cache, spans }: SqliteReads, heard: Read) {
+function cellReads({ read, cache, spans }: SqliteReads, heard: RunQuery) {
   // Between a key and its span another process may have deleted the tree.
   const span = (first: number, end: number): CachedTree | undefined => {
     const found = heard((db) => spans().read(db, first, end))
@@ -232,7 +232,7 @@ function cellReads({ read, cache, spans }: SqliteReads, heard: Read) {
 }
 
 /** Most unknown ids were made a moment ago, and are greater than all stored ones. */
-function greatestId(read: Read, cache: RowCache): Id {
+function greatestId(read: RunQuery, cache: RowCache): Id {
   cache.greatestId ??= textOf(read((db) => db.first(GREATEST_ID))?.[0])
   return cache.greatestId
 }
@@ -350,7 +350,7 @@ function bodyText(columns: SqlRow | undefined): string | undefined {
 }
 
 /** Reads the events of a tree after a number. The cost is that of the result, wherever in the log it is. */
-function readEvents(graph: SqliteGraph, read: Read) {
+function readEvents(graph: SqliteGraph, read: RunQuery) {
   return (rootId: Id, after: number, limit: number): EventRow[] => {
     const tail = graph.tail(rootId)
     if (tail === undefined || after >= tail.seq) return []
@@ -372,7 +372,7 @@ function readEvents(graph: SqliteGraph, read: Read) {
  * A commit whose events all come before `after`: the last such, except for commits without events. It looks from the end in
  * steps that double, then halves the rest: readers who follow a tree have read nearly all of it.
  */
-function commitBefore(read: Read, { tree, commit }: Tail, after: number): number {
+function commitBefore(read: RunQuery, { tree, commit }: Tail, after: number): number {
   const first = tree * COMMITS_PER_TREE
   const isBefore = (n: number): boolean => Number(read((db) => db.first(SEQ, [n, first]))?.[0] ?? 0) <= after
   let high = first + commit

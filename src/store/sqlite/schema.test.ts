@@ -7,7 +7,7 @@ import { commitOf, next, nodeRow, placeIn, treeCommit, warningEvent } from '../.
 import { RowCache } from '../row-cache.ts'
 import { commitTexts, writeCommit } from './commit.ts'
 import { type Connection, connect } from './driver.ts'
-import { type Read, sqliteGraph, sqliteScanner } from './read.ts'
+import { type RunQuery, sqliteGraph, sqliteScanner } from './read.ts'
 import { migrate } from './schema.ts'
 import { CheckedSpans } from './spans.ts'
 
@@ -59,7 +59,7 @@ function statementsOfWriting(): string[] {
   const seen: string[] = []
   const writer = listening(seen)
   const cache = new RowCache()
-  const read: Read = (query) => query(writer)
+  const read: RunQuery = (query) => query(writer)
   const graph = sqliteGraph({ read, cache: () => cache, spans: () => spans })
   const place = placeIn('root-b')
   const block = { nodeId: 'streams', rootId: 'root-b', epoch: 1, events: [] }
@@ -82,7 +82,7 @@ function statementsOfWriting(): string[] {
 }
 
 function scannerOn(connection: Connection, cache: () => RowCache) {
-  const read: Read = (query) => query(connection)
+  const read: RunQuery = (query) => query(connection)
   return sqliteScanner(sqliteGraph({ read, cache, spans: () => spans }), read)
 }
 

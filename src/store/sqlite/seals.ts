@@ -9,10 +9,10 @@ import { edgesIn, type FileSpan, findTrees, readRecords, readSpan, writtenRow } 
 const AT_ONCE = 32
 
 /** Puts any number of rows; `values` has them one after the other. */
-export type ManyRows = (db: Connection, values: readonly SqlValue[]) => void
+export type RowInserter = (db: Connection, values: readonly SqlValue[]) => void
 
 /** `start` is the statement up to its values, `width` the number of values in a row. */
-export function manyRows(start: string, width: number): ManyRows {
+export function rowInserter(start: string, width: number): RowInserter {
   const row = `(${new Array(width).fill('?').join(', ')})`
   const statements = Array.from(
     { length: AT_ONCE + 1 },
@@ -30,9 +30,9 @@ function portions(values: readonly SqlValue[], most: number): readonly (readonly
   return some
 }
 
-export const putRows: ManyRows = manyRows(`REPLACE INTO rows (${COLUMNS})`, WIDTH)
+export const putRows: RowInserter = rowInserter(`REPLACE INTO rows (${COLUMNS})`, WIDTH)
 
-const putMany = manyRows('REPLACE INTO seals (n, writer)', 2)
+const putMany = rowInserter('REPLACE INTO seals (n, writer)', 2)
 
 /** Records that this commit began these spans, named by their first rows. */
 export function putSeals(db: Connection, firsts: Iterable<number>, writer: number): void {

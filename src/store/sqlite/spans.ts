@@ -51,7 +51,7 @@ export class CheckedSpans {
   }
 
   /** Undefined when its tree was deleted. */
-  read(db: Connection, first: number, end: number): ReadSpan | undefined {
+  read(db: Connection, first: number, end: number): CheckedSpan | undefined {
     const once = () => this.look(db, first, end)
     const found = once()
     if (found === undefined || 'rows' in found) return found
@@ -62,7 +62,7 @@ export class CheckedSpans {
   }
 
   /** Reads several whole spans. A damaged one is read again by itself, which reports it. */
-  readAll(db: Connection, firsts: readonly number[]): ReadSpan[] {
+  readAll(db: Connection, firsts: readonly number[]): CheckedSpan[] {
     return this.check.checkAll(db, readSpanTexts(db, firsts)).flatMap((one, at) => {
       const first = firsts[at] ?? 0
       return 'rows' in one ? one : (this.read(db, first, first + SPAN) ?? [])
@@ -95,7 +95,7 @@ export class CheckedSpans {
     return tampered(`The events of commit ${commit} are not what was written`, { rootId, path: this.path, commit })
   }
 
-  private look(db: Connection, first: number, end: number): ReadSpan | WrongSpan | undefined {
+  private look(db: Connection, first: number, end: number): CheckedSpan | SpanFault | undefined {
     const text = readSpanText(db, first, end)
     if (text.lines !== '') return this.check.check(db, text)
     // A deleted tree has neither rows nor seals.
@@ -103,7 +103,7 @@ export class CheckedSpans {
     return writer === undefined ? undefined : { what: `Row ${first} of the file is missing`, writer: Number(writer) }
   }
 
-  private refuse(db: Connection, { what, writer }: WrongSpan): StoreError {
+  private refuse(db: Connection, { what, writer }: SpanFault): StoreError {
     const rootId = rootOf(db, writer)
     const error = tampered(what, { rootId, path: this.path })
     if (rootId !== null) this.trees.set(rootId, this.trees.get(rootId) ?? error)
@@ -126,13 +126,13 @@ function rootOf(db: Connection, writer: number): Id | null {
 }
 
 /** A span whose rows agree with their commits. */
-export interface ReadSpan {
+export interface CheckedSpan {
   readonly text: SpanText
   readonly rows: readonly SpanRow[]
 }
 
 /** The fault of a span, and a commit of its tree. */
-export interface WrongSpan {
+export interface SpanFault {
   readonly what: string
   readonly writer: number
 }
@@ -147,12 +147,12 @@ class SpanCheck {
   private size = 0
 
   /** Gives the span if all rows agree, none is missing and none was added. */
-  check(db: Connection, text: SpanText): ReadSpan | WrongSpan {
+  check(db: Connection, text: SpanText): CheckedSpan | SpanFault {
     return this.decide(db, { text, rows: rowsIn(text) })
   }
 
   /** Checks several spans, and reads their commits together. */
-  checkAll(db: Connection, texts: readonly SpanText[]): (ReadSpan | WrongSpan)[] {
+  checkAll(db: Connection, texts: readonly SpanText[]): (CheckedSpan | SpanFault)[] {
     const spans = texts.map((text) => ({ text, rows: rowsIn(text) }))
     const rows = spans.flatMap((span) => (this.isKnown(span.text) || span.text.stretches !== '' ? [] : span.rows))
     return this.record.withAhead(db, rows, () => spans.map((span) => this.decide(db, span)))
@@ -163,7 +163,7 @@ class SpanCheck {
     return known !== undefined && known.lines === lines && known.count === count && known.size === size
   }
 
-  private decide(db: Connection, span: ReadSpan): ReadSpan | WrongSpan {
+  private decide(db: Connection, span: CheckedSpan): CheckedSpan | SpanFault {
     const { text, rows } = span
     if (this.isKnown(text)) return span
     const known = this.right.get(text.first)
@@ -175,7 +175,7 @@ class SpanCheck {
   }
 
   /** The fault in words; undefined for none. */
-  private findWrong(db: Connection, { text, rows }: ReadSpan, known: SpanText | undefined): string | undefined {
+  private findWrong(db: Connection, { text, rows }: CheckedSpan, known: SpanText | undefined): string | undefined {
     const misplaced = findMisplaced(text, rows)
     if (misplaced !== undefined) return misplaced
     const lines = known?.lines.split('\n')
@@ -209,7 +209,7 @@ function findMisplaced({ first, count, size }: SpanText, rows: readonly SpanRow[
 }
 
 /** Puts the rows of a span into the cache unless they are there. Gives the rows of their tree. */
-export function cacheSpan(cache: RowCache, { text: { first }, rows }: ReadSpan): CachedTree | undefined {
+export function cacheSpan(cache: RowCache, { text: { first }, rows }: CheckedSpan): CachedTree | undefined {
   const packed = rows[0]?.packed
   if (packed === undefined) return undefined
   if ('conversation' in packed) {

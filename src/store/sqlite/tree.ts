@@ -4,7 +4,7 @@ import {
   COMMITS_PER_TREE,
   type EdgeEnds,
   edgeType,
-  type Packed,
+  type PackedRow,
   parseRow,
   SPAN,
   type SqlValue,
@@ -20,7 +20,7 @@ export interface FileRow {
   /** The commit that wrote it; for the first row of a span, also the number of rows. */
   readonly written: readonly [writer: SqlValue, size: SqlValue]
   readonly text: string
-  readonly packed: Packed | null
+  readonly packed: PackedRow | null
 }
 
 /** All rows of a turn, or of a conversation: the first row tells which. */
@@ -43,17 +43,17 @@ function toFileRow([n, queue = null, due = null, mark = null, writer = null, siz
   return { n: Number(n), columns, written: [writer, size], text, packed: tryParse(text) }
 }
 
-function tryParse(text: string): Packed | null {
+function tryParse(text: string): PackedRow | null {
   try {
     const packed: unknown = parseRow(text)
-    return typeof packed === 'object' && packed !== null ? (packed as Packed) : null
+    return typeof packed === 'object' && packed !== null ? (packed as PackedRow) : null
   } catch {
     return null
   }
 }
 
 /** Null for a row of another kind, or with damaged parts. */
-function turnOf(packed: Packed | null): Turn | null {
+function turnOf(packed: PackedRow | null): Turn | null {
   if (packed === null || !('turn' in packed)) return null
   try {
     return toTurn(packed)

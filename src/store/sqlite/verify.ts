@@ -3,7 +3,7 @@ import type { Edge, Id } from '../../graph/rows.ts'
 import { type Finding, finding, type VerifyReport, type WrittenRow } from '../archive.ts'
 import {
   COMMITS_PER_TREE,
-  type Packed,
+  type PackedRow,
   pushConversation,
   pushLink,
   pushNode,
@@ -34,13 +34,13 @@ import {
 
 /** Compares one tree, or the whole file, with its log of commits. */
 export function verifySqlite(db: Connection, rootId?: Id): VerifyReport {
-  const verifying = new Verifier(db)
+  const verifier = new Verifier(db)
   const { byRoot, lost } = findTrees(db, rootId)
-  for (const n of lost) verifying.lost(n)
-  for (const [root, place] of byRoot) verifying.tree(root, place)
-  if (rootId !== undefined && !byRoot.has(rootId)) verifying.tree(rootId, { spans: [], tree: treeByLog(db, rootId) })
-  if (rootId === undefined) verifying.rest()
-  return verifying
+  for (const n of lost) verifier.lost(n)
+  for (const [root, place] of byRoot) verifier.tree(root, place)
+  if (rootId !== undefined && !byRoot.has(rootId)) verifier.tree(rootId, { spans: [], tree: treeByLog(db, rootId) })
+  if (rootId === undefined) verifier.rest()
+  return verifier
 }
 
 class Verifier implements VerifyReport {
@@ -227,7 +227,7 @@ const STRAY_KEYS = `SELECT CAST(keys.id AS BLOB), CAST(keys.slot AS BLOB) FROM k
   WHERE rows.n IS NULL`
 
 /** The columns queue, due and mark according to the row; null when it cannot be read. */
-function columnsOf(packed: Packed | null, { turn }: FileSpan): readonly SqlValue[] | null {
+function columnsOf(packed: PackedRow | null, { turn }: FileSpan): readonly SqlValue[] | null {
   const values: SqlValue[] = []
   try {
     if (packed === null || 'edges' in packed) return null

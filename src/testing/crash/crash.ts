@@ -15,7 +15,7 @@ export type Kill = KillPoint | KillMoment
 export interface KillMoment {
   /** How long after that moment it is killed. */
   readonly afterMs: number
-  /** Default: `ready`. */
+  /** The moment from which the time counts. Default: `ready`. */
   readonly from?: 'start' | 'ready'
 }
 

@@ -21,7 +21,7 @@ export interface KillPoint {
 }
 
 export interface FailpointPlan {
-  /** Left out: points are only reported. */
+  /** The point at which the process is killed. Left out: points are only reported. */
   readonly killAt?: KillPoint | undefined
   /** Called for every point, before the process dies at it. */
   readonly passed?: (point: string, hit: number) => void

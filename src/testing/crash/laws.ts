@@ -103,10 +103,10 @@ function unlike(of: string, counted: readonly CountedEffect[], expected: Readonl
 export function unsettled(tree: TreeRows): string[] {
   return [
     ...openRows(tree),
-    ...untoldEnds(tree),
+    ...unreportedEnds(tree),
     ...unpaired(tree),
-    ...[...tree.nodes.values()].flatMap((node) => untoldResult(tree, node)),
-    ...[...tree.turns.values()].flatMap((turn) => [...wrongAccount(tree, turn), ...untoldDoubts(tree, turn)]),
+    ...[...tree.nodes.values()].flatMap((node) => unreportedResult(tree, node)),
+    ...[...tree.turns.values()].flatMap((turn) => [...wrongAccount(tree, turn), ...unreportedDoubts(tree, turn)]),
   ]
 }
 
@@ -130,7 +130,7 @@ function openRows({ turns, nodes, links, blocks, events }: TreeRows): string[] {
 }
 
 /** Checks A75: the end of every background child was reported, or the rows say that no host was left to notify. */
-function untoldEnds({ links, nodes }: TreeRows): string[] {
+function unreportedEnds({ links, nodes }: TreeRows): string[] {
   const isUntold = ({ wake, deliveredTo }: Link) => {
     const isTold = deliveredTo === 'undeliverable' || (deliveredTo !== null && nodes.has(deliveredTo))
     return !isTold && (wake === 'auto' || deliveredTo !== null)
@@ -166,7 +166,7 @@ function differences(what: string, starts: ReadonlyMap<Id, number>, ends: Readon
 }
 
 /** Checks L4: each call and each result is reported once. */
-function untoldResult({ events, nodes }: TreeRows, task: Node): string[] {
+function unreportedResult({ events, nodes }: TreeRows, task: Node): string[] {
   if (task.kind !== 'task' || task.input.call === undefined || task.metadata['copyOf'] !== undefined) return []
   const results = eventsOf(events, 'tool-result').filter(({ nodeId }) => nodeId === task.id).length
   const calls = eventsOf(events, 'tool-call').filter(({ nodeId }) => nodeId === task.id).length
@@ -201,7 +201,7 @@ function wrongAccount({ nodes, links }: TreeRows, turn: Turn): string[] {
 }
 
 /** Checks that each uncertain effect is reported once, and named in the outcome of its run and of every run above. */
-function untoldDoubts({ nodes, links, events }: TreeRows, turn: Turn): string[] {
+function unreportedDoubts({ nodes, links, events }: TreeRows, turn: Turn): string[] {
   const own = [...nodes.values()].filter(({ turnId, state }) => turnId === turn.id && state === 'uncertain')
   const all = [...links.values()].filter(({ hostTurnId }) => hostTurnId === turn.id)
   // A child that ended after its host is not in its host's outcome.

@@ -20,11 +20,11 @@ export function readPart(said: RecordedPart, ids: IdTokens): Part | undefined {
   if (Array.isArray(said)) return { type: 'reasoning-delta', text: ids.show(String(said[0])) }
   if ('after' in said) return undefined
   if ('finish' in said) return { type: 'finish', reason: said.finish, usage: said.usage as unknown as Usage }
-  return shown(said, ids) as Part
+  return withRunIds(said, ids) as Part
 }
 
 /** Replaces the ids in a recorded value by those of this run. */
-export function shown<T>(value: T, ids: IdTokens): T {
+export function withRunIds<T>(value: T, ids: IdTokens): T {
   const text = JSON.stringify(value)
   return text.includes('<id:') ? (parseOwnJson(ids.show(text)) as T) : value
 }

@@ -11,7 +11,7 @@ import type { Store } from '../../store/store.ts'
 import type { CurrentCall } from '../../tool/current.ts'
 import type { OpenSource } from '../../tool/source.ts'
 import type { CodeResult, Tape, TapedModelCall, TapedNode } from '../../tool/tape.ts'
-import { readPart, shown } from './answer-parts.ts'
+import { readPart, withRunIds } from './answer-parts.ts'
 import { CallKeys, numbered } from './call-keys.ts'
 import { Cleaner } from './clean.ts'
 import { differences, differenceText } from './differences.ts'
@@ -101,7 +101,7 @@ class Player implements Tape {
     const lines = this.parts.script.sources.filter(({ line }) => line.source === name)
     const found = lines.findLast(({ number }) => number < next) ?? lines[0]
     if (found === undefined) throw this.fail(name, 'this source of tools was not started when it was recorded.')
-    return recordedSource(shown(found.line, this.ids))
+    return recordedSource(withRunIds(found.line, this.ids))
   }
 
   left(nodeId: Id): void {
@@ -141,17 +141,17 @@ class Player implements Tape {
     const { line } = entry
     if (!('result' in line)) throw this.fail(entry.at, 'a tool is called where a model was asked when it was recorded.')
     this.bindOwn(node, line)
-    for (const { message, data } of shown(line.progress ?? [], this.ids)) {
+    for (const { message, data } of withRunIds(line.progress ?? [], this.ids)) {
       current?.inside((context) => context.progress(message, data))
     }
     const find = (agent: string) => running.agentNamed?.(agent) ?? this.parts.agents.get(agent)
-    if (current !== null) await startAgain(shown(line.children ?? [], this.ids), current, find)
+    if (current !== null) await startAgain(withRunIds(line.children ?? [], this.ids), current, find)
     await aMoment()
     const { result } = line
     const signal = stopSignal(work)
     if ('stopped' in result && result.stopped === 'cancel') throw await untilAborted(signal)
     await this.order.turnOf(entry, signal)
-    return shown(result, this.ids)
+    return withRunIds(result, this.ids)
   }
 
   private bindOwn({ id, turnId, conversationId }: Node, { own }: CodeLine): void {

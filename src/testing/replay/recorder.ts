@@ -289,7 +289,7 @@ function turnOf(at: string): string {
 function startedInside(store: Store, node: Node, clean: (input: Json) => Json): StartedInside[] {
   const links = store.linksOf(node.turnId).filter(({ taskId, attempt }) => taskId === node.id && attempt === 1)
   if (links.length === 0) return []
-  const story = storyOf(store, node)
+  const story = childTimeline(store, node)
   return links.map((link, at) => {
     const before = story.slice(0, story.indexOf(`delegation-start ${link.id}`))
     const ended = links
@@ -308,7 +308,7 @@ function startedInside(store: Store, node: Node, clean: (input: Json) => Json): 
 const PAGE = 1_000
 
 /** Lists when children of a node began and ended, in order. */
-function storyOf(store: Store, { id, turnId, rootId }: Node): string[] {
+function childTimeline(store: Store, { id, turnId, rootId }: Node): string[] {
   const story: string[] = []
   for (let after: number | undefined = store.turn(turnId)?.afterSeq ?? 0; after !== undefined; ) {
     const page = store.events(rootId, after, PAGE)

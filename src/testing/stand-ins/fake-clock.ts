@@ -1,4 +1,4 @@
-import type { Clock, Idle } from '../../base/clock.ts'
+import type { Clock, IdleHint } from '../../base/clock.ts'
 
 export interface FakeClock extends Clock {
   /**
@@ -11,7 +11,7 @@ export interface FakeClock extends Clock {
 interface Alarm {
   readonly time: number
   readonly run: () => void
-  readonly idle?: Idle | undefined
+  readonly idle?: IdleHint | undefined
 }
 
 /** How many idle checks in a row run as on a real clock, enough for every lease to expire. Then the clock jumps. */

@@ -2,7 +2,7 @@ import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../../base/json.ts'
 import { shownWords } from '../../base/secrets/command-secrets.ts'
 import { withoutSecrets } from '../../base/secrets/secrets.ts'
-import { hostRequest, programRequest, type Request, withHanded } from '../../grant/request.ts'
+import { hostRequest, programRequest, type Request, withPayload } from '../../grant/request.ts'
 import { showWords } from '../../grant/words.ts'
 import { envPrefix } from '../../tool/environment.ts'
 import { type OpenSource, type SourcePlace, sourceMark, type ToolSource } from '../../tool/source.ts'
@@ -53,10 +53,10 @@ function needsOf(settings: ServerSettings, folder: string | null): readonly Requ
   if (command !== null) {
     const loading = envPrefix(settings.env)
     const options = { secrets: secretValues(settings), folder, before: loading.length }
-    return [withHanded(programRequest([...loading, command, ...args], options), handed)]
+    return [withPayload(programRequest([...loading, command, ...args], options), handed)]
   }
   const { text } = substituteVariables(settings.url ?? '', variableLookup(settings))
-  return hostOf(text) === undefined ? [] : [withHanded(hostRequest(text), handed)]
+  return hostOf(text) === undefined ? [] : [withPayload(hostRequest(text), handed)]
 }
 
 /** The server's settings as its definition has them; secrets by name only. */

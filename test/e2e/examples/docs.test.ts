@@ -83,6 +83,28 @@ describe('ARCHITECTURE.md', () => {
   })
 })
 
+describe('the table of where to change things', () => {
+  const [, table = ''] = /^## Where do I change X$(.*?)^## /ms.exec(text('ARCHITECTURE.md')) ?? []
+  const rows = [...table.matchAll(/^\| (.+?) \| `([\w-]+)` \| (\d+) \| (.+) \|$/gm)].map(
+    ([, change, like, count, where]) => ({
+      change,
+      like: like ?? '',
+      count: Number(count),
+      files: [...(where ?? '').matchAll(/`(src\/[\w./-]+)`/g)].map(([, file = '']) => file),
+    }),
+  )
+
+  test('has the eleven changes', () => {
+    expect(rows.length).toBe(11)
+  })
+
+  test.each(rows)('$change: $count files, which know $like', ({ like, count, files }) => {
+    const strangers = files.filter((file) => !existsSync(path.join(root, file)) || !text(file).includes(like))
+
+    expect({ strangers, count: new Set(files).size }).toEqual({ strangers: [], count })
+  })
+})
+
 test('docs/scenarios.md is written from the names of the tests', () => {
   execFileSync(process.execPath, [path.join(root, 'scripts/scenarios.mjs')])
 
@@ -91,7 +113,7 @@ test('docs/scenarios.md is written from the names of the tests', () => {
 
 test('ARCHITECTURE.md and CONTRIBUTING.md stay short', () => {
   expect(text('ARCHITECTURE.md').split('\n').length).toBeLessThanOrEqual(200)
-  expect(text('CONTRIBUTING.md').split('\n').length).toBeLessThanOrEqual(60)
+  expect(text('CONTRIBUTING.md').split('\n').length).toBeLessThanOrEqual(90)
 })
 
 function docs(): string[] {

@@ -29,7 +29,7 @@ describe('docs/reference/files.md', () => {
   const page = textOf('docs/reference/files.md')
 
   test.each(AGENT_DIALECTS)('has every field of the dialect $name', ({ name }) => {
-    const common = codesIn(page.slice(page.indexOf('Fields that every'), page.indexOf('Fields by dialect')))
+    const common = codesIn(page.slice(page.indexOf('Fields of all dialects'), page.indexOf('Fields by dialect')))
     const rows = [...page.matchAll(/^\| `(\w+)` \| (.*?) \|/gm)].filter(([, dialect]) => dialect === name)
     const listed = new Set([...common, ...rows.flatMap(([, , fields = '']) => codesIn(fields))])
 

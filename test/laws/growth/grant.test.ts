@@ -7,7 +7,7 @@ import { matchName, matchPath } from '../../../src/grant/match.ts'
 import { programRequest, readRequest } from '../../../src/grant/request.ts'
 import { readRule } from '../../../src/grant/rule.ts'
 import { keyOfPattern, plainProgram, quoteWords, readWords } from '../../../src/grant/words.ts'
-import { bothGrants } from '../../../src/recipe/agent-file/draft.ts'
+import { combineGrants } from '../../../src/recipe/agent-file/draft.ts'
 import { MOST_RULES } from '../../../src/recipe/agent-file/patterns.ts'
 import { commandWords } from '../../../src/tools/shell-tool.ts'
 import { testGrowth } from '../../support/growth.ts'
@@ -141,7 +141,7 @@ describe('rules', () => {
     ['of many segments', (at: number) => `/${'*/'.repeat(200)}a${at}`],
   ])('500 rules that are %s are compared with one another within a second', (_, pattern) => {
     const rules = Array.from({ length: MOST_RULES / 2 }, (_, at) => `file.read:${pattern(at)}`)
-    const read = () => bothGrants({ use: rules }, { use: rules.toReversed(), ask: ['exec:*'] })
+    const read = () => combineGrants({ use: rules }, { use: rules.toReversed(), ask: ['exec:*'] })
 
     expect(leastWork(read)).toBeLessThan(1_000)
     expect(leastWork(() => lint({ use: rules, ask: rules }, ['file.read:/a']))).toBeLessThan(1_000)

@@ -1,11 +1,18 @@
 import { parseJson } from '../../../base/json.ts'
 import type { ApprovalWord, Json, Node, Runtime, Store } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
-import { findIds, findRun, only, shortId } from '../../store/find-run.ts'
+import { findIds, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'
 import { write } from '../../terminal/output.ts'
-import { answersOf, callOf, digestOf, questionOf, SEEN, wholeCallOf } from '../../watch/asked.ts'
-import { openStateOf } from '../../watch/doing.ts'
+import { openStateOf } from '../../watch/activity.ts'
+import {
+  approveCommands,
+  describeCall,
+  describeWholeCall,
+  digestOf,
+  questionOf,
+  SEEN,
+} from '../../watch/request-text.ts'
 
 export function approve(call: Call): Promise<number> {
   return answer(call, true)
@@ -22,16 +29,16 @@ function answer(call: Call, allow: boolean): Promise<number> {
     const node = named ?? onlyAsked(runtime, ending)
     // `answer` below refuses a call that was answered already, and says who answered and how.
     if (isAsking(node)) checkSeen(call, node, { isNeeded: allow && (named === undefined || wasAnswered(node)) })
-    const word = wordOf(call, allow)
+    const word = readApproval(call, allow)
     // Binds the answer to the question the person saw, not to one that replaced it since.
     await runtime.answer(node.id, { ...word, digest: digestOf(node) })
     const answered = 'edit' in word ? (runtime.store.node(node.id) ?? node) : node
-    await write(`${allow ? 'Allowed' : 'Denied'}: ${wholeCallOf(answered)}\n`)
+    await write(`${allow ? 'Allowed' : 'Denied'}: ${describeWholeCall(answered)}\n`)
     return EXIT.completed
   })
 }
 
-function wordOf(call: Call, allow: boolean): ApprovalWord {
+function readApproval(call: Call, allow: boolean): ApprovalWord {
   const reason = textOption(call, 'reason')
   const by = call.env['USER'] ?? 'user'
   const always = isSet(call, 'always')
@@ -49,11 +56,11 @@ function checkSeen(call: Call, node: Node, { isNeeded }: { readonly isNeeded: bo
     throw new CliError(`--seen needs ${SEEN} characters or more, as legate approvals prints them.`, EXIT.usage)
   }
   if (seen !== undefined && digestOf(node).startsWith(seen)) return
-  const why = seen === undefined ? 'it must be seen first' : 'this is not what you have seen'
+  const why = seen === undefined ? 'the request must be seen first' : 'this is not the request you saw'
   const lines = [
-    `Nothing was answered: ${why}. What is asked for now:`,
-    `  ${wholeCallOf(node).replaceAll('\n', '\n  ')}`,
-    `  ${answersOf(node)}`,
+    `Nothing was answered: ${why}. The current request:`,
+    `  ${describeWholeCall(node).replaceAll('\n', '\n  ')}`,
+    `  ${approveCommands(node)}`,
   ]
   throw new CliError(lines.join('\n'), EXIT.usage, { namesHelp: false })
 }
@@ -76,7 +83,7 @@ function namedNode(store: Store, ending: string): Node | undefined {
   const found = findIds(store, ending).flatMap(({ id, type }) => (type === 'node' ? (store.node(id) ?? []) : []))
   const asking = found.filter(isAsking)
   const named = asking.length > 0 ? asking : found.filter(({ metadata: { answered } }) => answered !== undefined)
-  return named.length === 0 ? undefined : only(named, ending, lineOf)
+  return named.length === 0 ? undefined : onlyMatch(named, ending, lineOf)
 }
 
 function isAsking({ state }: Node): boolean {
@@ -88,11 +95,11 @@ function onlyAsked(runtime: Parameters<typeof openStateOf>[0], ending: string): 
   const turn = findRun(runtime.store, ending)
   const asked = turn.state === 'ended' ? [] : openStateOf(runtime, turn).asked
   if (asked.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for a person.`, EXIT.usage)
-  return only(asked, ending, lineOf)
+  return onlyMatch(asked, ending, lineOf)
 }
 
 function lineOf(node: Node): string {
-  return `${shortId(node.id)}  ${callOf(node)}`
+  return `${shortId(node.id)}  ${describeCall(node)}`
 }
 
 /** Answers a question that an agent asked a person. */
@@ -111,7 +118,7 @@ export function reply(call: Call): Promise<number> {
 function namedQuestion({ store }: Runtime, ending: string): Node | undefined {
   const nodes = findIds(store, ending).flatMap(({ id, type }) => (type === 'node' ? (store.node(id) ?? []) : []))
   const asking = nodes.filter(({ state, wait }) => state === 'waiting' && wait?.on === 'question')
-  return asking.length === 0 ? undefined : only(asking, ending, questionLine)
+  return asking.length === 0 ? undefined : onlyMatch(asking, ending, questionLine)
 }
 
 /** Accepts the id of a run if exactly one question waits in it. */
@@ -119,7 +126,7 @@ function onlyQuestion(runtime: Runtime, ending: string): Node {
   const turn = findRun(runtime.store, ending)
   const asking = turn.state === 'ended' ? [] : openStateOf(runtime, turn).questions
   if (asking.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for an answer.`, EXIT.usage)
-  return only(asking, ending, questionLine)
+  return onlyMatch(asking, ending, questionLine)
 }
 
 function questionLine(node: Node): string {

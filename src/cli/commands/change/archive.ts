@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 import { createRuntime, type Tombstone } from '../../../index.ts'
 import { sqliteStore } from '../../../store/sqlite/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
-import { findIds, findRunOrNode, only, shortId } from '../../store/find-run.ts'
+import { findIds, findRunOrNode, onlyMatch, shortId } from '../../store/find-run.ts'
 import { storePath, withRuntime } from '../../store/open-store.ts'
 import { plural } from '../../terminal/amounts.ts'
 import { oneLine } from '../../terminal/clean.ts'
@@ -15,7 +15,7 @@ export function forget(call: Call): Promise<number> {
   return withRuntime(call, 'write', async (runtime) => {
     const found = findIds(runtime.store, ending).filter(({ type }) => type !== 'node')
     // The rows that lead to a tree may be missing; the full id still names it.
-    const id = found.length === 0 ? ending : only(found, ending, (one) => `${one.id}  ${one.type}`).id
+    const id = found.length === 0 ? ending : onlyMatch(found, ending, (one) => `${one.id}  ${one.type}`).id
     const stone = await runtime.forget(id, textOption(call, 'reason') ?? 'Forgotten from the command line.')
     const runs = stone.conversations.flatMap((one) => one.runs)
     const text = `deleted: ${stone.rootId} ${oneLine(stone.agent)}, ${plural(runs.length, 'run')}\n`
@@ -27,8 +27,8 @@ export function forget(call: Call): Promise<number> {
 /** Deletes trees beyond the limits of number or age and reports what was deleted. */
 export function prune(call: Call): Promise<number> {
   const options = {
-    ...given('keep', keepOf(textOption(call, 'keep'))),
-    ...given('olderThanMs', timeOf(textOption(call, 'older-than'))),
+    ...optionalNumber('keep', keepOf(textOption(call, 'keep'))),
+    ...optionalNumber('olderThanMs', timeOf(textOption(call, 'older-than'))),
   }
   if (Object.keys(options).length === 0) {
     throw new CliError(
@@ -44,7 +44,7 @@ export function prune(call: Call): Promise<number> {
   })
 }
 
-function given(name: string, value: number | undefined): Record<string, number> {
+function optionalNumber(name: string, value: number | undefined): Record<string, number> {
   return value === undefined ? {} : { [name]: value }
 }
 
@@ -65,9 +65,9 @@ function timeOf(text: string | undefined): number | undefined {
 }
 
 function asText(stones: readonly Tombstone[], dryRun: boolean): string {
-  const verb = dryRun ? 'would go' : 'deleted'
+  const verb = dryRun ? 'would be deleted' : 'deleted'
   const lines = stones.map((stone) => `${verb}: ${lineOf(stone)}\n`)
-  if (stones.length === 0) return 'Nothing is too much or too old.\n'
+  if (stones.length === 0) return 'Nothing to delete: no run is beyond these limits.\n'
   const runs = stones.reduce((sum, stone) => sum + runsOf(stone).length, 0)
   const all = `${plural(stones.length, 'tree')} with ${plural(runs, 'run')}`
   return `${lines.join('')}${all} ${dryRun ? 'would be deleted' : 'deleted'}.\n`
@@ -102,7 +102,7 @@ export async function importRun(call: Call): Promise<number> {
     await write(
       isSet(call, 'json')
         ? jsonLine({ rootId, runId: turn?.id ?? null })
-        : `Taken: ${shortId(turn?.id ?? rootId)}. legate show ${shortId(turn?.id ?? rootId)}\n`,
+        : `Imported: ${shortId(turn?.id ?? rootId)}. legate show ${shortId(turn?.id ?? rootId)}\n`,
     )
     return EXIT.completed
   } finally {

@@ -1,6 +1,6 @@
 import type { Id, Node, Runtime, Store, Turn } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
-import { findIds, findRun, only, shortId } from '../../store/find-run.ts'
+import { findIds, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'
 import { standardInput } from '../../terminal/ask-line.ts'
 import { oneLine } from '../../terminal/clean.ts'
@@ -16,7 +16,7 @@ export async function edit(call: Call): Promise<number> {
   const text = given === '-' ? (await standardInput()).trimEnd() : given
   return withRuntime(call, 'write', async (runtime) => {
     const turn = findRun(runtime.store, ending)
-    const none = `The run ${shortId(turn.id)} was not asked in words. legate show ${shortId(turn.id)} --nodes lists its nodes.`
+    const none = `The run ${shortId(turn.id)} has no text input. legate show ${shortId(turn.id)} --nodes lists its nodes.`
     const node =
       named === undefined
         ? onlyNode(runtime.store, turn, { fits: ({ kind }) => kind === 'user_message', none })
@@ -33,14 +33,14 @@ export function retry(call: Call): Promise<number> {
   return withRuntime(call, 'write', async (runtime) => {
     const [ending = '', named] = call.words
     const turn = findRun(runtime.store, ending)
-    const none = `Nothing has failed in the run ${shortId(turn.id)}. To ask once more, fork it: legate fork ${shortId(turn.id)}.`
+    const none = `Nothing failed in the run ${shortId(turn.id)}. To get another answer, fork it: legate fork ${shortId(turn.id)}.`
     const node =
       named === undefined
         ? onlyNode(runtime.store, turn, { fits: hasFailed, none })
         : findNode(runtime.store, turn, named)
     const talk = await runtime.conversation(turn.conversationId)
     const run = await talk.retry(node.id)
-    const told = `${shortId(node.id)} is done once more, in the run ${shortId(run.id)}: ${continueHint(call, runtime, run.id)}\n`
+    const told = `${shortId(node.id)} is retried in the run ${shortId(run.id)}. Continue with: ${continueHint(call, runtime, run.id)}\n`
     await write(isSet(call, 'json') ? jsonLine({ nodeId: node.id, runId: run.id }) : told)
     return EXIT.completed
   })
@@ -60,8 +60,8 @@ export function fork(call: Call): Promise<number> {
     const id = shortId(turn.id)
     const none =
       turn.state === 'ended'
-        ? `The run ${id} has no last answer that counts: it was made anew, or ended without one. Name the node to fork at: legate show ${id} --nodes lists them.`
-        : `The run ${id} has no last answer yet: name the node to fork at, or wait until it is over.`
+        ? `The run ${id} has no last answer in force: it was replaced, or the run ended without one. Name the node to fork at: legate show ${id} --nodes lists them.`
+        : `The run ${id} has no last answer yet. Name the node to fork at, or wait until the run ends.`
     const node =
       named === undefined
         ? onlyNode(runtime.store, turn, {
@@ -86,8 +86,8 @@ export function fork(call: Call): Promise<number> {
     }
     const next =
       lane.run === null
-        ? `It waits for an input: ${saidTo(runtime, lane.id)}`
-        : `It goes on as ${shortId(lane.run.id)}: ${continueHint(call, runtime, lane.run.id)}`
+        ? `It waits for an input: ${continueLane(runtime, lane.id)}`
+        : `It continues as ${shortId(lane.run.id)}: ${continueHint(call, runtime, lane.run.id)}`
     await write(`Forked at ${shortId(node.id)}: the lane ${shortId(lane.id)}. ${next}\n`)
     return EXIT.completed
   })
@@ -97,7 +97,7 @@ function isLastWord({ kind, purpose, endedAt }: Node, followers: number): boolea
   return kind === 'agent_message' && purpose === 'answer' && endedAt !== null && followers === 0
 }
 
-function saidTo({ store }: Runtime, laneId: Id): string {
+function continueLane({ store }: Runtime, laneId: Id): string {
   return codeOf(store.conversation(laneId)) === ''
     ? `legate chat --continue ${shortId(laneId)}`
     : `runtime.run(agent, input, { conversationId: '${laneId}' })`
@@ -112,7 +112,7 @@ export function findNode(store: Store, { conversationId, id: runId }: Turn, endi
     const look = `legate show ${shortId(runId)} --nodes lists them.`
     throw new CliError(`${where} has an id that ends in "${oneLine(ending)}". ${look}`, EXIT.usage)
   }
-  return only(own, ending, nodeLine)
+  return onlyMatch(own, ending, nodeLine)
 }
 
 /** Returns the only node of a run that fits, or throws with advice. */
@@ -122,7 +122,7 @@ export function onlyNode(store: Store, turn: Turn, { fits, none }: NodeChoice): 
   if (first === undefined) throw new CliError(none, EXIT.usage)
   if (others.length === 0) return first
   const lines = found.map((node) => `\n  ${nodeLine(node)}`).join('')
-  throw new CliError(`More than one node of ${shortId(turn.id)} can be meant:${lines}\nName one.`, EXIT.usage)
+  throw new CliError(`More than one node of ${shortId(turn.id)} matches:${lines}\nName one.`, EXIT.usage)
 }
 
 interface NodeChoice {

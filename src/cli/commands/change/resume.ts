@@ -11,8 +11,8 @@ import { oneLine } from '../../terminal/clean.ts'
 import { continueWithoutReader, note, write } from '../../terminal/output.ts'
 import { viewFor } from '../../watch/view.ts'
 import { codeOf, folderOf, modelNameOf } from '../../watch/words.ts'
-import { askersFor } from '../../worker/inline-ask.ts'
-import { asChild, FollowedRuns, openTopRuns } from '../../worker/open-tops.ts'
+import { FollowedRuns, ignoreChildEnd, openTopRuns } from '../../worker/followed-runs.ts'
+import { respondersFor } from '../../worker/inline-ask.ts'
 import { scopedStore } from '../../worker/scoped-store.ts'
 import {
   type ContinueCommand,
@@ -20,8 +20,8 @@ import {
   endOf,
   lastAnswer,
   nothingOpen,
+  reportFailure,
   storeWords,
-  wrongEnd,
 } from '../../worker/verdict.ts'
 import { continueCancelled, Worker } from '../../worker/worker.ts'
 
@@ -58,7 +58,7 @@ async function withoutModule(call: Call): Promise<number> {
   const store = openStore(call, 'write')
   const target = await targetIn(store, call)
   const { trees, folder } = await closing(store, () =>
-    target === undefined ? openHere(store) : ofTarget(store, target),
+    target === undefined ? openHere(store) : treeOfRun(store, target),
   )
   if (trees.size === 0) return nothingHere(store, call)
   await closing(store, () => checkModels(store, trees))
@@ -78,11 +78,11 @@ function openHere(store: Store): FolderRuns {
   return { trees: new Set(roots.filter((id) => needsNoCode(store, id) && folderIn(store, id) === folder)), folder }
 }
 
-function ofTarget(store: Store, { id, rootId }: Turn): FolderRuns {
+function treeOfRun(store: Store, { id, rootId }: Turn): FolderRuns {
   const folder = folderIn(store, rootId) ?? process.cwd()
   if (!needsNoCode(store, rootId)) return { trees: new Set(), folder }
   if (existsSync(folder)) return { trees: new Set([rootId]), folder }
-  throw new CliError(`The run ${shortId(id)} works in ${folder}, which is not there any more. Make it, and try again.`)
+  throw new CliError(`The run ${shortId(id)} works in ${folder}, which no longer exists. Create it and try again.`)
 }
 
 /** Checks model keys first, so that a run that has come far does not fail because this terminal lacks a key. */
@@ -115,14 +115,14 @@ async function work(call: Call, { store: inner, options, target, trees, again }:
     isBeside: isAnswerAlone,
     isAllowed: isSet(call, 'yes'),
   })
-  const endingOf = isAnswerAlone ? wrongEnd : endOf
+  const endingOf = isAnswerAlone ? reportFailure : endOf
   const worker = new Worker({
     runtime,
     view,
     knownAgents,
     lastSeqs: lastSeqs(inner, target),
-    askers: askersFor(call, runtime, view),
-    ended: async (run) => asChild(runtime, run, await endingOf(runtime, run, again)),
+    askers: respondersFor(call, runtime, view),
+    ended: async (run) => ignoreChildEnd(runtime, run, await endingOf(runtime, run, again)),
     standstills: { where: storeWords(textOption(call, 'store')), goOn: again },
   })
   continueWithoutReader()
@@ -167,7 +167,7 @@ async function nothingHere(store: Store, call: Call): Promise<number> {
   })
   const said = coded.length === 0 ? '' : `${NEEDS_MODULE} ${unfinished(store, coded)}`
   const more =
-    others.length === 0 ? '' : `What is unfinished in other folders goes on when it is named:${elsewhere.join('')}`
+    others.length === 0 ? '' : `To continue unfinished runs of other folders, name them:${elsewhere.join('')}`
   const nothing = open.length === 0 ? nothingOpen(store, again) : ''
   await store.close()
   if (nothing === '') throw new CliError([said, more].filter(Boolean).join('\n'), EXIT.usage)
@@ -203,7 +203,7 @@ export function cancel(call: Call): Promise<number> {
     const turn = findRun(runtime.store, call.words[0] ?? '')
     const name = `${oneLine(runtime.store.conversation(turn.conversationId)?.agent.name ?? '?')} ${shortId(turn.id)}`
     if (turn.outcome !== null) {
-      await write(`${name} is over already: ${turn.outcome.status}.\n`)
+      await write(`${name} has already ended: ${turn.outcome.status}.\n`)
       return EXIT.completed
     }
     const open = openRuns(runtime.store, turn)
@@ -211,12 +211,10 @@ export function cancel(call: Call): Promise<number> {
     if (await hasStopped(runtime, turn, seconds * 1000)) {
       const { status } = runtime.store.turn(turn.id)?.outcome ?? { status: 'cancelled' }
       const others = open > 1 ? `, and ${plural(open - 1, 'subagent')} with it` : ''
-      await write(`${name} has stopped: ${status}${others}. What it had is kept: legate show ${shortId(turn.id)}\n`)
+      await write(`${name} has stopped: ${status}${others}. Its results are kept: legate show ${shortId(turn.id)}\n`)
       return EXIT.completed
     }
-    note(
-      `legate: ${name} was asked to stop and has not yet, after ${seconds} s. legate tree ${shortId(turn.id)} tells.`,
-    )
+    note(`legate: ${name} has not stopped after ${seconds} s. See legate tree ${shortId(turn.id)}.`)
     return EXIT.other
   })
 }

@@ -6,8 +6,8 @@ import { age, duration } from '../../terminal/amounts.ts'
 import { exactLine, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { wrap } from '../../terminal/width.ts'
-import { replyTo, seenOption, wantedLines } from '../../watch/asked.ts'
-import { tellTampered } from '../../watch/recent-runs.ts'
+import { reportTampered } from '../../watch/recent-runs.ts'
+import { replyCommand, requestLines, seenOption } from '../../watch/request-text.ts'
 
 const PAGE = 200
 const INDENT = 9
@@ -20,7 +20,7 @@ export function approvals(call: Call): Promise<number> {
     const count =
       (await all((query) => runtime.approvals(query), put)) + (await all((query) => runtime.questions(query), put))
     if (count === 0 && !isSet(call, 'json')) await write('Nothing waits for a person.\n')
-    return tellTampered(runtime.store)
+    return reportTampered(runtime.store)
   })
 }
 
@@ -46,8 +46,8 @@ function questionLines({ nodeId, path, text, since, expiresAt }: PendingQuestion
   return [
     `${shortId(nodeId)}  ${path.map(oneLine).join(' > ')}`,
     `  asks   ${indented(oneLine(text))}`,
-    `  since  ${age(now - since)}; goes on without an answer in ${duration(Math.max(0, expiresAt - now))}`,
-    `  ${indented(replyTo(nodeId))}`,
+    `  since  ${age(now - since)}; continues without an answer in ${duration(Math.max(0, expiresAt - now))}`,
+    `  ${indented(replyCommand(nodeId))}`,
     '',
   ].join('\n')
 }
@@ -58,9 +58,9 @@ function linesOf(approval: PendingApproval): string {
   const now = Date.now()
   return [
     `${id}  ${path.map(oneLine).join(' > ')}`,
-    `  wants  ${indented(wantedLines(approval))}`,
+    `  wants  ${indented(requestLines(approval))}`,
     `  rule   ${indented(`${exactLine(reason)}, for ${exactLine(request)}`)}`,
-    `  since  ${age(now - since)}; denied by itself in ${duration(Math.max(0, expiresAt - now))}`,
+    `  since  ${age(now - since)}; denied automatically in ${duration(Math.max(0, expiresAt - now))}`,
     `  ${indented(`legate approve ${id}${seenOption(digest)} [--edit JSON] [--always], or legate deny ${id}${seenOption(digest)} --reason TEXT`)}`,
     '',
   ].join('\n')

@@ -7,7 +7,7 @@ import { cleanText, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { type Paint, painter } from '../../terminal/paint.ts'
 import { cut } from '../../terminal/width.ts'
-import { lookedAt } from '../../watch/recent-runs.ts'
+import { runToShow } from '../../watch/recent-runs.ts'
 
 /** Checks the store. Exits with 1 if it finds a problem that it did not repair. */
 export function audit(call: Call): Promise<number> {
@@ -44,11 +44,11 @@ function asText({ findings, repaired, checked, verified }: AuditReport, paint: P
   const held =
     verified === null
       ? ''
-      : `; ${plural(verified.rows, 'row')} and ${plural(verified.commits, 'commit')} held against their hashes`
-  const left = findings.length === 0 ? paint('green', 'nothing is wrong') : `${plural(findings.length, 'finding')}`
+      : `; ${plural(verified.rows, 'row')} and ${plural(verified.commits, 'commit')} checked against their hashes`
+  const left = findings.length === 0 ? paint('green', 'no errors') : `${plural(findings.length, 'finding')}`
   const hint =
     findings.some(({ repairable }) => repairable) && repaired.length === 0
-      ? '\nlegate audit --repair mends what can be mended without losing anything.'
+      ? '\nlegate audit --repair repairs what it can without losing anything.'
       : ''
   return `${lines.join('')}${looked}${held}: ${left}.${hint}\n`
 }
@@ -69,12 +69,12 @@ export function diff(call: Call): Promise<number> {
 
 function diffText({ first, second, changes, same }: RunDiff, paint: Paint): string {
   const heads = [`${paint('red', '-')} ${figures(first)}\n`, `${paint('green', '+')} ${figures(second)}\n`]
-  const foot = `${changes.length} differ, ${same} are the same.\n`
+  const foot = `${changes.length} differ, ${same} are equal.\n`
   return [...heads, ...changes.map((one) => changeText(one, paint)), foot].join('')
 }
 
 function figures({ runId, status, tokens, modelCalls, toolCalls, children, durationMs }: RunFigures): string {
-  const time = durationMs === null ? 'not over' : duration(durationMs)
+  const time = durationMs === null ? 'still open' : duration(durationMs)
   return `${shortId(runId)} ${status}, ${count(tokens)} tokens, ${plural(modelCalls, 'model call')}, ${plural(toolCalls, 'tool call')}, ${plural(children, 'subagent')}, ${time}`
 }
 
@@ -97,7 +97,7 @@ function short(text: string): string {
 
 export function why(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const answer = await runtime.why(deletedIn(runtime.store, call) ?? lookedAt(runtime, call).id)
+    const answer = await runtime.why(deletedIn(runtime.store, call) ?? runToShow(runtime, call).id)
     if (isSet(call, 'json')) {
       await write(jsonLine(answer))
       return EXIT.completed

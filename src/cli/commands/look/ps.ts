@@ -7,9 +7,9 @@ import { oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { type Paint, painter } from '../../terminal/paint.ts'
 import { cut, pad, padLeft, widthOf } from '../../terminal/width.ts'
-import { activityReader, openStateOf } from '../../watch/doing.ts'
+import { activityReader, openStateOf } from '../../watch/activity.ts'
 import { treeSoFar } from '../../watch/follow-run.ts'
-import { allRuns, recentRuns, tellTampered, unlessTampered } from '../../watch/recent-runs.ts'
+import { allRuns, recentRuns, reportTampered, unlessTampered } from '../../watch/recent-runs.ts'
 import { spendOfTree } from '../../watch/tree-rows.ts'
 import { NOTHING, preview } from '../../watch/words.ts'
 
@@ -21,11 +21,11 @@ export function ps(call: Call): Promise<number> {
     const rows = [...known, ...(store.tampered?.() ?? []).flatMap(tamperedRow)]
     if (isSet(call, 'quiet')) {
       for (const { id } of rows) await write(`${shortId(id)}\n`)
-      return tellTampered(store)
+      return reportTampered(store)
     }
     if (isSet(call, 'json')) for (const row of rows) await write(jsonLine(row))
     else await write(table(rows, call))
-    return tellTampered(store)
+    return reportTampered(store)
   })
 }
 

@@ -7,11 +7,11 @@ import { cleanText, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { type Paint, painter } from '../../terminal/paint.ts'
 import { wrap } from '../../terminal/width.ts'
-import { answersOf, questionOf, replyTo, wholeCallOf } from '../../watch/asked.ts'
-import { activityReader, type OpenState, openStateOf } from '../../watch/doing.ts'
+import { activityReader, type OpenState, openStateOf } from '../../watch/activity.ts'
 import { treeSoFar } from '../../watch/follow-run.ts'
 import { layout } from '../../watch/layout.ts'
-import { lookedAt } from '../../watch/recent-runs.ts'
+import { runToShow } from '../../watch/recent-runs.ts'
+import { approveCommands, describeWholeCall, questionOf, replyCommand } from '../../watch/request-text.ts'
 import type { WatchedTree } from '../../watch/run-tree.ts'
 import { nodeLine, spendOfTree, treeRows } from '../../watch/tree-rows.ts'
 import { NOTHING } from '../../watch/words.ts'
@@ -20,10 +20,11 @@ const MOST_SUBAGENTS = 100
 
 export function show(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const turn = lookedAt(runtime, call)
-    if (isSet(call, 'graph') || isSet(call, 'dot')) return drawn(runtime, turn, isSet(call, 'dot') ? 'dot' : 'mermaid')
+    const turn = runToShow(runtime, call)
+    if (isSet(call, 'graph') || isSet(call, 'dot'))
+      return writePicture(runtime, turn, isSet(call, 'dot') ? 'dot' : 'mermaid')
     if (isSet(call, 'nodes')) return listed(runtime, turn, isSet(call, 'json'))
-    const sight = await lookAt(runtime, turn)
+    const sight = await readFacts(runtime, turn)
     const text = isSet(call, 'json') ? jsonLine(asJson(sight)) : asText(sight, painter(process.stdout, call.env))
     await write(text)
     return EXIT.completed
@@ -35,7 +36,7 @@ async function listed({ store }: Runtime, turn: Turn, isJson: boolean): Promise<
   return EXIT.completed
 }
 
-async function drawn(runtime: Runtime, turn: Turn, format: 'mermaid' | 'dot'): Promise<number> {
+async function writePicture(runtime: Runtime, turn: Turn, format: 'mermaid' | 'dot'): Promise<number> {
   await write(cleanText(await runtime.picture(turn.conversationId, { of: 'graph', format })))
   return EXIT.completed
 }
@@ -50,7 +51,7 @@ interface RunFacts {
   readonly standing: OpenState | null
 }
 
-async function lookAt(runtime: Runtime, turn: Turn): Promise<RunFacts> {
+async function readFacts(runtime: Runtime, turn: Turn): Promise<RunFacts> {
   return {
     runtime,
     turn,
@@ -93,7 +94,7 @@ function asText(sight: RunFacts, paint: Paint): string {
     `${paint('bold', oneLine(agent))} ${shortId(turn.id)}  ${paint(colour, state)}\n${facts(sight, paint)}`,
     section('Input', typeof turn.input === 'string' ? turn.input : JSON.stringify(turn.input, null, 2), paint),
     section(outcome?.status === 'completed' ? 'Answer' : 'So far', outcome?.text ?? '', paint),
-    section('Why', whyOf(outcome), paint),
+    section('Why', errorText(outcome), paint),
     section('Uncertain', uncertainLines(sight), paint),
     section('Without', withoutLines(turn), paint),
     section('Needs a person', askedLines(standing), paint),
@@ -115,10 +116,7 @@ function facts({ runtime, turn, tree, outcome }: RunFacts, paint: Paint): string
     ['took', time],
     ['tokens', `${count(usage.inputTokens)} in${cached}, ${count(usage.outputTokens)} out`],
     ['cost', spent.usd === null ? 'unknown' : spent.usd === 0 ? '' : money(spent.usd)],
-    [
-      'calls',
-      `${account.modelCalls} of the model, ${account.toolCalls} of tools, ${plural(account.children, 'subagent')}`,
-    ],
+    ['calls', `${account.modelCalls} model, ${account.toolCalls} tool, ${plural(account.children, 'subagent')}`],
     ['now', activityReader(runtime)(turn.id, tree.root?.hears)?.text ?? ''],
   ]
   return rows
@@ -126,7 +124,7 @@ function facts({ runtime, turn, tree, outcome }: RunFacts, paint: Paint): string
     .join('')
 }
 
-function whyOf(outcome: Outcome | null): string {
+function errorText(outcome: Outcome | null): string {
   if (outcome === null || outcome.error === null) return ''
   const advice = outcome.advice === null ? '' : `\n${outcome.advice}`
   return `${outcome.error.code}: ${outcome.error.message}${advice}`
@@ -136,7 +134,7 @@ function whyOf(outcome: Outcome | null): string {
 function uncertainLines({ runtime: { store }, outcome }: RunFacts): string {
   const nodes = (outcome?.uncertain ?? []).flatMap((id) => store.node(id) ?? [])
   return nodes
-    .map((node) => `${wholeCallOf(node)}: it may or may not have taken effect (${shortId(node.id)})`)
+    .map((node) => `${describeWholeCall(node)}: it may or may not have taken effect (${shortId(node.id)})`)
     .join('\n')
 }
 
@@ -149,8 +147,8 @@ function askedLines(standing: OpenState | null): string {
   if (standing === null) return ''
   const { asked, questions } = standing
   return [
-    ...asked.map((node) => `${wholeCallOf(node)}\n${answersOf(node)}`),
-    ...questions.map((node) => `${questionOf(node)}\n${replyTo(node.id)}`),
+    ...asked.map((node) => `${describeWholeCall(node)}\n${approveCommands(node)}`),
+    ...questions.map((node) => `${questionOf(node)}\n${replyCommand(node.id)}`),
   ].join('\n')
 }
 
@@ -181,13 +179,14 @@ const INDENT = '  '
 export function transcript(call: Call): Promise<number> {
   const limitTurns = turnsOf(call)
   return withRuntime(call, 'read', async (runtime) => {
-    const { conversationId } = lookedAt(runtime, call)
+    const { conversationId } = runToShow(runtime, call)
     const talk = await runtime.conversation(conversationId)
     const before = textOption(call, 'before')
     const beforeTurnId = before === undefined ? undefined : turnBefore(runtime, conversationId, before)
     const page = await talk.transcriptPage({ limitTurns, ...(beforeTurnId === undefined ? {} : { beforeTurnId }) })
     const paint = painter(process.stdout, call.env)
-    for (const line of page.transcript) await write(isSet(call, 'json') ? jsonLine(line) : said(line, paint, talk))
+    for (const line of page.transcript)
+      await write(isSet(call, 'json') ? jsonLine(line) : messageLines(line, paint, talk))
     if (!isSet(call, 'json')) await write(await footer(page, talk))
     return EXIT.completed
   })
@@ -196,7 +195,7 @@ export function transcript(call: Call): Promise<number> {
 type Page = Awaited<ReturnType<ConversationHandle['transcriptPage']>>
 type Line = Page['transcript'][number]
 
-function said({ role, text, state }: Line, paint: Paint, { row }: ConversationHandle): string {
+function messageLines({ role, text, state }: Line, paint: Paint, { row }: ConversationHandle): string {
   const who = role === 'user' ? paint('cyan', 'user') : paint('bold', oneLine(row?.agent.name ?? '?'))
   const how = state === 'finished' ? '' : paint('dim', ` (${state})`)
   const lines = cleanText(text.trimEnd())
@@ -207,16 +206,16 @@ function said({ role, text, state }: Line, paint: Paint, { row }: ConversationHa
 
 /** Points to the earlier rounds, if there are any. */
 async function footer({ turnIds, beforeTurnId }: Page, talk: ConversationHandle): Promise<string> {
-  if (beforeTurnId === null) return 'Nothing was said.\n'
+  if (beforeTurnId === null) return 'No messages.\n'
   const earlier = await talk.transcriptPage({ beforeTurnId, limitTurns: 1 })
   if (earlier.turnIds.length === 0) return ''
-  return `${plural(turnIds.length, 'round')}. Those before: legate transcript ${shortId(talk.id)} --before ${shortId(beforeTurnId)}\n`
+  return `${plural(turnIds.length, 'round')}. Earlier: legate transcript ${shortId(talk.id)} --before ${shortId(beforeTurnId)}\n`
 }
 
 function turnBefore({ store }: Runtime, conversationId: string, ending: string): string {
   const turn = findRun(store, ending)
   if (turn.conversationId === conversationId) return turn.id
-  throw new CliError(`The run ${shortId(turn.id)} is of another conversation.`, EXIT.usage)
+  throw new CliError(`The run ${shortId(turn.id)} belongs to another conversation.`, EXIT.usage)
 }
 
 function turnsOf(call: Call): number {

@@ -6,11 +6,11 @@ import { moment } from '../../terminal/amounts.ts'
 import { oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { painter } from '../../terminal/paint.ts'
-import { activityReader } from '../../watch/doing.ts'
+import { activityReader } from '../../watch/activity.ts'
 import { EventLines } from '../../watch/event-lines.ts'
 import { endOnInterrupt, eventsSoFar, followRun, noteStandstill, treeSoFar } from '../../watch/follow-run.ts'
 import { layout } from '../../watch/layout.ts'
-import { lookedAt } from '../../watch/recent-runs.ts'
+import { runToShow } from '../../watch/recent-runs.ts'
 import type { WatchedRun, WatchedTree } from '../../watch/run-tree.ts'
 import { treeRows } from '../../watch/tree-rows.ts'
 import { viewFor } from '../../watch/view.ts'
@@ -18,7 +18,7 @@ import { sumOf } from '../../watch/words.ts'
 
 export function tree(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const turn = lookedAt(runtime, call)
+    const turn = runToShow(runtime, call)
     if (isSet(call, 'follow') && turn.state !== 'ended') return follow(runtime, turn, call)
     const grown = treeSoFar(runtime.store, turn)
     await write(isSet(call, 'json') ? jsonLine(asJson(runtime, grown.root)) : asText(runtime, grown, call))
@@ -66,7 +66,7 @@ function asJson(runtime: Runtime, run: WatchedRun | undefined): object | null {
 export function log(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
     const { store } = runtime
-    const turn = lookedAt(runtime, call)
+    const turn = runToShow(runtime, call)
     const isJson = isSet(call, 'json')
     const paint = painter(process.stdout, call.env)
     const lines = new EventLines({ paint, deltas: isSet(call, 'follow') })

@@ -64,7 +64,7 @@ function newTurns(store: Store, rootId: Id, count: number): Id[] {
 }
 
 /** Ignores how a background child ended: that concerns its host. */
-export function asChild({ store }: Runtime, { conversationId }: Run, verdict: RunVerdict): RunVerdict {
+export function ignoreChildEnd({ store }: Runtime, { conversationId }: Run, verdict: RunVerdict): RunVerdict {
   const isChild = store.conversation(conversationId)?.type === 'sub_agent'
   return isChild ? { ...verdict, exitCode: EXIT.completed } : verdict
 }

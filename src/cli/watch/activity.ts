@@ -1,7 +1,7 @@
 import type { Id, Json, Link, Node, Runtime, Turn } from '../../index.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { askerOf, callOf, questionOf } from './asked.ts'
+import { askingNode, describeCall, questionOf } from './request-text.ts'
 import type { WatchedRun } from './run-tree.ts'
 import { codeOf } from './words.ts'
 
@@ -40,21 +40,22 @@ interface ActivityContext {
 function doingOf(look: ActivityContext): Activity {
   const nodes = look.runtime.store.openNodes(look.turn.id)
   const asked = nodes.filter(({ state }) => state === 'awaiting_approval')
-  if (asked.length > 0) return { text: `needs a person: ${listed(asked.map((node) => callOf(node)))}`, mood: 'person' }
-  const askers = new Set(nodes.map(askerOf))
+  if (asked.length > 0)
+    return { text: `needs a person: ${listed(asked.map((node) => describeCall(node)))}`, mood: 'person' }
+  const askers = new Set(nodes.map(askingNode))
   const isAlive = ({ engineId }: Node) => engineId !== null && look.takers.alive.has(engineId)
   const isAsking = (node: Node) => askers.has(node.id) && (node.effect !== 'effectful' || isAlive(node))
   const running = nodes.filter((node) => node.state === 'running' && !isAsking(node))
   const working = running.filter(isAlive)
   if (working.length > 0) return { ...workOf(working, look), mood: 'works' }
-  if (running.length > 0) return { text: 'its process is gone: legate resume goes on', mood: 'stuck' }
+  if (running.length > 0) return { text: 'its process is gone: continue with legate resume', mood: 'stuck' }
   return waitOf(nodes, look)
 }
 
 function workOf(working: readonly Node[], { hears }: ActivityContext): Pick<Activity, 'text' | 'label'> {
   if (hears?.kind === 'progress') return { text: oneLine(hears.text) }
   const tasks = working.filter(({ kind }) => kind === 'task')
-  if (tasks.length > 0) return { text: listed(tasks.map((node) => callOf(node))) }
+  if (tasks.length > 0) return { text: listed(tasks.map((node) => describeCall(node))) }
   const own = working.filter(({ kind }) => kind !== 'agent_message')
   if (own.length > 0) return { text: listed(own.map(({ kind }) => oneLine(kind))) }
   if (hears === null) return { text: 'thinking' }
@@ -73,7 +74,8 @@ function waitOf(nodes: readonly Node[], { runtime, turn, takers, now }: Activity
   if (agents.length > 0) return { text: `waiting for ${listed(agents)}`, mood: 'waits' }
   const ready = nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
   const agent = codeOf(runtime.store.conversation(turn.conversationId))
-  if (ready && !takers.mayTake(turn, agent)) return { text: 'no process works on it: legate resume', mood: 'stuck' }
+  if (ready && !takers.mayTake(turn, agent))
+    return { text: 'no process works on it: continue with legate resume', mood: 'stuck' }
   return { text: ready ? 'waiting for a worker' : 'waiting', mood: 'waits' }
 }
 
@@ -188,7 +190,7 @@ class OpenStateReader {
     const { store } = this.runtime
     const nodes = store.openNodes(turn.id)
     const links = store.openLinks(turn.id)
-    const awaiting = new Set([...nodes.map(askerOf), ...links.map(callerOf)])
+    const awaiting = new Set([...nodes.map(askingNode), ...links.map(callerOf)])
     for (const node of nodes) this.node(node, awaiting.has(node.id))
     for (const { id } of links) {
       const child = store.turn(id)

@@ -60,10 +60,10 @@ export async function moduleFacts(
     const message = `${oneLine(file)} exports no agent "${oneLine(agent ?? '')}". There are: ${names}.`
     throw new CliError(message, EXIT.usage, { namesHelp: false })
   }
-  const runtime = lookingAt(options)
+  const runtime = decidingRuntime(options)
   try {
     const verdictOf = (one: AnyAgent, request: string) => runtime.explain(one, request)
-    const sights = chosen.map((one) => sightOf(one, modelOf(one, options, model), verdictOf))
+    const sights = chosen.map((one) => agentFacts(one, modelOf(one, options, model), verdictOf))
     return { agents: sights, grant: options.grant ?? null }
   } finally {
     await runtime.close()
@@ -71,7 +71,7 @@ export async function moduleFacts(
 }
 
 /** Makes a runtime that decides as the module's own would, and runs nothing. */
-function lookingAt({ grant, profiles }: RuntimeOptions): ReturnType<typeof createRuntime> {
+function decidingRuntime({ grant, profiles }: RuntimeOptions): ReturnType<typeof createRuntime> {
   try {
     return createRuntime({ ...(grant === undefined ? {} : { grant }), ...(profiles === undefined ? {} : { profiles }) })
   } catch (error) {
@@ -82,7 +82,7 @@ function lookingAt({ grant, profiles }: RuntimeOptions): ReturnType<typeof creat
 
 type VerdictOf = (agent: AnyAgent, request: string) => Pick<ToolFacts, 'verdict' | 'reason'>
 
-function sightOf(agent: AnyAgent, model: ModelUse, verdictOf: VerdictOf): AgentFacts {
+function agentFacts(agent: AnyAgent, model: ModelUse, verdictOf: VerdictOf): AgentFacts {
   const { name, description, instructions, prompt, settings, grant, budget, input, output } = agent
   const decided = (request: string) => {
     const { verdict, reason } = verdictOf(agent, request)

@@ -4,7 +4,7 @@ import { matchName } from '../../grant/match.ts'
 import { splitRule } from '../../grant/rule.ts'
 import type { ExtensionConfig } from '../recipe/recipe.ts'
 import type { AgentFile } from './agent-file.ts'
-import { ownNeeds } from './draft.ts'
+import { serverNeeds } from './draft.ts'
 import { modelOf } from './names.ts'
 import { type Slash, writtenPattern } from './patterns.ts'
 import { isOurs, OUR_TOOLS, type ToolWords } from './tool-words.ts'
@@ -101,7 +101,7 @@ export class AgentFileWriter {
     if (use === undefined) return null
     const patterns = patternsIn(use, domain)
     if (patterns.some((pattern) => pattern === '*' || pattern === '**')) return null
-    const needs = ownNeeds(this.agent.extensions)
+    const needs = serverNeeds(this.agent.extensions)
     const own = domain === 'exec' ? needs.exec : domain === 'net' ? needs.net : []
     return this.foreign(
       domain,

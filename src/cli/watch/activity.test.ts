@@ -3,7 +3,7 @@ import { makeGate } from '../../../test/support/gate.ts'
 import { agent, createRuntime, memoryStore, type Runtime } from '../../index.ts'
 import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/conformance/store-rows.ts'
 import { scriptedModel } from '../../testing/stand-ins/scripted-model.ts'
-import { activityReader, openStateOf } from './doing.ts'
+import { activityReader, openStateOf } from './activity.ts'
 import { sumOf } from './words.ts'
 
 /** A run of "editor" that could go on, in a store on which a process works that has the code of another agent only. */
@@ -29,7 +29,7 @@ test('what no process takes up although some live is unattended; it is given a m
   expect(await waiting(Date.now())).toEqual({ state: 'running', doing: 'waiting for a worker' })
   expect(await waiting(Date.now() - 60_000)).toEqual({
     state: 'unattended',
-    doing: 'no process works on it: legate resume',
+    doing: 'no process works on it: continue with legate resume',
   })
 })
 

@@ -2,41 +2,41 @@ import type { Id, Json, Node, PendingApproval } from '../../index.ts'
 import { shortId } from '../store/find-run.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { cut, wrap } from '../terminal/width.ts'
-import { preview, whole } from './words.ts'
+import { exactValue, preview } from './words.ts'
 
 const PREVIEW = 120
 
 /** Describes on one line what a node does, or what a person is asked to allow. */
-export function callOf(node: Node): string {
+export function describeCall(node: Node): string {
   const { call } = node.input
   if (call !== undefined) return `${oneLine(call.name)} ${preview(call.input, PREVIEW)}`
-  return preview(requestWords(askedOf(node)), PREVIEW)
+  return preview(requestWords(requestOf(node)), PREVIEW)
 }
 
 /** Describes a call completely and exactly, so that whoever allows it sees what they allow. */
-export function wholeCallOf(node: Node): string {
-  const { request, input } = askedOf(node)
+export function describeWholeCall(node: Node): string {
+  const { request, input } = requestOf(node)
   const { call } = node.input
-  if (call === undefined) return wantedIn({ request, tool: null, input })
-  if (node.state !== 'awaiting_approval') return `${exactLine(call.name)} ${whole(call.input)}`
-  return wantedLines({ request, tool: call.name, input: input ?? call.input })
+  if (call === undefined) return describeRequest({ request, tool: null, input })
+  if (node.state !== 'awaiting_approval') return `${exactLine(call.name)} ${exactValue(call.input)}`
+  return requestLines({ request, tool: call.name, input: input ?? call.input })
 }
 
 /**
  * Describes completely what a person is asked to allow: the request, and the call it is for if the request does not say
  * it all.
  */
-export function wantedIn({ request, tool, input }: WantedCall): string {
-  if (tool === null) return whole(requestWords({ request, input }))
-  const call = `${exactLine(tool)} ${whole(input)}`
+export function describeRequest({ request, tool, input }: WantedCall): string {
+  if (tool === null) return exactValue(requestWords({ request, input }))
+  const call = `${exactLine(tool)} ${exactValue(input)}`
   return request === `tool:${tool}` ? call : `${exactLine(request)} for ${call}`
 }
 
 /** Describes a request, with a change of several lines in a file shown as a diff. */
-export function wantedLines(asked: WantedCall): string {
+export function requestLines(asked: WantedCall): string {
   const { request, tool, input } = asked
   const change = tool === null ? undefined : changeIn(input)
-  if (change === undefined) return wantedIn(asked)
+  if (change === undefined) return describeRequest(asked)
   const head = request === `tool:${tool}` ? '' : `${exactLine(request)} for `
   return [`${head}${exactLine(tool ?? '')} ${exactLine(change.path)}`, ...change.lines].join('\n')
 }
@@ -87,7 +87,7 @@ function requestWords({ request, input }: NodeRequest): string {
 }
 
 /** Writes the command that answers a waiting call; `where` names the store if needed. */
-export function answersOf(node: Pick<Node, 'id' | 'metadata'>, where = ''): string {
+export function approveCommands(node: Pick<Node, 'id' | 'metadata'>, where = ''): string {
   const id = shortId(node.id)
   const seen = seenOption(digestOf(node))
   return `legate approve ${id}${seen}${where}, or legate deny ${id}${seen} --reason TEXT${where}`
@@ -108,12 +108,12 @@ export function questionOf({ metadata: { question } }: Node): string {
 }
 
 /** The node whose code asked this question and waits for the answer. */
-export function askerOf({ state, metadata }: Node): Json | undefined {
+export function askingNode({ state, metadata }: Node): Json | undefined {
   return state === 'waiting' ? metadata['asked_by'] : undefined
 }
 
 /** Writes the command that answers a question. */
-export function replyTo(nodeId: Id, where = ''): string {
+export function replyCommand(nodeId: Id, where = ''): string {
   return `legate answer ${shortId(nodeId)} TEXT${where}`
 }
 
@@ -129,7 +129,7 @@ interface NodeRequest {
 }
 
 /** Describes the request of a node without a call: a model to ask or a server to start. */
-function askedOf({ kind, metadata: { approval } }: Node): NodeRequest {
+function requestOf({ kind, metadata: { approval } }: Node): NodeRequest {
   const asked = typeof approval === 'object' && approval !== null ? (approval as Readonly<Record<string, Json>>) : {}
   const { request, input } = asked
   return { request: typeof request === 'string' && request !== '' ? request : kind, input: input ?? null }
@@ -146,13 +146,13 @@ function serverWords(request: string, about: Json): string | undefined {
   return [
     request === `exec:${mcp}` ? `${request}, an MCP server` : `${request}, the MCP server ${mcp}`,
     typeof cwd === 'string' ? ` in ${cwd}` : '',
-    given('variables', env),
-    given('headers', headers),
-    given('secrets', secrets),
+    withNames('variables', env),
+    withNames('headers', headers),
+    withNames('secrets', secrets),
   ].join('')
 }
 
-function given(what: string, names: Json | undefined): string {
+function withNames(what: string, names: Json | undefined): string {
   return Array.isArray(names) && names.length > 0 ? `, with the ${what} ${names.join(', ')}` : ''
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Node } from '../../index.ts'
-import { callOf, wantedIn, wantedLines, wholeCallOf } from './asked.ts'
+import { describeCall, describeRequest, describeWholeCall, requestLines } from './request-text.ts'
 
 const node = (more: object) => ({ kind: 'agent_message', input: {}, metadata: {}, ...more }) as unknown as Node
 
@@ -17,16 +17,16 @@ test('who is asked to let a server be started sees its whole command line, where
   const asked = node({ metadata: { approval: { request: `exec:${mcp}`, input: about } } })
   const words = 'exec:npx -y some-package, an MCP server in /work, with the variables MODE, with the secrets KEY, PIN'
 
-  expect(wholeCallOf(asked)).toBe(words)
-  expect(callOf(asked)).toBe(words)
-  expect(wantedIn({ request: `exec:${mcp}`, tool: null, input: about })).toBe(words)
+  expect(describeWholeCall(asked)).toBe(words)
+  expect(describeCall(asked)).toBe(words)
+  expect(describeRequest({ request: `exec:${mcp}`, tool: null, input: about })).toBe(words)
 })
 
 test('who is asked to let a server be reached sees its address, and no control characters of it', () => {
   const about = { mcp: 'https://docs.example.com/\u001b[2Jmcp', headers: ['Authorization'], env: [], secrets: [] }
   const asked = node({ metadata: { approval: { request: 'net:docs.example.com', input: about } } })
 
-  const words = wholeCallOf(asked)
+  const words = describeWholeCall(asked)
   expect(words).toMatch(/^net:docs\.example\.com, the MCP server https:.*mcp, with the headers Authorization$/)
   expect(words).not.toContain('\u001b')
 })
@@ -35,18 +35,18 @@ test('I11 who is asked for a call sees what it needs where the call does not say
   const request = "exec:sh -c 'echo hostile > PWNED'"
   const asked = { state: 'awaiting_approval', input: { call: { id: 'x', name: 'recipe__check', input: {} } } }
 
-  expect(wantedIn({ request, tool: 'recipe__check', input: {} })).toBe(`${request} for recipe__check {}`)
-  expect(wholeCallOf(node({ ...asked, metadata: { approval: { request, input: {} } } }))).toContain(request)
-  expect(wantedIn({ request: 'tool:look', tool: 'look', input: { at: 'x' } })).toBe('look {"at":"x"}')
+  expect(describeRequest({ request, tool: 'recipe__check', input: {} })).toBe(`${request} for recipe__check {}`)
+  expect(describeWholeCall(node({ ...asked, metadata: { approval: { request, input: {} } } }))).toContain(request)
+  expect(describeRequest({ request: 'tool:look', tool: 'look', input: { at: 'x' } })).toBe('look {"at":"x"}')
 })
 
 test('I11 no character of what is asked for is hidden or left out', () => {
   const input = { command: 'echo these files: \u009b;touch PWNED \u202e \u200b' }
 
-  expect(wantedIn({ request: 'tool:shell', tool: 'shell', input })).toBe(
+  expect(describeRequest({ request: 'tool:shell', tool: 'shell', input })).toBe(
     'shell {"command":"echo these files: \\u009b;touch PWNED \\u202e \\u200b"}',
   )
-  expect(wantedIn({ request: 'exec:sh -c a\n# b', tool: null, input: null })).toBe('exec:sh -c a\\n# b')
+  expect(describeRequest({ request: 'exec:sh -c a\n# b', tool: null, input: null })).toBe('exec:sh -c a\\n# b')
 })
 
 test('who is asked to let a file be changed sees the change as a diff, to the letter', () => {
@@ -59,14 +59,14 @@ test('who is asked to let a file be changed sees the change as a diff, to the le
   const asked = { state: 'awaiting_approval', input: { call: { id: 'x', name: 'edit_file', input: { path, edits } } } }
   const request = `file.write:${path}`
 
-  expect(wantedLines({ request: 'tool:write_file', tool: 'write_file', input: write }).split('\n')).toEqual([
+  expect(requestLines({ request: 'tool:write_file', tool: 'write_file', input: write }).split('\n')).toEqual([
     'write_file /workspace/notes.md',
     '+ # Notes',
     '+ ',
     '+ - one\\u0020\\u0020',
     '+ \\u001b[2J- two',
   ])
-  expect(wholeCallOf(node({ ...asked, metadata: { approval: { request } } })).split('\n')).toEqual([
+  expect(describeWholeCall(node({ ...asked, metadata: { approval: { request } } })).split('\n')).toEqual([
     `${request} for edit_file ${path}`,
     '@@',
     '- one',
@@ -88,16 +88,16 @@ test('a change that has more to it, or no second line, is shown as it is called'
     { path: 7, content: 'two\nlines' },
   ]) {
     const asked = { request: 'tool:write', tool: 'write', input }
-    expect(wantedLines(asked)).toBe(wantedIn(asked))
+    expect(requestLines(asked)).toBe(describeRequest(asked))
   }
 })
 
 test('a model that is asked for has no more to show than its name', () => {
   const asked = node({ metadata: { approval: { request: 'model:openai/gpt-5', input: null } } })
 
-  expect([callOf(asked), wholeCallOf(asked)]).toEqual(['model:openai/gpt-5', 'model:openai/gpt-5'])
+  expect([describeCall(asked), describeWholeCall(asked)]).toEqual(['model:openai/gpt-5', 'model:openai/gpt-5'])
 })
 
 test('a node that waits for nothing is told by its kind', () => {
-  expect(callOf(node({}))).toBe('agent_message')
+  expect(describeCall(node({}))).toBe('agent_message')
 })

@@ -4,15 +4,15 @@ import { fileDelegateLayers } from '../agent/definition/file-layers.ts'
 import type { NodeRun } from '../agent/hooks/node-run.ts'
 import type { Json } from '../base/json.ts'
 import { type Budget, childLimits, moneyOf, smallerBudget, treeLimitOf } from '../grant/budget.ts'
-import { boundBelow, boundBy, freezeLayer } from '../grant/ceiling.ts'
+import { freezeLayer, layersForChildren, layersForSelf } from '../grant/ceiling.ts'
 import {
   DEFAULT_USE,
   delegateLayer,
   type Grant,
+  hasSameRules,
   type Layer,
   narrowingLayer,
   ownLayers,
-  saysSame,
 } from '../grant/grant.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import type { Link, Spending, TurnLimits } from '../graph/rows.ts'
@@ -50,9 +50,9 @@ export interface ChildAuthority {
 }
 
 /** The last frame of each offer, kept because a host usually delegates again from the same place. */
-const frames: WeakMap<AuthorityOffer, ChildAuthority> = new WeakMap()
+const lastAuthorities: WeakMap<AuthorityOffer, ChildAuthority> = new WeakMap()
 
-export function frameOf(
+export function childAuthority(
   { agent: host, conversation, turn, home }: NodeRun,
   offer: AuthorityOffer,
   agent: AgentCore,
@@ -61,11 +61,13 @@ export function frameOf(
   const { depth } = turn.limits
   const { budget, profiles } = home
   const hostProfile = profileOf(conversation, profiles)
-  const last = frames.get(offer)
+  const last = lastAuthorities.get(offer)
   const isSame = last?.above === above && last.depth === depth && last.agent === agent && last.budget === budget
   if (last !== undefined && isSame && last.hostProfile === hostProfile) return last
   const passedOn = delegateLayer(host.name, grantAt(host, conversation.depth), smallerBudget(host.budget, offer.budget))
-  const frozen = boundBelow(above).filter((layer) => layer.budget !== undefined || !saysSame(layer, passedOn))
+  const frozen = layersForChildren(above).filter(
+    (layer) => layer.budget !== undefined || !hasSameRules(layer, passedOn),
+  )
   const budgets = [...frozen, passedOn].map((layer) => layer.budget)
   const own = [agent.budget, offer.budget, budget]
   const stored = hostProfile === undefined ? [] : [storedProfileLayer(hostProfile, profiles)]
@@ -94,7 +96,7 @@ export function frameOf(
     safety: { ...[...own, ...budgets].reduce(smallerBudget, undefined) },
     workspace: workspaceOf(home, ceiling),
   }
-  frames.set(offer, frame)
+  lastAuthorities.set(offer, frame)
   return frame
 }
 
@@ -117,7 +119,7 @@ function withinTime(limits: TurnLimits, timeoutMs: number | null): TurnLimits {
 }
 
 function workspaceOf({ files }: NodeRun['home'], ceiling: readonly Json[]): readonly string[] {
-  return files === null ? NONE : files.bind(boundBy(ceiling), () => false).allowedDirectories()
+  return files === null ? NONE : files.bind(layersForSelf(ceiling), () => false).allowedDirectories()
 }
 
 const NONE: readonly string[] = []
