@@ -1,3 +1,13 @@
+// The contract of a dialect: how one program writes its agent files.
+//
+// A dialect is one file: `cursor.ts` is the shortest example. To add one, write the file and add a line to `index.ts`;
+// detection, discovery, conversion, validation and the command line loop over that list.
+// Called by: `load-agent-file` (detect and read), `discovery/places` (folders), `convert` (write).
+//
+// Must stay true:
+// - `read` never makes an agent stronger than its own program would: an unknown restriction becomes the strictest one.
+// - `write` may lose something, but it never allows more; `convert` reads the text again and reports each loss.
+
 import type { Json } from '../../base/json.ts'
 import type { AgentFileWriter, ModelNaming } from '../agent-file/agent-file-writer.ts'
 import type { AgentFileDraft } from '../agent-file/draft.ts'
