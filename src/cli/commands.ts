@@ -290,7 +290,7 @@ export const COMMANDS: readonly CliCommand[] = [
     usage: 'FILE... [--lenient] [--json]',
     summary: 'check recipes and agent files, line by line',
     about: [
-      'Recipes of goose and Aster, and agent files of Claude Code, opencode, Gemini, Codex, Copilot, Cursor and goose. A module is ' +
+      'Checks recipes of goose and Aster, and the agent files of every program that legate convert knows. A module is ' +
         'loaded, and its agents are listed.',
     ],
     options: [{ name: 'lenient', text: 'warn instead of refusing a recipe that is still usable' }, JSON_LINES],
