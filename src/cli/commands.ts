@@ -1,3 +1,13 @@
+// The table of commands: names, options, help texts and examples.
+//
+// To add a command, write `commands/x.ts` and add an entry here (or in `store-commands.ts` for commands that only work on
+// the store). Help, completion and argument checks come from the entry.
+// Called by: `main`, `read-args`, `commands/help`, `commands/completion`.
+//
+// Must stay true:
+// - An entry is data. `load` imports the code of the command when it runs, and not before.
+// - Every example works as written.
+
 import type { CliCommand, Option } from './command/command.ts'
 import { CHANGE_COMMANDS, PROOF_COMMANDS } from './store-commands.ts'
 
@@ -280,7 +290,7 @@ export const COMMANDS: readonly CliCommand[] = [
     usage: 'FILE... [--lenient] [--json]',
     summary: 'check recipes and agent files, line by line',
     about: [
-      'Recipes of goose and Aster, and agent files of Claude Code, opencode, Gemini, Codex, Copilot, Cursor and goose. A module is ' +
+      'Checks recipes of goose and Aster, and the agent files of every program that legate convert knows. A module is ' +
         'loaded, and its agents are listed.',
     ],
     options: [{ name: 'lenient', text: 'warn instead of refusing a recipe that is still usable' }, JSON_LINES],

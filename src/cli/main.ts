@@ -1,4 +1,14 @@
 #!/usr/bin/env node
+// The program `legate`: reads the arguments, runs one command, and ends the process with its exit code.
+//
+// Owns: the last line of every error. A CliError and errors of the package print one line; only a defect prints a stack.
+// Calls: `read-args`, then the `load` of the command in `commands.ts`.
+//
+// Must stay true:
+// - `--help` and wrong usage load no command and no package code, so they answer at once.
+// - Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 waits for a person, 130 interrupted.
+// - The process ends when the command is done, even if code of a user's module still holds it.
+
 import { createRequire } from 'node:module'
 import { CliError, EXIT } from './command/command.ts'
 import { helpText } from './commands/help.ts'

@@ -1,3 +1,14 @@
+// Makes the briefing of a child: the part of its host's context that the child's model reads.
+//
+// Modes: `snapshot` (tool results as data), `summary` (written by a model), `fork` (the host's messages), `none`, or a
+// function of the user.
+// Called by: `spawn`, once per delegation, before the child exists.
+//
+// Must stay true:
+// - The host's rows are only read; a user's function gets copies.
+// - Text of the host enters as data: no system message of the host becomes one of the child.
+// - The input is not repeated: it is the child's first message.
+
 import type { BriefingFunction, BriefingPlan, DelegationContext, RecentEvent } from '../agent/definition/briefing.ts'
 import type { NodeRun } from '../agent/hooks/node-run.ts'
 import { newestWithin, plainMessages, taskResult } from '../agent/request/messages.ts'

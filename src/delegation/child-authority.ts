@@ -1,3 +1,11 @@
+// Computes the authority of a child: the layers and budgets above it, its own grant, and the limits of its offer.
+//
+// Called by: `spawn` for each new child; `runtime/authority` for layers of running nodes.
+//
+// Must stay true:
+// - Layers only narrow: a child can do at most what its host can (I1).
+// - A child's own grant is frozen with its row; an offer that changes later can narrow it, never widen it.
+
 import { storedProfileLayer } from '../agent/build/conversation-settings.ts'
 import type { AgentCore } from '../agent/definition/agent.ts'
 import { fileDelegateLayers } from '../agent/definition/file-layers.ts'

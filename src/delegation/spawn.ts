@@ -1,3 +1,14 @@
+// The one way a child starts (I8). `prepare` checks the input, takes the agent, asks the grant, computes the child's
+// authority and its briefing; `commitSpawn` then writes child conversation, turn and link in one commit.
+//
+// Called by: `run/task` (a model's call), `run/eager` (an item of a plan), `called-children` (code that delegates),
+// `background/start-child` and `recipe/open/start-open` (agents that a model describes).
+//
+// Must stay true:
+// - A refused delegation makes no child, writes no row of one, and costs no model call.
+// - The authority is frozen with the child (I1): a wider definition elsewhere cannot widen it later.
+// - `spawnWith` never awaits. If anything must be awaited, asked or refused, the task does it.
+
 import type { AgentOrPromise } from '../agent/build/provided.ts'
 import type { AgentCore, AnyAgent } from '../agent/definition/agent.ts'
 import type { BriefingPlan } from '../agent/definition/briefing.ts'

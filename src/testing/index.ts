@@ -1,3 +1,12 @@
+// The public door `legate/testing`: stand-ins (scripted model, fake clock), recordings (`record`, `replay`), crash tests,
+// and conformance suites for stores and subagents.
+//
+// Called by: tests of users, and the tests of this repository.
+//
+// Must stay true:
+// - Nothing here is imported by the product; it may import every room.
+// - A test with these tools needs no network, no key and no real time.
+
 export type { Clock } from '../base/clock.ts'
 export { readTrees, type TreeRows } from '../graph/reader.ts'
 export { storeConformance } from './conformance/store-conformance.ts'

@@ -81,7 +81,7 @@ describe('history is changed from the command line', () => {
     expect(store.node(nodeId)?.input.content).toBe('What colour is it?')
     const [busy, shown] = await Promise.all([place.run(['edit', leadId, 'Again.']), place.run(['transcript', runId])])
     expect(busy.code).toBe(1)
-    expect(busy.stderr).toMatch(/^legate: .*(was replaced|is not over)/)
+    expect(busy.stderr).toMatch(/^legate: .*(made anew|is not over)/)
     expect(shown.stdout).toContain('And which shape?')
   })
 

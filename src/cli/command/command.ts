@@ -1,3 +1,11 @@
+// The vocabulary of the command line: a command of the table, one call of it, its errors and exit codes.
+//
+// Called by: every file of `cli`.
+//
+// Must stay true:
+// - It imports nothing of the package, so that `--help` stays fast.
+// - A CliError is one clear line for people that says what to do next; wrong usage exits with 2.
+
 /**
  * One entry of the command table: everything that `--help`, completion and the argument reader need without loading its
  * code.

@@ -1,3 +1,11 @@
+// Makes foreign text safe to print. Texts of models, tools, files, servers and stores pass through here.
+//
+// Called by: everything in `cli` that prints.
+//
+// Must stay true:
+// - No character can control the terminal: escapes and marks that change text direction are written out.
+// - Nothing visible is dropped, and `exactLine` shows every character of what a person decides about (I11).
+
 /// <reference lib="es2024.string" />
 
 import { visible, visibleProse } from '../../base/text.ts'

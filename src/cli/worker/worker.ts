@@ -1,3 +1,13 @@
+// Drives runs for `run`, `chat` and `resume`: follows their events, asks the person, and decides when to stop.
+//
+// Owns: signals (Ctrl-C, SIGTERM), the responders, and the verdict of each run.
+// Called by: `commands/run`, `commands/chat`, `commands/change/resume`.
+//
+// Must stay true:
+// - It ends when no run can continue here, and says for each what it waits for and which command continues it.
+// - A standstill counts only when it is seen twice, after everything answerable here was answered.
+// - The terminal is restored on every way out.
+
 import type { Turn } from '../../doors/rows.ts'
 import type { AnyAgent, Id, Json, Run, Runtime } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'

@@ -1,3 +1,13 @@
+// The handle of an agent that works in the background: `runtime.spawn` and `context.spawn` return it.
+//
+// Owns: waiting, polling, sending and cancelling for one child conversation.
+// Called by: user code; `spawn-agent` makes the handles and `joinSpawned` waits for several.
+//
+// Must stay true:
+// - It has no state: another process that knows the conversation's id can make the same handle.
+// - An outcome that `wait` returned counts as received, so the host is not notified of it again.
+// - `send` answers an open question exactly once; otherwise the text becomes one more turn.
+
 import { onAbort } from '../../base/abort.ts'
 import type { Clock } from '../../base/clock.ts'
 import { ConflictError } from '../../base/error.ts'

@@ -1,3 +1,13 @@
+// Row tools: tools that read and write only rows, in one commit that also holds their result. The background tools
+// (`subagent_*`, `ask_host`, `ask_person`) and those of recipes (`subagent`, `delegate`, `load`) are row tools.
+//
+// Owns: the map from a `Tool` to its operation, and the form of a refusal.
+// Called by: `run/task`, which runs the operation with the checks every tool gets.
+//
+// Must stay true:
+// - An operation that returns `done` has ended or parked its node in its own commit; nothing else may commit it.
+// - A refusal has words for the model and a code for programs.
+
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import type { Json } from '../../base/json.ts'
 import { type CheckedSchema, type JsonSchema, readSchema } from '../../base/schema/schema.ts'

@@ -1,3 +1,13 @@
+// Runs one task node: a call of a model. It starts a child and leaves the task waiting, or runs a tool and commits the
+// result. `readyChildren` is the short cut: the commit of the answer starts the children that need nothing else.
+//
+// Called by: `runtime/execute-node` for task nodes, and `agent/step` while it commits an answer.
+//
+// Must stay true:
+// - A waiting task is a row and holds no worker.
+// - A call that is refused, denied or fails is a result that the model reads; the run continues.
+// - Code of the application that makes an agent or a briefing runs once per delegation, and only here.
+
 import { hasLiveSources } from '../../agent/build/read-kit.ts'
 import type { HooksAbove, NodeRun, ReadyChild } from '../../agent/hooks/node-run.ts'
 import { after } from '../../base/maybe.ts'

@@ -1,3 +1,12 @@
+// An agent as a file describes it, in any dialect: the form between reading, running, converting and explaining.
+//
+// Called by: `dialects` (make it), `convert` (write it), `run/root-inline` and `open/build-child` (run it), the CLI.
+//
+// Must stay true:
+// - It is plain JSON, so that a conversation's row can hold it and another process can resume from it.
+// - `null` means "not said" and differs from an empty list, which means "none".
+// - `grant` only narrows what host and runtime allow.
+
 import type { Json } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { Budget } from '../../grant/budget.ts'

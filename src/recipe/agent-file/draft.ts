@@ -14,7 +14,7 @@ import { type Fields, ownValue } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
 import { jsonOf } from '../text/tree.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from './agent-file.ts'
-import { matchServerTools, readServers } from './mcp-servers.ts'
+import { matchServerTools, readServers, type ServerReading } from './mcp-servers.ts'
 import { closestRestriction, nameByPath } from './names.ts'
 import { MOST_RULES, Narrowing, type OwnNeeds } from './patterns.ts'
 import {
@@ -31,7 +31,7 @@ import {
 const EXTRAS = ['input', 'output', 'grant', 'budget', 'briefing', 'disable']
 
 /** The dialect of a draft and its word tables for tools, its own first. */
-export interface DraftDialect extends Pick<ListPlace, 'tables' | 'serverTools'> {
+export interface DraftDialect extends Pick<ListPlace, 'tables' | 'serverTools'>, Pick<ServerReading, 'spelling'> {
   readonly dialect: string
 }
 
@@ -93,7 +93,7 @@ export class AgentFileDraft {
   servers(...keys: readonly string[]): void {
     const tree = this.tree(...keys)
     if (tree === undefined) return
-    const spelling = BARE_DIALECTS.has(this.agent.dialect) ? 'anywhere' : 'alone'
+    const { spelling } = this.words
     const ask = (rule: string) => this.narrowing.ask([rule])
     this.agent.extensions = readServers(tree, { at: keys[0] ?? '', report: this.report, spelling, ask })
   }
@@ -387,9 +387,6 @@ export class AgentFileDraft {
     }
   }
 }
-
-/** Dialects that also write variables as `$NAME` inside texts. */
-const BARE_DIALECTS: ReadonlySet<string> = new Set(['gemini', 'copilot'])
 
 const BRIEFINGS = ['none', 'snapshot', 'summary', 'fork'] as const
 

@@ -13,6 +13,7 @@ export const copilot: AgentDialect = {
     ...['mcp-servers', 'handoffs', 'user-invocable', 'disable-model-invocation', 'argument-hint', 'target', 'infer'],
   ],
   models: ['openai', 'anthropic', 'google'],
+  variables: 'anywhere',
   toolWords: {
     read: READ,
     view: READ,

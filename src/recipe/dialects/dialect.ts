@@ -1,6 +1,17 @@
+// The contract of a dialect: how one program writes its agent files.
+//
+// A dialect is one file: `cursor.ts` is the shortest example. To add one, write the file and add a line to `index.ts`;
+// detection, discovery, conversion, validation and the command line loop over that list.
+// Called by: `load-agent-file` (detect and read), `discovery/places` (folders), `convert` (write).
+//
+// Must stay true:
+// - `read` never makes an agent stronger than its own program would: an unknown restriction becomes the strictest one.
+// - `write` may lose something, but it never allows more; `convert` reads the text again and reports each loss.
+
 import type { Json } from '../../base/json.ts'
 import type { AgentFileWriter, ModelNaming } from '../agent-file/agent-file-writer.ts'
 import type { AgentFileDraft } from '../agent-file/draft.ts'
+import type { Spelling } from '../agent-file/mcp-servers.ts'
 import type { Slash } from '../agent-file/patterns.ts'
 import type { ReadServerWord, ToolWords } from '../agent-file/tool-words.ts'
 import type { Fields } from '../text/fields.ts'
@@ -32,6 +43,8 @@ export interface AgentDialect {
   readonly toolWords: ToolWords
   /** Resolves words for tools of servers, if the dialect writes them in its own way. */
   readonly serverTools?: ReadServerWord
+  /** Where its files may write a variable as `$NAME`. Default: `alone`, only as a whole text. */
+  readonly variables?: Spelling
   /** The meaning of a leading slash in its patterns. Default: the project. */
   readonly slash?: Slash
   /** Writes a tool of an MCP server; `*` means all its tools. */

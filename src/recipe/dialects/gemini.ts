@@ -10,6 +10,7 @@ export const gemini: AgentDialect = {
   ending: '.md',
   signs: ['timeout_mins', 'max_turns', 'mcp_servers', 'kind', 'display_name'],
   models: ['google'],
+  variables: 'anywhere',
   toolWords: {
     read_file: READ,
     read_many_files: READ,

@@ -90,7 +90,12 @@ async function checkSchemas(agent: AgentFile, fields: Fields, report: NoticeRepo
 
 function readDraft({ fields, body }: FrontMatter, report: NoticeReport, dialect: AgentDialect): AgentFileDraft {
   const tables = [dialect, ...AGENT_DIALECTS.filter((other) => other !== dialect)].map((one) => one.toolWords)
-  const words = { dialect: dialect.name, tables, serverTools: dialect.serverTools ?? serverTools }
+  const words = {
+    dialect: dialect.name,
+    tables,
+    serverTools: dialect.serverTools ?? serverTools,
+    spelling: dialect.variables ?? 'alone',
+  }
   const draft = new AgentFileDraft(new Fields(fields, report), report, words)
   draft.agent.instructions = body
   dialect.read(draft)

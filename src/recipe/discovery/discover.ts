@@ -1,3 +1,13 @@
+// Finds the recipes and agent files of a project and a user, by name.
+//
+// Owns: which of several definitions with one name is used (the nearest), and what a mention `@name` means.
+// Called by: `legate doctor` and `chat`, `openSubagents({ discover })`, and files that name other agents.
+//
+// Must stay true:
+// - It runs nothing and asks nobody.
+// - A broken file becomes a notice and hides no other file.
+// - Files are read anew each time: a definition that was just written is found.
+
 import path from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { trimEnd } from '../../base/text.ts'

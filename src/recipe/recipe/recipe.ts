@@ -1,3 +1,12 @@
+// The types of a goose or Aster recipe after it was read and checked.
+//
+// Called by: `read-recipe` (makes it), `load-recipe` (fills in values), `convert`, `extension/extension-sources`.
+//
+// Must stay true:
+// - It is plain data without secrets: `envKeys` holds names, never values.
+// - Texts stay as written until `load-recipe` has rendered their templates.
+// - Files that a recipe names stay inside the folder of the recipe that a person runs.
+
 import type { Json } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { Notice } from '../text/notice.ts'

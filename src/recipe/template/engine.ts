@@ -1,3 +1,13 @@
+// Renders the templates of recipes with minijinja (WebAssembly), in bounded time and memory.
+//
+// Owns: the engine, the thread for risky templates, and the translation of engine errors into file and line.
+// Called by: `recipe/recipe-source`, which holds values back (`hold.ts`) so that they stay data.
+//
+// Must stay true:
+// - Rendering ends: steps (fuel), time (a thread that is stopped), memory (128 MB) and output are limited.
+// - After a panic the engine is never used again; the next call loads a new one.
+// - `renderBatch` and `boundMemory` also run as source text in the thread: they must not use anything from this file.
+
 import { randomInt } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'

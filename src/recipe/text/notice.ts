@@ -1,3 +1,13 @@
+// Findings about a file: errors, warnings and notes with file, line and advice.
+//
+// Owns: the codes of findings, the report that collects them, and their form as text and as RecipeError.
+// Called by: everything that reads a recipe or an agent file.
+//
+// Must stay true:
+// - One pass reports all problems of a file, not only the first.
+// - An `error` refuses the file. Other levels never change whether it can be used.
+// - A hostile file cannot produce more than a bounded number of findings.
+
 import { RecipeError } from '../../base/error.ts'
 
 /** A finding about a file. An `error` refuses the file; the other levels only inform. */

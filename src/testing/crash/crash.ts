@@ -1,3 +1,13 @@
+// Crash tests: runs a program in worker processes, kills them as `kill -9` does, restarts them, and checks the rows.
+//
+// Owns: one case, with its folder, its workers and its evidence.
+// Called by: crash tests; `aftermath` judges the evidence by the laws L1 to L9 of `laws.ts`.
+//
+// Must stay true:
+// - The rows are judged on a copy while workers are still to come: the next worker must find the files untouched.
+// - The log of acknowledgements survives the kill, because the test holds the file open.
+// - No worker outlives the test process.
+
 import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
