@@ -96,6 +96,58 @@ describe('a restriction that is not understood in full forbids more, with a warn
     expect(warnings(agent)).not.toEqual([])
   })
 
+  const READING = 'tool:read_text_file'
+  test.each([
+    ['Bash Write Edit', ['tool:shell', 'tool:write_file', 'tool:edit_file', 'file.write:/workspace/a'], READING],
+    ['Bash/Write', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash;Write', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash|Write', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash & Write', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash+Write', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash and the WRITE tool', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash:Write', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash_Write', ['tool:shell', 'tool:write_file'], READING],
+    ['BashWrite', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash Wirte', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash(rm:*) Write', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash(rm:*) Write(x)', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash(rm:* Write', ['tool:shell', 'tool:write_file'], READING],
+    ['{ Bash: Write }', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash Task', ['tool:shell', 'agent:reviewer'], READING],
+    ['mcp__srv__do mcp__srv__go', ['tool:srv__do', 'tool:srv__go'], READING],
+  ])('`disallowedTools: %s` forbids each tool in it', async (list, forbidden, open) => {
+    const agent = await agentIn(CLAUDE, `disallowedTools: ${list}`)
+
+    for (const request of forbidden) expect([request, await verdictOf(agent, request)]).toEqual([request, 'deny'])
+    expect(await verdictOf(agent, open)).toBe('allow')
+    expect(warnings(agent)).not.toEqual([])
+  })
+
+  test.each([
+    ['all', 'all'],
+    ['all tools', 'all'],
+    ['Bash frobnicate', 'frobnicate'],
+    ['Bash(x) frobnicate', 'frobnicate'],
+  ])('`disallowedTools: %s` forbids everything, because nobody knows %s', async (list, word) => {
+    const agent = await agentIn(CLAUDE, `disallowedTools: ${list}`)
+
+    for (const request of ['tool:x', 'tool:srv__do', 'agent:b', 'exec:ls', 'net:x.org', 'file.read:/workspace/a']) {
+      expect([request, await verdictOf(agent, request)]).toEqual([request, 'deny'])
+    }
+    expect(warnings(agent)).toEqual([
+      `${word} in \`${list}\` names no tool that is known here, so every tool is forbidden`,
+    ])
+  })
+
+  test.each(['my_host_tool', 'github/list_issues', 'mcp__read__write', 'read-only-query'])(
+    '`disallowedTools: %s` forbids one tool, which a host or a server may have',
+    async (name) => {
+      const agent = await agentIn(CLAUDE, `disallowedTools: ${name}`)
+
+      expect([await verdictOf(agent, READING), await verdictOf(agent, 'tool:shell')]).toEqual(['allow', 'allow'])
+    },
+  )
+
   test('stars in a word forbid every tool that is meant', async () => {
     const agent = await agentIn(CLAUDE, 'disallowedTools: ["Web*"]')
 

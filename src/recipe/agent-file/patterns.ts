@@ -206,6 +206,12 @@ export class Narrowing {
     this.deny(['file.write:**', 'file.delete:**'])
   }
 
+  /** Denies everything but calls of the model. */
+  denyAll(): void {
+    this.readOnly()
+    this.deny(['tool:*', 'agent:*', 'net:*', 'file.list:**', 'file.read:**'])
+  }
+
   /** Builds the grant; null if the file said nothing. */
   grant(needs: OwnNeeds): Grant | null {
     this.keep('exec', needs.exec)
