@@ -7,6 +7,7 @@ import { outputColumns } from '../terminal/output.ts'
 import { wrap } from '../terminal/width.ts'
 import { answersOf, questionOf, replyTo, wholeCallOf } from '../watch/asked.ts'
 import { type OpenState, openStateOf } from '../watch/doing.ts'
+import { workspaceOf } from '../watch/words.ts'
 
 /** Why a worker can do no more for a run: it ended, a person must answer, or the code is missing. */
 export interface RunVerdict {
@@ -62,7 +63,7 @@ export function standstillOf(
   const standing = openStateOf(runtime, turn)
   const { state, asked, questions, needs, pids, wakes } = standing
   const name = nameOf(runtime, run)
-  const text = `${name} waits for a person:\n${waitsOf(standing, where).join('\n')}`
+  const text = `${name} waits for a person:\n${waitsOf(runtime, standing, where).join('\n')}`
   if (state === 'parked' && pids.length > 0) {
     const holder = pids.includes(process.pid) ? 'this process' : `process ${pids.join(', ')}`
     return { exitCode: null, text: `${text}\n  Its code must not run twice: ${holder} waits with it.` }
@@ -79,9 +80,12 @@ export function standstillOf(
   }
 }
 
-function waitsOf({ asked, questions }: OpenState, where: string): string[] {
+function waitsOf({ store }: Runtime, { asked, questions }: OpenState, where: string): string[] {
   return [
-    ...asked.map((node) => `${indented(fitted(wholeCallOf(node)))}\n    ${answersOf(node, where)}`),
+    ...asked.map(
+      (node) =>
+        `${indented(fitted(wholeCallOf(node, workspaceOf(store, node.conversationId))))}\n    ${answersOf(node, where)}`,
+    ),
     ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyTo(node.id, where)}`),
   ]
 }

@@ -6,6 +6,7 @@ import { withRuntime } from '../../store/open-store.ts'
 import { write } from '../../terminal/output.ts'
 import { answersOf, callOf, digestOf, questionOf, SEEN, wholeCallOf } from '../../watch/asked.ts'
 import { openStateOf } from '../../watch/doing.ts'
+import { workspaceOf } from '../../watch/words.ts'
 
 export function approve(call: Call): Promise<number> {
   return answer(call, true)
@@ -21,7 +22,9 @@ function answer(call: Call, allow: boolean): Promise<number> {
     const named = namedNode(runtime.store, ending)
     const node = named ?? onlyAsked(runtime, ending)
     // `answer` below refuses a call that was answered already, and says who answered and how.
-    if (isAsking(node)) checkSeen(call, node, { isNeeded: allow && (named === undefined || wasAnswered(node)) })
+    const folder = workspaceOf(runtime.store, node.conversationId)
+    const isNeeded = allow && (named === undefined || wasAnswered(node))
+    if (isAsking(node)) checkSeen(call, node, { isNeeded, folder })
     const word = wordOf(call, allow)
     // Binds the answer to the question the person saw, not to one that replaced it since.
     await runtime.answer(node.id, { ...word, digest: digestOf(node) })
@@ -42,7 +45,7 @@ function wordOf(call: Call, allow: boolean): ApprovalWord {
  * Makes sure that only what was shown is allowed. The id of a call is enough while it has asked for one thing. For its
  * next request, or a call found through its run, the person must have seen the request (`--seen`).
  */
-function checkSeen(call: Call, node: Node, { isNeeded }: { readonly isNeeded: boolean }): void {
+function checkSeen(call: Call, node: Node, { isNeeded, folder }: SeenCheck): void {
   const seen = textOption(call, 'seen')?.toLowerCase()
   if (seen === undefined && !isNeeded) return
   if (seen !== undefined && seen.length < SEEN) {
@@ -52,10 +55,16 @@ function checkSeen(call: Call, node: Node, { isNeeded }: { readonly isNeeded: bo
   const why = seen === undefined ? 'it must be seen first' : 'this is not what you have seen'
   const lines = [
     `Nothing was answered: ${why}. What is asked for now:`,
-    `  ${wholeCallOf(node).replaceAll('\n', '\n  ')}`,
+    `  ${wholeCallOf(node, folder).replaceAll('\n', '\n  ')}`,
     `  ${answersOf(node)}`,
   ]
   throw new CliError(lines.join('\n'), EXIT.usage, { namesHelp: false })
+}
+
+interface SeenCheck {
+  readonly isNeeded: boolean
+  /** The workspace of the run. */
+  readonly folder: string | undefined
 }
 
 /** Tells whether the call has been answered before: one call may ask for several things in turn. */

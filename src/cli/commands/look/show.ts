@@ -14,7 +14,7 @@ import { layout } from '../../watch/layout.ts'
 import { lookedAt } from '../../watch/recent-runs.ts'
 import type { WatchedTree } from '../../watch/run-tree.ts'
 import { nodeLine, spendOfTree, treeRows } from '../../watch/tree-rows.ts'
-import { NOTHING } from '../../watch/words.ts'
+import { NOTHING, workspaceOf } from '../../watch/words.ts'
 
 const MOST_SUBAGENTS = 100
 
@@ -96,7 +96,7 @@ function asText(sight: RunFacts, paint: Paint): string {
     section('Why', whyOf(outcome), paint),
     section('Uncertain', uncertainLines(sight), paint),
     section('Without', withoutLines(turn), paint),
-    section('Needs a person', askedLines(standing), paint),
+    section('Needs a person', askedLines(sight.runtime, standing), paint),
     children(sight, paint),
   ]
   return parts.filter((part) => part !== '').join('\n')
@@ -145,11 +145,11 @@ function withoutLines({ absent }: Turn): string {
   return (absent ?? []).map(({ name, reason }) => `${name}: ${reason}`).join('\n')
 }
 
-function askedLines(standing: OpenState | null): string {
+function askedLines({ store }: Runtime, standing: OpenState | null): string {
   if (standing === null) return ''
   const { asked, questions } = standing
   return [
-    ...asked.map((node) => `${wholeCallOf(node)}\n${answersOf(node)}`),
+    ...asked.map((node) => `${wholeCallOf(node, workspaceOf(store, node.conversationId))}\n${answersOf(node)}`),
     ...questions.map((node) => `${questionOf(node)}\n${replyTo(node.id)}`),
   ].join('\n')
 }
