@@ -43,9 +43,9 @@ function providersDefault(provider: string, file: string): string {
 /** Makes a name that an agent can have: `my recipe (copy)` becomes `my recipe _copy_`. */
 export function safeName(name: string): string {
   const safe = name
+    .slice(0, 128)
     .replace(/[^\p{L}\p{N}_ .:@-]+/gu, '_')
     .replace(/^[^\p{L}\p{N}_]+/u, '')
-    .slice(0, 100)
   return safe === '' ? 'subagent' : safe
 }
 

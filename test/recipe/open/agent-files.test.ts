@@ -457,6 +457,11 @@ describe('agents that a file names', () => {
 test.each([
   ['my recipe (copy).yaml', 'title: T\ndescription: D\nprompt: Go.\n', 'my recipe _copy_'],
   ['a+b.yaml', 'title: T\ndescription: D\nprompt: Go.\n', 'a_b'],
+  [
+    '.claude/agents/y.md',
+    `---\nname: ${'x'.repeat(127)}\u{20000}\ndescription: D\n---\n\nDo it.\n`,
+    `${'x'.repeat(127)}_`,
+  ],
   ['.claude/agents/x.md', '---\nname: "rev (2)"\ndescription: D\n---\n\nDo it.\n', 'rev _2_'],
 ])('%s runs under a name that an agent can have', async (place, text, name) => {
   const folder = folderWith({ [place]: text })
