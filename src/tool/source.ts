@@ -122,7 +122,10 @@ interface NamedTool {
 
 export function isWithin({ availableTools, excludedTools }: ToolLimit, { name, shownAs }: NamedTool): boolean {
   const isNamed = (pattern: string) => matchName(pattern, name) || matchName(pattern, shownAs)
-  return !excludedTools.some(isNamed) && (availableTools === null || availableTools.some(isNamed))
+  // A tool that is excluded in another letter case is meant too.
+  const plain = [name, shownAs].map((one) => one.toLowerCase())
+  const isExcluded = excludedTools.some((pattern) => plain.some((one) => matchName(pattern.toLowerCase(), one)))
+  return !isExcluded && (availableTools === null || availableTools.some(isNamed))
 }
 
 /** Limits a source to some of its tools. */

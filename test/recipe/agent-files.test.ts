@@ -443,8 +443,14 @@ describe('permissions only narrow', () => {
     ],
     ['permission: { lsp: { "x": deny, "*": allow } }', /permission\.lsp\."x"` restricts nothing/, 'Put "*" first.'],
     ['permission: { edit: deny, "*": allow }', /permission\.edit` restricts nothing/, 'Put "*" first.'],
+    ['permission: { edit: allow, "*": deny }', /permission\.edit` allows nothing/, 'Put "*" first.'],
+    [
+      'permission: { bash: { "git *": allow, "*": ask } }',
+      /permission\.bash\."git \*"` allows nothing: `permission\.bash\."\*"` comes after it/,
+      'Put "*" first.',
+    ],
     ['tools:', /`tools` has nothing after it/, 'Write `tools: []` for none, or remove the key.'],
-  ])('opencode: `%s` restricts nothing, which is a warning', async (field, told, hint) => {
+  ])('opencode: `%s` has no effect, which is a warning', async (field, told, hint) => {
     const { notices } = await agentIn('.opencode/agent/a.md', markdown(`${named}\n${field}`))
 
     expect(notices).toMatchObject([{ level: 'warning', line: 4, message: expect.stringMatching(told), hint }])

@@ -70,6 +70,7 @@ describe('a path means the same in the words of every program', () => {
     ['Edit(//etc/**)', 'claude', 'Edit(//etc/**)'],
     ['Read(/src/**)', 'claude', 'Read(src/**)'],
     ['Read(//home/.ssh/**)', 'claude', 'Read(//home/.ssh/**)'],
+    ['Read(.env*)', 'claude', 'Read(.env*)'],
     ['Read(~/.ssh/**)', 'opencode', '    ~/.ssh/**: deny\n'],
     ['Read(//etc/**)', 'opencode', '    /etc/**: deny\n'],
   ])('%s is in %s %s', async (word, dialect, expected) => {

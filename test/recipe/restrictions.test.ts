@@ -34,6 +34,32 @@ describe('a restriction that can be said here is kept to the letter', () => {
     [CLAUDE, 'disallowedTools: ["Read(sec//x/./y)"]', 'file.read:/workspace/sec/x/y', 'file.read:/workspace/sec/x'],
     [CLAUDE, 'disallowedTools: [\'Read("sec/**")\']', 'file.read:/workspace/sec/x', 'file.read:/workspace/a'],
     [CLAUDE, 'disallowedTools: ["Read({sec,pub}/**)"]', 'file.read:/workspace/pub/x', 'file.read:/workspace/a/x'],
+    [CLAUDE, 'disallowedTools: ["Read(.env*)"]', 'file.read:/workspace/.env.local', 'file.read:/workspace/env'],
+    [CLAUDE, 'disallowedTools: ["Read(.env*)"]', 'file.read:/workspace/a/.env', 'file.read:/workspace/a/x.env'],
+    [
+      CLAUDE,
+      'disallowedTools: ["Read(secrets*)"]',
+      'file.read:/workspace/secrets/x/y',
+      'file.read:/workspace/my-secrets',
+    ],
+    [CLAUDE, 'disallowedTools: ["Read(a*.txt)"]', 'file.read:/workspace/x/ab.txt', 'file.read:/workspace/b.txt'],
+    [CLAUDE, 'disallowedTools: ["Read(a*.txt)"]', 'file.read:/workspace/ab/c/d.txt', 'file.read:/workspace/ab/c/d.md'],
+    [CLAUDE, 'disallowedTools: ["Read(**/.env*)"]', 'file.read:/workspace/a/b/.env1', 'file.read:/workspace/a/b/env'],
+    [CLAUDE, 'disallowedTools: ["Edit(.env*)"]', 'file.write:/workspace/.env.x', 'file.write:/workspace/x'],
+    [
+      CLAUDE,
+      'disallowedTools: ["Read(config/*.env)"]',
+      'file.read:/workspace/config/a.env',
+      'file.read:/workspace/config/a.txt',
+    ],
+    [CLAUDE, 'disallowedTools: ["Read(*secret*)"]', 'file.read:/workspace/a/my-secret-b/c', 'file.read:/workspace/a/b'],
+    [CLAUDE, 'disallowedTools: ["Read(a/*/b*c)"]', 'file.read:/workspace/a/x/bc', 'file.read:/workspace/a/x/c'],
+    [
+      OPENCODE,
+      'permission: { read: { ".env*": deny } }',
+      'file.read:/workspace/.env.local',
+      'file.read:/workspace/env',
+    ],
     [CLAUDE, 'disallowedTools: "Bash(touch: *)"', 'exec:touch x', 'exec:ls x'],
     [CLAUDE, 'disallowedTools: "WebFetch(Domain: evil.com)"', 'net:evil.com', 'net:good.com'],
     [CLAUDE, 'disallowedTools: ["Write, Edit"]', 'file.write:/workspace/a', 'file.read:/workspace/a'],
@@ -67,6 +93,7 @@ describe('a restriction that is not understood in full forbids more, with a warn
     [CLAUDE, 'disallowedTools: ["Read(x/../sec/**)"]', 'file.read:/workspace/sec/r.txt'],
     [CLAUDE, 'disallowedTools: ["Read(!pub/**)"]', 'file.read:/workspace/sec/r.txt'],
     [CLAUDE, "disallowedTools: ['Read(sec\\*/x)']", 'file.read:/workspace/sec*/x'],
+    [CLAUDE, 'disallowedTools: ["Read(sec/a*b*c*d*e)"]', 'file.read:/workspace/sec/r.txt'],
     [CLAUDE, 'disallowedTools: ["Read(sec/**, pub/**)"]', 'file.read:/workspace/pub/r.txt'],
     [CLAUDE, 'disallowedTools: "Bash(touch:*"', 'tool:shell'],
     [CLAUDE, 'disallowedTools: "Bash(touch:*, Write, Edit"', 'file.write:/workspace/a'],
@@ -96,6 +123,58 @@ describe('a restriction that is not understood in full forbids more, with a warn
     expect(await verdictOf(agent, request)).toBe('deny')
     expect(warnings(agent)).not.toEqual([])
   })
+
+  const READING = 'tool:read_text_file'
+  test.each([
+    ['Bash Write Edit', ['tool:shell', 'tool:write_file', 'tool:edit_file', 'file.write:/workspace/a'], READING],
+    ['Bash/Write', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash;Write', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash|Write', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash & Write', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash+Write', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash and the WRITE tool', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash:Write', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash_Write', ['tool:shell', 'tool:write_file'], READING],
+    ['BashWrite', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash Wirte', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash(rm:*) Write', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash(rm:*) Write(x)', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash(rm:* Write', ['tool:shell', 'tool:write_file'], READING],
+    ['{ Bash: Write }', ['tool:shell', 'tool:write_file'], READING],
+    ['Bash Task', ['tool:shell', 'agent:reviewer'], READING],
+    ['mcp__srv__do mcp__srv__go', ['tool:srv__do', 'tool:srv__go'], READING],
+  ])('`disallowedTools: %s` forbids each tool in it', async (list, forbidden, open) => {
+    const agent = await agentIn(CLAUDE, `disallowedTools: ${list}`)
+
+    for (const request of forbidden) expect([request, await verdictOf(agent, request)]).toEqual([request, 'deny'])
+    expect(await verdictOf(agent, open)).toBe('allow')
+    expect(warnings(agent)).not.toEqual([])
+  })
+
+  test.each([
+    ['all', 'all'],
+    ['all tools', 'all'],
+    ['Bash frobnicate', 'frobnicate'],
+    ['Bash(x) frobnicate', 'frobnicate'],
+  ])('`disallowedTools: %s` forbids everything, because nobody knows %s', async (list, word) => {
+    const agent = await agentIn(CLAUDE, `disallowedTools: ${list}`)
+
+    for (const request of ['tool:x', 'tool:srv__do', 'agent:b', 'exec:ls', 'net:x.org', 'file.read:/workspace/a']) {
+      expect([request, await verdictOf(agent, request)]).toEqual([request, 'deny'])
+    }
+    expect(warnings(agent)).toEqual([
+      `${word} in \`${list}\` names no tool that is known here, so every tool is forbidden`,
+    ])
+  })
+
+  test.each(['my_host_tool', 'github/list_issues', 'mcp__read__write', 'read-only-query'])(
+    '`disallowedTools: %s` forbids one tool, which a host or a server may have',
+    async (name) => {
+      const agent = await agentIn(CLAUDE, `disallowedTools: ${name}`)
+
+      expect([await verdictOf(agent, READING), await verdictOf(agent, 'tool:shell')]).toEqual(['allow', 'allow'])
+    },
+  )
 
   test('stars in a word forbid every tool that is meant', async () => {
     const agent = await agentIn(CLAUDE, 'disallowedTools: ["Web*"]')

@@ -1,3 +1,6 @@
+import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { expect, test } from 'vitest'
 import type { Node } from '../../doors/rows.ts'
 import { describeCall, describeRequest, describeWholeCall, requestLines } from './request-text.ts'
@@ -77,6 +80,30 @@ test('who is asked to let a file be changed sees the change as a diff, to the le
     '- x',
     '\\ no line break at the end',
   ])
+})
+
+test('who is asked to let a file be written over sees the lines that go', () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'legate-asked-'))
+  writeFileSync(path.join(folder, 'notes.md'), 'old\nlines\n')
+  writeFileSync(path.join(folder, 'long.md'), 'x\n'.repeat(100))
+  writeFileSync(path.join(folder, 'picture'), Buffer.from([0, 255, 1]))
+  symlinkSync('/etc/hostname', path.join(folder, 'away'))
+  const shown = (file: string, content: string, tool = 'write_file') =>
+    requestLines({ request: `tool:${tool}`, tool, input: { path: file, content } }, folder).split('\n')
+  const over = ['@@ over the file that is there', '- old', '- lines']
+
+  expect(shown('/workspace/notes.md', 'new\n')).toEqual(['write_file /workspace/notes.md', ...over, '+ new'])
+  expect(shown('notes.md', 'x')).toEqual(['write_file notes.md', ...over, '+ x', '\\ no line break at the end'])
+  expect(shown('long.md', 'y\n').slice(40)).toEqual(['- x', '- x', '\\ 60 more lines of it go', '+ y'])
+  expect(shown('picture', 'y\n')).toEqual([
+    'write_file picture',
+    '@@ over a file of 3 bytes, which is not shown',
+    '+ y',
+  ])
+  for (const file of ['none.md', 'away', '../notes.md', '/etc/hostname']) {
+    expect(shown(file, 'y\n')).toEqual([`write_file ${file}`, '+ y'])
+  }
+  expect(shown('notes.md', 'y\n', 'srv__write')).toEqual(['srv__write notes.md', '+ y'])
 })
 
 test('a change that has more to it, or no second line, is shown as it is called', () => {

@@ -1,3 +1,5 @@
+import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } from 'node:fs'
+import path from 'node:path'
 import type { Node } from '../../doors/rows.ts'
 import type { Id, Json, PendingApproval } from '../../index.ts'
 import { shortId } from '../store/find-run.ts'
@@ -14,13 +16,16 @@ export function describeCall(node: Node): string {
   return preview(requestWords(requestOf(node)), PREVIEW)
 }
 
-/** Describes a call completely and exactly, so that whoever allows it sees what they allow. */
-export function describeWholeCall(node: Node): string {
+/**
+ * Describes a call completely and exactly, so that whoever allows it sees what they allow. With the folder of the
+ * workspace, also the file that it would write over.
+ */
+export function describeWholeCall(node: Node, folder?: string): string {
   const { request, input } = requestOf(node)
   const { call } = node.input
   if (call === undefined) return describeRequest({ request, tool: null, input })
   if (node.state !== 'awaiting_approval') return `${exactLine(call.name)} ${exactValue(call.input)}`
-  return requestLines({ request, tool: call.name, input: input ?? call.input })
+  return requestLines({ request, tool: call.name, input: input ?? call.input }, folder)
 }
 
 /**
@@ -33,10 +38,10 @@ export function describeRequest({ request, tool, input }: WantedCall): string {
   return request === `tool:${tool}` ? call : `${exactLine(request)} for ${call}`
 }
 
-/** Describes a request, with a change of several lines in a file shown as a diff. */
-export function requestLines(asked: WantedCall): string {
+/** Describes a request, with a change of several lines in a file, or over one in the folder, shown as a diff. */
+export function requestLines(asked: WantedCall, folder?: string): string {
   const { request, tool, input } = asked
-  const change = tool === null ? undefined : changeIn(input)
+  const change = tool === null ? undefined : changeIn(input, tool === 'write_file' ? folder : undefined)
   if (change === undefined) return describeRequest(asked)
   const head = request === `tool:${tool}` ? '' : `${exactLine(request)} for `
   return [`${head}${exactLine(tool ?? '')} ${exactLine(change.path)}`, ...change.lines].join('\n')
@@ -50,16 +55,66 @@ interface Change {
 }
 
 /** Reads the text that a call writes to or replaces in a file; undefined for any other call. */
-function changeIn(input: Json): Change | undefined {
+function changeIn(input: Json, folder: string | undefined): Change | undefined {
   const { path, content, edits, ...others } = fieldsOf(input)
   if (typeof path !== 'string' || Object.keys(others).length > 0) return undefined
   if (typeof content === 'string' && edits === undefined) {
-    return content.includes('\n') ? { path, lines: signed('+', content) } : undefined
+    const old = folder === undefined ? [] : replacedLines(folder, path)
+    const isShown = content.includes('\n') || old.length > 0
+    return isShown ? { path, lines: [...old, ...signed('+', content)] } : undefined
   }
   if (!Array.isArray(edits) || content !== undefined) return undefined
   const lines = edits.map(editLines)
   const isWhole = lines.length > 0 && lines.every((edit) => edit !== undefined)
   return isWhole && JSON.stringify(edits).includes('\\n') ? { path, lines: lines.flat() } : undefined
+}
+
+/** Shows the file that would be written over, as far as a person reads it; empty if there is none. */
+function replacedLines(folder: string, given: string): string[] {
+  const file = readReplaced(folder, given)
+  if (file === undefined) return []
+  if (file.text === null) return [`@@ over a file of ${file.size} bytes, which is not shown`]
+  const lines = signed('-', file.text)
+  const hidden = lines.length - MOST_OLD
+  const rest = hidden > 0 ? [`\\ ${hidden} more lines of it go`] : []
+  return ['@@ over the file that is there', ...lines.slice(0, MOST_OLD), ...rest]
+}
+
+/** The most lines of a file that are shown as gone, and the most bytes that are read for them. */
+const MOST_OLD = 40
+const MOST_BYTES = 256 * 1024
+
+interface ReplacedFile {
+  readonly size: number
+  /** Null for a file that is too long, or no text. */
+  readonly text: string | null
+}
+
+/** Reads a file of the workspace; undefined if it is elsewhere or not there. */
+function readReplaced(folder: string, given: string): ReplacedFile | undefined {
+  const below = path.posix.resolve('/workspace', given)
+  if (!below.startsWith('/workspace/')) return undefined
+  try {
+    const top = realpathSync(folder)
+    const place = realpathSync(path.join(top, below.slice('/workspace/'.length)))
+    return place.startsWith(top + path.sep) ? readShort(place) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function readShort(place: string): ReplacedFile | undefined {
+  const handle = openSync(place, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    const stat = fstatSync(handle)
+    if (!stat.isFile()) return undefined
+    if (stat.size > MOST_BYTES) return { size: stat.size, text: null }
+    const bytes = Buffer.alloc(stat.size)
+    const text = bytes.subarray(0, readSync(handle, bytes, 0, stat.size, 0)).toString('utf8')
+    return { size: stat.size, text: /[\0\ufffd]/.test(text) ? null : text }
+  } finally {
+    closeSync(handle)
+  }
 }
 
 function editLines(edit: Json): string[] | undefined {

@@ -1,6 +1,6 @@
 import { costOf } from '../../doors/models.ts'
 import type { Conversation } from '../../doors/rows.ts'
-import type { Content, Json, Usage } from '../../index.ts'
+import type { Content, Id, Json, Store, Usage } from '../../index.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { cut } from '../terminal/width.ts'
 
@@ -38,6 +38,12 @@ export function codeOf(conversation: Pick<Conversation, 'agent'> | undefined): s
 /** The working folder of an agent that its row holds. */
 export function folderOf(conversation: Pick<Conversation, 'agent'> | undefined): string | undefined {
   return keptText(conversation, 'cwd')
+}
+
+/** The folder that is the workspace of a conversation, if rows hold the whole agent at its root. */
+export function workspaceOf(store: Pick<Store, 'conversation'>, conversationId: Id): string | undefined {
+  const root = store.conversation(conversationId)?.rootId
+  return root === undefined ? undefined : folderOf(store.conversation(root))
 }
 
 /** The model name of an agent that its row holds. */

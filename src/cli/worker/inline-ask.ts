@@ -5,6 +5,7 @@ import { exactLine, oneLine } from '../terminal/clean.ts'
 import { hasScreen } from '../terminal/paint.ts'
 import { digestOf, requestLines, type ScreenQuestion } from '../watch/request-text.ts'
 import type { RunView } from '../watch/view.ts'
+import { workspaceOf } from '../watch/words.ts'
 import { approvalsIn, isQuestion, keyOf, type PersonRequest, questionsIn, type Responder, SayYes } from './responder.ts'
 
 /** Keys typed this soon after a question appears were not meant for it. */
@@ -154,7 +155,7 @@ export class InlineAsk implements Responder {
     if (isQuestion(asked)) {
       return { text: `${who} asks: ${oneLine(asked.text)}`, prompt: `Your answer, then Enter${typed}` }
     }
-    const wanted = requestLines(asked)
+    const wanted = requestLines(asked, workspaceOf(this.options.runtime.store, asked.conversationId))
     return {
       text: `${who} wants ${wanted}${wanted.includes('\n') ? '\n' : '. '}It needs your approval: ${exactLine(asked.reason)}.`,
       prompt: `Allow? [y]es, [a]lways in this conversation, [n]o, then Enter${typed}`,

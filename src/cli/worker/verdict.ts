@@ -7,6 +7,7 @@ import { outputColumns } from '../terminal/output.ts'
 import { wrap } from '../terminal/width.ts'
 import { type OpenState, openStateOf } from '../watch/activity.ts'
 import { approveCommands, describeWholeCall, questionOf, replyCommand } from '../watch/request-text.ts'
+import { workspaceOf } from '../watch/words.ts'
 
 /** Why a worker can do no more for a run: it ended, a person must answer, or the code is missing. */
 export interface RunVerdict {
@@ -62,7 +63,7 @@ export function standstillOf(
   const standing = openStateOf(runtime, turn)
   const { state, asked, questions, needs, pids, wakes } = standing
   const name = nameOf(runtime, run)
-  const text = `${name} waits for a person:\n${waitingLines(standing, where).join('\n')}`
+  const text = `${name} waits for a person:\n${waitingLines(runtime, standing, where).join('\n')}`
   if (state === 'parked' && pids.length > 0) {
     const holder = pids.includes(process.pid) ? 'this process' : `process ${pids.join(', ')}`
     return { exitCode: null, text: `${text}\n  Its code must not run twice, so ${holder} stays alive for it.` }
@@ -79,9 +80,12 @@ export function standstillOf(
   }
 }
 
-function waitingLines({ asked, questions }: OpenState, where: string): string[] {
+function waitingLines({ store }: Runtime, { asked, questions }: OpenState, where: string): string[] {
   return [
-    ...asked.map((node) => `${indented(fitted(describeWholeCall(node)))}\n    ${approveCommands(node, where)}`),
+    ...asked.map(
+      (node) =>
+        `${indented(fitted(describeWholeCall(node, workspaceOf(store, node.conversationId))))}\n    ${approveCommands(node, where)}`,
+    ),
     ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyCommand(node.id, where)}`),
   ]
 }

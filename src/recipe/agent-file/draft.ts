@@ -14,7 +14,7 @@ import { type Fields, ownValue } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
 import { jsonOf } from '../text/tree.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from './agent-file.ts'
-import { matchServerTools, readServers, type ServerReading } from './mcp-servers.ts'
+import { matchServerTools, readServers, type ServerReading, serverToolsDenied } from './mcp-servers.ts'
 import { closestRestriction, nameByPath } from './names.ts'
 import { MOST_RULES, Narrowing, type OwnNeeds } from './patterns.ts'
 import {
@@ -317,13 +317,13 @@ export class AgentFileDraft {
     const { extensions, tools } = this.agent
     if (extensions === null) return
     const servers = extensions.map(({ name }) => name)
-    const meant = (pattern: string) => matchServerTools(pattern, servers)
-    const ours = (pattern: string) => {
-      const found = meant(pattern).map(({ server, tool }) => `${sourceName(server)}__${tool}`)
+    const ours = (find: typeof matchServerTools) => (pattern: string) => {
+      const found = find(pattern, servers).map(({ server, tool }) => `${sourceName(server)}__${tool}`)
       return found.length === 0 ? [pattern] : found
     }
-    const denied = tools.deny.flatMap(meant)
-    this.agent.tools = { allow: tools.allow?.flatMap(ours) ?? null, deny: [...new Set(tools.deny.flatMap(ours))] }
+    const denied = tools.deny.flatMap((pattern) => serverToolsDenied(pattern, servers))
+    const deny = [...new Set(tools.deny.flatMap(ours(serverToolsDenied)))]
+    this.agent.tools = { allow: tools.allow?.flatMap(ours(matchServerTools)) ?? null, deny }
     this.agent.extensions = extensions.map((extension) => {
       const named = denied.filter(({ server }) => server === extension.name).map(({ tool }) => tool)
       const excludedTools = [...new Set([...(extension.excludedTools ?? []), ...named])]

@@ -5,8 +5,9 @@ import { variablesIn } from '../../tools/mcp/environment.ts'
 import type { ExtensionConfig } from '../recipe/recipe.ts'
 import { Fields } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
-import type { TextMap, TextTree } from '../text/tree.ts'
+import { entryOf, isAbsent, type TextMap, type TextTree } from '../text/tree.ts'
 import { closestKey, correctKeys } from './names.ts'
+import { forbiddenWords } from './tool-words.ts'
 
 export interface ServerReading {
   /** The key that holds the servers. */
@@ -99,7 +100,8 @@ function warnVariables(
 
 /** Reads which tools of a server may be used: all, some, or none. With none it is not started. */
 function readLimit(fields: Fields, report: NoticeReport): Pick<ExtensionConfig, 'availableTools' | 'excludedTools'> {
-  const only = listOf(fields, ONLY)
+  const lists = ONLY.map((key) => onlyTools(fields, key, report)).filter((list) => list !== null)
+  const only = lists.length === 0 ? null : lists.reduce(inBoth)
   const isNone = only?.length === 0
   const isOff = fields.flag('enabled') === false || fields.flag('disabled') === true
   if (isNone || isOff) {
@@ -107,20 +109,62 @@ function readLimit(fields: Fields, report: NoticeReport): Pick<ExtensionConfig, 
     report.note({ code: 'extension', message: `${fields.path}: ${why}, so it is not started`, line: fields.line })
     return { availableTools: [], excludedTools: ['*'] }
   }
-  const excluded = NOT.flatMap((key) => listOf(fields, [key]) ?? [])
+  const listed = NOT.flatMap((key) => excludedIn(fields, key, report))
+  const excluded = [...listed, ...closedTools(fields, report)]
   const available = only === null || only.includes('*') ? [] : only
   return { availableTools: available, ...(excluded.length === 0 ? {} : { excludedTools: [...new Set(excluded)] }) }
 }
+
+/** Reads a list of the only tools that may be used. A map allows what is true in it; `tools` may hold settings instead. */
+function onlyTools(fields: Fields, key: string, report: NoticeReport): readonly string[] | null {
+  const tree = fields.get(key)
+  if (tree?.kind !== 'map') return listOf(fields, key)
+  const flags = [...tree.entries].filter(([, { value }]) => value.kind === 'leaf')
+  const open = flags.filter(([, { value }]) => value.kind === 'leaf' && value.value === true).map(([tool]) => tool)
+  if (key === 'tools' && open.length === 0) return null
+  const message = `\`${fields.at(key)}\` is a map: only the tools that are true in it may be used`
+  report.warning({ code: 'extension', message, line: fields.lineOf(key), hint: 'Write a list.' })
+  return open
+}
+
+function inBoth(one: readonly string[], other: readonly string[]): readonly string[] {
+  if (one.includes('*')) return other
+  return other.includes('*') ? one : one.filter((name) => other.includes(name))
+}
+
+/** Reads a list of excluded tools. Signs between names that are no commas separate too; where they are unclear, all tools go. */
+function excludedIn(fields: Fields, key: string, report: NoticeReport): readonly string[] {
+  const tree = fields.get(key)
+  if (tree === undefined || !fields.has(key)) return []
+  const isAll = tree.kind === 'leaf' && tree.value === true
+  const words = isAll ? ['*'] : forbiddenWords(tree)
+  const between = tree.kind === 'leaf' ? /[\s;|&+/:]+/ : /[\s;|&+]+/
+  const names = words.flatMap((word) => [word, ...word.split(between).filter((one) => one !== '')])
+  const odd = isAll ? 'true' : names.find((name) => !words.includes(name) && !TOOL_NAME.test(name))
+  const line = fields.lineOf(key)
+  if (odd !== undefined) {
+    const message = `\`${fields.at(key)}\`: ${odd} names no tool, so all tools of the server are forbidden`
+    report.warning({ code: 'permission', message, line, hint: 'Write a list of names.' })
+    return ['*']
+  }
+  const isPlain = tree.kind !== 'map' && names.length === words.length * 2
+  if (!isPlain) {
+    const message = `\`${fields.at(key)}\` is read as ${[...new Set(names)].filter((one) => TOOL_NAME.test(one)).join(', ')}`
+    report.warning({ code: 'permission', message, line, hint: 'Write a list of names.' })
+  }
+  return names
+}
+
+const TOOL_NAME = /^[\w.*/:-]+$/
 
 const ONLY = ['tools', 'includeTools', 'enabled_tools', 'enabledTools', 'allowedTools', 'available_tools']
 const NOT = ['excludeTools', 'excludedTools', 'disabled_tools', 'disabledTools', 'disallowedTools']
 
 const RESTRICTIONS = [...ONLY, ...NOT, 'enabled', 'disabled', 'default_tools_approval_mode']
 
-/** Reads the first of these keys that is a list; names separated by commas count as one. */
-function listOf(fields: Fields, keys: readonly string[]): readonly string[] | null {
-  const key = keys.find((one) => fields.has(one) && fields.get(one)?.kind !== 'map')
-  if (key === undefined) return null
+/** Reads a list; names separated by commas count as one. */
+function listOf(fields: Fields, key: string): readonly string[] | null {
+  if (!fields.has(key)) return null
   if (fields.get(key)?.kind === 'list') return fields.texts(key)
   return (fields.text(key) ?? '')
     .split(',')
@@ -131,20 +175,80 @@ function listOf(fields: Fields, keys: readonly string[]): readonly string[] | nu
 /** Reads `tools.search.approval_mode: prompt`, which asks a person for each call of that tool. */
 function readApproval(server: string, fields: Fields, { ask }: ServerReading): void {
   const source = sourceName(server)
-  if (fields.text('default_tools_approval_mode') === 'prompt') ask(`tool:${source}__*`)
-  if (fields.get('tools')?.kind !== 'map') return
-  const tools = fields.map('tools')
-  for (const tool of tools?.keys() ?? []) {
-    if (tools?.map(tool)?.text('approval_mode') === 'prompt') ask(`tool:${source}__${tool}`)
+  if (modeIn(fields.get('default_tools_approval_mode')) === 'prompt') ask(`tool:${source}__*`)
+  for (const [tool, settings] of toolSettings(fields)) {
+    if (modeIn(entryOf(settings, 'approval_mode') ?? settings) === 'prompt') ask(`tool:${source}__${tool}`)
   }
 }
+
+/** Lists the tools that their settings close: by `enabled: false`, or by a word that is not understood. */
+function closedTools(fields: Fields, report: NoticeReport): readonly string[] {
+  const all = 'default_tools_approval_mode'
+  const closed = isClosing(fields.at(all), fields.get(all), { report, line: fields.lineOf(all) }) ? ['*'] : []
+  for (const [tool, settings] of toolSettings(fields)) {
+    const at = `${fields.at('tools')}.${tool}`
+    const place = { report, line: fields.lineOf('tools') }
+    const parts = settings.kind === 'map' ? [...settings.entries] : []
+    const isOff = parts.some(([key, { value }]) => isSwitchedOff(key, value)) || isFlag(settings, false)
+    const unread = parts.filter(([key]) => key !== 'approval_mode' && !/^(?:enabled|disabled)$/i.test(key))
+    for (const [key] of unread) {
+      const hint = 'If it restricts the tool, it does not do so here.'
+      report.warning({ code: 'extension', message: `\`${at}.${key}\` is ignored`, line: place.line, hint })
+    }
+    const mode = settings.kind === 'leaf' ? settings : entryOf(settings, 'approval_mode')
+    if (isOff || settings.kind === 'list' || (!isFlag(settings, true) && isClosing(at, mode, place))) closed.push(tool)
+  }
+  return closed
+}
+
+function toolSettings(fields: Fields): readonly (readonly [string, TextTree])[] {
+  const tree = fields.get('tools')
+  const entries = tree?.kind === 'map' ? [...tree.entries] : []
+  return entries.map(([tool, { value }]) => [tool, value.kind === 'map' ? withMode(value) : value] as const)
+}
+
+/** Corrects the spelling of `approval_mode`. */
+function withMode(tree: TextMap): TextMap {
+  const entries = [...tree.entries].map(([key, entry]) => {
+    return [closestKey(key, ['approval_mode']) ?? key, entry] as const
+  })
+  return { ...tree, entries: new Map(entries) }
+}
+
+function isSwitchedOff(key: string, tree: TextTree): boolean {
+  if (/^enabled$/i.test(key)) return !isFlag(tree, true)
+  return /^disabled$/i.test(key) && !isFlag(tree, false)
+}
+
+function isFlag(tree: TextTree, value: boolean): boolean {
+  return tree.kind === 'leaf' && tree.value === value
+}
+
+function modeIn(tree: TextTree | undefined): string {
+  return tree?.kind === 'leaf' ? tree.text.trim().toLowerCase() : ''
+}
+
+/** Tells whether a mode of approval is not understood: then nothing may be called. */
+function isClosing(at: string, tree: TextTree | undefined, { report, line }: NoticePlace): boolean {
+  if (isAbsent(tree) || MODES.includes(modeIn(tree))) return false
+  const message = `\`${at}\`: the mode of approval is none of ${MODES.join(', ')}; it is taken as forbidden`
+  report.warning({ code: 'permission', message, line, hint: 'Write "prompt" to be asked.' })
+  return true
+}
+
+interface NoticePlace {
+  readonly report: NoticeReport
+  readonly line: number | null
+}
+
+const MODES = ['auto', 'prompt', 'approve']
 
 /** Reads the environment. Values with variables are filled in when the server starts. */
 function readEnvironment(fields: Fields, reading: ServerReading) {
   const given = { ...fields.textMap('env'), ...fields.textMap('environment') }
   const envs: [string, string][] = []
   const envFrom: [string, string][] = []
-  const envKeys: string[] = [...(listOf(fields, ['env_vars']) ?? [])]
+  const envKeys: string[] = [...(listOf(fields, 'env_vars') ?? [])]
   for (const [name, value] of Object.entries(given)) {
     const text = filled(`env.${name}`, value, { fields, reading })
     if (isDisallowedVariable(name) && variablesIn(text).length > 0) {
@@ -205,6 +309,21 @@ function reportUnread(fields: Fields, report: NoticeReport): void {
     if (HARMLESS.test(key)) report.note(about)
     else report.warning({ ...about, hint: 'If it restricts the server, it does not do so here.' })
   }
+}
+
+/** Finds the server tools that a denied word means: also in another letter case, and all tools of a server that it names. */
+export function serverToolsDenied(pattern: string, servers: readonly string[]): readonly ServerToolName[] {
+  const found = matchServerTools(pattern, servers)
+  if (found.length > 0) return found
+  const plain = pattern.toLowerCase()
+  return servers.flatMap((server) => {
+    const aliases = aliasesOf(server).map((one) => one.toLowerCase())
+    if (aliases.includes(plain)) return [{ server, tool: '*' }]
+    return matchServerTools(plain, aliases).map(({ server: alias }) => {
+      const tool = pattern.slice(alias.length).replace(/^_{1,2}/, '')
+      return { server, tool }
+    })
+  })
 }
 
 /** Finds the server tools that a word of a list means, in any spelling. */

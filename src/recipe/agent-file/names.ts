@@ -46,6 +46,15 @@ function providersDefault(provider: string, file: string): string {
   )
 }
 
+/** Makes a name that an agent can have: `my recipe (copy)` becomes `my recipe _copy_`. */
+export function safeName(name: string): string {
+  const safe = name
+    .slice(0, 128)
+    .replace(/[^\p{L}\p{N}_ .:@-]+/gu, '_')
+    .replace(/^[^\p{L}\p{N}_]+/u, '')
+  return safe === '' ? 'subagent' : safe
+}
+
 /** Reads the name from the file name: `reviewer` for `reviewer.agent.md`. */
 export function nameByPath(file: string): string {
   return withoutEnding(path.basename(file))

@@ -13,10 +13,14 @@ export type Slash = 'project' | 'machine'
  */
 export function filePatterns(pattern: string, purpose: 'allow' | 'restrict', slash: Slash = 'project'): string[] {
   const patterns = purpose === 'allow' ? [pattern] : forbiddenPaths(pattern)
-  return [...new Set(patterns.flatMap((one) => pathPatterns(one, purpose, slash)))]
+  const way = purpose === 'restrict' && isWidened(pattern) ? 'widen' : purpose
+  return [...new Set(patterns.flatMap((one) => pathPatterns(one, way, slash)))]
 }
 
-function pathPatterns(pattern: string, purpose: 'allow' | 'restrict', slash: Slash): string[] {
+/** How to translate a pattern: as a permission, as a denial, or as a denial of the whole folder that its stars are in. */
+type Way = 'allow' | 'restrict' | 'widen'
+
+function pathPatterns(pattern: string, purpose: Way, slash: Slash): string[] {
   const bare = pattern
     .trim()
     .replace(/^\.\/(?=[~/])/, `${WORKSPACE}/`)
@@ -47,8 +51,12 @@ const SIGNS = /\\.?|\?|\[[^\]]*\]?|\{[^}]*\}?/gs
 /** Tells whether a pattern denies more here than it says. In a host, brackets belong to the address. */
 export function isWidened(pattern: string, isHost = false): boolean {
   const signs = isHost ? /[?\\{]/ : /[?\\{[]/
-  return EXCEPTION.test(pattern.trim()) || alternatives(pattern).some((one) => signs.test(one))
+  const isStarry = (pattern.match(/(?<=[^/*])\*+(?=[^/*])/g)?.length ?? 0) > MOST_STARS
+  return isStarry || EXCEPTION.test(pattern.trim()) || alternatives(pattern).some((one) => signs.test(one))
 }
+
+/** The most stars inside of words: each doubles the rules that a denied path needs. */
+const MOST_STARS = 3
 
 /** Translates a denied pattern; each sign that rules lack becomes a star. */
 function forbidden(pattern: string): string[] {
@@ -76,7 +84,7 @@ function placeOf(bare: string, slash: Slash): string {
 
 /** Lists every possible meaning: a name without a slash in any folder, a path of the machine in the project too. */
 function placesOf(bare: string, slash: Slash): string[] {
-  if (!/[/*]/.test(bare) && bare !== '~') return [`${WORKSPACE}/**/${bare}`]
+  if (!bare.includes('/') && bare !== '~') return [`${WORKSPACE}/**/${bare}`]
   const isUnclear = slash === 'machine' && /^\/[^/]/.test(bare)
   return isUnclear ? [placeOf(bare, 'project'), placeOf(bare, 'machine')] : [placeOf(bare, slash)]
 }
@@ -93,14 +101,38 @@ export function writtenPattern(pattern: string, slash: Slash): string {
   return /^[~/]/.test(below) ? `./${below}` : below
 }
 
-function inPlace(place: string, purpose: 'allow' | 'restrict'): string[] {
-  const below = place.slice(WORKSPACE.length + 1)
+function inPlace(place: string, purpose: Way): string[] {
+  const below = place.slice(WORKSPACE.length + 1).replace(/^\*\*\//, '')
   if (!place.replace('/**/', '/').includes('*')) return [place, `${place}/**`]
   if (place.startsWith(`${WORKSPACE}/`) && /^\*\.[\w.-]+$/.test(below)) return [`${WORKSPACE}/**/${below}`]
   const ending = /^([^*]*)\/\*{1,2}$/.exec(place)
   if (ending !== null) return [`${ending[1]}/**`]
   if (purpose === 'allow') return [place]
+  if (purpose === 'restrict') return overSlashes(place).flatMap((one) => [one, `${one}/**`])
   return [`${place.slice(0, place.slice(0, place.indexOf('*')).lastIndexOf('/'))}/**`]
+}
+
+/** Writes the patterns that match what a pattern does whose stars match slashes too: `a*b` is `a*b` and `a*\/**\/*b`. */
+function overSlashes(place: string): string[] {
+  let made = ['']
+  for (const segment of place.split('/').slice(1)) {
+    made = made.flatMap((before) => segmentsOver(segment).map((one) => `${before}/${one}`))
+  }
+  return made.map((one) => one.replaceAll(/(?:\/\*\*)+(?=\/|$)/g, '/**').replace(/\/\*\*$/, ''))
+}
+
+function segmentsOver(segment: string): string[] {
+  if (!segment.includes('*')) return [segment]
+  const [first = '', ...rest] = segment.split(/\*+/)
+  const last = rest.pop() ?? ''
+  if (first === '' && last === '' && rest.length === 0) return ['**']
+  let made = [first]
+  for (const part of [...rest, last]) {
+    // A star at either end of a segment reaches the next one in any case.
+    const stars = part === '' ? ['*/**'] : made[0] === '' ? ['**/*'] : ['*', '*/**/*']
+    made = made.flatMap((before) => stars.map((star) => `${before}${star}${part}`))
+  }
+  return made
 }
 
 /** Translates a command pattern. `git:*` and `git *` both mean the command with or without arguments. */
@@ -204,6 +236,12 @@ export class Narrowing {
 
   denyChanges(): void {
     this.deny(['file.write:**', 'file.delete:**'])
+  }
+
+  /** Denies everything but calls of the model. */
+  denyAll(): void {
+    this.readOnly()
+    this.deny(['tool:*', 'agent:*', 'net:*', 'file.list:**', 'file.read:**'])
   }
 
   /** Builds the grant; null if the file said nothing. */

@@ -128,11 +128,18 @@ export function toolWords(tree: TextTree): string[] {
     .filter((word) => word !== '')
 }
 
-/** Splits a list of denied tools; in a map, each key that is not false. Every entry denies, however it is written. */
+/**
+ * Splits a list of denied tools; in a map, each key that is not false, with the text behind it. Every entry denies,
+ * however it is written.
+ */
 export function forbiddenWords(tree: TextTree): string[] {
   if (tree.kind === 'leaf') return toolWords(tree)
   if (tree.kind === 'list') return tree.items.flatMap(forbiddenWords)
-  return [...tree.entries].flatMap(([word, { value }]) => (isFalse(value) ? [] : [word]))
+  return [...tree.entries].flatMap(([word, { value }]) => {
+    if (isFalse(value)) return []
+    const isText = value.kind === 'leaf' && typeof value.value === 'string' && !word.includes('(')
+    return isText ? [`${word}: ${value.text}`] : [word]
+  })
 }
 
 function isFalse(tree: TextTree): boolean {
@@ -200,7 +207,7 @@ function limitedWord(word: string, place: ListPlace): LimitedWord {
 /** Reads a list of denied tools: returns whole tools, and turns limited ones into rules. */
 export function denyTools(words: readonly string[], narrowing: Narrowing, place: ListPlace): readonly string[] {
   const denied = new Set<string>()
-  for (const word of words) {
+  for (const word of words.flatMap((one) => wordsMeant(one, place))) {
     const { name, limit } = forbiddenIn(word, place)
     const isLimited = limit !== null && domainsOf(name, place).length > 0
     if (isDelegation(name)) {
@@ -213,7 +220,86 @@ export function denyTools(words: readonly string[], narrowing: Narrowing, place:
   narrowing.deny([...denied].map((name) => `tool:${name}`))
   // Without any tool to write with, no other tool may change files either.
   if (['write_file', 'edit_file', 'delete_file'].every((tool) => denied.has(tool))) narrowing.denyChanges()
+  if (EVERY_TOOL.every((tool) => denied.has(tool))) narrowing.denyAll()
   return [...denied]
+}
+
+/** Names every tool, also those of servers. */
+const EVERY_TOOL = ['*', '*__*']
+
+/**
+ * Finds the words in one entry of a list of denied tools, where somebody may have written other signs than commas
+ * between them. An entry in which a word is not understood denies every tool.
+ */
+function wordsMeant(entry: string, place: ListPlace): readonly string[] {
+  if (isPlainWord(entry, place)) return [entry]
+  const parts = partsOf(entry.replaceAll(LIMIT, ' '), place)
+  const isOfServer = /^[\w.-]+\/[\w.*-]+$/.test(entry)
+  const odd = isOfServer ? undefined : parts.find((part) => meantWord(part, place) === undefined)
+  const line = place.line
+  if (odd !== undefined || parts.length === 0) {
+    const message = `${odd ?? entry} in \`${entry}\` names no tool that is known here, so every tool is forbidden`
+    place.report.warning({ code: 'permission', message, line, hint: SEPARATE })
+    return [...EVERY_TOOL, 'Task']
+  }
+  // What limits a tool in an unclear way may hide other tools.
+  const hidden = partsOf(entry.replaceAll(/\([^()]*\)/g, ' '), place).filter((part) => !part.includes('*'))
+  const known = [...parts, ...hidden.filter((part) => isKnownWord(part, place))]
+  const meant = [...new Set(known.map((part) => meantWord(part, place) ?? part))]
+  const message = `\`${entry}\` forbids ${meant.join(', ')}: it is not written as one tool`
+  place.report.warning({ code: 'permission', message, line, hint: SEPARATE })
+  // The tools of a server may have such a name.
+  return serverTool(entry) === undefined ? meant : [...meant, entry]
+}
+
+const SEPARATE = 'Put a comma between tools, as in "Bash, Write", and remove what names none.'
+
+/** Matches what follows a tool and limits it: text in brackets of any kind, closed or not, or behind a colon. */
+const LIMIT = /[([{<][^)\]}>]*(?:[)\]}>]|$)|:.*$/gs
+
+/** Tells whether an entry is one word, with or without a limit in brackets. */
+function isPlainWord(entry: string, place: ListPlace): boolean {
+  const { name, limit } = namedIn(entry)
+  if (limit !== null && !isBalanced(limit)) return false
+  if (isKnownWord(name, place)) return true
+  if (EVERY_WORD.test(name) || !/^[\w.*/-]+$/.test(name)) return false
+  const parts = name.split(INSIDE).filter((part) => part !== '')
+  const known = parts.filter((part) => isKnownWord(part, place) || FILLER.test(part))
+  return parts.length < 2 || known.length < (name.includes('/') ? 1 : parts.length)
+}
+
+function isBalanced(text: string): boolean {
+  let depth = 0
+  for (const char of text) {
+    if (char === '(') depth++
+    if (char === ')' && --depth < 0) return false
+  }
+  return depth === 0
+}
+
+const EVERY_WORD = /^(?:all|any|every|everything|tools?)$/i
+/** Words between or beside the names of tools. */
+const FILLER = /^(?:and|or|the|tools?)$/i
+/** Separates words that are written as one: `Bash_Write`, `BashWrite`. */
+const INSIDE = /[._/-]+|(?<=[a-z])(?=[A-Z])/
+
+/** Splits a text where no tool has a sign, and a word that is made of several known ones. */
+function partsOf(text: string, place: ListPlace): string[] {
+  const words = text.split(/[^\w.*-]+/).filter((word) => /[a-z0-9*]/i.test(word))
+  const parts = words.flatMap((word) => (isPlainWord(word, place) ? [word] : word.split(INSIDE)))
+  return parts.filter((part) => part !== '' && !FILLER.test(part))
+}
+
+/** Finds the known word that a part of an entry stands for; undefined if nobody knows it. */
+function meantWord(part: string, place: ListPlace): string | undefined {
+  if (isKnownWord(part, place) || serverTool(part) !== undefined) return part
+  if (EVERY_WORD.test(part)) return undefined
+  return nearest(lower(part), place.tables.flatMap((table) => Object.keys(table)).map(lower))
+}
+
+/** Tells whether a word is in a table, rather than possibly of a server. */
+function isKnownWord(name: string, { tables }: ListPlace): boolean {
+  return isDelegation(name) || toolsNamed(name, tables) !== undefined
 }
 
 function denyLimited(word: string, narrowing: Narrowing, place: ListPlace): void {
@@ -233,20 +319,12 @@ function forbiddenParts(limit: string): readonly string[] {
   return [limit, ...parts.filter((one) => one !== '')]
 }
 
-/** Denies the whole tool if the brackets of a word cannot be read or have no matching rule. */
+/** Denies the whole tool if the brackets of a word have no matching rule. */
 function forbiddenIn(word: string, place: ListPlace): NamedTool {
   const named = namedIn(word)
-  const [, name = ''] = /^([\w*-]+)\s*[^\w*/.\s-]/.exec(named.name) ?? []
-  const isBroken = isKnown(name, place) && (/[()]/.test(named.name) || !isKnown(named.name, place))
-  const isBare = named.limit === null || isDelegation(named.name) || domainsOf(named.name, place).length > 0
-  if (isBare && !isBroken) return named
-  const whole = { name: isBroken ? name : named.name, limit: null }
-  reportWider(word, `all of ${whole.name}`, place)
-  return whole
-}
-
-function isKnown(name: string, place: ListPlace): boolean {
-  return isDelegation(name) || knownTools(name, place) !== undefined
+  if (named.limit === null || isDelegation(named.name) || domainsOf(named.name, place).length > 0) return named
+  reportWider(word, `all of ${named.name}`, place)
+  return { name: named.name, limit: null }
 }
 
 function reportWider(word: string, what: string, { line, report }: ListPlace): void {

@@ -196,8 +196,9 @@ function readPermission(tree: TextTree, draft: AgentFileDraft): void {
   const star = base === -1 ? undefined : tree.entries.get('*')?.value
   const action = star === undefined ? 'allow' : actionOf(star, '*', draft)
   for (const [key, { value }] of [...tree.entries].slice(0, Math.max(base, 0))) {
-    const isOverruled = rulesOf(value, key, draft).some((rule) => isStricter(rule.action, action))
-    if (isOverruled) warnOverruled(`permission.${key}`, 'permission', draft)
+    const lost = rulesOf(value, key, draft).filter((rule) => rule.action !== action)
+    const strict = lost.find((rule) => isStricter(rule.action, action)) ?? lost[0]
+    if (strict !== undefined) warnOverruled(`permission.${key}`, { place: 'permission', rule: strict, action }, draft)
   }
   if (star !== undefined) applyToAll(action, later, draft)
   const agents = later.get('task')?.filter((rule) => rule.action !== 'deny') ?? []
@@ -340,15 +341,23 @@ function isStricter(one: Action, other: Action): boolean {
   return STRICTNESS.indexOf(one) > STRICTNESS.indexOf(other)
 }
 
-/** Warns about stricter patterns before a star: the last match wins, so they restrict nothing. */
+/** Warns about patterns before a star that says otherwise: the last match wins, so they have no effect. */
 function warnEarlier(earlier: readonly PermissionRule[], action: Action, { key, draft }: PermissionPlace): void {
-  for (const rule of earlier.filter((one) => isStricter(one.action, action))) {
-    warnOverruled(`permission.${key}."${rule.pattern}"`, `permission.${key}`, draft)
+  for (const rule of earlier.filter((one) => one.action !== action)) {
+    warnOverruled(`permission.${key}."${rule.pattern}"`, { place: `permission.${key}`, rule, action }, draft)
   }
 }
 
-function warnOverruled(rule: string, place: string, draft: AgentFileDraft): void {
-  const message = `\`${rule}\` restricts nothing: \`${place}."*"\` comes after it, and the last match wins`
+interface StarAfter {
+  readonly place: string
+  readonly rule: PermissionRule
+  /** The word of the star. */
+  readonly action: Action
+}
+
+function warnOverruled(name: string, { place, rule, action }: StarAfter, draft: AgentFileDraft): void {
+  const what = isStricter(rule.action, action) ? 'restricts' : 'allows'
+  const message = `\`${name}\` ${what} nothing: \`${place}."*"\` comes after it, and the last match wins`
   const hint = 'Put "*" first.'
   draft.report.warning({ code: 'permission', message, line: draft.lineOf('permission'), hint })
 }

@@ -7,6 +7,7 @@ import type { ModelSettings } from '../../model/model.ts'
 import { aliasOf, defaultModelOf, fullModelName, isNoModel, providerTrouble } from '../../model/named/model-names.ts'
 import { sourceName } from '../../tool/source.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
+import { safeName } from '../agent-file/names.ts'
 import { extensionNames, type InlineAgent } from '../inline/inline-agent.ts'
 import type { ChildSettings, OpenSpec } from '../inline/spec.ts'
 import { invalid } from './arguments.ts'
@@ -196,15 +197,6 @@ function configured(): ChildSettings {
 function variable(name: string): string | undefined {
   const value = process.env[name]?.trim()
   return value === undefined || value === '' ? undefined : value
-}
-
-/** Makes a valid agent name. */
-function safeName(name: string): string {
-  const safe = name
-    .replace(/[^\p{L}\p{N}_ .:@-]+/gu, '_')
-    .replace(/^[^\p{L}\p{N}_]+/u, '')
-    .slice(0, 100)
-  return safe === '' ? 'subagent' : safe
 }
 
 /** The choice of one of those who may choose a model; blank means no choice. */

@@ -1,7 +1,8 @@
 import { type Budget, smallerBudget } from '../../grant/budget.ts'
 import type { Grant } from '../../grant/grant.ts'
+import { matchName } from '../../grant/match.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
-import { modelOf } from '../agent-file/names.ts'
+import { modelOf, safeName } from '../agent-file/names.ts'
 import { namedAgents } from '../discovery/discover.ts'
 import { checkEnabled } from '../discovery/load-definition.ts'
 import { discoverSkills } from '../discovery/skills.ts'
@@ -30,7 +31,7 @@ export async function rootInline(file: AgentFile, options: RootOptions): Promise
   return {
     form: 1,
     role: 'root',
-    name: file.name,
+    name: safeName(file.name),
     description: file.description,
     instructions: await withSkills(file, cwd),
     summary: false,
@@ -56,9 +57,14 @@ export async function rootInline(file: AgentFile, options: RootOptions): Promise
   }
 }
 
-async function withNamedAgents(open: OpenSpec, file: AgentFile, cwd: string): Promise<OpenSpec> {
+/** Adds the agents that a file names. Null if it may start none but these, and none of them exists. */
+async function withNamedAgents(open: OpenSpec, file: AgentFile, cwd: string): Promise<OpenSpec | null> {
   const named = open.discover === null ? await namedAgents(file, { cwd }) : []
-  return { ...open, subRecipes: [...open.subRecipes, ...file.subRecipes, ...named] }
+  const subRecipes = [...open.subRecipes, ...file.subRecipes, ...named]
+  const known = [...subRecipes.map(({ name }) => name), 'subagent', 'delegate']
+  const isMeant = (pattern: string) => known.some((name) => matchName(pattern, name))
+  const isIdle = open.discover === null && file.agents !== null && !file.agents.some(isMeant)
+  return isIdle ? null : { ...open, subRecipes }
 }
 
 /** The number of turns that goose gives the agent a person runs. */

@@ -428,6 +428,13 @@ describe('agents that a file names', () => {
     expect((await delegate(place, 'disallowedTools: Task', ['other'])).tools).not.toContain('subagent')
   })
 
+  test('where none of those that it names is found, it is offered nothing to delegate with', async () => {
+    const { tools } = await delegate('.claude/agents/helper.md', 'tools: Task(nobody-of-this-name), Read', [])
+
+    expect(tools).toContain('read_text_file')
+    expect(tools).not.toContain('subagent')
+  })
+
   test('one that is not found is named', async () => {
     const folder = folderWith({ 'helper.md': markdown('tools: Task(nobody-of-this-name), Read') })
     const { notices } = await validateDefinition(path.join(folder, 'helper.md'))
@@ -436,6 +443,24 @@ describe('agents that a file names', () => {
       { level: 'warning', code: 'not_found', message: expect.stringContaining('`nobody-of-this-name`') },
     ])
   })
+})
+
+test.each([
+  ['my recipe (copy).yaml', 'title: T\ndescription: D\nprompt: Go.\n', 'my recipe _copy_'],
+  ['a+b.yaml', 'title: T\ndescription: D\nprompt: Go.\n', 'a_b'],
+  [
+    '.claude/agents/y.md',
+    `---\nname: ${'x'.repeat(127)}\u{20000}\ndescription: D\n---\n\nDo it.\n`,
+    `${'x'.repeat(127)}_`,
+  ],
+  ['.claude/agents/x.md', '---\nname: "rev (2)"\ndescription: D\n---\n\nDo it.\n', 'rev _2_'],
+])('%s runs under a name that an agent can have', async (place, text, name) => {
+  const folder = folderWith({ [place]: text })
+  await using runtime = createRuntime({ model: scriptedModel(['Done.']) })
+  const file = await recipeAgent(path.join(folder, place), { cwd: folder, grant: WORKSPACE })
+
+  expect(file.name).toBe(name)
+  expect((await runtime.run(file, 'Go.').result).text).toBe('Done.')
 })
 
 test('dontAsk: what a host would be asked for is denied, and nobody waits', async () => {

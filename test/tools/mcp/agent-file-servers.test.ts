@@ -82,6 +82,59 @@ describe('a tool that an agent file excludes is not offered, and a call of it is
     expect(results[0]).toMatch(/srv__echo is not allowed here|no tool "?srv__echo/)
   })
 
+  const claude = (more: string, fields = '') => markdown(`mcpServers: {srv: ${server(more)}}\n${fields}`)
+  const codexTool = (more: string) => toml(`[mcp_servers.srv.tools.pid]\n${more}`)
+
+  test.each([
+    ['a map of what is excluded', '.claude/agents/a.md', claude('excludeTools: {pid: true}')],
+    ['a map of what is included', '.claude/agents/a.md', claude('includeTools: {echo: true}')],
+    ['a map of flags', '.claude/agents/a.md', claude('tools: {echo: true, pid: false}')],
+    ['blanks between names', '.claude/agents/a.md', claude('excludeTools: "pid env"')],
+    ['slashes between names', '.claude/agents/a.md', claude('excludeTools: "pid/env"')],
+    [
+      'two lists, of which one is short',
+      '.claude/agents/a.md',
+      claude('includeTools: [echo], enabledTools: [echo, pid]'),
+    ],
+    ['a server in capitals', '.claude/agents/a.md', claude('', 'disallowedTools: mcp__SRV__pid')],
+    ['a tool in capitals', '.claude/agents/a.md', claude('', 'disallowedTools: mcp__srv__PID')],
+    ['words without commas', '.claude/agents/a.md', claude('', 'disallowedTools: mcp__srv__pid mcp__srv__env')],
+    ['a tool that Codex switches off', '.codex/agents/a.toml', codexTool('enabled = false')],
+    ['a tool that Codex switches off in another way', '.codex/agents/a.toml', codexTool('disabled = true')],
+    ['a mode that Codex does not have', '.codex/agents/a.toml', codexTool('approval_mode = "deny"')],
+    ['a mode under a misspelt key', '.codex/agents/a.toml', codexTool('approvalMode = "never"')],
+  ])('%s', async (_, place, text) => {
+    const { offered, results } = await runFile(fileWith(place, text), ['srv__echo', 'srv__pid'])
+
+    expect(offered).not.toContain('srv__pid')
+    expect(results).toEqual(['Echo: x', expect.stringMatching(/srv__pid is not allowed here|no tool "?srv__pid/)])
+  })
+
+  test.each([
+    ['excludeTools: {pid: true}', '`mcpServers.srv.excludeTools` is read as pid'],
+    ['excludeTools: "pid env"', '`mcpServers.srv.excludeTools` is read as pid, env'],
+    [
+      'excludeTools: "pid (env)"',
+      '`mcpServers.srv.excludeTools`: (env) names no tool, so all tools of the server are forbidden',
+    ],
+    [
+      'excludeTools: true',
+      '`mcpServers.srv.excludeTools`: true names no tool, so all tools of the server are forbidden',
+    ],
+    [
+      'includeTools: {echo: true}',
+      '`mcpServers.srv.includeTools` is a map: only the tools that are true in it may be used',
+    ],
+    [
+      'default_tools_approval_mode: deny',
+      '`mcpServers.srv.default_tools_approval_mode`: the mode of approval is none of auto, prompt, approve; it is taken as forbidden',
+    ],
+  ])('a server with `%s` is told', async (more, message) => {
+    const { notices } = await validateDefinition(fileWith('.claude/agents/a.md', claude(more)))
+
+    expect(notices.filter(({ level }) => level === 'warning').map((one) => one.message)).toEqual([message])
+  })
+
   test.each([
     ['Linear App', 'mcp__Linear_App__pid', 'linear_app'],
     ['Linear App', 'mcp__linear_app__pid', 'linear_app'],
@@ -114,14 +167,17 @@ describe('a tool that an agent file excludes is not offered, and a call of it is
     expect(offered.filter((name) => name.startsWith('srv__xxx'))).toEqual([])
   })
 
-  test('Codex: a tool whose calls are to be prompted for is asked for', async () => {
-    const text = toml('[mcp_servers.srv.tools.pid]\napproval_mode = "prompt"')
-    const runtime = openRuntime({ model: scriptedModel(['x']) })
-    const file = await recipeAgent(fileWith('.codex/agents/a.toml', text), { grant: GRANT })
+  test.each(['prompt', 'Prompt'])(
+    'Codex: a tool whose calls are to be prompted for (%s) is asked for',
+    async (mode) => {
+      const text = toml(`[mcp_servers.srv.tools.pid]\napproval_mode = "${mode}"`)
+      const runtime = openRuntime({ model: scriptedModel(['x']) })
+      const file = await recipeAgent(fileWith('.codex/agents/a.toml', text), { grant: GRANT })
 
-    expect(runtime.explain(file, 'tool:srv__pid').verdict).toBe('ask')
-    expect(runtime.explain(file, 'tool:srv__echo').verdict).toBe('allow')
-  })
+      expect(runtime.explain(file, 'tool:srv__pid').verdict).toBe('ask')
+      expect(runtime.explain(file, 'tool:srv__echo').verdict).toBe('allow')
+    },
+  )
 
   test('a server that is only named is its host’s, within what the file excludes', async () => {
     const text = 'name = "helper"\ndescription = "Helps"\n[mcp_servers.srv]\ndisabled_tools = ["pid"]\n'

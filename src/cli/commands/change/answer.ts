@@ -14,6 +14,7 @@ import {
   questionOf,
   SEEN,
 } from '../../watch/request-text.ts'
+import { workspaceOf } from '../../watch/words.ts'
 
 export function approve(call: Call): Promise<number> {
   return answer(call, true)
@@ -29,7 +30,9 @@ function answer(call: Call, allow: boolean): Promise<number> {
     const named = namedNode(runtime.store, ending)
     const node = named ?? onlyAsked(runtime, ending)
     // `answer` below refuses a call that was answered already, and says who answered and how.
-    if (isAsking(node)) checkSeen(call, node, { isNeeded: allow && (named === undefined || wasAnswered(node)) })
+    const folder = workspaceOf(runtime.store, node.conversationId)
+    const isNeeded = allow && (named === undefined || wasAnswered(node))
+    if (isAsking(node)) checkSeen(call, node, { isNeeded, folder })
     const word = readApproval(call, allow)
     // Binds the answer to the question the person saw, not to one that replaced it since.
     await runtime.answer(node.id, { ...word, digest: digestOf(node) })
@@ -50,7 +53,7 @@ function readApproval(call: Call, allow: boolean): ApprovalWord {
  * Makes sure that only what was shown is allowed. The id of a call is enough while it has asked for one thing. For its
  * next request, or a call found through its run, the person must have seen the request (`--seen`).
  */
-function checkSeen(call: Call, node: Node, { isNeeded }: { readonly isNeeded: boolean }): void {
+function checkSeen(call: Call, node: Node, { isNeeded, folder }: SeenCheck): void {
   const seen = textOption(call, 'seen')?.toLowerCase()
   if (seen === undefined && !isNeeded) return
   if (seen !== undefined && seen.length < SEEN) {
@@ -60,10 +63,16 @@ function checkSeen(call: Call, node: Node, { isNeeded }: { readonly isNeeded: bo
   const why = seen === undefined ? 'the request must be seen first' : 'this is not the request you saw'
   const lines = [
     `Nothing was answered: ${why}. The current request:`,
-    `  ${describeWholeCall(node).replaceAll('\n', '\n  ')}`,
+    `  ${describeWholeCall(node, folder).replaceAll('\n', '\n  ')}`,
     `  ${approveCommands(node)}`,
   ]
   throw new CliError(lines.join('\n'), EXIT.usage, { namesHelp: false })
+}
+
+interface SeenCheck {
+  readonly isNeeded: boolean
+  /** The workspace of the run. */
+  readonly folder: string | undefined
 }
 
 /** Tells whether the call has been answered before: one call may ask for several things in turn. */

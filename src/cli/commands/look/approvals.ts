@@ -8,6 +8,7 @@ import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { wrap } from '../../terminal/width.ts'
 import { reportTampered } from '../../watch/recent-runs.ts'
 import { replyCommand, requestLines, seenOption } from '../../watch/request-text.ts'
+import { workspaceOf } from '../../watch/words.ts'
 
 const PAGE = 200
 const INDENT = 9
@@ -16,7 +17,13 @@ const INDENT = 9
 export function approvals(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
     const put = (asked: PendingApproval | PendingQuestion) =>
-      write(isSet(call, 'json') ? jsonLine(asked) : 'to' in asked ? questionLines(asked) : linesOf(asked))
+      write(
+        isSet(call, 'json')
+          ? jsonLine(asked)
+          : 'to' in asked
+            ? questionLines(asked)
+            : linesOf(asked, workspaceOf(runtime.store, asked.conversationId)),
+      )
     const count =
       (await all((query) => runtime.approvals(query), put)) + (await all((query) => runtime.questions(query), put))
     if (count === 0 && !isSet(call, 'json')) await write('Nothing waits for a person.\n')
@@ -52,13 +59,13 @@ function questionLines({ nodeId, path, text, since, expiresAt }: PendingQuestion
   ].join('\n')
 }
 
-function linesOf(approval: PendingApproval): string {
+function linesOf(approval: PendingApproval, folder: string | undefined): string {
   const { nodeId, path, request, reason, digest, since, expiresAt } = approval
   const id = shortId(nodeId)
   const now = Date.now()
   return [
     `${id}  ${path.map(oneLine).join(' > ')}`,
-    `  wants  ${indented(requestLines(approval))}`,
+    `  wants  ${indented(requestLines(approval, folder))}`,
     `  rule   ${indented(`${exactLine(reason)}, for ${exactLine(request)}`)}`,
     `  since  ${age(now - since)}; denied automatically in ${duration(Math.max(0, expiresAt - now))}`,
     `  ${indented(`legate approve ${id}${seenOption(digest)} [--edit JSON] [--always], or legate deny ${id}${seenOption(digest)} --reason TEXT`)}`,

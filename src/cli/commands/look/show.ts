@@ -15,7 +15,7 @@ import { runToShow } from '../../watch/recent-runs.ts'
 import { approveCommands, describeWholeCall, questionOf, replyCommand } from '../../watch/request-text.ts'
 import type { WatchedTree } from '../../watch/run-tree.ts'
 import { nodeLine, spendOfTree, treeRows } from '../../watch/tree-rows.ts'
-import { NOTHING } from '../../watch/words.ts'
+import { NOTHING, workspaceOf } from '../../watch/words.ts'
 
 const MOST_SUBAGENTS = 100
 
@@ -98,7 +98,7 @@ function asText(sight: RunFacts, paint: Paint): string {
     section('Why', errorText(outcome), paint),
     section('Uncertain', uncertainLines(sight), paint),
     section('Without', withoutLines(turn), paint),
-    section('Needs a person', askedLines(standing), paint),
+    section('Needs a person', askedLines(sight.runtime, standing), paint),
     children(sight, paint),
   ]
   return parts.filter((part) => part !== '').join('\n')
@@ -144,11 +144,13 @@ function withoutLines({ absent }: Turn): string {
   return (absent ?? []).map(({ name, reason }) => `${name}: ${reason}`).join('\n')
 }
 
-function askedLines(standing: OpenState | null): string {
+function askedLines({ store }: Runtime, standing: OpenState | null): string {
   if (standing === null) return ''
   const { asked, questions } = standing
   return [
-    ...asked.map((node) => `${describeWholeCall(node)}\n${approveCommands(node)}`),
+    ...asked.map(
+      (node) => `${describeWholeCall(node, workspaceOf(store, node.conversationId))}\n${approveCommands(node)}`,
+    ),
     ...questions.map((node) => `${questionOf(node)}\n${replyCommand(node.id)}`),
   ].join('\n')
 }
