@@ -77,6 +77,8 @@ describe('I10: a server that starts and misbehaves', () => {
   test.each([
     ['words', []],
     ['JSON that is no message', ['null']],
+    ['objects that are no messages', ['{}']],
+    ['empty lines', ['']],
   ])('one that writes nothing but %s is given up, and holds up nobody', async (_name, args) => {
     const yes = mcpServer({ command: 'yes', args, startTimeoutMs: 20_000 })
     const { who } = caller({ yes }, [['yes__x', {}]], { use: ['tool:*', 'exec:*'] })
@@ -87,6 +89,17 @@ describe('I10: a server that starts and misbehaves', () => {
 
     expect(status).toBe('unavailable')
     expect(error?.message).toMatch(/it wrote 10000 lines in a row that are no messages/)
+    expect(late.max / 1e6).toBeLessThan(PROMPTLY_MS)
+  })
+
+  test.each(['objects', 'notices'])('tens of thousands of %s in the middle of a call hold up nobody', async (name) => {
+    const late = monitorEventLoopDelay({ resolution: 10 })
+    late.enable()
+    const { outcome, shown } = await results('usual', [name], { timeoutMs: 60_000 })
+    late.disable()
+
+    expect(outcome.status).toBe('completed')
+    expect(shown[0]?.content).toMatch(name === 'objects' ? /10000 lines in a row that are no messages/ : /^done$/)
     expect(late.max / 1e6).toBeLessThan(PROMPTLY_MS)
   })
 
