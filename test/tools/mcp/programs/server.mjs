@@ -35,6 +35,7 @@ const lists = {
       tool('read file!'),
       tool('read file?'),
       tool('x'.repeat(200)),
+      tool('y'.repeat(300)),
       tool('good', plain, 'The second of its name'),
       tool(''),
       { description: 'No name', inputSchema: plain },
