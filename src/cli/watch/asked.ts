@@ -9,7 +9,9 @@ const PREVIEW = 120
 /** Describes on one line what a node does, or what a person is asked to allow. */
 export function callOf(node: Node): string {
   const { call } = node.input
-  if (call !== undefined) return `${oneLine(call.name)} ${preview(call.input, PREVIEW)}`
+  if (call !== undefined) {
+    return `${oneLine(call.name)} ${preview(withoutSecrets(call.input, askedOf(node).request), PREVIEW)}`
+  }
   return preview(requestWords(askedOf(node)), PREVIEW)
 }
 
@@ -28,7 +30,7 @@ export function wholeCallOf(node: Node): string {
  */
 export function wantedIn({ request, tool, input }: WantedCall): string {
   if (tool === null) return whole(requestWords({ request, input }))
-  const call = `${exactLine(tool)} ${whole(input)}`
+  const call = `${exactLine(tool)} ${whole(withoutSecrets(input, request))}`
   return request === `tool:${tool}` ? call : `${exactLine(request)} for ${call}`
 }
 
@@ -40,6 +42,25 @@ export function wantedLines(asked: WantedCall): string {
   const head = request === `tool:${tool}` ? '' : `${exactLine(request)} for `
   return [`${head}${exactLine(tool ?? '')} ${exactLine(change.path)}`, ...change.lines].join('\n')
 }
+
+/** Hides the words of a command that its request hides. All others must be the same, else the command stays as it is. */
+function withoutSecrets(input: Json, request: string): Json {
+  const { command, ...others } = fieldsOf(input)
+  if (typeof command !== 'string' || !request.startsWith('exec:') || !request.includes(MARK)) return input
+  const line = request.slice('exec:'.length)
+  const [shown, words] = [line.split(' '), command.split(' ')]
+  const isSame = shown.length === words.length && shown.every((word, at) => isShownAs(words[at] ?? '', word))
+  return isSame ? { ...others, command: line } : input
+}
+
+function isShownAs(word: string, shown: string): boolean {
+  if (word === shown) return true
+  const [before = '', after, ...more] = shown.split(MARK)
+  if (after === undefined || more.length > 0 || !word.startsWith(before) || !word.endsWith(after)) return false
+  return /^[\w.=+/-]+$/.test(word.slice(before.length, word.length - after.length))
+}
+
+const MARK = '***'
 
 type WantedCall = Pick<PendingApproval, 'request' | 'tool' | 'input'>
 
