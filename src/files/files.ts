@@ -45,7 +45,7 @@ export interface Files {
   isKept(place: string): boolean
   /** Directories below which the agent may list or read. */
   allowedDirectories(): string[]
-  /** Describes what the agent may do where, one line for each place that rules name. */
+  /** Describes what the agent may do where, one line for each place that rules name, and each rule that denies or asks. */
   describe(): string
 }
 
@@ -182,7 +182,8 @@ class BoundFiles implements Files {
   }
 
   describe(): string {
-    return describeReach(this.reach())
+    const reach = this.reach()
+    return [describeReach(reach), ...(reach.length === 0 ? [] : limitsIn(this.layers))].join('\n')
   }
 
   /** Counts operations that need a person's consent as allowed. */
@@ -244,12 +245,24 @@ export function describeReach(reach: readonly Reach[]): string {
   return lines.join('\n')
 }
 
+const LIMITS = { deny: 'Denied', ask: 'A person is asked first' } as const
+
+/** Writes one line for each rule about files that denies or asks: it may concern a part of a place only. */
+function limitsIn(layers: readonly Layer[]): string[] {
+  const lines = (['deny', 'ask'] as const).flatMap((kind) =>
+    layers.flatMap((layer) => layer[kind].filter(isFileRule).map((rule) => `${LIMITS[kind]}: ${rule}`)),
+  )
+  return [...new Set(lines)]
+}
+
+const isFileRule = (rule: string) => rule.startsWith('file.')
+
 const WORDS = { list: 'ls, stat', read: 'read', write: 'write', delete: 'delete' } as const
 
 /** Includes `/internal/` only where a rule names it. */
 function placesIn(layers: readonly Layer[]): string[] {
   const rules = layers.flatMap(({ allow, ask, deny }) => [...allow, ...ask, ...deny])
-  const patterns = rules.filter((rule) => rule.startsWith('file.')).map((rule) => rule.slice(rule.indexOf(':') + 1))
+  const patterns = rules.filter(isFileRule).map((rule) => rule.slice(rule.indexOf(':') + 1))
   const places = patterns.map((pattern) => pattern.replace(/\/\*\*$/, '/'))
   return [...new Set(['/userinput/', '/workspace/', ...places])].sort()
 }

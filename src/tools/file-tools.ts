@@ -4,6 +4,7 @@ import { fileNeed } from '../files/access.ts'
 import type { FileInfo } from '../files/backend.ts'
 import type { Edit } from '../files/edit.ts'
 import type { FileOperation } from '../files/failure.ts'
+import type { Files } from '../files/files.ts'
 import type { Request } from '../grant/request.ts'
 import { SHOWN_BYTES } from '../graph/commit.ts'
 import { markFileTools, markUse, type Tool, type ToolDefinition, tool } from '../tool/tool.ts'
@@ -138,7 +139,7 @@ function listingTools() {
       description: 'Names the directories you may list or read.',
       inputSchema: schema({}, []),
       effect: 'pure',
-      execute: (_, { files }) => files.allowedDirectories().join('\n') || EMPTY,
+      execute: (_, { files }) => [...files.allowedDirectories(), ...limitsOf(files)].join('\n') || EMPTY,
     }) as Tool,
     fs_describe_permissions_markdown: tool({
       description: 'Tells what you may do with files, and where.',
@@ -148,6 +149,16 @@ function listingTools() {
     }) as Tool,
   }
 }
+
+/** The lines of a description that name rules: a directory may be allowed and a part of it not. */
+function limitsOf(files: Files): string[] {
+  return files
+    .describe()
+    .split('\n')
+    .filter((line) => LIMIT.test(line))
+}
+
+const LIMIT = /^(Denied|A person is asked first): /
 
 function changingTools() {
   return {

@@ -142,6 +142,12 @@ describe.each(domains)('agentscope 8.5: the file tools, %s', (_name, make) => {
     ])
     expect(await resultsOf(files, calls, narrow)).toEqual(['/workspace/docs/', '/workspace/docs/: read'])
     expect(await resultsOf(files, calls, { use: ['tool:*'] })).toEqual(['<empty>', '<empty>'])
+    const kept = { ...narrow, deny: ['file.*:/workspace/docs/sec/**'], ask: ['file.write:**'] }
+    const rules = 'Denied: file.*:/workspace/docs/sec/**\nA person is asked first: file.write:**'
+    expect(await resultsOf(files, calls, kept)).toEqual([
+      `/workspace/docs/\n${rules}`,
+      `/workspace/: write\n/workspace/docs/: read, write\n${rules}`,
+    ])
   })
 
   test('long files come in pages that lead from one to the next', async () => {
@@ -194,6 +200,14 @@ test('reads are pure, whole writes and deletes idempotent, edits effectful', () 
     'edit_file effectful',
     'delete_file idempotent',
   ])
+})
+
+test('without createRuntime({ files }) code may name them, and fails where it uses them', async () => {
+  const naming = agent({ name: 'naming', reply: async (_input, { files }) => `It has ${typeof files}.` })
+  const using = agent({ name: 'using', reply: async (_input, { files }) => files.readText('/workspace/a') })
+
+  expect((await openRuntime().run(naming, 'go').result).text).toBe('It has object.')
+  expect((await openRuntime().run(using, 'go').result).error?.message).toMatch(/This runtime has no files/)
 })
 
 test('without createRuntime({ files }) the model is told so', async () => {

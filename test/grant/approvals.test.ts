@@ -535,13 +535,16 @@ describe('nobody answers', () => {
     const clock = fakeClock()
     const runtime = openRuntime({ clock, engine: { sweepMs: 600_000, leaseMs: 3 * HOUR } })
     const run = start(runtime, worker())
-    await asked(runtime)
+    const [approval] = await asked(runtime)
 
     await clock.advance(24 * HOUR - 1)
     expect(await runtime.approvals()).toHaveLength(1)
     await clock.advance(600_000)
 
     expect((await run.result).text).toContain('Nobody answered in time.')
+    await expect(runtime.answer(approval?.nodeId ?? '', { allow: true })).rejects.toThrow(
+      /does not await approval: it was denied because nobody answered in time\.$/,
+    )
   })
 
   test('the clock of the run and of all above it stands still until somebody does', async () => {

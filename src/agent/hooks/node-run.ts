@@ -157,7 +157,7 @@ export interface RunSettings {
 /** The runtime's files as a run may use them: by its layers, and by what a person has allowed for its call. */
 export function filesOf(run: NodeRun): Files {
   const { home, layers, node } = run
-  if (home.settings.files === null) throw new DefinitionError('definition', NO_FILES)
+  if (home.settings.files === null) return ABSENT_FILES
   const input = toJson(node.input.call?.input ?? null)
   return home.settings.files.bind(
     layers,
@@ -173,3 +173,12 @@ export function keeperOf(run: NodeRun): Keeper {
 }
 
 const NO_FILES = 'This runtime has no files: give it some with createRuntime({ files }).'
+
+function refuseFiles(): never {
+  throw new DefinitionError('definition', NO_FILES)
+}
+
+/** The files of a runtime without files: code may name them, and each of their methods fails. */
+const ABSENT_FILES: Files = new Proxy({} as Files, {
+  get: (_files, name) => (typeof name === 'symbol' || name === 'then' ? undefined : refuseFiles),
+})

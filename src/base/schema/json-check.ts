@@ -1,4 +1,4 @@
-import type { FuncKeywordDefinition } from 'ajv'
+import type { CodeKeywordDefinition, FuncKeywordDefinition } from 'ajv'
 import { DefinitionError, messageOf } from '../error.ts'
 import { canonicalJson, type Json } from '../json.ts'
 import type { JsonSchema } from './json-schema.ts'
@@ -18,15 +18,16 @@ export interface JsonCheckError {
  * longer. For a large value it reports only the first error.
  */
 export async function compileJsonSchema(schema: JsonSchema, where: string): Promise<JsonCheck> {
-  const { Ajv2020 } = await import('ajv/dist/2020.js')
+  const { Ajv2020, ...codegen } = await import('ajv/dist/2020.js')
   const meter = new WorkMeter()
   try {
     if (hasMoreValues(schema, MOST_SCHEMA_VALUES)) throw new Error(`it has more than ${MOST_SCHEMA_VALUES} values`)
     const regExp = await patternReaderFor(schema, meter)
     const compile = (allErrors: boolean) => {
       const ajv = new Ajv2020({ ...ajvOptions, allErrors, code: { optimize: false, ...(regExp && { regExp }) } })
-      ajv.removeKeyword('uniqueItems').removeKeyword('enum')
-      return ajv.addVocabulary([uniqueItems(meter), listed(meter), meter.keyword]).compile(countedSteps(schema))
+      for (const keyword of ['uniqueItems', 'enum', 'maxLength', 'minLength']) ajv.removeKeyword(keyword)
+      const ours = [uniqueItems(meter), listed(meter), ...lengths(meter, codegen), meter.keyword]
+      return ajv.addVocabulary(ours).compile(countedSteps(schema))
     }
     const isWide = hasMoreValues(schema, MOST_NESTED)
     const first = compile(isWide)
@@ -113,6 +114,31 @@ function listed(meter: WorkMeter): FuncKeywordDefinition {
   return { keyword: 'enum', schemaType: 'array', compile }
 }
 
+/** Checks `maxLength` and `minLength`. The validator's own keywords count the characters of a text once per keyword. */
+function lengths(meter: WorkMeter, { _, str }: Pick<typeof import('ajv/dist/2020.js'), '_' | 'str'>) {
+  const isTooLong = (text: string, limit: number) => isLonger(text, limit, meter)
+  const isTooShort = (text: string, limit: number) => limit > 0 && !isLonger(text, limit - 1, meter)
+  const keyword = (name: string, side: string, isWrong: typeof isTooLong): CodeKeywordDefinition => ({
+    keyword: name,
+    type: 'string',
+    schemaType: 'number',
+    error: {
+      message: ({ schemaCode }) => str`must NOT have ${side} than ${schemaCode} characters`,
+      params: ({ schemaCode }) => _`{limit: ${schemaCode}}`,
+    },
+    code: (check) => {
+      check.fail(_`${check.gen.scopeValue('func', { ref: isWrong })}(${check.data}, ${check.schemaCode})`)
+    },
+  })
+  return [keyword('maxLength', 'more', isTooLong), keyword('minLength', 'fewer', isTooShort)]
+}
+
+/** A character has one or two units. So the units mostly decide, and the characters are counted only where they do not. */
+function isLonger(text: string, limit: number, meter: WorkMeter): boolean {
+  if (text.length <= limit) return false
+  return text.length / 2 > limit || meter.charactersIn(text) > limit
+}
+
 /** Gives equal texts for equal values. A long text counts as work, that of a list or an object as more. */
 function textOf(value: Json, meter: WorkMeter): string {
   const text = canonicalJson(value)
@@ -187,11 +213,17 @@ const MOST_CHARACTERS = 1_000_000
 class WorkMeter {
   private stepsLeft = 0
   private characters = 0
+  /** The last text whose characters were counted, and their number. */
+  private counted: readonly [text: string, characters: number] = ['', 0]
 
   run(check: (value: unknown) => unknown, value: unknown): boolean {
     this.stepsLeft = MOST_STEPS
     this.characters = 0
-    return check(value) === true
+    try {
+      return check(value) === true
+    } finally {
+      this.counted = ['', 0]
+    }
   }
 
   /** A keyword in each part of a schema that one value may try many times; its number is the work of one try. */
@@ -208,6 +240,15 @@ class WorkMeter {
     this.stepsLeft -= steps
     if (this.stepsLeft >= 0) return
     throw new Error(`more than ${MOST_STEPS} references and alternatives of the schema would have to be tried`)
+  }
+
+  charactersIn(text: string): number {
+    if (this.counted[0] === text) return this.counted[1]
+    this.step(Math.ceil(text.length / 32))
+    let characters = 0
+    for (let at = 0; at < text.length; characters++) at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1
+    this.counted = [text, characters]
+    return characters
   }
 
   read(text: string): void {

@@ -43,6 +43,17 @@ test('I11 who is asked for a call sees what it needs where the call does not say
   expect(describeRequest({ request: 'tool:look', tool: 'look', input: { at: 'x' } })).toBe('look {"at":"x"}')
 })
 
+test('a secret that the request hides is hidden in the call too, and nothing else is', () => {
+  const request = 'exec:deploy --token *** to=here'
+  const wanted = (command: string) => describeRequest({ request, tool: 'shell', input: { command } })
+
+  expect(wanted('deploy --token abc123secret to=here')).toBe(
+    'exec:deploy --token *** to=here for shell {"command":"deploy --token *** to=here"}',
+  )
+  expect(wanted('deploy --token $(rm) to=here')).toContain('$(rm)')
+  expect(wanted('deploy --token abc to=there')).toContain('--token abc to=there')
+})
+
 test('I11 no character of what is asked for is hidden or left out', () => {
   const input = { command: 'echo these files: \u009b;touch PWNED \u202e \u200b' }
 

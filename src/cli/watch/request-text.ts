@@ -12,7 +12,9 @@ const PREVIEW = 120
 /** Describes on one line what a node does, or what a person is asked to allow. */
 export function describeCall(node: Node): string {
   const { call } = node.input
-  if (call !== undefined) return `${oneLine(call.name)} ${preview(call.input, PREVIEW)}`
+  if (call !== undefined) {
+    return `${oneLine(call.name)} ${preview(withoutSecrets(call.input, requestOf(node).request), PREVIEW)}`
+  }
   return preview(requestWords(requestOf(node)), PREVIEW)
 }
 
@@ -34,7 +36,7 @@ export function describeWholeCall(node: Node, folder?: string): string {
  */
 export function describeRequest({ request, tool, input }: WantedCall): string {
   if (tool === null) return exactValue(requestWords({ request, input }))
-  const call = `${exactLine(tool)} ${exactValue(input)}`
+  const call = `${exactLine(tool)} ${exactValue(withoutSecrets(input, request))}`
   return request === `tool:${tool}` ? call : `${exactLine(request)} for ${call}`
 }
 
@@ -46,6 +48,25 @@ export function requestLines(asked: WantedCall, folder?: string): string {
   const head = request === `tool:${tool}` ? '' : `${exactLine(request)} for `
   return [`${head}${exactLine(tool ?? '')} ${exactLine(change.path)}`, ...change.lines].join('\n')
 }
+
+/** Hides the words of a command that its request hides. All others must be the same, else the command stays as it is. */
+function withoutSecrets(input: Json, request: string): Json {
+  const { command, ...others } = fieldsOf(input)
+  if (typeof command !== 'string' || !request.startsWith('exec:') || !request.includes(MARK)) return input
+  const line = request.slice('exec:'.length)
+  const [shown, words] = [line.split(' '), command.split(' ')]
+  const isSame = shown.length === words.length && shown.every((word, at) => isShownAs(words[at] ?? '', word))
+  return isSame ? { ...others, command: line } : input
+}
+
+function isShownAs(word: string, shown: string): boolean {
+  if (word === shown) return true
+  const [before = '', after, ...more] = shown.split(MARK)
+  if (after === undefined || more.length > 0 || !word.startsWith(before) || !word.endsWith(after)) return false
+  return /^[\w.=+/-]+$/.test(word.slice(before.length, word.length - after.length))
+}
+
+const MARK = '***'
 
 type WantedCall = Pick<PendingApproval, 'request' | 'tool' | 'input'>
 

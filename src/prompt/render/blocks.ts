@@ -106,15 +106,21 @@ export function joinBlocks(blocks: readonly TitledBlock[], last: string, roles: 
 
 function guardOf(titles: readonly string[], roles: readonly string[]): (text: string) => string {
   const known = new Set([...titles.map((title) => `[${title}]`), ...roles].map(fold))
-  return (text) => text.replace(/^.+$/gm, (line) => (known.has(fold(line)) ? line.replace(/\S/, '\\$&') : line))
+  return (text) => text.replace(/^.+$/gm, (line) => (known.has(fold(line)) ? line.replace(SEEN, '\\$&') : line))
 }
 
-/** A line without the differences that a reader overlooks: space around it, the colon at its end, capitals. */
-function fold(line: string): string {
+/**
+ * A line without the differences that a reader overlooks: invisible characters, space around it, the colon at its end,
+ * capitals.
+ */
+function fold(text: string): string {
+  const line = text.replace(UNSEEN, '')
   if (line.length > longestLine) return line
   let end = line.length
   while (/[\s:]/.test(line[end - 1] ?? '')) end--
   return line.slice(0, end).trim().toLowerCase()
 }
 
+const UNSEEN = /(?!\s)[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu
+const SEEN = /[^\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u
 const longestLine = 1_000

@@ -321,6 +321,7 @@ function answeredBy({ metadata }: Node): string | undefined {
   const answered = metadata['answered'] as Readonly<Record<string, Json>> | undefined
   if (answered === undefined) return undefined
   const { allowed, by, reason, always, edited } = answered
+  if (by === NOBODY) return 'it was denied because nobody answered in time'
   const how = [always === true ? 'for the conversation' : '', edited === true ? 'with other arguments' : '']
   const words = [`${by} has ${allowed === true ? 'allowed' : 'denied'} it already`, ...how].filter(
     (word) => word !== '',

@@ -77,6 +77,9 @@ test('a later change of a tombstone, or of what says which texts are needed, is 
     ["UPDATE stones SET hash = hash || 'x'", 'UPDATE stones SET hash = substr(hash, 1, 43)'],
     ['UPDATE uses SET tree = tree + 1', 'UPDATE uses SET tree = tree - 1'],
     ["UPDATE uses SET hash = hash || 'x'", 'UPDATE uses SET hash = substr(hash, 1, 64)'],
+    ["INSERT INTO keys SELECT 'new', 'n', n FROM keys WHERE slot = 'n' LIMIT 1", "DELETE FROM keys WHERE id = 'new'"],
+    ["INSERT INTO keys SELECT 'new', 'c', n FROM keys WHERE slot = 'c' LIMIT 1", "DELETE FROM keys WHERE id = 'new'"],
+    ["INSERT INTO keys SELECT 'new', 't', n FROM keys WHERE slot = 't' LIMIT 1", "DELETE FROM keys WHERE id = 'new'"],
     ['DELETE FROM uses', `INSERT INTO uses VALUES (1, '${sha256(TEXT)}')`],
   ] as const) {
     change(sql)

@@ -49,6 +49,8 @@ class Verifier implements VerifyReport {
   commits = 0
   private readonly db: Connection
   private readonly trees = new Set<number>()
+  /** The keys of each row that could be read, by its number. */
+  private readonly keys = new Map<number, readonly string[]>()
 
   constructor(db: Connection) {
     this.db = db
@@ -105,6 +107,7 @@ class Verifier implements VerifyReport {
         `The key ${textOf(slot)} of ${textOf(id)} leads nowhere.`,
       )
     }
+    this.addedKeys()
     for (const [n] of [...this.db.all(STRAY_SEALS), ...this.db.all(STRAY_STRETCHES)]) {
       this.put('altered_index', { id: `row ${n}`, rootId: null }, `Row ${n} of the file was written and is not there.`)
     }
@@ -118,6 +121,16 @@ class Verifier implements VerifyReport {
     }
     const [said] = this.db.first('PRAGMA integrity_check') ?? []
     if (said !== 'ok') this.put('unreadable', { id: 'file', rootId: null }, `The file is damaged: ${said}`)
+  }
+
+  /** Names keys that lead to a row which has another name. */
+  private addedKeys(): void {
+    for (const [name, slot, n] of this.db.all('SELECT id, slot, n FROM keys')) {
+      const key = `${textOf(name)} ${textOf(slot)}`
+      if (this.keys.get(Number(n))?.includes(key) !== false) continue
+      const message = `The key ${textOf(slot)} of ${textOf(name)} leads to a row of another name: nobody wrote it.`
+      this.put('altered_index', { id: textOf(name), rootId: null }, message)
+    }
   }
 
   private span(span: FileSpan, found: FoundRows): void {
@@ -170,7 +183,9 @@ class Verifier implements VerifyReport {
       this.index(row, span, { written, rootId })
     } else if (packed === null || !('edges' in packed) || Object.keys(packed).length > 1) {
       this.put('altered_row', { id: `row ${n}`, rootId }, `Row ${n} of the file cannot be read.`)
-    } else if (columns.some((value) => value !== null)) {
+    } else {
+      this.keys.set(n, [])
+      if (columns.every((value) => value === null)) return
       this.put('altered_index', { id: `row ${n}`, rootId }, `Row ${n} is found as if it were no edges.`)
     }
   }
@@ -180,6 +195,10 @@ class Verifier implements VerifyReport {
     const { letter, id } = written
     const keys: (readonly [id: string, slot: string])[] = [[id, letter]]
     if (letter === 't' && span.turn !== null) keys.push([span.turn.laneId, turnSlot(span.turn.ordinal, row.n)])
+    this.keys.set(
+      row.n,
+      keys.map((key) => key.join(' ')),
+    )
     const isKept = keys.every(
       (key) => this.db.first('SELECT n FROM keys WHERE id = ? AND slot = ?', key)?.[0] === row.n,
     )

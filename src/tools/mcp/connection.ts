@@ -183,7 +183,7 @@ class McpConnection implements OpenSource, Server {
     this.isChanged = false
     try {
       this.listen(session.client).catch(() => undefined)
-      const { tools: given, ttlMs } = await listTools(session.client, this.settings.startTimeoutMs)
+      const { tools: given, ttlMs, cut } = await listTools(session.client, this.settings.startTimeoutMs)
       this.staleAt = ttlMs === null ? Number.POSITIVE_INFINITY : Date.now() + ttlMs
       const room = this.place.name.length + SOURCE_SEPARATOR.length
       const beside = resourceTools(this, session.client.getServerCapabilities(), this.settings)
@@ -191,7 +191,7 @@ class McpConnection implements OpenSource, Server {
       const { tools, warnings } = readTools(given, { limit: this.settings, secrets: this.secrets, room, taken })
       const own = tools.map((listed) => [listed.shownAs, serverTool(this, listed)] as const)
       this.tools = new Map([...beside, ...own])
-      this.warnings = warnings
+      this.warnings = cut === null ? warnings : [cut, ...warnings]
     } catch (error) {
       this.isChanged = true
       throw this.errorFor(error)

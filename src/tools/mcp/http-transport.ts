@@ -154,6 +154,7 @@ function bounded(body: ReadableStream<Uint8Array>, { isEvents, over }: Bounds): 
   return new ReadableStream({
     async pull(controller) {
       try {
+        if (isEvents) await othersTurn()
         const { done, value } = await reader.read()
         if (done) {
           controller.close()
@@ -173,6 +174,11 @@ function bounded(body: ReadableStream<Uint8Array>, { isEvents, over }: Bounds): 
     },
     cancel: (reason) => reader.cancel(reason),
   })
+}
+
+/** Lets others work between two chunks: a server may send events faster than we can read them. */
+function othersTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 /** Counts the bytes since the last empty line, or in all. */

@@ -46,16 +46,14 @@ export function readTools(given: readonly unknown[], options: ListOptions): List
   for (const item of given) {
     const name = nameOf(item)
     if (name === undefined) warnings.push('a tool without a name was left out')
+    else if (name.length > LONGEST_NAME) warnings.push(`the tool "${name.slice(0, 64)}..." was left out: ${TOO_LONG}`)
     else if (found.has(name)) warnings.push(`two tools are named ${JSON.stringify(name)}: the second was left out`)
     else found.set(name, item as Record<string, unknown>)
   }
   const { room, secrets, taken, limit } = options
   const names = toolNames([...found.keys()], { room, shown: (name) => secrets.clean(name), taken })
   const wanted = [...found].filter(([name]) => isWithin(limit, { name, shownAs: names.get(name) ?? name }))
-  const kept = wanted.slice(0, MOST_TOOLS)
-  if (kept.length < wanted.length)
-    warnings.push(`it has ${wanted.length} tools: those after the first ${MOST_TOOLS} were left out`)
-  const tools = kept.flatMap(([name, item]) => {
+  const tools = wanted.slice(0, MOST_TOOLS).flatMap(([name, item]) => {
     const shownAs = names.get(name)
     const input = shownAs === undefined ? 'another tool has its name' : inputOf(item, secrets)
     if (shownAs !== undefined && typeof input !== 'string') return [listed(item, { name, shownAs, input, options })]
@@ -71,6 +69,7 @@ export function readTools(given: readonly unknown[], options: ListOptions): List
 
 const MOST_WARNINGS = 20
 const LONGEST_NAME = 256
+const TOO_LONG = `its name has more than ${LONGEST_NAME} characters`
 
 interface NamedListing {
   readonly name: string
@@ -95,7 +94,7 @@ function listed(item: Record<string, unknown>, { name, shownAs, input, options }
 function nameOf(item: unknown): string | undefined {
   if (typeof item !== 'object' || item === null) return undefined
   const name: unknown = Reflect.get(item, 'name')
-  return typeof name === 'string' && name !== '' && name.length <= LONGEST_NAME ? name : undefined
+  return typeof name === 'string' && name !== '' ? name : undefined
 }
 
 /** Our client does not support tasks of the protocol. */
@@ -123,16 +122,19 @@ export interface ServerToolList {
   readonly tools: readonly unknown[]
   /** How long the list stays valid, by the server's word; null where it does not tell. */
   readonly ttlMs: number | null
+  /** Tells that the server has more tools than these; null where it has not. */
+  readonly cut: string | null
 }
 
 /** Lists the tools of a server, page by page. Stops at a cursor that repeats, and at a bound on their number. */
 export async function listTools(client: Client, timeout: number): Promise<ServerToolList> {
-  if (client.getServerCapabilities()?.tools === undefined) return { tools: [], ttlMs: null }
+  if (client.getServerCapabilities()?.tools === undefined) return { tools: [], ttlMs: null, cut: null }
   const tools: unknown[] = []
   const seen = new Set<unknown>()
   let ttlMs: number | null = null
   let cursor: unknown
-  for (let page = 0; page < MOST_PAGES && tools.length <= MOST_TOOLS; page++) {
+  let isOver = false
+  for (let page = 0; page < MOST_PAGES && tools.length <= MOST_TOOLS && !isOver; page++) {
     const params = typeof cursor === 'string' ? { cursor } : {}
     const result = await client.request({ method: 'tools/list', params }, ANYTHING, { timeout })
     const listed = givenTools(result)
@@ -140,11 +142,15 @@ export async function listTools(client: Client, timeout: number): Promise<Server
     tools.push(...listed.slice(0, MOST_TOOLS + 1))
     if (page === 0) ttlMs = timeIn(result['ttlMs'])
     cursor = result['nextCursor']
-    if (typeof cursor !== 'string' || seen.has(cursor)) break
+    isOver = typeof cursor !== 'string' || seen.has(cursor)
     seen.add(cursor)
   }
-  return { tools, ttlMs }
+  if (tools.length > MOST_TOOLS) return { tools, ttlMs, cut: TOO_MANY_TOOLS }
+  return { tools, ttlMs, cut: isOver ? null : TOO_MANY_PAGES }
 }
+
+const TOO_MANY_TOOLS = `it has more than ${MOST_TOOLS} tools: those after the first ${MOST_TOOLS} were left out`
+const TOO_MANY_PAGES = `its list of tools has more than ${MOST_PAGES} pages: the tools after them were left out`
 
 /** Accepts anything: the library would refuse a whole list for one wrong tool. */
 const ANYTHING: StandardSchemaV1<unknown, Readonly<Record<string, unknown>>> = {

@@ -47,25 +47,32 @@ export function lastWords(transport: Transport): string {
 
 async function connect(transport: Transport, parts: SessionParts, isOld: boolean): Promise<Session> {
   const { Client } = await import('@modelcontextprotocol/client')
-  const half = Math.ceil(parts.startTimeoutMs / 2)
   const client = new Client(
     { name: 'legate', version: '0' },
     {
       capabilities: {},
       // Nobody here answers questions of a server: see plainReason.
       inputRequired: { autoFulfill: false },
-      versionNegotiation: { mode: 'auto', probe: { timeoutMs: half } },
+      // A server that does not answer the question gets the other half for `initialize`.
+      versionNegotiation: { mode: 'auto', probe: { timeoutMs: Math.ceil(parts.startTimeoutMs / 2) } },
     },
   )
   client.setNotificationHandler('notifications/tools/list_changed', () => parts.onToolsChanged())
   client.onclose = () => parts.onClose(transport)
   parts.onOpening(transport)
-  await client.connect(
-    transport,
-    isOld ? { timeout: parts.startTimeoutMs, prior: { kind: 'legacy' } } : { timeout: half },
-  )
+  const timeout = parts.startTimeoutMs
+  await soon(client.connect(transport, { timeout, ...(isOld && { prior: { kind: 'legacy' } }) }), timeout)
   setToolsAside(transport)
   return { client, transport }
+}
+
+/** Rejects when the time is over: the library has a clock for each request, and none for both. */
+async function soon(connecting: Promise<void>, timeoutMs: number): Promise<void> {
+  let clock: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    clock = setTimeout(() => reject(new ToolError('tool', `Request timed out after ${timeoutMs} ms`)), timeoutMs)
+  })
+  await Promise.race([connecting, late]).finally(() => clearTimeout(clock))
 }
 
 /** The library's message for a server that ended during its first request. The server's own reason is more useful. */

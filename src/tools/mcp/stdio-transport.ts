@@ -30,6 +30,9 @@ export class StdioTransport implements Transport {
   private gone: Promise<void> = Promise.resolve()
   private isClosing = false
   private isOver = false
+  /** The lines of the last chunk. The output is paused until all are read; `nextLine` is the next one. */
+  private lines: readonly string[] = []
+  private nextLine = 0
   /** How many lines since the last message were no message. */
   private strays = 0
   private said = ''
@@ -71,7 +74,7 @@ export class StdioTransport implements Transport {
       child.once('exit', (code) => {
         this.exited(code)
         signalGroup(child, 'SIGKILL') // ends everything that it left running
-        setImmediate(() => this.over())
+        setImmediate(() => this.overWhenRead())
         resolve()
       })
     })
@@ -119,12 +122,31 @@ export class StdioTransport implements Transport {
   private receive(chunk: Buffer): void {
     const lines = this.isOver ? [] : this.reader.take(chunk)
     if (lines === undefined) return this.refuse(`it sent a message of more than ${MOST_MESSAGE_BYTES / 1e6} MB`)
-    for (const line of lines) if (!this.isOver) this.read(line)
+    this.lines = lines
+    this.nextLine = 0
+    this.readLines()
+  }
+
+  /** Reads a few lines and lets others work before the next ones: a server may write faster than we can read. */
+  private readLines(): void {
+    for (let left = LINES_AT_ONCE; left > 0 && this.hasLines; left--) this.read(this.lines[this.nextLine++] ?? '')
+    if (this.hasLines) {
+      this.child?.stdout.pause()
+      setImmediate(() => this.readLines())
+    } else this.child?.stdout.resume()
+  }
+
+  private get hasLines(): boolean {
+    return !this.isOver && this.nextLine < this.lines.length
+  }
+
+  private overWhenRead(): void {
+    if (this.hasLines) setImmediate(() => this.overWhenRead())
+    else this.over()
   }
 
   /** Skips lines that are no message: some servers write other things to their output. */
   private read(line: string): void {
-    if (line.trim() === '') return
     const parsed = parseJson(line, { maxBytes: MOST_MESSAGE_BYTES, maxDepth: MOST_MESSAGE_DEPTH })
     const message = parsed.ok ? usableMessage(parsed.value) : unreadAnswer(line, parsed.error)
     if (message !== null) {
@@ -160,6 +182,8 @@ export class StdioTransport implements Transport {
 const NOT_FOUND = 127
 /** Some servers write a log to their output; a server that writes nothing else would keep this process busy. */
 const MOST_STRAYS = 10_000
+/** Reading this many messages takes a few milliseconds. */
+const LINES_AT_ONCE = 200
 
 function ended(code: number | null): string {
   return code === null ? 'it was killed' : `it ended with exit code ${code}`

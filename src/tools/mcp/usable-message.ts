@@ -8,7 +8,8 @@ import type { Json } from '../../base/json.ts'
 export function usableMessage(value: Json): JSONRPCMessage | null {
   if (!isObject(value)) return null
   const { id, method } = value
-  if (method !== undefined || !isId(id)) return value as JSONRPCMessage
+  if (typeof method === 'string') return value as JSONRPCMessage
+  if (method !== undefined || !isId(id)) return null
   if (isObject(value['result']) || isError(value['error'])) return value as JSONRPCMessage
   if (isObject(value['error'])) return failure(id, 'the server gave an error without a code and a message')
   return failure(id, 'the server gave a result that is no object')

@@ -50,6 +50,31 @@ describe('values and their schemas', async () => {
     expect(work()).toBeLessThan(1_000)
   })
 
+  test.each(['maxLength', 'minLength'])(
+    '%s: a long text is measured once, however often it is asked for',
+    async (name) => {
+      const allOf = Array.from({ length: 2_300 }, () => ({ [name]: 950_000 }))
+      const check = await compileJsonSchema({ items: { allOf } }, 'test')
+      check([])
+      const work = watchWork()
+
+      expect(check(['😀'.repeat(950_000)])).toEqual([])
+      expect(work()).toBeLessThan(1_000)
+    },
+  )
+
+  test('the length of a text is its number of characters, not of their units', async () => {
+    const check = await compileJsonSchema({ items: { minLength: 2, maxLength: 3 } }, 'test')
+
+    expect(check(['😀😀', '😀😀😀', 'abc', '\ud83d\ud83d'])).toEqual([])
+    expect(check(['😀', '😀😀😀😀', 'a', '\ude00']).map(({ pointer, message }) => `${pointer} ${message}`)).toEqual([
+      '/0 must NOT have fewer than 2 characters',
+      '/1 must NOT have more than 3 characters',
+      '/2 must NOT have fewer than 2 characters',
+      '/3 must NOT have fewer than 2 characters',
+    ])
+  })
+
   test('more text than can be compared with patterns at once is an issue, within a second', async () => {
     const check = readSchema({ items: { pattern: '^\\p{L}*$' } }, 'test')
     const value = Array.from({ length: 40 }, () => 'é'.repeat(100_000))

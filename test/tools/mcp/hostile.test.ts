@@ -21,6 +21,8 @@ async function results(mode: string, calls: readonly string[], options: object =
   return { outcome, shown, model }
 }
 
+const MANY = 'odd: it has more than 500 tools: those after the first 500 were left out'
+
 describe('I10: a server that does not start', () => {
   test.each([
     ['silent', /it did not start: .*timed out/i, 700],
@@ -77,6 +79,8 @@ describe('I10: a server that starts and misbehaves', () => {
   test.each([
     ['words', []],
     ['JSON that is no message', ['null']],
+    ['objects that are no messages', ['{}']],
+    ['empty lines', ['']],
   ])('one that writes nothing but %s is given up, and holds up nobody', async (_name, args) => {
     const yes = mcpServer({ command: 'yes', args, startTimeoutMs: 20_000 })
     const { who } = caller({ yes }, [['yes__x', {}]], { use: ['tool:*', 'exec:*'] })
@@ -87,6 +91,17 @@ describe('I10: a server that starts and misbehaves', () => {
 
     expect(status).toBe('unavailable')
     expect(error?.message).toMatch(/it wrote 10000 lines in a row that are no messages/)
+    expect(late.max / 1e6).toBeLessThan(PROMPTLY_MS)
+  })
+
+  test.each(['objects', 'notices'])('tens of thousands of %s in the middle of a call hold up nobody', async (name) => {
+    const late = monitorEventLoopDelay({ resolution: 10 })
+    late.enable()
+    const { outcome, shown } = await results('usual', [name], { timeoutMs: 60_000 })
+    late.disable()
+
+    expect(outcome.status).toBe('completed')
+    expect(shown[0]?.content).toMatch(name === 'objects' ? /10000 lines in a row that are no messages/ : /^done$/)
     expect(late.max / 1e6).toBeLessThan(PROMPTLY_MS)
   })
 
@@ -132,6 +147,7 @@ describe('I10: a server that starts and misbehaves', () => {
     expect(names).not.toContain('odd__task_only')
     const told = only(events, 'warning').map(({ message }) => message)
     expect(told).toContain('odd: two tools are named "good": the second was left out')
+    expect(told).toContain(`odd: the tool "${'y'.repeat(64)}..." was left out: its name has more than 256 characters`)
     expect(told).toContain('odd: the tool "no_schema" was left out: its input schema does not describe an object')
     expect(told).toContain('odd: the tool "task_only" was left out: it runs as a task only')
     expect(resultsIn(model.requests.at(-1)).map(({ content }) => content)).toEqual([
@@ -165,17 +181,24 @@ describe('I10: a server that starts and misbehaves', () => {
   })
 
   test.each([
-    ['10,000 tools at once', 'many', 500],
-    ['10,000 tools in pages', 'paged', 500],
-    ['pages without end', 'endless', 50],
-    ['a page that leads to itself', 'repeating', 1],
-  ])('%s', async (_, mode, offered) => {
+    ['10,000 tools at once', 'many', 500, [MANY]],
+    ['10,000 tools in pages', 'paged', 500, [MANY]],
+    [
+      'pages without end',
+      'endless',
+      50,
+      ['odd: its list of tools has more than 50 pages: the tools after them were left out'],
+    ],
+    ['a page that leads to itself', 'repeating', 1, ['odd: two tools are named "one": the second was left out']],
+  ])('%s', async (_, mode, offered, warnings) => {
     const { who, model } = caller({ odd: oddServer(mode) }, [])
     const workMs = watchWork()
-    const { status } = await openRuntime().run(who, 'go').result
+    const run = openRuntime().run(who, 'go')
+    const events = await eventsOf(run)
 
-    expect(status).toBe('completed')
+    expect((await run.result).status).toBe('completed')
     expect(toolNamesIn(model.requests[0])).toHaveLength(offered)
+    expect(only(events, 'warning').map(({ message }) => message)).toEqual(warnings)
     expect(workMs()).toBeLessThan(5_000)
   })
 

@@ -196,6 +196,7 @@ describe('servers before 2026-07-28', () => {
     ['answers that it does not know the question', 'strict', 10_000],
     ['ends when it is asked', 'exits', 10_000],
     ['does not answer', 'mute', 2_000],
+    ['answers that, and then takes more than half of the time', 'slow', 4_000],
   ])('one that %s is spoken to as before', async (_, mode, startTimeoutMs) => {
     const word = mark()
     const { who, model } = caller({ odd: oddServer(mode, { args: [word], startTimeoutMs }) }, [

@@ -7,7 +7,7 @@ import { type Call, CliError, EXIT, isSet, textOption } from '../../command/comm
 import { findIds, findRunOrNode, onlyMatch, shortId } from '../../store/find-run.ts'
 import { storePath, withRuntime } from '../../store/open-store.ts'
 import { plural } from '../../terminal/amounts.ts'
-import { oneLine } from '../../terminal/clean.ts'
+import { cleanText, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, write } from '../../terminal/output.ts'
 
 /** Deletes one tree and reports what was deleted. */
@@ -88,7 +88,9 @@ function runsOf({ conversations }: Tombstone): string[] {
 export function exportRun(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
     const { rootId } = findRunOrNode(runtime.store, call.words[0] ?? '')
-    for await (const line of runtime.export(rootId)) await write(`${line}\n`)
+    // Escapes in JSON change no value, so a line that was copied from a terminal is the same line.
+    const shown = process.stdout.isTTY ? cleanText : (line: string) => line
+    for await (const line of runtime.export(rootId)) await write(`${shown(line)}\n`)
     return EXIT.completed
   })
 }

@@ -35,6 +35,7 @@ const lists = {
       tool('read file!'),
       tool('read file?'),
       tool('x'.repeat(200)),
+      tool('y'.repeat(300)),
       tool('good', plain, 'The second of its name'),
       tool(''),
       { description: 'No name', inputSchema: plain },
@@ -101,6 +102,19 @@ const calls = {
   },
   structured: () => ({ content: [], structuredContent: { [secret]: [secret] } }),
   link: () => ({ content: [{ type: 'resource_link', uri: 'x://y', name: `n ${secret}`, description: secret }] }),
+  objects: () => {
+    process.stdout.write('{}\n'.repeat(200_000))
+    return text('done')
+  },
+  notices: () => {
+    const note = JSON.stringify({
+      jsonrpc: '2.0',
+      method: 'notifications/message',
+      params: { level: 'info', data: 'x' },
+    })
+    process.stdout.write(`${note}\n`.repeat(20_000))
+    return text('done')
+  },
   big: () => text('z'.repeat(50_000_000)),
   long: () => text(`${'long '.repeat(40_000)}end`),
   dies: () => process.exit(3),
@@ -150,7 +164,8 @@ if (mode === 'stubborn') process.on('SIGTERM', () => undefined)
 
 const dead = mode === 'crashloop' && file !== undefined && existsSync(file)
 
-function initialize({ id, params }) {
+async function initialize({ id, params }) {
+  if (mode === 'slow') await new Promise((resolve) => setTimeout(resolve, 2_300))
   const more = mode === 'leaky' || mode === 'twins' ? { resources: {}, prompts: {} } : {}
   const capabilities = { tools: { listChanged: true }, ...more }
   const instructions = { notes: 'Call good first.', leaky: `Use ${secret}.` }[mode]
