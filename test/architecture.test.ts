@@ -580,9 +580,21 @@ function literal(node: ts.Node | undefined): string | undefined {
 function namesOf(node: ts.Node): string[] {
   const clause = ts.isImportDeclaration(node) ? node.importClause?.namedBindings : undefined
   const named = ts.isExportDeclaration(node) ? node.exportClause : clause
+  const taken = takenFrom(node)
+  if (taken !== undefined) return taken
   if (named === undefined) return ts.isImportDeclaration(node) ? [] : ['*']
   if (ts.isNamedImports(named) || ts.isNamedExports(named)) return named.elements.map(importedName)
   return ['*']
+}
+
+/** The names that `const { a, b } = await import(...)` takes. */
+function takenFrom(node: ts.Node): string[] | undefined {
+  const taker = ts.isAwaitExpression(node.parent) ? node.parent.parent : undefined
+  if (taker === undefined || !ts.isVariableDeclaration(taker) || !ts.isObjectBindingPattern(taker.name))
+    return undefined
+  const { elements } = taker.name
+  if (elements.some(({ dotDotDotToken }) => dotDotDotToken !== undefined)) return undefined
+  return elements.map(({ propertyName, name }) => (propertyName ?? name).getText())
 }
 
 function importedName({ propertyName, name }: ts.ImportSpecifier | ts.ExportSpecifier): string {

@@ -80,9 +80,9 @@ const surface: Readonly<Record<string, Door>> = {
     values: 'chatSession extension planner',
     types:
       'AfterTool BeforeTool ChatMessage ChatMethods ChatOptions ChatPlace ChatSession ChatStart ChildCall ' +
-      'CompactionOptions Emission EventHooks Extension ExtensionCore Given HookContext HookedCall Hooks ' +
-      'Logger ModelAnswer NextModel PlanContext PlanFunction PlannerOptions Repair RequestChange RunOfState ' +
-      'StreamedAnswer ToolCommand ToolResult',
+      'CompactionOptions Emission EventHooks Extension ExtensionCore HookContext HookResult HookedCall ' +
+      'Hooks Logger ModelAnswer NextModel PlanContext PlanFunction PlannerOptions Repair RequestChange ' +
+      'RunOfState StreamedAnswer ToolCommand ToolResult',
   },
   'legate/rows': {
     values: 'DURABLE_EVENTS ERROR_CODES LIVE_EVENTS STATUSES',
@@ -112,7 +112,7 @@ const surface: Readonly<Record<string, Door>> = {
   'legate/fields': {
     values: 'FieldError dotPath fieldParser matchesPath missingFields readPath slashPath wildcardPath',
     types:
-      'AgentWritten FieldEvent FieldFailure FieldHandler FieldKind FieldOptions FieldParser ' +
+      'AgentRawOutput FieldEvent FieldFailure FieldHandler FieldKind FieldOptions FieldParser ' +
       'FieldParserOptions FieldPath FieldResult FieldValue FieldsOptions InferInput InferOutput ' +
       'ParserLimits ParserResult ParserState PathPattern PathSegment RunField',
   },
@@ -120,10 +120,11 @@ const surface: Readonly<Record<string, Door>> = {
     values:
       'EmptyPromptError Prompt SLOTS field loadJsonPrompt loadPromptFile loadPromptText loadYamlPrompt ' + 'prompt',
     types:
-      'AgentRequest Described Layers LoadOptions Mappings MediaBlock MessagesOptions OutputOf OutputShape ' +
-      'Part PromptAlias PromptAliasFunction PromptAliases PromptMessage PromptRequest PromptWarning ' +
-      'RenderOptions RequestMessage RequestOptions RequestRenderOptions RequestRuntime RequestSettings ' +
-      'RequestStartOptions Roles SayOptions Shape Slot SlotKey TextLoadOptions TextOptions TitleKey',
+      'AgentRequest Described Layers Mappings MediaBlock MessagePart MessagesOptions OutputOf OutputShape ' +
+      'PromptAlias PromptAliasFunction PromptAliases PromptLoadOptions PromptMessage PromptRequest ' +
+      'PromptWarning RenderOptions RequestMessage RequestOptions RequestRenderOptions RequestRuntime ' +
+      'RequestSettings RequestStartOptions Roles Shape Slot SlotKey SlotOptions TextLoadOptions TextOptions ' +
+      'TitleKey',
   },
   'legate/recipe': {
     values:

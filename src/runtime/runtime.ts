@@ -52,6 +52,7 @@ import { AgentDirectory } from './resolve-agent.ts'
 import { cancelOnAbort, type HandleOptions, RunStarter, startInside } from './start-run.ts'
 import { StoreOperations } from './store-operations.ts'
 
+/** Makes a runtime: a store, an engine and the settings that all of its runs share. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   checkOptions(options)
   return new Runtime(options)
