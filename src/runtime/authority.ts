@@ -13,10 +13,10 @@ import type { Store } from '../store/store.ts'
 
 interface Stack {
   readonly agent: AgentCore
-  /** Of the registry, when it was made. */
+  /** The version of the registry when it was made. */
   readonly version: number
   readonly layers: readonly Layer[]
-  /** Of the conversation it was made for. */
+  /** The version of the conversation it was made for. */
   readonly profile: string | undefined
 }
 
@@ -45,7 +45,7 @@ export class LayerStacks {
   }
 
   /**
-   * What was frozen, and what the runtime, its hosts and the agent itself say now: nothing said later widens what was
+   * The frozen layers, and those that the runtime, its hosts and the agent itself say now: nothing said later widens what was
    * frozen. Under one ceiling it is the same for every node, until an agent of this process changes.
    */
   of(agent: AgentCore, place: RunPlace, profile: string | undefined): readonly Layer[] {
@@ -70,7 +70,7 @@ export class LayerStacks {
     this.stacks = new WeakMap()
   }
 
-  /** What its hosts pass on and how they offer it, as they say it today: a change narrows at the next node. */
+  /** The layers that its hosts pass on and the offers they make today: a change narrows at the next node. */
   private saidAbove(place: RunPlace): Layer[] {
     const { store, agents, profiles } = this.parts
     const said: Layer[] = []
@@ -100,7 +100,7 @@ export function* hostsAbove(store: Store, agents: AgentSource, place: RunPlace):
   }
 }
 
-/** Of a tool that offers nothing, or no longer, nothing is said. */
+/** A tool that offers nothing, or no longer, adds no layer. */
 function offerNow({ name: hostName, subagents, eager }: AgentCore, name: string, profiles: Profiles): readonly Layer[] {
   const config = subagents.get(name)?.config ?? eager?.get(name)?.config
   if (config === undefined) return []
@@ -115,7 +115,7 @@ export interface BoundBy {
   readonly budget: Budget | undefined
 }
 
-/** What a turn put in by hand may use: as little as its agent, those above it and the application say (I1). */
+/** The bounds of a turn put in by hand: the smallest that its agent, those above it and the application set (I1). */
 export function turnBounds(conversation: Conversation, { store, agent, budget }: BoundBy): TurnBounds {
   const { ceiling, parentTurnId } = conversation
   const own = [agent === undefined ? lastBudget(store, conversation) : agent.budget, budget]
@@ -125,7 +125,7 @@ export function turnBounds(conversation: Conversation, { store, agent, budget }:
   return { limits, money: moneyOf([...own, ...above]), treeLimit: treeLimitOf(own) }
 }
 
-/** What the last turn was bound by, for those who do not know its agent. */
+/** The bounds of the last turn, for processes that do not know its agent. */
 function lastBudget(store: BoundBy['store'], { id, lane }: Conversation): Budget | undefined {
   const own = store.turnsOf(id, { limit: 1 })
   const [last] = own.length > 0 || lane?.from == null ? own : store.turnsOf(lane.from.laneId, { limit: 1 })

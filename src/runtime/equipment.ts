@@ -63,7 +63,7 @@ export class Toolkits {
     return sources
   }
 
-  /** What its providers promise, before its toolkit can be made. */
+  /** Waits for the agents that its providers promise, before its toolkit can be made. */
   late(given: AgentCore): Promise<unknown>[] {
     const agent = baseOf(given)
     return this.made.has(agent) ? [] : this.sourcesOf(agent).flatMap((source) => source.prepare() ?? [])
@@ -74,7 +74,7 @@ export class Toolkits {
     return [...this.sourcesOf(agent), ...eagerOffers(agent).map(({ source }) => source)]
   }
 
-  /** What providers gave stays: they are called once per delegation. */
+  /** Keeps the agents that providers gave: each is called once per delegation. */
   forget(): void {
     this.made = new WeakMap()
   }
@@ -101,7 +101,7 @@ const NO_NAMES: readonly string[] = []
 
 /** The models of an application, and the one for agents that name none. */
 export class Models {
-  /** What was given for all agents, or was found in the environment; null until then. */
+  /** The model that was given for all agents or found in the environment; null until then. */
   standard: Model | null
   private readonly own: ReadonlyMap<string, Model>
   private readonly logger: Logger

@@ -4,13 +4,13 @@ import { fileTools } from '../tools/file-tools.ts'
 import { agent } from './standalone.ts'
 
 export interface GeneralTask {
-  /** What is to be done, with all that is needed to do it. */
+  /** The task, with everything that the worker must know. */
   readonly task: string
   /** How to tell that it is done. */
   readonly success_criteria?: string | null
 }
 
-/** What a general worker can be given beside its defaults. */
+/** Settings of a general worker that replace its defaults. */
 export type GeneralWorkerOptions = Partial<
   Pick<
     AgentDefinition<undefined, undefined>,

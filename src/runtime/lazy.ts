@@ -5,7 +5,8 @@ import { planRestart, planSay } from '../rules/turn/say.ts'
 import { SourcePool } from '../tool/source-pool.ts'
 import type { Logger } from '../tool/tool.ts'
 
-// What runs nodes, and the rules of a run. Loaded when a runtime starts: who only defines agents, or reads rows, does without.
+// The code that runs nodes, and the rules of a run. A runtime loads it when it starts: a program that only defines agents or reads
+// rows does without it.
 export { keeperOf } from '../agent/hooks/node-run.ts'
 export { runStep } from '../agent/step/step.ts'
 export { runTask } from '../delegation/run/task.ts'
@@ -19,7 +20,7 @@ export { planResult } from '../rules/turn/result.ts'
 /** How an input comes to a conversation: in its turn, or instead of what is going on. */
 export const SAYING = { queue: planSay, restart: planRestart } as const
 
-// What few agents need is loaded for those.
+// Code that few agents need is loaded for those alone.
 
 export function sourcePool(logger: Logger, now: () => number): SourcePool {
   return new SourcePool(logger, now)

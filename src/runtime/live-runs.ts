@@ -19,7 +19,7 @@ export interface LiveOptions {
   readonly engine: () => Engine
 }
 
-/** What a process holds for the runs that go on in it: their readers, those who wait for them, their extensions. */
+/** The open runs of a process: their readers, their waiters, their extensions. */
 export class LiveRuns implements LiveParts {
   readonly runtime: object
   readonly keepAlive: KeepAlive = new KeepAlive()

@@ -39,7 +39,7 @@ export interface RuntimeOptions {
   readonly delegation?: Attempts
   /** How contexts are kept within what a model can read; false: they are not. Default: summed up at 0.8 of a window that is known. */
   readonly compaction?: CompactionOptions | false
-  /** What the agents' grants are about when they name files: `diskFiles()` or `memoryFiles()`. */
+  /** The files that agents work with, as far as their grants allow: `diskFiles()` or `memoryFiles()`. */
   readonly files?: FileDomain
   /** Receives warnings and what your tools log. Default: errors become warnings of the process. */
   readonly logger?: Logger
@@ -49,7 +49,7 @@ export interface RuntimeOptions {
   readonly tracer?: object
   /** Your object, handed to every tool of every agent and child as `context.longTermMemory`. */
   readonly longTermMemory?: object
-  /** What may be told of why something failed: applied to each cause before it is recorded and read by models. */
+  /** Cleans the cause of a failure before it is recorded and before a model reads it. */
   readonly redact?: (cause: string) => string
   readonly engine?: {
     /** Nodes that run at the same time in this process. Default 256; 0: it runs none, and only reads and changes rows. */
@@ -75,7 +75,7 @@ export interface ApprovalWord {
   readonly allow: boolean
   /** Who says so: recorded. Default `user`. */
   readonly by?: string
-  /** What the model reads when it is denied. */
+  /** The reason that the model reads when you deny it. */
   readonly reason?: string
   /** Allow the same request for the rest of its conversation. */
   readonly always?: boolean

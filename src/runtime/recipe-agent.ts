@@ -18,7 +18,7 @@ export interface RecipeAgentOptions extends Pick<RecipeOptions, 'parameters' | '
   /** `provider/model`, instead of what the file says. */
   readonly model?: string
   /**
-   * What it may do; its file can narrow it and never loosen it. Without one it reaches no files, programs or hosts, as any
+   * The grant of the agent; its file can narrow it and never loosen it. Without one it reaches no files, programs or hosts, as any
    * agent: `{ use: ['tool:*', 'agent:*', 'model:*', 'file.*:/workspace/**'] }` lets it work on files.
    */
   readonly grant?: Grant

@@ -220,7 +220,7 @@ export class Runtime {
     return this.operations.cancel(runId, reason)
   }
 
-  /** What a run has used so far, with the share of each run it started. */
+  /** The usage of a run so far, with the share of each run it started. */
   usage(runId: Id): UsageShare {
     return this.operations.usage(runId)
   }
@@ -233,12 +233,12 @@ export class Runtime {
     return this.operations.tree(conversationId, options)
   }
 
-  /** What people are asked, in this store's runs of all depths, whoever runs them. */
+  /** The approvals that wait for a person, in runs of all depths of this store, whichever process runs them. */
   approvals(query: ApprovalsQuery = {}): Promise<PendingApproval[]> {
     return this.operations.approvals(query)
   }
 
-  /** What people are asked by agents, whoever runs them: `answer(nodeId, { text })` answers one. */
+  /** The questions of agents that wait for a person, whichever process runs them: `answer(nodeId, { text })` answers one. */
   questions(query: QuestionsQuery = {}): Promise<PendingQuestion[]> {
     return this.operations.questions(query)
   }

@@ -164,7 +164,7 @@ interface SayOptions {
   readonly grant: Grant | undefined
   readonly budget: Budget | undefined
   readonly attributes: Turn['attributes']
-  /** What becomes of a run that is going on in the conversation. */
+  /** Decides about a run that is still open in the conversation. */
   readonly whileRunning: 'queue' | 'restart'
   readonly runId: Id
   readonly conversationId: Id
@@ -190,7 +190,7 @@ export interface HandleOptions {
 interface TurnOptions extends Pick<SayOptions, 'runId' | 'nodeIds' | 'attributes' | 'aborted'> {
   /** The application's, and the caller's. */
   readonly budgets: readonly (Budget | undefined)[]
-  /** What binds its lane: one that was forked from a subagent's is bound as that was (I1). */
+  /** The layers of its lane: a lane forked from a subagent's is bound as that one was (I1). */
   readonly lane: TurnBounds | undefined
 }
 
@@ -356,7 +356,7 @@ function checkSignal(signal: unknown): void {
   throw new DefinitionError('definition', message)
 }
 
-/** What a run is started with besides its input, read before anything is awaited. */
+/** The options of a start besides its input, read before anything is awaited. */
 function readStart(options: StartOptions, { runId, conversationId, nodeIds, isKnown }: StartIds): SayOptions {
   const { owner = null, title = null, grant, budget, whileRunning = 'queue', abortSignal } = options
   const attributes = readAttributes(options.attributes)

@@ -122,7 +122,7 @@ export interface ChildStarter {
   eager(run: NodeRun): Promise<EagerWork>
 }
 
-/** What this process holds for the runs that go on in it. Nothing of it is needed to go on with them elsewhere. */
+/** The state that this process holds for its open runs. Another process can continue them without it. */
 export interface LiveParts {
   /** The runtime that runs them, as users hold it. */
   readonly runtime: object
@@ -136,7 +136,7 @@ export interface LiveParts {
   lastCall: KeptAlive
 }
 
-/** What the application said once for all its runs. */
+/** The settings that the application gave once for all its runs. */
 export interface RunSettings {
   readonly logger: Logger
   /** The runtime's budget, over every run. */

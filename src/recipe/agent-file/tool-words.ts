@@ -242,7 +242,7 @@ function wordsMeant(entry: string, place: ListPlace): readonly string[] {
     place.report.warning({ code: 'permission', message, line, hint: SEPARATE })
     return [...EVERY_TOOL, 'Task']
   }
-  // What limits a tool in an unclear way may hide other tools.
+  // An unclear limit behind a tool may hide other tools.
   const hidden = partsOf(entry.replaceAll(/\([^()]*\)/g, ' '), place).filter((part) => !part.includes('*'))
   const known = [...parts, ...hidden.filter((part) => isKnownWord(part, place))]
   const meant = [...new Set(known.map((part) => meantWord(part, place) ?? part))]

@@ -81,7 +81,7 @@ export function treeCommit(rootId: Id, parts: Partial<Commit> = {}): Commit {
   })
 }
 
-/** The same row, one version on. */
+/** Makes the next version of a row. */
 export function next<Row extends { readonly version: number }>(row: Row, fields: Partial<Row> = {}): Row {
   return { ...row, ...fields, version: row.version + 1 }
 }
