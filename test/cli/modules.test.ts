@@ -152,7 +152,8 @@ describe('an agent written in code', () => {
 describe('what a module has is shown without running it', () => {
   const CODE = `
 import { writeFileSync } from 'node:fs'
-import { agent, mcpServer, tool } from '${pathToFileURL(path.join(root, 'dist/index.js')).href}'
+import { agent, tool } from '${pathToFileURL(path.join(root, 'dist/index.js')).href}'
+import { mcpServer } from '${pathToFileURL(path.join(root, 'dist/doors/mcp.js')).href}'
 const ran = () => { writeFileSync('ran', ''); return 'x' }
 const made = (description) => tool({ description, inputSchema: { type: 'object' }, execute: ran })
 const model = { id: 'test/small', async *stream() { ran() } }

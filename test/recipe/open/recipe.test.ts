@@ -107,11 +107,13 @@ describe('a recipe runs', () => {
   test.each([
     ['Read, Task', true],
     ['Read, Agent(helper)', true],
+    ['Read, Agent(nobody)', false],
     ['Read', false],
     ['"*"', true],
   ])('a file with the tools %s may delegate: %s', async (tools, may) => {
     const text = `---\nname: r\ndescription: d\ntools: ${tools}\n---\nWork.\n`
-    const folder = folderWith({ '.claude/agents/r.md': text })
+    const helper = '---\nname: helper\ndescription: Helps.\n---\nHelp.\n'
+    const folder = folderWith({ '.claude/agents/r.md': text, '.claude/agents/helper.md': helper })
     const model = scriptedModel(['ok'], 'own/m')
     await using runtime = createRuntime({ models: { 'own/m': model } })
     await runtime.run(await recipeAgent(path.join(folder, '.claude/agents/r.md'), { model: 'own/m' }), 'go').result
