@@ -116,7 +116,8 @@ describe('a recipe runs', () => {
     const folder = folderWith({ '.claude/agents/r.md': text, '.claude/agents/helper.md': helper })
     const model = scriptedModel(['ok'], 'own/m')
     await using runtime = createRuntime({ models: { 'own/m': model } })
-    await runtime.run(await recipeAgent(path.join(folder, '.claude/agents/r.md'), { model: 'own/m' }), 'go').result
+    const file = await recipeAgent(path.join(folder, '.claude/agents/r.md'), { model: 'own/m', cwd: folder })
+    await runtime.run(file, 'go').result
 
     expect(model.requests[0]?.tools.some(({ name }) => name === 'subagent')).toBe(may)
   })
