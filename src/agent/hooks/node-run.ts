@@ -178,7 +178,8 @@ function refuseFiles(): never {
   throw new DefinitionError('definition', NO_FILES)
 }
 
-/** The files of a runtime without files: code may name them, and each of their methods fails. */
-const ABSENT_FILES: Files = new Proxy({} as Files, {
-  get: (_files, name) => (typeof name === 'symbol' || name === 'then' ? undefined : refuseFiles),
+/** The files of a runtime without files: code may name them, no rule hides anything, and each other method fails. */
+const ABSENT_FILES: Files = new Proxy({ isKept: () => false } as unknown as Files, {
+  get: (files, name) =>
+    Reflect.get(files, name) ?? (typeof name === 'symbol' || name === 'then' ? undefined : refuseFiles),
 })

@@ -1,4 +1,3 @@
-import { isLegateError } from '../../base/error.ts'
 import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { Keeper } from '../../files/files.ts'
 import { type Tool, type ToolContext, tool } from '../../tool/tool.ts'
@@ -66,13 +65,7 @@ async function openSkills(options: DiscoveryOptions, context: ToolContext): Prom
 
 /** Reads the file rules of a call. A runtime without files, or a tool called by hand, has none. */
 function keeperOf(context: Partial<Pick<ToolContext, 'files'>>): Keeper {
-  try {
-    const { files } = context
-    return (place) => files?.isKept(place) ?? false
-  } catch (error) {
-    if (isLegateError(error, 'definition')) return () => false
-    throw error
-  }
+  return (place) => context.files?.isKept(place) ?? false
 }
 
 function find(name: string, skills: readonly Skill[]): Skill {

@@ -123,7 +123,7 @@ describe('what is not a tool of an agent', () => {
   })
 
   test('a runtime that is not recorded asks nobody', () => {
-    expect(Reflect.get(Reflect.get(createRuntime(), 'executors') as object, 'tape')).toBe(null)
+    expect(Reflect.get(Reflect.get(createRuntime(), 'live') as object, 'tape')).toBe(null)
   })
 })
 
