@@ -208,7 +208,7 @@ async function sqliteSession(host, dir) {
 /** Every event is made; the value is looked at after each chunk. */
 export const parser = {
   async run(chunks, seen) {
-    const { fieldParser } = await import('../dist/fields/index.js')
+    const { fieldParser } = await import('../dist/doors/fields.js')
     const fields = fieldParser()
     for (const chunk of chunks) {
       fields.push(chunk)
