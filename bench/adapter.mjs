@@ -1,7 +1,8 @@
 // Legate for the side-by-side benchmark: the same work as the other adapters, on the public API and the Model port.
 // LEGATE_STORE says which store is used. Nothing is tuned but the limits that the workloads exceed.
 import { join } from 'node:path'
-import { agent, createRuntime, memoryStore, tool } from '../dist/index.js'
+import { agent, createRuntime, tool } from '../dist/index.js'
+import { memoryStore } from '../dist/store/memory/index.js'
 
 const MANY = 100_000
 
