@@ -9,6 +9,9 @@ import { buildRequest } from '../request/build-request.ts'
 import { PLAN_SHAPE, PLANS_SHAPE } from './plan-reader.ts'
 import { actionResults } from './tool-logs.ts'
 
+export { failedPlan, PlanReader, readCommands } from './plan-reader.ts'
+export { toolLogs } from './tool-logs.ts'
+
 /** The planner's decision about a node's model call; null where the model calls tools itself. */
 export type Planning =
   | { readonly step: 'answer'; readonly request: ModelRequest }

@@ -74,7 +74,7 @@ function askWithin(run: NodeRun, model: Model, asking: BudgetedCall): Promise<vo
 }
 
 /** Loaded for agents that have one. */
-const planner = () => import('../planner/plan-tools.ts')
+const planner = () => import('../planner/planning.ts')
 
 type PlanCall = Extract<Planning, { step: 'judge' }>
 
