@@ -329,7 +329,7 @@ const spanText = (first: string, end: string): string => `
     FROM (SELECT n, writer, size, data FROM rows WHERE n >= ${first} AND n < ${end} ORDER BY n))`
 const SPAN_TEXT = `SELECT ?1, ${spanText('?1', '?2')}`
 const SPAN_TEXTS = `SELECT value, ${spanText('value', `value + ${SPAN}`)} FROM json_each(?)`
-const STRETCHES = "SELECT group_concat(n || ' ' || hash) FROM stretches WHERE n >= ? AND n < ?"
+const STRETCHES = "SELECT CAST(group_concat(n || ' ' || hash) AS BLOB) FROM stretches WHERE n >= ? AND n < ?"
 
 export function readSpanText(db: Connection, first: number, end: number): SpanText {
   return toSpanText(db, db.first(SPAN_TEXT, [first, end]) ?? [])

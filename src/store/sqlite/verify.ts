@@ -125,7 +125,7 @@ class Verifier implements VerifyReport {
 
   /** Names keys that lead to a row which has another name. */
   private addedKeys(): void {
-    for (const [name, slot, n] of this.db.all('SELECT id, slot, n FROM keys')) {
+    for (const [name, slot, n] of this.db.all('SELECT CAST(id AS BLOB), CAST(slot AS BLOB), n FROM keys')) {
       const key = `${textOf(name)} ${textOf(slot)}`
       if (this.keys.get(Number(n))?.includes(key) !== false) continue
       const message = `The key ${textOf(slot)} of ${textOf(name)} leads to a row of another name: nobody wrote it.`
