@@ -60,7 +60,7 @@ test('reads back as the same data, whatever it is', { timeout: 30_000 }, () => {
   )
 })
 
-/** What prompts keep: no lone surrogates and no -0. */
+/** Turns a value into one that prompts keep: no lone surrogates and no -0. */
 function wellFormed(value: Json): Json {
   return JSON.parse(
     JSON.stringify(value)

@@ -110,7 +110,7 @@ function planOf(sql: string): string[] {
     .map((row) => String(row[3]))
 }
 
-/** What a query made itself may be read from end to end. */
+/** Tells whether a step reads a whole table. Rows that the query makes itself do not count. */
 function isScan(step: string): boolean {
   const isFew = /^SCAN (?:CONSTANT ROW|json_each|trees|\(subquery|\d+ CONSTANT ROW|\d+-ROW VALUES CLAUSE)/.test(step)
   return step.startsWith('SCAN') && !isFew
