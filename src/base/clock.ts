@@ -1,3 +1,5 @@
+import { randomWord } from './id.ts'
+
 /** Wall time in milliseconds, and one-shot alarms by it. Durations that matter are stored as points of this time. */
 export interface Clock {
   now(): number
@@ -21,6 +23,26 @@ export interface IdleHint {
   until(now: number): number
   /** Renews the lease, so that other processes see this one alive. */
   renew(): Promise<void>
+}
+
+/** Turns of the event loop and chance, as a runtime uses them. A simulation gives its own, driven by a seed. */
+export interface Scheduler {
+  /** Runs `run` in a later turn of the event loop, so that waiting work gets its turn first. */
+  defer(run: () => void): void
+  /** A random whole number below 2 ** 32, for ids and for pauses between tries. */
+  random(): number
+}
+
+export const systemScheduler: Scheduler = {
+  defer: (run) => {
+    setImmediate(run)
+  },
+  random: randomWord,
+}
+
+/** Resolves after so many milliseconds of the clock. */
+export function pause(clock: Clock, ms: number, options?: AlarmOptions): Promise<void> {
+  return new Promise((resolve) => clock.at(clock.now() + ms, resolve, options))
 }
 
 /** The computer's clock. No other place reads it. */

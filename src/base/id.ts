@@ -10,14 +10,14 @@ import { LegateError } from './error.ts'
 import { nodeCrypto, sha256 } from './hash.ts'
 
 /** A random UUIDv7 of the given wall time in milliseconds. Ids say nothing about order; sequences do. */
-export function freshId(now: number): string {
-  return freshIds(now, 1)[0] as string
+export function freshId(now: number, random: () => number = randomWord): string {
+  return freshIds(now, 1, random)[0] as string
 }
 
 /** Several at once: one random draw, told apart by their last 8 characters. */
-export function freshIds(now: number, count: number): string[] {
-  const head = headOf(timeOf(now), randomWord(), randomWord())
-  return spreadIds(head, randomWord(), count)
+export function freshIds(now: number, count: number, random: () => number = randomWord): string[] {
+  const head = headOf(timeOf(now), random(), random())
+  return spreadIds(head, random(), count)
 }
 
 /**
@@ -95,7 +95,8 @@ function timeOf(now: number): string {
 const drawn = new Uint32Array(1024)
 let used = drawn.length
 
-function randomWord(): number {
+/** A random whole number below 2 ** 32. */
+export function randomWord(): number {
   if (used === drawn.length) {
     // Not getRandomValues: it belongs to another module, which would have to be loaded too.
     nodeCrypto().randomFillSync(drawn)

@@ -2,6 +2,9 @@
 // remote store later. Awaiting a value that is already there would still cost a promise and a turn of the event loop per
 // step, so hot paths go through these two functions and wait only for real promises. Functions off the hot path use `await`.
 
+/** A value that is there at once, or later. */
+export type Later<T> = T | Promise<T>
+
 /** Calls `next` at once with a plain value, and later with the result of a promise. Allocates nothing for a plain value. */
 export function after<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
   return value instanceof Promise ? value.then(next) : next(value)

@@ -10,7 +10,7 @@ import {
 import { DURABLE_EVENTS, type DurableEvent, type DurableEventType, type EventRow, toEvent } from '../graph/event.ts'
 import { ALL_TURNS, CONTEXT_TURNS, type Kinds } from '../graph/kinds.ts'
 import { rangeOf } from '../graph/lane.ts'
-import type { Reader } from '../graph/reader.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Node, Turn } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 import { onlyOneCursor, pages, positiveNumber, wholeNumber } from './pages.ts'
@@ -228,7 +228,7 @@ function beyond(lines: TranscriptLine[], at: Node | undefined, isForward: boolea
   return isForward ? lines.slice(index + 1) : lines.slice(0, index)
 }
 
-type Turns = Pick<Reader, 'turnsOf'>
+type Turns = Pick<TreeReader, 'turnsOf'>
 
 /** The newest active turns of a lane, up to an ordinal, oldest first. */
 export function turnsBackward(

@@ -1,6 +1,6 @@
 import type { Usage } from '../graph/content.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
-import type { Reader } from '../graph/reader.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Link, Node, Turn, TurnState } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 import { turnsBackward } from './conversation-pages.ts'
@@ -121,7 +121,7 @@ export interface LaneInfo {
 const MOST_LANES = 1_000
 
 /** The lanes that were forked from one, newest first. */
-export function lanesOf(reader: Pick<Reader, 'conversation'>, laneId: Id): LaneInfo[] {
+export function lanesOf(reader: Pick<TreeReader, 'conversation'>, laneId: Id): LaneInfo[] {
   const found: LaneInfo[] = []
   let at = reader.conversation(laneId)?.lane?.newest ?? null
   while (at !== null && found.length < MOST_LANES) {
@@ -145,7 +145,7 @@ export function lanesOf(reader: Pick<Reader, 'conversation'>, laneId: Id): LaneI
 const MOST_LOOKED_AT = 1_000
 
 /** All versions of a node in its lane, oldest first: the inactive ones, and the active one. */
-export function versionsOf(reader: Reader, laneId: Id, nodeId: Id): Node[] {
+export function versionsOf(reader: TreeReader, laneId: Id, nodeId: Id): Node[] {
   const node = reader.node(nodeId)
   const row = reader.conversation(laneId)
   if (node === undefined || node.conversationId !== laneId || row === undefined) return []

@@ -1,12 +1,12 @@
 import type { AgentCore } from '../agent/definition/agent.ts'
 import type { Commit } from '../graph/commit.ts'
-import type { Reader } from '../graph/reader.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Turn } from '../graph/rows.ts'
 import type { sessionDocument } from '../rules/delegation/session-document.ts'
 import { readSessionSettings, type SessionStore } from '../store/session-store.ts'
 
 export interface SessionCopiesOptions {
-  readonly reader: Reader
+  readonly reader: TreeReader
   readonly registry: CopyRegistry
   /** Loads the rules that write a copy; synchronous if a turn has already ended in this process. */
   readonly rules: () => Rules | Promise<Rules>

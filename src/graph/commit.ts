@@ -8,6 +8,7 @@
 //   - A store gives the events of a commit the tree's next whole sequence numbers.
 
 import { sha256 } from '../base/hash.ts'
+import { freshId } from '../base/id.ts'
 import { sizeOf, truncateUtf8 } from '../base/json.ts'
 import { type Content, textOf } from './content.ts'
 import type { EventRow, LiveEvent } from './event.ts'
@@ -53,6 +54,8 @@ export interface StoredBlock extends LiveBlock {
 
 /** A set of rows that the store applies whole or refuses. Stores know rows, not rules. */
 export interface Commit {
+  /** Its own id. A store whose answer was lost on the way finds out by it whether it was stored. */
+  readonly id: Id
   readonly kind: CommitKind
   readonly at: number
   /** The tree whose sequence and hash chain this commit extends; null for rows that belong to no tree. */
@@ -71,11 +74,22 @@ export interface Commit {
   readonly events: readonly EventRow[]
   /** The store's `changes` when the rules planned this commit; absent where rows were put together by hand. */
   readonly plannedOn?: number | undefined
+  /** The work it leaves for other processes, for stores that wake them. */
+  readonly wakes: readonly Wake[]
+}
+
+/** Asks some process to look at a tree. One that finds nothing to do there does nothing. */
+export interface Wake {
+  /** Equal ids ask for the same thing. */
+  readonly id: string
+  /** Not before this time; null for at once. */
+  readonly at: number | null
 }
 
 /** A commit without rows, for callers that fill it without a draft. */
 export function emptyCommit(kind: CommitKind, at: number, rootId: Id | null): Commit {
   return {
+    id: freshId(at),
     kind,
     at,
     rootId,
@@ -90,6 +104,7 @@ export function emptyCommit(kind: CommitKind, at: number, rootId: Id | null): Co
     blocks: [],
     dropBlocks: [],
     events: [],
+    wakes: [],
   }
 }
 

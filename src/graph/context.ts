@@ -11,7 +11,7 @@ import {
   turnAt,
   withoutHidden,
 } from './lane.ts'
-import type { Reader } from './reader.ts'
+import type { TreeReader } from './reader.ts'
 import type { Conversation, Fold, Id, LanePlace, Node, Turn } from './rows.ts'
 
 /**
@@ -19,7 +19,7 @@ import type { Conversation, Fold, Id, LanePlace, Node, Turn } from './rows.ts'
  * of its lane. Only ended nodes count, so a sibling that still runs is never shown. The cost is that of the result: nodes
  * behind a summary are not read.
  */
-export function collectContext(reader: Reader, node: Node, limitTurns: number = ALL_TURNS): Node[] {
+export function collectContext(reader: TreeReader, node: Node, limitTurns: number = ALL_TURNS): Node[] {
   const turn = reader.turn(node.turnId)
   if (turn === undefined) return []
   const own = reader.nodesOf(turn.id)
@@ -38,13 +38,13 @@ export function collectContext(reader: Reader, node: Node, limitTurns: number = 
 }
 
 /** The earlier nodes that the next turn of a lane will be shown. */
-export function contextAfter(reader: Reader, lane: Conversation, limitTurns: number): Node[] {
+export function contextAfter(reader: TreeReader, lane: Conversation, limitTurns: number): Node[] {
   const nodes: Node[] = []
   addEarlier(reader, roundsUpTo(reader, { laneId: lane.id, last: headOf(lane) }, limitTurns), nodes)
   return withoutHidden(nodes)
 }
 
-function addEarlier(reader: Reader, { turns, summaries }: Rounds, nodes: Node[]): void {
+function addEarlier(reader: TreeReader, { turns, summaries }: Rounds, nodes: Node[]): void {
   for (const id of summaries) addSummary(reader, id, nodes)
   for (const turn of turns) {
     const ended = endedOf(reader.nodesOf(turn.id), Number.POSITIVE_INFINITY)
@@ -60,7 +60,7 @@ interface Leading {
 }
 
 /** Adds a summary first, then the nodes that it does not cover. */
-function addFolded(reader: Reader, { fold, led }: Leading, nodes: Node[]): void {
+function addFolded(reader: TreeReader, { fold, led }: Leading, nodes: Node[]): void {
   if (fold === null) {
     for (const node of led) nodes.push(node)
     return
@@ -71,7 +71,7 @@ function addFolded(reader: Reader, { fold, led }: Leading, nodes: Node[]): void 
   for (const node of led) if (node.ordinal > upTo || isSaid(node)) nodes.push(node)
 }
 
-function addSummary(reader: Reader, id: Id, nodes: Node[]): void {
+function addSummary(reader: TreeReader, id: Id, nodes: Node[]): void {
   const summary = reader.node(id)
   if (summary !== undefined) nodes.push({ ...summary, metadata: { ...summary.metadata, standsFor: true } })
 }
@@ -94,7 +94,7 @@ function withFold(turn: Turn, fold: Fold | null): Turn {
 }
 
 /** The opening words of a lane, which stay known however long it gets: those of a host or application, not of people. */
-function pinsOf(reader: Reader, turn: Turn, rounds: readonly Turn[]): Node[] {
+function pinsOf(reader: TreeReader, turn: Turn, rounds: readonly Turn[]): Node[] {
   const oldest = rounds[0] ?? turn
   const lane = reader.conversation(turn.laneId)?.lane ?? null
   if (oldest.ordinal === 0 && lane === null) return []
@@ -145,7 +145,7 @@ function forgetTry(nodes: Node[]): void {
 const SAID: ReadonlySet<string> = new Set(['agent_message', 'character_message', 'task'])
 
 /** The first turn that counts in a lane, up to a given turn. */
-function firstTurn(reader: Reader, { laneId, last }: LanePlace): Turn | undefined {
+function firstTurn(reader: TreeReader, { laneId, last }: LanePlace): Turn | undefined {
   const skipped = reader.conversation(laneId)?.lane?.skips[0]
   const isReplaced = skipped !== undefined && skipped[0] === 0 && last > skipped[1]
   return turnAt(reader, laneId, isReplaced ? skipped[1] + 1 : 0)
@@ -162,7 +162,7 @@ function isByHand({ metadata }: Node): boolean {
  * The nodes before a node by its edges, in the order they were made; those made later than the node come in the order they
  * ended.
  */
-function causes(reader: Reader, node: Node, own: readonly Node[]): Node[] {
+function causes(reader: TreeReader, node: Node, own: readonly Node[]): Node[] {
   const before = ancestorsOf(reader, node)
   const ended = own.filter(({ id, endedAt }) => endedAt !== null && before.has(id))
   const isMadeBefore = ({ ordinal }: Node) => ordinal < node.ordinal
@@ -170,7 +170,7 @@ function causes(reader: Reader, node: Node, own: readonly Node[]): Node[] {
 }
 
 /** All nodes of its turn that precede `node` by edges. */
-export function ancestorsOf(reader: Pick<Reader, 'edgesTo' | 'node'>, node: Node): ReadonlySet<Id> {
+export function ancestorsOf(reader: Pick<TreeReader, 'edgesTo' | 'node'>, node: Node): ReadonlySet<Id> {
   const found = new Set<Id>()
   const open = [node.id]
   for (let id = open.pop(); id !== undefined; id = open.pop()) {

@@ -9,11 +9,12 @@
 //   - States change only along the table of `kinds`; a row's version grows by one per draft, however often it changes.
 
 import { LegateError, NotFoundError } from '../base/error.ts'
+import { freshId, freshIds } from '../base/id.ts'
 import { type Own, patched } from '../base/keep-shape.ts'
-import type { Commit, CommitKind } from './commit.ts'
+import type { Commit, CommitKind, Wake } from './commit.ts'
 import type { EventBody, EventRow } from './event.ts'
 import { BUILT_IN_KINDS, type Kinds, mayBecome } from './kinds.ts'
-import type { Reader } from './reader.ts'
+import type { TreeReader } from './reader.ts'
 import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn, NEW_NODE } from './rows.made.ts'
 import {
   type Account,
@@ -30,8 +31,12 @@ import {
 } from './rows.ts'
 
 export interface DraftOptions {
+  /** The tree that it changes: to its rule, rows of other trees do not exist. */
+  readonly rootId?: Id
   readonly claims?: Claims | null
   readonly kinds?: Kinds
+  /** The source of random words for fresh ids: see `Scheduler`. */
+  readonly random?: (() => number) | undefined
 }
 
 export type NewNode = Pick<Node, 'id' | 'kind'> & Partial<Node>
@@ -54,7 +59,11 @@ export class Draft {
   lastLeaf: Node | undefined
   /** Turns in which something ended: `endTurns` looks whether they are over, once per plan. */
   private readonly touched: Id[] = []
-  readonly stored: Reader
+  readonly stored: TreeReader
+  /** True when this draft leaves a runnable node that no engine has claimed. */
+  private leavesWork = false
+  private readonly rootId: Id | null
+  private readonly random: (() => number) | undefined
   private readonly plannedOn: number | undefined
   readonly now: number
   readonly kinds: Kinds
@@ -71,8 +80,11 @@ export class Draft {
   private dropBlocks: readonly Id[] = NONE
   private readonly events: EventRow[] = []
 
-  constructor(stored: Reader, now: number, { claims = null, kinds = BUILT_IN_KINDS }: DraftOptions = {}) {
+  constructor(stored: TreeReader, now: number, options: DraftOptions = {}) {
+    const { rootId = null, claims = null, kinds = BUILT_IN_KINDS, random } = options
     this.stored = stored
+    this.rootId = rootId
+    this.random = random
     this.plannedOn = stored.changes?.()
     this.now = now
     this.claims = claims
@@ -88,29 +100,43 @@ export class Draft {
   }
 
   node(id: Id): Node {
-    return this.nodes.get(id) ?? this.stored.node(id) ?? missing('node', id)
+    return this.findNode(id) ?? missing('node', id)
   }
 
   findNode(id: Id): Node | undefined {
-    return this.nodes.get(id) ?? this.stored.node(id)
+    return this.nodes.get(id) ?? this.ownTree(this.stored.node(id))
+  }
+
+  /** A fresh id of this moment. */
+  freshId(): Id {
+    return freshId(this.now, this.random)
+  }
+
+  freshIds(count: number): Id[] {
+    return freshIds(this.now, count, this.random)
+  }
+
+  /** Undefined for a row of another tree. */
+  private ownTree<Row extends { readonly rootId: Id }>(row: Row | undefined): Row | undefined {
+    return row === undefined || this.rootId === null || row.rootId === this.rootId ? row : undefined
   }
 
   findTurn(id: Id): Turn | undefined {
     const changed = this.turns.get(id)
     if (changed !== undefined) return changed
-    if (this.readTurn?.id !== id) this.readTurn = this.stored.turn(id)
+    if (this.readTurn?.id !== id) this.readTurn = this.ownTree(this.stored.turn(id))
     return this.readTurn
   }
 
   findConversation(id: Id): Conversation | undefined {
     const changed = this.conversations.get(id)
     if (changed !== undefined) return changed
-    if (this.readConversation?.id !== id) this.readConversation = this.stored.conversation(id)
+    if (this.readConversation?.id !== id) this.readConversation = this.ownTree(this.stored.conversation(id))
     return this.readConversation
   }
 
   findLink(id: Id): Link | undefined {
-    return this.links.get(id) ?? this.stored.link(id)
+    return this.links.get(id) ?? this.ownTree(this.stored.link(id))
   }
 
   link(id: Id): Link {
@@ -334,8 +360,11 @@ export class Draft {
 
   /** Claims a runnable node for this draft's engine if it can run it now; else the node stays pending for a sweep. */
   claim(node: Node): Node {
-    if (this.claims === null) return node
-    if (!this.claims.take(node.kind, codeOf(this.conversation(node.conversationId).agent))) return node
+    const isTaken = this.claims?.take(node.kind, codeOf(this.conversation(node.conversationId).agent))
+    if (this.claims === null || isTaken !== true) {
+      this.leavesWork = true
+      return node
+    }
     const claimed = this.ownNode(node, 'running')
     claimed.state = 'running'
     claimed.engineId = this.claims.engineId
@@ -381,7 +410,9 @@ export class Draft {
   }
 
   toCommit(kind: CommitKind, rootId: Id): Commit {
+    const id = this.freshId()
     return {
+      id,
       kind,
       at: this.now,
       rootId,
@@ -398,7 +429,16 @@ export class Draft {
       events: this.events,
       // A change by hand is always checked again, so it names no state that it was planned on.
       plannedOn: kind === 'mutate' ? undefined : this.plannedOn,
+      wakes: this.wakes(id, rootId),
     }
+  }
+
+  private wakes(id: Id, rootId: Id): readonly Wake[] {
+    const isDue = this.dueAt !== Number.POSITIVE_INFINITY
+    if (!this.leavesWork && !isDue) return NONE
+    const wakes: Wake[] = this.leavesWork ? [{ id: `${rootId}:${id}`, at: null }] : []
+    if (isDue) wakes.push({ id: `${rootId}@${this.dueAt}`, at: this.dueAt })
+    return wakes
   }
 }
 

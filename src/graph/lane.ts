@@ -10,7 +10,7 @@
 
 import type { Draft } from './draft.ts'
 import { ALL_TURNS } from './kinds.ts'
-import type { Reader } from './reader.ts'
+import type { TreeReader } from './reader.ts'
 import type { Conversation, Fold, Id, LaneFacts, LanePlace, Node, Turn, TurnHistory } from './rows.ts'
 import { slotOf, taskIdsOf } from './tasks.ts'
 
@@ -28,7 +28,7 @@ const NO_ROUNDS: Rounds = { turns: [], summaries: [] }
  * Collects the latest rounds that led to a turn: first those of its own lane, without replaced ones, then those of the lane it
  * was forked from; where lanes were merged, those of each. The cost is that of the result, however long the lanes are.
  */
-export function roundsBefore(reader: Reader, turn: Turn, limit: number): Rounds {
+export function roundsBefore(reader: TreeReader, turn: Turn, limit: number): Rounds {
   if (limit < 1 || turn.history?.fold?.before === null) return NO_ROUNDS
   const walk = new Walk(reader, limit)
   walk.merged(turn)
@@ -37,7 +37,7 @@ export function roundsBefore(reader: Reader, turn: Turn, limit: number): Rounds 
 }
 
 /** Collects the latest rounds up to a place of a lane. */
-export function roundsUpTo(reader: Reader, place: LanePlace, limit: number): Rounds {
+export function roundsUpTo(reader: TreeReader, place: LanePlace, limit: number): Rounds {
   if (limit < 1) return NO_ROUNDS
   const walk = new Walk(reader, limit)
   const rest = walk.back(place)
@@ -45,7 +45,7 @@ export function roundsUpTo(reader: Reader, place: LanePlace, limit: number): Rou
 }
 
 /** Counts the earlier rounds that a turn's model does not see and that no summary covers. Reads only the rounds it does see. */
-export function roundsLeftOut(reader: Reader, turn: Turn, limit: number): number {
+export function roundsLeftOut(reader: TreeReader, turn: Turn, limit: number): number {
   if (limit === ALL_TURNS || turn.history?.fold?.before === null) return 0
   const walk = new Walk(reader, limit)
   if (limit > 0) walk.merged(turn)
@@ -54,7 +54,7 @@ export function roundsLeftOut(reader: Reader, turn: Turn, limit: number): number
 }
 
 /** Counts the rounds of a lane up to one, and of the lanes it was forked from, that count and that no summary covers. */
-function countUpTo(reader: Reader, place: LanePlace): number {
+function countUpTo(reader: TreeReader, place: LanePlace): number {
   let count = 0
   for (const { laneId, last } of lineage(reader, place)) {
     const lane = reader.conversation(laneId)?.lane ?? null
@@ -94,7 +94,7 @@ function beforeOf(turn: Pick<Turn, 'ordinal' | 'history'>): number {
 }
 
 /** The lanes that a turn's lane comes from, each with its last turn that counts. */
-export function lineage(reader: Pick<Reader, 'conversation'>, place: LanePlace): LanePlace[] {
+export function lineage(reader: Pick<TreeReader, 'conversation'>, place: LanePlace): LanePlace[] {
   const line: LanePlace[] = []
   for (let at: LanePlace | null = place; at !== null && line.length < MOST_LANES; ) {
     line.push({ laneId: at.laneId, last: at.last })
@@ -110,14 +110,14 @@ const LARGEST_PORTION = 1_024
 class Walk {
   /** Newest first. */
   readonly found: Turn[] = []
-  private readonly reader: Reader
+  private readonly reader: TreeReader
   private readonly limit: number
   /** How many turns to read next. It starts small, because a summary may cover everything before them. */
   private portion = 32
   /** Lanes, each up to a turn, whose turns another walk collects. */
   private others: readonly LanePlace[] = []
 
-  constructor(reader: Reader, limit: number) {
+  constructor(reader: TreeReader, limit: number) {
     this.reader = reader
     this.limit = limit
   }
@@ -176,7 +176,7 @@ class Walk {
 }
 
 /** True where a turn belongs to the history that ends at a place of its own lane. */
-function isBefore(reader: Reader, { laneId, ordinal }: Turn, place: LanePlace): boolean {
+function isBefore(reader: TreeReader, { laneId, ordinal }: Turn, place: LanePlace): boolean {
   if (laneId !== place.laneId || ordinal > place.last) return false
   const lane = reader.conversation(laneId)
   if (lane === undefined || !isSkipped(lane, place.last)) return lane === undefined || !isSkipped(lane, ordinal)
@@ -191,7 +191,7 @@ function isBefore(reader: Reader, { laneId, ordinal }: Turn, place: LanePlace): 
 }
 
 /** The summaries of a lane up to a turn, and of the lanes it was forked from; none is dropped for its age. */
-function summariesUpTo(reader: Reader, place: LanePlace): Id[] {
+function summariesUpTo(reader: TreeReader, place: LanePlace): Id[] {
   const found: Id[] = []
   for (const { laneId, last } of lineage(reader, place)) {
     for (const { ordinal, summaryId, before: start } of foldsOf(reader, laneId)) {
@@ -204,7 +204,7 @@ function summariesUpTo(reader: Reader, place: LanePlace): Id[] {
 }
 
 /** Yields the summaries that count in a lane, the newest first, each with the turn where it ends. */
-function* foldsOf(reader: Reader, laneId: Id): Generator<Fold & { readonly ordinal: number }> {
+function* foldsOf(reader: TreeReader, laneId: Id): Generator<Fold & { readonly ordinal: number }> {
   let at = reader.conversation(laneId)?.lane?.fold ?? null
   for (let steps = 0; at !== null && steps < MOST_SUMMARIES; steps++) {
     const fold = turnAt(reader, laneId, at)?.history?.fold
@@ -216,7 +216,7 @@ function* foldsOf(reader: Reader, laneId: Id): Generator<Fold & { readonly ordin
 
 const MOST_SUMMARIES = 1_000
 
-export function turnAt(reader: Reader, laneId: Id, ordinal: number): Turn | undefined {
+export function turnAt(reader: TreeReader, laneId: Id, ordinal: number): Turn | undefined {
   const [turn] = ordinal < 0 ? [] : reader.turnsOf(laneId, { last: ordinal, limit: 1 })
   return turn?.ordinal === ordinal ? turn : undefined
 }
@@ -315,7 +315,7 @@ function leftOut(task: Node): Node {
 }
 
 /** True where a result led to a node (I9): it is of the node's own lane, or of those the lane comes from, up to the fork. */
-export function isOwnResult(reader: Reader, node: Pick<Node, 'conversationId'>, task: Node): boolean {
+export function isOwnResult(reader: TreeReader, node: Pick<Node, 'conversationId'>, task: Node): boolean {
   if (task.conversationId === node.conversationId) return true
   const ordinal = reader.turn(task.turnId)?.ordinal ?? Number.POSITIVE_INFINITY
   const [own, ...above] = lineage(reader, { laneId: node.conversationId, last: 0 })
@@ -324,7 +324,7 @@ export function isOwnResult(reader: Reader, node: Pick<Node, 'conversationId'>, 
 }
 
 /** True where a lane that was forked in the middle of a turn holds a copy of the task. */
-function hasCopy(reader: Reader, laneId: string, task: Node): boolean {
+function hasCopy(reader: TreeReader, laneId: string, task: Node): boolean {
   const first = turnAt(reader, laneId, 0)
   if (first?.history?.source !== task.turnId) return false
   return reader.nodesOf(first.id).some(({ metadata }) => metadata['copyOf'] === task.id)

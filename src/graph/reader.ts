@@ -1,22 +1,24 @@
 // Reading rows: by id, by scan, and whole trees.
 //
-// Owns:      the read side of the store port (`Reader`, `Scanner`), and the walk that collects all rows of a tree.
-// Called by: stores implement `Reader` and `Scanner`; drafts read through `Reader`; sweeps, lists and audits use the scans.
+// Owns:      the read side of the store port (`TreeReader`, `Scans`), and the walk that collects all rows of a tree.
+// Called by: stores implement both; drafts and running nodes read one tree; sweeps, lists and audits scan all of them.
 // Must stay true:
 //   - A reader gives rows as they were put, and nobody changes them.
 //   - A read sees every commit that was acknowledged before it.
-//   - An id that is unknown gives undefined, never an error (I9).
+//   - An id that is unknown, or of another tree, gives undefined, never an error (I9).
 
 import { isLegateError } from '../base/error.ts'
+import type { Later } from '../base/maybe.ts'
 import type { StoredBlock } from './commit.ts'
 import type { EventRow } from './event.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from './rows.ts'
 
 /**
- * The stored rows that the graph's rules may read. Synchronous, so that a rule reads and decides in one piece; a row that
- * changed since then makes the commit fail, not the rule. Rows come back as they were put; nobody may change them.
+ * The stored rows of one tree: `store.tree(rootId)` gives them. Reading is synchronous, so that a rule reads and decides in one
+ * piece; a row that changed since then makes the commit fail, not the rule. Rows come back as they were put; nobody may change
+ * them.
  */
-export interface Reader {
+export interface TreeReader {
   /**
    * Counts the writes, for a store that no other process can write to. A commit that was planned on this very count needs no
    * further check.
@@ -48,43 +50,65 @@ export interface Reader {
   lastSeq(rootId: Id): number
 }
 
-/** Keyset scans over the whole store, for sweeps, lists and readers. */
-export interface Scanner extends Reader {
+/** Keyset scans over all trees, for sweeps, lists and readers. A remote store answers them later. */
+export interface Scans {
   /** Pending, no blockers, `wakeAt` due, of one of these agents and kinds; oldest first. */
-  runnable(query: RunnableQuery): readonly Node[]
+  runnable(query: RunnableQuery): Later<readonly Node[]>
   /** Running turns whose deadline is at or before `now`. */
-  overdue(now: number, limit: number): readonly Turn[]
+  overdue(now: number, limit: number): Later<readonly Turn[]>
   /** Running nodes of turns that were asked to stop at or before `before`. */
-  unstopped(before: number, limit: number): readonly Node[]
+  unstopped(before: number, limit: number): Later<readonly Node[]>
   /** Nodes that await a person, those that must be answered first before the others. */
-  awaiting(query: AwaitingQuery): readonly Node[]
+  awaiting(query: AwaitingQuery): Later<readonly Node[]>
   /** Waiting nodes with a time at which they continue by themselves, the earliest first. */
-  timed(query: AwaitingQuery): readonly Node[]
+  timed(query: AwaitingQuery): Later<readonly Node[]>
   /** Nodes an engine has claimed. */
-  claimedBy(engineId: Id, limit: number): readonly Node[]
+  claimedBy(engineId: Id, limit: number): Later<readonly Node[]>
   /** The engines that have claimed nodes. */
-  claimants(): readonly Id[]
-  engines(): readonly EngineRow[]
-  engine(id: Id): EngineRow | undefined
+  claimants(): Later<readonly Id[]>
+  engines(): Later<readonly EngineRow[]>
+  engine(id: Id): Later<EngineRow | undefined>
   /** The earliest moment after `now` at which a pending node wakes, a waiting one continues or a running turn expires. */
-  nextDue(now: number): number | undefined
+  nextDue(now: number): Later<number | undefined>
   /** Events of a tree with a sequence greater than `after`, in order. */
-  events(rootId: Id, after: number, limit: number): readonly EventRow[]
+  events(rootId: Id, after: number, limit: number): Later<readonly EventRow[]>
   /** Blocks that running nodes of a tree have streamed into a shared store: those after that number, in order. */
-  blocks(rootId: Id, after: number): readonly StoredBlock[]
+  blocks(rootId: Id, after: number): Later<readonly StoredBlock[]>
   /** Root conversations, newest first. */
-  roots(query: { readonly limit: number; readonly before?: Id }): readonly Conversation[]
+  roots(query: { readonly limit: number; readonly before?: Id }): Later<readonly Conversation[]>
   /** Conversations of a tree, or of all trees, by id. */
-  conversations(query: ConversationsQuery): readonly Conversation[]
+  conversations(query: ConversationsQuery): Later<readonly Conversation[]>
   /** Conversations, turns and nodes whose id has this ending; at most `limit`. */
   findIds(
     ending: string,
     limit: number,
-  ): readonly { readonly id: Id; readonly type: 'conversation' | 'turn' | 'node' }[]
+  ): Later<readonly { readonly id: Id; readonly type: 'conversation' | 'turn' | 'node' }[]>
   /** Turns of any conversation that have not ended. */
-  openTurns(limit: number): readonly Turn[]
+  openTurns(limit: number): Later<readonly Turn[]>
   /** Turns of user conversations that have not ended. */
-  openRoots(limit: number): readonly Turn[]
+  openRoots(limit: number): Later<readonly Turn[]>
+}
+
+/** The read side of a store. */
+export interface StoreReader extends Scans {
+  /**
+   * The rows of one tree: at once where they are in reach (memory, JSON, SQLite), else when they are loaded. A tree that does not
+   * exist yet is empty. Ask again after you have waited for anything: a reader shows its tree as it was when you got it or later.
+   */
+  tree(rootId: Id): Later<TreeReader>
+  /** The root of the tree that has this conversation, turn or node; undefined where no tree has it. */
+  rootOf(id: Id): Later<Id | undefined>
+}
+
+/** The read side of a store in this process: it answers at once, and reads all trees through one reader. */
+export interface LocalReader extends TreeReader, LocalScans {
+  tree(rootId: Id): TreeReader
+  rootOf(id: Id): Id | undefined
+}
+
+/** Scans of a store in this process, which answers at once. */
+export type LocalScans = {
+  readonly [Name in keyof Scans]: (...query: Parameters<Scans[Name]>) => Awaited<ReturnType<Scans[Name]>>
 }
 
 export interface ConversationsQuery {
@@ -131,60 +155,125 @@ export interface TreeRows {
 const MANY = Number.MAX_SAFE_INTEGER
 const PAGE = 1_000
 
-/** All trees of a store, the newest first. */
-export function readTrees(store: Scanner): TreeRows[] {
-  return [...eachTree(store)]
+/** All trees of a local store, the newest first. */
+export function readTrees(store: LocalReader): TreeRows[] {
+  const members = new Map<Id, Id[]>()
+  for (const row of pagesOf(store)) addMember(members, row)
+  const trees: TreeRows[] = []
+  for (const { id } of store.roots({ limit: MANY })) {
+    const tree = unlessTampered(() => readWith(store, id, members.get(id) ?? []))
+    if (tree !== undefined) trees.push(tree)
+  }
+  return trees
+}
+
+/** All rows of one tree of a local store. Reads events on first use. */
+export function readTree(store: LocalReader, rootId: Id): TreeRows {
+  return readWith(store, rootId, Array.from(pagesOf(store, rootId), idOf))
+}
+
+function readWith(store: LocalReader, rootId: Id, members: readonly Id[]): TreeRows {
+  return collect(store, {
+    rootId,
+    members,
+    events: () => Array.from(eventPages(store, rootId)).flat(),
+    blocks: store.blocks(rootId, 0),
+  })
 }
 
 /**
- * Reads all trees one by one, so that only one need be in memory. Skips trees that were changed from outside: the store reports
+ * Loads all trees one by one, so that only one need be in memory. Skips trees that were changed from outside: the store reports
  * them.
  */
-export function* eachTree(store: Scanner): Generator<TreeRows> {
+export async function* eachTree(store: StoreReader): AsyncGenerator<TreeRows> {
   const members = new Map<Id, Id[]>()
-  for (const { id, rootId } of allConversations(store)) {
-    const known = members.get(rootId)
-    if (known === undefined) members.set(rootId, [id])
-    else known.push(id)
-  }
-  for (const { id } of store.roots({ limit: MANY })) {
-    const tree = readUntouched(store, id, members.get(id) ?? [])
+  for await (const row of loadConversations(store)) addMember(members, row)
+  for (const { id } of await store.roots({ limit: MANY })) {
+    const tree = await loadWith(store, id, members.get(id) ?? []).catch(ignoreTampered)
     if (tree !== undefined) yield tree
   }
 }
 
-function readUntouched(store: Scanner, rootId: Id, members: readonly Id[]): TreeRows | undefined {
-  try {
-    return read(store, rootId, members)
-  } catch (error) {
-    if (isLegateError(error, 'tampered')) return undefined
-    throw error
-  }
-}
-
-export function readTree(store: Scanner, rootId: Id): TreeRows {
+/** Loads all rows of one tree. */
+export async function loadTree(store: StoreReader, rootId: Id): Promise<TreeRows> {
   const members: Id[] = []
-  for (const { id } of allConversations(store, rootId)) members.push(id)
-  return read(store, rootId, members)
+  for await (const { id } of loadConversations(store, rootId)) members.push(id)
+  return loadWith(store, rootId, members)
 }
 
-/** Conversations of a tree, or of all of them, by id. */
-function* allConversations(store: Scanner, rootId?: Id): Generator<Conversation> {
-  for (let after = ''; ; ) {
-    const page = store.conversations({ after, limit: PAGE, ...(rootId === undefined ? {} : { rootId }) })
+async function loadWith(store: StoreReader, rootId: Id, members: readonly Id[]): Promise<TreeRows> {
+  const events: EventRow[] = []
+  for (let page = await store.events(rootId, 0, PAGE); page.length > 0; ) {
+    for (const event of page) events.push(event)
+    page = await store.events(rootId, events.at(-1)?.seq ?? 0, PAGE)
+  }
+  const blocks = await store.blocks(rootId, 0)
+  return collect(await store.tree(rootId), { rootId, members, events: () => events, blocks })
+}
+
+async function* loadConversations(store: StoreReader, rootId?: Id): AsyncGenerator<Conversation> {
+  for (let page = await store.conversations(pageAfter('', rootId)); page.length > 0; ) {
     yield* page
-    const last = page.at(-1)
-    if (last === undefined || page.length < PAGE) return
-    after = last.id
+    page = await store.conversations(pageAfter(page.at(-1)?.id ?? '', rootId))
   }
 }
 
-/** Rows that a walk from the root reaches come first, hosts before their children. */
-function read(store: Scanner, rootId: Id, members: readonly Id[]): TreeRows {
-  const tree = new Rows(store, rootId)
-  tree.walk(rootId)
-  for (const id of members) tree.walk(id)
-  return tree
+function* pagesOf(store: LocalReader, rootId?: Id): Generator<Conversation> {
+  for (let page = store.conversations(pageAfter('', rootId)); page.length > 0; ) {
+    yield* page
+    page = store.conversations(pageAfter(page.at(-1)?.id ?? '', rootId))
+  }
+}
+
+function* eventPages(store: LocalReader, rootId: Id): Generator<readonly EventRow[]> {
+  for (let page = store.events(rootId, 0, PAGE); page.length > 0; ) {
+    yield page
+    page = store.events(rootId, page.at(-1)?.seq ?? 0, PAGE)
+  }
+}
+
+function pageAfter(after: Id, rootId: Id | undefined): ConversationsQuery {
+  return { after, limit: PAGE, ...(rootId === undefined ? {} : { rootId }) }
+}
+
+function addMember(members: Map<Id, Id[]>, { id, rootId }: Conversation): void {
+  const known = members.get(rootId)
+  if (known === undefined) members.set(rootId, [id])
+  else known.push(id)
+}
+
+function idOf({ id }: { readonly id: Id }): Id {
+  return id
+}
+
+/** Undefined where the rows were changed from outside: the store itself reports their tree. */
+export function unlessTampered<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (error) {
+    return ignoreTampered(error)
+  }
+}
+
+function ignoreTampered(error: unknown): undefined {
+  if (!isLegateError(error, 'tampered')) throw error
+}
+
+/** Everything that a walk needs besides the tree's reader. */
+interface TreeParts {
+  readonly rootId: Id
+  /** The ids of its conversations. */
+  readonly members: readonly Id[]
+  readonly events: () => readonly EventRow[]
+  readonly blocks: readonly StoredBlock[]
+}
+
+/** Collects the rows that a walk from the root reaches first, hosts before their children, then all others of the tree. */
+function collect(tree: TreeReader, parts: TreeParts): TreeRows {
+  const rows = new Rows(tree, parts)
+  rows.walk(parts.rootId)
+  for (const id of parts.members) rows.walk(id)
+  return rows
 }
 
 class Rows implements TreeRows {
@@ -198,27 +287,29 @@ class Rows implements TreeRows {
   readonly nodesOf = new Map<Id, readonly Node[]>()
   readonly linksOf = new Map<Id, readonly Link[]>()
   readonly blocks: readonly StoredBlock[]
-  private readonly store: Scanner
+  private readonly reader: TreeReader
+  private readonly readEvents: () => readonly EventRow[]
   private known: readonly EventRow[] | undefined
 
-  constructor(store: Scanner, rootId: Id) {
-    this.store = store
+  constructor(reader: TreeReader, { rootId, events, blocks }: TreeParts) {
+    this.reader = reader
     this.rootId = rootId
-    this.blocks = store.blocks(rootId, 0)
+    this.readEvents = events
+    this.blocks = blocks
   }
 
   get events(): readonly EventRow[] {
-    this.known ??= readEvents(this.store, this.rootId)
+    this.known ??= this.readEvents()
     return this.known
   }
 
   walk(first: Id): void {
     const open: Id[] = [first]
     for (let id = open.pop(); id !== undefined; id = open.pop()) {
-      const conversation = this.store.conversation(id)
+      const conversation = this.reader.conversation(id)
       if (conversation === undefined || this.conversations.has(id)) continue
       this.conversations.set(id, conversation)
-      const turns = this.store.turnsOf(id, { limit: MANY })
+      const turns = this.reader.turnsOf(id, { limit: MANY })
       this.turnsOf.set(id, turns)
       for (const turn of turns) open.push(...this.addTurn(turn))
     }
@@ -227,25 +318,16 @@ class Rows implements TreeRows {
   /** Adds a turn with its rows, and gives the conversations it delegated to. */
   private addTurn(turn: Turn): Id[] {
     this.turns.set(turn.id, turn)
-    const nodes = this.store.nodesOf(turn.id)
-    const links = this.store.linksOf(turn.id)
+    const nodes = this.reader.nodesOf(turn.id)
+    const links = this.reader.linksOf(turn.id)
     this.nodesOf.set(turn.id, nodes)
     this.linksOf.set(turn.id, links)
     for (const node of nodes) {
       this.nodes.set(node.id, node)
-      this.edgesTo.set(node.id, this.store.edgesTo(node.id))
+      this.edgesTo.set(node.id, this.reader.edgesTo(node.id))
     }
     for (const link of links) this.links.set(link.id, link)
     return links.map(({ childConversationId }) => childConversationId)
-  }
-}
-
-function readEvents(store: Scanner, rootId: Id): EventRow[] {
-  const events: EventRow[] = []
-  for (;;) {
-    const page = store.events(rootId, events.at(-1)?.seq ?? 0, PAGE)
-    for (const event of page) events.push(event)
-    if (page.length < PAGE) return events
   }
 }
 
@@ -271,7 +353,7 @@ export function* idsUpward(linkOf: (turnId: Id) => Link | undefined, turnId: Id)
 }
 
 /** The attributes of the request that a run serves: its caller's own, else those of the run above it. */
-export function findAttributes(reader: Pick<Reader, 'turn' | 'link'>, turn: Turn): NonNullable<Turn['attributes']> {
+export function findAttributes(reader: Pick<TreeReader, 'turn' | 'link'>, turn: Turn): NonNullable<Turn['attributes']> {
   for (let at: Turn | undefined = turn; at !== undefined; ) {
     if (at.attributes !== null) return at.attributes
     const above: string | null = reader.link(at.id)?.hostTurnId ?? at.wokenBy
@@ -289,9 +371,9 @@ export interface RunPlace {
 }
 
 /** The run that asked for this one, or made its conversation; undefined at the root. */
-export function hostOf(store: Reader, { turn, conversation }: RunPlace): RunPlace | undefined {
+export function hostOf(tree: TreeReader, { turn, conversation }: RunPlace): RunPlace | undefined {
   if (conversation.parentTurnId === null) return undefined
-  const host = store.turn(store.link(turn.id)?.hostTurnId ?? conversation.parentTurnId)
-  const its = host === undefined ? undefined : store.conversation(host.conversationId)
+  const host = tree.turn(tree.link(turn.id)?.hostTurnId ?? conversation.parentTurnId)
+  const its = host === undefined ? undefined : tree.conversation(host.conversationId)
   return host === undefined || its === undefined ? undefined : { turn: host, conversation: its }
 }

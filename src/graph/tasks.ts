@@ -1,7 +1,7 @@
 import { deriveIds } from '../base/id.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
 import type { Content, ToolCall } from './content.ts'
-import type { Reader } from './reader.ts'
+import type { TreeReader } from './reader.ts'
 import type { Id, Node, NodeOutput, Turn } from './rows.ts'
 
 /**
@@ -36,13 +36,13 @@ export const REPEATED: NonNullable<NodeOutput['metadata']> = { refused: 'repeate
 const MOST_CALLS = 16
 
 /** True where the last steps of this run made the very calls of this task's message, with equal results. */
-export function isRepeating(reader: Reader, task: Node): boolean {
+export function isRepeating(reader: TreeReader, task: Node): boolean {
   const message = messageBefore(reader, task)
   return message !== undefined && wouldRepeat(reader, message, message.output.calls)
 }
 
 /** True where a message that is about to make these calls would repeat the last steps. */
-export function wouldRepeat(reader: Reader, asking: Node, calls: readonly ToolCall[] | undefined): boolean {
+export function wouldRepeat(reader: TreeReader, asking: Node, calls: readonly ToolCall[] | undefined): boolean {
   const asked = comparable(calls)
   if (asked === undefined) return false
   let message: Node | undefined = asking
@@ -65,12 +65,12 @@ function comparable(calls: readonly ToolCall[] | undefined): string | undefined 
   return canonicalJson(calls.map(({ name, input }) => [name, input]))
 }
 
-function messageBefore(reader: Reader, task: Node): Node | undefined {
+function messageBefore(reader: TreeReader, task: Node): Node | undefined {
   const [edge] = reader.edgesTo(task.id)
   return edge === undefined ? undefined : reader.node(edge.from)
 }
 
-function tasksBefore(reader: Reader, message: Node): Node[] {
+function tasksBefore(reader: TreeReader, message: Node): Node[] {
   const tasks: Node[] = []
   for (const { from } of reader.edgesTo(message.id)) {
     const node = reader.node(from)
@@ -105,13 +105,13 @@ export function resultContent(task: Node): Content {
  * The slots of a turn's input; undefined where it has none. A turn that was made anew keeps them on a copied node. A turn that
  * was put in by hand has no entry node.
  */
-export function readAskedSlots(reader: Reader, turn: Turn): Json | undefined {
+export function readAskedSlots(reader: TreeReader, turn: Turn): Json | undefined {
   const asked = reader.node(turn.entryNodeId)?.metadata['asked']
   if (asked !== undefined || turn.history?.source == null) return asked
   return reader.nodesOf(turn.id).find(({ metadata }) => metadata['asked'] !== undefined)?.metadata['asked']
 }
 
-export function askedInRun(reader: Reader, runId: Id): Json | undefined {
+export function askedInRun(reader: TreeReader, runId: Id): Json | undefined {
   const turn = reader.turn(runId)
   return turn === undefined ? undefined : readAskedSlots(reader, turn)
 }

@@ -15,7 +15,7 @@ import { isSubagentEntry, type SubagentSource } from '../delegation/subagent.ts'
 import { type Layer, useLayer } from '../grant/grant.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import { ALL_TURNS } from '../graph/kinds.ts'
-import type { Reader } from '../graph/reader.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import { hostOf, type RunPlace } from '../graph/reader.ts'
 import type { AgentRef, Conversation, Id, Node } from '../graph/rows.ts'
 import { askedInRun } from '../graph/tasks.ts'
@@ -409,7 +409,7 @@ export class AgentRegistry {
   }
 
   /** The output schema of a run; undefined where this process does not have its code. */
-  outputOf(reader: Pick<Reader, 'turn' | 'conversation'>, runId: Id): AgentCore['output'] | undefined {
+  outputOf(reader: Pick<TreeReader, 'turn' | 'conversation'>, runId: Id): AgentCore['output'] | undefined {
     const turn = reader.turn(runId)
     const conversation = turn === undefined ? undefined : reader.conversation(turn.conversationId)
     return conversation === undefined ? undefined : this.of(runId, conversation)?.output

@@ -21,7 +21,7 @@ import { freezeLayer } from '../grant/ceiling.ts'
 import { checkGrant, type Grant, narrowingLayer } from '../grant/grant.ts'
 import { newTreePlaces } from '../graph/kinds.ts'
 import type { Outcome } from '../graph/outcome.ts'
-import type { Reader } from '../graph/reader.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
 import type { TurnBounds, TurnRequest } from '../rules/turn/open-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
@@ -303,7 +303,7 @@ function refuse(option: string, wanted: string): never {
 }
 
 /** Is the conversation that is named not there yet, and to be made? Its id must be one. */
-function isToBeMade(reader: Pick<Reader, 'conversation'>, options: StartOptions): boolean {
+function isToBeMade(reader: Pick<TreeReader, 'conversation'>, options: StartOptions): boolean {
   const { conversationId: id = '', createConversation = false } = options
   if (!createConversation || reader.conversation(id) !== undefined) return false
   if (isId(id)) return true

@@ -7,6 +7,7 @@
 //   - A deleted tree leaves a tombstone with its last hash; only that very tree may come back under its id.
 //   - A finding is `repairable` only where a repair loses nothing.
 
+import type { Later } from '../base/maybe.ts'
 import type { Body, Edge, Id } from '../graph/rows.ts'
 import type { ChainRecord, RowLetter } from './commit-chain.ts'
 
@@ -65,25 +66,25 @@ export interface VerifyReport {
 /** Reads, checks and moves whole trees. */
 export interface Archive {
   /** Undefined when there is no such tree. */
-  read(rootId: Id): WholeTree | undefined | Promise<WholeTree | undefined>
+  read(rootId: Id): Later<WholeTree | undefined>
   /** Compares the stored rows with the record of their commits: of one tree, or of all. */
-  verify(rootId?: Id): VerifyReport | Promise<VerifyReport>
+  verify(rootId?: Id): Later<VerifyReport>
   /**
    * Imports a tree that another store exported. Throws ConflictError when a row of it is there already. Where a tree of this id
    * was deleted here, it accepts only one whose last commit has the tombstone's hash, and removes the tombstone.
    */
-  restore(tree: WholeTree): void | Promise<void>
+  restore(tree: WholeTree): Later<void>
   /**
    * Deletes a tree whole, or nothing of it, and leaves its tombstone. Undefined when there is no such tree, or when it has
    * events after `seq`. Throws ConflictError while a turn of it is open: see `evenTampered`.
    */
-  remove(rootId: Id, removal: Removal): Tombstone | undefined | Promise<Tombstone | undefined>
+  remove(rootId: Id, removal: Removal): Later<Tombstone | undefined>
   /** All tombstones, the oldest first. */
-  tombstones(): readonly Tombstone[]
+  tombstones(): Later<readonly Tombstone[]>
   /** The newest tombstone that names this conversation or run. */
-  tombstone(id: Id): Tombstone | undefined
+  tombstone(id: Id): Later<Tombstone | undefined>
   /** Returns free space to the system, where that is cheap. Space that it keeps is used again. */
-  compact?(): void | Promise<void>
+  compact?(): Later<void>
 }
 
 export type Severity = 'error' | 'warning'

@@ -87,8 +87,8 @@ const LOST: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ESTALE'])
  * Checks every 100 ms, while there are watchers, whether another process has committed. A vanished file is the last news. Keeps
  * no process alive.
  */
-export function watchFile(version: () => number): { add(changed: () => void): () => void; end(): void } {
-  const watchers = new Set<{ readonly changed: () => void }>()
+export function watchFile(version: () => number): { add(changed: Watcher['changed']): () => void; end(): void } {
+  const watchers = new Set<Watcher>()
   let timer: ReturnType<typeof setInterval> | undefined
   let known = 0
   const end = (): void => {
@@ -102,9 +102,9 @@ export function watchFile(version: () => number): { add(changed: () => void): ()
     known = seen
     const told = [...watchers]
     if (seen === GONE) end()
-    for (const { changed } of told) changed()
+    for (const { changed } of told) changed(null)
   }
-  const add = (changed: () => void): (() => void) => {
+  const add = (changed: Watcher['changed']): (() => void) => {
     const watcher = { changed }
     watchers.add(watcher)
     if (timer === undefined) {
@@ -117,6 +117,11 @@ export function watchFile(version: () => number): { add(changed: () => void): ()
     }
   }
   return { add, end }
+}
+
+/** Hears that a file changed: a file does not tell what. */
+interface Watcher {
+  readonly changed: (change: null) => void
 }
 
 const GONE = -1

@@ -8,12 +8,13 @@
 //   - When the disk is full, the result of a node waits for space: no model is called twice for it.
 //   - The listener hears of a commit after it is stored, and of each one once.
 
-import type { Clock } from '../base/clock.ts'
+import { type Clock, pause, type Scheduler, systemScheduler } from '../base/clock.ts'
 import { ConflictError, isLegateError, StoreError } from '../base/error.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
 import type { Commit, CommitKind } from '../graph/commit.ts'
 import { type Claims, Draft } from '../graph/draft.ts'
 import type { Kinds } from '../graph/kinds.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Store } from './store.ts'
 
@@ -36,27 +37,42 @@ export interface Listener {
   mayWait(error: unknown): boolean
 }
 
+export interface LedgerOptions {
+  readonly store: Store
+  readonly clock: Clock
+  readonly scheduler?: Scheduler | undefined
+  readonly kinds: Kinds
+  readonly listener: Listener
+}
+
 /** The one way to change rows: a rule makes a commit from the stored rows, and the store applies it or refuses. */
 export class Ledger {
   readonly store: Store
   readonly clock: Clock
+  readonly scheduler: Scheduler
   readonly kinds: Kinds
-  private readonly listener: Listener
+  readonly listener: Listener
   /** Ends the turns that a plan has finished. The runtime sets it when it loads the rules, before anything touches a turn. */
   endTurns: (draft: Draft) => void = rulesMissing
   /** The last attempt. */
   protected last: KeptAlive
 
-  constructor(options: { store: Store; clock: Clock; kinds: Kinds; listener: Listener }) {
+  constructor(options: LedgerOptions) {
     this.store = options.store
     this.clock = options.clock
+    this.scheduler = options.scheduler ?? systemScheduler
     this.kinds = options.kinds
     this.listener = options.listener
   }
 
   /** Gives the rule's result once the step is stored: at once where the store answers at once. */
   commit<T>(step: Step<T>): T | Promise<T> {
-    const attempt = new Attempt(step, this.listener, this)
+    const tree = this.store.tree(step.rootId)
+    return tree instanceof Promise ? tree.then((loaded) => this.commitOn(loaded, step)) : this.commitOn(tree, step)
+  }
+
+  private commitOn<T>(tree: TreeReader, step: Step<T>): T | Promise<T> {
+    const attempt = new Attempt(tree, step, this)
     try {
       const stored = attempt.make()
       if (stored instanceof Promise) return this.whenStored(attempt, stored)
@@ -81,9 +97,9 @@ export class Ledger {
   private async again<T>(step: Step<T>, first: unknown): Promise<T> {
     let error = first
     for (let tries = 2; this.mayTryAgain(step, error, tries); tries++) {
-      if (isFull(error)) await room()
-      else if (tries > 3) await pause(tries)
-      const attempt = new Attempt(step, this.listener, this)
+      if (isFull(error)) await pause(this.clock, ROOM_MS, { ref: false })
+      else if (tries > 3) await this.pauseBriefly(tries)
+      const attempt = new Attempt(await this.store.tree(step.rootId), step, this)
       try {
         await attempt.make()
       } catch (failure) {
@@ -94,6 +110,11 @@ export class Ledger {
       return this.finish(attempt)
     }
     throw error
+  }
+
+  /** Waits a random time, so that two writers do not meet again and again. */
+  private pauseBriefly(tries: number): Promise<void> {
+    return pause(this.clock, (this.scheduler.random() / 2 ** 32) * Math.min(50, tries * 2))
   }
 
   /** Keeps the result of a node until there is space: no model is called again for it. */
@@ -118,13 +139,14 @@ class Attempt<T> {
   private readonly claims: Claims | null
   private readonly ledger: Ledger
 
-  constructor(step: Step<T>, listener: Listener, ledger: Ledger) {
-    const { store, clock, kinds } = ledger
+  constructor(tree: TreeReader, step: Step<T>, ledger: Ledger) {
+    const { clock, kinds, scheduler } = ledger
+    const { rootId } = step
     const now = clock.now()
     this.step = step
-    this.claims = listener.claims(now)
+    this.claims = ledger.listener.claims(now)
     this.ledger = ledger
-    this.draft = new Draft(store, now, { claims: this.claims, kinds })
+    this.draft = new Draft(tree, now, { rootId, claims: this.claims, kinds, random: scheduler.random })
   }
 
   make(): void | Promise<void> {
@@ -167,12 +189,4 @@ function isStale(error: unknown): boolean {
 
 function rulesMissing(): never {
   throw new StoreError('store', 'A plan touched a turn before the rules were loaded.')
-}
-
-function pause(tries: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(50, tries * 2)))
-}
-
-function room(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ROOM_MS).unref())
 }

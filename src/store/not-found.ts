@@ -1,4 +1,4 @@
-import { ConflictError, isLegateError, NotFoundError, StoreError } from '../base/error.ts'
+import { ConflictError, NotFoundError, StoreError } from '../base/error.ts'
 import type { Conversation, Id, Turn } from '../graph/rows.ts'
 import type { Removal, Tombstone, WholeTree } from './archive.ts'
 import type { Store } from './store.ts'
@@ -47,16 +47,13 @@ export function liftedBy(
 }
 
 /** The error for an id that is not in the store: it never was, or it was deleted, when and why. */
-export function notFound({ archive }: Pick<Store, 'archive'>, what: string, id: Id): NotFoundError {
-  const stone = archive?.tombstone(id)
-  if (stone === undefined) return new NotFoundError('not_found', `There is no ${what} ${id} in this store.`)
-  return new NotFoundError('not_found', `The ${what} ${id} ${wasDeleted(stone)}`, { details: { deleted: stone } })
+export async function notFound({ archive }: Pick<Store, 'archive'>, what: string, id: Id): Promise<NotFoundError> {
+  return missingError(what, id, await archive?.tombstone(id))
 }
 
-/** True where this run has ended or was deleted. A run that is not recorded yet has not ended. */
-export function isOver(store: Pick<Store, 'archive' | 'turn'>, runId: Id): boolean {
-  const turn = store.turn(runId)
-  return turn === undefined ? store.archive?.tombstone(runId) !== undefined : turn.state === 'ended'
+function missingError(what: string, id: Id, stone: Tombstone | undefined): NotFoundError {
+  if (stone === undefined) return new NotFoundError('not_found', `There is no ${what} ${id} in this store.`)
+  return new NotFoundError('not_found', `The ${what} ${id} ${wasDeleted(stone)}`, { details: { deleted: stone } })
 }
 
 /** The newest tombstone that names a conversation or run. */
@@ -83,14 +80,4 @@ export function tampered(what: string, place: TamperedPlace): StoreError {
   const remove = rootId === null ? '' : `, or delete the tree: \`legate forget ${rootId}\``
   const message = `${what}: somebody changed ${where} outside of the runtime. Nothing more is written to that tree, not even that it is cancelled; others go on. \`legate audit --verify\` lists all that is wrong; restore the file from a backup${remove}.`
   return new StoreError('tampered', message, { details: { ...place } })
-}
-
-/** Undefined where the row was changed from outside: the store itself reports its tree. */
-export function unlessTampered<T>(read: () => T): T | undefined {
-  try {
-    return read()
-  } catch (error) {
-    if (isLegateError(error, 'tampered')) return undefined
-    throw error
-  }
 }

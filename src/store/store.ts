@@ -9,15 +9,14 @@
 //   - Whoever has read an event can read the rows of its commit.
 
 import { ConflictError, type StoreError } from '../base/error.ts'
+import type { Later } from '../base/maybe.ts'
 import type { Commit } from '../graph/commit.ts'
-import type { Scanner } from '../graph/reader.ts'
+import type { LocalReader, StoreReader } from '../graph/reader.ts'
 import type { Edge, Id } from '../graph/rows.ts'
 import type { Archive } from './archive.ts'
 
-/**
- * Where graphs are kept. Reads see every commit that was acknowledged before them.
- */
-export interface Store extends Scanner {
+/** Where graphs are kept. Reads see every commit that was acknowledged before them. */
+export interface Store extends StoreReader {
   readonly name: string
   /** True where other processes may open the same rows. Then running nodes also write their streams. */
   readonly shared: boolean
@@ -29,16 +28,37 @@ export interface Store extends Scanner {
    * cannot write. Done when the rows would survive what the store's durability promises: when it returns, or when its promise
    * resolves.
    */
-  commit(commit: Commit): void | Promise<void>
+  commit(commit: Commit): Later<void>
+  /**
+   * The time by which leases are granted and judged, in milliseconds. A store that several machines share gives its own; without
+   * it the runtime's clock counts.
+   */
+  now?(): Later<number>
   /** One error for each tree that was found to be changed from outside: see `tampered` of ERROR_CODES. */
   tampered?(): readonly StoreError[]
   /** Exports, imports, deletes and verifies whole trees. */
   readonly archive?: Archive
-  /** Calls `changed` after another process has committed, and when the store is gone. Returns a function that ends it. */
-  watch(changed: () => void): () => void
+  /**
+   * Calls `changed` after another process has committed, and when the store is gone. A store that cannot tell what changed gives
+   * null. Returns a function that ends it.
+   */
+  watch(changed: (change: StoreChange | null) => void): () => void
+  close(): Promise<void>
+}
+
+/** A commit of another process, as far as others must act on it. */
+export interface StoreChange {
+  readonly rootId: Id
+  /** It left a node that nobody has claimed. */
+  readonly runnable: boolean
+  /** It asked running nodes to stop, or ended a turn. */
+  readonly stop: boolean
+}
+
+/** A store in this process: it answers at once, and keeps nothing that it would have to load first. */
+export interface LocalStore extends Omit<Store, keyof LocalReader>, LocalReader {
   /** Forgets everything that is not in the rows, as a new process would. For tests of I5. */
   reopen(): void
-  close(): Promise<void>
 }
 
 /**

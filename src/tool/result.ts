@@ -12,7 +12,7 @@ import { type Json, toJson, truncateUtf8 } from '../base/json.ts'
 import { describeIssues } from '../base/schema/schema.ts'
 import { outputContent, outputText, SHOWN_BYTES } from '../graph/commit.ts'
 import { type Block, type Content, isBlock } from '../graph/content.ts'
-import type { Reader } from '../graph/reader.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Body } from '../graph/rows.ts'
 import type { NodeEnd } from '../rules/turn/end-node.ts'
 import type { CodeResult } from './tape.ts'
@@ -107,7 +107,7 @@ export const READ_RESULT = 'read_result'
  * Pages through results that were too long to show. A conversation with such a result offers it; it reads only its own
  * results.
  */
-export function readResultTool(reader: Reader): Tool {
+export function readResultTool(reader: TreeReader): Tool {
   return tool({
     description: 'Reads more of an earlier tool result that was cut. Use the id and offset that the cut result names.',
     inputSchema: {

@@ -14,7 +14,7 @@ import { type CheckedSchema, type InferOutput, readSchema, type Schema } from '.
 import type { Files } from '../files/files.ts'
 import type { Request } from '../grant/request.ts'
 import type { Outcome } from '../graph/outcome.ts'
-import type { Reader } from '../graph/reader.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Effect, Id } from '../graph/rows.ts'
 import type { Shape } from '../prompt/shape/shape-schema.ts'
 import type { Attempts } from './attempts.ts'
@@ -50,7 +50,7 @@ export interface ToolContext {
 /** The second argument of code that is a node of its own. */
 export interface KindContext extends ToolContext {
   /** The current rows, which the node may build on. */
-  readonly graph: Reader
+  readonly graph: TreeReader
 }
 
 export type Attributes = { readonly [name: string]: Json }

@@ -1,6 +1,6 @@
 import { isRecord, type Json } from '../../base/json.ts'
 import { matchesKey, type PathPattern, readPath } from '../../fields/path-pattern.ts'
-import type { Reader } from '../../graph/reader.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Turn } from '../../graph/rows.ts'
 import { readAskedSlots } from '../../graph/tasks.ts'
 import type { Prompt } from '../../prompt/prompt.ts'
@@ -38,7 +38,7 @@ export function recordedInput(prompt: Prompt, { input, inputMode }: ChatRecord):
 }
 
 /** The chat record in a turn's stored request; undefined where the request belongs to no chat. */
-export function chatIn(reader: Reader, turn: Turn): ChatRecord | undefined {
+export function chatIn(reader: TreeReader, turn: Turn): ChatRecord | undefined {
   const asked = readAskedSlots(reader, turn)
   return isRecord(asked) && isRecord(asked['chat']) ? (asked['chat'] as unknown as ChatRecord) : undefined
 }

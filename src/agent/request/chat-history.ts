@@ -1,12 +1,12 @@
 import { textOf } from '../../graph/content.ts'
-import type { Reader } from '../../graph/reader.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Node } from '../../graph/rows.ts'
 import type { Message } from '../../model/model.ts'
 import { chatIn, recordedOutput } from '../definition/chat-record.ts'
 import { messagesOf } from './messages.ts'
 
 /** The earlier messages that later requests see: those of completed runs, without their intermediate steps. */
-export function chatHistory(reader: Reader, before: readonly Node[], maxLength: number | null): Message[] {
+export function chatHistory(reader: TreeReader, before: readonly Node[], maxLength: number | null): Message[] {
   const messages = before.flatMap((node) => saidIn(reader, node))
   return maxLength === null ? messages : newest(messages, maxLength)
 }
@@ -15,7 +15,7 @@ export function chatHistory(reader: Reader, before: readonly Node[], maxLength: 
  * The rounds that `maxLength` leaves out; undefined where it leaves out nothing. A round that is shown in part counts
  * as left out.
  */
-export function chatCut(reader: Reader, before: readonly Node[], maxLength: number): ChatCut | undefined {
+export function chatCut(reader: TreeReader, before: readonly Node[], maxLength: number): ChatCut | undefined {
   const all = chatHistory(reader, before, null)
   const kept = newest(all, maxLength).filter((message) => all.includes(message)).length
   if (kept === all.length) return undefined
@@ -30,7 +30,7 @@ export interface ChatCut {
   readonly leftOut: number
 }
 
-function saidIn(reader: Reader, node: Node): Message[] {
+function saidIn(reader: TreeReader, node: Node): Message[] {
   if (node.metadata['standsFor'] === true) return messagesOf('', [node])
   const turn = reader.turn(node.turnId)
   if (turn?.outcome?.status !== 'completed') return []

@@ -1,7 +1,7 @@
 import { type Content, textOf } from '../../graph/content.ts'
 import { collectContext } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
-import type { Reader } from '../../graph/reader.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Node } from '../../graph/rows.ts'
 import { resultContent } from '../../graph/tasks.ts'
 import type { Model, ModelRequest } from '../../model/model.ts'
@@ -147,7 +147,7 @@ export function summarizeRequest({ node, agent, contextTurns, home, conversation
   }
 }
 
-function foldedFor(store: Reader, summary: Node, limitTurns: number): Node[] {
+function foldedFor(store: TreeReader, summary: Node, limitTurns: number): Node[] {
   const { for: targetId, to, upTo } = foldsOf(summary)
   const target = store.node(targetId)
   if (target === undefined) return []

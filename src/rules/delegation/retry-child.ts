@@ -2,7 +2,7 @@ import { deriveIds } from '../../base/id.ts'
 import { textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { OutcomeRecord } from '../../graph/outcome.ts'
-import type { Reader } from '../../graph/reader.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Conversation, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
 import { newConversation } from '../turn/say.ts'
@@ -26,7 +26,7 @@ export function retryChild(draft: Draft, link: Link): Link | undefined {
 }
 
 /** The next try of an ended delegation; undefined when there is none. */
-export function nextTryOf(reader: Pick<Reader, 'link'>, linkId: Id): Id | undefined {
+export function nextTryOf(reader: Pick<TreeReader, 'link'>, linkId: Id): Id | undefined {
   const retry = reader.link(linkId)?.retry ?? null
   return retry === null ? undefined : reader.link(idsOf(linkId).turn)?.id
 }

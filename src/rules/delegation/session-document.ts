@@ -2,7 +2,7 @@ import type { Json } from '../../base/json.ts'
 import { type Content, isBlock, type ToolCall, textOf } from '../../graph/content.ts'
 import { isBeside } from '../../graph/kinds.ts'
 import { headOf } from '../../graph/lane.ts'
-import type { Reader } from '../../graph/reader.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Id, LanePlace, Node, Turn } from '../../graph/rows.ts'
 import { resultContent } from '../../graph/tasks.ts'
 
@@ -59,7 +59,7 @@ export interface SessionCall {
 }
 
 /** Writes the document of a stored conversation; undefined when there is none. */
-export function sessionDocument(reader: Reader, id: Id): SessionDocument | undefined {
+export function sessionDocument(reader: TreeReader, id: Id): SessionDocument | undefined {
   const row = reader.conversation(id)
   if (row === undefined) return undefined
   const turns = endedTurns(reader, id)
@@ -86,14 +86,14 @@ export function sessionDocument(reader: Reader, id: Id): SessionDocument | undef
  * The document of a conversation's valid history, for another to continue: without replaced turns, and with those of the lane
  * it was forked from.
  */
-export function countedDocument(reader: Reader, id: Id): SessionDocument | undefined {
+export function countedDocument(reader: TreeReader, id: Id): SessionDocument | undefined {
   const document = sessionDocument(reader, id)
   if (document === undefined) return undefined
   const turns = countedTurns(reader, id).map((turn) => sessionTurn(reader, turn))
   return { ...document, turn_count: turns.length, turns }
 }
 
-function countedTurns(reader: Reader, id: Id): Turn[] {
+function countedTurns(reader: TreeReader, id: Id): Turn[] {
   const row = reader.conversation(id)
   const found: Turn[] = []
   let place = row === undefined ? null : { laneId: id, last: headOf(row) }
@@ -109,12 +109,12 @@ function countedTurns(reader: Reader, id: Id): Turn[] {
 }
 
 /** The ended turns of a conversation, which its document holds. */
-export function endedTurns(reader: Reader, conversationId: Id): readonly Turn[] {
+export function endedTurns(reader: TreeReader, conversationId: Id): readonly Turn[] {
   const turns = reader.turnsOf(conversationId, { limit: Number.MAX_SAFE_INTEGER })
   return turns.filter(({ state }) => state === 'ended')
 }
 
-function sessionTurn(reader: Reader, turn: Turn): SessionTurn {
+function sessionTurn(reader: TreeReader, turn: Turn): SessionTurn {
   const nodes = reader.nodesOf(turn.id).filter(({ endedAt }) => endedAt !== null)
   const messages = nodes.flatMap((node) => messageOf(node) ?? [])
   return {

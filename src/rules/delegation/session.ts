@@ -2,7 +2,7 @@ import { deriveIds } from '../../base/id.ts'
 import type { Json } from '../../base/json.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { headOf, isSkipped, PLAIN_LANE } from '../../graph/lane.ts'
-import type { Reader } from '../../graph/reader.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Conversation, Id, LanePlace, Link, Node, Turn, TurnLimits } from '../../graph/rows.ts'
 import { newConversation } from '../turn/say.ts'
 import { addPastTurns } from './restore-session.ts'
@@ -104,14 +104,14 @@ export function sessionFault(draft: Draft, session: Conversation | undefined, pl
 }
 
 /** How long nobody has used it; 0 while it works. */
-function idleMs(reader: Reader, { id, activeTurnId, createdAt }: Conversation, now: number): number {
+function idleMs(reader: TreeReader, { id, activeTurnId, createdAt }: Conversation, now: number): number {
   if (activeTurnId !== null) return 0
   const last = lastTurn(reader, id)
   if (last !== undefined && last.state !== 'ended') return 0
   return now - (last?.endedAt ?? createdAt)
 }
 
-function lastTurn(reader: Reader, id: Id): Turn | undefined {
+function lastTurn(reader: TreeReader, id: Id): Turn | undefined {
   return reader.turnsOf(id, { limit: 1 })[0]
 }
 
@@ -164,7 +164,7 @@ export interface OpenSession {
 }
 
 /** The sessions of a conversation that can be continued, the newest last. */
-export function openSessions(reader: Reader, host: Conversation, now: number): OpenSession[] {
+export function openSessions(reader: TreeReader, host: Conversation, now: number): OpenSession[] {
   return heldSessions(host).flatMap((held) => {
     const session = reader.conversation(held.id)
     if (session === undefined || isClosed(session)) return []
@@ -188,7 +188,7 @@ export function openSessions(reader: Reader, host: Conversation, now: number): O
 
 const LONGEST_ABOUT = 80
 
-function firstWords(reader: Reader, id: Id): string {
+function firstWords(reader: TreeReader, id: Id): string {
   const [first] = reader.turnsOf(id, { last: 0, limit: 1 })
   const input = first?.input
   const message = typeof input === 'object' && input !== null && !Array.isArray(input) ? input['message'] : input
@@ -202,7 +202,7 @@ const MOST_TOLD = 20
  * Lists open sessions for a model that no longer sees its earlier turns; null when there are none. The text changes only when
  * sessions open or close, so that providers can cache it.
  */
-export function sessionsText(reader: Reader, host: Conversation, now: number): string | null {
+export function sessionsText(reader: TreeReader, host: Conversation, now: number): string | null {
   const open = openSessions(reader, host, now).slice(-MOST_TOLD)
   if (open.length === 0) return null
   const lines = open.map(({ tool, id, about }) => `- ${tool}: session_id ${id}${about === '' ? '' : ` ("${about}")`}`)

@@ -1,4 +1,4 @@
-import { deriveIds, freshId } from '../../base/id.ts'
+import { deriveIds } from '../../base/id.ts'
 import { ancestorsOf } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { changeLane, laneOf, PLAIN_LANE } from '../../graph/lane.ts'
@@ -32,7 +32,7 @@ export function planFork(draft: Draft, nodeId: Id, request: ForkRequest): ForkRe
   requireWord(node)
   requireForkable(node)
   const source = draft.conversation(node.conversationId)
-  const laneId = request.key === null ? freshId(draft.now) : (deriveIds(nodeId, `fork/${request.key}`, 1)[0] ?? '')
+  const laneId = request.key === null ? draft.freshId() : (deriveIds(nodeId, `fork/${request.key}`, 1)[0] ?? '')
   const known = draft.findConversation(laneId)
   if (known !== undefined) return { laneId, turnId: draft.turnAt(laneId, 0)?.id ?? null }
   const turn = draft.turn(node.turnId)

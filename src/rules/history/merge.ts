@@ -1,5 +1,4 @@
 import { NotFoundError } from '../../base/error.ts'
-import { freshId } from '../../base/id.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { headOf, lineage } from '../../graph/lane.ts'
 import { refused, requireIdle } from '../../graph/refused.ts'
@@ -36,7 +35,7 @@ export function planMerge(draft: Draft, { conversationId, laneIds, prompt, bound
     history,
   })
   const node = draft.addNode(turn, {
-    id: freshId(draft.now),
+    id: draft.freshId(),
     kind: 'agent_message',
     purpose: 'answer',
     effect: 'idempotent',

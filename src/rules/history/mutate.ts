@@ -1,5 +1,4 @@
 import { InputError, NotFoundError } from '../../base/error.ts'
-import { freshId } from '../../base/id.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
 import { type Content, textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
@@ -70,7 +69,7 @@ export class Mutation {
 
   private addNode(spec: NodeSpec, state: NonNullable<NodeSpec['state']>, isLeaf: boolean): Node {
     const node = this.draft.addNode(this.draft.turn(this.turnId), {
-      id: freshId(this.draft.now),
+      id: this.draft.freshId(),
       kind: spec.kind,
       purpose: spec.kind === 'agent_message' ? 'answer' : null,
       state,

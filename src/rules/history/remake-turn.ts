@@ -1,4 +1,3 @@
-import { freshIds } from '../../base/id.ts'
 import type { Json } from '../../base/json.ts'
 import { type Content, textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
@@ -256,7 +255,7 @@ class TurnMaker {
     const callerId = caller === undefined ? undefined : this.newId(caller.id)
     const count = caller?.output.calls?.length ?? 0
     const derived = callerId === undefined ? undefined : expansionIds(callerId, count)[count]
-    return derived ?? freshIds(this.draft.now, 1)[0] ?? this.turnId
+    return derived ?? this.draft.freshId()
   }
 }
 
@@ -283,7 +282,7 @@ export function callerOf(nodes: readonly Node[], one: Node): Node | undefined {
 /** A task's id derives from its message; all others are new. */
 function newIds(draft: Draft, remake: RemakePlan): Map<Id, Id> {
   const all = allOf(draft, remake)
-  const fresh = freshIds(draft.now, all.length)
+  const fresh = draft.freshIds(all.length)
   const ids = new Map(all.map(({ id }, at) => [id, fresh[at] ?? id]))
   for (const message of remake.kept) {
     const slots = taskIdsOf(message)

@@ -1,9 +1,9 @@
-import { deriveIds, freshId } from '../../base/id.ts'
+import { deriveIds } from '../../base/id.ts'
 import type { Json } from '../../base/json.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { previewOf } from '../../graph/kinds.ts'
 import { changeLane, headOf, isSkipped, laneOf, rangeOf } from '../../graph/lane.ts'
-import type { Reader } from '../../graph/reader.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import { nodeOf, refused, turnOf } from '../../graph/refused.ts'
 import type { Conversation, Fold, Id, Node, Turn, TurnHistory } from '../../graph/rows.ts'
 import { type Claim, heldNode } from './claim.ts'
@@ -29,7 +29,7 @@ export interface CompactionPlan {
  * another lane or to a replaced turn, or is a summary itself, everything before `turn` is summed up instead.
  */
 export function foldTarget(
-  reader: Pick<Reader, 'conversation' | 'turn'>,
+  reader: Pick<TreeReader, 'conversation' | 'turn'>,
   last: Node,
   { id, laneId }: Turn,
 ): Pick<CompactionPlan, 'turnId' | 'upTo'> {
@@ -106,7 +106,7 @@ const RETRY_AFTER_GROWTH = 1.2
  * True where a summary failed so recently that another try would fail too. It is tried again when the context has grown, or
  * later.
  */
-export function hasJustFailed(reader: Reader, { laneId, ordinal }: Turn, contextTokens: number): boolean {
+export function hasJustFailed(reader: TreeReader, { laneId, ordinal }: Turn, contextTokens: number): boolean {
   for (const { id } of reader.turnsOf(laneId, { last: ordinal, limit: RETRY_AFTER_TURNS }).toReversed()) {
     const tried = reader.nodesOf(id).findLast(({ purpose, endedAt }) => purpose === 'summarize' && endedAt !== null)
     if (tried === undefined) continue
@@ -266,7 +266,7 @@ function addSummary(draft: Draft, to: Turn, { summary, from }: { summary: string
     previousFold: to.history?.fold ?? null,
   }
   return draft.addNode(to, {
-    id: freshId(draft.now),
+    id: draft.freshId(),
     kind: 'summary',
     state: 'finished',
     effect: 'pure',

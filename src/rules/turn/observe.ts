@@ -1,4 +1,3 @@
-import { freshId } from '../../base/id.ts'
 import { conclude } from '../../graph/conclude.ts'
 import { type Content, textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
@@ -21,7 +20,7 @@ const KINDS = { user: 'user_message', developer: 'developer_message', agent: 'ag
 export function planObserve(draft: Draft, conversationId: Id, { message, limits }: Observation): Id {
   const conversation = draft.conversation(conversationId)
   requireOpen(conversation)
-  const [turnId, nodeId] = [freshId(draft.now), freshId(draft.now)]
+  const [turnId, nodeId] = [draft.freshId(), draft.freshId()]
   const turn: Turn = newTurn(draft, conversation, {
     id: turnId,
     entryNodeId: nodeId,

@@ -1,4 +1,3 @@
-import { freshId } from '../../base/id.ts'
 import type { Json } from '../../base/json.ts'
 import { type Content, NO_USAGE, textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
@@ -257,7 +256,7 @@ export interface HandMadeTurn extends TurnBounds {
 
 /** Begins a turn without nodes; its lane must be idle. */
 export function beginTurn(draft: Draft, conversation: Conversation, given: HandMadeTurn): Turn {
-  const id = freshId(draft.now)
+  const id = draft.freshId()
   const turn: Turn = {
     ...newTurn(draft, conversation, {
       id,

@@ -1,6 +1,6 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { basename } from 'node:path'
-import type { Reader } from '../../graph/reader.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
 import { endedTurns, sessionDocument } from '../../rules/delegation/session-document.ts'
 import type { Tombstone } from '../archive.ts'
@@ -13,7 +13,7 @@ const EVERY_MS = 1_000
 
 export interface DocumentsOptions {
   readonly folder: string
-  readonly reader: Reader
+  readonly reader: TreeReader
   /** Called when a document cannot be written: the commit succeeds anyway. */
   readonly report: (error: Error) => void
 }

@@ -8,11 +8,11 @@ import { finding, type Removal, type Tombstone, type VerifyReport, type WholeTre
 import { fileError, watchFile } from '../file-presence.ts'
 import { bury, memoryArchive, putTree, removeTombstone, tombstoneIn } from '../memory/archive.ts'
 import { applyCommit, checkCommit } from '../memory/commit.ts'
-import { memoryScanner } from '../memory/scan.ts'
+import { memoryReader } from '../memory/scan.ts'
 import { piecesOf, putPiece } from '../memory/snapshot.ts'
 import { emptyTables, type StoredTree, type Tables } from '../memory/tables.ts'
 import { liftedBy, tampered } from '../not-found.ts'
-import type { Store } from '../store.ts'
+import type { LocalStore } from '../store.ts'
 import { Documents } from './documents.ts'
 import { Journal } from './journal.ts'
 import { isRunning, lockFolder } from './lock.ts'
@@ -48,7 +48,7 @@ const OPTIONS: OptionRules<JsonStoreOptions> = {
  * Keeps rows in memory and in a journal of this folder, for one process at a time; beside it one readable document per
  * conversation. Opens the folder at once; throws StoreError when that is not possible.
  */
-export function jsonStore(folderOrOptions: string | JsonStoreOptions): Store {
+export function jsonStore(folderOrOptions: string | JsonStoreOptions): LocalStore {
   const given = typeof folderOrOptions === 'string' ? { folder: folderOrOptions } : folderOrOptions
   const options = readOptions<JsonStoreOptions>('jsonStore()', given ?? {}, OPTIONS)
   const folder = resolve(folderOf(options))
@@ -65,7 +65,7 @@ export function jsonStore(folderOrOptions: string | JsonStoreOptions): Store {
     name: 'json',
     shared: false,
     commit: (commit) => rows().commit(commit),
-    ...memoryScanner(() => rows().tables),
+    ...memoryReader(() => rows().tables),
     tampered: () => [...rows().tampered.values()],
     archive: {
       ...memoryArchive(() => rows().tables),
@@ -134,7 +134,7 @@ class JsonRows {
     const { folder, durability = 'process', report = warn } = options
     this.options = options
     this.release = release
-    this.documents = new Documents({ folder, report, reader: memoryScanner(() => this.tables) })
+    this.documents = new Documents({ folder, report, reader: memoryReader(() => this.tables) })
     this.journal = Journal.open({ path: join(folder, JOURNAL), flush: durability === 'power' }, (entry) =>
       this.take(entry),
     )

@@ -6,7 +6,7 @@ import { packTree, unpackTree, verifyTree } from '../codec/tree-text.ts'
 import type { ChainRecord } from '../commit-chain.ts'
 import { liftedBy, tombstoneFor, tombstoneOf } from '../not-found.ts'
 import { openTree } from '../store.ts'
-import { memoryScanner } from './scan.ts'
+import { memoryReader } from './scan.ts'
 import { putPiece } from './snapshot.ts'
 import { forgetTree, type StoredTree, type Tables } from './tables.ts'
 
@@ -18,7 +18,7 @@ interface MemoryArchive extends Pick<Archive, 'tombstones' | 'tombstone'> {
 
 /** Lacks `restore` and `remove`: each store does more there than put rows. */
 export function memoryArchive(tables: () => Tables): MemoryArchive {
-  const scanner = memoryScanner(tables)
+  const scanner = memoryReader(tables)
   const read = (rootId: Id): WholeTree | undefined => {
     const tree = tables().trees.get(rootId)
     if (tree === undefined) return undefined
@@ -94,7 +94,7 @@ export function bury(tables: Tables, stone: Tombstone): void {
 function headOf(tables: Tables, tree: StoredTree): string {
   const last = tree.chain?.at(-1)
   if (last !== undefined) return last.hash
-  const scanner = memoryScanner(() => tables)
+  const scanner = memoryReader(() => tables)
   return packTree(readTree(scanner, tree.id), { body: scanner.body, records: null }).records.at(-1)?.hash ?? ''
 }
 

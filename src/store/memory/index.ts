@@ -1,9 +1,9 @@
 import { StoreError } from '../../base/error.ts'
 import { number, orJust, readOptions } from '../../base/options.ts'
 import { tombstoneFor } from '../not-found.ts'
-import type { Store } from '../store.ts'
+import type { LocalStore } from '../store.ts'
 import { applyCommit } from './commit.ts'
-import { memoryScanner } from './scan.ts'
+import { memoryReader } from './scan.ts'
 import { reloadTables } from './snapshot.ts'
 import { emptyTables, forgetTree, type StoredTree, type Tables } from './tables.ts'
 
@@ -13,7 +13,7 @@ export interface MemoryStoreOptions {
 }
 
 /** Keeps rows as long as the process lives, and ended trees until `keep` others have ended after them. */
-export function memoryStore(options: MemoryStoreOptions = {}): Store {
+export function memoryStore(options: MemoryStoreOptions = {}): LocalStore {
   const { keep = 1000 } = readOptions('memoryStore()', options, { keep: orJust(Number.POSITIVE_INFINITY, number(0)) })
   let current: Tables | undefined = emptyTables()
   const tables = (): Tables => {
@@ -45,8 +45,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
         return stone
       },
     },
-    ...memoryScanner(tables),
-    changes: () => tables().changes,
+    ...memoryReader(tables, () => tables().changes),
     watch: () => {
       tables()
       return () => undefined

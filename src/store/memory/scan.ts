@@ -1,12 +1,15 @@
 import type { StoredBlock } from '../../graph/commit.ts'
 import { isOpen } from '../../graph/kinds.ts'
-import type { AwaitingQuery, ConversationsQuery, RunnableQuery, Scanner } from '../../graph/reader.ts'
+import type { AwaitingQuery, ConversationsQuery, LocalReader, LocalScans, RunnableQuery } from '../../graph/reader.ts'
 import { type Conversation, codeOf, type Edge, type Id, type Link, type Node, type Turn } from '../../graph/rows.ts'
 import { countUpTo, type NodeEntry, type Tables, type TurnEntry } from './tables.ts'
 
-/** Reads and scans over rows in memory. */
-export function memoryScanner(tables: () => Tables): Scanner {
-  return {
+/** Reads and scans over rows in memory. `changes` counts writes where nobody else can write. */
+export function memoryReader(tables: () => Tables, changes?: () => number): LocalReader {
+  const reader: LocalReader = {
+    ...(changes === undefined ? {} : { changes }),
+    tree: () => reader,
+    rootOf: (id) => rootOf(tables(), id),
     conversation: (id) => tables().conversations.get(id)?.row,
     turn: (id) => tables().turns.get(id)?.row,
     node: (id) => tables().nodes.get(id)?.row,
@@ -57,6 +60,11 @@ export function memoryScanner(tables: () => Tables): Scanner {
     openTurns: (limit) => take(openTurns(tables()), limit),
     openRoots: (limit) => take(openRoots(tables()), limit),
   }
+  return reader
+}
+
+function rootOf({ conversations, turns, nodes }: Tables, id: Id): Id | undefined {
+  return (conversations.get(id) ?? turns.get(id) ?? nodes.get(id))?.row.rootId
 }
 
 const NO_EDGES: readonly Edge[] = []
@@ -226,7 +234,7 @@ function conversations(tables: Tables, { rootId, after = '', limit }: Conversati
   return found.sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, Math.max(0, limit))
 }
 
-type FoundId = ReturnType<Scanner['findIds']>[number]
+type FoundId = ReturnType<LocalScans['findIds']>[number]
 
 function* idsEndingSo(tables: Tables, ending: string): Generator<FoundId> {
   if (ending === '') return

@@ -1,6 +1,6 @@
 import { StoreError } from '../../base/error.ts'
 import type { Commit } from '../../graph/commit.ts'
-import type { Reader } from '../../graph/reader.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Body, Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { packEvents } from '../codec/event-text.ts'
 import {
@@ -248,7 +248,11 @@ function writeBlocks({ db, graph, cache }: WriteContext, { blocks, dropBlocks }:
  * Throws ConflictError unless all rows may be put. `stored` must agree with the file until the commit is written. The write
  * itself refuses a new row whose id is taken; `asks` makes this function check that too. Gives the object it worked with.
  */
-function checkCommit(commit: Commit, stored: Reader, { hasTree, asks }: { hasTree: boolean; asks: boolean }): unknown {
+function checkCommit(
+  commit: Commit,
+  stored: TreeReader,
+  { hasTree, asks }: { hasTree: boolean; asks: boolean },
+): unknown {
   if (commit.rootId === null) return requireNoTreeRows(commit)
   if (!hasTree && !commit.conversations.some(({ id }) => id === commit.rootId)) throw unknownTree(commit.rootId, commit)
   const check = new Check(commit.rootId, stored, asks)
@@ -263,7 +267,7 @@ function checkCommit(commit: Commit, stored: Reader, { hasTree, asks }: { hasTre
 /** Checked rows count as stored for those that come after them. */
 class Check {
   private readonly rootId: Id
-  private readonly stored: Reader
+  private readonly stored: TreeReader
   private readonly asks: boolean
   private readonly conversations = new Map<Id, Conversation>()
   private readonly turns = new Map<Id, Turn>()
@@ -271,7 +275,7 @@ class Check {
   private readonly links = new Map<Id, Link>()
   private readonly names = new Set<string>()
 
-  constructor(rootId: Id, stored: Reader, asks: boolean) {
+  constructor(rootId: Id, stored: TreeReader, asks: boolean) {
     this.rootId = rootId
     this.stored = stored
     this.asks = asks

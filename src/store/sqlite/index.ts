@@ -5,7 +5,7 @@ import { anything, flag, number, type OptionRules, oneOf, readOptions } from '..
 import type { Commit } from '../../graph/commit.ts'
 import { FilePresence, watchFile } from '../file-presence.ts'
 import { RowCache } from '../row-cache.ts'
-import type { Store } from '../store.ts'
+import type { LocalStore } from '../store.ts'
 import { sqliteArchive } from './archive.ts'
 import { type CommitTexts, commitTexts, writeCommit } from './commit.ts'
 import {
@@ -19,7 +19,7 @@ import {
   whileBusy,
 } from './driver.ts'
 import { openFile, type SqliteFile } from './open.ts'
-import { type SqliteGraph, sqliteGraph, sqliteScanner } from './read.ts'
+import { type SqliteGraph, sqliteGraph, sqliteReader } from './read.ts'
 import { rollBack } from './schema.ts'
 import { CheckedSpans } from './spans.ts'
 
@@ -42,7 +42,7 @@ const OPTIONS: OptionRules<SqliteStoreOptions> = {
 }
 
 /** Opens one file for any number of processes, at once; throws StoreError when that is not possible. */
-export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
+export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): LocalStore {
   const file = fileOf(pathOrOptions)
   let current: Session | undefined = openSession(file)
   const session = (): Session => {
@@ -67,7 +67,7 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
     name: 'sqlite',
     shared: true,
     isReadOnly: file.readOnly,
-    ...sqliteScanner(graph, graph.heard),
+    ...sqliteReader(graph, graph.heard),
     commit: (commit) => commitAtOnce({ session, graph, file }, commit),
     tampered: () => read((db) => session().spans.found(db)),
     archive: sqliteArchive({

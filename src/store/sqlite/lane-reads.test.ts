@@ -6,7 +6,7 @@ import { commitOf, conversationRow, placeIn, turnRow, warningEvent } from '../..
 import { RowCache } from '../row-cache.ts'
 import { commitTexts, writeCommit } from './commit.ts'
 import { type Connection, connect } from './driver.ts'
-import { type RunQuery, sqliteGraph, sqliteScanner } from './read.ts'
+import { type RunQuery, sqliteGraph, sqliteReader } from './read.ts'
 import { migrate } from './schema.ts'
 import { CheckedSpans } from './spans.ts'
 
@@ -84,7 +84,7 @@ class Lane {
   private readonly read: RunQuery = (query) => query(this.counting())
   private readonly spans = new CheckedSpans('lanes')
   private readonly graph = sqliteGraph({ read: this.read, cache: () => this.cache, spans: () => this.spans })
-  readonly reader = sqliteScanner(this.graph, this.read)
+  readonly reader = sqliteReader(this.graph, this.read)
 
   constructor(turns: number) {
     open.push(this.db)

@@ -3,17 +3,22 @@ import { parseOwnJson } from '../../base/json.ts'
 import type { LiveBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import { isOpen } from '../../graph/kinds.ts'
-import type { Reader, RunnableQuery, Scanner } from '../../graph/reader.ts'
+import {
+  type LocalReader,
+  type LocalScans,
+  type RunnableQuery,
+  type TreeReader,
+  unlessTampered,
+} from '../../graph/reader.ts'
 import type { Conversation, EngineRow, Id, Node, Turn } from '../../graph/rows.ts'
 import { unpackEvents } from '../codec/event-text.ts'
 import { COMMITS_PER_TREE, SPAN, type SqlValue, spanOf, turnSlotsFrom } from '../codec/rows.ts'
-import { unlessTampered } from '../not-found.ts'
 import type { CachedTree, Cell, RowCache, Tail, TurnCell } from '../row-cache.ts'
 import { type Connection, type SqlRow, textOf } from './driver.ts'
 import { type CheckedSpans, cacheSpan } from './spans.ts'
 import { BODY } from './tree.ts'
 
-export function sqliteScanner(graph: SqliteGraph, read: RunQuery): Scanner {
+export function sqliteReader(graph: SqliteGraph, read: RunQuery): LocalReader {
   const number = (sql: string, values: SqlRow): number | undefined => {
     const value = read((db) => db.first(sql, values))?.[0]
     return typeof value === 'number' ? value : undefined
@@ -27,8 +32,11 @@ export function sqliteScanner(graph: SqliteGraph, read: RunQuery): Scanner {
   const nodes = (sql: string, values: SqlRow): Node[] => page(values, (bounded) => list(sql, bounded), node)
   const conversations = (sql: string, values: SqlRow): Conversation[] =>
     page(values, (bounded) => list(sql, bounded), conversation)
+  const { reader } = graph
   return {
-    ...graph.reader,
+    ...reader,
+    tree: () => reader,
+    rootOf: (id) => (conversation(id) ?? turn(id) ?? node(id))?.rootId,
     runnable: (query) => nodes(RUNNABLE, runnableValues(query)),
     overdue: (now, limit) => turns(OVERDUE, [now, bound(limit)]),
     unstopped: (before, limit) => nodes(UNSTOPPED, [before, bound(limit)]),
@@ -132,7 +140,7 @@ function runnableValues({ now, limit, kinds, agents }: RunnableQuery): SqlRow {
   return [now, JSON.stringify(kinds), JSON.stringify(agents), bound(limit)]
 }
 
-type FoundId = ReturnType<Scanner['findIds']>[number]
+type FoundId = ReturnType<LocalScans['findIds']>[number]
 
 const FIND_IDS = 'SELECT CAST(id AS BLOB) FROM keys WHERE slot = ? AND substr(id, ?) = ? LIMIT ?'
 const SLOTS = [
@@ -165,7 +173,7 @@ export interface SqliteReads {
 }
 
 export interface SqliteGraph {
-  readonly reader: Reader
+  readonly reader: TreeReader
   /** Runs a query that names rows. Others may just have stored them, so their ids are looked up in the file. */
   readonly heard: RunQuery
   readonly spans: SqliteReads['spans']
@@ -181,7 +189,7 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
   }
   const cells = cellReads(reads, heard)
   const { conversation, turn, node, link } = cells
-  const reader: Reader = {
+  const reader: TreeReader = {
     ...laneReads({ ...reads, read: heard }, cells),
     conversation: (id) => conversation(id)?.row,
     turn: (id) => turn(id)?.row,
@@ -244,7 +252,10 @@ function isOfNow(id: Id): boolean {
 
 type TurnReads = Pick<ReturnType<typeof cellReads>, 'turn'>
 
-function laneReads({ read, cache, spans }: SqliteReads, { turn }: TurnReads): Pick<Reader, 'turnsOf' | 'queuedTurn'> {
+function laneReads(
+  { read, cache, spans }: SqliteReads,
+  { turn }: TurnReads,
+): Pick<TreeReader, 'turnsOf' | 'queuedTurn'> {
   const stored = (laneId: Id, last: number, limit: number): TurnCell[] => {
     if (last < 0) return []
     const found = read((db) => db.all(TURNS_OF, [laneId, turnSlotsFrom(last + 1), limit]))

@@ -7,7 +7,7 @@ import { commitOf, next, nodeRow, placeIn, treeCommit, warningEvent } from '../.
 import { RowCache } from '../row-cache.ts'
 import { commitTexts, writeCommit } from './commit.ts'
 import { type Connection, connect } from './driver.ts'
-import { type RunQuery, sqliteGraph, sqliteScanner } from './read.ts'
+import { type RunQuery, sqliteGraph, sqliteReader } from './read.ts'
 import { migrate } from './schema.ts'
 import { CheckedSpans } from './spans.ts'
 
@@ -74,7 +74,7 @@ function statementsOfWriting(): string[] {
   for (const commit of commits) {
     cache.putCommit(commit, writeCommit({ db: writer, graph, cache }, commit, commitTexts(commit)))
   }
-  const scanner = sqliteScanner(graph, read)
+  const scanner = sqliteReader(graph, read)
   scanner.events('root-b', 1, 9)
   cache.clear()
   graph.tail('root-a')
@@ -83,7 +83,7 @@ function statementsOfWriting(): string[] {
 
 function scannerOn(connection: Connection, cache: () => RowCache) {
   const read: RunQuery = (query) => query(connection)
-  return sqliteScanner(sqliteGraph({ read, cache, spans: () => spans }), read)
+  return sqliteReader(sqliteGraph({ read, cache, spans: () => spans }), read)
 }
 
 function listening(seen: string[]): Connection {

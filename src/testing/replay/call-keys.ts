@@ -1,7 +1,7 @@
 import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
 import { isBeside, isEager } from '../../graph/kinds.ts'
-import type { Reader } from '../../graph/reader.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Conversation, Id, LaneFacts, Link, Node, Turn } from '../../graph/rows.ts'
 
 /**
@@ -32,7 +32,7 @@ export class CallKeys {
 }
 
 export interface AddressParts {
-  readonly store: Reader
+  readonly store: TreeReader
   /** Returns the name of a root. */
   nameOf(root: Conversation): string
   /** Cleans an item of a plan as a recording would. */
@@ -57,7 +57,7 @@ function turnAddress(parts: AddressParts, turn: Turn): string {
 }
 
 /** Names a child: a task may start several, or retry one. */
-function childName(store: Reader, { id, taskId, hostTurnId, agentName }: Link): string {
+function childName(store: TreeReader, { id, taskId, hostTurnId, agentName }: Link): string {
   const siblings = store.linksOf(hostTurnId).filter((link) => link.taskId === taskId)
   return numbered(agentName, siblings.findIndex((link) => link.id === id) + 1)
 }

@@ -1,5 +1,5 @@
 import { type Json, toJson } from '../../base/json.ts'
-import type { Reader } from '../../graph/reader.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { ModelRequest } from '../../model/model.ts'
 import type { PackedRequest } from './recording-file.ts'
@@ -57,13 +57,13 @@ const TOKEN = /<id:\d+>/g
 
 /** Our ids, which differ in every run, and their tokens in a recording, numbered as they appear. */
 export class IdTokens {
-  private readonly store: Reader
+  private readonly store: TreeReader
   private readonly tokens: Map<Id, string> = new Map()
   private readonly ids: Map<string, Id> = new Map()
   private readonly recorded: Map<string, Id> = new Map()
   private fresh: { [token: string]: Id } = {}
 
-  constructor(store: Reader) {
+  constructor(store: TreeReader) {
     this.store = store
   }
 

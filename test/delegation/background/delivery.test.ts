@@ -80,7 +80,7 @@ describe.each(stores)(
     test('(c) and (d) the host is idle: the end starts the turn that tells of it, and its run named it as open', async () => {
       const slow = makeGate()
       const { host, model } = hostOf(
-        playing(() => ({ calls: [spawnCall('Reader', 'read')] })),
+        playing(() => ({ calls: [spawnCall('TreeReader', 'read')] })),
         {
           agent: workerOf(async () => {
             await slow.opened
@@ -103,7 +103,7 @@ describe.each(stores)(
       expect(said).toContain('1 of your subagents in the background ended.')
       expect(data(said.split('\n')[1])).toMatchObject({
         child_conversation_id: link?.childConversationId,
-        name: 'Reader',
+        name: 'TreeReader',
         outcome: 'completed',
         text: 'the answer',
       })
