@@ -209,7 +209,8 @@ async function loadWith(store: StoreReader, rootId: Id, members: readonly Id[]):
     const blocks = await store.blocks(rootId, 0)
     const tree = await store.tree(rootId)
     const seq = tree.lastSeq(rootId)
-    if (seq === events.last || seq === seen) return collect(tree, { rootId, members, events: () => events.all(), blocks })
+    if (seq === events.last || seq === seen)
+      return collect(tree, { rootId, members, events: () => events.all(), blocks })
     seen = seq
   }
 }

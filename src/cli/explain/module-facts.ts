@@ -63,9 +63,7 @@ export async function moduleFacts(
   const runtime = decidingRuntime(options)
   try {
     const verdictOf = (one: AnyAgent, request: string) => runtime.explain(one, request)
-    const sights = await Promise.all(
-      chosen.map((one) => agentFacts(one, modelOf(one, options, model), verdictOf)),
-    )
+    const sights = await Promise.all(chosen.map((one) => agentFacts(one, modelOf(one, options, model), verdictOf)))
     return { agents: sights, grant: options.grant ?? null }
   } finally {
     await runtime.close()

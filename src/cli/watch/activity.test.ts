@@ -23,7 +23,10 @@ async function waiting(createdAt: number): Promise<{ state: string; doing: strin
   onTestFinished(() => runtime.close())
   await runtime.resume()
   const turn = store.turn(place.turnId) ?? turnRow(place)
-  return { state: (await openStateOf(runtime, turn)).state, doing: (await activityReader(runtime, [turn.id]))(turn.id)?.text }
+  return {
+    state: (await openStateOf(runtime, turn)).state,
+    doing: (await activityReader(runtime, [turn.id]))(turn.id)?.text,
+  }
 }
 
 test('what no process takes up although some live is unattended; it is given a moment', async () => {
@@ -55,7 +58,10 @@ test('a run says what it does now: it thinks, waits for whom it asked, or tries 
   for await (const { type } of run) if (type === 'retry') break
   const [link] = (await runtime.store.tree(run.conversationId)).linksOf(run.id)
 
-  expect([await doing(run.id), await doing(link?.id)]).toEqual(['waiting for child', expect.stringMatching(/^retrying in \d/)])
+  expect([await doing(run.id), await doing(link?.id)]).toEqual([
+    'waiting for child',
+    expect.stringMatching(/^retrying in \d/),
+  ])
   await asked.opened
   expect(await doing(link?.id)).toBe('thinking')
   held.open()

@@ -148,10 +148,7 @@ export function storeWords(store: string | undefined): string {
 }
 
 /** Says that nothing is unfinished, and how to continue a cancelled run, which needs its id. */
-export async function nothingOpen(
-  store: Store,
-  again: (runId: Id, root: Conversation) => string,
-): Promise<string> {
+export async function nothingOpen(store: Store, again: (runId: Id, root: Conversation) => string): Promise<string> {
   const lines: string[] = []
   for (const root of await store.roots({ limit: LOOKED_AT })) {
     const [last] = (await store.tree(root.id)).turnsOf(root.id, { limit: 1 })

@@ -17,11 +17,7 @@ import { NOTHING, preview } from '../../watch/words.ts'
 export function ps(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
     const { store } = runtime
-    const known: Row[] = []
-    for (const turn of await (isSet(call, 'all') ? allRuns(store) : recentRuns(store))) {
-      const row = await unlessTampered(() => rowOf(runtime, turn))
-      if (row !== undefined) known.push(row)
-    }
+    const known = await rowsOf(runtime, await (isSet(call, 'all') ? allRuns(store) : recentRuns(store)))
     const rows = [...known, ...(store.tampered?.() ?? []).flatMap(tamperedRow)]
     if (isSet(call, 'quiet')) {
       for (const { id } of rows) await write(`${shortId(id)}\n`)
@@ -43,6 +39,15 @@ interface Row {
   readonly tokens: number
   readonly usd: number | null
   readonly doing: string
+}
+
+async function rowsOf(runtime: Runtime, turns: readonly Turn[]): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const turn of turns) {
+    const row = await unlessTampered(() => rowOf(runtime, turn))
+    if (row !== undefined) rows.push(row)
+  }
+  return rows
 }
 
 async function rowOf(runtime: Runtime, turn: Turn): Promise<Row> {
