@@ -207,14 +207,62 @@ export async function loadTree(store: StoreReader, rootId: Id): Promise<TreeRows
   return loadWith(store, rootId, members)
 }
 
+/** Reads again until rows, events and blocks are of one moment, while others commit. */
 async function loadWith(store: StoreReader, rootId: Id, members: readonly Id[]): Promise<TreeRows> {
-  const events: EventRow[] = []
-  for (let page = await store.events(rootId, 0, PAGE); page.length > 0; ) {
-    for (const event of page) events.push(event)
-    page = await store.events(rootId, events.at(-1)?.seq ?? 0, PAGE)
+  const events = new LoadedEvents(store, rootId)
+  for (let seen = -1; ; ) {
+    await events.load()
+    const blocks = await store.blocks(rootId, 0)
+    const tree = await store.tree(rootId)
+    const seq = tree.lastSeq(rootId)
+    if (seq === events.last || seq === seen)
+      return collect(tree, { rootId, members, events: () => events.all(), blocks })
+    seen = seq
   }
-  const blocks = await store.blocks(rootId, 0)
-  return collect(await store.tree(rootId), { rootId, members, events: () => events, blocks })
+}
+
+/** The events of a tree. A failure to read them concerns only those who want them. */
+class LoadedEvents {
+  private readonly store: StoreReader
+  private readonly rootId: Id
+  private readonly loaded: EventRow[] = []
+  private failure: { readonly error: unknown } | undefined
+
+  constructor(store: StoreReader, rootId: Id) {
+    this.store = store
+    this.rootId = rootId
+  }
+
+  /** The number of the last event. */
+  get last(): number {
+    return this.loaded.at(-1)?.seq ?? 0
+  }
+
+  /** Loads the events that came since the last time. */
+  async load(): Promise<void> {
+    this.failure = undefined
+    try {
+      for (let page = await this.page(); page.length > 0; page = await this.page()) {
+        for (const event of page) this.loaded.push(event)
+      }
+    } catch (error) {
+      this.failure = { error }
+    }
+  }
+
+  all(): readonly EventRow[] {
+    if (this.failure !== undefined) throw this.failure.error
+    return this.loaded
+  }
+
+  private page(): Later<readonly EventRow[]> {
+    return this.store.events(this.rootId, this.last, PAGE)
+  }
+}
+
+/** Loads the tree that has this conversation, turn or node; an empty one where none has it. */
+export async function treeWith(store: StoreReader, id: Id): Promise<TreeReader> {
+  return store.tree((await store.rootOf(id)) ?? id)
 }
 
 async function* loadConversations(store: StoreReader, rootId?: Id): AsyncGenerator<Conversation> {
