@@ -9,7 +9,7 @@ import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { until } from '../support/process.ts'
 import { openRuntime, resultsIn } from '../support/reading.ts'
-import { turnsOfTree } from '../support/rows.ts'
+import { localStore, turnsOfTree } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
 
 const Input = z.object({ n: z.number() })
@@ -200,7 +200,9 @@ describe.each(stores)('the number of a subagent on %s', (_, create) => {
 
     expect(await second.result).toMatchObject({ status: 'completed' })
     expect(started).toEqual([1, 2, 3])
-    expect(await runtime.attach(world.store.linksOf(first.id)[0]?.id ?? '').result).toMatchObject({ text: 'ok' })
+    expect(await (await runtime.attach(world.store.linksOf(first.id)[0]?.id ?? '')).result).toMatchObject({
+      text: 'ok',
+    })
     expectNoPlaces(world.store, second)
   })
 
@@ -261,7 +263,7 @@ describe.each(stores)('the number of a subagent on %s', (_, create) => {
     const second = world.start({ agents: [hostWith(false)] })
     await second.runtime.resume()
 
-    expect(await second.runtime.attach(run.id).result).toMatchObject({ status: 'completed', children: 3 })
+    expect(await (await second.runtime.attach(run.id)).result).toMatchObject({ status: 'completed', children: 3 })
     expect(began).toEqual([1, 1, 2, 3])
     expectNoPlaces(world.store, run)
     open.open()
@@ -320,7 +322,7 @@ describe.each(stores)('the number of a subagent on %s', (_, create) => {
     open.open()
 
     for (const [at, link] of world.store.linksOf(run.id).entries()) {
-      expect(await runtime.attach(link.id).result).toMatchObject({ status: 'completed', text: `ok ${at + 1}` })
+      expect(await (await runtime.attach(link.id)).result).toMatchObject({ status: 'completed', text: `ok ${at + 1}` })
     }
     expectNoPlaces(world.store, run)
   })
@@ -373,7 +375,7 @@ describe('the number of a tree', () => {
     const run = runtime.run(root, 'go')
 
     expect(await run.result).toMatchObject({ status: 'completed' })
-    expect(turnsOfTree(runtime.store, run.id)).toHaveLength(13)
+    expect(turnsOfTree(localStore(runtime), run.id)).toHaveLength(13)
     expect(seen.most).toBe(treeConcurrency)
     expectNoPlaces(runtime.store, run)
   })
@@ -395,7 +397,7 @@ describe('the number of a tree', () => {
     const run = runtime.run(root, 'go')
     await run.result
 
-    for (const id of turnsOfTree(runtime.store, run.id)) expect(runtime.store.turn(id)?.tree).toBeNull()
+    for (const id of turnsOfTree(localStore(runtime), run.id)) expect(localStore(runtime).turn(id)?.tree).toBeNull()
   })
 
   test('must be at least 1', () => {
@@ -447,7 +449,7 @@ test('I5: no limits, at any depth and in any mixture, make a tree wait for itsel
     const outcome = await Promise.race([run.result, new Promise((resolve) => setTimeout(resolve, 4_000, 'stuck'))])
 
     expect(outcome).toMatchObject({ status: 'completed' })
-    expect(turnsOfTree(runtime.store, run.id)).toHaveLength(sizeOf(root))
+    expect(turnsOfTree(localStore(runtime), run.id)).toHaveLength(sizeOf(root))
     expectNoPlaces(runtime.store, run)
     await runtime.close()
   })

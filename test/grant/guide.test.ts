@@ -29,10 +29,10 @@ const rules = rowsOf('| rule | allows | does not allow |').map(([rule, allowed =
 
 describe('I11: the guide to grants is true to the letter', () => {
   test.each(rules)('%s', (rule, allowed, refused) => {
-    const verdict = (code: string) => {
+    const verdict = async (code: string) => {
       const [domain] = rule.split(':')
       const request = domain === 'net' ? requestText(hostRequest(code)) : `exec:${code}`
-      return runtime.explain(agent({ name: 'a', instructions: '', grant: { use: [rule] } }), request).verdict
+      return (await runtime.explain(agent({ name: 'a', instructions: '', grant: { use: [rule] } }), request)).verdict
     }
 
     expect(allowed.filter((code) => verdict(code) !== 'allow')).toEqual([])

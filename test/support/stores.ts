@@ -5,11 +5,11 @@ import { StoreError } from '../../src/base/error.ts'
 import { jsonStore } from '../../src/store/json/index.ts'
 import { memoryStore } from '../../src/store/memory/index.ts'
 import { sqliteStore } from '../../src/store/sqlite/index.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/store/store.ts'
 
 /** The same rows for any number of processes: each opens a store of its own on them. */
 export interface Rows {
-  open(): Store
+  open(): LocalStore
   /** Throws everything away. */
   drop(): Promise<void>
 }
@@ -88,9 +88,9 @@ function jsonRows(): Rows {
   return rowsIn(jsonStore)
 }
 
-function rowsIn(open: (folder: string) => Store): Rows {
+function rowsIn(open: (folder: string) => LocalStore): Rows {
   const folder = mkdtempSync(path.join(tmpdir(), 'legate-'))
-  const opened: Store[] = []
+  const opened: LocalStore[] = []
   return {
     open: () => {
       const store = open(folder)

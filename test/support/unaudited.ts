@@ -1,12 +1,12 @@
-import type { Store } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/store/store.ts'
 
-const unaudited = new WeakSet<Store>()
+const unaudited = new WeakSet<LocalStore>()
 
 /** For a test that plants defects, or a store that is too large to be looked through. */
-export function leaveUnaudited(store: Store): void {
+export function leaveUnaudited(store: LocalStore): void {
   unaudited.add(store)
 }
 
-export function isUnaudited(store: Store): boolean {
+export function isUnaudited(store: LocalStore): boolean {
   return unaudited.has(store)
 }

@@ -145,13 +145,13 @@ describe('an agent infers', () => {
   })
 
   test('the input and the output of a run, in every way to start one', () => {
-    never(() => {
+    never(async () => {
       expectTypeOf(typed.generate).parameter(0).toEqualTypeOf<{ topic: string; n?: number | undefined } | DirectInput>()
       expectTypeOf(typed.generate({ topic: '' })).resolves.toEqualTypeOf<CompletedOutcome<{ at: number }>>()
       expectTypeOf(typed.stream({ topic: '' })).toEqualTypeOf<Run<{ at: number }, { at: string }>>()
       expectTypeOf(runtime.run(typed, { topic: '' })).toEqualTypeOf<Run<{ at: number }, { at: string }>>()
       expectTypeOf(runtime.run(plain, 'hi').result).resolves.toHaveProperty('output').toEqualTypeOf<null>()
-      expectTypeOf(runtime.attach<{ at: number }>('')).toEqualTypeOf<Run<{ at: number }>>()
+      expectTypeOf(await runtime.attach<{ at: number }>('')).toEqualTypeOf<Run<{ at: number }>>()
     })
   })
 
@@ -179,7 +179,7 @@ describe('an agent infers', () => {
       waitKeys(run, ['at', 'task'])
       const any: Run = run
       expectTypeOf(await any.field('whatever')).toBeUnknown()
-      expectTypeOf(await runtime.attach('').field('whatever')).toBeUnknown()
+      expectTypeOf(await (await runtime.attach('')).field('whatever')).toBeUnknown()
     }
     expectTypeOf(check).toBeFunction()
   })
