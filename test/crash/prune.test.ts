@@ -40,7 +40,7 @@ test.each(['sqlite', 'json'] as const)(
       const roots = localStore(runtime)
         .roots({ limit: 999 })
         .map(({ id }) => id)
-      const stones = runtime.store.archive?.tombstones() ?? []
+      const stones = (await runtime.store.archive?.tombstones()) ?? []
       expect(findings).toEqual([])
       expect([...roots, ...stones.map(({ rootId }) => rootId)].toSorted()).toEqual([...hashes.keys()].toSorted())
       for (const { rootId, hash } of stones) expect(hash).toBe(hashes.get(rootId))

@@ -1,9 +1,10 @@
 import fc from 'fast-check'
-import { type AnyAgent, agent, type Budget, type Runtime, type SubagentConfig } from 'legate'
+import { type AnyAgent, agent, type Budget, type SubagentConfig } from 'legate'
 import type { ModelRequest } from 'legate/models'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import type { LocalStore } from '../../src/store/store.ts'
 import { isFull } from '../crash/support/full.ts'
 import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
@@ -53,7 +54,7 @@ function hostOf(
 }
 
 /** Nothing is live or waits any more, by the rows. */
-function expectNoPlaces(store: Runtime['store'], run: { readonly id: string }): void {
+function expectNoPlaces(store: LocalStore, run: { readonly id: string }): void {
   for (const id of turnsOfTree(store, run.id)) {
     const turn = store.turn(id)
     expect(turn?.account).toMatchObject({ live: 0, nextRelease: turn?.account.children })
@@ -77,7 +78,7 @@ describe('aster-goose 46: the number of a subagent', () => {
     expect(one.most).toBe(1)
     expect(one.order).toEqual(['+one1', '-one1', '+one2', '-one2', '+one3', '-one3'])
     expect(free.most).toBe(3)
-    expectNoPlaces(runtime.store, run)
+    expectNoPlaces(localStore(runtime), run)
   })
 
   test.each([
@@ -135,7 +136,7 @@ describe('aster-goose 46: the number of a subagent', () => {
     expect(await run.result).toMatchObject({ status: 'completed', children: 6 })
     expect(keyed.most).toBe(1)
     expect(free.most).toBeLessThanOrEqual(2)
-    expectNoPlaces(runtime.store, run)
+    expectNoPlaces(localStore(runtime), run)
   })
 
   test('may be held by a name that objects have by nature', async () => {
@@ -377,7 +378,7 @@ describe('the number of a tree', () => {
     expect(await run.result).toMatchObject({ status: 'completed' })
     expect(turnsOfTree(localStore(runtime), run.id)).toHaveLength(13)
     expect(seen.most).toBe(treeConcurrency)
-    expectNoPlaces(runtime.store, run)
+    expectNoPlaces(localStore(runtime), run)
   })
 
   test('is the runtime’s where that is smaller, and a child’s own holds below it', async () => {
@@ -450,7 +451,7 @@ test('I5: no limits, at any depth and in any mixture, make a tree wait for itsel
 
     expect(outcome).toMatchObject({ status: 'completed' })
     expect(turnsOfTree(localStore(runtime), run.id)).toHaveLength(sizeOf(root))
-    expectNoPlaces(runtime.store, run)
+    expectNoPlaces(localStore(runtime), run)
     await runtime.close()
   })
 

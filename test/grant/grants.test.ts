@@ -250,7 +250,7 @@ describe('explain', () => {
     const [id = ''] = child?.children.map(({ runId }) => runId) ?? []
 
     expect(ran).toEqual(['f'])
-    const told = names.map((name) => runtime.explain(id, `tool:${name}`))
+    const told = await Promise.all(names.map((name) => runtime.explain(id, `tool:${name}`)))
     expect(told.map(({ verdict, by }) => `${verdict} ${by}`)).toEqual([
       'deny the runtime',
       'deny top',

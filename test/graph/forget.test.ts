@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
 import type { LocalStore } from '../../src/store/store.ts'
 import { sourceMark, type ToolSource } from '../../src/tool/source.ts'
-import { localStore } from '../support/rows.ts'
+import { localStore, withReads } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 /** Long enough to be told apart; an engine looks around every second of it. */
@@ -102,7 +102,7 @@ describe.each(kinds)('in a %s store', (kind) => {
     expect(await runtime.prune({ olderThanMs: 2 * LONG })).toMatchObject([{ rootId: third, reason: 'ttl' }])
     expect(await runtime.prune({ keep: 0 })).toMatchObject([{ rootId: first, reason: 'maximum' }])
 
-    expect(runtime.store.archive?.tombstones().map(({ rootId }) => rootId)).toEqual([second, third, first])
+    expect((await runtime.store.archive?.tombstones())?.map(({ rootId }) => rootId)).toEqual([second, third, first])
     expect((await runtime.audit({ verify: true })).findings).toEqual([])
     localStore(runtime).reopen()
     expect(runtime.store.archive?.tombstones()).toHaveLength(3)
@@ -199,7 +199,7 @@ test('two processes prune one file while a third works on it: each tree goes onc
   ])
 
   for (const { status } of outcomes) expect(status).toBe('completed')
-  const stones = worker.store.archive?.tombstones() ?? []
+  const stones = (await worker.store.archive?.tombstones()) ?? []
   expect(new Set(stones.map(({ rootId }) => rootId)).size).toBe(stones.length)
   expect(first.length + second.length).toBe(stones.length)
   expect(stones.length).toBeGreaterThanOrEqual(12)
@@ -262,15 +262,16 @@ test('an audit while another process deletes trees finds nothing', async () => {
   const [here, there] = [runtimeOn('sqlite'), runtimeOn('sqlite')]
   for (let n = 0; n < 3; n++) await here.run(host, 'delegate').result
   const ids = rootsOf(here)
-  const { turnsOf } = here.store
+  const { turnsOf } = localStore(here)
   const deleted: unknown[] = []
-  Object.assign(here.store, {
-    turnsOf: (...asked: Parameters<LocalStore['turnsOf']>) => {
+  const { tree } = withReads(localStore(here), {
+    turnsOf: (...asked) => {
       const [id] = asked
       if (ids.includes(id)) deleted.push(there.store.archive?.remove(id, { at: 1, reason: 'ttl' }))
       return turnsOf(...asked)
     },
   })
+  Object.assign(here.store, { tree })
 
   expect((await here.audit()).findings).toEqual([])
 
@@ -503,8 +504,10 @@ function storeOf(kind: (typeof kinds)[number]): LocalStore {
   return kind === 'json' ? jsonStore(path.join(folder, 'rows')) : sqliteStore(path.join(folder, 'rows.db'))
 }
 
-function rootsOf({ store }: Runtime): string[] {
-  return store.roots({ limit: 99 }).map(({ id }) => id)
+function rootsOf(runtime: Runtime): string[] {
+  return localStore(runtime)
+    .roots({ limit: 99 })
+    .map(({ id }) => id)
 }
 
 async function asked(runtime: Runtime): Promise<void> {

@@ -8,7 +8,7 @@ import type { LocalStore } from '../../src/store/store.ts'
 import { commitOf, conversationRow, nodeRow, turnRow } from '../../src/testing/conformance/store-rows.ts'
 import { asksThenSays, callsThenSays, simpleTool, useWorld } from '../support/agents.ts'
 import { openRuntime } from '../support/reading.ts'
-import { localStore } from '../support/rows.ts'
+import { localStore, withReads } from '../support/rows.ts'
 import { lasting } from '../support/stores.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
@@ -281,17 +281,19 @@ describe.each(lasting)('rows, on %s', (_, create) => {
       if (row !== undefined) held.push([row, JSON.stringify(row)])
       return row
     }
-    const watched = (store: LocalStore): LocalStore => ({
-      ...store,
-      commit: (commit) => {
-        for (const row of [commit.conversations, commit.turns, commit.nodes, commit.links].flat()) hold(row)
-        return store.commit(commit)
-      },
-      node: (id) => hold(store.node(id)),
-      turn: (id) => hold(store.turn(id)),
-      conversation: (id) => hold(store.conversation(id)),
-      nodesOf: (id) => store.nodesOf(id).map(hold),
-    })
+    const watched = (store: LocalStore): LocalStore => {
+      const reads = withReads(store, {
+        node: (id) => hold(store.node(id)),
+        turn: (id) => hold(store.turn(id)),
+        conversation: (id) => hold(store.conversation(id)),
+        nodesOf: (id) => store.nodesOf(id).map(hold),
+      })
+      const commit: LocalStore['commit'] = (step) => {
+        for (const row of [step.conversations, step.turns, step.nodes, step.links].flat()) hold(row)
+        return store.commit(step)
+      }
+      return { ...reads, commit }
+    }
     const { runtime } = world.start({ store: watched })
     const run = runtime.run(lookingHost(), 'go')
     await run.result

@@ -244,7 +244,7 @@ describe('a row that was changed while no process runs', () => {
     expect((await findingsIn(runtime)).length).toBeGreaterThan(0)
 
     await runtime.resume()
-    const ended = await goOn({ ...scene, runtime, run: attached(runtime, scene) })
+    const ended = await goOn({ ...scene, runtime, run: await attached(runtime, scene) })
 
     expect(ended).toBe('tampered')
     expect((await findingsIn(runtime)).length).toBeGreaterThan(0)
@@ -260,7 +260,7 @@ describe('a row that was changed while no process runs', () => {
     const before = await findingsIn(runtime)
 
     await runtime.resume()
-    await goOn({ ...scene, runtime, run: attached(runtime, scene) })
+    await goOn({ ...scene, runtime, run: await attached(runtime, scene) })
 
     expect(before.length).toBeGreaterThan(0)
     expect((await runtime.audit({ repair: true, verify: true })).repaired).toEqual([])
@@ -645,9 +645,9 @@ describe.each([
   })
 })
 
-function attached(runtime: Runtime, { run }: Scene): Run {
+async function attached(runtime: Runtime, { run }: Scene): Promise<Run> {
   try {
-    return runtime.attach(run.id)
+    return await runtime.attach(run.id)
   } catch (error) {
     const result: Run['result'] = Promise.reject(error)
     result.catch(() => undefined)

@@ -57,8 +57,8 @@ export function startProcess(
     // What is dead does not even look any more: it wants to renew its lease for ever.
     engine: (id) => (killed ? undefined : inner.engine(id)),
     watch: (changed) =>
-      inner.watch(() => {
-        if (!killed) changed()
+      inner.watch((change) => {
+        if (!killed) changed(change)
       }),
   }
   return {

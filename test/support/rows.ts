@@ -1,10 +1,17 @@
 import { type DurableEvent, type DurableEventType, toEvent } from '../../src/graph/event.ts'
+import type { TreeReader } from '../../src/graph/reader.ts'
 import type { Id, Node } from '../../src/graph/rows.ts'
 import type { LocalStore, Store } from '../../src/store/store.ts'
 
 /** The store of a runtime, which tests read at once: all their stores are in this process. */
 export function localStore({ store }: { readonly store: Store }): LocalStore {
   return store as LocalStore
+}
+
+/** A store that reads some rows in another way, also where it gives a tree. */
+export function withReads(store: LocalStore, reads: Partial<TreeReader>): LocalStore {
+  const read: LocalStore = { ...store, ...reads, tree: () => read }
+  return read
 }
 
 export function eventsOf(store: LocalStore, rootId: Id): DurableEvent[] {

@@ -28,13 +28,15 @@ export const lasting: readonly (readonly [name: string, create: () => Rows])[] =
   ['json', jsonRows],
 ]
 
+type Watcher = Parameters<LocalStore['watch']>[0]
+
 /** Rows in memory behind handles that know nothing of each other but what is committed. */
 export function memoryRows(): Rows {
   const store = memoryStore({ keep: 1_000_000 })
-  const watchers = new Map<object, Set<() => void>>()
+  const watchers = new Map<object, Set<Watcher>>()
   return {
     open: () => {
-      const own = new Set<() => void>()
+      const own = new Set<Watcher>()
       watchers.set(own, own)
       return {
         ...store,
@@ -43,7 +45,7 @@ export function memoryRows(): Rows {
           if (!watchers.has(own)) throw new StoreError('store_closed', 'This handle was closed.')
           const stored = store.commit(commit)
           for (const others of watchers.values()) {
-            if (others !== own) for (const changed of others) setImmediate(changed)
+            if (others !== own) for (const changed of others) setImmediate(changed, null)
           }
           return stored
         },

@@ -1,12 +1,12 @@
-import type { LocalStore } from '../../src/store/store.ts'
+import type { Store } from '../../src/store/store.ts'
 
-const unaudited = new WeakSet<LocalStore>()
+const unaudited = new WeakSet<Store>()
 
 /** For a test that plants defects, or a store that is too large to be looked through. */
-export function leaveUnaudited(store: LocalStore): void {
+export function leaveUnaudited(store: Store): void {
   unaudited.add(store)
 }
 
-export function isUnaudited(store: LocalStore): boolean {
+export function isUnaudited(store: Store): boolean {
   return unaudited.has(store)
 }

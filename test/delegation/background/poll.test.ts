@@ -4,9 +4,8 @@ import { memoryStore } from 'legate/store/memory'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { childIds } from '../../../src/rules/delegation/spawn.ts'
-import type { LocalStore } from '../../../src/store/store.ts'
 import { makeGate } from '../../support/gate.ts'
-import { localStore } from '../../support/rows.ts'
+import { localStore, withReads } from '../../support/rows.ts'
 import {
   call,
   type Data,
@@ -281,14 +280,13 @@ test('I10: a look at a child reads the latest of its turns, however many there w
   const host = agent({ name: 'host', instructions: 'x', model, tools, budget: { turns: 100 } })
   const inner = memoryStore()
   const read: number[] = []
-  const store: LocalStore = {
-    ...inner,
+  const store = withReads(inner, {
     turnsOf: (lane, range) => {
       const turns = inner.turnsOf(lane, range)
       read.push(turns.length)
       return turns
     },
-  }
+  })
   const runtime = createRuntime({ store })
   const run = runtime.run(host, 'go')
   await run.result

@@ -3,6 +3,7 @@ import { backgroundSubagents } from 'legate/background'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { inheritedTurns } from '../../../src/delegation/background/read.ts'
+import { emptyCommit } from '../../../src/graph/commit.ts'
 import { readTrees } from '../../../src/graph/reader.ts'
 import { brokenGraph } from '../../../src/testing/crash/aftermath.ts'
 import { localStore } from '../../support/rows.ts'
@@ -195,8 +196,7 @@ describe('cybros 14.1: subagent_spawn', () => {
     await runtime.idle()
     const current = localStore(runtime).conversation(row.id) ?? row
     await runtime.store.commit({
-      ...EMPTY,
-      rootId: row.rootId,
+      ...emptyCommit('note', 1, row.rootId),
       conversations: [{ ...current, version: current.version + 1, metadata: { agent: { key } } }],
     })
     const second = runtime.run(host, 'again', { conversationId: row.id })
@@ -289,21 +289,6 @@ describe('what cannot work is refused when it is written', () => {
     expect(() => backgroundSubagents(options as never)).toThrow(message)
   })
 })
-
-const EMPTY = {
-  kind: 'note' as const,
-  at: 1,
-  turns: [],
-  nodes: [],
-  edges: [],
-  links: [],
-  bodies: [],
-  engines: [],
-  dropEngines: [],
-  blocks: [],
-  dropBlocks: [],
-  events: [],
-}
 
 async function called(...calls: readonly { readonly name: string; readonly input: Json }[]) {
   const { host, model } = hostOf(

@@ -145,13 +145,13 @@ describe('an agent infers', () => {
   })
 
   test('the input and the output of a run, in every way to start one', () => {
-    never(async () => {
+    never(() => {
       expectTypeOf(typed.generate).parameter(0).toEqualTypeOf<{ topic: string; n?: number | undefined } | DirectInput>()
       expectTypeOf(typed.generate({ topic: '' })).resolves.toEqualTypeOf<CompletedOutcome<{ at: number }>>()
       expectTypeOf(typed.stream({ topic: '' })).toEqualTypeOf<Run<{ at: number }, { at: string }>>()
       expectTypeOf(runtime.run(typed, { topic: '' })).toEqualTypeOf<Run<{ at: number }, { at: string }>>()
       expectTypeOf(runtime.run(plain, 'hi').result).resolves.toHaveProperty('output').toEqualTypeOf<null>()
-      expectTypeOf(await runtime.attach<{ at: number }>('')).toEqualTypeOf<Run<{ at: number }>>()
+      expectTypeOf(runtime.attach<{ at: number }>('')).resolves.toEqualTypeOf<Run<{ at: number }>>()
     })
   })
 

@@ -137,12 +137,8 @@ describe('a recipe runs', () => {
     await run.result
     const may = async (request: string) => (await runtime.explain(run.id, request)).verdict
 
-    expect(['exec:git status', 'exec:rm -rf /', 'tool:read_text_file', 'tool:write_file'].map(may)).toEqual([
-      'allow',
-      'deny',
-      'allow',
-      'deny',
-    ])
+    const asked = ['exec:git status', 'exec:rm -rf /', 'tool:read_text_file', 'tool:write_file']
+    expect(await Promise.all(asked.map(may))).toEqual(['allow', 'deny', 'allow', 'deny'])
   })
 })
 
@@ -564,9 +560,8 @@ describe('aster-goose 14/86, 87: modes', () => {
     const requests = ['tool:x', 'file.read:/workspace/a', 'file.write:/workspace/a', 'file.delete:/workspace/a']
     const verdicts = async (mode: 'auto' | 'approve' | 'smart_approve' | 'chat') => {
       const who = await recipeAgent(file(), { mode, grant: { use } })
-      return [...requests, 'exec:ls', 'net:a.test'].map(
-        async (request) => (await runtime.explain(who, request)).verdict,
-      )
+      const all = [...requests, 'exec:ls', 'net:a.test'].map((request) => runtime.explain(who, request))
+      return (await Promise.all(all)).map(({ verdict }) => verdict)
     }
 
     expect(await verdicts('auto')).toEqual(['allow', 'allow', 'allow', 'allow', 'allow', 'allow'])
