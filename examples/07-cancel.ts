@@ -49,8 +49,9 @@ for await (const event of run) {
 const { status, text, durationMs } = await run.result
 console.log(text)
 
-const abandoned = runtime.store.linksOf(run.id).find(({ agentName }) => agentName === 'archivist')
-const filed = await runtime.attach(abandoned?.id ?? '').result
+const tree = await runtime.store.tree(run.conversationId)
+const abandoned = tree.linksOf(run.id).find(({ agentName }) => agentName === 'archivist')
+const filed = await (await runtime.attach(abandoned?.id ?? '')).result
 console.log(`archivist: ${filed.status}, ${filed.text}`)
 await runtime.close()
 assert.equal(status, 'cancelled')

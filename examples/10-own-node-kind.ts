@@ -39,8 +39,10 @@ const turnId = await conversation.mutate((graph) => {
   return graph.turnId
 })
 
-const outcome = await runtime.attach(turnId).result
-const [review, archive] = runtime.store.nodesOf(turnId)
+const run = await runtime.attach(turnId)
+const outcome = await run.result
+const tree = await runtime.store.tree(conversationId)
+const [review, archive] = tree.nodesOf(turnId)
 await runtime.close()
 
 console.log(`review: ${JSON.stringify(review?.output.value)}, archive: ${archive?.output.content}`)

@@ -51,8 +51,8 @@ for (const way of ['deleteAll', 'ask', 'askMiddle', 'inCode']) {
   })
   const run = runtime.run(host, 'Tidy up.')
   console.log(`${way}: ${(await run.result).text.split('\n\n').at(-1)}`)
-  const [child] = runtime.usage(run.id).children
-  if (way === 'ask' && child) console.log(`\n${runtime.explain(child.runId, 'tool:deleteAll').text}\n`)
+  const [child] = (await runtime.usage(run.id)).children
+  if (way === 'ask' && child) console.log(`\n${(await runtime.explain(child.runId, 'tool:deleteAll')).text}\n`)
 }
 await runtime.close()
 assert.deepEqual(deleted, [])

@@ -48,8 +48,9 @@ const host = agent({
 const files = memoryFiles()
 const runtime = createRuntime({ files })
 const run = runtime.run(host, 'Have a summary of QUIC written.')
-const { text } = await run.result
-const task = runtime.store.nodesOf(run.id).findLast(({ kind }) => kind === 'task')
+const { text, conversationId } = await run.result
+const tree = await runtime.store.tree(conversationId)
+const task = tree.nodesOf(run.id).findLast(({ kind }) => kind === 'task')
 console.log(text, task?.output.metadata?.['response_metadata'])
 await runtime.close()
 assert.deepEqual(task?.output.metadata?.['response_metadata'], {

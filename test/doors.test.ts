@@ -19,6 +19,7 @@ import * as sqlite from 'legate/store/sqlite'
 import * as testing from 'legate/testing'
 import * as tools from 'legate/tools'
 import { afterAll, describe, expect, test } from 'vitest'
+import { localStore } from './support/rows.ts'
 
 const { agent, createRuntime, isLegateError, tool } = root
 const { extension, planner } = hooks
@@ -338,7 +339,7 @@ function sayIn(slot: string): Door {
 }
 
 function lastNode(): string {
-  return runtime.store.nodesOf(runId).at(-1)?.id ?? ''
+  return localStore(runtime).nodesOf(runId).at(-1)?.id ?? ''
 }
 
 async function refusal(call: () => unknown): Promise<Error> {

@@ -8,6 +8,7 @@ import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { watchWork } from '../support/pace.ts'
 import { eventsOf, only, openRuntime, resultIn, rolesIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { lasting } from '../support/stores.ts'
 
 const anything = { type: 'object' } as const
@@ -174,7 +175,7 @@ test('reasoning is kept with the message, shown live, and no part of the answer'
 
   expect(await run.result).toMatchObject({ text: 'Then I say.', content: 'Then I say.' })
   expect(reasoning).toEqual(['First I think.'])
-  expect(runtime.store.nodesOf(run.id).at(-1)?.output.reasoning).toBe('First I think.')
+  expect(localStore(runtime).nodesOf(run.id).at(-1)?.output.reasoning).toBe('First I think.')
 })
 
 const cutModel = (reason: 'length' | 'content-filter', text: string): Model => ({
@@ -205,7 +206,7 @@ describe.each([
     expect(outcome).toMatchObject({ status: 'failed', text: 'The first half', error: { code }, modelCalls: 1 })
     expect(outcome.error?.message).toMatch(message)
     expect(warnings).toHaveLength(1)
-    expect(await second.attach(run.id).result).toEqual(outcome)
+    expect(await (await second.attach(run.id)).result).toEqual(outcome)
   })
 
   test.each([
@@ -301,10 +302,10 @@ describe.each(lasting)('a text or a word that is said after a restart, on %s', (
     const run = first.runtime.run(left, 'go')
     await entered.opened
     const second = await world.restart(first, [clerk(() => said)])
-    const outcome = await second.attach(run.id).result
+    const outcome = await (await second.attach(run.id)).result
     await second.close()
 
     expect(outcome).toMatchObject({ status: 'completed', output: value, modelCalls: 1 })
-    expect(await world.start().runtime.attach(run.id).result).toEqual(outcome)
+    expect(await (await world.start().runtime.attach(run.id)).result).toEqual(outcome)
   })
 })

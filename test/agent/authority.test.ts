@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { agent, createRuntime, type Grant, tool } from '../../src/index.ts'
 import { scriptedModel } from '../../src/testing/index.ts'
+import { localStore } from '../support/rows.ts'
 
 const Input = z.object({ n: z.number() })
 const open = () => createRuntime()
@@ -45,7 +46,9 @@ test('an approval of one call allows nothing else that the call’s code asks fo
     if (event.type === 'approval-request') await runtime.answer(event.nodeId ?? '', { allow: true, by: 'ann' })
   }
 
-  const task = runtime.store.nodesOf(run.id).find(({ kind }) => kind === 'task')
+  const task = localStore(runtime)
+    .nodesOf(run.id)
+    .find(({ kind }) => kind === 'task')
   expect(task?.output.content).toBe('denied')
   expect(kidRan).toBe(false)
   await runtime.close()
@@ -78,8 +81,8 @@ test('I1: a budget given to one subagent binds what that subagent starts', async
   })
   const run = runtime.run(host, 'go')
   await run.result
-  const [toChild] = runtime.store.linksOf(run.id)
-  const [toLeaf] = runtime.store.linksOf(toChild?.id ?? '')
+  const [toChild] = localStore(runtime).linksOf(run.id)
+  const [toLeaf] = localStore(runtime).linksOf(toChild?.id ?? '')
 
   expect(toLeaf?.outcome).toMatchObject({ status: 'max_turns', modelCalls: 2 })
   await runtime.close()
@@ -94,7 +97,9 @@ test('a tool that was cancelled before its code began had no effect, and is not 
 
   for await (const event of run) if (event.type === 'tool-call') await run.cancel()
 
-  const task = runtime.store.nodesOf(run.id).find(({ kind }) => kind === 'task')
+  const task = localStore(runtime)
+    .nodesOf(run.id)
+    .find(({ kind }) => kind === 'task')
   expect([began, task?.state, (await run.result).uncertain]).toEqual([0, 'stopped', []])
   await runtime.close()
 })

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
 import { eventsOf, only, openRuntime, resultsIn, rolesIn, tasksOf, toolNamesIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 const it = tool({ description: 'It', inputSchema: { type: 'object' }, execute: () => 'ok' })
 const call = { name: 'it', input: {} }
@@ -34,7 +35,7 @@ describe('cybros A42: the turn limit', () => {
       content: 'You have used all 2 turns of this run. Sum up what you have and what is missing.',
     })
     expect(resultsIn(model.requests[2])).toHaveLength(2)
-    expect(runtime.store.nodesOf(run.id).at(-1)?.purpose).toBe('wrap_up')
+    expect(localStore(runtime).nodesOf(run.id).at(-1)?.purpose).toBe('wrap_up')
   })
 
   test('of one turn lets that turn answer', async () => {
@@ -125,7 +126,7 @@ describe('cybros A42: the limit of tool calls', () => {
     })
     expect(toolNamesIn(model.requests[1])).toEqual([])
     expect(rolesIn(model.requests[1])).toEqual(['user', 'assistant', 'tool', 'tool', 'tool', 'user'])
-    const [, message] = runtime.store.nodesOf(run.id)
+    const [, message] = localStore(runtime).nodesOf(run.id)
     expect(message?.output).toMatchObject({ droppedCalls: 2, calls: five.slice(0, 3) })
     expect(only(await eventsOf(run), 'tool-call')).toHaveLength(3)
   })
@@ -200,7 +201,7 @@ describe('a message that no answer asked for', () => {
       return mutation.turnId
     })
 
-    expect(await runtime.attach(turnId).result).toMatchObject({
+    expect(await (await runtime.attach(turnId)).result).toMatchObject({
       status: 'max_turns',
       modelCalls: 2,
       error: { code: 'max_turns', message: 'The limit of 2 turns was reached.' },
@@ -227,7 +228,7 @@ describe('a message that no answer asked for', () => {
       mutation.createNode({ kind: 'agent_message', idempotencyKey: 'right' })
       return mutation.turnId
     })
-    await runtime.attach(turnId).result
+    await (await runtime.attach(turnId)).result
 
     expect(tasksOf(runtime, { id: turnId })).toHaveLength(3)
   })
@@ -244,5 +245,5 @@ test('a character_message that was put in by hand is said by the model', async (
     return mutation.turnId
   })
 
-  expect(await runtime.attach(turnId).result).toMatchObject({ status: 'completed', text: 'I am Falstaff.' })
+  expect(await (await runtime.attach(turnId)).result).toMatchObject({ status: 'completed', text: 'I am Falstaff.' })
 })

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
 import { eventsOf, only, openRuntime } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 const passing = (message = 'busy') => Object.assign(new Error(message), { statusCode: 429, retryAfterMs: 1 })
 const FINISH: Part = {
@@ -102,8 +103,12 @@ describe('a model that fails', () => {
       ['retry', 2],
       ['reset', 2],
     ])
-    expect(runtime.store.nodesOf(run.id).filter(({ kind }) => kind === 'agent_message')).toHaveLength(1)
-    expect(runtime.store.nodesOf(run.id).at(-1)?.attempt).toBe(2)
+    expect(
+      localStore(runtime)
+        .nodesOf(run.id)
+        .filter(({ kind }) => kind === 'agent_message'),
+    ).toHaveLength(1)
+    expect(localStore(runtime).nodesOf(run.id).at(-1)?.attempt).toBe(2)
   })
 
   test('four times in passing ways ends the run as failed', async () => {

@@ -6,6 +6,7 @@ import { sqliteStore } from 'legate/store/sqlite'
 import { fakeClock, scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { until } from '../support/process.ts'
+import { localStore } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 function open(options: RuntimeOptions = {}) {
@@ -29,7 +30,7 @@ describe('what other processes do is heard of', () => {
     const one = open({ store: sqliteStore(file) })
     const two = open({ store: sqliteStore(file) })
     const run = one.run(clerk(scriptedModel([{ text: 'Yes.', delayMs: 200 }])), 'go')
-    await until('it is recorded', () => two.store.openTurns(1).length > 0)
+    await until('it is recorded', () => localStore(two).openTurns(1).length > 0)
 
     await two.idle()
 
@@ -71,7 +72,7 @@ describe('what is given wrongly is refused, or told as what it is', () => {
     const model = scriptedModel(['x'])
 
     expect(() => runtime.run(clerk(model), 'go', { abortSignal: abortSignal as never })).toThrow(/controller\.signal/)
-    expect(runtime.store.roots({ limit: 1 })).toEqual([])
+    expect(localStore(runtime).roots({ limit: 1 })).toEqual([])
   })
 
   test('null is no signal either, as if it were left out', async () => {
@@ -109,7 +110,7 @@ describe('cancel', () => {
     expect(outcomes.map(({ status }) => status)).toEqual(['completed', 'cancelled', 'cancelled'])
     expect(JSON.stringify(outcomes[1])).toContain('never mind')
     expect(model.requests).toHaveLength(1)
-    expect(runtime.store.openTurns(9)).toEqual([])
+    expect(localStore(runtime).openTurns(9)).toEqual([])
   })
 
   test('takes nothing from this process, though its lease is over', async () => {
@@ -160,7 +161,7 @@ describe('close', () => {
     const runtime = createRuntime({ store: sqliteStore(`${tempFolder()}/rows.db`) })
     const run = runtime.run(clerk(), 'go')
     await run.result
-    const attached = runtime.attach(run.id)
+    const attached = await runtime.attach(run.id)
     const spawned = await runtime.spawn(clerk(), 'go')
     await runtime.close()
 
@@ -178,7 +179,7 @@ test('one signal for many runs: none is a leak', async () => {
   const controller = new AbortController()
   const stuck = clerk(scriptedModel(() => ({ text: 'late', delayMs: 60_000 })))
   const runs = Array.from({ length: 20 }, () => runtime.run(stuck, 'go', { abortSignal: controller.signal }))
-  await until('all run', () => runtime.store.openTurns(99).length === 20)
+  await until('all run', () => localStore(runtime).openTurns(99).length === 20)
 
   controller.abort()
 

@@ -10,6 +10,7 @@ import { scriptedModel } from 'legate/testing'
 import { developerTools } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { openRuntime } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 const speaker = () => agent({ name: 'speaker', instructions: '', model: scriptedModel(() => 'ok') })
 const file = { name: 'x', instructions: 'You say ok.' }
@@ -77,7 +78,7 @@ describe('a misspelt or wrong option is refused, and not ignored', () => {
 
     expect(() => runtime.run(speaker(), 'go', options)).toThrow(message)
     await expect(speaker().generate('go', options)).rejects.toThrow(message)
-    expect(runtime.store.roots({ limit: 1 })).toEqual([])
+    expect(localStore(runtime).roots({ limit: 1 })).toEqual([])
   })
 
   test.each<[object, string]>([

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { heldModel, linesOf } from '../fields/support.ts'
 import { openRuntime } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 const List = z.object({ items: z.array(z.object({ t: z.string().nullish() })), note: z.string().optional() })
 
@@ -25,7 +26,9 @@ describe('agently 19/: an answer that lacks what is ensured', () => {
     const outcome = await run.result
 
     expect(outcome).toMatchObject({ status: 'completed', output: { note: 'x' }, modelCalls: 3 })
-    const purposes = runtime.store.nodesOf(run.id).flatMap(({ purpose }) => purpose ?? [])
+    const purposes = localStore(runtime)
+      .nodesOf(run.id)
+      .flatMap(({ purpose }) => purpose ?? [])
     expect(purposes).toEqual(['answer', 'repair', 'repair'])
     model.assertComplete()
   })

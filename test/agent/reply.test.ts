@@ -373,7 +373,7 @@ describe.each(lasting)('an agent that is code, on %s', (_, create) => {
       const run = await interrupted('effectful', calls)
       const { runtime, store } = start({ agents: [lead('effectful', calls).agent] })
       await runtime.resume()
-      const outcome = await runtime.attach(run.id).result
+      const outcome = await (await runtime.attach(run.id)).result
       const message = store.nodesOf(run.id).at(-1)
       expect(message).toMatchObject({ kind: 'agent_message', state: 'uncertain' })
       expect(outcome).toMatchObject({ status: 'uncertain', uncertain: [message?.id] })
@@ -422,7 +422,10 @@ describe.each(stores)('an agent that is code whose process is killed, on %s', (_
     await last.runtime.resume()
     const [question] = await questionsOf(last.runtime)
     await last.runtime.answer(question?.nodeId ?? '', { text: 'yes' })
-    expect(await last.runtime.attach(run.id).result).toMatchObject({ status: 'completed', text: 'You said yes.' })
+    expect(await (await last.runtime.attach(run.id)).result).toMatchObject({
+      status: 'completed',
+      text: 'You said yes.',
+    })
     expect(world.store.nodesOf(run.id).map(({ recoveries }) => recoveries)).toContain(kills)
   })
 })

@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, openRuntime, rolesIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const anything = { type: 'object' } as const
@@ -85,17 +86,17 @@ describe('agentscope 8.2/35: one definition, run in any way', () => {
     const runtime = openRuntime()
     const run = runtime.run(agent({ name: 'a', instructions: '', model }), 'go')
     await nextEvent(run)
-    const early = runtime.attach(run.id)
+    const early = await runtime.attach(run.id)
     open.open()
 
     expect(await early.result).toMatchObject({ status: 'completed', text: 'done', runId: run.id })
-    expect(await runtime.attach(run.id).result).toMatchObject({ text: 'done' })
-    expect((await eventsOf(runtime.attach(run.id))).at(-1)?.type).toBe('run-end')
+    expect(await (await runtime.attach(run.id)).result).toMatchObject({ text: 'done' })
+    expect((await eventsOf(await runtime.attach(run.id))).at(-1)?.type).toBe('run-end')
     expect(early.conversationId).toBe(run.conversationId)
   })
 
-  test('attach refuses an id that is no run', () => {
-    expect(() => openRuntime().attach('nope')).toThrow(NotFoundError)
+  test('attach refuses an id that is no run', async () => {
+    await expect(openRuntime().attach('nope')).rejects.toThrow(NotFoundError)
   })
 
   test('resume goes on with what a closed runtime left, and gives those runs', async () => {
@@ -138,8 +139,8 @@ describe('an input that is wrong', () => {
       await expect(eventsOf(run)).rejects.toThrow(InputError)
       // Asked directly, an agent takes a text whatever its input is.
       if (typeof input !== 'string') await expect(researcher.generate(input as never)).rejects.toThrow(InputError)
-      expect(runtime.store.roots({ limit: 10 })).toEqual([])
-      expect(() => runtime.attach(run.id)).toThrow(NotFoundError)
+      expect(localStore(runtime).roots({ limit: 10 })).toEqual([])
+      await expect(runtime.attach(run.id)).rejects.toThrow(NotFoundError)
       expect(model.requests).toHaveLength(0)
     },
   )
@@ -241,7 +242,7 @@ describe('a conversation goes on', () => {
       graph.createNode({ kind: 'developer_message', content: [{ type: 'text', text: 'Be brief.' }] })
       return graph.turnId
     })
-    await runtime.attach(turnId).result
+    await (await runtime.attach(turnId)).result
 
     expect(model.requests[1]?.messages.at(-1)).toEqual({ role: 'system', content: 'Be brief.' })
   })
@@ -289,13 +290,13 @@ test('createRuntime starts nothing; a run, resume and conversation of a store th
   const who = agent({ name: 'who', instructions: '', model: scriptedModel(() => 'ok') })
   const runtime = openRuntime({ agents: [who] })
   await new Promise((resolve) => setTimeout(resolve, 20))
-  expect(runtime.processes()).toEqual([])
+  expect(await runtime.processes()).toEqual([])
 
   const { conversationId } = await runtime.run(who, 'go').result
-  expect(runtime.processes()).toHaveLength(1)
+  expect(await runtime.processes()).toHaveLength(1)
   const other = openRuntime({ agents: [who], store: memoryStore() })
   await other.resume()
-  expect(other.processes()).toHaveLength(1)
+  expect(await other.processes()).toHaveLength(1)
   expect((await runtime.conversation(conversationId)).id).toBe(conversationId)
 
   const path = join(tempFolder(), 'rows.db')
@@ -304,11 +305,11 @@ test('createRuntime starts nothing; a run, resume and conversation of a store th
   await writer.close()
   const looking = openRuntime({ store: sqliteStore({ path, readOnly: true }) })
   await looking.conversation(told.conversationId)
-  expect(looking.processes()).toEqual([])
+  expect(await looking.processes()).toEqual([])
   const writing = openRuntime({ store: sqliteStore(path) })
-  expect(writing.processes()).toEqual([])
+  expect(await writing.processes()).toEqual([])
   await writing.conversation(told.conversationId)
-  expect(writing.processes()).toHaveLength(1)
+  expect(await writing.processes()).toHaveLength(1)
 })
 
 test('nothing is deleted by itself: a year later a SQLite store has all that ended', async () => {
@@ -320,6 +321,6 @@ test('nothing is deleted by itself: a year later a SQLite store has all that end
   const later = createRuntime({ store: sqliteStore(path), agents: [who], clock: fakeClock(Date.UTC(2031, 0, 2)) })
   await later.resume()
 
-  expect(later.store.roots({ limit: 9 })).toHaveLength(3)
+  expect(localStore(later).roots({ limit: 9 })).toHaveLength(3)
   await later.close()
 })

@@ -2,6 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { agent, createRuntime } from '../../src/index.ts'
 import { scriptedModel } from '../../src/testing/index.ts'
+import { localStore } from '../support/rows.ts'
 import { lasting } from '../support/stores.ts'
 
 test('a conversation goes on with its own agent only', async () => {
@@ -28,7 +29,7 @@ test('a child’s conversation is its host’s: nobody else writes into it (cybr
   const host = agent({ name: 'host', instructions: '', subagents: { ask: child }, model })
   const run = runtime.run(host, 'go')
   await run.result
-  const [link] = runtime.store.linksOf(run.id)
+  const [link] = localStore(runtime).linksOf(run.id)
 
   const intruding = runtime.run(child, { q: 'y' }, { conversationId: link?.childConversationId ?? '' })
 
@@ -60,6 +61,6 @@ describe.each(lasting)('the owner of a conversation, in a store in %s', (_, crea
 
     expect((await runtime.run(clerk, 'three', { conversationId }).result).status).toBe('completed')
     expect(await (await runtime.conversation(conversationId)).transcript()).toHaveLength(6)
-    expect((await runtime.attach(runId).result).text).toBe('hello')
+    expect((await (await runtime.attach(runId)).result).text).toBe('hello')
   })
 })

@@ -18,6 +18,7 @@ import { Chance } from '../support/chance.ts'
 import { makeGate } from '../support/gate.ts'
 import { startProcess, until } from '../support/process.ts'
 import { eventsOf, only, openRuntime } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { memoryRows, stores } from '../support/stores.ts'
 
 const HOUR = 3_600_000
@@ -212,7 +213,7 @@ describe('reliability S-13: an answer that is none', () => {
       const runtime = openRuntime()
       const run = runtime.run(asker({ script: rounds([deploy()]), tools }), 'go' as never)
       await oneAsk(runtime)
-      const nodes = runtime.store.nodesOf(run.id)
+      const nodes = localStore(runtime).nodesOf(run.id)
       const id =
         {
           'the run': run.id,
@@ -489,7 +490,7 @@ describe('reliability S-13: for the rest of a conversation', () => {
     await second.runtime.resume()
     await second.runtime.answer(nodeId, { allow: true, always: true })
 
-    expect((await second.runtime.attach(run.id).result).text).toMatch(/the runtime denies tool:deploy/)
+    expect((await (await second.runtime.attach(run.id)).result).text).toMatch(/the runtime denies tool:deploy/)
     expect(effects).toEqual([])
     await second.runtime.close()
     await rows.drop()
@@ -539,7 +540,7 @@ describe.each(stores)('reliability S-13: two processes on %s', (_, create) => {
     await first.kill()
     const second = processes.start({ agents: [who] })
     await second.runtime.resume()
-    await second.runtime.attach(run.id).result
+    await (await second.runtime.attach(run.id)).result
 
     expect(ran).toBe(1)
     expect(second.store.node(nodeId)?.state).toBe('uncertain')

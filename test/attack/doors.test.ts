@@ -7,6 +7,7 @@ import { isFull } from '../crash/support/full.ts'
 import { makeGate } from '../support/gate.ts'
 import { watchWork } from '../support/pace.ts'
 import { startProcess, until } from '../support/process.ts'
+import { localStore } from '../support/rows.ts'
 
 import { memoryRows, stores } from '../support/stores.ts'
 import type { Bound, Door, Try } from './support/door.ts'
@@ -277,7 +278,7 @@ describe('reliability S-2, I1: what bound a run once', () => {
 
     const second = startProcess(rows, { agents: [hostOf(delegating, worker)] })
     await second.runtime.resume()
-    await second.runtime.attach(run.id).result
+    await (await second.runtime.attach(run.id)).result
     await second.runtime.close()
     await rows.drop()
 
@@ -311,8 +312,8 @@ describe('reliability S-2, I1: what bound a run once', () => {
     const next = open.runtime.run(worker, 'two', { conversationId: first.conversationId })
     await until('the next', () => open.store.turn(next.id))
 
-    expect(open.runtime.explain(first.id, 'tool:danger')).toMatchObject({ verdict: 'deny', by: 'the runtime' })
-    expect(open.runtime.explain(next.id, 'tool:danger')).toMatchObject({ verdict: 'deny', by: 'the runtime' })
+    expect(await open.runtime.explain(first.id, 'tool:danger')).toMatchObject({ verdict: 'deny', by: 'the runtime' })
+    expect(await open.runtime.explain(next.id, 'tool:danger')).toMatchObject({ verdict: 'deny', by: 'the runtime' })
     held.open()
     await next.result
     for (const { runtime } of [strict, open]) await runtime.close()
@@ -349,7 +350,7 @@ describe('reliability S-2, I1: what bound a run once', () => {
     const runtime = createRuntime()
     const run = runtime.run(host, 'go')
     await run.result
-    const [link] = runtime.store.linksOf(run.id)
+    const [link] = localStore(runtime).linksOf(run.id)
     const talk = await runtime.conversation(link?.childConversationId ?? '')
     const turnId = await talk.mutate((mutation) => {
       const said = mutation.createNode({ kind: 'user_message', content: 'probe' })
@@ -357,8 +358,8 @@ describe('reliability S-2, I1: what bound a run once', () => {
       mutation.createEdge(said.id, answer.id, 'sequence')
       return mutation.turnId
     })
-    await runtime.attach(turnId).result
-    const turn = runtime.store.turn(turnId)
+    await (await runtime.attach(turnId)).result
+    const turn = localStore(runtime).turn(turnId)
     await runtime.close()
 
     expect(worker.seen.leaves).toBe(0)

@@ -3,6 +3,7 @@ import { memoryStore } from 'legate/store/memory'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 const UNKNOWN = '01900000-0000-7000-8000-00000000dead'
 
@@ -52,7 +53,7 @@ interface Tree {
 }
 
 function treeOf(runtime: Runtime, runId: string): Tree {
-  const { store } = runtime
+  const store = localStore(runtime)
   return {
     conversation: store.turn(runId)?.conversationId ?? '',
     result: store.nodesOf(runId).find(({ output }) => output.bodyRef !== undefined)?.id ?? '',
@@ -93,7 +94,7 @@ describe('reliability S-3, I9: whose conversation a model can name', async () =>
     expect(new Set(targets.map(({ conversation }) => conversation)).size).toBe(targets.length)
     const first = at(ownTree, 0).conversation
     await runtime.run(expert, `pass attack ${first}` as never, { conversationId: own.conversationId }).result
-    const turns = (tree: Tree) => runtime.store.conversation(tree.conversation)?.turnCount
+    const turns = (tree: Tree) => localStore(runtime).conversation(tree.conversation)?.turnCount
     return { targets, results, turns: targets.map(turns) }
   }
 
@@ -140,7 +141,7 @@ describe('reliability S-3, I9: whose conversation an owner can name', () => {
     const mine = runtime.run(expert, 'grow 1' as never, { owner: 'ann' })
     const theirs = runtime.run(expert, 'grow 1' as never, { owner: 'bob' })
     await Promise.all([mine.result, theirs.result])
-    const of = (runId: string) => runtime.store.linksOf(runId)[0]?.childConversationId ?? ''
+    const of = (runId: string) => localStore(runtime).linksOf(runId)[0]?.childConversationId ?? ''
     const say = (conversationId: string, owner?: string) =>
       runtime.run(expert, 'hi' as never, { conversationId, ...(owner === undefined ? {} : { owner }) }).result
     return { runtime, expert, mine, theirs, childOf: of, say }

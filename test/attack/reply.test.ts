@@ -4,6 +4,7 @@ import { scriptedModel } from 'legate/testing'
 import { memoryFiles } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { speaker } from '../support/agents.ts'
+import { localStore } from '../support/rows.ts'
 
 const PLENTY: Grant = { use: ['tool:*', 'agent:*', 'model:*', 'file.*:**'] }
 
@@ -28,9 +29,9 @@ async function tryUnder(passed: Grant, attempt: (context: ReplyContext) => Promi
   await using runtime = createRuntime({ files })
   const run = runtime.run(host, 'go')
   await run.result
-  const [link] = runtime.store.linksOf(run.id)
+  const [link] = localStore(runtime).linksOf(run.id)
   expect(await runtime.questions()).toEqual([])
-  return (await runtime.attach(link?.id ?? '').result).text
+  return (await (await runtime.attach(link?.id ?? '')).result).text
 }
 
 describe('I1: an agent that is code gets no further than its host passes on', () => {
@@ -105,7 +106,7 @@ describe('I1: an agent that is code gets no further than its host passes on', ()
     const run = runtime.run(leaver, 'go')
     await run.result
     expect(await late).toMatchObject([{ status: 'rejected' }, { status: 'rejected' }])
-    expect(runtime.store.linksOf(run.id)).toEqual([])
+    expect(localStore(runtime).linksOf(run.id)).toEqual([])
     expect(await runtime.questions()).toEqual([])
   })
 })

@@ -1,6 +1,7 @@
-import { type AnyAgent, agent, type Budget, type Run, type Store, tool } from 'legate'
+import { type AnyAgent, agent, type Budget, type Run, tool } from 'legate'
 import { type Script, type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import type { LocalStore } from '../../src/store/store.ts'
 import { useWorld } from '../support/agents.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
 import { until } from '../support/process.ts'
@@ -33,7 +34,7 @@ const always5: Script = ({ tools }): ScriptedTurn =>
     ? { calls: Array.from({ length: 5 }, (_, n) => ({ name: 'ask', input: { message: `more ${n}` } })), usage }
     : { text: 'enough', usage }
 
-function agentsIn(store: Store, run: Pick<Run, 'id'>): number {
+function agentsIn(store: LocalStore, run: Pick<Run, 'id'>): number {
   return turnsOfTree(store, run.id).length
 }
 
@@ -275,6 +276,6 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
   })
 })
 
-function depthOf(store: Store, turnId: string): number {
+function depthOf(store: LocalStore, turnId: string): number {
   return store.conversation(store.turn(turnId)?.conversationId ?? '')?.depth ?? -1
 }

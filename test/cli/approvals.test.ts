@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { localStore } from '../support/rows.ts'
 import { agentsModule, Place, skipUnlessBuilt } from './support/cli.ts'
 import { Terminal } from './support/terminal.ts'
 
@@ -65,7 +66,7 @@ describe('approvals', () => {
 
   test('approve --edit runs it with other arguments and shows them; what is no JSON is refused, and who answered already is told', async () => {
     const place = opened(one)
-    const { store } = place.runtime()
+    const store = localStore(place.runtime())
     const [root] = store.roots({ limit: 1 })
     const [turn] = store.turnsOf(root?.id ?? '', { limit: 1 })
     const nodeId = store.openNodes(turn?.id ?? '').find(({ state }) => state === 'awaiting_approval')?.id ?? ''

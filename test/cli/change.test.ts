@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { localStore } from '../support/rows.ts'
 import { agentsModule, Place, program, skipUnlessBuilt } from './support/cli.ts'
 import { serveModel } from './support/model-server.ts'
 import { project } from './support/project.ts'
@@ -19,7 +20,7 @@ describe('history is changed from the command line', () => {
   const short = (id: string) => id.slice(-8)
 
   test('cybros A82: fork makes a lane that waits, or goes on from a node; resume works on it; the original stays', async () => {
-    const { store } = place.runtime()
+    const store = localStore(place.runtime())
     const original = store.nodesOf(leadId)
     const [nodes, atEnd, json] = await Promise.all([
       place.run(['show', leadId, '--nodes']),
@@ -71,7 +72,7 @@ describe('history is changed from the command line', () => {
   })
 
   test('cybros A50: edit says it otherwise, from the line or from stdin; without code its limits stay', async () => {
-    const { store } = place.runtime()
+    const store = localStore(place.runtime())
     const before = store.turn(leadId)
     const edited = await place.run(['edit', leadId, '-', '--json'], { input: 'And which shape?\n' })
 

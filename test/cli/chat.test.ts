@@ -3,6 +3,7 @@ import path from 'node:path'
 import { createRuntime } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { localStore } from '../support/rows.ts'
 import { root, skipUnlessBuilt } from './support/cli.ts'
 import { serveModel } from './support/model-server.ts'
 import { project } from './support/project.ts'
@@ -60,7 +61,7 @@ export const poet = agent({ name: 'poet', reply: async () => 'By the code.' })
     expect(more).toMatchObject({ code: 0, stdout: 'Three.\n' })
     const last = JSON.stringify(mock.getLastRequest()?.body)
     for (const text of ['first', 'One.', 'second', 'Two.', 'third']) expect(last).toContain(text)
-    const { store } = place.runtime()
+    const store = localStore(place.runtime())
     expect(store.roots({ limit: 10 })).toHaveLength(1)
   })
 
@@ -76,7 +77,7 @@ export const poet = agent({ name: 'poet', reply: async () => 'By the code.' })
     const { code, stdout } = await place.run(['chat'], { input: '@poet write a poem\n@poet more\n' })
 
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'A poem on roses.\nThen blue.\n' })
-    const { store } = place.runtime()
+    const store = localStore(place.runtime())
     const [chat] = store.roots({ limit: 10 })
     const turns = store.turnsOf(chat?.id ?? '', { limit: 10 })
     const links = turns.flatMap(({ id }) => store.linksOf(id))
@@ -146,7 +147,7 @@ export const poet = agent({ name: 'poet', reply: async () => 'By the code.' })
 
     const { code, stderr } = await place.run(['chat'], { input: questions.join('') })
     const runtime = place.runtime()
-    const talk = await runtime.conversation(runtime.store.roots({ limit: 1 })[0]?.id ?? '')
+    const talk = await runtime.conversation(localStore(runtime).roots({ limit: 1 })[0]?.id ?? '')
     const { transcript } = await talk.transcriptPage({ limitTurns: 100 })
 
     expect(code).toBe(0)
@@ -272,9 +273,11 @@ describe('legate chat, in a terminal', () => {
     const { stderr } = await place.run(['chat', 'poet.md'], { input: 'first\n' })
     const [, again = ''] = /Continue with: legate (chat poet\.md --continue \w{8})\n$/.exec(stderr) ?? []
     const runtime = createRuntime({ store: sqliteStore(place.store) })
-    const [row] = runtime.store.roots({ limit: 1 })
+    const [row] = localStore(runtime).roots({ limit: 1 })
     await (await runtime.conversation(row?.id ?? '')).observe('It rains.')
-    const [last] = runtime.store.turnsOf(row?.id ?? '', { limit: 9 }).toSorted((a, b) => b.ordinal - a.ordinal)
+    const [last] = localStore(runtime)
+      .turnsOf(row?.id ?? '', { limit: 9 })
+      .toSorted((a, b) => b.ordinal - a.ordinal)
     expect(last).toMatchObject({ state: 'ended', input: null })
     await runtime.close()
 

@@ -2,6 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { localStore } from '../support/rows.ts'
 import { type Place, root, skipUnlessBuilt } from './support/cli.ts'
 import { serveModel } from './support/model-server.ts'
 import { project } from './support/project.ts'
@@ -39,7 +40,7 @@ async function placeWith(text: string): Promise<Place> {
 
 /** Who allowed what, in the order of the record. */
 function answersIn(place: Place): readonly object[] {
-  const { store } = place.runtime()
+  const store = localStore(place.runtime())
   const events = store.roots({ limit: 1 }).flatMap(({ id }) => store.events(id, 0, 1_000))
   return events.map(({ body }) => body).filter(({ type }) => type === 'approval-answer')
 }

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
+import { localStore } from '../support/rows.ts'
 import { Place, skipUnlessBuilt } from './support/cli.ts'
 
 beforeEach(skipUnlessBuilt)
@@ -41,7 +42,7 @@ test('commands that change need an id, and name what could be meant', async () =
   const place = new Place()
   const [done = '', failed = ''] = await place.endedRuns('lead', 'failing')
   const [parked = ''] = await place.parkedRuns('careful')
-  const [asked] = place.runtime().store.openNodes(parked)
+  const [asked] = localStore(place.runtime()).openNodes(parked)
   const short = (id = '') => id.slice(-8)
 
   const said = await Promise.all(CHANGING.map((command) => place.run([command])))

@@ -3,6 +3,7 @@ import path from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
 import { commitOf, next } from '../../src/testing/conformance/store-rows.ts'
+import { localStore } from '../support/rows.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
 import { Place, program, skipUnlessBuilt } from './support/cli.ts'
 
@@ -108,7 +109,7 @@ test('a run whose process was killed says so, in words', async () => {
 test('what can be mended is, by audit --repair', async () => {
   const place = new Place()
   const [id = ''] = await place.endedRuns('lead')
-  const { store } = place.runtime()
+  const store = localStore(place.runtime())
   leaveUnaudited(store)
   const turn = store.turn(id)
   if (turn === undefined) throw new Error('There is no run.')

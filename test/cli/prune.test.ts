@@ -2,6 +2,7 @@ import { agent, createRuntime } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
 import { fakeClock, scriptedModel } from 'legate/testing'
 import { beforeEach, expect, test } from 'vitest'
+import { localStore } from '../support/rows.ts'
 import { Place, skipUnlessBuilt } from './support/cli.ts'
 
 beforeEach(skipUnlessBuilt)
@@ -62,7 +63,7 @@ test('what is too old goes, and what was exported before comes back', async () =
   expect(JSON.parse(old.stdout)).toMatchObject({ agent: 'lead', reason: 'ttl', hash })
   expect(changed.code).not.toBe(0)
   expect([taken.code, taken.stderr]).toEqual([0, ''])
-  expect(place.runtime().store.turn(id)?.outcome?.status).toBe('completed')
+  expect(localStore(place.runtime()).turn(id)?.outcome?.status).toBe('completed')
   expect((await place.run(['audit', '--verify'])).code).toBe(0)
 })
 
@@ -94,5 +95,5 @@ test('a run that is not over stays', async () => {
   const { code, stdout } = await place.run(['prune', '--keep', '0', '--older-than', '0s'])
 
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'Nothing to delete: no run is beyond these limits.\n' })
-  expect(place.runtime().store.turn(id)?.state).toBe('running')
+  expect(localStore(place.runtime()).turn(id)?.state).toBe('running')
 })

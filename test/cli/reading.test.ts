@@ -14,6 +14,7 @@ import { sqliteStore } from 'legate/store/sqlite'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
 import { commitOf, conversationRow, placeIn, turnRow } from '../../src/testing/conformance/store-rows.ts'
+import { localStore } from '../support/rows.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
 import { agentsModule, type Ended, Place, program, root, skipUnlessBuilt } from './support/cli.ts'
 import { Terminal } from './support/terminal.ts'
@@ -104,7 +105,7 @@ describe('a run that is over', () => {
   })
 
   test('is found by the id of its conversation, and a subagent by its own', async () => {
-    const { store } = place.runtime()
+    const store = localStore(place.runtime())
     const conversationId = store.turn(id)?.conversationId ?? ''
     const [link] = store.linksOf(id)
 
@@ -183,7 +184,7 @@ describe('ps', () => {
 describe('what is wrong is said on stderr', () => {
   test('an id that nobody has, one of too few letters, and for what changes something that of a node', async () => {
     const [place, id] = [killed, killedId]
-    const [node] = place.runtime().store.openNodes(id)
+    const [node] = localStore(place.runtime()).openNodes(id)
     const ending = node?.id.slice(-8) ?? ''
 
     const [wrong, short, approve, cancel, show] = await Promise.all([
@@ -201,7 +202,7 @@ describe('what is wrong is said on stderr', () => {
       expect(stderr).toContain('is too short for an id. Type at least its last 4')
     expect(cancel.stderr).toContain(`No id in this store ends in "${ending}".`)
     expect(show.stdout).toContain(id)
-    expect(place.runtime().store.turn(id)?.cancel).toBe(null)
+    expect(localStore(place.runtime()).turn(id)?.cancel).toBe(null)
   })
 
   test('an id that several runs end in: they are listed, and nothing is stopped', async () => {
@@ -222,7 +223,7 @@ describe('what is wrong is said on stderr', () => {
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
       expect(stderr).toMatch(/More than one id ends in "ffff":\n .*5678ffff.*\n .*5678ffff.*\nType more characters\./)
     }
-    const { store: after } = place.runtime()
+    const after = localStore(place.runtime())
     leaveUnaudited(after)
     expect(['one', 'two'].map((tree) => after.turn(`${tree}-run-5678ffff`)?.cancel)).toEqual([null, null])
   })

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import type { LLMock } from '@copilotkit/aimock'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { localStore } from '../support/rows.ts'
 import { type Place, root, skipUnlessBuilt, until } from './support/cli.ts'
 import { serveModel } from './support/model-server.ts'
 import { project } from './support/project.ts'
@@ -133,7 +134,7 @@ describe('what legate run may do', () => {
     await serveModel(place, calls(WRITE, ['shell', { command: 'echo hello > by-shell.txt' }]))
 
     const { code, stdout } = await place.run(['run', 'a.yaml', '--yes'], { env: { USER: 'ada' } })
-    const { store } = place.runtime()
+    const store = localStore(place.runtime())
     const events = store.events(store.roots({ limit: 1 })[0]?.id ?? '', 0, 100).map(({ body }) => body)
 
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'Done.\n' })
@@ -228,7 +229,7 @@ describe('a run that lost its process', () => {
 
     expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining('All done.') })
     expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('Be brief.')
-    expect(place.runtime().store.openTurns(10)).toEqual([])
+    expect(localStore(place.runtime()).openTurns(10)).toEqual([])
   })
 
   test('is not begun where the key of its model is missing: resume names the variable, and records nothing', async () => {
@@ -238,7 +239,7 @@ describe('a run that lost its process', () => {
     await until('the model is asked', () => mock.getRequests().length === 1)
     started.kill('SIGKILL')
     await started.ended
-    const { store } = place.runtime()
+    const store = localStore(place.runtime())
     const [rootId = ''] = store.roots({ limit: 1 }).map(({ id }) => id)
     const before = store.lastSeq(rootId)
 

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { validateDefinition } from 'legate/recipe'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { localStore } from '../support/rows.ts'
 import { skipUnlessBuilt } from './support/cli.ts'
 import { serveModel } from './support/model-server.ts'
 import { project } from './support/project.ts'
@@ -45,7 +46,7 @@ describe('legate run, in a pipe', () => {
     for (const { name } of tools) expect(sent).toContain(`"${name}"`)
     expect(limits).toMatchObject({ turns: 3 })
     expect(costBound.usd).toBeCloseTo(12)
-    expect(place.runtime().store.turn(orphan)?.state).toBe('running')
+    expect(localStore(place.runtime()).turn(orphan)?.state).toBe('running')
   })
 
   test('a prompt of many lines is one line on stderr; words that were typed are shown, cut to one', async () => {

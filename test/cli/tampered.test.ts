@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
+import { localStore } from '../support/rows.ts'
 import { agentsModule, Place, skipUnlessBuilt } from './support/cli.ts'
 
 beforeEach(skipUnlessBuilt)
@@ -46,8 +47,8 @@ test.each(CHANGES)(
     const place = new Place()
     const [bad = '', good = ''] = await place.parkedRuns('careful', 'careful')
     const runtime = place.runtime()
-    const rootId = runtime.store.turn(bad)?.rootId ?? ''
-    const [asked] = runtime.store.openNodes(good)
+    const rootId = localStore(runtime).turn(bad)?.rootId ?? ''
+    const [asked] = localStore(runtime).openNodes(good)
     await runtime.close()
     const db = connect(place.store)
     db.run(sql, [bad])

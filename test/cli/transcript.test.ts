@@ -1,6 +1,7 @@
 import { chmodSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { localStore } from '../support/rows.ts'
 import { Place, skipUnlessBuilt } from './support/cli.ts'
 import { serveModel } from './support/model-server.ts'
 
@@ -46,7 +47,7 @@ test('shows what was said, page by page back to the beginning, and writes nothin
 
 test('--json is one line of the transcript a line; any run of the conversation names it', async () => {
   const id = await talked()
-  const { store } = place.runtime()
+  const store = localStore(place.runtime())
   const [root] = store.roots({ limit: 1 })
   const [turn] = store.turnsOf(root?.id ?? '', { limit: 3 })
   const { stdout } = await place.run(['transcript', (turn?.id ?? '').slice(-8), '--json', '--turns', '1'])

@@ -1,6 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { localStore } from '../support/rows.ts'
 import { agentsModule, Place, program, root, skipUnlessBuilt, until } from './support/cli.ts'
 
 beforeEach(skipUnlessBuilt)
@@ -17,7 +18,7 @@ describe('cancel', () => {
   test('stops a run of another process with all it started, and says so', async () => {
     const place = new Place()
     const { ids, worker } = await place.startRuns(['lead'])
-    const { store } = place.runtime()
+    const store = localStore(place.runtime())
     await until('both subagents work', () => store.openLinks(ids[0] ?? '').length === 2)
 
     const { code, stdout } = await place.run(['cancel', ids[0] ?? '', '--reason', 'wrong topic'])
@@ -68,7 +69,7 @@ describe('resume', () => {
 
   test('waits for what was left in the background, and for the turn that tells of it', async () => {
     const place = left.copy()
-    const { store } = place.runtime()
+    const store = localStore(place.runtime())
     place.open()
 
     const { code, stdout, stderr } = await place.run(['resume', '--module', agentsModule])
@@ -85,7 +86,7 @@ describe('resume', () => {
 
     const { code } = await place.run(['run', agentsModule, '--agent', 'starter', 'Go.'])
 
-    const { store } = place.runtime()
+    const store = localStore(place.runtime())
     const [root] = store.roots({ limit: 1 })
     expect({ code, open: store.openTurns(10) }).toEqual({ code: 0, open: [] })
     expect(store.turnsOf(root?.id ?? '', { limit: 9 })).toHaveLength(2)
@@ -93,7 +94,7 @@ describe('resume', () => {
 
   test('with an id does the same for the tree of a run that is over; in a pipe stdout has its answer alone, as of run', async () => {
     const place = left.copy()
-    const { store } = place.runtime()
+    const store = localStore(place.runtime())
     place.open()
 
     const { code, stdout, stderr } = await place.run(['resume', starterId.slice(-8), '--module', agentsModule])
@@ -116,7 +117,7 @@ describe('resume', () => {
       .map((line) => JSON.parse(line) as { type: string; path: string[] })
     expect(new Set(events.map((event) => event.path[0]))).toEqual(new Set(['lead']))
     expect(events.at(-1)?.type).toBe('run-end')
-    expect(place.runtime().store.turn(talkerId)?.state).toBe('running')
+    expect(localStore(place.runtime()).turn(talkerId)?.state).toBe('running')
   })
 
   test('exits with 1 when a run fails', async () => {
@@ -134,7 +135,7 @@ describe('resume', () => {
     const place = new Place()
     place.open()
     const { ids, worker } = await place.startRuns(['careful', 'careful'])
-    const { store } = place.runtime()
+    const store = localStore(place.runtime())
     const isAsked = (id: string) => store.openNodes(id).some(({ state }) => state === 'awaiting_approval')
     await until('both ask', () => ids.every(isAsked))
     worker.kill('SIGKILL')
@@ -232,7 +233,7 @@ describe('resume', () => {
     const place = killed.copy()
     const worker = place.legate(['resume', leadId, '--module', agentsModule])
     await worker.seen(() => worker.stderr.split('repeats its tool call').length === 3)
-    const { store } = place.runtime()
+    const store = localStore(place.runtime())
 
     worker.kill('SIGTERM')
     await worker.says('Leaving unfinished runs to the next worker.')
@@ -247,7 +248,7 @@ describe('resume', () => {
   test('SIGINT in a pipe stops the runs and exits with 130; a reader that goes away stops nothing', async () => {
     const place = killed.copy()
     const [first, second] = [talkerId, leadId]
-    const { store } = place.runtime()
+    const store = localStore(place.runtime())
     const isRunning = (id: string) =>
       store.openNodes(id).some(({ epoch }) => epoch > 1) || store.openLinks(id).length > 0
     const stopped = place.legate(['resume', first, '--module', agentsModule])
@@ -274,7 +275,7 @@ describe('resume', () => {
     const runtime = place.runtime()
     await Promise.all([id, other].map((each) => runtime.cancel(each)))
     await runtime.resume()
-    await Promise.all([id, other].map((each) => runtime.attach(each).result))
+    await Promise.all([id, other].map(async (each) => (await runtime.attach(each)).result))
     const [without, none] = await Promise.all([place.run(['resume']), place.run(['resume', '-m', agentsModule])])
     place.open()
 
@@ -302,7 +303,7 @@ describe('resume', () => {
   test('a run that has ended otherwise, or is a subagent of another, is not taken up again', async () => {
     const place = new Place()
     const [id = ''] = await place.endedRuns('lead')
-    const [link] = place.runtime().store.linksOf(id)
+    const [link] = localStore(place.runtime()).linksOf(id)
 
     const over = await place.run(['resume', id, '-m', agentsModule])
     const child = await place.run(['resume', link?.id ?? '', '-m', agentsModule])
@@ -319,7 +320,7 @@ describe('resume', () => {
 async function leftInBackground(place: Place): Promise<string> {
   const { worker, ids } = await place.startRuns(['starter'])
   const [id = ''] = ids
-  const { store } = place.runtime(afterAll)
+  const store = localStore(place.runtime(afterAll))
   await until('its child works on without it', () => {
     const [link] = store.openLinks(id)
     return store.turn(id)?.state === 'ended' && store.openNodes(link?.id ?? '').some(({ state }) => state === 'running')

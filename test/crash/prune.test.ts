@@ -3,11 +3,13 @@ import { once } from 'node:events'
 import { cpSync, existsSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { agent, createRuntime, type Store, tool } from 'legate'
+import { agent, createRuntime, tool } from 'legate'
 import { jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { expect, test } from 'vitest'
+import type { LocalStore } from '../../src/store/store.ts'
+import { localStore } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { isFull } from './support/full.ts'
 import { programFile } from './support/program.ts'
@@ -35,8 +37,10 @@ test.each(['sqlite', 'json'] as const)(
 
       const runtime = createRuntime({ store: openStore(kind, place) })
       const { findings } = await runtime.audit({ verify: true })
-      const roots = runtime.store.roots({ limit: 999 }).map(({ id }) => id)
-      const stones = runtime.store.archive?.tombstones() ?? []
+      const roots = localStore(runtime)
+        .roots({ limit: 999 })
+        .map(({ id }) => id)
+      const stones = (await runtime.store.archive?.tombstones()) ?? []
       expect(findings).toEqual([])
       expect([...roots, ...stones.map(({ rootId }) => rootId)].toSorted()).toEqual([...hashes.keys()].toSorted())
       for (const { rootId, hash } of stones) expect(hash).toBe(hashes.get(rootId))
@@ -54,7 +58,7 @@ test.each(['sqlite', 'json'] as const)(
 )
 
 /** Gives the last hash of every tree. */
-async function fill(store: Store): Promise<Map<string, string>> {
+async function fill(store: LocalStore): Promise<Map<string, string>> {
   const runtime = createRuntime({ store })
   for (let n = 0; n < TREES; n++) await runtime.run(host, 'work').result
   const hashes = new Map<string, string>()
@@ -65,7 +69,7 @@ async function fill(store: Store): Promise<Map<string, string>> {
   return hashes
 }
 
-function openStore(kind: 'sqlite' | 'json', place: string): Store {
+function openStore(kind: 'sqlite' | 'json', place: string): LocalStore {
   return kind === 'json' ? jsonStore(place) : sqliteStore(place)
 }
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Store } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
 import { CrashCase, type WorkerProcess } from 'legate/testing'
 import { expect, test } from 'vitest'
+import type { LocalStore } from '../../src/store/store.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
 import { useCounter } from './support/counter.ts'
 import { figure } from './support/figure.ts'
@@ -74,7 +74,7 @@ async function startTwo(test: CrashCase, title: string): Promise<WorkerProcess[]
 }
 
 /** Waits until the rows are as wanted, as a process that only reads. */
-async function looking(test: CrashCase, isSo: (store: Store) => boolean): Promise<void> {
+async function looking(test: CrashCase, isSo: (store: LocalStore) => boolean): Promise<void> {
   const store = sqliteStore(test.database)
   try {
     for (const giveUpAt = performance.now() + 10_000; !isSo(store); await sleep(5)) {

@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { makeGate } from '../support/gate.ts'
 import { openRuntime, resultsIn, toolNamesIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { lasting, type Rows } from '../support/stores.ts'
 
 const Topic = z.object({ topic: z.string() })
@@ -75,7 +76,7 @@ describe('issue 19: an async provider', () => {
       await expect(ended).rejects.toThrow(SubAgentUnavailable)
       await expect(ended).rejects.toThrow('The provider of "ask" failed: no licence')
     }
-    expect(runtime.store.roots({ limit: 1 })).toEqual([])
+    expect(localStore(runtime).roots({ limit: 1 })).toEqual([])
   })
 
   test('that rejects later makes that one delegation unavailable', async () => {
@@ -207,7 +208,7 @@ describe.each(lasting)('an async provider after a restart: %s', (_name, create) 
     const second = openRuntime({ store: rows.open(), agents: [boss] })
     await second.resume()
 
-    expect(await second.attach(run.id).result).toMatchObject({ status: 'completed', text: 'done' })
+    expect(await (await second.attach(run.id)).result).toMatchObject({ status: 'completed', text: 'done' })
     expect(resultsIn(model.requests[0]).map(({ content }) => content)).toEqual(['after the restart'])
   })
 })

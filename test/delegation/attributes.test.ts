@@ -161,7 +161,7 @@ describe.each(stores)('agentscope 8.4/62: attributes on %s', (_, create) => {
     await runtime.resume()
     const [asked] = await runtime.approvals()
     await runtime.answer(asked?.nodeId ?? '', { allow: true })
-    await runtime.attach(run.id).result
+    await (await runtime.attach(run.id)).result
 
     expect(seen).toEqual(['host/worker: acme'])
   })

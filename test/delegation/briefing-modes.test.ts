@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, only, openRuntime, resultIn, rolesIn, taskOf } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { lasting } from '../support/stores.ts'
 
 const Topic = z.object({ topic: z.string() })
@@ -242,12 +243,12 @@ describe('fork', () => {
       { role: 'user', content: '{"topic":"QUIC"}' },
     ])
     expect(JSON.stringify(request)).not.toContain('SECRET')
-    const [link] = runtime.store.linksOf(started.id)
-    expect(runtime.store.nodesOf(link?.id ?? '').map(({ kind }) => kind)).toEqual([
-      'developer_message',
-      'user_message',
-      'agent_message',
-    ])
+    const [link] = localStore(runtime).linksOf(started.id)
+    expect(
+      localStore(runtime)
+        .nodesOf(link?.id ?? '')
+        .map(({ kind }) => kind),
+    ).toEqual(['developer_message', 'user_message', 'agent_message'])
     expect(contextOf(runtime, started)).toMatchObject({ recent_events: [{ preview: 'noted a' }] })
   })
 
@@ -322,8 +323,12 @@ describe('summary', () => {
       '[result of note] noted a',
       expect.stringMatching(/\{"topic":"QUIC"\}.*\n\n.*in at most 700 words/),
     ])
-    const [link] = runtime.store.linksOf(started.id)
-    expect(runtime.store.nodesOf(link?.id ?? '').map(({ kind, purpose, state }) => [kind, purpose, state])).toEqual([
+    const [link] = localStore(runtime).linksOf(started.id)
+    expect(
+      localStore(runtime)
+        .nodesOf(link?.id ?? '')
+        .map(({ kind, purpose, state }) => [kind, purpose, state]),
+    ).toEqual([
       ['agent_message', 'brief', 'finished'],
       ['user_message', null, 'finished'],
       ['agent_message', 'answer', 'finished'],
@@ -349,7 +354,7 @@ describe('summary', () => {
 
     const outcome = await started.result
 
-    const [link] = runtime.store.linksOf(started.id)
+    const [link] = localStore(runtime).linksOf(started.id)
     expect(link?.outcome).toMatchObject({
       status: 'completed',
       modelCalls: 1,
@@ -488,7 +493,9 @@ describe('agentscope 8.3/46 and 48: a snapshot', () => {
 
 /** The delegation's context, as data in the metadata of its result. */
 function contextOf(runtime: ReturnType<typeof openRuntime>, started: { readonly id: string }): DelegationContext {
-  const task = runtime.store.nodesOf(started.id).find(({ input }) => input.call?.name === 'ask')
+  const task = localStore(runtime)
+    .nodesOf(started.id)
+    .find(({ input }) => input.call?.name === 'ask')
   return task?.output.metadata?.['delegation_context'] as unknown as DelegationContext
 }
 
@@ -526,7 +533,7 @@ describe.each(lasting)('a child whose process ends before it has answered, on %s
     await entered.opened
     const { host, childModel } = family(() => 'ok')
     const runtime = await world.restart(first, [host])
-    expect(await runtime.attach(started.id).result).toMatchObject({ status: 'completed', text: 'done' })
+    expect(await (await runtime.attach(started.id)).result).toMatchObject({ status: 'completed', text: 'done' })
 
     expect(childModel.requests).toHaveLength(1)
     expect(childModel.requests[0]?.messages).toEqual(left.childModel.requests[0]?.messages)

@@ -5,6 +5,7 @@ import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { openRuntime, rolesIn, taskOf } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 interface Told {
   readonly recent_events?: readonly { readonly role: string; readonly name: string; readonly preview: string }[]
@@ -22,7 +23,9 @@ function toldIn(request: ModelRequest | undefined): Told | undefined {
 }
 
 const contextIn = (runtime: ReturnType<typeof openRuntime>, run: { readonly id: string }) =>
-  runtime.store.nodesOf(run.id).findLast(({ input }) => input.call?.name === 'ask')?.output.metadata?.[
+  localStore(runtime)
+    .nodesOf(run.id)
+    .findLast(({ input }) => input.call?.name === 'ask')?.output.metadata?.[
     'delegation_context'
   ] as unknown as DelegationContext
 
@@ -65,14 +68,16 @@ describe('agentscope 8.3: the briefing', () => {
 
     expect(childModel.requests[0]?.messages.at(-1)).toEqual({ role: 'user', content: '{"topic":"QUIC"}' })
     expect(rolesIn(childModel.requests[0])).toEqual(['system', 'user', 'user'])
-    const [link] = runtime.store.linksOf(run.id)
-    const kinds = runtime.store.nodesOf(link?.id ?? '').map(({ kind, purpose }) => [kind, purpose])
+    const [link] = localStore(runtime).linksOf(run.id)
+    const kinds = localStore(runtime)
+      .nodesOf(link?.id ?? '')
+      .map(({ kind, purpose }) => [kind, purpose])
     expect(kinds).toEqual([
       ['developer_message', 'brief'],
       ['user_message', null],
       ['agent_message', 'answer'],
     ])
-    expect(runtime.store.nodesOf(link?.id ?? '')[1]?.input.content).toBe('{"topic":"QUIC"}')
+    expect(localStore(runtime).nodesOf(link?.id ?? '')[1]?.input.content).toBe('{"topic":"QUIC"}')
   })
 
   test('nothing of a tool result is in the system role, whatever it says', async () => {

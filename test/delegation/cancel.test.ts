@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
 import { eventsOf, only, openRuntime, resultIn, taskOf } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const Input = z.object({ n: z.number() })
@@ -61,7 +62,7 @@ describe('agentscope 8.8/103 and 104: cancelling a host', () => {
       expect(await stopped).toMatchObject({ code: 'aborted' })
       expect(Date.now() - start).toBeLessThan(PROMPTLY_MS)
       expect(calls()).toBe(1)
-      const statuses = runsBelow(runtime, run).map(({ id }) => runtime.store.turn(id)?.outcome?.status)
+      const statuses = runsBelow(runtime, run).map(({ id }) => localStore(runtime).turn(id)?.outcome?.status)
       expect(statuses).toEqual(Array(levels + 1).fill('cancelled'))
       const partial = levels === 1 ? 'So far: one finding.' : 'Level 2 asks.'
       expect(taskOf(runtime, run)).toMatchObject({
@@ -124,7 +125,11 @@ describe('agentscope 8.8/103 and 104: cancelling a host', () => {
     await run.result
 
     expect(calls()).toBe(1)
-    expect(runtime.store.linksOf(run.id).map(({ outcome }) => outcome?.status)).toEqual(Array(4).fill('cancelled'))
+    expect(
+      localStore(runtime)
+        .linksOf(run.id)
+        .map(({ outcome }) => outcome?.status),
+    ).toEqual(Array(4).fill('cancelled'))
   })
 })
 
@@ -229,7 +234,9 @@ test('cancelling one child leaves its siblings and its host alone', async () => 
   const run = runtime.run(agent({ name: 'host', instructions: '', model, subagents: { held, quick } }), 'go')
   await spoken
 
-  const link = runtime.store.linksOf(run.id).find(({ agentName }) => agentName === 'held')
+  const link = localStore(runtime)
+    .linksOf(run.id)
+    .find(({ agentName }) => agentName === 'held')
   await runtime.cancel(link?.id ?? '')
 
   expect(await run.result).toMatchObject({ status: 'completed', text: 'done', children: 2 })
@@ -256,19 +263,19 @@ describe('cybros A70: a child that is given up on with its host', () => {
     const runtime = openRuntime()
     const run = runtime.run(levels === 1 ? near : hostOf('far', near, false), 'go' as never)
     await entered.opened
-    const host = levels === 1 ? run.id : (runtime.store.linksOf(run.id)[0]?.id ?? '')
-    const listed = () => runtime.store.linksOf(host)[0]
+    const host = levels === 1 ? run.id : (localStore(runtime).linksOf(run.id)[0]?.id ?? '')
+    const listed = () => localStore(runtime).linksOf(host)[0]
 
     await run.cancel()
     expect(await run.result).toMatchObject({ status: 'cancelled' })
-    expect(runtime.store.turn(host)).toMatchObject({ state: 'ended', outcome: { status: 'cancelled' } })
+    expect(localStore(runtime).turn(host)).toMatchObject({ state: 'ended', outcome: { status: 'cancelled' } })
     expect(listed()).toMatchObject({ outcome: null, released: true })
     open.open()
 
-    const left = await runtime.attach(listed()?.id ?? '').result
+    const left = await (await runtime.attach(listed()?.id ?? '')).result
     expect(left).toMatchObject({ status: 'completed', text: 'finished after all' })
     expect(listed()).toMatchObject({ outcome: { status: 'completed' } })
-    expect(runtime.store.turn(host)?.account.usage).toMatchObject({ inputTokens: 3, outputTokens: 2 })
+    expect(localStore(runtime).turn(host)?.account.usage).toMatchObject({ inputTokens: 3, outputTokens: 2 })
   })
 
   test('can itself be cancelled, and is not started again by a second cancel of its host', async () => {
@@ -280,13 +287,13 @@ describe('cybros A70: a child that is given up on with its host', () => {
     await spoken
     await run.cancel()
     await run.result
-    const [link] = runtime.store.linksOf(run.id)
+    const [link] = localStore(runtime).linksOf(run.id)
     await run.cancel()
-    expect(runtime.store.turn(link?.id ?? '')?.cancel).toBeNull()
+    expect(localStore(runtime).turn(link?.id ?? '')?.cancel).toBeNull()
 
     await runtime.cancel(link?.id ?? '', 'you too')
 
-    expect(await runtime.attach(link?.id ?? '').result).toMatchObject({
+    expect(await (await runtime.attach(link?.id ?? '')).result).toMatchObject({
       status: 'cancelled',
       text: 'So far: one finding.',
       error: { message: 'you too' },
@@ -321,12 +328,17 @@ test('a tool that is stopped with its run has the children it called stopped too
   await new Promise((resolve) => setTimeout(resolve, 20))
 
   expect(calls()).toBe(1)
-  expect(runtime.store.linksOf(run.id)).toHaveLength(1)
+  expect(localStore(runtime).linksOf(run.id)).toHaveLength(1)
 })
 
 /** The run and all runs below it, hosts first. */
 function runsBelow(runtime: Runtime, run: Pick<Run, 'id'>): { readonly id: string }[] {
-  return [{ id: run.id }, ...runtime.store.linksOf(run.id).flatMap(({ id }) => runsBelow(runtime, { id }))]
+  return [
+    { id: run.id },
+    ...localStore(runtime)
+      .linksOf(run.id)
+      .flatMap(({ id }) => runsBelow(runtime, { id })),
+  ]
 }
 
 /** The processes that work in a folder. */

@@ -3,7 +3,7 @@ import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
-import { tasksOf } from '../support/rows.ts'
+import { localStore, tasksOf } from '../support/rows.ts'
 import { lasting } from '../support/stores.ts'
 
 describe.each(lasting)('a node whose code delegates names its newest child, on %s', (_, create) => {
@@ -66,10 +66,16 @@ describe.each(lasting)('a node whose code delegates names its newest child, on %
     )
     await entered.opened
     const runtime = await restart(first, [family(() => 'late')])
-    expect(await runtime.attach(run.id).result).toMatchObject({ status: 'completed', text: 'late', children: 1 })
+    expect(await (await runtime.attach(run.id)).result).toMatchObject({
+      status: 'completed',
+      text: 'late',
+      children: 1,
+    })
 
-    const [link, ...others] = runtime.store.linksOf(run.id)
+    const [link, ...others] = localStore(runtime).linksOf(run.id)
     expect(others).toEqual([])
-    expect(runtime.store.nodesOf(run.id).at(-1)?.metadata['subagent']).toEqual(reference(link?.childConversationId))
+    expect(localStore(runtime).nodesOf(run.id).at(-1)?.metadata['subagent']).toEqual(
+      reference(link?.childConversationId),
+    )
   })
 })

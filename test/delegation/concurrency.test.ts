@@ -1,15 +1,16 @@
 import fc from 'fast-check'
-import { type AnyAgent, agent, type Budget, type Runtime, type SubagentConfig } from 'legate'
+import { type AnyAgent, agent, type Budget, type SubagentConfig } from 'legate'
 import type { ModelRequest } from 'legate/models'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import type { LocalStore } from '../../src/store/store.ts'
 import { isFull } from '../crash/support/full.ts'
 import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { until } from '../support/process.ts'
 import { openRuntime, resultsIn } from '../support/reading.ts'
-import { turnsOfTree } from '../support/rows.ts'
+import { localStore, turnsOfTree } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
 
 const Input = z.object({ n: z.number() })
@@ -53,7 +54,7 @@ function hostOf(
 }
 
 /** Nothing is live or waits any more, by the rows. */
-function expectNoPlaces(store: Runtime['store'], run: { readonly id: string }): void {
+function expectNoPlaces(store: LocalStore, run: { readonly id: string }): void {
   for (const id of turnsOfTree(store, run.id)) {
     const turn = store.turn(id)
     expect(turn?.account).toMatchObject({ live: 0, nextRelease: turn?.account.children })
@@ -77,7 +78,7 @@ describe('aster-goose 46: the number of a subagent', () => {
     expect(one.most).toBe(1)
     expect(one.order).toEqual(['+one1', '-one1', '+one2', '-one2', '+one3', '-one3'])
     expect(free.most).toBe(3)
-    expectNoPlaces(runtime.store, run)
+    expectNoPlaces(localStore(runtime), run)
   })
 
   test.each([
@@ -135,7 +136,7 @@ describe('aster-goose 46: the number of a subagent', () => {
     expect(await run.result).toMatchObject({ status: 'completed', children: 6 })
     expect(keyed.most).toBe(1)
     expect(free.most).toBeLessThanOrEqual(2)
-    expectNoPlaces(runtime.store, run)
+    expectNoPlaces(localStore(runtime), run)
   })
 
   test('may be held by a name that objects have by nature', async () => {
@@ -200,7 +201,9 @@ describe.each(stores)('the number of a subagent on %s', (_, create) => {
 
     expect(await second.result).toMatchObject({ status: 'completed' })
     expect(started).toEqual([1, 2, 3])
-    expect(await runtime.attach(world.store.linksOf(first.id)[0]?.id ?? '').result).toMatchObject({ text: 'ok' })
+    expect(await (await runtime.attach(world.store.linksOf(first.id)[0]?.id ?? '')).result).toMatchObject({
+      text: 'ok',
+    })
     expectNoPlaces(world.store, second)
   })
 
@@ -261,7 +264,7 @@ describe.each(stores)('the number of a subagent on %s', (_, create) => {
     const second = world.start({ agents: [hostWith(false)] })
     await second.runtime.resume()
 
-    expect(await second.runtime.attach(run.id).result).toMatchObject({ status: 'completed', children: 3 })
+    expect(await (await second.runtime.attach(run.id)).result).toMatchObject({ status: 'completed', children: 3 })
     expect(began).toEqual([1, 1, 2, 3])
     expectNoPlaces(world.store, run)
     open.open()
@@ -320,7 +323,7 @@ describe.each(stores)('the number of a subagent on %s', (_, create) => {
     open.open()
 
     for (const [at, link] of world.store.linksOf(run.id).entries()) {
-      expect(await runtime.attach(link.id).result).toMatchObject({ status: 'completed', text: `ok ${at + 1}` })
+      expect(await (await runtime.attach(link.id)).result).toMatchObject({ status: 'completed', text: `ok ${at + 1}` })
     }
     expectNoPlaces(world.store, run)
   })
@@ -373,9 +376,9 @@ describe('the number of a tree', () => {
     const run = runtime.run(root, 'go')
 
     expect(await run.result).toMatchObject({ status: 'completed' })
-    expect(turnsOfTree(runtime.store, run.id)).toHaveLength(13)
+    expect(turnsOfTree(localStore(runtime), run.id)).toHaveLength(13)
     expect(seen.most).toBe(treeConcurrency)
-    expectNoPlaces(runtime.store, run)
+    expectNoPlaces(localStore(runtime), run)
   })
 
   test('is the runtime’s where that is smaller, and a child’s own holds below it', async () => {
@@ -395,7 +398,7 @@ describe('the number of a tree', () => {
     const run = runtime.run(root, 'go')
     await run.result
 
-    for (const id of turnsOfTree(runtime.store, run.id)) expect(runtime.store.turn(id)?.tree).toBeNull()
+    for (const id of turnsOfTree(localStore(runtime), run.id)) expect(localStore(runtime).turn(id)?.tree).toBeNull()
   })
 
   test('must be at least 1', () => {
@@ -447,8 +450,8 @@ test('I5: no limits, at any depth and in any mixture, make a tree wait for itsel
     const outcome = await Promise.race([run.result, new Promise((resolve) => setTimeout(resolve, 4_000, 'stuck'))])
 
     expect(outcome).toMatchObject({ status: 'completed' })
-    expect(turnsOfTree(runtime.store, run.id)).toHaveLength(sizeOf(root))
-    expectNoPlaces(runtime.store, run)
+    expect(turnsOfTree(localStore(runtime), run.id)).toHaveLength(sizeOf(root))
+    expectNoPlaces(localStore(runtime), run)
     await runtime.close()
   })
 

@@ -7,6 +7,7 @@ import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { openRuntime, rolesIn, toolNamesIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 /** What a host's model is offered for its subagents. */
 async function offered(subagents: Subagents): Promise<readonly ToolSchema[]> {
@@ -171,7 +172,7 @@ describe('agentscope 8.4/52: a child is its own', () => {
     await run.result
 
     expect(childModel.requests.map(rolesIn)).toEqual([['user'], ['user']])
-    const [first, second] = runtime.store.linksOf(run.id)
+    const [first, second] = localStore(runtime).linksOf(run.id)
     expect(first?.childConversationId).not.toBe(second?.childConversationId)
   })
 
@@ -203,10 +204,10 @@ describe('agentscope 8.4/52: a child is its own', () => {
     const run = runtime.run(agent({ name: 'host', instructions: '', model, subagents: { ask: expert } }), 'go')
     await run.result
 
-    const [link] = runtime.store.linksOf(run.id)
+    const [link] = localStore(runtime).linksOf(run.id)
     expect(link).toMatchObject({ contract: 'typed', toolName: 'ask', agentName: 'expert', hostName: 'host', depth: 1 })
     expect(link?.deliveredTo).toBe(link?.taskId)
-    expect(runtime.store.conversation(link?.childConversationId ?? '')).toMatchObject({
+    expect(localStore(runtime).conversation(link?.childConversationId ?? '')).toMatchObject({
       type: 'sub_agent',
       depth: 1,
       rootId: run.conversationId,

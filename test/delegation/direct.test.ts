@@ -171,7 +171,7 @@ describe('what a direct run is given', () => {
     const run = runtime.run(clerk, 'go', { grant: { deny: ['tool:*'] } })
 
     expect((await run.result).text).toMatch(/one is not allowed here/)
-    expect(runtime.explain(run.id, 'tool:one')).toMatchObject({ verdict: 'deny' })
+    expect(await runtime.explain(run.id, 'tool:one')).toMatchObject({ verdict: 'deny' })
   })
 
   test('inside a tool it is a delegation, with the same words and the same bounds', async () => {
@@ -244,7 +244,7 @@ describe.each(lasting)('tools that a run was given, on %s', (_, create) => {
     const second = start({ agents: [clerk] })
     await second.runtime.resume()
 
-    expect((await second.runtime.attach(run.id).result).text).toBe('done')
+    expect((await (await second.runtime.attach(run.id)).result).text).toBe('done')
     expect(model.requests.map(toolNamesIn)).toEqual([['one']])
   })
 })

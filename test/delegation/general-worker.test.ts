@@ -8,6 +8,7 @@ import { scriptedModel } from 'legate/testing'
 import { memoryFiles } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { openRuntime, resultIn, resultsIn, taskOf, toolNamesIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const path = '/workspace/report.md'
@@ -120,7 +121,7 @@ describe('agentscope 8.2/33: response_metadata', () => {
     const run = runtime.run(agent({ name: 'host', instructions: '', model, subagents }), 'go')
     await run.result
 
-    const metadata = runtime.store
+    const metadata = localStore(runtime)
       .nodesOf(run.id)
       .filter(({ kind }) => kind === 'task')
       .map(({ output }) => output.metadata?.['response_metadata'])

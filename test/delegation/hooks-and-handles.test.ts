@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, openRuntime, resultIn, resultsIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { lasting } from '../support/stores.ts'
 
 const Topic = z.object({ topic: z.string() })
@@ -183,7 +184,7 @@ describe.each(lasting)('hooks that a grandchild inherits, on %s', (_, create) =>
     await entered.opened
     const runtime = await world.restart(first, [three(echoes())])
 
-    expect((await runtime.attach(run.id).result).text).toBe('Refused: not here')
+    expect((await (await runtime.attach(run.id)).result).text).toBe('Refused: not here')
   })
 })
 
@@ -251,8 +252,8 @@ describe('agentscope 8.4/51: what the application hands to its tools', () => {
       ['ada', 'host/plain'],
       ['ada', 'host/typed'],
     ])
-    for (const link of runtime.store.linksOf(run.id)) {
-      expect(runtime.store.conversation(link.childConversationId)).toMatchObject({
+    for (const link of localStore(runtime).linksOf(run.id)) {
+      expect(localStore(runtime).conversation(link.childConversationId)).toMatchObject({
         rootId: run.conversationId,
         parentTurnId: run.id,
         owner: 'ada',

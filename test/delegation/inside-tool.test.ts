@@ -14,6 +14,7 @@ import { z } from 'zod'
 import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
 import { eventsOf, only, openRuntime, resultIn, resultsIn, taskOf } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 const Topic = z.object({ topic: z.string().min(3) })
 
@@ -70,10 +71,10 @@ describe.each(ways)('an agent started inside a tool by %s is a child of the runn
 
     expect(resultIn(host.model.requests[1])).toBe('It is fast.')
     expect(outcome).toMatchObject({ status: 'completed', children: 1, usage: { inputTokens: 7 } })
-    const [link] = runtime.store.linksOf(run.id)
+    const [link] = localStore(runtime).linksOf(run.id)
     const task = taskOf(runtime, run)
     expect(link).toMatchObject({ taskId: task.id, mode: 'called', depth: 1, agentName: 'expert', deliveredTo: task.id })
-    expect(runtime.store.conversation(link?.childConversationId ?? '')).toMatchObject({
+    expect(localStore(runtime).conversation(link?.childConversationId ?? '')).toMatchObject({
       parentConversationId: run.conversationId,
       rootId: run.conversationId,
       path: ['host', 'expert'],
@@ -81,7 +82,7 @@ describe.each(ways)('an agent started inside a tool by %s is a child of the runn
     expect(only(events, 'delegation-start')).toHaveLength(1)
     expect(only(events, 'delegation-end')).toMatchObject([{ status: 'completed', childRunId: link?.id }])
     expect(only(events, 'run-end').map(({ path }) => path.join('/'))).toEqual(['host/expert', 'host'])
-    expect(runtime.store.roots({ limit: 10 })).toHaveLength(1)
+    expect(localStore(runtime).roots({ limit: 10 })).toHaveLength(1)
   })
 
   test('with one worker it does not wait for itself', async () => {
@@ -109,9 +110,9 @@ describe.each(ways)('an agent started inside a tool by %s is a child of the runn
     await run.cancel('enough')
 
     expect(await run.result).toMatchObject({ status: 'cancelled', error: { message: 'enough' } })
-    const [link] = runtime.store.linksOf(run.id)
+    const [link] = localStore(runtime).linksOf(run.id)
     expect(link?.outcome?.status).toBe('cancelled')
-    expect(runtime.store.openNodes(link?.id ?? '')).toEqual([])
+    expect(localStore(runtime).openNodes(link?.id ?? '')).toEqual([])
   })
 
   test('cancelled when its tool ends without awaiting it, before the host goes on to its end', async () => {
@@ -133,7 +134,7 @@ describe.each(ways)('an agent started inside a tool by %s is a child of the runn
 
     expect(outcome).toMatchObject({ status: 'completed', text: 'done' })
     expect(resultIn(host.model.requests[1])).toBe('did not wait')
-    expect(runtime.store.linksOf(run.id)[0]?.outcome).toMatchObject({
+    expect(localStore(runtime).linksOf(run.id)[0]?.outcome).toMatchObject({
       status: 'cancelled',
       error: { message: expect.stringMatching(/started it has ended/) },
     })
@@ -263,7 +264,7 @@ describe('code inside a tool', () => {
     await run.result
 
     expect(resultIn(host.model.requests[1])).toMatch(/^invalid_input: topic: /)
-    expect(runtime.store.linksOf(run.id)).toEqual([])
+    expect(localStore(runtime).linksOf(run.id)).toEqual([])
   })
 
   test('that delegates to something else than an agent gets a DefinitionError', async () => {
@@ -330,7 +331,7 @@ describe('code inside a tool', () => {
     ended.open()
 
     expect(await late.opened).toMatchObject({ code: 'aborted' })
-    expect(runtime.store.linksOf(run.id)).toEqual([])
+    expect(localStore(runtime).linksOf(run.id)).toEqual([])
     expect(childModel.requests).toHaveLength(0)
   })
 
@@ -368,6 +369,6 @@ describe('code inside a tool', () => {
     await runtime.run(host.agent, 'go').result
     await runtime.run(expertWith(), { topic: 'QUIC' }).result
 
-    expect(runtime.store.roots({ limit: 10 })).toHaveLength(2)
+    expect(localStore(runtime).roots({ limit: 10 })).toHaveLength(2)
   })
 })

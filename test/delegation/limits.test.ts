@@ -3,6 +3,7 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { openRuntime, resultIn, resultsIn, toolNamesIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 const Input = z.object({ n: z.number() })
 const ask = { name: 'ask', input: { n: 1 } }
@@ -168,7 +169,7 @@ test('turns, toolCalls and children are counted for each run by itself: a child 
 
   expect(outcome).toMatchObject({ status: 'completed', text: 'done' })
   expect(looked).toBe(4)
-  const links = runtime.store.linksOf(outcome.runId)
+  const links = localStore(runtime).linksOf(outcome.runId)
   expect(links.map(({ outcome: of }) => of?.status)).toEqual(['completed'])
 })
 
@@ -234,7 +235,7 @@ describe('a budget of the host for one of its subagents', () => {
     const run = runtime.run(host, 'go')
 
     expect(await run.result).toMatchObject({ status: 'timed_out', text: 'Asking.' })
-    const [link] = runtime.store.linksOf(run.id)
+    const [link] = localStore(runtime).linksOf(run.id)
     expect(['timed_out', 'cancelled']).toContain(link?.outcome?.status)
   })
 })

@@ -5,6 +5,7 @@ import { toolkit } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { openRuntime, resultIn, taskOf, toolNamesIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 const Topic = z.object({ topic: z.string(), depth: z.number().default(2), tags: z.array(z.string()).optional() })
 const search = tool({ description: 'Search', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'found' })
@@ -42,7 +43,7 @@ describe('agentscope 8.1/1, 5 and 6: a tool made of an agent', () => {
     expect(toolNamesIn(model.requests[0])).toEqual(['search', 'research_tool'])
     expect(resultIn(model.requests[1])).toBe('It is fast.')
     expect(taskOf(runtime, run).output.metadata).toMatchObject({ subagent: 'research', supervisor: 'host' })
-    const [link] = runtime.store.linksOf(run.id)
+    const [link] = localStore(runtime).linksOf(run.id)
     expect(link).toMatchObject({ contract: 'typed', toolName: 'research_tool', agentName: 'research' })
     const talk = await runtime.conversation(run.conversationId)
     expect(await talk.groups()).toEqual({ subagents: true })

@@ -5,6 +5,7 @@ import { brokenGraph } from '../../src/testing/crash/aftermath.ts'
 import { unsettled } from '../../src/testing/crash/laws.ts'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, openRuntime } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 const listener = (model = scriptedModel(() => 'ok')) => ({
   model,
@@ -103,7 +104,7 @@ describe('agentscope 2.1: observe adds a message without starting a turn', () =>
     await conversation.observe('It rains.')
     await next('two')
 
-    const [tree] = readTrees(runtime.store).filter(({ conversations }) => conversations.has(conversationId))
+    const [tree] = readTrees(localStore(runtime)).filter(({ conversations }) => conversations.has(conversationId))
     expect(tree?.turns.size).toBe(3)
     expect(tree && [...brokenGraph(tree), ...unsettled(tree)]).toEqual([])
   })
@@ -136,6 +137,6 @@ describe('agentscope 2.1: observe adds a message without starting a turn', () =>
     const { runtime, conversation, conversationId } = await talk()
 
     await expect(conversation.observe(message as never)).rejects.toThrow(InputError)
-    expect(runtime.store.conversation(conversationId)?.turnCount).toBe(1)
+    expect(localStore(runtime).conversation(conversationId)?.turnCount).toBe(1)
   })
 })

@@ -1,8 +1,9 @@
-import { type AnyAgent, agent, type StandardSchema, type Store, StoreError, type Tools } from 'legate'
+import { type AnyAgent, agent, type StandardSchema, StoreError, type Tools } from 'legate'
 import type { Hooks } from 'legate/hooks'
 import type { ModelRequest } from 'legate/models'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import type { LocalStore } from '../../src/store/store.ts'
 import { simpleTool, speaker, useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { until } from '../support/process.ts'
@@ -215,7 +216,7 @@ describe.each(stores)('a child that its host asks for, on %s', (_, create) => {
       await lateResult(run.conversationId)
       paying.open()
 
-      expect((await heir.runtime.attach(run.id).result).text).toBe('paid')
+      expect((await (await heir.runtime.attach(run.id)).result).text).toBe('paid')
       expect(world.store.linksOf(run.id)).toEqual([])
     })
 
@@ -244,14 +245,14 @@ describe.each(stores)('a child that its host asks for, on %s', (_, create) => {
       await lateResult(run.conversationId)
       await heir.kill()
 
-      expect((await zombie.runtime.attach(run.id).result).text).toContain('said by other')
+      expect((await (await zombie.runtime.attach(run.id)).result).text).toContain('said by other')
       expect(world.store.linksOf(run.id).map(({ agentName }) => agentName)).toEqual(['other'])
     })
 
     /** The first process falls asleep right before it stores its answer, and the second goes on with the run. */
     async function takenOver(first: AnyAgent, second: AnyAgent) {
       const asleep = makeGate()
-      const store = (inner: Store) =>
+      const store = (inner: LocalStore) =>
         onAnswer(inner, () => {
           zombie.freeze()
           asleep.open()
@@ -289,7 +290,7 @@ describe.each(stores)('a child that its host asks for, on %s', (_, create) => {
   /** A process, and the kinds of what it commits to trees. */
   function noting() {
     const kinds: string[] = []
-    const store = (inner: Store): Store => ({
+    const store = (inner: LocalStore): LocalStore => ({
       ...inner,
       commit: (commit) => {
         if (commit.rootId !== null) kinds.push(commit.kind)
@@ -312,7 +313,7 @@ const DELEGATION = [
 
 type Subagents = NonNullable<Parameters<typeof agent>[0]['subagents']>
 
-function onAnswer(store: Store, act: () => Promise<void>): Store {
+function onAnswer(store: LocalStore, act: () => Promise<void>): LocalStore {
   let isFirst = true
   return {
     ...store,

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, only, openRuntime, resultIn, resultsIn, taskOf, tasksOf } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 const it = tool({ description: 'It', inputSchema: { type: 'object' }, execute: () => 'ok' })
 const again = { calls: [{ name: 'it', input: {} }] }
@@ -194,7 +195,7 @@ describe.each(['typed', 'message'] as const)('agentscope 8.2/23-30, 36-40: by th
       expect(typeof task.output.metadata?.['error']).toBe(row.unavailable ? 'string' : 'undefined')
       expect(task.state).toBe('finished')
       expect(task.output.isError ?? false).toBe(row.status !== 'completed')
-      expect(runtime.store.linksOf(run.id)).toHaveLength(row.spawned ? asks : asks - 1)
+      expect(localStore(runtime).linksOf(run.id)).toHaveLength(row.spawned ? asks : asks - 1)
       expect(session !== '').toBe(row.spawned)
     },
   )
@@ -246,7 +247,7 @@ describe('agentscope 8.2/25: an input that is wrong', () => {
         { loc: ['depth'], msg: 'must be a number' },
       ],
     })
-    expect(runtime.store.linksOf(run.id)).toEqual([])
+    expect(localStore(runtime).linksOf(run.id)).toEqual([])
     expect(childModel.requests).toHaveLength(0)
     expect(taken).toBe(1)
   })
@@ -334,7 +335,7 @@ test('agentscope 8.2/39: the result carries usage, duration, turns and the value
   await run.result
 
   const task = taskOf(runtime, run)
-  const [link] = runtime.store.linksOf(run.id)
+  const [link] = localStore(runtime).linksOf(run.id)
   expect(task.output.value).toEqual({ n: 1 })
   expect(task.output.metadata?.['outcome']).toMatchObject({
     status: 'completed',
@@ -388,7 +389,7 @@ async function delegate(contract: 'typed' | 'message', row: Case) {
   const run = runtime.run(agent({ name: 'host', instructions: '', model, subagents, grant }), 'go')
   if (row.meanwhile !== undefined) {
     for await (const event of run) if (event.type === 'text-delta') break
-    await row.meanwhile(runtime, runtime.store.linksOf(run.id).at(-1)?.id ?? '')
+    await row.meanwhile(runtime, localStore(runtime).linksOf(run.id).at(-1)?.id ?? '')
   }
   const outcome = await run.result
   const said = resultsIn(model.requests.at(-1)).at(-1)?.content

@@ -3,6 +3,7 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { openRuntime } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 const Input = z.object({ topic: z.string(), repo: z.string(), depth: z.number().default(1) })
 
@@ -19,8 +20,8 @@ async function inputOf(given: ReturnType<typeof host>) {
   const runtime = openRuntime()
   const run = runtime.run(given.agent, 'go')
   await run.result
-  const [link] = runtime.store.linksOf(run.id)
-  return link === undefined ? undefined : runtime.store.turn(link.id)?.input
+  const [link] = localStore(runtime).linksOf(run.id)
+  return link === undefined ? undefined : localStore(runtime).turn(link.id)?.input
 }
 
 describe('presets of a subagent', () => {

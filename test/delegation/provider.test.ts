@@ -3,6 +3,7 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { openRuntime, resultsIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 const Topic = z.object({ topic: z.string() })
 const ask = { name: 'ask', input: { topic: 'QUIC' } }
@@ -59,7 +60,7 @@ describe('agentscope 8.1/13: a provider', () => {
       expect(() => runtime.run(boss, 'go')).toThrow(SubAgentUnavailable)
       expect(() => runtime.run(boss, 'go')).toThrow('The provider of "ask" failed: no licence')
     }
-    expect(runtime.store.roots({ limit: 1 })).toEqual([])
+    expect(localStore(runtime).roots({ limit: 1 })).toEqual([])
   })
 
   test('agentscope 8.2/28: that throws later makes that one delegation unavailable', async () => {

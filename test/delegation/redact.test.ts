@@ -3,6 +3,7 @@ import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { openRuntime, resultIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 const Topic = z.object({ topic: z.string() })
 const ask = { name: 'ask', input: { topic: 'QUIC' } }
@@ -45,8 +46,10 @@ describe('agentscope 8.2/30: what is told of a failure', () => {
 
     const told = name === 'a provider' ? String(outcome.error?.message) : resultIn(model.requests.at(-1))
     expect(told).toMatch(/token <key> is not valid at <host>/)
-    const rows = runtime.store.linksOf(run.id).flatMap((link) => [link, ...runtime.store.nodesOf(link.id)])
-    const text = JSON.stringify([rows, runtime.store.nodesOf(run.id), runtime.store.turn(run.id)])
+    const rows = localStore(runtime)
+      .linksOf(run.id)
+      .flatMap((link) => [link, ...localStore(runtime).nodesOf(link.id)])
+    const text = JSON.stringify([rows, localStore(runtime).nodesOf(run.id), localStore(runtime).turn(run.id)])
     expect(text).not.toContain('sk-12345')
   })
 

@@ -6,7 +6,7 @@ import { simpleTool, useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { until } from '../support/process.ts'
 import { eventsOf, only, openRuntime, resultIn, taskOf } from '../support/reading.ts'
-import { eventsOfType, turnsOfTree } from '../support/rows.ts'
+import { eventsOfType, localStore, turnsOfTree } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
 
 const Input = z.object({ n: z.number() })
@@ -27,7 +27,9 @@ function hostOf(config: SubagentConfig) {
 }
 
 function triesOf(runtime: Pick<Runtime, 'store'>, run: { readonly id: string }) {
-  return runtime.store.linksOf(run.id).map(({ attempt, outcome }) => [attempt, outcome?.status])
+  return localStore(runtime)
+    .linksOf(run.id)
+    .map(({ attempt, outcome }) => [attempt, outcome?.status])
 }
 
 describe('a delegation that failed in a way that may pass', () => {
@@ -73,10 +75,12 @@ describe('a delegation that failed in a way that may pass', () => {
     const run = runtime.run(host, 'go')
     await run.result
 
-    const [first, second] = runtime.store.linksOf(run.id)
+    const [first, second] = localStore(runtime).linksOf(run.id)
     expect(second?.childConversationId).not.toBe(first?.childConversationId)
     expect(model.requests[1]?.messages).toEqual(model.requests[0]?.messages)
-    const seeds = runtime.store.nodesOf(second?.id ?? '').map(({ kind }) => kind)
+    const seeds = localStore(runtime)
+      .nodesOf(second?.id ?? '')
+      .map(({ kind }) => kind)
     expect(seeds).toEqual(['developer_message', 'user_message', 'agent_message'])
     expect(model.requests[1]?.messages.map(({ role }) => role)).toEqual(['user', 'user'])
     expect(taskOf(runtime, run)).toMatchObject({
@@ -111,9 +115,11 @@ describe('a delegation that failed in a way that may pass', () => {
     const run = runtime.run(host, 'go')
     await run.result
 
-    const starts = eventsOfType(runtime.store, run.conversationId, 'retry').map(({ at, wakeAt }) => wakeAt - at)
+    const starts = eventsOfType(localStore(runtime), run.conversationId, 'retry').map(({ at, wakeAt }) => wakeAt - at)
     expect(starts).toEqual([60, 120])
-    const began = runtime.store.linksOf(run.id).map(({ id }) => runtime.store.turn(id)?.endedAt ?? 0)
+    const began = localStore(runtime)
+      .linksOf(run.id)
+      .map(({ id }) => localStore(runtime).turn(id)?.endedAt ?? 0)
     expect((began[2] ?? 0) - (began[0] ?? 0)).toBeGreaterThanOrEqual(170)
   })
 
@@ -127,7 +133,7 @@ describe('a delegation that failed in a way that may pass', () => {
     const run = runtime.run(agent({ name: 'host', instructions: '', model: seen, subagents }), 'go')
     await run.result
 
-    const [first, second] = runtime.store.linksOf(run.id)
+    const [first, second] = localStore(runtime).linksOf(run.id)
     expect(second?.childConversationId).toBe(first?.childConversationId)
     expect(resultIn(seen.requests[1])).toBe(`session_id: ${first?.childConversationId}\n\nhere again`)
     expect(model.requests[1]?.messages.filter(({ role }) => role === 'user')).toHaveLength(2)
@@ -141,7 +147,13 @@ describe('a delegation that failed in a way that may pass', () => {
     const run = runtime.run(host, 'go')
     await run.result
 
-    expect(new Set(runtime.store.linksOf(run.id).map(({ childConversationId }) => childConversationId)).size).toBe(1)
+    expect(
+      new Set(
+        localStore(runtime)
+          .linksOf(run.id)
+          .map(({ childConversationId }) => childConversationId),
+      ).size,
+    ).toBe(1)
   })
 
   test('from inside a tool gives the code the outcome of the last try', async () => {
@@ -157,7 +169,11 @@ describe('a delegation that failed in a way that may pass', () => {
     await run.result
 
     expect(resultIn(model.requests[1])).toBe('ok')
-    expect(runtime.store.linksOf(run.id).map(({ attempt, deliveredTo }) => [attempt, deliveredTo])).toEqual([
+    expect(
+      localStore(runtime)
+        .linksOf(run.id)
+        .map(({ attempt, deliveredTo }) => [attempt, deliveredTo]),
+    ).toEqual([
       [1, taskOf(runtime, run).id],
       [2, taskOf(runtime, run).id],
       [3, taskOf(runtime, run).id],
@@ -178,7 +194,7 @@ describe('a delegation is not tried again', () => {
     const subagents = { ask: { agent: worker, retries: 5, ...soon } }
     const wrong = runtime.run(agent({ name: 'host', instructions: '', model: asked, subagents }), 'go')
     await wrong.result
-    expect(runtime.store.linksOf(wrong.id)).toEqual([])
+    expect(localStore(runtime).linksOf(wrong.id)).toEqual([])
   })
 
   test('when a person has cancelled it', async () => {
@@ -196,7 +212,7 @@ describe('a delegation is not tried again', () => {
     const run = runtime.run(host, 'go')
     await entered.opened
 
-    await runtime.cancel(runtime.store.linksOf(run.id)[0]?.id ?? '')
+    await runtime.cancel(localStore(runtime).linksOf(run.id)[0]?.id ?? '')
 
     expect(await run.result).toMatchObject({ status: 'completed' })
     expect(triesOf(runtime, run)).toEqual([[1, 'cancelled']])
@@ -253,7 +269,7 @@ describe('a delegation is not tried again', () => {
     const { host } = hostOf({ agent: worker, retries: 5, retryDelayMs: 20_000 })
     const runtime = openRuntime()
     const run = runtime.run(host, 'go')
-    await until('the second try', () => runtime.store.linksOf(run.id).length === 2)
+    await until('the second try', () => localStore(runtime).linksOf(run.id).length === 2)
 
     await run.cancel()
 
@@ -299,7 +315,9 @@ describe('agentscope 8.8/105: a child that takes too long, and is tried again', 
       [2, 'completed'],
     ])
     expect(resultIn(seen.requests[1])).toBe('in time')
-    const [first, second] = runtime.store.linksOf(run.id).map(({ id }) => runtime.store.turn(id))
+    const [first, second] = localStore(runtime)
+      .linksOf(run.id)
+      .map(({ id }) => localStore(runtime).turn(id))
     expect(first?.endedAt).toBeLessThanOrEqual(second?.startedAt ?? 0)
   })
 
@@ -342,8 +360,8 @@ describe('agentscope 8.8/106: who says how a delegation is tried', () => {
     const subagents = { ask: { agent: worker, ...by.config } }
     const run = runtime.run(agent({ name: 'host', instructions: '', model, tools: { work }, subagents }), 'go')
     await run.result
-    const [link] = runtime.store.linksOf(run.id)
-    return { wallMs: runtime.store.turn(link?.id ?? '')?.limits.wallMs, retry: link?.retry }
+    const [link] = localStore(runtime).linksOf(run.id)
+    return { wallMs: localStore(runtime).turn(link?.id ?? '')?.limits.wallMs, retry: link?.retry }
   }
 
   const HOUR = 3_600_000
@@ -383,7 +401,7 @@ describe('agentscope 8.8/106: who says how a delegation is tried', () => {
     const runtime = openRuntime()
     const run = runtime.run(host, 'go')
     await run.result
-    expect(runtime.store.turn(runtime.store.linksOf(run.id)[0]?.id ?? '')?.limits.wallMs).toBe(5_000)
+    expect(localStore(runtime).turn(localStore(runtime).linksOf(run.id)[0]?.id ?? '')?.limits.wallMs).toBe(5_000)
   })
 
   test.each([
@@ -426,7 +444,7 @@ describe.each(stores)('tries on %s', (_, create) => {
     const second = world.start({ agents: [healed] })
     await second.runtime.resume()
 
-    expect(await second.runtime.attach(run.id).result).toMatchObject({ status: 'completed', children: 2 })
+    expect(await (await second.runtime.attach(run.id)).result).toMatchObject({ status: 'completed', children: 2 })
     expect(triesOf(world, run)).toEqual([
       [1, 'failed'],
       [2, 'completed'],

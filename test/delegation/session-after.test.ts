@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { openRuntime, resultsIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
 
 /** The session a result names. */
@@ -104,7 +105,7 @@ describe('agentscope 8.6/88: after a call that came to nothing the session works
 
     const second = runtime.run(boss.agent, 'two', { conversationId: first.conversationId })
     await entered.opened
-    const [link] = runtime.store.linksOf(second.id)
+    const [link] = localStore(runtime).linksOf(second.id)
     if (status === 'cancelled') await runtime.cancel(link?.id ?? '')
     await second.result
     const third = await runtime.run(boss.agent, 'three', { conversationId: first.conversationId }).result
@@ -189,7 +190,7 @@ describe.each(stores)(
 
       const { runtime } = start({ agents: [boss.agent] })
       await runtime.resume()
-      await runtime.attach(second.id).result
+      await (await runtime.attach(second.id)).result
       await runtime.run(boss.agent, 'three', { conversationId }).result
 
       const said = resultsIn(boss.model.requests.at(-1)).map(({ content }) => String(content))

@@ -1,12 +1,14 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { agent, type StartOptions, type Store, tool } from 'legate'
+import { agent, type StartOptions, tool } from 'legate'
 import type { Briefing, SessionDocument, SessionStore } from 'legate/background'
 import { jsonSession } from 'legate/store/json'
 import { scriptedModel } from 'legate/testing'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { freshId } from '../../src/base/id.ts'
+import type { LocalStore } from '../../src/store/store.ts'
 import { openRuntime, resultsIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { lasting } from '../support/stores.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
@@ -26,7 +28,7 @@ interface Parts {
   readonly briefing?: Briefing
   readonly hostName?: string
   readonly name?: string
-  readonly rows?: Store
+  readonly rows?: LocalStore
 }
 
 /** What a process says and hears; each call of this is another process with its own memory. */
@@ -412,13 +414,13 @@ describe('agentscope 8.6: a conversation that is copied to a folder', () => {
       'user: two',
       'agent: heard look, two',
     ])
-    const [past] = second.runtime.store.turnsOf(session, { limit: 9 })
+    const [past] = localStore(second.runtime).turnsOf(session, { limit: 9 })
     expect(past).toMatchObject({
       state: 'ended',
       ordinal: 0,
       outcome: { status: 'completed', conversationId: session },
     })
-    expect(await second.runtime.attach(past?.id ?? '').result).toMatchObject({
+    expect(await (await second.runtime.attach(past?.id ?? '')).result).toMatchObject({
       status: 'completed',
       text: 'heard look',
     })

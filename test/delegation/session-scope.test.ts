@@ -1,12 +1,14 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { agent, createRuntime, DefinitionError, type StartOptions, type Store, tool } from 'legate'
+import { agent, createRuntime, DefinitionError, type StartOptions, tool } from 'legate'
 import type { SessionSettings, SessionStore } from 'legate/background'
 import { jsonSession } from 'legate/store/json'
 import { memoryStore } from 'legate/store/memory'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import type { LocalStore } from '../../src/store/store.ts'
 import { resultsIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { lasting, type Rows } from '../support/stores.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
@@ -15,7 +17,7 @@ const UNKNOWN = '01900000-0000-7000-8000-00000000dead'
 const look = tool({ description: 'x', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
 
 /** A process whose host asks its expert what it is told to. */
-function world(rows: Store, session: SessionSettings | SessionStore = { scope: 'owner' }) {
+function world(rows: LocalStore, session: SessionSettings | SessionStore = { scope: 'owner' }) {
   const isSlow = { now: false }
   const childModel = scriptedModel(({ messages, tools }) => {
     if (isSlow.now) return { text: 'never', delayMs: 60_000 }
@@ -61,7 +63,7 @@ describe.each(lasting)('agentscope 002: a session of the owner, in a store in %s
     const copy = await second.ask('three', one.id)
     expect(copy.text).toBe(`session_id: ${copy.id}\n\nheard one, look, three with look`)
     expect(copy.id).not.toBe(one.id)
-    const { store } = second.runtime
+    const store = localStore(second.runtime)
     expect(store.conversation(copy.id)).toMatchObject({
       rootId: copy.conversationId,
       parentConversationId: copy.conversationId,
@@ -95,7 +97,7 @@ describe.each(lasting)('agentscope 002: a session of the owner, in a store in %s
     // The copy is made, and its process ends before the child has said a word.
     first.isSlow.now = true
     first.ask('two', one.id).catch(() => undefined)
-    const host = await until(() => first.runtime.store.openRoots(1)[0])
+    const host = await until(() => localStore(first.runtime).openRoots(1)[0])
     await until(() => first.childModel.requests[1])
     await first.runtime.close()
     const between = createRuntime({ store: rows.open() })
@@ -105,7 +107,7 @@ describe.each(lasting)('agentscope 002: a session of the owner, in a store in %s
     const second = world(rows.open())
     const [run] = await second.runtime.resume()
     expect(await run?.result).toMatchObject({ status: 'completed' })
-    const [link, ...others] = second.runtime.store.linksOf(host.id)
+    const [link, ...others] = localStore(second.runtime).linksOf(host.id)
     expect(others).toEqual([])
     const child = await second.runtime.conversation(link?.childConversationId ?? '')
     expect((await child.transcript()).map(({ text }) => text)).toEqual([
@@ -184,8 +186,10 @@ test('the copy of a session that was forked has what was said before the fork, a
   onTestFinished(() => runtime.close())
   const one = await ask('one')
   const host = await runtime.conversation(one.conversationId)
-  const [first] = runtime.store.turnsOf(one.conversationId, { limit: 1 })
-  const last = runtime.store.nodesOf(first?.id ?? '').at(-1)
+  const [first] = localStore(runtime).turnsOf(one.conversationId, { limit: 1 })
+  const last = localStore(runtime)
+    .nodesOf(first?.id ?? '')
+    .at(-1)
   await ask('beside', one.id, { owner: 'ann', conversationId: one.conversationId })
   const { id: lane } = await host.history.fork(last?.id ?? '')
   const forked = await ask('two', one.id, { owner: 'ann', conversationId: lane })
@@ -236,7 +240,7 @@ test.each<SessionSettings>([{}, { scope: 'owner' }])(
     const { text } = await ask('two', one.id, { conversationId: other.conversationId })
 
     expect(text).toContain(`there is no session ${one.id} in this conversation`)
-    expect(runtime.store.conversation(one.id)).toMatchObject({ rootId: one.conversationId, turnCount: 1 })
+    expect(localStore(runtime).conversation(one.id)).toMatchObject({ rootId: one.conversationId, turnCount: 1 })
     expect((await runtime.audit()).findings).toEqual([])
   },
 )

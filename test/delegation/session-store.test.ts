@@ -1,11 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { agent, createRuntime, type Store, tool } from 'legate'
+import { agent, createRuntime, tool } from 'legate'
 import type { SessionDocument } from 'legate/background'
 import { jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { beforeEach, describe, expect, test } from 'vitest'
+import type { LocalStore } from '../../src/store/store.ts'
 import { resultsIn } from '../support/reading.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
@@ -16,7 +17,7 @@ beforeEach(() => {
 })
 
 /** What a process says in a conversation; it ends with it. */
-async function process(open: () => Store, text: string, conversationId?: string) {
+async function process(open: () => LocalStore, text: string, conversationId?: string) {
   const look = tool({ description: 'Look', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
   const child = scriptedModel(({ messages }) => {
     const said = messages.filter(({ role }) => role === 'user').map(({ content }) => content)
@@ -38,7 +39,7 @@ async function process(open: () => Store, text: string, conversationId?: string)
   return { id: run.conversationId, said: String(resultsIn(model.requests.at(-1)).at(-1)?.content) }
 }
 
-describe.each<[string, (folder: string) => Store]>([
+describe.each<[string, (folder: string) => LocalStore]>([
   ['JSON', (where) => jsonStore(where)],
   ['SQLite', (where) => sqliteStore(path.join(where, 'rows.db'))],
 ])('agentscope 8.6/80: a session in a %s store', (_, openIn) => {

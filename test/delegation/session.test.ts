@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, only, openRuntime, resultsIn, taskOf, tasksOf } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 /** The session a result names. */
 function sessionIn(content: unknown): string {
@@ -44,10 +45,10 @@ describe('agentscope 8.6: the sessions of the message contract', () => {
     const [first, second] = resultsIn(model.requests[2]).map(({ content }) => String(content))
     expect(first).toMatch(/^session_id: [0-9a-f-]{36}\n\nheard one$/)
     expect(second).toBe(`session_id: ${sessionIn(first)}\n\nheard one, two`)
-    const links = runtime.store.linksOf(run.id)
+    const links = localStore(runtime).linksOf(run.id)
     expect(links.map(({ childConversationId }) => childConversationId)).toEqual(Array(2).fill(sessionIn(first)))
     expect(links[0]?.id).not.toBe(links[1]?.id)
-    expect(runtime.store.conversation(sessionIn(first))?.turnCount).toBe(2)
+    expect(localStore(runtime).conversation(sessionIn(first))?.turnCount).toBe(2)
   })
 
   test('79: it goes on in a later turn of the host too, and its events name the run that asks now', async () => {
@@ -122,7 +123,7 @@ describe('agentscope 8.6: the sessions of the message contract', () => {
     const elsewhere = host((_request, call) => (call === 0 ? ask('ask', 'hidden') : 'done'), { ask: expert.agent })
     const hidden = runtime.run(elsewhere.agent, 'go')
     await hidden.result
-    const [foreign] = runtime.store.linksOf(hidden.id)
+    const [foreign] = localStore(runtime).linksOf(hidden.id)
     const wrong: string[] = []
     const boss = host(
       (request, call) => {
@@ -326,7 +327,7 @@ describe('a typed subagent with memory: session', () => {
     const second = runtime.run(host, 'again', { conversationId: first.conversationId })
     expect((await second.result).text).toBe('1 so far, 2 so far, 3 so far, 4 so far')
     const children = [first, second]
-      .flatMap(({ id }) => runtime.store.linksOf(id))
+      .flatMap(({ id }) => localStore(runtime).linksOf(id))
       .map((link) => link.childConversationId)
     expect(new Set(children).size).toBe(1)
   })
@@ -349,8 +350,8 @@ describe('a typed subagent with memory: session', () => {
 
     const changed = runtime.run(hostOf(shared('another').agent, ['a']), 'go', { conversationId: one.conversationId })
     expect((await changed.result).text).toMatch(/1 so far$/)
-    expect(runtime.store.linksOf(changed.id)[0]?.childConversationId).not.toBe(
-      runtime.store.linksOf(one.id)[0]?.childConversationId,
+    expect(localStore(runtime).linksOf(changed.id)[0]?.childConversationId).not.toBe(
+      localStore(runtime).linksOf(one.id)[0]?.childConversationId,
     )
   })
 
@@ -359,13 +360,13 @@ describe('a typed subagent with memory: session', () => {
     const host = hostOf(shared().agent, ['a'])
     const first = runtime.run(host, 'go')
     await first.result
-    const [link] = runtime.store.linksOf(first.id)
+    const [link] = localStore(runtime).linksOf(first.id)
 
     await (await runtime.conversation(first.conversationId)).closeSession(link?.childConversationId ?? '')
 
     const second = runtime.run(host, 'again', { conversationId: first.conversationId })
     expect((await second.result).text).toMatch(/1 so far$/)
-    expect(runtime.store.linksOf(second.id)[0]?.childConversationId).not.toBe(link?.childConversationId)
+    expect(localStore(runtime).linksOf(second.id)[0]?.childConversationId).not.toBe(link?.childConversationId)
   })
 
   test('shows its host’s model the same schema', async () => {

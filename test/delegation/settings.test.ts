@@ -5,6 +5,7 @@ import { fileTools, memoryFiles } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { openRuntime, resultIn, resultsIn, toolNamesIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 const Topic = z.object({ topic: z.string() })
 const ask = { name: 'ask', input: { topic: 'QUIC' } }
@@ -30,7 +31,7 @@ async function delegate(config: SubagentConfig, grant?: Grant) {
   const runtime = openRuntime({ files: memoryFiles() })
   const run = runtime.run(host, 'go')
   const outcome = await run.result
-  const [link] = runtime.store.linksOf(run.id)
+  const [link] = localStore(runtime).linksOf(run.id)
   return { outcome, model, runtime, run, link, result: () => resultIn(model.requests[1]) }
 }
 
@@ -98,7 +99,9 @@ describe('agentscope 8.4/52 and 54: `tools` of a setting', () => {
     const tried = async (config: Omit<SubagentConfig, 'agent'>) => {
       const run = runtime.run(host(config), 'go')
       await run.result
-      const task = runtime.store.nodesOf(run.id).find(({ kind }) => kind === 'task')
+      const task = localStore(runtime)
+        .nodesOf(run.id)
+        .find(({ kind }) => kind === 'task')
       return String(task?.output.content)
     }
 
@@ -169,7 +172,7 @@ describe('a grant of a setting', () => {
     const { result, runtime, link } = await delegate({ agent: child, grant: { use: ['tool:safe'] } })
 
     expect(result()).toBe('safe\nrisky is not allowed here: no rule of host, ask allows tool:risky.')
-    expect(runtime.explain(link?.id ?? '', 'tool:risky')).toMatchObject({ verdict: 'deny' })
+    expect(await runtime.explain(link?.id ?? '', 'tool:risky')).toMatchObject({ verdict: 'deny' })
   })
 
   test('I1: binds all below it too', async () => {
@@ -219,7 +222,9 @@ describe('the name of a setting', () => {
 
     expect(link).toMatchObject({ agentName: 'scout', toolName: 'ask' })
     expect(model.requests[0]?.path).toEqual(['host', 'scout'])
-    const task = runtime.store.nodesOf(run.id).find(({ kind }) => kind === 'task')
+    const task = localStore(runtime)
+      .nodesOf(run.id)
+      .find(({ kind }) => kind === 'task')
     expect(task?.output.metadata).toMatchObject({ subagent: 'scout' })
   })
 
@@ -299,7 +304,9 @@ describe('agentscope 8.4/56: a limit that was set for a child holds, and its hos
 
     expect(outcome.status).toBe('completed')
     expect(result()).toMatch(words)
-    const metadata = runtime.store.nodesOf(run.id).find(({ kind }) => kind === 'task')?.output.metadata
+    const metadata = localStore(runtime)
+      .nodesOf(run.id)
+      .find(({ kind }) => kind === 'task')?.output.metadata
     expect(metadata).not.toHaveProperty('unavailable')
     expect(metadata).toMatchObject({ outcome: { retryable: expect.any(Boolean), advice: expect.any(String) } })
   })

@@ -3,6 +3,7 @@ import type { ToolSchema } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime, resultsIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 /** What a host's model is offered for its subagents. */
 async function offered(subagents: Subagents): Promise<readonly ToolSchema[]> {
@@ -102,7 +103,9 @@ describe('subagents in a list', () => {
     for await (const { path } of run) paths.add(path.join('/'))
 
     expect([...paths]).toEqual(['host', 'host/Expert'])
-    const [link] = runtime.store.linksOf(run.id)
-    expect(runtime.store.conversation(link?.childConversationId ?? '')?.metadata).not.toHaveProperty('forward_events')
+    const [link] = localStore(runtime).linksOf(run.id)
+    expect(localStore(runtime).conversation(link?.childConversationId ?? '')?.metadata).not.toHaveProperty(
+      'forward_events',
+    )
   })
 })

@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import { Place, skipUnlessBuilt } from '../cli/support/cli.ts'
+import { localStore } from '../support/rows.ts'
 
 beforeEach(skipUnlessBuilt)
 
@@ -7,10 +8,10 @@ test('a run whose process was killed ends when it is cancelled, without anybody 
   const place = new Place()
   const [id = ''] = await place.orphans('lead')
   const runtime = place.runtime()
-  const run = runtime.attach(id)
+  const run = await runtime.attach(id)
 
   await run.cancel('enough')
 
   expect(await run.result).toMatchObject({ status: 'cancelled' })
-  expect(runtime.store.openTurns(99)).toEqual([])
+  expect(localStore(runtime).openTurns(99)).toEqual([])
 })

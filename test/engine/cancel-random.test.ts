@@ -1,17 +1,18 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AnyAgent, agent, type Run, type Runtime, type Store, type ToolContext } from 'legate'
+import { type AnyAgent, agent, type Run, type Runtime, type ToolContext } from 'legate'
 import type { Part } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 import { runProcess } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
+import type { LocalStore } from '../../src/store/store.ts'
 import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
 import { simpleTool, useWorld } from '../support/agents.ts'
 import { Chance } from '../support/chance.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
 import { until } from '../support/process.ts'
-import { nodesOfTree, turnsOfTree } from '../support/rows.ts'
+import { localStore, nodesOfTree, turnsOfTree } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
 
 const SEED = Number(process.env['LEGATE_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
@@ -80,13 +81,13 @@ async function cancelOne(runtime: Runtime, root: AnyAgent, chance: Chance): Prom
   const run = runtime.run(root, 'go' as never)
   const moment = chance.below(60)
   await momentOf(run, moment)
-  const below = chance.is(0.25) ? chance.pick(turnsOfTree(runtime.store, run.id)) : run.id
+  const below = chance.is(0.25) ? chance.pick(turnsOfTree(localStore(runtime), run.id)) : run.id
   if (below !== run.id) await runtime.cancel(below)
   const began = performance.now()
   await run.cancel('enough')
   await run.result
   const took = performance.now() - began
-  expectEnded(runtime.store, run)
+  expectEnded(localStore(runtime), run)
   return took
 }
 
@@ -97,7 +98,7 @@ async function momentOf(run: Run, count: number): Promise<void> {
 }
 
 /** By hand, and not by the words of a test library: it is done a thousand times while others are measured. */
-function expectEnded(store: Store, run: Run): void {
+function expectEnded(store: LocalStore, run: Run): void {
   const turns = turnsOfTree(store, run.id)
   const open = nodesOfTree(store, run.id).filter(({ endedAt }) => endedAt === null)
   const events = store.events(run.conversationId, 0, 1_000_000)
@@ -114,7 +115,7 @@ function expectEnded(store: Store, run: Run): void {
   if (wrong.length > 0) throw new Error(`seed ${SEED}, run ${run.id}: ${wrong.join(', ')}`)
 }
 
-function expectNothingOpen(store: Store): void {
+function expectNothingOpen(store: LocalStore): void {
   expect(store.openRoots(10)).toEqual([])
   expect(store.openTurns(10)).toEqual([])
   expect(store.claimants()).toEqual([])

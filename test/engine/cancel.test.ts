@@ -98,7 +98,7 @@ describe.each(stores)('cancelling on %s', (_, create) => {
       await first.kill()
 
       await other.runtime.resume()
-      const outcome = await other.runtime.attach(run.id).result
+      const outcome = await (await other.runtime.attach(run.id)).result
 
       expect(outcome.status).toBe('cancelled')
       expect(links().filter((link) => link.outcome?.status === 'cancelled')).toHaveLength(4)
@@ -122,7 +122,7 @@ describe.each(stores)('cancelling on %s', (_, create) => {
       const began = performance.now()
 
       await runtime.cancel(turnId)
-      const outcome = await runtime.attach(turnId).result
+      const outcome = await (await runtime.attach(turnId)).result
 
       expect(performance.now() - began).toBeGreaterThan(50)
       expect(outcome).toMatchObject({ status: 'cancelled', uncertain: state === 'uncertain' ? [nodeId] : [] })
@@ -151,7 +151,10 @@ describe.each(stores)('cancelling on %s', (_, create) => {
 
       expect(world.store.turn(turnId)).toEqual(before)
       gate.open()
-      expect(await runtime.attach(turnId).result).toMatchObject({ status: 'cancelled', error: { message: 'first' } })
+      expect(await (await runtime.attach(turnId)).result).toMatchObject({
+        status: 'cancelled',
+        error: { message: 'first' },
+      })
     })
 
     test('holds no worker once it was forced', async () => {

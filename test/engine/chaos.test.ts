@@ -1,8 +1,9 @@
 import fc from 'fast-check'
-import { type AnyAgent, agent, type Store, type SubagentConfig, type Tools } from 'legate'
+import { type AnyAgent, agent, type SubagentConfig, type Tools } from 'legate'
 import type { ModelRequest } from 'legate/models'
 import { readTrees, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import type { LocalStore } from '../../src/store/store.ts'
 import { brokenGraph } from '../../src/testing/crash/aftermath.ts'
 import { simpleTool } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
@@ -77,7 +78,7 @@ describe.each(stores)('any tree of agents whose processes die, on %s', (name, cr
 class Chaos {
   private readonly trouble: Trouble
   private readonly rows: Rows
-  private readonly store: Store
+  private readonly store: LocalStore
   private readonly root: ReturnType<Chaos['build']>
   private readonly requests: ModelRequest[] = []
   /** How often each effectful call ran. */
@@ -98,7 +99,7 @@ class Chaos {
     const last = this.start()
     if (this.trouble.cancelAfter !== null) await last.runtime.cancel(runId)
     await last.runtime.resume()
-    const outcome = await last.runtime.attach(runId).result
+    const outcome = await (await last.runtime.attach(runId)).result
     await last.runtime.close()
 
     expect(last.errors).toEqual([])
@@ -135,7 +136,7 @@ class Chaos {
     return run.id
   }
 
-  private start(store: (store: Store) => Store = (store) => store): Process {
+  private start(store: (store: LocalStore) => LocalStore = (store) => store): Process {
     return startProcess(this.rows, { agents: [this.root], store, engine: { workers: this.trouble.workers } })
   }
 

@@ -1,6 +1,7 @@
-import { type AnyAgent, agent, type Store } from 'legate'
+import { type AnyAgent, agent } from 'legate'
 import { fakeClock, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import type { LocalStore } from '../../src/store/store.ts'
 import { commitOf } from '../../src/testing/conformance/store-rows.ts'
 import { asksThenSays, callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
@@ -32,7 +33,7 @@ describe.each(stores)('claims on %s', (_, create) => {
       const ids = Array.from({ length: 60 }, () => m.createNode({ kind: 'work' }).id)
       return { turnId: m.turnId, ids }
     })
-    const outcome = await one.runtime.attach(turnId).result
+    const outcome = await (await one.runtime.attach(turnId)).result
 
     expect(outcome.status).toBe('completed')
     expect(runs.toSorted()).toEqual(ids.toSorted())
@@ -58,7 +59,7 @@ describe.each(stores)('claims on %s', (_, create) => {
       const ids = Array.from({ length: 20 }, () => m.createNode({ kind: 'work' }).id)
       return { turnId: m.turnId, ids }
     })
-    await runtime.attach(turnId).result
+    await (await runtime.attach(turnId)).result
 
     expect(order).toEqual(ids)
   })
@@ -73,7 +74,7 @@ describe.each(stores)('claims on %s', (_, create) => {
     const busy = start({ agents: [speaker('speaker')] })
     await busy.runtime.resume()
 
-    expect((await busy.runtime.attach(run.id).result).status).toBe('completed')
+    expect((await (await busy.runtime.attach(run.id)).result).status).toBe('completed')
   })
 
   test('workers are the limit of what runs at once', async () => {
@@ -93,7 +94,7 @@ describe.each(stores)('claims on %s', (_, create) => {
       for (let n = 0; n < 12; n++) m.createNode({ kind: 'work' })
       return m.turnId
     })
-    await runtime.attach(turnId).result
+    await (await runtime.attach(turnId)).result
 
     expect(most).toBe(3)
   })
@@ -112,7 +113,7 @@ describe.each(stores)('claims on %s', (_, create) => {
       }),
     )
 
-    for (const turnId of runs) expect((await runtime.attach(turnId).result).status).toBe('completed')
+    for (const turnId of runs) expect((await (await runtime.attach(turnId)).result).status).toBe('completed')
     expect(talk.row?.activeTurnId).toBeNull()
   })
 
@@ -210,7 +211,7 @@ describe.each(stores)('claims on %s', (_, create) => {
     let asleepMs = 0
     const clock = { ...steady, now: () => steady.now() + asleepMs }
     const unlawful: string[] = []
-    const watched = (store: Store): Store => ({
+    const watched = (store: LocalStore): LocalStore => ({
       ...store,
       commit: (step) => {
         for (const { state, engineId, id } of step.nodes) {
@@ -247,7 +248,7 @@ describe.each(stores)('claims on %s', (_, create) => {
     const graph = new Graph(world.rows.open(), { clock: fakeClock(Date.now()) })
     const broken = await graph.say('broken')
     const sound = await graph.say('sound')
-    const failing = (store: Store): Store => ({
+    const failing = (store: LocalStore): LocalStore => ({
       ...store,
       commit: (step) => {
         if (step.rootId === broken.conversationId) throw new TypeError('a defect')
@@ -258,7 +259,7 @@ describe.each(stores)('claims on %s', (_, create) => {
 
     await runtime.resume()
 
-    expect(await runtime.attach(sound.id).result).toMatchObject({ status: 'completed' })
+    expect(await (await runtime.attach(sound.id)).result).toMatchObject({ status: 'completed' })
     expect(world.store.turn(broken.id)?.state).toBe('running')
   })
 

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { useWorld } from '../support/agents.ts'
 import { until } from '../support/process.ts'
+import { localStore } from '../support/rows.ts'
 import { lasting, stores } from '../support/stores.ts'
 
 const HOUR = 3_600_000
@@ -70,7 +71,7 @@ describe.each(lasting)('a clock that is set back between two processes, on %s', 
     const next = world.start({ clock, agents: [flaky(['fine'])] })
     await next.runtime.resume()
 
-    expect(await next.runtime.attach(run.id).result).toMatchObject({ status: 'completed', text: 'fine' })
+    expect(await (await next.runtime.attach(run.id)).result).toMatchObject({ status: 'completed', text: 'fine' })
   })
 })
 
@@ -79,7 +80,11 @@ test('a clock that is set forward an hour makes a retry come at once, and ends n
   const runtime = createRuntime({ clock, engine: { sweepMs: 20 } })
   const slow = Object.assign(new Error('slow down'), { statusCode: 429, retryAfterMs: 50_000 })
   const run = runtime.run(flaky([{ error: slow }, 'fine']), 'go')
-  await until('the retry', () => runtime.store.nodesOf(run.id).find(({ wakeAt }) => wakeAt !== null))
+  await until('the retry', () =>
+    localStore(runtime)
+      .nodesOf(run.id)
+      .find(({ wakeAt }) => wakeAt !== null),
+  )
   set(HOUR)
 
   expect(await run.result).toMatchObject({ status: 'completed', text: 'fine' })

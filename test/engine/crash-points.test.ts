@@ -1,7 +1,8 @@
-import { agent, type Store, StoreError } from 'legate'
+import { agent, StoreError } from 'legate'
 import type { ModelRequest } from 'legate/models'
 import { readTrees, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import type { LocalStore } from '../../src/store/store.ts'
 import { brokenGraph } from '../../src/testing/crash/aftermath.ts'
 import { simpleTool, useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
@@ -32,7 +33,7 @@ describe.each(stores)('cybros A64, A79: a process dies at its n-th commit, on %s
   test('an audit finds nothing after any of them, nor after those of a run that is asked and cancelled', async () => {
     const found: string[] = []
     let commits = 0
-    const audited = (store: Store): Store => ({
+    const audited = (store: LocalStore): LocalStore => ({
       ...store,
       commit: async (step) => {
         await store.commit(step)
@@ -82,7 +83,7 @@ describe.each(stores)('cybros A64, A79: a process dies at its n-th commit, on %s
     async (n) => {
       const { host, requests, effects } = scenario()
       let commits = 0
-      const failing = (store: Store): Store => ({
+      const failing = (store: LocalStore): LocalStore => ({
         ...store,
         commit: (step) => {
           if (++commits === n) throw new StoreError('store_full', 'The disk is full.')
@@ -143,7 +144,7 @@ describe.each(stores)('cybros A64, A79: a process dies at its n-th commit, on %s
       died.open()
       await makeGate().opened
     }
-    const commit = (store: Store) => (step: Parameters<Store['commit']>[0]) => {
+    const commit = (store: LocalStore) => (step: Parameters<LocalStore['commit']>[0]) => {
       commits++
       if (commits < last) return store.commit(step)
       const isWritten = commits === last && moment === 'after'

@@ -57,7 +57,7 @@ describe.each(stores)('the code of an agent, on %s', (_, create) => {
     )
     await new Promise((resolve) => setTimeout(resolve, 60))
     expect(world.store.node(node.id)).toMatchObject({ state: 'pending', recoveries: 1 })
-    const attached = without.runtime.attach(run.id)
+    const attached = await without.runtime.attach(run.id)
 
     await start({ agents: [speaker('clerk', 'here I am')] }).runtime.resume()
 
@@ -71,7 +71,7 @@ describe.each(stores)('the code of an agent, on %s', (_, create) => {
 
     await runtime.run(speaker('clerk', 'me too'), 'another').result
 
-    expect(await runtime.attach(run.id).result).toMatchObject({ status: 'completed', text: 'me too' })
+    expect(await (await runtime.attach(run.id)).result).toMatchObject({ status: 'completed', text: 'me too' })
   })
 
   test('of a node kind is needed too', async () => {
@@ -89,7 +89,7 @@ describe.each(stores)('the code of an agent, on %s', (_, create) => {
       return m.turnId
     })
 
-    expect(await heir.runtime.attach(turnId).result).toMatchObject({ status: 'completed' })
+    expect(await (await heir.runtime.attach(turnId)).result).toMatchObject({ status: 'completed' })
     expect(world.store.nodesOf(turnId)[0]).toMatchObject({ state: 'finished', epoch: 1 })
   })
 

@@ -1,9 +1,10 @@
-import { agent, type Store } from 'legate'
+import { agent } from 'legate'
 import { fakeClock, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { sweep } from '../../src/engine/sweep.ts'
 import type { Node } from '../../src/graph/rows.ts'
 import { planResult } from '../../src/rules/turn/result.ts'
+import type { LocalStore } from '../../src/store/store.ts'
 import { speaker, useWorld } from '../support/agents.ts'
 import { Graph } from '../support/graph.ts'
 import { until } from '../support/process.ts'
@@ -49,7 +50,7 @@ describe.each(stores)('cybros A68: every notification is lost, on %s', (_, creat
     const idle = start({ store: deaf })
     await idle.runtime.resume()
     const turn = await new Graph(world.rows.open(), { clock: fakeClock(Date.now()) }).say('go')
-    const run = idle.runtime.attach(turn.id)
+    const run = await idle.runtime.attach(turn.id)
     const runs = start({ store: deaf, agents: [speaker('agent', 'from the other')] })
     await runs.runtime.resume()
 
@@ -87,7 +88,7 @@ describe.each(stores)('cybros A68: every notification is lost, on %s', (_, creat
 
 const FINISHED = { state: 'finished', output: { content: 'ok' } } as const
 
-function deaf(store: Store): Store {
+function deaf(store: LocalStore): LocalStore {
   return { ...store, watch: () => () => undefined }
 }
 

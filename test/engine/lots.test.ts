@@ -2,6 +2,7 @@ import { agent } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { simpleTool, useWorld } from '../support/agents.ts'
+import { localStore } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
 
 const MANY = 150
@@ -46,7 +47,7 @@ describe.each(stores)('a message with many calls on %s', (_, create) => {
 
     expect(outcome.status).toBe('cancelled')
     expect(begun.length).toBeLessThan(MANY)
-    expect(runtime.store.openNodes(run.id)).toEqual([])
+    expect(localStore(runtime).openNodes(run.id)).toEqual([])
   })
 
   test('whose process closes meanwhile is gone on with by another', async () => {
@@ -64,7 +65,7 @@ describe.each(stores)('a message with many calls on %s', (_, create) => {
 
     const { runtime: next } = start({ agents: [busy], engine: { workers: MANY } })
     await next.resume()
-    const outcome = await next.attach(run.id).result
+    const outcome = await (await next.attach(run.id)).result
 
     expect(outcome).toMatchObject({ status: 'completed', toolCalls: MANY })
     // What had begun and could not say its end any more is begun again: it has no effect.

@@ -12,10 +12,10 @@ test('a runtime tells which processes run nodes of its store, and which of them 
   const [first, second] = [startProcess(rows, { agents: [idle] }), startProcess(rows, { agents: [idle] })]
   await first.runtime.resume()
 
-  expect(second.runtime.processes()).toMatchObject([{ pid: process.pid, isAlive: true }])
+  expect(await second.runtime.processes()).toMatchObject([{ pid: process.pid, isAlive: true }])
 
   await first.kill()
 
-  expect(second.runtime.processes()).toMatchObject([{ pid: process.pid, isAlive: false }])
+  expect(await second.runtime.processes()).toMatchObject([{ pid: process.pid, isAlive: false }])
   await second.runtime.close()
 })

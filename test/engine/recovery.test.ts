@@ -164,7 +164,7 @@ describe.each(stores)('recovery on %s', (_, create) => {
     await second.runtime.resume()
 
     first.freeze()
-    const outcome = await second.runtime.attach(run.id).result
+    const outcome = await (await second.runtime.attach(run.id)).result
 
     expect(outcome).toMatchObject({ status: 'completed', text: 'taken over' })
     const told = eventsOfType(world.store, run.conversationId, 'node-state')
@@ -193,7 +193,7 @@ describe.each(stores)('recovery on %s', (_, create) => {
     first.freeze()
     const second = start({ agents: [clerk({}, scriptedModel(['of the heir']))], engine: { leaseMs: 100 } })
     await second.runtime.resume()
-    await second.runtime.attach(run.id).result
+    await (await second.runtime.attach(run.id)).result
 
     asleep.open()
     await new Promise((resolve) => setTimeout(resolve, 20))
@@ -203,7 +203,7 @@ describe.each(stores)('recovery on %s', (_, create) => {
     expect(late.reason).toContain('made under epoch 1')
     const said = eventsOfType(world.store, run.conversationId, 'message').map(({ content }) => content)
     expect(said).toEqual(['go', 'of the heir'])
-    expect(await first.runtime.attach(run.id).result).toMatchObject({ text: 'of the heir', modelCalls: 1 })
+    expect(await (await first.runtime.attach(run.id)).result).toMatchObject({ text: 'of the heir', modelCalls: 1 })
   })
 
   test('a claim of an engine that has no row is taken over: it was taken for dead, woke, claimed and died', async () => {
@@ -223,7 +223,10 @@ describe.each(stores)('recovery on %s', (_, create) => {
     const second = start({ agents: [clerk({}, scriptedModel(['of the heir']))] })
     await second.runtime.resume()
 
-    expect(await second.runtime.attach(run.id).result).toMatchObject({ status: 'completed', text: 'of the heir' })
+    expect(await (await second.runtime.attach(run.id)).result).toMatchObject({
+      status: 'completed',
+      text: 'of the heir',
+    })
   })
 
   test.each([
@@ -260,7 +263,7 @@ describe.each(stores)('recovery on %s', (_, create) => {
     await spawning.opened
     const second = start({ agents: [host(true)], engine: { leaseMs: 100 } })
     await second.runtime.resume()
-    await second.runtime.attach(run.id).result
+    await (await second.runtime.attach(run.id)).result
 
     first.thaw()
     await until('the late spawn', () => eventsOfType(world.store, run.conversationId, 'late-result').length > 0)

@@ -8,6 +8,7 @@ import type { ToolResult } from '../../src/agent/definition/hooks.ts'
 import { ErrorResult } from '../../src/tool/result.ts'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, only, openRuntime, resultIn, resultsIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { lasting } from '../support/stores.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
@@ -285,7 +286,8 @@ describe('agently 19/: hooks around a model call', () => {
     const run = runtime.run(who, 'go')
     const texts: unknown[] = []
     for await (const event of run) {
-      if (event.type === 'run-end') texts.push(runtime.store.node(event.outcome.answerNodeId ?? '')?.output.content)
+      if (event.type === 'run-end')
+        texts.push(localStore(runtime).node(event.outcome.answerNodeId ?? '')?.output.content)
     }
 
     expect(texts).toEqual(['ab'])
@@ -399,7 +401,7 @@ describe('agently 19/9: the hook for the end', () => {
     await opened
     const cancelled = one.run(ended, 'stopped')
     await two.resume()
-    await two.attach(cancelled.id).cancel()
+    await (await two.attach(cancelled.id)).cancel()
     await Promise.all([run.result, cancelled.result])
     await new Promise((resolve) => setTimeout(resolve, 400))
 
@@ -647,7 +649,7 @@ describe('hooks around a tool', () => {
       const { model, who } = reader(false)
       const second = createRuntime({ store: rows.open(), agents: [who] })
       await second.resume()
-      await second.attach(run.id).result
+      await (await second.attach(run.id)).result
       await second.close()
 
       const read = resultsIn(model.requests.at(-1)).map(({ content }) => String(content))

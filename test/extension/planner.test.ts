@@ -8,6 +8,7 @@ import { describe, expect, test } from 'vitest'
 import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
 import { eventsOf, only, openRuntime } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const calls: unknown[] = []
@@ -126,12 +127,11 @@ describe('agently 19/: the tool planner', () => {
     const types = events.map(({ type }) => type)
     expect(types.indexOf('extension')).toBeLessThan(types.indexOf('text-delta'))
     expect(only(events, 'text-delta').map(({ text }) => text)).toEqual(['It is ', 'grey.'])
-    expect(runtime.store.nodesOf(run.id).map(({ kind, purpose }) => purpose ?? kind)).toEqual([
-      'user_message',
-      'plan',
-      'task',
-      'answer',
-    ])
+    expect(
+      localStore(runtime)
+        .nodesOf(run.id)
+        .map(({ kind, purpose }) => purpose ?? kind),
+    ).toEqual(['user_message', 'plan', 'task', 'answer'])
     const talk = await runtime.conversation(run.conversationId)
     expect((await talk.transcript()).map(({ text }) => text)).toEqual(['How is Graz?', 'It is grey.'])
   })
@@ -292,8 +292,10 @@ describe('agently 19/: the tool planner', () => {
       expect(mainOf(model.requests[2])).toMatch(new RegExp(`"?${name.replace(/[()]/g, '\\$&')}"?: grey`))
     }
     expect(model.requests).toHaveLength(3)
-    const tasks = runtime.store.nodesOf(run.id).filter(({ kind }) => kind === 'task')
-    expect(tasks.map(({ id }) => runtime.store.edgesTo(id).length)).toEqual([1, 1, 1, 1, 1])
+    const tasks = localStore(runtime)
+      .nodesOf(run.id)
+      .filter(({ kind }) => kind === 'task')
+    expect(tasks.map(({ id }) => localStore(runtime).edgesTo(id).length)).toEqual([1, 1, 1, 1, 1])
   })
 
   test('80: without a limit all run at once; more commands than allowed are told and left out', async () => {
@@ -528,7 +530,7 @@ describe('agently 19/: the tool planner', () => {
     const second = build(['Grey.'])
     const two = openRuntime({ store: sqliteStore(file), agents: [second.agent] })
     await two.resume()
-    const outcome = await two.attach(run.id).result
+    const outcome = await (await two.attach(run.id)).result
 
     expect([outcome.text, calls.length, second.model.requests.length]).toEqual(['Grey.', 1, 1])
     expect(mainOf(second.model.requests[0])).toMatch(/see the sky/)

@@ -194,7 +194,7 @@ describe('a request', () => {
     const second = openRuntime({ store: sqliteStore(file), agents: [who] })
     await second.resume()
 
-    expect((await second.attach(run.id).result).output).toEqual({ n: 3 })
+    expect((await (await second.attach(run.id)).result).output).toEqual({ n: 3 })
     expect(said(model.requests[0]).at(-1)).toMatch(/\[INFO\]:\ni\n.*"n": <int>/s)
     expect(model.requests[0]?.settings).toEqual({ seed: 7 })
   })
@@ -224,7 +224,7 @@ describe('a request', () => {
     const second = openRuntime({ store: sqliteStore(file), agents: [who] })
     await second.resume()
 
-    expect(await second.attach(run.id).result).toMatchObject({ output: { n: '7' }, modelCalls: 2 })
+    expect(await (await second.attach(run.id)).result).toMatchObject({ output: { n: '7' }, modelCalls: 2 })
     expect(JSON.stringify(model.requests)).not.toContain('SHOUT')
   })
 

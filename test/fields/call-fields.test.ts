@@ -82,7 +82,7 @@ describe('agently 19/59: arguments of calls are read like answers, under the id 
     const run = runtime.run(agent({ name: 'writer', instructions: '', model, tools: { write } }), 'go')
     await run.result
     const told: unknown[] = []
-    for await (const { value, call } of runtime.attach(run.id).fields('/lines/0', { tool: 'write' })) {
+    for await (const { value, call } of (await runtime.attach(run.id)).fields('/lines/0', { tool: 'write' })) {
       told.push([value, call?.id])
     }
     expect(told).toEqual([['one', 'c']])

@@ -22,8 +22,8 @@ describe.each(stores)('on %s rows', (_name, create) => {
     held.say('{"thinking":"x","tasks":[{"title":"pack","hours":12}')
     await run.field('thinking')
 
-    const knows = openRuntime({ store: shared.open(), agents: [planner] }).attach(run.id)
-    const blind = openRuntime({ store: shared.open() }).attach(run.id)
+    const knows = await openRuntime({ store: shared.open(), agents: [planner] }).attach(run.id)
+    const blind = await openRuntime({ store: shared.open() }).attach(run.id)
     const [first, plain] = await Promise.all([firstOf(knows, 'tasks[*]'), firstOf(blind, 'tasks[*]')])
     expect(first).toMatchObject({ value: { title: 'pack', hours: 12 }, issues: [{ path: ['tasks', 0, 'hours'] }] })
     expect(plain).toMatchObject({ value: { title: 'pack', hours: 12 } })
@@ -43,7 +43,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
     await run.result
     await first.close()
 
-    const other = openRuntime({ store: shared.open() }).attach(run.id)
+    const other = await openRuntime({ store: shared.open() }).attach(run.id)
 
     expect(await doneIn(other)).toEqual(live)
     expect(await doneIn(other)).toEqual(live)
@@ -77,7 +77,7 @@ describe.each(stores)('an eager plan on %s rows', (_name, create) => {
     const again = lead(scriptedModel(['{"goal":"x","tasks":["new","same"]}']))
     const second = startProcess(shared, { agents: [again], engine: { sweepMs: 20, graceMs: 50 } })
     await second.runtime.resume()
-    const outcome = await second.runtime.attach(run.id).result
+    const outcome = await (await second.runtime.attach(run.id)).result
 
     expect(outcome.delegations.map(({ field, text }) => `${field} ${text}`)).toEqual([
       'tasks[0] new is done.',

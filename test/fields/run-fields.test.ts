@@ -6,6 +6,7 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { eventsOf, only, openRuntime } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { doneIn, heldModel, linesOf, PLAN, Plan } from './support.ts'
 
 const planner = (turns: Parameters<typeof scriptedModel>[0]) =>
@@ -39,7 +40,7 @@ describe('the fields of a run', () => {
 
     const early = await Promise.all([doneIn(run), doneIn(run), doneIn(run, 'tasks[*].title')])
     await run.result
-    const late = await Promise.all([doneIn(run), doneIn(runtime.attach(run.id), '/tasks/*/title')])
+    const late = await Promise.all([doneIn(run), doneIn(await runtime.attach(run.id), '/tasks/*/title')])
 
     expect(early[0]).toEqual([
       'thinking="two things"',
@@ -89,7 +90,7 @@ describe('the fields of a run', () => {
     const run = runtime.run(agent({ name: 'a', instructions: '', output: Plan, model }), 'go')
     say('{"thinking":"x",')
     for await (const _ of run.fields()) break
-    expect(runtime.store.turn(run.id)?.state).toBe('running')
+    expect(localStore(runtime).turn(run.id)?.state).toBe('running')
     say('"tasks":[],"reply":"y"}')
     end()
     expect((await run.result).status).toBe('completed')

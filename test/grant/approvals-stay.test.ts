@@ -2,6 +2,7 @@ import { type AnyAgent, agent, type PendingApproval, type Runtime, tool } from '
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
+import { localStore } from '../support/rows.ts'
 import { lasting } from '../support/stores.ts'
 
 const deploy = tool({ description: 'Deploys.', inputSchema: { type: 'object' }, execute: () => 'deployed' })
@@ -53,8 +54,12 @@ async function allowed(runtime: Runtime, who: AnyAgent): Promise<string> {
 }
 
 function lastWord(runtime: Runtime, conversationId: string): string {
-  const [turn] = runtime.store.turnsOf(conversationId, { limit: 1 })
-  return runtime.store.nodesOf(turn?.id ?? '').findLast(({ kind }) => kind === 'agent_message')?.id ?? ''
+  const [turn] = localStore(runtime).turnsOf(conversationId, { limit: 1 })
+  return (
+    localStore(runtime)
+      .nodesOf(turn?.id ?? '')
+      .findLast(({ kind }) => kind === 'agent_message')?.id ?? ''
+  )
 }
 
 describe.each(lasting)('"allow always" holds for one conversation, on %s', (_, create) => {
@@ -148,9 +153,11 @@ describe.each(lasting)('"allow always" holds for one conversation, on %s', (_, c
     const lane = await (await runtime.conversation(conversationId)).history.fork(nodeId)
     await lane.run?.result
 
-    const [turn] = runtime.store.turnsOf(lane.id, { limit: 1 })
-    const copy = runtime.store.nodesOf(turn?.id ?? '').find(({ metadata }) => metadata['copyOf'] === nodeId)
-    expect(runtime.store.node(nodeId)?.metadata).toHaveProperty('approved')
+    const [turn] = localStore(runtime).turnsOf(lane.id, { limit: 1 })
+    const copy = localStore(runtime)
+      .nodesOf(turn?.id ?? '')
+      .find(({ metadata }) => metadata['copyOf'] === nodeId)
+    expect(localStore(runtime).node(nodeId)?.metadata).toHaveProperty('approved')
     expect(copy?.metadata).toMatchObject({ approvedBy: 'user' })
     expect(copy?.metadata).not.toHaveProperty('approved')
   })

@@ -7,6 +7,7 @@ import type { Conversation, Node } from '../../src/graph/rows.ts'
 import { isApproved } from '../../src/rules/turn/approve.ts'
 import { useWorld } from '../support/agents.ts'
 import { eventsOf, only, openRuntime, resultIn, taskOf } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { lasting, stores } from '../support/stores.ts'
 
 const HOUR = 3_600_000
@@ -147,7 +148,7 @@ describe.each(stores)('an answer on %s', (_, create) => {
       await third.runtime.answer(ask?.nodeId ?? '', { allow: true, by: 'ann' })
     }
 
-    expect(await second.runtime.attach(run.id).result).toMatchObject({ status: 'completed', text: 'both done' })
+    expect(await (await second.runtime.attach(run.id)).result).toMatchObject({ status: 'completed', text: 'both done' })
   })
 
   test('agentscope 8.8/108: of calls made together one is asked for; the others are done, and not again', async () => {
@@ -194,7 +195,7 @@ describe.each(stores)('an answer on %s', (_, create) => {
     await runtime.answer(ask?.nodeId ?? '', { allow: true })
     await runtime.resume()
 
-    expect((await runtime.attach(run.id).result).text).toBe('first, deploy, last')
+    expect((await (await runtime.attach(run.id)).result).text).toBe('first, deploy, last')
     expect(ran).toEqual(['first', 'last', 'deploy'])
   })
 
@@ -235,7 +236,7 @@ describe.each(stores)('an answer on %s', (_, create) => {
       const [ask] = await asked(runtime, 1, to)
       await runtime.answer(ask?.nodeId ?? '', { by: 'ann', ...answer })
     }
-    const { status, text } = await runtime.attach(run.id).result
+    const { status, text } = await (await runtime.attach(run.id)).result
 
     expect(status).toBe('completed')
     expect(text.split('\n')).toEqual([
@@ -261,7 +262,9 @@ describe.each(stores)('a yes on %s', (_, create) => {
     await second.runtime.answer(ask?.nodeId ?? '', { allow: true })
     await second.runtime.resume()
 
-    expect((await second.runtime.attach(run.id).result).text).toContain('deploy is not allowed here: worker denies')
+    expect((await (await second.runtime.attach(run.id)).result).text).toContain(
+      'deploy is not allowed here: worker denies',
+    )
     expect(done).toEqual([])
   })
 })
@@ -303,7 +306,7 @@ describe.each(lasting)('I11 always, on %s', (_, create) => {
     await first.runtime.close()
     const { runtime } = world.start({ agents: [who] })
     await runtime.resume()
-    const ended = runtime.attach(run.id).result
+    const ended = (await runtime.attach(run.id)).result
     let isOver = false
     const over = ended.then(() => {
       isOver = true
@@ -473,7 +476,7 @@ describe.each(lasting)('an answer with a digest, on %s', (_, create) => {
     expect(next).toMatchObject({ nodeId, request: 'net:a.test' })
     expect(done).toEqual([])
     await runtime.answer(nodeId, { allow: true, digest: next?.digest ?? '' })
-    expect((await runtime.attach(run.id).result).status).toBe('completed')
+    expect((await (await runtime.attach(run.id)).result).status).toBe('completed')
     expect(done).toEqual([{ to: 'prod' }])
   })
 })
@@ -498,7 +501,7 @@ describe.each(lasting)('an edit by people of three processes, on %s', (_, create
     expect((await asked(third)).map(({ nodeId: id }) => id)).toEqual([nodeId])
     await third.answer(nodeId, { allow: true, by: 'ann', edit: { to: 'staging' } })
 
-    expect((await third.attach(run.id).result).text).toBe('told: deployed to staging')
+    expect((await (await third.attach(run.id)).result).text).toBe('told: deployed to staging')
     expect(done).toEqual([{ to: 'staging' }])
     expect(await third.approvals()).toEqual([])
     await third.close()
@@ -525,7 +528,9 @@ describe('nobody answers', () => {
     await clock.advance(25 * HOUR)
 
     expect(await run.result).toMatchObject({ status: 'denied', error: { code: 'approval_denied' } })
-    const states = runtime.store.nodesOf(run.id).map(({ kind, state }) => `${kind} ${state}`)
+    const states = localStore(runtime)
+      .nodesOf(run.id)
+      .map(({ kind, state }) => `${kind} ${state}`)
     expect(states.slice(-3)).toEqual(['task rejected', 'task finished', 'agent_message skipped'])
     expect(model.requests).toHaveLength(1)
     expect(done).toEqual([])
@@ -562,7 +567,7 @@ describe('nobody answers', () => {
     const [ask] = await asked(runtime)
 
     await clock.advance(10 * HOUR)
-    expect(runtime.store.turn(run.id)).toMatchObject({ state: 'running', deadline: null })
+    expect(localStore(runtime).turn(run.id)).toMatchObject({ state: 'running', deadline: null })
     await runtime.answer(ask?.nodeId ?? '', { allow: true })
 
     expect(await run.result).toMatchObject({ status: 'completed', text: 'done' })
@@ -581,7 +586,7 @@ describe('nobody answers', () => {
 
     await runtime.answer(ask?.nodeId ?? '', { allow: true })
 
-    expect(runtime.store.turn(run.id)).toMatchObject({ deadline: clock.now() + 60_000, paused: null })
+    expect(localStore(runtime).turn(run.id)).toMatchObject({ deadline: clock.now() + 60_000, paused: null })
     await clock.advance(70_000)
     expect(await run.result).toMatchObject({ status: 'timed_out' })
   })
@@ -617,7 +622,7 @@ describe('a tool that wants a person', () => {
       await runtime.answer(ask?.nodeId ?? '', { allow: false, reason: 'no' })
 
       expect(await run.result).toMatchObject({ status: 'denied', error: { code: 'approval_denied' } })
-      const [task, next] = runtime.store.nodesOf(run.id).slice(-2)
+      const [task, next] = localStore(runtime).nodesOf(run.id).slice(-2)
       expect(task).toMatchObject({ kind: 'task', state: 'rejected' })
       expect(next).toMatchObject({ kind: 'agent_message', state: 'skipped' })
     },
@@ -671,7 +676,7 @@ test('a delegation that must be asked for starts nothing before it is allowed', 
   const [ask] = await asked(runtime)
 
   expect(ask).toMatchObject({ request: 'agent:expert', input: { message: 'go' } })
-  expect(runtime.store.linksOf(run.id)).toEqual([])
+  expect(localStore(runtime).linksOf(run.id)).toEqual([])
   await runtime.answer(ask?.nodeId ?? '', { allow: true })
 
   await run.result

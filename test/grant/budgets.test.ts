@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, only, openRuntime, resultsIn, toolNamesIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { lasting, stores } from '../support/stores.ts'
 
 const it = tool({ description: 'It', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'ok' })
@@ -36,7 +37,7 @@ const usageOf = ({ messages, settings }: ModelRequest, most: number) => ({
   outputTokens: Math.min(most, settings.maxOutputTokens ?? most),
 })
 
-const spendOf = (runtime: Runtime, runId: string) => runtime.store.turn(runId)?.spend
+const spendOf = (runtime: Runtime, runId: string) => localStore(runtime).turn(runId)?.spend
 
 describe('cybros A72: a budget of tokens', () => {
   test('ends in one call to wrap up, from what was kept for it, and says what was used up', async () => {
@@ -95,8 +96,8 @@ describe('cybros A72: a budget of tokens', () => {
     await wider.result
 
     expect(spendOf(runtime, run.id)?.spent.tokens).toBeLessThanOrEqual(6_000)
-    const [link] = runtime.store.linksOf(run.id)
-    expect(runtime.store.turn(link?.id ?? '')).toMatchObject({
+    const [link] = localStore(runtime).linksOf(run.id)
+    expect(localStore(runtime).turn(link?.id ?? '')).toMatchObject({
       limits: { turns: 3 },
       spend: { limit: { tokens: 6_000 } },
     })
@@ -123,7 +124,7 @@ describe('cybros A72: a budget of tokens', () => {
       true,
     )
     expect(outcome.text).toBe('3 results')
-    const share = runtime.usage(run.id)
+    const share = await runtime.usage(run.id)
     expect(share.usage).toEqual(outcome.usage)
     expect(share.children).toHaveLength(3)
     const total = share.children.reduce((sum, { usage }) => sum + usage.inputTokens, share.own.inputTokens)
@@ -401,7 +402,7 @@ describe.each(stores)('cybros A72: after a crash on %s', (_, create) => {
 
     const second = world.start({ agents: [who()] })
     await second.runtime.resume()
-    await second.runtime.attach(run.id).result
+    await (await second.runtime.attach(run.id)).result
 
     expect(world.store.turn(run.id)?.spend).toMatchObject({ spent: { tokens: 300 }, held: { tokens: 0, usd: 0 } })
   })
@@ -436,7 +437,7 @@ describe.each(lasting)('a budget of one run over a restart, on %s', (_, create) 
     await entered.opened
     const { model, host } = family(false)
     const runtime = await world.restart(first, [host])
-    const outcome = await runtime.attach(run.id).result
+    const outcome = await (await runtime.attach(run.id)).result
 
     expect(outcome.text).toBe('10 results')
     expect(outcome).toMatchObject({ modelCalls: 2, children: 10 })
@@ -525,8 +526,8 @@ test('usage of a run that goes on is known too', async () => {
   const host = agent({ name: 'host', instructions: '', model, subagents: { ask: child } })
   const runtime = openRuntime()
   const run = runtime.run(host, 'go')
-  await expect.poll(() => runtime.usage(run.id).usage).toMatchObject({ inputTokens: 98, outputTokens: 2 })
+  await expect.poll(async () => (await runtime.usage(run.id)).usage).toMatchObject({ inputTokens: 98, outputTokens: 2 })
   held.open()
   await run.cancel()
-  expect(() => runtime.usage('nothing')).toThrow(/There is no run/)
+  await expect(runtime.usage('nothing')).rejects.toThrow(/There is no run/)
 })

@@ -58,7 +58,7 @@ describe.each(lasting)('a grant beside the agent’s own, on %s', (_, create) =>
     const { host, model } = hostOf(grants, (request) => (resultsIn(request).length === 0 ? { calls } : 'Read.'))
     const { runtime } = world.start({ ...options, agents: [host] })
     await runtime.resume()
-    await runtime.attach(run.id).result
+    await (await runtime.attach(run.id)).result
     return resultsIn(model.requests.at(-1)).map(({ content }) => String(content))
   }
 

@@ -89,7 +89,7 @@ describe.each(lasting)('a child that waits while another release is installed, o
     await next.runtime.resume()
     const [asked] = await next.runtime.approvals()
     await next.runtime.answer(asked?.nodeId ?? '', { allow: true })
-    const { text } = await next.runtime.attach(run.id).result
+    const { text } = await (await next.runtime.attach(run.id)).result
     await next.runtime.close()
     return text.includes('written') ? 'written' : (/not allowed here: (.*)\./.exec(text)?.[1] ?? text)
   }

@@ -98,7 +98,7 @@ test('an application that allows nothing has nothing done, at any depth, whateve
     'net:a.org',
   ]
   for (const request of requests) {
-    expect(runtime.explain(worker, request)).toMatchObject({ verdict: 'deny', by: 'the runtime' })
+    expect(await runtime.explain(worker, request)).toMatchObject({ verdict: 'deny', by: 'the runtime' })
   }
 })
 
@@ -151,8 +151,8 @@ describe('cybros A73: what was frozen', () => {
 
     const wide = openRuntime({ store, agents: [hostWith(worker), worker] })
 
-    expect(wide.explain(link?.id ?? '', 'tool:read').verdict).toBe('allow')
-    expect(wide.explain(link?.id ?? '', 'tool:write')).toMatchObject({ verdict: 'deny', by: 'host' })
+    expect((await wide.explain(link?.id ?? '', 'tool:read')).verdict).toBe('allow')
+    expect(await wide.explain(link?.id ?? '', 'tool:write')).toMatchObject({ verdict: 'deny', by: 'host' })
   })
 
   test('is narrowed by what its host says now, at the next node', async () => {
@@ -165,8 +165,8 @@ describe('cybros A73: what was frozen', () => {
 
     const strict = openRuntime({ store, agents: [hostWith(worker, { grant: { deny: ['tool:write'] } }), worker] })
 
-    expect(strict.explain(link?.id ?? '', 'tool:write')).toMatchObject({ verdict: 'deny', by: 'host' })
-    expect(strict.explain(link?.id ?? '', 'tool:read').verdict).toBe('allow')
+    expect(await strict.explain(link?.id ?? '', 'tool:write')).toMatchObject({ verdict: 'deny', by: 'host' })
+    expect((await strict.explain(link?.id ?? '', 'tool:read')).verdict).toBe('allow')
   })
 
   test.each([
@@ -246,11 +246,11 @@ describe('explain', () => {
     ran.length = 0
     const run = runtime.run(top, 'go')
     await run.result
-    const [child] = runtime.usage(run.id).children
+    const [child] = (await runtime.usage(run.id)).children
     const [id = ''] = child?.children.map(({ runId }) => runId) ?? []
 
     expect(ran).toEqual(['f'])
-    const told = names.map((name) => runtime.explain(id, `tool:${name}`))
+    const told = await Promise.all(names.map((name) => runtime.explain(id, `tool:${name}`)))
     expect(told.map(({ verdict, by }) => `${verdict} ${by}`)).toEqual([
       'deny the runtime',
       'deny top',
@@ -271,11 +271,11 @@ describe('explain', () => {
     }
   })
 
-  test('of a runtime that allows nothing says so', () => {
+  test('of a runtime that allows nothing says so', async () => {
     const runtime = openRuntime({ grant: { use: [] } })
 
-    expect(runtime.explain(workerWith().agent, 'tool:read')).toMatchObject({ verdict: 'deny', by: 'the runtime' })
-    expect(() => runtime.explain('no run', 'tool:read')).toThrow(/There is no run/)
+    expect(await runtime.explain(workerWith().agent, 'tool:read')).toMatchObject({ verdict: 'deny', by: 'the runtime' })
+    await expect(runtime.explain('no run', 'tool:read')).rejects.toThrow(/There is no run/)
   })
 
   test('of rules that cannot be read denies, as the decision does', () => {

@@ -3,6 +3,7 @@ import { extension, type Hooks } from 'legate/hooks'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime, resultIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 const done: unknown[] = []
 const send = tool({
@@ -148,8 +149,8 @@ describe('a hook before a tool', () => {
     await run.result
 
     expect(seen).toEqual(['ask'])
-    const [link] = runtime.store.linksOf(run.id)
-    expect(runtime.store.turn(link?.id ?? '')?.input).toEqual({ message: 'two' })
+    const [link] = localStore(runtime).linksOf(run.id)
+    expect(localStore(runtime).turn(link?.id ?? '')?.input).toEqual({ message: 'two' })
   })
 })
 
@@ -173,8 +174,8 @@ test('presets win over what a hook gives, as over what a model says', async () =
   const run = runtime.run(host, 'go')
   await run.result
 
-  const [link] = runtime.store.linksOf(run.id)
-  expect(runtime.store.turn(link?.id ?? '')?.input).toEqual({ message: 'hooked', repo: 'legate' })
+  const [link] = localStore(runtime).linksOf(run.id)
+  expect(localStore(runtime).turn(link?.id ?? '')?.input).toEqual({ message: 'hooked', repo: 'legate' })
 })
 
 test.each<[unknown, RegExp]>([

@@ -53,7 +53,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
       m.createEdge(user, answer, 'sequence')
       return { turnId: m.turnId, ids: { user, task, answer } }
     })
-    const run = runtime.attach(turnId)
+    const run = await runtime.attach(turnId)
     const outcome = await run.result
 
     expect(outcome).toMatchObject({ status: 'completed', children: 1 })
@@ -97,7 +97,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
     const run = runtime.run(host, 'go')
     await run.result
     const [link] = world.store.linksOf(run.id)
-    const childRun = runtime.attach(link?.id ?? '')
+    const childRun = await runtime.attach(link?.id ?? '')
 
     const ends: string[] = []
     for await (const event of childRun) if (event.type === 'run-end') ends.push(event.outcome.status)
@@ -111,7 +111,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
       m.createEdge(note.id, answer.id, 'sequence')
       return { turnId: m.turnId, answer: answer.id }
     })
-    await runtime.attach(turnId).result
+    await (await runtime.attach(turnId)).result
 
     expect(ends).toEqual(['completed'])
     expect(world.store.node(answer)?.output.content).toBe('hello / child: world')
@@ -187,7 +187,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
       m.createEdge(user, lookup, 'sequence')
       return m.turnId
     })
-    const outcome = await runtime.attach(turnId).result
+    const outcome = await (await runtime.attach(turnId)).result
 
     expect(outcome.status).toBe('completed')
     expect(outcome.text).toContain('the sky is blue')
@@ -205,7 +205,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
       return m.turnId
     })
 
-    expect((await runtime.attach(turnId).result).text).toContain('the sky is blue')
+    expect((await (await runtime.attach(turnId)).result).text).toContain('the sky is blue')
   })
 
   test('a kind that throws is errored with its reason, and the turn goes on', async () => {
@@ -223,7 +223,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
     const { turnId, nodeId } = await talk.mutate((m) => {
       return { nodeId: m.createNode({ kind: 'broken' }).id, turnId: m.turnId }
     })
-    const outcome = await runtime.attach(turnId).result
+    const outcome = await (await runtime.attach(turnId)).result
 
     expect(world.store.node(nodeId)).toMatchObject({
       state: 'errored',
@@ -246,7 +246,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
     })
 
     const added = await talk.mutate((m) => m.createNode({ kind: 'quick' }).id, { turnId })
-    await runtime.attach(turnId).result
+    await (await runtime.attach(turnId)).result
 
     expect(world.store.node(added)).toMatchObject({ state: 'finished', turnId })
     const second = talk.mutate((m) => m.createNode({ kind: 'quick' }), { turnId })

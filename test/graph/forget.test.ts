@@ -1,13 +1,15 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { agent, type ConversationHandle, createRuntime, type Runtime, type Store, tool } from 'legate'
+import { agent, type ConversationHandle, createRuntime, type Runtime, tool } from 'legate'
 import { jsonStore } from 'legate/store/json'
 import { memoryStore } from 'legate/store/memory'
 import { sqliteStore } from 'legate/store/sqlite'
 import { fakeClock, scriptedModel } from 'legate/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
+import type { LocalStore } from '../../src/store/store.ts'
 import { sourceMark, type ToolSource } from '../../src/tool/source.ts'
+import { localStore, withReads } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 /** Long enough to be told apart; an engine looks around every second of it. */
@@ -30,7 +32,7 @@ describe.each(kinds)('in a %s store', (kind) => {
     const runtime = runtimeOn(kind)
     const { runId, conversationId } = await runtime.run(host, 'delegate').result
     const { runId: other } = await runtime.run(host, 'hello').result
-    const [child] = runtime.store.linksOf(runId)
+    const [child] = localStore(runtime).linksOf(runId)
     const lines = await linesOf(runtime, conversationId)
 
     const stone = await runtime.forget(runId, 'the customer asked for it')
@@ -43,8 +45,8 @@ describe.each(kinds)('in a %s store', (kind) => {
     ])
     expect(runtime.store.archive?.tombstones()).toEqual([stone])
     const gone = { code: 'not_found', message: expect.stringMatching(/was deleted at .*the customer asked for it/) }
-    expect(() => runtime.attach(runId)).toThrow(/was deleted at .*the customer asked/)
-    expect(() => runtime.usage(runId)).toThrow(/was deleted at/)
+    await expect(runtime.attach(runId)).rejects.toThrow(/was deleted at .*the customer asked/)
+    await expect(runtime.usage(runId)).rejects.toThrow(/was deleted at/)
     await expect(runtime.conversation(conversationId)).rejects.toMatchObject(gone)
     await expect(runtime.tree(child?.childConversationId ?? '')).rejects.toMatchObject(gone)
     await expect(runtime.picture(conversationId)).rejects.toMatchObject(gone)
@@ -58,7 +60,7 @@ describe.each(kinds)('in a %s store', (kind) => {
     expect(why.text).toMatch(/^host: It was deleted at .*the customer asked for it/)
 
     expect(await runtime.forget(conversationId)).toEqual(stone)
-    expect((await runtime.attach(other).result).status).toBe('completed')
+    expect((await (await runtime.attach(other)).result).status).toBe('completed')
     expect((await runtime.audit({ verify: true })).findings).toEqual([])
   })
 
@@ -100,9 +102,9 @@ describe.each(kinds)('in a %s store', (kind) => {
     expect(await runtime.prune({ olderThanMs: 2 * LONG })).toMatchObject([{ rootId: third, reason: 'ttl' }])
     expect(await runtime.prune({ keep: 0 })).toMatchObject([{ rootId: first, reason: 'maximum' }])
 
-    expect(runtime.store.archive?.tombstones().map(({ rootId }) => rootId)).toEqual([second, third, first])
+    expect((await runtime.store.archive?.tombstones())?.map(({ rootId }) => rootId)).toEqual([second, third, first])
     expect((await runtime.audit({ verify: true })).findings).toEqual([])
-    runtime.store.reopen()
+    localStore(runtime).reopen()
     expect(runtime.store.archive?.tombstones()).toHaveLength(3)
   })
 
@@ -118,11 +120,11 @@ describe.each(kinds)('in a %s store', (kind) => {
       code: 'conflict',
       message: expect.stringContaining(hash),
     })
-    expect(runtime.store.conversation(conversationId)).toBeUndefined()
+    expect(localStore(runtime).conversation(conversationId)).toBeUndefined()
     expect(await runtime.import(lines)).toBe(conversationId)
 
     expect(runtime.store.archive?.tombstones()).toEqual([])
-    expect((await runtime.attach(runId).result).status).toBe('completed')
+    expect((await (await runtime.attach(runId)).result).status).toBe('completed')
     expect((await runtime.run(host, 'hello', { conversationId }).result).status).toBe('completed')
     expect((await runtime.audit({ verify: true })).findings).toEqual([])
     expect((await runtime.forget(conversationId)).hash).not.toBe(hash)
@@ -131,11 +133,11 @@ describe.each(kinds)('in a %s store', (kind) => {
   test('agentscope 8.6/89: closing a session deletes nothing; it goes with its host, and the link stays', async () => {
     const runtime = runtimeOn(kind)
     const { runId, conversationId } = await runtime.run(host, 'delegate').result
-    const [child] = runtime.store.linksOf(runId)
+    const [child] = localStore(runtime).linksOf(runId)
     const sessionId = child?.childConversationId ?? ''
     const talk = await runtime.conversation(conversationId)
     await talk.closeSession(sessionId)
-    expect(runtime.store.conversation(sessionId)).toBeDefined()
+    expect(localStore(runtime).conversation(sessionId)).toBeDefined()
     expect(runtime.store.archive?.tombstones()).toEqual([])
 
     const [stone] = await runtime.prune({ keep: 0 })
@@ -147,7 +149,7 @@ describe.each(kinds)('in a %s store', (kind) => {
   test('hostile ids and options are refused in words', async () => {
     const runtime = runtimeOn(kind)
     const { runId } = await runtime.run(host, 'delegate').result
-    const [child] = runtime.store.linksOf(runId)
+    const [child] = localStore(runtime).linksOf(runId)
     const notText = [undefined, null, 7, {}, [], Symbol.iterator, '']
 
     for (const id of notText)
@@ -197,7 +199,7 @@ test('two processes prune one file while a third works on it: each tree goes onc
   ])
 
   for (const { status } of outcomes) expect(status).toBe('completed')
-  const stones = worker.store.archive?.tombstones() ?? []
+  const stones = (await worker.store.archive?.tombstones()) ?? []
   expect(new Set(stones.map(({ rootId }) => rootId)).size).toBe(stones.length)
   expect(first.length + second.length).toBe(stones.length)
   expect(stones.length).toBeGreaterThanOrEqual(12)
@@ -213,7 +215,7 @@ test('what is said in a conversation while another process deletes it begins no 
   const { commit } = there.store
   let forgets = true
   Object.assign(there.store, {
-    commit: async (one: Parameters<Store['commit']>[0]) => {
+    commit: async (one: Parameters<LocalStore['commit']>[0]) => {
       if (forgets) await here.forget(conversationId)
       forgets = false
       return commit(one)
@@ -222,7 +224,7 @@ test('what is said in a conversation while another process deletes it begins no 
 
   await expect(there.run(host, 'hello', { conversationId }).result).rejects.toMatchObject({ code: 'not_found' })
 
-  expect(here.store.conversation(conversationId)).toBeUndefined()
+  expect(localStore(here).conversation(conversationId)).toBeUndefined()
 })
 
 test('what is changed in a conversation while another process deletes it is not found', async () => {
@@ -238,10 +240,10 @@ test('what is changed in a conversation while another process deletes it is not 
   for (const change of changes) {
     const { conversationId, runId } = await here.run(host, 'hello').result
     const talk = await there.conversation(conversationId)
-    const nodeId = there.store.nodesOf(runId).at(-1)?.id ?? ''
+    const nodeId = localStore(there).nodesOf(runId).at(-1)?.id ?? ''
     let forgets = true
     Object.assign(there.store, {
-      commit: async (one: Parameters<Store['commit']>[0]) => {
+      commit: async (one: Parameters<LocalStore['commit']>[0]) => {
         if (forgets && one.rootId === conversationId) {
           forgets = false
           await here.forget(conversationId)
@@ -260,15 +262,16 @@ test('an audit while another process deletes trees finds nothing', async () => {
   const [here, there] = [runtimeOn('sqlite'), runtimeOn('sqlite')]
   for (let n = 0; n < 3; n++) await here.run(host, 'delegate').result
   const ids = rootsOf(here)
-  const { turnsOf } = here.store
+  const { turnsOf } = localStore(here)
   const deleted: unknown[] = []
-  Object.assign(here.store, {
-    turnsOf: (...asked: Parameters<Store['turnsOf']>) => {
+  const { tree } = withReads(localStore(here), {
+    turnsOf: (...asked) => {
       const [id] = asked
       if (ids.includes(id)) deleted.push(there.store.archive?.remove(id, { at: 1, reason: 'ttl' }))
       return turnsOf(...asked)
     },
   })
+  Object.assign(here.store, { tree })
 
   expect((await here.audit()).findings).toEqual([])
 
@@ -280,7 +283,7 @@ test('who waits for a run that another process ends and deletes is told so', asy
   const [here, there] = [runtimeOn('sqlite'), runtimeOn('sqlite')]
   const run = here.run(careful, 'deploy')
   await asked(here)
-  const waiting = there.attach(run.id)
+  const waiting = await there.attach(run.id)
   const result = expect(waiting.result).rejects.toMatchObject({ code: 'not_found', message: /was deleted at/ })
   const events = (async () => {
     for await (const _ of waiting);
@@ -300,7 +303,7 @@ test('who asks for the result of a run only after it was deleted is told so at o
   const [here, there] = [runtimeOn('sqlite'), runtimeOn('sqlite')]
   const { runId } = await here.run(host, 'hello').result
   await here.close()
-  const attached = there.attach(runId)
+  const attached = await there.attach(runId)
 
   await there.forget(runId)
 
@@ -311,12 +314,12 @@ test('who reads the events of a run that is deleted meanwhile does not take them
   const runtime = runtimeOn('sqlite')
   const { runId } = await runtime.run(host, 'hello').result
   const { events } = runtime.store
-  const few = (...[rootId, after]: Parameters<Store['events']>) => events(rootId, after, 2)
+  const few = (...[rootId, after]: Parameters<LocalStore['events']>) => events(rootId, after, 2)
   Object.assign(runtime.store, { events: few })
   const read: string[] = []
 
   const reading = async () => {
-    for await (const { type } of runtime.attach(runId)) {
+    for await (const { type } of await runtime.attach(runId)) {
       if (read.push(type) === 1) await runtime.forget(runId)
     }
   }
@@ -363,7 +366,7 @@ test('a tree that cannot be read does not keep the others from being deleted', a
   const runtime = runtimeOn('sqlite')
   const { conversationId, runId } = await runtime.run(host, 'hello').result
   for (let n = 0; n < 2; n++) await runtime.run(host, 'hello').result
-  const [node] = runtime.store.nodesOf(runId)
+  const [node] = localStore(runtime).nodesOf(runId)
   const db = connect(path.join(folder, 'rows.db'))
   db.run("UPDATE rows SET data = '{' WHERE n = (SELECT n FROM keys WHERE id = ? AND slot = 'n')", [node?.id ?? ''])
   db.close()
@@ -406,7 +409,7 @@ test('documents of a JSON store go with their tree, and the journal is written a
 test('a document that a crash left of a deleted conversation is taken away; one of another stays', async () => {
   const runtime = runtimeOn('json')
   const { conversationId, runId } = await runtime.run(host, 'delegate').result
-  const [child] = runtime.store.linksOf(runId)
+  const [child] = localStore(runtime).linksOf(runId)
   const kept = await runtime.run(host, 'hello').result
   const files = [conversationId, child?.childConversationId, kept.conversationId].map((id) =>
     path.join(folder, 'rows', `${id}.json`),
@@ -490,19 +493,21 @@ function runtimeOn(kind: (typeof kinds)[number], clock?: ReturnType<typeof fakeC
   return runtimeOver(storeOf(kind), clock)
 }
 
-function runtimeOver(store: Store, clock?: ReturnType<typeof fakeClock>): Runtime {
+function runtimeOver(store: LocalStore, clock?: ReturnType<typeof fakeClock>): Runtime {
   const runtime = createRuntime({ store, agents: [host, careful], ...(clock === undefined ? {} : { clock }) })
   open.push(runtime)
   return runtime
 }
 
-function storeOf(kind: (typeof kinds)[number]): Store {
+function storeOf(kind: (typeof kinds)[number]): LocalStore {
   if (kind === 'memory') return memoryStore()
   return kind === 'json' ? jsonStore(path.join(folder, 'rows')) : sqliteStore(path.join(folder, 'rows.db'))
 }
 
-function rootsOf({ store }: Runtime): string[] {
-  return store.roots({ limit: 99 }).map(({ id }) => id)
+function rootsOf(runtime: Runtime): string[] {
+  return localStore(runtime)
+    .roots({ limit: 99 })
+    .map(({ id }) => id)
 }
 
 async function asked(runtime: Runtime): Promise<void> {

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import path from 'node:path'
-import { agent, createRuntime, type Runtime, type Store, tool } from 'legate'
+import { agent, createRuntime, type Runtime, tool } from 'legate'
 import { jsonStore } from 'legate/store/json'
 import { memoryStore } from 'legate/store/memory'
 import { sqliteStore } from 'legate/store/sqlite'
@@ -10,6 +10,8 @@ import type { WholeTree } from '../../src/store/archive.ts'
 import { follows, markOf } from '../../src/store/codec/tree-text.ts'
 import { type ChainRecord, chainHash, edgeMark } from '../../src/store/commit-chain.ts'
 import { type Connection, connect } from '../../src/store/sqlite/driver.ts'
+import type { LocalStore } from '../../src/store/store.ts'
+import { localStore } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
 
@@ -101,7 +103,7 @@ describe('a later change of a stored record is found', () => {
   test('a row that is put back to what it was before, left out, or added', async () => {
     const file = path.join(folder, 'rows.db')
     const runtime = runtimeOn(sqliteStore(file))
-    leaveUnaudited(runtime.store)
+    leaveUnaudited(localStore(runtime))
     const rootId = await largeTree(runtime, 10)
     const talk = { conversationId: rootId }
     const db = connect(file)
@@ -111,7 +113,7 @@ describe('a later change of a stored record is found', () => {
       db.exec('SAVEPOINT planted')
       db.run(sql, values)
       db.exec('RELEASE planted')
-      runtime.store.reopen()
+      localStore(runtime).reopen()
       return (await runtime.audit({ rootId, verify: true })).findings.map(({ type }) => type)
     }
 
@@ -171,8 +173,8 @@ describe.each(ways)('a tree of %s is taken by %s', (from, to) => {
     expect(await target.import(lines)).toBe(rootId)
 
     expect((await target.audit({ verify: true })).findings).toEqual([])
-    expect(rowsIn(target.store, rootId)).toEqual(rowsIn(source.store, rootId))
-    expect(target.store.events(rootId, 0, 1e6)).toEqual(source.store.events(rootId, 0, 1e6))
+    expect(rowsIn(localStore(target), rootId)).toEqual(rowsIn(localStore(source), rootId))
+    expect(localStore(target).events(rootId, 0, 1e6)).toEqual(localStore(source).events(rootId, 0, 1e6))
     if (to !== 'memory') {
       expect((await linesOf(target, rootId)).toSorted()).toEqual(lines.toSorted())
       expect(await target.import(lines)).toBe(rootId)
@@ -197,7 +199,7 @@ describe('an export', () => {
     await target.answer(asked?.nodeId ?? '', { allow: true })
     await target.resume()
 
-    expect(await target.attach(run.id).result).toMatchObject({ status: 'completed', text: 'deployed' })
+    expect(await (await target.attach(run.id)).result).toMatchObject({ status: 'completed', text: 'deployed' })
     expect((await target.audit({ verify: true })).findings).toEqual([])
   })
 
@@ -209,7 +211,7 @@ describe('an export', () => {
 
     await expect(target.import(text.slice(0, -20))).rejects.toThrow(/^Line \d+ /)
     expect(await target.import(text)).toBe(rootId)
-    expect(rowsIn(target.store, rootId)).toEqual(rowsIn(source.store, rootId))
+    expect(rowsIn(localStore(target), rootId)).toEqual(rowsIn(localStore(source), rootId))
   })
 
   test('is refused whole when a line is missing, changed, doubled or in the wrong place', async () => {
@@ -240,7 +242,7 @@ describe('an export', () => {
     }
 
     expect(wrong).toEqual([])
-    expect(target.store.roots({ limit: 9 })).toEqual([])
+    expect(localStore(target).roots({ limit: 9 })).toEqual([])
   })
 
   test('whose hashes fit rows that no rule would make is refused: hashes are no word of honour', async () => {
@@ -258,13 +260,15 @@ describe('an export', () => {
 
     for (const [change, why] of hostile) await expect(target.import(forge(change))).rejects.toThrow(why)
 
-    expect(target.store.roots({ limit: 9 })).toEqual([])
+    expect(localStore(target).roots({ limit: 9 })).toEqual([])
   })
 
   test('of a child, or of what is not there, is refused in words', async () => {
     const runtime = runtimeOn(memoryStore())
     const rootId = await largeTree(runtime, 2)
-    const child = runtime.store.conversations({ rootId, limit: 9 }).find(({ id }) => id !== rootId)
+    const child = localStore(runtime)
+      .conversations({ rootId, limit: 9 })
+      .find(({ id }) => id !== rootId)
 
     await expect(linesOf(runtime, child?.id ?? '')).rejects.toThrow(/Name its root/)
     await expect(linesOf(runtime, 'nowhere')).rejects.toThrow(/no conversation/)
@@ -279,8 +283,8 @@ test('a tree that is deleted because there are too many leaves its hash and whos
   const head = (await wholeOf(first, rootId)).records.at(-1)?.hash
   await largeTree(first, 1)
 
-  expect(first.store.conversation(rootId)).toBeUndefined()
-  const [stone, ...others] = first.store.archive?.tombstones() ?? []
+  expect(localStore(first).conversation(rootId)).toBeUndefined()
+  const [stone, ...others] = (await first.store.archive?.tombstones()) ?? []
   expect(others).toEqual([])
   expect(stone).toMatchObject({ rootId, hash: head, agent: 'host', reason: 'maximum' })
   expect(stone?.conversations.filter(({ parentId }) => parentId === rootId)).toHaveLength(2)
@@ -289,7 +293,7 @@ test('a tree that is deleted because there are too many leaves its hash and whos
   await again.run(host, '0').result
   await again.close()
   const last = runtimeOn(jsonStore({ folder, keep: 1 }))
-  expect(last.store.archive?.tombstones()[0]).toEqual(stone)
+  expect((await last.store.archive?.tombstones())?.[0]).toEqual(stone)
   expect(last.store.archive?.tombstones()).toHaveLength(2)
 })
 
@@ -334,13 +338,13 @@ const careful = agent({
   ),
 })
 
-function runtimeOn(store: Store): Runtime {
+function runtimeOn(store: LocalStore): Runtime {
   const runtime = createRuntime({ store, agents: [host, careful] })
   open.push(runtime)
   return runtime
 }
 
-function storeOf(kind: (typeof kinds)[number], name: string): Store {
+function storeOf(kind: (typeof kinds)[number], name: string): LocalStore {
   if (kind === 'memory') return memoryStore()
   return kind === 'json' ? jsonStore(path.join(folder, name)) : sqliteStore(path.join(folder, `${name}.db`))
 }
@@ -455,7 +459,7 @@ function flipByte(file: string, at: number): void {
   closeSync(descriptor)
 }
 
-function rowsIn(store: Store, rootId: string): unknown {
+function rowsIn(store: LocalStore, rootId: string): unknown {
   const conversations = store.conversations({ rootId, limit: 1e6 })
   const turns = conversations.flatMap(({ id }) => [...store.turnsOf(id, { limit: 1e6 })])
   const nodes = turns.flatMap(({ id }) => [...store.nodesOf(id)])

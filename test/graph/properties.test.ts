@@ -1,10 +1,11 @@
 import fc from 'fast-check'
-import { agent, createRuntime, type Id, type Runtime, type Store } from 'legate'
+import { agent, createRuntime, type Id, type Runtime } from 'legate'
 import type { Node } from 'legate/rows'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import type { EdgeType } from '../../src/graph/rows.ts'
 import type { Mutation } from '../../src/rules/history/mutate.ts'
+import type { LocalStore } from '../../src/store/store.ts'
 import { talkOf } from '../support/agents.ts'
 import { type Rows, stores } from '../support/stores.ts'
 
@@ -76,14 +77,16 @@ describe.each(stores)('any small graph on %s', (name, create) => {
 test('the rules that are checked would notice a wrong counter', () => {
   const broken = { edgesTo: () => [{ from: 'a', to: 'b', type: 'sequence' }], node: () => ({ endedAt: null }) }
 
-  expect(() => checkBlockers(broken as unknown as Store, { id: 'b', state: 'pending', blockers: 0 } as Node)).toThrow()
+  expect(() =>
+    checkBlockers(broken as unknown as LocalStore, { id: 'b', state: 'pending', blockers: 0 } as Node),
+  ).toThrow()
 })
 
 const TALKER = agent({ name: 'talker', instructions: '', model: scriptedModel(() => 'ok') })
 
 class Trial {
   private readonly plan: Plan
-  private readonly store: Store
+  private readonly store: LocalStore
   private readonly runtime: Runtime
   private readonly others: readonly Runtime[]
   private readonly ids: Id[] = []
@@ -99,7 +102,7 @@ class Trial {
     this.others = Array.from({ length: plan.processes - 1 }, () => this.open(this.checked(rows.open())))
   }
 
-  private checked(store: Store): Store {
+  private checked(store: LocalStore): LocalStore {
     return {
       ...store,
       commit: (commit) => {
@@ -111,7 +114,7 @@ class Trial {
     }
   }
 
-  private open(store: Store): Runtime {
+  private open(store: LocalStore): Runtime {
     return createRuntime({
       store,
       agents: [TALKER],
@@ -140,7 +143,7 @@ class Trial {
       await talk.mutate((m) => this.putOne(m, part, { behind, type }), { turnId }).catch(ignoreEnded)
     }
     await this.answerAll(turnId)
-    const outcome = await this.runtime.attach(turnId).result
+    const outcome = await (await this.runtime.attach(turnId)).result
     await this.cancelled
     this.note(() => this.checkTurn(turnId))
     this.note(() => expect(this.store.openNodes(turnId)).toEqual([]))
@@ -220,7 +223,7 @@ class Trial {
 }
 
 /** A node that has not begun counts the edges that hold it back, and none of them can hold it for ever. */
-function checkBlockers(store: Store, node: Node): void {
+function checkBlockers(store: LocalStore, node: Node): void {
   if (node.state !== 'pending' && node.state !== 'awaiting_approval') return
   let blockers = 0
   for (const { from, type } of store.edgesTo(node.id)) {

@@ -1,12 +1,14 @@
 import path from 'node:path'
-import { agent, type ConversationHandle, type Store } from 'legate'
+import { agent, type ConversationHandle } from 'legate'
 import { memoryStore } from 'legate/store/memory'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import type { LocalStore } from '../../src/store/store.ts'
 import { commitOf, conversationRow, nodeRow, turnRow } from '../../src/testing/conformance/store-rows.ts'
 import { asksThenSays, callsThenSays, simpleTool, useWorld } from '../support/agents.ts'
 import { openRuntime } from '../support/reading.ts'
+import { localStore, withReads } from '../support/rows.ts'
 import { lasting } from '../support/stores.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
@@ -119,13 +121,15 @@ test('cybros A56, W28: a transcript for a node holds its causes and no sibling',
   expect(words(await talk.transcriptFor(left, { limit: 2 }))).toEqual(['Two things.', 'left'])
   expect(await talk.transcriptFor(right, { limitTurns: 0 })).toEqual([])
   expect(await talk.transcriptFor('nothing')).toEqual([])
-  expect(runtime.store.node(right)).toBeDefined()
+  expect(localStore(runtime).node(right)).toBeDefined()
 })
 
 describe('cybros A54: the context of a node', () => {
   test('has the node last, ends where it is told to, and is empty for one that is not there', async () => {
     const { talk, runs, runtime } = await talkOf(5)
-    const answer = runtime.store.nodesOf(runs[4]?.id ?? '').at(-1)
+    const answer = localStore(runtime)
+      .nodesOf(runs[4]?.id ?? '')
+      .at(-1)
 
     const context = await talk.contextFor(answer?.id ?? '', { limitTurns: 2 })
 
@@ -174,7 +178,9 @@ describe('cybros A57: pages of messages and of events', () => {
   test('events are found by type and by node, after a number', async () => {
     const { talk, runtime, runs } = await talkOf(3)
     const ends = await talk.eventPage({ types: ['run-end'] })
-    const node = runtime.store.nodesOf(runs[1]?.id ?? '').at(-1)
+    const node = localStore(runtime)
+      .nodesOf(runs[1]?.id ?? '')
+      .at(-1)
 
     expect(ends.map(({ turnId }) => turnId)).toEqual(runs.map(({ id }) => id))
     expect(await talk.eventPage({ types: ['run-end'], after: ends[1]?.seq ?? 0 })).toEqual(ends.slice(2))
@@ -215,7 +221,7 @@ async function costOf(talk: ConversationHandle | undefined): Promise<number> {
 }
 
 /** A store with one conversation of so many turns, a message each. */
-async function filled(kind: string, turns: number): Promise<Store> {
+async function filled(kind: string, turns: number): Promise<LocalStore> {
   const folder = tempFolder()
   const store = kind === 'memory' ? memoryStore() : sqliteStore(path.join(folder, 'rows.db'))
   leaveUnaudited(store)
@@ -257,7 +263,7 @@ test('cybros W28: a model is shown what led to its message, and no branch beside
     }
     return m.turnId
   })
-  await runtime.attach(turnId).result
+  await (await runtime.attach(turnId)).result
 
   const seen = model.requests.slice(1).map(({ messages }) => messages.slice(-2).map(({ content }) => content))
   expect(seen).toEqual([
@@ -275,22 +281,26 @@ describe.each(lasting)('rows, on %s', (_, create) => {
       if (row !== undefined) held.push([row, JSON.stringify(row)])
       return row
     }
-    const watched = (store: Store): Store => ({
-      ...store,
-      commit: (commit) => {
-        for (const row of [commit.conversations, commit.turns, commit.nodes, commit.links].flat()) hold(row)
-        return store.commit(commit)
-      },
-      node: (id) => hold(store.node(id)),
-      turn: (id) => hold(store.turn(id)),
-      conversation: (id) => hold(store.conversation(id)),
-      nodesOf: (id) => store.nodesOf(id).map(hold),
-    })
+    const watched = (store: LocalStore): LocalStore => {
+      const reads = withReads(store, {
+        node: (id) => hold(store.node(id)),
+        turn: (id) => hold(store.turn(id)),
+        conversation: (id) => hold(store.conversation(id)),
+        nodesOf: (id) => store.nodesOf(id).map(hold),
+      })
+      const commit: LocalStore['commit'] = (step) => {
+        for (const row of [step.conversations, step.turns, step.nodes, step.links].flat()) hold(row)
+        return store.commit(step)
+      }
+      return { ...reads, commit }
+    }
     const { runtime } = world.start({ store: watched })
     const run = runtime.run(lookingHost(), 'go')
     await run.result
     const talk = await runtime.conversation(run.conversationId)
-    const said = runtime.store.nodesOf(run.id).find(({ kind }) => kind === 'user_message')
+    const said = localStore(runtime)
+      .nodesOf(run.id)
+      .find(({ kind }) => kind === 'user_message')
     await (await talk.history.edit(said?.id ?? '', 'once more')).result
     await runtime.close()
 

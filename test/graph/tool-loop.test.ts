@@ -290,7 +290,7 @@ describe.each(stores)('the tool loop on %s', (_, create) => {
       await until('the run', () => world.store.turn(run.id))
       const reader = start()
       let streamed = ''
-      for await (const event of reader.runtime.attach(run.id)) {
+      for await (const event of await reader.runtime.attach(run.id)) {
         if (event.type === 'text-delta') streamed += event.text
         if (streamed === text) gate.open()
       }

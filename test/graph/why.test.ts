@@ -6,6 +6,7 @@ import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { type Gate, makeGate } from '../support/gate.ts'
 import { Planted } from '../support/planted.ts'
 import { markDead, until } from '../support/process.ts'
+import { localStore } from '../support/rows.ts'
 import { memoryRows } from '../support/stores.ts'
 
 const open: Runtime[] = []
@@ -18,7 +19,7 @@ describe('cybros N13: why a run does not go on', () => {
   test('a subagent of it waits for a person: whose call, since when, and how to answer', async () => {
     const runtime = runtimeOf()
     const run = runtime.run(hostOf(asker('tool:deploy')), 'go')
-    await until('somebody is asked', () => runtime.store.awaiting({ limit: 1 }).length > 0)
+    await until('somebody is asked', () => localStore(runtime).awaiting({ limit: 1 }).length > 0)
 
     const { goesOn, reasons, text } = await runtime.why(run.id)
 
@@ -45,7 +46,11 @@ describe('cybros N13: why a run does not go on', () => {
       }),
     })
     const run = runtime.run(asks, 'go')
-    await until('it has asked', () => runtime.store.openNodes(run.id).some(({ state }) => state === 'waiting'))
+    await until('it has asked', () =>
+      localStore(runtime)
+        .openNodes(run.id)
+        .some(({ state }) => state === 'waiting'),
+    )
 
     expect(await runtime.why(run.id)).toMatchObject({ goesOn: false, reasons: [{ code: 'question' }] })
     expect((await runtime.why(run.id)).text).toContain('Which colour?')
@@ -61,9 +66,9 @@ describe('cybros N13: why a run does not go on', () => {
       model: gated(gate),
     })
     const first = runtime.run(slow, 'one')
-    await until('it runs', () => runtime.store.turn(first.id)?.state === 'running')
+    await until('it runs', () => localStore(runtime).turn(first.id)?.state === 'running')
     const second = runtime.run(slow, 'two', { conversationId: first.conversationId })
-    await until('it is queued', () => runtime.store.turn(second.id)?.state === 'queued')
+    await until('it is queued', () => localStore(runtime).turn(second.id)?.state === 'queued')
 
     expect(await runtime.why(first.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'running' }] })
     expect((await runtime.why(first.id)).text).toMatch(/Process \d+ works on a model call \(answer\) for \d+ s\./)
@@ -95,7 +100,11 @@ describe('cybros N13: why a run does not go on', () => {
       }),
     })
     const run = runtime.run(host, 'go')
-    await until('one waits', () => runtime.store.linksOf(run.id).some(({ released }) => !released))
+    await until('one waits', () =>
+      localStore(runtime)
+        .linksOf(run.id)
+        .some(({ released }) => !released),
+    )
 
     const { reasons } = await runtime.why(run.id)
 
@@ -115,9 +124,13 @@ describe('cybros N13: why a run does not go on', () => {
     })
     const first = runtimeOf({ store: rows.open(), agents: [slow] })
     const run = first.run(slow, 'go')
-    await until('it runs', () => first.store.openNodes(run.id).some(({ state }) => state === 'running'))
+    await until('it runs', () =>
+      localStore(first)
+        .openNodes(run.id)
+        .some(({ state }) => state === 'running'),
+    )
     const other = runtimeOf({ store: rows.open() })
-    await markDead(other.store, first.store.engines()[0])
+    await markDead(localStore(other), localStore(first).engines()[0])
 
     expect(await other.why(run.id)).toMatchObject({ goesOn: false, reasons: [{ code: 'process_gone' }] })
     expect((await other.why(run.id)).text).toMatch(/The process \d+ that worked on a model call \(answer\) is gone/)
@@ -130,7 +143,7 @@ describe('cybros N13: why a run does not go on', () => {
     const worker = asker('tool:deploy')
     const first = runtimeOf({ store: rows.open(), agents: [worker] })
     const run = first.run(worker, 'go')
-    await until('somebody is asked', () => first.store.awaiting({ limit: 1 }).length > 0)
+    await until('somebody is asked', () => localStore(first).awaiting({ limit: 1 }).length > 0)
     await first.close()
     const other = runtimeOf({ store: rows.open() })
     const [asked] = await other.approvals()
@@ -155,7 +168,11 @@ describe('cybros N13: why a run does not go on', () => {
       }),
     })
     const run = runtime.run(failing, 'go')
-    await until('it waits', () => runtime.store.openNodes(run.id).some(({ wakeAt }) => wakeAt !== null))
+    await until('it waits', () =>
+      localStore(runtime)
+        .openNodes(run.id)
+        .some(({ wakeAt }) => wakeAt !== null),
+    )
 
     expect(await runtime.why(run.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'timer' }] })
     await run.cancel('enough')
@@ -174,7 +191,7 @@ describe('cybros N13: why a run does not go on', () => {
       model: scriptedModel(() => ({ calls: [{ name: 'deploy', input: {} }], usage })),
     })
     const run = runtime.run(worker, 'go')
-    await until('somebody is asked', () => runtime.store.awaiting({ limit: 1 }).length > 0)
+    await until('somebody is asked', () => localStore(runtime).awaiting({ limit: 1 }).length > 0)
 
     expect((await runtime.why(run.id)).reasons.map(({ code }) => code)).toEqual(['approval', 'budget'])
     await run.cancel()
@@ -219,7 +236,9 @@ describe('pictures', () => {
     const boxes = dot.split('\n').filter((line) => line.includes('click'))
     for (const line of boxes) expect(line).toMatch(/^ {4}n\d+ \[label="(?:[^"\\]|\\.)*", fillcolor="#\w{6}"\];$/)
     expect(dot.startsWith('digraph legate {')).toBe(true)
-    const child = runtime.store.conversations({ rootId: conversationId, limit: 9 }).find(({ depth }) => depth === 1)
+    const child = localStore(runtime)
+      .conversations({ rootId: conversationId, limit: 9 })
+      .find(({ depth }) => depth === 1)
     expect((await runtime.picture(child?.id ?? '', { of: 'graph' })).match(/subgraph /g)).toHaveLength(1)
     await expect(runtime.picture('nowhere')).rejects.toThrow(/no conversation/)
   })

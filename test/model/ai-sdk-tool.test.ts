@@ -5,6 +5,7 @@ import { asAiSdkTool } from 'legate/ai-sdk'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
+import { localStore } from '../support/rows.ts'
 import { at } from './support/world.ts'
 
 type Generated = Awaited<ReturnType<MockLanguageModelV3['doGenerate']>>
@@ -69,7 +70,11 @@ describe('an agent of the AI SDK delegates to ours', () => {
     })
     await host.generate({ prompt: 'go' })
 
-    expect(runtime.store.roots({ limit: 9 }).map(({ agent: { name } }) => name)).toEqual(['researcher'])
+    expect(
+      localStore(runtime)
+        .roots({ limit: 9 })
+        .map(({ agent: { name } }) => name),
+    ).toEqual(['researcher'])
     await runtime.close()
   })
 

@@ -5,6 +5,7 @@ import path from 'node:path'
 import { agent, createRuntime, DefinitionError, type RuntimeOptions } from 'legate'
 import { costOf, findModel, type Model, modelInfo } from 'legate/models'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { localStore } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { Wire } from './support/wire.ts'
 import { at } from './support/world.ts'
@@ -51,7 +52,9 @@ async function run(model: string | undefined, options: RuntimeOptions = {}) {
   try {
     const handle = runtime.run(clerk, 'go')
     const outcome = await handle.result
-    const usage = runtime.store.events(handle.conversationId, 0, 100).find(({ body }) => body.type === 'usage')
+    const usage = localStore(runtime)
+      .events(handle.conversationId, 0, 100)
+      .find(({ body }) => body.type === 'usage')
     return { outcome, used: usage?.body.type === 'usage' ? usage.body.model : undefined }
   } finally {
     await runtime.close()

@@ -225,7 +225,7 @@ describe('useChat reads a run', () => {
     const run = runtime.run(agent({ name: 'host', instructions: 'x', model }), 'go')
     await run.result
 
-    const { message } = await pageOf(runtime.attach(run.id))
+    const { message } = await pageOf(await runtime.attach(run.id))
 
     expect(message.parts).toMatchObject([{ type: 'step-start' }, { type: 'text', text: 'All of it.' }])
     await runtime.close()

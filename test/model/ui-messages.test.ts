@@ -14,6 +14,7 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { openRuntime } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { lasting } from '../support/stores.ts'
 
 type PageMessage = UIMessage<UiMetadata, UiDataParts>
@@ -119,7 +120,7 @@ describe.each(lasting)('a conversation in a store in %s is shown again', (_, cre
     })
     await validateUIMessages({ messages: plain(waiting) })
 
-    const shown = built(second.attach(run.id))
+    const shown = built(await second.attach(run.id))
     await second.resume()
     await second.answer(asked?.nodeId ?? '', { allow: true, digest: asked?.digest ?? '' })
     await untilAsked(second)
@@ -136,7 +137,7 @@ describe.each(lasting)('a conversation in a store in %s is shown again', (_, cre
     onTestFinished(() => third.close())
     const messages = await toUIMessages(await third.conversation(run.conversationId))
     expect(plain(messages[1])).toEqual(streamed)
-    expect(await built(third.attach(run.id))).toEqual(streamed)
+    expect(await built(await third.attach(run.id))).toEqual(streamed)
     expect(streamed.parts.map(({ type }) => type)).toEqual([
       'step-start',
       'reasoning',
@@ -303,7 +304,7 @@ test('arguments that a person has changed are shown as they were used, and a cal
   expect(messages.at(-1)?.metadata).toMatchObject({ status: 'cancelled', error: { message: expect.any(String) } })
   expect(dataOf(messages.at(-1) as never, 'approval')).toMatchObject([{ status: 'over' }])
   await validateUIMessages({ messages: plain(messages) })
-  expect((await built(runtime.attach(edited.id))).parts[1]).toMatchObject({ input: { to: 'test' } })
+  expect((await built(await runtime.attach(edited.id))).parts[1]).toMatchObject({ input: { to: 'test' } })
 })
 
 describe('a page of messages', () => {
@@ -344,7 +345,7 @@ describe('a page of messages', () => {
     const run = runtime.run(host, 'go')
     await run.result
     const conversation = await runtime.conversation(run.conversationId)
-    const last = runtime.store.nodesOf(run.id).at(-1)
+    const last = localStore(runtime).nodesOf(run.id).at(-1)
     const again = await conversation.history.rerun(last?.id ?? '')
     await again.result
 
@@ -357,7 +358,7 @@ describe('a page of messages', () => {
       { type: 'text', text: 'second answer' },
     ])
 
-    await conversation.history.softDelete(runtime.store.nodesOf(again.id).at(-1)?.id ?? '')
+    await conversation.history.softDelete(localStore(runtime).nodesOf(again.id).at(-1)?.id ?? '')
     expect(texts(await toUIMessages(conversation))).toEqual(['go'])
   })
 

@@ -45,7 +45,7 @@ describe.each(lasting)('what a model says it used, on %s', (_, create) => {
     ])
     await runtime.close()
     const next = world.start()
-    expect(next.runtime.usage(run.id).usage).toEqual(NONE)
+    expect((await next.runtime.usage(run.id)).usage).toEqual(NONE)
     expect(next.store.nodesOf(run.id).map((node) => node.usage)).toEqual([NONE, NONE])
   })
 

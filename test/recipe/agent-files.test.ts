@@ -137,17 +137,17 @@ describe('files in the shape that programs document', () => {
     const agent = await recipeAgent(file, { grant: { use }, model: 'x/y' })
     await using runtime = createRuntime()
 
-    expect(runtime.explain(agent, request).verdict).toBe(verdict)
+    expect((await runtime.explain(agent, request)).verdict).toBe(verdict)
   })
 })
 
 /** What is decided of a request when nothing else binds the agent of a file. */
-async function verdictOf(file: AgentFile): Promise<(request: string) => string> {
+async function verdictOf(file: AgentFile): Promise<(request: string) => Promise<string>> {
   const use = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
   const agent = await recipeAgent(file, { grant: { use }, model: 'x/y' })
   const runtime = createRuntime()
   onTestFinished(() => runtime.close())
-  return (request) => runtime.explain(agent, request).verdict
+  return async (request) => (await runtime.explain(agent, request)).verdict
 }
 
 async function agentIn(place: string, text: string) {
@@ -638,7 +638,7 @@ describe('permissions only narrow', () => {
     const use = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
     await using runtime = createRuntime()
 
-    expect(runtime.explain(await recipeAgent(file, { grant: { use } }), request).verdict).toBe(verdict)
+    expect((await runtime.explain(await recipeAgent(file, { grant: { use } }), request)).verdict).toBe(verdict)
   })
 
   test.each([
@@ -661,10 +661,10 @@ describe('permissions only narrow', () => {
     const changes = ['write_file', 'edit_file', ...OTHER_CHANGES].map((name) => `tool:${name}`)
 
     // A call is refused by its tool or by what it does.
-    const isOut = (tool: string) =>
-      verdict(tool) === 'deny' || (acts.length > 0 && acts.every((act) => verdict(act) === 'deny'))
-    expect(changes.filter((tool) => !isOut(tool))).toEqual([])
-    expect(acts.map(verdict)).toEqual(acts.map(() => 'deny'))
+    const ofActs = await Promise.all(acts.map(verdict))
+    const areActsOut = acts.length > 0 && ofActs.every((said) => said === 'deny')
+    for (const tool of changes) expect([tool, areActsOut || (await verdict(tool)) === 'deny']).toEqual([tool, true])
+    expect(ofActs).toEqual(acts.map(() => 'deny'))
   })
 
   test.each([
@@ -697,7 +697,7 @@ describe('permissions only narrow', () => {
   ])('Claude: with `%s`, %s is decided with %s', async (fields, request, expected) => {
     const verdict = await verdictOf(await agentIn('.claude/agents/a.md', markdown(`${named}\n${fields}`)))
 
-    expect(verdict(request)).toBe(expected)
+    expect(await verdict(request)).toBe(expected)
   })
 
   test('a limit that binds other tools too is told', async () => {
@@ -725,9 +725,9 @@ describe('permissions only narrow', () => {
     await using runtime = createRuntime({ grant: { ask: ['file.delete:**'] } })
 
     expect([file.neverAsks, file.grant, file.notices]).toEqual([true, null, []])
-    expect(runtime.explain(agent, 'file.read:/workspace/a').verdict).toBe('allow')
-    expect(runtime.explain(agent, 'file.delete:/workspace/a').verdict).toBe('deny')
-    expect(runtime.explain(agent, 'exec:ls')).toMatchObject({
+    expect((await runtime.explain(agent, 'file.read:/workspace/a')).verdict).toBe('allow')
+    expect((await runtime.explain(agent, 'file.delete:/workspace/a')).verdict).toBe('deny')
+    expect(await runtime.explain(agent, 'exec:ls')).toMatchObject({
       verdict: 'deny',
       reason: 'a asks for exec:*, and the file of a denies what would be asked for',
     })
@@ -846,7 +846,7 @@ budget = { turns = 5, usd = 1 }
     const verdict = async (grant: Grant, request: string) => {
       const file = await agentIn(place, markdown(`${named}\n${everything}\n${fields}`))
       await using runtime = createRuntime()
-      return runtime.explain(await recipeAgent(file, { grant }), request).verdict
+      return (await runtime.explain(await recipeAgent(file, { grant }), request)).verdict
     }
     const few = { use: ['tool:read_*', 'file.read:/workspace/**'], ask: ['tool:read_secret'], deny: ['model:x/*'] }
 

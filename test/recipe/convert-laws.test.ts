@@ -56,7 +56,8 @@ afterAll(() => runtime.close())
 /** What an agent of this file may do of all requests, as it is decided when it runs with nothing else to bind it. */
 async function verdictsOf(file: AgentFile): Promise<readonly number[]> {
   const agent = await recipeAgent({ ...file, skills: [] }, { grant: EVERYTHING, model: 'openai/gpt-5' })
-  return REQUESTS.map((request) => STRICTNESS[runtime.explain(agent, request).verdict])
+  const verdictOf = async (request: string) => STRICTNESS[(await runtime.explain(agent, request)).verdict]
+  return Promise.all(REQUESTS.map(verdictOf))
 }
 
 /** Requests that were decided more strictly before. */

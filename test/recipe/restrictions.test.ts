@@ -19,7 +19,7 @@ async function agentIn(place: string, fields: string): Promise<AgentFile> {
 /** What is decided of a request where all else allows everything. */
 async function verdictOf(file: AgentFile, request: string): Promise<string> {
   await using runtime = createRuntime()
-  return runtime.explain(await recipeAgent(file, { grant: { use: EVERYTHING } }), request).verdict
+  return (await runtime.explain(await recipeAgent(file, { grant: { use: EVERYTHING } }), request)).verdict
 }
 
 const warnings = ({ notices }: AgentFile) =>

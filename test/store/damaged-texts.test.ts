@@ -8,6 +8,7 @@ import { sqliteStore } from '../../src/store/sqlite/index.ts'
 import { callsThenSays, simpleTool } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, only, openRuntime } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const NO_USAGE = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
@@ -39,8 +40,8 @@ test.each([
   db.run('UPDATE blocks SET data = ?', [damage])
   const reader = openRuntime({ store: sqliteStore(file) })
 
-  const events = eventsOf(reader.attach(run.id))
-  expect(reader.store.blocks(run.id, 0)).toEqual([])
+  const events = eventsOf(await reader.attach(run.id))
+  expect(localStore(reader).blocks(run.id, 0)).toEqual([])
   await new Promise((resolve) => setTimeout(resolve, 50))
   end.open()
 

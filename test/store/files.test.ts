@@ -1,10 +1,10 @@
 import { readdirSync, readlinkSync } from 'node:fs'
 import path from 'node:path'
 import { constants, PerformanceObserver } from 'node:perf_hooks'
-import type { Store } from 'legate'
 import { jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { describe, expect, test } from 'vitest'
+import type { LocalStore } from '../../src/store/store.ts'
 import { treeCommit } from '../../src/testing/conformance/store-rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
@@ -27,7 +27,7 @@ function heldIn(folder: string): string[] {
   })
 }
 
-const KINDS: [string, (folder: string, name: string) => Store][] = [
+const KINDS: [string, (folder: string, name: string) => LocalStore][] = [
   ['sqlite', (folder, name) => sqliteStore(path.join(folder, `${name}.db`))],
   ['json', (folder, name) => jsonStore(path.join(folder, name))],
 ]

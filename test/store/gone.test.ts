@@ -6,7 +6,8 @@ import { agent, createRuntime, type Runtime, tool } from '../../src/index.ts'
 import { FilePresence } from '../../src/store/file-presence.ts'
 import { jsonStore } from '../../src/store/json/index.ts'
 import { sqliteStore } from '../../src/store/sqlite/index.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/store/store.ts'
+
 import { commitOf, conversationRow, next, treeCommit } from '../../src/testing/conformance/store-rows.ts'
 import { scriptedModel } from '../../src/testing/index.ts'
 import { makeGate } from '../support/gate.ts'
@@ -15,7 +16,7 @@ import { tempFolder } from '../support/temp-folder.ts'
 type Durability = 'process' | 'power'
 
 interface Kind {
-  readonly open: (folder: string, durability?: Durability) => Store
+  readonly open: (folder: string, durability?: Durability) => LocalStore
   /** The file that must stay where it is. */
   readonly file: (folder: string) => string
 }
@@ -171,7 +172,7 @@ test('who follows a run of another process is told that the file is gone', async
     store: sqliteStore({ path: sqlite.file(folder), readOnly: true }),
     logger: SILENT,
   })
-  const followed = reader.attach(run.id)
+  const followed = await reader.attach(run.id)
   const events = (async () => {
     for await (const _ of followed) void _
   })()
@@ -183,7 +184,7 @@ test('who follows a run of another process is told that the file is gone', async
 })
 
 /** What the store says when it refuses; it has a second, much less than a lease. */
-async function commitUntilRefused(store: Store): Promise<Error> {
+async function commitUntilRefused(store: LocalStore): Promise<Error> {
   let row = conversationRow('root-a')
   for (const end = performance.now() + 1_000; performance.now() < end; ) {
     try {
@@ -207,7 +208,7 @@ const ASKING = agent({
   tools: { deploy: tool({ description: 'Deploys.', inputSchema: NOTHING, approval: 'required', execute: () => 'ok' }) },
 })
 
-async function manyRuns(store: Store) {
+async function manyRuns(store: LocalStore) {
   const [isInTool, held] = [makeGate(), makeGate()]
   const logged: string[] = []
   const slow = tool({

@@ -6,6 +6,7 @@ import { agent, createRuntime, isLegateError, type Runtime, tool } from '../../s
 import { type Connection, connect } from '../../src/store/sqlite/driver.ts'
 import { sqliteStore } from '../../src/store/sqlite/index.ts'
 import { scriptedModel } from '../../src/testing/index.ts'
+import { localStore } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
 
@@ -36,7 +37,7 @@ let bytes: Buffer
 
 function openRuntime(): Runtime {
   const runtime = createRuntime({ store: sqliteStore(file), agents: [lead], logger: SILENT })
-  leaveUnaudited(runtime.store)
+  leaveUnaudited(localStore(runtime))
   return runtime
 }
 
@@ -67,7 +68,7 @@ function inFile<T>(use: (db: Connection) => T): T {
 async function goOn(runtime: Runtime): Promise<string> {
   try {
     const [run] = await runtime.resume()
-    const [node] = runtime.store.awaiting({ limit: 1 })
+    const [node] = localStore(runtime).awaiting({ limit: 1 })
     if (run === undefined || node === undefined) return runtime.store.tampered?.()[0]?.code ?? 'nothing'
     await runtime.answer(node.id, { allow: true })
     return (await run.result).status

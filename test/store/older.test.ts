@@ -1,13 +1,15 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { agent, createRuntime, type Runtime, type Store, tool } from 'legate'
+import { agent, createRuntime, type Runtime, tool } from 'legate'
 import { backgroundSubagents } from 'legate/background'
 import { jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { readLine, toLine } from '../../src/store/json/record.ts'
+import type { LocalStore } from '../../src/store/store.ts'
+import { localStore } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const fixture = (name: string) => gunzipSync(readFileSync(path.join(import.meta.dirname, 'fixtures', name)))
@@ -40,7 +42,7 @@ const sqliteOf = (name: string) => () => {
 }
 
 /** b23e353 has a seal for each row in a table of their own. */
-const KINDS: [string, () => () => Store][] = [
+const KINDS: [string, () => () => LocalStore][] = [
   ['SQLite store of commit c28c880', sqliteOf('c28c880.db.gz')],
   ['SQLite store of commit b23e353', sqliteOf('b23e353.db.gz')],
   [
@@ -68,14 +70,18 @@ describe.each(KINDS)('a %s', (_, place) => {
     const open = place()
     const runtime = createRuntime({ store: open(), agents: agents() })
     expect(await findingsIn(runtime)).toEqual([])
-    const roots = runtime.store.roots({ limit: 100 }).map(({ id }) => id)
+    const roots = localStore(runtime)
+      .roots({ limit: 100 })
+      .map(({ id }) => id)
     expect(roots).toHaveLength(4)
 
     const folder = tempFolder()
     const copy = createRuntime({ store: jsonStore(folder), agents: agents() })
     for (const id of roots) {
       const { openTurns } = {
-        openTurns: runtime.store.turnsOf(id, { limit: 9 }).some(({ state }) => state !== 'ended'),
+        openTurns: localStore(runtime)
+          .turnsOf(id, { limit: 9 })
+          .some(({ state }) => state !== 'ended'),
       }
       if (!openTurns) await copy.import(runtime.export(id))
     }
@@ -83,7 +89,7 @@ describe.each(KINDS)('a %s', (_, place) => {
     await copy.close()
 
     const runs = await runtime.resume()
-    const [node] = runtime.store.awaiting({ limit: 1 })
+    const [node] = localStore(runtime).awaiting({ limit: 1 })
     await runtime.answer(node?.id ?? '', { allow: true })
     const outcomes = await Promise.all(runs.map(({ result }) => result))
     expect(outcomes.map(({ text }) => text)).toEqual(expect.arrayContaining(['Deployed.', 'Waited.']))
@@ -92,7 +98,11 @@ describe.each(KINDS)('a %s', (_, place) => {
 
     const again = createRuntime({ store: open(), agents: agents() })
     expect(await findingsIn(again)).toEqual([])
-    expect(again.store.roots({ limit: 100 }).map(({ id }) => id)).toEqual(roots)
+    expect(
+      localStore(again)
+        .roots({ limit: 100 })
+        .map(({ id }) => id),
+    ).toEqual(roots)
     await again.close()
   })
 })

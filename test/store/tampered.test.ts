@@ -9,6 +9,7 @@ import { readLine, toLine } from '../../src/store/json/record.ts'
 import { type Connection, connect } from '../../src/store/sqlite/driver.ts'
 import { sqliteStore } from '../../src/store/sqlite/index.ts'
 import { scriptedModel } from '../../src/testing/index.ts'
+import { localStore } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
 
@@ -74,7 +75,7 @@ interface Scene {
 
 function openRuntime(): Runtime {
   const runtime = createRuntime({ store: sqliteStore(file), agents: Object.values(agents), logger: SILENT })
-  leaveUnaudited(runtime.store)
+  leaveUnaudited(localStore(runtime))
   return runtime
 }
 
@@ -83,7 +84,9 @@ async function makeScene(runtime = openRuntime()): Promise<Scene> {
   const { conversationId } = await runtime.run(agents.lead, 'Find it.', { title: 'Plan' }).result
   const run = runtime.run(agents.lead, 'Deploy it.', { conversationId })
   for await (const { type } of run) if (type === 'approval-request') break
-  const node = runtime.store.awaiting({ limit: 9 }).find(({ turnId }) => turnId === run.id)
+  const node = localStore(runtime)
+    .awaiting({ limit: 9 })
+    .find(({ turnId }) => turnId === run.id)
   return { runtime, run, rootId: conversationId, nodeId: node?.id ?? '' }
 }
 
@@ -241,7 +244,7 @@ describe('a row that was changed while no process runs', () => {
     expect((await findingsIn(runtime)).length).toBeGreaterThan(0)
 
     await runtime.resume()
-    const ended = await goOn({ ...scene, runtime, run: attached(runtime, scene) })
+    const ended = await goOn({ ...scene, runtime, run: await attached(runtime, scene) })
 
     expect(ended).toBe('tampered')
     expect((await findingsIn(runtime)).length).toBeGreaterThan(0)
@@ -257,7 +260,7 @@ describe('a row that was changed while no process runs', () => {
     const before = await findingsIn(runtime)
 
     await runtime.resume()
-    await goOn({ ...scene, runtime, run: attached(runtime, scene) })
+    await goOn({ ...scene, runtime, run: await attached(runtime, scene) })
 
     expect(before.length).toBeGreaterThan(0)
     expect((await runtime.audit({ repair: true, verify: true })).repaired).toEqual([])
@@ -279,7 +282,7 @@ describe('a tree that was changed while a run of it is open', () => {
 
     expect(stone).toMatchObject({ rootId, reason: 'it was changed' })
     expect(runtime.store.archive?.tombstones()).toEqual([stone])
-    expect(runtime.store.conversation(rootId)).toBeUndefined()
+    expect(localStore(runtime).conversation(rootId)).toBeUndefined()
     expect([runtime.store.tampered?.(), await findingsIn(runtime)]).toEqual([[], []])
     expect((await runtime.run(agents.lead, 'Find it.', { conversationId }).result).status).toBe('completed')
     await runtime.close()
@@ -302,7 +305,7 @@ describe('a tree that was changed while a run of it is open', () => {
     expect(readOne('SELECT max(n) FROM commits')).toBe(before)
     await expect(run.result).rejects.toMatchObject({ code: 'tampered' })
     await runtime.forget(rootId, 'by its root')
-    expect(() => runtime.attach(run.id)).toThrow(/was deleted/)
+    await expect(runtime.attach(run.id)).rejects.toThrow(/was deleted/)
     await runtime.close()
   })
 
@@ -357,10 +360,10 @@ function readRows(conversationId: string) {
 test('a text that was changed is not given to anybody', async () => {
   const { runtime } = await makeScene()
   const hash = String(readOne('SELECT hash FROM bodies'))
-  expect(runtime.store.body(hash)).toContain('long long')
+  expect(localStore(runtime).body(hash)).toContain('long long')
   attack((db) => db.run('UPDATE bodies SET text = ?', [Buffer.from('Forged.')]))
 
-  expect(() => runtime.store.body(hash)).toThrow(expect.objectContaining({ code: 'tampered' }))
+  expect(() => localStore(runtime).body(hash)).toThrow(expect.objectContaining({ code: 'tampered' }))
   await runtime.close()
 })
 
@@ -394,10 +397,10 @@ test('what was changed in a file of commit c28c880 before it is opened is not bu
   attack(edit('turn', 'Deploy it.', "'$.limits[1]', 999999"))
 
   const forged = createRuntime({ store: sqliteStore(file), logger: SILENT })
-  leaveUnaudited(forged.store)
+  leaveUnaudited(localStore(forged))
 
   expect(await findingsIn(forged)).toContain('altered_row')
-  expect(forged.store.awaiting({ limit: 1 })).toEqual([])
+  expect(localStore(forged).awaiting({ limit: 1 })).toEqual([])
   await forged.close()
 })
 
@@ -419,7 +422,7 @@ describe('a JSON store', () => {
   test('never builds upon a row that was changed in its journal', async () => {
     const folder = tempFolder()
     const first = createRuntime({ store: jsonStore(folder), logger: SILENT })
-    leaveUnaudited(first.store)
+    leaveUnaudited(localStore(first))
     const { conversationId } = await first.run(agents.other, 'One.', { title: 'Plan' }).result
     await first.close()
     const journal = path.join(folder, 'store.journal')
@@ -431,7 +434,7 @@ describe('a JSON store', () => {
     writeFileSync(journal, forged.join(''))
 
     const runtime = createRuntime({ store: jsonStore(folder), logger: SILENT })
-    leaveUnaudited(runtime.store)
+    leaveUnaudited(localStore(runtime))
     const { result } = runtime.run(agents.other, 'Two.', { conversationId })
 
     await expect(result).rejects.toMatchObject({ code: 'tampered', message: expect.stringContaining(conversationId) })
@@ -478,7 +481,7 @@ describe('events of a commit that cannot be read', () => {
       const conversation = await runtime.conversation(rootId)
       await expect(conversation.eventPage({ limit: 500 })).rejects.toMatchObject({ code: 'tampered' })
       const reading = async () => {
-        for await (const { type } of runtime.attach(run.id).events()) if (type === 'run-end') break
+        for await (const { type } of (await runtime.attach(run.id)).events()) if (type === 'run-end') break
       }
       await expect(reading()).rejects.toMatchObject({ code: 'tampered', details: { rootId, commit: last } })
       await runtime.close()
@@ -504,14 +507,14 @@ test('a run that is attached to after its tree was found to be changed is refuse
   })
   const open = () => {
     const runtime = createRuntime({ store: sqliteStore(file), agents: [host, holding], logger: SILENT })
-    leaveUnaudited(runtime.store)
+    leaveUnaudited(localStore(runtime))
     return runtime
   }
   const first = open()
   const run = first.run(host, 'Go.')
   run.result.catch(() => undefined)
   for await (const { type } of run) if (type === 'approval-request') break
-  const [child] = first.store.awaiting({ limit: 1 })
+  const [child] = localStore(first).awaiting({ limit: 1 })
   await first.close()
   attack((db) =>
     db.run(`UPDATE rows SET data = json_set(data, '$.limits[0]', 9999) WHERE data ->> '$.turn' = ?`, [
@@ -522,7 +525,7 @@ test('a run that is attached to after its tree was found to be changed is refuse
   const [resumed] = await runtime.resume()
   await expect(resumed?.result).rejects.toMatchObject({ code: 'tampered' })
 
-  await expect(runtime.attach(run.id).result).rejects.toMatchObject({ code: 'tampered' })
+  await expect((await runtime.attach(run.id)).result).rejects.toMatchObject({ code: 'tampered' })
   await runtime.close()
 })
 
@@ -618,7 +621,7 @@ describe.each([
     const pair = makePair(done, withChild)
     const open = () => {
       const runtime = createRuntime({ store: sqliteStore(file), agents: [pair, agents.search], logger: SILENT })
-      leaveUnaudited(runtime.store)
+      leaveUnaudited(localStore(runtime))
       return runtime
     }
     const first = open()
@@ -626,7 +629,7 @@ describe.each([
     run.result.catch(() => undefined)
     let asked = 0
     for await (const { type } of run) if (type === 'approval-request' && ++asked === 2) break
-    const nodes = first.store.awaiting({ limit: 9 })
+    const nodes = localStore(first).awaiting({ limit: 9 })
     await first.close()
     editEdges(change)
     const runtime = open()
@@ -642,9 +645,9 @@ describe.each([
   })
 })
 
-function attached(runtime: Runtime, { run }: Scene): Run {
+async function attached(runtime: Runtime, { run }: Scene): Promise<Run> {
   try {
-    return runtime.attach(run.id)
+    return await runtime.attach(run.id)
   } catch (error) {
     const result: Run['result'] = Promise.reject(error)
     result.catch(() => undefined)

@@ -1,14 +1,7 @@
-import {
-  type AnyAgent,
-  agent,
-  type ConversationHandle,
-  type Runtime,
-  type Store,
-  type ToolDefinition,
-  tool,
-} from 'legate'
+import { type AnyAgent, agent, type ConversationHandle, type Runtime, type ToolDefinition, tool } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
 import { afterEach, beforeEach, expect } from 'vitest'
+import type { LocalStore } from '../../src/store/store.ts'
 import { type Process, type ProcessOptions, startProcess } from './process.ts'
 import type { Rows } from './stores.ts'
 
@@ -50,7 +43,7 @@ export function asksThenSays(text: string, message = 'x'): Script {
 export interface World {
   readonly rows: Rows
   /** For looking at the rows without being a process. */
-  readonly store: Store
+  readonly store: LocalStore
   start(options?: ProcessOptions): Process
   /** Closes a process; the next one, which knows these agents, goes on with what is open. */
   restart(process: Process, agents: readonly AnyAgent[]): Promise<Runtime>
@@ -59,7 +52,7 @@ export interface World {
 export function useWorld(create: () => Rows): World {
   const started: Process[] = []
   let rows: Rows = NO_ROWS
-  let store: Store | undefined
+  let store: LocalStore | undefined
   beforeEach(() => {
     rows = create()
     store = undefined

@@ -1,8 +1,9 @@
 import { StoreError } from '../../src/base/error.ts'
-import { eachTree } from '../../src/graph/reader.ts'
+import { readTrees } from '../../src/graph/reader.ts'
 import { Runtime } from '../../src/runtime/runtime.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/store/store.ts'
 import { brokenGraph } from '../../src/testing/crash/aftermath.ts'
+import { localStore } from './rows.ts'
 import { isUnaudited } from './unaudited.ts'
 
 /** Every graph that a test has made is audited when the runtime that made it is closed: nothing may be wrong with it. */
@@ -11,16 +12,16 @@ const close = Runtime.prototype.close
 // This file runs before each file of tests, and a worker runs many of them.
 if (close.name !== 'closeAudited') {
   Runtime.prototype.close = async function closeAudited(this: Runtime): Promise<void> {
-    const wrong = isUnaudited(this.store) ? [] : findingsIn(this.store)
+    const wrong = isUnaudited(this.store) ? [] : findingsIn(localStore(this))
     await close.call(this)
     if (wrong.length > 0) throw new Error(`The audit has found:\n${wrong.slice(0, 20).join('\n')}`)
   }
 }
 
-function findingsIn(store: Store): string[] {
+function findingsIn(store: LocalStore): string[] {
   const wrong: string[] = []
   try {
-    for (const tree of eachTree(store)) wrong.push(...brokenGraph(tree))
+    for (const tree of readTrees(store)) wrong.push(...brokenGraph(tree))
   } catch (error) {
     // Closed before, or broken on purpose.
     if (!StoreError.isInstance(error)) throw error

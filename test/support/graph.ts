@@ -10,7 +10,8 @@ import type { NodeEnd } from '../../src/rules/turn/end-node.ts'
 import { planResult } from '../../src/rules/turn/result.ts'
 import { planSay } from '../../src/rules/turn/say.ts'
 import { Ledger } from '../../src/store/ledger.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/store/store.ts'
+
 import { type FakeClock, fakeClock } from '../../src/testing/stand-ins/fake-clock.ts'
 
 export const LIMITS: TurnLimits = {
@@ -30,7 +31,7 @@ export interface GraphOptions {
 
 /** The graph without an engine: a test takes its steps one by one, in the name of one engine. */
 export class Graph {
-  readonly store: Store
+  readonly store: LocalStore
   readonly clock: FakeClock
   readonly engineId: Id
   private readonly ledger: Ledger
@@ -38,7 +39,7 @@ export class Graph {
   private started: Node[] = []
   private ids = 0
 
-  constructor(store: Store, { kinds = {}, clock = fakeClock(), engineId = 'engine-1' }: GraphOptions = {}) {
+  constructor(store: LocalStore, { kinds = {}, clock = fakeClock(), engineId = 'engine-1' }: GraphOptions = {}) {
     this.store = store
     this.clock = clock
     this.engineId = engineId

@@ -8,7 +8,8 @@ import type { Conversation, Id, Link, Node, Turn } from '../../src/graph/rows.ts
 import { memoryStore } from '../../src/store/memory/index.ts'
 import { connect } from '../../src/store/sqlite/driver.ts'
 import { sqliteStore } from '../../src/store/sqlite/index.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/store/store.ts'
+
 import { Graph } from './graph.ts'
 import { leaveUnaudited } from './unaudited.ts'
 
@@ -17,7 +18,7 @@ import { leaveUnaudited } from './unaudited.ts'
  * and a third that was put in by hand. No engine runs: what is planted stays.
  */
 export class Planted {
-  readonly store: Store
+  readonly store: LocalStore
   readonly runtime: Runtime
   readonly done: Tree
   readonly open: Tree
@@ -102,7 +103,7 @@ export interface Tree {
   readonly childNodes: readonly Node[]
 }
 
-function treeOf(store: Store, runId: Id): Tree {
+function treeOf(store: LocalStore, runId: Id): Tree {
   const turn = must(store.turn(runId))
   const link = must(store.linksOf(runId)[0])
   return {
@@ -133,7 +134,7 @@ let made: Promise<Made> | undefined
 async function makeTrees(): Promise<Made> {
   const commits: Commit[] = []
   const memory = memoryStore()
-  const store: Store = {
+  const store: LocalStore = {
     ...memory,
     commit: (commit) => {
       if (commit.rootId !== null) commits.push(commit)

@@ -2,14 +2,15 @@ import { emptyCommit } from '../../src/graph/commit.ts'
 import type { EngineRow } from '../../src/graph/rows.ts'
 import type { RuntimeOptions } from '../../src/runtime/options.ts'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/store/store.ts'
+
 import { type Gate, makeGate } from './gate.ts'
 import type { Rows } from './stores.ts'
 
 /** A runtime with a store handle of its own, as a process has it, that can be killed or frozen. */
 export interface Process {
   readonly runtime: Runtime
-  readonly store: Store
+  readonly store: LocalStore
   readonly killed: boolean
   /** What it reported while it lived. */
   readonly errors: readonly string[]
@@ -21,7 +22,7 @@ export interface Process {
 }
 
 export interface ProcessOptions extends Omit<RuntimeOptions, 'store'> {
-  readonly store?: (store: Store) => Store
+  readonly store?: (store: LocalStore) => LocalStore
   /** What goes wrong in it is no surprise. */
   readonly mayFail?: boolean
 }
@@ -47,7 +48,7 @@ export function startProcess(
       if (!killed && !mayFail) errors.push(message)
     },
   }
-  const store: Store = {
+  const store: LocalStore = {
     ...inner,
     commit: (commit) => {
       for (const { id } of commit.engines) engines.add(id)
@@ -56,8 +57,8 @@ export function startProcess(
     // What is dead does not even look any more: it wants to renew its lease for ever.
     engine: (id) => (killed ? undefined : inner.engine(id)),
     watch: (changed) =>
-      inner.watch(() => {
-        if (!killed) changed()
+      inner.watch((change) => {
+        if (!killed) changed(change)
       }),
   }
   return {
@@ -86,7 +87,7 @@ export function startProcess(
 }
 
 /** The engine's row says another start of its process than the pid has now: the process is proven dead. */
-export async function markDead(store: Store, row: EngineRow | undefined): Promise<void> {
+export async function markDead(store: LocalStore, row: EngineRow | undefined): Promise<void> {
   if (row === undefined) return
   const engines = [{ ...row, version: row.version + 1, processStart: 'before' }]
   await store.commit({ ...emptyCommit('lease', 0, null), engines })

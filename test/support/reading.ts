@@ -2,6 +2,7 @@ import { createRuntime, type Run, type RunEvent, type Runtime, type RuntimeOptio
 import type { ModelRequest } from 'legate/models'
 import type { Node } from 'legate/rows'
 import { onTestFinished } from 'vitest'
+import { localStore } from './rows.ts'
 
 /** A runtime that is closed when the test ends. */
 export function openRuntime(options: RuntimeOptions = {}): Runtime {
@@ -51,7 +52,9 @@ export function only<Type extends RunEvent['type']>(
 }
 
 export function tasksOf(runtime: Runtime, run: Pick<Run, 'id'>): Node[] {
-  return runtime.store.nodesOf(run.id).filter(({ kind }) => kind === 'task')
+  return localStore(runtime)
+    .nodesOf(run.id)
+    .filter(({ kind }) => kind === 'task')
 }
 
 /** The node of the only tool call of a run. */

@@ -1,13 +1,25 @@
 import { type DurableEvent, type DurableEventType, toEvent } from '../../src/graph/event.ts'
+import type { TreeReader } from '../../src/graph/reader.ts'
 import type { Id, Node } from '../../src/graph/rows.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { LocalStore, Store } from '../../src/store/store.ts'
 
-export function eventsOf(store: Store, rootId: Id): DurableEvent[] {
+/** The store of a runtime, which tests read at once: all their stores are in this process. */
+export function localStore({ store }: { readonly store: Store }): LocalStore {
+  return store as LocalStore
+}
+
+/** A store that reads some rows in another way, also where it gives a tree. */
+export function withReads(store: LocalStore, reads: Partial<TreeReader>): LocalStore {
+  const read: LocalStore = { ...store, ...reads, tree: () => read }
+  return read
+}
+
+export function eventsOf(store: LocalStore, rootId: Id): DurableEvent[] {
   return store.events(rootId, 0, 1_000_000).map(toEvent)
 }
 
 export function eventsOfType<T extends DurableEventType>(
-  store: Store,
+  store: LocalStore,
   rootId: Id,
   type: T,
 ): Extract<DurableEvent, { type: T }>[] {
@@ -15,14 +27,14 @@ export function eventsOfType<T extends DurableEventType>(
 }
 
 /** The turns of a tree, hosts before their children. */
-export function turnsOfTree(store: Store, runId: Id): Id[] {
+export function turnsOfTree(store: LocalStore, runId: Id): Id[] {
   return [runId, ...store.linksOf(runId).flatMap((link) => turnsOfTree(store, link.id))]
 }
 
-export function nodesOfTree(store: Store, runId: Id): Node[] {
+export function nodesOfTree(store: LocalStore, runId: Id): Node[] {
   return turnsOfTree(store, runId).flatMap((turnId) => [...store.nodesOf(turnId)])
 }
 
-export function tasksOf(store: Store, runId: Id): Node[] {
+export function tasksOf(store: LocalStore, runId: Id): Node[] {
   return store.nodesOf(runId).filter(({ kind }) => kind === 'task')
 }

@@ -5,11 +5,11 @@ import { StoreError } from '../../src/base/error.ts'
 import { jsonStore } from '../../src/store/json/index.ts'
 import { memoryStore } from '../../src/store/memory/index.ts'
 import { sqliteStore } from '../../src/store/sqlite/index.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { LocalStore } from '../../src/store/store.ts'
 
 /** The same rows for any number of processes: each opens a store of its own on them. */
 export interface Rows {
-  open(): Store
+  open(): LocalStore
   /** Throws everything away. */
   drop(): Promise<void>
 }
@@ -28,13 +28,15 @@ export const lasting: readonly (readonly [name: string, create: () => Rows])[] =
   ['json', jsonRows],
 ]
 
+type Watcher = Parameters<LocalStore['watch']>[0]
+
 /** Rows in memory behind handles that know nothing of each other but what is committed. */
 export function memoryRows(): Rows {
   const store = memoryStore({ keep: 1_000_000 })
-  const watchers = new Map<object, Set<() => void>>()
+  const watchers = new Map<object, Set<Watcher>>()
   return {
     open: () => {
-      const own = new Set<() => void>()
+      const own = new Set<Watcher>()
       watchers.set(own, own)
       return {
         ...store,
@@ -43,7 +45,7 @@ export function memoryRows(): Rows {
           if (!watchers.has(own)) throw new StoreError('store_closed', 'This handle was closed.')
           const stored = store.commit(commit)
           for (const others of watchers.values()) {
-            if (others !== own) for (const changed of others) setImmediate(changed)
+            if (others !== own) for (const changed of others) setImmediate(changed, null)
           }
           return stored
         },
@@ -88,9 +90,9 @@ function jsonRows(): Rows {
   return rowsIn(jsonStore)
 }
 
-function rowsIn(open: (folder: string) => Store): Rows {
+function rowsIn(open: (folder: string) => LocalStore): Rows {
   const folder = mkdtempSync(path.join(tmpdir(), 'legate-'))
-  const opened: Store[] = []
+  const opened: LocalStore[] = []
   return {
     open: () => {
       const store = open(folder)

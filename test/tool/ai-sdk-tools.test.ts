@@ -185,7 +185,7 @@ describe.each(lasting)('needsApproval, with a store in %s and a restart before t
     const second = openRuntime({ store: rows.open(), agents: [who] })
     await second.resume()
     if (asked !== null) await second.answer(asked, { allow: true })
-    const { status } = await second.attach(run.id).result
+    const { status } = await (await second.attach(run.id)).result
     return { asked: asked === null ? 0 : 1, status, result: resultsIn(model.requests.at(-1))[0]?.content }
   }
 

@@ -17,7 +17,8 @@ import {
   turnRow,
   warningEvent,
 } from '../../testing/conformance/store-rows.ts'
-import type { Store } from '../store.ts'
+import type { LocalStore } from '../store.ts'
+
 import { jsonStore } from './index.ts'
 import { toLine } from './record.ts'
 
@@ -388,7 +389,7 @@ test('what is no number to keep deletes nothing', async () => {
 })
 
 /** A tree whose only turn has ended. */
-async function end(store: Store, id: string): Promise<void> {
+async function end(store: LocalStore, id: string): Promise<void> {
   const turn = turnRow(placeIn(id))
   const node = nodeRow(placeIn(id), `${id}-node`, { state: 'finished', endedAt: 1 })
   await store.commit(treeCommit(id, { turns: [turn], nodes: [node] }))

@@ -4,7 +4,8 @@ import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { sha256 } from '../../base/hash.ts'
 import type { Commit } from '../../graph/commit.ts'
 import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/conformance/store-rows.ts'
-import type { Store } from '../store.ts'
+import type { LocalStore } from '../store.ts'
+
 import { type Connection, connect } from './driver.ts'
 import { sqliteStore } from './index.ts'
 import { MIGRATIONS, schemaVersion } from './schema.ts'
@@ -14,7 +15,7 @@ const TEXT = 'a long text'
 
 let folder: string
 let path: string
-const opened: Store[] = []
+const opened: LocalStore[] = []
 
 beforeEach(() => {
   folder = tempFolder()
@@ -123,7 +124,7 @@ test('to delete a tree costs what it is large, not what the file is', async () =
   expect(store.roots({ limit: 999 })).toHaveLength(300)
 })
 
-function openStore(): Store {
+function openStore(): LocalStore {
   const store = sqliteStore(path)
   opened.push(store)
   return store

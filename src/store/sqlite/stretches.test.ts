@@ -10,14 +10,15 @@ import {
   placeIn,
   turnRow,
 } from '../../testing/conformance/store-rows.ts'
-import type { Store } from '../store.ts'
+import type { LocalStore } from '../store.ts'
+
 import { type Connection, connect } from './driver.ts'
 import { sqliteStore } from './index.ts'
 import { sealStretches } from './marks.ts'
 
 const place = placeIn('root')
 let path: string
-let store: Store
+let store: LocalStore
 
 beforeEach(async () => {
   path = join(tempFolder(), 'rows.db')

@@ -4,7 +4,7 @@ import type { RuntimeOptions } from '../../runtime/options.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import { jsonStore } from '../../store/json/index.ts'
 import { sqliteStore } from '../../store/sqlite/index.ts'
-import type { Store } from '../../store/store.ts'
+import type { LocalStore } from '../../store/store.ts'
 import {
   type Failpoints,
   failpoints,
@@ -27,7 +27,7 @@ export interface CrashProgram {
 
 export interface CrashWorker {
   readonly runtime: Runtime
-  readonly store: Store
+  readonly store: LocalStore
 }
 
 /** The orders for a new worker; its only argument. */
@@ -55,7 +55,7 @@ export async function crashWorker({ options, drive }: CrashProgram): Promise<voi
   await runtime.close()
 }
 
-function openRows(): Store {
+function openRows(): LocalStore {
   const { folder, store } = orders()
   const path = join(folder, ROWS[store])
   return store === 'sqlite' ? sqliteStore(path) : jsonStore({ folder: path, compactBytes: 20_000 })

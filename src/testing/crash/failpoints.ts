@@ -46,11 +46,11 @@ export function failpoints({ killAt, passed = () => undefined }: FailpointPlan):
 }
 
 /** Adds a failpoint before and after every commit of a store. */
-export function withFailpoints(store: Store, plan: FailpointPlan | Failpoints): Store {
+export function withFailpoints<Kind extends Store>(store: Kind, plan: FailpointPlan | Failpoints): Kind {
   const points = 'pass' in plan ? plan : failpoints(plan)
   return {
     ...store,
-    commit: (commit) => {
+    commit: (commit: Commit) => {
       points.pass(`before:${commit.kind}`)
       const stored = store.commit(commit)
       const done = () => points.pass(`after:${commit.kind}`)
@@ -97,13 +97,13 @@ function readLine(text: string): WorkerLine[] {
 }
 
 /** Logs every commit of a store once it is acknowledged. */
-export function withAcknowledgements(store: Store): Store {
+export function withAcknowledgements<Kind extends Store>(store: Kind): Kind {
   const tell = ({ kind, rootId, events }: Commit) => {
     writeLine({ type: 'commit', pid: process.pid, kind, rootId, events })
   }
   return {
     ...store,
-    commit: (commit) => {
+    commit: (commit: Commit) => {
       const stored = store.commit(commit)
       return stored instanceof Promise ? stored.then(() => tell(commit)) : tell(commit)
     },

@@ -13,7 +13,7 @@ import { isSessionFile, sessionFile } from '../../store/json/session.ts'
 import type { Connection } from '../../store/sqlite/driver.ts'
 import { findTrees, readRecords } from '../../store/sqlite/tree.ts'
 import { verifySqlite } from '../../store/sqlite/verify.ts'
-import type { Store } from '../../store/store.ts'
+import type { LocalStore } from '../../store/store.ts'
 import { LOG, type WorkerLine } from './failpoints.ts'
 import type { CountedEffect } from './outside-counter.ts'
 import type { WorkerExit } from './worker-process.ts'
@@ -258,7 +258,7 @@ function brokenDocuments(folder: string): string[] {
 }
 
 /** Checks, with the store open, that every conversation with an ended turn has a document of all such turns. */
-function missingDocuments(folder: string, store: Store, trees: readonly TreeRows[]): string[] {
+function missingDocuments(folder: string, store: LocalStore, trees: readonly TreeRows[]): string[] {
   return trees.flatMap(({ conversations }) =>
     [...conversations.keys()].flatMap((id) => {
       const ended = endedTurns(store, id).length

@@ -132,7 +132,7 @@ test.each([
   expect(performance.now() - began).toBeLessThan(5_000)
   expect(expiresAt).toBeGreaterThan(start)
   expect(await run.result).toMatchObject({ status: 'completed', text: `null at ${expiresAt}` })
-  expect(first.processes().filter(({ isAlive }) => isAlive)).toHaveLength(2)
+  expect((await first.processes()).filter(({ isAlive }) => isAlive)).toHaveLength(2)
 })
 
 test('a month in which nothing is due takes less than a second', async () => {

@@ -3,6 +3,7 @@ import { backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 import { expect, test } from 'vitest'
 import { openRuntime, resultsIn } from '../../support/reading.ts'
+import { localStore } from '../../support/rows.ts'
 
 /** A worker steered and stopped its sibling, which had wider tools. The whole matrix is in ownership.test.ts. */
 test.each(['subagent_send', 'subagent_cancel', 'subagent_result', 'subagent_wait'])(
@@ -51,8 +52,8 @@ test.each(['subagent_send', 'subagent_cancel', 'subagent_result', 'subagent_wait
     await run.result
     await runtime.idle()
 
-    const [first] = runtime.store.linksOf(run.id)
-    expect(await runtime.attach(first?.id ?? '').result).toMatchObject({ status: 'completed', text: 'secret' })
+    const [first] = localStore(runtime).linksOf(run.id)
+    expect(await (await runtime.attach(first?.id ?? '')).result).toMatchObject({ status: 'completed', text: 'secret' })
     expect(heard).toEqual(['work'])
     expect(said).toHaveLength(2)
     expect(said[0]).toBe(said[1])

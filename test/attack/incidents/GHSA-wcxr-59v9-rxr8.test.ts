@@ -3,6 +3,7 @@ import { backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 import { expect, test } from 'vitest'
 import { openRuntime, resultsIn } from '../../support/reading.ts'
+import { localStore } from '../../support/rows.ts'
 
 /** A key that says where something goes was taken for the right to look at it. */
 test('GHSA-wcxr-59v9-rxr8: no name, key, title or id of another conversation opens it', async () => {
@@ -21,7 +22,7 @@ test('GHSA-wcxr-59v9-rxr8: no name, key, title or id of another conversation ope
   const run = runtime.run(victim, 'go')
   await run.result
   await runtime.idle()
-  const [link] = runtime.store.linksOf(run.id)
+  const [link] = localStore(runtime).linksOf(run.id)
   const keys = [
     link?.childConversationId ?? '',
     link?.id ?? '',
@@ -48,7 +49,9 @@ test('GHSA-wcxr-59v9-rxr8: no name, key, title or id of another conversation ope
   const theft = runtime.run(thief, 'go')
   await theft.result
 
-  const results = runtime.store.nodesOf(theft.id).filter(({ kind }) => kind === 'task')
+  const results = localStore(runtime)
+    .nodesOf(theft.id)
+    .filter(({ kind }) => kind === 'task')
   expect(results).toHaveLength(keys.length)
   for (const [at, { output }] of results.entries()) {
     const said = String(output.content)

@@ -1,8 +1,10 @@
-import { type AnyAgent, agent, type Store } from 'legate'
+import { type AnyAgent, agent } from 'legate'
 import { backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 import { expect, test } from 'vitest'
+import type { LocalStore } from '../../../src/store/store.ts'
 import { openRuntime } from '../../support/reading.ts'
+import { localStore } from '../../support/rows.ts'
 
 /** Five were planned, 361 ran. More of it, with limits of tokens and time, is in runaway.test.ts. */
 test('claude-code 72732: agents that start agents in every way they can stay within the budget of the tree', async () => {
@@ -25,15 +27,15 @@ test('claude-code 72732: agents that start agents in every way they can stay wit
   await result
   await runtime.idle()
 
-  const depths = turnsBelow(runtime.store, id)
+  const depths = turnsBelow(localStore(runtime), id)
   expect(Math.max(...depths)).toBeLessThanOrEqual(3)
-  expect(runtime.store.linksOf(id).length).toBeLessThanOrEqual(6)
-  expect(runtime.store.turn(id)?.spend?.spent.tokens).toBeLessThanOrEqual(3_000)
+  expect(localStore(runtime).linksOf(id).length).toBeLessThanOrEqual(6)
+  expect(localStore(runtime).turn(id)?.spend?.spent.tokens).toBeLessThanOrEqual(3_000)
   expect(model.requests.length).toBeLessThanOrEqual(3_000 / 20)
-  expect(runtime.store.openTurns(1)).toEqual([])
+  expect(localStore(runtime).openTurns(1)).toEqual([])
 })
 
-function turnsBelow(store: Store, turnId: string): number[] {
+function turnsBelow(store: LocalStore, turnId: string): number[] {
   const links = store.linksOf(turnId)
   return [0, ...links.flatMap(({ id, depth }) => [depth, ...turnsBelow(store, id)])]
 }

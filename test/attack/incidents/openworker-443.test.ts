@@ -54,7 +54,7 @@ describe.each(stores)('openworker 443, on %s', (_name, create) => {
 
     for (const process of [world.start({ agents: [define()] }), world.start({ agents: [define()] })]) {
       await process.runtime.resume()
-      const outcome = await process.runtime.attach(run.id).result
+      const outcome = await (await process.runtime.attach(run.id)).result
       expect(outcome.text).toMatch(/^told: .*Check before/)
       expect(outcome.uncertain).toHaveLength(1)
     }

@@ -4,6 +4,7 @@ import type { Node } from 'legate/rows'
 import { type Script, scriptedModel } from 'legate/testing'
 import type { RuntimeOptions } from '../../../src/runtime/options.ts'
 import { startProcess, until } from '../../support/process.ts'
+import { localStore } from '../../support/rows.ts'
 import type { Bound, Door, Try } from './door.ts'
 import { openDoors } from './open-doors.ts'
 
@@ -300,7 +301,7 @@ function changed(name: string, change: (talk: ConversationHandle, begun: Begun) 
       const { conversationId, runId } = await runtime.run(host, 'begin' as never).result
       const talk = await runtime.conversation(conversationId)
       return change(talk, {
-        nodes: runtime.store.nodesOf(runId),
+        nodes: localStore(runtime).nodesOf(runId),
         go: (laneId) => runtime.run(host, 'go' as never, { conversationId: laneId }),
         say: (laneId) => runtime.run(host, 'begin' as never, { conversationId: laneId }).result,
       })
@@ -318,8 +319,10 @@ function throughItsFork(attempt: Try): Promise<void> {
   return runIn(attempt, async (runtime) => {
     const run = runtime.run(host, 'go' as never)
     await finish(runtime, run.result)
-    const [link] = runtime.store.linksOf(run.id)
-    const answer = runtime.store.nodesOf(link?.id ?? '').at(-1)
+    const [link] = localStore(runtime).linksOf(run.id)
+    const answer = localStore(runtime)
+      .nodesOf(link?.id ?? '')
+      .at(-1)
     if (link === undefined || answer === undefined) return run
     const { id } = await (await runtime.conversation(link.childConversationId)).history.fork(answer.id)
     return runtime.run(worker, 'probe' as never, { conversationId: id })
@@ -341,7 +344,7 @@ async function throughTakeover(attempt: Try): Promise<void> {
   const after = { ...attempt, bound: attempt.later }
   const second = startProcess(rows, { ...attempt.later.runtime, agents: [host(after)], mayFail: true })
   await second.runtime.resume()
-  await finish(second.runtime, second.runtime.attach(run.id).result)
+  await finish(second.runtime, (await second.runtime.attach(run.id)).result)
   await second.runtime.close()
   await rows.drop()
 }

@@ -7,6 +7,8 @@ import { type Agent, createRuntime, type Run, type Runtime } from 'legate'
 import type { Node } from 'legate/rows'
 import { sqliteStore } from 'legate/store/sqlite'
 import { onTestFinished, type TestContext } from 'vitest'
+import type { LocalStore } from '../../../src/store/store.ts'
+import { localStore } from '../../support/rows.ts'
 
 export const root = path.resolve(import.meta.dirname, '../../..')
 export const program = path.join(root, 'dist/cli/main.js')
@@ -78,8 +80,8 @@ export class Place {
 
   /** Runs that wait for a person's word or answer and were handed back: nobody works on them. */
   parkedRuns(...agents: readonly string[]): Promise<string[]> {
-    return this.runHere(agents, ({ store }, runs) =>
-      until('all wait', () => runs.every(({ id }) => store.openNodes(id).some(isParked))),
+    return this.runHere(agents, (runtime, runs) =>
+      until('all wait', () => runs.every(({ id }) => localStore(runtime).openNodes(id).some(isParked))),
     )
   }
 
@@ -215,7 +217,8 @@ function isParked({ state, wait }: Node): boolean {
 }
 
 /** Does the run, or each of the subagents it is going to have, do what the gate holds up? */
-function isAtWork({ store }: Runtime, runId: string): boolean {
+function isAtWork(runtime: Runtime, runId: string): boolean {
+  const store = localStore(runtime)
   const isRunning = (id: string, kind: string) =>
     store.openNodes(id).some((node) => node.state === 'running' && node.kind === kind)
   const calls = store.openNodes(runId).filter(({ kind }) => kind === 'task')
@@ -224,6 +227,6 @@ function isAtWork({ store }: Runtime, runId: string): boolean {
   return links.length === calls.length && links.every(({ id }) => isRunning(id, 'task'))
 }
 
-function isLead(store: Runtime['store'], runId: string): boolean {
+function isLead(store: LocalStore, runId: string): boolean {
   return store.conversation(store.turn(runId)?.conversationId ?? '')?.agent.name === 'lead'
 }

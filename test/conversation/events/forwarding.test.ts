@@ -7,6 +7,7 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { makeGate } from '../../support/gate.ts'
 import { eventsOf, isDurable, only, openRuntime, resultIn } from '../../support/reading.ts'
+import { localStore } from '../../support/rows.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 type Settings = Omit<SubagentConfig, 'agent'>
@@ -38,7 +39,9 @@ async function watch(settings: Settings) {
   const events = await eventsOf(run)
   const outcome = await run.result
   const told = resultIn(model.requests[1]).replace(/[0-9a-f-]{36}/, '<id>')
-  const task = runtime.store.nodesOf(run.id).find(({ kind }) => kind === 'task')
+  const task = localStore(runtime)
+    .nodesOf(run.id)
+    .find(({ kind }) => kind === 'task')
   return { events, outcome, told, runtime, run, metadata: task?.output.metadata, childs: events.filter(isOfChild) }
 }
 
@@ -51,7 +54,7 @@ const typesOf = (events: readonly RunEvent[]) => [...new Set(events.map(({ type 
 describe('agentscope 8.7: what readers of a host see of its child', () => {
   test('91: all of it, by default: typed, with the child’s name, run and session', async () => {
     const { childs, runtime, run } = await watch({})
-    const [link] = runtime.store.linksOf(run.id)
+    const [link] = localStore(runtime).linksOf(run.id)
 
     expect(childs.every(({ turnId }) => turnId === link?.id)).toBe(true)
     expect(childs.every(({ conversationId }) => conversationId === link?.childConversationId)).toBe(true)
@@ -81,9 +84,9 @@ describe('agentscope 8.7: what readers of a host see of its child', () => {
 
   test('92: it is all in the child’s own log', async () => {
     const { runtime, run, events } = await watch({ forwardEvents: false })
-    const [link] = runtime.store.linksOf(run.id)
+    const [link] = localStore(runtime).linksOf(run.id)
 
-    const own = await eventsOf(runtime.attach(link?.id ?? ''))
+    const own = await eventsOf(await runtime.attach(link?.id ?? ''))
 
     expect(typesOf(own)).toEqual(['message', 'run-end', 'run-start', 'tool-call', 'tool-result', 'usage'])
     const all = new Set([...own, ...events.filter(isDurable)].map(({ seq }) => seq))
@@ -141,7 +144,7 @@ describe('agentscope 8.7: what readers of a host see of its child', () => {
     const run = openRuntime({ store: sqliteStore(file) }).run(host, 'go')
     await run.result
 
-    const other = await eventsOf(openRuntime({ store: sqliteStore(file) }).attach(run.id))
+    const other = await eventsOf(await openRuntime({ store: sqliteStore(file) }).attach(run.id))
 
     expect(other).toEqual(await eventsOf(run))
     expect(typesOf(other.filter(isOfChild))).toEqual(['tool-call'])
@@ -252,7 +255,9 @@ describe('agentscope 8.7: what readers of a host see of its child', () => {
     const run = runtime.run(boss, 'go')
     const deltas = only(await eventsOf(run), 'text-delta').filter(isOfChild)
 
-    const runs = runtime.store.linksOf(run.id).map(({ id }) => id)
+    const runs = localStore(runtime)
+      .linksOf(run.id)
+      .map(({ id }) => id)
     for (const [at, which] of ['a', 'b'].entries()) {
       const own = deltas.filter(({ turnId }) => turnId === runs[at]).map(({ text }) => text)
       expect(own).toEqual(
@@ -265,11 +270,11 @@ describe('agentscope 8.7: what readers of a host see of its child', () => {
 
   test('96: nesting re-encodes nothing: the event of a grandchild is the same object for every reader, with its whole path', async () => {
     const { runtime, run } = await nested({}, {})
-    const [child] = runtime.store.linksOf(run.id)
-    const [grandchild] = runtime.store.linksOf(child?.id ?? '')
+    const [child] = localStore(runtime).linksOf(run.id)
+    const [grandchild] = localStore(runtime).linksOf(child?.id ?? '')
 
     const [top, middle, own] = await Promise.all(
-      [run.id, child?.id, grandchild?.id].map((id) => eventsOf(runtime.attach(id ?? ''))),
+      [run.id, child?.id, grandchild?.id].map(async (id) => eventsOf(await runtime.attach(id ?? ''))),
     )
 
     expect(own?.every(({ path }) => path.join() === 'host,lead,expert')).toBe(true)
@@ -291,8 +296,8 @@ describe('agentscope 8.7: what readers of a host see of its child', () => {
 
     const cut = await nested({ forwardEvents: false }, {})
     expect(cut.childs).toEqual([])
-    const [child] = cut.runtime.store.linksOf(cut.run.id)
-    const below = await eventsOf(cut.runtime.attach(child?.id ?? ''))
+    const [child] = localStore(cut.runtime).linksOf(cut.run.id)
+    const below = await eventsOf(await cut.runtime.attach(child?.id ?? ''))
     expect(below.some(({ path }) => path.length === 3)).toBe(true)
   })
 

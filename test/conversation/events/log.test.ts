@@ -11,7 +11,7 @@ test('cybros A60: what is done to a graph by hand is told, each with what it was
     return { turnId: m.turnId, first: made[0].id, second: made[1].id }
   })
   await runtime.answer(first, { allow: false, reason: 'no' })
-  await runtime.attach(turnId).result
+  await (await runtime.attach(turnId)).result
 
   const events = (await talk.eventPage({ limit: 500 })).filter((event) => event.turnId === turnId)
   const changes = events.flatMap((event) => (event.type === 'graph-change' ? [[event.change, event.nodeId]] : []))

@@ -3,6 +3,7 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { eventsOf, isDurable, only, openRuntime } from '../../support/reading.ts'
+import { localStore } from '../../support/rows.ts'
 
 const anything = { type: 'object' } as const
 const Input = z.object({ n: z.number() })
@@ -118,7 +119,7 @@ const ways: Record<
       host(scriptedModel([call('ask'), 'done']), { subagents: { ask: expert(scriptedModel([call('hold')])) } }),
     act: async (runtime, run) => {
       for await (const event of run) if (event.type === 'tool-call' && event.path.length === 2) break
-      await runtime.cancel(runtime.store.linksOf(run.id)[0]?.id ?? '')
+      await runtime.cancel(localStore(runtime).linksOf(run.id)[0]?.id ?? '')
     },
   },
 }
@@ -162,18 +163,18 @@ describe.each(Object.entries(ways))('agentscope 8.7/97: %s', (_name, { agent: ma
     expect(durable).toEqual(durable.map((_, at) => at + 1))
     expect(events.map(({ seq }) => seq)).toEqual(events.map(({ seq }) => seq).toSorted((a, b) => a - b))
     expect(new Set(events.map(({ seq }) => seq)).size).toBe(events.length)
-    expect(runtime.store.lastSeq(run.conversationId)).toBeGreaterThanOrEqual(durable.length)
+    expect(localStore(runtime).lastSeq(run.conversationId)).toBeGreaterThanOrEqual(durable.length)
   })
 
   test('agently 19/119: every event says where it happened', async () => {
     const { events, runtime, run } = await all()
 
     for (const event of events) {
-      const conversation = runtime.store.conversation(event.conversationId)
+      const conversation = localStore(runtime).conversation(event.conversationId)
       expect(event.path).toEqual(conversation?.path)
       expect(event.parentId).toBe(event.path.length === 1 ? null : run.id)
-      expect(runtime.store.turn(event.turnId)?.conversationId).toBe(event.conversationId)
-      if (event.nodeId !== null) expect(runtime.store.node(event.nodeId)?.turnId).toBe(event.turnId)
+      expect(localStore(runtime).turn(event.turnId)?.conversationId).toBe(event.conversationId)
+      if (event.nodeId !== null) expect(localStore(runtime).node(event.nodeId)?.turnId).toBe(event.turnId)
       expect(typeof event.at).toBe('number')
     }
   })

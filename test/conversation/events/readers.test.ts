@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { makeGate } from '../../support/gate.ts'
 import { eventsOf, isDurable, only, openRuntime } from '../../support/reading.ts'
+import { localStore } from '../../support/rows.ts'
 
 /** A host that calls a tool and a child, and answers in three pieces. */
 function host(): AnyAgent {
@@ -48,7 +49,7 @@ describe('the readers of a run', () => {
     const late = await eventsOf(run)
 
     expect(late).toEqual(live.filter(isDurable))
-    expect(await eventsOf(runtime.attach(run.id))).toEqual(late)
+    expect(await eventsOf(await runtime.attach(run.id))).toEqual(late)
   })
 
   test('one that comes while the model speaks sees all it has said so far, and then the rest', async () => {
@@ -191,9 +192,9 @@ describe('a run of a child', () => {
     const runtime = openRuntime()
     const run = start(runtime)
     await run.result
-    const [link] = runtime.store.linksOf(run.id)
+    const [link] = localStore(runtime).linksOf(run.id)
 
-    const events = await eventsOf(runtime.attach(link?.id ?? ''))
+    const events = await eventsOf(await runtime.attach(link?.id ?? ''))
 
     expect(new Set(events.map(({ path }) => path.join('/')))).toEqual(new Set(['host/expert']))
     expect(events.at(0)?.type).toBe('run-start')

@@ -65,7 +65,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
     const shared = rows()
     const run = openRuntime({ store: shared.open() }).run(host(), 'go' as never)
     const durable = (await eventsOf(run)).filter(isDurable)
-    const other = openRuntime({ store: shared.open() }).attach(run.id)
+    const other = await openRuntime({ store: shared.open() }).attach(run.id)
 
     expect(await eventsOf(other)).toEqual(durable)
     for (const { seq } of durable.filter((_, at) => at % 5 === 0)) {
@@ -91,7 +91,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
     const runtime = openRuntime({ store: shared.open() })
     const run = runtime.run(agent({ name: 'host', instructions: '', model, tools: { wait } }), 'go')
     await entered.opened
-    const other = openRuntime({ store: shared.open() }).attach(run.id)
+    const other = await openRuntime({ store: shared.open() }).attach(run.id)
     const following = eventsOf(other)
 
     await new Promise((resolve) => setTimeout(resolve, 30))
@@ -120,7 +120,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
     const shared = rows()
     const run = openRuntime({ store: shared.open() }).run(agent({ name: 'host', instructions: '', model }), 'go')
     await spoken.opened
-    const other = openRuntime({ store: shared.open() }).attach(run.id)
+    const other = await openRuntime({ store: shared.open() }).attach(run.id)
     let heard = ''
     const events: RunEvent[] = []
 
@@ -150,7 +150,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
     const first = openRuntime({ store: shared.open(), engine: { graceMs: 20 } })
     const run = first.run(agent({ name: 'host', instructions: '', model: lost }), 'go')
     await spoken.opened
-    const reader = openRuntime({ store: shared.open() }).attach(run.id)
+    const reader = await openRuntime({ store: shared.open() }).attach(run.id)
     const told: string[] = []
     const heard = makeGate()
     const reading = (async () => {
@@ -200,7 +200,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
       'go',
     )
     await entered.opened
-    const other = openRuntime({ store: shared.open() }).attach(run.id)
+    const other = await openRuntime({ store: shared.open() }).attach(run.id)
 
     await other.cancel('from elsewhere')
 
@@ -216,7 +216,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
     const outcome = await run.result
     await first.close()
 
-    const again = openRuntime({ store: shared.open() }).attach(run.id)
+    const again = await openRuntime({ store: shared.open() }).attach(run.id)
 
     expect(await eventsOf(again)).toEqual(durable)
     expect(await again.result).toEqual(outcome)

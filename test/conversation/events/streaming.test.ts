@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { makeGate } from '../../support/gate.ts'
 import { watchWork } from '../../support/pace.ts'
 import { eventsOf, isDurable, only, openRuntime } from '../../support/reading.ts'
+import { localStore } from '../../support/rows.ts'
 
 const FINISH: Part = {
   type: 'finish',
@@ -48,7 +49,7 @@ describe('cybros A44: what is streamed', () => {
     expect(textIn(events)).toBe(text)
     expect(messageIn(events)?.content).toBe(text)
     expect((await run.result).text).toBe(text)
-    expect(runtime.store.nodesOf(run.id).at(-1)?.output.content).toBe(text)
+    expect(localStore(runtime).nodesOf(run.id).at(-1)?.output.content).toBe(text)
   })
 
   test('is replaced by one record of pieces, bytes and digest', async () => {
@@ -91,7 +92,7 @@ describe('cybros A44: what is streamed', () => {
 
     for await (const event of run) {
       if (event.type !== 'text-delta') continue
-      seen.push(`${event.text}while ${runtime.store.nodesOf(run.id).at(-1)?.state}`)
+      seen.push(`${event.text}while ${localStore(runtime).nodesOf(run.id).at(-1)?.state}`)
       open.open()
     }
 
@@ -207,9 +208,9 @@ test('cybros A45: a stop while it streams keeps the partial text, and nothing ch
   const events = await reading
 
   expect(messageIn(events)).toMatchObject({ content: 'I was saying', state: 'stopped', streamed: { chunks: 2 } })
-  expect(runtime.store.nodesOf(run.id).at(-1)).toMatchObject({
+  expect(localStore(runtime).nodesOf(run.id).at(-1)).toMatchObject({
     state: 'stopped',
     output: { content: 'I was saying' },
   })
-  expect(runtime.store.openNodes(run.id)).toEqual([])
+  expect(localStore(runtime).openNodes(run.id)).toEqual([])
 })

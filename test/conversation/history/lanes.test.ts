@@ -320,7 +320,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     expect(more.outcome.status).toBe('completed')
     expect(ceiling.length).toBeGreaterThan(0)
     for (const layer of ceiling) expect(world.store.conversation(id)?.ceiling).toContainEqual(layer)
-    expect(runtime.explain(more.run.id, 'tool:anything').verdict).toBe('deny')
+    expect((await runtime.explain(more.run.id, 'tool:anything')).verdict).toBe('deny')
     const told = eventsOfType(world.store, one.run.conversationId, 'run-start').find(
       ({ turnId }) => turnId === more.run.id,
     )

@@ -1,17 +1,18 @@
-import { agent, type Store, tool } from 'legate'
+import { agent, tool } from 'legate'
 import type { KindDefinition } from 'legate/rows'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import type { LocalStore } from '../../../src/store/store.ts'
 import { talkOf, useWorld } from '../../support/agents.ts'
 import { makeGate } from '../../support/gate.ts'
 import { until } from '../../support/process.ts'
-import { eventsOfType, nodesOfTree, tasksOf } from '../../support/rows.ts'
+import { eventsOfType, localStore, nodesOfTree, tasksOf } from '../../support/rows.ts'
 import { lasting, stores } from '../../support/stores.ts'
 import { echo, expectLawful, reasonOf, say } from './support.ts'
 
 const quick: KindDefinition = { execute: () => 'done' }
 
-function isAsked(store: Store, runId: string): boolean {
+function isAsked(store: LocalStore, runId: string): boolean {
   return nodesOfTree(store, runId).some(({ state }) => state === 'awaiting_approval')
 }
 
@@ -36,7 +37,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     })
     await runtime.answer(ids.asked, { allow: false, reason: 'not yet' })
     const failure = { code: 'approval_denied', message: 'tool:x is required, and was not allowed: not yet' }
-    expect(await runtime.attach(turnId).result).toMatchObject({ status: 'denied', error: failure })
+    expect(await (await runtime.attach(turnId)).result).toMatchObject({ status: 'denied', error: failure })
     for (const id of [ids.next, ids.later]) expect(world.store.node(id)).toMatchObject({ state: 'skipped', failure })
     expectLawful(world.store)
 
@@ -108,7 +109,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
 
     expect(await reasonOf(talk.history.retry(flaky))).toBe('used')
     gate.open()
-    await runtime.attach(turnId).result
+    await (await runtime.attach(turnId)).result
     fails = false
     const again = await talk.history.retry(flaky)
     expect((await again.result).status).toBe('completed')
@@ -238,7 +239,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
       turnId: m.turnId,
     }))
     await talk.history.stop(asked, 'no need')
-    expect((await runtime.attach(turnId).result).status).toBe('cancelled')
+    expect((await (await runtime.attach(turnId)).result).status).toBe('cancelled')
     expect(world.store.turn(turnId)?.paused).toBeNull()
     expectLawful(world.store)
   })
@@ -263,7 +264,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
 
     expect(await reasonOf(talk.history.skip(ids.slow))).toBe('wrong_state')
     gate.open()
-    await runtime.attach(turnId).result
+    await (await runtime.attach(turnId)).result
     expect(world.store.node(ids.middle)).toMatchObject({ state: 'skipped', failure: { message: 'not needed' } })
     expect(world.store.node(ids.after)?.state).toBe('finished')
     expect(world.store.node(ids.needs)?.state).toBe('skipped')
@@ -369,7 +370,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     expect(await tried((m) => m.createNode({ kind: 'quick' }), '')).toBe('busy')
     expect(await tried((m) => m.createEdge('x', b, 'sequence'))).toBe('not_found')
     gate.open()
-    await runtime.attach(turnId).result
+    await (await runtime.attach(turnId)).result
     expectLawful(world.store)
   })
 
@@ -436,12 +437,12 @@ describe.each(lasting)('a required approval, on %s', (_, create) => {
 
     const message = 'tool:d is required, and was not allowed: ann denied tool:d, and gave no reason.'
     const denied = { status: 'denied', error: { code: 'approval_denied', message } }
-    expect(await runtime.attach(run.id).result).toMatchObject(denied)
-    expect(await runtime.attach(queued.id).result).toMatchObject({ status: 'completed', text: 'on' })
-    const told = await runtime.attach(hosted.id).result
+    expect(await (await runtime.attach(run.id)).result).toMatchObject(denied)
+    expect(await (await runtime.attach(queued.id)).result).toMatchObject({ status: 'completed', text: 'on' })
+    const told = await (await runtime.attach(hosted.id)).result
     expect(told.text).toBe(`Error: Execution error: ${message}`)
     await runtime.idle()
     expect((await runtime.why(run.id)).reasons).toMatchObject([{ code: 'ended' }])
-    expectLawful(runtime.store)
+    expectLawful(localStore(runtime))
   })
 })

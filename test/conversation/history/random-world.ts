@@ -10,7 +10,8 @@ import { resultContent } from '../../../src/graph/tasks.ts'
 import { endTurns } from '../../../src/rules/settle/end-turns.ts'
 import { Ledger } from '../../../src/store/ledger.ts'
 import { memoryStore } from '../../../src/store/memory/index.ts'
-import type { Store } from '../../../src/store/store.ts'
+import type { LocalStore } from '../../../src/store/store.ts'
+
 import { fakeClock } from '../../../src/testing/stand-ins/fake-clock.ts'
 import { Chance } from '../../support/chance.ts'
 import {
@@ -38,7 +39,7 @@ const ENGINE = '01900000-0000-7000-8000-00000000eeee'
 export abstract class RandomWorld {
   readonly done: string[] = []
   protected readonly chance: Chance
-  protected readonly store: Store = memoryStore({ keep: 1_000_000 })
+  protected readonly store: LocalStore = memoryStore({ keep: 1_000_000 })
   protected readonly clock = fakeClock()
   protected readonly ledger: Ledger
   protected readonly lanes: RefLane[] = []

@@ -3,6 +3,7 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { useWorld } from '../../support/agents.ts'
+import { localStore } from '../../support/rows.ts'
 import { lasting } from '../../support/stores.ts'
 import { echo, expectLawful, say, shown } from './support.ts'
 
@@ -70,7 +71,7 @@ describe.each(lasting)('a session whose host’s history is changed, on %s', (_,
       expect(heard(expert)).toBe('A C D')
       await say(runtime, host, 'F', id)
       expect(heard(expert)).toBe('A C D F')
-      expectLawful(runtime.store)
+      expectLawful(localStore(runtime))
     })
 
     test('knows each of three versions, whichever is adopted', async () => {
@@ -96,7 +97,7 @@ describe.each(lasting)('a session whose host’s history is changed, on %s', (_,
       await talk.history.adopt(e.answer.id)
       await say(runtime, host, 'J', id)
       expect(heard(expert)).toBe('A B E J')
-      expectLawful(runtime.store)
+      expectLawful(localStore(runtime))
     })
 
     test('forgets what its first message was edited to, and knows it when that is adopted', async () => {
@@ -110,7 +111,7 @@ describe.each(lasting)('a session whose host’s history is changed, on %s', (_,
       await talk.history.adopt(a.answer.id)
       await say(runtime, host, 'B', talk.id)
       expect(heard(expert)).toBe('A B')
-      expectLawful(runtime.store)
+      expectLawful(localStore(runtime))
     })
   })
 })

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { useWorld } from '../../support/agents.ts'
 import { makeGate } from '../../support/gate.ts'
+import { localStore } from '../../support/rows.ts'
 import { lasting } from '../../support/stores.ts'
 import { echo, expectLawful, say, shown, textsOf } from './support.ts'
 
@@ -50,7 +51,7 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
       return runtime.conversation(one.run.conversationId)
     }
     const one = await say(runtime, parts.host, 'start')
-    const childId = runtime.store.linksOf(one.run.id)[0]?.id ?? ''
+    const childId = localStore(runtime).linksOf(one.run.id)[0]?.id ?? ''
     await change(await talkOf(), one.user.id)
     const talk = await talkOf()
     return { ...parts, runtime, talk, one, childId }
@@ -67,9 +68,9 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
     })
 
     expect(await settled(runtime, talk)).toEqual(['never mind', 'ok'])
-    expect(runtime.store.turn(childId)?.outcome?.status).toBe('cancelled')
-    expect(runtime.store.link(childId)?.deliveredTo).toBe('undeliverable')
-    expectLawful(runtime.store)
+    expect(localStore(runtime).turn(childId)?.outcome?.status).toBe('cancelled')
+    expect(localStore(runtime).link(childId)?.deliveredTo).toBe('undeliverable')
+    expectLawful(localStore(runtime))
   })
 
   test('keeps them if that is asked for: they go on, and wake nobody', async () => {
@@ -79,9 +80,9 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
     gate.open()
 
     expect(await settled(runtime, talk)).toEqual(['never mind', 'ok'])
-    expect(runtime.store.turn(childId)?.outcome).toMatchObject({ status: 'completed' })
-    expect(runtime.store.link(childId)?.deliveredTo).toBe('undeliverable')
-    expectLawful(runtime.store)
+    expect(localStore(runtime).turn(childId)?.outcome).toMatchObject({ status: 'completed' })
+    expect(localStore(runtime).link(childId)?.deliveredTo).toBe('undeliverable')
+    expectLawful(localStore(runtime))
   })
 
   test('that is adopted again while a kept child works is told of its end', async () => {
@@ -92,7 +93,7 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
     gate.open()
 
     expect((await settled(runtime, talk)).at(-1)).toBe('told')
-    expectLawful(runtime.store)
+    expectLawful(localStore(runtime))
   })
 
   /** The first answer is adopted again while a child that the edited turn started is at work. */
@@ -107,7 +108,7 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
     const { runtime } = start({ agents: [parts.host, parts.child] })
     const talk = await runtime.conversation(one.run.conversationId)
     await talk.history.adopt(one.answer.id, ...(how === undefined ? [] : [{ background: how }]))
-    return { ...parts, runtime, talk, one, childId: runtime.store.linksOf(edited.id)[0]?.id ?? '' }
+    return { ...parts, runtime, talk, one, childId: localStore(runtime).linksOf(edited.id)[0]?.id ?? '' }
   }
 
   test.each([undefined, 'cancel'] as const)(
@@ -116,9 +117,9 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
       const { runtime, talk, childId } = await adopted(how)
 
       expect(await settled(runtime, talk)).toEqual(['hello', 'ok'])
-      expect(runtime.store.turn(childId)?.outcome).toMatchObject({ status: 'cancelled' })
-      expect(runtime.store.link(childId)?.deliveredTo).toBe('undeliverable')
-      expectLawful(runtime.store)
+      expect(localStore(runtime).turn(childId)?.outcome).toMatchObject({ status: 'cancelled' })
+      expect(localStore(runtime).link(childId)?.deliveredTo).toBe('undeliverable')
+      expectLawful(localStore(runtime))
     },
   )
 
@@ -130,9 +131,9 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
     gate.open()
 
     expect(await settled(runtime, talk)).toEqual(['never mind', 'ok'])
-    expect(runtime.store.turn(childId)?.outcome).toMatchObject({ status: 'completed' })
-    expect(runtime.store.link(childId)?.deliveredTo).toBe('undeliverable')
-    expectLawful(runtime.store)
+    expect(localStore(runtime).turn(childId)?.outcome).toMatchObject({ status: 'completed' })
+    expect(localStore(runtime).link(childId)?.deliveredTo).toBe('undeliverable')
+    expectLawful(localStore(runtime))
   })
 
   test('keeps the children whose calls the new turn keeps: a rerun is told of their end', async () => {
@@ -141,7 +142,7 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
     gate.open()
 
     expect((await settled(runtime, talk)).at(-1)).toBe('told')
-    expectLawful(runtime.store)
+    expectLawful(localStore(runtime))
   })
 
   test('refuses what is no choice', async () => {
@@ -157,8 +158,8 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
     const { runtime, talk, childId } = await edited((conversation) => conversation.history.archive({ mode: 'cancel' }))
 
     expect(await settled(runtime, talk)).toEqual(['start', 'ok'])
-    expect(runtime.store.turn(childId)?.outcome?.status).toBe('cancelled')
-    expectLawful(runtime.store)
+    expect(localStore(runtime).turn(childId)?.outcome?.status).toBe('cancelled')
+    expectLawful(localStore(runtime))
   })
 })
 
@@ -186,9 +187,9 @@ describe.each(lasting)('what is made anew, on %s', (_, create) => {
     expect(again.id).toBe(one.id)
     expect(other.id).not.toBe(one.id)
     expect(shown(model).at(-1)).toBe('long')
-    expect(runtime.store.turn(one.id)?.attributes).toEqual(runtime.store.turn(first.id)?.attributes)
-    expect(JSON.stringify(runtime.store.turn(other.id)?.attributes)).toContain('acme')
-    expectLawful(runtime.store)
+    expect(localStore(runtime).turn(one.id)?.attributes).toEqual(localStore(runtime).turn(first.id)?.attributes)
+    expect(JSON.stringify(localStore(runtime).turn(other.id)?.attributes)).toContain('acme')
+    expectLawful(localStore(runtime))
   })
 
   test('an edited request keeps its slots and its output', async () => {
@@ -228,7 +229,7 @@ describe.each(lasting)('what is made anew, on %s', (_, create) => {
     const byHand = await before.mutate((m) => {
       return { turnId: m.turnId, nodeId: m.createNode({ kind: 'user_message', content: 'two' }).id }
     })
-    await first.runtime.attach(byHand.turnId).result
+    await (await first.runtime.attach(byHand.turnId)).result
     await (await before.history.edit(byHand.nodeId, 'deux')).result
     expect(await textsOf(before)).toEqual(['one', 're: one', 'deux', 're: deux'])
     await first.runtime.close()
@@ -239,7 +240,7 @@ describe.each(lasting)('what is made anew, on %s', (_, create) => {
 
     expect(await textsOf(talk)).toEqual(['one', 're: one', 'zwei', 're: zwei'])
     expect(shown(model).at(-1)).toBe('zwei')
-    expectLawful(runtime.store)
+    expectLawful(localStore(runtime))
   })
 
   test('versions lists what adopt can go back to, also what an edit replaced, also after a restart', async () => {

@@ -1,10 +1,12 @@
-import { agent, type ConversationHandle, type Runtime, type Store } from 'legate'
+import { agent, type ConversationHandle, type Runtime } from 'legate'
 import type { Node } from 'legate/rows'
 import { type Script, scriptedModel } from 'legate/testing'
 import { expect } from 'vitest'
 import { readTrees } from '../../../src/graph/reader.ts'
+import type { LocalStore } from '../../../src/store/store.ts'
 import { brokenGraph } from '../../../src/testing/crash/aftermath.ts'
 import { unsettled } from '../../../src/testing/crash/laws.ts'
+import { localStore } from '../../support/rows.ts'
 
 /** Says what it was shown, one message a word: `u:` people, `a:` itself, `s:` told, `t:` results. */
 export const parrot: Script = ({ messages }) => {
@@ -36,7 +38,7 @@ export function shown(model: {
 export async function say(runtime: Runtime, who: Parameters<Runtime['run']>[0], text: string, conversationId?: string) {
   const run = runtime.run(who, text, conversationId === undefined ? {} : { conversationId })
   const outcome = await run.result
-  const nodes = runtime.store.nodesOf(run.id)
+  const nodes = localStore(runtime).nodesOf(run.id)
   return { run, outcome, nodes, user: first(nodes, 'user_message'), answer: last(nodes, 'agent_message') }
 }
 
@@ -57,7 +59,7 @@ export async function textsOf(talk: ConversationHandle): Promise<string[]> {
 }
 
 /** All laws of graphs hold, and, where nothing is open, those of ended trees. */
-export function expectLawful(store: Store): void {
+export function expectLawful(store: LocalStore): void {
   for (const tree of readTrees(store)) {
     expect(brokenGraph(tree)).toEqual([])
     if ([...tree.turns.values()].every(({ state }) => state === 'ended')) expect(unsettled(tree)).toEqual([])
@@ -65,7 +67,7 @@ export function expectLawful(store: Store): void {
 }
 
 /** The rows of a conversation's turns, to compare before and after. */
-export function rowsOf(store: Store, conversationId: string): unknown {
+export function rowsOf(store: LocalStore, conversationId: string): unknown {
   const turns = store.turnsOf(conversationId, { limit: 1_000 })
   return turns.map((turn) => ({ turn, nodes: store.nodesOf(turn.id), links: store.linksOf(turn.id) }))
 }

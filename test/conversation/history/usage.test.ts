@@ -1,8 +1,9 @@
-import { agent, type Store } from 'legate'
+import { agent } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { usageStats } from '../../../src/conversation/usage-stats.ts'
+import type { LocalStore } from '../../../src/store/store.ts'
 import { useWorld } from '../../support/agents.ts'
 import { stores } from '../../support/stores.ts'
 import { say } from './support.ts'
@@ -126,9 +127,9 @@ function script(says: Parameters<typeof scriptedModel>[0]) {
 }
 
 /** What it gives, and how many events it read for it. */
-function counted<T>(store: Store, ask: (store: Store) => T): { readonly stats: T; readonly read: number } {
+function counted<T>(store: LocalStore, ask: (store: LocalStore) => T): { readonly stats: T; readonly read: number } {
   let read = 0
-  const events: Store['events'] = (...asked) => {
+  const events: LocalStore['events'] = (...asked) => {
     const found = store.events(...asked)
     read += found.length
     return found

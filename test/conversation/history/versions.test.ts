@@ -2,7 +2,7 @@ import { agent, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../../support/agents.ts'
-import { eventsOfType } from '../../support/rows.ts'
+import { eventsOfType, localStore } from '../../support/rows.ts'
 import { stores } from '../../support/stores.ts'
 import { echo, expectLawful, first, last, reasonOf, say, shown, textsOf } from './support.ts'
 
@@ -214,13 +214,15 @@ test('the newest versions are found among hundreds of reruns, and the lane stays
     const run = await talk.history.rerun(answer.id)
     await run.result
     answer = first(
-      runtime.store.nodesOf(run.id).filter(({ retryOf }) => retryOf !== null),
+      localStore(runtime)
+        .nodesOf(run.id)
+        .filter(({ retryOf }) => retryOf !== null),
       'agent_message',
     )
   }
 
   expect(await talk.history.versions(one.answer.id)).toHaveLength(201)
-  expect(runtime.store.conversation(talk.id)?.lane?.skips).toEqual([[0, 199]])
+  expect(localStore(runtime).conversation(talk.id)?.lane?.skips).toEqual([[0, 199]])
   expect(await textsOf(talk)).toEqual(['one', 're: one'])
   await runtime.close()
 })

@@ -4,7 +4,7 @@ import { chatSession } from 'legate/hooks'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../../support/agents.ts'
-import { eventsOfType } from '../../support/rows.ts'
+import { eventsOfType, localStore } from '../../support/rows.ts'
 import { lasting } from '../../support/stores.ts'
 import { expectLawful, say, shown } from './support.ts'
 
@@ -53,7 +53,7 @@ describe.each(lasting)('nothing is forgotten in silence, on %s', (_, create) => 
 
     expect(shown(model)).toHaveLength(ROUNDS * 2 - 1)
     const { runtime } = start()
-    expect(eventsOfType(runtime.store, id, 'context-cut')).toEqual([])
+    expect(eventsOfType(localStore(runtime), id, 'context-cut')).toEqual([])
     const last = (await (await runtime.conversation(id)).recentTurns()).at(-1)
     expect(last?.text).toBe(`heard ${ROUNDS}`)
     expect(await (await runtime.conversation(id)).contextFor(last?.nodeId ?? '')).toHaveLength(ROUNDS * 2)
@@ -113,18 +113,18 @@ describe.each(lasting)('nothing is forgotten in silence, on %s', (_, create) => 
     }
 
     const { runtime } = start()
-    const told = eventsOfType(runtime.store, id ?? '', 'context-cut')
+    const told = eventsOfType(localStore(runtime), id ?? '', 'context-cut')
     expect(told.map(({ shown: rounds, leftOut }) => [rounds, leftOut])).toEqual([
       [3, 1],
       [3, 2],
       [3, 3],
     ])
     const conversation = await runtime.conversation(id ?? '')
-    const [turn] = runtime.store.turnsOf(conversation.id, { last: 1, limit: 1 })
+    const [turn] = localStore(runtime).turnsOf(conversation.id, { last: 1, limit: 1 })
     await conversation.history.compress({ toTurnId: turn?.id ?? '', summary: 'the first two' })
     await say(runtime, who, 'q6', id)
-    expect(eventsOfType(runtime.store, id ?? '', 'context-cut').at(-1)?.leftOut).toBe(2)
-    expectLawful(runtime.store)
+    expect(eventsOfType(localStore(runtime), id ?? '', 'context-cut').at(-1)?.leftOut).toBe(2)
+    expectLawful(localStore(runtime))
   })
 
   test('a child of the spawn tools is shown 50 rounds, and the event says so', async () => {
@@ -147,7 +147,7 @@ describe.each(lasting)('nothing is forgotten in silence, on %s', (_, create) => 
     }
 
     expect(childModel.requests).toHaveLength(52)
-    const told = eventsOfType(runtime.store, id ?? '', 'context-cut')
+    const told = eventsOfType(localStore(runtime), id ?? '', 'context-cut')
     expect(told.map(({ shown: rounds, leftOut }) => [rounds, leftOut])).toEqual([
       [50, 1],
       [50, 2],
@@ -171,7 +171,7 @@ describe.each(lasting)('near the end of the window, on %s', (_, create) => {
     const { runtime } = start()
     await say(runtime, who, 'and?', id)
 
-    expect(eventsOfType(runtime.store, id ?? '', 'compaction').map(({ change }) => change)).toEqual(['automatic'])
+    expect(eventsOfType(localStore(runtime), id ?? '', 'compaction').map(({ change }) => change)).toEqual(['automatic'])
     expect(system).toEqual({ role: 'system', content: 'Be brief.' })
     expect(summary).toMatchObject({ role: 'user', content: expect.stringContaining('SUMMARY') })
     expect(model.requests.at(-1)?.messages.slice(0, 2)).toEqual([system, summary])
@@ -206,13 +206,13 @@ describe.each(lasting)('near the end of the window, on %s', (_, create) => {
     for (let at = 0; at < 4; at++) await say(runtime, who, `r${at}`, id)
 
     expect(tried).toBe(1)
-    const told = () => eventsOfType(runtime.store, id, 'compaction').map(({ change }) => change)
+    const told = () => eventsOfType(localStore(runtime), id, 'compaction').map(({ change }) => change)
     expect(told()).toEqual(['failed'])
     await say(runtime, who, 'y'.repeat(4_000), id)
     expect(tried).toBe(2)
     expect(told()).toEqual(['failed', 'failed'])
     for (let at = 0; at < 21; at++) await say(runtime, who, `s${at}`, id)
     expect(tried).toBe(3)
-    expectLawful(runtime.store)
+    expectLawful(localStore(runtime))
   })
 })

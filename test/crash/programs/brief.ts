@@ -31,7 +31,8 @@ await crashWorker({
   options: { agents: [lead], engine: QUICK },
   drive: async ({ runtime, store }) => {
     const known = roundsOf(store, 'brief')
-    const run = known[0] === undefined ? runtime.run(lead, 'Go.', { title: 'brief' }) : runtime.attach(known[0].id)
+    const run =
+      known[0] === undefined ? runtime.run(lead, 'Go.', { title: 'brief' }) : await runtime.attach(known[0].id)
     const { conversationId } = await run.result
     if (known.length < 2) await (await runtime.conversation(conversationId)).observe('It rains.')
   },

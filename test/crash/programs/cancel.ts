@@ -1,6 +1,7 @@
-import { agent, type Id, type Store, tool } from 'legate'
+import { agent, type Id, tool } from 'legate'
 import { countEffect, crashWorker, passPoint } from 'legate/testing'
 import { runProcess } from 'legate/tools'
+import type { LocalStore } from '../../../src/store/store.ts'
 import { ANYTHING, call, counted, QUICK, recorded, roundsOf, steppingModel, until } from './parts.ts'
 
 /** A tree that is cancelled at work: children that run programs, wait, are queued, and one that goes on all the same. */
@@ -64,14 +65,14 @@ await crashWorker({
     for (const { id } of roundsOf(store, 'boss')) {
       await until(() => isAtWork(store, id) || undefined)
       await runtime.cancel(id, 'Enough.')
-      await runtime.attach(id).result
-      await Promise.all(store.linksOf(id).map((link) => runtime.attach(link.id).result))
+      await (await runtime.attach(id)).result
+      await Promise.all(store.linksOf(id).map(async (link) => (await runtime.attach(link.id)).result))
     }
   },
 })
 
 /** Runs the leaf its tools, or is the run already over? */
-function isAtWork(store: Store, runId: Id): boolean {
+function isAtWork(store: LocalStore, runId: Id): boolean {
   if (store.turn(runId)?.state === 'ended') return true
   const links = store.linksOf(runId)
   if (links.length < 3) return false

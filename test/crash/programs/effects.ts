@@ -18,6 +18,6 @@ await crashWorker({
   options: { agents: [actor], engine: QUICK },
   drive: async ({ runtime, store }) => {
     if (roundsOf(store, 'act').length === 0) await recorded(runtime.run(actor, 'Go.', { title: 'act' }))
-    for (const { id } of roundsOf(store, 'act')) await runtime.attach(id).result
+    for (const { id } of roundsOf(store, 'act')) await (await runtime.attach(id)).result
   },
 })

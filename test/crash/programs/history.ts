@@ -1,6 +1,7 @@
-import { agent, type ConversationHandle, type Id, type Store } from 'legate'
+import { agent, type ConversationHandle, type Id } from 'legate'
 import type { Node } from 'legate/rows'
 import { type CrashWorker, countEffect, crashWorker, scriptedModel } from 'legate/testing'
+import type { LocalStore } from '../../../src/store/store.ts'
 import { call, counted, QUICK, recorded, roundsOf, steppingModel } from './parts.ts'
 
 /** A history that is changed in every way: each change is one commit, made once, whatever is killed between. */
@@ -30,7 +31,7 @@ await crashWorker({
     const talk = await runtime.conversation(rootId)
     const find = (kind: string, turn: number) => nodeOf(store, rootId, { kind, turn })
     const allEnd = async () => {
-      for (const { id } of store.openTurns(100)) if (!isChecked(store, id)) await runtime.attach(id).result
+      for (const { id } of store.openTurns(100)) if (!isChecked(store, id)) await (await runtime.attach(id)).result
     }
     /** What a change has recorded of itself says whether it was made. */
     const once = async (change: string, make: () => Promise<unknown>) => {
@@ -56,7 +57,7 @@ await crashWorker({
     await once('restore', () => talk.history.restore(first.id))
 
     await checkAll({ runtime, store }, talk)
-    for (const { id } of store.openTurns(100)) await runtime.attach(id).result
+    for (const { id } of store.openTurns(100)) await (await runtime.attach(id)).result
     await once('archive', () => talk.history.archive())
   },
 })
@@ -85,17 +86,17 @@ function putChecks(graph: Parameters<Parameters<ConversationHandle['mutate']>[0]
 }
 
 /** Does a person have a part in it? */
-function isChecked(store: Store, turnId: Id): boolean {
+function isChecked(store: LocalStore, turnId: Id): boolean {
   return store.nodesOf(turnId).some(({ kind }) => kind === 'check')
 }
 
-function changesOf(store: Store, rootId: Id): string[] {
+function changesOf(store: LocalStore, rootId: Id): string[] {
   const events = store.events(rootId, 0, 100_000)
   return events.flatMap(({ body }) => (body.type === 'graph-change' || body.type === 'compaction' ? [body.change] : []))
 }
 
 /** The last node of a kind in one of the first lane's turns. */
-function nodeOf(store: Store, rootId: Id, { kind, turn }: { readonly kind: string; readonly turn: number }): Node {
+function nodeOf(store: LocalStore, rootId: Id, { kind, turn }: { readonly kind: string; readonly turn: number }): Node {
   const { id } = store.turnsOf(rootId, { limit: 100 })[turn] ?? { id: '' }
   const found = store.nodesOf(id).findLast((node) => node.kind === kind)
   if (found === undefined) throw new Error(`turn ${turn} has no ${kind}`)

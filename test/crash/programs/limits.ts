@@ -1,6 +1,7 @@
-import { agent, type Id, type Runtime, type Store } from 'legate'
+import { agent, type Id, type Runtime } from 'legate'
 import type { Message } from 'legate/models'
 import { countEffect, crashWorker, scriptedModel } from 'legate/testing'
+import type { LocalStore } from '../../../src/store/store.ts'
 import { call, counted, QUICK, recorded, roundsOf, steppingModel, until } from './parts.ts'
 
 /** Children that wait for their turn, a session that is gone on with, a call that is denied, a child that stays behind. */
@@ -44,12 +45,12 @@ await crashWorker({
     for (const { id } of roundsOf(store, 'quitter')) {
       const link = await until(() => store.linksOf(id)[0])
       await runtime.cancel(id, 'Leave it.')
-      await Promise.all([runtime.attach(id).result, runtime.attach(link.id).result])
+      await Promise.all([(await runtime.attach(id)).result, (await runtime.attach(link.id)).result])
     }
     if (roundsOf(store, 'host').length === 0) await recorded(runtime.run(host, 'Go.', { title: 'host' }))
     for (const { id } of roundsOf(store, 'host')) {
       await denyAll(runtime, store, id)
-      await runtime.attach(id).result
+      await (await runtime.attach(id)).result
     }
   },
 })
@@ -65,7 +66,7 @@ function sessionIn(results: readonly Message[]): string {
 }
 
 /** Denies the call that awaits a person's word, once there is one. */
-async function denyAll(runtime: Runtime, store: Store, runId: Id): Promise<void> {
+async function denyAll(runtime: Runtime, store: LocalStore, runId: Id): Promise<void> {
   const sign = await until(() => store.nodesOf(runId).find(({ input }) => input.call?.name === 'sign'))
   if (sign.state === 'awaiting_approval') await runtime.answer(sign.id, { allow: false, reason: 'Not today.' })
 }

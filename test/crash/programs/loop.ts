@@ -29,6 +29,6 @@ await crashWorker({
   options: { agents: [victim], engine: QUICK },
   drive: async ({ runtime, store }) => {
     if (roundsOf(store, 'loop').length === 0) await recorded(runtime.run(victim, 'Go.', { title: 'loop' }))
-    for (const { id } of roundsOf(store, 'loop')) await runtime.attach(id).result
+    for (const { id } of roundsOf(store, 'loop')) await (await runtime.attach(id)).result
   },
 })

@@ -52,7 +52,7 @@ await crashWorker({
     const everything = () => ['lead', 'talk', 'boss'].flatMap((title) => roundsOf(store, title))
     if (workerRole() === 'help') await until(() => everything().length === 4 || undefined)
     else await begin(worker)
-    await Promise.all(everything().map(({ id }) => runtime.attach(id).result))
+    await Promise.all(everything().map(async ({ id }) => (await runtime.attach(id)).result))
   },
 })
 

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Effect, type Run, type Runtime, type StandardSchema, type Store, tool } from 'legate'
+import { type Effect, type Run, type Runtime, type StandardSchema, tool } from 'legate'
 import type { Model } from 'legate/models'
 import type { Turn } from 'legate/rows'
 import { countEffect, passPoint, type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
+import type { LocalStore } from '../../../src/store/store.ts'
+import { localStore } from '../../support/rows.ts'
 
 /** Workers of crash tests look often, so that a test is over soon. */
 export const QUICK = { sweepMs: 20, graceMs: 100 } as const
@@ -67,7 +69,7 @@ export function call(name: string, input: { readonly [key: string]: string } = {
 }
 
 /** The rounds of the conversation with this title; none when it is not there yet. */
-export function roundsOf(store: Store, title: string): readonly Turn[] {
+export function roundsOf(store: LocalStore, title: string): readonly Turn[] {
   const root = store.roots({ limit: 100 }).find((conversation) => conversation.title === title)
   return root === undefined ? [] : store.turnsOf(root.id, { limit: 100 })
 }
@@ -81,7 +83,7 @@ export async function recorded(run: Run): Promise<void> {
 export async function allowAll(runtime: Runtime, run: Run): Promise<void> {
   for await (const event of run) {
     if (event.type !== 'approval-request' || event.nodeId === null) continue
-    if (runtime.store.node(event.nodeId)?.state !== 'awaiting_approval') continue
+    if (localStore(runtime).node(event.nodeId)?.state !== 'awaiting_approval') continue
     await runtime.answer(event.nodeId, { allow: true })
   }
 }

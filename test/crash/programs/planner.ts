@@ -36,7 +36,7 @@ await crashWorker({
   options: { agents: [lead], engine: QUICK },
   drive: async ({ runtime, store }) => {
     const [known] = roundsOf(store, 'planner')
-    const run = known === undefined ? runtime.run(lead, 'Go.', { title: 'planner' }) : runtime.attach(known.id)
+    const run = known === undefined ? runtime.run(lead, 'Go.', { title: 'planner' }) : await runtime.attach(known.id)
     await run.result
   },
 })

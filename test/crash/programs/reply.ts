@@ -41,7 +41,7 @@ await crashWorker({
         await runtime.answer(nodeId, { text: 'Yes.' }).catch(() => undefined)
       }
     }, 5)
-    for (const { id } of roundsOf(store, 'reply')) await runtime.attach(id).result
+    for (const { id } of roundsOf(store, 'reply')) await (await runtime.attach(id)).result
     clearInterval(answering)
   },
 })

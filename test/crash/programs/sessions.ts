@@ -34,7 +34,7 @@ await crashWorker({
       const known = roundsOf(store, 'sessions')
       const turn = known[at]
       const options = known[0] === undefined ? { title: 'sessions' } : { conversationId: known[0].conversationId }
-      await (turn === undefined ? runtime.run(host, text, options) : runtime.attach(turn.id)).result
+      await (turn === undefined ? runtime.run(host, text, options) : await runtime.attach(turn.id)).result
     }
   },
 })

@@ -1,6 +1,7 @@
-import { agent, type Store } from 'legate'
+import { agent } from 'legate'
 import type { Link } from 'legate/rows'
 import { crashWorker, tellTest, workerRole } from 'legate/testing'
+import type { LocalStore } from '../../../src/store/store.ts'
 import { allowAll, call, counted, recorded, roundsOf, slowed, steppingModel, until } from './parts.ts'
 
 /**
@@ -68,7 +69,7 @@ await crashWorker({
     if (role === 'help') await until(() => roundsOf(store, title)[0])
     if (roundsOf(store, title).length === 0) await recorded(runtime.run(first, 'Go.', { title }))
     for (const { id } of roundsOf(store, title)) {
-      const run = runtime.attach(id)
+      const run = await runtime.attach(id)
       if (role === 'cancel') await runtime.cancel(id, 'Enough.')
       if (role === 'wait') {
         await until(() => store.linksOf(id).find((link) => isAwaited(store, link)))
@@ -80,6 +81,6 @@ await crashWorker({
   },
 })
 
-function isAwaited(store: Store, child: Link): boolean {
+function isAwaited(store: LocalStore, child: Link): boolean {
   return store.openNodes(child.id).some(({ state }) => state === 'awaiting_approval')
 }

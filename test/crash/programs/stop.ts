@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { agent, type Id, type Store } from 'legate'
+import { agent, type Id } from 'legate'
 import { crashWorker } from 'legate/testing'
+import type { LocalStore } from '../../../src/store/store.ts'
 import { call, counted, QUICK, recorded, roundsOf, slowed, steppingModel, until } from './parts.ts'
 
 /** Runs that are stopped: by a deadline, by a person with a tree of children at work, and by force. */
@@ -46,19 +47,19 @@ await crashWorker({
       await runtime.cancel(id, 'Enough.')
     }
     if (roundsOf(store, 'talk').length === 0) await recorded(runtime.run(speaker, 'Hello.', { title: 'talk' }))
-    for (const { id } of roundsOf(store, 'talk').slice(0, 1)) await runtime.attach(id).result
+    for (const { id } of roundsOf(store, 'talk').slice(0, 1)) await (await runtime.attach(id)).result
     if (roundsOf(store, 'talk').length === 1) {
       const talk = await runtime.conversation(roundsOf(store, 'talk')[0]?.conversationId ?? '')
       await talk.mutate((graph) => graph.createNode({ kind: 'stubborn', effect: 'pure' }))
     }
     for (const { id } of roundsOf(store, 'talk')) await runtime.cancel(id)
     const all = ['late', 'boss', 'talk'].flatMap((title) => roundsOf(store, title))
-    await Promise.all(all.map(({ id }) => runtime.attach(id).result))
+    await Promise.all(all.map(async ({ id }) => (await runtime.attach(id)).result))
   },
 })
 
 /** Has every child of the run begun to use its tools, or is the run already over? */
-function isAtWork(store: Store, runId: Id): boolean {
+function isAtWork(store: LocalStore, runId: Id): boolean {
   if (store.turn(runId)?.state === 'ended') return true
   const links = store.linksOf(runId)
   return links.length === 2 && links.every(({ id }) => store.nodesOf(id).some(({ kind }) => kind === 'task'))

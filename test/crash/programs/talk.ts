@@ -34,7 +34,7 @@ await crashWorker({
   },
   drive: async ({ runtime, store }) => {
     const rounds = () => roundsOf(store, 'talk')
-    const allEnd = () => Promise.all(rounds().map(({ id }) => runtime.attach(id).result))
+    const allEnd = () => Promise.all(rounds().map(async ({ id }) => (await runtime.attach(id)).result))
     if (rounds().length === 0) await recorded(runtime.run(first, 'One.', { title: 'talk' }))
     const conversationId = rounds()[0]?.conversationId ?? ''
     if (rounds().length === 1) await recorded(runtime.run(first, 'Two.', { conversationId }))

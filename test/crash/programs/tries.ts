@@ -49,6 +49,6 @@ await crashWorker({
   options: { agents: [boss], engine: QUICK },
   drive: async ({ runtime, store }) => {
     if (roundsOf(store, 'boss').length === 0) await recorded(runtime.run(boss, 'Go.', { title: 'boss' }))
-    for (const { id } of roundsOf(store, 'boss')) await runtime.attach(id).result
+    for (const { id } of roundsOf(store, 'boss')) await (await runtime.attach(id)).result
   },
 })

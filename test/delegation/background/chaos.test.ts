@@ -1,9 +1,10 @@
-import { type AnyAgent, agent, type Json, type Store } from 'legate'
+import { type AnyAgent, agent, type Json } from 'legate'
 import { askTools, backgroundSubagents } from 'legate/background'
 import type { ModelRequest } from 'legate/models'
 import type { Conversation, Link, Turn } from 'legate/rows'
 import { readTrees, type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import type { LocalStore } from '../../../src/store/store.ts'
 import { brokenGraph } from '../../../src/testing/crash/aftermath.ts'
 import { simpleTool } from '../../support/agents.ts'
 import { Chance } from '../../support/chance.ts'
@@ -30,7 +31,7 @@ class Chaos {
   private readonly seed: number
   private readonly chance: Chance
   private readonly rows: Rows
-  private readonly store: Store
+  private readonly store: LocalStore
   private readonly root: AnyAgent & ReturnType<typeof agent>
   private readonly requests: ModelRequest[] = []
 
@@ -124,7 +125,7 @@ class Chaos {
     return JSON.stringify(open, null, 1)
   }
 
-  private start(store: (store: Store) => Store = (same) => same): Process {
+  private start(store: (store: LocalStore) => LocalStore = (same) => same): Process {
     return startProcess(this.rows, { agents: [this.root], store, engine: { workers: 1 + this.chance.below(4) } })
   }
 

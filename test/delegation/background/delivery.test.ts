@@ -1,9 +1,10 @@
-import { agent, type Runtime, type Store } from 'legate'
+import { agent, type Runtime } from 'legate'
 import { backgroundSubagents } from 'legate/background'
 import type { ModelRequest } from 'legate/models'
 import { type Script, type ScriptedModel, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { readTrees } from '../../../src/graph/reader.ts'
+import type { LocalStore } from '../../../src/store/store.ts'
 import { brokenGraph } from '../../../src/testing/crash/aftermath.ts'
 import { unsettled } from '../../../src/testing/crash/laws.ts'
 import { useWorld } from '../../support/agents.ts'
@@ -447,12 +448,12 @@ function toldOf(model: ScriptedModel) {
   return lines.map((line) => data(line))
 }
 
-function answerOf(store: Store, turnId: string | undefined): string {
+function answerOf(store: LocalStore, turnId: string | undefined): string {
   const node = store.node(store.turn(turnId ?? '')?.outcome?.answerNodeId ?? '')
   return String(node?.output.content)
 }
 
-function expectSound(store: Store): void {
+function expectSound(store: LocalStore): void {
   const trees = readTrees(store)
   expect([...trees.flatMap(brokenGraph), ...trees.flatMap(unsettled)]).toEqual([])
 }

@@ -1,10 +1,11 @@
-import { agent, createRuntime, type Json, type Runtime, type Store } from 'legate'
+import { agent, createRuntime, type Json, type Runtime } from 'legate'
 import { backgroundSubagents } from 'legate/background'
 import { memoryStore } from 'legate/store/memory'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { childIds } from '../../../src/rules/delegation/spawn.ts'
 import { makeGate } from '../../support/gate.ts'
+import { localStore, withReads } from '../../support/rows.ts'
 import {
   call,
   type Data,
@@ -50,9 +51,11 @@ describe('cybros 14.3: subagent_poll', () => {
     const runtime = createRuntime()
     const run = runtime.run(host, 'go')
     await run.result
-    const [, spawned, polled] = gaveIn(runtime.store, run.id)
-    const [, link] = runtime.store.linksOf(run.id)
-    const leaf = runtime.store.nodesOf(link?.id ?? '').at(-1)
+    const [, spawned, polled] = gaveIn(localStore(runtime), run.id)
+    const [, link] = localStore(runtime).linksOf(run.id)
+    const leaf = localStore(runtime)
+      .nodesOf(link?.id ?? '')
+      .at(-1)
 
     expect(polled).toMatchObject({
       ok: true,
@@ -103,7 +106,7 @@ describe('cybros 14.3: subagent_poll', () => {
     [{ child_conversation_id: 7 }, 'child_conversation_id_is_required', {}],
   ])('cybros A15: %j is an error with its code, never made to fit', async (input, code, details) => {
     const { runtime, run } = await asked([input])
-    const task = tasksIn(runtime.store, run.id).at(-1)
+    const task = tasksIn(localStore(runtime), run.id).at(-1)
 
     expect(task?.output.metadata?.['validation_error']).toMatchObject({ code: `cybros.subagent_poll.${code}`, details })
   })
@@ -142,7 +145,7 @@ describe('cybros 14.3: subagent_poll', () => {
     const runtime = createRuntime()
     const run = runtime.run(host, 'go')
     await run.result
-    const [link] = runtime.store.linksOf(run.id)
+    const [link] = localStore(runtime).linksOf(run.id)
     const child = await runtime.conversation(link?.childConversationId ?? '')
     const [one, heardOne, , heardTwo] = await child.transcript()
 
@@ -152,7 +155,7 @@ describe('cybros 14.3: subagent_poll', () => {
 
     const again = runtime.run(host, 'poll', { conversationId: run.conversationId })
     await again.result
-    const [polled] = gaveIn(runtime.store, again.id)
+    const [polled] = gaveIn(localStore(runtime), again.id)
     expect(polled).toMatchObject({ status: 'idle', transcript_lines: ['A:heard one', 'U:two'] })
     await runtime.close()
   })
@@ -185,7 +188,7 @@ describe("cybros A63: an id that is not the caller's own is like one that does n
     const owner = runtime.run(host, 'spawn')
     await owner.result
     await runtime.idle()
-    const [link] = runtime.store.linksOf(owner.id)
+    const [link] = localStore(runtime).linksOf(owner.id)
     const foreign = link?.childConversationId ?? ''
     // Another host's child, the host itself, a conversation nobody has, one that would be a task's, and no ids at all.
     ids.push(
@@ -195,16 +198,16 @@ describe("cybros A63: an id that is not the caller's own is like one that does n
       childIds(link?.taskId ?? '', 5).conversation,
       ...['__proto__', 'constructor', '../../..', 'x'.repeat(10_000)],
     )
-    const before = runtime.store.turnsOf(foreign, { limit: 9 }).length
+    const before = localStore(runtime).turnsOf(foreign, { limit: 9 }).length
     const run = runtime.run(host, 'pry')
     await run.result
-    const tasks = tasksIn(runtime.store, run.id)
+    const tasks = tasksIn(localStore(runtime), run.id)
     const words = tasks.map(({ output }, at) => String(output.content).replaceAll(ids[at] ?? '', 'ID'))
 
     expect(new Set(words).size).toBe(1)
     expect(words[0]).not.toContain('secret')
-    expect(runtime.store.turnsOf(foreign, { limit: 9 })).toHaveLength(before)
-    expect(runtime.store.link(link?.id ?? '')?.deliveredTo).not.toBe(tasks[0]?.id)
+    expect(localStore(runtime).turnsOf(foreign, { limit: 9 })).toHaveLength(before)
+    expect(localStore(runtime).link(link?.id ?? '')?.deliveredTo).not.toBe(tasks[0]?.id)
     await runtime.close()
   })
 })
@@ -241,7 +244,7 @@ async function asked(inputs: readonly Data[], { rounds = 1, answer }: Asking = {
   const run = runtime.run(host, 'go')
   const outcome = await run.result
   expect(outcome.status).toBe('completed')
-  const polls = tasksIn(runtime.store, run.id).filter(({ input }) => input.call?.name === 'subagent_poll')
+  const polls = tasksIn(localStore(runtime), run.id).filter(({ input }) => input.call?.name === 'subagent_poll')
   const gave = polls.filter(({ output }) => output.isError !== true).map(({ output }) => data(String(output.content)))
   return { runtime, run, gave }
 }
@@ -277,14 +280,13 @@ test('I10: a look at a child reads the latest of its turns, however many there w
   const host = agent({ name: 'host', instructions: 'x', model, tools, budget: { turns: 100 } })
   const inner = memoryStore()
   const read: number[] = []
-  const store: Store = {
-    ...inner,
+  const store = withReads(inner, {
     turnsOf: (lane, range) => {
       const turns = inner.turnsOf(lane, range)
       read.push(turns.length)
       return turns
     },
-  }
+  })
   const runtime = createRuntime({ store })
   const run = runtime.run(host, 'go')
   await run.result

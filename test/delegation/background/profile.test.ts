@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { contextTurnsOf, profileOf } from '../../../src/agent/build/conversation-settings.ts'
 import { BUILT_IN_PROFILES } from '../../../src/grant/profile.ts'
 import { conversationRow } from '../../../src/testing/conformance/store-rows.ts'
+import { localStore } from '../../support/rows.ts'
 import { call, hostOf, lastSaid, playing, resultsIn, spawnCall, tasksIn } from './support.ts'
 
 const NAMES = ['memory_search', 'skills_list', 'echo']
@@ -14,7 +15,7 @@ describe('cybros 13: profiles of a child', () => {
     const { child, ran, runtime } = await childWith('minimal', (request) =>
       resultsIn(request).length === 0 ? call('echo') : 'Done.',
     )
-    const [task] = tasksIn(runtime.store, child.runId)
+    const [task] = tasksIn(localStore(runtime), child.runId)
 
     expect(ran).toEqual([])
     expect(task).toMatchObject({ state: 'finished', output: { isError: true } })
@@ -146,12 +147,12 @@ describe('cybros 13: profiles of a child', () => {
     const host = agent({ name: 'host', instructions: 'x', model: scriptedModel(script), tools })
     const runtime = createRuntime()
     const run = runtime.run(host, 'go')
-    const child = () => runtime.store.linksOf(run.id)[0]?.childConversationId ?? ''
+    const child = () => localStore(runtime).linksOf(run.id)[0]?.childConversationId ?? ''
     await run.result
     await runtime.idle()
 
-    const [link] = runtime.store.linksOf(run.id)
-    const ends = tasksIn(runtime.store, link?.id ?? '').map(({ output }) => output.isError === true)
+    const [link] = localStore(runtime).linksOf(run.id)
+    const ends = tasksIn(localStore(runtime), link?.id ?? '').map(({ output }) => output.isError === true)
     expect(ends).toEqual([false, true, true])
     expect(ran).toEqual(['skills_list'])
     await runtime.close()
@@ -207,12 +208,12 @@ async function childWith(profile: string, script: Script, grant?: Grant, meanwhi
   const runtime = createRuntime(grant === undefined ? {} : { grant })
   const run = runtime.run(host, 'go')
   await run.result
-  const [link] = runtime.store.linksOf(run.id)
+  const [link] = localStore(runtime).linksOf(run.id)
   if (meanwhile !== undefined) {
     while ((await runtime.approvals()).length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
     await meanwhile(runtime)
   }
   await runtime.idle()
-  const outcome = runtime.store.link(link?.id ?? '')?.outcome
+  const outcome = localStore(runtime).link(link?.id ?? '')?.outcome
   return { runtime, ran, child: { runId: link?.id ?? '', outcome } }
 }

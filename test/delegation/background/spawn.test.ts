@@ -3,8 +3,10 @@ import { backgroundSubagents } from 'legate/background'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { inheritedTurns } from '../../../src/delegation/background/read.ts'
+import { emptyCommit } from '../../../src/graph/commit.ts'
 import { readTrees } from '../../../src/graph/reader.ts'
 import { brokenGraph } from '../../../src/testing/crash/aftermath.ts'
+import { localStore } from '../../support/rows.ts'
 import { data, hostOf, idIn, lastSaid, playing, spawnCall, tasksIn, workerOf } from './support.ts'
 
 describe('cybros 14.1: subagent_spawn', () => {
@@ -38,7 +40,7 @@ describe('cybros 14.1: subagent_spawn', () => {
 
   test('cybros A3: seeds developer, user and agent messages in one turn, joined by two edges, and nothing else', async () => {
     const { runtime, child } = await spawned('My Agent', 'hello')
-    const { store } = runtime
+    const store = localStore(runtime)
 
     const [turn] = store.turnsOf(child?.id ?? '', { limit: 9 })
     const nodes = store.nodesOf(turn?.id ?? '')
@@ -89,7 +91,7 @@ describe('cybros 14.1: subagent_spawn', () => {
     const talk = await runtime.conversation(first.conversationId)
     await talk.configure({ policyProfile: 'full' })
     const profilesOf = (runId: string) =>
-      tasksIn(runtime.store, runId).map(({ output }) => data(String(output.content))['policy_profile'])
+      tasksIn(localStore(runtime), runId).map(({ output }) => data(String(output.content))['policy_profile'])
 
     expect(profilesOf(first.id)).toEqual(['full', 'minimal'])
     await runtime.idle()
@@ -97,7 +99,7 @@ describe('cybros 14.1: subagent_spawn', () => {
     const second = runtime.run(host, 'again', { conversationId: first.conversationId })
     await second.result
     // Under skills_only the host itself may not start anything any more.
-    expect(tasksIn(runtime.store, second.id).map(({ output }) => output.isError)).toEqual([true, true])
+    expect(tasksIn(localStore(runtime), second.id).map(({ output }) => output.isError)).toEqual([true, true])
     await runtime.close()
   })
 
@@ -137,7 +139,7 @@ describe('cybros 14.1: subagent_spawn', () => {
       code: `cybros.subagent_spawn.${code}`,
       details,
     })
-    expect(runtime.store.linksOf(run.id)).toEqual([])
+    expect(localStore(runtime).linksOf(run.id)).toEqual([])
     await runtime.close()
   })
 
@@ -159,15 +161,15 @@ describe('cybros 14.1: subagent_spawn', () => {
     const run = runtime.run(host, 'go')
     await run.result
     await runtime.idle()
-    const [link] = runtime.store.linksOf(run.id)
-    const [task] = tasksIn(runtime.store, link?.id ?? '')
+    const [link] = localStore(runtime).linksOf(run.id)
+    const [task] = tasksIn(localStore(runtime), link?.id ?? '')
 
     expect(task?.output.metadata?.['validation_error']).toMatchObject({
       code: 'cybros.subagent_spawn.nested_spawn_not_allowed',
       details: { agent_key: 'subagent:x' },
     })
     expect(inner).toEqual(["Tool 'subagent_spawn' validation failed: nested subagent_spawn is not allowed"])
-    expect(runtime.store.linksOf(link?.id ?? '')).toEqual([])
+    expect(localStore(runtime).linksOf(link?.id ?? '')).toEqual([])
     expect([...offered]).toEqual([
       [1, ['subagent_spawn', 'subagent_run', 'subagent_wait']],
       [2, ['subagent_wait']],
@@ -189,18 +191,17 @@ describe('cybros 14.1: subagent_spawn', () => {
     const runtime = createRuntime()
     const first = runtime.run(host, 'go')
     await first.result
-    const row = runtime.store.conversation(first.conversationId)
+    const row = localStore(runtime).conversation(first.conversationId)
     if (row === undefined) throw new Error('no conversation')
     await runtime.idle()
-    const current = runtime.store.conversation(row.id) ?? row
+    const current = localStore(runtime).conversation(row.id) ?? row
     await runtime.store.commit({
-      ...EMPTY,
-      rootId: row.rootId,
+      ...emptyCommit('note', 1, row.rootId),
       conversations: [{ ...current, version: current.version + 1, metadata: { agent: { key } } }],
     })
     const second = runtime.run(host, 'again', { conversationId: row.id })
     await second.result
-    const [task] = tasksIn(runtime.store, second.id)
+    const [task] = tasksIn(localStore(runtime), second.id)
 
     expect(task?.output.isError === true).toBe(isRefused)
     await runtime.close()
@@ -216,7 +217,7 @@ describe('cybros 14.1: subagent_spawn', () => {
     const { runtime, run, task } = await called(spawnCall('x', 'y', { colour: 'red' }))
 
     expect(String(task?.output.content)).toMatch(/arguments of subagent_spawn are wrong/)
-    expect(runtime.store.linksOf(run.id)).toEqual([])
+    expect(localStore(runtime).linksOf(run.id)).toEqual([])
     await runtime.close()
   })
 
@@ -245,9 +246,9 @@ describe('cybros 14.1: subagent_spawn', () => {
     const run = runtime.run(host, 'go')
     await run.result
     await runtime.idle()
-    const [known, unknown] = tasksIn(runtime.store, run.id)
+    const [known, unknown] = tasksIn(localStore(runtime), run.id)
 
-    expect(runtime.store.conversation(idIn(String(known?.output.content)))?.agent.name).toBe('checker')
+    expect(localStore(runtime).conversation(idIn(String(known?.output.content)))?.agent.name).toBe('checker')
     expect(unknown?.output.metadata?.['validation_error']).toMatchObject({
       code: 'cybros.subagent_spawn.unknown_agent',
     })
@@ -262,11 +263,11 @@ describe('cybros 14.1: subagent_spawn', () => {
     const runtime = createRuntime()
     const run = runtime.run(host, 'go')
     await run.result
-    const [task] = tasksIn(runtime.store, run.id)
+    const [task] = tasksIn(localStore(runtime), run.id)
 
     expect(task?.output.isError).toBe(true)
     expect(String(task?.output.content)).toContain('agent:worker')
-    expect(runtime.store.linksOf(run.id)).toEqual([])
+    expect(localStore(runtime).linksOf(run.id)).toEqual([])
     await runtime.close()
   })
 })
@@ -289,21 +290,6 @@ describe('what cannot work is refused when it is written', () => {
   })
 })
 
-const EMPTY = {
-  kind: 'note' as const,
-  at: 1,
-  turns: [],
-  nodes: [],
-  edges: [],
-  links: [],
-  bodies: [],
-  engines: [],
-  dropEngines: [],
-  blocks: [],
-  dropBlocks: [],
-  events: [],
-}
-
 async function called(...calls: readonly { readonly name: string; readonly input: Json }[]) {
   const { host, model } = hostOf(
     playing(() => ({ calls })),
@@ -313,10 +299,10 @@ async function called(...calls: readonly { readonly name: string; readonly input
   const run = runtime.run(host, 'go')
   await run.result
   await runtime.idle()
-  return { runtime, run, model, task: tasksIn(runtime.store, run.id)[0] }
+  return { runtime, run, model, task: tasksIn(localStore(runtime), run.id)[0] }
 }
 
 async function spawned(name: string, prompt: string, more: { readonly [key: string]: Json } = {}) {
   const found = await called(spawnCall(name, prompt, more))
-  return { ...found, child: found.runtime.store.conversation(idIn(String(found.task?.output.content))) }
+  return { ...found, child: localStore(found.runtime).conversation(idIn(String(found.task?.output.content))) }
 }

@@ -1,8 +1,9 @@
-import { agent, type Json, type Store } from 'legate'
+import { agent, type Json } from 'legate'
 import { type BackgroundOptions, backgroundSubagents } from 'legate/background'
 import type { ModelRequest } from 'legate/models'
 import type { Node } from 'legate/rows'
 import { type FakeClock, type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
+import type { LocalStore } from '../../../src/store/store.ts'
 
 export interface Call {
   readonly name: string
@@ -59,12 +60,12 @@ export function idIn(result: string | undefined): string {
   return String(data(result)['child_conversation_id'])
 }
 
-export function tasksIn(store: Store, runId: string): Node[] {
+export function tasksIn(store: LocalStore, runId: string): Node[] {
   return store.nodesOf(runId).filter(({ kind }) => kind === 'task')
 }
 
 /** What each call of a run gave, as data. */
-export function gaveIn(store: Store, runId: string): Data[] {
+export function gaveIn(store: LocalStore, runId: string): Data[] {
   return tasksIn(store, runId).map(({ output }) => data(String(output.content)))
 }
 

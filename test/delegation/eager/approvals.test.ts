@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { heldModel } from '../../fields/support.ts'
 import { useWorld } from '../../support/agents.ts'
 import { eventsOf, only, openRuntime, tasksOf } from '../../support/reading.ts'
+import { localStore } from '../../support/rows.ts'
 import { stores } from '../../support/stores.ts'
 
 const Task = z.object({ title: z.string() })
@@ -59,7 +60,7 @@ describe('an item whose child a person must allow', () => {
     held.end()
     const [, second] = await asked(runtime, 2)
     expect(tasksOf(runtime, run).map(({ state }) => state)).toEqual(['awaiting_approval', 'awaiting_approval'])
-    expect([calls, runtime.store.turn(run.id)?.state]).toEqual([[], 'running'])
+    expect([calls, localStore(runtime).turn(run.id)?.state]).toEqual([[], 'running'])
 
     await runtime.answer(first?.nodeId ?? '', { allow: true })
     await runtime.answer(second?.nodeId ?? '', { allow: false, reason: 'not that one' })
@@ -125,7 +126,7 @@ describe.each(stores)('%s: the word comes to another process', (_name, create) =
     const { runtime } = world.start({ agents: [lead(calls)] })
     await runtime.resume()
     for (const { nodeId } of await asked(runtime, 2)) await runtime.answer(nodeId, { allow: true })
-    const outcome = await runtime.attach(run.id).result
+    const outcome = await (await runtime.attach(run.id)).result
 
     expect(told(outcome)).toEqual(['tasks[0] completed a is done.', 'tasks[1] completed b is done.'])
     expect(calls.toSorted()).toEqual(['a', 'b'])

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { heldModel } from '../../fields/support.ts'
 import { eventsOf, only, openRuntime, tasksOf } from '../../support/reading.ts'
+import { localStore } from '../../support/rows.ts'
 
 const Task = z.object({ title: z.string(), hours: z.number().max(8) })
 const Plan = z.object({ goal: z.string(), tasks: z.array(Task) })
@@ -46,7 +47,11 @@ describe('eager delegation', () => {
     const events = run.events()[Symbol.asyncIterator]()
     const first = await until(events, 'delegation-end')
     expect(first).toMatchObject({ agent: 'worker', tool: 'tasks[*]', status: 'completed', path: ['lead'] })
-    expect(runtime.store.nodesOf(run.id).find(({ kind }) => kind === 'agent_message')?.state).toBe('running')
+    expect(
+      localStore(runtime)
+        .nodesOf(run.id)
+        .find(({ kind }) => kind === 'agent_message')?.state,
+    ).toBe('running')
     held.say(',{"title":"drive","hours":5}]}')
     held.end()
     const outcome = await run.result
@@ -79,7 +84,11 @@ describe('eager delegation', () => {
       metadata: { eager: { field: 'tasks[0]' }, subagent: { child_conversation_id: start.childConversationId } },
       wait: { on: 'children', refs: [start.childRunId] },
     })
-    expect(runtime.store.link(start.childRunId)).toMatchObject({ taskId: task?.id, mode: 'parked', contract: 'typed' })
+    expect(localStore(runtime).link(start.childRunId)).toMatchObject({
+      taskId: task?.id,
+      mode: 'parked',
+      contract: 'typed',
+    })
     await run.cancel()
     expect((await run.result).status).toBe('cancelled')
   })
@@ -143,7 +152,7 @@ describe('eager delegation', () => {
     expect(outcome).toMatchObject({ status: 'completed', delegations: [], children: 1 })
     const [task] = tasksOf(runtime, run)
     expect(task).toMatchObject({ state: 'stopped', failure: { code: 'superseded' } })
-    const [link] = runtime.store.linksOf(run.id)
+    const [link] = localStore(runtime).linksOf(run.id)
     expect(link?.outcome).toMatchObject({
       status: 'cancelled',
       error: { message: expect.stringContaining('Superseded') },

@@ -3,6 +3,7 @@ import type { Model, Part } from 'legate/models'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { openRuntime } from '../../support/reading.ts'
+import { localStore } from '../../support/rows.ts'
 
 const TASKS = 8
 const ITEM_MS = 40
@@ -49,10 +50,10 @@ test('of 8 tasks of a slow plan the last child ends before one that waits for th
     lastEnd = performance.now()
   }
   const [{ status }] = await Promise.all([after.result])
-  const planned = runtime.store.turn(after.id)
-  const lastOf = runtime.store
+  const planned = localStore(runtime).turn(after.id)
+  const lastOf = localStore(runtime)
     .linksOf(eager.id)
-    .map(({ id }) => runtime.store.turn(id)?.endedAt ?? Number.POSITIVE_INFINITY)
+    .map(({ id }) => localStore(runtime).turn(id)?.endedAt ?? Number.POSITIVE_INFINITY)
 
   expect([status, ended]).toEqual(['completed', TASKS])
   expect(lastEnd).toBeGreaterThan(0)

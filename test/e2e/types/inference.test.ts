@@ -151,7 +151,7 @@ describe('an agent infers', () => {
       expectTypeOf(typed.stream({ topic: '' })).toEqualTypeOf<Run<{ at: number }, { at: string }>>()
       expectTypeOf(runtime.run(typed, { topic: '' })).toEqualTypeOf<Run<{ at: number }, { at: string }>>()
       expectTypeOf(runtime.run(plain, 'hi').result).resolves.toHaveProperty('output').toEqualTypeOf<null>()
-      expectTypeOf(runtime.attach<{ at: number }>('')).toEqualTypeOf<Run<{ at: number }>>()
+      expectTypeOf(runtime.attach<{ at: number }>('')).resolves.toEqualTypeOf<Run<{ at: number }>>()
     })
   })
 
@@ -179,7 +179,7 @@ describe('an agent infers', () => {
       waitKeys(run, ['at', 'task'])
       const any: Run = run
       expectTypeOf(await any.field('whatever')).toBeUnknown()
-      expectTypeOf(await runtime.attach('').field('whatever')).toBeUnknown()
+      expectTypeOf(await (await runtime.attach('')).field('whatever')).toBeUnknown()
     }
     expectTypeOf(check).toBeFunction()
   })

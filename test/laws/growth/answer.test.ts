@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest'
 import type { JsonSchema } from '../../../src/base/schema/schema.ts'
 import { NO_USAGE } from '../../../src/graph/content.ts'
 import type { Model, Part } from '../../../src/model/model.ts'
-import type { Store } from '../../../src/store/store.ts'
+import type { LocalStore } from '../../../src/store/store.ts'
+
 import { watchWork } from '../../support/pace.ts'
 import { lasting } from '../../support/stores.ts'
 import { inChunks } from './tokens.ts'
@@ -148,7 +149,7 @@ describe.each(lasting)('an answer of 15 MB (%s)', (name, create) => {
   )
 })
 
-async function runWatched(store: Store, answer: Answer) {
+async function runWatched(store: LocalStore, answer: Answer) {
   const { output } = answer
   const take = tool({ description: 'Takes it.', inputSchema: {}, execute: () => 'ok' })
   const reader = agent({

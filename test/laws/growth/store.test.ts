@@ -9,6 +9,7 @@ import { readLine, toLine } from '../../../src/store/json/record.ts'
 import { memoryStore } from '../../../src/store/memory/index.ts'
 import { scriptedModel } from '../../../src/testing/index.ts'
 import { testGrowth } from '../../support/growth.ts'
+import { localStore } from '../../support/rows.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 import { leaveUnaudited } from '../../support/unaudited.ts'
 import { inChunks, JSON_TOKENS } from './tokens.ts'
@@ -104,7 +105,7 @@ const talker = agent({ name: 'talker', instructions: 'Talk.', model: scriptedMod
 
 async function exported(turns: number): Promise<readonly string[]> {
   const runtime = createRuntime({ store: memoryStore(), agents: [talker] })
-  leaveUnaudited(runtime.store)
+  leaveUnaudited(localStore(runtime))
   const { conversationId } = await runtime.run(talker, 'Hello.').result
   for (let turn = 1; turn < turns; turn++) await runtime.run(talker, 'And?', { conversationId }).result
   const lines: string[] = []
@@ -115,7 +116,7 @@ async function exported(turns: number): Promise<readonly string[]> {
 
 async function importing(lines: readonly string[]): Promise<number> {
   const runtime = createRuntime({ store: memoryStore(), agents: [talker] })
-  leaveUnaudited(runtime.store)
+  leaveUnaudited(localStore(runtime))
   const began = process.cpuUsage()
   await runtime.import(lines)
   const { user, system } = process.cpuUsage(began)

@@ -2,6 +2,7 @@ import { type AgentDefinition, agent, type Content, createRuntime, type RunEvent
 import type { AiSdkModel } from 'legate/ai-sdk'
 import { fakeClock } from 'legate/testing'
 import { z } from 'zod'
+import { localStore } from '../../support/rows.ts'
 
 /** Runs an agent on this model to its end. Time passes only where a failed call waits for its next try. */
 export async function ask(
@@ -20,7 +21,7 @@ export async function ask(
     if (event.type === 'retry') await clock.advance(event.wakeAt - clock.now())
   }
   const outcome = await run.result
-  const nodes = runtime.store.nodesOf(run.id)
+  const nodes = localStore(runtime).nodesOf(run.id)
   await runtime.close()
   return { outcome, events, nodes, waitedMs: clock.now() - started }
 }

@@ -189,8 +189,8 @@ describe('a layer that only takes away leaves the rest', () => {
     await using runtime = createRuntime({ model: scriptedModel([]) })
     const file = await recipeAgent(path.join(folder, 'a.md'), { grant: WORKSPACE })
 
-    expect(runtime.explain(file, 'tool:shell').verdict).toBe('deny')
-    expect(runtime.explain(file, 'file.read:/workspace/a').verdict).toBe('allow')
+    expect((await runtime.explain(file, 'tool:shell')).verdict).toBe('deny')
+    expect((await runtime.explain(file, 'file.read:/workspace/a')).verdict).toBe('allow')
   })
 })
 

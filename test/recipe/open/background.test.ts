@@ -1,11 +1,13 @@
-import { agent, createRuntime, type Store, tool } from 'legate'
+import { agent, createRuntime, tool } from 'legate'
 import { openSubagents } from 'legate/recipe'
 import { fakeClock, type Script, scriptedModel } from 'legate/testing'
 import { afterEach, describe, expect, test } from 'vitest'
+import type { LocalStore } from '../../../src/store/store.ts'
 import { until, untilTime } from '../../delegation/background/support.ts'
 import { useWorld } from '../../support/agents.ts'
 import { makeGate } from '../../support/gate.ts'
 import { QUICK } from '../../support/process.ts'
+import { localStore } from '../../support/rows.ts'
 import { stores } from '../../support/stores.ts'
 import { calling, hostOf, lastResult, resultsIn, userOf } from './support.ts'
 
@@ -241,7 +243,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
     }
     const { runtime } = world.start({ agents: [host(listing)], engine: QUICK })
     await runtime.resume()
-    const { text } = await runtime.attach(run.id).result
+    const { text } = await (await runtime.attach(run.id)).result
     const [interrupted] = world.store.nodesOf(slow?.id ?? '').filter(({ kind }) => kind === 'agent_message')
     held.open()
     await runtime.idle()
@@ -290,7 +292,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
   })
 })
 
-function answerOf(store: Store, runId = ''): string {
+function answerOf(store: LocalStore, runId = ''): string {
   return String(store.nodesOf(runId).findLast(({ kind }) => kind === 'agent_message')?.output.content)
 }
 
@@ -318,7 +320,7 @@ describe('what needs no store of its own', () => {
     )
     await using runtime = createRuntime({ clock, engine: { stalledMs: 3_600_000 } })
     const run = runtime.run(hostOf({ model, options: { surfaces } }), 'go')
-    while (runtime.store.turn(run.id)?.state !== 'ended') {
+    while (localStore(runtime).turn(run.id)?.state !== 'ended') {
       await clock.advance(5_000)
       await new Promise((resolve) => setTimeout(resolve, 1))
     }
@@ -326,7 +328,7 @@ describe('what needs no store of its own', () => {
     expect(text).toMatch(/^Task '[0-9a-f-]{36}' is still running after waiting 5 min\./)
     expect(text).toContain('**Elapsed:** 5m')
     slow.open()
-    await untilTime(clock, () => runtime.store.linksOf(run.id)[0]?.outcome)
+    await untilTime(clock, () => localStore(runtime).linksOf(run.id)[0]?.outcome)
   })
 
   test.each([
@@ -348,7 +350,7 @@ describe('what needs no store of its own', () => {
     const run = runtime.run(owner, 'go')
     await run.result
     await runtime.idle()
-    const id = runtime.store.linksOf(run.id)[0]?.childConversationId ?? ''
+    const id = localStore(runtime).linksOf(run.id)[0]?.childConversationId ?? ''
     const thief = scriptedModel((request) => lastResult(request) ?? calling('load', { source: id }))
 
     expect((await runtime.run(hostOf({ model: thief, options: { surfaces } }), 'go').result).text).toBe(
@@ -367,7 +369,7 @@ describe('what needs no store of its own', () => {
     await run.result
     await runtime.idle()
 
-    expect(runtime.store.linksOf(run.id)[0]?.delegationContext).toMatchObject({ open: { keepMs } })
+    expect(localStore(runtime).linksOf(run.id)[0]?.delegationContext).toMatchObject({ open: { keepMs } })
     expect(() => openSubagents({ keepMs: 0 })).toThrow('openSubagents(): keepMs must be a number above 0, not 0.')
   })
 

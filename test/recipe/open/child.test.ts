@@ -3,6 +3,7 @@ import { openSubagents } from 'legate/recipe'
 import { type ScriptedModel, scriptedModel } from 'legate/testing'
 import { diskFiles, toolkit } from 'legate/tools'
 import { afterEach, describe, expect, test } from 'vitest'
+import { localStore } from '../../support/rows.ts'
 import { folderWith } from '../support/folder.ts'
 import {
   calling,
@@ -29,7 +30,7 @@ describe('what a child is told', () => {
     await run.result
 
     const [request] = childRequests(model)
-    const [link] = runtime.store.linksOf(run.id)
+    const [link] = localStore(runtime).linksOf(run.id)
     const told = systemOf(request ?? { messages: [] })
     expect(told).toContain('at most 7 turns')
     expect(told).toContain(`Your id: ${link?.childConversationId}`)
@@ -191,9 +192,9 @@ describe('aster-goose 14/53, 57: temperature and turns', () => {
     await using runtime = createRuntime()
     const started = runtime.run(host, 'go')
     await started.result
-    const [link] = runtime.store.linksOf(started.id)
+    const [link] = localStore(runtime).linksOf(started.id)
     return {
-      turns: runtime.store.turn(link?.id ?? '')?.limits.turns,
+      turns: localStore(runtime).turn(link?.id ?? '')?.limits.turns,
       temperature: childRequests(model)[0]?.settings.temperature,
       maxOutputTokens: childRequests(model)[0]?.settings.maxOutputTokens,
     }
@@ -229,8 +230,10 @@ describe('how a child ends', () => {
     await using runtime = createRuntime()
     const run = runtime.run(hostOf({ model, tools }), 'go')
     const outcome = await run.result
-    const [task] = runtime.store.nodesOf(run.id).filter(({ kind }) => kind === 'task')
-    return { text: outcome.text, task, model, status: runtime.store.linksOf(run.id)[0]?.outcome?.status }
+    const [task] = localStore(runtime)
+      .nodesOf(run.id)
+      .filter(({ kind }) => kind === 'task')
+    return { text: outcome.text, task, model, status: localStore(runtime).linksOf(run.id)[0]?.outcome?.status }
   }
 
   test('aster-goose 14/56: at its limit of turns it sums up once, without tools, and the result says so', async () => {
@@ -392,7 +395,9 @@ describe('sub-recipes', () => {
 
     expect((await run.result).text).toBe('by two\n---\nby one')
     expect([two, one].map(({ requests }) => requests[0]?.settings.temperature)).toEqual([0.2, 0.7])
-    const turns = runtime.store.linksOf(run.id).map(({ id }) => runtime.store.turn(id)?.limits.turns)
+    const turns = localStore(runtime)
+      .linksOf(run.id)
+      .map(({ id }) => localStore(runtime).turn(id)?.limits.turns)
     expect(turns).toEqual([4, 2])
   })
 

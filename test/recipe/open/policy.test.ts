@@ -3,6 +3,7 @@ import { mcpServer } from 'legate/mcp'
 import { openSubagents } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { localStore } from '../../support/rows.ts'
 import { folderWith } from '../support/folder.ts'
 import {
   calling,
@@ -26,8 +27,8 @@ describe('aster-goose 14/84: the session of a child', () => {
     const run = runtime.run(hostOf({ model, options: { cwd } }), 'go')
     await run.result
 
-    const [link] = runtime.store.linksOf(run.id)
-    const child = runtime.store.conversation(link?.childConversationId ?? '')
+    const [link] = localStore(runtime).linksOf(run.id)
+    const child = localStore(runtime).conversation(link?.childConversationId ?? '')
     expect(child).toMatchObject({
       type: 'sub_agent',
       title: 'Subagent task',
@@ -55,8 +56,8 @@ describe('aster-goose 14/84: the session of a child', () => {
     const run = runtime.run(hostOf({ model, options: { surfaces: ['Agent'] } }), 'go')
     await run.result
 
-    const [link] = runtime.store.linksOf(run.id)
-    expect(runtime.store.conversation(link?.childConversationId ?? '')?.title).toBe('scout')
+    const [link] = localStore(runtime).linksOf(run.id)
+    expect(localStore(runtime).conversation(link?.childConversationId ?? '')?.title).toBe('scout')
   })
 })
 
@@ -233,8 +234,10 @@ describe('aster-goose 14/51: an extension that does not start', () => {
     await using runtime = createRuntime()
     const run = runtime.run(host, 'go')
     const { text, absent } = await run.result
-    const [link] = runtime.store.linksOf(run.id)
-    const [task] = runtime.store.nodesOf(run.id).filter(({ kind }) => kind === 'task')
+    const [link] = localStore(runtime).linksOf(run.id)
+    const [task] = localStore(runtime)
+      .nodesOf(run.id)
+      .filter(({ kind }) => kind === 'task')
     const refused = await runtime.run(strict, 'go').result
     return { text, absent, link, task, refused }
   }

@@ -1,11 +1,13 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
-import { createRuntime, type Grant, type RunEvent, type Store } from 'legate'
+import { createRuntime, type Grant, type RunEvent } from 'legate'
 import { MODES, recipeAgent } from 'legate/recipe'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test, vi } from 'vitest'
+import type { LocalStore } from '../../../src/store/store.ts'
 import { useWorld } from '../../support/agents.ts'
 import { QUICK } from '../../support/process.ts'
+import { localStore } from '../../support/rows.ts'
 import { stores } from '../../support/stores.ts'
 import { folderWith } from '../support/folder.ts'
 import { calling, childRequests, lastResult, recipe, resultsIn, systemOf, userOf } from './support.ts'
@@ -24,7 +26,7 @@ async function runRecipe(
   const events: RunEvent[] = []
   for await (const event of run) events.push(event)
   const outcome = await run.result
-  const nodes = runtime.store.nodesOf(run.id)
+  const nodes = localStore(runtime).nodesOf(run.id)
   await runtime.close()
   return { outcome, model, events, nodes }
 }
@@ -101,7 +103,7 @@ describe('a recipe runs', () => {
 
     expect((await run.result).text).toBe('reviewed')
     expect(systemOf(other.requests[0] ?? { messages: [] })).toBe('You review code.')
-    expect(runtime.store.turn(run.id)?.limits.turns).toBe(4)
+    expect(localStore(runtime).turn(run.id)?.limits.turns).toBe(4)
   })
 
   test.each([
@@ -133,14 +135,10 @@ describe('a recipe runs', () => {
     })
     const run = runtime.run(careful, 'Go.')
     await run.result
-    const may = (request: string) => runtime.explain(run.id, request).verdict
+    const may = async (request: string) => (await runtime.explain(run.id, request)).verdict
 
-    expect(['exec:git status', 'exec:rm -rf /', 'tool:read_text_file', 'tool:write_file'].map(may)).toEqual([
-      'allow',
-      'deny',
-      'allow',
-      'deny',
-    ])
+    const asked = ['exec:git status', 'exec:rm -rf /', 'tool:read_text_file', 'tool:write_file']
+    expect(await Promise.all(asked.map(may))).toEqual(['allow', 'deny', 'allow', 'deny'])
   })
 })
 
@@ -442,7 +440,7 @@ describe.each(stores)('the rows keep all of it, on %s', (_, create) => {
     const model = scriptedModel(() => calling('recipe__final_output', { n: 4 }))
     const { runtime } = world.start({ model, engine: QUICK })
     await runtime.resume()
-    const outcome = await runtime.attach(run.id).result
+    const outcome = await (await runtime.attach(run.id)).result
 
     expect(outcome).toMatchObject({ status: 'completed', output: { n: 4 } })
     expect(existsSync(path.join(cwd, 'checked'))).toBe(true)
@@ -466,7 +464,7 @@ describe.each(stores)('the rows keep all of it, on %s', (_, create) => {
       await first.kill()
       const { runtime } = world.start({ model: scriptedModel(() => 'done'), engine: QUICK })
       await runtime.resume()
-      const { status } = await runtime.attach(run.id).result
+      const { status } = await (await runtime.attach(run.id)).result
       return { status, times: readFileSync(path.join(cwd, ran), 'utf8').trim().split('\n').length }
     }
 
@@ -495,7 +493,11 @@ describe.each(stores)('the rows keep all of it, on %s', (_, create) => {
     const { runtime } = world.start({ model, engine: QUICK })
     await runtime.resume()
 
-    expect(await runtime.attach(run.id).result).toMatchObject({ status: 'completed', text: 'part done', children: 1 })
+    expect(await (await runtime.attach(run.id)).result).toMatchObject({
+      status: 'completed',
+      text: 'part done',
+      children: 1,
+    })
     const [child] = childRequests(model)
     expect(child?.settings.temperature).toBe(0.4)
     expect(child?.tools.map(({ name }) => name).some((name) => name.startsWith('todo'))).toBe(true)
@@ -510,13 +512,13 @@ function isRunning(pid: number): boolean {
   }
 }
 
-async function untilRunning(store: Store, runId: string): Promise<void> {
+async function untilRunning(store: LocalStore, runId: string): Promise<void> {
   while (!store.nodesOf(runId).some(({ state, kind }) => state === 'running' && kind === 'agent_message')) {
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }
 
-async function childOf(store: Store, runId: string): Promise<string> {
+async function childOf(store: LocalStore, runId: string): Promise<string> {
   for (;;) {
     const [link] = store.linksOf(runId)
     if (link !== undefined) return link.id
@@ -558,7 +560,8 @@ describe('aster-goose 14/86, 87: modes', () => {
     const requests = ['tool:x', 'file.read:/workspace/a', 'file.write:/workspace/a', 'file.delete:/workspace/a']
     const verdicts = async (mode: 'auto' | 'approve' | 'smart_approve' | 'chat') => {
       const who = await recipeAgent(file(), { mode, grant: { use } })
-      return [...requests, 'exec:ls', 'net:a.test'].map((request) => runtime.explain(who, request).verdict)
+      const all = [...requests, 'exec:ls', 'net:a.test'].map((request) => runtime.explain(who, request))
+      return (await Promise.all(all)).map(({ verdict }) => verdict)
     }
 
     expect(await verdicts('auto')).toEqual(['allow', 'allow', 'allow', 'allow', 'allow', 'allow'])

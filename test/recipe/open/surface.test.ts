@@ -3,6 +3,7 @@ import { agent, createRuntime, type Json } from 'legate'
 import { type OpenOptions, openSubagents } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { localStore } from '../../support/rows.ts'
 import { folderWith } from '../support/folder.ts'
 import { type Call, childRequests, delegating, hostOf, shownTool, subagent, TWO_PARAMETERS, userOf } from './support.ts'
 
@@ -12,7 +13,9 @@ async function resultOf(call: Call, options: OpenOptions = {}) {
   await using runtime = createRuntime()
   const run = runtime.run(hostOf({ model, options }), 'go')
   const { text, children } = await run.result
-  const [task] = runtime.store.nodesOf(run.id).filter(({ kind }) => kind === 'task')
+  const [task] = localStore(runtime)
+    .nodesOf(run.id)
+    .filter(({ kind }) => kind === 'task')
   return { text, children, task, model }
 }
 

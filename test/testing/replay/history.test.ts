@@ -2,6 +2,7 @@ import { agent, type ConversationHandle, type Run, type RunOutcome, type Runtime
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { localStore } from '../../support/rows.ts'
 import { lasting } from '../../support/stores.ts'
 import { type Both, both, deltasOf, linesOf, recorded, recordingFile, replayed, storyOf } from './support.ts'
 
@@ -155,7 +156,10 @@ const WAYS: [string, () => ReturnType<typeof who>, (talk: Talk) => Promise<Run>]
     host,
     async ({ runtime, talk, say, hear }) => {
       const two = await say('two', talk.id)
-      const task = runtime.store.nodesOf(two.runId).find(({ kind }) => kind === 'task')?.id ?? ''
+      const task =
+        localStore(runtime)
+          .nodesOf(two.runId)
+          .find(({ kind }) => kind === 'task')?.id ?? ''
       const kept = await talk.history.fork(task, { children: 'reuse' })
       const again = await talk.history.fork(task, { children: 'rerun' })
       if (kept.run !== null) await hear(kept.run)
@@ -170,7 +174,10 @@ const WAYS: [string, () => ReturnType<typeof who>, (talk: Talk) => Promise<Run>]
     moody,
     async ({ runtime, talk, say, hear }) => {
       const two = await say('bad', talk.id)
-      const failed = runtime.store.nodesOf(two.runId).find(({ failure }) => failure !== null)?.id ?? ''
+      const failed =
+        localStore(runtime)
+          .nodesOf(two.runId)
+          .find(({ failure }) => failure !== null)?.id ?? ''
       await hear(await talk.history.retry(failed))
       return hear(runtime.run(who(), 'after', { conversationId: talk.id }))
     },
@@ -181,7 +188,7 @@ const WAYS: [string, () => ReturnType<typeof who>, (talk: Talk) => Promise<Run>]
     async ({ runtime, talk, say, hear }) => {
       const two = await say('two', talk.id)
       const lane = await talk.history.fork(answerOf(two))
-      const [first, second] = runtime.store
+      const [first, second] = localStore(runtime)
         .turnsOf(talk.id, { last: 1, limit: 2 })
         .toSorted((a, b) => a.ordinal - b.ordinal)
       await say('three', talk.id)

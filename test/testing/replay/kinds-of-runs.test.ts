@@ -6,6 +6,7 @@ import { type Script, type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { toolkit } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { localStore } from '../../support/rows.ts'
 import { type Both, both, deltasOf, replayed, storyOf } from './support.ts'
 
 const never = scriptedModel(() => {
@@ -60,7 +61,7 @@ describe('every way to delegate', () => {
     expect(storyOf(found.second)).toEqual(storyOf(found.first))
     const [, session = ''] = /in (\S+):/.exec(found.second.outcome.text) ?? []
     expect(session).not.toBe(/in (\S+):/.exec(found.first.outcome.text)?.[1])
-    expect(found.runtime.store.conversation(session)?.turnCount).toBe(2)
+    expect(localStore(found.runtime).conversation(session)?.turnCount).toBe(2)
     expect(found.second.outcome.text).toMatch(/Answer 2\.$/)
     found.runtime.assertComplete()
   })

@@ -8,6 +8,7 @@ import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { realign } from '../../../src/testing/replay/answer-parts.ts'
 import { recipe } from '../../recipe/open/support.ts'
+import { localStore } from '../../support/rows.ts'
 import { serverFile } from '../../tools/mcp/support.ts'
 import { both, linesOf, recorded, recordingFile, replayed, seen, storyOf } from './support.ts'
 
@@ -35,7 +36,7 @@ describe('ids and times', () => {
     const told = ({ outcome }: { outcome: RunOutcome }) => JSON.parse(outcome.text.slice(5)) as Record<string, string>
     expect(told(second)).toMatchObject({ run: second.outcome.runId, talk: second.outcome.conversationId, foreign })
     expect(told(second)['mine']).not.toBe(told(first)['mine'])
-    expect(runtime.store.node(told(second)['mine'] ?? '')?.kind).toBe('task')
+    expect(localStore(runtime).node(told(second)['mine'] ?? '')?.kind).toBe('task')
     expect(linesOf(file)[3]).toMatchObject({
       result: { value: { mine: '<id:1>', run: '<id:2>', talk: '<id:3>', foreign } },
       own: ['<id:1>', '<id:2>', '<id:3>'],

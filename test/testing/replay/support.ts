@@ -3,6 +3,7 @@ import path from 'node:path'
 import { createRuntime, type Run, type RunEvent, type RunOutcome, type Runtime, type RuntimeOptions } from 'legate'
 import { type RecordOptions, type Replay, record, replay } from 'legate/testing'
 import { onTestFinished } from 'vitest'
+import { localStore } from '../../support/rows.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 /** A file that is gone after the test. */
@@ -112,7 +113,8 @@ export function plain(value: unknown): string {
 }
 
 /** The nodes of a tree, each in a line, children below what started them. */
-function graphOf({ store }: Runtime, run: Run): string[] {
+function graphOf(runtime: Runtime, run: Run): string[] {
+  const store = localStore(runtime)
   const lines: string[] = []
   const visit = (turnId: string, depth: number) => {
     for (const node of store.nodesOf(turnId)) {

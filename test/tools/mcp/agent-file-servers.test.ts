@@ -8,6 +8,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { delegating, resultsIn } from '../../recipe/open/support.ts'
 import { folderWith } from '../../recipe/support/folder.ts'
 import { eventsOf, only, openRuntime, toolNamesIn } from '../../support/reading.ts'
+import { localStore } from '../../support/rows.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 import { listen, oddServer } from './support.ts'
 
@@ -174,8 +175,8 @@ describe('a tool that an agent file excludes is not offered, and a call of it is
       const runtime = openRuntime({ model: scriptedModel(['x']) })
       const file = await recipeAgent(fileWith('.codex/agents/a.toml', text), { grant: GRANT })
 
-      expect(runtime.explain(file, 'tool:srv__pid').verdict).toBe('ask')
-      expect(runtime.explain(file, 'tool:srv__echo').verdict).toBe('allow')
+      expect((await runtime.explain(file, 'tool:srv__pid')).verdict).toBe('ask')
+      expect((await runtime.explain(file, 'tool:srv__echo')).verdict).toBe('allow')
     },
   )
 
@@ -360,7 +361,7 @@ describe('keys for servers over HTTP', () => {
 
     expect(seen[0]?.authorization).toBe('Bearer key-of-mine-1234')
     expect(outcome.absent[0]?.reason).toMatch(/who is (?:Bearer )?\*\*\*\?/)
-    expect(JSON.stringify([events, outcome, runtime.store.nodesOf(run.id)])).not.toContain('key-of-mine')
+    expect(JSON.stringify([events, outcome, localStore(runtime).nodesOf(run.id)])).not.toContain('key-of-mine')
   })
 
   test.each([

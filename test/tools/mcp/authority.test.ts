@@ -5,6 +5,7 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { requestText } from '../../../src/grant/request.ts'
 import { eventsOf, only, openRuntime, resultIn, toolNamesIn } from '../../support/reading.ts'
+import { localStore } from '../../support/rows.ts'
 import { lasting, memoryRows, stores } from '../../support/stores.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 import { caller, MAY_START, mark, noneRunning, oddServer, running } from './support.ts'
@@ -103,7 +104,7 @@ describe('I2: starting a server is decided like everything else', () => {
       events.push(event)
       if (event.type === 'approval-request') await runtime.answer(event.nodeId ?? '', { allow: true })
     }
-    const everything = JSON.stringify([events, model.requests, runtime.store.nodesOf(run.id), await run.result])
+    const everything = JSON.stringify([events, model.requests, localStore(runtime).nodesOf(run.id), await run.result])
 
     expect(everything).toContain("--token '***' 'PASSWORD=***' 'postgres://***@db' plain")
     expect(everything).not.toContain('abc-secret')
@@ -184,7 +185,7 @@ describe('I2: starting a server is decided like everything else', () => {
       const later = openRuntime({ store: rows.open(), agents: [make()] })
       await later.resume()
       await later.answer(second.nodeId, { allow: true })
-      const outcome = await later.attach(run.id).result
+      const outcome = await (await later.attach(run.id)).result
 
       expect(second.nodeId).toBe(nodeId)
       expect(outcome).toMatchObject({
@@ -215,7 +216,7 @@ describe('I2: starting a server is decided like everything else', () => {
     await first.close()
     const second = openRuntime({ store: rows.open(), agents: [make()] })
     await second.resume()
-    const events = eventsOf(second.attach(run.id))
+    const events = eventsOf(await second.attach(run.id))
     await answer(second, 'tool:all__echo')
 
     expect(only(await events, 'approval-request').map(({ request }) => request)).toEqual([

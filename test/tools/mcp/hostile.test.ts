@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { plainEnvironment } from '../../../src/tool/environment.ts'
 import { PROMPTLY_MS, watchWork } from '../../support/pace.ts'
 import { eventsOf, only, openRuntime, resultIn, resultsIn, toolNamesIn } from '../../support/reading.ts'
+import { localStore } from '../../support/rows.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 import { caller, mark, noneRunning, oddServer } from './support.ts'
 
@@ -303,7 +304,7 @@ test('what the environment of a server holds, and what of it is shown', async ()
   expect(shown).not.toMatch(/ours-only|LD_PRELOAD|node_options/)
   expect(warned).toContain('odd: LD_PRELOAD decides what is loaded, and its value cannot be shown; it was dropped.')
   expect(only(events, 'warning').map(({ message }) => message)).toContain('odd: NOT_SET is not set, and it may need it')
-  const everything = JSON.stringify([events, warned, model.requests, runtime.store.nodesOf(run.id)])
+  const everything = JSON.stringify([events, warned, model.requests, localStore(runtime).nodesOf(run.id)])
   expect(everything).not.toMatch(/very-secret-token|inline-secret/)
 })
 
@@ -323,7 +324,13 @@ test.each(['very-secret-token', 'abc123abc'])('the secret %s of a server is show
   const runtime = openRuntime({ logger: { debug: log, info: log, warn: log, error: log } })
   const run = runtime.run(who, 'go')
   const events = await eventsOf(run)
-  const everything = JSON.stringify([events, model.requests, runtime.store.nodesOf(run.id), await run.result, logged])
+  const everything = JSON.stringify([
+    events,
+    model.requests,
+    localStore(runtime).nodesOf(run.id),
+    await run.result,
+    logged,
+  ])
 
   expect(resultsIn(model.requests.at(-1)).map(({ content }) => content)).toEqual([
     '***\n***',

@@ -1,11 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { createRuntime, type Store } from 'legate'
+import { createRuntime } from 'legate'
 import { recipeAgent } from 'legate/recipe'
 import { jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { record, scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { LocalStore } from '../../../src/store/store.ts'
 import { Place, program } from '../../cli/support/cli.ts'
 import { folderWith } from '../../recipe/support/folder.ts'
 import { listen } from './support.ts'
@@ -16,7 +17,7 @@ const FORMS = [SECRET, Buffer.from(SECRET).toString('base64').replace(/=+$/, '')
 const KEY = `$${'{'}LEGATE_PAT}`
 const CALLS = ['split', 'failing', 'telling', 'blob', 'structured', 'link', 'list_resources', 'list_prompts']
 
-const STORES: readonly (readonly [string, (folder: string) => Store])[] = [
+const STORES: readonly (readonly [string, (folder: string) => LocalStore])[] = [
   ['sqlite', (folder) => sqliteStore(path.join(folder, 'runs.db'))],
   ['json', (folder) => jsonStore(path.join(folder, 'runs'))],
 ]

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect } from 'vitest'
 import { type Place, until } from '../../../cli/support/cli.ts'
+import { localStore } from '../../../support/rows.ts'
 import type { Definition } from './definition.ts'
 import { type Expectation, expectationOf } from './expectation.ts'
 import { type Mode, type Played, play, SECRET, serversOf, workplace } from './play.ts'
@@ -88,7 +89,9 @@ function checkAnswer({ stdout, printed }: Played, { output }: Expectation): void
 /** Whatever was started is over, and its record is whole. */
 function checkEnd(place: Place): void {
   const runtime = place.runtime()
-  const turns = runtime.store.roots({ limit: 10 }).flatMap(({ id }) => runtime.store.turnsOf(id, { limit: 10 }))
+  const turns = localStore(runtime)
+    .roots({ limit: 10 })
+    .flatMap(({ id }) => localStore(runtime).turnsOf(id, { limit: 10 }))
   expect(turns.map(({ state, outcome }) => [state, outcome?.status])).toEqual([['ended', 'completed']])
-  expect(runtime.store.openNodes(turns[0]?.id ?? '')).toEqual([])
+  expect(localStore(runtime).openNodes(turns[0]?.id ?? '')).toEqual([])
 }
