@@ -36,7 +36,7 @@ export function sqliteReader(graph: SqliteGraph, read: RunQuery): LocalReader {
   return {
     ...reader,
     tree: () => reader,
-    rootOf: (id) => (conversation(id) ?? turn(id) ?? node(id))?.rootId,
+    rootOf: (id) => (reader.conversation(id) ?? reader.turn(id) ?? reader.node(id))?.rootId,
     runnable: (query) => nodes(RUNNABLE, runnableValues(query)),
     overdue: (now, limit) => turns(OVERDUE, [now, bound(limit)]),
     unstopped: (before, limit) => nodes(UNSTOPPED, [before, bound(limit)]),
