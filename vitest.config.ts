@@ -32,7 +32,7 @@ const left = isFull ? [] : once
 
 const HOURS = 4 * 3_600_000
 // To read all rows again before each of 1,000 nodes takes its time.
-const fresh = { env: forgetting, testTimeout: 120_000 }
+const fresh = { env: forgetting, setupFiles: [...setupFiles, 'test/support/forget.ts'], testTimeout: 120_000 }
 const usual = isFull ? { testTimeout: HOURS, hookTimeout: HOURS } : { testTimeout: 30_000 }
 const slow = isFull ? usual : { testTimeout: 300_000, hookTimeout: 60_000 }
 
@@ -83,7 +83,7 @@ export default defineConfig({
       project('suite', { ...common, exclude: notCommon, ...usual }),
       project('alone', { include: alone, setupFiles, ...usual }),
       project('fresh', { ...common, exclude: [...notCommon, ...left], ...fresh }),
-      project('fresh alone', { include: alone, exclude: left, setupFiles, ...fresh }),
+      project('fresh alone', { include: alone, exclude: left, ...fresh }),
     ],
     coverage: { provider: 'v8', include: ['src/**/*.ts'], exclude: ['src/**/*.test.ts'] },
   },

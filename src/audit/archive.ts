@@ -2,10 +2,10 @@ import { ConflictError, InputError, isLegateError, StoreError } from '../base/er
 import { flag, int, number, type OptionRules, readOptions } from '../base/options.ts'
 import { CONVERSATION_COLUMNS, type Column, LINK_COLUMNS, NODE_COLUMNS, TURN_COLUMNS } from '../graph/columns.ts'
 import type { Commit } from '../graph/commit.ts'
-import { readTree } from '../graph/reader.ts'
+import { readTree, treeWith } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Archive, Removal, Tombstone, WholeTree } from '../store/archive.ts'
-import { TreeReader, toLines, unpackTree, verifyTree } from '../store/codec/tree-text.ts'
+import { TreeParser, toLines, unpackTree, verifyTree } from '../store/codec/tree-text.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { memoryStore } from '../store/memory/index.ts'
 import { notFound } from '../store/not-found.ts'
@@ -14,14 +14,14 @@ import { auditTree } from './audit.ts'
 
 /** Writes a whole tree as lines of JSON. */
 export async function exportTree(store: Store, rootId: Id): Promise<Iterable<string>> {
-  const conversation = store.conversation(rootId)
-  if (conversation === undefined) throw notFound(store, 'conversation', rootId)
+  const conversation = (await treeWith(store, rootId)).conversation(rootId)
+  if (conversation === undefined) throw await notFound(store, 'conversation', rootId)
   if (conversation.rootId !== rootId) {
     const message = `${rootId} is a child of the tree ${conversation.rootId}: trees are exported whole. Name its root.`
     throw new InputError('invalid_input', message, { details: { rootId: conversation.rootId } })
   }
   const whole = await archiveOf(store).read(rootId)
-  if (whole === undefined) throw notFound(store, 'tree', rootId)
+  if (whole === undefined) throw await notFound(store, 'tree', rootId)
   return toLines(whole)
 }
 
@@ -39,17 +39,17 @@ function archiveOf({ archive, name }: Store): Archive {
  * passes an audit; a tree that is already there stays as it is.
  */
 export async function importTree(ledger: Ledger, lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
-  const reader = new TreeReader()
+  const reader = new TreeParser()
   for await (const line of typeof lines === 'string' ? lines.split('\n') : lines) reader.take(line)
   const tree = reader.tree()
   const { store } = ledger
   const archive = archiveOf(store)
-  if (store.conversation(tree.rootId) !== undefined && headOf(await archive.read(tree.rootId)) === headOf(tree)) {
-    return tree.rootId
-  }
+  const { rootId } = tree
+  const known = (await store.tree(rootId)).conversation(rootId)
+  if (known !== undefined && headOf(await archive.read(rootId)) === headOf(tree)) return rootId
   await checkTree(ledger, tree)
   await archive.restore(tree)
-  return tree.rootId
+  return rootId
 }
 
 function headOf(tree: WholeTree | undefined): string | undefined {
@@ -93,15 +93,16 @@ export async function forget(store: Store, id: Id, removal: Removal): Promise<To
   checkText(id, 'the id of a run or conversation')
   checkText(removal.reason, 'a reason in words')
   const archive = archiveOf(store)
-  const stone = await archive.remove(rootOf(store, id), { ...removal, evenTampered: true })
-  const known = stone ?? archive.tombstone(id)
-  if (known === undefined) throw notFound(store, 'run or conversation', id)
+  const stone = await archive.remove(await rootToDelete(store, id), { ...removal, evenTampered: true })
+  const known = stone ?? (await archive.tombstone(id))
+  if (known === undefined) throw await notFound(store, 'run or conversation', id)
   return known
 }
 
-function rootOf(store: Store, id: Id): Id {
+async function rootToDelete(store: Store, id: Id): Promise<Id> {
   try {
-    const row = store.conversation(id) ?? store.conversation(store.turn(id)?.conversationId ?? '')
+    const tree = await treeWith(store, id)
+    const row = tree.conversation(id) ?? tree.conversation(tree.turn(id)?.conversationId ?? '')
     if (row !== undefined && row.id !== row.rootId) throw partOf(row.rootId, id)
     return row?.id ?? id
   } catch (error) {
@@ -136,7 +137,7 @@ export async function prune(store: Store, options: PruneOptions, now: number): P
   const { dryRun = false } = options
   const stones: Tombstone[] = []
   const failures: StoreError[] = []
-  for (const { rootId, seq, reason } of leaving(store, options, now)) {
+  for (const { rootId, seq, reason } of await leaving(store, options, now)) {
     const gone = await attempt(() => archive.remove(rootId, { at: now, reason, seq, dryRun }))
     if (gone instanceof Error) failures.push(gone)
     else if (gone !== undefined) stones.push(gone)
@@ -155,9 +156,13 @@ interface IdleTree {
   readonly at: number
 }
 
-function leaving(store: Store, options: PruneOptions, now: number): (IdleTree & { readonly reason: string })[] {
+interface SurplusTree extends IdleTree {
+  readonly reason: string
+}
+
+async function leaving(store: Store, options: PruneOptions, now: number): Promise<SurplusTree[]> {
   const { keep = Number.POSITIVE_INFINITY, olderThanMs = Number.POSITIVE_INFINITY } = options
-  const trees = idleTrees(store).sort((a, b) => b.at - a.at)
+  const trees = (await idleTrees(store)).sort((a, b) => b.at - a.at)
   return trees
     .flatMap((tree, place) => {
       if (place >= keep) return { ...tree, reason: 'maximum' }
@@ -167,13 +172,16 @@ function leaving(store: Store, options: PruneOptions, now: number): (IdleTree & 
 }
 
 /** The newest first. */
-function idleTrees(store: Store): IdleTree[] {
-  const open = new Set(store.openTurns(Number.MAX_SAFE_INTEGER).map(({ rootId }) => rootId))
-  const roots = store.roots({ limit: Number.MAX_SAFE_INTEGER }).filter(({ id }) => !open.has(id))
-  return roots.map(({ id, createdAt }) => {
-    const seq = store.lastSeq(id)
-    return { rootId: id, seq, at: store.events(id, seq - 1, 1)[0]?.at ?? createdAt }
-  })
+async function idleTrees(store: Store): Promise<IdleTree[]> {
+  const open = new Set((await store.openTurns(Number.MAX_SAFE_INTEGER)).map(({ rootId }) => rootId))
+  const trees: IdleTree[] = []
+  for (const { id, createdAt } of await store.roots({ limit: Number.MAX_SAFE_INTEGER })) {
+    if (open.has(id)) continue
+    const seq = (await store.tree(id)).lastSeq(id)
+    const [last] = await store.events(id, seq - 1, 1)
+    trees.push({ rootId: id, seq, at: last?.at ?? createdAt })
+  }
+  return trees
 }
 
 /** Undefined while the tree is open; the error when it cannot be deleted. Throws when the store is away. */

@@ -10,7 +10,7 @@
 import { InputError, isLegateError, type LegateError, messageOf, StoreError } from '../base/error.ts'
 import { flag, list, type OptionRules, readOptions, text } from '../base/options.ts'
 import { isDead } from '../engine/lease.ts'
-import { eachTree, readTree, type TreeRows } from '../graph/reader.ts'
+import { eachTree, loadTree, type TreeReader, type TreeRows } from '../graph/reader.ts'
 import type { Conversation, Id } from '../graph/rows.ts'
 import { FINDING_TYPES, type Finding, type FindingType, finding } from '../store/archive.ts'
 import type { Ledger } from '../store/ledger.ts'
@@ -68,12 +68,12 @@ const OPTIONS: OptionRules<Omit<AuditOptions, 'rootId'>> = { types: list, repair
 const MAX_ROUNDS = 5
 
 export async function audit(ledger: Ledger, options: AuditOptions = {}): Promise<AuditReport> {
-  checkOptions(ledger, readOptions('audit()', options, { ...OPTIONS, rootId: text }))
+  await checkOptions(ledger, readOptions('audit()', options, { ...OPTIONS, rootId: text }))
   const auditor = new Auditor(ledger, options)
   if (options.verify === true) await auditor.verify()
   try {
     if (options.rootId !== undefined) await auditor.atTree(options.rootId)
-    else for (const tree of eachTree(ledger.store)) await auditor.at(tree)
+    else for await (const tree of eachTree(ledger.store)) await auditor.at(tree)
   } catch (error) {
     auditor.unreadable(error)
   }
@@ -88,17 +88,17 @@ export async function auditConversation(
   options: Omit<AuditOptions, 'rootId'> = {},
 ): Promise<AuditReport> {
   const report = await audit(ledger, { ...readOptions('conversation.audit()', options, OPTIONS), rootId })
-  const isIts = (one: Finding) => one.conversationId === id || isLinkOf(ledger, one, id)
+  const tree = await ledger.store.tree(rootId)
+  const isIts = (one: Finding) => one.conversationId === id || isLinkOf(tree, one, id)
   return { ...report, findings: report.findings.filter(isIts), repaired: report.repaired.filter(isIts) }
 }
 
-function isLinkOf({ store }: Ledger, { subject, id }: Finding, conversationId: Id): boolean {
-  return subject === 'link' && store.link(id)?.childConversationId === conversationId
+function isLinkOf(tree: TreeReader, { subject, id }: Finding, conversationId: Id): boolean {
+  return subject === 'link' && tree.link(id)?.childConversationId === conversationId
 }
 
 class Auditor {
   private readonly ledger: Ledger
-  private readonly around: AuditContext
   private readonly options: AuditOptions
   private readonly findings: Finding[] = []
   private readonly repaired: Finding[] = []
@@ -106,9 +106,7 @@ class Auditor {
   private readonly counts = { trees: 0, conversations: 0, turns: 0, nodes: 0, links: 0 }
 
   constructor(ledger: Ledger, options: AuditOptions) {
-    const { store, kinds } = ledger
     this.ledger = ledger
-    this.around = { kinds, isAlive: (id) => this.isAlive(id), hasBody: (hash) => hasBody(store, hash) }
     this.options = options
   }
 
@@ -133,7 +131,7 @@ class Auditor {
   /** Audits one tree. A tree that was changed from outside becomes a finding and does not hide the others. */
   async atTree(rootId: Id): Promise<void> {
     try {
-      await this.at(readTree(this.ledger.store, rootId))
+      await this.at(await loadTree(this.ledger.store, rootId))
     } catch (error) {
       if (!isLegateError(error, 'tampered')) throw error
     }
@@ -155,8 +153,8 @@ class Auditor {
 
   async at(tree: TreeRows): Promise<void> {
     this.count(tree)
-    let found = this.lookUnlessAltered(tree)
-    if (found.length > 0 && this.isDeleted(tree.rootId)) return
+    let found = await this.lookUnlessAltered(tree)
+    if (found.length > 0 && (await this.isDeleted(tree.rootId))) return
     if (this.options.repair === true) found = await this.mend(tree, found)
     this.findings.push(...found)
   }
@@ -166,9 +164,9 @@ class Auditor {
   }
 
   /** Events are read only when a check needs them. */
-  private lookUnlessAltered(tree: TreeRows): Finding[] {
+  private async lookUnlessAltered(tree: TreeRows): Promise<Finding[]> {
     try {
-      return this.look(tree)
+      return await this.look(tree)
     } catch (error) {
       if (!isLegateError(error, 'tampered') || error.details['commit'] === undefined) throw error
       return this.alteredEvents(tree.rootId, error)
@@ -183,8 +181,16 @@ class Auditor {
     return [finding('broken_chain', { subject: 'commit', id, rootId, conversationId: null }, message)]
   }
 
-  private look(tree: TreeRows): Finding[] {
-    return auditTree(tree, this.around, this.options.types)
+  private async look(tree: TreeRows): Promise<Finding[]> {
+    return auditTree(tree, await this.around(tree.rootId), this.options.types)
+  }
+
+  private async around(rootId: Id): Promise<AuditContext> {
+    const { store, kinds, clock } = this.ledger
+    const rows = await store.tree(rootId)
+    const now = clock.now()
+    const alive = new Set((await store.engines()).filter((engine) => !isDead(engine, now)).map(({ id }) => id))
+    return { kinds, isAlive: (id) => alive.has(id), hasBody: (hash) => hasBody(rows, hash) }
   }
 
   /**
@@ -195,8 +201,8 @@ class Auditor {
     const before = new Map(found.map((one) => [keyOf(one), one]))
     for (let round = 0; round < MAX_ROUNDS && found.some(({ repairable }) => repairable); round++) {
       for (const one of found) if (one.repairable) await this.repair(rows, one)
-      rows = readTree(this.ledger.store, tree.rootId)
-      found = this.look(rows)
+      rows = await loadTree(this.ledger.store, tree.rootId)
+      found = await this.look(rows)
       for (const one of found) before.set(keyOf(one), before.get(keyOf(one)) ?? one)
     }
     const left = new Set(found.map(keyOf))
@@ -210,16 +216,10 @@ class Auditor {
   }
 
   /** True where another process deleted the tree while it was being read. */
-  private isDeleted(rootId: Id): boolean {
+  private async isDeleted(rootId: Id): Promise<boolean> {
     const { store } = this.ledger
-    if (store.conversation(rootId) !== undefined) return false
-    return store.archive?.tombstone(rootId) !== undefined
-  }
-
-  private isAlive(engineId: Id): boolean {
-    const { store, clock } = this.ledger
-    const engine = store.engine(engineId)
-    return engine !== undefined && !isDead(engine, clock.now())
+    if ((await store.tree(rootId)).conversation(rootId) !== undefined) return false
+    return (await store.archive?.tombstone(rootId)) !== undefined
   }
 
   private count({ conversations, turns, nodes, links }: TreeRows): void {
@@ -237,9 +237,9 @@ function keyOf({ type, subject, id }: Finding): string {
   return `${type} ${subject} ${id}`
 }
 
-function checkOptions({ store }: Ledger, { rootId, types }: AuditOptions): void {
-  if (rootId !== undefined && rootOf(store, rootId) !== rootId) {
-    throw notFound(store, 'root conversation', rootId)
+async function checkOptions({ store }: Ledger, { rootId, types }: AuditOptions): Promise<void> {
+  if (rootId !== undefined && (await rootOf(store, rootId)) !== rootId) {
+    throw await notFound(store, 'root conversation', rootId)
   }
   const unknown = types?.find((type) => !FINDING_TYPES.includes(type))
   if (unknown === undefined) return
@@ -248,9 +248,9 @@ function checkOptions({ store }: Ledger, { rootId, types }: AuditOptions): void 
 }
 
 /** Finds the root even where it was changed from outside: an audit looks at it. */
-function rootOf(store: Store, id: Id): Id | undefined {
+async function rootOf(store: Store, id: Id): Promise<Id | undefined> {
   try {
-    return store.conversation(id)?.rootId
+    return await store.rootOf(id)
   } catch (error) {
     if (isLegateError(error, 'tampered')) return id
     throw error
@@ -258,9 +258,9 @@ function rootOf(store: Store, id: Id): Id | undefined {
 }
 
 /** True also for a body that was changed: verifying reports that. */
-function hasBody(store: Store, hash: string): boolean {
+function hasBody(tree: TreeReader, hash: string): boolean {
   try {
-    return store.body(hash) !== undefined
+    return tree.body(hash) !== undefined
   } catch (error) {
     if (isLegateError(error, 'tampered')) return true
     throw error

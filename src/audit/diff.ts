@@ -1,5 +1,6 @@
 import { totalTokens } from '../graph/content.ts'
-import type { Id, Node } from '../graph/rows.ts'
+import { type TreeReader, treeWith } from '../graph/reader.ts'
+import type { Id, Node, Turn } from '../graph/rows.ts'
 import { resultContent } from '../graph/tasks.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
@@ -43,8 +44,9 @@ export interface RunDiff {
   readonly same: number
 }
 
-export function diffRuns(store: Store, firstId: Id, secondId: Id): RunDiff {
-  const [one, two] = [nodesBelow(store, firstId), nodesBelow(store, secondId)]
+export async function diffRuns(store: Store, firstId: Id, secondId: Id): Promise<RunDiff> {
+  const [first, second] = [await loadRun(store, firstId), await loadRun(store, secondId)]
+  const [one, two] = [nodesBelow(first), nodesBelow(second)]
   const changes: NodeDiff[] = []
   let same = 0
   for (const [place, node] of one) {
@@ -54,27 +56,33 @@ export function diffRuns(store: Store, firstId: Id, secondId: Id): RunDiff {
     else changes.push(change)
   }
   for (const [place, node] of two) if (!one.has(place)) changes.push(onlyOne(place, node, 'only_second'))
-  return { first: figuresOf(store, firstId, one.size), second: figuresOf(store, secondId, two.size), changes, same }
+  return { first: figuresOf(first.turn, one.size), second: figuresOf(second.turn, two.size), changes, same }
+}
+
+interface LoadedRun {
+  readonly tree: TreeReader
+  readonly turn: Turn
+}
+
+async function loadRun(store: Store, runId: Id): Promise<LoadedRun> {
+  const tree = await treeWith(store, runId)
+  const turn = tree.turn(runId)
+  if (turn === undefined) throw await notFound(store, 'run', runId)
+  return { tree, turn }
 }
 
 type NodesByPlace = Map<string, Node>
 
 /** Indexes nodes by place: the names of agents and the order of delegations and nodes, never ids or times. */
-function nodesBelow(store: Store, runId: Id): NodesByPlace {
+function nodesBelow({ tree, turn }: LoadedRun): NodesByPlace {
   const found: NodesByPlace = new Map()
-  const open: [Id, string][] = [[runId, agentOf(store, runId)]]
+  const open: [Id, string][] = [[turn.id, tree.conversation(turn.conversationId)?.agent.name ?? '?']]
   for (let next = open.shift(); next !== undefined; next = open.shift()) {
     const [id, path] = next
-    for (const node of store.nodesOf(id)) found.set(`${path}/${node.ordinal}`, node)
-    for (const link of store.linksOf(id)) open.push([link.id, `${path} > ${link.agentName}#${link.ordinal + 1}`])
+    for (const node of tree.nodesOf(id)) found.set(`${path}/${node.ordinal}`, node)
+    for (const link of tree.linksOf(id)) open.push([link.id, `${path} > ${link.agentName}#${link.ordinal + 1}`])
   }
   return found
-}
-
-function agentOf(store: Store, runId: Id): string {
-  const turn = store.turn(runId)
-  if (turn === undefined) throw notFound(store, 'run', runId)
-  return store.conversation(turn.conversationId)?.agent.name ?? '?'
 }
 
 function onlyOne(place: string, node: Node, change: 'only_first' | 'only_second'): NodeDiff {
@@ -117,12 +125,9 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-function figuresOf(store: Store, runId: Id, nodes: number): RunFigures {
-  const turn = store.turn(runId)
-  if (turn === undefined) throw notFound(store, 'run', runId)
-  const { account, outcome, state, startedAt, endedAt } = turn
+function figuresOf({ id, account, outcome, state, startedAt, endedAt }: Turn, nodes: number): RunFigures {
   return {
-    runId,
+    runId: id,
     status: outcome?.status ?? state,
     tokens: totalTokens(account.usage),
     modelCalls: account.modelCalls,

@@ -1,6 +1,6 @@
 import { oneOf, readOptions } from '../base/options.ts'
 import { isOpen } from '../graph/kinds.ts'
-import { readTree, type TreeRows } from '../graph/reader.ts'
+import { loadTree, type TreeRows, treeWith } from '../graph/reader.ts'
 import type { Conversation, Edge, Id, Node, Turn } from '../graph/rows.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
@@ -13,11 +13,11 @@ export interface PictureOptions {
 }
 
 /** Draws the tree of this conversation; a graph of a child shows the child alone. */
-export function drawPicture(store: Store, id: Id, given: PictureOptions): string {
+export async function drawPicture(store: Store, id: Id, given: PictureOptions): Promise<string> {
   const { of = 'tree', format = 'mermaid' } = readOptions('picture()', given, OPTIONS)
-  const conversation = store.conversation(id)
-  if (conversation === undefined) throw notFound(store, 'conversation', id)
-  const tree = readTree(store, conversation.rootId)
+  const conversation = (await treeWith(store, id)).conversation(id)
+  if (conversation === undefined) throw await notFound(store, 'conversation', id)
+  const tree = await loadTree(store, conversation.rootId)
   const picture = of === 'tree' ? drawTree(tree) : drawGraph(tree, id === conversation.rootId ? undefined : id)
   return format === 'dot' ? toDot(picture) : toMermaid(picture)
 }

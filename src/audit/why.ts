@@ -1,4 +1,5 @@
 import { isDead } from '../engine/lease.ts'
+import { type TreeReader, treeWith } from '../graph/reader.ts'
 import { codeOf, type EngineRow, type Id, type Link, type Node, type Turn } from '../graph/rows.ts'
 import { approvalOf } from '../rules/turn/approve.ts'
 import { questionOf } from '../rules/turn/question-of.ts'
@@ -55,12 +56,14 @@ export interface WhyContext {
 }
 
 /** Explains a run, the run of a node, or the latest run of a conversation. */
-export function explainRun(context: WhyContext, id: Id): Why {
+export async function explainRun(context: WhyContext, id: Id): Promise<Why> {
   const { store } = context
-  const turn = store.turn(id) ?? store.turn(store.node(id)?.turnId ?? '') ?? store.turnsOf(id, { limit: 1 })[0]
-  if (turn !== undefined) return new Inquiry(context, turn).answer()
-  const stone = store.archive?.tombstone(id)
-  if (stone === undefined) throw notFound(store, 'run, node or conversation', id)
+  const tree = await treeWith(store, id)
+  const engines = await store.engines()
+  const turn = tree.turn(id) ?? tree.turn(tree.node(id)?.turnId ?? '') ?? tree.turnsOf(id, { limit: 1 })[0]
+  if (turn !== undefined) return new Inquiry({ ...context, tree, engines }, turn).answer()
+  const stone = await store.archive?.tombstone(id)
+  if (stone === undefined) throw await notFound(store, 'run, node or conversation', id)
   const text = `It ${wasDeleted(stone)}`
   const reason = { code: 'deleted', text, advice: null, runId: id, nodeId: null, path: [stone.agent] } as const
   return { runId: id, goesOn: false, reasons: [reason], text: lineOf(reason) }
@@ -68,13 +71,19 @@ export function explainRun(context: WhyContext, id: Id): Why {
 
 const GOES_ON: ReadonlySet<WhyCode> = new Set(['running', 'timer', 'worker'])
 
+/** The rows that an answer is read from. */
+interface WhySource extends WhyContext {
+  readonly tree: TreeReader
+  readonly engines: readonly EngineRow[]
+}
+
 class Inquiry {
-  private readonly context: WhyContext
+  private readonly context: WhySource
   private readonly turn: Turn
   private readonly reasons: WhyReason[] = []
   private readonly seen = new Set<Id>()
 
-  constructor(context: WhyContext, turn: Turn) {
+  constructor(context: WhySource, turn: Turn) {
     this.context = context
     this.turn = turn
   }
@@ -94,15 +103,15 @@ class Inquiry {
     if (turn.state === 'ended') return this.put(turn, null, endOf(turn))
     if (turn.cancel !== null) this.stopping(turn)
     if (turn.state === 'queued') return this.queued(turn)
-    for (const node of this.context.store.openNodes(turn.id)) this.node(turn, node)
+    for (const node of this.context.tree.openNodes(turn.id)) this.node(turn, node)
     this.budget(turn)
   }
 
   private queued(turn: Turn): void {
-    const { store } = this.context
-    const link = store.link(turn.id)
-    if (link !== undefined && !link.released) return this.put(turn, null, placeOf(store, link))
-    const first = store.turn(store.conversation(turn.conversationId)?.activeTurnId ?? '')
+    const { tree } = this.context
+    const link = tree.link(turn.id)
+    if (link !== undefined && !link.released) return this.put(turn, null, placeOf(tree, link))
+    const first = tree.turn(tree.conversation(turn.conversationId)?.activeTurnId ?? '')
     if (first === undefined) return this.put(turn, null, ['stuck', 'It is queued, but nothing runs before it.', AUDIT])
     this.put(turn, null, ['queued', `It comes after the run ${first.id} of the same conversation.`, null])
     this.at(first)
@@ -117,8 +126,8 @@ class Inquiry {
   }
 
   private running(turn: Turn, node: Node): ReasonText {
-    const { store, now } = this.context
-    const engine = store.engine(node.engineId ?? '')
+    const { engines, now } = this.context
+    const engine = engines.find(({ id }) => id === node.engineId)
     const what = callOf(node)
     if (engine !== undefined && !isDead(engine, now)) {
       const since = node.startedAt === null ? '' : ` for ${spanOf(now - node.startedAt)}`
@@ -128,13 +137,13 @@ class Inquiry {
   }
 
   private pending(turn: Turn, node: Node): ReasonText {
-    const { store, now, knows } = this.context
+    const { engines, now, knows } = this.context
     if (node.wakeAt !== null && node.wakeAt > now) {
       const last = node.failure === null ? '' : ` Last time: ${node.failure.message}`
       return ['timer', `It tries ${callOf(node)} again in ${spanOf(node.wakeAt - now)}.${last}`, null]
     }
     const agent = this.agentOf(turn)
-    const alive = store.engines().filter((engine) => !isDead(engine, now))
+    const alive = engines.filter((engine) => !isDead(engine, now))
     const code = this.codeOf(turn)
     if (code === '' && alive.length === 0)
       return ['process_gone', `No process works on ${callOf(node)}.`, this.resuming(turn)]
@@ -159,18 +168,18 @@ class Inquiry {
 
   /** Adds the delegations that a node waits for, and why they do not proceed. */
   private below(turn: Turn, node: Node, how: 'waits' | 'called'): void {
-    const { store } = this.context
+    const { tree } = this.context
     const links =
       how === 'waits'
-        ? (node.wait?.refs ?? []).flatMap((id) => store.link(id) ?? [])
-        : store.openLinks(turn.id).filter(({ taskId, mode }) => taskId === node.id && mode === 'called')
+        ? (node.wait?.refs ?? []).flatMap((id) => tree.link(id) ?? [])
+        : tree.openLinks(turn.id).filter(({ taskId, mode }) => taskId === node.id && mode === 'called')
     const open = links.filter(({ outcome }) => outcome === null)
     if (how === 'waits' && open.length === 0) {
       return this.put(turn, node, ['stuck', `It waits for children that have all ended.`, AUDIT])
     }
     for (const link of open) {
       this.put(turn, node, ['children', `It waits for "${link.agentName}", the run ${link.id}.`, null])
-      const child = store.turn(link.id)
+      const child = tree.turn(link.id)
       if (child !== undefined) this.at(child)
     }
   }
@@ -202,16 +211,16 @@ class Inquiry {
   }
 
   private codeOf({ conversationId }: Turn): string {
-    const row = this.context.store.conversation(conversationId)
+    const row = this.context.tree.conversation(conversationId)
     return row === undefined ? '?' : codeOf(row.agent)
   }
 
   private agentOf({ conversationId }: Turn): string {
-    return this.context.store.conversation(conversationId)?.agent.name ?? '?'
+    return this.context.tree.conversation(conversationId)?.agent.name ?? '?'
   }
 
   private put(turn: Turn, node: Node | null, [code, text, advice]: ReasonText): void {
-    const path = this.context.store.conversation(turn.conversationId)?.path ?? []
+    const path = this.context.tree.conversation(turn.conversationId)?.path ?? []
     this.reasons.push({ code, text, advice, runId: turn.id, nodeId: node?.id ?? null, path })
   }
 }
@@ -229,9 +238,9 @@ function endOf({ outcome }: Turn): ReasonText {
   return ['ended', `It has ended, ${outcome?.status ?? 'without an outcome'}${why}`, outcome?.advice ?? null]
 }
 
-function placeOf(store: Store, { keyed, hostTurnId, hostConversationId }: Link): ReasonText {
-  const host = store.turn(hostTurnId)
-  const places = store.conversation(hostConversationId)?.places?.find(({ key }) => key === keyed?.key)
+function placeOf(tree: TreeReader, { keyed, hostTurnId, hostConversationId }: Link): ReasonText {
+  const host = tree.turn(hostTurnId)
+  const places = tree.conversation(hostConversationId)?.places?.find(({ key }) => key === keyed?.key)
   if (keyed !== null && places !== undefined && places.live >= keyed.limit) {
     return [
       'place',

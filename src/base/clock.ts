@@ -1,4 +1,5 @@
 import { randomWord } from './id.ts'
+import type { Later } from './maybe.ts'
 
 /** Wall time in milliseconds, and one-shot alarms by it. Durations that matter are stored as points of this time. */
 export interface Clock {
@@ -20,7 +21,7 @@ export interface AlarmOptions {
 /** Lets a clock that tests move by hand skip the time in which nothing is due. */
 export interface IdleHint {
   /** The next moment at which there may be work; `now` or less where there may be work at any time. */
-  until(now: number): number
+  until(now: number): Later<number>
   /** Renews the lease, so that other processes see this one alive. */
   renew(): Promise<void>
 }
@@ -29,7 +30,9 @@ export interface IdleHint {
 export interface Scheduler {
   /** Runs `run` in a later turn of the event loop, so that waiting work gets its turn first. */
   defer(run: () => void): void
-  /** A random whole number below 2 ** 32, for ids and for pauses between tries. */
+  /** Resolves after about so many milliseconds, between two tries at something. Does not keep the process alive. */
+  pause(ms: number): Promise<void>
+  /** A random whole number below 2 ** 32, for ids and for the length of pauses. */
   random(): number
 }
 
@@ -37,13 +40,11 @@ export const systemScheduler: Scheduler = {
   defer: (run) => {
     setImmediate(run)
   },
+  pause: (ms) => new Promise((resolve) => arm(ms, resolve, UNREFERENCED)),
   random: randomWord,
 }
 
-/** Resolves after so many milliseconds of the clock. */
-export function pause(clock: Clock, ms: number, options?: AlarmOptions): Promise<void> {
-  return new Promise((resolve) => clock.at(clock.now() + ms, resolve, options))
-}
+const UNREFERENCED: AlarmOptions = { ref: false }
 
 /** The computer's clock. No other place reads it. */
 export const systemClock: Clock = {

@@ -82,12 +82,12 @@ const MOST_SCANNED = 2_000
  * conversation is.
  */
 export class ConversationPages {
-  private readonly store: Store
+  private readonly tree: TreeReader
   private readonly id: Id
   private readonly kinds: Kinds
 
-  constructor(store: Store, id: Id, kinds: Kinds) {
-    this.store = store
+  constructor(tree: TreeReader, id: Id, kinds: Kinds) {
+    this.tree = tree
     this.id = id
     this.kinds = kinds
   }
@@ -111,8 +111,8 @@ export class ConversationPages {
     const limitTurns = wholeNumber(options.limitTurns ?? CONTEXT_TURNS, 'limitTurns')
     const node = this.own(nodeId)
     if (limitTurns < 1 || node === undefined) return []
-    const before = ancestorsOf(this.store, node)
-    const context = collectContext(this.store, node, limitTurns)
+    const before = ancestorsOf(this.tree, node)
+    const context = collectContext(this.tree, node, limitTurns)
     const causes = context.filter(({ id, turnId }) => turnId !== node.turnId || before.has(id))
     const lines = buildTranscript([...causes, node], this.kinds)
     return options.limit === undefined ? lines : lines.slice(-positiveNumber(options.limit, 'limit'))
@@ -122,7 +122,7 @@ export class ConversationPages {
     readOptions('contextFor(nodeId, options)', options, { limitTurns: anything })
     const limitTurns = options.limitTurns === undefined ? ALL_TURNS : positiveNumber(options.limitTurns, 'limitTurns')
     const node = this.own(nodeId)
-    return node === undefined ? [] : [...collectContext(this.store, node, limitTurns), node]
+    return node === undefined ? [] : [...collectContext(this.tree, node, limitTurns), node]
   }
 
   messages(query: MessagePageQuery): TranscriptLine[] {
@@ -144,7 +144,7 @@ export class ConversationPages {
     return isForward ? found.flat().slice(0, most) : found.flat().slice(-most)
   }
 
-  events(query: EventPageQuery): DurableEvent[] {
+  async events(store: Store, query: EventPageQuery): Promise<DurableEvent[]> {
     const { limit = 200, after = 0, nodeId, types } = readOptions('eventPage()', query, EVENT_PAGE)
     const most = positiveNumber(limit, 'limit')
     const wanted = types === undefined ? undefined : new Set<string>(types.map(knownEvent))
@@ -152,17 +152,17 @@ export class ConversationPages {
       (nodeId === undefined ? row.conversationId === this.id : row.nodeId === nodeId) &&
       (wanted?.has(row.body.type) ?? true)
     const found: DurableEvent[] = []
-    for (const row of this.scanEvents(Math.max(0, after))) {
+    for await (const row of this.scanEvents(store, Math.max(0, after))) {
       if (isWanted(row)) found.push(toEvent(row))
       if (found.length === most) break
     }
     return found
   }
 
-  private *scanEvents(after: number): Generator<EventRow> {
-    const rootId = this.store.conversation(this.id)?.rootId ?? this.id
+  private async *scanEvents(store: Store, after: number): AsyncGenerator<EventRow> {
+    const rootId = this.tree.conversation(this.id)?.rootId ?? this.id
     let scanned = 0
-    for (const rows of pages(this.store, rootId, { after })) {
+    for await (const rows of pages(store, rootId, { after })) {
       for (const row of rows) {
         if (scanned++ >= MOST_SCANNED) return
         yield row
@@ -174,25 +174,25 @@ export class ConversationPages {
   turns({ limitTurns = CONTEXT_TURNS, beforeTurnId, afterTurnId }: TurnPageQuery): readonly Turn[] {
     onlyOneCursor(beforeTurnId, afterTurnId)
     const limit = wholeNumber(limitTurns, 'limitTurns')
-    const row = this.store.conversation(this.id)
+    const row = this.tree.conversation(this.id)
     if (row === undefined || limit < 1) return []
     if (afterTurnId !== undefined) {
-      return turnsForward(this.store, row, { first: this.cursorTurn(afterTurnId).ordinal + 1, limit })
+      return turnsForward(this.tree, row, { first: this.cursorTurn(afterTurnId).ordinal + 1, limit })
     }
     const last = beforeTurnId === undefined ? row.turnCount - 1 : this.cursorTurn(beforeTurnId).ordinal - 1
-    return turnsBackward(this.store, row, { last, limit })
+    return turnsBackward(this.tree, row, { last, limit })
   }
 
   /** Walks the turns from a node's turn on, in either direction. */
   private *scan(at: Node | undefined, isForward: boolean): Generator<Turn> {
-    const row = this.store.conversation(this.id)
+    const row = this.tree.conversation(this.id)
     if (row === undefined) return
-    const start = at === undefined ? undefined : this.store.turn(at.turnId)?.ordinal
+    const start = at === undefined ? undefined : this.tree.turn(at.turnId)?.ordinal
     let ordinal = start ?? row.turnCount - 1
     for (let scanned = 0; scanned < MOST_SCANNED && ordinal >= 0; scanned++) {
       const [turn] = isForward
-        ? turnsForward(this.store, row, { first: ordinal, limit: 1 })
-        : turnsBackward(this.store, row, { last: ordinal, limit: 1 })
+        ? turnsForward(this.tree, row, { first: ordinal, limit: 1 })
+        : turnsBackward(this.tree, row, { last: ordinal, limit: 1 })
       if (turn === undefined) return
       yield turn
       ordinal = turn.ordinal + (isForward ? 1 : -1)
@@ -200,16 +200,16 @@ export class ConversationPages {
   }
 
   private linesOf(turn: Turn, options: TranscriptOptions = {}): TranscriptLine[] {
-    return buildTranscript(this.store.nodesOf(turn.id), this.kinds, options)
+    return buildTranscript(this.tree.nodesOf(turn.id), this.kinds, options)
   }
 
   private own(nodeId: Id): Node | undefined {
-    const node = this.store.node(nodeId)
+    const node = this.tree.node(nodeId)
     return node?.conversationId === this.id ? node : undefined
   }
 
   private cursorTurn(turnId: Id): Turn {
-    const turn = this.store.turn(turnId)
+    const turn = this.tree.turn(turnId)
     if (turn?.conversationId === this.id) return turn
     throw new InputError('invalid_input', `The cursor ${turnId} is no turn of this conversation.`)
   }
@@ -232,7 +232,7 @@ type Turns = Pick<TreeReader, 'turnsOf'>
 
 /** The newest active turns of a lane, up to an ordinal, oldest first. */
 export function turnsBackward(
-  store: Turns,
+  tree: Turns,
   row: Conversation,
   { last, limit }: { last: number; limit: number },
 ): Turn[] {
@@ -244,7 +244,7 @@ export function turnsBackward(
       continue
     }
     const first = (row.lane?.skips.findLast(([, to]) => to < at)?.[1] ?? -1) + 1
-    const turns = store.turnsOf(row.id, { last: at, limit: Math.min(limit - found.length, at - first + 1) })
+    const turns = tree.turnsOf(row.id, { last: at, limit: Math.min(limit - found.length, at - first + 1) })
     if (turns.length === 0) return found
     found.unshift(...turns)
     at = (turns[0]?.ordinal ?? 0) - 1
@@ -254,7 +254,7 @@ export function turnsBackward(
 
 /** The oldest active turns of a lane, from an ordinal on, oldest first. */
 export function turnsForward(
-  store: Turns,
+  tree: Turns,
   row: Conversation,
   { first, limit }: { first: number; limit: number },
 ): Turn[] {
@@ -267,7 +267,7 @@ export function turnsForward(
     }
     const end = row.lane?.skips.find(([from]) => from > at)?.[0] ?? row.turnCount
     const last = Math.min(end - 1, at + limit - found.length - 1)
-    const turns = store.turnsOf(row.id, { last, limit: last - at + 1 })
+    const turns = tree.turnsOf(row.id, { last, limit: last - at + 1 })
     if (turns.length === 0) return found
     found.push(...turns)
     at = (turns.at(-1)?.ordinal ?? last) + 1

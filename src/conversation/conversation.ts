@@ -6,6 +6,7 @@ import type { Content } from '../graph/content.ts'
 import type { TranscriptLine } from '../graph/context.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { DurableEvent } from '../graph/event.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import { closeSession, type OpenSession, openSessions } from '../rules/delegation/session.ts'
 import { type Mutation, planMutate } from '../rules/history/mutate.ts'
@@ -32,12 +33,12 @@ const SETTINGS = { policyProfile: text, contextTurns: int(1, 1_000) }
 export interface ConversationHome extends HistoryHome {
   readonly profiles: Profiles
   /** The groups of its toolkit; undefined where this process has no code for the agent. */
-  groupsOf(row: Conversation): Groups | undefined
+  groupsOf(tree: TreeReader, row: Conversation): Groups | undefined
 }
 
 export interface HandleParts {
   readonly home: ConversationHome
-  readonly attach: (runId: Id) => Run
+  readonly attach: (runId: Id) => Promise<Run>
 }
 
 /** A stored conversation or one of its lanes: read it, change it, add nodes to it by hand. */
@@ -45,31 +46,44 @@ export class ConversationHandle {
   readonly id: Id
   /** Changes what was said and done: retry, edit, fork, merge, sum up, hide. */
   readonly history: ConversationHistory
+  /** The conversation at the root of its tree. */
+  readonly rootId: Id
   private readonly ledger: Ledger
-  private readonly pages: ConversationPages
   private readonly home: ConversationHome
 
-  constructor(ledger: Ledger, id: Id, { home, attach }: HandleParts) {
+  constructor(ledger: Ledger, { id, rootId }: Pick<Conversation, 'id' | 'rootId'>, { home, attach }: HandleParts) {
     this.ledger = ledger
     this.id = id
+    this.rootId = rootId
     this.home = home
-    this.history = new ConversationHistory({ id, ledger, home, attach })
-    this.pages = new ConversationPages(ledger.store, id, ledger.kinds)
+    this.history = new ConversationHistory({ id, rootId, ledger, home, attach })
   }
 
   get store(): Store {
     return this.ledger.store
   }
 
-  get row(): Conversation | undefined {
-    return this.store.conversation(this.id)
+  /** Its row as it is now; undefined when it was deleted. */
+  async row(): Promise<Conversation | undefined> {
+    return (await this.store.tree(this.rootId)).conversation(this.id)
+  }
+
+  private async pages(): Promise<ConversationPages> {
+    return new ConversationPages(await this.store.tree(this.rootId), this.id, this.ledger.kinds)
+  }
+
+  /** Its tree and its row. Throws where the conversation was deleted. */
+  private async known(): Promise<{ readonly tree: TreeReader; readonly row: Conversation }> {
+    const tree = await this.store.tree(this.rootId)
+    const row = tree.conversation(this.id)
+    if (row === undefined) throw await notFound(this.store, 'conversation', this.id)
+    return { tree, row }
   }
 
   /** Changes the most that its agent may use, and how many rounds its model sees, from its next node on. */
   async configure(settings: ConversationSettings): Promise<void> {
     const { policyProfile, contextTurns } = readOptions('configure()', settings, SETTINGS)
-    const { row } = this
-    if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
+    const { row } = await this.known()
     if (policyProfile !== undefined) profileLayer(policyProfile, this.home.profiles)
     const plan = (draft: Draft) => planSettings(draft, this.id, { policyProfile, contextTurns })
     await this.ledger.commit({ kind: 'note', rootId: row.rootId, plan })
@@ -78,17 +92,17 @@ export class ConversationHandle {
   /** The visible lines of the latest rounds, oldest first. */
   async recentTurns(query: Pick<TurnPageQuery, 'limitTurns'> = {}): Promise<readonly TranscriptLine[]> {
     const { limitTurns } = readOptions('recentTurns()', query, { limitTurns: anything })
-    return this.pages.transcript(limitTurns === undefined ? {} : { limitTurns }).transcript
+    return (await this.pages()).transcript(limitTurns === undefined ? {} : { limitTurns }).transcript
   }
 
   /** The visible lines, page by page: the latest, those before a turn, or those after it. */
   async transcript(query: TurnPageQuery = {}): Promise<readonly TranscriptLine[]> {
-    return this.pages.transcript(query).transcript
+    return (await this.pages()).transcript(query).transcript
   }
 
   /** Like `transcript`, with the turns of the page and the cursors for the pages on both sides. */
   async transcriptPage(query: TurnPageQuery = {}): Promise<TranscriptPage> {
-    return this.pages.transcript(query)
+    return (await this.pages()).transcript(query)
   }
 
   /** The lines that led to a node: its causes among the latest turns, and nothing else. */
@@ -96,40 +110,40 @@ export class ConversationHandle {
     nodeId: Id,
     options: { readonly limitTurns?: number; readonly limit?: number } = {},
   ): Promise<TranscriptLine[]> {
-    return this.pages.transcriptFor(nodeId, options)
+    return (await this.pages()).transcriptFor(nodeId, options)
   }
 
   /** The nodes that a node's model would see, and the node itself. */
   async contextFor(nodeId: Id, options: { readonly limitTurns?: number } = {}): Promise<Node[]> {
-    return this.pages.context(nodeId, options)
+    return (await this.pages()).context(nodeId, options)
   }
 
   /** The visible messages, one by one. A page may be short where many of the scanned messages are hidden. */
   async messagePage(query: MessagePageQuery = {}): Promise<TranscriptLine[]> {
-    return this.pages.messages(query)
+    return (await this.pages()).messages(query)
   }
 
   /** Recorded events of this conversation, or of one node. */
   async eventPage(query: EventPageQuery = {}): Promise<DurableEvent[]> {
-    return this.pages.events(query)
+    return (await this.pages()).events(this.store, query)
   }
 
   /** Checks its rows and delegations; with `repair`, returns the problems that remain. See `runtime.audit`. */
   async audit(options: Omit<AuditOptions, 'rootId'> = {}): Promise<AuditReport> {
-    const { row } = this
-    if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
+    const { row } = await this.known()
     const { auditConversation } = await import('../audit/audit.ts')
     return auditConversation(this.ledger, row, options)
   }
 
   /** The usage of this lane's model calls: in all, by model and by day. */
   async usageStats(query: UsageQuery = {}): Promise<UsageStats> {
-    return usageStats(this.store, this.id, query)
+    return usageStats(this.store, this, query)
   }
 
   /** The groups of its agent's toolkit, and whether each is on here. */
   async groups(): Promise<{ readonly [group: string]: boolean }> {
-    return groupStates(this.knownGroups(), this.row?.groups ?? null, NO_CHANGES)
+    const { tree, row } = await this.known()
+    return groupStates(this.knownGroups(tree, row), row.groups, NO_CHANGES)
   }
 
   /** Switches groups of tools on: its next model call is offered them, as far as grants allow. */
@@ -146,10 +160,9 @@ export class ConversationHandle {
    * of its node. While a turn runs, the message comes after it.
    */
   async observe(message: Content | ObservedMessage): Promise<Id> {
-    const { row } = this
-    if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
+    const { tree, row } = await this.known()
     const observed = readObserved(message)
-    const { limits } = this.home.boundsOf(row)
+    const { limits } = this.home.boundsOf(tree, row)
     return this.ledger.commit({
       kind: 'mutate',
       rootId: row.rootId,
@@ -159,13 +172,14 @@ export class ConversationHandle {
 
   /** The open sessions with subagents that this conversation has started, the newest last. */
   async sessions(): Promise<readonly OpenSession[]> {
-    const { row, ledger } = this
-    return row === undefined ? [] : openSessions(ledger.store, row, ledger.clock.now())
+    const tree = await this.store.tree(this.rootId)
+    const row = tree.conversation(this.id)
+    return row === undefined ? [] : openSessions(tree, row, this.ledger.clock.now())
   }
 
   /** Closes one of them: you can still read it, but add no turn to it. */
   async closeSession(id: Id): Promise<void> {
-    const session = this.ledger.store.conversation(id)
+    const session = (await this.store.tree(this.rootId)).conversation(id)
     if (session === undefined || session.parentConversationId !== this.id) {
       throw new NotFoundError('not_found', `There is no session ${id} of the conversation ${this.id}.`)
     }
@@ -176,9 +190,9 @@ export class ConversationHandle {
   /** Adds nodes and edges, all or none; those that can run do. `change` may be called again after a race. */
   async mutate<T>(change: (mutation: Mutation) => T, options: { readonly turnId?: Id } = {}): Promise<T> {
     const { turnId } = readOptions('mutate(change, options)', options, { turnId: text })
-    const { row } = this
-    if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
-    const scope = { conversationId: this.id, ...this.home.boundsOf(row), ...(turnId === undefined ? {} : { turnId }) }
+    const { tree, row } = await this.known()
+    const bounds = this.home.boundsOf(tree, row)
+    const scope = { conversationId: this.id, ...bounds, ...(turnId === undefined ? {} : { turnId }) }
     return this.ledger.commit({
       kind: 'mutate',
       rootId: row.rootId,
@@ -187,17 +201,16 @@ export class ConversationHandle {
   }
 
   private async switch(names: readonly string[], isOn: boolean): Promise<{ readonly [group: string]: boolean }> {
-    const groups = this.knownGroups()
+    const { tree, row } = await this.known()
+    const groups = this.knownGroups(tree, row)
     const unknown = names.find((name) => !groups.has(name))
     if (unknown !== undefined) throw new NotFoundError('not_found', `Tool group '${unknown}' does not exist.`)
     const changes = new Map(names.map((name) => [name, isOn]))
     return switchGroups(this.ledger, this.id, { groups, changes })
   }
 
-  private knownGroups(): Groups {
-    const { row } = this
-    if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
-    const groups = this.home.groupsOf(row)
+  private knownGroups(tree: TreeReader, row: Conversation): Groups {
+    const groups = this.home.groupsOf(tree, row)
     if (groups !== undefined) return groups
     const message = `This process has no code for the agent "${row.agent.name}", so its groups are not known.`
     throw new NotFoundError('not_found', `${message} Name it in createRuntime({ agents }).`)

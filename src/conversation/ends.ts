@@ -1,9 +1,11 @@
 import { onAbort } from '../base/abort.ts'
 import { IdMap } from '../base/collections.ts'
 import { isLegateError, NotFoundError, StoreError } from '../base/error.ts'
+import { after, type Later } from '../base/maybe.ts'
 import type { Commit } from '../graph/commit.ts'
 import { readOutcome } from '../graph/conclude.ts'
-import { type Outcome, withWords } from '../graph/outcome.ts'
+import { type Outcome, type OutcomeRecord, withWords } from '../graph/outcome.ts'
+import { type TreeReader, treeWith } from '../graph/reader.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
@@ -22,24 +24,35 @@ export class TurnEnds {
   }
 
   /** The outcome of a turn, now or when it ends. The process stays alive until then. */
-  wait(turnId: Id): Promise<Outcome> {
-    const turn = this.store.turn(turnId)
-    if (turn?.outcome) return Promise.resolve(readOutcome(this.store, turn.outcome))
+  wait(turnId: Id, rootId?: Id): Promise<Outcome> {
+    const tree = this.treeOf(turnId, rootId)
+    return tree instanceof Promise ? tree.then((loaded) => this.waitIn(loaded, turnId)) : this.waitIn(tree, turnId)
+  }
+
+  /** The tree of a turn; undefined where the turn is not recorded and nobody knows where it will be. */
+  private treeOf(turnId: Id, rootId: Id | undefined): Later<TreeReader | undefined> {
+    return rootId === undefined ? treeWith(this.store, turnId) : this.store.tree(rootId)
+  }
+
+  private waitIn(tree: TreeReader | undefined, turnId: Id): Promise<Outcome> {
+    const turn = tree?.turn(turnId)
+    if (tree !== undefined && turn?.outcome) return Promise.resolve(readOutcome(tree, turn.outcome))
     const altered = this.findAltered(turn)
     if (altered !== undefined) return Promise.reject(altered)
     return new Promise((resolve, reject) => {
       this.add(turnId, { resolve, reject, rootId: turn?.rootId ?? null })
-      if (turn === undefined) this.failDeleted(turnId)
+      if (turn === undefined) this.failDeleted(turnId).catch(reject)
     })
   }
 
   /** The outcome of a turn, or null as soon as the signal aborts: nothing is kept for a caller that stopped waiting. */
-  waitUnless(turnId: Id, signal: AbortSignal | undefined): Promise<Outcome | null> {
-    if (signal?.aborted) return Promise.resolve(null)
-    const turn = this.store.turn(turnId)
-    if (turn?.outcome) return Promise.resolve(readOutcome(this.store, turn.outcome))
+  async waitUnless(turnId: Id, signal: AbortSignal | undefined): Promise<Outcome | null> {
+    if (signal?.aborted) return null
+    const tree = await treeWith(this.store, turnId)
+    const turn = tree?.turn(turnId)
+    if (tree !== undefined && turn?.outcome) return readOutcome(tree, turn.outcome)
     const altered = this.findAltered(turn)
-    if (altered !== undefined) return Promise.reject(altered)
+    if (altered !== undefined) throw altered
     return new Promise((resolve, reject) => {
       const waiter: Waiter = {
         rootId: turn?.rootId ?? null,
@@ -57,7 +70,7 @@ export class TurnEnds {
         this.remove(turnId, waiter)
         resolve(null)
       })
-      if (turn === undefined) this.failDeleted(turnId)
+      if (turn === undefined) this.failDeleted(turnId).catch(reject)
     })
   }
 
@@ -89,16 +102,20 @@ export class TurnEnds {
 
   committed(commit: Commit): void {
     if (this.waiters.size === 0) return
-    for (const turn of commit.turns) if (turn.state === 'ended') this.notify(turn, commit.nodes)
+    for (const turn of commit.turns) {
+      if (turn.state === 'ended' && this.waiters.has(turn.id))
+        this.notify(turn, (record) => this.whole(commit, turn, record))
+    }
   }
 
   /** Called when another process has written. */
-  changed(): void {
+  async changed(): Promise<void> {
     for (const [turnId] of [...this.waiters.entries()]) {
       try {
-        const turn = this.store.turn(turnId)
-        if (turn?.state === 'ended') this.notify(turn)
-        else if (turn === undefined) this.failDeleted(turnId)
+        const tree = await treeWith(this.store, turnId)
+        const turn = tree?.turn(turnId)
+        if (tree !== undefined && turn?.state === 'ended') this.notify(turn, (record) => readOutcome(tree, record))
+        else if (turn === undefined) await this.failDeleted(turnId)
       } catch (error) {
         if (!isLegateError(error, 'tampered')) throw error
         this.fail(turnId, error)
@@ -107,8 +124,8 @@ export class TurnEnds {
   }
 
   /** Fails the waiters of a deleted run. A run that is still being recorded is not deleted. */
-  private failDeleted(turnId: Id): void {
-    const error = notFound(this.store, 'run', turnId)
+  private async failDeleted(turnId: Id): Promise<void> {
+    const error = await notFound(this.store, 'run', turnId)
     if (error.details['deleted'] !== undefined && this.waiters.has(turnId)) this.fail(turnId, error)
   }
 
@@ -139,15 +156,19 @@ export class TurnEnds {
     for (const { reject } of waiting) reject(error)
   }
 
-  private notify(turn: Turn, nodes: readonly Node[] = []): void {
+  /** The whole outcome of a turn that a commit has ended, mostly from that commit alone. */
+  private whole({ nodes }: Commit, { rootId }: Turn, record: OutcomeRecord): Later<Outcome> {
+    const said = nodes.find(({ id }) => id === record.answerNodeId)
+    if (said !== undefined && record.delegations.length === 0) return withWords(record, said.output)
+    return after(this.store.tree(rootId), (tree) => readOutcome(tree, record))
+  }
+
+  private notify(turn: Turn, wholeOf: (record: OutcomeRecord) => Later<Outcome>): void {
     const waiting = this.waiters.get(turn.id)
     if (waiting === undefined || turn.outcome === null) return
     this.waiters.delete(turn.id)
     this.keepAlive.release()
-    const { answerNodeId } = turn.outcome
-    const said = nodes.find(({ id }) => id === answerNodeId)
-    const isWhole = said !== undefined && turn.outcome.delegations.length === 0
-    const outcome = isWhole ? withWords(turn.outcome, said.output) : readOutcome(this.store, turn.outcome)
+    const outcome = wholeOf(turn.outcome)
     for (const { resolve } of waiting) resolve(outcome)
   }
 }
@@ -155,34 +176,39 @@ export class TurnEnds {
 interface Waiter {
   /** The tree of the turn; null while the turn is not recorded. */
   readonly rootId: Id | null
-  resolve(outcome: Outcome): void
+  resolve(outcome: Later<Outcome>): void
   reject(error: Error): void
 }
 
-type Tell = (node: Node) => void
+type NodePlace = Pick<Node, 'id' | 'rootId'>
+
+interface NodeWaiter extends Pick<Node, 'rootId'> {
+  tell(ended: Node): void
+}
 
 /** The code in this process that waits for nodes to end. It is only notified: the end itself is in the node's row. */
 export class NodeEnds {
   private readonly store: Store
-  private readonly waiters: IdMap<Tell> = new IdMap()
+  private readonly waiters: IdMap<NodeWaiter> = new IdMap()
 
   constructor(store: Store) {
     this.store = store
   }
 
   /** The node when it has ended; null as soon as the signal aborts. Takes one waiter at a time. */
-  waitUnless(nodeId: Id, signal: AbortSignal): Promise<Node | null> {
-    const node = this.store.node(nodeId)
-    if (node !== undefined && node.endedAt !== null) return Promise.resolve(node)
+  async waitUnless({ id: nodeId, rootId }: NodePlace, signal: AbortSignal): Promise<Node | null> {
+    const node = (await this.store.tree(rootId)).node(nodeId)
+    if (node !== undefined && node.endedAt !== null) return node
     return new Promise((resolve) => {
       const leave = onAbort(signal, () => {
         this.waiters.delete(nodeId)
         resolve(null)
       })
-      this.waiters.set(nodeId, (ended) => {
+      const tell = (ended: Node) => {
         leave()
         resolve(ended)
-      })
+      }
+      this.waiters.set(nodeId, { rootId, tell })
     })
   }
 
@@ -192,9 +218,9 @@ export class NodeEnds {
   }
 
   /** Called when another process has written. */
-  changed(): void {
-    for (const [nodeId] of [...this.waiters.entries()]) {
-      const node = this.store.node(nodeId)
+  async changed(): Promise<void> {
+    for (const [nodeId, { rootId }] of [...this.waiters.entries()]) {
+      const node = (await this.store.tree(rootId)).node(nodeId)
       if (node !== undefined && node.endedAt !== null) this.notify(node)
     }
   }
@@ -202,7 +228,7 @@ export class NodeEnds {
   private notify(node: Node): void {
     const waiter = this.waiters.get(node.id)
     this.waiters.delete(node.id)
-    waiter?.(node)
+    waiter?.tell(node)
   }
 }
 
@@ -265,10 +291,9 @@ interface Recording extends Required<StartingRun> {
 /** Resolves when no turn is open, in the whole store or in one tree. Background runs count too. */
 export async function untilIdle(store: Store, ends: TurnEnds, rootId: Id | undefined): Promise<void> {
   for (;;) {
-    const open = store.openTurns(rootId === undefined ? 1 : Number.MAX_SAFE_INTEGER)
-    const turn = rootId === undefined ? open[0] : open.find((one) => one.rootId === rootId)
+    const [turn] = await store.openTurns(1, rootId)
     if (turn === undefined) return
-    await ends.wait(turn.id).catch(unlessDeleted)
+    await ends.wait(turn.id, turn.rootId).catch(unlessDeleted)
   }
 }
 

@@ -12,6 +12,7 @@ import { IdMap } from '../base/collections.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
 import type { Commit } from '../graph/commit.ts'
 import { type EventRow, type LiveBody, type LiveEvent, type RunEvent, toEvent } from '../graph/event.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 import { pages } from './pages.ts'
@@ -46,8 +47,8 @@ export class Feeds {
     this.trees.get(commit.rootId)?.feed.publish(commit.events)
   }
 
-  changed(): void {
-    for (const { feed } of this.trees.values()) feed.changed()
+  async changed(): Promise<void> {
+    for (const { feed } of [...this.trees.values()]) await feed.changed()
   }
 
   /** Ends the readers of one tree. */
@@ -60,21 +61,29 @@ export class Feeds {
     for (const { feed } of [...this.trees.values()]) feed.close()
   }
 
-  /** Returns a tree's feed for one more reader, starting after an event. Return it with `leave`. */
-  enter(rootId: Id, after: number): TreeFeed {
+  /** Gives a tree's feed to one more reader, with all events after that one. Return it with `leave`. */
+  async enter(rootId: Id, after: number): Promise<TreeFeed> {
     const known = this.trees.get(rootId)
-    if (known !== undefined) {
-      known.feed.reachBack(after)
-      known.readers++
-      return known.feed
+    const feed = known?.feed ?? new TreeFeed(this.store, rootId, { after, isLive: (nodeId) => this.live.has(nodeId) })
+    if (known === undefined) this.trees.set(rootId, { feed, readers: 1 })
+    else known.readers++
+    try {
+      await feed.reachBack(after)
+    } catch (error) {
+      this.leave(rootId)
+      throw error
     }
-    const feed = new TreeFeed(this.store, rootId, { after, isLive: (nodeId) => this.live.has(nodeId) })
-    this.trees.set(rootId, { feed, readers: 1 })
-    for (const node of this.liveIn(rootId)) {
+    this.joinStreams(feed)
+    return feed
+  }
+
+  /** Lets the nodes that stream in this process write to a feed, beginning with everything they have streamed so far. */
+  private joinStreams(feed: TreeFeed): void {
+    for (const node of this.liveIn(feed.rootId)) {
+      if (node.tree === feed || this.trees.get(feed.rootId)?.feed !== feed) continue
       for (const event of node.soFar(this.clock.now(), () => feed.nextLive())) feed.append(event)
       node.tree = feed
     }
-    return feed
   }
 
   leave(rootId: Id): void {
@@ -85,11 +94,13 @@ export class Feeds {
   }
 
   /** Returns the sink that a node streams to while it runs. End it with `endLive`. */
-  beginLive(node: Node, conversation: Conversation): LiveNode {
+  beginLive({ tree, node, conversation }: StreamPlace): LiveNode {
     const isFirst = conversation.turnCount === 1
-    const parentId = isFirst ? conversation.parentTurnId : (this.store.link(node.turnId)?.hostTurnId ?? null)
+    const parentId = isFirst ? conversation.parentTurnId : (tree.link(node.turnId)?.hostTurnId ?? null)
     const live = new LiveNode(node, conversation.path, parentId)
-    if (this.trees.size > 0) live.tree = this.trees.get(node.rootId)?.feed ?? null
+    const feed = this.trees.size > 0 ? this.trees.get(node.rootId)?.feed : undefined
+    // A feed that is still loading takes up the stream when it has.
+    if (feed?.isLoaded === true) live.tree = feed
     this.live.set(node.id, live)
     this.last = live
     this.onLive()
@@ -119,6 +130,13 @@ const FRACTION = 2 ** -20
 /** Beyond this many buffered events, those of ended nodes are dropped: their message holds all of it. */
 const BUFFER_LIMIT = 200_000
 
+/** A node that begins to stream. */
+export interface StreamPlace {
+  readonly tree: TreeReader
+  readonly node: Node
+  readonly conversation: Conversation
+}
+
 export interface FeedOptions {
   /** Nobody wants this durable event, nor those before it. */
   readonly after: number
@@ -136,6 +154,10 @@ export class TreeFeed {
   isClosed = false
   /** Changes when the buffer drops events: indexes found before are then invalid. */
   generation = 0
+  /** True when the buffer holds all events that were there when its first reader came. */
+  isLoaded = false
+  /** Readers load one after the other. */
+  private loading: Promise<void> = Promise.resolve()
   /** The buffer holds the durable events after this one. */
   private start: number
   /** The last durable event in the buffer. */
@@ -154,15 +176,23 @@ export class TreeFeed {
     this.start = after
     this.whole = after
     this.isLive = isLive
-    this.catchUp()
-    this.takeBlocks()
   }
 
-  /** Makes sure that the buffer holds everything after this event. */
-  reachBack(after: number): void {
+  /** Resolves when the buffer holds everything after this event. */
+  reachBack(after: number): Promise<void> {
+    this.loading = this.loading.catch(() => undefined).then(() => this.load(after))
+    return this.loading
+  }
+
+  private async load(after: number): Promise<void> {
+    if (!this.isLoaded) {
+      await this.catchUp()
+      await this.takeBlocks()
+      this.isLoaded = true
+    }
     if (after >= this.start) return
     const missed: RunEvent[] = []
-    for (const events of pages(this.store, this.rootId, { after, until: this.start }))
+    for await (const events of pages(this.store, this.rootId, { after, until: this.start }))
       missed.push(...events.map(toEvent))
     this.buffer = [...missed, ...this.buffer]
     this.start = after
@@ -185,15 +215,16 @@ export class TreeFeed {
     if (last === undefined) return
     const isNext = events[0]?.seq === this.whole + 1
     if (isNext) this.take(events, last.seq)
-    else this.catchUp()
+    else if (last.seq > this.whole) this.changed().catch(() => undefined)
     this.wake()
   }
 
   /** Called when another process has written: reads the new events. If it deleted the tree, the feed closes. */
-  changed(): void {
-    this.catchUp()
-    this.takeBlocks()
-    if (this.store.conversation(this.rootId) === undefined) this.isClosed = true
+  async changed(): Promise<void> {
+    if (!this.isLoaded) return
+    await this.catchUp()
+    await this.takeBlocks()
+    if ((await this.store.tree(this.rootId)).conversation(this.rootId) === undefined) this.isClosed = true
     this.wake()
   }
 
@@ -236,16 +267,22 @@ export class TreeFeed {
     if (this.buffer.length > BUFFER_LIMIT) this.compact()
   }
 
-  private catchUp(): void {
-    for (const events of pages(this.store, this.rootId, { after: this.whole })) {
-      this.take(events, events[events.length - 1]?.seq ?? this.whole)
+  /** Reads the events that are new in the store. This process may publish some of them meanwhile. */
+  private async catchUp(): Promise<void> {
+    for await (const events of pages(this.store, this.rootId, { after: this.whole })) {
+      // Whoever reads an event may read its rows: they are in reach before the event is.
+      await this.store.tree(this.rootId)
+      const unknown = events.filter(({ seq }) => seq > this.whole)
+      const last = unknown.at(-1)
+      if (last !== undefined) this.take(unknown, last.seq)
     }
   }
 
   /** Reads the streams of nodes in other processes. */
-  private takeBlocks(): void {
+  private async takeBlocks(): Promise<void> {
     if (!this.store.shared) return
-    for (const block of this.store.blocks(this.rootId, this.lastBlock)) {
+    for (const block of await this.store.blocks(this.rootId, this.lastBlock)) {
+      if (block.n <= this.lastBlock) continue
       this.lastBlock = block.n
       if (this.isLive(block.nodeId)) continue
       for (const event of block.events) this.buffer.push({ ...event, seq: this.nextLive() })

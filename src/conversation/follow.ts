@@ -1,5 +1,6 @@
 import { NotFoundError } from '../base/error.ts'
 import { type RunEvent, toEvent } from '../graph/event.ts'
+import { treeWith } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
@@ -22,16 +23,19 @@ export interface FollowOptions {
  * The events of one run and of its delegations, in order, from the beginning or after `seq`; ends with the run. It
  * reads only the part of a tree's log between the run's first event and its last.
  */
-export function follow(options: FollowOptions): AsyncIterableIterator<RunEvent> {
-  const turn = options.store.turn(options.runId)
-  if (turn === undefined) throw deletedError(options)
-  return turn.state === 'ended' ? readEnded(options, turn) : new Follower(options, turn)
+export async function follow(options: FollowOptions): Promise<AsyncIterableIterator<RunEvent>> {
+  const tree = await treeWith(options.store, options.runId)
+  const turn = tree?.turn(options.runId)
+  if (tree === undefined || turn === undefined) throw await deletedError(options)
+  const view = new EventView(tree, options.runId, options.sees)
+  if (turn.state === 'ended') return readEnded(options, view, turn)
+  const feed = await options.feeds.enter(turn.rootId, firstWanted(options, turn))
+  return new Follower(options, { view, feed, after: firstWanted(options, turn) })
 }
 
 /** Reads a run that is over page by page, and keeps nothing of it. */
-async function* readEnded(options: FollowOptions, turn: Turn): AsyncGenerator<RunEvent, void> {
-  const view = new EventView(options.store, options.runId, options.sees)
-  for (const events of pages(options.store, turn.rootId, { after: firstWanted(options, turn) })) {
+async function* readEnded(options: FollowOptions, view: EventView, turn: Turn): AsyncGenerator<RunEvent, void> {
+  for await (const events of pages(options.store, turn.rootId, { after: firstWanted(options, turn) })) {
     for (const row of events) {
       const event = view.show(toEvent(row))
       if (event === undefined) continue
@@ -40,7 +44,15 @@ async function* readEnded(options: FollowOptions, turn: Turn): AsyncGenerator<Ru
     }
   }
   // The run was deleted meanwhile: the reader has not seen everything.
-  if (options.store.turn(options.runId) === undefined) throw deletedError(options)
+  const isThere = (await treeWith(options.store, options.runId)) !== undefined
+  if (!isThere) throw await deletedError(options)
+}
+
+interface FollowParts {
+  readonly view: EventView
+  readonly feed: TreeFeed
+  /** The last event that nobody wants. */
+  readonly after: number
 }
 
 class Follower implements AsyncIterableIterator<RunEvent> {
@@ -54,11 +66,10 @@ class Follower implements AsyncIterableIterator<RunEvent> {
   private readonly waiting: ((result: IteratorResult<RunEvent>) => void)[] = []
   private readonly stopListening: () => void
 
-  constructor(options: FollowOptions, turn: Turn) {
+  constructor(options: FollowOptions, { view, feed, after }: FollowParts) {
     this.options = options
-    this.view = new EventView(options.store, options.runId, options.sees)
-    const after = firstWanted(options, turn)
-    this.tree = options.feeds.enter(turn.rootId, after)
+    this.view = view
+    this.tree = feed
     this.generation = this.tree.generation
     this.index = this.tree.indexAfter(after)
     this.lastSeq = after
@@ -139,8 +150,8 @@ function firstWanted({ after }: FollowOptions, { afterSeq }: Turn): number {
 }
 
 /** The error for a deleted run. A memory store also drops old ended trees. */
-function deletedError({ store, runId }: FollowOptions): NotFoundError {
-  const error = notFound(store, 'run', runId)
+async function deletedError({ store, runId }: FollowOptions): Promise<NotFoundError> {
+  const error = await notFound(store, 'run', runId)
   if (error.details['deleted'] !== undefined) return error
   const message = `The run ${runId} is no longer in this store. A memory store keeps the newest ended trees: see memoryStore({ keep }).`
   return new NotFoundError('not_found', message, { details: { runId } })

@@ -9,9 +9,11 @@
 
 import { InputError } from '../base/error.ts'
 import { type Json, toJson } from '../base/json.ts'
+import type { Later } from '../base/maybe.ts'
 import { anything, list, type OptionRules, oneOf, readOptions, text } from '../base/options.ts'
 import { type Content, isBlock } from '../graph/content.ts'
 import type { Draft } from '../graph/draft.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import { planAdopt } from '../rules/history/adopt.ts'
 import { planFork } from '../rules/history/fork.ts'
@@ -31,16 +33,17 @@ import { type LaneInfo, lanesOf, versionsOf } from './tree.ts'
 
 /** The services of the process that changes of a conversation's history need. */
 export interface HistoryHome {
-  boundsOf(row: Conversation): TurnBounds
+  boundsOf(tree: TreeReader, row: Conversation): TurnBounds
 }
 
 export interface HistoryParts {
   /** The conversation or lane whose history it is. */
   readonly id: Id
+  readonly rootId: Id
   readonly ledger: Ledger
   readonly home: HistoryHome
   /** Gives a handle for a run of this store. */
-  readonly attach: (runId: Id) => Run
+  readonly attach: (runId: Id) => Promise<Run>
 }
 
 export interface ForkOptions {
@@ -92,12 +95,14 @@ const COMPRESS: OptionRules<CompressOptions> = { fromTurnId: text, toTurnId: tex
  */
 export class ConversationHistory {
   private readonly id: Id
+  private readonly rootId: Id
   private readonly ledger: Ledger
   private readonly home: HistoryHome
-  private readonly attach: (runId: Id) => Run
+  private readonly attach: HistoryParts['attach']
 
-  constructor({ id, ledger, home, attach }: HistoryParts) {
+  constructor({ id, rootId, ledger, home, attach }: HistoryParts) {
     this.id = id
+    this.rootId = rootId
     this.ledger = ledger
     this.home = home
     this.attach = attach
@@ -130,20 +135,20 @@ export class ConversationHistory {
 
   /** All versions of a node in this lane, oldest first. */
   async versions(nodeId: Id): Promise<readonly Node[]> {
-    return versionsOf(this.ledger.store, this.id, nodeId)
+    return versionsOf(await this.tree(), this.id, nodeId)
   }
 
   /** Makes a lane that knows everything up to a node and continues on its own. This lane does not change. */
   async fork(nodeId: Id, options: ForkOptions = {}): Promise<Fork> {
     const { children = 'reuse', key, title } = readOptions('fork(nodeId, options)', options, FORK)
     const asked = { children, key: key ?? null, title: title ?? null }
-    const { laneId, turnId } = await this.change((draft) => planFork(draft, nodeId, { ...this.scope(), ...asked }))
-    return { id: laneId, run: turnId === null ? null : this.attach(turnId) }
+    const { laneId, turnId } = await this.change((draft) => planFork(draft, nodeId, { ...this.scope(draft), ...asked }))
+    return { id: laneId, run: turnId === null ? null : await this.attach(turnId) }
   }
 
   /** The lanes that were forked from this one, newest first. */
   async lanes(): Promise<readonly LaneInfo[]> {
-    return lanesOf(this.ledger.store, this.id)
+    return lanesOf(await this.tree(), this.id)
   }
 
   /** Merges other lanes of this conversation into this one: the agent answers with knowledge of all of them. */
@@ -210,22 +215,22 @@ export class ConversationHistory {
   }
 
   private async remake(plan: (draft: Draft, scope: ChangeScope) => RemakeResult): Promise<Run> {
-    const { turn } = await this.change((draft) => plan(draft, this.scope()))
+    const { turn } = await this.change((draft) => plan(draft, this.scope(draft)))
     return this.attach(turn.id)
   }
 
   private async change<T>(plan: (draft: Draft) => T): Promise<T> {
-    return this.ledger.commit({ kind: 'mutate', rootId: this.known().rootId, plan })
+    const { ledger, id, rootId } = this
+    if ((await this.tree()).conversation(id) === undefined) throw await notFound(ledger.store, 'conversation', id)
+    return ledger.commit({ kind: 'mutate', rootId, plan })
   }
 
-  private scope(): ChangeScope {
-    return { conversationId: this.id, bounds: this.home.boundsOf(this.known()) }
+  private scope(draft: Draft): ChangeScope {
+    return { conversationId: this.id, bounds: this.home.boundsOf(draft.stored, draft.conversation(this.id)) }
   }
 
-  private known(): Conversation {
-    const row = this.ledger.store.conversation(this.id)
-    if (row !== undefined) return row
-    throw notFound(this.ledger.store, 'conversation', this.id)
+  private tree(): Later<TreeReader> {
+    return this.ledger.store.tree(this.rootId)
   }
 }
 

@@ -2,11 +2,10 @@ import { InputError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { flag, int, type OptionRules, readOptions, record, text } from '../base/options.ts'
 import { describeIssues, readSchema } from '../base/schema/schema.ts'
-import { idsUpward } from '../graph/reader.ts'
+import { idsUpward, type TreeReader, unlessTampered } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { approvalOf } from '../rules/turn/approve.ts'
 import { questionOf } from '../rules/turn/question-of.ts'
-import { unlessTampered } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
 /** A request that waits for a person: `runtime.answer(nodeId, { allow })` answers it. */
@@ -47,14 +46,15 @@ const QUERY: OptionRules<ApprovalsQuery> = { runId: text, limit: int(0), after: 
  * The requests that wait for people, over all trees and depths: those that expire first come first. Skips trees that
  * were changed from outside.
  */
-export function approvalsOf(store: Store, query: ApprovalsQuery): PendingApproval[] {
+export async function approvalsOf(store: Store, query: ApprovalsQuery): Promise<PendingApproval[]> {
   const { runId, limit = 100, after } = readOptions('approvals()', query, QUERY)
   const found: PendingApproval[] = []
   let last = after === undefined ? undefined : { wakeAt: after.expiresAt, id: after.nodeId }
   while (found.length < limit) {
-    const nodes = store.awaiting({ limit: PAGE, ...(last === undefined ? {} : { after: last }) })
+    const nodes = await store.awaiting({ limit: PAGE, ...(last === undefined ? {} : { after: last }) })
     for (const node of nodes) {
-      found.push(...(unlessTampered(() => askedIn(store, node, runId)) ?? []))
+      const tree = await store.tree(node.rootId)
+      found.push(...(unlessTampered(() => askedIn(tree, node, runId)) ?? []))
       last = { wakeAt: node.wakeAt ?? 0, id: node.id }
     }
     if (nodes.length < PAGE) break
@@ -65,19 +65,19 @@ export function approvalsOf(store: Store, query: ApprovalsQuery): PendingApprova
 const PAGE = 256
 
 /** The request of a node, if the node belongs to that run or to one below it. */
-function askedIn(store: Store, node: Node, runId: Id | undefined): PendingApproval[] {
-  const line = [...idsUpward((id) => store.link(id), node.turnId)]
-  return runId === undefined || line.includes(runId) ? [toApproval(store, node, line)] : []
+function askedIn(tree: TreeReader, node: Node, runId: Id | undefined): PendingApproval[] {
+  const line = [...idsUpward((id) => tree.link(id), node.turnId)]
+  return runId === undefined || line.includes(runId) ? [toApproval(tree, node, line)] : []
 }
 
-function toApproval(store: Store, node: Node, line: readonly Id[]): PendingApproval {
+function toApproval(tree: TreeReader, node: Node, line: readonly Id[]): PendingApproval {
   const { request, reason, required, input, digest, since } = approvalOf(node)
   return {
     nodeId: node.id,
     runId: node.turnId,
     rootRunId: line.at(-1) ?? node.turnId,
     conversationId: node.conversationId,
-    path: store.conversation(node.conversationId)?.path ?? [],
+    path: tree.conversation(node.conversationId)?.path ?? [],
     request,
     tool: node.input.call?.name ?? null,
     input,
@@ -115,14 +115,15 @@ export interface QuestionsQuery {
 const QUESTIONS_QUERY: OptionRules<QuestionsQuery> = { toHosts: flag, limit: int(0), after: record }
 
 /** The waiting questions, over all trees and depths: those that expire first come first. */
-export function questionsOf(store: Store, query: QuestionsQuery): PendingQuestion[] {
+export async function questionsOf(store: Store, query: QuestionsQuery): Promise<PendingQuestion[]> {
   const { toHosts = false, limit = 100, after } = readOptions('questions()', query, QUESTIONS_QUERY)
   const found: PendingQuestion[] = []
   let last = after === undefined ? undefined : { wakeAt: after.expiresAt, id: after.nodeId }
   while (found.length < limit) {
-    const nodes = store.timed({ limit: PAGE, ...(last === undefined ? {} : { after: last }) })
+    const nodes = await store.timed({ limit: PAGE, ...(last === undefined ? {} : { after: last }) })
     for (const node of nodes) {
-      const question = unlessTampered(() => toQuestion(store, node))
+      const tree = await store.tree(node.rootId)
+      const question = unlessTampered(() => toQuestion(tree, node))
       if (question !== undefined && (toHosts || question.to === 'person')) found.push(question)
       last = { wakeAt: node.wakeAt ?? 0, id: node.id }
     }
@@ -131,14 +132,14 @@ export function questionsOf(store: Store, query: QuestionsQuery): PendingQuestio
   return found.slice(0, limit)
 }
 
-function toQuestion(store: Store, node: Node): PendingQuestion | undefined {
+function toQuestion(tree: TreeReader, node: Node): PendingQuestion | undefined {
   const question = node.wait?.on === 'question' ? questionOf(node) : undefined
   if (question === undefined) return undefined
   return {
     nodeId: node.id,
     runId: node.turnId,
     conversationId: node.conversationId,
-    path: store.conversation(node.conversationId)?.path ?? [],
+    path: tree.conversation(node.conversationId)?.path ?? [],
     text: question.text,
     to: question.to,
     since: question.since,

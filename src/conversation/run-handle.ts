@@ -3,7 +3,9 @@ import { attempt } from '../base/maybe.ts'
 import { flag, number, readOptions } from '../base/options.ts'
 import type { CheckedSchema } from '../base/schema/schema.ts'
 import type { RunEvent } from '../graph/event.ts'
+import { treeWith } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
+import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { FieldResult } from './fields/field-handlers.ts'
 import type { FieldSource, RunField } from './fields/run-field.ts'
@@ -20,10 +22,10 @@ export interface RunHandleOptions<Out> {
   /** Settles when the run is recorded; rejects when it could not be. Undefined when it is recorded already. */
   readonly started: undefined | Promise<unknown>
   readonly result: () => Promise<RunOutcome<Out>>
-  readonly follow: (after: number, sees: EventScope) => AsyncIterableIterator<RunEvent>
+  readonly follow: (after: number, sees: EventScope) => Promise<AsyncIterableIterator<RunEvent>>
   readonly cancel: (reason: string | undefined) => Promise<void>
-  /** The output schema, where it is known before the run is recorded. */
-  readonly output?: CheckedSchema | null | undefined
+  /** The output schema; null when the answer may be anything, undefined when this process does not have the run's code. */
+  readonly output: CheckedSchema | null | undefined
   /** The parts, beside its events, that reading fields needs. */
   readonly fields: FieldParts
 }
@@ -31,7 +33,7 @@ export interface RunHandleOptions<Out> {
 export interface FieldParts {
   readonly store: Store
   readonly clock: Clock
-  readonly schemaOf: (runId: Id) => CheckedSchema | null | undefined
+  readonly schemaOf: FieldSource['schemaOf']
   readonly report: (error: unknown) => void
 }
 
@@ -102,8 +104,14 @@ export class RunHandle<Out, Raw> implements Run<Out, Raw> {
     const { started, follow, fields, output } = this.options
     return {
       runId: this.id,
-      store: fields.store,
-      schemaOf: (runId) => (runId === this.id && output !== undefined ? output : fields.schemaOf(runId)),
+      output,
+      tree: async () => {
+        await started
+        const tree = await treeWith(fields.store, this.id)
+        if (tree === undefined) throw await notFound(fields.store, 'run', this.id)
+        return tree
+      },
+      schemaOf: (tree, runId) => (runId === this.id ? output : fields.schemaOf(tree, runId)),
       events: () => ({ [Symbol.asyncIterator]: () => lateIterator(started, () => follow(0, sees)) }),
     }
   }
@@ -116,15 +124,20 @@ export class RunHandle<Out, Raw> implements Run<Out, Raw> {
 }
 
 /** An iterator that begins when `ready` has settled, and fails with it. */
-function lateIterator<T>(ready: undefined | Promise<unknown>, begin: () => AsyncIterator<T>): AsyncIterator<T> {
+function lateIterator<T>(
+  ready: undefined | Promise<unknown>,
+  begin: () => Promise<AsyncIterator<T>>,
+): AsyncIterator<T> {
   let begun: Promise<AsyncIterator<T>> | undefined
   let iterator: AsyncIterator<T> | undefined
   let isOver = false
   const first = () => {
-    begun ??= Promise.resolve(ready).then(() => {
-      iterator = begin()
-      return iterator
-    })
+    begun ??= Promise.resolve(ready)
+      .then(begin)
+      .then((made) => {
+        iterator = made
+        return made
+      })
     return begun
   }
   return {

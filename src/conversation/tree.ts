@@ -2,7 +2,6 @@ import type { Usage } from '../graph/content.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Link, Node, Turn, TurnState } from '../graph/rows.ts'
-import type { Store } from '../store/store.ts'
 import { turnsBackward } from './conversation-pages.ts'
 import { usageOf } from './usage.ts'
 
@@ -49,60 +48,60 @@ export interface ConversationTree {
 }
 
 /** Everything that started from a conversation or a lane: its latest runs, their delegations, its lanes. */
-export function treeOf(store: Store, row: Conversation, limitTurns: number): ConversationTree {
-  const turns = turnsBackward(store, row, { last: row.turnCount - 1, limit: limitTurns })
+export function treeOf(tree: TreeReader, row: Conversation, limitTurns: number): ConversationTree {
+  const turns = turnsBackward(tree, row, { last: row.turnCount - 1, limit: limitTurns })
   return {
     conversationId: row.id,
     agent: row.agent.name,
     title: row.title,
     archivedAt: row.lane?.archivedAt ?? null,
     forkedAt: row.lane?.from?.nodeId ?? null,
-    runs: turns.map((turn) => runTree(store, turn, null)),
-    lanes: lanesOf(store, row.id).flatMap(({ id }) => {
-      const lane = store.conversation(id)
-      return lane === undefined ? [] : [treeOf(store, lane, limitTurns)]
+    runs: turns.map((turn) => runTree(tree, turn, null)),
+    lanes: lanesOf(tree, row.id).flatMap(({ id }) => {
+      const lane = tree.conversation(id)
+      return lane === undefined ? [] : [treeOf(tree, lane, limitTurns)]
     }),
   }
 }
 
-function runTree(store: Store, turn: Turn, link: Link | null): RunTree {
+function runTree(tree: TreeReader, turn: Turn, link: Link | null): RunTree {
   return {
     runId: turn.id,
     conversationId: turn.conversationId,
-    agent: store.conversation(turn.conversationId)?.agent.name ?? '',
+    agent: tree.conversation(turn.conversationId)?.agent.name ?? '',
     tool: link?.toolName ?? null,
     state: turn.state,
     outcome: turn.outcome,
-    usage: usageOf(store, turn.id)?.usage ?? turn.account.usage,
+    usage: usageOf(tree, turn.id)?.usage ?? turn.account.usage,
     cancelRequested: turn.cancel !== null,
-    waitingOn: turn.state === 'ended' ? [] : waitingOn(store, turn),
+    waitingOn: turn.state === 'ended' ? [] : waitingOn(tree, turn),
     startedAt: turn.startedAt,
     endedAt: turn.endedAt,
-    children: store.linksOf(turn.id).flatMap((below) => {
-      const child = store.turn(below.id)
-      return child === undefined ? [] : [runTree(store, child, below)]
+    children: tree.linksOf(turn.id).flatMap((below) => {
+      const child = tree.turn(below.id)
+      return child === undefined ? [] : [runTree(tree, child, below)]
     }),
   }
 }
 
-function waitingOn(store: Store, turn: Turn): WaitingOn[] {
-  const open = store.openNodes(turn.id)
+function waitingOn(tree: TreeReader, turn: Turn): WaitingOn[] {
+  const open = tree.openNodes(turn.id)
   if (open.some(({ state }) => state === 'running')) return []
-  return open.flatMap((node) => waitOf(store, node) ?? [])
+  return open.flatMap((node) => waitOf(tree, node) ?? [])
 }
 
-function waitOf(store: Store, node: Node): WaitingOn | undefined {
+function waitOf(tree: TreeReader, node: Node): WaitingOn | undefined {
   const what = node.input.call?.name ?? node.kind
   const { id: nodeId, wakeAt: until } = node
   if (node.state === 'awaiting_approval') return { nodeId, on: 'approval', what, refs: [], until }
   if (node.wait !== null) return { nodeId, on: node.wait.on, what, refs: node.wait.refs, until: node.wait.until }
-  if (node.blockers > 0) return { nodeId, on: 'nodes', what, refs: blockersOf(store, node), until: null }
+  if (node.blockers > 0) return { nodeId, on: 'nodes', what, refs: blockersOf(tree, node), until: null }
   return { nodeId, on: until === null ? 'claim' : 'timer', what, refs: [], until }
 }
 
-function blockersOf(store: Store, node: Node): Id[] {
-  return store.edgesTo(node.id).flatMap(({ from, type }) => {
-    return type !== 'branch' && store.node(from)?.endedAt === null ? [from] : []
+function blockersOf(tree: TreeReader, node: Node): Id[] {
+  return tree.edgesTo(node.id).flatMap(({ from, type }) => {
+    return type !== 'branch' && tree.node(from)?.endedAt === null ? [from] : []
   })
 }
 

@@ -1,7 +1,8 @@
 import { type OptionRules, oneOf, readOptions } from '../base/options.ts'
 import { addUsage, NO_USAGE, type Usage } from '../graph/content.ts'
 import type { EventRow } from '../graph/event.ts'
-import type { Id, Turn } from '../graph/rows.ts'
+import type { TreeReader } from '../graph/reader.ts'
+import type { Conversation, Id, Turn } from '../graph/rows.ts'
 import { costOf } from '../model/named/prices.ts'
 import type { Store } from '../store/store.ts'
 
@@ -37,17 +38,18 @@ export interface UsageStats {
  * Counts each call once, whatever happened to its node since. It reads only the relevant parts of the log: those in
  * which turns of the lane were open, or for a tree the events since then.
  */
-export function usageStats(store: Store, laneId: Id, query: UsageQuery): UsageStats {
+export async function usageStats(store: Store, lane: LanePlace, query: UsageQuery): Promise<UsageStats> {
   const { since, until, of } = checked(query)
-  const rootId = store.conversation(laneId)?.rootId ?? laneId
+  const { id: laneId, rootId } = lane
+  const tree = await store.tree(rootId)
   const total = new Sums()
   const [byModel, byDay, byLane] = [new Sums(), new Sums(), new Sums()]
   // Nearly everything in a tree happens while its root works.
   const isAll = of === 'tree' || (laneId === rootId && since === Number.NEGATIVE_INFINITY)
   const events = isAll
-    ? newestEvents(store, rootId, since)
-    : turnEvents(store, rootId, turnsSince(store, laneId, { since, until }))
-  for (const { body, at, conversationId } of events) {
+    ? newestEvents(store, { rootId, last: tree.lastSeq(rootId) }, since)
+    : turnEvents(store, rootId, turnsSince(tree, laneId, { since, until }))
+  for await (const { body, at, conversationId } of events) {
     if (body.type !== 'usage' || at < since || at >= until || (of === 'lane' && conversationId !== laneId)) continue
     total.add('all', body)
     byModel.add(body.model, body)
@@ -57,13 +59,22 @@ export function usageStats(store: Store, laneId: Id, query: UsageQuery): UsageSt
   return { total: total.get('all'), byModel: byModel.all(), byDay: byDay.all(), byLane: byLane.all() }
 }
 
+/** A conversation or lane, and the root of its tree. */
+type LanePlace = Pick<Conversation, 'id' | 'rootId'>
+
+interface LogEnd {
+  readonly rootId: Id
+  /** The number of its last event. */
+  readonly last: number
+}
+
 const PAGE = 1_000
 
 /** Reads backward to the first page on which everything is older. */
-function* newestEvents(store: Store, rootId: Id, since: number): Generator<EventRow, void> {
-  for (let end = store.lastSeq(rootId); end > 0; end -= PAGE) {
+async function* newestEvents(store: Store, { rootId, last }: LogEnd, since: number): AsyncGenerator<EventRow, void> {
+  for (let end = last; end > 0; end -= PAGE) {
     const after = Math.max(0, end - PAGE)
-    const events = store.events(rootId, after, end - after)
+    const events = await store.events(rootId, after, end - after)
     yield* events
     if (events.every(({ at }) => at < since)) return
   }
@@ -78,10 +89,10 @@ interface Span {
  * The turns of a lane that may have events in this time. Turns run one after another: before a page of turns that are
  * all too old, all others are too, even if the clock was set back.
  */
-function turnsSince(store: Store, laneId: Id, span: Span): Turn[] {
+function turnsSince(tree: TreeReader, laneId: Id, span: Span): Turn[] {
   const found: Turn[] = []
   for (let last = Number.MAX_SAFE_INTEGER; last >= 0; ) {
-    const turns = store.turnsOf(laneId, { last, limit: 100 })
+    const turns = tree.turnsOf(laneId, { last, limit: 100 })
     for (const turn of turns) if (isWithin(turn, span)) found.push(turn)
     // A turn that never started may have ended long before the turns it queued behind.
     if (turns.every((turn) => isBefore(turn, span)) && turns.some(({ startedAt }) => startedAt !== null)) return found
@@ -142,11 +153,11 @@ class Sums {
 }
 
 /** The stored events of turns of one tree. Reads only the parts of the log in which one of them was open. */
-function* turnEvents(store: Store, rootId: Id, turns: readonly Turn[]): Generator<EventRow, void> {
+async function* turnEvents(store: Store, rootId: Id, turns: readonly Turn[]): AsyncGenerator<EventRow, void> {
   const sweep = new Sweep(turns)
   const wanted = new Set(turns.map(({ id }) => id))
   while (sweep.goesOn()) {
-    const events = store.events(rootId, sweep.at, sweep.limit)
+    const events = await store.events(rootId, sweep.at, sweep.limit)
     if (events.length === 0) return
     for (const event of events) if (wanted.has(event.turnId)) yield event
     sweep.take(events)

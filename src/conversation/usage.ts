@@ -1,6 +1,6 @@
 import { addUsage, NO_USAGE, type Usage } from '../graph/content.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
-import type { Store } from '../store/store.ts'
 
 /** The usage of a run, and the part of each run that it started. */
 export interface UsageShare {
@@ -14,12 +14,12 @@ export interface UsageShare {
   readonly children: readonly UsageShare[]
 }
 
-export function usageOf(store: Store, runId: Id): UsageShare | undefined {
-  const turn = store.turn(runId)
+export function usageOf(tree: TreeReader, runId: Id): UsageShare | undefined {
+  const turn = tree.turn(runId)
   if (turn === undefined) return undefined
-  const agent = store.conversation(turn.conversationId)?.agent.name ?? ''
-  const children = store.linksOf(runId).flatMap(({ id }) => usageOf(store, id) ?? [])
-  const counted = store.linksOf(runId).map(({ outcome }) => outcome?.usage ?? NO_USAGE)
+  const agent = tree.conversation(turn.conversationId)?.agent.name ?? ''
+  const children = tree.linksOf(runId).flatMap(({ id }) => usageOf(tree, id) ?? [])
+  const counted = tree.linksOf(runId).map(({ outcome }) => outcome?.usage ?? NO_USAGE)
   const own = counted.reduce(less, turn.account.usage)
   const usage = children.reduce((sum, share) => addUsage(sum, share.usage), own)
   return { runId, agent, usage, own, modelCalls: turn.account.modelCalls, children }

@@ -165,8 +165,8 @@ function plainMessagesOf(run: NodeRun): Message[] {
   return plainMessages(contextHere(run, run.contextTurns))
 }
 
-function contextHere({ home, node, said }: NodeRun, rounds: number): Node[] {
-  const context = collectContext(home.ledger.store, node, rounds)
+function contextHere({ tree, node, said }: NodeRun, rounds: number): Node[] {
+  const context = collectContext(tree, node, rounds)
   return said === null ? context : [...context, said]
 }
 

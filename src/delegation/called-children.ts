@@ -83,10 +83,9 @@ export class CalledChildren implements CurrentCall {
   }
 
   recall(toolName: string): Json | undefined {
-    const { turn, home } = this.run
-    const { store } = home.ledger
-    for (const { id } of store.turnsOf(turn.laneId, { last: turn.ordinal, limit: RECALLED_TURNS }).toReversed()) {
-      const found = store.nodesOf(id).findLast((node) => isResultOf(node, toolName))
+    const { tree, turn } = this.run
+    for (const { id } of tree.turnsOf(turn.laneId, { last: turn.ordinal, limit: RECALLED_TURNS }).toReversed()) {
+      const found = tree.nodesOf(id).findLast((node) => isResultOf(node, toolName))
       if (found !== undefined) return found.input.call?.input
     }
     return undefined
@@ -104,7 +103,7 @@ export class CalledChildren implements CurrentCall {
   protected context(): ToolContext {
     const { node, conversation, work, home } = this.run
     const files = () => this.files()
-    const attributes = () => findAttributes(home.ledger.store, this.run.turn)
+    const attributes = () => findAttributes(this.run.tree, this.run.turn)
     return {
       idempotencyKey: node.idempotencyKey ?? node.id,
       node: { id: node.id, conversationId: node.conversationId, turnId: node.turnId, attempt: node.attempt },
@@ -147,8 +146,8 @@ export class CalledChildren implements CurrentCall {
 
   /** Shows an event to everybody who watches the run. */
   show(body: LiveBody): void {
-    const { node, conversation, home } = this.run
-    this.live ??= home.live.feeds.beginLive(node, conversation)
+    const { home } = this.run
+    this.live ??= home.live.feeds.beginLive(this.run)
     this.live.emit(body, home.ledger.clock)
   }
 
@@ -187,8 +186,9 @@ export class CalledChildren implements CurrentCall {
   /** Waits for a child's outcome and marks it as received by this call. */
   private async taken(runId: Id): Promise<Outcome> {
     const { home } = this.run
-    const outcome = await home.live.ends.wait(runId)
-    const next = nextTryOf(home.ledger.store, runId)
+    const { rootId } = this.run.turn
+    const outcome = await home.live.ends.wait(runId, rootId)
+    const next = nextTryOf(await home.ledger.store.tree(rootId), runId)
     if (next !== undefined) return this.taken(next)
     await this.deliver(runId)
     return outcome

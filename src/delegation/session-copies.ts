@@ -1,12 +1,14 @@
 import type { AgentCore } from '../agent/definition/agent.ts'
+import { after } from '../base/maybe.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Turn } from '../graph/rows.ts'
 import type { sessionDocument } from '../rules/delegation/session-document.ts'
 import { readSessionSettings, type SessionStore } from '../store/session-store.ts'
+import type { Store } from '../store/store.ts'
 
 export interface SessionCopiesOptions {
-  readonly reader: TreeReader
+  readonly store: Store
   readonly registry: CopyRegistry
   /** Loads the rules that write a copy; synchronous if a turn has already ended in this process. */
   readonly rules: () => Rules | Promise<Rules>
@@ -17,7 +19,7 @@ export interface SessionCopiesOptions {
 interface CopyRegistry {
   /** Does any agent here want copies? */
   readonly copiesSessions: boolean
-  of(runId: Id, conversation: Conversation): AgentCore | undefined
+  of(tree: TreeReader, runId: Id, conversation: Conversation): AgentCore | undefined
 }
 
 interface Rules {
@@ -38,7 +40,8 @@ export class SessionCopies {
   committed({ turns, conversations }: Commit): void {
     if (!this.options.registry.copiesSessions) return
     for (const turn of turns) if (turn.state === 'ended') this.copy(turn)
-    for (const { id, metadata } of conversations) if (metadata['closed_at'] !== undefined) this.copyLast(id)
+    for (const { id, rootId, metadata } of conversations)
+      if (metadata['closed_at'] !== undefined) this.copyLast(id, rootId)
   }
 
   /** Resolves when every copy that was started is finished. */
@@ -46,27 +49,27 @@ export class SessionCopies {
     while (this.writing.size > 0) await Promise.all(this.writing.values())
   }
 
-  private copyLast(conversationId: Id): void {
-    const [last] = this.options.reader.turnsOf(conversationId, { limit: 1 })
-    if (last !== undefined) this.copy(last)
+  private copyLast(conversationId: Id, rootId: Id): void {
+    const found = after(this.options.store.tree(rootId), (tree) => {
+      const [last] = tree.turnsOf(conversationId, { limit: 1 })
+      if (last !== undefined) this.copy(last)
+    })
+    if (found instanceof Promise) this.wait(conversationId, found)
   }
 
   private copy(turn: Turn): void {
-    const rules = this.options.rules()
-    if (rules instanceof Promise)
-      this.wait(
-        turn.conversationId,
-        rules.then((loaded) => this.copyNow(turn, loaded)),
-      )
-    else this.copyNow(turn, rules)
+    const copied = after(this.options.rules(), (rules) =>
+      after(this.options.store.tree(turn.rootId), (tree) => this.copyNow(tree, turn, rules)),
+    )
+    if (copied instanceof Promise) this.wait(turn.conversationId, copied)
   }
 
-  private copyNow(turn: Turn, rules: Rules): void {
-    const { reader, report } = this.options
+  private copyNow(tree: TreeReader, turn: Turn, rules: Rules): void {
+    const { report } = this.options
     const id = turn.conversationId
     try {
-      const store = this.storeOf(turn)
-      const document = store === undefined ? undefined : rules.sessionDocument(reader, id)
+      const store = this.storeOf(tree, turn)
+      const document = store === undefined ? undefined : rules.sessionDocument(tree, id)
       if (store === undefined || document === undefined) return
       const before = this.writing.get(id)
       const saved = before === undefined ? store.save(document) : before.then(() => store.save(document))
@@ -79,12 +82,12 @@ export class SessionCopies {
   /**
    * Finds the session store in the current definition of the host whose tool started the run; undefined if no tool did.
    */
-  private storeOf(turn: Turn): SessionStore | undefined {
-    const { reader, registry } = this.options
-    const link = reader.link(turn.id)
-    const host = link === undefined ? undefined : reader.conversation(link.hostConversationId)
+  private storeOf(tree: TreeReader, turn: Turn): SessionStore | undefined {
+    const { registry } = this.options
+    const link = tree.link(turn.id)
+    const host = link === undefined ? undefined : tree.conversation(link.hostConversationId)
     if (link === undefined || host === undefined) return undefined
-    const config = registry.of(link.hostTurnId, host)?.subagents.get(link.toolName)?.config
+    const config = registry.of(tree, link.hostTurnId, host)?.subagents.get(link.toolName)?.config
     return readSessionSettings(config?.session, link.toolName).store
   }
 

@@ -33,7 +33,8 @@ import { refusedOutcome } from '../graph/conclude.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { Forward } from '../graph/event.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
-import type { Conversation, Id, Link } from '../graph/rows.ts'
+import { type TreeReader, treeWith } from '../graph/reader.ts'
+import type { Id, Link } from '../graph/rows.ts'
 import { type EagerItem, planEager } from '../rules/delegation/eager.ts'
 import type { SessionPlan } from '../rules/delegation/session.ts'
 import { countedDocument, readSessionDocument, type SessionDocument } from '../rules/delegation/session-document.ts'
@@ -151,9 +152,9 @@ class PreparedChild implements ReadyChild {
     const { agent, request } = this.made
     const task = draft.started.find(({ id }) => id === this.taskId)
     if (task === undefined || task.engineId === null) return
-    this.home.agents.bind(request.ids.turn, agent)
+    this.home.agents.bind({ id: request.ids.turn, rootId: task.rootId }, agent)
     this.state = 'settled'
-    const claim = { nodeId: task.id, engineId: task.engineId, epoch: task.epoch }
+    const claim = { nodeId: task.id, rootId: task.rootId, engineId: task.engineId, epoch: task.epoch }
     if (!('link' in planSpawn(draft, { ...request, claim }))) this.leave()
   }
 
@@ -245,7 +246,7 @@ interface ChildRequest extends SpawnRequest {
 
 function commitSpawn(run: NodeRun, { agent, request }: ReadyRequest): SpawnResult | Promise<SpawnResult> {
   const { home, node } = run
-  home.agents.bind(request.ids.turn, agent)
+  home.agents.bind({ id: request.ids.turn, rootId: node.rootId }, agent)
   const { eager } = request
   const plan = (draft: Draft) => (eager === null ? planSpawn(draft, request) : planEager(draft, eager, request))
   const step = { kind: 'spawn', rootId: node.rootId, plan } as const
@@ -384,11 +385,11 @@ function loadSession(
   id: Id | undefined,
 ): FoundSession | Promise<FoundSession> {
   if (!isId(id)) return NOTHING
-  const { store: rows } = run.home.ledger
-  const row = rows.conversation(id)
-  // An id that exists anywhere is not lost, so it is never restored from a document.
-  if (row !== undefined) return scope === 'owner' ? foundElsewhere(run, row) : NOTHING
-  return store === undefined ? NOTHING : after(readBack(run, store, id), sessionFrom)
+  return after(treeWith(run.home.ledger.store, id), (tree) => {
+    // An id that exists anywhere is not lost, so it is never restored from a document.
+    if (tree !== undefined) return scope === 'owner' ? foundElsewhere(run, tree, id) : NOTHING
+    return store === undefined ? NOTHING : after(readBack(run, store, id), sessionFrom)
+  })
 }
 
 function sessionFrom(document: SessionDocument | null): FoundSession {
@@ -396,10 +397,12 @@ function sessionFrom(document: SessionDocument | null): FoundSession {
 }
 
 /** Reads nothing of a session that belongs to another owner (I9). */
-function foundElsewhere({ home, conversation }: NodeRun, row: Conversation): FoundSession {
+function foundElsewhere({ conversation }: NodeRun, tree: TreeReader, id: Id): FoundSession {
+  const row = tree.conversation(id)
+  if (row === undefined || row.parentConversationId === conversation.id) return NOTHING
   const isOwners = conversation.owner !== null && row.owner === conversation.owner && row.type === 'sub_agent'
-  if (!isOwners || row.parentConversationId === conversation.id) return NOTHING
-  const document = countedDocument(home.ledger.store, row.id) ?? null
+  if (!isOwners) return NOTHING
+  const document = countedDocument(tree, row.id) ?? null
   return { document, isElsewhere: true, ceiling: row.ceiling }
 }
 

@@ -7,6 +7,7 @@
 //   - An engine keeps no result and no plan in memory that is not in the rows: another process can always continue.
 //   - Waiting holds no worker (I5).
 
+import type { Commit } from '../graph/commit.ts'
 import type { Claims, Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { Claim } from '../rules/turn/claim.ts'
@@ -46,10 +47,13 @@ export interface Engine {
   start(execute: Executor): Promise<void>
   /** Offers workers for the nodes that a commit of this process makes runnable; null when it would not run them. */
   claims(now: number): Claims | null
-  /** Reports a commit of this process: it may have claimed nodes, asked some to stop, or deferred work. */
-  committed(draft: Draft): void
-  /** Adopts work that other processes left, from now on. Rejects when the code for that cannot be loaded. */
-  adoptOrphans(): Promise<void>
+  /** Reports a commit of this process: it may have claimed nodes, asked some to stop, deferred work, or left it to others. */
+  committed(commit: Commit, draft: Draft): void
+  /**
+   * Does what is due and claims what runs here: in one tree, or in all trees from now on. Safe to call at any time: where nothing
+   * is due, nothing happens. Rejects when the code for that cannot be loaded.
+   */
+  takeUp(rootId?: Id): Promise<void>
   /** Lets running nodes finish within the grace, then gives their claims back. */
   stop(): Promise<void>
   /** Stops at once: nothing can be written any more, so it ends running nodes and gives no claim back. */

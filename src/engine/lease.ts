@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import { ConflictError } from '../base/error.ts'
+import type { Later } from '../base/maybe.ts'
 import { emptyCommit } from '../graph/commit.ts'
 import type { EngineRow, Id } from '../graph/rows.ts'
 import { isProvenDead, type ProcessProof, proveSelf } from '../store/process-proof.ts'
@@ -28,15 +29,15 @@ export class Lease {
   async renew(): Promise<void> {
     const { store, clock, leaseMs, engineId } = this.options
     const now = clock.now()
-    if (now < this.renewAt && store.engine(engineId) !== undefined) return
-    await this.put(now + leaseMs)
+    if (now < this.renewAt && (await store.engine(engineId)) !== undefined) return
+    await this.put((await leaseTime(this.options)) + leaseMs)
     this.renewAt = now + leaseMs / 3
     this.until = now + leaseMs
   }
 
   async end(): Promise<void> {
     this.until = 0
-    const row = this.options.store.engine(this.options.engineId)
+    const row = await this.options.store.engine(this.options.engineId)
     if (row !== undefined) await dropEngine(this.options.store, row, this.options.clock.now())
   }
 
@@ -44,7 +45,7 @@ export class Lease {
   private async put(leaseUntil: number): Promise<void> {
     const { store, clock, engineId } = this.options
     for (let tries = 1; ; tries++) {
-      const version = (store.engine(engineId)?.version ?? 0) + 1
+      const version = ((await store.engine(engineId))?.version ?? 0) + 1
       const engine: EngineRow = { id: engineId, version, ...this.proof, leaseUntil }
       try {
         return await store.commit({ ...emptyCommit('lease', clock.now(), null), engines: [engine] })
@@ -53,6 +54,11 @@ export class Lease {
       }
     }
   }
+}
+
+/** The time by which leases are granted and judged: the store's, where it has a clock of its own. */
+export function leaseTime({ store, clock }: { readonly store: Store; readonly clock: Clock }): Later<number> {
+  return store.now === undefined ? clock.now() : store.now()
 }
 
 /** True where the engine is certainly gone, or silent for longer than its lease. */
@@ -70,7 +76,7 @@ export async function dropEngine(store: Store, engine: EngineRow, now: number): 
  * The next moment at which an idle process has work, as far as rows tell. It does not foresee engines that die: sweeps find
  * those.
  */
-export function quietUntil(store: Store, now: number): number {
-  const [asked] = store.awaiting({ limit: 1 })
-  return Math.min(store.nextDue(now) ?? Number.POSITIVE_INFINITY, asked?.wakeAt ?? Number.POSITIVE_INFINITY)
+export async function quietUntil(store: Store, now: number): Promise<number> {
+  const [asked] = await store.awaiting({ limit: 1 })
+  return Math.min((await store.nextDue(now)) ?? Number.POSITIVE_INFINITY, asked?.wakeAt ?? Number.POSITIVE_INFINITY)
 }

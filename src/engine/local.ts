@@ -13,9 +13,13 @@ import { IdMap } from '../base/collections.ts'
 import { isLegateError } from '../base/error.ts'
 import { freshId } from '../base/id.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
+import type { Later } from '../base/maybe.ts'
+import type { Commit } from '../graph/commit.ts'
 import type { Claims, Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
+import type { Claim } from '../rules/turn/claim.ts'
 import type { Ledger } from '../store/ledger.ts'
+import type { StoreChange } from '../store/store.ts'
 import type { Engine, Executor, StopCause } from './engine.ts'
 import { Lease, quietUntil } from './lease.ts'
 import { type NodeHost, RunningNode } from './running-node.ts'
@@ -88,7 +92,7 @@ export class LocalEngine implements Engine, NodeHost {
     this.options = options
     this.firstWordMs = options.firstWordMs
     this.stalledMs = options.stalledMs
-    this.id = freshId(this.clock.now())
+    this.id = freshId(this.clock.now(), ledger.scheduler.random)
     this.lease = new Lease({
       store: ledger.store,
       clock: ledger.clock,
@@ -117,15 +121,18 @@ export class LocalEngine implements Engine, NodeHost {
   }
 
   /** Acts on a commit: runs the nodes it claimed, stops those it cancelled, leaves first, and remembers when to look again. */
-  committed(draft: Draft): void {
+  committed(_commit: Commit, draft: Draft): void {
     for (let at = draft.aborted.length - 1; at >= 0; at--) this.running.get(draft.aborted[at] ?? '')?.stop('cancel')
     this.runLot(draft.started)
     if (draft.dueAt < this.armedAt) this.arm(draft.dueAt)
   }
 
-  async adoptOrphans(): Promise<void> {
-    await upkeep()
-    this.look()
+  async takeUp(rootId?: Id): Promise<void> {
+    const { sweepTree } = await upkeep()
+    if (rootId === undefined) return this.look()
+    if (this.state !== 'started') return
+    await this.lease.renew()
+    await sweepTree(this.ledger, this.sweepOptions(), rootId)
   }
 
   stop(): Promise<void> {
@@ -145,8 +152,13 @@ export class LocalEngine implements Engine, NodeHost {
     await this.lease.renew()
     if (this.state !== 'idle') return
     this.state = 'started'
-    this.unwatch = this.ledger.store.watch(() => this.look())
+    this.unwatch = this.ledger.store.watch((change) => this.heard(change))
     this.arm(this.clock.now() + this.options.sweepMs)
+  }
+
+  /** Another process has committed: looks for work where it may have left some. */
+  private heard(change: StoreChange | null): void {
+    if (change === null || change.runnable || change.stop) this.look()
   }
 
   private abandon(nodeId: Id): void {
@@ -174,20 +186,27 @@ export class LocalEngine implements Engine, NodeHost {
   /** Starts many nodes in lots, so that other work gets its turn between two lots. */
   private runLot(nodes: readonly Node[]): void {
     for (const node of nodes.length > LOT ? nodes.slice(0, LOT) : nodes) this.run(node, null)
-    if (nodes.length > LOT) setImmediate(() => this.runLater(nodes.slice(LOT)))
+    if (nodes.length > LOT) this.defer(nodes.slice(LOT))
+  }
+
+  private defer(nodes: readonly Node[]): void {
+    this.ledger.scheduler.defer(() => {
+      this.runLater(nodes).catch(this.options.report)
+    })
   }
 
   /**
    * Starts the next lot. Some nodes may have been asked to stop, or taken, meanwhile; a process that closes gives their claims
    * back.
    */
-  private runLater(nodes: readonly Node[]): void {
+  private async runLater(nodes: readonly Node[]): Promise<void> {
     for (const node of nodes.slice(0, LOT)) {
-      const cause = this.state === 'started' ? this.causeInRows(node.id, node.epoch) : 'shutdown'
+      const found = await this.causeInRows({ ...node, nodeId: node.id })
+      const cause = this.state === 'started' ? found : 'shutdown'
       if (cause === null || cause === 'cancel') this.run(node, cause)
       else this.reserved--
     }
-    if (nodes.length > LOT) setImmediate(() => this.runLater(nodes.slice(LOT)))
+    if (nodes.length > LOT) this.defer(nodes.slice(LOT))
   }
 
   private run(node: Node, stopped: 'cancel' | null): void {
@@ -248,23 +267,27 @@ export class LocalEngine implements Engine, NodeHost {
     })
   }
 
-  private async sweepOnce(): Promise<void> {
-    const options: SweepOptions = {
+  private sweepOptions(): SweepOptions {
+    return {
       engineId: this.id,
       graceMs: this.options.graceMs,
       canRun: () => ({ agents: [...this.options.agents], kinds: [...this.options.kinds] }),
       freeWorkers: () => this.availableWorkers(),
       report: this.options.report,
     }
+  }
+
+  private async sweepOnce(): Promise<void> {
+    const options = this.sweepOptions()
     this.starved = false
     try {
       const { forceStopped, sweep, reportStalled } = await upkeep()
       // Renews last, just before claiming: the waiting above may have taken longer than a lease.
       await this.lease.renew()
-      this.stopAsked(reportStalled)
+      await this.stopAsked(reportStalled)
       await forceStopped(
         this.ledger,
-        this.running.entries().map(([nodeId]) => nodeId),
+        [...this.running.values()].map(({ claim }) => claim),
         options,
       )
       await sweep(this.ledger, options)
@@ -272,7 +295,7 @@ export class LocalEngine implements Engine, NodeHost {
     } catch (error) {
       this.options.report(error)
     }
-    this.armNext()
+    await this.armNext()
   }
 
   /** Counts free workers. Without one, runnable nodes stay pending until a worker is free. */
@@ -284,10 +307,11 @@ export class LocalEngine implements Engine, NodeHost {
   }
 
   /** Stops nodes that were cancelled elsewhere, taken over, or take too long. */
-  private stopAsked(tell: Upkeep['reportStalled']): void {
+  private async stopAsked(tell: Upkeep['reportStalled']): Promise<void> {
     const now = this.clock.now()
-    for (const [nodeId, work] of this.running.entries()) {
-      const cause = this.stopCauseOf(nodeId, work, now)
+    for (const [nodeId, work] of [...this.running.entries()]) {
+      const cause = await this.stopCauseOf(work, now)
+      if (this.running.get(nodeId) !== work) continue
       if (cause === null || cause === 'stalled') this.reportSilence(work, now, tell)
       if (cause !== null) work.stop(cause)
       // It holds no worker any more, whatever its code still does.
@@ -295,19 +319,19 @@ export class LocalEngine implements Engine, NodeHost {
     }
   }
 
-  private stopCauseOf(nodeId: Id, work: RunningNode, now: number): StopCause | null {
+  private stopCauseOf(work: RunningNode, now: number): Later<StopCause | null> {
     if (work.timeoutAt <= now) return 'timeout'
     if (work.isStalled(now)) return 'stalled'
-    return this.causeInRows(nodeId, work.claim.epoch)
+    return this.causeInRows(work.claim)
   }
 
-  private causeInRows(nodeId: Id, epoch: number): 'lost' | 'cancel' | null {
-    const { store } = this.ledger
+  private async causeInRows({ nodeId, rootId, epoch }: Omit<Claim, 'engineId'>): Promise<'lost' | 'cancel' | null> {
     try {
-      const node = store.node(nodeId)
+      const tree = await this.ledger.store.tree(rootId)
+      const node = tree.node(nodeId)
       if (node === undefined || node.epoch !== epoch) return 'lost'
       if (node.marks?.stop != null) return 'cancel'
-      return store.turn(node.turnId)?.cancel ? 'cancel' : null
+      return tree.turn(node.turnId)?.cancel ? 'cancel' : null
     } catch (error) {
       if (!isLegateError(error, 'tampered')) throw error
       this.options.report(error)
@@ -323,19 +347,21 @@ export class LocalEngine implements Engine, NodeHost {
     tell(this.ledger, work.claim, since).catch(this.options.report)
   }
 
-  private armNext(): void {
-    if (this.state !== 'started') return
+  private async armNext(): Promise<void> {
     const now = this.clock.now()
-    let at = Math.min(now + this.options.sweepMs, this.nextDue(now))
+    const due = await this.nextDue(now)
+    if (this.state !== 'started') return
+    // A commit may have armed an earlier moment meanwhile.
+    let at = Math.min(now + this.options.sweepMs, due, this.armedAt)
     for (const work of this.running.values()) {
       if (work.stopCause === null && work.timeoutAt < at) at = work.timeoutAt
     }
     this.arm(at)
   }
 
-  private nextDue(now: number): number {
+  private async nextDue(now: number): Promise<number> {
     try {
-      return this.ledger.store.nextDue(now) ?? Number.POSITIVE_INFINITY
+      return (await this.ledger.store.nextDue(now)) ?? Number.POSITIVE_INFINITY
     } catch (error) {
       this.options.report(error)
       return Number.POSITIVE_INFINITY
@@ -378,7 +404,7 @@ export class LocalEngine implements Engine, NodeHost {
    * write their end.
    */
   private async giveBackAll(): Promise<void> {
-    const claimed = this.ledger.store.claimedBy(this.id, Number.MAX_SAFE_INTEGER)
+    const claimed = await this.ledger.store.claimedBy(this.id, Number.MAX_SAFE_INTEGER)
     for (const node of claimed) await this.giveBack(node, 'The process that ran it was closed.').catch(unlessTampered)
   }
 

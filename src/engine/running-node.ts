@@ -43,7 +43,7 @@ export class RunningNode implements Work {
   private readonly lender: NodeHost
 
   constructor(node: Node, lender: NodeHost) {
-    this.claim = { nodeId: node.id, engineId: node.engineId ?? '', epoch: node.epoch }
+    this.claim = { nodeId: node.id, rootId: node.rootId, engineId: node.engineId ?? '', epoch: node.epoch }
     this.timeLimit = node.timeoutMs === null ? Number.POSITIVE_INFINITY : lender.clock.now() + node.timeoutMs
     this.lender = lender
   }

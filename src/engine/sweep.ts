@@ -8,7 +8,8 @@
 //   - A damaged tree does not hold up the others.
 
 import { ConflictError, StoreError } from '../base/error.ts'
-import type { EngineRow, Id, Node } from '../graph/rows.ts'
+import { isRunnable } from '../graph/kinds.ts'
+import type { EngineRow, Id, Node, Turn } from '../graph/rows.ts'
 import { planStalled } from '../rules/delegation/background.ts'
 import { planTimeUp } from '../rules/delegation/question.ts'
 import { planExpiry } from '../rules/turn/approve.ts'
@@ -17,7 +18,7 @@ import { type Claim, planClaim } from '../rules/turn/claim.ts'
 import { type LostClaim, planForce, planRecover, planWaitAgain } from '../rules/turn/result.ts'
 import type { Ledger, Step } from '../store/ledger.ts'
 import { isProvenDead } from '../store/process-proof.ts'
-import { dropEngine, isDead } from './lease.ts'
+import { dropEngine, isDead, leaseTime } from './lease.ts'
 
 export interface SweepOptions {
   readonly engineId: Id
@@ -44,6 +45,70 @@ export async function sweep(ledger: Ledger, options: SweepOptions): Promise<void
   await waitAgain(ledger, options)
 }
 
+/** Does everything that is due in one tree. */
+export async function sweepTree(ledger: Ledger, options: SweepOptions, rootId: Id): Promise<void> {
+  const lost = new Map((await lostEngines(ledger)).map((engine) => [engine.engineId, engine]))
+  for (const turn of await ledger.store.openTurns(Number.MAX_SAFE_INTEGER, rootId)) {
+    const now = ledger.clock.now()
+    if (turn.state === 'running' && turn.deadline !== null && turn.deadline <= now) {
+      await tryStep(ledger, options, expiry(turn))
+    }
+    for (const { id } of (await ledger.store.tree(rootId)).openNodes(turn.id)) {
+      const node = (await ledger.store.tree(rootId)).node(id)
+      const step = node === undefined ? undefined : dueStep(node, { turn, now, lost, options })
+      if (step !== undefined) await tryStep(ledger, options, step)
+    }
+  }
+}
+
+interface NodeSurroundings {
+  readonly turn: Turn
+  readonly now: number
+  readonly lost: ReadonlyMap<Id, LostEngine>
+  readonly options: SweepOptions
+}
+
+/** The step that is due at an open node, if any. */
+function dueStep(node: Node, { turn, now, lost, options }: NodeSurroundings): Step<unknown> | undefined {
+  const { id, rootId, state, wakeAt } = node
+  const holder = lost.get(node.engineId ?? '')
+  if (holder !== undefined && holder.engineId !== options.engineId) return recovery(node, holder)
+  if (state === 'running') {
+    return turn.cancel !== null && turn.cancel.at <= now - options.graceMs ? forcedStop(node) : undefined
+  }
+  if (isRunnable(node, now)) {
+    if (options.freeWorkers() <= 0) return undefined
+    return { kind: 'claim', rootId, plan: (draft) => planClaim(draft, [id]) }
+  }
+  if (wakeAt === null || wakeAt > now) return undefined
+  if (state === 'awaiting_approval') return unanswered(node)
+  return state === 'waiting' ? endOfWait(node) : undefined
+}
+
+type NodePlace = Pick<Node, 'id' | 'rootId'>
+
+function recovery({ id, rootId }: NodePlace, engine: LostEngine): Step<unknown> {
+  const lost = lostClaim(engine)
+  return { kind: 'recover', rootId, plan: (draft) => planRecover(draft, id, lost) }
+}
+
+function expiry({ id, rootId }: Turn): Step<unknown> {
+  return { kind: 'expire', rootId, plan: (draft) => planCancel(draft, id, { cause: 'timed_out', reason: null }) }
+}
+
+/** Denies a request that nobody answered in time. */
+function unanswered({ id, rootId }: NodePlace): Step<unknown> {
+  return { kind: 'expire', rootId, plan: (draft) => planExpiry(draft, id) }
+}
+
+function endOfWait({ id, rootId }: NodePlace): Step<unknown> {
+  return { kind: 'expire', rootId, plan: (draft) => planTimeUp(draft, id) }
+}
+
+function forcedStop({ id, rootId }: NodePlace): Step<unknown> {
+  return { kind: 'force', rootId, plan: (draft) => planForce(draft, id) }
+}
+
 /** Returns a claim that this process will not finish, so that others continue. */
 export async function giveBack(ledger: Ledger, node: Pick<Node, 'id' | 'rootId'>, lost: LostClaim): Promise<void> {
   await ledger.commit({ kind: 'recover', rootId: node.rootId, plan: (draft) => planRecover(draft, node.id, lost) })
@@ -52,11 +117,13 @@ export async function giveBack(ledger: Ledger, node: Pick<Node, 'id' | 'rootId'>
 /** Takes nodes that were asked to stop from processes that are gone: that needs rows, no engine. */
 export async function recoverStopped(ledger: Ledger, rootId: Id, own: Id): Promise<void> {
   const { store } = ledger
-  const isAsked = (node: Node) =>
-    node.rootId === rootId && (node.marks?.stop ?? store.turn(node.turnId)?.cancel) != null
-  for (const lost of lostEngines(ledger)) {
+  for (const lost of await lostEngines(ledger)) {
     if (lost.engineId === own) continue
-    for (const { id } of store.claimedBy(lost.engineId, Number.MAX_SAFE_INTEGER).filter(isAsked)) {
+    const claimed = await store.claimedBy(lost.engineId, Number.MAX_SAFE_INTEGER)
+    const tree = await store.tree(rootId)
+    const isAsked = (node: Node) =>
+      node.rootId === rootId && (node.marks?.stop ?? tree.turn(node.turnId)?.cancel) != null
+    for (const { id } of claimed.filter(isAsked)) {
       await ledger.commit({ kind: 'recover', rootId, plan: (draft) => planRecover(draft, id, lostClaim(lost)) })
     }
   }
@@ -65,29 +132,27 @@ export async function recoverStopped(ledger: Ledger, rootId: Id, own: Id): Promi
 /** Stops the nodes of this process that were asked to stop one by one and did not within the grace. */
 export async function forceStopped(
   ledger: Ledger,
-  running: Iterable<Id>,
+  running: Iterable<Claim>,
   { graceMs }: Pick<SweepOptions, 'graceMs'>,
 ): Promise<void> {
   const before = ledger.clock.now() - graceMs
-  for (const nodeId of running) {
-    const node = ledger.store.node(nodeId)
+  for (const { nodeId, rootId } of running) {
+    const node = (await ledger.store.tree(rootId)).node(nodeId)
     if (node?.marks?.stop == null || node.marks.stop.at > before) continue
-    await ledger.commit({ kind: 'force', rootId: node.rootId, plan: (draft) => planForce(draft, nodeId) })
+    await ledger.commit({ kind: 'force', rootId, plan: (draft) => planForce(draft, nodeId) })
   }
 }
 
 /** Records that a running node has been silent since then, or speaks again. */
 export async function reportStalled(ledger: Ledger, claim: Claim, since: number | null): Promise<void> {
-  const rootId = ledger.store.node(claim.nodeId)?.rootId
-  if (rootId === undefined) return
-  await ledger.commit({ kind: 'note', rootId, plan: (draft) => planStalled(draft, claim, since) })
+  await ledger.commit({ kind: 'note', rootId: claim.rootId, plan: (draft) => planStalled(draft, claim, since) })
 }
 
 async function claimRunnable(ledger: Ledger, options: SweepOptions): Promise<void> {
   const { agents, kinds } = options.canRun()
   for (let free = options.freeWorkers(); free > 0; free = options.freeWorkers()) {
     const limit = Math.min(free, BATCH)
-    const nodes = ledger.store.runnable({ now: ledger.clock.now(), limit, agents, kinds })
+    const nodes = await ledger.store.runnable({ now: ledger.clock.now(), limit, agents, kinds })
     let taken = 0
     for (const [rootId, ids] of byTree(nodes)) {
       taken += (await tryStep(ledger, options, { kind: 'claim', rootId, plan: (draft) => planClaim(draft, ids) })) ?? 0
@@ -100,31 +165,38 @@ async function claimRunnable(ledger: Ledger, options: SweepOptions): Promise<voi
 async function waitAgain(ledger: Ledger, options: SweepOptions): Promise<void> {
   const { store, clock } = ledger
   const everything = { now: Number.MAX_SAFE_INTEGER, limit: BATCH, ...options.canRun() }
-  for (const { id, rootId, wakeAt } of store.runnable(everything)) {
+  for (const { id, rootId, wakeAt } of await store.runnable(everything)) {
     if (wakeAt === null || wakeAt <= clock.now()) continue
-    const writtenAt = store.events(rootId, store.lastSeq(rootId) - 1, 1)[0]?.at ?? 0
+    const last = (await store.tree(rootId)).lastSeq(rootId)
+    const writtenAt = (await store.events(rootId, last - 1, 1))[0]?.at ?? 0
     if (writtenAt <= clock.now()) continue
     await tryStep(ledger, options, { kind: 'retry', rootId, plan: (draft) => planWaitAgain(draft, id, writtenAt) })
   }
 }
 
 async function recoverLost(ledger: Ledger, options: SweepOptions): Promise<void> {
-  const { store, clock } = ledger
-  for (const lost of lostEngines(ledger)) {
+  const { store } = ledger
+  for (const lost of await lostEngines(ledger)) {
     if (lost.engineId !== options.engineId) await recoverClaims(ledger, options, lost)
   }
-  for (const engine of store.engines()) {
+  const now = await leaseTime(ledger)
+  for (const engine of await store.engines()) {
     const isOurs = engine.id === options.engineId
-    if (isOurs || !isDead(engine, clock.now()) || store.claimedBy(engine.id, 1).length > 0) continue
+    if (isOurs || !isDead(engine, now) || (await store.claimedBy(engine.id, 1)).length > 0) continue
     // The engine lives after all, or another process was faster.
-    await dropEngine(store, engine, clock.now()).catch(ignoreConflict)
+    await dropEngine(store, engine, now).catch(ignoreConflict)
   }
 }
 
 /** Engines that hold claims and are gone. */
-function lostEngines({ store, clock }: Ledger): LostEngine[] {
-  const holders = store.claimants().map((engineId) => ({ engineId, engine: store.engine(engineId) }))
-  return holders.filter(({ engine }) => engine === undefined || isDead(engine, clock.now()))
+async function lostEngines(ledger: Ledger): Promise<LostEngine[]> {
+  const now = await leaseTime(ledger)
+  const lost: LostEngine[] = []
+  for (const engineId of await ledger.store.claimants()) {
+    const engine = await ledger.store.engine(engineId)
+    if (engine === undefined || isDead(engine, now)) lost.push({ engineId, engine })
+  }
+  return lost
 }
 
 interface LostEngine {
@@ -134,9 +206,8 @@ interface LostEngine {
 }
 
 async function recoverClaims(ledger: Ledger, options: SweepOptions, engine: LostEngine): Promise<void> {
-  const lost = lostClaim(engine)
-  for (const { id, rootId } of ledger.store.claimedBy(engine.engineId, BATCH)) {
-    await tryStep(ledger, options, { kind: 'recover', rootId, plan: (draft) => planRecover(draft, id, lost) })
+  for (const node of await ledger.store.claimedBy(engine.engineId, BATCH)) {
+    await tryStep(ledger, options, recovery(node, engine))
   }
 }
 
@@ -147,31 +218,29 @@ function lostClaim({ engineId, engine }: LostEngine): LostClaim {
 }
 
 async function expireTurns(ledger: Ledger, options: SweepOptions): Promise<void> {
-  const request = { cause: 'timed_out', reason: null } as const
-  for (const { id, rootId } of ledger.store.overdue(ledger.clock.now(), BATCH)) {
-    await tryStep(ledger, options, { kind: 'expire', rootId, plan: (draft) => planCancel(draft, id, request) })
+  for (const turn of await ledger.store.overdue(ledger.clock.now(), BATCH)) {
+    await tryStep(ledger, options, expiry(turn))
   }
 }
 
-/** Denies requests that nobody answered in time. */
 async function expireAsks(ledger: Ledger, options: SweepOptions): Promise<void> {
-  for (const { id, rootId, wakeAt } of ledger.store.awaiting({ limit: BATCH })) {
-    if (wakeAt === null || wakeAt > ledger.clock.now()) return
-    await tryStep(ledger, options, { kind: 'expire', rootId, plan: (draft) => planExpiry(draft, id) })
+  for (const node of await ledger.store.awaiting({ limit: BATCH })) {
+    if (node.wakeAt === null || node.wakeAt > ledger.clock.now()) return
+    await tryStep(ledger, options, unanswered(node))
   }
 }
 
 /** Ends waits whose time has come. */
 async function endWaits(ledger: Ledger, options: SweepOptions): Promise<void> {
-  for (const { id, rootId, wakeAt } of ledger.store.timed({ limit: BATCH })) {
-    if (wakeAt === null || wakeAt > ledger.clock.now()) return
-    await tryStep(ledger, options, { kind: 'expire', rootId, plan: (draft) => planTimeUp(draft, id) })
+  for (const node of await ledger.store.timed({ limit: BATCH })) {
+    if (node.wakeAt === null || node.wakeAt > ledger.clock.now()) return
+    await tryStep(ledger, options, endOfWait(node))
   }
 }
 
 async function forceStops(ledger: Ledger, options: SweepOptions): Promise<void> {
-  for (const { id, rootId } of ledger.store.unstopped(ledger.clock.now() - options.graceMs, BATCH)) {
-    await tryStep(ledger, options, { kind: 'force', rootId, plan: (draft) => planForce(draft, id) })
+  for (const node of await ledger.store.unstopped(ledger.clock.now() - options.graceMs, BATCH)) {
+    await tryStep(ledger, options, forcedStop(node))
   }
 }
 

@@ -15,6 +15,7 @@ import { int, list, type OptionRules, oneOf, readOptions, record, text } from '.
 import type { CompletedOutcome, Run } from '../conversation/run.ts'
 import { readPath } from '../fields/path-pattern.ts'
 import { textOf } from '../graph/content.ts'
+import { treeWith } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
 
 export interface ChatMethods {
@@ -95,15 +96,15 @@ export class ChatSession {
   /** Returns the inputs and answers so far, as the next request sees them. */
   async history(): Promise<ChatMessage[]> {
     const { agent, record, runtime } = this.parts
-    const reader = agent.request().reader(runtime)
-    const lane = reader.conversation(this.conversationId)
-    if (lane === undefined) return []
+    const tree = await treeWith(agent.request().reader(runtime), this.conversationId)
+    const lane = tree?.conversation(this.conversationId)
+    if (tree === undefined || lane === undefined) return []
     const [{ contextAfter }, { chatHistory }] = await Promise.all([
       import('../graph/context.ts'),
       import('../agent/request/chat-history.ts'),
     ])
-    const before = contextAfter(reader, lane, contextTurnsOf(lane, agent) - 1)
-    return chatHistory(reader, before, record.maxLength).map(({ role, content }) => {
+    const before = contextAfter(tree, lane, contextTurnsOf(lane, agent) - 1)
+    return chatHistory(tree, before, record.maxLength).map(({ role, content }) => {
       return { role: role === 'assistant' ? role : 'user', content: textOf(content) }
     })
   }

@@ -8,7 +8,7 @@
 //   - An id that is unknown, or of another tree, gives undefined, never an error (I9).
 
 import { isLegateError } from '../base/error.ts'
-import type { Later } from '../base/maybe.ts'
+import { after, type Later } from '../base/maybe.ts'
 import type { StoredBlock } from './commit.ts'
 import type { EventRow } from './event.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from './rows.ts'
@@ -83,8 +83,8 @@ export interface Scans {
     ending: string,
     limit: number,
   ): Later<readonly { readonly id: Id; readonly type: 'conversation' | 'turn' | 'node' }[]>
-  /** Turns of any conversation that have not ended. */
-  openTurns(limit: number): Later<readonly Turn[]>
+  /** Turns of any conversation that have not ended: of one tree, or of all. */
+  openTurns(limit: number, rootId?: Id): Later<readonly Turn[]>
   /** Turns of user conversations that have not ended. */
   openRoots(limit: number): Later<readonly Turn[]>
 }
@@ -93,11 +93,17 @@ export interface Scans {
 export interface StoreReader extends Scans {
   /**
    * The rows of one tree: at once where they are in reach (memory, JSON, SQLite), else when they are loaded. A tree that does not
-   * exist yet is empty. Ask again after you have waited for anything: a reader shows its tree as it was when you got it or later.
+   * exist yet is empty. A reader stays valid and shows later commits when this process learns of them; ask again after you have
+   * waited for something, to see all that was acknowledged meanwhile.
    */
   tree(rootId: Id): Later<TreeReader>
   /** The root of the tree that has this conversation, turn or node; undefined where no tree has it. */
   rootOf(id: Id): Later<Id | undefined>
+}
+
+/** The reader of the tree that has this conversation, turn or node; undefined where no tree has it. */
+export function treeWith(store: StoreReader, id: Id): Later<TreeReader | undefined> {
+  return after(store.rootOf(id), (rootId) => (rootId === undefined ? undefined : store.tree(rootId)))
 }
 
 /** The read side of a store in this process: it answers at once, and reads all trees through one reader. */
@@ -201,14 +207,62 @@ export async function loadTree(store: StoreReader, rootId: Id): Promise<TreeRows
   return loadWith(store, rootId, members)
 }
 
+/** Reads again until rows, events and blocks are of one moment, while others commit. */
 async function loadWith(store: StoreReader, rootId: Id, members: readonly Id[]): Promise<TreeRows> {
-  const events: EventRow[] = []
-  for (let page = await store.events(rootId, 0, PAGE); page.length > 0; ) {
-    for (const event of page) events.push(event)
-    page = await store.events(rootId, events.at(-1)?.seq ?? 0, PAGE)
+  const events = new LoadedEvents(store, rootId)
+  for (let seen = -1; ; ) {
+    await events.load()
+    const blocks = await store.blocks(rootId, 0)
+    const tree = await store.tree(rootId)
+    const seq = tree.lastSeq(rootId)
+    if (seq === events.last || seq === seen)
+      return collect(tree, { rootId, members, events: () => events.all(), blocks })
+    seen = seq
   }
-  const blocks = await store.blocks(rootId, 0)
-  return collect(await store.tree(rootId), { rootId, members, events: () => events, blocks })
+}
+
+/** The events of a tree. A failure to read them concerns only those who want them. */
+class LoadedEvents {
+  private readonly store: StoreReader
+  private readonly rootId: Id
+  private readonly loaded: EventRow[] = []
+  private failure: { readonly error: unknown } | undefined
+
+  constructor(store: StoreReader, rootId: Id) {
+    this.store = store
+    this.rootId = rootId
+  }
+
+  /** The number of the last event. */
+  get last(): number {
+    return this.loaded.at(-1)?.seq ?? 0
+  }
+
+  /** Loads the events that came since the last time. */
+  async load(): Promise<void> {
+    this.failure = undefined
+    try {
+      for (let page = await this.page(); page.length > 0; page = await this.page()) {
+        for (const event of page) this.loaded.push(event)
+      }
+    } catch (error) {
+      this.failure = { error }
+    }
+  }
+
+  all(): readonly EventRow[] {
+    if (this.failure !== undefined) throw this.failure.error
+    return this.loaded
+  }
+
+  private page(): Later<readonly EventRow[]> {
+    return this.store.events(this.rootId, this.last, PAGE)
+  }
+}
+
+/** Loads the tree that has this conversation, turn or node; an empty one where none has it. */
+export async function treeWith(store: StoreReader, id: Id): Promise<TreeReader> {
+  return store.tree((await store.rootOf(id)) ?? id)
 }
 
 async function* loadConversations(store: StoreReader, rootId?: Id): AsyncGenerator<Conversation> {
@@ -364,16 +418,17 @@ export function findAttributes(reader: Pick<TreeReader, 'turn' | 'link'>, turn: 
 
 const NONE: NonNullable<Turn['attributes']> = Object.freeze({})
 
-/** A run and its conversation. */
+/** A run and its conversation, and the tree they are in. */
 export interface RunPlace {
+  readonly tree: TreeReader
   readonly turn: Turn
   readonly conversation: Conversation
 }
 
 /** The run that asked for this one, or made its conversation; undefined at the root. */
-export function hostOf(tree: TreeReader, { turn, conversation }: RunPlace): RunPlace | undefined {
+export function hostOf({ tree, turn, conversation }: RunPlace): RunPlace | undefined {
   if (conversation.parentTurnId === null) return undefined
   const host = tree.turn(tree.link(turn.id)?.hostTurnId ?? conversation.parentTurnId)
   const its = host === undefined ? undefined : tree.conversation(host.conversationId)
-  return host === undefined || its === undefined ? undefined : { turn: host, conversation: its }
+  return host === undefined || its === undefined ? undefined : { tree, turn: host, conversation: its }
 }

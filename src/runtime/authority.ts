@@ -6,10 +6,9 @@ import { type Budget, childLimits, limitsOf, moneyOf, treeLimitOf } from '../gra
 import { layersForSelf, readCeiling } from '../grant/ceiling.ts'
 import { delegateLayer, hasSameRules, type Layer, useLayer } from '../grant/grant.ts'
 import type { Profiles } from '../grant/profile.ts'
-import { hostOf, type RunPlace } from '../graph/reader.ts'
+import { hostOf, type RunPlace, type TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id } from '../graph/rows.ts'
 import type { TurnBounds } from '../rules/turn/open-turn.ts'
-import type { Store } from '../store/store.ts'
 
 interface Stack {
   readonly agent: AgentCore
@@ -24,11 +23,10 @@ interface Stack {
 interface AgentSource {
   /** Grows with every agent that becomes known. */
   readonly version: number
-  of(runId: Id, conversation: Conversation): AgentCore | undefined
+  of(tree: TreeReader, runId: Id, conversation: Conversation): AgentCore | undefined
 }
 
 interface LayerParts {
-  readonly store: Store
   readonly agents: AgentSource
   readonly profiles: Profiles
   readonly runtimeLayer: readonly Layer[]
@@ -72,9 +70,9 @@ export class LayerStacks {
 
   /** The layers that its hosts pass on and the offers they make today: a change narrows at the next node. */
   private saidAbove(place: RunPlace): Layer[] {
-    const { store, agents, profiles } = this.parts
+    const { agents, profiles } = this.parts
     const said: Layer[] = []
-    for (const { agent, conversation, toolName } of hostsAbove(store, agents, place)) {
+    for (const { agent, conversation, toolName } of hostsAbove(agents, place)) {
       if (agent === undefined) continue
       said.push(delegateLayer(agent.name, grantAt(agent, conversation.depth)), ...offerNow(agent, toolName, profiles))
     }
@@ -90,12 +88,12 @@ export interface HostAbove extends RunPlace {
 }
 
 /** The hosts of a run, the nearest first. */
-export function* hostsAbove(store: Store, agents: AgentSource, place: RunPlace): Generator<HostAbove> {
+export function* hostsAbove(agents: AgentSource, place: RunPlace): Generator<HostAbove> {
   let below = place
-  for (let host = hostOf(store, below); host !== undefined; host = hostOf(store, below)) {
-    const { turn, conversation } = host
-    const toolName = store.link(below.turn.id)?.toolName ?? ''
-    yield { turn, conversation, agent: agents.of(turn.id, conversation), toolName }
+  for (let host = hostOf(below); host !== undefined; host = hostOf(below)) {
+    const { tree, turn, conversation } = host
+    const toolName = tree.link(below.turn.id)?.toolName ?? ''
+    yield { tree, turn, conversation, agent: agents.of(tree, turn.id, conversation), toolName }
     below = host
   }
 }
@@ -108,7 +106,7 @@ function offerNow({ name: hostName, subagents, eager }: AgentCore, name: string,
 }
 
 export interface BoundBy {
-  readonly store: Pick<Store, 'turn' | 'turnsOf'>
+  readonly tree: TreeReader
   /** Undefined where this process has no code for it. */
   readonly agent: AgentCore | undefined
   /** The application's. */
@@ -116,19 +114,19 @@ export interface BoundBy {
 }
 
 /** The bounds of a turn put in by hand: the smallest that its agent, those above it and the application set (I1). */
-export function turnBounds(conversation: Conversation, { store, agent, budget }: BoundBy): TurnBounds {
+export function turnBounds(conversation: Conversation, { tree, agent, budget }: BoundBy): TurnBounds {
   const { ceiling, parentTurnId } = conversation
-  const own = [agent === undefined ? lastBudget(store, conversation) : agent.budget, budget]
+  const own = [agent === undefined ? lastBudget(tree, conversation) : agent.budget, budget]
   const above = readCeiling(ceiling).map((layer) => layer.budget)
-  const host = parentTurnId === null ? undefined : store.turn(parentTurnId)
+  const host = parentTurnId === null ? undefined : tree.turn(parentTurnId)
   const limits = host === undefined ? limitsOf([...own, ...above]) : childLimits(own, above, host.limits.depth)
   return { limits, money: moneyOf([...own, ...above]), treeLimit: treeLimitOf(own) }
 }
 
 /** The bounds of the last turn, for processes that do not know its agent. */
-function lastBudget(store: BoundBy['store'], { id, lane }: Conversation): Budget | undefined {
-  const own = store.turnsOf(id, { limit: 1 })
-  const [last] = own.length > 0 || lane?.from == null ? own : store.turnsOf(lane.from.laneId, { limit: 1 })
+function lastBudget(tree: TreeReader, { id, lane }: Conversation): Budget | undefined {
+  const own = tree.turnsOf(id, { limit: 1 })
+  const [last] = own.length > 0 || lane?.from == null ? own : tree.turnsOf(lane.from.laneId, { limit: 1 })
   if (last === undefined) return undefined
   return budgetOf({ limits: last.limits, money: last.spend?.limit ?? null, treeLimit: last.tree?.limit ?? null })
 }

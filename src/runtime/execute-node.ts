@@ -7,8 +7,9 @@ import { DefinitionError, DeniedError, messageOf, StoreError } from '../base/err
 import { after } from '../base/maybe.ts'
 import type { KindDefinition } from '../delegation/run/kind.ts'
 import type { Work } from '../engine/engine.ts'
-import { hostOf } from '../graph/reader.ts'
+import { hostOf, type TreeReader } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
+import { isOver } from '../store/not-found.ts'
 import type { SourcePool } from '../tool/source-pool.ts'
 import { leaveTape } from '../tool/tape.ts'
 import type { AgentDirectory } from './resolve-agent.ts'
@@ -76,16 +77,18 @@ export class NodeExecutor {
   private tryRun(claimed: Node, work: Work): void | Promise<void> {
     const onError = (error: unknown) => this.fail(claimed, work, error)
     try {
+      const tree = this.parts.ledger.store.tree(claimed.rootId)
       const isReady = this.loaded !== undefined && !this.parts.agents.hasLateProviders
-      const begun = isReady ? this.begin(claimed, work) : this.beginLater(claimed, work)
+      const isNow = isReady && !(tree instanceof Promise)
+      const begun = isNow ? this.begin(tree, claimed, work) : this.beginLater(claimed, work)
       return begun instanceof Promise ? begun.catch(onError) : begun
     } catch (error) {
       return onError(error)
     }
   }
 
-  private begin(claimed: Node, work: Work): void | Promise<void> {
-    const run = this.resolve(claimed, work)
+  private begin(tree: TreeReader, claimed: Node, work: Work): void | Promise<void> {
+    const run = this.resolve(tree, claimed, work)
     if (run === undefined) return
     if (isComplete(run)) return this.execute(run)
     return this.complete(run).then((whole) => (whole === undefined ? undefined : this.execute(whole)))
@@ -94,24 +97,27 @@ export class NodeExecutor {
   /** Waits for the code that runs nodes, and for what providers of agents promise. */
   private async beginLater(claimed: Node, work: Work): Promise<void> {
     if (this.loaded === undefined) await this.load()
-    const promised = this.parts.agents.promisedFor(claimed)
+    const { agents, ledger } = this.parts
+    const promised = agents.promisedFor(await ledger.store.tree(claimed.rootId), claimed)
     if (promised !== undefined) await unlessAborted(promised, work.signal)
-    return this.begin(claimed, work)
+    return this.begin(await ledger.store.tree(claimed.rootId), claimed, work)
   }
 
   /** Finds everything that a node needs, as the rows and this process have it now; undefined when the node was deleted. */
-  private resolve({ id, turnId, conversationId }: Node, work: Work): NodeRun | undefined {
-    const { ledger, agents, live } = this.parts
-    const node = ledger.store.node(id)
-    const turn = ledger.store.turn(turnId)
-    const conversation = ledger.store.conversation(conversationId)
+  private resolve(tree: TreeReader, { id, turnId, conversationId }: Node, work: Work): NodeRun | undefined {
+    const { agents, live } = this.parts
+    const node = tree.node(id)
+    const turn = tree.turn(turnId)
+    const conversation = tree.conversation(conversationId)
     if (node === undefined || turn === undefined || conversation === undefined) return undefined
     const { agent, agentsVersion, toolkit, model, layers, profile, contextTurns, hooks } = agents.resolve({
+      tree,
       turn,
       conversation,
     })
-    if (hooks !== null) live.extensions.enter(turn.id, agent.name, hooks)
+    if (hooks !== null) live.extensions.enter(turn, agent.name, hooks)
     return {
+      tree,
       node,
       turn,
       conversation,
@@ -152,8 +158,9 @@ export class NodeExecutor {
 
   private async withChange(run: NodeRun): Promise<NodeRun> {
     const { ledger } = this.parts
-    await noteChange(ledger, run.conversation.id, run.agent)
-    return { ...run, conversation: ledger.store.conversation(run.conversation.id) ?? run.conversation }
+    await noteChange(ledger, run.conversation, run.agent)
+    const tree = await ledger.store.tree(run.node.rootId)
+    return { ...run, tree, conversation: tree.conversation(run.conversation.id) ?? run.conversation }
   }
 
   /** Hands a run to the code that its kind needs. */
@@ -174,9 +181,9 @@ export class NodeExecutor {
 
   /** A briefing is the host's work: its model and its layers. Where its code is not known, the child's own do it. */
   private brief(run: NodeRun): void | Promise<void> {
-    const { ledger, agents } = this.parts
-    const host = hostOf(ledger.store, run)
-    const isKnown = host !== undefined && agents.of(host.turn.id, host.conversation) !== undefined
+    const { agents } = this.parts
+    const host = hostOf(run)
+    const isKnown = host !== undefined && agents.of(host.tree, host.turn.id, host.conversation) !== undefined
     const { agent, layers, model } = isKnown ? agents.resolve(host) : run
     if (model === null) throw new Error(`${agent.name} has no model to brief ${run.agent.name} with`)
     const contextTurns = contextTurnsOf(run.conversation, agent)
@@ -203,10 +210,11 @@ export class NodeExecutor {
     this.pool?.leave(runId)
   }
 
-  /** Lets go of all runs that have ended elsewhere. */
-  leaveAll(isEnded: (runId: Id) => boolean): void {
-    this.parts.agents.registry.leaveAll(isEnded)
-    this.pool?.leaveAll(isEnded)
+  /** Lets go of all runs that have ended in other processes. */
+  async leaveEnded(): Promise<void> {
+    const { agents, ledger } = this.parts
+    const runs = new Set([...agents.registry.runs(), ...(this.pool?.runs() ?? [])])
+    for (const runId of runs) if (await isOver(ledger.store, runId)) this.leave(runId)
   }
 
   async close(): Promise<void> {

@@ -55,12 +55,12 @@ export class LiveRuns implements LiveParts {
   }
 
   /** Looks at the rows again: another process may have written. */
-  changed(): void {
+  async changed(): Promise<void> {
     try {
-      this.feeds.changed()
-      this.ends.changed()
-      this.nodeEnds.changed()
-      this.extensions.changed()
+      await this.feeds.changed()
+      await this.ends.changed()
+      await this.nodeEnds.changed()
+      await this.extensions.changed()
       for (const error of this.options.ledger.store.tampered?.() ?? []) this.report(error)
     } catch (error) {
       this.report(error)

@@ -4,7 +4,7 @@ import type { AgentCore } from '../agent/definition/agent.ts'
 import { promptIn } from '../agent/definition/agent-request.ts'
 import type { ExtensionCore } from '../agent/definition/extension.ts'
 import { fileUseLayers } from '../agent/definition/file-layers.ts'
-import type { ExtensionRuns } from '../agent/hooks/extension-runs.ts'
+import type { EnteringRun, ExtensionRuns } from '../agent/hooks/extension-runs.ts'
 import { HookSet, sortExtensions } from '../agent/hooks/hook-set.ts'
 import type { Agents, HooksAbove, NodeRun, RunSettings, Voice } from '../agent/hooks/node-run.ts'
 import { IdMap } from '../base/collections.ts'
@@ -15,8 +15,7 @@ import { isSubagentEntry, type SubagentSource } from '../delegation/subagent.ts'
 import { type Layer, useLayer } from '../grant/grant.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import { ALL_TURNS } from '../graph/kinds.ts'
-import type { TreeReader } from '../graph/reader.ts'
-import { hostOf, type RunPlace } from '../graph/reader.ts'
+import { hostOf, type RunPlace, type TreeReader } from '../graph/reader.ts'
 import type { AgentRef, Conversation, Id, Node } from '../graph/rows.ts'
 import { askedInRun } from '../graph/tasks.ts'
 import type { Model } from '../model/model.ts'
@@ -80,14 +79,13 @@ export class AgentDirectory implements Agents {
   hasLateProviders = false
 
   constructor(parts: DirectoryParts) {
-    const { store } = parts.ledger
     this.parts = parts
-    this.store = store
+    this.store = parts.ledger.store
     this.models = parts.models
     this.profiles = parts.settings.profiles
-    this.registry = new AgentRegistry((runId) => askedInRun(store, runId))
+    this.registry = new AgentRegistry()
     this.toolkits = new Toolkits(parts.ledger)
-    this.layers = new LayerStacks({ store, profiles: this.profiles, runtimeLayer: parts.runtimeLayer, agents: this })
+    this.layers = new LayerStacks({ profiles: this.profiles, runtimeLayer: parts.runtimeLayer, agents: this })
   }
 
   /** Grows with every agent that is added. */
@@ -114,18 +112,18 @@ export class AgentDirectory implements Agents {
     }
   }
 
-  isCurrent({ agentsVersion, conversation }: NodeRun): boolean {
+  isCurrent({ agentsVersion, tree, conversation }: NodeRun): boolean {
     if (agentsVersion !== this.registry.version) return false
-    return this.store.conversation(conversation.id)?.version === conversation.version
+    return tree.conversation(conversation.id)?.version === conversation.version
   }
 
-  of(runId: Id, conversation: Conversation): AgentCore | undefined {
-    if (conversation.agent.inline === undefined) return this.registry.of(runId, conversation)
-    return this.registry.homeOf(runId) ?? this.inlineOf(conversation)
+  of(tree: TreeReader, runId: Id, conversation: Conversation): AgentCore | undefined {
+    if (conversation.agent.inline === undefined) return this.registry.of(tree, runId, conversation)
+    return this.registry.homeOf(runId) ?? this.inlineOf(tree, conversation)
   }
 
-  private agentOf({ turn, conversation }: RunPlace): AgentCore {
-    const agent = this.of(turn.id, conversation)
+  private agentOf({ tree, turn, conversation }: RunPlace): AgentCore {
+    const agent = this.of(tree, turn.id, conversation)
     if (agent === undefined) throw new Error(`this process has no code for the agent "${conversation.agent.name}"`)
     return agent
   }
@@ -133,8 +131,8 @@ export class AgentDirectory implements Agents {
   /** The toolkit of an agent, with the file tools of its host where it inherits them. */
   private toolkitOf(agent: AgentCore, place: RunPlace): Toolkit {
     const own = this.toolkits.of(agent)
-    const host = agent.files === null ? undefined : hostOf(this.store, place)
-    const hostAgent = host === undefined ? undefined : this.of(host.turn.id, host.conversation)
+    const host = agent.files === null ? undefined : hostOf(place)
+    const hostAgent = host === undefined ? undefined : this.of(host.tree, host.turn.id, host.conversation)
     if (host === undefined || hostAgent === undefined) return own
     return this.toolkits.withFiles(own, this.toolkitOf(hostAgent, host))
   }
@@ -142,8 +140,8 @@ export class AgentDirectory implements Agents {
   /** An agent's own model, else its host's, else the runtime's. */
   modelOf(agent: AgentCore, place: RunPlace): Model | null {
     if (agent.model !== null) return agent.inline === null ? agent.model : this.models.of(agent)
-    const host = hostOf(this.store, place)
-    const hostAgent = host === undefined ? undefined : this.of(host.turn.id, host.conversation)
+    const host = hostOf(place)
+    const hostAgent = host === undefined ? undefined : this.of(host.tree, host.turn.id, host.conversation)
     if (host === undefined || hostAgent === undefined) return this.models.standard
     return this.modelOf(hostAgent, host)
   }
@@ -164,25 +162,25 @@ export class AgentDirectory implements Agents {
     if (!this.hasHooksForChildren || run.conversation.depth === 0) return null
     const deciding: Voice[] = []
     const watching: Voice[] = []
-    for (const host of hostsAbove(this.store, this, run)) this.addVoices(host, { deciding, watching })
+    for (const host of hostsAbove(this, run)) this.addVoices(host, { deciding, watching })
     return deciding.length + watching.length === 0 ? null : { deciding, watching }
   }
 
-  private addVoices({ turn, agent, toolName }: HostAbove, { deciding, watching }: VoiceLists): void {
+  private addVoices({ tree, turn, agent, toolName }: HostAbove, { deciding, watching }: VoiceLists): void {
     if (agent === undefined) return
     const hooks = this.hooksOf(agent)
-    this.parts.extensionRuns.enter(turn.id, agent.name, hooks)
-    const place = { runId: turn.id, nodeId: null, purpose: null, work: null }
+    this.parts.extensionRuns.enter(turn, agent.name, hooks)
+    const place = { tree, runId: turn.id, nodeId: null, purpose: null, work: null }
     const entry = this.toolkits.of(agent).find(toolName)
     const isInherited = entry !== undefined && isSubagentEntry(entry) && entry.inheritsHooks
     if (isInherited) for (const extension of hooks?.of('beforeTool') ?? []) deciding.push({ extension, place })
     for (const extension of hooks?.of('onChildTool') ?? []) watching.push({ extension, place })
   }
 
-  bind(runId: Id, agent: AgentCore): void {
-    this.registry.bind(runId, agent)
+  bind(run: EnteringRun, agent: AgentCore): void {
+    this.registry.bind(run.id, agent)
     const hooks = this.hooksOf(agent)
-    if (hooks !== null) this.parts.extensionRuns.enter(runId, agent.name, hooks)
+    if (hooks !== null) this.parts.extensionRuns.enter(run, agent.name, hooks)
   }
 
   release(runId: Id): void {
@@ -256,37 +254,38 @@ export class AgentDirectory implements Agents {
   }
 
   /** Waits for what providers of a node's agent and of its hosts promise; undefined where there is nothing to wait for. */
-  promisedFor({ turnId, conversationId }: Node): Promise<unknown> | undefined {
-    const turn = this.store.turn(turnId)
-    const conversation = this.store.conversation(conversationId)
+  promisedFor(tree: TreeReader, { turnId, conversationId }: Node): Promise<unknown> | undefined {
+    const turn = tree.turn(turnId)
+    const conversation = tree.conversation(conversationId)
     if (turn === undefined || conversation === undefined) return undefined
     const late: Promise<unknown>[] = []
-    for (let at: RunPlace | undefined = { turn, conversation }; at !== undefined; at = hostOf(this.store, at)) {
-      const agent = this.of(at.turn.id, at.conversation)
+    for (let at: RunPlace | undefined = { tree, turn, conversation }; at !== undefined; at = hostOf(at)) {
+      const agent = this.of(at.tree, at.turn.id, at.conversation)
       if (agent !== undefined) late.push(...this.toolkits.late(agent))
     }
     return late.length === 0 ? undefined : Promise.all(late)
   }
 
   /** Every layer that decides for a run, or for an agent at the root. */
-  layersFor(of: Id | AgentCore): readonly Layer[] {
+  async layersFor(of: Id | AgentCore): Promise<readonly Layer[]> {
     if (typeof of !== 'string') {
       return [...this.parts.runtimeLayer, ...fileUseLayers(of), useLayer(of.name, of.grant)]
     }
-    const turn = this.store.turn(of)
-    const conversation = turn === undefined ? undefined : this.store.conversation(turn.conversationId)
-    if (turn === undefined || conversation === undefined) throw notFound(this.store, 'run', of)
-    const place = { turn, conversation }
+    const tree = await this.store.tree((await this.store.rootOf(of)) ?? of)
+    const turn = tree.turn(of)
+    const conversation = turn === undefined ? undefined : tree.conversation(turn.conversationId)
+    if (turn === undefined || conversation === undefined) throw await notFound(this.store, 'run', of)
+    const place = { tree, turn, conversation }
     return this.layers.of(this.agentOf(place), place, profileOf(conversation, this.profiles))
   }
 
-  boundsOf(conversation: Conversation): TurnBounds {
-    const agent = this.of(conversation.id, conversation)
-    return turnBounds(conversation, { store: this.store, agent, budget: this.parts.settings.budget })
+  boundsOf(tree: TreeReader, conversation: Conversation): TurnBounds {
+    const agent = this.of(tree, conversation.id, conversation)
+    return turnBounds(conversation, { tree, agent, budget: this.parts.settings.budget })
   }
 
-  groupsOf(conversation: Conversation): Groups | undefined {
-    return this.of(conversation.id, conversation)?.groups
+  groupsOf(tree: TreeReader, conversation: Conversation): Groups | undefined {
+    return this.of(tree, conversation.id, conversation)?.groups
   }
 
   /** Drops all that was worked out from definitions. What providers gave stays: they are called once per delegation. */
@@ -298,12 +297,12 @@ export class AgentDirectory implements Agents {
     this.inline.clear()
   }
 
-  private inlineOf(conversation: Conversation): AgentCore | undefined {
+  private inlineOf(tree: TreeReader, conversation: Conversation): AgentCore | undefined {
     const { id, agent } = conversation
     const { version } = this.registry
     const known = this.inline.get(id)
     if (known !== undefined && known.hash === agent.hash && known.version === version) return known.core
-    const host = () => this.hostAgentOf(conversation)
+    const host = () => this.hostAgentOf(tree, conversation)
     const core = inlineCore(agent.inline ?? null, { host, modelNamed: (name) => this.modelNamed(name) })
     if (core === undefined) return undefined
     if (this.inline.size >= MOST_KEPT) this.inline.clear()
@@ -311,9 +310,10 @@ export class AgentDirectory implements Agents {
     return core
   }
 
-  private hostAgentOf({ parentTurnId, parentConversationId }: Conversation): AgentCore | undefined {
-    const host = this.store.conversation(parentConversationId ?? '')
-    return host === undefined || parentTurnId === null ? undefined : this.of(parentTurnId, host)
+  private hostAgentOf(tree: TreeReader, below: Conversation): AgentCore | undefined {
+    const { parentTurnId, parentConversationId } = below
+    const host = tree.conversation(parentConversationId ?? '')
+    return host === undefined || parentTurnId === null ? undefined : this.of(tree, parentTurnId, host)
   }
 }
 
@@ -347,13 +347,6 @@ export class AgentRegistry {
   version = 0
   /** True when an agent here wants copies of its sessions with a subagent. Mostly none does. */
   copiesSessions = false
-  /** The request that started a run, as the rows keep it. */
-  private readonly askedOf: (runId: Id) => Json | undefined
-
-  constructor(askedOf: (runId: Id) => Json | undefined) {
-    this.askedOf = askedOf
-  }
-
   has(agent: AgentCore): boolean {
     return this.known.has(agent)
   }
@@ -389,19 +382,19 @@ export class AgentRegistry {
     this.home.clear()
   }
 
-  /** Forgets runs that ended in another process. */
-  leaveAll(isEnded: (runId: Id) => boolean): void {
-    for (const [runId] of this.home.entries()) if (isEnded(runId)) this.home.delete(runId)
+  /** The runs that were started in this process. */
+  runs(): Id[] {
+    return [...this.home.entries()].map(([runId]) => runId)
   }
 
   /** The agent of a run: the object it was started with, else by name and hash, else the newest of the name. */
-  of(runId: Id, conversation: Pick<Conversation, 'agent'>): AgentCore | undefined {
-    return this.home.get(runId) ?? this.asFound(runId, this.find(conversation.agent))
+  of(tree: TreeReader, runId: Id, conversation: Pick<Conversation, 'agent'>): AgentCore | undefined {
+    return this.home.get(runId) ?? this.asFound(tree, runId, this.find(conversation.agent))
   }
 
   /** Applies the run's request, where the rows hold one. */
-  private asFound(runId: Id, agent: AgentCore | undefined): AgentCore | undefined {
-    const prompt = agent === undefined ? undefined : promptIn(this.askedOf(runId))
+  private asFound(tree: TreeReader, runId: Id, agent: AgentCore | undefined): AgentCore | undefined {
+    const prompt = agent === undefined ? undefined : promptIn(askedInRun(tree, runId))
     if (agent === undefined || prompt === undefined) return agent
     const asked = agentForRequest(agent, prompt)
     this.home.set(runId, asked)
@@ -409,10 +402,10 @@ export class AgentRegistry {
   }
 
   /** The output schema of a run; undefined where this process does not have its code. */
-  outputOf(reader: Pick<TreeReader, 'turn' | 'conversation'>, runId: Id): AgentCore['output'] | undefined {
-    const turn = reader.turn(runId)
-    const conversation = turn === undefined ? undefined : reader.conversation(turn.conversationId)
-    return conversation === undefined ? undefined : this.of(runId, conversation)?.output
+  outputOf(tree: TreeReader, runId: Id): AgentCore['output'] | undefined {
+    const turn = tree.turn(runId)
+    const conversation = turn === undefined ? undefined : tree.conversation(turn.conversationId)
+    return conversation === undefined ? undefined : this.of(tree, runId, conversation)?.output
   }
 
   /** The object a run was started with, if this process started it. */

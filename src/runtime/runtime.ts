@@ -28,11 +28,12 @@ import { runtimeLayers } from '../grant/grant.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Draft } from '../graph/draft.ts'
 import { withKinds } from '../graph/kinds.ts'
+import { type TreeReader, treeWith } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Tombstone } from '../store/archive.ts'
 import { Ledger } from '../store/ledger.ts'
 import { memoryStore } from '../store/memory/index.ts'
-import { isOver, notFound } from '../store/not-found.ts'
+import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import { currentCall } from '../tool/current.ts'
 import { asOnlyTape, type Tape } from '../tool/tape.ts'
@@ -50,12 +51,19 @@ import {
 } from './options.ts'
 import { AgentDirectory } from './resolve-agent.ts'
 import { cancelOnAbort, type HandleOptions, RunStarter, startInside } from './start-run.ts'
-import { StoreOperations } from './store-operations.ts'
+import { type ProcessInfo, StoreOperations } from './store-operations.ts'
 
 /** Makes a runtime: a store, an engine and the settings that all of its runs share. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   checkOptions(options)
   return new Runtime(options)
+}
+
+let beforeNode: ((runtime: Runtime) => void) | undefined
+
+/** For `legate/testing`: calls this before each node that any runtime of this process runs. */
+export function callBeforeNodes(call: (runtime: Runtime) => void): void {
+  beforeNode = call
 }
 
 /** Joins store, engine, models and agents. Starts nothing by itself: `run` and `resume` do. */
@@ -115,12 +123,12 @@ export class Runtime {
     this.live = live
     this.agents = agents
     this.executor = executor
-    this.copies = new SessionCopies({ reader: this.store, registry, rules, report })
+    this.copies = new SessionCopies({ store: this.store, registry, rules, report })
     this.engine = new LocalEngine(ledger, {
       ...engine,
       agents: registry.names,
       kinds: new Set([...MODEL_KINDS, 'task', ...Object.keys(kinds)]),
-      beforeNode: process.env['LEGATE_FRESH'] === '1' ? () => this.beginAnew() : () => undefined,
+      beforeNode: () => beforeNode?.(this),
       swept: () => this.swept(),
       report,
     })
@@ -136,7 +144,7 @@ export class Runtime {
     const { engine: own, recordings } = this
     const knowsAgent = (name: string) => registry.names.has(name)
     this.operations = new StoreOperations({ ledger, engine: own, recordings, knowsAgent, rules })
-    const schemaOf = (runId: Id) => registry.outputOf(this.store, runId)
+    const schemaOf = (tree: TreeReader, runId: Id) => registry.outputOf(tree, runId)
     this.fields = { store: this.store, clock: this.clock, schemaOf, report }
     for (const agent of options.agents ?? []) agents.know(agent)?.catch(report)
   }
@@ -151,28 +159,33 @@ export class Runtime {
   }
 
   /** A handle for a run of this store, whoever runs it. Holding it keeps nothing alive; awaiting its result does. */
-  attach<Out = unknown, Written = Out>(runId: Id): Run<Out, Written> {
-    const found: StartingRun | undefined = this.store.turn(runId) ?? this.recordings.ofRun(runId)
-    if (found === undefined) throw notFound(this.store, 'run', runId)
+  async attach<Out = unknown, Written = Out>(runId: Id): Promise<Run<Out, Written>> {
+    const tree = await treeWith(this.store, runId)
+    const turn = tree?.turn(runId)
+    const found: StartingRun | undefined = turn ?? this.recordings.ofRun(runId)
+    if (found === undefined) throw await notFound(this.store, 'run', runId)
     this.watch()
     const { conversationId, started } = found
-    return this.handle<Out, Written>({ runId, conversationId, started, isOwn: false })
+    const output = tree === undefined ? undefined : this.agents.registry.outputOf(tree, runId)
+    return this.handle<Out, Written>({ runId, conversationId, started, isOwn: false, output })
   }
 
   /** A conversation of this store. */
   async conversation(id: Id): Promise<ConversationHandle> {
     await this.recordings.settled(id)
-    if (this.store.conversation(id) === undefined) throw notFound(this.store, 'conversation', id)
+    const row = (await treeWith(this.store, id))?.conversation(id)
+    if (row === undefined) throw await notFound(this.store, 'conversation', id)
     if (this.store.isReadOnly !== true) await this.start()
     const { ConversationHandle } = await import('../conversation/conversation.ts')
-    return new ConversationHandle(this.ledger, id, { home: this.agents, attach: (runId) => this.attach(runId) })
+    return new ConversationHandle(this.ledger, row, { home: this.agents, attach: (runId) => this.attach(runId) })
   }
 
   /** Goes on with what this store holds and this process has code for. Gives the runs that are not over. */
   async resume(): Promise<Run[]> {
     await this.start()
-    await this.engine.adoptOrphans()
-    return this.store.openRoots(Number.MAX_SAFE_INTEGER).map((turn) => this.attach(turn.id))
+    await this.engine.takeUp()
+    const open = await this.store.openRoots(Number.MAX_SAFE_INTEGER)
+    return Promise.all(open.map((turn) => this.attach(turn.id)))
   }
 
   /**
@@ -199,15 +212,15 @@ export class Runtime {
   async idle(runId?: Id): Promise<void> {
     this.watch()
     await this.recordings.settled()
-    const turn = runId === undefined ? undefined : this.store.turn(runId)
-    if (runId !== undefined && turn === undefined) throw notFound(this.store, 'run', runId)
+    const turn = runId === undefined ? undefined : (await treeWith(this.store, runId))?.turn(runId)
+    if (runId !== undefined && turn === undefined) throw await notFound(this.store, 'run', runId)
     await untilIdle(this.store, this.live.ends, turn?.rootId)
     await this.live.extensions.settled()
   }
 
   /** Why a run (by its id), or an agent at the root, may or may not do something: `tool:deploy`, `agent:expert`. */
-  explain(of: Id | AnyAgent, request: string): Explanation {
-    return explain(this.agents.layersFor(of), request)
+  async explain(of: Id | AnyAgent, request: string): Promise<Explanation> {
+    return explain(await this.agents.layersFor(of), request)
   }
 
   /** For `record` and `replay` of `legate/testing`: what its nodes call goes through this. */
@@ -221,7 +234,7 @@ export class Runtime {
   }
 
   /** The usage of a run so far, with the share of each run it started. */
-  usage(runId: Id): UsageShare {
+  usage(runId: Id): Promise<UsageShare> {
     return this.operations.usage(runId)
   }
 
@@ -308,7 +321,7 @@ export class Runtime {
   }
 
   /** The processes that run nodes of this store. One that is gone stays until another has taken over what it left. */
-  processes(): readonly { readonly id: Id; readonly pid: number; readonly isAlive: boolean }[] {
+  processes(): Promise<readonly ProcessInfo[]> {
     return this.operations.processes()
   }
 
@@ -331,7 +344,7 @@ export class Runtime {
   }
 
   private handle<Out, Written>(options: HandleOptions): Run<Out, Written> {
-    const { runId, conversationId, started, outcome, abortSignal, isOwn, agent } = options
+    const { runId, conversationId, started, outcome, abortSignal, isOwn, output } = options
     const { feeds, keepAlive, ends } = this.live
     const wait = () => ends.wait(runId)
     const run = new RunHandle<Out, Written>({
@@ -342,7 +355,7 @@ export class Runtime {
       result: () => (outcome ?? (started instanceof Promise ? started.then(wait) : wait())) as Promise<RunOutcome<Out>>,
       follow: (after, sees) => follow({ store: this.store, feeds, keepAlive, runId, after, sees }),
       cancel: (reason) => this.cancel(runId, reason),
-      output: agent?.output,
+      output,
       fields: this.fields,
     })
     this.last = run
@@ -354,7 +367,7 @@ export class Runtime {
   /** Resolves when the run is in the rows; rejects when it could not be put there. */
   private async recorded(run: Run): Promise<Run> {
     await this.recordings.settled(run.id)
-    if (this.store.turn(run.id) === undefined) await run.result
+    if ((await this.store.rootOf(run.id)) === undefined) await run.result
     return run
   }
 
@@ -363,7 +376,7 @@ export class Runtime {
     this.live.committed(commit)
     if (this.agents.registry.copiesSessions) this.copies.committed(commit)
     for (const turn of commit.turns) if (turn.state === 'ended') this.executor.leave(turn.id)
-    this.engine.committed(draft)
+    this.engine.committed(commit, draft)
   }
 
   private mayWait(error: unknown): boolean {
@@ -371,9 +384,8 @@ export class Runtime {
     return this.closing === undefined
   }
 
-  /** Throws away all that only this process knows: the rows must be enough. */
-  private beginAnew(): void {
-    this.store.reopen()
+  /** For `forgetBetweenNodes` of `legate/testing`: drops what this process has worked out from definitions. */
+  dropCaches(): void {
     this.agents.forget()
   }
 
@@ -393,12 +405,16 @@ export class Runtime {
   }
 
   private watch(): void {
-    this.unwatch ??= this.store.watch(() => this.live.changed())
+    this.unwatch ??= this.store.watch(() => this.changed())
+  }
+
+  private changed(): void {
+    this.live.changed().catch(this.live.report)
   }
 
   private swept(): void {
-    this.live.changed()
+    this.changed()
     // Alone, this process has heard of every end.
-    if (this.store.shared) this.executor.leaveAll((runId) => isOver(this.store, runId))
+    if (this.store.shared) this.executor.leaveEnded().catch(this.live.report)
   }
 }

@@ -22,7 +22,7 @@ import { checkGrant, type Grant, narrowingLayer } from '../grant/grant.ts'
 import { newTreePlaces } from '../graph/kinds.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { TreeReader } from '../graph/reader.ts'
-import type { Id, Turn } from '../graph/rows.ts'
+import type { Conversation, Id, Turn } from '../graph/rows.ts'
 import type { TurnBounds, TurnRequest } from '../rules/turn/open-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
@@ -63,12 +63,14 @@ export class RunStarter {
     checkIsAgent(agent, 'run(agent, input)')
     const runner = equipped(agent, input, options)
     const known = this.agents.know(runner)
-    const [runId = '', fresh = '', ...nodeIds] = freshIds(this.parts.ledger.clock.now(), 5)
+    const { clock, scheduler } = this.parts.ledger
+    const [runId = '', fresh = '', ...nodeIds] = freshIds(clock.now(), 5, scheduler.random)
     const { abortSignal } = options
-    const { conversationId, isKnown } = readPlace(this.store, runner, { options, fresh })
-    const begin = () => this.say(runner, input, readStart(options, { runId, conversationId, isKnown, nodeIds }))
+    const place = readPlace(runner, { options, fresh })
+    const { conversationId } = place
+    const begin = () => this.say(runner, input, readStart(options, { runId, ...place, nodeIds }))
     const started = attempt(() => after(known, begin)) ?? undefined
-    return { runId, conversationId, started, abortSignal, isOwn: true, agent: runner }
+    return { runId, conversationId, started, abortSignal, isOwn: true, output: runner.output }
   }
 
   /** One more turn: recorded, and started when its conversation is idle. At once where nothing has to be waited for. */
@@ -101,9 +103,18 @@ export class RunStarter {
 
   private record(agent: AgentCore, input: InputResult, options: SayOptions): void | Promise<void> {
     if (!input.ok) throw wrongInput(agent, input)
+    const { conversationId, isFresh } = options
+    const rootId = isFresh ? conversationId : this.store.rootOf(conversationId)
+    return after(rootId, (root = conversationId) =>
+      after(this.store.tree(root), (tree) => this.recordIn(tree, { agent, input }, options)),
+    )
+  }
+
+  private recordIn(tree: TreeReader, { agent, input }: CheckedRequest, options: SayOptions): void | Promise<void> {
     const { conversationId, runId, nodeIds, attributes, owner, title, aborted } = options
-    const known = this.store.conversation(conversationId)
-    if (options.isKnown) checkOwner(this.store, conversationId, { agent, owner })
+    const known = tree.conversation(conversationId)
+    if (known !== undefined) checkOwner(known, agent, owner)
+    else if (options.mustExist) return this.refuseUnknown(conversationId, owner)
     const conversation = {
       id: conversationId,
       isNew: known === undefined,
@@ -112,11 +123,11 @@ export class RunStarter {
       owner,
       title,
     }
-    const lane = known?.parentTurnId == null ? undefined : this.agents.boundsOf(known)
+    const lane = known?.parentTurnId == null ? undefined : this.agents.boundsOf(tree, known)
     const budgets = [this.parts.budget, options.budget]
     const request = turnRequest(agent, input, { runId, nodeIds, attributes, aborted, budgets, lane })
-    this.agents.bind(runId, agent)
     const rootId = known?.rootId ?? conversationId
+    this.agents.bind({ id: runId, rootId }, agent)
     const { SAYING, planCancel } = this.parts.executor.loadedParts().code
     const said = this.parts.ledger.commit({
       kind: 'say',
@@ -135,6 +146,11 @@ export class RunStarter {
       },
     )
   }
+
+  /** An owner is not told whether a conversation was deleted: it may have been another's. */
+  private async refuseUnknown(id: Id, owner: string | null): Promise<never> {
+    throw owner === null ? await notFound(this.store, 'conversation', id) : unknownConversation(id)
+  }
 }
 
 /** Starts a run inside a tool: it is a delegation of the running call. */
@@ -142,7 +158,7 @@ export function startInside(call: CurrentCall, agent: AgentCore, { input, option
   checkInside(options)
   const runner = equipped(agent, input, options)
   const child = call.start(runner, input, options)
-  return { ...child, abortSignal: options.abortSignal, isOwn: true, agent: runner }
+  return { ...child, abortSignal: options.abortSignal, isOwn: true, output: runner.output }
 }
 
 interface InsideRun {
@@ -158,6 +174,12 @@ export function cancelOnAbort(run: Pick<Run, 'cancel' | 'result'>, signal: Abort
   run.result.then(remove, remove)
 }
 
+/** A request whose input fits its agent. */
+interface CheckedRequest {
+  readonly agent: AgentCore
+  readonly input: ValidInput
+}
+
 interface SayOptions {
   readonly owner: string | null
   readonly title: string | null
@@ -169,8 +191,10 @@ interface SayOptions {
   readonly runId: Id
   readonly conversationId: Id
   readonly nodeIds: readonly Id[]
+  /** The conversation is made for this run: nobody can know its id yet. */
+  readonly isFresh: boolean
   /** The caller named the conversation: it must be there. */
-  readonly isKnown: boolean
+  readonly mustExist: boolean
   /** Why it is cancelled as it is recorded, so that nothing of it begins; null where it is not. */
   readonly aborted: string | null
 }
@@ -183,8 +207,8 @@ export interface HandleOptions {
   readonly outcome?: Promise<Outcome>
   readonly abortSignal?: AbortSignal | undefined
   readonly isOwn: boolean
-  /** Where it is known before the run is recorded. */
-  readonly agent?: AgentCore
+  /** The output schema of its agent: see `RunHandleOptions`. */
+  readonly output: AgentCore['output'] | undefined
 }
 
 interface TurnOptions extends Pick<SayOptions, 'runId' | 'nodeIds' | 'attributes' | 'aborted'> {
@@ -235,16 +259,9 @@ const OPTIONS: OptionRules<StartOptions> = {
 }
 
 /** A conversation is its agent's; one that was delegated is its host's to continue. Another owner's is not there (I9). */
-function checkOwner(
-  store: Store,
-  id: Id,
-  { agent, owner }: { readonly agent: AgentCore; readonly owner: string | null },
-): void {
-  const conversation = store.conversation(id)
-  if (conversation === undefined && owner === null) throw notFound(store, 'conversation', id)
-  if (conversation === undefined || (owner !== null && owner !== conversation.owner)) {
-    throw new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
-  }
+function checkOwner(conversation: Conversation, agent: AgentCore, owner: string | null): void {
+  const { id } = conversation
+  if (owner !== null && owner !== conversation.owner) throw unknownConversation(id)
   if (conversation.type === 'sub_agent') {
     throw new ConflictError('conflict', `The conversation ${id} is a subagent's: only its host can go on with it.`)
   }
@@ -253,16 +270,20 @@ function checkOwner(
     throw new ConflictError('conflict', `The conversation ${id} is of "${name}", not "${agent.name}".`)
 }
 
+function unknownConversation(id: Id): NotFoundError {
+  return new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
+}
+
 /** The conversation a run is started in, and whether it must be there: the one that is named, by id or key, or a fresh one. */
-function readPlace(store: Store, agent: AgentCore, { options, fresh }: Placed): RunPlace {
+function readPlace(agent: AgentCore, { options, fresh }: Placed): NamedPlace {
   const { conversationId, conversationKey, owner } = options
   checkWho(options)
   if (conversationKey !== undefined) {
     const id = conversationIdFor(agent, conversationKey, owner === undefined ? {} : { owner })
-    return { conversationId: id, isKnown: store.conversation(id) !== undefined }
+    return { conversationId: id, isFresh: false, mustExist: false }
   }
-  if (conversationId === undefined) return { conversationId: fresh, isKnown: false }
-  return { conversationId, isKnown: !isToBeMade(store, options) }
+  if (conversationId === undefined) return { conversationId: fresh, isFresh: true, mustExist: false }
+  return { conversationId, isFresh: false, mustExist: !mayBeMade(conversationId, options) }
 }
 
 interface Placed {
@@ -270,7 +291,7 @@ interface Placed {
   readonly fresh: Id
 }
 
-type RunPlace = Pick<SayOptions, 'conversationId' | 'isKnown'>
+type NamedPlace = Pick<SayOptions, 'conversationId' | 'isFresh' | 'mustExist'>
 
 /**
  * The id of the conversation that `run(agent, input, { conversationKey, owner })` goes on with. It is there once such a run
@@ -302,10 +323,9 @@ function refuse(option: string, wanted: string): never {
   throw new DefinitionError('definition', `run(agent, input, { ${option} }): it must be ${wanted}.`)
 }
 
-/** Is the conversation that is named not there yet, and to be made? Its id must be one. */
-function isToBeMade(reader: Pick<TreeReader, 'conversation'>, options: StartOptions): boolean {
-  const { conversationId: id = '', createConversation = false } = options
-  if (!createConversation || reader.conversation(id) !== undefined) return false
+/** May the conversation that is named be made where it is not there yet? Its id must be one. */
+function mayBeMade(id: Id, { createConversation = false }: StartOptions): boolean {
+  if (!createConversation) return false
   if (isId(id)) return true
   const message = `${JSON.stringify(id)} is no id for a conversation: use a UUID of version 7, or give your own text as conversationKey.`
   throw new InputError('invalid_input', message)
@@ -357,15 +377,31 @@ function checkSignal(signal: unknown): void {
 }
 
 /** The options of a start besides its input, read before anything is awaited. */
-function readStart(options: StartOptions, { runId, conversationId, nodeIds, isKnown }: StartIds): SayOptions {
+function readStart(
+  options: StartOptions,
+  { runId, conversationId, nodeIds, isFresh, mustExist }: StartIds,
+): SayOptions {
   const { owner = null, title = null, grant, budget, whileRunning = 'queue', abortSignal } = options
   const attributes = readAttributes(options.attributes)
   const aborted = abortSignal?.aborted === true ? messageOf(abortSignal.reason) : null
   // One literal: spread into one another, objects are slower to make and to read.
-  return { runId, conversationId, nodeIds, isKnown, owner, title, grant, budget, attributes, whileRunning, aborted }
+  return {
+    runId,
+    conversationId,
+    nodeIds,
+    isFresh,
+    mustExist,
+    owner,
+    title,
+    grant,
+    budget,
+    attributes,
+    whileRunning,
+    aborted,
+  }
 }
 
-type StartIds = Pick<SayOptions, 'runId' | 'conversationId' | 'nodeIds' | 'isKnown'>
+type StartIds = Pick<SayOptions, 'runId' | 'nodeIds'> & NamedPlace
 
 /** A copy, so that nobody changes what was said. */
 function readAttributes(attributes: unknown): { readonly [name: string]: Json } | null {

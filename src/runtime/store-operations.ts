@@ -14,7 +14,8 @@ import type { ApprovalsQuery, PendingApproval, PendingQuestion, QuestionsQuery }
 import type { ConversationTree } from '../conversation/tree.ts'
 import { type UsageShare, usageOf } from '../conversation/usage.ts'
 import type { Engine } from '../engine/engine.ts'
-import { isDead } from '../engine/lease.ts'
+import { isDead, leaseTime } from '../engine/lease.ts'
+import { treeWith } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Reply } from '../rules/delegation/question.ts'
 import type { ApprovalAnswer } from '../rules/turn/approve.ts'
@@ -40,9 +41,9 @@ export interface OperationParts {
  * method for each, and says there what it does.
  */
 export class StoreOperations {
-  private readonly store: Store
+  readonly store: Store
   private readonly ledger: Ledger
-  private readonly clock: Clock
+  readonly clock: Clock
   private readonly parts: OperationParts
   private readonly words: Set<Promise<void>> = new Set()
 
@@ -59,19 +60,21 @@ export class StoreOperations {
     await this.saying(this.cancelNow(runId, reason))
   }
 
-  usage(runId: Id): UsageShare {
-    const share = usageOf(this.store, runId)
-    if (share === undefined) throw notFound(this.store, 'run', runId)
+  async usage(runId: Id): Promise<UsageShare> {
+    const tree = await treeWith(this.store, runId)
+    const share = tree === undefined ? undefined : usageOf(tree, runId)
+    if (share === undefined) throw await notFound(this.store, 'run', runId)
     return share
   }
 
   async tree(conversationId: Id, options: { readonly limitTurns?: number } = {}): Promise<ConversationTree> {
     const { limitTurns = 50 } = readOptions('tree(conversationId, options)', options, { limitTurns: anything })
     await this.parts.recordings.settled(conversationId)
-    const row = this.store.conversation(conversationId)
-    if (row === undefined) throw notFound(this.store, 'conversation', conversationId)
+    const tree = await treeWith(this.store, conversationId)
+    const row = tree?.conversation(conversationId)
+    if (tree === undefined || row === undefined) throw await notFound(this.store, 'conversation', conversationId)
     const { treeOf } = await import('../conversation/tree.ts')
-    return treeOf(this.store, row, positiveNumber(limitTurns, 'limitTurns'))
+    return treeOf(tree, row, positiveNumber(limitTurns, 'limitTurns'))
   }
 
   async approvals(query: ApprovalsQuery = {}): Promise<PendingApproval[]> {
@@ -85,10 +88,10 @@ export class StoreOperations {
   }
 
   async answer(nodeId: Id, answer: ApprovalWord | AnswerWord): Promise<void> {
-    const node = this.store.node(nodeId)
-    if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId} in this store.`)
     // Read before anything is awaited: what its holder changes later changes nothing.
     const given = 'text' in answer ? readReply(answer) : readAnswer(answer)
+    const node = (await treeWith(this.store, nodeId))?.node(nodeId)
+    if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId} in this store.`)
     const { rootId } = node
     if ('edit' in given && given.edit !== undefined) {
       const { checkEdit } = await import('../conversation/pending.ts')
@@ -109,15 +112,13 @@ export class StoreOperations {
     await Promise.allSettled(this.words)
   }
 
-  private cancelNow(runId: Id, reason: string | undefined): void | Promise<void> {
-    const turn = this.store.turn(runId)
-    if (turn === undefined) throw notFound(this.store, 'run', runId)
-    const { rootId } = turn
+  private async cancelNow(runId: Id, reason: string | undefined): Promise<void> {
+    const rootId = (await treeWith(this.store, runId))?.turn(runId)?.rootId
+    if (rootId === undefined) throw await notFound(this.store, 'run', runId)
     const request = { cause: 'cancelled', reason: reason ?? null } as const
-    const asked = after(this.parts.rules(), ({ planCancel }) =>
-      this.ledger.commit({ kind: 'cancel', rootId, plan: (draft) => planCancel(draft, runId, request) }),
-    )
-    return after(asked, () => this.recoverLost(rootId))
+    const { planCancel } = await this.parts.rules()
+    await this.ledger.commit({ kind: 'cancel', rootId, plan: (draft) => planCancel(draft, runId, request) })
+    await this.recoverLost(rootId)
   }
 
   /** Processes that are gone end nothing of it any more, and there may be no other. */
@@ -182,10 +183,21 @@ export class StoreOperations {
     return diffRuns(this.store, firstRunId, secondRunId)
   }
 
-  processes(): readonly { readonly id: Id; readonly pid: number; readonly isAlive: boolean }[] {
-    const now = this.clock.now()
-    return this.store.engines().map((engine) => ({ id: engine.id, pid: engine.pid, isAlive: !isDead(engine, now) }))
+  async processes(): Promise<readonly ProcessInfo[]> {
+    const now = await leaseTime(this)
+    return (await this.store.engines()).map((engine) => ({
+      id: engine.id,
+      pid: engine.pid,
+      isAlive: !isDead(engine, now),
+    }))
   }
+}
+
+/** A process that runs nodes of a store. */
+export interface ProcessInfo {
+  readonly id: Id
+  readonly pid: number
+  readonly isAlive: boolean
 }
 
 const REPLY: OptionRules<AnswerWord> = { text: anything, by: text }

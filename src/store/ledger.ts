@@ -8,7 +8,7 @@
 //   - When the disk is full, the result of a node waits for space: no model is called twice for it.
 //   - The listener hears of a commit after it is stored, and of each one once.
 
-import { type Clock, pause, type Scheduler, systemScheduler } from '../base/clock.ts'
+import { type Clock, type Scheduler, systemScheduler } from '../base/clock.ts'
 import { ConflictError, isLegateError, StoreError } from '../base/error.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
 import type { Commit, CommitKind } from '../graph/commit.ts'
@@ -97,7 +97,7 @@ export class Ledger {
   private async again<T>(step: Step<T>, first: unknown): Promise<T> {
     let error = first
     for (let tries = 2; this.mayTryAgain(step, error, tries); tries++) {
-      if (isFull(error)) await pause(this.clock, ROOM_MS, { ref: false })
+      if (isFull(error)) await this.scheduler.pause(ROOM_MS)
       else if (tries > 3) await this.pauseBriefly(tries)
       const attempt = new Attempt(await this.store.tree(step.rootId), step, this)
       try {
@@ -114,7 +114,7 @@ export class Ledger {
 
   /** Waits a random time, so that two writers do not meet again and again. */
   private pauseBriefly(tries: number): Promise<void> {
-    return pause(this.clock, (this.scheduler.random() / 2 ** 32) * Math.min(50, tries * 2))
+    return this.scheduler.pause((this.scheduler.random() / 2 ** 32) * Math.min(50, tries * 2))
   }
 
   /** Keeps the result of a node until there is space: no model is called again for it. */

@@ -56,6 +56,13 @@ function missingError(what: string, id: Id, stone: Tombstone | undefined): NotFo
   return new NotFoundError('not_found', `The ${what} ${id} ${wasDeleted(stone)}`, { details: { deleted: stone } })
 }
 
+/** True where this run has ended or was deleted. A run that is not recorded yet has not ended. */
+export async function isOver(store: Pick<Store, 'archive' | 'tree' | 'rootOf'>, runId: Id): Promise<boolean> {
+  const rootId = await store.rootOf(runId)
+  const turn = rootId === undefined ? undefined : (await store.tree(rootId)).turn(runId)
+  return turn === undefined ? (await store.archive?.tombstone(runId)) !== undefined : turn.state === 'ended'
+}
+
 /** The newest tombstone that names a conversation or run. */
 export function tombstoneFor(stones: readonly Tombstone[], isMeant: (id: Id) => boolean): Tombstone | undefined {
   return stones.findLast(({ conversations }) => conversations.some(({ id, runs }) => isMeant(id) || runs.some(isMeant)))

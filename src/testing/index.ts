@@ -38,6 +38,7 @@ export type { WorkerExit, WorkerProcess } from './crash/worker-process.ts'
 export { type Replay, replay } from './replay/player.ts'
 export { type RecordOptions, record } from './replay/recorder.ts'
 export { type FakeClock, fakeClock } from './stand-ins/fake-clock.ts'
+export { forgetBetweenNodes } from './stand-ins/forget-between-nodes.ts'
 export {
   type Script,
   type ScriptedAnswer,

@@ -66,7 +66,7 @@ export async function switchGroups(
   conversationId: Id,
   { groups, changes }: { readonly groups: Groups; readonly changes: ReadonlyMap<string, boolean> },
 ): Promise<{ readonly [group: string]: boolean }> {
-  const rootId = ledger.store.conversation(conversationId)?.rootId ?? conversationId
+  const rootId = (await ledger.store.rootOf(conversationId)) ?? conversationId
   return ledger.commit({
     kind: 'mutate',
     rootId,

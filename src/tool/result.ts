@@ -12,7 +12,7 @@ import { type Json, toJson, truncateUtf8 } from '../base/json.ts'
 import { describeIssues } from '../base/schema/schema.ts'
 import { outputContent, outputText, SHOWN_BYTES } from '../graph/commit.ts'
 import { type Block, type Content, isBlock } from '../graph/content.ts'
-import type { TreeReader } from '../graph/reader.ts'
+import type { StoreReader } from '../graph/reader.ts'
 import type { Body } from '../graph/rows.ts'
 import type { NodeEnd } from '../rules/turn/end-node.ts'
 import type { CodeResult } from './tape.ts'
@@ -107,7 +107,7 @@ export const READ_RESULT = 'read_result'
  * Pages through results that were too long to show. A conversation with such a result offers it; it reads only its own
  * results.
  */
-export function readResultTool(reader: TreeReader): Tool {
+export function readResultTool(store: StoreReader): Tool {
   return tool({
     description: 'Reads more of an earlier tool result that was cut. Use the id and offset that the cut result names.',
     inputSchema: {
@@ -123,10 +123,11 @@ export function readResultTool(reader: TreeReader): Tool {
     execute: async (input, { node }) => {
       const { id, offset } = input as { id: string; offset: number }
       const { isOwnResult } = await import('../graph/lane.ts')
-      const task = reader.node(id)
-      const isOwn = task !== undefined && isOwnResult(reader, node, task)
+      const tree = await store.tree((await store.rootOf(node.id)) ?? node.id)
+      const task = tree.node(id)
+      const isOwn = task !== undefined && isOwnResult(tree, node, task)
       const own = isOwn ? task.output.bodyRef : undefined
-      const text = own === undefined ? undefined : reader.body(own)
+      const text = own === undefined ? undefined : tree.body(own)
       if (text === undefined) throw new Error(`there is no cut result ${id} in this conversation`)
       const page = truncateUtf8(text.slice(offset, offset + SHOWN_BYTES), SHOWN_BYTES - 1_024)
       const end = offset + page.length

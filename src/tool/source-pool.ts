@@ -88,10 +88,9 @@ export class SourcePool {
     if (this.entries.size === 0) this.allowed.clear()
   }
 
-  /** Does the same as `leave` for runs that ended in another process. */
-  leaveAll(isEnded: (runId: Id) => boolean): void {
-    const runs = new Set([...this.entries.values()].flatMap(({ users }) => [...users]))
-    for (const run of runs) if (isEnded(run)) this.leave(run)
+  /** The runs that use a source. */
+  runs(): Id[] {
+    return [...this.entries.values()].flatMap(({ users }) => [...users])
   }
 
   /** Ends all sources, and waits until they have ended. */

@@ -2,7 +2,7 @@ import type { Json } from '../../base/json.ts'
 import type { CompletedOutcome, Run } from '../../conversation/run.ts'
 import type { Grant } from '../../grant/grant.ts'
 import type { Content } from '../../graph/content.ts'
-import type { TreeReader } from '../../graph/reader.ts'
+import type { StoreReader } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { PromptLoadOptions, TextLoadOptions } from '../../prompt/file/load-text.ts'
 import { Prompt, promptFromSlots, type SlotOptions, slotsOf } from '../../prompt/prompt.ts'
@@ -49,7 +49,7 @@ export interface RequestAgent {
   generate(asked: PromptInput, options: RequestStartOptions): Promise<CompletedOutcome>
   load(request: AgentRequest, source: PromptSource): Promise<AgentRequest>
   /** The rows of the runtime it would run in. */
-  reader(runtime: RequestRuntime | undefined): TreeReader
+  reader(runtime: RequestRuntime | undefined): StoreReader
 }
 
 /** A prompt file, or its text. */
@@ -121,7 +121,7 @@ export class AgentRequest<Out = unknown> extends Prompt<Out> {
   }
 
   /** For extensions: the rows of the runtime it would run in. */
-  reader(runtime?: RequestRuntime): TreeReader {
+  reader(runtime?: RequestRuntime): StoreReader {
     return this.of.reader(runtime)
   }
 

@@ -3,9 +3,9 @@ import type { Json } from '../../base/json.ts'
 import type { Commit } from '../../graph/commit.ts'
 import { type EventRow, type RunEvent, toEvent } from '../../graph/event.ts'
 import { withWords } from '../../graph/outcome.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Id, Purpose, Turn } from '../../graph/rows.ts'
 import type { Ledger } from '../../store/ledger.ts'
-import { isOver } from '../../store/not-found.ts'
 import type { Logger } from '../../tool/tool.ts'
 import type { ExtensionCore } from '../definition/extension.ts'
 import { type EventOf, type HookContext, type HookName, useEach } from '../definition/hooks.ts'
@@ -13,6 +13,7 @@ import type { HookSet } from './hook-set.ts'
 
 /** The place in a run where a hook is called. */
 export interface HookPlace {
+  readonly tree: TreeReader
   readonly runId: Id
   readonly nodeId: Id | null
   readonly purpose: Purpose | null
@@ -20,6 +21,7 @@ export interface HookPlace {
 }
 
 interface OpenRun {
+  readonly rootId: Id
   readonly agent: string
   readonly hooks: HookSet
   readonly states: Map<ExtensionCore, unknown>
@@ -47,11 +49,11 @@ export class ExtensionRuns {
   }
 
   /** Registers a run with this process, before a hook of it is called. */
-  enter(runId: Id, agent: string, hooks: HookSet | null): void {
-    if (hooks === null || this.open.has(runId)) return
+  enter({ id, rootId, state }: EnteringRun, agent: string, hooks: HookSet | null): void {
+    if (hooks === null || this.open.has(id)) return
     // A child may outlive its host, whose hooks have already seen its end.
-    if (this.ledger.store.turn(runId)?.state === 'ended') return
-    this.open.set(runId, { agent, hooks, states: new Map(), extra: {} })
+    if (state === 'ended') return
+    this.open.set(id, { rootId, agent, hooks, states: new Map(), extra: {} })
   }
 
   /** Forgets a run that was not recorded. */
@@ -72,10 +74,9 @@ export class ExtensionRuns {
   }
 
   contextOf(extension: ExtensionCore, place: HookPlace): HookContext {
-    const { runId, nodeId, purpose, work } = place
-    const { store } = this.ledger
-    const conversationId = store.turn(runId)?.conversationId ?? ''
-    const conversation = store.conversation(conversationId)
+    const { tree, runId, nodeId, purpose, work } = place
+    const conversationId = tree.turn(runId)?.conversationId ?? ''
+    const conversation = tree.conversation(conversationId)
     const path = conversation?.path ?? []
     const open = this.open.get(runId)
     const agent = open?.agent ?? path.at(-1) ?? ''
@@ -100,10 +101,10 @@ export class ExtensionRuns {
   async report(
     extension: ExtensionCore,
     failure: HookFailure,
-    place: Pick<HookPlace, 'runId' | 'nodeId'>,
+    place: Pick<HookPlace, 'tree' | 'runId' | 'nodeId'>,
   ): Promise<void> {
     const message = messageOf(failure.error)
-    const { state, rootId } = this.ledger.store.turn(place.runId) ?? { state: 'ended' }
+    const { state, rootId } = place.tree.turn(place.runId) ?? { state: 'ended' }
     // After the last event only the logger can be told.
     const level = state === 'ended' ? 'error' : 'warn'
     this.logger[level](`The hook ${failure.hook} failed: ${message}`, {
@@ -133,11 +134,12 @@ export class ExtensionRuns {
   }
 
   /** Called when another process has written: runs that it ended have ended here too. */
-  changed(): void {
-    for (const runId of [...this.open.keys()]) {
-      const turn = this.ledger.store.turn(runId)
+  async changed(): Promise<void> {
+    const { store } = this.ledger
+    for (const [runId, { rootId }] of [...this.open]) {
+      const turn = (await store.tree(rootId)).turn(runId)
       if (turn?.state === 'ended') this.end(turn)
-      else if (turn === undefined && isOver(this.ledger.store, runId)) this.leave(runId)
+      else if (turn === undefined && (await store.archive?.tombstone(runId)) !== undefined) this.leave(runId)
     }
   }
 
@@ -161,8 +163,9 @@ export class ExtensionRuns {
     const run = this.open.get(row.turnId)
     const hook = SEEING.get(row.body.type)
     if (run === undefined || (hook === undefined && !run.hooks.has('onEvent'))) return
-    const place = { runId: row.turnId, nodeId: row.nodeId, purpose: null, work: null }
     this.start(async () => {
+      const tree = await this.ledger.store.tree(run.rootId)
+      const place = { tree, runId: row.turnId, nodeId: row.nodeId, purpose: null, work: null }
       const event = toEvent(row)
       if (hook !== undefined) {
         await this.seen(run.hooks, { hook, place }, (extension, context) =>
@@ -206,8 +209,9 @@ export class ExtensionRuns {
     this.start(async () => {
       if (this.ledger.store.shared && !(await this.isFirst(turn))) return this.leave(turn.id)
       const { outcome } = turn
-      const node = outcome?.answerNodeId == null ? undefined : this.ledger.store.node(outcome.answerNodeId)
-      const place = { runId: turn.id, nodeId: null, purpose: null, work: null }
+      const tree = await this.ledger.store.tree(turn.rootId)
+      const node = outcome?.answerNodeId == null ? undefined : tree.node(outcome.answerNodeId)
+      const place = { tree, runId: turn.id, nodeId: null, purpose: null, work: null }
       if (outcome !== null) {
         const said = withWords(outcome, node?.output ?? {})
         await this.seen(run.hooks, { hook: 'onFinally', place }, (extension, context) =>
@@ -241,6 +245,9 @@ export class ExtensionRuns {
     this.pending.add(running)
   }
 }
+
+/** A run that this process begins to work for. One that is not recorded yet has no state. */
+export type EnteringRun = Pick<Turn, 'id' | 'rootId'> & Partial<Pick<Turn, 'state'>>
 
 export interface HookFailure {
   readonly hook: string

@@ -1,5 +1,5 @@
 import { DefinitionError } from '../../base/error.ts'
-import type { Id } from '../../graph/rows.ts'
+import type { Conversation } from '../../graph/rows.ts'
 import type { Ledger } from '../../store/ledger.ts'
 import type { AgentCore, Extension } from '../definition/agent.ts'
 import { checkExtension, type ExtensionCore } from '../definition/extension.ts'
@@ -39,14 +39,14 @@ const NONE: readonly ExtensionCore[] = []
 export const MODEL_KINDS: readonly string[] = ['agent_message', 'character_message']
 
 /** Records once that a run continues with changed code, inside its frozen grant. */
-export async function noteChange(ledger: Ledger, conversationId: Id, agent: AgentCore): Promise<void> {
+export async function noteChange(ledger: Ledger, conversation: Conversation, agent: AgentCore): Promise<void> {
   const { name, hash } = agent.identity.ref
-  const rootId = ledger.store.conversation(conversationId)?.rootId ?? conversationId
+  const { id, rootId } = conversation
   await ledger.commit({
     kind: 'note',
     rootId,
     plan: (draft) => {
-      const row = draft.conversation(conversationId)
+      const row = draft.conversation(id)
       if (row.agent.hash === hash || row.activeTurnId === null) return
       const turn = draft.turn(row.activeTurnId)
       draft.event(turn, null, { type: 'definition-changed', agent: name, from: row.agent.hash, to: hash })

@@ -208,8 +208,8 @@ export class ExtensionFailed extends Error {
   }
 }
 
-export function placeOf({ node, work }: NodeRun): HookPlace {
-  return { runId: node.turnId, nodeId: node.id, purpose: node.purpose, work }
+export function placeOf({ tree, node, work }: NodeRun): HookPlace {
+  return { tree, runId: node.turnId, nodeId: node.id, purpose: node.purpose, work }
 }
 
 function contextFor(run: NodeRun, extension: ExtensionCore): HookContext {

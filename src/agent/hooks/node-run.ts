@@ -12,6 +12,7 @@ import type { Layer } from '../../grant/grant.ts'
 import type { Profiles } from '../../grant/profile.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { EagerTask } from '../../graph/outcome.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
 import type { Model } from '../../model/model.ts'
 import type { Expansion } from '../../rules/turn/expand.ts'
@@ -24,11 +25,13 @@ import type { Toolkit } from '../../tool/toolkit.ts'
 import type { AgentCore } from '../definition/agent.ts'
 import type { CompactionSettings } from '../definition/compaction-settings.ts'
 import type { ExtensionCore } from '../definition/extension.ts'
-import type { ExtensionRuns, HookPlace } from './extension-runs.ts'
+import type { EnteringRun, ExtensionRuns, HookPlace } from './extension-runs.ts'
 import type { HookSet } from './hook-set.ts'
 
 /** One node while it runs: its rows, and everything that `resolve` found for it. `execute` needs nothing else. */
 export interface NodeRun {
+  /** The rows of its tree, as they are now. */
+  readonly tree: TreeReader
   readonly node: Node
   readonly turn: Turn
   readonly conversation: Conversation
@@ -97,11 +100,11 @@ export interface Agents {
   /** Makes an agent known to this process, with those it may delegate to: later where a provider of theirs is async. */
   know(agent: AgentCore): undefined | Promise<undefined>
   /** Says which agent object runs a child in this process, before the child can start. */
-  bind(runId: Id, agent: AgentCore): void
+  bind(run: EnteringRun, agent: AgentCore): void
   /** Forgets a run that came to nothing. */
   release(runId: Id): void
   /** The agent of a run, if this process has code for it. */
-  of(runId: Id, conversation: Conversation): AgentCore | undefined
+  of(tree: TreeReader, runId: Id, conversation: Conversation): AgentCore | undefined
   /** Do the agents and the conversation still say what they said when the run was resolved? */
   isCurrent(run: NodeRun): boolean
   /** Makes an agent from data. The host is the one that it takes something over from. */

@@ -35,7 +35,7 @@ export function planningOf(run: NodeRun, model: Model): Planning {
   const settings = run.hooks?.planner ?? null
   if (settings === null || settings.strategy === 'native') return null
   if (settings.strategy === 'auto' && model.nativeTools !== false) return null
-  const nodes = run.home.ledger.store.nodesOf(run.turn.id)
+  const nodes = run.tree.nodesOf(run.turn.id)
   const plans = nodes.filter(({ purpose }) => purpose === 'plan')
   const leftMs = timeLeft(run, settings, plans[0] ?? run.node)
   const isOver = plans.length >= settings.maxRounds || plans.at(-1)?.output.calls === undefined || leftMs === 0

@@ -34,7 +34,7 @@ export function buildRequest(run: NodeRun, known?: readonly Node[]): ModelReques
   const { node, turn, agent, toolkit, conversation, layers } = run
   if (node.purpose === 'brief') return briefRequest(run)
   if (node.purpose === 'summarize') return summarizeRequest(run)
-  const context = shownTo(node, known ?? collectContext(run.home.ledger.store, node, run.contextTurns))
+  const context = shownTo(node, known ?? collectContext(run.tree, node, run.contextTurns))
   const { depth, groups } = conversation
   const mayDelegate = depth < turn.limits.depth
   const scope = { context, mayDelegate, groups, depth, model: () => run.model?.id ?? '' }
@@ -59,9 +59,8 @@ export function buildRequest(run: NodeRun, known?: readonly Node[]): ModelReques
 
 /** The earlier messages of a chat; null where the request belongs to none. */
 function historyOf(run: NodeRun, context: readonly Node[]): Message[] | null {
-  const { store } = run.home.ledger
-  const chat = chatIn(store, run.turn)
-  return chat === undefined ? null : chatHistory(store, earlierIn(context, run), chat.maxLength)
+  const chat = chatIn(run.tree, run.turn)
+  return chat === undefined ? null : chatHistory(run.tree, earlierIn(context, run), chat.maxLength)
 }
 
 function earlierIn(context: readonly Node[], { turn }: NodeRun): readonly Node[] {
@@ -87,8 +86,8 @@ function isCut(context: readonly Node[], { turn, contextTurns, conversation }: N
 }
 
 /** Lists the open sessions, because their ids are lost with the part that is cut off. */
-function addSessions(messages: Message[], { conversation, home: { ledger } }: NodeRun): void {
-  const text = sessionsText(ledger.store, conversation, ledger.clock.now())
+function addSessions(messages: Message[], { tree, conversation, home: { ledger } }: NodeRun): void {
+  const text = sessionsText(tree, conversation, ledger.clock.now())
   if (text !== null) messages.splice(messages[0]?.role === 'system' ? 1 : 0, 0, { role: 'system', content: text })
 }
 
@@ -97,8 +96,8 @@ function withNotes(instructions: string, notes: string): string {
 }
 
 /** Lists the background tasks while there are any. */
-function addTaskReminder(messages: Message[], { conversation, home: { ledger } }: NodeRun): void {
-  const text = reminderOf(new Draft(ledger.store, ledger.clock.now()), conversation)
+function addTaskReminder(messages: Message[], { tree, conversation, home: { ledger } }: NodeRun): void {
+  const text = reminderOf(new Draft(tree, ledger.clock.now()), conversation)
   if (text !== null) messages.push({ role: 'user', content: `<system-info>${text}</system-info>` })
 }
 
@@ -119,15 +118,14 @@ function instructionsOf({ agent, conversation, turn }: NodeRun, tools: readonly 
 
 /** The rounds that its model did not see, for the first answer of a run; undefined when there are none. */
 export function contextCutOf(run: NodeRun): StepAnswer['contextCut'] {
-  const { node, turn, agent, home, contextTurns: shown } = run
-  const { store } = home.ledger
-  const maxLength = agent.asked === null ? null : (chatIn(store, turn)?.maxLength ?? null)
+  const { tree, node, turn, agent, contextTurns: shown } = run
+  const maxLength = agent.asked === null ? null : (chatIn(tree, turn)?.maxLength ?? null)
   if ((shown === ALL_TURNS && maxLength === null) || isSummary(node)) return undefined
-  const first = store.nodesOf(turn.id).find((one) => one.kind === 'agent_message' && !isSummary(one) && !isCopy(one))
+  const first = tree.nodesOf(turn.id).find((one) => one.kind === 'agent_message' && !isSummary(one) && !isCopy(one))
   if (first?.id !== node.id) return undefined
-  const leftOut = roundsLeftOut(store, turn, shown - 1)
+  const leftOut = roundsLeftOut(tree, turn, shown - 1)
   const cut =
-    maxLength === null ? undefined : chatCut(store, earlierIn(collectContext(store, node, shown), run), maxLength)
+    maxLength === null ? undefined : chatCut(tree, earlierIn(collectContext(tree, node, shown), run), maxLength)
   if (cut !== undefined) return { shown: cut.shown, leftOut: leftOut + cut.leftOut }
   return leftOut === 0 ? undefined : { shown, leftOut }
 }
@@ -143,11 +141,10 @@ function isCopy({ metadata }: Node): boolean {
 /**
  * The request that summarises the host's knowledge for a child: the host's model, the host's context, the child's task.
  */
-function briefRequest({ node, turn, agent, contextTurns, home, conversation }: NodeRun): ModelRequest {
-  const { store } = home.ledger
-  const link = store.link(turn.id)
-  const task = link === undefined ? undefined : store.node(link.taskId)
-  const context = task === undefined ? [] : collectContext(store, task, contextTurns)
+function briefRequest({ tree, node, turn, agent, contextTurns, conversation }: NodeRun): ModelRequest {
+  const link = tree.link(turn.id)
+  const task = link === undefined ? undefined : tree.node(link.taskId)
+  const context = task === undefined ? [] : collectContext(tree, task, contextTurns)
   const tokens = briefTokens(node)
   const asked = `Another agent is given this task:\n${JSON.stringify(turn.input)}\n\nSum up what it should know of this conversation to do it, and nothing else, in at most ${Math.ceil(tokens * 0.7)} words.`
   return {

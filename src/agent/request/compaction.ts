@@ -37,14 +37,14 @@ export function compactionFor(run: NodeRun, model: Model, context: readonly Node
   const window = windowOf(model, home.settings.compaction)
   const sizes = sizesOf(run, context)
   const total = sum(sizes) + OVERHEAD + agent.instructions.length / CHARS
-  if (total < window * home.settings.compaction.at || hasJustFailed(home.ledger.store, turn, total)) return null
+  if (total < window * home.settings.compaction.at || hasJustFailed(run.tree, turn, total)) return null
   const tokens = Math.min(4_096, Math.ceil(window / 10))
   return planFor(run, { context, sizes, room: window * home.settings.compaction.keep, tokens, total: Math.ceil(total) })
 }
 
 /** The size of each node in the model's context. A chat shows only questions and answers, up to its own limit. */
-function sizesOf({ agent, turn, home: { ledger } }: NodeRun, context: readonly Node[]): number[] {
-  const chat = agent.asked === null ? undefined : chatIn(ledger.store, turn)
+function sizesOf({ tree, agent, turn }: NodeRun, context: readonly Node[]): number[] {
+  const chat = agent.asked === null ? undefined : chatIn(tree, turn)
   if (chat === undefined) return context.map(tokensOf)
   const isShown = ({ kind, turnId, output }: Node) =>
     turnId === turn.id || (chat.maxLength === null && kind !== 'task' && output.calls === undefined)
@@ -76,7 +76,7 @@ function planFor(run: NodeRun, measured: Measured): CompactionPlan | null {
   const folded = context.slice(0, cut).filter(({ turnId }) => turnId !== run.turn.id)
   const turns = new Set(folded.map(({ turnId }) => turnId)).size
   const facts = { tokens: measured.tokens, contextTokens: measured.total, fromTurnId: first.turnId, turns }
-  return { ...facts, ...foldTarget(run.home.ledger.store, last, run.turn) }
+  return { ...facts, ...foldTarget(run.tree, last, run.turn) }
 }
 
 /** The first place after which the rest fits; where there is none, the last possible one. */
@@ -128,9 +128,8 @@ function lengthOf(content: Content): number {
 }
 
 /** The request for a summary: it contains everything that will no longer be shown, earlier summaries included. */
-export function summarizeRequest({ node, agent, contextTurns, home, conversation }: NodeRun): ModelRequest {
-  const { store } = home.ledger
-  const folded = foldedFor(store, node, contextTurns)
+export function summarizeRequest({ tree, node, agent, contextTurns, conversation }: NodeRun): ModelRequest {
+  const folded = foldedFor(tree, node, contextTurns)
   const { tokens } = (node.input.value ?? {}) as { readonly tokens?: number }
   const most = tokens ?? 1_000
   const asked = `Sum up the conversation so far for the one who goes on with it: what was asked, what was decided and why, what was found (names, numbers, ids, paths, session ids as they are), what is still open. Leave nothing out that would have to be asked or looked up again. At most ${Math.ceil(most * 0.6)} words.`

@@ -92,9 +92,9 @@ interface UnfitAnswer {
 }
 
 /** Counts every repair of the turn, the current one included. */
-function mayRepair({ agent, node, turn, home }: NodeRun): boolean {
+function mayRepair({ tree, agent, node, turn }: NodeRun): boolean {
   const isRepair = ({ purpose, ordinal }: Node) => purpose === 'repair' && ordinal <= node.ordinal
-  const repairs = home.ledger.store.nodesOf(turn.id).filter(isRepair)
+  const repairs = tree.nodesOf(turn.id).filter(isRepair)
   return repairs.length < (agent.repair?.retries ?? 1)
 }
 

@@ -375,8 +375,8 @@ class AnswerStream {
   }
 
   private show(body: LiveBody): void {
-    const { node, conversation, home } = this.run
-    this.live ??= home.live.feeds.beginLive(node, conversation)
+    const { home } = this.run
+    this.live ??= home.live.feeds.beginLive(this.run)
     this.live.emit(body, home.ledger.clock)
   }
 }

@@ -80,17 +80,17 @@ function permitStart(
 
 /** A person's consent for one step holds for the whole run, and for its tree while the server runs. */
 function isAllowed(
-  { turn, conversation, home }: NodeRun,
+  { tree, turn, conversation }: NodeRun,
   pool: SourcePool,
   { source, ask }: { readonly source: ToolSource; readonly ask: ApprovalRequest },
 ): boolean {
   if (pool.isAllowed(turn.rootId, source)) return true
-  return home.ledger.store.nodesOf(turn.id).some((node) => isApproved(node, conversation, ask))
+  return tree.nodesOf(turn.id).some((node) => isApproved(node, conversation, ask))
 }
 
 /** A person's denial for one step holds for the whole run. */
-function deniedReason({ turn, home }: NodeRun, ask: ApprovalRequest): string | undefined {
-  for (const node of home.ledger.store.nodesOf(turn.id)) {
+function deniedReason({ tree, turn }: NodeRun, ask: ApprovalRequest): string | undefined {
+  for (const node of tree.nodesOf(turn.id)) {
     const reason = deniedTo(node, ask)
     if (reason !== undefined) return reason
   }
@@ -131,13 +131,12 @@ async function open(
 }
 
 /** The run at the top that waits for this one, or this one itself. */
-function topOf({ turn, conversation, home }: NodeRun): Id {
-  const { store } = home.ledger
+function topOf({ tree, turn, conversation }: NodeRun): Id {
   let top = turn
   let at = conversation
   for (;;) {
-    const above = store.turn(store.link(top.id)?.hostTurnId ?? at.parentTurnId ?? '')
-    const its = above === undefined || above.state === 'ended' ? undefined : store.conversation(above.conversationId)
+    const above = tree.turn(tree.link(top.id)?.hostTurnId ?? at.parentTurnId ?? '')
+    const its = above === undefined || above.state === 'ended' ? undefined : tree.conversation(above.conversationId)
     if (above === undefined || its === undefined) return top.id
     top = above
     at = its

@@ -54,7 +54,7 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
   if (isTurn && !mayCall(run.turn)) {
     return refuseCall(run, { code: 'max_turns', message: `The limit of ${run.turn.limits.turns} turns was reached.` })
   }
-  const context = isTurn ? collectContext(run.home.ledger.store, run.node, run.contextTurns) : undefined
+  const context = isTurn ? collectContext(run.tree, run.node, run.contextTurns) : undefined
   const plan = context === undefined ? null : compactionFor(run, model, context)
   if (plan !== null) return compactFirst(run, plan)
   if (run.hooks !== null) return callHooked(run, model)
@@ -132,9 +132,9 @@ function endPlanned(run: NodeRun, answer: StepAnswer, commands: readonly Planned
 }
 
 /** Stores the tool logs for readers of the outcome. */
-async function keepToolLogs({ turn, home }: NodeRun): Promise<void> {
+async function keepToolLogs({ tree, turn, home }: NodeRun): Promise<void> {
   const { toolLogs } = await planner()
-  const logs = toolLogs(home.ledger.store.nodesOf(turn.id))
+  const logs = toolLogs(tree.nodesOf(turn.id))
   if (logs.length > 0) home.live.extensions.keep(turn.id, 'tool_logs', logs as unknown as Json)
 }
 
@@ -155,8 +155,8 @@ async function callHooked(run: NodeRun, model: Model): Promise<void> {
 const NO_PROTOCOL: Partial<AnswerProtocol> = {}
 
 /** The final output of the calls right before this node; the last one counts. */
-function collectedBy({ node, turn, home }: NodeRun, finalTool: string): Json | undefined {
-  for (const task of home.ledger.store.nodesOf(turn.id).slice(0, node.ordinal).toReversed()) {
+function collectedBy({ tree, node, turn }: NodeRun, finalTool: string): Json | undefined {
+  for (const task of tree.nodesOf(turn.id).slice(0, node.ordinal).toReversed()) {
     if (task.kind !== 'task') return undefined
     const { state, output, input } = task
     if (input.call?.name === finalTool && state === 'finished' && output.isError !== true) return output.value
@@ -187,7 +187,7 @@ function isBeside({ purpose }: Node): boolean {
 
 /** Reserves the cost of the call first; if the budget does not suffice, it makes the call that wraps up, or none. */
 async function callWithinBudget(run: NodeRun, model: Model, { request, ask }: BudgetedCall): Promise<void> {
-  const said = run.home.ledger.store.nodesOf(run.turn.id).findLast(({ usage }) => usage.inputTokens > 0)
+  const said = run.tree.nodesOf(run.turn.id).findLast(({ usage }) => usage.inputTokens > 0)
   const cost = estimateCost(model, request, said?.usage ?? NO_USAGE)
   if (!cost.isPriced && run.turn.spend?.limit.usd !== null) {
     return refuseCall(run, { code: 'over_budget', message: unpriced(model) })
@@ -315,8 +315,8 @@ function checkAfter(check: PlannedTask | null): FinalAnswer['check'] {
 }
 
 /** The tools whose results the answer builds on, in order. */
-function toolTrace({ home, turn }: NodeRun): string[] {
-  const tasks = home.ledger.store.nodesOf(turn.id).filter((node) => {
+function toolTrace({ tree, turn }: NodeRun): string[] {
+  const tasks = tree.nodesOf(turn.id).filter((node) => {
     return node.kind === 'task' && node.endedAt !== null && !isEager(node)
   })
   return tasks.map(({ input }) => input.call?.name ?? '')

@@ -60,7 +60,7 @@ async function continuedParts(call: Call): Promise<ChatParts | undefined> {
   if (ending === undefined || call.words[0] !== undefined) return undefined
   const store = openStore(call, 'read')
   try {
-    const row = findConversation(store, ending)
+    const row = await findConversation(store, ending)
     const { name } = row.agent
     if (name === ASSISTANT.name || codeOf(row) !== '') return undefined
     for (const option of ['model', 'compat']) {
@@ -115,7 +115,7 @@ class ChatLoop {
 
   async hold(): Promise<number> {
     try {
-      this.conversationId = this.continued()
+      this.conversationId = await this.continued()
       const code = InlineAsk.isPossible(this.call.env) ? await this.withPerson() : await this.withInput()
       if (this.conversationId !== undefined) note(this.farewell(this.conversationId))
       return code
@@ -170,7 +170,7 @@ class ChatLoop {
       kept === undefined
         ? runtime.run(parts.agent as AnyAgent, message as never, conversationId === undefined ? {} : { conversationId })
         : await sendMessage(runtime, kept, message)
-    this.trees.add(runtime.store.conversation(run.conversationId)?.rootId ?? run.conversationId)
+    this.trees.add((await runtime.store.rootOf(run.conversationId)) ?? run.conversationId)
     return this.follow(run, call, knownAgents)
   }
 
@@ -194,18 +194,18 @@ class ChatLoop {
     const code = worker.end()
     worker.close()
     // Only a recorded run can be continued.
-    if (runtime.store.turn(run.id) !== undefined) this.conversationId = run.conversationId
+    if ((await runtime.store.rootOf(run.id)) !== undefined) this.conversationId = run.conversationId
     if (isLive) process.stdout.write('\n')
     else await write(await lastAnswer(runtime, run))
     return code
   }
 
   /** The conversation named by `--continue`. */
-  private continued(): Id | undefined {
+  private async continued(): Promise<Id | undefined> {
     const ending = textOption(this.call, 'continue')
     if (ending === undefined) return undefined
     const { store } = this.runtime
-    const row = findConversation(store, ending)
+    const row = await findConversation(store, ending)
     const { name } = this.parts
     if (row.type !== 'user') throw new CliError(`The conversation of ${oneLine(ending)} is a subagent's.`, EXIT.usage)
     if (row.agent.name !== name) {

@@ -92,7 +92,8 @@ async function work(call: Call, { agent, input, options, prompt, again }: RunJob
   try {
     const started = runtime.run(agent, input as never)
     trees.add(started.conversationId)
-    await new FollowedRuns(runtime, trees).follow(worker, [started])
+    const runs = await FollowedRuns.find(runtime, trees)
+    await runs.follow(worker, [started])
     const code = worker.end()
     const answer = await lastAnswer(runtime, started)
     if (!isJson) await write(answer)

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Node } from '../../doors/rows.ts'
-import { createRuntime, type Id, type Run, type Runtime, type Store } from '../../index.ts'
+import type { Node, TreeReader } from '../../doors/rows.ts'
+import { createRuntime, type Id, type Run, type Runtime } from '../../index.ts'
 import { sqliteStore } from '../../store/sqlite/index.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 import { storyLine } from '../watch/event-lines.ts'
@@ -91,7 +91,7 @@ class Stage {
   /** Waits until the worker has recorded its run. */
   private async findRun(): Promise<Run> {
     for (;;) {
-      const [turn] = this.runtime.store.openRoots(1)
+      const [turn] = await this.runtime.store.openRoots(1)
       if (turn !== undefined) return this.runtime.attach(turn.id)
       await sleep(20)
     }
@@ -113,8 +113,8 @@ class Stage {
 
   private async killWorker({ id, conversationId }: Run): Promise<Kill> {
     const pid = await this.worker.kill()
-    const { store } = this.runtime
-    return { pid, calls: callsOf(store, id), lastSeq: store.lastSeq(conversationId) }
+    const tree = await this.runtime.store.tree(conversationId)
+    return { pid, calls: callsOf(tree, id), lastSeq: tree.lastSeq(conversationId) }
   }
 
   private async comeBack({ pid, calls }: Kill): Promise<void> {
@@ -220,8 +220,8 @@ export interface DemoReport {
 }
 
 /** Reads the calls of a run and its children from the store. */
-function callsOf(store: Store, runId: Id): Calls {
-  const nodes = keyedNodes(store, runId)
+function callsOf(tree: TreeReader, runId: Id): Calls {
+  const nodes = keyedNodes(tree, runId)
   const inState = (state: Node['state']) =>
     new Set(nodes.filter(({ node }) => node.state === state).map(({ key }) => key))
   return { finished: inState('finished'), running: inState('running') }
@@ -250,14 +250,14 @@ interface KeyedNode {
   readonly key: string
 }
 
-function keyedNodes(store: Store, turnId: Id): KeyedNode[] {
-  const nodes = store.nodesOf(turnId)
-  const path = store.conversation(nodes[0]?.conversationId ?? '')?.path ?? []
+function keyedNodes(tree: TreeReader, turnId: Id): KeyedNode[] {
+  const nodes = tree.nodesOf(turnId)
+  const path = tree.conversation(nodes[0]?.conversationId ?? '')?.path ?? []
   const answers = nodes.filter(({ kind }) => kind === 'agent_message')
   const tools = nodes.filter(({ kind, input }) => kind === 'task' && input.delegates !== true)
   return [
     ...answers.map((node, before) => ({ node, key: modelKey(path, before) })),
     ...tools.map((node) => ({ node, key: toolKey(node.id) })),
-    ...store.linksOf(turnId).flatMap((link) => keyedNodes(store, link.id)),
+    ...tree.linksOf(turnId).flatMap((link) => keyedNodes(tree, link.id)),
   ]
 }

@@ -39,7 +39,7 @@ export async function firstRequest(agent: AnyAgent, input: Json): Promise<FirstR
   try {
     const run = runtime.run(agent, input as never)
     const outcome = await Promise.race([listener.heard, run.result])
-    const turn = runtime.store.turn(run.id)
+    const turn = (await runtime.store.tree(run.conversationId)).turn(run.id)
     if (turn === undefined) throw new Error('the run was not recorded')
     const { limits, spend } = turn
     if ('messages' in outcome) {

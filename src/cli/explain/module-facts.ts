@@ -63,7 +63,7 @@ export async function moduleFacts(
   const runtime = decidingRuntime(options)
   try {
     const verdictOf = (one: AnyAgent, request: string) => runtime.explain(one, request)
-    const sights = chosen.map((one) => agentFacts(one, modelOf(one, options, model), verdictOf))
+    const sights = await Promise.all(chosen.map((one) => agentFacts(one, modelOf(one, options, model), verdictOf)))
     return { agents: sights, grant: options.grant ?? null }
   } finally {
     await runtime.close()
@@ -80,17 +80,15 @@ function decidingRuntime({ grant, profiles }: RuntimeOptions): ReturnType<typeof
   }
 }
 
-type VerdictOf = (agent: AnyAgent, request: string) => Pick<ToolFacts, 'verdict' | 'reason'>
+type VerdictOf = (agent: AnyAgent, request: string) => Promise<Pick<ToolFacts, 'verdict' | 'reason'>>
 
-function agentFacts(agent: AnyAgent, model: ModelUse, verdictOf: VerdictOf): AgentFacts {
+async function agentFacts(agent: AnyAgent, model: ModelUse, verdictOf: VerdictOf): Promise<AgentFacts> {
   const { name, description, instructions, prompt, settings, grant, budget, input, output } = agent
-  const decided = (request: string) => {
-    const { verdict, reason } = verdictOf(agent, request)
-    return { verdict, reason }
+  const tools: ToolFacts[] = []
+  for (const [tool, { description: about }] of agent.tools) {
+    const { verdict, reason } = await verdictOf(agent, `tool:${tool}`)
+    tools.push({ name: tool, description: about, verdict, reason })
   }
-  const tools = [...agent.tools].map(([tool, { description: about }]) => {
-    return { name: tool, description: about, ...decided(`tool:${tool}`) }
-  })
   return {
     name,
     description,

@@ -1,4 +1,4 @@
-import type { Conversation, Tombstone, Turn } from '../../doors/rows.ts'
+import type { Conversation, Node, Tombstone, TreeReader, Turn } from '../../doors/rows.ts'
 import type { Id, Store } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import { age, moment } from '../terminal/amounts.ts'
@@ -13,21 +13,36 @@ export function shortId(id: Id): string {
   return id.slice(-8)
 }
 
+/** Loads the tree that has this conversation, run or node; an empty one if none has it. */
+export async function treeWith(store: Store, id: Id): Promise<TreeReader> {
+  return store.tree((await store.rootOf(id)) ?? id)
+}
+
 /** Finds a run by the ending of its id, or the last run of a conversation by the ending of the conversation's. */
-export function findRun(store: Store, ending: string): Turn {
-  return runOf(store, ending, named(store, ending))
+export async function findRun(store: Store, ending: string): Promise<Turn> {
+  return runOf(store, ending, await named(store, ending))
 }
 
 /** Finds a run also by the id of one of its nodes, for commands that only read. */
-export function findRunOrNode(store: Store, ending: string): Turn {
-  const runs = named(store, ending)
-  return runOf(store, ending, runs.length > 0 ? runs : findIds(store, ending))
+export async function findRunOrNode(store: Store, ending: string): Promise<Turn> {
+  const runs = await named(store, ending)
+  return runOf(store, ending, runs.length > 0 ? runs : await findIds(store, ending))
 }
 
-type FoundIds = ReturnType<Store['findIds']>
+/** Finds the nodes whose id ends this way. */
+export async function findNodes(store: Store, ending: string): Promise<Node[]> {
+  const found: Node[] = []
+  for (const { id, type } of await findIds(store, ending)) {
+    const node = type === 'node' ? (await treeWith(store, id)).node(id) : undefined
+    if (node !== undefined) found.push(node)
+  }
+  return found
+}
+
+type FoundIds = Awaited<ReturnType<Store['findIds']>>
 
 /** Finds everything whose id ends this way. Throws a CliError if too few characters were typed. */
-export function findIds(store: Store, ending: string): FoundIds {
+export async function findIds(store: Store, ending: string): Promise<FoundIds> {
   const wanted = withDashes(ending)
   if (wanted.length >= LEAST_TYPED) return store.findIds(wanted, MOST_FOUND)
   throw new CliError(
@@ -36,41 +51,48 @@ export function findIds(store: Store, ending: string): FoundIds {
   )
 }
 
-function named(store: Store, ending: string): FoundIds {
-  return findIds(store, ending).filter(({ type }) => type !== 'node')
+async function named(store: Store, ending: string): Promise<FoundIds> {
+  return (await findIds(store, ending)).filter(({ type }) => type !== 'node')
 }
 
-function runOf(store: Store, ending: string, found: FoundIds): Turn {
-  const runs = new Map<Id, Turn>()
+async function runOf(store: Store, ending: string, found: FoundIds): Promise<Turn> {
+  const runs = new Map<Id, FoundRun>()
   for (const { id, type } of found) {
-    const turn = turnOf(store, id, type)
-    if (turn !== undefined) runs.set(turn.id, turn)
+    const tree = await treeWith(store, id)
+    const turn = turnOf(tree, id, type)
+    if (turn !== undefined) runs.set(turn.id, { tree, turn })
   }
-  if (runs.size === 0 && found.length === 0) refuseDeleted(store, ending)
+  if (runs.size === 0 && found.length === 0) await refuseDeleted(store, ending)
   const lane = runs.size === 0 ? found.find(({ type }) => type === 'conversation') : undefined
   if (lane !== undefined) {
     const id = shortId(lane.id)
     throw new CliError(`${id} has no run yet. Send a message: legate chat --continue ${id}`, EXIT.usage)
   }
-  return onlyMatch([...runs.values()], ending, (turn) => lineOf(store, turn))
+  return onlyMatch([...runs.values()], ending, lineOf).turn
+}
+
+interface FoundRun {
+  readonly tree: TreeReader
+  readonly turn: Turn
 }
 
 /** Finds a conversation or lane by the ending of its id or of the id of one of its runs. */
-export function findConversation(store: Store, ending: string): Conversation {
+export async function findConversation(store: Store, ending: string): Promise<Conversation> {
   const found = new Map<Id, Conversation>()
-  for (const { id, type } of named(store, ending)) {
-    const row = store.conversation(type === 'turn' ? (store.turn(id)?.conversationId ?? '') : id)
+  for (const { id, type } of await named(store, ending)) {
+    const tree = await treeWith(store, id)
+    const row = tree.conversation(type === 'turn' ? (tree.turn(id)?.conversationId ?? '') : id)
     if (row !== undefined) found.set(row.id, row)
   }
-  if (found.size === 0) refuseDeleted(store, ending)
+  if (found.size === 0) await refuseDeleted(store, ending)
   return onlyMatch([...found.values()], ending, ({ id, agent }) => `${id}  ${oneLine(agent.name)}`)
 }
 
 /** Reports a deleted run as deleted, with the time and the reason, instead of as missing. */
-function refuseDeleted(store: Store, ending: string): void {
-  const id = findDeleted(store, ending)
+async function refuseDeleted(store: Store, ending: string): Promise<void> {
+  const id = await findDeleted(store, ending)
   if (id === undefined) return
-  const stone = store.archive?.tombstone(id)
+  const stone = await store.archive?.tombstone(id)
   if (stone === undefined) return
   const { agent, at, reason, hash } = stone
   const what = `${oneLine(agent)} ${shortId(id)} was deleted on ${moment(at)} (${oneLine(reason)})`
@@ -78,10 +100,10 @@ function refuseDeleted(store: Store, ending: string): void {
 }
 
 /** Finds a deleted run or conversation by the ending of its id; the newest of several. */
-export function findDeleted(store: Store, ending: string): Id | undefined {
+export async function findDeleted(store: Store, ending: string): Promise<Id | undefined> {
   const wanted = withDashes(ending)
   if (wanted.length < LEAST_TYPED) return undefined
-  const ids = (store.archive?.tombstones() ?? []).flatMap(({ conversations }) => namesIn(conversations))
+  const ids = ((await store.archive?.tombstones()) ?? []).flatMap(({ conversations }) => namesIn(conversations))
   return ids.findLast((id) => id.endsWith(wanted))
 }
 
@@ -111,14 +133,14 @@ export function withDashes(ending: string): string {
   return end > 0 ? [bare.slice(0, end), ...groups].join('-') : groups.join('-')
 }
 
-function turnOf(store: Store, id: Id, type: 'conversation' | 'turn' | 'node'): Turn | undefined {
-  if (type === 'turn') return store.turn(id)
-  if (type === 'conversation') return store.turnsOf(id, { limit: 1 }).at(-1)
-  return store.turn(store.node(id)?.turnId ?? '')
+function turnOf(tree: TreeReader, id: Id, type: 'conversation' | 'turn' | 'node'): Turn | undefined {
+  if (type === 'turn') return tree.turn(id)
+  if (type === 'conversation') return tree.turnsOf(id, { limit: 1 }).at(-1)
+  return tree.turn(tree.node(id)?.turnId ?? '')
 }
 
-function lineOf(store: Store, turn: Turn): string {
-  const { agent } = store.conversation(turn.conversationId) ?? { agent: { name: '?' } }
+function lineOf({ tree, turn }: FoundRun): string {
+  const { agent } = tree.conversation(turn.conversationId) ?? { agent: { name: '?' } }
   const state = turn.outcome?.status ?? 'open'
   return `${turn.id}  ${state}  ${oneLine(agent.name)}  ${age(Date.now() - turn.createdAt)} ago`
 }

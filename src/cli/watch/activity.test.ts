@@ -1,6 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { makeGate } from '../../../test/support/gate.ts'
-import { localStore } from '../../../test/support/rows.ts'
 import { agent, createRuntime, type Runtime } from '../../index.ts'
 import { memoryStore } from '../../store/memory/index.ts'
 import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/conformance/store-rows.ts'
@@ -24,7 +23,10 @@ async function waiting(createdAt: number): Promise<{ state: string; doing: strin
   onTestFinished(() => runtime.close())
   await runtime.resume()
   const turn = store.turn(place.turnId) ?? turnRow(place)
-  return { state: openStateOf(runtime, turn).state, doing: activityReader(runtime)(turn.id)?.text }
+  return {
+    state: (await openStateOf(runtime, turn)).state,
+    doing: (await activityReader(runtime, [turn.id]))(turn.id)?.text,
+  }
 }
 
 test('what no process takes up although some live is unattended; it is given a moment', async () => {
@@ -52,13 +54,16 @@ test('a run says what it does now: it thinks, waits for whom it asked, or tries 
   const runtime = createRuntime()
   onTestFinished(() => runtime.close())
   const run = runtime.run(agent({ name: 'host', instructions: '', model, subagents: { ask: child } }), 'go')
-  const doing = (id = '') => activityReader(runtime)(id)?.text
+  const doing = async (id = '') => (await activityReader(runtime, [run.id]))(id)?.text
   for await (const { type } of run) if (type === 'retry') break
-  const [link] = localStore(runtime).linksOf(run.id)
+  const [link] = (await runtime.store.tree(run.conversationId)).linksOf(run.id)
 
-  expect([doing(run.id), doing(link?.id)]).toEqual(['waiting for child', expect.stringMatching(/^retrying in \d/)])
+  expect([await doing(run.id), await doing(link?.id)]).toEqual([
+    'waiting for child',
+    expect.stringMatching(/^retrying in \d/),
+  ])
   await asked.opened
-  expect(doing(link?.id)).toBe('thinking')
+  expect(await doing(link?.id)).toBe('thinking')
   held.open()
   await run.result
 })

@@ -1,5 +1,5 @@
-import type { Link, Node, Turn } from '../../doors/rows.ts'
-import type { Id, Json, Runtime } from '../../index.ts'
+import type { Link, Node, TreeReader, Turn } from '../../doors/rows.ts'
+import type { Id, Json, Runtime, Store } from '../../index.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { askingNode, describeCall, questionOf } from './request-text.ts'
@@ -16,30 +16,48 @@ export interface Activity {
   readonly mood: 'works' | 'waits' | 'person' | 'stuck'
 }
 
-/** Returns a function that describes runs; it checks once for all of them which processes are alive. */
-export function activityReader(runtime: Runtime): (turnId: Id, hears?: WatchedRun['hears']) => Activity | null {
+/** Describes a run of a known tree; null if it has ended or is unknown. */
+export type ActivityOf = (turnId: Id, hears?: WatchedRun['hears']) => Activity | null
+
+/**
+ * Returns a function that describes these runs and all others of their trees. It checks once for all of them which
+ * processes are alive.
+ */
+export async function activityReader(runtime: Runtime, runIds: readonly Id[]): Promise<ActivityOf> {
   const { store } = runtime
-  const takers = new LiveProcesses(runtime)
-  const now = Date.now()
+  const roots = new Map<Id, TreeReader>()
+  for (const id of runIds) {
+    const rootId = (await store.rootOf(id)) ?? id
+    if (!roots.has(rootId)) roots.set(rootId, await store.tree(rootId))
+  }
+  const takers = await LiveProcesses.load(runtime, roots)
+  const trees = [...new Set(roots.values())]
   return (turnId, hears = null) => {
-    const turn = store.turn(turnId)
-    if (turn === undefined || turn.state === 'ended') return null
-    if (turn.cancel !== null) return { text: 'stopping', mood: 'waits' }
-    if (turn.state === 'queued') return { text: 'queued', mood: 'waits' }
-    return doingOf({ runtime, turn, takers, now, hears })
+    for (const tree of trees) {
+      const turn = tree.turn(turnId)
+      if (turn !== undefined) return activityOf({ tree, turn, takers, hears })
+    }
+    return null
   }
 }
 
+function activityOf(look: ActivityContext): Activity | null {
+  const { state, cancel } = look.turn
+  if (state === 'ended') return null
+  if (cancel !== null) return { text: 'stopping', mood: 'waits' }
+  if (state === 'queued') return { text: 'queued', mood: 'waits' }
+  return doingOf(look)
+}
+
 interface ActivityContext {
-  readonly runtime: Runtime
+  readonly tree: TreeReader
   readonly turn: Turn
   readonly takers: LiveProcesses
-  readonly now: number
   readonly hears: WatchedRun['hears']
 }
 
 function doingOf(look: ActivityContext): Activity {
-  const nodes = look.runtime.store.openNodes(look.turn.id)
+  const nodes = look.tree.openNodes(look.turn.id)
   const asked = nodes.filter(({ state }) => state === 'awaiting_approval')
   if (asked.length > 0)
     return { text: `needs a person: ${listed(asked.map((node) => describeCall(node)))}`, mood: 'person' }
@@ -66,15 +84,16 @@ function workOf(working: readonly Node[], { hears }: ActivityContext): Pick<Acti
 
 const LABELS = { reasoning: 'thinking: ', call: 'calls ', text: 'says: ' } as const
 
-function waitOf(nodes: readonly Node[], { runtime, turn, takers, now }: ActivityContext): Activity {
+function waitOf(nodes: readonly Node[], { tree, turn, takers }: ActivityContext): Activity {
+  const { now } = takers
   const question = nodes.find(({ state, wait }) => state === 'waiting' && wait?.on === 'question')
   if (question !== undefined) return { text: `asks: ${questionOf(question)}`, mood: 'person' }
   const later = nodes.find(({ state, wakeAt }) => state === 'pending' && wakeAt !== null && wakeAt > now)
   if (later?.wakeAt) return { text: `retrying in ${duration(later.wakeAt - now)}`, mood: 'waits' }
-  const agents = runtime.store.openLinks(turn.id).map(({ agentName }) => oneLine(agentName))
+  const agents = tree.openLinks(turn.id).map(({ agentName }) => oneLine(agentName))
   if (agents.length > 0) return { text: `waiting for ${listed(agents)}`, mood: 'waits' }
   const ready = nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
-  const agent = codeOf(runtime.store.conversation(turn.conversationId))
+  const agent = codeOf(tree.conversation(turn.conversationId))
   if (ready && !takers.mayTake(turn, agent))
     return { text: 'no process works on it: continue with legate resume', mood: 'stuck' }
   return { text: ready ? 'waiting for a worker' : 'waiting', mood: 'waits' }
@@ -102,12 +121,34 @@ const LOOKED_AT = 200
 class LiveProcesses {
   /** Process ids by engine. */
   readonly alive: ReadonlyMap<Id, number>
-  private readonly runtime: Runtime
-  private busyWith: ReadonlySet<string> | undefined
+  /** The time of the last event of each tree. */
+  private readonly lastEvents: ReadonlyMap<Id, number>
+  private readonly agentsAtWork: ReadonlySet<string>
 
-  constructor(runtime: Runtime) {
-    this.runtime = runtime
-    this.alive = new Map(runtime.processes().flatMap(({ id, pid, isAlive }) => (isAlive ? [[id, pid]] : [])))
+  /** The time of the look at them. */
+  readonly now: number
+
+  private constructor(now: number, { alive, lastEvents, agentsAtWork }: ProcessFacts) {
+    this.now = now
+    this.alive = alive
+    this.lastEvents = lastEvents
+    this.agentsAtWork = agentsAtWork
+  }
+
+  /** Reads what the runs of these trees need: who works on others counts only if nothing happens in one of them. */
+  static async load(runtime: Runtime, trees: ReadonlyMap<Id, TreeReader>): Promise<LiveProcesses> {
+    const { store } = runtime
+    const alive = new Map<Id, number>()
+    for (const { id, pid, isAlive } of await runtime.processes()) if (isAlive) alive.set(id, pid)
+    const lastEvents = new Map<Id, number>()
+    for (const [rootId, tree] of trees) {
+      const page = await store.events(rootId, tree.lastSeq(rootId) - 1, 1)
+      lastEvents.set(rootId, page.at(-1)?.at ?? 0)
+    }
+    const now = Date.now()
+    const isQuiet = [...lastEvents.values()].some((at) => !isFresh(at, now))
+    const agentsAtWork = new Set(isQuiet ? await findBusyAgents(store, alive.keys()) : [])
+    return new LiveProcesses(now, { alive, lastEvents, agentsAtWork })
   }
 
   /**
@@ -116,24 +157,30 @@ class LiveProcesses {
    */
   mayTake({ rootId, createdAt }: Turn, agent: string): boolean {
     if (this.alive.size === 0) return false
-    const isFresh = Date.now() - Math.max(createdAt, this.lastEventAt(rootId)) < PATIENCE_MS
-    return isFresh || (agent !== '' && this.agentsAtWork().has(agent))
+    const lastAt = Math.max(createdAt, this.lastEvents.get(rootId) ?? 0)
+    return isFresh(lastAt, this.now) || (agent !== '' && this.agentsAtWork.has(agent))
   }
+}
 
-  private lastEventAt(rootId: Id): number {
-    const { store } = this.runtime
-    return store.events(rootId, store.lastSeq(rootId) - 1, 1).at(-1)?.at ?? 0
-  }
+interface ProcessFacts {
+  readonly alive: ReadonlyMap<Id, number>
+  readonly lastEvents: ReadonlyMap<Id, number>
+  readonly agentsAtWork: ReadonlySet<string>
+}
 
-  private agentsAtWork(): ReadonlySet<string> {
-    const { store } = this.runtime
-    this.busyWith ??= new Set(
-      [...this.alive.keys()]
-        .flatMap((id) => store.claimedBy(id, LOOKED_AT))
-        .flatMap(({ conversationId }) => codeOf(store.conversation(conversationId))),
-    )
-    return this.busyWith
+function isFresh(lastAt: number, now: number): boolean {
+  return now - lastAt < PATIENCE_MS
+}
+
+/** Lists the agents whose nodes these engines run. */
+async function findBusyAgents(store: Store, engineIds: Iterable<Id>): Promise<string[]> {
+  const agents: string[] = []
+  for (const engineId of engineIds) {
+    for (const { rootId, conversationId } of await store.claimedBy(engineId, LOOKED_AT)) {
+      agents.push(codeOf((await store.tree(rootId)).conversation(conversationId)))
+    }
   }
+  return agents
 }
 
 /** The state of an open run together with its children. */
@@ -156,8 +203,9 @@ export interface OpenState {
 }
 
 /** Reads the state of a run from the open part of its tree only. */
-export function openStateOf(runtime: Runtime, turn: Turn): OpenState {
-  const look = new OpenStateReader(runtime)
+export async function openStateOf(runtime: Runtime, turn: Turn): Promise<OpenState> {
+  const tree = await runtime.store.tree(turn.rootId)
+  const look = new OpenStateReader(tree, await LiveProcesses.load(runtime, new Map([[turn.rootId, tree]])))
   look.at(turn)
   const { asked, questions, needs, pids, wakes } = look
   const found = { asked, questions, needs: [...needs], pids: [...pids], wakes }
@@ -180,21 +228,20 @@ class OpenStateReader {
   /** Whether a process does more than wait for a person or for children. */
   isBusy = false
   readonly takers: LiveProcesses
-  private readonly runtime: Runtime
+  private readonly tree: TreeReader
 
-  constructor(runtime: Runtime) {
-    this.runtime = runtime
-    this.takers = new LiveProcesses(runtime)
+  constructor(tree: TreeReader, takers: LiveProcesses) {
+    this.tree = tree
+    this.takers = takers
   }
 
   at(turn: Turn): void {
-    const { store } = this.runtime
-    const nodes = store.openNodes(turn.id)
-    const links = store.openLinks(turn.id)
+    const nodes = this.tree.openNodes(turn.id)
+    const links = this.tree.openLinks(turn.id)
     const awaiting = new Set([...nodes.map(askingNode), ...links.map(callerOf)])
     for (const node of nodes) this.node(node, awaiting.has(node.id))
     for (const { id } of links) {
-      const child = store.turn(id)
+      const child = this.tree.turn(id)
       if (child !== undefined && child.state !== 'ended') this.at(child)
     }
   }
@@ -221,7 +268,7 @@ class OpenStateReader {
   }
 
   private agentOf({ conversationId }: Node): string {
-    return codeOf(this.runtime.store.conversation(conversationId))
+    return codeOf(this.tree.conversation(conversationId))
   }
 }
 

@@ -14,7 +14,7 @@ export async function followRun(
   turn: Turn,
   take: (event: RunEvent) => void | Promise<void>,
 ): Promise<void> {
-  const run = runtime.attach(turn.id)
+  const run = await runtime.attach(turn.id)
   // Waiting for the result keeps the process alive; iterating alone does not.
   const { result } = run
   for await (const event of run) await take(event)
@@ -22,8 +22,8 @@ export async function followRun(
 }
 
 /** Warns a person who follows a run that no process works on. */
-export function noteStandstill(runtime: Runtime, turn: Turn): void {
-  const { state, asked, questions, needs } = openStateOf(runtime, turn)
+export async function noteStandstill(runtime: Runtime, turn: Turn): Promise<void> {
+  const { state, asked, questions, needs } = await openStateOf(runtime, turn)
   if (state === 'parked') {
     for (const node of asked) note(`It waits for a person: ${approveCommands(node)}.`)
     for (const { id } of questions) note(`It waits for an answer: ${replyCommand(id)}.`)
@@ -52,9 +52,9 @@ export function endOnInterrupt(leave: () => void = () => undefined): void {
 const PAGE = 500
 
 /** Reads the recorded events of a run and its children in order. */
-export function* eventsSoFar(store: Store, run: Turn): Generator<DurableEvent, void> {
+export async function* eventsSoFar(store: Store, run: Turn): AsyncGenerator<DurableEvent, void> {
   const family = new Set<Id>([run.id])
-  for (const event of treeEvents(store, run)) {
+  for await (const event of treeEvents(store, run)) {
     if (event.parentId !== null && family.has(event.parentId)) family.add(event.turnId)
     if (!family.has(event.turnId)) continue
     yield event
@@ -63,18 +63,18 @@ export function* eventsSoFar(store: Store, run: Turn): Generator<DurableEvent, v
 }
 
 /** Builds the current tree of a run, including the text its models are writing. */
-export function treeSoFar(store: Store, run: Turn): WatchedTree {
+export async function treeSoFar(store: Store, run: Turn): Promise<WatchedTree> {
   const tree = new WatchedTree(run.id)
-  for (const event of eventsSoFar(store, run)) tree.take(event)
-  for (const { events } of store.blocks(run.rootId, 0)) {
+  for await (const event of eventsSoFar(store, run)) tree.take(event)
+  for (const { events } of await store.blocks(run.rootId, 0)) {
     for (const event of events) if (tree.run(event.turnId)?.state === 'running') tree.take(event)
   }
   return tree
 }
 
-function* treeEvents(store: Store, { rootId, afterSeq }: Turn): Generator<DurableEvent, void> {
+async function* treeEvents(store: Store, { rootId, afterSeq }: Turn): AsyncGenerator<DurableEvent, void> {
   for (let after = afterSeq; ; ) {
-    const page = store.events(rootId, after, PAGE)
+    const page = await store.events(rootId, after, PAGE)
     for (const { body, ...place } of page) yield { ...place, ...body }
     const last = page.at(-1)
     if (last === undefined) return

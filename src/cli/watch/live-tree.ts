@@ -4,7 +4,7 @@ import { cleanText, columnsOf, hangingLines, oneLine } from '../terminal/clean.t
 import type { Paint } from '../terminal/paint.ts'
 import { plainLine, Screen, type ScreenLine } from '../terminal/screen.ts'
 import { wrap } from '../terminal/width.ts'
-import { activityReader } from './activity.ts'
+import { type ActivityOf, activityReader } from './activity.ts'
 import { layout } from './layout.ts'
 import { questionLines, type ScreenQuestion } from './request-text.ts'
 import { type WatchedRun, WatchedTree } from './run-tree.ts'
@@ -50,6 +50,10 @@ export class LiveTree {
   private drawnAt = 0
   private soon: ReturnType<typeof setTimeout> | undefined
   private readonly onResize = (): void => this.draw()
+  /** Reads what runs do, as of the last frame. */
+  private doing: ActivityOf = () => null
+  private isLooking = false
+  private isClosed = false
 
   constructor(runtime: Runtime, { paint, hint, leaves = 'tree', speaks = false }: LiveTreeOptions) {
     this.runtime = runtime
@@ -66,7 +70,7 @@ export class LiveTree {
     if (event.type === 'warning') this.say(this.warning(event))
     if (this.timer === undefined) this.begin()
     if (this.soon !== undefined) return
-    this.soon = setTimeout(() => this.draw(), Math.max(0, this.drawnAt + LEAST_MS - Date.now()))
+    this.soon = setTimeout(() => this.redraw(), Math.max(0, this.drawnAt + LEAST_MS - Date.now()))
   }
 
   private warning(event: Extract<RunEvent, { type: 'warning' }>): string {
@@ -87,6 +91,7 @@ export class LiveTree {
 
   close(): void {
     this.question = null
+    this.isClosed = true
     clearInterval(this.timer)
     clearTimeout(this.soon)
     process.stdout.off('resize', this.onResize)
@@ -96,8 +101,25 @@ export class LiveTree {
   }
 
   private begin(): void {
-    this.timer = setInterval(() => this.draw(), MOST_MS)
+    this.timer = setInterval(() => this.redraw(), MOST_MS)
     process.stdout.on('resize', this.onResize)
+  }
+
+  /** Looks at the runs, then draws them. If the store is locked for a moment, the previous frame stays. */
+  private redraw(): void {
+    clearTimeout(this.soon)
+    this.soon = undefined
+    if (this.isLooking) return
+    this.isLooking = true
+    activityReader(this.runtime, [...this.trees.keys()])
+      .then((doing) => {
+        this.doing = doing
+        if (!this.isClosed) this.draw()
+      })
+      .catch(() => undefined)
+      .finally(() => {
+        this.isLooking = false
+      })
   }
 
   private draw(most?: number): void {
@@ -117,12 +139,11 @@ export class LiveTree {
 
   private lines(most?: number): ScreenLine[] {
     const { columns, rows } = this.screen.measure()
-    const doing = activityReader(this.runtime)
     const asked = this.asked(columns - 1, rows)
     const spoken = most === undefined ? this.spoken(columns - 1, rows - 2 - asked.length) : []
     const shown = most === 0 ? [] : [...this.trees.values()]
     const table = treeRows(shown, {
-      doing: ({ id, hears }) => doing(id, hears),
+      doing: ({ id, hears }) => this.doing(id, hears),
       now: Date.now(),
       // One row for the footer, one for the cursor.
       most: most ?? Math.max(1, rows - 2 - asked.length - spoken.length),

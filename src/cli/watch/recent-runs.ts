@@ -19,22 +19,20 @@ const PAGE = 500
  * Finds the run that a reading command means: the one named, also by a node of it, or else the newest of the store,
  * which a note on stderr then names.
  */
-export function runToShow(runtime: Runtime, { words: [ending] }: Pick<Call, 'words'>): Turn {
+export async function runToShow(runtime: Runtime, { words: [ending] }: Pick<Call, 'words'>): Promise<Turn> {
   const { store } = runtime
-  if (ending !== undefined) return unchanged(store, findRunOrNode(store, ending))
-  const [newest] = newestRuns(store, 1)
+  if (ending !== undefined) return unchanged(store, await findRunOrNode(store, ending))
+  const [newest] = await newestRuns(store, 1)
   reportTampered(store)
   if (newest === undefined) throw new CliError('There are no runs in this store yet.', EXIT.usage, { namesHelp: false })
-  note(`The newest run: ${runLine(runtime, newest)}`)
+  note(`The newest run: ${await runLine(runtime, newest)}`)
   return newest
 }
 
 /** Lists all open runs, the newest first, then the ten that ended last. */
-export function recentRuns(store: Store): Turn[] {
-  const open = store.openRoots(Number.MAX_SAFE_INTEGER)
-  const ended = store
-    .roots({ limit: LOOKED_AT })
-    .flatMap(({ id }) => turnsOf(store, id, SHOWN))
+export async function recentRuns(store: Store): Promise<Turn[]> {
+  const open = await store.openRoots(Number.MAX_SAFE_INTEGER)
+  const ended = (await lastTurns(store, SHOWN))
     .filter(({ state }) => state === 'ended')
     .sort((a, b) => (b.endedAt ?? 0) - (a.endedAt ?? 0))
     .slice(0, SHOWN)
@@ -42,29 +40,30 @@ export function recentRuns(store: Store): Turn[] {
 }
 
 /** Lists every run of the store, the newest first. */
-export function allRuns(store: Store): Turn[] {
+export async function allRuns(store: Store): Promise<Turn[]> {
   const turns: Turn[] = []
   for (let before: Id | undefined; ; ) {
-    const page = store.roots({ limit: PAGE, ...(before === undefined ? {} : { before }) })
-    for (const { id, turnCount } of page) turns.push(...turnsOf(store, id, turnCount))
+    const page = await store.roots({ limit: PAGE, ...(before === undefined ? {} : { before }) })
+    for (const { id, turnCount } of page) turns.push(...(await turnsOf(store, id, turnCount)))
     before = page.at(-1)?.id
     if (before === undefined) return turns.sort(newestFirst)
   }
 }
 
 /** Lists the runs started last, the newest first. */
-function newestRuns(store: Store, limit: number): Turn[] {
-  const last = store.roots({ limit: LOOKED_AT }).flatMap(({ id }) => turnsOf(store, id, limit))
-  const open = store.openRoots(Number.MAX_SAFE_INTEGER)
+async function newestRuns(store: Store, limit: number): Promise<Turn[]> {
+  const last = await lastTurns(store, limit)
+  const open = await store.openRoots(Number.MAX_SAFE_INTEGER)
   const runs = new Map([...last, ...open].map((turn) => [turn.id, turn]))
   return [...runs.values()].sort(newestFirst).slice(0, limit)
 }
 
 /** Describes a run on one line: id, state, agent and age. */
-function runLine(runtime: Runtime, turn: Turn): string {
-  const { id, conversationId, outcome, createdAt } = turn
-  const { agent } = unlessTampered(() => runtime.store.conversation(conversationId)) ?? { agent: { name: '?' } }
-  const state = outcome?.status ?? unlessTampered(() => openStateOf(runtime, turn).state) ?? turn.state
+async function runLine(runtime: Runtime, turn: Turn): Promise<string> {
+  const { id, rootId, conversationId, outcome, createdAt } = turn
+  const row = await unlessTampered(async () => (await runtime.store.tree(rootId)).conversation(conversationId))
+  const { agent } = row ?? { agent: { name: '?' } }
+  const state = outcome?.status ?? (await unlessTampered(() => openStateOf(runtime, turn)))?.state ?? turn.state
   return `${shortId(id)}  ${state}  ${oneLine(agent.name)}  ${age(Date.now() - createdAt)} ago`
 }
 
@@ -76,9 +75,9 @@ export function reportTampered(store: Store): number {
 }
 
 /** Reads a value; undefined if the rows were changed outside the runtime. `store.tampered` then names their tree. */
-export function unlessTampered<T>(read: () => T): T | undefined {
+export async function unlessTampered<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
-    return read()
+    return await read()
   } catch (error) {
     if (isLegateError(error, 'tampered')) return undefined
     throw error
@@ -86,14 +85,22 @@ export function unlessTampered<T>(read: () => T): T | undefined {
 }
 
 /** Hides a conversation whose own row was changed. */
-function unchanged(store: Store, turn: Turn): Turn {
-  store.conversation(turn.conversationId)
-  store.conversation(turn.rootId)
+async function unchanged(store: Store, turn: Turn): Promise<Turn> {
+  const tree = await store.tree(turn.rootId)
+  tree.conversation(turn.conversationId)
+  tree.conversation(turn.rootId)
   return turn
 }
 
-function turnsOf(store: Store, conversationId: Id, limit: number): readonly Turn[] {
-  return unlessTampered(() => store.turnsOf(conversationId, { limit })) ?? []
+/** Lists the last turns of each of the newest conversations. */
+async function lastTurns(store: Store, limit: number): Promise<Turn[]> {
+  const turns: Turn[] = []
+  for (const { id } of await store.roots({ limit: LOOKED_AT })) turns.push(...(await turnsOf(store, id, limit)))
+  return turns
+}
+
+async function turnsOf(store: Store, rootId: Id, limit: number): Promise<readonly Turn[]> {
+  return (await unlessTampered(async () => (await store.tree(rootId)).turnsOf(rootId, { limit }))) ?? []
 }
 
 function newestFirst(a: Turn, b: Turn): number {
@@ -125,8 +132,8 @@ const LISTS: Readonly<Record<string, List>> = {
 }
 
 async function runsIn(runtime: Runtime, fits: (turn: Turn) => boolean): Promise<readonly string[]> {
-  const runs = newestRuns(runtime.store, LOOKED_AT).filter(fits)
-  return runs.slice(0, NAMED).map((turn) => runLine(runtime, turn))
+  const runs = (await newestRuns(runtime.store, LOOKED_AT)).filter(fits)
+  return Promise.all(runs.slice(0, NAMED).map((turn) => runLine(runtime, turn)))
 }
 
 async function approvals(runtime: Runtime): Promise<readonly string[]> {

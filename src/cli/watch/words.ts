@@ -1,6 +1,6 @@
 import { costOf } from '../../doors/models.ts'
-import type { Conversation } from '../../doors/rows.ts'
-import type { Content, Id, Json, Store, Usage } from '../../index.ts'
+import type { Conversation, TreeReader } from '../../doors/rows.ts'
+import type { Content, Id, Json, Usage } from '../../index.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { cut } from '../terminal/width.ts'
 
@@ -41,9 +41,9 @@ export function folderOf(conversation: Pick<Conversation, 'agent'> | undefined):
 }
 
 /** The folder that is the workspace of a conversation, if rows hold the whole agent at its root. */
-export function workspaceOf(store: Pick<Store, 'conversation'>, conversationId: Id): string | undefined {
-  const root = store.conversation(conversationId)?.rootId
-  return root === undefined ? undefined : folderOf(store.conversation(root))
+export function workspaceOf(tree: Pick<TreeReader, 'conversation'>, conversationId: Id): string | undefined {
+  const root = tree.conversation(conversationId)?.rootId
+  return root === undefined ? undefined : folderOf(tree.conversation(root))
 }
 
 /** The model name of an agent that its row holds. */

@@ -1,6 +1,7 @@
-import type { Turn } from '../../doors/rows.ts'
+import type { TreeReader, Turn } from '../../doors/rows.ts'
 import type { Id, Run, Runtime, Store } from '../../index.ts'
 import { EXIT } from '../command/command.ts'
+import { treeWith } from '../store/find-run.ts'
 import type { RunVerdict } from './verdict.ts'
 import type { Worker } from './worker.ts'
 
@@ -8,14 +9,18 @@ import type { Worker } from './worker.ts'
  * Lists the runs that can continue on their own, in these trees or in all: runs of user conversations, and runs that
  * outlived them in the background or abandoned. A run that works for an open run belongs to that one.
  */
-export function openTopRuns(store: Store, trees?: ReadonlySet<Id>): Turn[] {
-  const open = store.openTurns(Number.MAX_SAFE_INTEGER)
-  return open.filter((turn) => (trees === undefined || trees.has(turn.rootId)) && isTop(store, turn))
+export async function openTopRuns(store: Store, trees?: ReadonlySet<Id>): Promise<Turn[]> {
+  const tops: Turn[] = []
+  for (const turn of await store.openTurns(Number.MAX_SAFE_INTEGER)) {
+    if (trees !== undefined && !trees.has(turn.rootId)) continue
+    if (isTop(await store.tree(turn.rootId), turn)) tops.push(turn)
+  }
+  return tops
 }
 
-function isTop(store: Store, { id, conversationId }: Turn): boolean {
-  if (store.conversation(conversationId)?.type === 'user') return true
-  const host = store.turn(store.link(id)?.hostTurnId ?? '')
+function isTop(tree: TreeReader, { id, conversationId }: Turn): boolean {
+  if (tree.conversation(conversationId)?.type === 'user') return true
+  const host = tree.turn(tree.link(id)?.hostTurnId ?? '')
   return host === undefined || host.state === 'ended'
 }
 
@@ -27,45 +32,58 @@ export class FollowedRuns {
   /** The number of turns of each tree's root at the first look: later ones are new. */
   private readonly counts: Map<Id, number> = new Map()
 
-  constructor(runtime: Runtime, trees?: ReadonlySet<Id>) {
+  private constructor(runtime: Runtime, trees: ReadonlySet<Id> | undefined) {
     this.runtime = runtime
     this.trees = trees
-    for (const rootId of trees ?? []) this.count(rootId)
-    for (const { rootId } of openTopRuns(runtime.store, trees)) this.count(rootId)
+  }
+
+  /** Looks at the runs of these trees, or of all. */
+  static async find(runtime: Runtime, trees?: ReadonlySet<Id>): Promise<FollowedRuns> {
+    const found = new FollowedRuns(runtime, trees)
+    for (const rootId of trees ?? []) await found.count(rootId)
+    for (const { rootId } of await openTopRuns(runtime.store, trees)) await found.count(rootId)
+    return found
   }
 
   /** Follows runs until none can continue. */
   async follow(worker: Worker, first: readonly Run[] = []): Promise<void> {
     for (const { id, conversationId } of first) {
       this.seen.add(id)
-      this.count(conversationId, 0)
+      if (!this.counts.has(conversationId)) this.counts.set(conversationId, 0)
     }
     if (first.length > 0) await worker.follow(first)
-    for (let next = this.next(); next.length > 0; next = this.next()) await worker.follow(next)
+    for (let next = await this.next(); next.length > 0; next = await this.next()) await worker.follow(next)
   }
 
-  private next(): Run[] {
+  private async next(): Promise<Run[]> {
     const { store } = this.runtime
-    const open = openTopRuns(store, this.trees)
-    for (const { rootId } of open) this.count(rootId)
-    const ids = [...this.counts].flatMap(([rootId, count]) => newTurns(store, rootId, count))
+    const open = await openTopRuns(store, this.trees)
+    for (const { rootId } of open) await this.count(rootId)
+    const ids: Id[] = []
+    for (const [rootId, count] of this.counts) ids.push(...newTurns(await store.tree(rootId), rootId, count))
     const news = [...new Set([...ids, ...open.map(({ id }) => id)])].filter((id) => !this.seen.has(id))
     for (const id of news) this.seen.add(id)
-    return news.map((id) => this.runtime.attach(id))
+    return Promise.all(news.map((id) => this.runtime.attach(id)))
   }
 
-  private count(rootId: Id, count = this.runtime.store.conversation(rootId)?.turnCount ?? 0): void {
-    if (!this.counts.has(rootId)) this.counts.set(rootId, count)
+  private async count(rootId: Id): Promise<void> {
+    if (this.counts.has(rootId)) return
+    const tree = await this.runtime.store.tree(rootId)
+    this.counts.set(rootId, tree.conversation(rootId)?.turnCount ?? 0)
   }
 }
 
-function newTurns(store: Store, rootId: Id, count: number): Id[] {
-  const limit = (store.conversation(rootId)?.turnCount ?? 0) - count
-  return limit < 1 ? [] : store.turnsOf(rootId, { limit }).map(({ id }) => id)
+function newTurns(tree: TreeReader, rootId: Id, count: number): Id[] {
+  const limit = (tree.conversation(rootId)?.turnCount ?? 0) - count
+  return limit < 1 ? [] : tree.turnsOf(rootId, { limit }).map(({ id }) => id)
 }
 
 /** Ignores how a background child ended: that concerns its host. */
-export function ignoreChildEnd({ store }: Runtime, { conversationId }: Run, verdict: RunVerdict): RunVerdict {
-  const isChild = store.conversation(conversationId)?.type === 'sub_agent'
+export async function ignoreChildEnd(
+  { store }: Runtime,
+  { conversationId }: Run,
+  verdict: RunVerdict,
+): Promise<RunVerdict> {
+  const isChild = (await treeWith(store, conversationId)).conversation(conversationId)?.type === 'sub_agent'
   return isChild ? { ...verdict, exitCode: EXIT.completed } : verdict
 }

@@ -1,5 +1,6 @@
 import type { AnswerWord, ApprovalWord, Run, Runtime } from '../../index.ts'
 import { type Call, isSet } from '../command/command.ts'
+import { treeWith } from '../store/find-run.ts'
 import { TypedLine } from '../terminal/ask-line.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { hasScreen } from '../terminal/paint.ts'
@@ -29,6 +30,8 @@ export class InlineAsk implements Responder {
   readonly isPatient = true
   private readonly options: InlineAskOptions
   private current: PersonRequest | undefined
+  /** The workspace of the run that asks. */
+  private folder: string | undefined
   /** Answers on their way, by the key of the request, so that it is not asked again. */
   private readonly answers: Map<string, Promise<void>> = new Map()
   private line: TypedLine = new TypedLine(LONGEST.key)
@@ -49,11 +52,18 @@ export class InlineAsk implements Responder {
   /** Asks the next question of these runs, if there is one and none is open. */
   async look(runs: readonly Run[]): Promise<void> {
     const { runtime } = this.options
-    if (this.current !== undefined && this.isOpen(this.current)) return
+    if (this.current !== undefined && (await this.isOpen(this.current))) return
     const approvals = this.options.questionsOnly === true ? [] : await approvalsIn(runtime, runs)
     const asked: readonly PersonRequest[] = [...approvals, ...(await questionsIn(runtime, runs))]
     const next = asked.find((one) => !this.answers.has(keyOf(one)))
-    if (!this.isClosed && !isSame(next, this.current)) this.show(next)
+    const folder = next === undefined ? undefined : await this.folderFor(next)
+    if (this.isClosed || isSame(next, this.current) || (next !== undefined && this.answers.has(keyOf(next)))) return
+    this.folder = folder
+    this.show(next)
+  }
+
+  private async folderFor({ conversationId }: PersonRequest): Promise<string | undefined> {
+    return workspaceOf(await treeWith(this.options.runtime.store, conversationId), conversationId)
   }
 
   async settled(): Promise<void> {
@@ -66,8 +76,8 @@ export class InlineAsk implements Responder {
     this.show(undefined)
   }
 
-  private isOpen(asked: PersonRequest): boolean {
-    const node = this.options.runtime.store.node(asked.nodeId)
+  private async isOpen(asked: PersonRequest): Promise<boolean> {
+    const node = (await treeWith(this.options.runtime.store, asked.nodeId)).node(asked.nodeId)
     if (node === undefined || isQuestion(asked)) return node?.state === 'waiting'
     return node.state === 'awaiting_approval' && digestOf(node) === asked.digest
   }
@@ -155,7 +165,7 @@ export class InlineAsk implements Responder {
     if (isQuestion(asked)) {
       return { text: `${who} asks: ${oneLine(asked.text)}`, prompt: `Your answer, then Enter${typed}` }
     }
-    const wanted = requestLines(asked, workspaceOf(this.options.runtime.store, asked.conversationId))
+    const wanted = requestLines(asked, this.folder)
     return {
       text: `${who} wants ${wanted}${wanted.includes('\n') ? '\n' : '. '}It needs your approval: ${exactLine(asked.reason)}.`,
       prompt: `Allow? [y]es, [a]lways in this conversation, [n]o, then Enter${typed}`,

@@ -34,10 +34,12 @@ const MOST_QUESTIONS = 1_000
 
 export async function questionsIn(runtime: Runtime, runs: readonly Run[]): Promise<PendingQuestion[]> {
   const { store } = runtime
-  const rootOf = (conversationId: string) => store.conversation(conversationId)?.rootId
-  const roots = new Set(runs.map(({ conversationId }) => rootOf(conversationId)))
-  const found = await runtime.questions({ limit: MOST_QUESTIONS })
-  return found.filter(({ conversationId }) => roots.has(rootOf(conversationId)))
+  const roots = new Set(await Promise.all(runs.map(({ conversationId }) => store.rootOf(conversationId))))
+  const asked: PendingQuestion[] = []
+  for (const question of await runtime.questions({ limit: MOST_QUESTIONS })) {
+    if (roots.has(await store.rootOf(question.conversationId))) asked.push(question)
+  }
+  return asked
 }
 
 export interface SayYesOptions {

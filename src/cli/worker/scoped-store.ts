@@ -1,3 +1,4 @@
+import { after, type Later } from '../../base/maybe.ts'
 import type { Id, Store } from '../../index.ts'
 
 /** The number of rows read, to find enough wanted ones among the others. */
@@ -23,10 +24,8 @@ export function scopedStore(store: Store, trees: ReadonlySet<Id> | undefined): S
 }
 
 function onlyTrees(store: Store, trees: ReadonlySet<Id>): Store {
-  const ours = <T extends { readonly rootId: Id }>(limit: number, find: (limit: number) => readonly T[]): T[] =>
-    find(Math.max(limit, LOOKED_AT))
-      .filter((row) => trees.has(row.rootId))
-      .slice(0, limit)
+  const ours = <T extends { readonly rootId: Id }>(limit: number, find: (limit: number) => Later<readonly T[]>) =>
+    after(find(Math.max(limit, LOOKED_AT)), (rows) => rows.filter((row) => trees.has(row.rootId)).slice(0, limit))
   return {
     ...store,
     runnable: (query) => ours(query.limit, (limit) => store.runnable({ ...query, limit })),

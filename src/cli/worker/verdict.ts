@@ -1,6 +1,7 @@
+import type { Conversation, TreeReader } from '../../doors/rows.ts'
 import type { Id, Outcome, Run, Runtime, Store } from '../../index.ts'
 import { EXIT } from '../command/command.ts'
-import { shortId } from '../store/find-run.ts'
+import { shortId, treeWith } from '../store/find-run.ts'
 import { age, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { outputColumns } from '../terminal/output.ts'
@@ -24,7 +25,7 @@ export interface Standstill {
 export async function endOf(runtime: Runtime, run: Run, again: ContinueCommand): Promise<RunVerdict> {
   const { status, text, error, advice: usual, durationMs, children } = await run.result
   const advice = ADVICE[status]?.(again(run.id)) ?? usual
-  const head = `${nameOf(runtime, run)} ${status} after ${duration(durationMs)}, ${plural(children, 'subagent')}`
+  const head = `${await nameOf(runtime, run)} ${status} after ${duration(durationMs)}, ${plural(children, 'subagent')}`
   const why = error === null ? '' : `: ${oneLine(error.message)}${advice === null ? '' : `\n  ${oneLine(advice)}`}`
   const words = text.trim() === '' ? '' : `\n\n${indented(cleanText(text))}\n`
   return { exitCode: status === 'completed' ? EXIT.completed : EXIT.other, text: `${head}${why}${words}` }
@@ -53,17 +54,18 @@ export interface Standstills {
 /**
  * Describes a standstill; null while the run may continue by itself. No exit code if a process must stay alive for it.
  */
-export function standstillOf(
+export async function standstillOf(
   runtime: Runtime,
   run: Run,
   { known, where, goOn }: Standstills & { readonly known: ReadonlySet<string> },
-): Standstill | null {
-  const turn = runtime.store.turn(run.id)
+): Promise<Standstill | null> {
+  const turn = (await treeWith(runtime.store, run.id)).turn(run.id)
   if (turn === undefined || turn.state === 'ended' || turn.cancel !== null) return null
-  const standing = openStateOf(runtime, turn)
+  const standing = await openStateOf(runtime, turn)
   const { state, asked, questions, needs, pids, wakes } = standing
-  const name = nameOf(runtime, run)
-  const text = `${name} waits for a person:\n${waitingLines(runtime, standing, where).join('\n')}`
+  const name = await nameOf(runtime, run)
+  const tree = await runtime.store.tree(turn.rootId)
+  const text = `${name} waits for a person:\n${waitingLines(tree, standing, where).join('\n')}`
   if (state === 'parked' && pids.length > 0) {
     const holder = pids.includes(process.pid) ? 'this process' : `process ${pids.join(', ')}`
     return { exitCode: null, text: `${text}\n  Its code must not run twice, so ${holder} stays alive for it.` }
@@ -80,11 +82,11 @@ export function standstillOf(
   }
 }
 
-function waitingLines({ store }: Runtime, { asked, questions }: OpenState, where: string): string[] {
+function waitingLines(tree: TreeReader, { asked, questions }: OpenState, where: string): string[] {
   return [
     ...asked.map(
       (node) =>
-        `${indented(fitted(describeWholeCall(node, workspaceOf(store, node.conversationId))))}\n    ${approveCommands(node, where)}`,
+        `${indented(fitted(describeWholeCall(node, workspaceOf(tree, node.conversationId))))}\n    ${approveCommands(node, where)}`,
     ),
     ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyCommand(node.id, where)}`),
   ]
@@ -96,8 +98,9 @@ export function exitCodeOf(verdicts: readonly RunVerdict[]): number {
   return [EXIT.other, EXIT.parked].find((code) => codes.includes(code)) ?? EXIT.completed
 }
 
-export function nameOf({ store }: Runtime, { id, conversationId }: Run): string {
-  return `${oneLine(store.conversation(conversationId)?.agent.name ?? '?')} ${shortId(id)}`
+export async function nameOf({ store }: Runtime, { id, conversationId }: Run): Promise<string> {
+  const row = (await treeWith(store, conversationId)).conversation(conversationId)
+  return `${oneLine(row?.agent.name ?? '?')} ${shortId(id)}`
 }
 
 /** Fits a text to the terminal and shows all of it, however many rows that takes. */
@@ -115,9 +118,10 @@ function indented(text: string): string {
 
 /** Returns the printed answer of the last turn of a run's conversation; empty if it did not complete. */
 export async function lastAnswer(runtime: Runtime, { conversationId }: Pick<Run, 'conversationId'>): Promise<string> {
-  const [last] = runtime.store.turnsOf(conversationId, { limit: 1 })
+  const [last] = (await treeWith(runtime.store, conversationId)).turnsOf(conversationId, { limit: 1 })
   if (last?.outcome?.status !== 'completed') return ''
-  return answerText((await runtime.attach(last.id).result) as Outcome)
+  const { result } = await runtime.attach(last.id)
+  return answerText((await result) as Outcome)
 }
 
 function answerText({ text, output }: Outcome): string {
@@ -144,16 +148,15 @@ export function storeWords(store: string | undefined): string {
 }
 
 /** Says that nothing is unfinished, and how to continue a cancelled run, which needs its id. */
-export function nothingOpen(store: Store, again: ContinueCommand): string {
-  const lines = store
-    .roots({ limit: LOOKED_AT })
-    .flatMap(({ id }) => store.turnsOf(id, { limit: 1 }))
-    .filter(({ outcome }) => outcome?.status === 'cancelled')
-    .slice(0, NAMED)
-    .map(({ id, conversationId, endedAt }) => {
-      const name = oneLine(store.conversation(conversationId)?.agent.name ?? '?')
-      return `\n  ${again(id)}  # ${name}, ${age(Date.now() - (endedAt ?? 0))} ago`
-    })
+export async function nothingOpen(store: Store, again: (runId: Id, root: Conversation) => string): Promise<string> {
+  const lines: string[] = []
+  for (const root of await store.roots({ limit: LOOKED_AT })) {
+    const [last] = (await store.tree(root.id)).turnsOf(root.id, { limit: 1 })
+    if (last?.outcome?.status !== 'cancelled') continue
+    const when = age(Date.now() - (last.endedAt ?? 0))
+    lines.push(`\n  ${again(last.id, root)}  # ${oneLine(root.agent.name)}, ${when} ago`)
+    if (lines.length === NAMED) break
+  }
   const nothing = 'Nothing is unfinished in this store.'
   return lines.length === 0 ? nothing : `${nothing} To continue a cancelled run, name it:${lines.join('')}`
 }

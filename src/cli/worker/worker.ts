@@ -8,10 +8,10 @@
 // - A standstill counts only when it is seen twice, after everything answerable here was answered.
 // - The terminal is restored on every way out.
 
-import type { Turn } from '../../doors/rows.ts'
+import type { TreeReader, Turn } from '../../doors/rows.ts'
 import type { AnyAgent, Id, Json, Run, Runtime } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
-import { shortId } from '../store/find-run.ts'
+import { shortId, treeWith } from '../store/find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { openStateOf } from '../watch/activity.ts'
 import type { RunView } from '../watch/view.ts'
@@ -51,7 +51,7 @@ export class Worker {
   constructor(parts: WorkerParts) {
     this.parts = parts
     this.release = onInterrupt({
-      ask: () => this.stopAll(),
+      ask: () => this.stopAll().catch((error: unknown) => this.giveUp(error)),
       leave: () => this.leave(EXIT.terminated),
       restore: () => this.restoreTerminal(),
     })
@@ -90,7 +90,7 @@ export class Worker {
     const ended = this.parts.ended(run)
     // The iteration reports the same error.
     ended.catch(() => undefined)
-    const after = view.wantsHistory ? 0 : (lastSeqs.get(rootOf(runtime, run)) ?? 0)
+    const after = view.wantsHistory ? 0 : (lastSeqs.get(await rootOf(runtime, run)) ?? 0)
     for await (const event of run.events({ after })) {
       await view.take(event, run.id)
       if (event.type === 'approval-request' || event.type === 'question') this.ask().catch(() => undefined)
@@ -120,19 +120,20 @@ export class Worker {
     try {
       // Requests that can be answered here are answered before a standstill is declared.
       await this.ask()
-      this.findStandstills(known)
+      await this.findStandstills(known)
     } finally {
       this.isLooking = false
     }
   }
 
   /** Finds standstills. A run continues if somebody answers it while others keep this worker busy. */
-  private findStandstills(known: ReadonlySet<string>): void {
+  private async findStandstills(known: ReadonlySet<string>): Promise<void> {
     const { runtime, askers, standstills } = this.parts
     const isAsking = askers.some(({ isPatient }) => isPatient) && this.exitCode === undefined
     for (const run of this.runs) {
-      const verdict = attempt(() => standstillOf(runtime, run, { ...standstills, known }))
-      if (verdict === undefined || this.isOver(run)) continue
+      const verdict = await attempt(() => standstillOf(runtime, run, { ...standstills, known }))
+      const tree = await treeWith(runtime.store, run.id)
+      if (verdict === undefined || this.isOver(tree, run)) continue
       // A person who is asked may take as long as needed.
       if (verdict !== null && verdict.exitCode !== EXIT.other && isAsking) continue
       if (verdict === null) {
@@ -152,22 +153,36 @@ export class Worker {
     this.parts.view.say(`${text}\n`)
   }
 
-  private isOver({ id }: Run): boolean {
-    return this.verdicts.has(id) && this.parts.runtime.store.turn(id)?.state === 'ended'
+  private isOver(tree: TreeReader, { id }: Run): boolean {
+    return this.verdicts.has(id) && tree.turn(id)?.state === 'ended'
   }
 
   /** Stops all runs of this worker, but not those of another live process. */
-  private stopAll(): void {
+  private async stopAll(): Promise<void> {
     const { runtime, view } = this.parts
     this.exitCode = EXIT.interrupted
-    const open = this.runs.filter((run) => runtime.store.turn(run.id)?.state !== 'ended')
-    const driven = open.filter((run) => !isOfOthers(runtime, run))
+    const open: Run[] = []
+    const driven: Run[] = []
+    for (const run of this.runs) {
+      const turn = (await treeWith(runtime.store, run.id)).turn(run.id)
+      if (turn?.state === 'ended') continue
+      open.push(run)
+      if (turn === undefined || !(await isOfOthers(runtime, turn))) driven.push(run)
+    }
     if (driven.length === 0) return this.done()
     view.say('Stopping. Finished work is kept. Press Ctrl-C again to end at once.\n')
     for (const run of driven) {
-      run.cancel('Interrupted with Ctrl-C.').catch((error: unknown) => view.say(`${nameOf(runtime, run)}: ${error}\n`))
+      run.cancel('Interrupted with Ctrl-C.').catch(async (error: unknown) => {
+        view.say(`${await nameOf(runtime, run)}: ${error}\n`)
+      })
     }
     for (const run of open) if (!driven.includes(run)) this.recordVerdict(run, LEFT)
+  }
+
+  /** Ends when the store cannot be read any more. */
+  private giveUp(error: unknown): void {
+    this.parts.view.say(`${lost(error).text}\n`)
+    this.done()
   }
 
   private leave(exitCode: number): void {
@@ -183,19 +198,19 @@ function lost(error: unknown): RunVerdict {
   return { exitCode: EXIT.other, text: error instanceof Error ? error.message : String(error) }
 }
 
-function rootOf({ store }: Runtime, { conversationId }: Run): string {
-  return store.conversation(conversationId)?.rootId ?? conversationId
+async function rootOf({ store }: Runtime, { conversationId }: Run): Promise<Id> {
+  return (await store.rootOf(conversationId)) ?? conversationId
 }
 
-function isOfOthers(runtime: Runtime, run: Run): boolean {
-  const turn = runtime.store.turn(run.id)
-  return turn !== undefined && openStateOf(runtime, turn).pids.some((pid) => pid !== process.pid)
+async function isOfOthers(runtime: Runtime, turn: Turn): Promise<boolean> {
+  const { pids } = await openStateOf(runtime, turn)
+  return pids.some((pid) => pid !== process.pid)
 }
 
 /** Reads the store; undefined if it is locked for a moment. */
-function attempt<T>(look: () => T): T | undefined {
+async function attempt<T>(look: () => Promise<T>): Promise<T | undefined> {
   try {
-    return look()
+    return await look()
   } catch {
     return undefined
   }
@@ -243,7 +258,7 @@ const GO_ON = 'Go on where you stopped.'
 export async function continueCancelled(runtime: Runtime, target: Turn, agents: readonly AnyAgent[]): Promise<Run> {
   const id = shortId(target.id)
   const { status } = target.outcome ?? { status: 'running' }
-  const conversation = runtime.store.conversation(target.conversationId)
+  const conversation = (await runtime.store.tree(target.rootId)).conversation(target.conversationId)
   if (status !== 'cancelled') throw new CliError(`The run ${id} has ended: ${status}. There is nothing to resume.`)
   if (conversation?.type !== 'user')
     throw new CliError(`The run ${id} belongs to a subagent. Only its host can start it again.`)

@@ -3,22 +3,24 @@ import type { FieldEvent } from '../../fields/field-event.ts'
 import { FieldParser } from '../../fields/field-parser.ts'
 import { writtenText } from '../../graph/content.ts'
 import type { RunEvent } from '../../graph/event.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
-import type { Store } from '../../store/store.ts'
 import type { FieldBatch, FieldSource } from './run-field.ts'
 
 /** Reads the answers of all runs whose events it receives. */
 export class Answers {
-  private readonly source: Pick<FieldSource, 'store' | 'schemaOf'>
+  private readonly source: Pick<FieldSource, 'schemaOf'>
+  private readonly tree: TreeReader
   private readonly runs: Map<Id, RunAnswers> = new Map()
 
-  constructor(source: Pick<FieldSource, 'store' | 'schemaOf'>) {
+  constructor(source: Pick<FieldSource, 'schemaOf'>, tree: TreeReader) {
     this.source = source
+    this.tree = tree
   }
 
   take(event: RunEvent): FieldBatch | undefined {
     const known = this.runs.get(event.turnId)
-    const run = known ?? new RunAnswers(this.source, event.turnId)
+    const run = known ?? new RunAnswers(this.tree, this.source.schemaOf(this.tree, event.turnId) ?? null)
     if (known === undefined) this.runs.set(event.turnId, run)
     if (event.type === 'run-end') this.runs.delete(event.turnId)
     return run.take(event)
@@ -27,7 +29,7 @@ export class Answers {
 
 /** Reads the answers of one run, one after the other. */
 class RunAnswers {
-  private readonly store: Store
+  private readonly tree: TreeReader
   private readonly schema: CheckedSchema | null
   private attempt = 1
   private nodeId: Id | null = null
@@ -36,9 +38,9 @@ class RunAnswers {
   private isTold = false
   private wasTold = false
 
-  constructor(source: Pick<FieldSource, 'store' | 'schemaOf'>, runId: Id) {
-    this.store = source.store
-    this.schema = source.schemaOf(runId) ?? null
+  constructor(tree: TreeReader, schema: CheckedSchema | null) {
+    this.tree = tree
+    this.schema = schema
   }
 
   take(event: RunEvent): FieldBatch | undefined {
@@ -144,7 +146,7 @@ class RunAnswers {
   }
 
   private purposeOf(nodeId: Id | null) {
-    const node = nodeId === null ? undefined : this.store.node(nodeId)
+    const node = nodeId === null ? undefined : this.tree.node(nodeId)
     return node?.kind === 'task' ? undefined : node?.purpose
   }
 }

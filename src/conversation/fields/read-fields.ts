@@ -8,7 +8,7 @@ import type { FieldBatch, FieldSource } from './run-field.ts'
  */
 export async function* readFields(source: FieldSource, agent?: string): AsyncGenerator<FieldBatch, void> {
   const { Answers } = await import('./answers.ts')
-  const answers = new Answers(source)
+  const answers = new Answers(source, await source.tree())
   const isWanted = wantedBy(source, agent)
   for await (const event of source.events()) {
     if (!isWanted(event)) continue

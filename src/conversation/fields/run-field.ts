@@ -2,8 +2,8 @@ import type { CheckedSchema, Issue } from '../../base/schema/schema.ts'
 import type { FieldEvent, FieldKind } from '../../fields/field-event.ts'
 import type { FieldParser } from '../../fields/field-parser.ts'
 import type { RunEvent } from '../../graph/event.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
-import type { Store } from '../../store/store.ts'
 
 /** The run and the answer that a field belongs to. */
 export interface FieldPlace {
@@ -84,13 +84,16 @@ export class RunField<Value = unknown> implements FieldPlace {
 /** The origin of a run's fields: its events, and the schemas that agents of this process have. */
 export interface FieldSource {
   readonly runId: Id
-  readonly store: Store
+  /** The output schema of the run: see `schemaOf`. */
+  readonly output: CheckedSchema | null | undefined
+  /** The tree of the run, once the run is recorded. */
+  tree(): Promise<TreeReader>
   events(): AsyncIterable<RunEvent>
   /**
-   * The output schema of a run; null when the answer may be anything, undefined when this process does not have its
+   * The output schema of a run of the tree; null when the answer may be anything, undefined when this process does not have its
    * code.
    */
-  schemaOf(runId: Id): CheckedSchema | null | undefined
+  schemaOf(tree: TreeReader, runId: Id): CheckedSchema | null | undefined
 }
 
 /** The fields of one answer that one event made known. */

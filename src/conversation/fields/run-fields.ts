@@ -100,7 +100,7 @@ export class RunFields {
   /** Reads the answer without a schema where this process does not have the run's code. */
   private checkOutput(method: string) {
     const { source } = this.parts
-    const schema = source.schemaOf(source.runId)
+    const schema = source.output
     if (schema !== null) return schema
     const message = `${method}(): the agent of this run has no output. Define one: agent({ output: schema }).`
     throw new DefinitionError('definition', message)
@@ -129,11 +129,12 @@ async function* firstOf(
  * yields everything of the run and below it; this leaves out what hosts do not forward.
  */
 export async function* eventsWithFields(source: FieldSource, after: number): AsyncGenerator<RunEvent, void> {
-  const { store, runId } = source
-  const view = new EventView(store, runId)
-  const fields = new EventView(store, runId, 'fields')
+  const { runId } = source
+  const tree = await source.tree()
+  const view = new EventView(tree, runId)
+  const fields = new EventView(tree, runId, 'fields')
   const { Answers } = await import('./answers.ts')
-  const answers = new Answers(source)
+  const answers = new Answers(source, tree)
   for await (const event of source.events()) {
     const shown = view.show(event)
     const batch = fields.show(event) === undefined ? undefined : answers.take(event)

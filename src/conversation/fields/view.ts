@@ -1,6 +1,6 @@
 import { forwardOf, type LiveEvent, type RunEvent } from '../../graph/event.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
-import type { Store } from '../../store/store.ts'
 
 /** The events of one run below that the readers of a run see. */
 interface Sight {
@@ -22,15 +22,15 @@ const ALL: Sight = { types: null, isCumulative: false }
  * host in between does not forward. Computed from rows while reading: the records are the same for every view.
  */
 export class EventView {
-  private readonly store: Store
+  private readonly tree: TreeReader
   private readonly known: Map<Id, Sight | null>
   /** The text that nodes have streamed so far, where deltas show the whole text. */
   private readonly said: Map<Id, Map<string, string>> = new Map()
 
   private readonly sees: EventScope
 
-  constructor(store: Store, runId: Id, sees: EventScope = 'forwarded') {
-    this.store = store
+  constructor(tree: TreeReader, runId: Id, sees: EventScope = 'forwarded') {
+    this.tree = tree
     this.sees = sees
     this.known = new Map([[runId, ALL]])
   }
@@ -49,7 +49,7 @@ export class EventView {
   private sightOf(turnId: Id, parentId: Id | null): Sight | null {
     const known = this.known.get(turnId)
     if (known !== undefined) return known
-    const host = this.store.link(turnId)?.hostTurnId ?? parentId
+    const host = this.tree.link(turnId)?.hostTurnId ?? parentId
     const above = host === null ? null : this.sightOf(host, null)
     const sight = above === null ? null : this.through(above, turnId)
     this.known.set(turnId, sight)
@@ -58,8 +58,8 @@ export class EventView {
 
   /** The events that a host forwards, out of those it receives. */
   private through(above: Sight, turnId: Id): Sight {
-    const conversationId = this.store.turn(turnId)?.conversationId
-    const conversation = conversationId === undefined ? undefined : this.store.conversation(conversationId)
+    const conversationId = this.tree.turn(turnId)?.conversationId
+    const conversation = conversationId === undefined ? undefined : this.tree.conversation(conversationId)
     const forward = conversation === undefined ? null : forwardOf(conversation)
     if (forward === null) return above
     const types = forward.types?.filter((type) => above.types?.has(type) ?? true)

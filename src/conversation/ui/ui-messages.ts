@@ -3,11 +3,11 @@ import { type Content, textOf } from '../../graph/content.ts'
 import { type EventRow, type RunEvent, toEvent } from '../../graph/event.ts'
 import { BUILT_IN_KINDS } from '../../graph/kinds.ts'
 import { isDeleted, isReplaced } from '../../graph/lane.ts'
+import type { TreeReader } from '../../graph/reader.ts'
 import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
 import { approvalOf } from '../../rules/turn/approve.ts'
 import { answerEvent, resultEvent } from '../../rules/turn/end-node.ts'
 import { questionOf } from '../../rules/turn/question-of.ts'
-import type { Store } from '../../store/store.ts'
 import type { ConversationHandle } from '../conversation.ts'
 import { ConversationPages, TURN_PAGE, type TurnPageQuery } from '../conversation-pages.ts'
 import { EventView } from '../fields/view.ts'
@@ -25,14 +25,19 @@ import type {
 import { fileOf, UiWriter } from './ui-writer.ts'
 
 /** The messages of a page of turns, equal to those of a client that read each of their streams. */
-export function uiMessagesOf({ store, id, row }: ConversationHandle, query: TurnPageQuery): UiMessage[] {
+export async function uiMessagesOf(
+  { store, id, rootId }: ConversationHandle,
+  query: TurnPageQuery,
+): Promise<UiMessage[]> {
   readOptions('toUIMessages(conversation, query)', query, TURN_PAGE)
-  const turns = new ConversationPages(store, id, BUILT_IN_KINDS).turns(query)
+  const tree = await store.tree(rootId)
+  const row = tree.conversation(id)
+  const turns = new ConversationPages(tree, id, BUILT_IN_KINDS).turns(query)
   if (row === undefined || turns.length === 0) return []
-  const answers = turns.map((turn) => new Answer(store, row, turn))
+  const answers = turns.map((turn) => new Answer(tree, row, turn))
   const open = new Set(answers)
   const after = Math.min(...turns.map(({ afterSeq }) => afterSeq))
-  for (const rows of pages(store, row.rootId, { after })) {
+  for await (const rows of pages(store, rootId, { after })) {
     for (const event of rows) for (const answer of open) if (answer.take(event)) open.delete(answer)
     if (open.size === 0) break
   }
@@ -41,7 +46,7 @@ export function uiMessagesOf({ store, id, row }: ConversationHandle, query: Turn
 
 /** One turn: the messages to the agent, and its answer as its stream shows it. */
 class Answer {
-  private readonly store: Store
+  private readonly tree: TreeReader
   private readonly turn: Turn
   private readonly nodes: readonly Node[]
   private readonly hidden: ReadonlySet<Id>
@@ -49,13 +54,13 @@ class Answer {
   private readonly writer: UiWriter
   private readonly maker: UiMessageMaker
 
-  constructor(store: Store, conversation: Conversation, turn: Turn) {
-    const nodes = store.nodesOf(turn.id)
-    this.store = store
+  constructor(tree: TreeReader, conversation: Conversation, turn: Turn) {
+    const nodes = tree.nodesOf(turn.id)
+    this.tree = tree
     this.turn = turn
     this.nodes = nodes.filter(isShown)
     this.hidden = new Set(nodes.filter((node) => !isShown(node)).map(({ id }) => id))
-    this.view = new EventView(store, turn.id)
+    this.view = new EventView(tree, turn.id)
     this.writer = new UiWriter(turn.id)
     this.maker = new UiMessageMaker(this.writer.start())
     for (const node of this.nodes) for (const event of untold(node, conversation)) this.write(event)
@@ -71,11 +76,11 @@ class Answer {
   }
 
   messages(): UiMessage[] {
-    const { store, turn, nodes, maker } = this
+    const { tree, turn, nodes, maker } = this
     const said = nodes.filter(({ kind }) => kind === 'user_message').map(userMessage)
     if (turn.state === 'ended') {
-      for (const part of maker.message.parts) bringUpToDate(store, part)
-      for (const event of openAsks(store, turn.id)) this.write(event)
+      for (const part of maker.message.parts) bringUpToDate(tree, part)
+      for (const event of openAsks(tree, turn.id)) this.write(event)
     }
     // A message that was only observed is no run, and has no answer.
     const isRun = turn.state === 'queued' || turn.startedAt !== null
@@ -109,10 +114,10 @@ function placeOf({ id, conversationId, turnId, endedAt, createdAt }: Node, path:
 }
 
 /** The open requests of children that outlived the run, as events. */
-function openAsks(store: Store, runId: Id): RunEvent[] {
-  return store.openLinks(runId).flatMap(({ id, childConversationId }) => {
-    const path = store.conversation(childConversationId)?.path ?? []
-    return [...store.openNodes(id).flatMap((node) => askOf(node, path)), ...openAsks(store, id)]
+function openAsks(tree: TreeReader, runId: Id): RunEvent[] {
+  return tree.openLinks(runId).flatMap(({ id, childConversationId }) => {
+    const path = tree.conversation(childConversationId)?.path ?? []
+    return [...tree.openNodes(id).flatMap((node) => askOf(node, path)), ...openAsks(tree, id)]
   })
 }
 
@@ -133,19 +138,19 @@ function isAsking({ state, wait }: Node): boolean {
 }
 
 /** Reads from the rows everything that has happened below a run since it ended. */
-function bringUpToDate(store: Store, part: UiPart): void {
-  if (part.type === 'data-subagent') part.data = subagentNow(store, part.id, part.data)
-  if (part.type === 'data-approval' && part.data.status === 'open') part.data = approvalNow(store, part.data)
-  if (part.type === 'data-question' && part.data.status === 'open') part.data = questionNow(store, part.data)
+function bringUpToDate(tree: TreeReader, part: UiPart): void {
+  if (part.type === 'data-subagent') part.data = subagentNow(tree, part.id, part.data)
+  if (part.type === 'data-approval' && part.data.status === 'open') part.data = approvalNow(tree, part.data)
+  if (part.type === 'data-question' && part.data.status === 'open') part.data = questionNow(tree, part.data)
 }
 
-function subagentNow(store: Store, runId: Id, data: UiSubagent): UiSubagent {
-  const outcome = store.link(runId)?.outcome ?? null
+function subagentNow(tree: TreeReader, runId: Id, data: UiSubagent): UiSubagent {
+  const outcome = tree.link(runId)?.outcome ?? null
   return outcome === null ? data : { ...data, status: outcome.status, tool: null }
 }
 
-function approvalNow(store: Store, data: UiApproval): UiApproval {
-  const node = store.node(data.nodeId)
+function approvalNow(tree: TreeReader, data: UiApproval): UiApproval {
+  const node = tree.node(data.nodeId)
   if (node?.state === 'awaiting_approval' && approvalOf(node).digest === data.digest) return data
   const answered = node?.metadata['answered'] as { allowed: boolean; by: string; reason: string | null } | undefined
   if (answered === undefined) return { ...data, status: 'over' }
@@ -153,8 +158,8 @@ function approvalNow(store: Store, data: UiApproval): UiApproval {
   return { ...data, status: allowed ? 'allowed' : 'denied', by, answer: reason }
 }
 
-function questionNow(store: Store, data: UiQuestion): UiQuestion {
-  const node = store.node(data.nodeId)
+function questionNow(tree: TreeReader, data: UiQuestion): UiQuestion {
+  const node = tree.node(data.nodeId)
   if (node !== undefined && isAsking(node)) return data
   if (node?.state !== 'finished') return { ...data, status: 'over' }
   return { ...data, status: 'answered', answer: textOf(node.output.content ?? '') }

@@ -65,9 +65,9 @@ async function askQuestion(
 /**
  * Tells whether the host has a tool to answer with. A host whose code lives in another process counts as having one.
  */
-function hostHas({ home, conversation }: NodeRun, tool: string): boolean {
-  const host = home.ledger.store.conversation(conversation.parentConversationId ?? '')
-  const agent = host === undefined ? undefined : home.agents.of(host.id, host)
+function hostHas({ tree, home, conversation }: NodeRun, tool: string): boolean {
+  const host = tree.conversation(conversation.parentConversationId ?? '')
+  const agent = host === undefined ? undefined : home.agents.of(tree, host.id, host)
   return agent === undefined || agent.tools.has(tool)
 }
 

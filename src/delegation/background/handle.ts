@@ -14,10 +14,12 @@ import { ConflictError } from '../../base/error.ts'
 import { int, number, type OptionRules, readOptions, record } from '../../base/options.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import { Draft } from '../../graph/draft.ts'
+import { type TreeReader, treeWith } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
 import { activityOf, childState } from '../../rules/delegation/child-report.ts'
 import { linesOf } from '../../rules/delegation/child-tools.ts'
 import { questionOf, startersQuestion } from '../../rules/turn/question-of.ts'
+import { notFound } from '../../store/not-found.ts'
 import type { Store } from '../../store/store.ts'
 
 /** The state of a spawned agent, as `subagent_poll` reports it. */
@@ -65,9 +67,10 @@ export interface SpawnedParts {
 }
 
 export function spawnedHandle<Out>(parts: SpawnedParts): SpawnedAgent<Out> {
-  const { store, clock, conversationId } = parts
-  const newest = () => store.turnsOf(conversationId, { limit: 1 })[0]?.id ?? parts.id
-  const take = async (signal: AbortSignal | undefined) => (await parts.take(newest(), signal)) as RunOutcome<Out> | null
+  const { clock, conversationId } = parts
+  const newest = async () => (await treeOf(parts)).turnsOf(conversationId, { limit: 1 })[0]?.id ?? parts.id
+  const take = async (signal: AbortSignal | undefined) =>
+    (await parts.take(await newest(), signal)) as RunOutcome<Out> | null
   return {
     id: parts.id,
     conversationId,
@@ -75,13 +78,14 @@ export function spawnedHandle<Out>(parts: SpawnedParts): SpawnedAgent<Out> {
     wait: async (options = {}) => inTime(take, clock, readOptions('wait()', options, WAIT)),
     poll: async (options = {}) => {
       const { limitTurns = 10 } = readOptions('poll()', options, { limitTurns: int(0) })
-      return pollOf(store, clock, { conversationId, limitTurns, runId: newest() })
+      return pollOf(await treeOf(parts), clock, { conversationId, limitTurns, runId: await newest() })
     },
     send: async (text) => {
       if (!(await isAnswer(parts, text))) await parts.send(text)
     },
     cancel: async (reason) => {
-      const open = store.turnsOf(conversationId, { limit: MOST_OPEN }).filter(({ state }) => state !== 'ended')
+      const turns = (await treeOf(parts)).turnsOf(conversationId, { limit: MOST_OPEN })
+      const open = turns.filter(({ state }) => state !== 'ended')
       for (const { id } of open) await parts.cancel(id, reason)
     },
   }
@@ -90,11 +94,19 @@ export function spawnedHandle<Out>(parts: SpawnedParts): SpawnedAgent<Out> {
 const WAIT: OptionRules<WaitOptions> = { timeoutMs: number(0), abortSignal: record }
 const MOST_OPEN = 100
 
+/** The tree that the agent works in. */
+async function treeOf({ store, conversationId }: SpawnedParts): Promise<TreeReader> {
+  const tree = await treeWith(store, conversationId)
+  if (tree === undefined) throw await notFound(store, 'conversation', conversationId)
+  return tree
+}
+
 /**
  * Tells whether the text answered an open question. If somebody else answered first, the text becomes one more turn.
  */
-async function isAnswer({ store, clock, conversationId, answer }: SpawnedParts, text: string): Promise<boolean> {
-  const rows = new Draft(store, clock.now())
+async function isAnswer(parts: SpawnedParts, text: string): Promise<boolean> {
+  const { clock, conversationId, answer } = parts
+  const rows = new Draft(await treeOf(parts), clock.now())
   const asked = startersQuestion(rows, rows.conversation(conversationId))
   if (asked === undefined) return false
   try {
@@ -134,8 +146,8 @@ interface PollRequest {
   readonly limitTurns: number
 }
 
-function pollOf(store: Store, clock: Clock, { conversationId, runId, limitTurns }: PollRequest): ChildPoll {
-  const rows = new Draft(store, clock.now())
+function pollOf(tree: TreeReader, clock: Clock, { conversationId, runId, limitTurns }: PollRequest): ChildPoll {
+  const rows = new Draft(tree, clock.now())
   const child = rows.conversation(conversationId)
   const asked = startersQuestion(rows, child)
   const { last_activity: lastActivity, stalled = false } = activityOf(rows, runId)

@@ -84,7 +84,7 @@ export async function sendToChild(
   if (replied === 'done') return 'done'
   const child = childOf(run, childId)
   if (child === undefined) return notFound(read)
-  const agent = home.agents.of(child.id, child)
+  const agent = home.agents.of(run.tree, child.id, child)
   if (agent === undefined) return errorEnd(`This process has no code for the agent "${child.agent.name}".`)
   const said = { ok: true, child_conversation_id: child.id, child_graph_id: child.id, status: 'sent' }
   const background: BackgroundDelegation = {
@@ -105,8 +105,8 @@ export async function sendToChild(
  * Finds a child of this turn. In a forked lane, a child from before the fork counts too; it is forked when it gets a
  * message.
  */
-function childOf({ home: { ledger }, turn }: NodeRun, childId: Id): Conversation | undefined {
-  return resolveSession(new Draft(ledger.store, ledger.clock.now()), turn, childId)?.session
+function childOf({ tree, home: { ledger }, turn }: NodeRun, childId: Id): Conversation | undefined {
+  return resolveSession(new Draft(tree, ledger.clock.now()), turn, childId)?.session
 }
 
 /** Refuses an unknown id. A foreign id gets the same answer as one that does not exist (I9). */

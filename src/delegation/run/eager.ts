@@ -63,7 +63,7 @@ export class EagerChildren implements EagerWork {
     const ordinal = seen.get(digest) ?? 0
     seen.set(digest, ordinal + 1)
     const [taskId = ''] = deriveIds(this.run.turn.id, `eager/${digest}/${ordinal}`, 1)
-    if (this.run.home.ledger.store.node(taskId) === undefined) await this.begin(offer, { taskId, field, item })
+    if (this.run.tree.node(taskId) === undefined) await this.begin(offer, { taskId, field, item })
     return taskId
   }
 

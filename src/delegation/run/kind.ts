@@ -52,13 +52,12 @@ interface KindCode {
   readonly watch: Watch | undefined
 }
 
-async function runCode({ node, work, home }: NodeRun, { kind, children, watch }: KindCode): Promise<CodeResult> {
+async function runCode({ tree, node, work, home }: NodeRun, { kind, children, watch }: KindCode): Promise<CodeResult> {
   try {
-    const graph = home.ledger.store
     const value = await children.inside((context) =>
       kind.execute(
         node,
-        Object.defineProperty(watchedContext(context, watch), 'graph', { value: graph }) as KindContext,
+        Object.defineProperty(watchedContext(context, watch), 'graph', { value: tree }) as KindContext,
       ),
     )
     const json = toJson(value)

@@ -160,9 +160,9 @@ function isGenerator(given: unknown): given is AsyncIterator<unknown> {
 /**
  * Reads the input from the rows, so that code that runs again gets the same one: checked by the schema, or the message.
  */
-function inputOf({ agent, turn, node, home }: NodeRun): Json | Content {
+function inputOf({ tree, agent, turn, node }: NodeRun): Json | Content {
   if (agent.input !== null) return turn.input
-  const asked = home.ledger.store.nodesOf(turn.id).findLast(({ kind, ordinal }) => {
+  const asked = tree.nodesOf(turn.id).findLast(({ kind, ordinal }) => {
     return kind === 'user_message' && ordinal < node.ordinal
   })
   return asked?.input.content ?? ''
@@ -240,7 +240,7 @@ export class ReplyChildren extends CalledChildren {
     const given = this.context()
     const delegate = ((to: object | string, input: unknown, attempts?: Attempts) =>
       this.delegate(to, input, attempts)) as Delegate as ReplyDelegate<Record<never, never>>
-    const own = { delegate, ask: (question: string) => this.ask(question), graph: this.run.home.ledger.store }
+    const own = { delegate, ask: (question: string) => this.ask(question), graph: this.run.tree }
     return Object.defineProperties(given, Object.getOwnPropertyDescriptors(own)) as unknown as ReplyContext
   }
 
@@ -266,10 +266,10 @@ export class ReplyChildren extends CalledChildren {
   }
 
   protected override async begin(offer: Offer, input: unknown, ids: ChildIds): Promise<SpawnResult> {
-    const { store } = this.run.home.ledger
-    const known = store.link(ids.turn)
+    const { tree } = this.run
+    const known = tree.link(ids.turn)
     const isOther = known !== undefined && known.agentName !== offer.agent.name
-    if (isOther || store.node(askId(ids)) !== undefined) throw this.conflicting(`delegates to "${offer.agent.name}"`)
+    if (isOther || tree.node(askId(ids)) !== undefined) throw this.conflicting(`delegates to "${offer.agent.name}"`)
     const spawned = await super.begin(offer, input, ids)
     const isRefused = 'refused' in spawned && (spawned.isChanged || spawned.refused.status === 'invalid_input')
     if (isRefused && known !== undefined) throw this.conflicting(`delegates something else to "${offer.agent.name}"`)
@@ -301,11 +301,10 @@ export class ReplyChildren extends CalledChildren {
   }
 
   private async asked(text: string, ids: ChildIds): Promise<string | null> {
-    const { home, node, work } = this.run
-    const { store } = home.ledger
+    const { tree, home, node, work } = this.run
     const id = askId(ids)
-    if (store.link(ids.turn) !== undefined) throw this.conflicting('asks a person')
-    if (store.node(id) === undefined) this.permitAsking(text)
+    if (tree.link(ids.turn) !== undefined) throw this.conflicting('asks a person')
+    if (tree.node(id) === undefined) this.permitAsking(text)
     const question = await home.ledger.commit({
       kind: 'ask',
       rootId: node.rootId,
@@ -314,7 +313,7 @@ export class ReplyChildren extends CalledChildren {
     if (question === 'changed') throw this.conflicting('asks a person something else')
     if (question === 'limit') throw new DeniedError('denied', 'The limit of tool calls was reached: nobody was asked.')
     if (question === 'lost') throw this.lost()
-    const ended = await home.live.nodeEnds.waitUnless(id, work.signal)
+    const ended = await home.live.nodeEnds.waitUnless({ id, rootId: node.rootId }, work.signal)
     if (ended === null) throw work.signal.reason
     return answerIn(ended)
   }

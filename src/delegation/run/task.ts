@@ -73,9 +73,9 @@ function refusedRepeat(): ToolEnd {
 }
 
 /** Detects a model that repeats the same call. Tools that poll are exempt: they are meant to be called again. */
-function isStuck({ turn, node, home }: NodeRun, entry: ToolEntry | undefined): boolean {
+function isStuck({ tree, turn, node }: NodeRun, entry: ToolEntry | undefined): boolean {
   if (turn.account.modelCalls <= MAX_REPEATS || entry?.tool?.polls === true) return false
-  return isRepeating(home.ledger.store, node)
+  return isRepeating(tree, node)
 }
 
 async function runTool(run: NodeRun, entry: ToolEntry | undefined): Promise<void> {
@@ -163,12 +163,12 @@ const MOST_CALLS = 16
  */
 export function readyChildren(before: NodeRun, { answer, tasks, ids }: Expansion): readonly ReadyChild[] {
   if (tasks.length > MOST_CALLS || !stillHolds(before)) return NONE
-  const { home } = before
+  const { home, tree } = before
   if (before.hooks?.has('beforeTool') === true || home.agents.hooksAbove(before) !== null) return NONE
-  const node = home.ledger.store.node(before.node.id)
-  const turn = home.ledger.store.turn(before.turn.id)
+  const node = tree.node(before.node.id)
+  const turn = tree.turn(before.turn.id)
   if (node === undefined || turn === undefined) return NONE
-  if (turn.account.modelCalls >= MAX_REPEATS && wouldRepeat(home.ledger.store, node, answer.calls)) return NONE
+  if (turn.account.modelCalls >= MAX_REPEATS && wouldRepeat(tree, node, answer.calls)) return NONE
   const output = { content: answer.content, calls: answer.calls }
   const said = { ...node, output, state: 'finished', endedAt: home.ledger.clock.now() } as const
   const run: NodeRun = { ...before, node, turn, said }

@@ -54,7 +54,7 @@ const HEADINGS: readonly (readonly [Source['kind'], string])[] = [
 async function listed(run: NodeRun, spec: OpenSpec): Promise<string> {
   const { home, conversation } = run
   const sources = await sourcesOf(spec, keeperOf(run))
-  const rows = new Draft(home.ledger.store, home.ledger.clock.now())
+  const rows = new Draft(await home.ledger.store.tree(conversation.rootId), home.ledger.clock.now())
   const finished = finishedTasks(rows, conversation).map((line) => `• ${line}`)
   const groups = HEADINGS.flatMap(([kind, heading]) => {
     const lines = sources.filter((one) => one.kind === kind).map(sourceLine)

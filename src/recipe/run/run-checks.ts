@@ -91,8 +91,8 @@ function planCleanup({ node }: NodeRun, { onFailure }: RetryConfig): PlannedTask
 }
 
 /** Counts the failed checks of this run before this node. */
-function triesBefore({ home, node, turn }: NodeRun): number {
-  const failed = home.ledger.store.nodesOf(turn.id).filter(({ ordinal, input, output }) => {
+function triesBefore({ tree, node, turn }: NodeRun): number {
+  const failed = tree.nodesOf(turn.id).filter(({ ordinal, input, output }) => {
     return ordinal < node.ordinal && input.call?.name === CHECK && output.isError === true
   })
   return failed.length

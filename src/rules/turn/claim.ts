@@ -22,6 +22,8 @@ export function planClaim(draft: Draft, nodeIds: readonly Id[]): number {
 /** The right to write a node's result: the engine and the epoch of the claim it runs under. */
 export interface Claim {
   readonly nodeId: Id
+  /** The tree of the node. */
+  readonly rootId: Id
   readonly engineId: Id
   readonly epoch: number
 }

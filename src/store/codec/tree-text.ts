@@ -144,7 +144,7 @@ export function* toLines({ rootId, rows, edges, bodies, records }: WholeTree): G
 }
 
 /** Reads the lines of `toLines` one by one. Throws an InputError that names the wrong line. */
-export class TreeReader {
+export class TreeParser {
   private rootId: Id | undefined
   private hash = ''
   private lines = 0

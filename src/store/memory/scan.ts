@@ -57,7 +57,7 @@ export function memoryReader(tables: () => Tables, changes?: () => number): Loca
     roots: (query) => roots(tables(), query),
     conversations: (query) => conversations(tables(), query),
     findIds: (ending, limit) => take(idsEndingSo(tables(), ending), limit),
-    openTurns: (limit) => take(openTurns(tables()), limit),
+    openTurns: (limit, rootId) => take(openTurns(tables(), rootId), limit),
     openRoots: (limit) => take(openRoots(tables()), limit),
   }
   return reader
@@ -243,8 +243,8 @@ function* idsEndingSo(tables: Tables, ending: string): Generator<FoundId> {
   for (const { id } of tables.nodes.values()) if (id.endsWith(ending)) yield { id, type: 'node' }
 }
 
-function* openTurns(tables: Tables): Generator<Turn> {
-  for (const { row } of tables.openTurns) yield row
+function* openTurns(tables: Tables, rootId: Id | undefined): Generator<Turn> {
+  for (const { row } of tables.openTurns) if (rootId === undefined || row.rootId === rootId) yield row
 }
 
 function* openRoots(tables: Tables): Generator<Turn> {

@@ -36,7 +36,7 @@ export function sqliteReader(graph: SqliteGraph, read: RunQuery): LocalReader {
   return {
     ...reader,
     tree: () => reader,
-    rootOf: (id) => (conversation(id) ?? turn(id) ?? node(id))?.rootId,
+    rootOf: graph.rootOf,
     runnable: (query) => nodes(RUNNABLE, runnableValues(query)),
     overdue: (now, limit) => turns(OVERDUE, [now, bound(limit)]),
     unstopped: (before, limit) => nodes(UNSTOPPED, [before, bound(limit)]),
@@ -62,7 +62,11 @@ export function sqliteReader(graph: SqliteGraph, read: RunQuery): LocalReader {
     conversations: ({ rootId = null, after = '', limit }) =>
       conversations(CONVERSATIONS, [after, rootId, bound(limit)]),
     findIds: (ending, limit) => findIds(read, ending, limit),
-    openTurns: (limit) => turns(OPEN_TURNS, [bound(limit)]),
+    openTurns: (limit, rootId) => {
+      if (rootId === undefined) return turns(OPEN_TURNS, [bound(limit)])
+      const all = turns(OPEN_TURNS, [Number.MAX_SAFE_INTEGER])
+      return all.filter((turn) => turn.rootId === rootId).slice(0, bound(limit))
+    },
     openRoots: (limit) => turns(OPEN_ROOTS, [bound(limit)]),
   }
 }
@@ -178,6 +182,7 @@ export interface SqliteGraph {
   readonly heard: RunQuery
   readonly spans: SqliteReads['spans']
   tail(rootId: Id): Tail | undefined
+  rootOf(id: Id): Id | undefined
 }
 
 /** Reads for rules, from the cache where possible; every row that it reads is cached. */
@@ -215,7 +220,12 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
     lastSeq: (rootId) => tailOf(reads, rootId)?.seq ?? 0,
     openLinks: (hostTurnId) => rowsWhere(turn(hostTurnId)?.links, ({ outcome }) => outcome === null),
   }
-  return { reader, heard, spans: reads.spans, tail: (rootId) => tailOf(reads, rootId) }
+  const rootOf = (id: Id): Id | undefined => {
+    const known = reads.cache().home(id)
+    const cached = known?.turns.get(id) ?? known?.nodes.get(id) ?? known?.conversations.get(id)
+    return (cached ?? turn(id) ?? conversation(id) ?? node(id))?.row.rootId
+  }
+  return { reader, heard, spans: reads.spans, tail: (rootId) => tailOf(reads, rootId), rootOf }
 }
 
 function cellReads({ read, cache, spans }: SqliteReads, heard: RunQuery) {

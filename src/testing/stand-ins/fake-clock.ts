@@ -22,7 +22,8 @@ export function fakeClock(start = Date.UTC(2030, 0, 1)): FakeClock {
   let now = start
   const alarms = new Set<Alarm>()
   const next = (until: number) => [...alarms].filter(({ time }) => time <= until).sort((a, b) => a.time - b.time)[0]
-  const nextDue = () => Math.min(...[...alarms].map(({ time, idle }) => idle?.until(now) ?? time))
+  const nextDue = async () =>
+    Math.min(...(await Promise.all([...alarms].map(({ time, idle }) => idle?.until(now) ?? time))))
   const ring = (alarm: Alarm) => {
     if (alarms.delete(alarm)) alarm.run()
   }
@@ -42,7 +43,7 @@ export function fakeClock(start = Date.UTC(2030, 0, 1)): FakeClock {
       const until = now + ms
       let looks = 0
       for (let alarm = next(until); alarm !== undefined; alarm = next(until)) {
-        const due = looks < LOOKS ? alarm.time : Math.min(until, nextDue())
+        const due = looks < LOOKS ? alarm.time : Math.min(until, await nextDue())
         looks = alarm.idle === undefined || due > alarm.time ? 0 : looks + 1
         now = Math.max(now, alarm.time, due)
         if (due > alarm.time) await Promise.all([...alarms].map(({ idle }) => idle?.renew()))

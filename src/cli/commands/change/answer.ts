@@ -2,7 +2,7 @@ import { parseJson } from '../../../base/json.ts'
 import type { Node } from '../../../doors/rows.ts'
 import type { ApprovalWord, Json, Runtime, Store } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
-import { findIds, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
+import { findNodes, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'
 import { write } from '../../terminal/output.ts'
 import { openStateOf } from '../../watch/activity.ts'
@@ -27,16 +27,17 @@ export function deny(call: Call): Promise<number> {
 function answer(call: Call, allow: boolean): Promise<number> {
   return withRuntime(call, 'write', async (runtime) => {
     const ending = call.words[0] ?? ''
-    const named = namedNode(runtime.store, ending)
-    const node = named ?? onlyAsked(runtime, ending)
+    const { store } = runtime
+    const named = await namedNode(store, ending)
+    const node = named ?? (await onlyAsked(runtime, ending))
     // `answer` below refuses a call that was answered already, and says who answered and how.
-    const folder = workspaceOf(runtime.store, node.conversationId)
+    const folder = workspaceOf(await store.tree(node.rootId), node.conversationId)
     const isNeeded = allow && (named === undefined || wasAnswered(node))
     if (isAsking(node)) checkSeen(call, node, { isNeeded, folder })
     const word = readApproval(call, allow)
     // Binds the answer to the question the person saw, not to one that replaced it since.
     await runtime.answer(node.id, { ...word, digest: digestOf(node) })
-    const answered = 'edit' in word ? (runtime.store.node(node.id) ?? node) : node
+    const answered = 'edit' in word ? ((await store.tree(node.rootId)).node(node.id) ?? node) : node
     await write(`${allow ? 'Allowed' : 'Denied'}: ${describeWholeCall(answered)}\n`)
     return EXIT.completed
   })
@@ -89,8 +90,8 @@ function editOf(call: Call): { readonly edit: Json } | undefined {
 }
 
 /** Finds the call with this id that waits, or waited, for a person. */
-function namedNode(store: Store, ending: string): Node | undefined {
-  const found = findIds(store, ending).flatMap(({ id, type }) => (type === 'node' ? (store.node(id) ?? []) : []))
+async function namedNode(store: Store, ending: string): Promise<Node | undefined> {
+  const found = await findNodes(store, ending)
   const asking = found.filter(isAsking)
   const named = asking.length > 0 ? asking : found.filter(({ metadata: { answered } }) => answered !== undefined)
   return named.length === 0 ? undefined : onlyMatch(named, ending, lineOf)
@@ -101,9 +102,9 @@ function isAsking({ state }: Node): boolean {
 }
 
 /** Accepts the id of a run if exactly one of its calls waits. */
-function onlyAsked(runtime: Parameters<typeof openStateOf>[0], ending: string): Node {
-  const turn = findRun(runtime.store, ending)
-  const asked = turn.state === 'ended' ? [] : openStateOf(runtime, turn).asked
+async function onlyAsked(runtime: Runtime, ending: string): Promise<Node> {
+  const turn = await findRun(runtime.store, ending)
+  const asked = turn.state === 'ended' ? [] : (await openStateOf(runtime, turn)).asked
   if (asked.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for a person.`, EXIT.usage)
   return onlyMatch(asked, ending, lineOf)
 }
@@ -118,23 +119,23 @@ export function reply(call: Call): Promise<number> {
   const text = words.join(' ').trim()
   if (text === '') throw new CliError('The answer is empty: legate answer ID TEXT.', EXIT.usage)
   return withRuntime(call, 'write', async (runtime) => {
-    const node = namedQuestion(runtime, ending) ?? onlyQuestion(runtime, ending)
+    const node = (await namedQuestion(runtime, ending)) ?? (await onlyQuestion(runtime, ending))
     await runtime.answer(node.id, { text, by: call.env['USER'] ?? 'user' })
     await write(`Answered: ${questionOf(node)}\n`)
     return EXIT.completed
   })
 }
 
-function namedQuestion({ store }: Runtime, ending: string): Node | undefined {
-  const nodes = findIds(store, ending).flatMap(({ id, type }) => (type === 'node' ? (store.node(id) ?? []) : []))
+async function namedQuestion({ store }: Runtime, ending: string): Promise<Node | undefined> {
+  const nodes = await findNodes(store, ending)
   const asking = nodes.filter(({ state, wait }) => state === 'waiting' && wait?.on === 'question')
   return asking.length === 0 ? undefined : onlyMatch(asking, ending, questionLine)
 }
 
 /** Accepts the id of a run if exactly one question waits in it. */
-function onlyQuestion(runtime: Runtime, ending: string): Node {
-  const turn = findRun(runtime.store, ending)
-  const asking = turn.state === 'ended' ? [] : openStateOf(runtime, turn).questions
+async function onlyQuestion(runtime: Runtime, ending: string): Promise<Node> {
+  const turn = await findRun(runtime.store, ending)
+  const asking = turn.state === 'ended' ? [] : (await openStateOf(runtime, turn)).questions
   if (asking.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for an answer.`, EXIT.usage)
   return onlyMatch(asking, ending, questionLine)
 }

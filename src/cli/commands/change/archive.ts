@@ -14,7 +14,7 @@ import { jsonLine, write } from '../../terminal/output.ts'
 export function forget(call: Call): Promise<number> {
   const [ending = ''] = call.words
   return withRuntime(call, 'write', async (runtime) => {
-    const found = findIds(runtime.store, ending).filter(({ type }) => type !== 'node')
+    const found = (await findIds(runtime.store, ending)).filter(({ type }) => type !== 'node')
     // The rows that lead to a tree may be missing; the full id still names it.
     const id = found.length === 0 ? ending : onlyMatch(found, ending, (one) => `${one.id}  ${one.type}`).id
     const stone = await runtime.forget(id, textOption(call, 'reason') ?? 'Forgotten from the command line.')
@@ -87,7 +87,7 @@ function runsOf({ conversations }: Tombstone): string[] {
 /** Writes the whole tree of a run to stdout. */
 export function exportRun(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const { rootId } = findRunOrNode(runtime.store, call.words[0] ?? '')
+    const { rootId } = await findRunOrNode(runtime.store, call.words[0] ?? '')
     // Escapes in JSON change no value, so a line that was copied from a terminal is the same line.
     const shown = process.stdout.isTTY ? cleanText : (line: string) => line
     for await (const line of runtime.export(rootId)) await write(`${shown(line)}\n`)
@@ -101,7 +101,7 @@ export async function importRun(call: Call): Promise<number> {
   const runtime = createRuntime({ store: sqliteStore(storePath(call)) })
   try {
     const rootId = await runtime.import(linesOf(file))
-    const [turn] = runtime.store.turnsOf(rootId, { limit: 1 })
+    const [turn] = (await runtime.store.tree(rootId)).turnsOf(rootId, { limit: 1 })
     await write(
       isSet(call, 'json')
         ? jsonLine({ rootId, runId: turn?.id ?? null })

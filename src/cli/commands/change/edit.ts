@@ -1,7 +1,7 @@
-import type { Node, Turn } from '../../../doors/rows.ts'
+import type { Node, TreeReader, Turn } from '../../../doors/rows.ts'
 import type { Id, Runtime, Store } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
-import { findIds, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
+import { findNodes, findRun, onlyMatch, shortId, treeWith } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'
 import { standardInput } from '../../terminal/ask-line.ts'
 import { oneLine } from '../../terminal/clean.ts'
@@ -16,15 +16,15 @@ export async function edit(call: Call): Promise<number> {
   const named = rest.length > 1 ? rest[0] : undefined
   const text = given === '-' ? (await standardInput()).trimEnd() : given
   return withRuntime(call, 'write', async (runtime) => {
-    const turn = findRun(runtime.store, ending)
+    const turn = await findRun(runtime.store, ending)
     const none = `The run ${shortId(turn.id)} has no text input. legate show ${shortId(turn.id)} --nodes lists its nodes.`
     const node =
       named === undefined
-        ? onlyNode(runtime.store, turn, { fits: ({ kind }) => kind === 'user_message', none })
-        : findNode(runtime.store, turn, named)
+        ? onlyNode(await runtime.store.tree(turn.rootId), turn, { fits: ({ kind }) => kind === 'user_message', none })
+        : await findNode(runtime.store, turn, named)
     const talk = await runtime.conversation(turn.conversationId)
     const run = await talk.history.edit(node.id, text)
-    const told = `Message edited. New run: ${shortId(run.id)}. Continue with: ${continueHint(call, runtime, run.id)}\n`
+    const told = `Message edited. New run: ${shortId(run.id)}. Continue with: ${await continueHint(call, runtime, run.id)}\n`
     await write(isSet(call, 'json') ? jsonLine({ nodeId: node.id, runId: run.id }) : told)
     return EXIT.completed
   })
@@ -33,15 +33,15 @@ export async function edit(call: Call): Promise<number> {
 export function retry(call: Call): Promise<number> {
   return withRuntime(call, 'write', async (runtime) => {
     const [ending = '', named] = call.words
-    const turn = findRun(runtime.store, ending)
+    const turn = await findRun(runtime.store, ending)
     const none = `Nothing failed in the run ${shortId(turn.id)}. To get another answer, fork it: legate fork ${shortId(turn.id)}.`
     const node =
       named === undefined
-        ? onlyNode(runtime.store, turn, { fits: hasFailed, none })
-        : findNode(runtime.store, turn, named)
+        ? onlyNode(await runtime.store.tree(turn.rootId), turn, { fits: hasFailed, none })
+        : await findNode(runtime.store, turn, named)
     const talk = await runtime.conversation(turn.conversationId)
     const run = await talk.history.retry(node.id)
-    const told = `${shortId(node.id)} is retried in the run ${shortId(run.id)}. Continue with: ${continueHint(call, runtime, run.id)}\n`
+    const told = `${shortId(node.id)} is retried in the run ${shortId(run.id)}. Continue with: ${await continueHint(call, runtime, run.id)}\n`
     await write(isSet(call, 'json') ? jsonLine({ nodeId: node.id, runId: run.id }) : told)
     return EXIT.completed
   })
@@ -57,19 +57,17 @@ function hasFailed({ state, input, output }: Node): boolean {
 export function fork(call: Call): Promise<number> {
   return withRuntime(call, 'write', async (runtime) => {
     const [ending = '', named] = call.words
-    const turn = findRun(runtime.store, ending)
+    const turn = await findRun(runtime.store, ending)
     const id = shortId(turn.id)
     const none =
       turn.state === 'ended'
         ? `The run ${id} has no last answer in force: it was replaced, or the run ended without one. Name the node to fork at: legate show ${id} --nodes lists them.`
         : `The run ${id} has no last answer yet. Name the node to fork at, or wait until the run ends.`
+    const tree = await runtime.store.tree(turn.rootId)
     const node =
       named === undefined
-        ? onlyNode(runtime.store, turn, {
-            fits: (one) => isLastWord(one, runtime.store.edgesFrom(one.id).length),
-            none,
-          })
-        : findNode(runtime.store, turn, named)
+        ? onlyNode(tree, turn, { fits: (one) => isLastWord(one, tree.edgesFrom(one.id).length), none })
+        : await findNode(runtime.store, turn, named)
     const title = textOption(call, 'title')
     const talk = await runtime.conversation(turn.conversationId)
     const children = isSet(call, 'rerun') ? 'rerun' : 'reuse'
@@ -87,8 +85,8 @@ export function fork(call: Call): Promise<number> {
     }
     const next =
       lane.run === null
-        ? `It waits for an input: ${continueLane(runtime, lane.id)}`
-        : `It continues as ${shortId(lane.run.id)}: ${continueHint(call, runtime, lane.run.id)}`
+        ? `It waits for an input: ${await continueLane(runtime, lane.id)}`
+        : `It continues as ${shortId(lane.run.id)}: ${await continueHint(call, runtime, lane.run.id)}`
     await write(`Forked at ${shortId(node.id)}: the lane ${shortId(lane.id)}. ${next}\n`)
     return EXIT.completed
   })
@@ -98,15 +96,15 @@ function isLastWord({ kind, purpose, endedAt }: Node, followers: number): boolea
   return kind === 'agent_message' && purpose === 'answer' && endedAt !== null && followers === 0
 }
 
-function continueLane({ store }: Runtime, laneId: Id): string {
-  return codeOf(store.conversation(laneId)) === ''
+async function continueLane({ store }: Runtime, laneId: Id): Promise<string> {
+  return codeOf((await treeWith(store, laneId)).conversation(laneId)) === ''
     ? `legate chat --continue ${shortId(laneId)}`
     : `runtime.run(agent, input, { conversationId: '${laneId}' })`
 }
 
 /** Finds the node of a run's conversation by the ending of its id. */
-export function findNode(store: Store, { conversationId, id: runId }: Turn, ending: string): Node {
-  const named = findIds(store, ending).flatMap(({ id, type }) => (type === 'node' ? (store.node(id) ?? []) : []))
+export async function findNode(store: Store, { conversationId, id: runId }: Turn, ending: string): Promise<Node> {
+  const named = await findNodes(store, ending)
   const own = named.filter((node) => node.conversationId === conversationId)
   if (own.length === 0) {
     const where = named.length === 0 ? 'No node in this store' : 'No node of this conversation'
@@ -117,8 +115,8 @@ export function findNode(store: Store, { conversationId, id: runId }: Turn, endi
 }
 
 /** Returns the only node of a run that fits, or throws with advice. */
-export function onlyNode(store: Store, turn: Turn, { fits, none }: NodeChoice): Node {
-  const found = store.nodesOf(turn.id).filter((node) => node.marks?.replacedBy == null && fits(node))
+export function onlyNode(tree: TreeReader, turn: Turn, { fits, none }: NodeChoice): Node {
+  const found = tree.nodesOf(turn.id).filter((node) => node.marks?.replacedBy == null && fits(node))
   const [first, ...others] = found
   if (first === undefined) throw new CliError(none, EXIT.usage)
   if (others.length === 0) return first
@@ -132,8 +130,8 @@ interface NodeChoice {
 }
 
 /** Returns the command that continues a run which no process works on. */
-export function continueHint(call: Call, { store }: Runtime, runId: Id): string {
-  const rootId = store.turn(runId)?.rootId ?? ''
-  const file = codeOf(store.conversation(rootId)) === '' ? undefined : 'FILE'
+export async function continueHint(call: Call, { store }: Runtime, runId: Id): Promise<string> {
+  const rootId = (await store.rootOf(runId)) ?? ''
+  const file = codeOf((await store.tree(rootId)).conversation(rootId)) === '' ? undefined : 'FILE'
   return continueCommand(file, textOption(call, 'store'))(runId)
 }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Turn } from '../../../doors/rows.ts'
+import type { Conversation, TreeReader, Turn } from '../../../doors/rows.ts'
 import { diskFiles } from '../../../doors/tools.ts'
 import { createRuntime, type Id, type Runtime, type Store } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
@@ -74,31 +74,40 @@ interface FolderRuns {
 }
 
 /** Lists the open runs that belong to this folder. */
-function openHere(store: Store): FolderRuns {
+async function openHere(store: Store): Promise<FolderRuns> {
   const folder = process.cwd()
-  const roots = openTopRuns(store).map(({ rootId }) => rootId)
-  return { trees: new Set(roots.filter((id) => needsNoCode(store, id) && folderIn(store, id) === folder)), folder }
+  const trees = new Set<Id>()
+  for (const { rootId } of await openTopRuns(store)) {
+    const root = await rootRow(store, rootId)
+    if (needsNoCode(root) && folderOf(root) === folder) trees.add(rootId)
+  }
+  return { trees, folder }
 }
 
-function treeOfRun(store: Store, { id, rootId }: Turn): FolderRuns {
-  const folder = folderIn(store, rootId) ?? process.cwd()
-  if (!needsNoCode(store, rootId)) return { trees: new Set(), folder }
+async function treeOfRun(store: Store, { id, rootId }: Turn): Promise<FolderRuns> {
+  const root = await rootRow(store, rootId)
+  const folder = folderOf(root) ?? process.cwd()
+  if (!needsNoCode(root)) return { trees: new Set(), folder }
   if (existsSync(folder)) return { trees: new Set([rootId]), folder }
   throw new CliError(`The run ${shortId(id)} works in ${folder}, which no longer exists. Create it and try again.`)
 }
 
 /** Checks model keys first, so that a run that has come far does not fail because this terminal lacks a key. */
 async function checkModels(store: Store, trees: ReadonlySet<Id>): Promise<void> {
-  const names = new Set([...trees].flatMap((rootId) => modelNameOf(store.conversation(rootId)) ?? []))
+  const names = new Set<string>()
+  for (const rootId of trees) {
+    const name = modelNameOf(await rootRow(store, rootId))
+    if (name !== undefined) names.add(name)
+  }
   for (const name of names) await modelFor(undefined, name)
 }
 
-function needsNoCode(store: Store, rootId: Id): boolean {
-  return codeOf(store.conversation(rootId)) === ''
+function needsNoCode(root: Conversation | undefined): boolean {
+  return codeOf(root) === ''
 }
 
-function folderIn(store: Store, rootId: Id): string | undefined {
-  return folderOf(store.conversation(rootId))
+async function rootRow(store: Store, rootId: Id): Promise<Conversation | undefined> {
+  return (await store.tree(rootId)).conversation(rootId)
 }
 
 async function targetIn(store: Store, { words: [ending] }: Call): Promise<Turn | undefined> {
@@ -122,15 +131,15 @@ async function work(call: Call, { store: inner, options, target, trees, again }:
     runtime,
     view,
     knownAgents,
-    lastSeqs: lastSeqs(inner, target),
+    lastSeqs: await lastSeqs(inner, target),
     askers: respondersFor(call, runtime, view),
     ended: async (run) => ignoreChildEnd(runtime, run, await endingOf(runtime, run, again)),
     standstills: { where: storeWords(textOption(call, 'store')), goOn: again },
   })
   continueWithoutReader()
   try {
-    const tops = new FollowedRuns(runtime, trees)
-    const isOpen = openTopRuns(store, trees).length > 0
+    const tops = await FollowedRuns.find(runtime, trees)
+    const isOpen = (await openTopRuns(store, trees)).length > 0
     if (!isOpen && target?.outcome)
       await tops.follow(worker, [await continueCancelled(runtime, target, options.agents)])
     else {
@@ -142,44 +151,47 @@ async function work(call: Call, { store: inner, options, target, trees, again }:
       if (isAnswerAlone) await write(await lastAnswer(runtime, target))
       return code
     }
-    view.say(`${nothingOpen(store, again)}\n`)
+    view.say(`${await nothingOpen(store, again)}\n`)
     return EXIT.completed
   } finally {
     await runtime.close()
   }
 }
 
-function lastSeqs(store: Store, target: Turn | undefined): ReadonlyMap<Id, number> {
-  const open = target === undefined ? openTopRuns(store) : [target]
-  return new Map(open.map(({ rootId }) => [rootId, store.lastSeq(rootId)]))
+async function lastSeqs(store: Store, target: Turn | undefined): Promise<ReadonlyMap<Id, number>> {
+  const open = target === undefined ? await openTopRuns(store) : [target]
+  const seqs = new Map<Id, number>()
+  for (const { rootId } of open) seqs.set(rootId, (await store.tree(rootId)).lastSeq(rootId))
+  return seqs
 }
 
 /** Lists the open runs that cannot continue here, and what each of them needs. */
 async function nothingHere(store: Store, call: Call): Promise<number> {
   const named = textOption(call, 'store')
-  const again: ContinueCommand = (runId) => {
-    const rootId = store.turn(runId)?.rootId ?? ''
-    return continueCommand(needsNoCode(store, rootId) ? undefined : 'FILE', named)(runId)
+  const again = (runId: Id, root: Conversation | undefined) =>
+    continueCommand(needsNoCode(root) ? undefined : 'FILE', named)(runId)
+  const open = await openTopRuns(store)
+  const coded: string[] = []
+  const elsewhere: string[] = []
+  for (const { id, rootId, conversationId } of open) {
+    const tree = await store.tree(rootId)
+    const root = tree.conversation(rootId)
+    if (needsNoCode(root)) elsewhere.push(`\n  ${again(id, root)}  # works in ${oneLine(folderOf(root) ?? '?')}`)
+    else coded.push(`"${oneLine(tree.conversation(conversationId)?.agent.name ?? '?')}"`)
   }
-  const open = openTopRuns(store)
-  const coded = open.filter(({ rootId }) => !needsNoCode(store, rootId))
-  const others = open.filter(({ rootId }) => needsNoCode(store, rootId))
-  const elsewhere = others.map(({ id, rootId }) => {
-    return `\n  ${again(id)}  # works in ${oneLine(folderIn(store, rootId) ?? '?')}`
-  })
-  const said = coded.length === 0 ? '' : `${NEEDS_MODULE} ${unfinished(store, coded)}`
+  const said = coded.length === 0 ? '' : `${NEEDS_MODULE} ${unfinished(coded)}`
   const more =
-    others.length === 0 ? '' : `To continue unfinished runs of other folders, name them:${elsewhere.join('')}`
-  const nothing = open.length === 0 ? nothingOpen(store, again) : ''
+    elsewhere.length === 0 ? '' : `To continue unfinished runs of other folders, name them:${elsewhere.join('')}`
+  const nothing = open.length === 0 ? await nothingOpen(store, again) : ''
   await store.close()
   if (nothing === '') throw new CliError([said, more].filter(Boolean).join('\n'), EXIT.usage)
   await write(`${nothing}\n`)
   return EXIT.completed
 }
 
-function unfinished(store: Store, open: readonly Turn[]): string {
-  const names = open.map(({ conversationId }) => `"${oneLine(store.conversation(conversationId)?.agent.name ?? '?')}"`)
-  return `${plural(open.length, 'unfinished run')} of ${[...new Set(names)].join(', ')}.`
+/** Counts runs by the names of their agents. */
+function unfinished(names: readonly string[]): string {
+  return `${plural(names.length, 'unfinished run')} of ${[...new Set(names)].join(', ')}.`
 }
 
 const NEEDS_MODULE = 'resume needs the code of your agents: --module FILE, an ES module that exports them.'
@@ -202,16 +214,18 @@ export function cancel(call: Call): Promise<number> {
     throw new CliError('--timeout is a number of seconds, such as 20.', EXIT.usage)
   }
   return withRuntime(call, 'write', async (runtime) => {
-    const turn = findRun(runtime.store, call.words[0] ?? '')
-    const name = `${oneLine(runtime.store.conversation(turn.conversationId)?.agent.name ?? '?')} ${shortId(turn.id)}`
+    const { store } = runtime
+    const turn = await findRun(store, call.words[0] ?? '')
+    const tree = await store.tree(turn.rootId)
+    const name = `${oneLine(tree.conversation(turn.conversationId)?.agent.name ?? '?')} ${shortId(turn.id)}`
     if (turn.outcome !== null) {
       await write(`${name} has already ended: ${turn.outcome.status}.\n`)
       return EXIT.completed
     }
-    const open = openRuns(runtime.store, turn)
+    const open = openRuns(tree, turn)
     await runtime.cancel(turn.id, textOption(call, 'reason') ?? 'Cancelled from the command line.')
     if (await hasStopped(runtime, turn, seconds * 1000)) {
-      const { status } = runtime.store.turn(turn.id)?.outcome ?? { status: 'cancelled' }
+      const { status } = (await store.tree(turn.rootId)).turn(turn.id)?.outcome ?? { status: 'cancelled' }
       const others = open > 1 ? `, and ${plural(open - 1, 'subagent')} with it` : ''
       await write(`${name} has stopped: ${status}${others}. Its results are kept: legate show ${shortId(turn.id)}\n`)
       return EXIT.completed
@@ -227,13 +241,13 @@ export function cancel(call: Call): Promise<number> {
  */
 async function hasStopped(runtime: Runtime, turn: Turn, ms: number): Promise<boolean> {
   await runtime.resume()
-  const { result } = runtime.attach(turn.id)
+  const { result } = await runtime.attach(turn.id)
   return Promise.race([result.then(() => true), sleep(ms, false, { ref: false })])
 }
 
-function openRuns(store: Store, turn: Turn): number {
-  return store
+function openRuns(tree: TreeReader, turn: Turn): number {
+  return tree
     .openLinks(turn.id)
-    .map(({ id }) => store.turn(id))
-    .reduce((sum, child) => (child === undefined ? sum : sum + openRuns(store, child)), 1)
+    .map(({ id }) => tree.turn(id))
+    .reduce((sum, child) => (child === undefined ? sum : sum + openRuns(tree, child)), 1)
 }

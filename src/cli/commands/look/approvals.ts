@@ -1,6 +1,6 @@
 import type { PendingApproval, PendingQuestion } from '../../../index.ts'
 import { type Call, isSet } from '../../command/command.ts'
-import { shortId } from '../../store/find-run.ts'
+import { shortId, treeWith } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'
 import { age, duration } from '../../terminal/amounts.ts'
 import { exactLine, oneLine } from '../../terminal/clean.ts'
@@ -16,14 +16,12 @@ const INDENT = 9
 /** Lists everything that waits for a person: approvals, then questions; what expires first comes first. */
 export function approvals(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const put = (asked: PendingApproval | PendingQuestion) =>
-      write(
-        isSet(call, 'json')
-          ? jsonLine(asked)
-          : 'to' in asked
-            ? questionLines(asked)
-            : linesOf(asked, workspaceOf(runtime.store, asked.conversationId)),
-      )
+    const put = async (asked: PendingApproval | PendingQuestion) => {
+      if (isSet(call, 'json')) return write(jsonLine(asked))
+      if ('to' in asked) return write(questionLines(asked))
+      const tree = await treeWith(runtime.store, asked.conversationId)
+      return write(linesOf(asked, workspaceOf(tree, asked.conversationId)))
+    }
     const count =
       (await all((query) => runtime.approvals(query), put)) + (await all((query) => runtime.questions(query), put))
     if (count === 0 && !isSet(call, 'json')) await write('Nothing waits for a person.\n')

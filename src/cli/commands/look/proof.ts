@@ -15,7 +15,7 @@ export function audit(call: Call): Promise<number> {
   const repair = isSet(call, 'repair')
   return withRuntime(call, repair ? 'write' : 'read', async (runtime) => {
     const [ending] = call.words
-    const rootId = ending === undefined ? undefined : findRunOrNode(runtime.store, ending).rootId
+    const rootId = ending === undefined ? undefined : (await findRunOrNode(runtime.store, ending)).rootId
     const report = await runtime.audit({
       repair,
       verify: isSet(call, 'verify'),
@@ -61,8 +61,10 @@ function lineOf({ type, message }: Finding, how: string): string {
 /** Compares two runs. Exits with 1 if they differ, as `diff` does. */
 export function diff(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const [first, second] = call.words.map((ending) => findRunOrNode(runtime.store, ending).id)
-    const found = await runtime.diff(first ?? '', second ?? '')
+    const [first = '', second = ''] = call.words
+    const { id: firstId } = await findRunOrNode(runtime.store, first)
+    const { id: secondId } = await findRunOrNode(runtime.store, second)
+    const found = await runtime.diff(firstId, secondId)
     await write(isSet(call, 'json') ? jsonLine(found) : diffText(found, painter(process.stdout, call.env)))
     return found.changes.length === 0 ? EXIT.completed : EXIT.other
   })
@@ -98,7 +100,8 @@ function short(text: string): string {
 
 export function why(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const answer = await runtime.why(deletedIn(runtime.store, call) ?? runToShow(runtime, call).id)
+    const deleted = await deletedIn(runtime.store, call)
+    const answer = await runtime.why(deleted ?? (await runToShow(runtime, call)).id)
     if (isSet(call, 'json')) {
       await write(jsonLine(answer))
       return EXIT.completed
@@ -109,8 +112,9 @@ export function why(call: Call): Promise<number> {
   })
 }
 
-function deletedIn(store: Store, { words: [ending] }: Call): Id | undefined {
-  return ending === undefined || findIds(store, ending).length > 0 ? undefined : findDeleted(store, ending)
+async function deletedIn(store: Store, { words: [ending] }: Call): Promise<Id | undefined> {
+  if (ending === undefined || (await findIds(store, ending)).length > 0) return undefined
+  return findDeleted(store, ending)
 }
 
 function reasonLine({ path, text, advice }: WhyReason, paint: Paint): string {

@@ -17,8 +17,7 @@ import { NOTHING, preview } from '../../watch/words.ts'
 export function ps(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
     const { store } = runtime
-    const turns = isSet(call, 'all') ? allRuns(store) : recentRuns(store)
-    const known = turns.flatMap((turn) => unlessTampered(() => rowOf(runtime, turn)) ?? [])
+    const known = await rowsOf(runtime, await (isSet(call, 'all') ? allRuns(store) : recentRuns(store)))
     const rows = [...known, ...(store.tampered?.() ?? []).flatMap(tamperedRow)]
     if (isSet(call, 'quiet')) {
       for (const { id } of rows) await write(`${shortId(id)}\n`)
@@ -42,16 +41,26 @@ interface Row {
   readonly doing: string
 }
 
-function rowOf(runtime: Runtime, turn: Turn): Row {
+async function rowsOf(runtime: Runtime, turns: readonly Turn[]): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const turn of turns) {
+    const row = await unlessTampered(() => rowOf(runtime, turn))
+    if (row !== undefined) rows.push(row)
+  }
+  return rows
+}
+
+async function rowOf(runtime: Runtime, turn: Turn): Promise<Row> {
   const { store } = runtime
-  const { root } = treeSoFar(store, turn)
+  const { root } = await treeSoFar(store, turn)
   const { tokens, usd } = root === undefined ? NOTHING : spendOfTree(root)
-  const doing = activityReader(runtime)(turn.id, root?.hears)
+  const doing = (await activityReader(runtime, [turn.id]))(turn.id, root?.hears)
+  const tree = await store.tree(turn.rootId)
   return {
     id: turn.id,
     conversationId: turn.conversationId,
-    agent: store.conversation(turn.conversationId)?.agent.name ?? '?',
-    state: turn.outcome?.status ?? openStateOf(runtime, turn).state,
+    agent: tree.conversation(turn.conversationId)?.agent.name ?? '?',
+    state: turn.outcome?.status ?? (await openStateOf(runtime, turn)).state,
     createdAt: turn.createdAt,
     elapsedMs: turn.startedAt === null ? null : (turn.endedAt ?? Date.now()) - turn.startedAt,
     tokens,

@@ -1,4 +1,4 @@
-import type { Turn } from '../../../doors/rows.ts'
+import type { TreeReader, Turn } from '../../../doors/rows.ts'
 import type { ConversationHandle, Outcome, Runtime } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import { findRun, shortId } from '../../store/find-run.ts'
@@ -8,7 +8,7 @@ import { cleanText, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { type Paint, painter } from '../../terminal/paint.ts'
 import { wrap } from '../../terminal/width.ts'
-import { activityReader, type OpenState, openStateOf } from '../../watch/activity.ts'
+import { type ActivityOf, activityReader, type OpenState, openStateOf } from '../../watch/activity.ts'
 import { treeSoFar } from '../../watch/follow-run.ts'
 import { layout } from '../../watch/layout.ts'
 import { runToShow } from '../../watch/recent-runs.ts'
@@ -21,7 +21,7 @@ const MOST_SUBAGENTS = 100
 
 export function show(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const turn = runToShow(runtime, call)
+    const turn = await runToShow(runtime, call)
     if (isSet(call, 'graph') || isSet(call, 'dot'))
       return writePicture(runtime, turn, isSet(call, 'dot') ? 'dot' : 'mermaid')
     if (isSet(call, 'nodes')) return listed(runtime, turn, isSet(call, 'json'))
@@ -33,7 +33,8 @@ export function show(call: Call): Promise<number> {
 }
 
 async function listed({ store }: Runtime, turn: Turn, isJson: boolean): Promise<number> {
-  for (const node of store.nodesOf(turn.id)) await write(isJson ? jsonLine(node) : `${nodeLine(node)}\n`)
+  const tree = await store.tree(turn.rootId)
+  for (const node of tree.nodesOf(turn.id)) await write(isJson ? jsonLine(node) : `${nodeLine(node)}\n`)
   return EXIT.completed
 }
 
@@ -44,26 +45,32 @@ async function writePicture(runtime: Runtime, turn: Turn, format: 'mermaid' | 'd
 
 /** Everything there is to show about a run. */
 interface RunFacts {
-  readonly runtime: Runtime
+  readonly rows: TreeReader
   readonly turn: Turn
   readonly agent: string
   readonly tree: WatchedTree
+  readonly doing: ActivityOf
   readonly outcome: Outcome | null
   readonly standing: OpenState | null
 }
 
 async function readFacts(runtime: Runtime, turn: Turn): Promise<RunFacts> {
-  return {
-    runtime,
-    turn,
-    tree: treeSoFar(runtime.store, turn),
-    agent: runtime.store.conversation(turn.conversationId)?.agent.name ?? '?',
-    outcome: turn.state === 'ended' ? ((await runtime.attach(turn.id).result) as Outcome) : null,
-    standing: turn.state === 'ended' ? null : openStateOf(runtime, turn),
-  }
+  const isEnded = turn.state === 'ended'
+  const tree = await treeSoFar(runtime.store, turn)
+  const outcome = isEnded ? await outcomeOf(runtime, turn) : null
+  const standing = isEnded ? null : await openStateOf(runtime, turn)
+  const doing = await activityReader(runtime, [turn.id])
+  const rows = await runtime.store.tree(turn.rootId)
+  const agent = rows.conversation(turn.conversationId)?.agent.name ?? '?'
+  return { rows, turn, agent, tree, doing, outcome, standing }
 }
 
-function asJson({ runtime, turn, agent, tree, outcome, standing }: RunFacts): object {
+async function outcomeOf(runtime: Runtime, { id }: Turn): Promise<Outcome> {
+  const { result } = await runtime.attach(id)
+  return (await result) as Outcome
+}
+
+function asJson({ doing, turn, agent, tree, outcome, standing }: RunFacts): object {
   const { id, conversationId, createdAt, startedAt, endedAt, input, account } = turn
   return {
     id,
@@ -77,7 +84,7 @@ function asJson({ runtime, turn, agent, tree, outcome, standing }: RunFacts): ob
     outcome,
     usage: outcome?.usage ?? account.usage,
     usd: tree.root === undefined ? null : spendOfTree(tree.root).usd,
-    doing: activityReader(runtime)(id, tree.root?.hears)?.text ?? null,
+    doing: doing(id, tree.root?.hears)?.text ?? null,
     awaitsApproval: (standing?.asked ?? []).map(({ id: nodeId, input: { call } }) => ({ nodeId, call })),
     children: (tree.root?.children ?? []).map((child) => ({
       id: child.id,
@@ -98,13 +105,13 @@ function asText(sight: RunFacts, paint: Paint): string {
     section('Why', errorText(outcome), paint),
     section('Uncertain', uncertainLines(sight), paint),
     section('Without', withoutLines(turn), paint),
-    section('Needs a person', askedLines(sight.runtime, standing), paint),
+    section('Needs a person', askedLines(sight.rows, standing), paint),
     children(sight, paint),
   ]
   return parts.filter((part) => part !== '').join('\n')
 }
 
-function facts({ runtime, turn, tree, outcome }: RunFacts, paint: Paint): string {
+function facts({ doing, turn, tree, outcome }: RunFacts, paint: Paint): string {
   const { startedAt, endedAt, createdAt, account } = turn
   const usage = outcome?.usage ?? account.usage
   const spent = tree.root === undefined ? NOTHING : spendOfTree(tree.root)
@@ -118,7 +125,7 @@ function facts({ runtime, turn, tree, outcome }: RunFacts, paint: Paint): string
     ['tokens', `${count(usage.inputTokens)} in${cached}, ${count(usage.outputTokens)} out`],
     ['cost', spent.usd === null ? 'unknown' : spent.usd === 0 ? '' : money(spent.usd)],
     ['calls', `${account.modelCalls} model, ${account.toolCalls} tool, ${plural(account.children, 'subagent')}`],
-    ['now', activityReader(runtime)(turn.id, tree.root?.hears)?.text ?? ''],
+    ['now', doing(turn.id, tree.root?.hears)?.text ?? ''],
   ]
   return rows
     .flatMap(([name, value]) => (value === '' ? [] : [`  ${paint('dim', name.padEnd(13))} ${value}\n`]))
@@ -132,8 +139,8 @@ function errorText(outcome: Outcome | null): string {
 }
 
 /** Lists calls that may or may not have had their effect. */
-function uncertainLines({ runtime: { store }, outcome }: RunFacts): string {
-  const nodes = (outcome?.uncertain ?? []).flatMap((id) => store.node(id) ?? [])
+function uncertainLines({ rows, outcome }: RunFacts): string {
+  const nodes = (outcome?.uncertain ?? []).flatMap((id) => rows.node(id) ?? [])
   return nodes
     .map((node) => `${describeWholeCall(node)}: it may or may not have taken effect (${shortId(node.id)})`)
     .join('\n')
@@ -144,12 +151,12 @@ function withoutLines({ absent }: Turn): string {
   return (absent ?? []).map(({ name, reason }) => `${name}: ${reason}`).join('\n')
 }
 
-function askedLines({ store }: Runtime, standing: OpenState | null): string {
+function askedLines(rows: TreeReader, standing: OpenState | null): string {
   if (standing === null) return ''
   const { asked, questions } = standing
   return [
     ...asked.map(
-      (node) => `${describeWholeCall(node, workspaceOf(store, node.conversationId))}\n${approveCommands(node)}`,
+      (node) => `${describeWholeCall(node, workspaceOf(rows, node.conversationId))}\n${approveCommands(node)}`,
     ),
     ...questions.map((node) => `${questionOf(node)}\n${replyCommand(node.id)}`),
   ].join('\n')
@@ -161,9 +168,8 @@ function section(title: string, text: string, paint: Paint): string {
   return `${paint('bold', title)}\n${lines.map((line) => `  ${line}`.trimEnd()).join('\n')}\n`
 }
 
-function children({ runtime, tree }: RunFacts, paint: Paint): string {
+function children({ doing, tree }: RunFacts, paint: Paint): string {
   if (tree.root === undefined || tree.root.children.length === 0) return ''
-  const doing = activityReader(runtime)
   const rows = treeRows([tree], {
     doing: ({ id, hears }) => doing(id, hears),
     now: Date.now(),
@@ -182,14 +188,15 @@ const INDENT = '  '
 export function transcript(call: Call): Promise<number> {
   const limitTurns = turnsOf(call)
   return withRuntime(call, 'read', async (runtime) => {
-    const { conversationId } = runToShow(runtime, call)
+    const { conversationId, rootId } = await runToShow(runtime, call)
     const talk = await runtime.conversation(conversationId)
     const before = textOption(call, 'before')
-    const beforeTurnId = before === undefined ? undefined : turnBefore(runtime, conversationId, before)
+    const beforeTurnId = before === undefined ? undefined : await turnBefore(runtime, conversationId, before)
     const page = await talk.transcriptPage({ limitTurns, ...(beforeTurnId === undefined ? {} : { beforeTurnId }) })
     const paint = painter(process.stdout, call.env)
+    const agent = (await runtime.store.tree(rootId)).conversation(conversationId)?.agent.name ?? '?'
     for (const line of page.transcript)
-      await write(isSet(call, 'json') ? jsonLine(line) : messageLines(line, paint, talk))
+      await write(isSet(call, 'json') ? jsonLine(line) : messageLines(line, paint, agent))
     if (!isSet(call, 'json')) await write(await footer(page, talk))
     return EXIT.completed
   })
@@ -198,8 +205,8 @@ export function transcript(call: Call): Promise<number> {
 type Page = Awaited<ReturnType<ConversationHandle['transcriptPage']>>
 type Line = Page['transcript'][number]
 
-function messageLines({ role, text, state }: Line, paint: Paint, { row }: ConversationHandle): string {
-  const who = role === 'user' ? paint('cyan', 'user') : paint('bold', oneLine(row?.agent.name ?? '?'))
+function messageLines({ role, text, state }: Line, paint: Paint, agent: string): string {
+  const who = role === 'user' ? paint('cyan', 'user') : paint('bold', oneLine(agent))
   const how = state === 'finished' ? '' : paint('dim', ` (${state})`)
   const lines = cleanText(text.trimEnd())
     .split('\n')
@@ -215,8 +222,8 @@ async function footer({ turnIds, beforeTurnId }: Page, talk: ConversationHandle)
   return `${plural(turnIds.length, 'round')}. Earlier: legate transcript ${shortId(talk.id)} --before ${shortId(beforeTurnId)}\n`
 }
 
-function turnBefore({ store }: Runtime, conversationId: string, ending: string): string {
-  const turn = findRun(store, ending)
+async function turnBefore({ store }: Runtime, conversationId: string, ending: string): Promise<string> {
+  const turn = await findRun(store, ending)
   if (turn.conversationId === conversationId) return turn.id
   throw new CliError(`The run ${shortId(turn.id)} belongs to another conversation.`, EXIT.usage)
 }

@@ -1,0 +1,3 @@
+import { forgetBetweenNodes } from 'legate/testing'
+
+forgetBetweenNodes()
