@@ -29,14 +29,13 @@ export class TurnEnds {
     return tree instanceof Promise ? tree.then((loaded) => this.waitIn(loaded, turnId)) : this.waitIn(tree, turnId)
   }
 
-  /** The tree of a turn; undefined where the turn is not recorded and nobody knows where it will be. */
-  private treeOf(turnId: Id, rootId: Id | undefined): Later<TreeReader | undefined> {
+  private treeOf(turnId: Id, rootId: Id | undefined): Later<TreeReader> {
     return rootId === undefined ? treeWith(this.store, turnId) : this.store.tree(rootId)
   }
 
-  private waitIn(tree: TreeReader | undefined, turnId: Id): Promise<Outcome> {
-    const turn = tree?.turn(turnId)
-    if (tree !== undefined && turn?.outcome) return Promise.resolve(readOutcome(tree, turn.outcome))
+  private waitIn(tree: TreeReader, turnId: Id): Promise<Outcome> {
+    const turn = tree.turn(turnId)
+    if (turn?.outcome) return Promise.resolve(readOutcome(tree, turn.outcome))
     const altered = this.findAltered(turn)
     if (altered !== undefined) return Promise.reject(altered)
     return new Promise((resolve, reject) => {
@@ -49,8 +48,8 @@ export class TurnEnds {
   async waitUnless(turnId: Id, signal: AbortSignal | undefined): Promise<Outcome | null> {
     if (signal?.aborted) return null
     const tree = await treeWith(this.store, turnId)
-    const turn = tree?.turn(turnId)
-    if (tree !== undefined && turn?.outcome) return readOutcome(tree, turn.outcome)
+    const turn = tree.turn(turnId)
+    if (turn?.outcome) return readOutcome(tree, turn.outcome)
     const altered = this.findAltered(turn)
     if (altered !== undefined) throw altered
     return new Promise((resolve, reject) => {
@@ -113,8 +112,8 @@ export class TurnEnds {
     for (const [turnId] of [...this.waiters.entries()]) {
       try {
         const tree = await treeWith(this.store, turnId)
-        const turn = tree?.turn(turnId)
-        if (tree !== undefined && turn?.state === 'ended') this.notify(turn, (record) => readOutcome(tree, record))
+        const turn = tree.turn(turnId)
+        if (turn?.state === 'ended') this.notify(turn, (record) => readOutcome(tree, record))
         else if (turn === undefined) await this.failDeleted(turnId)
       } catch (error) {
         if (!isLegateError(error, 'tampered')) throw error

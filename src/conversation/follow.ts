@@ -25,8 +25,8 @@ export interface FollowOptions {
  */
 export async function follow(options: FollowOptions): Promise<AsyncIterableIterator<RunEvent>> {
   const tree = await treeWith(options.store, options.runId)
-  const turn = tree?.turn(options.runId)
-  if (tree === undefined || turn === undefined) throw await deletedError(options)
+  const turn = tree.turn(options.runId)
+  if (turn === undefined) throw await deletedError(options)
   const view = new EventView(tree, options.runId, options.sees)
   if (turn.state === 'ended') return readEnded(options, view, turn)
   const feed = await options.feeds.enter(turn.rootId, firstWanted(options, turn))
@@ -44,7 +44,7 @@ async function* readEnded(options: FollowOptions, view: EventView, turn: Turn): 
     }
   }
   // The run was deleted meanwhile: the reader has not seen everything.
-  const isThere = (await treeWith(options.store, options.runId)) !== undefined
+  const isThere = (await options.store.rootOf(options.runId)) !== undefined
   if (!isThere) throw await deletedError(options)
 }
 

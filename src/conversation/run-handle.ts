@@ -5,7 +5,6 @@ import type { CheckedSchema } from '../base/schema/schema.ts'
 import type { RunEvent } from '../graph/event.ts'
 import { treeWith } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
-import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { FieldResult } from './fields/field-handlers.ts'
 import type { FieldSource, RunField } from './fields/run-field.ts'
@@ -107,9 +106,7 @@ export class RunHandle<Out, Raw> implements Run<Out, Raw> {
       output,
       tree: async () => {
         await started
-        const tree = await treeWith(fields.store, this.id)
-        if (tree === undefined) throw await notFound(fields.store, 'run', this.id)
-        return tree
+        return treeWith(fields.store, this.id)
       },
       schemaOf: (tree, runId) => (runId === this.id ? output : fields.schemaOf(tree, runId)),
       events: () => ({ [Symbol.asyncIterator]: () => lateIterator(started, () => follow(0, sees)) }),

@@ -34,7 +34,7 @@ import type { Draft } from '../graph/draft.ts'
 import type { Forward } from '../graph/event.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
 import { type TreeReader, treeWith } from '../graph/reader.ts'
-import type { Id, Link } from '../graph/rows.ts'
+import type { Conversation, Id, Link } from '../graph/rows.ts'
 import { type EagerItem, planEager } from '../rules/delegation/eager.ts'
 import type { SessionPlan } from '../rules/delegation/session.ts'
 import { countedDocument, readSessionDocument, type SessionDocument } from '../rules/delegation/session-document.ts'
@@ -387,7 +387,8 @@ function loadSession(
   if (!isId(id)) return NOTHING
   return after(treeWith(run.home.ledger.store, id), (tree) => {
     // An id that exists anywhere is not lost, so it is never restored from a document.
-    if (tree !== undefined) return scope === 'owner' ? foundElsewhere(run, tree, id) : NOTHING
+    const row = tree.conversation(id)
+    if (row !== undefined) return scope === 'owner' ? foundElsewhere(run, tree, row) : NOTHING
     return store === undefined ? NOTHING : after(readBack(run, store, id), sessionFrom)
   })
 }
@@ -397,11 +398,9 @@ function sessionFrom(document: SessionDocument | null): FoundSession {
 }
 
 /** Reads nothing of a session that belongs to another owner (I9). */
-function foundElsewhere({ conversation }: NodeRun, tree: TreeReader, id: Id): FoundSession {
-  const row = tree.conversation(id)
-  if (row === undefined || row.parentConversationId === conversation.id) return NOTHING
+function foundElsewhere({ conversation }: NodeRun, tree: TreeReader, row: Conversation): FoundSession {
   const isOwners = conversation.owner !== null && row.owner === conversation.owner && row.type === 'sub_agent'
-  if (!isOwners) return NOTHING
+  if (!isOwners || row.parentConversationId === conversation.id) return NOTHING
   const document = countedDocument(tree, row.id) ?? null
   return { document, isElsewhere: true, ceiling: row.ceiling }
 }

@@ -97,8 +97,8 @@ export class ChatSession {
   async history(): Promise<ChatMessage[]> {
     const { agent, record, runtime } = this.parts
     const tree = await treeWith(agent.request().reader(runtime), this.conversationId)
-    const lane = tree?.conversation(this.conversationId)
-    if (tree === undefined || lane === undefined) return []
+    const lane = tree.conversation(this.conversationId)
+    if (lane === undefined) return []
     const [{ contextAfter }, { chatHistory }] = await Promise.all([
       import('../graph/context.ts'),
       import('../agent/request/chat-history.ts'),

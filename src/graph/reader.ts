@@ -101,9 +101,9 @@ export interface StoreReader extends Scans {
   rootOf(id: Id): Later<Id | undefined>
 }
 
-/** The reader of the tree that has this conversation, turn or node; undefined where no tree has it. */
-export function treeWith(store: StoreReader, id: Id): Later<TreeReader | undefined> {
-  return after(store.rootOf(id), (rootId) => (rootId === undefined ? undefined : store.tree(rootId)))
+/** The tree that has this conversation, turn or node; an empty one where none has it. */
+export function treeWith(store: StoreReader, id: Id): Later<TreeReader> {
+  return after(store.rootOf(id), (rootId = id) => store.tree(rootId))
 }
 
 /** The read side of a store in this process: it answers at once, and reads all trees through one reader. */
@@ -258,11 +258,6 @@ class LoadedEvents {
   private page(): Later<readonly EventRow[]> {
     return this.store.events(this.rootId, this.last, PAGE)
   }
-}
-
-/** Loads the tree that has this conversation, turn or node; an empty one where none has it. */
-export async function treeWith(store: StoreReader, id: Id): Promise<TreeReader> {
-  return store.tree((await store.rootOf(id)) ?? id)
 }
 
 async function* loadConversations(store: StoreReader, rootId?: Id): AsyncGenerator<Conversation> {

@@ -15,7 +15,7 @@ import { isSubagentEntry, type SubagentSource } from '../delegation/subagent.ts'
 import { type Layer, useLayer } from '../grant/grant.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import { ALL_TURNS } from '../graph/kinds.ts'
-import { hostOf, type RunPlace, type TreeReader } from '../graph/reader.ts'
+import { hostOf, type RunPlace, type TreeReader, treeWith } from '../graph/reader.ts'
 import type { AgentRef, Conversation, Id, Node } from '../graph/rows.ts'
 import { askedInRun } from '../graph/tasks.ts'
 import type { Model } from '../model/model.ts'
@@ -271,7 +271,7 @@ export class AgentDirectory implements Agents {
     if (typeof of !== 'string') {
       return [...this.parts.runtimeLayer, ...fileUseLayers(of), useLayer(of.name, of.grant)]
     }
-    const tree = await this.store.tree((await this.store.rootOf(of)) ?? of)
+    const tree = await treeWith(this.store, of)
     const turn = tree.turn(of)
     const conversation = turn === undefined ? undefined : tree.conversation(turn.conversationId)
     if (turn === undefined || conversation === undefined) throw await notFound(this.store, 'run', of)

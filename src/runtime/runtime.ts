@@ -161,19 +161,19 @@ export class Runtime {
   /** A handle for a run of this store, whoever runs it. Holding it keeps nothing alive; awaiting its result does. */
   async attach<Out = unknown, Written = Out>(runId: Id): Promise<Run<Out, Written>> {
     const tree = await treeWith(this.store, runId)
-    const turn = tree?.turn(runId)
+    const turn = tree.turn(runId)
     const found: StartingRun | undefined = turn ?? this.recordings.ofRun(runId)
     if (found === undefined) throw await notFound(this.store, 'run', runId)
     this.watch()
     const { conversationId, started } = found
-    const output = tree === undefined ? undefined : this.agents.registry.outputOf(tree, runId)
+    const output = this.agents.registry.outputOf(tree, runId)
     return this.handle<Out, Written>({ runId, conversationId, started, isOwn: false, output })
   }
 
   /** A conversation of this store. */
   async conversation(id: Id): Promise<ConversationHandle> {
     await this.recordings.settled(id)
-    const row = (await treeWith(this.store, id))?.conversation(id)
+    const row = (await treeWith(this.store, id)).conversation(id)
     if (row === undefined) throw await notFound(this.store, 'conversation', id)
     if (this.store.isReadOnly !== true) await this.start()
     const { ConversationHandle } = await import('../conversation/conversation.ts')
@@ -212,7 +212,7 @@ export class Runtime {
   async idle(runId?: Id): Promise<void> {
     this.watch()
     await this.recordings.settled()
-    const turn = runId === undefined ? undefined : (await treeWith(this.store, runId))?.turn(runId)
+    const turn = runId === undefined ? undefined : (await treeWith(this.store, runId)).turn(runId)
     if (runId !== undefined && turn === undefined) throw await notFound(this.store, 'run', runId)
     await untilIdle(this.store, this.live.ends, turn?.rootId)
     await this.live.extensions.settled()

@@ -61,8 +61,7 @@ export class StoreOperations {
   }
 
   async usage(runId: Id): Promise<UsageShare> {
-    const tree = await treeWith(this.store, runId)
-    const share = tree === undefined ? undefined : usageOf(tree, runId)
+    const share = usageOf(await treeWith(this.store, runId), runId)
     if (share === undefined) throw await notFound(this.store, 'run', runId)
     return share
   }
@@ -71,8 +70,8 @@ export class StoreOperations {
     const { limitTurns = 50 } = readOptions('tree(conversationId, options)', options, { limitTurns: anything })
     await this.parts.recordings.settled(conversationId)
     const tree = await treeWith(this.store, conversationId)
-    const row = tree?.conversation(conversationId)
-    if (tree === undefined || row === undefined) throw await notFound(this.store, 'conversation', conversationId)
+    const row = tree.conversation(conversationId)
+    if (row === undefined) throw await notFound(this.store, 'conversation', conversationId)
     const { treeOf } = await import('../conversation/tree.ts')
     return treeOf(tree, row, positiveNumber(limitTurns, 'limitTurns'))
   }
@@ -90,7 +89,7 @@ export class StoreOperations {
   async answer(nodeId: Id, answer: ApprovalWord | AnswerWord): Promise<void> {
     // Read before anything is awaited: what its holder changes later changes nothing.
     const given = 'text' in answer ? readReply(answer) : readAnswer(answer)
-    const node = (await treeWith(this.store, nodeId))?.node(nodeId)
+    const node = (await treeWith(this.store, nodeId)).node(nodeId)
     if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId} in this store.`)
     const { rootId } = node
     if ('edit' in given && given.edit !== undefined) {
@@ -113,7 +112,7 @@ export class StoreOperations {
   }
 
   private async cancelNow(runId: Id, reason: string | undefined): Promise<void> {
-    const rootId = (await treeWith(this.store, runId))?.turn(runId)?.rootId
+    const rootId = (await treeWith(this.store, runId)).turn(runId)?.rootId
     if (rootId === undefined) throw await notFound(this.store, 'run', runId)
     const request = { cause: 'cancelled', reason: reason ?? null } as const
     const { planCancel } = await this.parts.rules()

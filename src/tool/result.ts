@@ -12,7 +12,7 @@ import { type Json, toJson, truncateUtf8 } from '../base/json.ts'
 import { describeIssues } from '../base/schema/schema.ts'
 import { outputContent, outputText, SHOWN_BYTES } from '../graph/commit.ts'
 import { type Block, type Content, isBlock } from '../graph/content.ts'
-import type { StoreReader } from '../graph/reader.ts'
+import { type StoreReader, treeWith } from '../graph/reader.ts'
 import type { Body } from '../graph/rows.ts'
 import type { NodeEnd } from '../rules/turn/end-node.ts'
 import type { CodeResult } from './tape.ts'
@@ -123,7 +123,7 @@ export function readResultTool(store: StoreReader): Tool {
     execute: async (input, { node }) => {
       const { id, offset } = input as { id: string; offset: number }
       const { isOwnResult } = await import('../graph/lane.ts')
-      const tree = await store.tree((await store.rootOf(node.id)) ?? node.id)
+      const tree = await treeWith(store, node.id)
       const task = tree.node(id)
       const isOwn = task !== undefined && isOwnResult(tree, node, task)
       const own = isOwn ? task.output.bodyRef : undefined

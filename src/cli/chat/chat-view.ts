@@ -157,7 +157,7 @@ const LINES = 6
 export async function showLastRounds(runtime: Runtime, conversationId: Id): Promise<void> {
   const talk = await runtime.conversation(conversationId)
   const { transcript } = await talk.transcriptPage({ limitTurns: ROUNDS })
-  const name = oneLine(talk.row?.agent.name ?? '?')
+  const name = oneLine((await talk.row())?.agent.name ?? '?')
   for (const { role, text } of transcript) {
     if (text.trim() !== '') note(`${role === 'user' ? 'you' : name}: ${endOf(text)}`)
   }

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { makeGate } from '../../../test/support/gate.ts'
+import { localStore } from '../../../test/support/rows.ts'
 import { agent, createRuntime, type Runtime } from '../../index.ts'
 import { memoryStore } from '../../store/memory/index.ts'
 import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/conformance/store-rows.ts'
@@ -56,7 +57,7 @@ test('a run says what it does now: it thinks, waits for whom it asked, or tries 
   const run = runtime.run(agent({ name: 'host', instructions: '', model, subagents: { ask: child } }), 'go')
   const doing = async (id = '') => (await activityReader(runtime, [run.id]))(id)?.text
   for await (const { type } of run) if (type === 'retry') break
-  const [link] = (await runtime.store.tree(run.conversationId)).linksOf(run.id)
+  const [link] = localStore(runtime).linksOf(run.id)
 
   expect([await doing(run.id), await doing(link?.id)]).toEqual([
     'waiting for child',

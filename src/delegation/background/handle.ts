@@ -11,6 +11,7 @@
 import { onAbort } from '../../base/abort.ts'
 import type { Clock } from '../../base/clock.ts'
 import { ConflictError } from '../../base/error.ts'
+import type { Later } from '../../base/maybe.ts'
 import { int, number, type OptionRules, readOptions, record } from '../../base/options.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import { Draft } from '../../graph/draft.ts'
@@ -19,7 +20,6 @@ import type { Id } from '../../graph/rows.ts'
 import { activityOf, childState } from '../../rules/delegation/child-report.ts'
 import { linesOf } from '../../rules/delegation/child-tools.ts'
 import { questionOf, startersQuestion } from '../../rules/turn/question-of.ts'
-import { notFound } from '../../store/not-found.ts'
 import type { Store } from '../../store/store.ts'
 
 /** The state of a spawned agent, as `subagent_poll` reports it. */
@@ -95,10 +95,8 @@ const WAIT: OptionRules<WaitOptions> = { timeoutMs: number(0), abortSignal: reco
 const MOST_OPEN = 100
 
 /** The tree that the agent works in. */
-async function treeOf({ store, conversationId }: SpawnedParts): Promise<TreeReader> {
-  const tree = await treeWith(store, conversationId)
-  if (tree === undefined) throw await notFound(store, 'conversation', conversationId)
-  return tree
+function treeOf({ store, conversationId }: SpawnedParts): Later<TreeReader> {
+  return treeWith(store, conversationId)
 }
 
 /**
