@@ -126,7 +126,8 @@ const METHODS = {
     approvals: [(o) => runtime.approvals(o), { limit: 'all' }],
     questions: [(o) => runtime.questions(o), { toHosts: 'yes' }],
     answer: [
-      (o: object) => runtime.answer(conversation.row?.id === undefined ? '' : lastNode(), { allow: true, ...o }),
+      async (o: object) =>
+        runtime.answer((await conversation.row()) === undefined ? '' : lastNode(), { allow: true, ...o }),
       { always: 'yes' },
     ],
     audit: [(o) => runtime.audit(o), { repair: 'yes' }],
@@ -137,6 +138,7 @@ const METHODS = {
     close: null,
     conversation: null,
     diff: null,
+    dropCaches: null,
     explain: null,
     export: null,
     forget: null,
@@ -165,6 +167,7 @@ const METHODS = {
     deactivate: null,
     groups: null,
     observe: null,
+    row: null,
     sessions: null,
   } satisfies Every<root.ConversationHandle>,
   history: {

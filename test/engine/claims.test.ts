@@ -114,7 +114,7 @@ describe.each(stores)('claims on %s', (_, create) => {
     )
 
     for (const turnId of runs) expect((await (await runtime.attach(turnId)).result).status).toBe('completed')
-    expect(talk.row?.activeTurnId).toBeNull()
+    expect((await talk.row())?.activeTurnId).toBeNull()
   })
 
   test('two processes with one worker each share the children of one run', async () => {

@@ -76,7 +76,7 @@ describe.each(stores)('cybros A68: every notification is lost, on %s', (_, creat
       for (const node of await sweptBy(graph)) {
         order.push(node.id)
         await graph.commit('result', node.rootId, (draft) =>
-          planResult(draft, { nodeId: node.id, engineId: graph.engineId, epoch: node.epoch }, FINISHED),
+          planResult(draft, { ...node, nodeId: node.id, engineId: graph.engineId }, FINISHED),
         )
       }
     }

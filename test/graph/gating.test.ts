@@ -283,10 +283,10 @@ describe.each(stores)('gating on %s', (_, create) => {
 
     test('a stopped leaf grows a finished placeholder and no new work', async () => {
       const { a, turnId } = await loose()
-      await graph.claim(a)
+      const claim = await graph.claim(a)
 
       await cancel(turnId, 'no longer wanted')
-      await graph.end({ nodeId: a, engineId: graph.engineId, epoch: 1 }, stopped('no longer wanted'))
+      await graph.end(claim, stopped('no longer wanted'))
 
       const last = graph.store.nodesOf(turnId).at(-1)
       expect(last).toMatchObject({ kind: 'agent_message', state: 'finished', preview: 'Stopped: no longer wanted' })

@@ -106,7 +106,7 @@ export class Graph {
         planClaim(draft, [nodeId])
       }),
     )
-    return node && { nodeId: node.id, engineId: this.engineId, epoch: node.epoch }
+    return node && { rootId, nodeId: node.id, engineId: this.engineId, epoch: node.epoch }
   }
 
   /** What `step` claims, if there is one worker. */

@@ -25,7 +25,9 @@ import { toLine } from './record.ts'
 /** No process has such a number. */
 const GONE = 2 ** 30
 
-storeConformance({ name: 'json', open: (folder) => jsonStore(folder), durable: true, shared: false, test })
+const reopen = (store: LocalStore) => store.reopen()
+
+storeConformance({ name: 'json', open: (folder) => jsonStore(folder), durable: true, shared: false, reopen, test })
 storeConformance({
   name: 'json (always written anew)',
   open: (folder) => jsonStore({ folder, compactBytes: 1 }),

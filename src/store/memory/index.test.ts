@@ -9,11 +9,14 @@ import {
   turnRow,
   warningEvent,
 } from '../../testing/conformance/store-rows.ts'
+import type { LocalStore } from '../store.ts'
 import { memoryStore } from './index.ts'
 import { reloadTables } from './snapshot.ts'
 import { emptyTables } from './tables.ts'
 
-storeConformance({ name: 'memory', open: () => memoryStore(), durable: false, test })
+const reopen = (store: LocalStore) => store.reopen()
+
+storeConformance({ name: 'memory', open: () => memoryStore(), durable: false, reopen, test })
 
 test('only what was planned on the very rows that are there is taken without a check', async () => {
   const store = memoryStore()

@@ -17,12 +17,21 @@ import {
   warningEvent,
 } from '../../testing/conformance/store-rows.ts'
 import { chainHash } from '../commit-chain.ts'
+import type { LocalStore } from '../store.ts'
 import { commitTexts } from './commit.ts'
 import { connect } from './driver.ts'
 import { sqliteStore } from './index.ts'
 import { APPLICATION_ID } from './schema.ts'
 
-storeConformance({ name: 'sqlite', open: (folder) => sqliteStore(join(folder, 'legate.db')), durable: true, test })
+const reopen = (store: LocalStore) => store.reopen()
+
+storeConformance({
+  name: 'sqlite',
+  open: (folder) => sqliteStore(join(folder, 'legate.db')),
+  durable: true,
+  reopen,
+  test,
+})
 storeConformance({
   name: 'sqlite (power)',
   open: (folder) => sqliteStore({ path: join(folder, 'legate.db'), durability: 'power' }),

@@ -27,8 +27,8 @@ export const commitLaws: readonly Law[] = [
     'a commit that is refused in its last row changes nothing, and leaves no gap in the sequence',
     async (store) => {
       await store.commit(fullCommit())
-      const before = snapshot(store)
-      const known = store.node('node-0')
+      const before = await snapshot(store)
+      const known = (await store.tree('root-a')).node('node-0')
       assert.ok(known)
       const refused = commitOf('root-a', {
         conversations: [
@@ -51,13 +51,14 @@ export const commitLaws: readonly Law[] = [
 
       await refuses(store, refused, 'edges')
 
-      assert.deepEqual(snapshot(store), before)
+      assert.deepEqual(await snapshot(store), before)
       assert.equal(refused.events[0]?.seq, 0)
+      const tree = await store.tree('root-a')
       assert.deepEqual(
-        [store.turn('new-turn'), store.node('new-node'), store.link('new-link')],
-        [undefined, undefined, undefined],
+        [tree.turn('new-turn'), tree.node('new-node'), tree.link('new-link')],
+        new Array(3).fill(undefined),
       )
-      assert.equal(store.nodeByKey(place.turnId, 'task', 'key'), undefined)
+      assert.equal(tree.nodeByKey(place.turnId, 'task', 'key'), undefined)
       const accepted = { ...refused, edges: refused.edges.slice(0, 2) }
       await store.commit(accepted)
       assert.equal(accepted.events[0]?.seq, 3)
@@ -82,7 +83,7 @@ export const commitLaws: readonly Law[] = [
 
       const all = { conversations: [next(conversation)], turns: [next(turn)], nodes: [next(node)], links: [next(link)] }
       await store.commit(commitOf('root-a', { ...all, engines: [next(engine)] }))
-      assert.equal(store.node('node-0')?.version, 2)
+      assert.equal((await store.tree('root-a')).node('node-0')?.version, 2)
     },
   ],
   [
@@ -91,7 +92,7 @@ export const commitLaws: readonly Law[] = [
       await store.commit(treeCommit('root-a', { nodes: [nodeRow(place, 'prize')] }))
 
       for (let round = 0; round < 5; round++) {
-        const prize = store.node('prize')
+        const prize = (await store.tree('root-a')).node('prize')
         assert.ok(prize)
         const tries = Array.from({ length: 100 }, async (_, index) =>
           store.commit(
@@ -106,8 +107,8 @@ export const commitLaws: readonly Law[] = [
         )
 
         assert.equal(won.length, 1)
-        assert.equal(store.node('prize')?.preview, `winner ${won[0]}`)
-        assert.equal(store.lastSeq('root-a'), round + 1)
+        assert.equal((await store.tree('root-a')).node('prize')?.preview, `winner ${won[0]}`)
+        assert.equal((await store.tree('root-a')).lastSeq('root-a'), round + 1)
       }
     },
   ],
@@ -129,7 +130,9 @@ export const commitLaws: readonly Law[] = [
       await refuses(store, commitOf('root-a', { edges: [edgeRow(inside, 'a-1', 'a-2')] }), 'edges')
       await refuses(store, commitOf('root-a', { edges: [edgeRow(place, 'a-1', 'nowhere')] }), 'edges')
       await refuses(store, commitOf('root-a', { edges: [edgeRow(place, 'a-1', 'a-1')] }), 'edges')
-      assert.deepEqual([...store.edgesFrom('a-1'), ...store.edgesTo('c-1'), ...store.edgesTo('b-1')], [])
+      const tree = await store.tree('root-a')
+      const foreign = await store.tree('root-b')
+      assert.deepEqual([...tree.edgesFrom('a-1'), ...tree.edgesTo('c-1'), ...foreign.edgesTo('b-1')], [])
     },
   ],
   [
@@ -144,7 +147,7 @@ export const commitLaws: readonly Law[] = [
       await store.commit(commitOf('root-a', { edges: [{ ...edge, type: 'branch' }] }))
 
       assert.deepEqual(
-        store
+        (await store.tree('root-a'))
           .edgesTo('a-2')
           .map(({ type }) => type)
           .sort(),
@@ -171,8 +174,8 @@ export const commitLaws: readonly Law[] = [
       )
 
       await store.commit(treeCommit('root-b', { nodes: [{ ...keyed('k-3', 0), ...far }] }))
-      assert.equal(store.nodeByKey(place.turnId, 'task', 'same')?.id, 'k-1')
-      assert.equal(store.nodeByKey(far.turnId, 'task', 'same')?.id, 'k-3')
+      assert.equal((await store.tree('root-a')).nodeByKey(place.turnId, 'task', 'same')?.id, 'k-1')
+      assert.equal((await store.tree('root-b')).nodeByKey(far.turnId, 'task', 'same')?.id, 'k-3')
     },
   ],
   [
@@ -180,7 +183,7 @@ export const commitLaws: readonly Law[] = [
     async (store) => {
       await store.commit(fullCommit())
       await store.commit(treeCommit('root-b'))
-      const known = store.node('node-0')
+      const known = (await store.tree('root-a')).node('node-0')
       assert.ok(known)
 
       await refuses(store, commitOf('root-a', { nodes: [nodeRow({ ...place, turnId: 'nowhere' }, 'n')] }), 'nodes')
@@ -205,12 +208,13 @@ export const commitLaws: readonly Law[] = [
       )
       await refuses(store, commitOf('nowhere', { events: [warningEvent(place, 'lost')] }), 'trees')
       await refuses(store, commitOf(null, { events: [warningEvent(place, 'lost')] }), 'trees')
-      assert.equal(store.lastSeq('nowhere'), 0)
+      assert.equal((await store.tree('nowhere')).lastSeq('nowhere'), 0)
     },
   ],
   [
     'hostile ids and texts are kept as they are',
-    async (store) => {
+    async (first, reopen) => {
+      let store = first
       const texts = [
         `'"; drop table nodes; --`,
         'a\u0000b',
@@ -228,16 +232,17 @@ export const commitLaws: readonly Law[] = [
         const node = nodeRow(hostile, `${rootId}-node`, { preview: text, metadata, kind: text, idempotencyKey: text })
         const bodies = [{ hash: `hash ${rootId}`, text: `${text} ${text}` }]
         await store.commit(treeCommit(rootId, { nodes: [node], bodies, events: [warningEvent(hostile, text)] }))
-        store.reopen()
+        store = await reopen()
+        const tree = await store.tree(rootId)
 
-        assert.deepEqual(store.node(node.id), node)
-        assert.deepEqual(store.nodesOf(hostile.turnId), [node])
-        assert.equal(store.nodeByKey(hostile.turnId, text, text)?.id, node.id)
-        assert.equal(store.body(`hash ${rootId}`), `${text} ${text}`)
-        assert.deepEqual(store.events(rootId, 0, 1), [{ ...warningEvent(hostile, text), seq: 1 }])
-        assert.ok(idsOf(store.findIds(`${rootId}-node`.slice(-9), 99)).includes(node.id))
+        assert.deepEqual(tree.node(node.id), node)
+        assert.deepEqual(tree.nodesOf(hostile.turnId), [node])
+        assert.equal(tree.nodeByKey(hostile.turnId, text, text)?.id, node.id)
+        assert.equal(tree.body(`hash ${rootId}`), `${text} ${text}`)
+        assert.deepEqual(await store.events(rootId, 0, 1), [{ ...warningEvent(hostile, text), seq: 1 }])
+        assert.ok(idsOf(await store.findIds(`${rootId}-node`.slice(-9), 99)).includes(node.id))
       }
-      assert.equal(store.roots({ limit: 99 }).length, texts.length)
+      assert.equal((await store.roots({ limit: 99 })).length, texts.length)
     },
   ],
   [
@@ -248,27 +253,27 @@ export const commitLaws: readonly Law[] = [
       await store.commit(treeCommit('root-a', { bodies: [{ hash: 'big', text }] }))
       await store.commit(commitOf('root-a', { bodies: [{ hash: 'big', text }] }))
 
-      assert.ok(store.body('big') === text)
+      assert.ok((await store.tree('root-a')).body('big') === text)
     },
   ],
   [
     'reopening keeps everything that is in the rows',
-    async (store) => {
-      await store.commit(fullCommit())
-      const before = snapshot(store)
+    async (first, reopen) => {
+      await first.commit(fullCommit())
+      const before = await snapshot(first)
 
-      store.reopen()
+      const store = await reopen()
 
-      assert.deepEqual(snapshot(store), before)
-      assert.deepEqual(idsOf(store.runnable({ now: 0, limit: 9, kinds: ['task'], agents: ['editor'] })), [
+      assert.deepEqual(await snapshot(store), before)
+      assert.deepEqual(idsOf(await store.runnable({ now: 0, limit: 9, kinds: ['task'], agents: ['editor'] })), [
         'node-0',
         'node-1',
         'node-2',
       ])
-      const node = store.node('node-1')
+      const node = (await store.tree('root-a')).node('node-1')
       assert.ok(node)
       await store.commit(commitOf('root-a', { nodes: [next(node)], events: [warningEvent(place, 'third')] }))
-      assert.equal(store.lastSeq('root-a'), 3)
+      assert.equal((await store.tree('root-a')).lastSeq('root-a'), 3)
     },
   ],
   [
@@ -281,35 +286,60 @@ export const commitLaws: readonly Law[] = [
       const isClosed = (error: unknown) => isLegateError(error, 'store_closed')
       await assert.rejects(async () => store.commit(treeCommit('root-b')), isClosed)
       const reads = [
-        () => store.node('node-0'),
-        () => store.nodesOf(place.turnId),
-        () => store.events('root-a', 0, 1),
-        () => store.runnable({ now: 0, limit: 1, kinds: [], agents: [] }),
-        () => store.engines(),
-        () => store.watch(() => undefined),
-        () => store.reopen(),
+        async () => (await store.tree('root-a')).node('node-0'),
+        async () => (await store.tree('root-a')).nodesOf(place.turnId),
+        async () => store.events('root-a', 0, 1),
+        async () => store.runnable({ now: 0, limit: 1, kinds: [], agents: [] }),
+        async () => store.engines(),
+        async () => store.rootOf('node-0'),
+        async () => store.watch(() => undefined),
       ]
-      for (const read of reads) assert.throws(read, isClosed)
+      for (const read of reads) await assert.rejects(read, isClosed)
+    },
+  ],
+  [
+    'the id of a commit and the work that it leaves for others change nothing in the rows',
+    async (store, reopen) => {
+      const wakes = (...ids: string[]) => ids.map((id, at) => ({ id, at: at === 0 ? null : at }))
+      const plain = fullCommit()
+      await store.commit({ ...plain, id: 'commit-1', wakes: wakes('root-a:1', 'root-a@1', '__proto__', '') })
+      const known = (await store.tree('root-a')).node('node-0')
+      assert.ok(known)
+      const step = commitOf('root-a', { nodes: [next(known)], wakes: wakes('root-a:1', 'root-a:1', "'; --") })
+      await store.commit({ ...step, id: "commit '2" })
+      await refuses(store, { ...step, id: 'commit-3' }, 'nodes')
+      await store.commit(commitOf(null, { kind: 'lease', engines: [engineRow('e-1')], wakes: wakes('engine') }))
+
+      for (const open of [() => store, reopen]) {
+        const tree = await (await open()).tree('root-a')
+        assert.deepEqual(tree.nodesOf(place.turnId), [next(known), ...plain.nodes.slice(1)])
+        assert.deepEqual(
+          [tree.conversation('root-a'), tree.turn(place.turnId)],
+          [plain.conversations[0], plain.turns[0]],
+        )
+        assert.equal(tree.lastSeq('root-a'), 2)
+      }
     },
   ],
 ]
 
 /** Reads everything of the tree `root-a`. */
-export function snapshot(store: Store): unknown {
+export async function snapshot(store: Store): Promise<unknown> {
+  const tree = await store.tree('root-a')
   return {
-    conversation: store.conversation('root-a'),
-    turns: store.turnsOf('root-a', { limit: 99 }),
-    nodes: store.nodesOf(place.turnId),
-    open: store.openNodes(place.turnId),
-    edges: store.nodesOf(place.turnId).map(({ id }) => [store.edgesFrom(id), store.edgesTo(id)]),
-    links: [store.linksOf(place.turnId), store.openLinks(place.turnId)],
-    bodies: [store.body('hash-1'), store.body('new-body')],
-    engines: store.engines(),
-    events: store.events('root-a', 0, 99),
-    lastSeq: store.lastSeq('root-a'),
-    roots: store.roots({ limit: 99 }),
-    openRoots: store.openRoots(99),
-    claimed: store.claimedBy('engine-0', 99),
+    conversation: tree.conversation('root-a'),
+    turns: tree.turnsOf('root-a', { limit: 99 }),
+    nodes: tree.nodesOf(place.turnId),
+    open: tree.openNodes(place.turnId),
+    edges: tree.nodesOf(place.turnId).map(({ id }) => [tree.edgesFrom(id), tree.edgesTo(id)]),
+    links: [tree.linksOf(place.turnId), tree.openLinks(place.turnId)],
+    bodies: [tree.body('hash-1'), tree.body('new-body')],
+    engines: await store.engines(),
+    events: await store.events('root-a', 0, 99),
+    lastSeq: tree.lastSeq('root-a'),
+    roots: await store.roots({ limit: 99 }),
+    openRoots: await store.openRoots(99),
+    claimed: await store.claimedBy('engine-0', 99),
   }
 }
 

@@ -1,30 +1,37 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Later } from '../../base/maybe.ts'
 import type { Store } from '../../store/store.ts'
 import { commitLaws } from './store-commit-laws.ts'
 import { durableLaws, exclusiveLaws, sharedLaws } from './store-durable-laws.ts'
-import { readLaws } from './store-read-laws.ts'
+import { type Law, readLaws } from './store-read-laws.ts'
 import { durableRemoveLaws, removeLaws, sharedRemoveLaws } from './store-remove-laws.ts'
 import { scanLaws } from './store-scan-laws.ts'
 
-export interface StoreConformance {
+export interface StoreConformance<Kind extends Store = Store> {
   /** The name shown before every law. */
   readonly name: string
   /** Opens the store in this folder; new and empty the first time. */
-  readonly open: (folder: string) => Store | Promise<Store>
+  readonly open: (folder: string) => Later<Kind>
   /** Whether rows survive the process. */
   readonly durable: boolean
   /** Whether several processes may open the store at once. Default: as `durable`. */
   readonly shared?: boolean
+  /**
+   * Makes the store forget everything that is not in the rows, as a new process would. Default: a durable store is closed and
+   * opened again, any other is read as it is.
+   */
+  readonly reopen?: (store: Kind) => Later<void>
   /** The `test` function of any test runner. */
   readonly test: (name: string, run: () => Promise<void>) => unknown
 }
 
 /** Registers one test for each law that every store must keep. */
-export function storeConformance({ name, open, durable, shared = durable, test }: StoreConformance): void {
-  for (const [sentence, check] of [...readLaws, ...scanLaws, ...commitLaws, ...removeLaws]) {
-    test(`${name}: ${sentence}`, () => withStores(open, async (openOne) => check(await openOne())))
+export function storeConformance<Kind extends Store>(suite: StoreConformance<Kind>): void {
+  const { name, open, durable, shared = durable, test } = suite
+  for (const law of [...readLaws, ...scanLaws, ...commitLaws, ...removeLaws]) {
+    test(`${name}: ${law[0]}`, () => withStores(open, (openOne) => checkLaw(law, openOne, suite)))
   }
   if (!durable) return
   const handles = shared ? [...sharedLaws, ...sharedRemoveLaws] : exclusiveLaws
@@ -33,12 +40,29 @@ export function storeConformance({ name, open, durable, shared = durable, test }
   }
 }
 
+async function checkLaw<Kind extends Store>(
+  [, check]: Law,
+  open: () => Promise<Kind>,
+  { durable, reopen }: StoreConformance<Kind>,
+): Promise<void> {
+  let store = await open()
+  await check(store, async () => {
+    if (reopen !== undefined) {
+      await reopen(store)
+    } else if (durable) {
+      await store.close()
+      store = await open()
+    }
+    return store
+  })
+}
+
 /**
  * Provides a function that opens stores in a new folder, then closes them all and removes the folder, whatever happens.
  */
-async function withStores(
-  open: StoreConformance['open'],
-  use: (openOne: () => Promise<Store>) => Promise<void>,
+async function withStores<Kind extends Store>(
+  open: StoreConformance<Kind>['open'],
+  use: (openOne: () => Promise<Kind>) => Promise<void>,
 ): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'legate-store-'))
   const opened: Store[] = []

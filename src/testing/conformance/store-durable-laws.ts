@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Store } from '../../store/store.ts'
+import type { Commit } from '../../graph/commit.ts'
+import type { Id, Node } from '../../graph/rows.ts'
+import type { Store, StoreChange } from '../../store/store.ts'
 import { snapshot } from './store-commit-laws.ts'
 import { fullCommit } from './store-read-laws.ts'
 import { commitOf, next, nodeRow, placeIn, treeCommit, warningEvent } from './store-rows.ts'
@@ -16,12 +18,12 @@ export const durableLaws: readonly DurableLaw[] = [
     async (open) => {
       const first = await open()
       await first.commit(fullCommit())
-      const before = snapshot(first)
+      const before = await snapshot(first)
       await first.close()
 
       const second = await open()
 
-      assert.deepEqual(snapshot(second), before)
+      assert.deepEqual(await snapshot(second), before)
     },
   ],
 ]
@@ -41,7 +43,7 @@ export const exclusiveLaws: readonly DurableLaw[] = [
       await first.close()
       const second = await open()
       assert.deepEqual(
-        second.roots({ limit: 9 }).map(({ id }) => id),
+        (await second.roots({ limit: 9 })).map(({ id }) => id),
         ['root-b', 'root-a'],
       )
     },
@@ -51,18 +53,18 @@ export const exclusiveLaws: readonly DurableLaw[] = [
 /** Laws of a store that any number of processes may have open. */
 export const sharedLaws: readonly DurableLaw[] = [
   [
-    'two handles see and respect what the other committed',
+    'two handles see, after `await tree()`, what the other committed, and respect it',
     async (open) => {
       const [one, two] = [await open(), await open()]
       const node = nodeRow(place, 'shared')
       await one.commit(treeCommit('root-a', { nodes: [node], events: [warningEvent(place, 'one')] }))
-      assert.deepEqual(two.node('shared'), node)
+      assert.deepEqual((await two.tree('root-a')).node('shared'), node)
 
       await two.commit(commitOf('root-a', { nodes: [next(node)], events: [warningEvent(place, 'two')] }))
 
-      assert.equal(one.node('shared')?.version, 2)
+      assert.equal((await one.tree('root-a')).node('shared')?.version, 2)
       assert.deepEqual(
-        one.events('root-a', 0, 9).map(({ seq }) => seq),
+        (await one.events('root-a', 0, 9)).map(({ seq }) => seq),
         [1, 2],
       )
       await assert.rejects(async () => one.commit(commitOf('root-a', { nodes: [next(node)] })), { code: 'conflict' })
@@ -80,7 +82,7 @@ export const sharedLaws: readonly DurableLaw[] = [
         stores.flatMap((store, n) => Array.from({ length: 50 }, (_, index) => add(store, `${n}-${index}`))),
       )
 
-      const events = stores[0]?.events('root-a', 0, 999) ?? []
+      const events = (await stores[0]?.events('root-a', 0, 999)) ?? []
       assert.deepEqual(
         events.map(({ seq }) => seq),
         Array.from({ length: 100 }, (_, index) => index + 1),
@@ -88,26 +90,69 @@ export const sharedLaws: readonly DurableLaw[] = [
     },
   ],
   [
-    'a watcher hears of commits of others within half a second, not of its own, and no more after it ended',
+    'a watcher hears within half a second of what it may have to act on, not of its own commits, and no more after it ended',
     async (open) => {
       const [one, two] = [await open(), await open()]
-      let heard = 0
-      const unwatch = one.watch(() => heard++)
-      await one.commit(treeCommit('root-own'))
+      const heard: (StoreChange | null)[] = []
+      const unwatch = one.watch((change) => heard.push(change))
+      await one.commit(workIn('root-own'))
       await sleep(250)
-      assert.equal(heard, 0)
+      const count = () => heard.length
+      assert.equal(count(), 0)
 
-      await two.commit(treeCommit('root-a'))
-      await until(() => heard > 0, 500)
-      assert.equal(heard, 1)
+      await two.commit(workIn('root-a'))
+      await until(() => count() > 0, 500)
+      assert.equal(count(), 1)
+      const [change] = heard
+      if (change) assert.deepEqual([change.rootId, change.runnable], ['root-a', true])
 
       unwatch()
-      await two.commit(treeCommit('root-b'))
+      await two.commit(workIn('root-b'))
       await sleep(250)
-      assert.equal(heard, 1)
+      assert.equal(count(), 1)
+    },
+  ],
+  [
+    'whoever has read an event sees the rows of its commit',
+    async (open) => {
+      const [one, two] = [await open(), await open()]
+      const node = nodeRow(place, 'shared')
+      await one.commit(treeCommit('root-a', { nodes: [node] }))
+      assert.equal((await two.tree('root-a')).node('shared')?.version, 1)
+
+      const written = writeVersions(one, node, 20)
+      for (let read = 0; read < 20; ) {
+        for (const { seq, nodeId } of await two.events('root-a', read, 99)) {
+          const tree = await two.tree('root-a')
+          assert.ok((tree.node('shared')?.version ?? 0) > seq, `event ${seq} is there, its changed row is not`)
+          assert.ok(tree.node(nodeId ?? ''), `event ${seq} is there, its new row is not`)
+          assert.ok(tree.nodesOf(place.turnId).some(({ id }) => id === nodeId))
+          assert.ok(tree.lastSeq('root-a') >= seq)
+          read = seq
+        }
+        await sleep(1)
+      }
+      await written
     },
   ],
 ]
+
+/** Makes a tree with a node that nobody has claimed. */
+function workIn(rootId: Id): Commit {
+  return treeCommit(rootId, { nodes: [nodeRow(placeIn(rootId), `${rootId}-work`)], wakes: [{ id: rootId, at: null }] })
+}
+
+/** Commits versions of a node, each with one more node and an event that names it. */
+async function writeVersions(store: Store, first: Node, count: number): Promise<void> {
+  let node = first
+  for (let ordinal = 1; ordinal <= count; ordinal++) {
+    const added = nodeRow(place, `added-${ordinal}`, { ordinal })
+    node = next(node)
+    const event = { ...warningEvent(place, 'added'), nodeId: added.id }
+    await store.commit(commitOf('root-a', { nodes: [node, added], events: [event] }))
+    await sleep(ordinal % 3)
+  }
+}
 
 async function until(isDone: () => boolean, timeoutMs: number): Promise<void> {
   const deadline = Date.now() + timeoutMs

@@ -19,14 +19,17 @@ import {
 } from './store-rows.ts'
 
 /** A law that every store must keep, with its check on an empty store. */
-export type Law = readonly [sentence: string, check: (store: Store) => Promise<void>]
+export type Law = readonly [sentence: string, check: (store: Store, reopen: Reopen) => Promise<void>]
+
+/** Gives the store as a new process would find it: it knows nothing but the rows. */
+export type Reopen = () => Promise<Store>
 
 const place = placeIn('root-a')
 
 export const readLaws: readonly Law[] = [
   [
     'what history says of a lane, a turn and a node comes back as it was put, also after the store was opened anew',
-    async (store) => {
+    async (store, reopen) => {
       const lane = {
         from: { laneId: 'root-b', nodeId: 'node-9', last: -1 },
         newest: 'lane-1',
@@ -47,17 +50,17 @@ export const readLaws: readonly Law[] = [
 
       await store.commit(commitOf('root-a', { conversations: [conversation], turns: [turn], nodes: [node] }))
 
-      for (const _ of ['kept', 'opened anew']) {
-        assert.deepEqual(store.conversation('root-a'), conversation)
-        assert.deepEqual(store.turn(turn.id), turn)
-        assert.deepEqual(store.node('node-0'), node)
-        store.reopen()
+      for (const open of [() => store, reopen]) {
+        const tree = await (await open()).tree('root-a')
+        assert.deepEqual(tree.conversation('root-a'), conversation)
+        assert.deepEqual(tree.turn(turn.id), turn)
+        assert.deepEqual(tree.node('node-0'), node)
       }
     },
   ],
   [
     'who may run and who waits comes back as it was put, also after the store was opened anew',
-    async (store) => {
+    async (store, reopen) => {
       const waiting = ['link-1', 'link-2']
       const conversation = conversationRow('root-a', { places: [{ key: '__proto__', live: 2, waiting }] })
       const turn = turnRow(place, { tree: { limit: 3, live: 1, waiting: [place.turnId] } })
@@ -71,33 +74,73 @@ export const readLaws: readonly Law[] = [
       })
       await store.commit(commitOf('root-a', { conversations: [conversation], turns: [turn], links: [plain, limited] }))
 
-      for (const reading of ['at once', 'anew']) {
-        if (reading === 'anew') store.reopen()
-        assert.deepEqual(store.conversation('root-a'), conversation)
-        assert.deepEqual(store.turn(turn.id), turn)
-        assert.deepEqual(store.linksOf(turn.id), [plain, limited])
+      for (const open of [() => store, reopen]) {
+        const tree = await (await open()).tree('root-a')
+        assert.deepEqual(tree.conversation('root-a'), conversation)
+        assert.deepEqual(tree.turn(turn.id), turn)
+        assert.deepEqual(tree.linksOf(turn.id), [plain, limited])
       }
     },
   ],
   [
     'rows come back as they were put',
-    async (store) => {
+    async (store, reopen) => {
       const commit = fullCommit()
 
       await store.commit(commit)
-      const check = () => {
-        assert.deepEqual(store.conversation('root-a'), commit.conversations[0])
-        assert.deepEqual(store.turn(place.turnId), commit.turns[0])
-        for (const node of commit.nodes) assert.deepEqual(store.node(node.id), node)
-        assert.deepEqual(store.link('link-1'), commit.links[1])
-        assert.equal(store.body('hash-1'), 'a large text')
-        assert.equal(store.body('hash-2'), '')
-        assert.deepEqual(store.engine('engine-0'), commit.engines[0])
-      }
 
-      check()
-      store.reopen()
-      check()
+      for (const open of [() => store, reopen]) {
+        const opened = await open()
+        const tree = await opened.tree('root-a')
+        assert.deepEqual(tree.conversation('root-a'), commit.conversations[0])
+        assert.deepEqual(tree.turn(place.turnId), commit.turns[0])
+        for (const node of commit.nodes) assert.deepEqual(tree.node(node.id), node)
+        assert.deepEqual(tree.link('link-1'), commit.links[1])
+        assert.equal(tree.body('hash-1'), 'a large text')
+        assert.equal(tree.body('hash-2'), '')
+        assert.deepEqual(await opened.engine('engine-0'), commit.engines[0])
+      }
+    },
+  ],
+  [
+    'the root of every conversation, turn and node is found, and of nothing else',
+    async (store, reopen) => {
+      const inner = { ...placeIn('child'), rootId: 'root-a' }
+      const child = conversationRow('child', { rootId: 'root-a', type: 'sub_agent', depth: 1 })
+      await store.commit(fullCommit())
+      const rows = { conversations: [child], turns: [turnRow(inner)], nodes: [nodeRow(inner, 'child-node')] }
+      await store.commit(commitOf('root-a', rows))
+      await store.commit(treeCommit('root-b'))
+
+      for (const open of [() => store, reopen]) {
+        const opened = await open()
+        const rootsOf = (...ids: string[]) => Promise.all(ids.map(async (id) => opened.rootOf(id)))
+        assert.deepEqual(await rootsOf('root-a', place.turnId, 'node-1'), ['root-a', 'root-a', 'root-a'])
+        assert.deepEqual(await rootsOf('child', 'child-turn', 'child-node'), ['root-a', 'root-a', 'root-a'])
+        assert.deepEqual(await rootsOf('root-b', 'root-b-turn', 'root-b-turn-node'), ['root-b', 'root-b', 'root-b'])
+        const strange = ['nowhere', '', '__proto__', 'constructor', 'engine-0', 'hash-1', 'node-', "' or 1=1 --"]
+        assert.deepEqual(await rootsOf(...strange), new Array(strange.length).fill(undefined))
+      }
+    },
+  ],
+  [
+    'a tree that does not exist is empty, and has its rows once they are committed',
+    async (store) => {
+      for (const rootId of ['root-a', '', '__proto__', 'constructor']) {
+        const tree = await store.tree(rootId)
+        const rows = [tree.conversation(rootId), tree.turn(place.turnId), tree.node('node-0'), tree.queuedTurn(rootId)]
+        assert.deepEqual(rows, new Array(4).fill(undefined))
+        assert.deepEqual([tree.turnsOf(rootId, { limit: 9 }), tree.nodesOf(place.turnId)], [[], []])
+        assert.equal(tree.lastSeq(rootId), 0)
+      }
+      assert.deepEqual(await store.roots({ limit: 9 }), [])
+
+      const commit = fullCommit()
+      await store.commit(commit)
+
+      const tree = await store.tree('root-a')
+      assert.deepEqual([tree.conversation('root-a'), tree.lastSeq('root-a')], [commit.conversations[0], 2])
+      assert.deepEqual(idsOf(tree.nodesOf(place.turnId)), ['node-0', 'node-1', 'node-2'])
     },
   ],
   [
@@ -105,27 +148,23 @@ export const readLaws: readonly Law[] = [
     async (store) => {
       await store.commit(fullCommit())
 
+      const tree = await store.tree('root-a')
       for (const id of ['nowhere', '', '__proto__', 'constructor', "' or 1=1 --"]) {
-        assert.equal(store.conversation(id), undefined)
-        assert.equal(store.turn(id), undefined)
-        assert.equal(store.node(id), undefined)
-        assert.equal(store.link(id), undefined)
-        assert.equal(store.body(id), undefined)
-        assert.equal(store.engine(id), undefined)
-        assert.equal(store.nodeByKey(id, 'task', id), undefined)
-        assert.equal(store.linkAt(id, 0), undefined)
-        assert.equal(store.queuedTurn(id), undefined)
-        assert.equal(store.lastSeq(id), 0)
-        const lists = [
-          store.edgesFrom(id),
-          store.edgesTo(id),
-          store.nodesOf(id),
-          store.openNodes(id),
-          store.linksOf(id),
-        ]
-        const more = [store.openLinks(id), store.turnsOf(id, { limit: 9 }), store.events(id, 0, 9), store.blocks(id, 0)]
-        const last = [store.claimedBy(id, 9), store.findIds(`${id}?`, 9)]
-        for (const list of [...lists, ...more, ...last]) assert.deepEqual(list, [])
+        assert.equal(tree.conversation(id), undefined)
+        assert.equal(tree.turn(id), undefined)
+        assert.equal(tree.node(id), undefined)
+        assert.equal(tree.link(id), undefined)
+        assert.equal(tree.body(id), undefined)
+        assert.equal(await store.engine(id), undefined)
+        assert.equal(tree.nodeByKey(id, 'task', id), undefined)
+        assert.equal(tree.linkAt(id, 0), undefined)
+        assert.equal(tree.queuedTurn(id), undefined)
+        assert.equal(tree.lastSeq(id), 0)
+        const lists = [tree.edgesFrom(id), tree.edgesTo(id), tree.nodesOf(id), tree.openNodes(id), tree.linksOf(id)]
+        const more = [tree.openLinks(id), tree.turnsOf(id, { limit: 9 })]
+        const told = [await store.events(id, 0, 9), await store.blocks(id, 0)]
+        const last = [await store.claimedBy(id, 9), await store.findIds(`${id}?`, 9)]
+        for (const list of [...lists, ...more, ...told, ...last]) assert.deepEqual(list, [])
       }
     },
   ],
@@ -136,9 +175,10 @@ export const readLaws: readonly Law[] = [
 
       await store.commit(commit)
 
-      assert.deepEqual(store.edgesFrom('node-0'), commit.edges)
-      assert.deepEqual(store.edgesTo('node-0'), [])
-      assert.deepEqual(store.edgesTo('node-1'), [commit.edges[0]])
+      const tree = await store.tree('root-a')
+      assert.deepEqual(tree.edgesFrom('node-0'), commit.edges)
+      assert.deepEqual(tree.edgesTo('node-0'), [])
+      assert.deepEqual(tree.edgesTo('node-1'), [commit.edges[0]])
     },
   ],
   [
@@ -150,8 +190,9 @@ export const readLaws: readonly Law[] = [
       )
       await store.commit(commitOf('root-a', { nodes: [nodeRow(place, 'a-late-one', { ordinal: 5 })] }))
 
-      assert.deepEqual(ordinalsOf(store.nodesOf(place.turnId)), [0, 1, 3, 5, 7, 9, 12])
-      assert.deepEqual(ordinalsOf(store.openNodes(place.turnId)), [0, 1, 3, 5, 7, 9, 12])
+      const tree = await store.tree('root-a')
+      assert.deepEqual(ordinalsOf(tree.nodesOf(place.turnId)), [0, 1, 3, 5, 7, 9, 12])
+      assert.deepEqual(ordinalsOf(tree.openNodes(place.turnId)), [0, 1, 3, 5, 7, 9, 12])
     },
   ],
   [
@@ -172,15 +213,15 @@ export const readLaws: readonly Law[] = [
       const nodes = states.map((state, ordinal) => nodeRow(place, `n-${state}`, { state, ordinal }))
       await store.commit(treeCommit('root-a', { nodes }))
 
-      assert.deepEqual(ordinalsOf(store.openNodes(place.turnId)), [1, 3, 5, 7])
+      assert.deepEqual(ordinalsOf((await store.tree('root-a')).openNodes(place.turnId)), [1, 3, 5, 7])
 
       await store.commit(commitOf('root-a', { nodes: nodes.slice(0, 4).map((n) => next(n, { state: 'finished' })) }))
-      assert.deepEqual(ordinalsOf(store.openNodes(place.turnId)), [5, 7])
+      assert.deepEqual(ordinalsOf((await store.tree('root-a')).openNodes(place.turnId)), [5, 7])
 
-      const again = store.node('n-finished')
+      const again = (await store.tree('root-a')).node('n-finished')
       assert.ok(again)
       await store.commit(commitOf('root-a', { nodes: [next(again, { state: 'pending' })] }))
-      assert.deepEqual(ordinalsOf(store.openNodes(place.turnId)), [0, 5, 7])
+      assert.deepEqual(ordinalsOf((await store.tree('root-a')).openNodes(place.turnId)), [0, 5, 7])
     },
   ],
   [
@@ -192,10 +233,11 @@ export const readLaws: readonly Law[] = [
       ]
       await store.commit(treeCommit('root-a', { nodes }))
 
-      assert.equal(store.nodeByKey(place.turnId, 'task', 'key')?.id, 'k-1')
-      assert.equal(store.nodeByKey(place.turnId, 'note', 'key')?.id, 'k-2')
-      assert.equal(store.nodeByKey(place.turnId, 'task', 'other'), undefined)
-      assert.equal(store.nodeByKey('other', 'task', 'key'), undefined)
+      const tree = await store.tree('root-a')
+      assert.equal(tree.nodeByKey(place.turnId, 'task', 'key')?.id, 'k-1')
+      assert.equal(tree.nodeByKey(place.turnId, 'note', 'key')?.id, 'k-2')
+      assert.equal(tree.nodeByKey(place.turnId, 'task', 'other'), undefined)
+      assert.equal(tree.nodeByKey('other', 'task', 'key'), undefined)
     },
   ],
   [
@@ -207,11 +249,12 @@ export const readLaws: readonly Law[] = [
       const ended = next(links[1] ?? linkRow(place, ''), { outcome: outcomeOf('l-0', 'root-a') })
       await store.commit(commitOf('root-a', { links: [ended] }))
 
-      assert.deepEqual(idsOf(store.linksOf(place.turnId)), ['l-0', 'l-1', 'l-2'])
-      assert.deepEqual(idsOf(store.openLinks(place.turnId)), ['l-1', 'l-2'])
-      assert.deepEqual(store.linkAt(place.turnId, 0), ended)
-      assert.equal(store.linkAt(place.turnId, 1)?.id, 'l-1')
-      assert.equal(store.linkAt(place.turnId, 3), undefined)
+      const tree = await store.tree('root-a')
+      assert.deepEqual(idsOf(tree.linksOf(place.turnId)), ['l-0', 'l-1', 'l-2'])
+      assert.deepEqual(idsOf(tree.openLinks(place.turnId)), ['l-1', 'l-2'])
+      assert.deepEqual(tree.linkAt(place.turnId, 0), ended)
+      assert.equal(tree.linkAt(place.turnId, 1)?.id, 'l-1')
+      assert.equal(tree.linkAt(place.turnId, 3), undefined)
     },
   ],
   [
@@ -219,7 +262,8 @@ export const readLaws: readonly Law[] = [
     async (store) => {
       const turns = [0, 1, 2, 3, 4].map((ordinal) => turnRow({ ...place, turnId: `t-${9 - ordinal}` }, { ordinal }))
       await store.commit(commitOf('root-a', { conversations: [conversationRow('root-a')], turns }))
-      const ordinals = (range: { last?: number; limit: number }) => ordinalsOf(store.turnsOf('root-a', range))
+      const tree = await store.tree('root-a')
+      const ordinals = (range: { last?: number; limit: number }) => ordinalsOf(tree.turnsOf('root-a', range))
 
       assert.deepEqual(ordinals({ limit: 2 }), [3, 4])
       assert.deepEqual(ordinals({ limit: 99 }), [0, 1, 2, 3, 4])
@@ -235,13 +279,13 @@ export const readLaws: readonly Law[] = [
       const states = ['ended', 'running', 'queued', 'queued'] as const
       const turns = states.map((state, ordinal) => turnRow({ ...place, turnId: `t-${ordinal}` }, { ordinal, state }))
       await store.commit(commitOf('root-a', { conversations: [conversationRow('root-a')], turns }))
-      assert.equal(store.queuedTurn('root-a')?.id, 't-2')
+      assert.equal((await store.tree('root-a')).queuedTurn('root-a')?.id, 't-2')
 
       const [, running, queued] = turns
       assert.ok(running && queued)
       const step = [next(running, { state: 'ended' }), next(queued, { state: 'running' })]
       await store.commit(commitOf('root-a', { turns: step }))
-      assert.equal(store.queuedTurn('root-a')?.id, 't-3')
+      assert.equal((await store.tree('root-a')).queuedTurn('root-a')?.id, 't-3')
     },
   ],
   [
@@ -253,9 +297,10 @@ export const readLaws: readonly Law[] = [
       const fork = conversationRow('lane-b', { rootId: 'root-a', lane })
       await store.commit(commitOf('root-a', { conversations: [conversationRow('root-a'), fork], turns }))
 
-      assert.equal(store.queuedTurn('root-a')?.id, 't-1')
-      assert.equal(store.queuedTurn('lane-b'), undefined)
-      assert.deepEqual(store.conversation('lane-b'), fork)
+      const tree = await store.tree('root-a')
+      assert.equal(tree.queuedTurn('root-a')?.id, 't-1')
+      assert.equal(tree.queuedTurn('lane-b'), undefined)
+      assert.deepEqual(tree.conversation('lane-b'), fork)
     },
   ],
   [
@@ -265,10 +310,10 @@ export const readLaws: readonly Law[] = [
       const child = conversationRow('child', { rootId: 'r-1', type: 'sub_agent', depth: 1 })
       await store.commit(commitOf('r-1', { conversations: [child] }))
 
-      assert.deepEqual(idsOf(store.roots({ limit: 9 })), ['r-2', 'r-1', 'r-3'])
-      assert.deepEqual(idsOf(store.roots({ limit: 1, before: 'r-2' })), ['r-1'])
-      assert.deepEqual(idsOf(store.roots({ limit: 9, before: 'r-1' })), ['r-3'])
-      assert.deepEqual(store.roots({ limit: 9, before: 'nowhere' }), [])
+      assert.deepEqual(idsOf(await store.roots({ limit: 9 })), ['r-2', 'r-1', 'r-3'])
+      assert.deepEqual(idsOf(await store.roots({ limit: 1, before: 'r-2' })), ['r-1'])
+      assert.deepEqual(idsOf(await store.roots({ limit: 9, before: 'r-1' })), ['r-3'])
+      assert.deepEqual(await store.roots({ limit: 9, before: 'nowhere' }), [])
     },
   ],
   [
@@ -276,14 +321,17 @@ export const readLaws: readonly Law[] = [
     async (store) => {
       await store.commit(treeCommit('root-0123-abcdefgh'))
 
-      const find = (ending: string) => store.findIds(ending, 9).map(({ id, type }) => `${type} ${id}`)
-      assert.deepEqual(find('efgh'), ['conversation root-0123-abcdefgh'])
-      assert.deepEqual(find('abcdefgh'), ['conversation root-0123-abcdefgh'])
-      assert.deepEqual(find('3-abcdefgh'), ['conversation root-0123-abcdefgh'])
-      assert.deepEqual(find('defgh-turn'), ['turn root-0123-abcdefgh-turn'])
-      assert.deepEqual(find('-node'), ['node root-0123-abcdefgh-turn-node'])
-      assert.deepEqual([...find('EFGH'), ...find('e_gh'), ...find('%'), ...find('4-abcdefgh'), ...find('')], [])
-      assert.equal(store.findIds('n', 1).length, 1)
+      const find = async (ending: string) => {
+        const found = await store.findIds(ending, 9)
+        return found.map(({ id, type }) => `${type} ${id}`)
+      }
+      assert.deepEqual(await find('efgh'), ['conversation root-0123-abcdefgh'])
+      assert.deepEqual(await find('abcdefgh'), ['conversation root-0123-abcdefgh'])
+      assert.deepEqual(await find('3-abcdefgh'), ['conversation root-0123-abcdefgh'])
+      assert.deepEqual(await find('defgh-turn'), ['turn root-0123-abcdefgh-turn'])
+      assert.deepEqual(await find('-node'), ['node root-0123-abcdefgh-turn-node'])
+      for (const ending of ['EFGH', 'e_gh', '%', '4-abcdefgh', '']) assert.deepEqual(await find(ending), [])
+      assert.equal((await store.findIds('n', 1)).length, 1)
     },
   ],
   [
@@ -297,8 +345,8 @@ export const readLaws: readonly Law[] = [
       const queued = turnRow({ ...placeIn('r-2'), turnId: 'again' }, { state: 'queued', ordinal: 1 })
       await store.commit(commitOf('r-2', { turns: [queued] }))
 
-      assert.deepEqual(idsOf(store.openRoots(9)).sort(), ['again', 'r-1-turn'])
-      assert.equal(store.openRoots(1).length, 1)
+      assert.deepEqual(idsOf(await store.openRoots(9)).sort(), ['again', 'r-1-turn'])
+      assert.equal((await store.openRoots(1)).length, 1)
     },
   ],
 ]

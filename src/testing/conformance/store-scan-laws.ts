@@ -32,14 +32,14 @@ export const scanLaws: readonly Law[] = [
       ]
       await store.commit(treeCommit('root-a', { nodes }))
 
-      assert.deepEqual(idsOf(store.runnable(anyQuery)), ['ready', 'awake'])
-      assert.deepEqual(idsOf(store.runnable({ ...anyQuery, now: 5001 })), ['ready', 'asleep', 'awake'])
+      assert.deepEqual(idsOf(await store.runnable(anyQuery)), ['ready', 'awake'])
+      assert.deepEqual(idsOf(await store.runnable({ ...anyQuery, now: 5001 })), ['ready', 'asleep', 'awake'])
 
       const [ready, blocked] = nodes
       assert.ok(ready && blocked)
       const step = [next(ready, { state: 'running' }), next(blocked, { blockers: 0 })]
       await store.commit(commitOf('root-a', { nodes: step }))
-      assert.deepEqual(idsOf(store.runnable(anyQuery)), ['blocked', 'awake'])
+      assert.deepEqual(idsOf(await store.runnable(anyQuery)), ['blocked', 'awake'])
     },
   ],
   [
@@ -56,12 +56,12 @@ export const scanLaws: readonly Law[] = [
       const second = nodeRow(other, 'second', { createdAt: 20 })
       await store.commit(treeCommit('root-b', { conversations: [writer], nodes: [second] }))
 
-      const runnable = (fields: object) => idsOf(store.runnable({ ...anyQuery, ...fields }))
-      assert.deepEqual(runnable({}), ['first', 'of-a-kind', 'second', 'third'])
-      assert.deepEqual(runnable({ limit: 2 }), ['first', 'of-a-kind'])
-      assert.deepEqual(runnable({ kinds: ['task'] }), ['first', 'second', 'third'])
-      assert.deepEqual(runnable({ agents: ['writer'] }), ['second'])
-      assert.deepEqual([...runnable({ agents: [] }), ...runnable({ kinds: [] }), ...runnable({ limit: 0 })], [])
+      const runnable = async (fields: object) => idsOf(await store.runnable({ ...anyQuery, ...fields }))
+      assert.deepEqual(await runnable({}), ['first', 'of-a-kind', 'second', 'third'])
+      assert.deepEqual(await runnable({ limit: 2 }), ['first', 'of-a-kind'])
+      assert.deepEqual(await runnable({ kinds: ['task'] }), ['first', 'second', 'third'])
+      assert.deepEqual(await runnable({ agents: ['writer'] }), ['second'])
+      for (const none of [{ agents: [] }, { kinds: [] }, { limit: 0 }]) assert.deepEqual(await runnable(none), [])
     },
   ],
   [
@@ -77,28 +77,28 @@ export const scanLaws: readonly Law[] = [
       ]
       await store.commit(commitOf('root-a', { conversations: [conversationRow('root-a')], turns }))
 
-      assert.deepEqual(idsOf(store.overdue(1000, 9)), ['late', 'later'])
-      assert.deepEqual(idsOf(store.overdue(1000, 1)), ['late'])
-      assert.deepEqual(idsOf(store.overdue(899, 9)), [])
+      assert.deepEqual(idsOf(await store.overdue(1000, 9)), ['late', 'later'])
+      assert.deepEqual(idsOf(await store.overdue(1000, 1)), ['late'])
+      assert.deepEqual(idsOf(await store.overdue(899, 9)), [])
     },
   ],
   [
     'the next due moment is the earliest wake or deadline still to come',
     async (store) => {
-      assert.equal(store.nextDue(0), undefined)
+      assert.equal(await store.nextDue(0), undefined)
       const timed = turnRow(place, { deadline: 500 })
       const asleep = nodeRow(place, 'asleep', { wakeAt: 300 })
       await store.commit(treeCommit('root-a', { turns: [timed], nodes: [asleep] }))
 
-      assert.equal(store.nextDue(0), 300)
-      assert.equal(store.nextDue(300), 500)
-      assert.equal(store.nextDue(500), undefined)
+      assert.equal(await store.nextDue(0), 300)
+      assert.equal(await store.nextDue(300), 500)
+      assert.equal(await store.nextDue(500), undefined)
 
       const woken = next(asleep, { state: 'running', wakeAt: null })
       await store.commit(commitOf('root-a', { nodes: [woken] }))
-      assert.equal(store.nextDue(0), 500)
+      assert.equal(await store.nextDue(0), 500)
       await store.commit(commitOf('root-a', { turns: [next(timed, { state: 'ended' })] }))
-      assert.equal(store.nextDue(0), undefined)
+      assert.equal(await store.nextDue(0), undefined)
     },
   ],
   [
@@ -113,9 +113,9 @@ export const scanLaws: readonly Law[] = [
       const turns = [turnRow(place, { cancel }), turnRow({ ...place, turnId: 'untouched' }, { ordinal: 1 })]
       await store.commit(treeCommit('root-a', { turns, nodes }))
 
-      assert.deepEqual(idsOf(store.unstopped(1000, 9)), ['stubborn'])
-      assert.deepEqual(store.unstopped(999, 9), [])
-      assert.deepEqual(store.unstopped(1000, 0), [])
+      assert.deepEqual(idsOf(await store.unstopped(1000, 9)), ['stubborn'])
+      assert.deepEqual(await store.unstopped(999, 9), [])
+      assert.deepEqual(await store.unstopped(1000, 0), [])
     },
   ],
   [
@@ -124,17 +124,17 @@ export const scanLaws: readonly Law[] = [
       const claimed = { state: 'running', engineId: 'e-1', epoch: 1 } as const
       const nodes = ['c-1', 'c-2', 'c-3'].map((id) => nodeRow(place, id, claimed))
       await store.commit(treeCommit('root-a', { nodes }))
-      assert.deepEqual(idsOf(store.claimedBy('e-1', 9)).sort(), ['c-1', 'c-2', 'c-3'])
-      assert.equal(store.claimedBy('e-1', 2).length, 2)
-      assert.deepEqual(store.claimants(), ['e-1'])
+      assert.deepEqual(idsOf(await store.claimedBy('e-1', 9)).sort(), ['c-1', 'c-2', 'c-3'])
+      assert.equal((await store.claimedBy('e-1', 2)).length, 2)
+      assert.deepEqual(await store.claimants(), ['e-1'])
 
       const [first, second] = nodes
       assert.ok(first && second)
       const step = [next(first, { state: 'finished' }), next(second, { engineId: 'e-2', epoch: 2 })]
       await store.commit(commitOf('root-a', { nodes: step }))
-      assert.deepEqual(idsOf(store.claimedBy('e-1', 9)), ['c-3'])
-      assert.deepEqual(idsOf(store.claimedBy('e-2', 9)), ['c-2'])
-      assert.deepEqual([...store.claimants()].sort(), ['e-1', 'e-2'])
+      assert.deepEqual(idsOf(await store.claimedBy('e-1', 9)), ['c-3'])
+      assert.deepEqual(idsOf(await store.claimedBy('e-2', 9)), ['c-2'])
+      assert.deepEqual([...(await store.claimants())].sort(), ['e-1', 'e-2'])
     },
   ],
   [
@@ -143,15 +143,15 @@ export const scanLaws: readonly Law[] = [
       const asked = (id: string, wakeAt: number) => nodeRow(place, id, { state: 'awaiting_approval', wakeAt })
       const nodes = [asked('w-3', 30), asked('w-1', 10), asked('w-2b', 20), asked('w-2a', 20), nodeRow(place, 'w-0')]
       await store.commit(treeCommit('root-a', { nodes }))
-      assert.deepEqual(idsOf(store.awaiting({ limit: 9 })), ['w-1', 'w-2a', 'w-2b', 'w-3'])
+      assert.deepEqual(idsOf(await store.awaiting({ limit: 9 })), ['w-1', 'w-2a', 'w-2b', 'w-3'])
       const after = { wakeAt: 20, id: 'w-2a' }
-      assert.deepEqual(idsOf(store.awaiting({ limit: 1, after })), ['w-2b'])
+      assert.deepEqual(idsOf(await store.awaiting({ limit: 1, after })), ['w-2b'])
 
       const [third] = nodes
       assert.ok(third)
       await store.commit(commitOf('root-a', { nodes: [next(third, { state: 'rejected' })] }))
-      assert.deepEqual(idsOf(store.awaiting({ limit: 9, after })), ['w-2b'])
-      assert.deepEqual(store.awaiting({ limit: 0 }), [])
+      assert.deepEqual(idsOf(await store.awaiting({ limit: 9, after })), ['w-2b'])
+      assert.deepEqual(await store.awaiting({ limit: 0 }), [])
     },
   ],
   [
@@ -160,15 +160,15 @@ export const scanLaws: readonly Law[] = [
       const waiting = (id: string, wakeAt: number | null) => nodeRow(place, id, { state: 'waiting', wakeAt })
       const nodes = [waiting('t-3', 30), waiting('t-1', 10), waiting('t-2', 20), waiting('t-0', null)]
       await store.commit(treeCommit('root-a', { nodes }))
-      assert.deepEqual(idsOf(store.timed({ limit: 9 })), ['t-1', 't-2', 't-3'])
-      assert.deepEqual(idsOf(store.timed({ limit: 1, after: { wakeAt: 10, id: 't-1' } })), ['t-2'])
-      assert.equal(store.nextDue(10), 20)
+      assert.deepEqual(idsOf(await store.timed({ limit: 9 })), ['t-1', 't-2', 't-3'])
+      assert.deepEqual(idsOf(await store.timed({ limit: 1, after: { wakeAt: 10, id: 't-1' } })), ['t-2'])
+      assert.equal(await store.nextDue(10), 20)
 
       const [third] = nodes
       assert.ok(third)
       await store.commit(commitOf('root-a', { nodes: [next(third, { state: 'finished', wakeAt: null })] }))
-      assert.deepEqual(idsOf(store.timed({ limit: 9 })), ['t-1', 't-2'])
-      assert.equal(store.nextDue(20), undefined)
+      assert.deepEqual(idsOf(await store.timed({ limit: 9 })), ['t-1', 't-2'])
+      assert.equal(await store.nextDue(20), undefined)
     },
   ],
   [
@@ -183,12 +183,12 @@ export const scanLaws: readonly Law[] = [
           turns: [turnRow(place), turnRow(inner, { state: 'queued' })],
         }),
       )
-      assert.deepEqual(idsOf(store.openTurns(9)).sort(), ['child-a-turn', 'root-a-turn'])
-      assert.equal(store.openTurns(1).length, 1)
-      assert.deepEqual(idsOf(store.openRoots(9)), ['root-a-turn'])
+      assert.deepEqual(idsOf(await store.openTurns(9)).sort(), ['child-a-turn', 'root-a-turn'])
+      assert.equal((await store.openTurns(1)).length, 1)
+      assert.deepEqual(idsOf(await store.openRoots(9)), ['root-a-turn'])
 
       await store.commit(commitOf('root-a', { turns: [next(turnRow(inner, { state: 'queued' }), { state: 'ended' })] }))
-      assert.deepEqual(idsOf(store.openTurns(9)), ['root-a-turn'])
+      assert.deepEqual(idsOf(await store.openTurns(9)), ['root-a-turn'])
     },
   ],
   [
@@ -198,34 +198,34 @@ export const scanLaws: readonly Law[] = [
       await store.commit(commitOf(null, { kind: 'lease', engines: [engine, engineRow('e-2')] }))
       await store.commit(commitOf(null, { kind: 'lease', engines: [next(engine, { leaseUntil: 9 })] }))
 
-      assert.equal(store.engine('e-1')?.leaseUntil, 9)
-      assert.deepEqual(idsOf(store.engines()).sort(), ['e-1', 'e-2'])
+      assert.equal((await store.engine('e-1'))?.leaseUntil, 9)
+      assert.deepEqual(idsOf(await store.engines()).sort(), ['e-1', 'e-2'])
 
       await store.commit(commitOf(null, { kind: 'lease', dropEngines: ['e-1', 'nobody'] }))
-      assert.deepEqual(idsOf(store.engines()), ['e-2'])
+      assert.deepEqual(idsOf(await store.engines()), ['e-2'])
     },
   ],
   [
     'blocks are added, read after a number, dropped, and left out when the claim they were made under is over',
     async (store) => {
       const stream = (...blocks: LiveBlock[]) => store.commit(commitOf(null, { kind: 'stream', blocks }))
-      const texts = (after: number) => store.blocks('root-a', after).map(({ n, ...rest }) => rest)
+      const texts = async (after: number) => (await store.blocks('root-a', after)).map(({ n, ...rest }) => rest)
       const running = nodeRow(place, 'streams', { state: 'running', engineId: 'e-1', epoch: 2 })
       await store.commit(treeCommit('root-a', { nodes: [running, nodeRow(place, 'idle', { ordinal: 1 })] }))
       await stream(block('streams', 2, 'a'))
       await stream(block('streams', 2, 'b'), block('idle', 0, 'x'))
       await stream(block('streams', 1, 'zombie'))
 
-      assert.deepEqual(texts(0), [block('streams', 2, 'a'), block('streams', 2, 'b')])
-      const [first, second] = store.blocks('root-a', 0)
+      assert.deepEqual(await texts(0), [block('streams', 2, 'a'), block('streams', 2, 'b')])
+      const [first, second] = await store.blocks('root-a', 0)
       assert.ok(first && second && first.n < second.n)
-      assert.deepEqual(texts(first.n), [block('streams', 2, 'b')])
-      assert.deepEqual(store.blocks('root-b', 0), [])
+      assert.deepEqual(await texts(first.n), [block('streams', 2, 'b')])
+      assert.deepEqual(await store.blocks('root-b', 0), [])
 
       await store.commit(commitOf('root-a', { nodes: [next(running, { state: 'finished' })], dropBlocks: ['streams'] }))
-      assert.deepEqual(texts(0), [])
+      assert.deepEqual(await texts(0), [])
       await stream(block('streams', 2, 'too late'))
-      assert.deepEqual(texts(0), [])
+      assert.deepEqual(await texts(0), [])
     },
   ],
   [
@@ -236,14 +236,15 @@ export const scanLaws: readonly Law[] = [
       const written = warnings('c', 3)
       await store.commit(commitOf('root-a', { kind: 'note', events: written }))
 
+      const lastSeq = async (rootId: string) => (await store.tree(rootId)).lastSeq(rootId)
       assert.deepEqual(sequence(written), [3, 4, 5])
-      assert.deepEqual(store.events('root-a', 2, 9), written)
-      assert.deepEqual(sequence(store.events('root-a', 0, 99)), [1, 2, 3, 4, 5])
-      assert.deepEqual(sequence(store.events('root-b', 0, 99)), [1, 2, 3])
-      assert.deepEqual(sequence(store.events('root-a', 1, 3)), [2, 3, 4])
-      assert.deepEqual(sequence(store.events('root-a', 3.25, 1)), [4])
-      assert.deepEqual([...store.events('root-a', 5, 9), ...store.events('root-a', 0, 0)], [])
-      assert.deepEqual([store.lastSeq('root-a'), store.lastSeq('root-b')], [5, 3])
+      assert.deepEqual(await store.events('root-a', 2, 9), written)
+      assert.deepEqual(sequence(await store.events('root-a', 0, 99)), [1, 2, 3, 4, 5])
+      assert.deepEqual(sequence(await store.events('root-b', 0, 99)), [1, 2, 3])
+      assert.deepEqual(sequence(await store.events('root-a', 1, 3)), [2, 3, 4])
+      assert.deepEqual(sequence(await store.events('root-a', 3.25, 1)), [4])
+      assert.deepEqual([...(await store.events('root-a', 5, 9)), ...(await store.events('root-a', 0, 0))], [])
+      assert.deepEqual([await lastSeq('root-a'), await lastSeq('root-b')], [5, 3])
     },
   ],
   [
@@ -254,12 +255,12 @@ export const scanLaws: readonly Law[] = [
       await store.commit(commitOf('root-a', { conversations: ofA }))
       await store.commit(commitOf('root-b', { conversations: [conversationRow('root-b'), child('c-of-b', 'root-b')] }))
 
-      assert.deepEqual(idsOf(store.conversations({ rootId: 'root-a', limit: 9 })), ['b-of-a', 'root-a', 'z-of-a'])
-      assert.deepEqual(idsOf(store.conversations({ rootId: 'root-b', limit: 9 })), ['c-of-b', 'root-b'])
-      assert.deepEqual(idsOf(store.conversations({ limit: 3 })), ['b-of-a', 'c-of-b', 'root-a'])
-      assert.deepEqual(idsOf(store.conversations({ after: 'root-a', limit: 9 })), ['root-b', 'z-of-a'])
-      assert.deepEqual(store.conversations({ rootId: 'nowhere', limit: 9 }), [])
-      assert.deepEqual(store.conversations({ limit: 0 }), [])
+      assert.deepEqual(idsOf(await store.conversations({ rootId: 'root-a', limit: 9 })), ['b-of-a', 'root-a', 'z-of-a'])
+      assert.deepEqual(idsOf(await store.conversations({ rootId: 'root-b', limit: 9 })), ['c-of-b', 'root-b'])
+      assert.deepEqual(idsOf(await store.conversations({ limit: 3 })), ['b-of-a', 'c-of-b', 'root-a'])
+      assert.deepEqual(idsOf(await store.conversations({ after: 'root-a', limit: 9 })), ['root-b', 'z-of-a'])
+      assert.deepEqual(await store.conversations({ rootId: 'nowhere', limit: 9 }), [])
+      assert.deepEqual(await store.conversations({ limit: 0 }), [])
     },
   ],
 ]

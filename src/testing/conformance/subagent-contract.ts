@@ -184,7 +184,8 @@ class Trial {
         run.cancel().catch(() => undefined)
       }
       const { children } = await run.result
-      const task = runtime.store.nodesOf(run.id).find(({ kind }) => kind === 'task')
+      const tree = await runtime.store.tree(run.conversationId)
+      const task = tree.nodesOf(run.id).find(({ kind }) => kind === 'task')
       if (task === undefined) throw new Error(`"${this.agent.name}" could not be called.`)
       return {
         task,

@@ -1,8 +1,10 @@
+import { DefinitionError } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
 import { isBeside, isEager } from '../../graph/kinds.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Conversation, Id, LaneFacts, Link, Node, Turn } from '../../graph/rows.ts'
+import type { LocalStore, Store } from '../../store/store.ts'
 
 /**
  * Makes the keys of calls: the address of the node, plus the try if it is not the first, plus a number if one try makes
@@ -37,6 +39,13 @@ export interface AddressParts {
   nameOf(root: Conversation): string
   /** Cleans an item of a plan as a recording would. */
   clean(item: Json): Json
+}
+
+/** The store of a runtime that is recorded or played back: calls are named by rows, which must be there at once. */
+export function storeHere({ store }: { readonly store: Store }, who: string): LocalStore {
+  if ('conversation' in store) return store as LocalStore
+  const message = `${who}: the store "${store.name}" is not in this process. Use memoryStore(), jsonStore() or sqliteStore().`
+  throw new DefinitionError('definition', message)
 }
 
 /**

@@ -7,12 +7,12 @@ import type { Conversation, Id, Node } from '../../graph/rows.ts'
 import type { Model, Part } from '../../model/model.ts'
 import { checkOptions, type RuntimeOptions, warningLogger } from '../../runtime/options.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
-import type { Store } from '../../store/store.ts'
+import type { LocalStore } from '../../store/store.ts'
 import type { CurrentCall } from '../../tool/current.ts'
 import type { OpenSource } from '../../tool/source.ts'
 import type { CodeResult, Tape, TapedModelCall, TapedNode } from '../../tool/tape.ts'
 import { readPart, withRunIds } from './answer-parts.ts'
-import { CallKeys, numbered } from './call-keys.ts'
+import { CallKeys, numbered, storeHere } from './call-keys.ts'
 import { Cleaner } from './clean.ts'
 import { differences, differenceText } from './differences.ts'
 import { IdTokens, plainRequest } from './packed-request.ts'
@@ -28,7 +28,7 @@ import {
 export interface PlayerParts {
   readonly file: string
   readonly script: RecordedScript
-  readonly store: Store
+  readonly store: LocalStore
   /** Agents by name. */
   readonly agents: ReadonlyMap<string, object>
   /** Receives lines that were recorded and never asked for. */
@@ -304,7 +304,7 @@ export function replay(file: string, options: RuntimeOptions = {}): Replay {
   const runtime = createRuntime({ model: standIn(script), ...options })
   const agents = new Map((options.agents ?? []).map((agent: AnyAgent) => [agent.name, agent]))
   const logger = options.logger ?? warningLogger
-  const { store } = runtime
+  const store = storeHere(runtime, 'replay(file, options)')
   const player = new Player({ file, script, store, agents, report: (message) => logger.error(message) })
   runtime.useTape(player)
   return Object.assign(runtime, { assertComplete: () => player.assertComplete() })

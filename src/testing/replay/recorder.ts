@@ -7,12 +7,12 @@ import type { Conversation, Id, Node } from '../../graph/rows.ts'
 import type { Part } from '../../model/model.ts'
 import { retryDelay } from '../../model/retry.ts'
 import { Runtime } from '../../runtime/runtime.ts'
-import type { Store } from '../../store/store.ts'
+import type { LocalStore } from '../../store/store.ts'
 import { TOO_LATE } from '../../tool/invoke.ts'
 import type { OpenSource } from '../../tool/source.ts'
 import type { CodeResult, Tape, TapedCode, TapedModelCall, TapedNode } from '../../tool/tape.ts'
 import { type ReceivedPart, writeAnswer } from './answer-parts.ts'
-import { addressOf, CallKeys, numbered } from './call-keys.ts'
+import { addressOf, CallKeys, numbered, storeHere } from './call-keys.ts'
 import { Cleaner, type Redact } from './clean.ts'
 import { type Base, IdTokens, packRequest, plainRequest, unpackRequest } from './packed-request.ts'
 import {
@@ -28,7 +28,7 @@ import {
 } from './recording-file.ts'
 
 export interface RecorderParts {
-  readonly store: Store
+  readonly store: LocalStore
   readonly writer: RecordingWriter
   readonly redact: Redact | undefined
   /** The contents of an existing file. */
@@ -38,7 +38,7 @@ export interface RecorderParts {
 /** Records the answers of models and the results of code, each after it is complete and before it is used. */
 class Recorder implements Tape {
   readonly isPlayed = false
-  private readonly store: Store
+  private readonly store: LocalStore
   private readonly writer: RecordingWriter
   private readonly ids: IdTokens
   private readonly cleaner: Cleaner
@@ -286,7 +286,7 @@ function turnOf(at: string): string {
 }
 
 /** Lists the agents that a node's code started, from its rows and events. */
-function startedInside(store: Store, node: Node, clean: (input: Json) => Json): StartedInside[] {
+function startedInside(store: LocalStore, node: Node, clean: (input: Json) => Json): StartedInside[] {
   const links = store.linksOf(node.turnId).filter(({ taskId, attempt }) => taskId === node.id && attempt === 1)
   if (links.length === 0) return []
   const story = childTimeline(store, node)
@@ -308,7 +308,7 @@ function startedInside(store: Store, node: Node, clean: (input: Json) => Json): 
 const PAGE = 1_000
 
 /** Lists when children of a node began and ended, in order. */
-function childTimeline(store: Store, { id, turnId, rootId }: Node): string[] {
+function childTimeline(store: LocalStore, { id, turnId, rootId }: Node): string[] {
   const story: string[] = []
   for (let after: number | undefined = store.turn(turnId)?.afterSeq ?? 0; after !== undefined; ) {
     const page = store.events(rootId, after, PAGE)
@@ -336,7 +336,7 @@ export function record(runtime: Runtime, file: string, options: RecordOptions = 
     throw new DefinitionError('definition', 'record(runtime, file): make the runtime with createRuntime().')
   }
   readOptions('record(runtime, file, options)', options, { redact: code })
-  const { store } = runtime
+  const store = storeHere(runtime, 'record(runtime, file)')
   const known = readIfThere(file)
   const isOurs = known?.lines.some(({ line }) => 'run' in line && store.conversation(line.id) !== undefined) === true
   const writer = new RecordingWriter(file, isOurs ? (known?.size ?? 0) : null)

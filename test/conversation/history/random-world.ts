@@ -270,8 +270,8 @@ export abstract class RandomWorld {
   }
 
   protected claimOf({ id }: RefNode) {
-    const { engineId, epoch } = this.node(id)
-    return { nodeId: id, engineId: engineId ?? '', epoch }
+    const { rootId, engineId, epoch } = this.node(id)
+    return { rootId, nodeId: id, engineId: engineId ?? '', epoch }
   }
 
   protected newId(): Id {

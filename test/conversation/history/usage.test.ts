@@ -42,17 +42,17 @@ describe.each(stores)('what was used, on %s', (_, create) => {
       await say(runtime, one, 'c', laneId)
     }
     await inLane()
-    const short = counted(world.store, (store) => usageStats(store, laneId, {}))
+    const short = await counted(world.store, (store) => usageStats(store, { id: laneId, rootId }, {}))
     for (let round = 0; round < 100; round++) await say(runtime, one, 'b', rootId)
     await new Promise((resolve) => setTimeout(resolve, 3))
     const late = Date.now()
     await say(runtime, one, 'ask', rootId)
-    const long = counted(world.store, (store) => usageStats(store, laneId, {}))
-    const lately = counted(world.store, (store) => usageStats(store, rootId, { since: late }))
+    const long = await counted(world.store, (store) => usageStats(store, { id: laneId, rootId }, {}))
+    const lately = await counted(world.store, (store) => usageStats(store, { id: rootId, rootId }, { since: late }))
     const childId = Object.keys((await talk.usageStats({ of: 'tree' })).byLane).find(
       (id) => ![rootId, laneId].includes(id),
     )
-    const inChild = counted(world.store, (store) => usageStats(store, childId ?? '', {}))
+    const inChild = await counted(world.store, (store) => usageStats(store, { id: childId ?? '', rootId }, {}))
 
     expect(short.stats.total.calls).toBe(3)
     expect(long.stats).toEqual(short.stats)
@@ -90,10 +90,12 @@ describe.each(stores)('what was used, on %s', (_, create) => {
     expect(ids.length).toBeGreaterThan(10)
     for (const range of ranges) {
       const calls = events.filter(({ at, body }) => body.type === 'usage' && at >= range.since && at < range.until)
-      const ofTree = usageStats(world.store, rootId, { ...range, of: 'tree' })
+      const ofTree = await usageStats(world.store, { id: rootId, rootId }, { ...range, of: 'tree' })
       expect(ofTree.total.calls).toBe(calls.length)
-      const found = ids.map((id) => usageStats(world.store, id, range).total.calls)
-      expect(found).toEqual(ids.map((id) => calls.filter(({ conversationId }) => conversationId === id).length))
+      const found = await Promise.all(ids.map((id) => usageStats(world.store, { id, rootId }, range)))
+      expect(found.map(({ total }) => total.calls)).toEqual(
+        ids.map((id) => calls.filter(({ conversationId }) => conversationId === id).length),
+      )
     }
   })
 
@@ -113,10 +115,11 @@ describe.each(stores)('what was used, on %s', (_, create) => {
     await say(runtime, talker, 'back', run.conversationId)
     await say(runtime, talker, 'late', run.conversationId)
     const [before, half] = [Date.now() - HOUR, Date.now() + HOUR / 2]
-    const calls = (since: number, until: number) =>
-      usageStats(world.store, run.conversationId, { since, until }).total.calls
+    const lane = { id: run.conversationId, rootId: run.conversationId }
+    const calls = async (since: number, until: number) =>
+      (await usageStats(world.store, lane, { since, until })).total.calls
 
-    expect([calls(half, half + HOUR), calls(before, half)]).toEqual([1, 2])
+    expect([await calls(half, half + HOUR), await calls(before, half)]).toEqual([1, 2])
   })
 })
 
@@ -127,12 +130,16 @@ function script(says: Parameters<typeof scriptedModel>[0]) {
 }
 
 /** What it gives, and how many events it read for it. */
-function counted<T>(store: LocalStore, ask: (store: LocalStore) => T): { readonly stats: T; readonly read: number } {
+async function counted<T>(
+  store: LocalStore,
+  ask: (store: LocalStore) => Promise<T>,
+): Promise<{ readonly stats: T; readonly read: number }> {
   let read = 0
   const events: LocalStore['events'] = (...asked) => {
     const found = store.events(...asked)
     read += found.length
     return found
   }
-  return { stats: ask({ ...store, events }), read }
+  const stats = await ask({ ...store, events })
+  return { stats, read }
 }

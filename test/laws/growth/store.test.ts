@@ -2,7 +2,7 @@ import { closeSync, openSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { agent, createRuntime } from '../../../src/index.ts'
-import { TreeReader, verifyTree } from '../../../src/store/codec/tree-text.ts'
+import { TreeParser, verifyTree } from '../../../src/store/codec/tree-text.ts'
 import { rowMark } from '../../../src/store/commit-chain.ts'
 import { readJournal } from '../../../src/store/json/journal.ts'
 import { readLine, toLine } from '../../../src/store/json/record.ts'
@@ -52,7 +52,7 @@ describe('a journal', () => {
 describe('an export', () => {
   testGrowth('lines of an export', {
     read: (text) => {
-      const reader = new TreeReader()
+      const reader = new TreeParser()
       reader.take('{"legate":"tree","version":1,"rootId":"a","hash":"b"}')
       for (const line of text.split('\n')) reader.take(line)
     },
@@ -70,7 +70,7 @@ describe('an export', () => {
     most: MOST,
   })
   testGrowth('a line of an export', {
-    read: (text) => new TreeReader().take(text),
+    read: (text) => new TreeParser().take(text),
     tokens: JSON_TOKENS,
     most: MOST * 4,
     around: (body) => `["row","n",null,${body}]`,
