@@ -123,7 +123,11 @@ class EngineWorld {
       mayStart: true,
     }
     const ledger = by === 'another' ? this.other : this.own
-    return ledger.commit({ kind: 'say', rootId: conversationId, plan: (draft) => planSay(draft, conversation, request) })
+    return ledger.commit({
+      kind: 'say',
+      rootId: conversationId,
+      plan: (draft) => planSay(draft, conversation, request),
+    })
   }
 
   async node({ rootId, entryNodeId }: Turn): Promise<Node> {
