@@ -10,12 +10,13 @@
 import type { Clock } from '../base/clock.ts'
 import { IdMap } from '../base/collections.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
-import type { Commit } from '../graph/commit.ts'
+import { after, type Later } from '../base/maybe.ts'
+import type { Commit, StoredBlock } from '../graph/commit.ts'
 import { type EventRow, type LiveBody, type LiveEvent, type RunEvent, toEvent } from '../graph/event.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
-import { pages } from './pages.ts'
+import { takePages } from './pages.ts'
 
 /**
  * The feeds of a process: a tree has one while somebody reads it. Streaming nodes are known whether anybody reads them
@@ -62,19 +63,30 @@ export class Feeds {
   }
 
   /** Gives a tree's feed to one more reader, with all events after that one. Return it with `leave`. */
-  async enter(rootId: Id, after: number): Promise<TreeFeed> {
+  enter(rootId: Id, from: number): Later<TreeFeed> {
     const known = this.trees.get(rootId)
-    const feed = known?.feed ?? new TreeFeed(this.store, rootId, { after, isLive: (nodeId) => this.live.has(nodeId) })
+    const isLive = (nodeId: Id) => this.live.has(nodeId)
+    const feed = known?.feed ?? new TreeFeed(this.store, rootId, { after: from, isLive })
     if (known === undefined) this.trees.set(rootId, { feed, readers: 1 })
     else known.readers++
-    try {
-      await feed.reachBack(after)
-    } catch (error) {
-      this.leave(rootId)
+    return after(this.load(feed, from), () => {
+      this.joinStreams(feed)
+      return feed
+    })
+  }
+
+  /** A reader whose feed cannot be loaded leaves it again. */
+  private load(feed: TreeFeed, from: number): Later<void> {
+    const failed = (error: unknown): never => {
+      this.leave(feed.rootId)
       throw error
     }
-    this.joinStreams(feed)
-    return feed
+    try {
+      const loaded = feed.reachBack(from)
+      return loaded instanceof Promise ? loaded.catch(failed) : loaded
+    } catch (error) {
+      return failed(error)
+    }
   }
 
   /** Lets the nodes that stream in this process write to a feed, beginning with everything they have streamed so far. */
@@ -157,7 +169,7 @@ export class TreeFeed {
   /** True when the buffer holds all events that were there when its first reader came. */
   isLoaded = false
   /** Readers load one after the other. */
-  private loading: Promise<void> = Promise.resolve()
+  private loading: Promise<void> | undefined
   /** The buffer holds the durable events after this one. */
   private start: number
   /** The last durable event in the buffer. */
@@ -179,24 +191,41 @@ export class TreeFeed {
   }
 
   /** Resolves when the buffer holds everything after this event. */
-  reachBack(after: number): Promise<void> {
-    this.loading = this.loading.catch(() => undefined).then(() => this.load(after))
-    return this.loading
+  reachBack(from: number): Later<void> {
+    const loaded = this.loading === undefined ? this.load(from) : this.loading.then(() => this.load(from))
+    if (!(loaded instanceof Promise)) return loaded
+    const loading = loaded
+      .catch(() => undefined)
+      .finally(() => {
+        if (this.loading === loading) this.loading = undefined
+      })
+    this.loading = loading
+    return loaded
   }
 
-  private async load(after: number): Promise<void> {
-    if (!this.isLoaded) {
-      await this.catchUp()
-      await this.takeBlocks()
-      this.isLoaded = true
-    }
-    if (after >= this.start) return
+  private load(from: number): Later<void> {
+    return after(this.isLoaded ? undefined : this.loadFirst(), () => this.loadBack(from))
+  }
+
+  private loadFirst(): Later<void> {
+    return after(this.catchUp(), () =>
+      after(this.takeBlocks(), () => {
+        this.isLoaded = true
+      }),
+    )
+  }
+
+  private loadBack(from: number): Later<void> {
+    if (from >= this.start) return undefined
     const missed: RunEvent[] = []
-    for await (const events of pages(this.store, this.rootId, { after, until: this.start }))
-      missed.push(...events.map(toEvent))
-    this.buffer = [...missed, ...this.buffer]
-    this.start = after
-    this.generation++
+    const take = (events: readonly EventRow[]) => {
+      for (const event of events) missed.push(toEvent(event))
+    }
+    return after(takePages(this.store, this.rootId, { after: from, until: this.start, take }), () => {
+      this.buffer = [...missed, ...this.buffer]
+      this.start = from
+      this.generation++
+    })
   }
 
   nextLive(): number {
@@ -215,8 +244,14 @@ export class TreeFeed {
     if (last === undefined) return
     const isNext = events[0]?.seq === this.whole + 1
     if (isNext) this.take(events, last.seq)
-    else if (last.seq > this.whole) this.changed().catch(() => undefined)
+    else if (last.seq > this.whole) this.catchUpLater()
     this.wake()
+  }
+
+  private catchUpLater(): void {
+    const done = this.catchUp()
+    // What cannot be read now is read with the next commit.
+    if (done instanceof Promise) done.then(() => this.wake()).catch(() => undefined)
   }
 
   /** Called when another process has written: reads the new events. If it deleted the tree, the feed closes. */
@@ -268,25 +303,30 @@ export class TreeFeed {
   }
 
   /** Reads the events that are new in the store. This process may publish some of them meanwhile. */
-  private async catchUp(): Promise<void> {
-    for await (const events of pages(this.store, this.rootId, { after: this.whole })) {
-      // Whoever reads an event may read its rows: they are in reach before the event is.
-      await this.store.tree(this.rootId)
-      const unknown = events.filter(({ seq }) => seq > this.whole)
-      const last = unknown.at(-1)
-      if (last !== undefined) this.take(unknown, last.seq)
-    }
+  private catchUp(): Later<void> {
+    // Whoever reads an event may read its rows: they are in reach before the event is.
+    const take = (events: readonly EventRow[]) => after(this.store.tree(this.rootId), () => this.takeUnknown(events))
+    return takePages(this.store, this.rootId, { after: this.whole, take })
+  }
+
+  private takeUnknown(events: readonly EventRow[]): void {
+    const unknown = events.filter(({ seq }) => seq > this.whole)
+    const last = unknown.at(-1)
+    if (last !== undefined) this.take(unknown, last.seq)
   }
 
   /** Reads the streams of nodes in other processes. */
-  private async takeBlocks(): Promise<void> {
-    if (!this.store.shared) return
-    for (const block of await this.store.blocks(this.rootId, this.lastBlock)) {
-      if (block.n <= this.lastBlock) continue
-      this.lastBlock = block.n
-      if (this.isLive(block.nodeId)) continue
-      for (const event of block.events) this.buffer.push({ ...event, seq: this.nextLive() })
-    }
+  private takeBlocks(): Later<void> {
+    if (!this.store.shared) return undefined
+    return after(this.store.blocks(this.rootId, this.lastBlock), (blocks) => {
+      for (const block of blocks) if (block.n > this.lastBlock) this.takeBlock(block)
+    })
+  }
+
+  private takeBlock({ n, nodeId, events }: StoredBlock): void {
+    this.lastBlock = n
+    if (this.isLive(nodeId)) return
+    for (const event of events) this.buffer.push({ ...event, seq: this.nextLive() })
   }
 
   private compact(): void {

@@ -1,6 +1,7 @@
 import { NotFoundError } from '../base/error.ts'
+import { after, type Later } from '../base/maybe.ts'
 import { type RunEvent, toEvent } from '../graph/event.ts'
-import { treeWith } from '../graph/reader.ts'
+import { type TreeReader, treeWith } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
@@ -23,14 +24,22 @@ export interface FollowOptions {
  * The events of one run and of its delegations, in order, from the beginning or after `seq`; ends with the run. It
  * reads only the part of a tree's log between the run's first event and its last.
  */
-export async function follow(options: FollowOptions): Promise<AsyncIterableIterator<RunEvent>> {
-  const tree = await treeWith(options.store, options.runId)
-  const turn = tree.turn(options.runId)
-  if (turn === undefined) throw await deletedError(options)
-  const view = new EventView(tree, options.runId, options.sees)
+export function follow(options: FollowOptions): Later<AsyncIterableIterator<RunEvent>> {
+  return after(treeWith(options.store, options.runId), (tree) => followIn(tree, options))
+}
+
+function followIn(tree: TreeReader, options: FollowOptions): Later<AsyncIterableIterator<RunEvent>> {
+  const { runId, sees, feeds } = options
+  const turn = tree.turn(runId)
+  if (turn === undefined) return refuseDeleted(options)
+  const view = new EventView(tree, runId, sees)
   if (turn.state === 'ended') return readEnded(options, view, turn)
-  const feed = await options.feeds.enter(turn.rootId, firstWanted(options, turn))
-  return new Follower(options, { view, feed, after: firstWanted(options, turn) })
+  const from = firstWanted(options, turn)
+  return after(feeds.enter(turn.rootId, from), (feed) => new Follower(options, { view, feed, after: from }))
+}
+
+async function refuseDeleted(options: FollowOptions): Promise<never> {
+  throw await deletedError(options)
 }
 
 /** Reads a run that is over page by page, and keeps nothing of it. */

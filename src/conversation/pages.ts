@@ -1,4 +1,5 @@
 import { InputError } from '../base/error.ts'
+import { after, type Later } from '../base/maybe.ts'
 import type { EventRow } from '../graph/event.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
@@ -15,6 +16,21 @@ export async function* pages(store: Store, rootId: Id, range: PageRange): AsyncG
     after = last.seq
     yield events
   }
+}
+
+/** Hands the stored events of a tree to `take`, page by page: at once where the store answers at once. */
+export function takePages(store: Store, rootId: Id, range: PageRange & PageTaker): Later<void> {
+  const { until = Number.POSITIVE_INFINITY, take } = range
+  if (range.after >= until) return undefined
+  return after(store.events(rootId, range.after, Math.min(PAGE, until - range.after)), (events) => {
+    const last = events[events.length - 1]
+    if (last === undefined) return undefined
+    return after(take(events), () => takePages(store, rootId, { after: last.seq, until, take }))
+  })
+}
+
+interface PageTaker {
+  readonly take: (events: readonly EventRow[]) => Later<void>
 }
 
 export interface PageRange {

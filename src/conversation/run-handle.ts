@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { attempt } from '../base/maybe.ts'
+import { after, attempt, type Later } from '../base/maybe.ts'
 import { flag, number, readOptions } from '../base/options.ts'
 import type { CheckedSchema } from '../base/schema/schema.ts'
 import type { RunEvent } from '../graph/event.ts'
@@ -21,7 +21,7 @@ export interface RunHandleOptions<Out> {
   /** Settles when the run is recorded; rejects when it could not be. Undefined when it is recorded already. */
   readonly started: undefined | Promise<unknown>
   readonly result: () => Promise<RunOutcome<Out>>
-  readonly follow: (after: number, sees: EventScope) => Promise<AsyncIterableIterator<RunEvent>>
+  readonly follow: (after: number, sees: EventScope) => Later<AsyncIterableIterator<RunEvent>>
   readonly cancel: (reason: string | undefined) => Promise<void>
   /** The output schema; null when the answer may be anything, undefined when this process does not have the run's code. */
   readonly output: CheckedSchema | null | undefined
@@ -121,20 +121,17 @@ export class RunHandle<Out, Raw> implements Run<Out, Raw> {
 }
 
 /** An iterator that begins when `ready` has settled, and fails with it. */
-function lateIterator<T>(
-  ready: undefined | Promise<unknown>,
-  begin: () => Promise<AsyncIterator<T>>,
-): AsyncIterator<T> {
+function lateIterator<T>(ready: undefined | Promise<unknown>, begin: () => Later<AsyncIterator<T>>): AsyncIterator<T> {
   let begun: Promise<AsyncIterator<T>> | undefined
   let iterator: AsyncIterator<T> | undefined
   let isOver = false
   const first = () => {
-    begun ??= Promise.resolve(ready)
-      .then(begin)
-      .then((made) => {
+    begun ??= Promise.resolve(ready).then(() =>
+      after(begin(), (made) => {
         iterator = made
         return made
-      })
+      }),
+    )
     return begun
   }
   return {

@@ -201,8 +201,7 @@ export class LocalEngine implements Engine, NodeHost {
    */
   private async runLater(nodes: readonly Node[]): Promise<void> {
     for (const node of nodes.slice(0, LOT)) {
-      const found = await this.causeInRows({ ...node, nodeId: node.id })
-      const cause = this.state === 'started' ? found : 'shutdown'
+      const cause = this.state === 'started' ? await this.causeInRows({ ...node, nodeId: node.id }) : 'shutdown'
       if (cause === null || cause === 'cancel') this.run(node, cause)
       else this.reserved--
     }

@@ -409,8 +409,7 @@ export class Draft {
     )
   }
 
-  toCommit(kind: CommitKind, rootId: Id): Commit {
-    const id = this.freshId()
+  toCommit(kind: CommitKind, rootId: Id, id: Id = this.freshId()): Commit {
     return {
       id,
       kind,

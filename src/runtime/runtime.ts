@@ -167,7 +167,7 @@ export class Runtime {
     this.watch()
     const { conversationId, started } = found
     const output = this.agents.registry.outputOf(tree, runId)
-    return this.handle<Out, Written>({ runId, conversationId, started, isOwn: false, output })
+    return this.handle<Out, Written>({ runId, conversationId, rootId: turn?.rootId, started, isOwn: false, output })
   }
 
   /** A conversation of this store. */
@@ -344,9 +344,9 @@ export class Runtime {
   }
 
   private handle<Out, Written>(options: HandleOptions): Run<Out, Written> {
-    const { runId, conversationId, started, outcome, abortSignal, isOwn, output } = options
+    const { runId, conversationId, rootId, started, outcome, abortSignal, isOwn, output } = options
     const { feeds, keepAlive, ends } = this.live
-    const wait = () => ends.wait(runId)
+    const wait = () => ends.wait(runId, rootId)
     const run = new RunHandle<Out, Written>({
       id: runId,
       conversationId,

@@ -67,10 +67,11 @@ export class RunStarter {
     const [runId = '', fresh = '', ...nodeIds] = freshIds(clock.now(), 5, scheduler.random)
     const { abortSignal } = options
     const place = readPlace(runner, { options, fresh })
-    const { conversationId } = place
+    const { conversationId, isFresh } = place
+    const rootId = isFresh ? conversationId : undefined
     const begin = () => this.say(runner, input, readStart(options, { runId, ...place, nodeIds }))
     const started = attempt(() => after(known, begin)) ?? undefined
-    return { runId, conversationId, started, abortSignal, isOwn: true, output: runner.output }
+    return { runId, conversationId, rootId, started, abortSignal, isOwn: true, output: runner.output }
   }
 
   /** One more turn: recorded, and started when its conversation is idle. At once where nothing has to be waited for. */
@@ -202,6 +203,8 @@ interface SayOptions {
 export interface HandleOptions {
   readonly runId: Id
   readonly conversationId: Id
+  /** The root of its tree, where that is known before the run is recorded. */
+  readonly rootId?: Id | undefined
   readonly started: undefined | Promise<unknown>
   /** Where somebody else waits for it already. */
   readonly outcome?: Promise<Outcome>

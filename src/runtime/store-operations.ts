@@ -6,7 +6,7 @@ import type { Why } from '../audit/why.ts'
 import type { Clock } from '../base/clock.ts'
 import { InputError, NotFoundError } from '../base/error.ts'
 import { toJson } from '../base/json.ts'
-import { after } from '../base/maybe.ts'
+import { after, type Later } from '../base/maybe.ts'
 import { anything, flag, type OptionRules, readOptions, text } from '../base/options.ts'
 import type { Recordings } from '../conversation/ends.ts'
 import { positiveNumber } from '../conversation/pages.ts'
@@ -16,7 +16,7 @@ import { type UsageShare, usageOf } from '../conversation/usage.ts'
 import type { Engine } from '../engine/engine.ts'
 import { isDead, leaseTime } from '../engine/lease.ts'
 import { treeWith } from '../graph/reader.ts'
-import type { Id } from '../graph/rows.ts'
+import type { Id, Turn } from '../graph/rows.ts'
 import type { Reply } from '../rules/delegation/question.ts'
 import type { ApprovalAnswer } from '../rules/turn/approve.ts'
 import type { Tombstone } from '../store/archive.ts'
@@ -111,13 +111,24 @@ export class StoreOperations {
     await Promise.allSettled(this.words)
   }
 
-  private async cancelNow(runId: Id, reason: string | undefined): Promise<void> {
-    const rootId = (await treeWith(this.store, runId)).turn(runId)?.rootId
-    if (rootId === undefined) throw await notFound(this.store, 'run', runId)
+  /** At once where the store answers at once: nothing of the run begins after the call. */
+  private cancelNow(runId: Id, reason: string | undefined): Later<void> {
+    return after(treeWith(this.store, runId), (tree) => {
+      const turn = tree.turn(runId)
+      return turn === undefined ? this.refuseUnknown(runId) : this.cancelTurn(turn, reason)
+    })
+  }
+
+  private async refuseUnknown(runId: Id): Promise<never> {
+    throw await notFound(this.store, 'run', runId)
+  }
+
+  private cancelTurn({ id, rootId }: Turn, reason: string | undefined): Later<void> {
     const request = { cause: 'cancelled', reason: reason ?? null } as const
-    const { planCancel } = await this.parts.rules()
-    await this.ledger.commit({ kind: 'cancel', rootId, plan: (draft) => planCancel(draft, runId, request) })
-    await this.recoverLost(rootId)
+    const asked = after(this.parts.rules(), ({ planCancel }) =>
+      this.ledger.commit({ kind: 'cancel', rootId, plan: (draft) => planCancel(draft, id, request) }),
+    )
+    return after(asked, () => this.recoverLost(rootId))
   }
 
   /** Processes that are gone end nothing of it any more, and there may be no other. */

@@ -10,6 +10,7 @@
 
 import { type Clock, type Scheduler, systemScheduler } from '../base/clock.ts'
 import { ConflictError, isLegateError, StoreError } from '../base/error.ts'
+import { freshId } from '../base/id.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
 import type { Commit, CommitKind } from '../graph/commit.ts'
 import { type Claims, Draft } from '../graph/draft.ts'
@@ -54,6 +55,9 @@ export class Ledger {
   readonly listener: Listener
   /** Ends the turns that a plan has finished. The runtime sets it when it loads the rules, before anything touches a turn. */
   endTurns: (draft: Draft) => void = rulesMissing
+  /** The ids of its commits begin with this, and end in their number: a fresh id for each would cost more. */
+  private readonly commitIds: Id
+  private commitCount = 0
   /** The last attempt. */
   protected last: KeptAlive
 
@@ -63,6 +67,11 @@ export class Ledger {
     this.scheduler = options.scheduler ?? systemScheduler
     this.kinds = options.kinds
     this.listener = options.listener
+    this.commitIds = freshId(this.clock.now(), this.scheduler.random)
+  }
+
+  nextCommitId(): Id {
+    return `${this.commitIds}-${++this.commitCount}`
   }
 
   /** Gives the rule's result once the step is stored: at once where the store answers at once. */
@@ -155,7 +164,7 @@ class Attempt<T> {
     if (draft.hasTouchedTurns) this.ledger.endTurns(draft)
     if (draft.isEmpty) return undefined
     const kind = step.kind === 'result' && draft.turnEnded ? 'end' : step.kind
-    this.commit = draft.toCommit(kind, step.rootId)
+    this.commit = draft.toCommit(kind, step.rootId, this.ledger.nextCommitId())
     return this.ledger.store.commit(this.commit)
   }
 
