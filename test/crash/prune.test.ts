@@ -48,7 +48,7 @@ test.each(['sqlite', 'json'] as const)(
       expect(gone.filter((file) => existsSync(file))).toEqual([])
       for (const id of roots) expect((await runtime.store.archive?.read(id))?.records.at(-1)?.hash).toBe(hashes.get(id))
       await runtime.prune({ keep: 0 })
-      expect(runtime.store.archive?.tombstones()).toHaveLength(TREES)
+      expect(await runtime.store.archive?.tombstones()).toHaveLength(TREES)
       await runtime.close()
       left.push(roots.length)
     }

@@ -43,7 +43,7 @@ describe.each(kinds)('in a %s store', (kind) => {
       { id: conversationId, parentId: null, runs: [runId] },
       { id: child?.childConversationId, parentId: conversationId, runs: [child?.id] },
     ])
-    expect(runtime.store.archive?.tombstones()).toEqual([stone])
+    expect(await runtime.store.archive?.tombstones()).toEqual([stone])
     const gone = { code: 'not_found', message: expect.stringMatching(/was deleted at .*the customer asked for it/) }
     await expect(runtime.attach(runId)).rejects.toThrow(/was deleted at .*the customer asked/)
     await expect(runtime.usage(runId)).rejects.toThrow(/was deleted at/)
@@ -105,7 +105,7 @@ describe.each(kinds)('in a %s store', (kind) => {
     expect((await runtime.store.archive?.tombstones())?.map(({ rootId }) => rootId)).toEqual([second, third, first])
     expect((await runtime.audit({ verify: true })).findings).toEqual([])
     localStore(runtime).reopen()
-    expect(runtime.store.archive?.tombstones()).toHaveLength(3)
+    expect(await runtime.store.archive?.tombstones()).toHaveLength(3)
   })
 
   test('what was exported before comes back; another tree with its ids does not', async () => {
@@ -123,7 +123,7 @@ describe.each(kinds)('in a %s store', (kind) => {
     expect(localStore(runtime).conversation(conversationId)).toBeUndefined()
     expect(await runtime.import(lines)).toBe(conversationId)
 
-    expect(runtime.store.archive?.tombstones()).toEqual([])
+    expect(await runtime.store.archive?.tombstones()).toEqual([])
     expect((await (await runtime.attach(runId)).result).status).toBe('completed')
     expect((await runtime.run(host, 'hello', { conversationId }).result).status).toBe('completed')
     expect((await runtime.audit({ verify: true })).findings).toEqual([])
@@ -138,7 +138,7 @@ describe.each(kinds)('in a %s store', (kind) => {
     const talk = await runtime.conversation(conversationId)
     await talk.closeSession(sessionId)
     expect(localStore(runtime).conversation(sessionId)).toBeDefined()
-    expect(runtime.store.archive?.tombstones()).toEqual([])
+    expect(await runtime.store.archive?.tombstones()).toEqual([])
 
     const [stone] = await runtime.prune({ keep: 0 })
 
@@ -177,7 +177,7 @@ describe.each(kinds)('in a %s store', (kind) => {
     }
 
     expect(rootsOf(runtime)).toHaveLength(1)
-    expect(runtime.store.archive?.tombstones()).toEqual([])
+    expect(await runtime.store.archive?.tombstones()).toEqual([])
   })
 })
 
@@ -375,7 +375,7 @@ test('a tree that cannot be read does not keep the others from being deleted', a
 
   await expect(pruned).rejects.toMatchObject({ code: 'store', message: /cannot be read.*stay.*: 1\..*: 2\./ })
   expect(rootsOf(runtime)).toEqual([conversationId])
-  expect(runtime.store.archive?.tombstones()).toHaveLength(2)
+  expect(await runtime.store.archive?.tombstones()).toHaveLength(2)
 })
 
 test('the file gives back the room of what was deleted', async () => {
@@ -402,7 +402,7 @@ test('documents of a JSON store go with their tree, and the journal is written a
   expect(names).toEqual([`${kept.conversationId}.json`])
   await runtime.close()
   const again = runtimeOn('json')
-  expect(again.store.archive?.tombstones()).toMatchObject([{ rootId: conversationId }])
+  expect(await again.store.archive?.tombstones()).toMatchObject([{ rootId: conversationId }])
   expect(rootsOf(again)).toEqual([kept.conversationId])
 })
 
@@ -435,7 +435,7 @@ test('what a JSON store deleted because it kept less stays deleted when it keeps
   const large = runtimeOver(jsonStore({ folder, keep: 10 }))
 
   expect(rootsOf(large)).toHaveLength(1)
-  expect(large.store.archive?.tombstones()).toMatchObject([{ rootId: conversationId, reason: 'maximum' }])
+  expect(await large.store.archive?.tombstones()).toMatchObject([{ rootId: conversationId, reason: 'maximum' }])
 })
 
 test('a JSON store that keeps less than before opens, also where a tree ended and went on', async () => {
@@ -448,7 +448,7 @@ test('a JSON store that keeps less than before opens, also where a tree ended an
   const small = runtimeOver(jsonStore({ folder, keep: 1 }))
 
   expect(rootsOf(small)).toEqual([conversationId])
-  expect(small.store.archive?.tombstones()).toHaveLength(3)
+  expect(await small.store.archive?.tombstones()).toHaveLength(3)
 })
 
 const worker = agent({

@@ -294,7 +294,7 @@ test('a tree that is deleted because there are too many leaves its hash and whos
   await again.close()
   const last = runtimeOn(jsonStore({ folder, keep: 1 }))
   expect((await last.store.archive?.tombstones())?.[0]).toEqual(stone)
-  expect(last.store.archive?.tombstones()).toHaveLength(2)
+  expect(await last.store.archive?.tombstones()).toHaveLength(2)
 })
 
 const lookUp = tool({

@@ -281,7 +281,7 @@ describe('a tree that was changed while a run of it is open', () => {
     const stone = await runtime.forget(rootId, 'it was changed')
 
     expect(stone).toMatchObject({ rootId, reason: 'it was changed' })
-    expect(runtime.store.archive?.tombstones()).toEqual([stone])
+    expect(await runtime.store.archive?.tombstones()).toEqual([stone])
     expect(localStore(runtime).conversation(rootId)).toBeUndefined()
     expect([runtime.store.tampered?.(), await findingsIn(runtime)]).toEqual([[], []])
     expect((await runtime.run(agents.lead, 'Find it.', { conversationId }).result).status).toBe('completed')

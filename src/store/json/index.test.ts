@@ -59,7 +59,7 @@ describe('the journal', () => {
   test('I3: torn anywhere in its last line it opens with all that was acknowledged before, and goes on', async () => {
     const store = jsonStore(folder)
     await store.commit(fullCommit())
-    const before = snapshot(store)
+    const before = await snapshot(store)
     const events = store.lastSeq('root-a')
     const whole = statSync(journal).size
     await store.commit(commitOf('root-a', { events: [warningEvent(placeIn('root-a'), 'ünïcödé 会话')] }))
@@ -69,7 +69,7 @@ describe('the journal', () => {
     for (let cut = whole; cut < bytes.length; cut += 2) {
       writeFileSync(journal, bytes.subarray(0, cut))
       const again = jsonStore(folder)
-      expect(snapshot(again)).toEqual(before)
+      expect(await snapshot(again)).toEqual(before)
       expect(statSync(journal).size).toBe(whole)
       await again.commit(commitOf('root-a', { events: [warningEvent(placeIn('root-a'), 'more')] }))
       await again.close()
@@ -211,12 +211,12 @@ describe('the journal', () => {
       await store.commit(commitOf('root-a', { nodes: [node], events: [warningEvent(placeIn('root-a'), `${n}`)] }))
       largest = Math.max(largest, statSync(journal).size)
     }
-    const before = snapshot(store)
+    const before = await snapshot(store)
     await store.close()
 
     expect(largest).toBeLessThan(400_000)
     const again = jsonStore(folder)
-    expect(snapshot(again)).toEqual(before)
+    expect(await snapshot(again)).toEqual(before)
     expect(again.node('counter')?.version).toBe(401)
     expect(again.body('h')).toBe('kept')
     await again.close()

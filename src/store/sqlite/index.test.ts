@@ -132,7 +132,7 @@ test('the file itself refuses an edge between conversations', async () => {
 test('a commit that fails in the middle of being written changes nothing, and is taken when it can be', async () => {
   const store = sqliteStore(path)
   await store.commit(treeCommit('root-a'))
-  const before = snapshot(store)
+  const before = await snapshot(store)
   const db = connect(path)
   // Bodies are written after the rows.
   db.exec("CREATE TRIGGER broken BEFORE INSERT ON bodies BEGIN SELECT RAISE(ABORT, 'broken'); END")
@@ -143,7 +143,7 @@ test('a commit that fails in the middle of being written changes nothing, and is
   })
 
   expect(() => store.commit(commit)).toThrow(/broken/)
-  expect(snapshot(store)).toEqual(before)
+  expect(await snapshot(store)).toEqual(before)
   expect(store.node('n-1')).toBeUndefined()
   db.exec('DROP TRIGGER broken')
   db.close()
