@@ -27,7 +27,7 @@ import { runtimeLayers } from '../grant/grant.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Draft } from '../graph/draft.ts'
 import { withKinds } from '../graph/kinds.ts'
-import { type TreeReader, treeWith } from '../graph/reader.ts'
+import { type TreeReader, treeWith, unlessTampered } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Tombstone } from '../store/archive.ts'
 import { Ledger } from '../store/ledger.ts'
@@ -166,7 +166,8 @@ export class Runtime {
     if (found === undefined) throw await notFound(this.store, 'run', runId)
     this.watch()
     const { conversationId, started } = found
-    const output = this.agents.registry.outputOf(tree, runId)
+    // A tree that was changed from outside still gives a handle: awaiting it says so.
+    const output = unlessTampered(() => this.agents.registry.outputOf(tree, runId))
     return this.handle<Out, Written>({ runId, conversationId, rootId: turn?.rootId, started, isOwn: false, output })
   }
 
