@@ -1,5 +1,6 @@
 import { NO_USAGE, textOf } from './content.ts'
 import { eagerField, isEager } from './kinds.ts'
+import { limitReached } from './limits.ts'
 import {
   type EagerOutcome,
   type EagerTask,
@@ -129,8 +130,8 @@ function errorOf(turn: Turn, leaf: Node | undefined, status: Status): OutcomeRec
 }
 
 function defaultReason(turn: Turn, status: Status): string {
-  if (status === 'max_turns') return `The limit of ${turn.limits.turns} turns was reached.`
-  if (status === 'over_budget') return `The limit of ${turn.limits.toolCalls} tool calls was reached.`
+  if (status === 'max_turns') return limitReached(turn.limits, 'turns')
+  if (status === 'over_budget') return limitReached(turn.limits, 'toolCalls')
   if (status === 'timed_out') return 'The deadline passed.'
   if (status === 'cancelled') return 'The run was cancelled.'
   return `The run ended: ${status}.`

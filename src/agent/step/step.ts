@@ -14,7 +14,8 @@ import { after } from '../../base/maybe.ts'
 import { NO_USAGE, plainCall, saysNothing } from '../../graph/content.ts'
 import { collectContext } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { ALL_TURNS, isEager, mayCall } from '../../graph/kinds.ts'
+import { ALL_TURNS, isEager } from '../../graph/kinds.ts'
+import { limitReached, mayCall } from '../../graph/limits.ts'
 import type { EagerTask } from '../../graph/outcome.ts'
 import type { Failure, Node } from '../../graph/rows.ts'
 import { expansionIds } from '../../graph/tasks.ts'
@@ -52,7 +53,7 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
   if (found !== undefined) return endCollected(run, found)
   const isTurn = !isBeside(run.node)
   if (isTurn && !mayCall(run.turn)) {
-    return refuseCall(run, { code: 'max_turns', message: `The limit of ${run.turn.limits.turns} turns was reached.` })
+    return refuseCall(run, { code: 'max_turns', message: limitReached(run.turn.limits, 'turns') })
   }
   const context = isTurn ? collectContext(run.home.ledger.store, run.node, run.contextTurns) : undefined
   const plan = context === undefined ? null : compactionFor(run, model, context)

@@ -7,7 +7,8 @@
 //   - `heldNode` gives undefined for a lost claim, and its caller then writes nothing.
 
 import type { Draft } from '../../graph/draft.ts'
-import { isRunnable, mayCall } from '../../graph/kinds.ts'
+import { isRunnable } from '../../graph/kinds.ts'
+import { mayCall, usedUp } from '../../graph/limits.ts'
 import type { Effect, Id, Node, Purpose, Turn } from '../../graph/rows.ts'
 
 /** Claims the nodes that are still runnable, as far as the engine has workers. Gives their number. */
@@ -58,9 +59,8 @@ export interface NextCall {
 
 /** The model call that reads the results. At a limit it is a call without tools, to wrap up, which does not count as a turn. */
 export function nextCall(turn: Turn, droppedCalls: number): NextCall {
-  const { limits } = turn
-  if (droppedCalls > 0) return wrapUp('over_budget', `You have used all ${limits.toolCalls} tool calls of this run.`)
-  return mayCall(turn) ? ANSWER : wrapUp('max_turns', `You have used all ${limits.turns} turns of this run.`)
+  if (droppedCalls > 0) return wrapUp('over_budget', usedUp(turn.limits, 'toolCalls'))
+  return mayCall(turn) ? ANSWER : wrapUp('max_turns', usedUp(turn.limits, 'turns'))
 }
 
 const ANSWER: NextCall = { purpose: 'answer', nudge: null, limit: null }
