@@ -34,7 +34,7 @@ interface Limit {
   /** The smallest number that a budget may name. */
   readonly least: 0 | 1
   /** The counter of the account that must stay within it; absent: its rule compares something else, such as a clock. */
-  readonly counter?: 'modelCalls' | 'toolCalls' | 'children'
+  readonly counter?: Exclude<keyof Account, 'usage' | 'uncertain'>
   /** Words for the thing counted, after a number. */
   readonly unit?: string
 }

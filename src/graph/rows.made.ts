@@ -2,7 +2,7 @@
 import type { Own } from '../base/keep-shape.ts'
 import { NO_USAGE } from './content.ts'
 import { DEFAULT_LIMITS, EMPTY_ACCOUNT } from './limits.ts'
-import type { Conversation, Link, Node, Turn } from './rows.ts'
+import type { CallOptions, Conversation, Link, Node, Turn } from './rows.ts'
 
 export function copyOfConversation(row: Conversation, version: number): Own<Conversation> {
   return {
@@ -273,4 +273,11 @@ export const NEW_NODE: Node = {
   createdAt: 0,
   startedAt: null,
   endedAt: null,
+}
+
+export function callOptions(from: CallOptions): CallOptions {
+  return {
+    effect: from.effect,
+    timeoutMs: from.timeoutMs,
+  }
 }

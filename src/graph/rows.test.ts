@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Column, ColumnText } from '../base/keep-shape.ts'
 import { NO_USAGE } from './content.ts'
 import { DEFAULT_LIMITS, EMPTY_ACCOUNT } from './limits.ts'
-import { CONVERSATION_COLUMNS, LINK_COLUMNS, NODE_COLUMNS, TURN_COLUMNS } from './rows.ts'
+import { CONVERSATION_COLUMNS, LINK_COLUMNS, NODE_COLUMNS, TOOL_OPTIONS, TURN_COLUMNS } from './rows.ts'
 
 const TABLES = {
   Conversation: CONVERSATION_COLUMNS,
@@ -25,11 +25,12 @@ test('the copies of rows are made from the columns', async () => {
       "import type { Own } from '../base/keep-shape.ts'",
       "import { NO_USAGE } from './content.ts'",
       "import { DEFAULT_LIMITS, EMPTY_ACCOUNT } from './limits.ts'",
-      "import type { Conversation, Link, Node, Turn } from './rows.ts'",
+      "import type { CallOptions, Conversation, Link, Node, Turn } from './rows.ts'",
       '',
       ...copies,
       ...tables().map(([row]) => rowText(`USUAL_${row.toUpperCase()}`, row, (column) => column.usual)),
       rowText('NEW_NODE', 'Node', ({ usual, fresh = usual }) => fresh),
+      optionsText(),
     ].join('\n'),
   ).toMatchFileSnapshot('rows.made.ts')
 })
@@ -74,6 +75,11 @@ function rowText(name: string, row: RowName, value: (column: Column<unknown>) =>
     ([key, column]) => `  ${key}: ${literal(value(column))},\n`,
   )
   return `export const ${name}: ${row} = {\n${fields.join('')}}\n`
+}
+
+function optionsText(): string {
+  const fields = TOOL_OPTIONS.map((name) => `    ${name}: from.${name},\n`)
+  return `export function callOptions(from: CallOptions): CallOptions {\n  return {\n${fields.join('')}  }\n}\n`
 }
 
 function writerOf(row: RowName, columns: Table): string {

@@ -345,6 +345,15 @@ export const NODE_COLUMNS: Columns<Node> = {
   endedAt: { usual: null, text: 'never' },
 }
 
+/** The columns of a task that come from options of its tool. They hold after a crash too, where nobody has the tool's code. */
+export const TOOL_OPTIONS = [
+  // An option that you add needs a column of the same name, and a field of `Tool`.
+  'effect',
+  'timeoutMs',
+] as const satisfies readonly (keyof Node)[]
+
+export type CallOptions = Pick<Node, (typeof TOOL_OPTIONS)[number]>
+
 export interface NodeMarks {
   /** The version that replaced it in its turn: this one no longer counts. */
   readonly replacedBy: Id | null

@@ -4,6 +4,7 @@ import type { Content } from '../../graph/content.ts'
 import { RESET } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { mayCall } from '../../graph/limits.ts'
+import { callOptions } from '../../graph/rows.made.ts'
 import type { Failure, Id, Node, Turn } from '../../graph/rows.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
@@ -95,16 +96,15 @@ interface LastTask {
 }
 
 function addLast(draft: Draft, turn: Turn, { id, after, answers, planned }: LastTask): void {
-  const { call, effect, timeoutMs } = planned
+  const { call, options } = planned
   const task = draft.addNode(turn, {
     id,
     kind: 'task',
     input: { call },
-    effect,
-    timeoutMs,
+    ...callOptions(options),
     metadata: { leaf: true, answers },
   })
-  draft.event(turn, task.id, { type: 'tool-call', call, effect, delegates: false })
+  draft.event(turn, task.id, { type: 'tool-call', call, effect: options.effect, delegates: false })
   draft.addEdge(after, task, 'sequence')
   draft.claim(task)
 }

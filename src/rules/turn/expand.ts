@@ -4,7 +4,8 @@ import type { Draft } from '../../graph/draft.ts'
 import type { EventBody } from '../../graph/event.ts'
 import { changedAccount, mayCall, toolCallsLeft } from '../../graph/limits.ts'
 import type { EagerTask } from '../../graph/outcome.ts'
-import type { Effect, Id, Node, NodeOutput, Turn } from '../../graph/rows.ts'
+import { callOptions } from '../../graph/rows.made.ts'
+import type { CallOptions, Id, Node, NodeOutput, Turn } from '../../graph/rows.ts'
 import { expansionIds } from '../../graph/tasks.ts'
 import { countAnswer, countSpending } from './account.ts'
 import { cancelSuperseded } from './cancel.ts'
@@ -33,8 +34,7 @@ export interface StepAnswer {
 /** A call of the answer as it will run: everything that must be known without its code is frozen here. */
 export interface PlannedTask {
   readonly call: ToolCall
-  readonly effect: Effect
-  readonly timeoutMs: number | null
+  readonly options: CallOptions
   readonly delegates: boolean
 }
 
@@ -262,8 +262,7 @@ function addTask(draft: Draft, turn: Turn, { task, ids, at, plan }: NewTask): No
     id,
     kind: 'task',
     input: task.delegates ? { call: task.call, delegates: true } : { call: task.call },
-    effect: task.effect,
-    timeoutMs: task.timeoutMs,
+    ...callOptions(task.options),
     blockers: at < lanesOf(plan) ? 0 : 1,
     ...(plan === undefined ? {} : { metadata: { planned: { purpose: plan.purposes[at] ?? '' } } }),
   })
@@ -307,7 +306,7 @@ function tellCalls(
   turn: Turn,
   { tasks, planned }: { tasks: readonly Node[]; planned: readonly PlannedTask[] },
 ): void {
-  for (const [at, { call, effect, delegates }] of planned.entries()) {
-    draft.event(turn, tasks[at]?.id ?? null, { type: 'tool-call', call, effect, delegates })
+  for (const [at, { call, options, delegates }] of planned.entries()) {
+    draft.event(turn, tasks[at]?.id ?? null, { type: 'tool-call', call, effect: options.effect, delegates })
   }
 }
