@@ -303,6 +303,12 @@ describe('forbidden in the sources', () => {
   })
 })
 
+test('a test in the sources has the name of the file that it tests', () => {
+  const tests = filesOfSources().filter((file) => file.endsWith('.test.ts'))
+
+  expect(tests.filter((file) => !existsSync(path.join(root, file.replace('.test.ts', '.ts'))))).toEqual([])
+})
+
 describe('size', () => {
   test('no file is longer than 500 lines', () => {
     const wrong = sources
@@ -604,9 +610,11 @@ function runNode(script: string): string {
 }
 
 function sourceFiles(): string[] {
-  if (!existsSync(path.join(root, 'src'))) return []
+  return filesOfSources().filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+}
+
+function filesOfSources(): string[] {
   return readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
     .map((file) => path.posix.join('src', ...file.split(path.sep)))
     .sort()
 }
