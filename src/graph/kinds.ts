@@ -169,3 +169,9 @@ export const CANCEL_GRACE_MS = 5_000
 export function codeOf(agent: AgentRef): string {
   return agent.code ?? agent.name
 }
+
+/** The answer that a task checks; undefined for a task that checks none. */
+export function checkedAnswer({ metadata }: Node): Id | undefined {
+  const { answers } = metadata
+  return typeof answers === 'string' ? answers : undefined
+}

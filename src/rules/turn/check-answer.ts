@@ -3,6 +3,7 @@ import type { Json } from '../../base/json.ts'
 import type { Content } from '../../graph/content.ts'
 import { RESET } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { checkedAnswer } from '../../graph/kinds.ts'
 import { mayCall } from '../../graph/limits.ts'
 import { callOptions } from '../../graph/rows.made.ts'
 import type { Failure, Id, Node, Turn } from '../../graph/rows.ts'
@@ -15,12 +16,6 @@ export function addCheck(draft: Draft, answer: Node, planned: PlannedTask): void
   const turn = draft.turn(answer.turnId)
   const [id = answer.id] = deriveIds(answer.id, 'check', 1)
   addLast(draft, turn, { id, after: answer, answers: answer.id, planned })
-}
-
-/** The node whose text such a task checks; undefined for any other task. */
-export function checkedAnswer({ metadata }: Node): Id | undefined {
-  const { answers } = metadata
-  return typeof answers === 'string' ? answers : undefined
 }
 
 /** Ends a turn with collected results as its last word, without a model call. */

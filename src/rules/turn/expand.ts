@@ -2,14 +2,14 @@ import type { Json } from '../../base/json.ts'
 import { addUsage, type Content, NO_USAGE, type ToolCall, totalTokens, type Usage } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { EventBody } from '../../graph/event.ts'
-import { changedAccount, mayCall, toolCallsLeft } from '../../graph/limits.ts'
+import { changedAccount, mayCall, toolCallsLeft, usedUp } from '../../graph/limits.ts'
 import type { EagerTask } from '../../graph/outcome.ts'
 import { callOptions } from '../../graph/rows.made.ts'
-import type { CallOptions, Id, Node, NodeOutput, Turn } from '../../graph/rows.ts'
+import type { CallOptions, Id, Node, NodeOutput, Purpose, Turn } from '../../graph/rows.ts'
 import { expansionIds } from '../../graph/tasks.ts'
 import { countAnswer, countSpending } from './account.ts'
 import { cancelSuperseded } from './cancel.ts'
-import { type Claim, heldNode, type NextCall, nextCall } from './claim.ts'
+import { type Claim, heldNode } from './claim.ts'
 import { applyCompaction } from './compaction.ts'
 import { endNode, type NodeEnd } from './end-node.ts'
 
@@ -236,6 +236,25 @@ function outputOf(answer: StepAnswer): NodeOutput {
   const output: NodeOutput = calls.length > 0 ? { content, calls } : { content }
   if (reasoning === '' && droppedCalls === 0) return output
   return { ...output, ...(reasoning === '' ? {} : { reasoning }), ...(droppedCalls > 0 ? { droppedCalls } : {}) }
+}
+
+interface NextCall {
+  readonly purpose: Purpose
+  readonly nudge: string | null
+  /** The outcome that this run will have although its last call finishes, such as max_turns. */
+  readonly limit: string | null
+}
+
+/** The model call that reads the results. At a limit it is a call without tools, to wrap up, which does not count as a turn. */
+export function nextCall(turn: Turn, droppedCalls: number): NextCall {
+  if (droppedCalls > 0) return wrapUp('over_budget', usedUp(turn.limits, 'toolCalls'))
+  return mayCall(turn) ? ANSWER : wrapUp('max_turns', usedUp(turn.limits, 'turns'))
+}
+
+const ANSWER: NextCall = { purpose: 'answer', nudge: null, limit: null }
+
+function wrapUp(limit: 'max_turns' | 'over_budget', why: string): NextCall {
+  return { purpose: 'wrap_up', limit, nudge: `${why} Sum up what you have and what is missing.` }
 }
 
 interface NextNode {
