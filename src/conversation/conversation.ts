@@ -1,6 +1,6 @@
 import type { AuditOptions, AuditReport } from '../audit/audit.ts'
 import { NotFoundError } from '../base/error.ts'
-import { anything, int, readOptions, text } from '../base/options.ts'
+import { anything, int, type NoOptions, readOptions, text } from '../base/options.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import type { Content } from '../graph/content.ts'
 import type { TranscriptLine } from '../graph/context.ts'
@@ -128,7 +128,8 @@ export class ConversationHandle {
   }
 
   /** The groups of its agent's toolkit, and whether each is on here. */
-  async groups(): Promise<{ readonly [group: string]: boolean }> {
+  async groups(options: NoOptions = {}): Promise<{ readonly [group: string]: boolean }> {
+    readOptions('groups()', options, {})
     return groupStates(this.knownGroups(), this.row?.groups ?? null, NO_CHANGES)
   }
 
@@ -158,7 +159,8 @@ export class ConversationHandle {
   }
 
   /** The open sessions with subagents that this conversation has started, the newest last. */
-  async sessions(): Promise<readonly OpenSession[]> {
+  async sessions(options: NoOptions = {}): Promise<readonly OpenSession[]> {
+    readOptions('sessions()', options, {})
     const { row, ledger } = this
     return row === undefined ? [] : openSessions(ledger.store, row, ledger.clock.now())
   }

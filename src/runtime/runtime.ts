@@ -9,6 +9,7 @@ import { within } from '../base/abort.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { frozenCopy } from '../base/json.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
+import { type NoOptions, readOptions } from '../base/options.ts'
 import type { ConversationHandle } from '../conversation/conversation.ts'
 import { Recordings, type StartingRun, untilIdle } from '../conversation/ends.ts'
 import { follow } from '../conversation/follow.ts'
@@ -169,7 +170,8 @@ export class Runtime {
   }
 
   /** Goes on with what this store holds and this process has code for. Gives the runs that are not over. */
-  async resume(): Promise<Run[]> {
+  async resume(options: NoOptions = {}): Promise<Run[]> {
+    readOptions('resume()', options, {})
     await this.start()
     await this.engine.adoptOrphans()
     return this.store.openRoots(Number.MAX_SAFE_INTEGER).map((turn) => this.attach(turn.id))
@@ -308,14 +310,16 @@ export class Runtime {
   }
 
   /** The processes that run nodes of this store. One that is gone stays until another has taken over what it left. */
-  processes(): readonly { readonly id: Id; readonly pid: number; readonly isAlive: boolean }[] {
+  processes(options: NoOptions = {}): readonly { readonly id: Id; readonly pid: number; readonly isAlive: boolean }[] {
+    readOptions('processes()', options, {})
     return this.operations.processes()
   }
 
   /** Lets running nodes finish within the grace, gives the rest back, and closes the store. */
-  close(): Promise<void> {
+  async close(options: NoOptions = {}): Promise<void> {
+    readOptions('close()', options, {})
     this.closing ??= this.end()
-    return this.closing
+    await this.closing
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { code, flag, type OptionRules, readOptions, text } from '../../base/options.ts'
 import type { Store } from '../../store/store.ts'
 import { commitLaws } from './store-commit-laws.ts'
 import { durableLaws, exclusiveLaws, sharedLaws } from './store-durable-laws.ts'
@@ -21,8 +22,11 @@ export interface StoreConformance {
   readonly test: (name: string, run: () => Promise<void>) => unknown
 }
 
+const CONFORMANCE: OptionRules<StoreConformance> = { name: text, open: code, durable: flag, shared: flag, test: code }
+
 /** Registers one test for each law that every store must keep. */
-export function storeConformance({ name, open, durable, shared = durable, test }: StoreConformance): void {
+export function storeConformance(options: StoreConformance): void {
+  const { name, open, durable, shared = durable, test } = readOptions('storeConformance()', options, CONFORMANCE)
   for (const [sentence, check] of [...readLaws, ...scanLaws, ...commitLaws, ...removeLaws]) {
     test(`${name}: ${sentence}`, () => withStores(open, async (openOne) => check(await openOne())))
   }
