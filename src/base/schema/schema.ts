@@ -10,7 +10,7 @@
 import { DefinitionError, isLegateError, messageOf } from '../error.ts'
 import { type Path, pathText } from '../text.ts'
 import type { JsonCheck } from './json-check.ts'
-import { type JsonSchema, looksLikeJsonSchema, tidyJsonSchema } from './json-schema.ts'
+import { type JsonSchema, looksLikeJsonSchema, refuseMistakes, tidyJsonSchema } from './json-schema.ts'
 
 export type { JsonSchema } from './json-schema.ts'
 
@@ -132,6 +132,7 @@ function readStandard<T>(standard: Standard, where: string, side: SchemaSide): C
 
 function readRaw(schema: unknown, where: string): CheckedSchema {
   const jsonSchema = tidyJsonSchema(schema, where)
+  refuseMistakes(jsonSchema, where)
   let check: JsonCheck | undefined
   let compiling: Promise<JsonCheck> | undefined
   const compile = async () => {
