@@ -82,8 +82,10 @@ export function readSchema<T = unknown>(
   return readRaw(schema, where) as CheckedSchema<T>
 }
 
-/** Tells why a JSON Schema cannot be used; undefined where it can. */
+/** Tells why a JSON Schema of a file cannot be used; undefined where it can. */
 export async function schemaProblem(schema: JsonSchema): Promise<string | undefined> {
+  const { hasTooManyKeywords, MOST_KEYWORDS } = await import('./json-check.ts')
+  if (hasTooManyKeywords(schema)) return `it has more than ${MOST_KEYWORDS} keywords`
   try {
     await readSchema(schema, 'schema').prepare()
     return undefined

@@ -1,4 +1,5 @@
 import { isRecord, type Json, toJson } from '../../base/json.ts'
+import { hasTooManyKeywords } from '../../base/schema/json-check.ts'
 import { type JsonSchema, refersTo, resolvePointer, tidyJsonSchema } from '../../base/schema/json-schema.ts'
 import { type CheckedSchema, readSchema, type Validation } from '../../base/schema/schema.ts'
 import type { Secrets } from '../../base/secrets/secrets.ts'
@@ -10,7 +11,7 @@ const MOST_STEPS = 5_000
 
 /**
  * Prepares the input schema of a server for the model and for our check. Parts that could make a check run for ever
- * (patterns, references that multiply) are left to the server. Returns a text if the schema cannot be used at all.
+ * (patterns, references that multiply, more keywords than are compiled in time) are left to the server. Returns a text if the schema cannot be used at all.
  */
 export function guardedSchema(given: unknown, secrets: Secrets): CheckedSchema | string {
   const plain = toJson(given)
@@ -21,7 +22,8 @@ export function guardedSchema(given: unknown, secrets: Secrets): CheckedSchema |
   if (type !== 'object') return NO_OBJECT
   const clean = secrets.cleanJson({ ...plain.value, type })
   const shown = tidyJsonSchema(clean, 'its input schema')
-  const checks = stepsIn(shown as Json) > MOST_STEPS ? ANY_OBJECT : (withoutPatterns(shown as Json) as JsonSchema)
+  const isLarge = stepsIn(shown as Json) > MOST_STEPS || hasTooManyKeywords(shown)
+  const checks = isLarge ? ANY_OBJECT : (withoutPatterns(shown as Json) as JsonSchema)
   return new GuardedSchema(shown, checks)
 }
 
