@@ -154,12 +154,12 @@ const OPTIONS: OptionRules<ToolDefinition<unknown, unknown>> = {
 /** Defines a tool. Its name is its key in `tools: { search }`. */
 export function tool<const In extends Schema, Out>(definition: ToolDefinition<In, Out>): Tool<InferOutput<In>, Out> {
   checkDefinition(definition)
+  const { description, inputSchema, outputSchema } = definition
+  const which = `of the tool ${JSON.stringify(description.slice(0, 60))}`
   return Object.freeze({
-    description: definition.description,
-    input: readSchema(definition.inputSchema, 'the inputSchema of a tool'),
-    output: definition.outputSchema
-      ? readSchema(definition.outputSchema as Schema, 'the outputSchema of a tool', 'output')
-      : null,
+    description,
+    input: readSchema(inputSchema, `the inputSchema ${which}`),
+    output: outputSchema ? readSchema(outputSchema as Schema, `the outputSchema ${which}`, 'output') : null,
     effect: definition.effect ?? 'effectful',
     timeoutMs: definition.timeoutMs ?? TOOL_TIMEOUT_MS,
     polls: definition.polls ?? false,
