@@ -174,11 +174,11 @@ export class ConversationHandle {
   }
 
   /** Adds nodes and edges, all or none; those that can run do. `change` may be called again after a race. */
-  async mutate<T>(change: (mutation: Mutation) => T, options: { readonly turnId?: Id } = {}): Promise<T> {
-    const { turnId } = readOptions('mutate(change, options)', options, { turnId: text })
+  async mutate<T>(change: (mutation: Mutation) => T, options: { readonly runId?: Id } = {}): Promise<T> {
+    const { runId } = readOptions('mutate(change, options)', options, { runId: text })
     const { row } = this
     if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
-    const scope = { conversationId: this.id, ...this.home.boundsOf(row), ...(turnId === undefined ? {} : { turnId }) }
+    const scope = { conversationId: this.id, ...this.home.boundsOf(row), ...(runId === undefined ? {} : { runId }) }
     return this.ledger.commit({
       kind: 'mutate',
       rootId: row.rootId,

@@ -25,7 +25,7 @@ export interface ToolContext {
   readonly signal: AbortSignal
   /** Equal on every try of this call: pass it to the services you call, so that the effect happens once. */
   readonly idempotencyKey: string
-  readonly node: { readonly id: Id; readonly conversationId: Id; readonly turnId: Id; readonly attempt: number }
+  readonly node: { readonly id: Id; readonly conversationId: Id; readonly runId: Id; readonly attempt: number }
   /**
    * Shown to everybody who watches the run, never to the model. Returns false where it was dropped: a call may report
    * 1,000 times at once and ten times a second from then on, and a message of more than 1,000 characters counts as

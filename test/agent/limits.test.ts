@@ -197,7 +197,7 @@ describe('a message that no answer asked for', () => {
       )
       if (first && second) mutation.createEdge(first.id, second.id, 'sequence')
       if (second && third) mutation.createEdge(second.id, third.id, 'sequence')
-      return mutation.turnId
+      return mutation.runId
     })
 
     expect(await runtime.attach(turnId).result).toMatchObject({
@@ -225,7 +225,7 @@ describe('a message that no answer asked for', () => {
     const turnId = await talk.mutate((mutation) => {
       mutation.createNode({ kind: 'agent_message', idempotencyKey: 'left' })
       mutation.createNode({ kind: 'agent_message', idempotencyKey: 'right' })
-      return mutation.turnId
+      return mutation.runId
     })
     await runtime.attach(turnId).result
 
@@ -241,7 +241,7 @@ test('a character_message that was put in by hand is said by the model', async (
 
   const turnId = await talk.mutate((mutation) => {
     mutation.createNode({ kind: 'character_message' })
-    return mutation.turnId
+    return mutation.runId
   })
 
   expect(await runtime.attach(turnId).result).toMatchObject({ status: 'completed', text: 'I am Falstaff.' })

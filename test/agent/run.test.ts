@@ -239,7 +239,7 @@ describe('a conversation goes on', () => {
 
     const turnId = await conversation.mutate((graph) => {
       graph.createNode({ kind: 'developer_message', content: [{ type: 'text', text: 'Be brief.' }] })
-      return graph.turnId
+      return graph.runId
     })
     await runtime.attach(turnId).result
 

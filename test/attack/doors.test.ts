@@ -355,7 +355,7 @@ describe('reliability S-2, I1: what bound a run once', () => {
       const said = mutation.createNode({ kind: 'user_message', content: 'probe' })
       const answer = mutation.createNode({ kind: 'agent_message' })
       mutation.createEdge(said.id, answer.id, 'sequence')
-      return mutation.turnId
+      return mutation.runId
     })
     await runtime.attach(turnId).result
     const turn = runtime.store.turn(turnId)

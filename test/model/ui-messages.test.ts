@@ -327,7 +327,10 @@ describe('a page of messages', () => {
 
     expect(texts(await toUIMessages(conversation, { limitTurns: 2 }))).toEqual(['say 3', 'yes', 'say 4', 'yes'])
     const beforeTurnId = runs[3]?.id ?? ''
-    expect(texts(await toUIMessages(conversation, { limitTurns: 1, beforeTurnId }))).toEqual(['say 2', 'yes'])
+    expect(texts(await toUIMessages(conversation, { limitTurns: 1, beforeRunId: beforeTurnId }))).toEqual([
+      'say 2',
+      'yes',
+    ])
     expect(await toUIMessages(conversation, { limitTurns: 0 })).toEqual([])
     await expect(toUIMessages(conversation, { limitTurns: 'all' as never })).rejects.toThrow(/limitTurns/)
   })

@@ -70,6 +70,9 @@ describe.each(KINDS)('a %s', (_, place) => {
     expect(await findingsIn(runtime)).toEqual([])
     const roots = runtime.store.roots({ limit: 100 }).map(({ id }) => id)
     expect(roots).toHaveLength(4)
+    const events = roots.flatMap((id) => runtime.store.events(id, 0, 1_000))
+    expect(events.length).toBeGreaterThan(20)
+    expect(events.filter(({ runId }) => runtime.store.turn(runId) === undefined)).toEqual([])
 
     const folder = tempFolder()
     const copy = createRuntime({ store: jsonStore(folder), agents: agents() })

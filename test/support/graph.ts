@@ -93,7 +93,7 @@ export class Graph {
   }
 
   mutate<T>(conversationId: Id, change: (mutation: Mutation) => T, turnId?: Id): Promise<T> {
-    const scope = { conversationId, limits: LIMITS, ...(turnId === undefined ? {} : { turnId }) }
+    const scope = { conversationId, limits: LIMITS, ...(turnId === undefined ? {} : { runId: turnId }) }
     return this.commit('mutate', conversationId, (draft) => planMutate(draft, scope, change))
   }
 

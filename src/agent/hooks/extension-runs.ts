@@ -158,10 +158,10 @@ export class ExtensionRuns {
   }
 
   private callWatchers(row: EventRow): void {
-    const run = this.open.get(row.turnId)
+    const run = this.open.get(row.runId)
     const hook = SEEING.get(row.body.type)
     if (run === undefined || (hook === undefined && !run.hooks.has('onEvent'))) return
-    const place = { runId: row.turnId, nodeId: row.nodeId, purpose: null, work: null }
+    const place = { runId: row.runId, nodeId: row.nodeId, purpose: null, work: null }
     this.start(async () => {
       const event = toEvent(row)
       if (hook !== undefined) {

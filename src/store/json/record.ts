@@ -4,7 +4,7 @@ import { type Commit, emptyCommit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Tombstone, WholeTree } from '../archive.ts'
 import { asNew } from '../archive.ts'
-import { packEvents } from '../codec/event-text.ts'
+import { fromJournal, type JournalEvent, packEvents, toJournal } from '../codec/event-text.ts'
 import { conversationText, linkText, marksOf, nodeText, turnText, unpackTree } from '../codec/tree-text.ts'
 import { chainHash } from '../commit-chain.ts'
 import type { Piece } from '../memory/snapshot.ts'
@@ -55,7 +55,7 @@ export function readLine(line: string): JournalLine | undefined {
 }
 
 /** Omits empty lists: most lists of a commit are empty. */
-function packed(entry: JournalEntry): JournalEntry {
+function packed(entry: JournalEntry): object {
   if ('commit' in entry) return { ...entry, commit: withoutEmpty(entry.commit) }
   return 'rows' in entry ? { rows: withoutEmpty(entry.rows) } : entry
 }
@@ -65,13 +65,15 @@ function unpacked(entry: JournalEntry): JournalEntry {
   return 'rows' in entry ? { rows: whole(entry.rows) } : entry
 }
 
-function withoutEmpty(commit: Commit): Commit {
-  const full = Object.entries(commit).filter(([, value]) => !Array.isArray(value) || value.length > 0)
-  return Object.fromEntries(full) as unknown as Commit
+function withoutEmpty(commit: Commit): object {
+  const events = commit.events.map(toJournal)
+  const full = Object.entries({ ...commit, events }).filter(([, value]) => !Array.isArray(value) || value.length > 0)
+  return Object.fromEntries(full)
 }
 
-function whole(commit: Commit): Commit {
-  return { ...emptyCommit(commit.kind, commit.at, commit.rootId), ...commit }
+function whole(written: Commit): Commit {
+  const commit = { ...emptyCommit(written.kind, written.at, written.rootId), ...written }
+  return { ...commit, events: commit.events.map((event) => fromJournal(event as unknown as JournalEvent)) }
 }
 
 function sumOf(text: string): string {

@@ -276,7 +276,7 @@ function putIn(attempt: Try, host: AnyAgent, { change, kinds = {} }: ByHand): Pr
       const talk = await runtime.conversation(conversationId)
       const turnId = await talk.mutate((mutation) => {
         change(mutation)
-        return mutation.turnId
+        return mutation.runId
       })
       return runtime.attach(turnId)
     },

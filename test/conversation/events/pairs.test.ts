@@ -147,7 +147,7 @@ describe.each(Object.entries(ways))('agentscope 8.7/97: %s', (_name, { agent: ma
   test('every start has exactly one end after it, and the end of a child comes before its host’s', async () => {
     const { events } = await all()
 
-    expect(pairs(events, ['run-queued', 'run-start'], 'run-end', ({ turnId }) => turnId)).toEqual([])
+    expect(pairs(events, ['run-queued', 'run-start'], 'run-end', ({ runId }) => runId)).toEqual([])
     expect(pairs(events, ['tool-call'], 'tool-result', ({ nodeId }) => nodeId ?? '')).toEqual([])
     expect(pairs(events, ['delegation-start'], 'delegation-end', (event) => childOf(event))).toEqual([])
     const [first, last] = [events.at(0), events.at(-1)]
@@ -172,8 +172,8 @@ describe.each(Object.entries(ways))('agentscope 8.7/97: %s', (_name, { agent: ma
       const conversation = runtime.store.conversation(event.conversationId)
       expect(event.path).toEqual(conversation?.path)
       expect(event.parentId).toBe(event.path.length === 1 ? null : run.id)
-      expect(runtime.store.turn(event.turnId)?.conversationId).toBe(event.conversationId)
-      if (event.nodeId !== null) expect(runtime.store.node(event.nodeId)?.turnId).toBe(event.turnId)
+      expect(runtime.store.turn(event.runId)?.conversationId).toBe(event.conversationId)
+      if (event.nodeId !== null) expect(runtime.store.node(event.nodeId)?.turnId).toBe(event.runId)
       expect(typeof event.at).toBe('number')
     }
   })

@@ -212,7 +212,7 @@ describe('a run of a child', () => {
 
     const events = await eventsOf(second)
 
-    expect(new Set(events.map(({ turnId }) => turnId))).toEqual(new Set([second.id]))
+    expect(new Set(events.map(({ runId }) => runId))).toEqual(new Set([second.id]))
     expect(only(events, 'message').map(({ content }) => content)).toEqual(['b', 'two'])
   })
 })

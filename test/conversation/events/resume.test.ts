@@ -43,7 +43,7 @@ test('a reader that stops and goes on again and again while the run goes on miss
   const whole = eventsOf(run)
   const seen: RunEvent[] = []
 
-  while (seen.at(-1)?.type !== 'run-end' || seen.at(-1)?.turnId !== run.id) {
+  while (seen.at(-1)?.type !== 'run-end' || seen.at(-1)?.runId !== run.id) {
     for await (const event of run.events({ after: seen.at(-1)?.seq ?? 0 })) {
       seen.push(event)
       if (Math.random() < 0.3) break

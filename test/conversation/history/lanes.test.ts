@@ -322,7 +322,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     for (const layer of ceiling) expect(world.store.conversation(id)?.ceiling).toContainEqual(layer)
     expect(runtime.explain(more.run.id, 'tool:anything').verdict).toBe('deny')
     const told = eventsOfType(world.store, one.run.conversationId, 'run-start').find(
-      ({ turnId }) => turnId === more.run.id,
+      ({ runId }) => runId === more.run.id,
     )
     expect(told?.parentId).toBeNull()
     expectLawful(world.store)

@@ -32,7 +32,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
       const later = m.createNode({ kind: 'agent_message' }).id
       m.createEdge(asked, next, 'dependency')
       m.createEdge(next, later, 'sequence')
-      return { ids: { asked, next, later }, turnId: m.turnId }
+      return { ids: { asked, next, later }, turnId: m.runId }
     })
     await runtime.answer(ids.asked, { allow: false, reason: 'not yet' })
     const failure = { code: 'approval_denied', message: 'tool:x is required, and was not allowed: not yet' }
@@ -102,7 +102,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
       const side = m.createNode({ kind: 'user_message', content: 'hi' }).id
       m.createEdge(flaky, slow, 'sequence')
       m.createEdge(side, slow, 'sequence')
-      return { flaky, turnId: m.turnId }
+      return { flaky, turnId: m.runId }
     })
     await until('the flaky one fails', () => world.store.node(flaky)?.state === 'errored')
 
@@ -235,7 +235,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     gate.open()
     const { asked, turnId } = await talk.mutate((m) => ({
       asked: m.createNode({ kind: 'quick', state: 'awaiting_approval' }).id,
-      turnId: m.turnId,
+      turnId: m.runId,
     }))
     await talk.history.stop(asked, 'no need')
     expect((await runtime.attach(turnId).result).status).toBe('cancelled')
@@ -255,7 +255,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
       m.createEdge(slow, middle, 'sequence')
       m.createEdge(middle, after, 'sequence')
       m.createEdge(middle, needs, 'dependency')
-      return { ids: { slow, middle, after, needs }, turnId: m.turnId }
+      return { ids: { slow, middle, after, needs }, turnId: m.runId }
     })
 
     await talk.history.skip(ids.middle, 'not needed')
@@ -355,10 +355,10 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     const { a, b, c, turnId } = await talk.mutate((m) => {
       const [one, two, three] = [1, 2, 3].map((at) => m.createNode({ kind: 'slow', idempotencyKey: `k${at}` }).id)
       m.createEdge(one ?? '', two ?? '', 'sequence')
-      return { a: one ?? '', b: two ?? '', c: three ?? '', turnId: m.turnId }
+      return { a: one ?? '', b: two ?? '', c: three ?? '', turnId: m.runId }
     })
     const tried = (change: Parameters<typeof talk.mutate>[0], into = turnId) =>
-      reasonOf(talk.mutate(change, into === '' ? {} : { turnId: into }))
+      reasonOf(talk.mutate(change, into === '' ? {} : { runId: into }))
 
     expect(await tried((m) => m.createEdge(a, a, 'sequence'))).toBe('cycle')
     expect(await tried((m) => m.createEdge(b, a, 'branch'))).toBe('cycle')

@@ -82,9 +82,9 @@ describe.each(stores)('versions, on %s', (_, create) => {
     )
     const pages = await talk.transcriptPage({ limitTurns: 2 })
     expect(pages.transcript.map(({ text }) => text)).toEqual(['three', 're: three', 'five', 're: five'])
-    const before = await talk.transcriptPage({ limitTurns: 2, beforeTurnId: pages.beforeTurnId ?? '' })
+    const before = await talk.transcriptPage({ limitTurns: 2, beforeRunId: pages.beforeRunId ?? '' })
     expect(before.transcript.map(({ text }) => text)).toEqual(['one', 're: one', 'two', 're: two'])
-    const after = await talk.transcriptPage({ limitTurns: 2, afterTurnId: two.run.id })
+    const after = await talk.transcriptPage({ limitTurns: 2, afterRunId: two.run.id })
     expect(after.transcript.map(({ text }) => text)).toEqual(['three', 're: three', 'five', 're: five'])
     expect((await talk.messagePage({ after: two.user.id })).map(({ text }) => text)).toEqual([
       're: two',

@@ -121,7 +121,7 @@ describe.each(lasting)('nothing is forgotten in silence, on %s', (_, create) => 
     ])
     const conversation = await runtime.conversation(id ?? '')
     const [turn] = runtime.store.turnsOf(conversation.id, { last: 1, limit: 1 })
-    await conversation.history.compress({ toTurnId: turn?.id ?? '', summary: 'the first two' })
+    await conversation.history.compress({ toRunId: turn?.id ?? '', summary: 'the first two' })
     await say(runtime, who, 'q6', id)
     expect(eventsOfType(runtime.store, id ?? '', 'context-cut').at(-1)?.leftOut).toBe(2)
     expectLawful(runtime.store)

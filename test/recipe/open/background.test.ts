@@ -271,7 +271,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
       inputSchema: { type: 'object' },
       effect: 'pure',
       execute: async (_, { node }) => {
-        await until(() => world.store.linksOf(node.turnId)[0]?.outcome)
+        await until(() => world.store.linksOf(node.runId)[0]?.outcome)
         await new Promise((resolve) => setTimeout(resolve, 40))
         return 'waited'
       },

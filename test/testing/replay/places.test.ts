@@ -28,7 +28,7 @@ describe('ids and times', () => {
     const where = tool({
       description: '',
       inputSchema: { type: 'object' },
-      execute: (_input, { node }) => ({ mine: node.id, run: node.turnId, talk: node.conversationId, foreign }),
+      execute: (_input, { node }) => ({ mine: node.id, run: node.runId, talk: node.conversationId, foreign }),
     })
     const { file, first, second, runtime } = await both((at) => at.run(who(calls('where'), { tools: { where } }), 'go'))
 
@@ -96,7 +96,7 @@ describe('what is not a tool of an agent', () => {
       const talk = await runtime.conversation(conversationId)
       const turnId = await talk.mutate((graph) => {
         graph.createNode({ kind: 'review', input: { value: 'words' }, effect: 'pure' })
-        return graph.turnId
+        return graph.runId
       })
       return runtime.attach(turnId)
     }
