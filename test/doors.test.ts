@@ -109,7 +109,7 @@ const FUNCTIONS: Doors = {
   scheduleTasks: [(o) => background.scheduleTasks(runtime, [], o), { maxConcurrency: 'many' }],
   skillsTools: [(o) => recipe.skillsTools(o), { cwd: 5 }],
   sqliteStore: [(o: object) => sqlite.sqliteStore({ path: join(folder, 'rows.db'), ...o }), { readOnly: 'yes' }],
-  tool: [(o: object) => tool({ description: 'X.', inputSchema: schema, execute: () => 1, ...o }), { polls: 'yes' }],
+  tool: [(o: object) => tool({ description: 'X.', input: schema, execute: () => 1, ...o }), { polls: 'yes' }],
   toUIMessages: [(o) => aiSdk.toUIMessages(conversation, o), { limitTurns: 'all' }],
   waitKeys: [(o) => compat.waitKeys(menuRun, ['dish'], o), { mustInPrompt: 'yes' }],
   whenKey: [(o) => compat.whenKey(menuRun, 'dish', () => 1, o), { mustInPrompt: 'yes' }],
@@ -205,7 +205,7 @@ const METHODS = {
     generate: [(o) => cook.generate('x', o), { grant: 5 }],
     stream: [(o) => cook.stream('x', o), { grant: 5 }],
     registerTool: [
-      (o: object) => cook.registerTool('x', { description: 'X.', inputSchema: schema, execute: () => 1, ...o }),
+      (o: object) => cook.registerTool('x', { description: 'X.', input: schema, execute: () => 1, ...o }),
       { polls: 'yes' },
     ],
     toolFunc: [

@@ -257,7 +257,7 @@ describe('defaults', () => {
   })
 
   test('of a tool', () => {
-    const plain = tool({ description: 'x', inputSchema: { type: 'object' }, execute: () => null })
+    const plain = tool({ description: 'x', input: { type: 'object' }, execute: () => null })
 
     expect([plain.effect, plain.timeoutMs, TOOL_TIMEOUT_MS]).toEqual(['effectful', 300_000, 300_000])
     expect(SHOWN_BYTES).toBe(64 * 1_024)

@@ -73,9 +73,9 @@ export interface ToolDefinition<In, Out> {
   /** Tells the model when to call it. */
   readonly description: string
   /** Standard Schema (zod 4, valibot, arktype, ...) or JSON Schema. */
-  readonly inputSchema: In
+  readonly input: In
   /** Checks the result. Default: any JSON. */
-  readonly outputSchema?: Schema<Out>
+  readonly output?: Schema<Out>
   /** Whether it may run again when its process dies in the middle. Default `effectful`: it may not. */
   readonly effect?: Effect
   /** How long one call may take. Default: 5 minutes. */
@@ -143,8 +143,8 @@ function approvalRule(value: unknown): string | null {
 
 const OPTIONS: OptionRules<ToolDefinition<unknown, unknown>> = {
   description: text,
-  inputSchema: anything,
-  outputSchema: anything,
+  input: anything,
+  output: anything,
   effect: oneOf('pure', 'idempotent', 'effectful'),
   timeoutMs: positive,
   polls: flag,
@@ -158,10 +158,8 @@ export function tool<const In extends Schema, Out>(definition: ToolDefinition<In
   checkDefinition(definition)
   return Object.freeze({
     description: definition.description,
-    input: readSchema(definition.inputSchema, 'the inputSchema of a tool'),
-    output: definition.outputSchema
-      ? readSchema(definition.outputSchema as Schema, 'the outputSchema of a tool', 'output')
-      : null,
+    input: readSchema(definition.input, 'the input of a tool'),
+    output: definition.output ? readSchema(definition.output as Schema, 'the output of a tool', 'output') : null,
     effect: definition.effect ?? 'effectful',
     timeoutMs: definition.timeoutMs ?? TOOL_TIMEOUT_MS,
     polls: definition.polls ?? false,
@@ -179,11 +177,11 @@ export function isTool(value: unknown): value is Tool {
 }
 
 function checkDefinition(definition: ToolDefinition<unknown, unknown>): void {
-  const { description, execute, inputSchema } = readOptions('tool()', definition, OPTIONS)
+  const { description, execute, input } = readOptions('tool()', definition, OPTIONS)
   if (description === undefined) refuse('a tool needs a description: the model reads it to decide.')
   if (execute === undefined) refuse('a tool needs execute(input, context).')
-  if (inputSchema === undefined) {
-    refuse('a tool needs an inputSchema: zod 4, valibot, arktype or JSON Schema. For no input: { type: "object" }.')
+  if (input === undefined) {
+    refuse('a tool needs an input: zod 4, valibot, arktype or JSON Schema. For no input: { type: "object" }.')
   }
 }
 
@@ -197,7 +195,7 @@ const subagentMark: unique symbol = Symbol.for('legate.subagent') as never
 export function delegatingTool(description: string, input: CheckedSchema, subagent: object): Tool {
   const shown = tool({
     description,
-    inputSchema: input.jsonSchema,
+    input: input.jsonSchema,
     effect: 'idempotent',
     execute: () => {
       throw new Error('this tool starts a subagent and does nothing by itself: give it to an agent, in its tools')

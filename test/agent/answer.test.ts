@@ -56,7 +56,7 @@ describe('I6: an answer that is empty', () => {
   })
 
   test('after tool calls is asked for once more too', async () => {
-    const it = tool({ description: 'It', inputSchema: anything, execute: () => 'ok' })
+    const it = tool({ description: 'It', input: anything, execute: () => 'ok' })
     const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, '', 'done'])
 
     const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model, tools: { it } }), 'go').result

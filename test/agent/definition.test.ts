@@ -19,7 +19,7 @@ import { z as z3 } from 'zod3'
 import { withChanges, withIdentity } from '../../src/agent/build/identity.ts'
 import { openRuntime } from '../support/reading.ts'
 
-const search = tool({ description: 'Search', inputSchema: { type: 'object' }, execute: () => 'found' })
+const search = tool({ description: 'Search', input: { type: 'object' }, execute: () => 'found' })
 const worker = agent({ name: 'worker', instructions: 'You work.' })
 
 describe('a definition that cannot work is refused with what to do', () => {
@@ -108,7 +108,7 @@ describe('an agent', () => {
 
   test('has a hash that changes with what it is told or may use, and not with the code inside its tools', () => {
     const base = { name: 'clerk', instructions: 'You file.', tools: { search } } as const
-    const other = tool({ description: 'Search', inputSchema: { type: 'object' }, execute: () => 'other code' })
+    const other = tool({ description: 'Search', input: { type: 'object' }, execute: () => 'other code' })
     const { hash } = agent(base).identity.ref
 
     expect(agent(base).identity.ref.hash).toBe(hash)
@@ -126,7 +126,7 @@ describe('an agent', () => {
     const made: readonly AnyAgent[] = [
       base.use(extension({ name: 'first' })),
       base.use(extension({ name: 'first' })).use(extension({ name: 'second' })),
-      base.registerTool('find', { description: 'Finds', inputSchema: { type: 'object' }, execute: () => '' }),
+      base.registerTool('find', { description: 'Finds', input: { type: 'object' }, execute: () => '' }),
       base.useTools({ look: search }),
       base.toolFunc(() => '', { name: 'see', description: 'Sees', input: { type: 'object' } }),
       base.auto(described),

@@ -6,7 +6,7 @@ import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
 import { eventsOf, only, openRuntime, resultsIn, rolesIn, tasksOf, toolNamesIn } from '../support/reading.ts'
 
-const it = tool({ description: 'It', inputSchema: { type: 'object' }, execute: () => 'ok' })
+const it = tool({ description: 'It', input: { type: 'object' }, execute: () => 'ok' })
 const call = { name: 'it', input: {} }
 
 describe('cybros A42: the turn limit', () => {
@@ -164,7 +164,7 @@ describe('the time limit', () => {
   test('ends the run as timed_out with what was said, though model and tool ignore their signals', async () => {
     const stuck = tool({
       description: 'Stuck',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => new Promise<never>(() => undefined),
     })
     const model = scriptedModel([{ text: 'Looking.', calls: [{ name: 'stuck', input: {} }] }])

@@ -106,7 +106,7 @@ describe('agently 19/: an answer that lacks what is ensured', () => {
 
   test('68: work of tools is done once', async () => {
     let calls = 0
-    const look = tool({ description: '', inputSchema: { type: 'object' }, execute: () => ++calls })
+    const look = tool({ description: '', input: { type: 'object' }, execute: () => ++calls })
     const model = scriptedModel([{ calls: [{ name: 'look', input: {} }] }, LACKS, LACKS, HAS])
     const repair = { ensure: ['note'], feedback: false, retries: 2 }
 

@@ -119,7 +119,7 @@ describe('agently 19/: what is set', () => {
     const rules = { use: ['tool:change', 'model:*'] }
     const change = tool({
       description: '',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => {
         settings.temperature = 1
         grant.deny.pop()
@@ -128,7 +128,7 @@ describe('agently 19/: what is set', () => {
       },
     })
     const ran: string[] = []
-    const other = tool({ description: '', inputSchema: { type: 'object' }, execute: () => ran.push('other') })
+    const other = tool({ description: '', input: { type: 'object' }, execute: () => ran.push('other') })
     const calls = (name: string) => ({ calls: [{ name, input: {} }] })
     const model = scriptedModel([calls('change'), calls('other'), 'ok'])
     await openRuntime().run(who(model, { settings, grant, tools: { change, other } }), 'go').result

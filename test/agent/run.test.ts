@@ -203,7 +203,7 @@ describe('a conversation goes on', () => {
     const [entered, open] = [makeGate(), makeGate()]
     const wait = tool({
       description: 'Wait',
-      inputSchema: anything,
+      input: anything,
       execute: async () => {
         entered.open()
         await open.opened
@@ -258,7 +258,7 @@ describe('a conversation goes on', () => {
     const entered = makeGate()
     const stuck = tool({
       description: 'Stuck',
-      inputSchema: anything,
+      input: anything,
       execute: () => {
         entered.open()
         return new Promise<never>(() => undefined)

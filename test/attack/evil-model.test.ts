@@ -23,7 +23,7 @@ let inside = 0
 function canary(name: string) {
   return tool({
     description: name,
-    inputSchema: { type: 'object' },
+    input: { type: 'object' },
     execute: () => {
       outside.push(name)
       return name
@@ -34,7 +34,7 @@ function canary(name: string) {
 /** It may be called, with a short text and nothing else. */
 const search = tool({
   description: 'Searches.',
-  inputSchema: {
+  input: {
     type: 'object',
     properties: { q: { type: 'string', maxLength: 100 } },
     required: ['q'],

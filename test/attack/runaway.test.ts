@@ -111,7 +111,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
       let ran = 0
       const fails = tool({
         description: 'Fails',
-        inputSchema: { type: 'object' },
+        input: { type: 'object' },
         effect: 'pure',
         execute: () => {
           ran++
@@ -138,7 +138,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
                 { name: `nope${call}`, input: {} },
               ],
             }
-      const deploy = tool({ description: 'x', inputSchema: { type: 'object' }, execute: () => 'x' })
+      const deploy = tool({ description: 'x', input: { type: 'object' }, execute: () => 'x' })
       const who = agent({
         name: 'a',
         instructions: '',
@@ -171,7 +171,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
   })
 
   describe('a model that always goes on', () => {
-    const it = tool({ description: 'It', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'ok' })
+    const it = tool({ description: 'It', input: { type: 'object' }, effect: 'pure', execute: () => 'ok' })
     const one = (script: Script, budget: Budget) =>
       agent({ name: 'a', instructions: '', model: scriptedModel(script), tools: { it }, budget })
 
@@ -207,7 +207,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
   })
 
   describe('what does not stop', () => {
-    const deaf = tool({ description: 'Deaf', inputSchema: { type: 'object' }, execute: never })
+    const deaf = tool({ description: 'Deaf', input: { type: 'object' }, execute: never })
     const ways: readonly (readonly [string, AnyAgent])[] = [
       ['a model', agent({ name: 'deaf', instructions: '', model: scriptedModel(never) }) as AnyAgent],
       [

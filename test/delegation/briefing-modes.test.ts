@@ -13,7 +13,7 @@ import { lasting } from '../support/stores.ts'
 const Topic = z.object({ topic: z.string() })
 const note = tool({
   description: 'Note',
-  inputSchema: z.object({ text: z.string() }),
+  input: z.object({ text: z.string() }),
   effect: 'pure',
   execute: ({ text }) => `noted ${text}`,
 })

@@ -90,7 +90,7 @@ describe('agentscope 8.4/63: the general worker', () => {
 
   test('can be given a name, tools and limits, and used directly', async () => {
     const model = scriptedModel(['Done.'])
-    const shout = tool({ description: 'Shout', inputSchema: { type: 'object' }, execute: () => 'LOUD' })
+    const shout = tool({ description: 'Shout', input: { type: 'object' }, execute: () => 'LOUD' })
     const worker = generalWorker({ name: 'helper', model, tools: { shout }, budget: { turns: 2 } })
 
     const { text } = await worker.generate({ task: 'Rest.' })
@@ -102,7 +102,7 @@ describe('agentscope 8.4/63: the general worker', () => {
 
 describe('agentscope 8.2/33: response_metadata', () => {
   test('is there when the child has something to tell of its answer, and only then', async () => {
-    const shout = tool({ description: 'Shout', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'LOUD' })
+    const shout = tool({ description: 'Shout', input: { type: 'object' }, effect: 'pure', execute: () => 'LOUD' })
     const shouts = () =>
       scriptedModel((request) => (resultsIn(request).length === 0 ? { calls: [{ name: 'shout', input: {} }] } : 'ok'))
     const fails = scriptedModel(() => ({ error: new Error('broken') }))
@@ -165,7 +165,7 @@ describe('agentscope 8.2/33: response_metadata', () => {
   )
 
   test('is told also of what a child had when it reached a limit', async () => {
-    const shout = tool({ description: 'Shout', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'LOUD' })
+    const shout = tool({ description: 'Shout', input: { type: 'object' }, effect: 'pure', execute: () => 'LOUD' })
     const childModel = scriptedModel((request) =>
       request.tools.length > 0 ? { calls: [{ name: 'shout', input: {} }] } : 'So far: LOUD.',
     )

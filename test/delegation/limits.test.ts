@@ -136,7 +136,7 @@ describe('agentscope 8.8/101: concurrency', () => {
 
 test('turns, toolCalls and children are counted for each run by itself: a child takes nothing of its host’s', async () => {
   let looked = 0
-  const look = tool({ description: 'Looks.', inputSchema: { type: 'object' }, execute: () => `${++looked}` })
+  const look = tool({ description: 'Looks.', input: { type: 'object' }, execute: () => `${++looked}` })
   /** Calls these, one after the other, and then answers. */
   const calls = (...names: string[]) =>
     scriptedModel(

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, only, openRuntime, resultIn, resultsIn, taskOf, tasksOf } from '../support/reading.ts'
 
-const it = tool({ description: 'It', inputSchema: { type: 'object' }, execute: () => 'ok' })
+const it = tool({ description: 'It', input: { type: 'object' }, execute: () => 'ok' })
 const again = { calls: [{ name: 'it', input: {} }] }
 const Topic = z.object({ topic: z.string().min(3) })
 

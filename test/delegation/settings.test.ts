@@ -9,7 +9,7 @@ import { openRuntime, resultIn, resultsIn, toolNamesIn } from '../support/readin
 const Topic = z.object({ topic: z.string() })
 const ask = { name: 'ask', input: { topic: 'QUIC' } }
 const named = (text: string) =>
-  tool({ description: text, inputSchema: { type: 'object' }, effect: 'pure', execute: () => text })
+  tool({ description: text, input: { type: 'object' }, effect: 'pure', execute: () => text })
 
 /** A child that calls each of these tools once and says what came back. */
 const callsOf = (...names: readonly string[]) =>

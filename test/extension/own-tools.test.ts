@@ -9,7 +9,7 @@ import { MAY_START, serverFile } from '../tools/mcp/support.ts'
 
 const calling = (name: string, input: object = {}) =>
   scriptedModel([{ calls: [{ name, input: input as never }] }, 'done'])
-const says = (text: string) => tool({ description: text, inputSchema: { type: 'object' }, execute: () => text })
+const says = (text: string) => tool({ description: text, input: { type: 'object' }, execute: () => text })
 
 describe('agently 19/: tools of an agent', () => {
   test('69, 72: a tool that is registered is usable at once, by this agent and by no other', async () => {
@@ -18,7 +18,7 @@ describe('agently 19/: tools of an agent', () => {
     const other = agent({ name: 'who', instructions: '', model: scriptedModel(() => 'x') })
     const looking = bare.registerTool('look', {
       description: 'Looks',
-      inputSchema: z.object({}),
+      input: z.object({}),
       execute: () => 'seen',
     })
     await openRuntime().run(looking, 'go').result

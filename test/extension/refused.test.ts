@@ -62,7 +62,7 @@ test.each([
 })
 
 describe('afterTool', () => {
-  const speak = tool({ description: 'Speaks', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'said' })
+  const speak = tool({ description: 'Speaks', input: { type: 'object' }, effect: 'pure', execute: () => 'said' })
   const run = async (given: unknown) => {
     const model = scriptedModel([{ calls: [{ name: 'speak', input: {} }] }, 'done'])
     const hooks = { afterTool: () => given as never }

@@ -144,7 +144,7 @@ describe('a request', () => {
   })
 
   test('its tools and subagents are the agent’s, and its words stay in front of their results', async () => {
-    const look = tool({ description: 'Looks', inputSchema: { type: 'object' }, execute: () => 'seen' })
+    const look = tool({ description: 'Looks', input: { type: 'object' }, execute: () => 'seen' })
     const model = scriptedModel([{ calls: [{ name: 'look', input: {} }] }, 'done'])
     const who = agent({ name: 'who', instructions: '', model, tools: { look } })
     await who.request().input('go').instruct('Look first.').start().result
@@ -232,7 +232,7 @@ describe('a request', () => {
     const inner = clerk(() => '{"n":1}')
     const ask = tool({
       description: 'Asks',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: async () => (await inner.who.request().input('x').output({ n: 'int' }).generate()).output,
     })
     const model = scriptedModel([{ calls: [{ name: 'ask', input: {} }] }, 'done'])

@@ -7,7 +7,7 @@ import { makeGate } from '../support/gate.ts'
 import { eventsOf, only, openRuntime, resultsIn, toolNamesIn } from '../support/reading.ts'
 import { lasting, stores } from '../support/stores.ts'
 
-const it = tool({ description: 'It', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'ok' })
+const it = tool({ description: 'It', input: { type: 'object' }, effect: 'pure', execute: () => 'ok' })
 let count = 0
 const call = () => ({ name: 'it', input: { n: count++ } })
 const cost = (tokens: number) => ({ inputTokens: tokens - 1, outputTokens: 1 })
@@ -453,7 +453,7 @@ describe('reliability S-12: a run that goes in circles', () => {
     let ran = 0
     const same = tool({
       description: 'x',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: () => {
         ran++
@@ -477,7 +477,7 @@ describe('reliability S-12: a run that goes in circles', () => {
     let ran = 0
     const again = tool({
       description: 'x',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: () => result(ran++),
       ...extra,

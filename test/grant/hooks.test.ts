@@ -7,7 +7,7 @@ import { openRuntime, resultIn } from '../support/reading.ts'
 const done: unknown[] = []
 const send = tool({
   description: 'Sends',
-  inputSchema: { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] },
+  input: { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] },
   needs: ({ to }: { to?: string }) => [`net:${to}`],
   execute: (input: unknown) => {
     done.push(input)

@@ -68,7 +68,7 @@ describe.each(stores)('the tool loop on %s', (_, create) => {
   describe('cybros A41: what becomes of a call', () => {
     const search = tool({
       description: 'Search.',
-      inputSchema: { type: 'object', properties: { q: { type: 'string' } }, required: ['q'] },
+      input: { type: 'object', properties: { q: { type: 'string' } }, required: ['q'] },
       execute: ({ q }: { q: string }) => `found ${q}`,
     })
 

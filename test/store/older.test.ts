@@ -18,8 +18,8 @@ const says = (name: string, script: Parameters<typeof scriptedModel>[0], more: o
   agent({ name, description: `${name}s.`, instructions: `${name}.`, model: scriptedModel(script), ...more })
 function agents() {
   const search = says('search', () => 'Found.')
-  const lookup = tool({ description: 'Looks up.', inputSchema: NOTHING, effect: 'pure', execute: () => 'long' })
-  const deploy = tool({ description: 'Deploys.', inputSchema: NOTHING, approval: 'required', execute: () => 'ok' })
+  const lookup = tool({ description: 'Looks up.', input: NOTHING, effect: 'pure', execute: () => 'long' })
+  const deploy = tool({ description: 'Deploys.', input: NOTHING, approval: 'required', execute: () => 'ok' })
   const helper = says('helper', () => 'Helped.')
   const slow = says('slow', () => 'Not so slow.')
   return [

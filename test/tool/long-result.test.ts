@@ -9,7 +9,7 @@ const anything = { type: 'object' } as const
 const SHOWN = 65_536
 
 function dumping(value: unknown) {
-  return tool({ description: 'Dump', inputSchema: anything, effect: 'pure', execute: () => value })
+  return tool({ description: 'Dump', input: anything, effect: 'pure', execute: () => value })
 }
 
 /** Calls `dump`, then pages through its result with read_result until nothing is left; keeps what it read. */

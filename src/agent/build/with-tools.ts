@@ -7,7 +7,7 @@ import { readShape } from '../../prompt/shape/read-shape.ts'
 import { shapeSchema } from '../../prompt/shape/shape-schema.ts'
 import { isToolSource } from '../../tool/source.ts'
 import { isTool, type ShapedTool, type ToolDefinition, tool } from '../../tool/tool.ts'
-import { isOnlyForeign } from '../../tools/from-ai-sdk-tool.ts'
+import { isForeignTool } from '../../tools/from-ai-sdk-tool.ts'
 import { mcpServer } from '../../tools/mcp/mcp-server.ts'
 import type { McpServerOptions } from '../../tools/mcp/options.ts'
 import type {
@@ -60,7 +60,7 @@ export function withTool(
 }
 
 function isMade(given: object): given is Tools[string] {
-  return isTool(given) || isOnlyForeign(given)
+  return isTool(given) || isForeignTool(given)
 }
 
 function definitionOf(given: ToolDefinition<never, unknown> | ShapedTool): ToolDefinition<Schema, unknown> {
@@ -75,9 +75,9 @@ function definitionOf(given: ToolDefinition<never, unknown> | ShapedTool): ToolD
   return {
     ...others,
     description: desc,
-    inputSchema: shapeSchema(readShape(Object.fromEntries(Object.entries(kwargs).map(describedField)) as Json)),
+    input: shapeSchema(readShape(Object.fromEntries(Object.entries(kwargs).map(describedField)) as Json)),
     execute: func as ToolDefinition<Schema, unknown>['execute'],
-    ...(returns === undefined ? {} : { outputSchema: shapeSchema(readShape(returns as Json)) }),
+    ...(returns === undefined ? {} : { output: shapeSchema(readShape(returns as Json)) }),
   }
 }
 
@@ -136,8 +136,8 @@ export function withFunction(
   const definition = {
     description: name,
     ...others,
-    ...(input === undefined ? byParameters(given, where) : { inputSchema: input, execute: given }),
-    ...(output === undefined ? {} : { outputSchema: output }),
+    ...(input === undefined ? byParameters(given, where) : { input, execute: given }),
+    ...(output === undefined ? {} : { output }),
   }
   return withTool(agent, name, definition as unknown as ToolDefinition<never, unknown>)
 }
@@ -158,15 +158,15 @@ function byParameters(given: (...given: never[]) => unknown, where: string) {
   if (known === undefined) return refuse(`${where}: say what it takes: toolFunc(fn, { description, input }).`)
   const { list, areFields } = known
   const field = ({ preset }: Parameter) => (preset === undefined ? {} : { default: preset })
-  const inputSchema = {
+  const input = {
     type: 'object',
     properties: Object.fromEntries(list.map((one) => [one.name, field(one)])),
     required: list.filter((one) => !one.isOptional).map((one) => one.name),
     additionalProperties: false,
   }
-  const execute = (input: { readonly [name: string]: unknown }) =>
-    given(...((areFields ? [input] : list.map((one) => input[one.name])) as never[]))
-  return { inputSchema, execute }
+  const execute = (fields: { readonly [name: string]: unknown }) =>
+    given(...((areFields ? [fields] : list.map((one) => fields[one.name])) as never[]))
+  return { input, execute }
 }
 
 const GENERATORS: ReadonlySet<string> = new Set(['GeneratorFunction', 'AsyncGeneratorFunction'])

@@ -101,7 +101,7 @@ function longestOf(results: readonly string[]): string {
 function countFiles(root: string, folders: readonly string[], note: Note): Tool {
   return tool({
     description: 'How many text files there are in each folder.',
-    inputSchema: NO_INPUT,
+    input: NO_INPUT,
     effect: 'pure',
     execute: async (_, context) => {
       await slowly(note, context, TOOL_MS)
@@ -113,7 +113,7 @@ function countFiles(root: string, folders: readonly string[], note: Note): Tool 
 function countLines(root: string, note: Note): Tool {
   return tool({
     description: 'How many lines of text there are in a folder.',
-    inputSchema: FOLDER,
+    input: FOLDER,
     effect: 'pure',
     execute: async (input, context) => {
       await slowly(note, context, TOOL_MS)
@@ -125,7 +125,7 @@ function countLines(root: string, note: Note): Tool {
 function longestFile(root: string, note: Note): Tool {
   return tool({
     description: 'The file of a folder with the most lines.',
-    inputSchema: FOLDER,
+    input: FOLDER,
     effect: 'pure',
     execute: async (input, context) => {
       await slowly(note, context, SLOW_TOOL_MS)

@@ -230,7 +230,7 @@ function inside(name: string, begin: (worker: AnyAgent, context: InsideTool) => 
     runIn(attempt, (runtime) => {
       const ask = tool({
         description: 'Asks the worker.',
-        inputSchema: { type: 'object' },
+        input: { type: 'object' },
         execute: async (_input, { delegate }) => {
           await begin(attempt.worker.make('message'), { runtime, delegate: delegate as InsideTool['delegate'] })
           return 'asked'

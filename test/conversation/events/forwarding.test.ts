@@ -11,7 +11,7 @@ import { tempFolder } from '../../support/temp-folder.ts'
 
 type Settings = Omit<SubagentConfig, 'agent'>
 
-const look = tool({ description: 'Look', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
+const look = tool({ description: 'Look', input: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
 
 /** Thinks, calls a tool, answers in three pieces. */
 function expert(): AnyAgent {

@@ -44,7 +44,7 @@ test('the id of a run is runId in its outcome, events, calls and lines', async (
   const runtime = openRuntime()
   const look = tool({
     description: 'Looks.',
-    inputSchema: { type: 'object' },
+    input: { type: 'object' },
     execute: (_input, { node }) => seen.push(node.runId),
   })
   const calls = [{ id: 'c1', name: 'look', input: {} }]

@@ -6,14 +6,14 @@ import { eventsOf, isDurable, only, openRuntime } from '../../support/reading.ts
 
 const anything = { type: 'object' } as const
 const Input = z.object({ n: z.number() })
-const ok = tool({ description: 'Ok', inputSchema: anything, execute: () => 'ok' })
+const ok = tool({ description: 'Ok', input: anything, execute: () => 'ok' })
 const stuck = tool({
   description: 'Stuck',
-  inputSchema: anything,
+  input: anything,
   timeoutMs: 30,
   execute: () => new Promise<never>(() => undefined),
 })
-const hold = tool({ description: 'Hold', inputSchema: anything, execute: () => new Promise<never>(() => undefined) })
+const hold = tool({ description: 'Hold', input: anything, execute: () => new Promise<never>(() => undefined) })
 const call = (...names: string[]) => ({ calls: names.map((name) => ({ name, input: { n: 1 } })) })
 
 function expert(model = scriptedModel(() => 'ok'), extra: object = {}): AnyAgent {

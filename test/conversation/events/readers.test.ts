@@ -14,7 +14,7 @@ function host(): AnyAgent {
     model: scriptedModel(() => ({ chunks: ['It ', 'is ', 'fast.'] })),
     input: z.object({ topic: z.string() }),
   })
-  const look = tool({ description: 'Look', inputSchema: { type: 'object' }, execute: () => 'seen' })
+  const look = tool({ description: 'Look', input: { type: 'object' }, execute: () => 'seen' })
   const calls = [
     { name: 'look', input: {} },
     { name: 'ask', input: { topic: 'QUIC' } },

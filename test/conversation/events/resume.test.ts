@@ -16,7 +16,7 @@ function host(): AnyAgent {
     model: scriptedModel(() => ({ chunks: ['It ', 'is ', 'fast.'] })),
     input: z.object({ n: z.number() }),
   })
-  const look = tool({ description: 'Look', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
+  const look = tool({ description: 'Look', input: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
   const calls = [0, 1, 2].flatMap((n) => [
     { name: 'look', input: {} },
     { name: 'ask', input: { n } },
@@ -79,7 +79,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
     const entered = makeGate()
     const wait = tool({
       description: 'Wait',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: async () => {
         entered.open()
         await open.opened
@@ -187,7 +187,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
     const entered = makeGate()
     const hold = tool({
       description: 'Hold',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => {
         entered.open()
         return new Promise<never>(() => undefined)

@@ -28,7 +28,7 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
     const gate = makeGate()
     const slow = tool({
       description: 'x',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: async () => {
         await gate.opened
@@ -62,7 +62,7 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
     const look = (says: string, until?: Promise<void>) =>
       tool({
         description: 'x',
-        inputSchema: { type: 'object' },
+        input: { type: 'object' },
         effect: 'pure',
         execute: async () => {
           await until

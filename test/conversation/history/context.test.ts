@@ -156,7 +156,7 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
   })
 
   test('a call and its result stay together: a hidden result leaves a word, a hidden message takes its results along', async () => {
-    const look = tool({ description: 'x', inputSchema: { type: 'object' }, execute: () => 'found' })
+    const look = tool({ description: 'x', input: { type: 'object' }, execute: () => 'found' })
     const model = scriptedModel(({ messages }) => {
       const lastMessage = messages.at(-1)
       return lastMessage?.role === 'user' && lastMessage.content === 'look'
@@ -218,7 +218,7 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
   })
 
   test('cybros A86: a context that nears the end of the window is summed up by itself, between two rounds of calls', async () => {
-    const look = tool({ description: 'x', inputSchema: { type: 'object' }, execute: () => 'x'.repeat(400) })
+    const look = tool({ description: 'x', input: { type: 'object' }, execute: () => 'x'.repeat(400) })
     const requests: string[][] = []
     const model = scriptedModel(({ messages }) => {
       requests.push(messages.map(({ role, content }) => `${role}:${String(content).slice(0, 20)}`))

@@ -331,7 +331,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
   test('I9: a fork reads on in results that were cut before it, and not in what the original got later', async () => {
     const long = tool({
       description: 'x',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: () => 'x'.repeat(200_000),
     })

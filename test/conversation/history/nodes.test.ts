@@ -64,7 +64,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
 
   test('a call that is retried does not let a run go past a required approval that was denied beside it', async () => {
     const ask = (approval: 'optional' | 'required') =>
-      tool({ description: 'd', inputSchema: { type: 'object' }, approval, execute: () => 'x' })
+      tool({ description: 'd', input: { type: 'object' }, approval, execute: () => 'x' })
     const calls = ['must', 'may'].map((name) => ({ name, input: {} }))
     const model = scriptedModel([{ calls }, 'on'])
     const tools = { must: ask('required'), may: ask('optional') }
@@ -128,7 +128,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     let started = 0
     const wait = tool({
       description: 'x',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: (_input, { signal }) => {
         started++
@@ -140,7 +140,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
         )
       },
     })
-    const look = tool({ description: 'x', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
+    const look = tool({ description: 'x', input: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
     const model = scriptedModel(({ messages }) =>
       messages.at(-1)?.role === 'tool'
         ? 'went on'
@@ -175,7 +175,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     let started = 0
     const pay = tool({
       description: 'x',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => {
         started++
         return new Promise<string>((resolve) => setTimeout(resolve, 1_500, 'paid'))
@@ -409,7 +409,7 @@ describe.each(lasting)('a required approval, on %s', (_, create) => {
 
   test('P5, I6: a denied required approval ends its run, also after a crash: the next message is answered, the host goes on', async () => {
     const required = (approval: 'required' | (() => 'required')) =>
-      tool({ description: 'd', inputSchema: { type: 'object' }, approval, execute: () => 'x' })
+      tool({ description: 'd', input: { type: 'object' }, approval, execute: () => 'x' })
     const make = () => {
       const d = required('required')
       const first: Script = ({ messages }) => (messages.length > 1 ? 'on' : { calls: [{ name: 'd', input: {} }] })

@@ -97,7 +97,7 @@ describe.each(stores)('versions, on %s', (_, create) => {
   })
 
   test('cybros A50, W31: an edit waits for nobody: while a turn runs, is queued or awaits a person it is refused', async () => {
-    const ask = tool({ description: 'x', inputSchema: { type: 'object' }, execute: () => 'done' })
+    const ask = tool({ description: 'x', input: { type: 'object' }, execute: () => 'done' })
     const model = scriptedModel(({ messages }) =>
       messages.at(-1)?.role === 'user' && String(messages.at(-1)?.content) === 'ask'
         ? { calls: [{ name: 'ask', input: {} }] }
@@ -123,7 +123,7 @@ describe.each(stores)('versions, on %s', (_, create) => {
   test('cybros A48: a failed call of a model is asked for again, and the results it read stay', async () => {
     let isDown = true
     let looked = 0
-    const look = tool({ description: 'x', inputSchema: { type: 'object' }, execute: () => `look ${++looked}` })
+    const look = tool({ description: 'x', input: { type: 'object' }, execute: () => `look ${++looked}` })
     const usage = { inputTokens: 10, outputTokens: 5 }
     const model = scriptedModel(({ messages }) => {
       const result = messages.find(({ role }) => role === 'tool')

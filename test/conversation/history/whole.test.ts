@@ -100,7 +100,7 @@ describe.each(lasting)('nothing is forgotten in silence, on %s', (_, create) => 
   })
 
   test('where rounds are left out, an event says how many, once per run', async () => {
-    const look = tool({ description: 'Looks.', inputSchema: { type: 'object' }, execute: () => 'seen' })
+    const look = tool({ description: 'Looks.', input: { type: 'object' }, execute: () => 'seen' })
     const model = scriptedModel(({ messages }) =>
       messages.at(-1)?.role === 'tool' ? 'ok' : { calls: [{ name: 'look', input: {} }] },
     )

@@ -50,7 +50,7 @@ export function slowed(model: Model, pauseMs: number): Model {
 export function counted(name: string, effect: Effect, { lastsMs = 0 }: { readonly lastsMs?: number } = {}) {
   return tool({
     description: `Does ${name}.`,
-    inputSchema: ANYTHING,
+    input: ANYTHING,
     effect,
     execute: async (_, { idempotencyKey, signal }) => {
       passPoint(`${name}:before`)

@@ -156,7 +156,7 @@ describe.each(stores)('cybros A77: handle.send answers what the child asks, on %
     const asker = askerOf()
     const start = tool({
       description: 'Starts one.',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'idempotent',
       execute: async () => {
         const handle: SpawnedAgent = await runtime.spawn(asker, 'go')

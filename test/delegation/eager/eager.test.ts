@@ -343,7 +343,7 @@ describe('around it', () => {
   })
 
   test('tools go on beside it; text that came with calls is not the plan', async () => {
-    const look = tool({ description: '', inputSchema: { type: 'object' }, execute: () => 'seen' })
+    const look = tool({ description: '', input: { type: 'object' }, execute: () => 'seen' })
     const calls: string[] = []
     const turns = [{ text: plan('early'), calls: [{ name: 'look', input: {} }] }, plan('late')]
     const host = lead(turns, { tools: { look }, eager: { 'tasks[*]': worker(calls) } })

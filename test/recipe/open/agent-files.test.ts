@@ -334,7 +334,7 @@ describe('the tools of a file that is run by recipeAgent()', () => {
 })
 
 describe('what a file takes away stays away when code changes the agent', () => {
-  const own = tool({ description: 'Own.', inputSchema: { type: 'object' }, execute: () => 'own' })
+  const own = tool({ description: 'Own.', input: { type: 'object' }, execute: () => 'own' })
   const calls = [read('notes.txt'), write('new.txt'), { name: 'own', input: {} }]
 
   const changes: readonly (readonly [name: string, change: (file: AnyAgent) => AnyAgent])[] = [

@@ -17,7 +17,7 @@ import {
   userOf,
 } from './support.ts'
 
-const named = (text: string) => tool({ description: text, inputSchema: { type: 'object' }, execute: () => text })
+const named = (text: string) => tool({ description: text, input: { type: 'object' }, execute: () => text })
 
 describe('what a child is told', () => {
   test('aster-goose 14/48: turns, id, instructions, tools and their number', async () => {
@@ -236,7 +236,7 @@ describe('how a child ends', () => {
   test('aster-goose 14/56: at its limit of turns it sums up once, without tools, and the result says so', async () => {
     const look = tool({
       description: 'x',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: () => Math.random(),
     })

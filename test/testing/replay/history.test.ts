@@ -28,7 +28,7 @@ function moody() {
 
 const look = tool({
   description: 'Looks.',
-  inputSchema: z.object({ q: z.string() }),
+  input: z.object({ q: z.string() }),
   effect: 'pure',
   execute: ({ q }) => `saw ${q} #${++calls}`,
 })

@@ -178,7 +178,7 @@ describe('every way to delegate', () => {
     })
     const work = tool({
       description: 'Works.',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: async (_input, { delegate }) => {
         ran.push('work')
         const first = await delegate(helper, { n: 1 })
@@ -237,12 +237,12 @@ describe('what goes wrong goes wrong again', () => {
 
   test('tools that throw, give what they must not, take too long or are unknown', async () => {
     const of = (execute: () => unknown, extra: object = {}) =>
-      tool({ description: '', inputSchema: { type: 'object' }, execute, ...extra } as never)
+      tool({ description: '', input: { type: 'object' }, execute, ...extra } as never)
     const tools = {
       throws: of(() => {
         throw new Error('no such file')
       }),
-      wrong: of(() => 7, { outputSchema: z.string() }),
+      wrong: of(() => 7, { output: z.string() }),
       slow: of(() => new Promise((resolve) => setTimeout(resolve, 5_000).unref()), { timeoutMs: 20, effect: 'pure' }),
       unsure: of(() => new Promise((resolve) => setTimeout(resolve, 5_000).unref()), { timeoutMs: 20 }),
       big: of(() => 'x'.repeat(100_000)),
@@ -284,7 +284,7 @@ describe('what else runs goes on as it is', () => {
   test('approvals are asked for again, and an edited call is the one that was recorded', async () => {
     const pay = tool({
       description: '',
-      inputSchema: z.object({ sum: z.number() }),
+      input: z.object({ sum: z.number() }),
       execute: ({ sum }) => `paid ${sum}`,
     })
     const turns: Script = (request) =>
@@ -307,7 +307,7 @@ describe('what else runs goes on as it is', () => {
   })
 
   test('a planner, its tool and its logs', async () => {
-    const weather = tool({ description: 'Weather', inputSchema: { type: 'object' }, execute: () => ({ sky: 'grey' }) })
+    const weather = tool({ description: 'Weather', input: { type: 'object' }, execute: () => ({ sky: 'grey' }) })
     const plan = '{"use_tool":true,"tool_command":{"purpose":"see","tool_name":"weather","tool_kwargs":{}}} and more'
     const who = caller([{ chunks: [...plan] }, 'It is grey.'], { tools: { weather } }).use(
       planner({ strategy: 'planner' }),
@@ -327,7 +327,7 @@ describe('what else runs goes on as it is', () => {
       },
       afterTool: () => ({ result: 'cleaned' }),
     }
-    const look = tool({ description: '', inputSchema: { type: 'object' }, execute: () => 'raw' })
+    const look = tool({ description: '', input: { type: 'object' }, execute: () => 'raw' })
     const turns: Script = (request) =>
       last(request)?.role === 'tool'
         ? `read ${String(last(request)?.content)}`
@@ -341,7 +341,7 @@ describe('what else runs goes on as it is', () => {
 
   test('a hook before a tool and a budget decide again', async () => {
     const seen: string[] = []
-    const look = tool({ description: '', inputSchema: { type: 'object' }, execute: () => 'seen' })
+    const look = tool({ description: '', input: { type: 'object' }, execute: () => 'seen' })
     const hooks = {
       beforeTool: ({ tool: name }: { tool: string }) => {
         seen.push(name)
@@ -363,7 +363,7 @@ describe('what else runs goes on as it is', () => {
   test('tool groups are really switched, and cut results really read', async () => {
     const big = tool({
       description: '',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => `begin ${'x'.repeat(70_000)} end`,
     })
     const moves: Script = (request) => {

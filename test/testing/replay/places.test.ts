@@ -27,7 +27,7 @@ describe('ids and times', () => {
     const foreign = '01900000-0000-7000-8000-00000000abcd'
     const where = tool({
       description: '',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: (_input, { node }) => ({ mine: node.id, run: node.runId, talk: node.conversationId, foreign }),
     })
     const { file, first, second, runtime } = await both((at) => at.run(who(calls('where'), { tools: { where } }), 'go'))
@@ -109,7 +109,7 @@ describe('what is not a tool of an agent', () => {
 
   test('a recording of a store on disk is played in memory', async () => {
     const file = recordingFile()
-    const look = tool({ description: '', inputSchema: { type: 'object' }, execute: () => 'seen' })
+    const look = tool({ description: '', input: { type: 'object' }, execute: () => 'seen' })
     const one = who(calls('look'), { tools: { look } })
     const first = recorded(file, { store: sqliteStore(`${file}.db`) })
     const before = await seen(first, (at) => at.run(one, 'go'))
