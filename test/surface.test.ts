@@ -45,7 +45,7 @@ const surface: Readonly<Record<string, Door>> = {
     types:
       'Aftermath Clock ContractOptions CountedEffect CrashOptions CrashProgram CrashWorker Evidence ' +
       'Failpoint FailpointPlan Failpoints FakeClock Kill KillMoment KillPoint OutsideCounter RecordOptions ' +
-      'Replay Script ScriptedAnswer ScriptedModel ScriptedTurn TreeRows WorkerExit WorkerLine WorkerProcess',
+      'Replay Script ScriptedAnswer ScriptedModel ScriptedAnswerFields TreeRows WorkerExit WorkerLine WorkerProcess',
   },
   'legate/tools': {
     values:
@@ -245,7 +245,7 @@ describe('words that others depend on', () => {
 describe('defaults', () => {
   test('of a run', () => {
     expect(DEFAULT_LIMITS).toEqual({
-      turns: 25,
+      modelCalls: 25,
       depth: 3,
       concurrency: 20,
       children: 100,

@@ -4,7 +4,7 @@ import type { Spending, TurnLimits } from '../graph/rows.ts'
 /** The numbers beside a grant. Omitted numbers have defaults. */
 export interface Budget {
   /** Model calls of one run. Default 25. */
-  readonly turns?: number
+  readonly modelCalls?: number
   /** Tool calls of one run. Default 1000. */
   readonly toolCalls?: number
   /** Subagents one run may start. Default 100. */
@@ -26,7 +26,7 @@ export interface Budget {
 const HOUR_MS = 3_600_000
 
 export const DEFAULT_LIMITS: TurnLimits = Object.freeze({
-  turns: 25,
+  modelCalls: 25,
   toolCalls: 1_000,
   children: 100,
   concurrency: 20,
@@ -57,7 +57,7 @@ export function childLimits(
   const limits = smallest(own, { ...DEFAULT_LIMITS, depth: hostDepth })
   const capped = smallest(above, limits)
   return {
-    turns: Math.min(limits.turns, capped.turns),
+    modelCalls: Math.min(limits.modelCalls, capped.modelCalls),
     toolCalls: Math.min(limits.toolCalls, capped.toolCalls),
     children: Math.min(limits.children, capped.children),
     concurrency: Math.min(limits.concurrency, capped.concurrency),
@@ -92,7 +92,7 @@ export function smallerBudget(a: Budget | undefined, b: Budget | undefined): Bud
 /** For each number the smallest that is named; the default where none is. */
 function smallest(budgets: readonly (Budget | undefined)[], defaults: TurnLimits): TurnLimits {
   return {
-    turns: least(budgets, 'turns') ?? defaults.turns,
+    modelCalls: least(budgets, 'modelCalls') ?? defaults.modelCalls,
     toolCalls: least(budgets, 'toolCalls') ?? defaults.toolCalls,
     children: least(budgets, 'children') ?? defaults.children,
     concurrency: least(budgets, 'concurrency') ?? defaults.concurrency,
@@ -108,6 +108,13 @@ function least(budgets: readonly (Budget | undefined)[], key: keyof Budget): num
     if (found === undefined || (said ?? found) < found) found = said
   }
   return found
+}
+
+/** Reads a budget out of a row. Older rows say `turns` for `modelCalls`. */
+export function storedBudget(budget: Budget & { readonly turns?: number }): Budget {
+  if (!Object.hasOwn(budget ?? {}, 'turns')) return budget
+  const { turns: modelCalls, ...others } = budget
+  return modelCalls === undefined ? others : { ...others, modelCalls }
 }
 
 export function checkBudget(budget: Budget, where: string): void {

@@ -73,8 +73,8 @@ export const TURN_COLUMNS: Columns<Turn> = {
   state: { usual: 'running', oneOf: ['queued', 'running', 'ended'] },
   input: { usual: null, test: 'hello' },
   limits: {
-    usual: { turns: 0, toolCalls: 0, children: 0, concurrency: 0, depth: 0, wallMs: 0 },
-    test: { turns: 50, toolCalls: 1000, children: 100, concurrency: 20, depth: 5, wallMs: 3_600_000 },
+    usual: { modelCalls: 0, toolCalls: 0, children: 0, concurrency: 0, depth: 0, wallMs: 0 },
+    test: { modelCalls: 50, toolCalls: 1000, children: 100, concurrency: 20, depth: 5, wallMs: 3_600_000 },
     text: { by: 'packLimits' },
   },
   account: {

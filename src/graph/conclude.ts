@@ -13,7 +13,7 @@ import type { Id, Node, Turn } from './rows.ts'
 
 const ADVICE: Readonly<Record<Status, string | null>> = {
   completed: null,
-  max_turns: 'The run used all its turns. Ask for less at once, or raise budget.turns.',
+  max_turns: 'The run used all its model calls. Ask for less at once, or raise budget.modelCalls.',
   over_budget: 'The run used up its budget. Ask for less, or raise the budget.',
   timed_out: 'The run passed its deadline. Ask for less, or raise budget.wallMs.',
   cancelled: 'The run was cancelled. Start it again if the work is still wanted.',
@@ -129,7 +129,7 @@ function errorOf(turn: Turn, leaf: Node | undefined, status: Status): OutcomeRec
 }
 
 function defaultReason(turn: Turn, status: Status): string {
-  if (status === 'max_turns') return `The limit of ${turn.limits.turns} turns was reached.`
+  if (status === 'max_turns') return `The limit of ${turn.limits.modelCalls} model calls was reached.`
   if (status === 'over_budget') return `The limit of ${turn.limits.toolCalls} tool calls was reached.`
   if (status === 'timed_out') return 'The deadline passed.'
   if (status === 'cancelled') return 'The run was cancelled.'

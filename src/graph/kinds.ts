@@ -172,7 +172,7 @@ export function newTreePlaces(limit: number | null): TreePlaces | null {
 
 /** True where the run has a model call left, beside the wrap-up. */
 export function mayCall({ account, limits }: Turn): boolean {
-  return account.modelCalls < limits.turns
+  return account.modelCalls < limits.modelCalls
 }
 
 /** How many more tool calls a run may make. */

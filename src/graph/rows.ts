@@ -121,7 +121,7 @@ export interface Account {
 }
 
 export interface TurnLimits {
-  readonly turns: number
+  readonly modelCalls: number
   readonly toolCalls: number
   readonly children: number
   readonly concurrency: number

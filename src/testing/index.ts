@@ -40,7 +40,7 @@ export { type FakeClock, fakeClock } from './stand-ins/fake-clock.ts'
 export {
   type Script,
   type ScriptedAnswer,
+  type ScriptedAnswerFields,
   type ScriptedModel,
-  type ScriptedTurn,
   scriptedModel,
 } from './stand-ins/scripted-model.ts'

@@ -73,7 +73,7 @@ test('I1: a budget given to one subagent binds what that subagent starts', async
   const host = agent({
     name: 'host',
     instructions: '',
-    subagents: { child: { agent: child, budget: { turns: 2 } } },
+    subagents: { child: { agent: child, budget: { modelCalls: 2 } } },
     model: scriptedModel([{ calls: [{ name: 'child', input: { n: 1 } }] }, 'done']),
   })
   const run = runtime.run(host, 'go')

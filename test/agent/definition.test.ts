@@ -59,9 +59,13 @@ describe('a definition that cannot work is refused with what to do', () => {
     ['a zod 3 input', { ...good, input: z3.object({}) }, /"clerk", input: zod 3/],
     ['a zod 3 output', { ...good, output: z3.object({}) }, /"clerk", output: zod 3/],
     ['a shape for an input', { ...good, input: { q: z.string() } }, /z\.object/],
-    ['a wrong budget', { ...good, budget: { turn: 3 } }, /"clerk": a budget has turns.*not "turn"/],
-    ['a budget below 1', { ...good, budget: { turns: 0 } }, /budget\.turns must be a whole number of at least 1/],
-    ['a budget in text', { ...good, budget: { turns: '3' } }, /budget\.turns/],
+    ['a wrong budget', { ...good, budget: { turn: 3 } }, /"clerk": a budget has modelCalls.*not "turn"/],
+    [
+      'a budget below 1',
+      { ...good, budget: { modelCalls: 0 } },
+      /budget\.modelCalls must be a whole number of at least 1/,
+    ],
+    ['a budget in text', { ...good, budget: { modelCalls: '3' } }, /budget\.modelCalls/],
     ['a wrong grant', { ...good, grant: { allow: [] } }, /use, delegate, ask and deny, not "allow"/],
     ['a wrong rule', { ...good, grant: { use: ['tols:search'] } }, /"tols:search" must start with one of tool/],
     ['null', null as unknown as object, /agent\(\) takes an object/],
@@ -164,5 +168,5 @@ describe('an agent', () => {
 
 test('createRuntime refuses a wrong grant and a wrong budget', () => {
   expect(() => openRuntime({ grant: { use: ['everything'] } })).toThrow(DefinitionError)
-  expect(() => openRuntime({ budget: { turns: -1 } })).toThrow(/createRuntime: budget\.turns/)
+  expect(() => openRuntime({ budget: { modelCalls: -1 } })).toThrow(/createRuntime: budget\.modelCalls/)
 })

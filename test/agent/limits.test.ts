@@ -12,7 +12,7 @@ const call = { name: 'it', input: {} }
 describe('cybros A42: the turn limit', () => {
   test('is followed by one call without tools to wrap up, which is no turn, and names the outcome', async () => {
     const model = scriptedModel([{ calls: [call] }, { calls: [call] }, 'So far: two results.'])
-    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { turns: 2 } })
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { modelCalls: 2 } })
     const runtime = openRuntime()
 
     const run = runtime.run(clerk, 'go')
@@ -22,16 +22,16 @@ describe('cybros A42: the turn limit', () => {
     expect(outcome).toMatchObject({
       status: 'max_turns',
       text: 'So far: two results.',
-      error: { code: 'max_turns', message: 'The limit of 2 turns was reached.' },
+      error: { code: 'max_turns', message: 'The limit of 2 model calls was reached.' },
       output: null,
       modelCalls: 2,
       toolCalls: 2,
-      advice: expect.stringContaining('budget.turns'),
+      advice: expect.stringContaining('budget.modelCalls'),
     })
     expect(model.requests.map(toolNamesIn)).toEqual([['it'], ['it'], []])
     expect(model.requests[2]?.messages.at(-1)).toEqual({
       role: 'user',
-      content: 'You have used all 2 turns of this run. Sum up what you have and what is missing.',
+      content: 'You have used all 2 model calls of this run. Sum up what you have and what is missing.',
     })
     expect(resultsIn(model.requests[2])).toHaveLength(2)
     expect(runtime.store.nodesOf(run.id).at(-1)?.purpose).toBe('wrap_up')
@@ -40,15 +40,17 @@ describe('cybros A42: the turn limit', () => {
   test('of one turn lets that turn answer', async () => {
     const model = scriptedModel(['at once'])
 
-    const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model, budget: { turns: 1 } }), 'go')
-      .result
+    const outcome = await openRuntime().run(
+      agent({ name: 'a', instructions: '', model, budget: { modelCalls: 1 } }),
+      'go',
+    ).result
 
     expect(outcome).toMatchObject({ status: 'completed', text: 'at once' })
   })
 
   test('is not passed by a wrap-up that calls tools all the same', async () => {
     const model = scriptedModel([{ calls: [call] }, { text: 'One more!', calls: [call, call] }])
-    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { turns: 1 } })
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { modelCalls: 1 } })
     const runtime = openRuntime()
 
     const run = runtime.run(clerk, 'go')
@@ -60,7 +62,7 @@ describe('cybros A42: the turn limit', () => {
 
   test('ends in max_turns with the last words also when the wrap-up says nothing', async () => {
     const model = scriptedModel([{ text: 'Looking.', calls: [call] }, ''])
-    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { turns: 1 } })
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { modelCalls: 1 } })
 
     const outcome = await openRuntime().run(clerk, 'go').result
 
@@ -71,7 +73,7 @@ describe('cybros A42: the turn limit', () => {
   test('leaves an output schema out of the wrap-up', async () => {
     const model = scriptedModel([{ calls: [call] }, 'I did not get there.'])
     const output = z.object({ n: z.number() })
-    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, output, budget: { turns: 1 } })
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, output, budget: { modelCalls: 1 } })
 
     const outcome = await openRuntime().run(clerk, 'go').result
 
@@ -80,7 +82,7 @@ describe('cybros A42: the turn limit', () => {
 
   test('counts a repair as a turn', async () => {
     const model = scriptedModel([{ calls: [call] }, ''])
-    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { turns: 2 } })
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { modelCalls: 2 } })
 
     const outcome = await openRuntime().run(clerk, 'go').result
 
@@ -96,11 +98,11 @@ describe('cybros A42: the turn limit', () => {
         instructions: '',
         model: forever(),
         tools: { it },
-        ...(turns === undefined ? {} : { budget: { turns } }),
+        ...(turns === undefined ? {} : { budget: { modelCalls: turns } }),
       })
 
     expect(await openRuntime().run(clerk(), 'go').result).toMatchObject({ status: 'max_turns', modelCalls: 25 })
-    const small = openRuntime({ budget: { turns: 3 } })
+    const small = openRuntime({ budget: { modelCalls: 3 } })
     expect(await small.run(clerk(), 'go').result).toMatchObject({ status: 'max_turns', modelCalls: 3 })
     expect(await small.run(clerk(30), 'go').result).toMatchObject({ status: 'max_turns', modelCalls: 3 })
     expect(await small.run(clerk(2), 'go').result).toMatchObject({ status: 'max_turns', modelCalls: 2 })
@@ -187,7 +189,7 @@ describe('a message that no answer asked for', () => {
   test('counts as a turn, and is refused beyond the limit', async () => {
     const model = scriptedModel(() => 'said')
     const clerk = agent({ name: 'a', instructions: '', model })
-    const runtime = openRuntime({ budget: { turns: 2 } })
+    const runtime = openRuntime({ budget: { modelCalls: 2 } })
     const { conversationId } = await runtime.run(clerk, 'begin').result
     const talk = await runtime.conversation(conversationId)
 
@@ -203,7 +205,7 @@ describe('a message that no answer asked for', () => {
     expect(await runtime.attach(turnId).result).toMatchObject({
       status: 'max_turns',
       modelCalls: 2,
-      error: { code: 'max_turns', message: 'The limit of 2 turns was reached.' },
+      error: { code: 'max_turns', message: 'The limit of 2 model calls was reached.' },
     })
     expect(model.requests).toHaveLength(3)
   })
@@ -218,7 +220,7 @@ describe('a message that no answer asked for', () => {
       return { calls: [call, call] }
     })
     const clerk = agent({ name: 'a', instructions: '', model, tools: { it } })
-    const runtime = openRuntime({ budget: { toolCalls: 3, turns: 2 } })
+    const runtime = openRuntime({ budget: { toolCalls: 3, modelCalls: 2 } })
     const { conversationId } = await runtime.run(clerk, 'begin').result
     const talk = await runtime.conversation(conversationId)
 

@@ -1,6 +1,6 @@
 import { agent, isLegateError, ModelError, tool } from 'legate'
 import type { Model, Part } from 'legate/models'
-import { fakeClock, type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { fakeClock, type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
@@ -81,7 +81,7 @@ describe('a model that fails', () => {
     expect(runs).toBe(0)
   })
 
-  test.each<[string, ScriptedTurn]>([
+  test.each<[string, ScriptedAnswer]>([
     ['a rate limit', { error: passing() }],
     ['a cut stream', { text: 'Half', cut: true }],
     ['a reset connection', { error: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) }],

@@ -1,5 +1,5 @@
 import { type AnyAgent, agent, type Budget, type Run, type Store, tool } from 'legate'
-import { type Script, type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
@@ -28,7 +28,7 @@ function selfish(script: Script, budget: Budget, extra: object = {}): { agent: A
 }
 
 /** Five more of itself, whenever it is asked anything at all. */
-const always5: Script = ({ tools }): ScriptedTurn =>
+const always5: Script = ({ tools }): ScriptedAnswer =>
   tools.some(({ name }) => name === 'ask')
     ? { calls: Array.from({ length: 5 }, (_, n) => ({ name: 'ask', input: { message: `more ${n}` } })), usage }
     : { text: 'enough', usage }
@@ -46,7 +46,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
   describe('a model that always delegates, five at a time', () => {
     test('claude-code 68430: goes as deep as it may, and no deeper', async () => {
       const { runtime, store } = start()
-      const { agent: hydra } = selfish(always5, { depth: 2, children: 2, turns: 2 })
+      const { agent: hydra } = selfish(always5, { depth: 2, children: 2, modelCalls: 2 })
       const run = runtime.run(hydra, 'go' as never)
       await run.result
 
@@ -56,7 +56,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
 
     test('claude-code 72566, 69332: starts as many as it may, and no more', async () => {
       const { runtime, store } = start()
-      const { agent: hydra } = selfish(always5, { depth: 1, children: 7, turns: 10 })
+      const { agent: hydra } = selfish(always5, { depth: 1, children: 7, modelCalls: 10 })
       const run = runtime.run(hydra, 'go' as never)
       await run.result
 
@@ -161,7 +161,13 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
         tools.length === 0 ? 'gave up' : { calls: [{ name: 'ask', input: { message: `${call}` } }] },
       )
       const run = runtime.run(
-        agent({ name: 'a', instructions: '', model, subagents: { ask: broken }, budget: { children: 4, turns: 8 } }),
+        agent({
+          name: 'a',
+          instructions: '',
+          model,
+          subagents: { ask: broken },
+          budget: { children: 4, modelCalls: 8 },
+        }),
         'go',
       )
 
@@ -179,7 +185,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
       const { runtime } = start()
       const script: Script = (_request, call) => ({ calls: [{ name: 'it', input: { call } }] })
 
-      expect((await runtime.run(one(script, { turns: 5 }), 'go').result).status).toBe('max_turns')
+      expect((await runtime.run(one(script, { modelCalls: 5 }), 'go').result).status).toBe('max_turns')
     })
 
     test('ends at its limit of tool calls, however many it makes at once', async () => {
@@ -252,7 +258,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
       '[over_budget] The budget of host, 1 tokens, is used up. Sum up what you have and what is missing.',
       'Refused: the last 3 times these calls gave the same results.',
       'Delegation skipped: subagent unavailable. delegation is 9 deep and the limit is 3.',
-      'You have used all 25 turns of this run.',
+      'You have used all 25 model calls of this run.',
       '{"type":"run-end","status":"completed"}',
     ]
     const child = agent({

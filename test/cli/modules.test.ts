@@ -166,7 +166,7 @@ export const boss = agent({
   subagents: { look: scout },
   sources: { mail: mcpServer({ command: 'node', args: ['server.mjs', '--token', 'SECRET-1'] }) },
   grant: { use: ['tool:*', 'agent:*', 'exec:node *'], ask: ['tool:send'] },
-  budget: { turns: 3 },
+  budget: { modelCalls: 3 },
 })
 export default { agents: [boss, scout], grant: { deny: ['tool:wipe'] }, model: 'openai/gpt-5' }
 `

@@ -91,11 +91,11 @@ describe('agentscope 8.4/63: the general worker', () => {
   test('can be given a name, tools and limits, and used directly', async () => {
     const model = scriptedModel(['Done.'])
     const shout = tool({ description: 'Shout', input: { type: 'object' }, execute: () => 'LOUD' })
-    const worker = generalWorker({ name: 'helper', model, tools: { shout }, budget: { turns: 2 } })
+    const worker = generalWorker({ name: 'helper', model, tools: { shout }, budget: { modelCalls: 2 } })
 
     const { text } = await worker.generate({ task: 'Rest.' })
 
-    expect([text, worker.name, worker.budget]).toEqual(['Done.', 'helper', { turns: 2 }])
+    expect([text, worker.name, worker.budget]).toEqual(['Done.', 'helper', { modelCalls: 2 }])
     expect(toolNamesIn(model.requests[0])).toContain('shout')
   })
 })
@@ -176,7 +176,7 @@ describe('agentscope 8.2/33: response_metadata', () => {
       input: { type: 'object' },
       tools: { shout },
       toolTrace: true,
-      budget: { turns: 2 },
+      budget: { modelCalls: 2 },
     })
     const model = scriptedModel([{ calls: [work({})] }, 'done'])
     const runtime = openRuntime()

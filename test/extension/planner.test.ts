@@ -3,7 +3,7 @@ import { agent, type RunEvent, type Tools, tool } from 'legate'
 import { type PlannerOptions, planner } from 'legate/hooks'
 import type { ModelRequest } from 'legate/models'
 import { sqliteStore } from 'legate/store/sqlite'
-import { type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
@@ -29,7 +29,7 @@ const plan = (tool_name: string, tool_kwargs: object = { city: 'Graz' }, purpose
   JSON.stringify({ use_tool: true, tool_command: { purpose, tool_name, tool_kwargs } })
 
 function who(
-  script: readonly ScriptedTurn[],
+  script: readonly ScriptedAnswer[],
   options: PlannerOptions = { strategy: 'planner' },
   tools: Tools = { weather },
 ) {

@@ -1,6 +1,6 @@
 import { type AnyAgent, agent, type Budget, type Runtime, tool } from 'legate'
 import type { ModelRequest } from 'legate/models'
-import { type Script, type ScriptedModel, type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { type Script, type ScriptedAnswer, type ScriptedModel, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
@@ -27,7 +27,7 @@ function hostOf(below: AnyAgent, model: ScriptedModel, budget: Budget) {
 }
 
 /** Calls a tool for ever; wraps up when it has no tools. */
-const forever: Script = ({ tools }): ScriptedTurn =>
+const forever: Script = ({ tools }): ScriptedAnswer =>
   tools.length === 0 ? { text: 'So far.', usage: cost(100) } : { calls: [call()], usage: cost(1_000) }
 
 /** Uses what it is asked, at a token for four characters, and all that it may answer, at most this. */
@@ -89,7 +89,7 @@ describe('cybros A72: a budget of tokens', () => {
         ? { text: 'end', usage: cost(50) }
         : { calls: [{ name: 'ask', input: { message: 'x' } }], usage: cost(50) },
     )
-    const run = runtime.run(hostOf(child.agent, model, {}), 'go', { budget: { tokens: 6_000, turns: 3 } })
+    const run = runtime.run(hostOf(child.agent, model, {}), 'go', { budget: { tokens: 6_000, modelCalls: 3 } })
     await run.result
     const wider = runtime.run(spender(forever, { tokens: 4_000 }).agent, 'go', { budget: { tokens: 9_000 } })
     await wider.result
@@ -97,7 +97,7 @@ describe('cybros A72: a budget of tokens', () => {
     expect(spendOf(runtime, run.id)?.spent.tokens).toBeLessThanOrEqual(6_000)
     const [link] = runtime.store.linksOf(run.id)
     expect(runtime.store.turn(link?.id ?? '')).toMatchObject({
-      limits: { turns: 3 },
+      limits: { modelCalls: 3 },
       spend: { limit: { tokens: 6_000 } },
     })
     expect(spendOf(runtime, wider.id)?.limit.tokens).toBe(4_000)
@@ -341,7 +341,7 @@ describe('reliability L6: what a call may cost is what is held for it', () => {
     expect(Math.max(...asked)).toBeLessThanOrEqual(4_096)
   })
 
-  test.each<[string, ScriptedTurn, boolean]>([
+  test.each<[string, ScriptedAnswer, boolean]>([
     ['in the middle of its answer has cost what was held', { text: 'half an ans', error: new Error('gone') }, true],
     ['while it thinks, too', { reasoning: 'hm', error: new Error('gone') }, true],
     ['before it said anything has cost nothing', { error: new Error('gone') }, false],

@@ -26,7 +26,7 @@ function makeAgent() {
       return { calls: [{ name: step < STEPS ? 'lookup' : 'deploy', input: { step: step++ } }] }
     }),
     tools: { lookup, deploy },
-    budget: { turns: 1_000, toolCalls: 1_000 },
+    budget: { modelCalls: 1_000, toolCalls: 1_000 },
   })
 }
 

@@ -14,7 +14,7 @@ import type { Store } from '../../src/store/store.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/stand-ins/fake-clock.ts'
 
 export const LIMITS: TurnLimits = {
-  turns: 25,
+  modelCalls: 25,
   toolCalls: 100,
   children: 10,
   concurrency: 10,

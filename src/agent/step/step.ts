@@ -52,7 +52,10 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
   if (found !== undefined) return endCollected(run, found)
   const isTurn = !isBeside(run.node)
   if (isTurn && !mayCall(run.turn)) {
-    return refuseCall(run, { code: 'max_turns', message: `The limit of ${run.turn.limits.turns} turns was reached.` })
+    return refuseCall(run, {
+      code: 'max_turns',
+      message: `The limit of ${run.turn.limits.modelCalls} model calls was reached.`,
+    })
   }
   const context = isTurn ? collectContext(run.home.ledger.store, run.node, run.contextTurns) : undefined
   const plan = context === undefined ? null : compactionFor(run, model, context)

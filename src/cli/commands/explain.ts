@@ -106,7 +106,7 @@ function asText(sight: FileFacts, paint: Paint): string {
     ['settings', JSON.stringify(request?.settings ?? definition.settings)],
     [
       'limits',
-      `${limits.turns} model calls, ${limits.toolCalls} tool calls, ${limits.children} subagents, ${limits.depth} deep, ${duration(limits.wallMs)}`,
+      `${limits.modelCalls} model calls, ${limits.toolCalls} tool calls, ${limits.children} subagents, ${limits.depth} deep, ${duration(limits.wallMs)}`,
     ],
     ['cost', bound.usd === null ? `no bound: ${bound.how}` : `at most ${money(bound.usd)}: ${bound.how}`],
   ]

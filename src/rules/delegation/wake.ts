@@ -122,10 +122,10 @@ const SHOWN = 32_000
 
 /** The rest of a budget. One model call is always left to hear the news; a spent budget allows nothing beyond it. */
 function remainingLimits({ limits, account }: Turn): TurnLimits {
-  const turns = limits.turns - account.modelCalls
+  const turns = limits.modelCalls - account.modelCalls
   return {
     ...limits,
-    turns: Math.max(1, turns),
+    modelCalls: Math.max(1, turns),
     toolCalls: turns < 1 ? 0 : Math.max(0, limits.toolCalls - account.toolCalls),
     children: Math.max(0, limits.children - account.children),
   }

@@ -60,7 +60,7 @@ export interface NextCall {
 export function nextCall(turn: Turn, droppedCalls: number): NextCall {
   const { limits } = turn
   if (droppedCalls > 0) return wrapUp('over_budget', `You have used all ${limits.toolCalls} tool calls of this run.`)
-  return mayCall(turn) ? ANSWER : wrapUp('max_turns', `You have used all ${limits.turns} turns of this run.`)
+  return mayCall(turn) ? ANSWER : wrapUp('max_turns', `You have used all ${limits.modelCalls} model calls of this run.`)
 }
 
 const ANSWER: NextCall = { purpose: 'answer', nudge: null, limit: null }

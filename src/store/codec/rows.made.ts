@@ -53,7 +53,7 @@ export const USUAL_TURN: Turn = {
   ordinal: 0,
   state: 'running',
   input: null,
-  limits: { turns: 0, toolCalls: 0, children: 0, concurrency: 0, depth: 0, wallMs: 0 },
+  limits: { modelCalls: 0, toolCalls: 0, children: 0, concurrency: 0, depth: 0, wallMs: 0 },
   account: { modelCalls: 0, toolCalls: 0, children: 0, live: 0, nextRelease: 0, usage: NO_USAGE, uncertain: [] },
   deadline: null,
   paused: null,

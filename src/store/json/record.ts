@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { parseOwnJson } from '../../base/json.ts'
 import { type Commit, emptyCommit } from '../../graph/commit.ts'
-import type { Id } from '../../graph/rows.ts'
+import type { Id, TurnLimits } from '../../graph/rows.ts'
 import type { Tombstone, WholeTree } from '../archive.ts'
 import { asNew } from '../archive.ts'
 import { fromJournal, type JournalEvent, packEvents, toJournal } from '../codec/event-text.ts'
@@ -67,13 +67,29 @@ function unpacked(entry: JournalEntry): JournalEntry {
 
 function withoutEmpty(commit: Commit): object {
   const events = commit.events.map(toJournal)
-  const full = Object.entries({ ...commit, events }).filter(([, value]) => !Array.isArray(value) || value.length > 0)
+  const turns = commit.turns.map((turn) => ({ ...turn, limits: toJournalLimits(turn.limits) }))
+  const full = Object.entries({ ...commit, events, turns }).filter(
+    ([, value]) => !Array.isArray(value) || value.length > 0,
+  )
   return Object.fromEntries(full)
 }
 
 function whole(written: Commit): Commit {
   const commit = { ...emptyCommit(written.kind, written.at, written.rootId), ...written }
-  return { ...commit, events: commit.events.map((event) => fromJournal(event as unknown as JournalEvent)) }
+  const events = commit.events.map((event) => fromJournal(event as unknown as JournalEvent))
+  const turns = commit.turns.map((turn) => ({ ...turn, limits: fromJournalLimits(turn.limits as JournalLimits) }))
+  return { ...commit, events, turns }
+}
+
+/** The limits of a run with the names that journals use. */
+type JournalLimits = Omit<TurnLimits, 'modelCalls'> & { readonly turns?: number }
+
+function toJournalLimits({ modelCalls: turns, ...others }: TurnLimits): JournalLimits {
+  return { turns, ...others }
+}
+
+function fromJournalLimits({ turns = 0, toolCalls, children, concurrency, depth, wallMs }: JournalLimits): TurnLimits {
+  return { modelCalls: turns, toolCalls, children, concurrency, depth, wallMs }
 }
 
 function sumOf(text: string): string {

@@ -46,7 +46,7 @@ const ways: Record<
   },
   max_turns: {
     status: 'max_turns',
-    agent: () => host(scriptedModel([call('ok', 'ask'), 'sum']), { budget: { turns: 1 } }),
+    agent: () => host(scriptedModel([call('ok', 'ask'), 'sum']), { budget: { modelCalls: 1 } }),
   },
   over_budget: {
     status: 'over_budget',

@@ -5,7 +5,14 @@ import { RandomWorld } from './random-world.ts'
 import { type RefNode, type RefTurn, refNode } from './reference.ts'
 import { lastNode } from './reference-rules.ts'
 
-export const LIMITS = { turns: 10_000, toolCalls: 10_000, children: 10_000, concurrency: 10_000, depth: 3, wallMs: 1e9 }
+export const LIMITS = {
+  modelCalls: 10_000,
+  toolCalls: 10_000,
+  children: 10_000,
+  concurrency: 10_000,
+  depth: 3,
+  wallMs: 1e9,
+}
 
 /** What tasks delegate, and what comes of it. */
 export abstract class RandomChildren extends RandomWorld {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Effect, type Run, type Runtime, type StandardSchema, type Store, tool } from 'legate'
 import type { Model } from 'legate/models'
 import type { Turn } from 'legate/rows'
-import { countEffect, passPoint, type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
+import { countEffect, passPoint, type Script, type ScriptedAnswerFields, scriptedModel } from 'legate/testing'
 
 /** Workers of crash tests look often, so that a test is over soon. */
 export const QUICK = { sweepMs: 20, graceMs: 100 } as const
@@ -20,7 +20,7 @@ export const ANYTHING: StandardSchema = {
 const USAGE = { inputTokens: 7, outputTokens: 3 }
 
 /** Says its turns one after the other. What was said is in the request, so a restarted process goes on where it was. */
-export function stepping(...turns: readonly ScriptedAnswer[]): Script {
+export function stepping(...turns: readonly ScriptedAnswerFields[]): Script {
   return async ({ messages, path }) => {
     await countEffect('model', path.join('/'))
     const asked = messages.findLastIndex(({ role }) => role === 'user')
@@ -29,7 +29,7 @@ export function stepping(...turns: readonly ScriptedAnswer[]): Script {
   }
 }
 
-export function steppingModel(...turns: readonly ScriptedAnswer[]): Model {
+export function steppingModel(...turns: readonly ScriptedAnswerFields[]): Model {
   return scriptedModel(stepping(...turns))
 }
 

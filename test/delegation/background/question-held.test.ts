@@ -261,7 +261,7 @@ describe.each(stores)('cybros A77: a child as host, on %s', (_, create) => {
 
   test.each<[string, Budget, readonly string[]]>([
     ['says its last word without an answer', {}, ['decide']],
-    ['has no model call left', { turns: 2 }, ['decide']],
+    ['has no model call left', { modelCalls: 2 }, ['decide']],
     ['has another child that waits for room', { concurrency: 1 }, ['decide', 'paint']],
     ['is asked twice', {}, ['decide twice']],
   ])('that %s: the child is told that nobody answers, and all come to an end', async (_what, budget, prompts) => {

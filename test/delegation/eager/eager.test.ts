@@ -1,5 +1,5 @@
 import { type AgentDefinition, agent, type RunEvent, type RunOutcome, tool } from 'legate'
-import { type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { heldModel } from '../../fields/support.ts'
@@ -7,7 +7,7 @@ import { eventsOf, only, openRuntime, tasksOf } from '../../support/reading.ts'
 
 const Task = z.object({ title: z.string(), hours: z.number().max(8) })
 const Plan = z.object({ goal: z.string(), tasks: z.array(Task) })
-type Turns = readonly ScriptedTurn[]
+type Turns = readonly ScriptedAnswer[]
 
 const plan = (...titles: string[]) =>
   JSON.stringify({ goal: 'move', tasks: titles.map((title) => ({ title, hours: 1 })) })

@@ -193,7 +193,7 @@ describe('aster-goose 14/53, 57: temperature and turns', () => {
     await started.result
     const [link] = runtime.store.linksOf(started.id)
     return {
-      turns: runtime.store.turn(link?.id ?? '')?.limits.turns,
+      turns: runtime.store.turn(link?.id ?? '')?.limits.modelCalls,
       temperature: childRequests(model)[0]?.settings.temperature,
       maxOutputTokens: childRequests(model)[0]?.settings.maxOutputTokens,
     }
@@ -247,7 +247,7 @@ describe('how a child ends', () => {
     )
 
     expect(status).toBe('max_turns')
-    expect(text).toBe('[max_turns] The limit of 3 turns was reached.\n\nthis far')
+    expect(text).toBe('[max_turns] The limit of 3 model calls was reached.\n\nthis far')
     expect(task?.output.isError).toBe(true)
     expect(childRequests(model)).toHaveLength(4)
   })
@@ -392,7 +392,7 @@ describe('sub-recipes', () => {
 
     expect((await run.result).text).toBe('by two\n---\nby one')
     expect([two, one].map(({ requests }) => requests[0]?.settings.temperature)).toEqual([0.2, 0.7])
-    const turns = runtime.store.linksOf(run.id).map(({ id }) => runtime.store.turn(id)?.limits.turns)
+    const turns = runtime.store.linksOf(run.id).map(({ id }) => runtime.store.turn(id)?.limits.modelCalls)
     expect(turns).toEqual([4, 2])
   })
 

@@ -2,7 +2,7 @@ import { agent, type Runtime, tool } from 'legate'
 import { backgroundSubagents } from 'legate/background'
 import { planner } from 'legate/hooks'
 import { openSubagents } from 'legate/recipe'
-import { type Script, type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { toolkit } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -23,7 +23,7 @@ function expectSame({ first, second, runtime }: Both): void {
 }
 
 /** A host that calls what it is told to, one answer after the other. */
-function caller(turns: readonly ScriptedTurn[] | Script, extra: object = {}) {
+function caller(turns: readonly ScriptedAnswer[] | Script, extra: object = {}) {
   return agent({ name: 'host', instructions: 'You host.', model: scriptedModel(turns), ...extra })
 }
 
@@ -225,7 +225,7 @@ describe('agents that are code', () => {
 describe('what goes wrong goes wrong again', () => {
   test('failures that pass, cut streams and failures for good, without waiting', async () => {
     const busy = Object.assign(new Error('the provider is busy'), { statusCode: 503, retryAfterMs: 5 })
-    const turns: ScriptedTurn[] = [
+    const turns: ScriptedAnswer[] = [
       { text: 'half of ', error: busy },
       { chunks: ['a', 'b'], error: Object.assign(new Error('still busy'), { statusCode: 429, retryAfterMs: 5 }) },
       { text: 'never seen', error: new Error('the key is wrong') },
@@ -352,7 +352,7 @@ describe('what else runs goes on as it is', () => {
       request.tools.length === 0 ? 'Summed up.' : { calls: [{ id: `l${seen.length}`, name: 'look', input: {} }] }
 
     const found = await both((runtime) =>
-      runtime.run(caller(turns, { tools: { look }, hooks, budget: { turns: 2 } }), 'go'),
+      runtime.run(caller(turns, { tools: { look }, hooks, budget: { modelCalls: 2 } }), 'go'),
     )
 
     expectSame(found)
