@@ -83,8 +83,8 @@ export interface ToolDefinition<In, Out> {
   /** True: calls with equal arguments are expected, so repeated calls are not refused. */
   readonly polls?: boolean
   /**
-   * A person must allow each call, whatever grants allow. If a person denies a `required` call, the run ends. A
-   * function chooses the calls: all for which it does not return false.
+   * A person must allow each call, whatever grants allow. After a no to `ask` the agent continues; after a no to `required`
+   * the run ends. A function chooses the calls: all for which it does not return false.
    */
   readonly approval?: ApprovalRule<InferOutput<In>>
   /**
@@ -97,12 +97,12 @@ export interface ToolDefinition<In, Out> {
 }
 
 export type ApprovalRule<Input = unknown> =
-  | 'optional'
+  | 'ask'
   | 'required'
   | ((input: Input, call: { readonly nodeId: Id }) => ApprovalSetting | Promise<ApprovalSetting>)
 
-/** `true` is `'optional'`: after a no the agent continues. After a no to `'required'` the run ends `denied`. */
-type ApprovalSetting = boolean | 'optional' | 'required'
+/** `true` is `'ask'`: after a no the agent continues. After a no to `'required'` the run ends `denied`. */
+type ApprovalSetting = boolean | 'ask' | 'required'
 
 /** A tool whose input is a shape of the prompt language: a field is a type, or `[type, description]`. */
 export interface ShapedTool extends Pick<ToolDefinition<unknown, unknown>, 'effect' | 'timeoutMs' | 'approval'> {
@@ -137,8 +137,8 @@ export interface Tool<In = unknown, Out = unknown> {
 const toolMark: unique symbol = Symbol.for('legate.tool') as never
 
 function approvalRule(value: unknown): string | null {
-  const isSaid = value === 'optional' || value === 'required' || typeof value === 'function'
-  return isSaid ? null : '"optional", "required" or a function of the input'
+  const isSaid = value === 'ask' || value === 'required' || typeof value === 'function'
+  return isSaid ? null : '"ask", "required" or a function of the input'
 }
 
 const OPTIONS: OptionRules<ToolDefinition<unknown, unknown>> = {

@@ -65,7 +65,7 @@ function readOutputCode(code: unknown, where: string): AiSdkCode['toModelOutput'
 }
 
 function approvalOf(needs: boolean | Approves): { approval?: ApprovalRule } {
-  if (typeof needs !== 'function') return needs ? { approval: 'optional' } : {}
+  if (typeof needs !== 'function') return needs ? { approval: 'ask' } : {}
   return { approval: (input, { nodeId }) => needs(input, { toolCallId: nodeId, messages: [] }) }
 }
 

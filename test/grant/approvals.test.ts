@@ -591,7 +591,7 @@ describe('a tool that wants a person', () => {
   test('is asked for whatever grants say', async () => {
     const runtime = openRuntime()
     const careful = worker(deploys, {
-      tools: { deploy: deployTool({ approval: 'optional' }) },
+      tools: { deploy: deployTool({ approval: 'ask' }) },
       grant: { use: ['tool:*'] },
     })
     const run = start(runtime, careful)

@@ -63,11 +63,11 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
   })
 
   test('a call that is retried does not let a run go past a required approval that was denied beside it', async () => {
-    const ask = (approval: 'optional' | 'required') =>
+    const ask = (approval: 'ask' | 'required') =>
       tool({ description: 'd', input: { type: 'object' }, approval, execute: () => 'x' })
     const calls = ['must', 'may'].map((name) => ({ name, input: {} }))
     const model = scriptedModel([{ calls }, 'on'])
-    const tools = { must: ask('required'), may: ask('optional') }
+    const tools = { must: ask('required'), may: ask('ask') }
     const { runtime } = start()
     const run = runtime.run(agent({ name: 'both', instructions: '', tools, model }), 'go')
     const asked = await until('questions', () => {
