@@ -83,11 +83,11 @@ const FUNCTIONS: Doors = {
   jsonStore: [(o: object) => json.jsonStore({ folder: join(folder, 'rows'), ...o }), { durability: 'some' }],
   loadAgentFile: [(o) => recipe.loadAgentFile(file, o), { mode: 'loose' }],
   loadDefinition: [(o) => recipe.loadDefinition(file, o), { mode: 'loose' }],
-  loadJsonPrompt: [(o) => promptEntry.loadJsonPrompt('{"input": "x"}', o), { mappings: 5 }],
+  loadJsonPrompt: [(o) => compat.loadJsonPrompt('{"input": "x"}', o), { mappings: 5 }],
   loadPromptFile: [(o) => promptEntry.loadPromptFile(file, o), { mappings: 5 }],
   loadPromptText: [(o) => promptEntry.loadPromptText('input: x', o), { format: 'toml' }],
   loadRecipe: [(o) => recipe.loadRecipe(file, o), { mode: 'loose' }],
-  loadYamlPrompt: [(o) => promptEntry.loadYamlPrompt('{"input": "x"}', o), { mappings: 5 }],
+  loadYamlPrompt: [(o) => compat.loadYamlPrompt('{"input": "x"}', o), { mappings: 5 }],
   makeSubagentTool: [
     (o: object) => background.makeSubagentTool(cook, { name: 'x' }, { host: cook, ...o }),
     { toolName: 5 },
@@ -104,13 +104,22 @@ const FUNCTIONS: Doors = {
   readRecipeFile: [(o) => recipe.readRecipeFile(file, o), { mode: 'loose' }],
   recipeAgent: [(o) => recipe.recipeAgent(file, o), { mode: 'loose' }],
   record: [(o) => testing.record(createRuntime(), join(folder, 'tape'), o), { redact: 5 }],
+  registerTool: [
+    (o: object) => compat.registerTool(cook, 'x', { description: 'X.', input: schema, execute: () => 1, ...o }),
+    { polls: 'yes' },
+  ],
   replay: [(o) => testing.replay(join(folder, 'tape'), o), { agents: 5 }],
   runProcess: [(o: object) => tools.runProcess('true', [], { signal: AbortSignal.timeout(9), ...o }), { cwd: 5 }],
   scheduleTasks: [(o) => background.scheduleTasks(runtime, [], o), { maxConcurrency: 'many' }],
   skillsTools: [(o) => recipe.skillsTools(o), { cwd: 5 }],
   sqliteStore: [(o: object) => sqlite.sqliteStore({ path: join(folder, 'rows.db'), ...o }), { readOnly: 'yes' }],
   tool: [(o: object) => tool({ description: 'X.', input: schema, execute: () => 1, ...o }), { polls: 'yes' }],
+  toolFunc: [
+    (o: object) => compat.toolFunc(cook, function bake() {}, { description: 'X.', input: schema, ...o }),
+    { timeoutMs: 'long' },
+  ],
   toUIMessages: [(o) => aiSdk.toUIMessages(conversation, o), { limitTurns: 'all' }],
+  useMcp: [(o: object) => compat.useMcp(cook, { cat: { command: 'cat', ...o } }), { timeoutMs: 'long' }],
   waitKeys: [(o) => compat.waitKeys(menuRun, ['dish'], o), { mustInPrompt: 'yes' }],
   whenKey: [(o) => compat.whenKey(menuRun, 'dish', () => 1, o), { mustInPrompt: 'yes' }],
   toolkit: [(o: object) => tools.toolkit({ groups: {}, ...o }), { meta: 'some' }],
@@ -204,24 +213,12 @@ const METHODS = {
   agent: {
     generate: [(o) => cook.generate('x', o), { grant: 5 }],
     stream: [(o) => cook.stream('x', o), { grant: 5 }],
-    registerTool: [
-      (o: object) => cook.registerTool('x', { description: 'X.', input: schema, execute: () => 1, ...o }),
-      { polls: 'yes' },
-    ],
-    toolFunc: [
-      (o: object) => cook.toolFunc(function bake() {}, { description: 'X.', input: schema, ...o }),
-      { timeoutMs: 'long' },
-    ],
-    useMcp: [(o: object) => cook.useMcp({ cat: { command: 'cat', ...o } }), { timeoutMs: 'long' }],
     auto: [(o: object) => cook.auto({ description: 'X.', input: schema, output: schema, ...o }), { description: 5 }],
-    loadYamlPrompt: [(o) => cook.loadYamlPrompt('{"input": "x"}', o), { mappings: 5 }],
-    loadJsonPrompt: [(o) => cook.loadJsonPrompt('{"input": "x"}', o), { mappings: 5 }],
     loadPromptFile: [(o) => cook.loadPromptFile(file, o), { mappings: 5 }],
     loadPromptText: [(o) => cook.loadPromptText('input: x', o), { format: 'toml' }],
     activateChatSession: [(o) => chats.activateChatSession('x', o), { owner: 5 }],
     request: null,
     use: null,
-    useTools: null,
   } satisfies Every<typeof chats>,
   chat: {
     stream: [(o) => chat.stream('x', o), { title: 5 }],
@@ -234,8 +231,6 @@ const METHODS = {
   request: {
     start: [(o) => cook.request().input('x').start(o), { title: 5 }],
     generate: [(o) => cook.request().input('x').generate(o), { title: 5 }],
-    loadYamlPrompt: [(o) => cook.request().loadYamlPrompt('{"input": "x"}', o), { mappings: 5 }],
-    loadJsonPrompt: [(o) => cook.request().loadJsonPrompt('{"input": "x"}', o), { mappings: 5 }],
     loadPromptFile: [(o) => cook.request().loadPromptFile(file, o), { mappings: 5 }],
     loadPromptText: [(o) => cook.request().loadPromptText('input: x', o), { format: 'toml' }],
     set: [(o) => prompt.set('input', 'x', o), { always: 'yes' }],
@@ -275,7 +270,7 @@ const METHODS = {
 /** Functions that take no options: what they are given is data, or positional. */
 const WITHOUT_OPTIONS: readonly string[] = [
   ...['askTools', 'attribute', 'costOf', 'developerTools', 'fileTools', 'findModel', 'fromAiSdk', 'isAgent'],
-  ...['isLegateError', 'missingSecrets', 'modelInfo', 'startWaiter', 'toUIMessageStream', 'todoTools'],
+  ...['isLegateError', 'missingSecrets', 'modelInfo', 'startWaiter', 'toUIMessageStream', 'todoTools', 'useTools'],
   // What a test harness is given is a plan, which its own types describe.
   ...['CrashCase', 'aftermath', 'checkStanding', 'countEffect', 'countOutside', 'crash', 'crashWorker', 'failpoints'],
   ...['fakeClock', 'passPoint', 'readTrees', 'scriptedModel', 'startCounter', 'storeConformance', 'tellTest'],

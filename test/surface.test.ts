@@ -98,7 +98,8 @@ const surface: Readonly<Record<string, Door>> = {
     types: 'AiSdkModel AiSdkTool UiApproval UiDataParts UiMessage UiMessageChunk UiMetadata UiQuestion ' + 'UiSubagent',
   },
   'legate/compat': {
-    values: 'getKeyResult startWaiter waitKeys whenKey',
+    values:
+      'getKeyResult loadJsonPrompt loadYamlPrompt registerTool startWaiter toolFunc useMcp useTools waitKeys whenKey',
     types: 'KeyOptions ShapedTool ToolFunctionOptions',
   },
   'legate/grant': {
@@ -117,8 +118,7 @@ const surface: Readonly<Record<string, Door>> = {
       'ParserLimits ParserResult ParserState PathPattern PathSegment RunField',
   },
   'legate/prompt': {
-    values:
-      'EmptyPromptError Prompt SLOTS field loadJsonPrompt loadPromptFile loadPromptText loadYamlPrompt ' + 'prompt',
+    values: 'EmptyPromptError Prompt SLOTS field loadPromptFile loadPromptText prompt',
     types:
       'AgentRequest Described Layers Mappings MediaBlock MessagePart MessagesOptions OutputOf OutputShape ' +
       'PromptAlias PromptAliasFunction PromptAliases PromptLoadOptions PromptMessage PromptRequest ' +

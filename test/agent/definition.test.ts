@@ -10,6 +10,7 @@ import {
   SubAgentUnavailable,
   tool,
 } from 'legate'
+import { registerTool, toolFunc, useTools } from 'legate/compat'
 import { extension } from 'legate/hooks'
 import { scriptedModel } from 'legate/testing'
 import * as v from 'valibot'
@@ -130,9 +131,9 @@ describe('an agent', () => {
     const made: readonly AnyAgent[] = [
       base.use(extension({ name: 'first' })),
       base.use(extension({ name: 'first' })).use(extension({ name: 'second' })),
-      base.registerTool('find', { description: 'Finds', input: { type: 'object' }, execute: () => '' }),
-      base.useTools({ look: search }),
-      base.toolFunc(() => '', { name: 'see', description: 'Sees', input: { type: 'object' } }),
+      registerTool(base, 'find', { description: 'Finds', input: { type: 'object' }, execute: () => '' }),
+      useTools(base, { look: search }),
+      toolFunc(base, () => '', { name: 'see', description: 'Sees', input: { type: 'object' } }),
       base.auto(described),
       base.auto(described).use(extension({ name: 'first' })),
       auto(described),
@@ -146,7 +147,7 @@ describe('an agent', () => {
       expect(one.identity.ref.name).toBe(one.name)
     }
     expect(new Set([base, ...made].map(({ identity }) => identity.ref.hash)).size).toBe(made.length + 1)
-    expect(base.useTools('search').identity.ref).toEqual(base.identity.ref)
+    expect(useTools(base, 'search').identity.ref).toEqual(base.identity.ref)
   })
 
   test.each<[string, Schema]>([

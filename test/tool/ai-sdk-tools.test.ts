@@ -2,6 +2,7 @@ import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
 import { dynamicTool, jsonSchema, tool as sdkTool, zodSchema } from 'ai'
 import { agent, createRuntime, DefinitionError, type Tools, tool } from 'legate'
+import { registerTool } from 'legate/compat'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -156,7 +157,7 @@ describe('tools of the AI SDK', () => {
 
     await openRuntime().run(who, 'go', { tools: { act: weather } }).result
     const { who: bare, model: second } = actor(weather, { city: 'Bern' })
-    await openRuntime().run(bare.registerTool('again', { ...weather, title: 'Weather' }), 'go').result
+    await openRuntime().run(registerTool(bare, 'again', { ...weather, title: 'Weather' }), 'go').result
 
     expect(resultsIn(model.requests[1])[0]?.content).toBe('{"city":"Bern","degrees":7}')
     expect(second.requests[0]?.tools.map(({ name }) => name)).toEqual(['act', 'again'])

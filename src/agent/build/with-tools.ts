@@ -132,7 +132,7 @@ export function withFunction(
   if (typeof given !== 'function') refuse(`${where}: give it a function.`)
   const { name = given.name, input, output, ...others } = readOptions(`${where}()`, options, FUNCTION)
   if (GENERATORS.has(given.constructor.name)) refuse(`${where}: a generator gives no result.`)
-  if (name === '') refuse(`${where}: the function has no name. Say it: toolFunc(fn, { name, ... }).`)
+  if (name === '') refuse(`${where}: the function has no name. Say it: toolFunc(agent, fn, { name, ... }).`)
   const definition = {
     description: name,
     ...others,
@@ -155,7 +155,7 @@ const FUNCTION: OptionRules<ToolFunctionOptions> = {
 /** Reads the parameters of a plain function from its source: a value for each, or the fields of its one object. */
 function byParameters(given: (...given: never[]) => unknown, where: string) {
   const known = parseParameters(given)
-  if (known === undefined) return refuse(`${where}: say what it takes: toolFunc(fn, { description, input }).`)
+  if (known === undefined) return refuse(`${where}: say what it takes: toolFunc(agent, fn, { description, input }).`)
   const { list, areFields } = known
   const field = ({ preset }: Parameter) => (preset === undefined ? {} : { default: preset })
   const input = {
@@ -183,7 +183,8 @@ export function withMcp(
   const sources = Object.entries(servers as McpServers).map(([name, server]) => {
     return [name, isToolSource(server) ? server : mcpServer(server)] as const
   })
-  if (sources.length === 0) refuse(`${whereOf(agent)}, useMcp: name a server: useMcp({ github: { command: '...' } }).`)
+  if (sources.length === 0)
+    refuse(`${whereOf(agent)}, useMcp: name a server: useMcp(agent, { github: { command: '...' } }).`)
   return withTools(agent, { sources: Object.fromEntries(sources) })
 }
 
