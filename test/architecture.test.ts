@@ -71,7 +71,7 @@ const starters: readonly (readonly [name: string, ...users: string[]])[] = [
   ['planReply', 'src/runtime/lazy.ts'],
   ['planHostReply', 'src/delegation/background/start-child.ts'],
   // How an input comes to a conversation: in its turn, or instead of what is going on.
-  ['planSay', 'src/runtime/lazy.ts'],
+  ['planSay', 'src/runtime/lazy.ts', 'src/testing/conformance/engine-conformance.ts'],
   ['planRestart', 'src/runtime/lazy.ts'],
   ['planMutate', 'src/conversation/conversation.ts'],
   ['planApproval', 'src/runtime/lazy.ts'],

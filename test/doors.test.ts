@@ -19,6 +19,7 @@ import * as sqlite from 'legate/store/sqlite'
 import * as testing from 'legate/testing'
 import * as tools from 'legate/tools'
 import { afterAll, describe, expect, test } from 'vitest'
+import { localEngine } from '../src/engine/local.ts'
 import { localStore } from './support/rows.ts'
 
 const { agent, createRuntime, isLegateError, tool } = root
@@ -118,6 +119,10 @@ const FUNCTIONS: Doors = {
   scheduleTasks: [(o) => background.scheduleTasks(runtime, [], o), { maxConcurrency: 'many' }],
   skillsTools: [(o) => recipe.skillsTools(o), { cwd: 5 }],
   sqliteStore: [(o: object) => sqlite.sqliteStore({ path: join(folder, 'rows.db'), ...o }), { readOnly: 'yes' }],
+  engineConformance: [
+    (o: object) => testing.engineConformance({ name: 'x', create: localEngine, test: () => 1, ...o }),
+    { create: 'local' },
+  ],
   storeConformance: [
     (o: object) =>
       testing.storeConformance({ name: 'x', open: () => memory.memoryStore(), durable: false, test: () => 1, ...o }),
@@ -313,8 +318,8 @@ const WITHOUT_OPTIONS: readonly string[] = [
   ...['askTools', 'attribute', 'costOf', 'developerTools', 'fileTools', 'findModel', 'fromAiSdk', 'isAgent'],
   ...['isLegateError', 'missingSecrets', 'modelInfo', 'startWaiter', 'toUIMessageStream', 'todoTools'],
   // Evidence of a crash test is data, which its own types describe.
-  ...['aftermath', 'checkStanding', 'countEffect', 'countOutside', 'fakeClock', 'passPoint', 'readTrees'],
-  ...['scriptedModel', 'startCounter', 'tellTest', 'workerRole'],
+  ...['aftermath', 'checkStanding', 'countEffect', 'countOutside', 'fakeClock', 'passPoint', 'readTrees', 'treeWith'],
+  ...['forgetBetweenNodes', 'scriptedModel', 'startCounter', 'tellTest', 'workerRole'],
   // Grants and layers are values that are checked where they are given to an agent or a runtime.
   ...['decide', 'delegateLayer', 'explain', 'hostRequest', 'lint', 'narrow', 'profileLayer', 'readRequest', 'useLayer'],
   ...['dotPath', 'matchesPath', 'missingFields', 'readPath', 'slashPath', 'wildcardPath'],

@@ -8,7 +8,6 @@ import type { Json } from '../base/json.ts'
 import { anything, code, list, number, orJust, readOptions, record } from '../base/options.ts'
 import type { KindDefinition } from '../delegation/run/kind.ts'
 import type { EngineFactory } from '../engine/engine.ts'
-import { localEngine } from '../engine/local.ts'
 import type { FileDomain } from '../files/files.ts'
 import { type Budget, checkBudget } from '../grant/budget.ts'
 import { checkGrant, type Grant } from '../grant/grant.ts'
@@ -130,8 +129,7 @@ export const ENGINE_DEFAULTS = {
   leaseMs: 15_000,
   firstWordMs: 1_800_000,
   stalledMs: 300_000,
-  create: localEngine,
-}
+} as const
 
 const OPTIONS = {
   store: anything,

@@ -22,6 +22,7 @@ import type { SpawnedAgent } from '../delegation/background/handle.ts'
 import type { SpawnAgentOptions } from '../delegation/background/spawn-agent.ts'
 import { SessionCopies } from '../delegation/session-copies.ts'
 import type { Engine } from '../engine/engine.ts'
+import { localEngine } from '../engine/local.ts'
 import { freezeLayer } from '../grant/ceiling.ts'
 import { type Explanation, explain } from '../grant/decide.ts'
 import { runtimeLayers } from '../grant/grant.ts'
@@ -90,7 +91,7 @@ export class Runtime {
   constructor(options: RuntimeOptions) {
     const { kinds = {}, budget, extensions = [] } = options
     const settings = settingsOf(options)
-    const { create, ...engine } = { ...ENGINE_DEFAULTS, ...options.engine }
+    const { create = localEngine, ...engine } = { ...ENGINE_DEFAULTS, ...options.engine }
     const runtimeLayer = runtimeLayers(frozenCopy(options.grant), frozenCopy(budget))
     this.store = options.store ?? memoryStore()
     this.clock = options.clock ?? systemClock

@@ -248,8 +248,8 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
     const added = await talk.mutate((m) => m.createNode({ kind: 'quick' }).id, { runId })
     await (await runtime.attach(runId)).result
 
-    expect(world.store.node(added)).toMatchObject({ state: 'finished', runId })
-    const second = talk.mutate((m) => m.createNode({ kind: 'quick' }), { runId: runId })
+    expect(world.store.node(added)).toMatchObject({ state: 'finished', turnId: runId })
+    const second = talk.mutate((m) => m.createNode({ kind: 'quick' }), { runId })
     await expect(second).rejects.toThrow(/no running turn/)
     expect(eventsOfType(world.store, talk.id, 'run-end').filter((event) => event.runId === runId)).toHaveLength(1)
   })

@@ -26,7 +26,7 @@ import type { SessionSettings, SessionStore } from '../../store/session-store.ts
 import type { Attempts } from '../../tool/attempts.ts'
 import type { Group } from '../../tool/groups.ts'
 import type { ToolSource } from '../../tool/source.ts'
-import type { ShapedTool, Tool, ToolContext, ToolDefinition } from '../../tool/tool.ts'
+import type { Tool, ToolDefinition } from '../../tool/tool.ts'
 import type { ForeignTool } from '../../tools/from-ai-sdk-tool.ts'
 import type { McpServerOptions } from '../../tools/mcp/options.ts'
 import type { AgentRequest } from './agent-request.ts'

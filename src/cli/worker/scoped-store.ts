@@ -1,4 +1,3 @@
-import { after, type Later } from '../../base/maybe.ts'
 import type { Id, Store } from '../../index.ts'
 
 /** The number of rows read, to find enough wanted ones among the others. */
@@ -24,8 +23,13 @@ export function scopedStore(store: Store, trees: ReadonlySet<Id> | undefined): S
 }
 
 function onlyTrees(store: Store, trees: ReadonlySet<Id>): Store {
-  const ours = <T extends { readonly rootId: Id }>(limit: number, find: (limit: number) => Later<readonly T[]>) =>
-    after(find(Math.max(limit, LOOKED_AT)), (rows) => rows.filter((row) => trees.has(row.rootId)).slice(0, limit))
+  const ours = async <T extends { readonly rootId: Id }>(
+    limit: number,
+    find: (limit: number) => readonly T[] | Promise<readonly T[]>,
+  ): Promise<readonly T[]> => {
+    const rows = await find(Math.max(limit, LOOKED_AT))
+    return rows.filter((row) => trees.has(row.rootId)).slice(0, limit)
+  }
   return {
     ...store,
     runnable: (query) => ours(query.limit, (limit) => store.runnable({ ...query, limit })),

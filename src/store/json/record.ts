@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { parseOwnJson } from '../../base/json.ts'
 import { type Commit, emptyCommit } from '../../graph/commit.ts'
-import type { TurnLimits } from '../../graph/limits.ts'
+import { eachLimit, type TurnLimits } from '../../graph/limits.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Tombstone, WholeTree } from '../archive.ts'
 import { asNew } from '../archive.ts'
@@ -89,8 +89,8 @@ function toJournalLimits({ modelCalls: turns, ...others }: TurnLimits): JournalL
   return { turns, ...others }
 }
 
-function fromJournalLimits({ turns = 0, toolCalls, children, concurrency, depth, wallMs }: JournalLimits): TurnLimits {
-  return { modelCalls: turns, toolCalls, children, concurrency, depth, wallMs }
+function fromJournalLimits({ turns = 0, ...others }: JournalLimits): TurnLimits {
+  return eachLimit((name) => (name === 'modelCalls' ? turns : others[name]))
 }
 
 function sumOf(text: string): string {

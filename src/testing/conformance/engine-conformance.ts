@@ -10,10 +10,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from '../../base/clock.ts'
 import { freshId } from '../../base/id.ts'
 import type { Later } from '../../base/maybe.ts'
+import { code, type OptionRules, readOptions, text } from '../../base/options.ts'
 import type { Engine, EngineFactory, Executor, Work } from '../../engine/engine.ts'
 import { emptyCommit } from '../../graph/commit.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { withKinds } from '../../graph/kinds.ts'
+import { DEFAULT_LIMITS } from '../../graph/limits.ts'
 import type { EngineRow, Id, Node, Turn } from '../../graph/rows.ts'
 import { endTurns } from '../../rules/settle/end-turns.ts'
 import { planCancel } from '../../rules/turn/cancel.ts'
@@ -35,8 +37,11 @@ export interface EngineConformance {
   readonly test: (name: string, run: () => Promise<void>) => unknown
 }
 
+const CONFORMANCE: OptionRules<EngineConformance> = { name: text, create: code, open: code, test: code }
+
 /** Registers one test for each law that every engine must keep. */
-export function engineConformance({ name, create, open = memoryStore, test }: EngineConformance): void {
+export function engineConformance(suite: EngineConformance): void {
+  const { name, create, open = memoryStore, test } = readOptions('engineConformance()', suite, CONFORMANCE)
   for (const [sentence, check] of LAWS) {
     test(`${name}: ${sentence}`, async () => {
       const world = new EngineWorld(await open(), create)
@@ -117,7 +122,7 @@ class EngineWorld {
       input: 'go',
       content: 'go',
       briefing: null,
-      limits: LIMITS,
+      limits: DEFAULT_LIMITS,
       deadline: null,
       money: null,
       mayStart: true,
@@ -181,8 +186,6 @@ class EngineWorld {
     return ledger
   }
 }
-
-const LIMITS = { modelCalls: 25, toolCalls: 100, children: 10, concurrency: 10, depth: 3, wallMs: 60_000 }
 
 const LAWS: readonly EngineLaw[] = [
   [
