@@ -319,6 +319,7 @@ const WITHOUT_OPTIONS: readonly string[] = [
   ...['isLegateError', 'missingSecrets', 'modelInfo', 'startWaiter', 'toUIMessageStream', 'todoTools'],
   // Evidence of a crash test is data, which its own types describe.
   ...['aftermath', 'checkStanding', 'countEffect', 'countOutside', 'fakeClock', 'passPoint', 'readTrees', 'treeWith'],
+  ...['toolFunc', 'useTools'],
   ...['forgetBetweenNodes', 'scriptedModel', 'startCounter', 'tellTest', 'workerRole'],
   // Grants and layers are values that are checked where they are given to an agent or a runtime.
   ...['decide', 'delegateLayer', 'explain', 'hostRequest', 'lint', 'narrow', 'profileLayer', 'readRequest', 'useLayer'],
