@@ -59,11 +59,10 @@ async function main() {
   const chosen = stages.map((stage) => stage.filter(isChosen)).filter((stage) => stage.length > 0)
   if (chosen.length === 0) throw new Error(`No step "${values.only}". Steps: ${names(stages.flat())}.`)
   const scratch = mkdtempSync(path.join(values.full ? tmpdir() : quickFolder(), 'legate-test-'))
-  try {
-    process.exitCode = await runAll(chosen, scratch, values.full)
-  } finally {
-    rmSync(scratch, { recursive: true, force: true })
-  }
+  // Also when it is stopped: what lies there takes memory.
+  process.once('exit', () => rmSync(scratch, { recursive: true, force: true }))
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
+  process.exitCode = await runAll(chosen, scratch, values.full)
 }
 
 async function runAll(chosen, scratch, isFull) {
