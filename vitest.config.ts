@@ -38,15 +38,19 @@ const slow = isFull ? usual : { testTimeout: 300_000, hookTimeout: 60_000 }
 
 /** Files go by their size, as long as nothing is known of their time. The last ones must not take long. */
 const long = [
+  'crash/random-kill',
+  'crash/failpoints',
   'e2e/corpus/agents',
   'e2e/corpus/recipes',
-  'crash/random-kill',
-  'engine/cancel-random',
-  'e2e/examples/demo',
   'e2e/examples/docs',
   'e2e/examples/examples',
-  'conversation/history/random',
-  'recipe/mutants',
+  'cli/extensions',
+  'cli/run-authority',
+  'laws/growth/answer',
+  'laws/growth/agent-file',
+  'attack/doors',
+  'engine/cancel-random',
+  'conversation/history/whole',
 ]
 
 class LongFirst extends BaseSequencer {

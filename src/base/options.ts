@@ -124,7 +124,7 @@ export function nearest(written: string, words: readonly string[]): string | und
   if (written.length > 40 || words.includes(written)) return undefined
   const most = written.length < 5 ? 1 : 2
   const near = words.filter((word) => Math.abs(word.length - written.length) <= most)
-  const [best] = near.map((word) => ({ word, steps: distance(written, word) })).sort((a, b) => a.steps - b.steps)
+  const [best] = near.map((word) => ({ word, steps: distance(written, word, most) })).sort((a, b) => a.steps - b.steps)
   return best !== undefined && best.steps <= most ? best.word : undefined
 }
 
@@ -155,27 +155,25 @@ function pairsOf(text: string): ReadonlySet<string> {
   return new Set(Array.from({ length: lower.length - 1 }, (_, at) => lower.slice(at, at + 2)))
 }
 
-/** Counts the letters to insert, remove, replace or swap with their neighbour. */
-function distance(a: string, b: string): number {
-  const rows = [Array.from({ length: b.length + 1 }, (_, index) => index)]
+/** Counts the letters to insert, remove, replace or swap with their neighbour; Infinity as soon as there are more than `most`. */
+function distance(a: string, b: string, most: number): number {
+  let earlier: readonly number[] = []
+  let last: readonly number[] = Array.from({ length: b.length + 1 }, (_, at) => at)
   for (let i = 1; i <= a.length; i++) {
     const row = [i]
-    for (let j = 1; j <= b.length; j++) row.push(step(rows, row, { a, b, i, j }))
-    rows.push(row)
+    for (let j = 1; j <= b.length; j++) {
+      const isSame = a[i - 1] === b[j - 1]
+      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      const least = Math.min(cell(last, j) + 1, cell(row, j - 1) + 1, cell(last, j - 1) + (isSame ? 0 : 1))
+      row.push(isSwap ? Math.min(least, cell(earlier, j - 2) + 1) : least)
+    }
+    if (Math.min(...row) > most) return Number.POSITIVE_INFINITY
+    earlier = last
+    last = row
   }
-  return rows[a.length]?.[b.length] ?? 0
+  return cell(last, b.length)
 }
 
-interface Step {
-  readonly a: string
-  readonly b: string
-  readonly i: number
-  readonly j: number
-}
-
-function step(rows: readonly number[][], row: readonly number[], { a, b, i, j }: Step): number {
-  const at = (y: number, x: number): number => (y === i ? row[x] : rows[y]?.[x]) ?? 99
-  const least = Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + Number(a[i - 1] !== b[j - 1]))
-  const isSwap = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
-  return isSwap && i > 1 && j > 1 ? Math.min(least, at(i - 2, j - 2) + 1) : least
+function cell(row: readonly number[], at: number): number {
+  return row[at] ?? 0
 }

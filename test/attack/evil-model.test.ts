@@ -12,7 +12,7 @@ import { openRuntime } from '../support/reading.ts'
 const isFresh = process.env['LEGATE_FRESH'] === '1'
 
 /** The model is the attacker. Everything it does is a call or a text; what must never happen is counted outside of it. */
-const ACTIONS = isFresh ? 300 : isFull ? 500_000 : 20_000
+const ACTIONS = isFresh ? 300 : isFull ? 500_000 : 5_000
 const AT_ONCE = isFresh ? 100 : 1_000
 const ACTIONS_PER_RUN = isFresh ? 60 : 400
 

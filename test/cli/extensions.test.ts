@@ -23,7 +23,6 @@ function programs(...commands: readonly (readonly [command: string, ...args: str
 }
 
 const RECIPES = [
-  { what: 'two', text: programs(['cat', NOTHING], ['sort', NOTHING]), asks: ['cat', 'sort'] },
   {
     what: 'three',
     text: programs(['cat', NOTHING], ['sort', NOTHING], ['tac', NOTHING]),

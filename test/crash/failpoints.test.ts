@@ -44,9 +44,9 @@ describe.each(['delegate', 'limits', 'talk', 'stop', 'cancel', 'tries', 'backgro
   })
 })
 
-/** Every point that no program was killed at yet, and of the rest each tenth. */
+/** Every point that no program was killed at yet, and of the rest each twentieth. */
 function newAndSome(points: readonly KillPoint[]): KillPoint[] {
-  return points.filter(({ point }, at) => !killedAt.has(point) || at % 10 === 0)
+  return points.filter(({ point }, at) => !killedAt.has(point) || at % 20 === 0)
 }
 
 /** Every point that no program was killed at yet, and the one in the middle. */

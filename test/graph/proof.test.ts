@@ -139,7 +139,7 @@ describe('a later change of a stored record is found', () => {
     expect((await runtime.audit({ verify: true })).findings).toEqual([])
     const journal = path.join(folder, 'store.journal')
     const { size } = statSync(journal)
-    const step = Math.ceil(size / (isFull ? 2_000 : 40))
+    const step = Math.ceil(size / (isFull ? 2_000 : 20))
 
     const unfound: number[] = []
     for (let at = step - 1; at < size; at += step) {
@@ -417,7 +417,7 @@ function places(db: Connection): Spot[] {
   return COLUMNS.flatMap(([table, columns]) => {
     const id = table === 'keys' ? "(id || ' ' || slot)" : 'rowid'
     const all = db.all(`SELECT ${id} FROM ${table}`).map(([n]) => n as number)
-    const step = isFull ? 1 : Math.max(1, Math.floor(all.length / 8))
+    const step = isFull ? 1 : Math.max(1, Math.floor(all.length / 4))
     const some = all.filter((_, at) => at % step === 0)
     return some.flatMap((n) => columns.map((column) => ({ table, column, n }))).filter((spot) => !isIdle(db, spot))
   })

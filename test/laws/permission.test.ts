@@ -22,7 +22,7 @@ import { Chance } from '../support/chance.ts'
 
 /** How many chains each law is tried on. Mutants are tried on fewer; what is kept between nodes says nothing here. */
 const CHAINS =
-  Number(process.env['LEGATE_CHAINS']) || (isFull && process.env['LEGATE_FRESH'] !== '1' ? 2_000_000 : 20_000)
+  Number(process.env['LEGATE_CHAINS']) || (isFull && process.env['LEGATE_FRESH'] !== '1' ? 2_000_000 : 6_000)
 
 const severity: Record<Verdict, number> = { allow: 0, ask: 1, deny: 2 }
 

@@ -19,7 +19,7 @@ import { corpus, skipWithoutCorpus } from './support/corpus.ts'
 import { folderWith } from './support/folder.ts'
 
 const IS_FULL = process.env['LEGATE_FULL'] === '1'
-const FILES = IS_FULL ? 400 : 60
+const FILES = IS_FULL ? 400 : 30
 
 const TOOLS = [
   ...['read_text_file', 'read_multiple_files', 'get_file_info', 'write_file', 'edit_file', 'delete_file', 'shell'],
@@ -61,8 +61,8 @@ async function verdictsOf(file: AgentFile): Promise<readonly number[]> {
 }
 
 /** Requests that were decided more strictly before. */
-async function wider(before: AgentFile, after: AgentFile): Promise<readonly string[]> {
-  const [were, are] = [await verdictsOf(before), await verdictsOf(after)]
+async function wider(were: readonly number[], after: AgentFile): Promise<readonly string[]> {
+  const are = await verdictsOf(after)
   return REQUESTS.filter((_, at) => (are[at] ?? 0) < (were[at] ?? 0))
 }
 
@@ -81,15 +81,16 @@ async function through(agent: AgentFile, dialect: string, lossy: boolean) {
 }
 
 async function checkAll(file: AgentFile): Promise<number> {
+  const were = await verdictsOf(file)
   let written = 0
   for (const dialect of DIALECTS) {
     const strict = await through(file, dialect, false)
     if (strict !== undefined) {
       written++
-      expect(await wider(file, strict.again), `${file.dialect} to ${dialect}`).toEqual([])
+      expect(await wider(were, strict.again), `${file.dialect} to ${dialect}`).toEqual([])
     }
     const lossy = await through(file, dialect, true)
-    const more = lossy === undefined ? [] : await wider(file, lossy.again)
+    const more = lossy === undefined ? [] : await wider(were, lossy.again)
     if (more.length > 0) expect(lossy?.notices.map(({ level }) => level)).toContain('warning')
     expect(lossy?.notices.some(({ level }) => level === 'warning')).toBe(strict === undefined)
   }
@@ -294,6 +295,7 @@ describe('a file in the words of another program may do no more than before', ()
 
   test('the check of this test sees what is wider', async () => {
     const file = { ...EMPTY_AGENT_FILE, name: 'a', description: 'd' }
-    expect(await wider({ ...file, grant: { deny: ['exec:rm *'] } }, file)).toEqual(['exec:rm x'])
+    const were = await verdictsOf({ ...file, grant: { deny: ['exec:rm *'] } })
+    expect(await wider(were, file)).toEqual(['exec:rm x'])
   })
 })

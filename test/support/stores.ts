@@ -14,19 +14,19 @@ export interface Rows {
   drop(): Promise<void>
 }
 
-const sqlite = ['sqlite', sqliteRows] as const
+type NamedRows = readonly [name: string, create: () => Rows]
 
-export const stores: readonly (readonly [name: string, create: () => Rows])[] =
-  process.env['LEGATE_ONE_STORE'] === '1'
-    ? [sqlite]
-    : [['memory', memoryRows], ['memory that answers later', laterRows], sqlite]
+const sqlite: NamedRows = ['sqlite', sqliteRows]
+const hasOneStore = process.env['LEGATE_ONE_STORE'] === '1'
+
+export const stores: readonly NamedRows[] = hasOneStore
+  ? [sqlite]
+  : [['memory', memoryRows], ['memory that answers later', laterRows], sqlite]
 
 /** Rows that one process closes and the next opens. */
-export const lasting: readonly (readonly [name: string, create: () => Rows])[] = [
-  ['memory', memoryRows],
-  sqlite,
-  ['json', jsonRows],
-]
+export const lasting: readonly NamedRows[] = hasOneStore
+  ? [sqlite]
+  : [['memory', memoryRows], sqlite, ['json', jsonRows]]
 
 type Watcher = Parameters<LocalStore['watch']>[0]
 
