@@ -370,6 +370,15 @@ describe.each(all)('%s', (_name, [call, wrong]) => {
   })
 })
 
+test('a node kind of one’s own: a misspelt flag, a wrong one and one without code are refused', () => {
+  const withKind = (more: object) => () => createRuntime({ kinds: { work: { execute: () => 1, ...more } } })
+  const where = 'createRuntime({ kinds }): the node kind "work"'
+
+  expect(withKind({ editible: false })).toThrow(`${where} has no option "editible". Did you mean "editable"?`)
+  expect(withKind({ leaf: 'no' })).toThrow(`${where}: leaf must be true or false, not "no".`)
+  expect(withKind({ execute: undefined })).toThrow('the node kind "work" needs execute(node, context).')
+})
+
 test.each(Object.entries(TAKE_NOTHING))(
   '%s takes no options, and says so when it is given one',
   async (_name, call) => {

@@ -58,8 +58,8 @@ export class LayerStacks {
     const stored = profile === undefined ? [] : [storedProfileLayer(profile, profiles)]
     const own = useLayer(agent.name, grantAt(agent, place.conversation.depth))
     const said = [...this.saidAbove(place), ...stored, ...fileUseLayers(agent), own]
-    const live = said.filter((layer) => !frozen.some((one) => hasSameRules(one, layer)))
-    const layers = [...runtimeLayer, ...frozen, ...live]
+    const isNew = (layer: Layer) => !frozen.some((one) => hasSameRules(one, layer))
+    const layers = [...runtimeLayer.filter(isNew), ...frozen, ...said.filter(isNew)]
     this.stacks.set(key, { agent, version, layers, profile })
     return layers
   }

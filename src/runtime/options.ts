@@ -5,7 +5,18 @@ import type { RunSettings } from '../agent/hooks/node-run.ts'
 import type { Clock, Scheduler } from '../base/clock.ts'
 import { DefinitionError, messageOf } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import { anything, code, list, number, orJust, readOptions, record } from '../base/options.ts'
+import {
+  anything,
+  code,
+  flag,
+  int,
+  list,
+  number,
+  type OptionRules,
+  orJust,
+  readOptions,
+  record,
+} from '../base/options.ts'
 import type { KindDefinition } from '../delegation/run/kind.ts'
 import type { EngineFactory } from '../engine/engine.ts'
 import type { FileDomain } from '../files/files.ts'
@@ -163,12 +174,25 @@ const ENGINE = {
   create: code,
 }
 
+const KIND: OptionRules<KindDefinition> = {
+  execute: code,
+  executable: flag,
+  anchor: flag,
+  transcript: flag,
+  leaf: flag,
+  editable: flag,
+  retriable: flag,
+  rerunnable: flag,
+  previewChars: int(0),
+}
+
 /** Refuses what could never work: a mistake is said where it was made. */
 export function checkOptions(options: RuntimeOptions): void {
   readOptions('createRuntime()', options, OPTIONS)
   if (options.engine !== undefined) readOptions('createRuntime({ engine })', options.engine, ENGINE)
-  for (const [kind, { execute }] of Object.entries(options.kinds ?? {})) {
-    if (typeof execute !== 'function') refuse(`the node kind "${kind}" needs execute(node, context).`)
+  for (const [kind, definition] of Object.entries(options.kinds ?? {})) {
+    const { execute } = readOptions(`createRuntime({ kinds }): the node kind "${kind}"`, definition, KIND)
+    if (execute === undefined) refuse(`the node kind "${kind}" needs execute(node, context).`)
   }
   checkParts(options)
   for (const agent of options.agents ?? []) checkIsAgent(agent, 'createRuntime({ agents })')

@@ -1,11 +1,15 @@
 import { copyFileSync, existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { agent, createRuntime } from 'legate'
+import { sqliteStore } from 'legate/store/sqlite'
+import { scriptedModel } from 'legate/testing'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
 import { commitOf, next } from '../../src/testing/conformance/store-rows.ts'
 import { localStore } from '../support/rows.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
 import { Place, program, skipUnlessBuilt } from './support/cli.ts'
+import { Terminal } from './support/terminal.ts'
 
 beforeEach(skipUnlessBuilt)
 
@@ -49,6 +53,35 @@ describe('runs that are over', () => {
     expect(mermaid.stdout.match(/subgraph/g)).toHaveLength(3)
     expect(mermaid.stdout).not.toContain('\u001b')
     expect(dot.stdout).toMatch(/^digraph legate \{\n/)
+  })
+
+  test('are written to a terminal with every mark of direction and control spelled out, as lines that can be imported', async () => {
+    const place = new Place()
+    const model = scriptedModel(['Done \u202etxt.exe\u2066 \u009b31m \u200b \\u202e \u{e0041}\ud800 😀.'])
+    const writer = createRuntime({ store: sqliteStore(place.store) })
+    const { runId, text } = await writer.run(agent({ name: 'writer', instructions: '', model }), 'Go \u202e on\u007f.')
+      .result
+    await writer.close()
+
+    const terminal = new Terminal(place, ['export', runId], { cols: 80, rows: 24 })
+    expect(await terminal.ended).toBe(0)
+    const shown = terminal.written.replaceAll('\r\n', '\n')
+    const piped = await place.run(['export', runId])
+
+    expect(shown).toContain('Done \\u202etxt.exe\\u2066 \\u009b31m')
+    expect(shown).not.toMatch(/[\p{Cf}\u007f-\u009f]/u)
+    expect(piped.stdout).toContain('Done \u202etxt.exe')
+    const valuesOf = (lines: string) =>
+      lines
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line))
+    expect(valuesOf(shown)).toEqual(valuesOf(piped.stdout))
+    const there = path.join(place.folder, 'there.db')
+    expect(await place.run(['import', '--store', there], { input: shown })).toMatchObject({ code: 0, stderr: '' })
+    const reader = createRuntime({ store: sqliteStore(there) })
+    onTestFinished(() => reader.close())
+    expect((await (await reader.attach(runId)).result).text).toBe(text)
   })
 
   test('are carried into another store, by a file and by a pipe', async () => {

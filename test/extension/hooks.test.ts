@@ -8,8 +8,8 @@ import type { ToolResult } from '../../src/agent/definition/hooks.ts'
 import { ErrorResult } from '../../src/tool/result.ts'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, only, openRuntime, resultIn, resultsIn } from '../support/reading.ts'
-import { localStore } from '../support/rows.ts'
-import { lasting } from '../support/stores.ts'
+import { localStore, tasksOf } from '../support/rows.ts'
+import { lasting, type Rows } from '../support/stores.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const echo = tool({
@@ -554,7 +554,13 @@ describe('agently 19/11: a hook that throws', () => {
   })
 })
 
-describe('hooks around a tool', () => {
+describe.each(lasting)('hooks before a tool, on %s', (_, create) => {
+  const opened = (): Rows => {
+    const rows = create()
+    onTestFinished(() => rows.drop())
+    return rows
+  }
+
   test('before it: answers without running it, or refuses; of several values the last stands', async () => {
     const answered = speaker({ beforeTool: () => ({ answer: { from: 'cache' } }) }, [...callsEcho])
     const rewritten = speaker(
@@ -567,7 +573,9 @@ describe('hooks around a tool', () => {
       [...callsEcho],
     )
     const refused = speaker({ beforeTool: async () => [{ input: { text: 'x' } }, { refuse: 'no' }] }, [...callsEcho])
-    for (const { who } of [answered, rewritten, refused]) await openRuntime().run(who, 'go').result
+    for (const { who } of [answered, rewritten, refused]) {
+      await openRuntime({ store: opened().open() }).run(who, 'go').result
+    }
 
     const results = [answered, rewritten, refused].map(({ model }) => resultIn(model.requests[1]))
     expect(results).toEqual(['{"from":"cache"}', 'heard two', 'Refused: no'])
@@ -583,13 +591,20 @@ describe('hooks around a tool', () => {
     ['no', 'a text'],
   ])('before it: %j is none of its forms and refuses the call', async (said, shown) => {
     const { who, model } = speaker({ beforeTool: () => said as never }, [...callsEcho])
-    await openRuntime({ logger: silent }).run(who, 'go').result
+    const rows = opened()
+    const runtime = createRuntime({ store: rows.open(), logger: silent })
+    const run = runtime.run(who, 'go')
+    await run.result
+    await runtime.close()
 
-    expect(resultIn(model.requests[1])).toBe(
-      `Refused: the hook before it failed: beforeTool gives { input }, { answer }, { refuse } or nothing, not ${shown}`,
-    )
+    const words = `Refused: the hook before it failed: beforeTool gives { input }, { answer }, { refuse } or nothing, not ${shown}`
+    expect(resultIn(model.requests[1])).toBe(words)
+    const [task] = tasksOf(localStore(openRuntime({ store: rows.open() })), run.id)
+    expect(task?.output?.content).toBe(words)
   })
+})
 
+describe('hooks around a tool', () => {
   const long = Array.from({ length: 20_000 }, (_, at) => `line ${at}`)
 
   test.each<[string, unknown, (result: ToolResult) => unknown]>([

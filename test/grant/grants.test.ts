@@ -4,6 +4,7 @@ import { memoryStore } from 'legate/store/memory'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime, resultsIn, toolNamesIn } from '../support/reading.ts'
+import { localStore } from '../support/rows.ts'
 
 const ran: string[] = []
 
@@ -33,14 +34,14 @@ function workerWith(grant?: Grant) {
   return { model, agent: agent({ name: 'worker', instructions: '', model, tools, ...(grant ? { grant } : {}) }) }
 }
 
-function hostWith(below: AnyAgent, extra: { grant?: Grant; profile?: string } = {}) {
+function hostWith(below: AnyAgent, extra: { grant?: Grant; profile?: string; name?: string } = {}) {
   const model = scriptedModel(({ messages }) => {
     const result = messages.findLast(({ role }) => role === 'tool')
     return result === undefined ? { calls: [{ name: 'ask', input: { message: 'go' } }] } : String(result.content)
   })
-  const { grant, profile } = extra
+  const { grant, profile, name = 'host' } = extra
   const subagents = { ask: profile === undefined ? below : { agent: below, profile } }
-  return agent({ name: 'host', instructions: '', model, subagents, ...(grant ? { grant } : {}) })
+  return agent({ name, instructions: '', model, subagents, ...(grant ? { grant } : {}) })
 }
 
 describe('a narrow coordinator with a capable worker', () => {
@@ -153,6 +154,25 @@ describe('cybros A73: what was frozen', () => {
 
     expect((await wide.explain(link?.id ?? '', 'tool:read')).verdict).toBe('allow')
     expect(await wide.explain(link?.id ?? '', 'tool:write')).toMatchObject({ verdict: 'deny', by: 'host' })
+  })
+
+  test('is listed once, also the layer of the runtime, for a child and a grandchild', async () => {
+    const { agent: worker } = workerWith()
+    const runtime = openRuntime({ grant: { use: ['tool:*', 'agent:*', 'model:*'] }, budget: { modelCalls: 100 } })
+    const run = runtime.run(hostWith(hostWith(worker, { name: 'middle' })), 'go')
+    await run.result
+    const [child] = localStore(runtime).linksOf(run.id)
+    const [grandchild] = localStore(runtime).linksOf(child?.id ?? '')
+
+    for (const link of [child, grandchild]) {
+      const { verdict, answers } = await runtime.explain(link?.id ?? '', 'tool:read')
+      expect([verdict, answers.filter(({ by }) => by === 'the runtime')]).toEqual([
+        'allow',
+        [{ by: 'the runtime', verdict: 'allow', rule: 'tool:*' }],
+      ])
+    }
+    const { answers } = await runtime.explain(run.id, 'tool:read')
+    expect(answers.filter(({ by }) => by === 'the runtime')).toHaveLength(1)
   })
 
   test('is narrowed by what its host says now, at the next node', async () => {

@@ -1,9 +1,10 @@
-import { type AnyAgent, agent, tool } from 'legate'
+import { type AnyAgent, agent, createRuntime, tool } from 'legate'
 import { extension, type Hooks } from 'legate/hooks'
-import { scriptedModel } from 'legate/testing'
-import { describe, expect, test } from 'vitest'
+import { type ScriptedAnswer, scriptedModel } from 'legate/testing'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { openRuntime, resultIn } from '../support/reading.ts'
 import { localStore } from '../support/rows.ts'
+import { lasting, type Rows } from '../support/stores.ts'
 
 const done: unknown[] = []
 const send = tool({
@@ -16,9 +17,11 @@ const send = tool({
   },
 } as never)
 
-function clerk(beforeTool: Hooks['beforeTool'], grant: object = {}) {
+const SENDS = [{ calls: [{ name: 'send', input: { to: 'a.example' } }] }, 'done'] as const
+
+function clerk(beforeTool: Hooks['beforeTool'], grant: object = {}, script: readonly ScriptedAnswer[] = SENDS) {
   done.length = 0
-  const model = scriptedModel([{ calls: [{ name: 'send', input: { to: 'a.example' } }] }, 'done'])
+  const model = scriptedModel(script)
   const hooks = beforeTool === undefined ? {} : { hooks: { beforeTool } }
   const who = agent({
     name: 'clerk',
@@ -31,14 +34,22 @@ function clerk(beforeTool: Hooks['beforeTool'], grant: object = {}) {
   return { who, model }
 }
 
-describe('a hook before a tool', () => {
+function opened(create: () => Rows): Rows {
+  const rows = create()
+  onTestFinished(() => rows.drop())
+  return rows
+}
+
+describe.each(lasting)('a hook before a tool, on %s', (_store, create) => {
+  const open = () => openRuntime({ store: opened(create).open() })
+
   test('sees the call and may leave it as it is', async () => {
     const seen: unknown[] = []
     const { who } = clerk((call) => {
       seen.push(call)
       return undefined
     })
-    const run = openRuntime().run(who, 'go')
+    const run = open().run(who, 'go')
     await run.result
 
     expect(seen).toMatchObject([{ tool: 'send', input: { to: 'a.example' }, runId: run.id }])
@@ -48,7 +59,7 @@ describe('a hook before a tool', () => {
   test('rewrites the input, and what it gives is what is decided', async () => {
     const { who, model } = clerk(() => ({ input: { to: 'evil.example' } }), { deny: ['net:evil.example'] })
 
-    await openRuntime().run(who, 'go').result
+    await open().run(who, 'go').result
 
     expect(resultIn(model.requests[1])).toMatch(/not allowed here: clerk denies net:evil.example/)
     expect(done).toEqual([])
@@ -57,7 +68,7 @@ describe('a hook before a tool', () => {
   test('rewrites what is denied into what is allowed, and that is what runs', async () => {
     const { who } = clerk(() => ({ input: { to: 'b.example' } }), { use: ['tool:*', 'net:b.example'] })
 
-    await openRuntime().run(who, 'go').result
+    await open().run(who, 'go').result
 
     expect(done).toEqual([{ to: 'b.example' }])
   })
@@ -80,7 +91,7 @@ describe('a hook before a tool', () => {
   ])('that %s lets nothing run', async (_name, hook, words) => {
     const { who, model } = clerk(hook)
 
-    await openRuntime().run(who, 'go').result
+    await open().run(who, 'go').result
 
     expect(resultIn(model.requests[1])).toMatch(words)
     expect(done).toEqual([])
@@ -95,7 +106,7 @@ describe('a hook before a tool', () => {
       }
       const guard = extension({ name: 'guard', onError, hooks: { beforeTool: broken } })
 
-      await openRuntime().run(who.use(guard), 'go').result
+      await open().run(who.use(guard), 'go').result
 
       expect(resultIn(model.requests[1])).toMatch(/^Refused: the hook before it failed: broken$/)
       expect(done).toEqual([])
@@ -107,7 +118,7 @@ describe('a hook before a tool', () => {
     const { who } = clerk(() => ({ input: { to: `${times++ === 0 ? 'first' : 'second'}.example` } }), {
       ask: ['tool:send'],
     })
-    const runtime = openRuntime()
+    const runtime = open()
     const run = runtime.run(who, 'go')
     await expect.poll(async () => (await runtime.approvals()).length).toBe(1)
     const [first] = await runtime.approvals()
@@ -121,6 +132,60 @@ describe('a hook before a tool', () => {
     await run.result
 
     expect(done).toEqual([{ to: 'second.example' }])
+  })
+
+  test('that rewrites is asked for again also when processes end between the approvals', async () => {
+    const rows = opened(create)
+    let times = 0
+    const rewrites = () => clerk(() => ({ input: { to: `${times++}.example` } }), { ask: ['tool:send'] }, ['done']).who
+    const first = createRuntime({ store: rows.open() })
+    const run = first.run(clerk(() => ({ input: { to: 'first.example' } }), { ask: ['tool:send'] }).who, 'go')
+    await expect.poll(async () => (await first.approvals()).length).toBe(1)
+    await first.close()
+
+    const second = createRuntime({ store: rows.open(), agents: [rewrites()] })
+    await second.resume()
+    const [asked] = await second.approvals()
+    expect(asked?.input).toEqual({ to: 'first.example' })
+    await second.answer(asked?.nodeId ?? '', { allow: true })
+    await expect.poll(async () => (await second.approvals())[0]?.input).toEqual({ to: '0.example' })
+    expect(done).toEqual([])
+    await second.close()
+
+    times = 0
+    const third = openRuntime({ store: rows.open(), agents: [rewrites()] })
+    await third.resume()
+    const [again] = await third.approvals()
+    await third.answer(again?.nodeId ?? '', { allow: true })
+    expect(await (await third.attach(run.id)).result).toMatchObject({ status: 'completed', text: 'done' })
+    expect(done).toEqual([{ to: '0.example' }])
+  })
+
+  test('that refused has refused for the next process too, and is not asked again', async () => {
+    const rows = opened(create)
+    let times = 0
+    const { who } = clerk(() => ({ refuse: `no ${times++}` }), {}, [
+      { calls: [{ name: 'send', input: { to: 'a.example' } }] },
+      { text: 'never', delayMs: 60_000 },
+    ])
+    const first = createRuntime({ store: rows.open(), engine: { graceMs: 20 } })
+    const run = first.run(who, 'go')
+    await expect
+      .poll(
+        () =>
+          localStore(first)
+            .nodesOf(run.id)
+            .filter(({ state }) => state === 'finished').length,
+      )
+      .toBe(3)
+    await first.close()
+
+    const next = clerk(() => ({ refuse: `no ${times++}` }), {}, ['done'])
+    const second = openRuntime({ store: rows.open(), agents: [next.who] })
+    await second.resume()
+    expect(await (await second.attach(run.id)).result).toMatchObject({ status: 'completed', text: 'done' })
+    expect(resultIn(next.model.requests[0])).toBe('Refused: no 0')
+    expect([times, done]).toEqual([1, []])
   })
 
   test('is called before a delegation too, and is private: a child has its own', async () => {
@@ -144,7 +209,7 @@ describe('a hook before a tool', () => {
         },
       },
     })
-    const runtime = openRuntime()
+    const runtime = open()
     const run = runtime.run(host as never, 'go' as never)
     await run.result
 

@@ -86,6 +86,16 @@ describe('an agent in the words of another program', () => {
     }
   })
 
+  test('the order of keys is no loss', async () => {
+    const agent = await claude()
+    const turned = (value: object) => Object.fromEntries(Object.entries(value).toReversed())
+    const extensions = agent.extensions?.map(turned) as unknown as typeof agent.extensions
+    const output = turned({ type: 'object', properties: {}, required: [] })
+
+    expect(extensions).not.toHaveLength(0)
+    expect((await convert({ ...agent, extensions, output }, 'legate')).notices).toEqual([])
+  })
+
   test('what cannot be said is an error that lists it; with `lossy` each is a warning', async () => {
     const agent = await claude()
     const lost = async (dialect: string) => {

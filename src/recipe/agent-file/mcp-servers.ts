@@ -1,3 +1,4 @@
+import { nearest } from '../../base/options.ts'
 import { matchName } from '../../grant/match.ts'
 import { isDisallowedVariable } from '../../tool/environment.ts'
 import { sourceName } from '../../tool/source.ts'
@@ -306,7 +307,9 @@ const HARMLESS = /^(?:trust|auto_?approve|always_?allow|startup_timeout_(?:sec|m
 function reportUnread(fields: Fields, report: NoticeReport): void {
   for (const key of fields.keys().filter((one) => !READ.has(one))) {
     const about = { code: 'extension', message: `\`${fields.at(key)}\` is ignored`, line: fields.lineOf(key) } as const
+    const meant = nearest(key, [...READ])
     if (HARMLESS.test(key)) report.note(about)
+    else if (meant !== undefined) report.warning({ ...about, hint: `Did you mean \`${meant}\`?` })
     else report.warning({ ...about, hint: 'If it restricts the server, it does not do so here.' })
   }
 }

@@ -1,4 +1,4 @@
-import type { Json } from '../../base/json.ts'
+import { canonicalJson, isRecord, type Json, toJson } from '../../base/json.ts'
 import { EVERYTHING } from '../../grant/grant.ts'
 import { covers, mayMeet } from '../../grant/lint.ts'
 import { splitRule } from '../../grant/rule.ts'
@@ -45,9 +45,17 @@ function isMeant(agent: AgentFile, part: (typeof PARTS)[number]): boolean {
   return typeof value !== 'object' || Object.keys(value).length > 0
 }
 
-/** Compares values without line numbers, which differ. */
+/** Compares values without line numbers, which differ, and whatever the order of their keys. */
 function text(value: unknown): string {
-  return JSON.stringify(value, (key, one: Json) => (key === 'line' ? undefined : one))
+  const plain = toJson(value ?? null)
+  return plain.ok ? canonicalJson(withoutLines(plain.value)) : plain.error
+}
+
+function withoutLines(value: Json): Json {
+  if (Array.isArray(value)) return value.map(withoutLines)
+  if (!isRecord(value)) return value
+  const entries = Object.entries(value).filter(([key]) => key !== 'line')
+  return Object.fromEntries(entries.map(([key, inner]) => [key, withoutLines(inner)]))
 }
 
 function lostBudget(before: AgentFile, after: AgentFile): string[] {

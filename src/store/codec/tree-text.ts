@@ -143,6 +143,19 @@ export function* toLines({ rootId, rows, edges, bodies, records }: WholeTree): G
   yield JSON.stringify({ end: hash, lines })
 }
 
+/**
+ * Gives a line as `toLines` wrote it: where it went through a terminal, characters that nobody sees are escaped, and the hashes
+ * are of the text without these escapes.
+ */
+function asWritten(line: string): string {
+  if (!line.includes('\\u')) return line
+  return line.replace(ESCAPE, (written, units?: string) => (units === undefined ? written : JSON.parse(`"${written}"`)))
+}
+
+/** Escapes one by one, so that a backslash that is escaped itself begins none. Its group: units that JSON is written without. */
+const ESCAPE =
+  /\\(?:(u(?:00[7-9a-f][0-9a-f]|0[1-9a-f][0-9a-f]{2}|[1-9a-ce-f][0-9a-f]{3}|d[0-7][0-9a-f]{2}|d[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}))|.)/g
+
 /** Reads the lines of `toLines` one by one. Throws an InputError that names the wrong line. */
 export class TreeParser {
   private rootId: Id | undefined
@@ -156,7 +169,7 @@ export class TreeParser {
   private record: Omit<ChainRecord, 'events'> | undefined
 
   take(line: string): void {
-    const text = line.trimEnd()
+    const text = asWritten(line.trimEnd())
     if (text === '') return
     this.lines++
     const read = parseJson(text, LIMITS)

@@ -86,8 +86,11 @@ export class StdioTransport implements Transport {
   async send(message: JSONRPCMessage): Promise<void> {
     const { child } = this
     if (child === undefined || this.isOver || !child.stdin.writable) throw new ToolError('tool', 'the server has ended')
+    const line = `${JSON.stringify(message)}\n`
+    const waiting = child.stdin.writableLength
+    if (waiting > 0 && waiting + Buffer.byteLength(line) > MOST_MESSAGE_BYTES) throw new ToolError('tool', NOT_READ)
     const failure = await new Promise<Error | null | undefined>((resolve) => {
-      child.stdin.write(`${JSON.stringify(message)}\n`, resolve)
+      child.stdin.write(line, resolve)
     })
     if (failure) throw await this.whyUnwritable(failure)
   }
@@ -180,6 +183,7 @@ export class StdioTransport implements Transport {
 }
 
 const NOT_FOUND = 127
+const NOT_READ = `the server does not read its input: no more than ${MOST_MESSAGE_BYTES / 1e6} MB wait for it`
 /** Some servers write a log to their output; a server that writes nothing else would keep this process busy. */
 const MOST_STRAYS = 10_000
 /** Reading this many messages takes a few milliseconds. */

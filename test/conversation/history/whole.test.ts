@@ -127,7 +127,7 @@ describe.each(lasting)('nothing is forgotten in silence, on %s', (_, create) => 
     expectLawful(localStore(runtime))
   })
 
-  test('a child of the spawn tools is shown 50 rounds, and the event says so', async () => {
+  test('a child of the spawn tools is shown 50 rounds, and the event says so, also after restarts', async () => {
     const { model: childModel, who } = counter()
     const model = scriptedModel(({ messages }) => {
       const last = messages.at(-1)
@@ -139,14 +139,24 @@ describe.each(lasting)('nothing is forgotten in silence, on %s', (_, create) => 
     })
     const tools = { ...backgroundSubagents({ agent: who, wake: 'passive' }) }
     const host = agent({ name: 'host', instructions: '', model, tools })
-    const { runtime } = start()
     let id: string | undefined
-    for (let at = 0; at < 52; at++) {
-      id = (await say(runtime, host, `q${at}`, id)).run.conversationId
-      await runtime.idle()
+    for (const [from, to] of [
+      [0, 49],
+      [49, 51],
+      [51, 52],
+    ] as const) {
+      const { runtime } = start({ agents: [host, who] })
+      for (let at = from; at < to; at++) {
+        id = (await say(runtime, host, `q${at}`, id)).run.conversationId
+        await runtime.idle()
+      }
+      await runtime.close()
     }
 
+    const { runtime } = start()
     expect(childModel.requests).toHaveLength(52)
+    const rounds = childModel.requests.map(({ messages }) => messages.filter(({ role }) => role === 'user').length)
+    expect(rounds.slice(-4)).toEqual([49, 50, 50, 50])
     const told = eventsOfType(localStore(runtime), id ?? '', 'context-cut')
     expect(told.map(({ shown: rounds, leftOut }) => [rounds, leftOut])).toEqual([
       [50, 1],

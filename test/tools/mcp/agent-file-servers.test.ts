@@ -210,6 +210,19 @@ describe('a tool that an agent file excludes is not offered, and a call of it is
       'note: `mcp_servers.srv.trust` is ignored',
     ])
   })
+
+  test('a misspelt key of a server is named with the one that was meant', async () => {
+    const more = 'headrs: {a: b}, timeuot: 5, sandbox: strict'
+    const { notices } = await validateDefinition(
+      fileWith('.gemini/agents/a.md', markdown(`mcp_servers: {srv: ${server(more)}}`)),
+    )
+
+    expect(notices.map(({ message, hint }) => `${message}: ${hint}`)).toEqual([
+      '`mcp_servers.srv.headrs` is ignored: Did you mean `headers`?',
+      '`mcp_servers.srv.timeuot` is ignored: Did you mean `timeout`?',
+      '`mcp_servers.srv.sandbox` is ignored: If it restricts the server, it does not do so here.',
+    ])
+  })
 })
 
 /** As files write it. */

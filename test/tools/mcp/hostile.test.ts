@@ -2,7 +2,10 @@ import path from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { mcpServer } from 'legate/mcp'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { messageOf } from '../../../src/base/error.ts'
+import { programRequest } from '../../../src/grant/request.ts'
 import { plainEnvironment } from '../../../src/tool/environment.ts'
+import { StdioTransport } from '../../../src/tools/mcp/stdio-transport.ts'
 import { PROMPTLY_MS, watchWork } from '../../support/pace.ts'
 import { eventsOf, only, openRuntime, resultIn, resultsIn, toolNamesIn } from '../../support/reading.ts'
 import { localStore } from '../../support/rows.ts'
@@ -267,6 +270,38 @@ describe('I10: a server that starts and misbehaves', () => {
     expect(shown.map(({ isError }) => isError ?? false)).toEqual([true, true, true, false, false])
     expect(shown[2]?.content).toMatch(/of this \. The end\.$/)
     expect(shown[3]?.content).toMatch(/\[image left out: it has 6000000 characters/)
+  })
+
+  test('one that never reads its input makes no buffer grow without limit: further messages are refused', async () => {
+    const request = programRequest([process.execPath, '-e', 'setInterval(() => undefined, 1_000)'])
+    const transport = new StdioTransport({ request, cwd: undefined, env: plainEnvironment() })
+    await transport.start()
+    const send = (id: number, size: number) =>
+      transport.send({
+        jsonrpc: '2.0',
+        id,
+        method: 'tools/call',
+        params: { name: 'a', arguments: 'x'.repeat(size) },
+      } as never)
+    const waiting = Array.from({ length: 4 }, (_, id) => send(id, 3_900_000).catch(messageOf))
+
+    await expect(send(4, 3_900_000)).rejects.toThrow(
+      'the server does not read its input: no more than 16 MB wait for it',
+    )
+    await expect(send(5, 3_900_000)).rejects.toThrow('no more than 16 MB')
+    await transport.close()
+    for (const said of await Promise.all(waiting)) expect(said).toBeTypeOf('string')
+  })
+
+  test('one message of the largest size waits for a server that has not begun to read', async () => {
+    const program = 'let size = 0; setTimeout(() => process.stdin.on("data", (c) => (size += c.length)), 100)'
+    const request = programRequest([process.execPath, '-e', program])
+    const transport = new StdioTransport({ request, cwd: undefined, env: plainEnvironment() })
+    await transport.start()
+
+    await transport.send({ jsonrpc: '2.0', id: 1, method: 'a', params: { a: 'x'.repeat(17_000_000) } } as never)
+    await transport.send({ jsonrpc: '2.0', id: 2, method: 'a', params: { a: 'x'.repeat(15_000_000) } } as never)
+    await transport.close()
   })
 
   test('one that does not hear that it should end is killed', async () => {
