@@ -3,7 +3,6 @@
 
 import assert from 'node:assert/strict'
 import { agent, createRuntime } from 'legate'
-import { backgroundSubagents } from 'legate/background'
 import { scriptedModel } from 'legate/testing'
 
 const reader = agent({
@@ -16,13 +15,16 @@ const reader = agent({
 const host = agent({
   name: 'host',
   instructions: 'Start readers for long sources. Tell the user what they found when you hear of it.',
-  tools: { ...backgroundSubagents({ agent: reader }) },
+  subagents: { reader: { agent: reader, background: true } },
   model: scriptedModel(({ messages }) => {
     const last = messages.at(-1)
     if (last?.role === 'tool') return 'Two readers are at work. I will come back to you.'
     if (!String(last?.content).startsWith('[background]')) {
       return {
-        calls: ['the log', 'the paper'].map((prompt) => ({ name: 'subagent_spawn', input: { name: prompt, prompt } })),
+        calls: ['the log', 'the paper'].map((prompt) => ({
+          name: 'subagent_spawn',
+          input: { name: 'reader', prompt },
+        })),
       }
     }
     // What ended is told as data, one subagent a line.

@@ -23,12 +23,28 @@ const invariant = /\bI(?:1[01]|[1-9])\b/g
 const heading = [
   '# Scenarios',
   '',
-  'Which tests prove which invariant (`I1` to `I11`, see [ARCHITECTURE.md](../ARCHITECTURE.md)) and which scenario, named by',
-  'its specification and its number there. Tests cite them in their names; `node scripts/scenarios.mjs` writes this page.',
+  'This page says which tests prove what. Tests cite an invariant (`I1` to `I11`, see [ARCHITECTURE.md](../ARCHITECTURE.md)) or a',
+  'scenario in their names, and `node scripts/scenarios.mjs` writes the page from these names. A scenario is a behaviour that users',
+  'of another framework rely on. It has the name of that framework and a number, so that one number means one thing in all tests;',
+  'what it says is in the second column, in the words of the tests.',
+  '',
+  '## Invariants',
   '',
   '| cited as | proved in |',
   '|---|---|',
 ]
+
+/** How many tests of a suite are named. */
+const MOST_INSIDE = 5
+
+const TITLES = {
+  agentscope: 'AgentScope and AgentScope-Java',
+  'aster-goose': 'Aster and goose',
+  agently: 'Agently',
+  cybros: 'cybros',
+  peers: 'Other frameworks',
+  reliability: 'Reliability',
+}
 
 /** Scenarios that are not tested as they stand, and why. */
 const reasons = [
@@ -69,10 +85,19 @@ const reasons = [
 main()
 
 function main() {
-  const files = citations()
-  const rows = [...files.keys()].sort(invariantsFirst).map((name) => row(name, files.get(name)))
-  writeFileSync(page, `${[...heading, ...rows, ...reasonLines()].join('\n')}\n`)
-  console.log(`${rows.length} invariants and scenarios in ${page}`)
+  const cited = citations()
+  const names = [...cited.keys()].sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
+  const invariants = names.filter((name) => !name.includes(' ')).map((name) => row(name, cited.get(name)))
+  const scenarios = sources.flatMap((source) => section(source, cited, names))
+  writeFileSync(page, `${[...heading, ...invariants, ...scenarios, ...reasonLines()].join('\n')}\n`)
+  console.log(`${names.length} invariants and scenarios in ${page}`)
+}
+
+/** The scenarios of one framework, each with its words. */
+function section(source, cited, names) {
+  const own = names.filter((name) => name.startsWith(`${source} `))
+  const rows = own.map((name) => scenarioRow(name, cited.get(name)))
+  return ['', `## ${TITLES[source]}`, '', '| cited as | what holds | proved in |', '|---|---|---|', ...rows]
 }
 
 function reasonLines() {
@@ -80,38 +105,77 @@ function reasonLines() {
   return ['', '## Not tested as they stand', '', '| scenario | why |', '|---|---|', ...lines]
 }
 
-/** Which files cite what. */
+/** What is cited: by which files, and in which words. */
 function citations() {
-  const files = new Map()
+  const cited = new Map()
   for (const file of testFiles()) {
-    for (const scenario of scenariosIn(readFileSync(path.join(root, file), 'utf8'))) {
-      if (!files.has(scenario)) files.set(scenario, new Set())
-      files.get(scenario).add(file)
+    for (const { scenario, words } of scenariosIn(readFileSync(path.join(root, file), 'utf8'))) {
+      if (!cited.has(scenario)) cited.set(scenario, { files: new Set(), words: new Set() })
+      cited.get(scenario).files.add(file)
+      if (words !== '') cited.get(scenario).words.add(words)
     }
   }
-  return files
+  return cited
 }
 
-function row(name, files) {
+function row(name, { files }) {
   return `| \`${name}\` | ${[...files].map(link).join(', ')} |`
 }
 
-/** Every scenario that a file's tests cite, once. */
+function scenarioRow(name, { files, words }) {
+  return `| \`${name}\` | ${[...words].join('<br>')} | ${[...files].map(link).join(', ')} |`
+}
+
+/** Every scenario that a file's tests cite, with the words of the test or of the suite. */
 function scenariosIn(text) {
-  const found = new Set()
+  const found = []
   const visit = (node, names) => {
     const name = ts.isCallExpression(node) ? testName(node) : undefined
     const inner = name === undefined ? names : [...names, name]
-    if (name !== undefined) for (const scenario of citedBy(inner)) found.add(scenario)
+    if (name !== undefined) {
+      const words = wordsOf(node, inner)
+      for (const scenario of citedBy(inner)) found.push({ scenario, words })
+    }
     ts.forEachChild(node, (child) => visit(child, inner))
   }
   visit(ts.createSourceFile('test.ts', text, ts.ScriptTarget.ES2023), [])
-  return [...found]
+  return found
 }
 
-function invariantsFirst(a, b) {
-  const isOther = (name) => Number(name.includes(' '))
-  return isOther(a) - isOther(b) || a.localeCompare(b, 'en', { numeric: true })
+/** The words of a name without its citations, behind those of the suites around it; for a suite with those of its first tests. */
+function wordsOf(node, names) {
+  const said = names.map(withoutCitations).filter((words) => words !== '')
+  const inside = testsIn(node)
+  const more = inside.length > MOST_INSIDE ? '; …' : ''
+  const tests = inside.length === 0 ? [] : [inside.slice(0, MOST_INSIDE).join('; ') + more]
+  return cell([...said, ...tests].join(': '))
+}
+
+function testsIn(node) {
+  const found = []
+  const visit = (inner) => {
+    const name = ts.isCallExpression(inner) ? testName(inner) : undefined
+    if (name !== undefined) found.push(withoutCitations(name))
+    ts.forEachChild(inner, visit)
+  }
+  ts.forEachChild(node, visit)
+  return found.filter((words) => words !== '')
+}
+
+function withoutCitations(name) {
+  return name
+    .replace(citation, '')
+    .replace(leading, '')
+    .replace(invariant, '')
+    .replace(/^(?:[\s,:/]|\d+(?:[./-]\d+)*(?=[:,])|and\b)+/, '')
+    .replace(/%[a-z]|\$[a-z]\w*/gi, '…')
+    .trim()
+    .replace(/[;,.]$/, '')
+}
+
+/** A text that may stand in a table. */
+function cell(words) {
+  return words.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('\n', ' ')
 }
 
 function link(file) {

@@ -95,7 +95,7 @@ const FUNCTIONS: Doors = {
   loadRecipe: [(o) => recipe.loadRecipe(file, o), { mode: 'loose' }],
   loadYamlPrompt: [(o) => compat.loadYamlPrompt('{"input": "x"}', o), { mappings: 5 }],
   makeSubagentTool: [
-    (o: object) => background.makeSubagentTool(cook, { name: 'x' }, { host: cook, ...o }),
+    (o: object) => compat.makeSubagentTool(cook, { name: 'x' }, { host: cook, ...o }),
     { toolName: 5 },
   ],
   mcpServer: [(o: object) => mcp.mcpServer({ command: 'cat', ...o }), { timeoutMs: 'long' }],

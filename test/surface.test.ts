@@ -63,14 +63,14 @@ const surface: Readonly<Record<string, Door>> = {
     types: 'HttpServerOptions McpServerOptions McpServers StdioServerOptions',
   },
   'legate/background': {
-    values: 'askTools backgroundSubagents generalWorker joinSpawned makeSubagentTool scheduleTasks',
+    values: 'askTools backgroundSubagents generalWorker joinSpawned scheduleTasks',
     types:
-      'Attempts BackgroundOptions Briefing BriefingFunction BriefingMode ChildPoll DelegationContext Eager ' +
+      'Attempts BackgroundOptions BackgroundSettings Briefing BriefingFunction BriefingMode ChildPoll DelegationContext Eager ' +
       'EagerConfig EagerOutcome EagerValue EventType GeneralTask GeneralWorkerOptions HostContext ' +
-      'JoinOptions JoinResult MakeSubagentOptions NameClash OpenSession RecentEvent ReplyAnswer ' +
+      'JoinOptions JoinResult NameClash OpenSession RecentEvent ReplyAnswer ' +
       'ReplyContext ReplyDefinition ReplyDelegate ReplyInput Schedule ScheduleEvent ScheduleOptions ' +
       'ScheduleProgress ScheduleResult ScheduledTask SessionDocument SessionSettings SessionStore ' +
-      'SpawnAgentOptions SpawnedAgent StreamOptions SubagentHost SubagentSpec SubagentTool SubagentValue ' +
+      'SpawnAgentOptions SpawnedAgent StreamOptions SubagentValue ' +
       'TaskResult TaskRunner TaskStatus',
   },
   'legate/models': {
@@ -100,8 +100,8 @@ const surface: Readonly<Record<string, Door>> = {
   },
   'legate/compat': {
     values:
-      'getKeyResult loadJsonPrompt loadYamlPrompt registerTool startWaiter toolFunc useMcp useTools waitKeys whenKey',
-    types: 'KeyOptions ShapedTool ToolFunctionOptions',
+      'getKeyResult loadJsonPrompt loadYamlPrompt makeSubagentTool registerTool startWaiter toolFunc useMcp useTools waitKeys whenKey',
+    types: 'KeyOptions MakeSubagentOptions ShapedTool SubagentHost SubagentSpec SubagentTool ToolFunctionOptions',
   },
   'legate/grant': {
     values:

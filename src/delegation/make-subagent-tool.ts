@@ -11,7 +11,7 @@ import { delegatingTool, type Tool } from '../tool/tool.ts'
 import { type Presets, type SubagentSource, subagentSource } from './subagent.ts'
 
 /** A subagent under its own name, with any setting of `subagents`. */
-export interface SubagentSpec extends Omit<SubagentConfig, 'agent' | 'toolName' | 'memory'> {
+export interface SubagentSpec extends Omit<SubagentConfig, 'agent' | 'toolName' | 'memory' | 'background'> {
   readonly name: string
 }
 

@@ -1,5 +1,5 @@
 export type { ReplyAnswer, ReplyContext, ReplyDefinition, ReplyDelegate, ReplyInput } from '../agent/build/reply.ts'
-export type { Eager, EagerConfig, EagerValue, SubagentValue } from '../agent/definition/agent.ts'
+export type { BackgroundSettings, Eager, EagerConfig, EagerValue, SubagentValue } from '../agent/definition/agent.ts'
 export type {
   Briefing,
   BriefingFunction,
@@ -19,13 +19,6 @@ export {
   type SpawnAgentOptions,
 } from '../delegation/background/spawn-agent.ts'
 export { backgroundSubagents } from '../delegation/background/tools.ts'
-export {
-  type MakeSubagentOptions,
-  makeSubagentTool,
-  type SubagentHost,
-  type SubagentSpec,
-  type SubagentTool,
-} from '../delegation/make-subagent-tool.ts'
 export {
   type Schedule,
   type ScheduledTask,

@@ -29,6 +29,13 @@ import type { McpServerOptions } from '../tools/mcp/options.ts'
  */
 export type { ToolFunctionOptions } from '../agent/definition/agent.ts'
 export type { KeyOptions } from '../conversation/fields/run-fields.ts'
+export {
+  type MakeSubagentOptions,
+  makeSubagentTool,
+  type SubagentHost,
+  type SubagentSpec,
+  type SubagentTool,
+} from '../delegation/make-subagent-tool.ts'
 export type { ShapedTool } from '../tool/tool.ts'
 
 /** Waits for a field as `run.field` does. Checks before that the run has an output and, with `mustInPrompt`, the key. */

@@ -2,7 +2,6 @@ import { autoCore, autoFromAgent, makeCallable } from '../agent/build/auto.ts'
 import { defineAgent } from '../agent/build/definition.ts'
 import { withIdentity } from '../agent/build/identity.ts'
 import type { ReplyDefinition } from '../agent/build/reply.ts'
-import { extensionMethods, withExtension } from '../agent/build/with-tools.ts'
 import {
   type Agent,
   type AgentCore,
@@ -25,11 +24,13 @@ import {
   type RequestAgent,
   type RequestStartOptions,
 } from '../agent/definition/agent-request.ts'
+import { checkExtension, OWN_HOOKS } from '../agent/definition/extension.ts'
 import { CallerInput, refuseForReply } from '../agent/definition/input.ts'
 import { DefinitionError, RunError } from '../base/error.ts'
 import { type NoOptions, readOptions } from '../base/options.ts'
 import type { InferInput, InferOutput, Schema } from '../base/schema/schema.ts'
 import type { CompletedOutcome, Run } from '../conversation/run.ts'
+import { withBackground } from '../delegation/background/tools.ts'
 import { currentCall } from '../tool/current.ts'
 import type { StartOptions } from './options.ts'
 import { createRuntime, Runtime } from './runtime.ts'
@@ -46,7 +47,7 @@ export function agent<
   const Out extends Schema | undefined = undefined,
 >(definition: AgentDefinition<In, Out>): Agent<AgentInput<In>, AgentOutput<Out>, AgentRawOutput<Out>>
 export function agent(definition: object): unknown {
-  return asAgent(defineAgent(definition as Parameters<typeof defineAgent>[0]))
+  return asAgent(defineAgent(withBackground(definition) as Parameters<typeof defineAgent>[0]))
 }
 
 /** The object that users hold of an agent. */
@@ -159,4 +160,57 @@ function runtimeHere(): Runtime {
   if (current instanceof Runtime) return current
   shared ??= createRuntime()
   return shared
+}
+
+/** Adds an extension; the agent's own hooks stay last. */
+function withExtension(agent: AgentCore, added: Extension): AgentCore {
+  const where = `agent "${agent.name}"`
+  checkExtension(added, where)
+  const taken = agent.extensions.some(({ name }) => name === added.name)
+  if (taken) refuse(`${where} uses an extension "${added.name}" already. Use it once, or rename one of them.`)
+  const own = agent.extensions.filter(({ name }) => name === OWN_HOOKS)
+  const others = agent.extensions.filter(({ name }) => name !== OWN_HOOKS)
+  return withIdentity({ ...agent, extensions: [...others, added, ...own] })
+}
+
+/** The methods of all its extensions. Throws where one has the name of another, or of a method that every agent has. */
+function extensionMethods(agent: AnyAgent): PropertyDescriptorMap {
+  const methods: PropertyDescriptorMap = {}
+  const owners = new Map<string, string>()
+  for (const extension of agent.extensions as readonly Extension[]) {
+    for (const [name, value] of Object.entries(givenBy(extension, agent))) {
+      const owner = Object.hasOwn(agent, name) ? 'every agent' : owners.get(name)
+      if (owner !== undefined) refuse(clash({ agent, extension, name, owner }))
+      owners.set(name, `the extension "${extension.name}"`)
+      methods[name] = { value, enumerable: true }
+    }
+  }
+  return methods
+}
+
+function givenBy(extension: Extension, agent: AnyAgent): object {
+  if (extension.methods === undefined) return {}
+  const given: unknown = extension.methods(agent)
+  const where = `agent "${agent.name}": the extension "${extension.name}"`
+  if (typeof given !== 'object' || given === null) refuse(`${where}: methods(agent) gives an object of functions.`)
+  // Whoever awaits or returns an agent that looks like a promise would call it.
+  if ('then' in given) refuse(`${where} has a method "then": an agent is no promise. Rename it.`)
+  const other = Object.entries(given).find(([, value]) => typeof value !== 'function')
+  if (other !== undefined) refuse(`${where}: its method "${other[0]}" is no function.`)
+  return given
+}
+
+interface Clash {
+  readonly agent: AnyAgent
+  readonly extension: Extension
+  readonly name: string
+  readonly owner: string
+}
+
+function clash({ agent, extension, name, owner }: Clash): string {
+  return `agent "${agent.name}": the extension "${extension.name}" has a method "${name}", and so has ${owner}. Rename one of them.`
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', message)
 }

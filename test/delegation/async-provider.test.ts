@@ -1,5 +1,5 @@
 import { type AnyAgent, agent, SubAgentUnavailable } from 'legate'
-import { makeSubagentTool } from 'legate/background'
+import { makeSubagentTool } from 'legate/compat'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'

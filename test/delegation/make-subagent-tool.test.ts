@@ -1,5 +1,5 @@
 import { type AnyAgent, agent, DefinitionError, SubAgentUnavailable, tool } from 'legate'
-import { makeSubagentTool } from 'legate/background'
+import { makeSubagentTool } from 'legate/compat'
 import { scriptedModel } from 'legate/testing'
 import { toolkit } from 'legate/tools'
 import { describe, expect, test } from 'vitest'

@@ -65,6 +65,7 @@ const OPTIONS: OptionRules<SubagentConfig> = {
   profile: text,
   hooks: oneOf('private', 'inherit'),
   onParentClose: oneOf('cancel', 'abandon'),
+  background: anything,
   promoteAfterMs: positive,
   concurrency: int(1),
   concurrencyKey: text,
@@ -81,6 +82,9 @@ export function readConfig(value: unknown, where: string): SubagentConfig {
   const { agent } = config
   if (!isSource(agent)) refuse(`${where} is not an agent, a function that gives one, or { agent, ... }.`)
   readOptions(`agent(): ${where}`, config, OPTIONS)
+  if (config.background !== undefined) {
+    refuse(`${where}.background: only the subagents of agent({ subagents }) work in the background.`)
+  }
   checkSettings(config, where)
   if (isAgent(agent)) {
     checkAgent(agent, where)

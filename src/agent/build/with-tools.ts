@@ -10,17 +10,7 @@ import { isTool, type ShapedTool, type ToolDefinition, tool } from '../../tool/t
 import { isForeignTool } from '../../tools/from-ai-sdk-tool.ts'
 import { mcpServer } from '../../tools/mcp/mcp-server.ts'
 import type { McpServerOptions } from '../../tools/mcp/options.ts'
-import type {
-  AgentCore,
-  AnyAgent,
-  Extension,
-  McpServers,
-  Sources,
-  ToolChoice,
-  ToolFunctionOptions,
-  Tools,
-} from '../definition/agent.ts'
-import { checkExtension, OWN_HOOKS } from '../definition/extension.ts'
+import type { AgentCore, McpServers, Sources, ToolChoice, ToolFunctionOptions, Tools } from '../definition/agent.ts'
 import { withToolsOfCode } from '../definition/file-layers.ts'
 import { refuseForReply } from '../definition/input.ts'
 import { withIdentity } from './identity.ts'
@@ -236,53 +226,4 @@ function whereOf({ name }: AgentCore): string {
 
 function refuse(message: string): never {
   throw new DefinitionError('definition', message)
-}
-
-/** Adds an extension; the agent's own hooks stay last. */
-export function withExtension(agent: AgentCore, added: Extension): AgentCore {
-  const where = `agent "${agent.name}"`
-  checkExtension(added, where)
-  const taken = agent.extensions.some(({ name }) => name === added.name)
-  if (taken) refuse(`${where} uses an extension "${added.name}" already. Use it once, or rename one of them.`)
-  const own = agent.extensions.filter(({ name }) => name === OWN_HOOKS)
-  const others = agent.extensions.filter(({ name }) => name !== OWN_HOOKS)
-  return withIdentity({ ...agent, extensions: [...others, added, ...own] })
-}
-
-/** The methods of all its extensions. Throws where one has the name of another, or of a method that every agent has. */
-export function extensionMethods(agent: AnyAgent): PropertyDescriptorMap {
-  const methods: PropertyDescriptorMap = {}
-  const owners = new Map<string, string>()
-  for (const extension of agent.extensions as readonly Extension[]) {
-    for (const [name, value] of Object.entries(givenBy(extension, agent))) {
-      const owner = Object.hasOwn(agent, name) ? 'every agent' : owners.get(name)
-      if (owner !== undefined) refuse(clash({ agent, extension, name, owner }))
-      owners.set(name, `the extension "${extension.name}"`)
-      methods[name] = { value, enumerable: true }
-    }
-  }
-  return methods
-}
-
-function givenBy(extension: Extension, agent: AnyAgent): object {
-  if (extension.methods === undefined) return {}
-  const given: unknown = extension.methods(agent)
-  const where = `agent "${agent.name}": the extension "${extension.name}"`
-  if (typeof given !== 'object' || given === null) refuse(`${where}: methods(agent) gives an object of functions.`)
-  // Whoever awaits or returns an agent that looks like a promise would call it.
-  if ('then' in given) refuse(`${where} has a method "then": an agent is no promise. Rename it.`)
-  const other = Object.entries(given).find(([, value]) => typeof value !== 'function')
-  if (other !== undefined) refuse(`${where}: its method "${other[0]}" is no function.`)
-  return given
-}
-
-interface Clash {
-  readonly agent: AnyAgent
-  readonly extension: Extension
-  readonly name: string
-  readonly owner: string
-}
-
-function clash({ agent, extension, name, owner }: Clash): string {
-  return `agent "${agent.name}": the extension "${extension.name}" has a method "${name}", and so has ${owner}. Rename one of them.`
 }

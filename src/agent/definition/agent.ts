@@ -118,6 +118,30 @@ export type AgentProvider = () => AnyAgent | PromiseLike<AnyAgent>
 export type SubagentValue = AnyAgent | AgentProvider | SubagentConfig
 export type Subagents = { readonly [toolName: string]: SubagentValue } | readonly SubagentValue[]
 
+/** How subagents work in the background, and how their host hears of them. */
+export interface BackgroundSettings {
+  /**
+   * Lets the children of this host start children of their own with these tools, as deep as budgets allow. Default
+   * false.
+   */
+  readonly nested?: boolean
+  /**
+   * How a host learns that a child ended while it was not waiting: `auto` queues one turn in its conversation,
+   * `passive` keeps the result as a row until the host asks for it. Default auto.
+   */
+  readonly wake?: 'auto' | 'passive'
+  /** How much each child may use. */
+  readonly budget?: Budget
+  /** Whether children are cancelled or continue when the run that started them is cancelled. Default: cancel. */
+  readonly onParentClose?: 'cancel' | 'abandon'
+  /** The profiles a model may choose from. Default: the built-in ones. */
+  readonly profiles?: readonly string[]
+  /** The profile of children whose call names none. Default: the profile of the host's conversation, or full. */
+  readonly profile?: string
+  /** The number of rounds for children whose call gives none. Default: the host conversation's number, or 50. */
+  readonly contextTurns?: number
+}
+
 export interface SubagentConfig extends Attempts {
   /** The agent, or a function that gives one. */
   readonly agent: AnyAgent | AgentProvider
@@ -158,6 +182,11 @@ export interface SubagentConfig extends Attempts {
   readonly concurrency?: number
   /** Subagents with equal keys share that number. Default: the name of the tool. */
   readonly concurrencyKey?: string
+  /**
+   * The host does not wait for it: its model starts it with `subagent_spawn`, and hears of its end. True, or settings, which
+   * are the same for all such subagents of a host. Beside it only `agent` is given.
+   */
+  readonly background?: true | BackgroundSettings
   /** A call that waits longer than this for its child stops waiting: the child continues in the background. */
   readonly promoteAfterMs?: number
   /** Whether the child ends when the run that started it is cancelled. Default: cancel. */
@@ -182,7 +211,7 @@ export type EagerValue<Item = unknown> = AnyAgent | AgentProvider | EagerConfig<
 export interface EagerConfig<Item = unknown>
   extends Omit<
     SubagentConfig,
-    'description' | 'toolName' | 'group' | 'presets' | 'memory' | 'session' | 'hooks' | 'promoteAfterMs'
+    'description' | 'toolName' | 'group' | 'presets' | 'memory' | 'session' | 'hooks' | 'promoteAfterMs' | 'background'
   > {
   /** The input of the child. Default: the item itself, as JSON where the agent takes a text. */
   readonly input?: (item: Item, place: { readonly field: string }) => unknown

@@ -1,35 +1,64 @@
-import { type AnyAgent, isAgent } from '../../agent/definition/agent.ts'
+import {
+  type AnyAgent,
+  type BackgroundSettings,
+  isAgent,
+  type SubagentConfig,
+  type Subagents,
+} from '../../agent/definition/agent.ts'
 import { DefinitionError } from '../../base/error.ts'
 import { anything, flag, int, listOf, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
 import { type Budget, checkBudget } from '../../grant/budget.ts'
 import { BUILT_IN_PROFILES } from '../../grant/profile.ts'
 import { normalName } from './read.ts'
 
-export interface BackgroundOptions {
+export interface BackgroundOptions extends BackgroundSettings {
   /** The agent that runs every child. Default: the host's own definition. */
   readonly agent?: AnyAgent
   /** Agents to choose from by the `name` of the call. If `agent` is set too, it runs every name not listed here. */
   readonly agents?: { readonly [name: string]: AnyAgent }
-  /**
-   * Lets the children of this host start children of their own with these tools, as deep as budgets allow. Default
-   * false.
-   */
-  readonly nested?: boolean
-  /**
-   * How a host learns that a child ended while it was not waiting: `auto` queues one turn in its conversation,
-   * `passive` keeps the result as a row until the host asks for it. Default auto.
-   */
-  readonly wake?: 'auto' | 'passive'
-  /** How much each child may use. */
-  readonly budget?: Budget
-  /** Whether children are cancelled or continue when the run that started them is cancelled. Default: cancel. */
-  readonly onParentClose?: 'cancel' | 'abandon'
-  /** The profiles a model may choose from. Default: the built-in ones. */
-  readonly profiles?: readonly string[]
-  /** The profile of children whose call names none. Default: the profile of the host's conversation, or full. */
-  readonly profile?: string
-  /** The number of rounds for children whose call gives none. Default: the host conversation's number, or 50. */
-  readonly contextTurns?: number
+}
+
+interface SplitSubagents {
+  readonly options: BackgroundOptions
+  readonly others: Subagents
+}
+
+/** Splits subagents into those with `background` and the others. Undefined where none has it. */
+export function splitSubagents(subagents: Subagents | undefined): SplitSubagents | undefined {
+  if (typeof subagents !== 'object' || subagents === null) return undefined
+  const entries = Object.entries(subagents)
+  const chosen = entries.filter(([, value]) => isInBackground(value))
+  if (chosen.length === 0) return undefined
+  const isList = Array.isArray(subagents)
+  const others = entries.filter(([, value]) => !isInBackground(value))
+  const named = chosen.map(([key, value]) => ownAgent(isList ? null : key, value as BackgroundConfig))
+  const [{ settings } = { settings: {} }] = named
+  const other = named.find((one) => JSON.stringify(one.settings) !== JSON.stringify(settings))
+  if (other !== undefined) refuseOption(other.name, 'has other settings than the first: they are the same for all.')
+  return {
+    options: { ...settings, agents: Object.fromEntries(named.map(({ name, agent }) => [name, agent])) },
+    others: isList ? others.map(([, value]) => value) : Object.fromEntries(others),
+  }
+}
+
+type BackgroundConfig = SubagentConfig & { readonly background: true | BackgroundSettings }
+
+function isInBackground(value: unknown): value is BackgroundConfig {
+  return typeof value === 'object' && value !== null && !isAgent(value) && Object.hasOwn(value, 'background')
+}
+
+function ownAgent(key: string | null, { agent, background, ...others }: BackgroundConfig) {
+  const name = key ?? (isAgent(agent) ? agent.name : 'in a list')
+  if (!isAgent(agent)) refuseOption(name, 'needs an agent that is known from the start, not a function.')
+  const isRight = background === true || (typeof background === 'object' && background !== null)
+  if (!isRight) refuseOption(name, 'is true, or an object of settings.')
+  const [odd] = Object.keys(others)
+  if (odd !== undefined) refuseOption(name, `and ${odd} do not go together: give settings as background: { ... }.`)
+  return { name, agent, settings: background === true ? {} : background }
+}
+
+function refuseOption(name: string, words: string): never {
+  throw new DefinitionError('definition', `agent(): subagents.${name}.background ${words}`)
 }
 
 export interface BackgroundSpec {

@@ -1,8 +1,9 @@
-import type { AnyAgent, Tools } from '../../agent/definition/agent.ts'
+import type { AnyAgent, Subagents, Tools } from '../../agent/definition/agent.ts'
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
+import { DefinitionError } from '../../base/error.ts'
 import type { Tool } from '../../tool/tool.ts'
 import type { OfferPlace } from '../../tool/toolkit.ts'
-import { type BackgroundOptions, type BackgroundSpec, readBackground } from './options.ts'
+import { type BackgroundOptions, type BackgroundSpec, readBackground, splitSubagents } from './options.ts'
 import { rowTool } from './row-tool.ts'
 import { DESCRIPTIONS, schemasOf } from './schemas.ts'
 
@@ -29,6 +30,25 @@ export function backgroundSubagents(options: BackgroundOptions = {}): Tools & { 
     return [name, own]
   })
   return Object.fromEntries(made) as { readonly [Name in ToolName]: Tool }
+}
+
+interface HostDefinition {
+  readonly subagents?: Subagents
+  readonly tools?: Tools
+}
+
+/** Gives a host the tools to start those of its subagents that have `background`. */
+export function withBackground(definition: object): object {
+  const { subagents, tools = {} } = (definition ?? {}) as HostDefinition
+  const split = splitSubagents(subagents)
+  if (split === undefined) return definition
+  const made = backgroundSubagents(split.options)
+  const taken = Object.keys(made).find((name) => Object.hasOwn(tools, name))
+  if (taken !== undefined) {
+    const message = `agent(): subagents with background bring the tool "${taken}", which is among its tools already.`
+    throw new DefinitionError('definition', message)
+  }
+  return { ...definition, subagents: split.others, tools: { ...tools, ...made } }
 }
 
 const specs: WeakMap<Tool, BackgroundSpec> = new WeakMap()

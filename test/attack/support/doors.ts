@@ -1,5 +1,6 @@
 import { type AnyAgent, agent, type ConversationHandle, type Run, type Runtime, tool } from 'legate'
-import { backgroundSubagents, makeSubagentTool, type SessionStore } from 'legate/background'
+import { backgroundSubagents, type SessionStore } from 'legate/background'
+import { makeSubagentTool } from 'legate/compat'
 import type { Node } from 'legate/rows'
 import { type Script, scriptedModel } from 'legate/testing'
 import type { RuntimeOptions } from '../../../src/runtime/options.ts'

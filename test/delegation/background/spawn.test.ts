@@ -1,6 +1,7 @@
 import { agent, createRuntime, type Json } from 'legate'
 import { backgroundSubagents } from 'legate/background'
 import { type Script, scriptedModel } from 'legate/testing'
+import { toolkit } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { inheritedTurns } from '../../../src/delegation/background/read.ts'
 import { emptyCommit } from '../../../src/graph/commit.ts'
@@ -306,3 +307,62 @@ async function spawned(name: string, prompt: string, more: { readonly [key: stri
   const found = await called(spawnCall(name, prompt, more))
   return { ...found, child: localStore(found.runtime).conversation(idIn(String(found.task?.output.content))) }
 }
+
+describe('background: true', () => {
+  test('lets the model start a subagent and go on; the others are called and waited for', async () => {
+    const reader = workerOf(() => 'read', 'reader')
+    const expert = workerOf(() => 'known', 'expert')
+    const model = scriptedModel(playing(() => ({ calls: [spawnCall('reader', 'the log')] })))
+    const subagents = { expert, reader: { agent: reader, background: { wake: 'passive' } } } as const
+    const host = agent({ name: 'host', instructions: 'Host.', model, subagents })
+    const runtime = createRuntime()
+    const run = runtime.run(host, 'go')
+    expect((await run.result).status).toBe('completed')
+    await runtime.idle()
+
+    const shown = model.requests[0]?.tools.map(({ name }) => name) ?? []
+    expect(shown).toEqual(expect.arrayContaining(['expert', 'subagent_spawn', 'subagent_wait']))
+    expect(shown).not.toContain('reader')
+    const [link] = runtime.store.linksOf(run.id)
+    expect(runtime.store.conversation(link?.childConversationId ?? '')?.agent.name).toBe('reader')
+    expect(link?.outcome?.status).toBe('completed')
+    await runtime.close()
+  })
+
+  test('works in a list, under the name of the agent', () => {
+    const reader = workerOf(() => 'read', 'reader')
+    const host = agent({ name: 'host', instructions: '', subagents: [workerOf(), { agent: reader, background: true }] })
+
+    expect([...host.subagents.keys()]).toEqual(['call_worker'])
+    expect([...host.tools.keys()]).toContain('subagent_spawn')
+  })
+
+  const reader = workerOf(() => 'read', 'reader')
+  const typed = agent({ name: 'typed', instructions: '', input: { type: 'object', properties: {} } })
+  test.each([
+    ['another setting', { a: { agent: reader, background: true, presets: {} } }, /a\.background and presets do not go/],
+    ['false', { a: { agent: reader, background: false } }, /is true, or an object of settings/],
+    ['a wrong setting', { a: { agent: reader, background: { wake: 'never' } } }, /wake must be one of/],
+    ['a function', { a: { agent: () => reader, background: true } }, /not a function/],
+    ['an agent with an input', { a: { agent: typed, background: true } }, /has an input schema/],
+    [
+      'settings that differ',
+      { a: { agent: reader, background: true }, b: { agent: workerOf(), background: { nested: true } } },
+      /b\.background has other settings/,
+    ],
+  ])('is refused with %s', (_name, subagents, words) => {
+    expect(() => agent({ name: 'host', instructions: '', subagents: subagents as never })).toThrow(words)
+  })
+
+  test('is refused beside the tools that it brings, and in a group', () => {
+    const subagents = { reader: { agent: reader, background: true } } as const
+    const groups = { more: { description: 'More', active: true, subagents } }
+
+    expect(() => agent({ name: 'h', instructions: '', subagents, tools: { ...backgroundSubagents() } })).toThrow(
+      /bring the tool "subagent_spawn", which is among its tools/,
+    )
+    expect(() => agent({ name: 'h', instructions: '', toolkit: toolkit({ groups }) })).toThrow(
+      /only the subagents of agent\(\{ subagents \}\)/,
+    )
+  })
+})

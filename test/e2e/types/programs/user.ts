@@ -1,13 +1,7 @@
 // Written as a user writes, and checked by the compiler against what is published: see ../built.test.ts.
 import { agent, createRuntime, type RunOutcome, tool } from 'legate'
-import {
-  askTools,
-  backgroundSubagents,
-  generalWorker,
-  joinSpawned,
-  makeSubagentTool,
-  type SpawnedAgent,
-} from 'legate/background'
+import { askTools, backgroundSubagents, generalWorker, joinSpawned, type SpawnedAgent } from 'legate/background'
+import { makeSubagentTool } from 'legate/compat'
 import { jsonSession, jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { checkSubagentContract, scriptedModel } from 'legate/testing'
