@@ -1,4 +1,4 @@
-import { agent, type Store, type ToolContext } from 'legate'
+import { agent, type ToolContext } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import type { LocalStore } from '../../src/store/store.ts'
