@@ -11,6 +11,7 @@ import type { Commit } from '../graph/commit.ts'
 import type { Claims, Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { Claim } from '../rules/turn/claim.ts'
+import type { Ledger } from '../store/ledger.ts'
 
 /** Why a running node is asked to stop. After `shutdown` or `lost` it must not commit its end: another process continues it. */
 export type StopCause = 'cancel' | 'timeout' | 'stalled' | 'shutdown' | 'lost'
@@ -32,6 +33,27 @@ export interface Work {
   noteActivity(): void
   /** Lends the worker to others while code inside the node awaits something (a child): waiting holds no worker. */
   lend<T>(wait: Promise<T>): Promise<T>
+}
+
+/** Makes the engine of a runtime: `createRuntime({ engine: { create } })`. */
+export type EngineFactory = (ledger: Ledger, options: EngineOptions) => Engine
+
+/** Everything that a runtime tells its engine. */
+export interface EngineOptions {
+  readonly workers: number
+  readonly graceMs: number
+  readonly sweepMs: number
+  readonly leaseMs: number
+  readonly firstWordMs: number
+  readonly stalledMs: number
+  /** Names of the agents this process has code for; it grows. The empty name stands for agents that need none. */
+  readonly agents: ReadonlySet<string>
+  readonly kinds: ReadonlySet<string>
+  /** Called before each node runs. */
+  readonly beforeNode: () => void
+  /** Called after each sweep: other processes may have written without a notice. */
+  readonly swept: () => void
+  readonly report: (error: unknown) => void
 }
 
 /** Runs a node to its end; at once where it need not wait. Must not throw. */

@@ -20,30 +20,13 @@ import type { Id, Node } from '../graph/rows.ts'
 import type { Claim } from '../rules/turn/claim.ts'
 import type { Ledger } from '../store/ledger.ts'
 import type { StoreChange } from '../store/store.ts'
-import type { Engine, Executor, StopCause } from './engine.ts'
+import type { Engine, EngineOptions, Executor, StopCause } from './engine.ts'
 import { Lease, quietUntil } from './lease.ts'
 import { type NodeHost, RunningNode } from './running-node.ts'
 import type { SweepOptions } from './sweep.ts'
 
 /** How many nodes of one commit start at once. */
 const LOT = 32
-
-export interface LocalEngineOptions {
-  readonly workers: number
-  readonly graceMs: number
-  readonly sweepMs: number
-  readonly leaseMs: number
-  readonly firstWordMs: number
-  readonly stalledMs: number
-  /** Names of the agents this process has code for; it grows. The empty name stands for agents that need none. */
-  readonly agents: ReadonlySet<string>
-  readonly kinds: ReadonlySet<string>
-  /** Called before each node runs. */
-  readonly beforeNode: () => void
-  /** Called after each sweep: other processes may have written without a notice. */
-  readonly swept: () => void
-  readonly report: (error: unknown) => void
-}
 
 type Upkeep = typeof import('./sweep.ts')
 
@@ -55,14 +38,19 @@ async function upkeep(): Promise<Upkeep> {
   return loaded
 }
 
+/** Makes a local engine. */
+export function localEngine(ledger: Ledger, options: EngineOptions): Engine {
+  return new LocalEngine(ledger, options)
+}
+
 /** Runs nodes in this process. Several processes may do so on one store; claims keep them apart. */
-export class LocalEngine implements Engine, NodeHost {
+class LocalEngine implements Engine, NodeHost {
   readonly id: Id
   private readonly ledger: Ledger
   readonly clock: Clock
   readonly firstWordMs: number
   readonly stalledMs: number
-  private readonly options: LocalEngineOptions
+  private readonly options: EngineOptions
   private readonly running: IdMap<RunningNode> = new IdMap()
   /** The running node that started last. */
   protected last: KeptAlive
@@ -86,7 +74,7 @@ export class LocalEngine implements Engine, NodeHost {
   private sweepAgain = false
   private drained: (() => void) | undefined
 
-  constructor(ledger: Ledger, options: LocalEngineOptions) {
+  constructor(ledger: Ledger, options: EngineOptions) {
     this.ledger = ledger
     this.clock = ledger.clock
     this.options = options

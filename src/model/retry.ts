@@ -1,4 +1,5 @@
 import { LegateError } from '../base/error.ts'
+import { randomWord } from '../base/id.ts'
 
 export const MODEL_ATTEMPTS = 4
 const FIRST_DELAY_MS = 1_000
@@ -24,12 +25,12 @@ const NETWORK_CODES: ReadonlySet<string> = new Set([
 ])
 
 /** How long to wait before attempt `next`; undefined when another try cannot help or all are used. */
-export function retryDelay(error: unknown, next: number): number | undefined {
+export function retryDelay(error: unknown, next: number, random: () => number = randomWord): number | undefined {
   if (next > MODEL_ATTEMPTS || !isPassing(error) || isOutOfQuota(error)) return undefined
   const asked = field(error, 'retryAfterMs')
   if (typeof asked === 'number' && asked >= 0) return asked > LONGEST_ASKED_MS ? undefined : asked
   const backoff = FIRST_DELAY_MS * 2 ** (next - 2)
-  return Math.min(backoff * (1 + Math.random() / 4), LONGEST_DELAY_MS)
+  return Math.min(backoff * (1 + random() / 2 ** 34), LONGEST_DELAY_MS)
 }
 
 /**

@@ -2,11 +2,13 @@ import { type AnyAgent, isAgent, type RunOptions } from '../agent/definition/age
 import { type CompactionOptions, readCompaction } from '../agent/definition/compaction-settings.ts'
 import { checkExtension, type ExtensionCore } from '../agent/definition/extension.ts'
 import type { RunSettings } from '../agent/hooks/node-run.ts'
-import type { Clock } from '../base/clock.ts'
+import type { Clock, Scheduler } from '../base/clock.ts'
 import { DefinitionError, messageOf } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import { anything, list, number, orJust, readOptions, record } from '../base/options.ts'
+import { anything, code, list, number, orJust, readOptions, record } from '../base/options.ts'
 import type { KindDefinition } from '../delegation/run/kind.ts'
+import type { EngineFactory } from '../engine/engine.ts'
+import { localEngine } from '../engine/local.ts'
 import type { FileDomain } from '../files/files.ts'
 import { type Budget, checkBudget } from '../grant/budget.ts'
 import { checkGrant, type Grant } from '../grant/grant.ts'
@@ -64,9 +66,13 @@ export interface RuntimeOptions {
     readonly firstWordMs?: number
     /** How long a model may be silent in the middle of its answer; then it is asked again. Default 5 min. */
     readonly stalledMs?: number
+    /** Makes the engine that runs nodes. Default: the local one. `engineConformance` of `legate/testing` judges yours. */
+    readonly create?: EngineFactory
   }
   /** For tests. */
   readonly clock?: Clock
+  /** For simulations: turns of the event loop and chance, driven by a seed. */
+  readonly scheduler?: Scheduler
 }
 
 /** A person's answer to a node that awaits approval. */
@@ -124,7 +130,8 @@ export const ENGINE_DEFAULTS = {
   leaseMs: 15_000,
   firstWordMs: 1_800_000,
   stalledMs: 300_000,
-} as const
+  create: localEngine,
+}
 
 const OPTIONS = {
   store: anything,
@@ -145,6 +152,7 @@ const OPTIONS = {
   redact: anything,
   engine: record,
   clock: anything,
+  scheduler: anything,
 }
 
 const ENGINE = {
@@ -154,6 +162,7 @@ const ENGINE = {
   leaseMs: number(1),
   firstWordMs: number(1),
   stalledMs: number(1),
+  create: code,
 }
 
 /** Refuses what could never work: a mistake is said where it was made. */

@@ -21,14 +21,13 @@ import type { SpawnedAgent } from '../delegation/background/handle.ts'
 import { type SpawnAgentOptions, spawnAgent } from '../delegation/background/spawn-agent.ts'
 import { SessionCopies } from '../delegation/session-copies.ts'
 import type { Engine } from '../engine/engine.ts'
-import { LocalEngine } from '../engine/local.ts'
 import { freezeLayer } from '../grant/ceiling.ts'
 import { type Explanation, explain } from '../grant/decide.ts'
 import { runtimeLayers } from '../grant/grant.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Draft } from '../graph/draft.ts'
 import { withKinds } from '../graph/kinds.ts'
-import { type TreeReader, treeWith } from '../graph/reader.ts'
+import { type TreeReader, treeWith, unlessTampered } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Tombstone } from '../store/archive.ts'
 import { Ledger } from '../store/ledger.ts'
@@ -90,7 +89,7 @@ export class Runtime {
   constructor(options: RuntimeOptions) {
     const { kinds = {}, budget, extensions = [] } = options
     const settings = settingsOf(options)
-    const engine = { ...ENGINE_DEFAULTS, ...options.engine }
+    const { create, ...engine } = { ...ENGINE_DEFAULTS, ...options.engine }
     const runtimeLayer = runtimeLayers(frozenCopy(options.grant), frozenCopy(budget))
     this.store = options.store ?? memoryStore()
     this.clock = options.clock ?? systemClock
@@ -98,6 +97,7 @@ export class Runtime {
     const ledger = new Ledger({
       store: this.store,
       clock: this.clock,
+      scheduler: options.scheduler,
       kinds: withKinds(kinds),
       listener: {
         claims: (now) => this.engine.claims(now),
@@ -124,7 +124,7 @@ export class Runtime {
     this.agents = agents
     this.executor = executor
     this.copies = new SessionCopies({ store: this.store, registry, rules, report })
-    this.engine = new LocalEngine(ledger, {
+    this.engine = create(ledger, {
       ...engine,
       agents: registry.names,
       kinds: new Set([...MODEL_KINDS, 'task', ...Object.keys(kinds)]),
@@ -166,7 +166,8 @@ export class Runtime {
     if (found === undefined) throw await notFound(this.store, 'run', runId)
     this.watch()
     const { conversationId, started } = found
-    const output = this.agents.registry.outputOf(tree, runId)
+    // A tree that was changed from outside still gives a handle: awaiting it says so.
+    const output = unlessTampered(() => this.agents.registry.outputOf(tree, runId))
     return this.handle<Out, Written>({ runId, conversationId, rootId: turn?.rootId, started, isOwn: false, output })
   }
 

@@ -10,6 +10,7 @@
 export type { Clock } from '../base/clock.ts'
 export { readTrees, type TreeRows } from '../graph/reader.ts'
 export type { LocalStore } from '../store/store.ts'
+export { type EngineConformance, engineConformance } from './conformance/engine-conformance.ts'
 export { storeConformance } from './conformance/store-conformance.ts'
 export { type ContractOptions, checkSubagentContract } from './conformance/subagent-contract.ts'
 export { type Aftermath, aftermath, checkStanding, type Evidence } from './crash/aftermath.ts'

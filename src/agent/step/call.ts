@@ -202,8 +202,12 @@ class AnswerStream {
   }
 
   private next(parts: AsyncIterator<Part>): void {
-    if (this.partCount % PARTS_PER_TURN === PARTS_PER_TURN - 1) setImmediate(() => this.nextNow(parts))
+    if (this.partCount % PARTS_PER_TURN === PARTS_PER_TURN - 1) this.defer(() => this.nextNow(parts))
     else this.nextNow(parts)
+  }
+
+  private defer(run: () => void): void {
+    this.run.home.ledger.scheduler.defer(run)
   }
 
   private nextNow(parts: AsyncIterator<Part>): void {
@@ -234,7 +238,7 @@ class AnswerStream {
     try {
       const to = pieceEnd(part.text, from)
       this.take({ ...part, text: part.text.slice(from, to) })
-      if (to < part.text.length && this.size.excess === null) setImmediate(() => this.takePieces(part, to))
+      if (to < part.text.length && this.size.excess === null) this.defer(() => this.takePieces(part, to))
       else this.readNext()
     } catch (error) {
       this.fail(error)

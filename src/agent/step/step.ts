@@ -382,7 +382,7 @@ async function fail({ work, node, home }: NodeRun, failed: CallFailed): Promise<
     return ledger.commit({ kind: 'ask', rootId: node.rootId, plan: (draft) => planAsk(draft, claim, cause.ask) })
   }
   const isAsked = work.stopCause !== null && work.stopCause !== 'stalled'
-  const delay = isAsked ? undefined : retryDelay(failed.cause, node.attempt + 1)
+  const delay = isAsked ? undefined : retryDelay(failed.cause, node.attempt + 1, home.ledger.scheduler.random)
   const error = settings.causeOf(cause)
   const retry = { wakeAt: ledger.clock.now() + Math.round(delay ?? 0), error }
   const end = failedEnd(failed, error, work.stopCause === 'cancel')

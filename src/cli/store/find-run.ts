@@ -1,4 +1,4 @@
-import type { Conversation, Node, Tombstone, TreeReader, Turn } from '../../doors/rows.ts'
+import { type Conversation, type Node, type Tombstone, type TreeReader, type Turn, treeWith } from '../../doors/rows.ts'
 import type { Id, Store } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import { age, moment } from '../terminal/amounts.ts'
@@ -11,11 +11,6 @@ const LEAST_TYPED = 4
 /** Shortens an id to its last 8 characters, the form people read and type. */
 export function shortId(id: Id): string {
   return id.slice(-8)
-}
-
-/** Loads the tree that has this conversation, run or node; an empty one if none has it. */
-export async function treeWith(store: Store, id: Id): Promise<TreeReader> {
-  return store.tree((await store.rootOf(id)) ?? id)
 }
 
 /** Finds a run by the ending of its id, or the last run of a conversation by the ending of the conversation's. */

@@ -1,7 +1,6 @@
-import type { TreeReader, Turn } from '../../doors/rows.ts'
+import { type TreeReader, type Turn, treeWith } from '../../doors/rows.ts'
 import type { Id, Run, Runtime, Store } from '../../index.ts'
 import { EXIT } from '../command/command.ts'
-import { treeWith } from '../store/find-run.ts'
 import type { RunVerdict } from './verdict.ts'
 import type { Worker } from './worker.ts'
 

@@ -1,6 +1,6 @@
+import { treeWith } from '../../doors/rows.ts'
 import type { AnswerWord, ApprovalWord, Run, Runtime } from '../../index.ts'
 import { type Call, isSet } from '../command/command.ts'
-import { treeWith } from '../store/find-run.ts'
 import { TypedLine } from '../terminal/ask-line.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { hasScreen } from '../terminal/paint.ts'

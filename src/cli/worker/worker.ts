@@ -8,10 +8,10 @@
 // - A standstill counts only when it is seen twice, after everything answerable here was answered.
 // - The terminal is restored on every way out.
 
-import type { TreeReader, Turn } from '../../doors/rows.ts'
+import { type TreeReader, type Turn, treeWith } from '../../doors/rows.ts'
 import type { AnyAgent, Id, Json, Run, Runtime } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
-import { shortId, treeWith } from '../store/find-run.ts'
+import { shortId } from '../store/find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { openStateOf } from '../watch/activity.ts'
 import type { RunView } from '../watch/view.ts'

@@ -1,6 +1,7 @@
+import { treeWith } from '../../../doors/rows.ts'
 import type { PendingApproval, PendingQuestion } from '../../../index.ts'
 import { type Call, isSet } from '../../command/command.ts'
-import { shortId, treeWith } from '../../store/find-run.ts'
+import { shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'
 import { age, duration } from '../../terminal/amounts.ts'
 import { exactLine, oneLine } from '../../terminal/clean.ts'
