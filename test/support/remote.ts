@@ -1,3 +1,4 @@
+import type { Commit } from '../../src/graph/commit.ts'
 import type { TreeReader } from '../../src/graph/reader.ts'
 import type { Id } from '../../src/graph/rows.ts'
 import type { LocalStore, Store } from '../../src/store/store.ts'
@@ -27,18 +28,18 @@ const behind = new WeakMap<Store, LocalStore>()
 
 /** A store as one that is far away: everything it says comes later, and it gives one tree at a time. */
 export function remoteStore(store: LocalStore): Store {
-  const { name, shared, commit, archive, watch, close } = store
+  const { name, shared, archive } = store
   const far = {
-    ...Object.fromEntries(SCANS.map((scan) => [scan, later(store[scan] as Ask)])),
+    ...Object.fromEntries(SCANS.map((scan) => [scan, later((...asked: never[]) => (store[scan] as Ask)(...asked))])),
     name,
     shared,
     tree: later((rootId: Id) => oneTree(store, rootId)),
-    commit: later(commit),
+    commit: later((commit: Commit) => store.commit(commit)),
     ...(archive === undefined
       ? {}
       : { archive: Object.fromEntries(Object.entries(archive).map(([of, ask]) => [of, later(ask)])) }),
-    watch,
-    close,
+    watch: (changed: Parameters<Store['watch']>[0]) => store.watch(changed),
+    close: () => store.close(),
   } as unknown as Store
   behind.set(far, store)
   return far
