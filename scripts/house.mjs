@@ -19,7 +19,7 @@ const sourceRoot = path.join(root, 'src')
 const PLUMBING = [
   /^base\//,
   /^store\//,
-  /^graph\/(history\/)?(changes|copy|draft|columns|rows[^/]*|reader|states|kinds|commit|event|usage|body|content|pending-node|outcome)\.ts$/,
+  /^graph\/(history\/)?(changes|copy|draft|limits|rows[^/]*|reader|states|kinds|commit|event|usage|body|content|pending-node|outcome)\.ts$/,
   /^testing\//,
 ]
 

@@ -1,5 +1,6 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import ts from 'typescript'
@@ -302,6 +303,12 @@ describe('forbidden in the sources', () => {
   })
 })
 
+test('a test in the sources has the name of the file that it tests', () => {
+  const tests = filesOfSources().filter((file) => file.endsWith('.test.ts'))
+
+  expect(tests.filter((file) => !existsSync(path.join(root, file.replace('.test.ts', '.ts'))))).toEqual([])
+})
+
 describe('size', () => {
   test('no file is longer than 500 lines', () => {
     const wrong = sources
@@ -364,6 +371,76 @@ describe('importing the built package', () => {
     expect(Math.min(...rounds)).toBeLessThan(60)
   })
 })
+
+/**
+ * Lines that add a column to every row, a tool option that its task keeps, and a budget dimension: each goes before the first
+ * line that begins like `before`, from the line `within` on.
+ */
+const additions: readonly (readonly [file: string, within: string, before: string, line: string])[] = [
+  ...['Conversation', 'Turn', 'Node', 'Link'].flatMap((row) => [
+    ['src/graph/rows.ts', `export interface ${row} {`, '}', 'readonly trial: string | null'] as const,
+    ['src/graph/rows.ts', `export const ${row.toUpperCase()}_COLUMNS`, '}', 'trial: { usual: null },'] as const,
+  ]),
+  ['src/graph/rows.ts', 'export const TOOL_OPTIONS = [', ']', "'trial',"],
+  ['src/tool/tool.ts', 'export interface ToolDefinition<', '}', 'readonly trial?: string'],
+  ['src/tool/tool.ts', 'const OPTIONS:', '}', 'trial: text,'],
+  ['src/tool/tool.ts', 'export function tool<', '    [toolMark]', 'trial: definition.trial ?? null,'],
+  ['src/graph/limits.ts', 'export interface TurnLimits {', '}', 'readonly trials: number'],
+  [
+    'src/graph/limits.ts',
+    'export const LIMITS:',
+    '}',
+    "trials: { usual: 9, least: 0, counter: 'trials', unit: 'trials' },",
+  ],
+  ['src/graph/limits.ts', 'export function eachLimit(', '  }', "trials: of('trials'),"],
+  ['src/graph/limits.ts', 'export interface Account {', '}', 'readonly trials: number'],
+  ['src/graph/limits.ts', 'export const EMPTY_ACCOUNT:', '}', 'trials: 0,'],
+  ['src/graph/limits.ts', 'export function changedAccount(', '  }', 'trials: account.trials,'],
+]
+
+describe('where things change', () => {
+  test('a column, a kept tool option and a budget dimension compile with the files that ARCHITECTURE.md names', () => {
+    const wrong = filesThatDoNotCompile(changedTexts())
+    const made = ['src/graph/rows.made.ts', 'src/store/codec/rows.made.ts']
+
+    expect(wrong.filter((file) => !made.includes(file))).toEqual(['src/store/codec/parts.ts'])
+  }, 240_000)
+})
+
+/** The text of each file with its additions. */
+function changedTexts(): ReadonlyMap<string, string> {
+  const texts = new Map<string, string>()
+  for (const [file, within, before, line] of additions) {
+    const lines = (texts.get(file) ?? readFileSync(path.join(root, file), 'utf8')).split('\n')
+    const from = lines.findIndex((one) => one.startsWith(within))
+    const at = lines.findIndex((one, index) => index > from && one.startsWith(before))
+    expect({ file, within, isThere: from >= 0 && at >= 0 }).toEqual({ file, within, isThere: true })
+    texts.set(file, lines.toSpliced(at, 0, line).join('\n'))
+  }
+  return texts
+}
+
+/** Compiles a copy of the sources that has these texts in place of its own. */
+function filesThatDoNotCompile(texts: ReadonlyMap<string, string>): string[] {
+  const folder = mkdtempSync(path.join(tmpdir(), 'legate-changed-'))
+  try {
+    for (const name of ['src', 'package.json', 'tsconfig.json']) {
+      cpSync(path.join(root, name), path.join(folder, name), {
+        recursive: true,
+        filter: (file) => !/\.test\.ts$/.test(file),
+      })
+    }
+    symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'))
+    for (const [file, text] of texts) writeFileSync(path.join(folder, file), text)
+    const { stdout } = spawnSync(path.join(root, 'node_modules/.bin/tsc'), ['--noEmit', '--pretty', 'false'], {
+      cwd: folder,
+      encoding: 'utf8',
+    })
+    return [...new Set([...stdout.matchAll(/^(\S+?)\(\d+,\d+\): error/gm)].map(([, file = '']) => file))].sort()
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
 
 /** The files of the built package that importing one of its doors reads. */
 function readBy(door: string) {
@@ -533,9 +610,11 @@ function runNode(script: string): string {
 }
 
 function sourceFiles(): string[] {
-  if (!existsSync(path.join(root, 'src'))) return []
+  return filesOfSources().filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+}
+
+function filesOfSources(): string[] {
   return readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
     .map((file) => path.posix.join('src', ...file.split(path.sep)))
     .sort()
 }

@@ -70,6 +70,9 @@ const FUNCTIONS: Doors = {
   checkSubagentContract: [(o) => testing.checkSubagentContract(cook, o), {}],
   conversationIdFor: [(o) => root.conversationIdFor(cook, 'x', o), { owner: 5 }],
   convert: [(o) => recipe.convert(words, 'claude', o), { lossy: 'yes' }],
+  CrashCase: [(o: object) => new testing.CrashCase({ program: file, ...o }), { store: 'tape' }],
+  crash: [(o: object) => testing.crash({ program: file, ...o }, []), { maxWorkers: 'many' }],
+  crashWorker: [(o: object) => testing.crashWorker({ options: {}, drive: async () => {}, ...o }), { drive: 5 }],
   createRuntime: [(o) => createRuntime(o), { agents: 5 }],
   describeRecipe: [(o) => recipe.describeRecipe(file, o), { mode: 'loose' }],
   discover: [(o) => recipe.discover(o), { cwd: 5 }],
@@ -77,6 +80,7 @@ const FUNCTIONS: Doors = {
   diskFiles: [(o: object) => tools.diskFiles({ workspace: folder, ...o }), { allowDeleteInternal: 'yes' }],
   extension: [(o: object) => extension({ name: 'x', ...o }), { onError: 'ignore' }],
   extensionSources: [(o) => recipe.extensionSources([], o), { scope: 'world' }],
+  failpoints: [(o) => testing.failpoints(o), { passed: 5 }],
   fieldParser: [(o) => fields.fieldParser(o), { strict: 'yes' }],
   generalWorker: [(o) => background.generalWorker(o), { tools: 5 }],
   getKeyResult: [(o) => compat.getKeyResult(menuRun, 'dish', o), { mustInPrompt: 'yes' }],
@@ -110,9 +114,15 @@ const FUNCTIONS: Doors = {
   scheduleTasks: [(o) => background.scheduleTasks(runtime, [], o), { maxConcurrency: 'many' }],
   skillsTools: [(o) => recipe.skillsTools(o), { cwd: 5 }],
   sqliteStore: [(o: object) => sqlite.sqliteStore({ path: join(folder, 'rows.db'), ...o }), { readOnly: 'yes' }],
+  storeConformance: [
+    (o: object) =>
+      testing.storeConformance({ name: 'x', open: () => memory.memoryStore(), durable: false, test: () => 1, ...o }),
+    { durable: 'yes' },
+  ],
   tool: [(o: object) => tool({ description: 'X.', inputSchema: schema, execute: () => 1, ...o }), { polls: 'yes' }],
   toUIMessages: [(o) => aiSdk.toUIMessages(conversation, o), { limitTurns: 'all' }],
   waitKeys: [(o) => compat.waitKeys(menuRun, ['dish'], o), { mustInPrompt: 'yes' }],
+  withFailpoints: [(o) => testing.withFailpoints(memory.memoryStore(), o), { killAt: 5 }],
   whenKey: [(o) => compat.whenKey(menuRun, 'dish', () => 1, o), { mustInPrompt: 'yes' }],
   toolkit: [(o: object) => tools.toolkit({ groups: {}, ...o }), { meta: 'some' }],
   validateDefinition: [(o) => recipe.validateDefinition(file, o), { mode: 'loose' }],
@@ -279,14 +289,44 @@ const METHODS = {
   } satisfies Every<promptEntry.AgentRequest>,
 }
 
+type Calls = Readonly<Record<string, (given: never) => unknown>>
+
+/** They take nothing at all. */
+const TAKE_NOTHING: Calls = {
+  askTools: (o) => background.askTools(o),
+  developerTools: (o) => tools.developerTools(o),
+  'agent.request': (o) => cook.request(o),
+  'chat.history': (o) => chat.history(o),
+  'chat.request': (o) => chat.request(o),
+  'conversation.groups': (o) => conversation.groups(o),
+  'conversation.sessions': (o) => conversation.sessions(o),
+  'history.lanes': (o) => conversation.history.lanes(o),
+  'run.settled': (o) => menuRun.settled(o),
+  'runtime.close': (o) => runtime.close(o),
+  'runtime.processes': (o) => runtime.processes(o),
+  'runtime.resume': (o) => runtime.resume(o),
+  'spawned.result': (o) => spawned.result(o),
+  toUIMessageStream: (o) => aiSdk.toUIMessageStream(run, o),
+}
+
+/** They take a text or a number, no object. */
+const TAKE_ONE_VALUE: Calls = {
+  fakeClock: (o) => testing.fakeClock(o),
+  'fakeClock.advance': (o) => testing.fakeClock().advance(o),
+  'run.cancel': (o) => run.cancel(o),
+  'runtime.cancel': (o) => runtime.cancel(runId, o),
+  'runtime.forget': (o) => runtime.forget(run.conversationId, o),
+  scriptedModel: (o) => testing.scriptedModel([], o),
+  'spawned.cancel': (o) => spawned.cancel(o),
+}
+
 /** Functions that take no options: what they are given is data, or positional. */
 const WITHOUT_OPTIONS: readonly string[] = [
   ...['askTools', 'attribute', 'costOf', 'developerTools', 'fileTools', 'findModel', 'fromAiSdk', 'isAgent'],
   ...['isLegateError', 'missingSecrets', 'modelInfo', 'startWaiter', 'toUIMessageStream', 'todoTools'],
-  // What a test harness is given is a plan, which its own types describe.
-  ...['CrashCase', 'aftermath', 'checkStanding', 'countEffect', 'countOutside', 'crash', 'crashWorker', 'failpoints'],
-  ...['fakeClock', 'passPoint', 'readTrees', 'scriptedModel', 'startCounter', 'storeConformance', 'tellTest'],
-  ...['withFailpoints', 'workerRole'],
+  // Evidence of a crash test is data, which its own types describe.
+  ...['aftermath', 'checkStanding', 'countEffect', 'countOutside', 'fakeClock', 'passPoint', 'readTrees'],
+  ...['scriptedModel', 'startCounter', 'tellTest', 'workerRole'],
   // Grants and layers are values that are checked where they are given to an agent or a runtime.
   ...['decide', 'delegateLayer', 'explain', 'hostRequest', 'lint', 'narrow', 'profileLayer', 'readRequest', 'useLayer'],
   ...['dotPath', 'matchesPath', 'missingFields', 'readPath', 'slashPath', 'wildcardPath'],
@@ -334,6 +374,23 @@ describe.each(all)('%s', (_name, [call, wrong]) => {
     expect(isLegateError(error)).toBe(true)
     expect(error.message).toContain(option)
   })
+})
+
+test.each(Object.entries(TAKE_NOTHING))(
+  '%s takes no options, and says so when it is given one',
+  async (_name, call) => {
+    const error = await refusal(() => call({ x: 1 } as never))
+
+    expect(error.message).toMatch(/has no option "x"\. It has none\./)
+    expect(isLegateError(error, 'definition')).toBe(true)
+  },
+)
+
+test.each(Object.entries(TAKE_ONE_VALUE))('%s takes one plain value, and refuses an object', async (_name, call) => {
+  const error = await refusal(() => call({ x: 1 } as never))
+
+  expect(isLegateError(error)).toBe(true)
+  expect(error.message).toMatch(/must be a (?:text|number)|needs a reason in words/)
 })
 
 function sayIn(slot: string): Door {

@@ -1,6 +1,6 @@
 import type { Draft } from '../graph/draft.ts'
-import { changedAccount } from '../graph/draft.ts'
 import { isOpen } from '../graph/kinds.ts'
+import { changedAccount } from '../graph/limits.ts'
 import type { TreeRows } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
 import { endWaitIfOver } from '../rules/delegation/join.ts'

@@ -1,6 +1,7 @@
 import { isDead } from '../engine/lease.ts'
+import { codeOf } from '../graph/kinds.ts'
 import { type TreeReader, treeWith } from '../graph/reader.ts'
-import { codeOf, type EngineRow, type Id, type Link, type Node, type Turn } from '../graph/rows.ts'
+import type { EngineRow, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { approvalOf } from '../rules/turn/approve.ts'
 import { questionOf } from '../rules/turn/question-of.ts'
 import { notFound, wasDeleted } from '../store/not-found.ts'

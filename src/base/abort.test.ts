@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test, vi } from 'vitest'
-import { abortReason, isAbort, onAbort } from './abort.ts'
+import { abortReason, isAbort, onAbort, within } from './abort.ts'
 import { LegateError } from './error.ts'
 
 describe('abortReason', () => {
@@ -93,5 +93,28 @@ describe('onAbort', () => {
     onAbort(undefined, run)()
 
     expect(run).not.toHaveBeenCalled()
+  })
+})
+
+describe('work within a time', () => {
+  test('gives what the work gives in time, and fails as it does', async () => {
+    await expect(within(Promise.resolve('done'), 1_000)).resolves.toBe('done')
+    await expect(within('at once', 1_000)).resolves.toBe('at once')
+    await expect(within(Promise.reject(new Error('no')), 1_000)).rejects.toThrow('no')
+  })
+
+  test('gives undefined when the work takes longer', async () => {
+    await expect(within(new Promise<never>(() => undefined), 10)).resolves.toBeUndefined()
+  })
+
+  test('keeps no timer when the work is done in time', async () => {
+    const set = vi.spyOn(globalThis, 'setTimeout')
+    const clear = vi.spyOn(globalThis, 'clearTimeout')
+    await within(Promise.resolve(), 987_654)
+    const timer = set.mock.results[set.mock.calls.findIndex(([, ms]) => ms === 987_654)]?.value
+
+    expect(timer).toBeDefined()
+    expect(clear).toHaveBeenCalledWith(timer)
+    vi.restoreAllMocks()
   })
 })

@@ -1,6 +1,6 @@
 import type { AuditOptions, AuditReport } from '../audit/audit.ts'
 import { NotFoundError } from '../base/error.ts'
-import { anything, int, readOptions, text } from '../base/options.ts'
+import { anything, int, type NoOptions, readOptions, text } from '../base/options.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import type { Content } from '../graph/content.ts'
 import type { TranscriptLine } from '../graph/context.ts'
@@ -141,7 +141,8 @@ export class ConversationHandle {
   }
 
   /** The groups of its agent's toolkit, and whether each is on here. */
-  async groups(): Promise<{ readonly [group: string]: boolean }> {
+  async groups(options: NoOptions = {}): Promise<{ readonly [group: string]: boolean }> {
+    readOptions('groups()', options, {})
     const { tree, row } = await this.known()
     return groupStates(this.knownGroups(tree, row), row.groups, NO_CHANGES)
   }
@@ -171,7 +172,8 @@ export class ConversationHandle {
   }
 
   /** The open sessions with subagents that this conversation has started, the newest last. */
-  async sessions(): Promise<readonly OpenSession[]> {
+  async sessions(options: NoOptions = {}): Promise<readonly OpenSession[]> {
+    readOptions('sessions()', options, {})
     const tree = await this.store.tree(this.rootId)
     const row = tree.conversation(this.id)
     return row === undefined ? [] : openSessions(tree, row, this.ledger.clock.now())

@@ -10,7 +10,7 @@
 import { InputError } from '../base/error.ts'
 import { type Json, toJson } from '../base/json.ts'
 import type { Later } from '../base/maybe.ts'
-import { anything, list, type OptionRules, oneOf, readOptions, text } from '../base/options.ts'
+import { anything, list, type NoOptions, type OptionRules, oneOf, readOptions, text } from '../base/options.ts'
 import { type Content, isBlock } from '../graph/content.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { TreeReader } from '../graph/reader.ts'
@@ -147,7 +147,8 @@ export class ConversationHistory {
   }
 
   /** The lanes that were forked from this one, newest first. */
-  async lanes(): Promise<readonly LaneInfo[]> {
+  async lanes(options: NoOptions = {}): Promise<readonly LaneInfo[]> {
+    readOptions('lanes()', options, {})
     return lanesOf(await this.tree(), this.id)
   }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import { after, attempt, type Later } from '../base/maybe.ts'
-import { flag, number, readOptions } from '../base/options.ts'
+import { flag, type NoOptions, number, readOptions, text } from '../base/options.ts'
 import type { CheckedSchema } from '../base/schema/schema.ts'
 import type { RunEvent } from '../graph/event.ts'
 import { treeWith } from '../graph/reader.ts'
@@ -71,6 +71,7 @@ export class RunHandle<Out, Raw> implements Run<Out, Raw> {
   }
 
   async cancel(reason?: string): Promise<void> {
+    readOptions('run.cancel()', { reason }, { reason: text })
     await this.options.started
     await this.options.cancel(reason)
   }
@@ -88,7 +89,8 @@ export class RunHandle<Out, Raw> implements Run<Out, Raw> {
     return this as never
   }
 
-  settled(): Promise<FieldResult[]> {
+  async settled(options: NoOptions = {}): Promise<FieldResult[]> {
+    readOptions('run.settled()', options, {})
     return this.reading.settled()
   }
 

@@ -7,6 +7,7 @@
 // - `result` resolves with every outcome, also a failed one. It rejects only where nothing could be recorded.
 // - Readers are independent: one that stops, or is slow, changes nothing for the run or for other readers.
 
+import type { NoOptions } from '../base/options.ts'
 import type { FieldPath, FieldValue } from '../fields/field-path.ts'
 import type { RunEvent } from '../graph/event.ts'
 import type { Outcome } from '../graph/outcome.ts'
@@ -66,7 +67,7 @@ export interface Run<Out = unknown, Raw = Out> extends AsyncIterable<RunEvent> {
   /**
    * Resolves when the run and all handlers have ended: their results, in the order in which the fields were complete.
    */
-  settled(): Promise<FieldResult[]>
+  settled(options?: NoOptions): Promise<FieldResult[]>
   /** Never set: it tells the compiler which paths exist. */
   readonly [written]?: () => Raw
 }

@@ -23,7 +23,8 @@ import {
   ownLayers,
 } from '../grant/grant.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
-import type { Link, Spending, TurnLimits } from '../graph/rows.ts'
+import type { Spending, TurnLimits } from '../graph/limits.ts'
+import type { Link } from '../graph/rows.ts'
 import { type Attempts, attemptLimits } from '../tool/attempts.ts'
 
 /** The parts of an offer that bind its children. */

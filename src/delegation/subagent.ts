@@ -15,7 +15,8 @@ import type { Json } from '../base/json.ts'
 import { after } from '../base/maybe.ts'
 import { type JsonSchema, readSchema } from '../base/schema/schema.ts'
 import { agentRequest } from '../grant/request.ts'
-import type { KeyLimit } from '../graph/rows.ts'
+import { callOptions, NEW_NODE } from '../graph/rows.made.ts'
+import type { CallOptions, KeyLimit } from '../graph/rows.ts'
 import { readSessionSettings } from '../store/session-store.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
 import type { Offer } from './spawn.ts'
@@ -133,6 +134,9 @@ interface ProvidedSubagent extends OwnSubagent {
   readonly take: (() => AgentOrPromise) | null
 }
 
+/** A task that delegates may run again: it finds its child. The child has limits of its own. */
+const DELEGATING: CallOptions = { ...callOptions(NEW_NODE), effect: 'idempotent' }
+
 function entryOf(name: string, { config, memberOf, agent, take }: ProvidedSubagent): SubagentEntry {
   const isTyped = agent.input !== null
   const description = firstText(config.description, agent.description) ?? `Call ${agent.name} to complete tasks`
@@ -140,8 +144,7 @@ function entryOf(name: string, { config, memberOf, agent, take }: ProvidedSubage
   const briefing = readBriefing(config.briefing, `subagents.${name}`) ?? agent.briefing
   return {
     name,
-    effect: 'idempotent',
-    timeoutMs: null,
+    options: DELEGATING,
     delegates: true,
     request: agentRequest(agent.name),
     needsGrant: true,

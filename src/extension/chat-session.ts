@@ -11,7 +11,7 @@ import type { ChatRecord } from '../agent/definition/chat-record.ts'
 import { extension } from '../agent/hooks/hook-set.ts'
 import { DefinitionError, messageOf } from '../base/error.ts'
 import { foreignId, freshId, isId } from '../base/id.ts'
-import { int, list, type OptionRules, oneOf, readOptions, record, text } from '../base/options.ts'
+import { int, list, type NoOptions, type OptionRules, oneOf, readOptions, record, text } from '../base/options.ts'
 import type { CompletedOutcome, Run } from '../conversation/run.ts'
 import { readPath } from '../fields/path-pattern.ts'
 import { textOf } from '../graph/content.ts'
@@ -79,8 +79,8 @@ export class ChatSession {
   }
 
   /** Begins the next request of the chat, to be filled slot by slot. */
-  request(): AgentRequest {
-    return this.parts.agent.request().through((of) => this.inChat(of))
+  request(options?: NoOptions): AgentRequest {
+    return this.parts.agent.request(options).through((of) => this.inChat(of))
   }
 
   /** Starts the next request of the chat with this input. */
@@ -94,7 +94,8 @@ export class ChatSession {
   }
 
   /** Returns the inputs and answers so far, as the next request sees them. */
-  async history(): Promise<ChatMessage[]> {
+  async history(options: NoOptions = {}): Promise<ChatMessage[]> {
+    readOptions('history()', options, {})
     const { agent, record, runtime } = this.parts
     const tree = await treeWith(agent.request().reader(runtime), this.conversationId)
     const lane = tree.conversation(this.conversationId)

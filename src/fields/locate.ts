@@ -1,7 +1,7 @@
-import type { JsonSchema } from '../base/schema/json-schema.ts'
+import { type JsonSchema, refersTo, resolvePointer } from '../base/schema/json-schema.ts'
 import type { Path } from '../base/text.ts'
 import type { PathPattern, PathSegment } from './path-pattern.ts'
-import { isSchemaObject, refersTo, resolvePointer } from './schema-view.ts'
+import { isSchemaObject } from './schema-view.ts'
 
 /** The place in a schema that describes a field: one pointer, or several of which all or one must fit. */
 export type Location =

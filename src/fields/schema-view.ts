@@ -1,4 +1,4 @@
-import type { JsonSchema } from '../base/schema/json-schema.ts'
+import { type JsonSchema, refersTo, resolvePointer } from '../base/schema/json-schema.ts'
 import { ANY, BOOLEAN, kindOf, LIST, NULL, NUMBER, OBJECT, STRING } from './chars.ts'
 import type { OpenContainer } from './frame.ts'
 
@@ -19,23 +19,6 @@ export interface SchemaView {
 /** Follows references between schemas. A circle, or a keyword that is not understood, restricts nothing. */
 export function viewSchema(schema: JsonSchema): SchemaView {
   return view(schema, { root: schema, seen: [], hasItems: true })
-}
-
-/** The pointer that `$ref` names within the same schema. */
-export function refersTo({ $ref }: JsonSchema): string | undefined {
-  if (typeof $ref !== 'string' || !$ref.startsWith('#')) return undefined
-  const pointer = decode($ref.slice(1))
-  return pointer === '' || pointer.startsWith('/') ? pointer : undefined
-}
-
-export function resolvePointer(root: JsonSchema, pointer: string): unknown {
-  let at: unknown = root
-  for (const part of pointer.split('/').slice(1)) {
-    if (typeof at !== 'object' || at === null) return undefined
-    const key = part.replaceAll('~1', '/').replaceAll('~0', '~')
-    at = Object.hasOwn(at, key) ? Reflect.get(at, key) : undefined
-  }
-  return at
 }
 
 export function isSchemaObject(value: unknown): value is JsonSchema {
@@ -143,14 +126,6 @@ const kindNames = new Map<unknown, number>([
 
 function isZero(least: unknown): boolean {
   return typeof least !== 'number' || least <= 0
-}
-
-function decode(part: string): string {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    return part
-  }
 }
 
 /** Tells the document that the caller looks for from other text in brackets. */

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { DefinitionError } from '../base/error.ts'
+import { DEFAULT_LIMITS } from '../graph/limits.ts'
 import {
   type Budget,
   checkBudget,
   childLimits,
-  DEFAULT_LIMITS,
   limitsOf,
   moneyOf,
   ROOT_WALL_MS,

@@ -1,42 +1,22 @@
 import { DefinitionError } from '../base/error.ts'
-import type { Spending, TurnLimits } from '../graph/rows.ts'
+import { DEFAULT_LIMITS, eachLimit, LIMITS, type Spending, type TurnLimits } from '../graph/limits.ts'
 
-/** The numbers beside a grant. Omitted numbers have defaults. */
-export interface Budget {
-  /** Model calls of one run. Default 25. */
-  readonly turns?: number
-  /** Tool calls of one run. Default 1000. */
-  readonly toolCalls?: number
-  /** Subagents one run may start. Default 100. */
-  readonly children?: number
-  /** Subagents of one run at the same time; more wait their turn. Default 20. */
-  readonly concurrency?: number
+/** The numbers that hold for a run and all below it together. */
+interface TreeBudget {
   /** Subagents of one run and all below it at a time; further ones queue. */
   readonly treeConcurrency?: number
-  /** How deep delegation may go below the root. Default 3. */
-  readonly depth?: number
-  /** How long one run may take, in milliseconds. Default: an hour; at the root a day. */
-  readonly wallMs?: number
   /** Tokens of one run and all below it. */
   readonly tokens?: number
   /** US dollars of one run and all below it. */
   readonly usd?: number
 }
 
-const HOUR_MS = 3_600_000
+/** The numbers beside a grant. Omitted numbers have defaults. */
+export interface Budget extends Partial<TurnLimits>, TreeBudget {}
 
-export const DEFAULT_LIMITS: TurnLimits = Object.freeze({
-  turns: 25,
-  toolCalls: 1_000,
-  children: 100,
-  concurrency: 20,
-  depth: 3,
-  wallMs: HOUR_MS,
-})
+const BUDGET_KEYS = [...Object.keys(LIMITS), 'treeConcurrency', 'tokens', 'usd'] as (keyof Budget)[]
 
-const BUDGET_KEYS = [...Object.keys(DEFAULT_LIMITS), 'treeConcurrency', 'tokens', 'usd'] as (keyof Budget)[]
-
-export const ROOT_WALL_MS: number = 24 * HOUR_MS
+export const ROOT_WALL_MS: number = 24 * 3_600_000
 
 const ROOT_LIMITS: TurnLimits = { ...DEFAULT_LIMITS, wallMs: ROOT_WALL_MS }
 
@@ -54,16 +34,11 @@ export function childLimits(
   above: readonly (Budget | undefined)[],
   hostDepth: number,
 ): TurnLimits {
-  const limits = smallest(own, { ...DEFAULT_LIMITS, depth: hostDepth })
-  const capped = smallest(above, limits)
-  return {
-    turns: Math.min(limits.turns, capped.turns),
-    toolCalls: Math.min(limits.toolCalls, capped.toolCalls),
-    children: Math.min(limits.children, capped.children),
-    concurrency: Math.min(limits.concurrency, capped.concurrency),
-    depth: Math.min(limits.depth, hostDepth),
-    wallMs: Math.min(limits.wallMs, capped.wallMs),
-  }
+  return eachLimit((name) => {
+    const usual = name === 'depth' ? hostDepth : DEFAULT_LIMITS[name]
+    const limit = least(own, name) ?? usual
+    return Math.min(limit, name === 'depth' ? hostDepth : (least(above, name) ?? limit))
+  })
 }
 
 /** The spending limit of a run: the smallest that a budget names; null when none names one. */
@@ -91,14 +66,7 @@ export function smallerBudget(a: Budget | undefined, b: Budget | undefined): Bud
 
 /** For each number the smallest that is named; the default where none is. */
 function smallest(budgets: readonly (Budget | undefined)[], defaults: TurnLimits): TurnLimits {
-  return {
-    turns: least(budgets, 'turns') ?? defaults.turns,
-    toolCalls: least(budgets, 'toolCalls') ?? defaults.toolCalls,
-    children: least(budgets, 'children') ?? defaults.children,
-    concurrency: least(budgets, 'concurrency') ?? defaults.concurrency,
-    depth: least(budgets, 'depth') ?? defaults.depth,
-    wallMs: least(budgets, 'wallMs') ?? defaults.wallMs,
-  }
+  return eachLimit((name) => least(budgets, name) ?? defaults[name])
 }
 
 function least(budgets: readonly (Budget | undefined)[], key: keyof Budget): number | undefined {
@@ -126,7 +94,7 @@ export function checkBudget(budget: Budget, where: string): void {
 function checkNumber(key: string, value: number, where: string): void {
   if (key === 'usd' && Number.isFinite(value) && value >= 0) return
   if (key === 'usd') throw new DefinitionError('definition', `${where}: budget.usd must be a number of at least 0.`)
-  const least = ['depth', 'children', 'toolCalls', 'tokens'].includes(key) ? 0 : 1
+  const least = key === 'tokens' ? 0 : (LIMITS[key as keyof TurnLimits]?.least ?? 1)
   if (Number.isSafeInteger(value) && value >= least) return
   throw new DefinitionError('definition', `${where}: budget.${key} must be a whole number of at least ${least}.`)
 }

@@ -1,5 +1,6 @@
 import { NO_USAGE, textOf } from './content.ts'
-import { eagerField, isEager } from './kinds.ts'
+import { checkedAnswer, eagerField, isEager } from './kinds.ts'
+import { limitReached } from './limits.ts'
 import {
   type EagerOutcome,
   type EagerTask,
@@ -34,13 +35,13 @@ export function conclude(turn: Turn, nodes: readonly Node[], now: number): Outco
   const leaf = blamed(nodes)
   const status = statusOf(turn, leaf)
   const speaker = status === 'completed' ? leaf : (lastSpeaker(nodes) ?? lastFound(status, nodes))
-  const answered = status === 'completed' ? leaf?.metadata['answers'] : undefined
+  const answered = leaf === undefined || status !== 'completed' ? undefined : checkedAnswer(leaf)
   return {
     status,
     runId: turn.id,
     conversationId: turn.conversationId,
     // A passed check stands for the answer that it checked.
-    answerNodeId: typeof answered === 'string' ? answered : (speaker?.id ?? null),
+    answerNodeId: answered ?? speaker?.id ?? null,
     error: status === 'completed' ? null : errorOf(turn, leaf, status),
     usage: turn.account.usage,
     modelCalls: turn.account.modelCalls,
@@ -114,8 +115,8 @@ function statusFor(code: string): Status {
 }
 
 /** True where a check could not be made: that does not count as passed. */
-function isFailedCheck({ output, metadata }: Node): boolean {
-  return output.isError === true && metadata['answers'] !== undefined
+function isFailedCheck(node: Node): boolean {
+  return node.output.isError === true && checkedAnswer(node) !== undefined
 }
 
 function errorOf(turn: Turn, leaf: Node | undefined, status: Status): OutcomeRecord['error'] {
@@ -129,8 +130,8 @@ function errorOf(turn: Turn, leaf: Node | undefined, status: Status): OutcomeRec
 }
 
 function defaultReason(turn: Turn, status: Status): string {
-  if (status === 'max_turns') return `The limit of ${turn.limits.turns} turns was reached.`
-  if (status === 'over_budget') return `The limit of ${turn.limits.toolCalls} tool calls was reached.`
+  if (status === 'max_turns') return limitReached(turn.limits, 'turns')
+  if (status === 'over_budget') return limitReached(turn.limits, 'toolCalls')
   if (status === 'timed_out') return 'The deadline passed.'
   if (status === 'cancelled') return 'The run was cancelled.'
   return `The run ended: ${status}.`

@@ -1,18 +1,9 @@
 import { textOf } from './content.ts'
 import { ALL_TURNS, BUILT_IN_KINDS, type Kinds } from './kinds.ts'
-import {
-  headOf,
-  isDeleted,
-  isReplaced,
-  lineage,
-  type Rounds,
-  roundsBefore,
-  roundsUpTo,
-  turnAt,
-  withoutHidden,
-} from './lane.ts'
+import { headOf, isDeleted, isReplaced, lineage, type Rounds, roundsBefore, roundsUpTo, turnAt } from './lane.ts'
 import type { TreeReader } from './reader.ts'
 import type { Conversation, Fold, Id, LanePlace, Node, Turn } from './rows.ts'
+import { slotOf, taskIdsOf } from './tasks.ts'
 
 /**
  * Collects the nodes that a node may know: those that led to it in its turn, the rounds before, oldest first, and the beginning
@@ -260,4 +251,38 @@ const PHRASES: Readonly<Partial<Record<Node['state'], string>>> = {
   stopped: 'Stopped',
   skipped: 'Skipped',
   uncertain: 'Uncertain',
+}
+
+/** True where models do not see it. */
+function isHidden({ marks }: Node): boolean {
+  return marks !== null && (marks.excludedAt !== null || marks.deletedAt !== null)
+}
+
+/** True for a summary at the place where it was made: models see it at the place that it covers. */
+function isAside({ kind, purpose, metadata }: Node): boolean {
+  if (purpose !== 'summarize' && (kind !== 'summary' || metadata['folds'] === undefined)) return false
+  return metadata['standsFor'] !== true
+}
+
+const LEFT_OUT = 'This result was left out of the conversation.'
+
+/**
+ * Removes hidden nodes from a context. A call and its result belong together: a hidden result leaves a short notice in its
+ * place, and a hidden message takes the results of its calls with it.
+ */
+function withoutHidden(nodes: Node[]): Node[] {
+  if (nodes.every((node) => node.marks === null && node.purpose !== 'summarize' && node.kind !== 'summary')) {
+    return nodes
+  }
+  const gone = new Set<Id>()
+  for (const node of nodes) if (isHidden(node)) for (const id of taskIdsOf(node)) gone.add(id)
+  return nodes.flatMap((node) => {
+    if (gone.has(slotOf(node)) || isReplaced(node) || isAside(node)) return []
+    if (!isHidden(node)) return [node]
+    return node.kind === 'task' && node.input.call !== undefined ? [leftOut(node)] : []
+  })
+}
+
+function leftOut(task: Node): Node {
+  return { ...task, state: 'finished', output: { content: LEFT_OUT } }
 }

@@ -13,22 +13,10 @@ import { freshId, freshIds } from '../base/id.ts'
 import { type Own, patched } from '../base/keep-shape.ts'
 import type { Commit, CommitKind, Wake } from './commit.ts'
 import type { EventBody, EventRow } from './event.ts'
-import { BUILT_IN_KINDS, type Kinds, mayBecome } from './kinds.ts'
+import { BUILT_IN_KINDS, codeOf, type Kinds, mayBecome } from './kinds.ts'
 import type { TreeReader } from './reader.ts'
 import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn, NEW_NODE } from './rows.made.ts'
-import {
-  type Account,
-  type Body,
-  type Conversation,
-  codeOf,
-  type Edge,
-  type EdgeType,
-  type Id,
-  type Link,
-  type Node,
-  type NodeState,
-  type Turn,
-} from './rows.ts'
+import type { Body, Conversation, Edge, EdgeType, Id, Link, Node, NodeState, Turn } from './rows.ts'
 
 export interface DraftOptions {
   /** The tree that it changes: to its rule, rows of other trees do not exist. */
@@ -504,17 +492,4 @@ export interface Claims {
   take(kind: string, agentName: string): boolean
   /** Returns workers that were reserved and are not needed. */
   giveBack(taken: number): void
-}
-
-export function changedAccount(account: Account, patch: Partial<Account>): Account {
-  const copy: Account = {
-    modelCalls: account.modelCalls,
-    toolCalls: account.toolCalls,
-    children: account.children,
-    live: account.live,
-    nextRelease: account.nextRelease,
-    usage: account.usage,
-    uncertain: account.uncertain,
-  }
-  return patched(copy, patch)
 }

@@ -8,7 +8,7 @@
 //   - A user's kind never replaces a built-in one.
 
 import { DefinitionError } from '../base/error.ts'
-import type { Id, Node, NodeState, TreePlaces, Turn, Wait } from './rows.ts'
+import type { AgentRef, Id, Node, NodeState, Wait } from './rows.ts'
 
 /** The facts about a kind of node that the graph must know. The runtime joins executors to kinds. */
 export interface KindFlags {
@@ -165,17 +165,13 @@ export const ALL_TURNS: number = Number.POSITIVE_INFINITY
 /** How long a cancelled node may still commit its result before it is stopped without being asked again. */
 export const CANCEL_GRACE_MS = 5_000
 
-/** The counter for a run that limits the delegations of its tree; null without a limit. */
-export function newTreePlaces(limit: number | null): TreePlaces | null {
-  return limit === null ? null : { limit, live: 0, waiting: [] }
+/** The agent whose code a process must have to run this agent's nodes; empty where it needs none. */
+export function codeOf(agent: AgentRef): string {
+  return agent.code ?? agent.name
 }
 
-/** True where the run has a model call left, beside the wrap-up. */
-export function mayCall({ account, limits }: Turn): boolean {
-  return account.modelCalls < limits.turns
-}
-
-/** How many more tool calls a run may make. */
-export function toolCallsLeft({ account, limits }: Turn): number {
-  return Math.max(0, limits.toolCalls - account.toolCalls)
+/** The answer that a task checks; undefined for a task that checks none. */
+export function checkedAnswer({ metadata }: Node): Id | undefined {
+  const { answers } = metadata
+  return typeof answers === 'string' ? answers : undefined
 }

@@ -12,7 +12,6 @@ import type { Draft } from './draft.ts'
 import { ALL_TURNS } from './kinds.ts'
 import type { TreeReader } from './reader.ts'
 import type { Conversation, Fold, Id, LaneFacts, LanePlace, Node, Turn, TurnHistory } from './rows.ts'
-import { slotOf, taskIdsOf } from './tasks.ts'
 
 /** The rounds before a turn that its model may be shown. */
 export interface Rounds {
@@ -278,40 +277,6 @@ export function isReplaced({ marks }: Node): boolean {
 
 export function isDeleted({ marks }: Node): boolean {
   return marks !== null && marks.deletedAt !== null
-}
-
-/** True where models do not see it. */
-function isHidden({ marks }: Node): boolean {
-  return marks !== null && (marks.excludedAt !== null || marks.deletedAt !== null)
-}
-
-/** True for a summary at the place where it was made: models see it at the place that it covers. */
-function isAside({ kind, purpose, metadata }: Node): boolean {
-  if (purpose !== 'summarize' && (kind !== 'summary' || metadata['folds'] === undefined)) return false
-  return metadata['standsFor'] !== true
-}
-
-const LEFT_OUT = 'This result was left out of the conversation.'
-
-/**
- * Removes hidden nodes from a context. A call and its result belong together: a hidden result leaves a short notice in its
- * place, and a hidden message takes the results of its calls with it.
- */
-export function withoutHidden(nodes: Node[]): Node[] {
-  if (nodes.every((node) => node.marks === null && node.purpose !== 'summarize' && node.kind !== 'summary')) {
-    return nodes
-  }
-  const gone = new Set<Id>()
-  for (const node of nodes) if (isHidden(node)) for (const id of taskIdsOf(node)) gone.add(id)
-  return nodes.flatMap((node) => {
-    if (gone.has(slotOf(node)) || isReplaced(node) || isAside(node)) return []
-    if (!isHidden(node)) return [node]
-    return node.kind === 'task' && node.input.call !== undefined ? [leftOut(node)] : []
-  })
-}
-
-function leftOut(task: Node): Node {
-  return { ...task, state: 'finished', output: { content: LEFT_OUT } }
 }
 
 /** True where a result led to a node (I9): it is of the node's own lane, or of those the lane comes from, up to the fork. */

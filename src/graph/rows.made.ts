@@ -1,7 +1,8 @@
-// Made from graph/columns.ts: npx vitest run src/graph/columns.test.ts -u
+// Made from graph/rows.ts: npx vitest run src/graph/rows.test.ts -u
 import type { Own } from '../base/keep-shape.ts'
 import { NO_USAGE } from './content.ts'
-import type { Conversation, Link, Node, Turn } from './rows.ts'
+import { DEFAULT_LIMITS, EMPTY_ACCOUNT } from './limits.ts'
+import type { CallOptions, Conversation, Link, Node, Turn } from './rows.ts'
 
 export function copyOfConversation(row: Conversation, version: number): Own<Conversation> {
   return {
@@ -125,6 +126,120 @@ export function copyOfLink(row: Link, version: number): Own<Link> {
   }
 }
 
+export const USUAL_CONVERSATION: Conversation = {
+  id: '',
+  version: 1,
+  rootId: '',
+  type: 'user',
+  depth: 0,
+  agent: { name: '', hash: '' },
+  path: [],
+  parentConversationId: null,
+  parentTurnId: null,
+  parentTaskId: null,
+  owner: null,
+  title: null,
+  metadata: {},
+  ceiling: [],
+  groups: null,
+  activeTurnId: null,
+  places: null,
+  background: [],
+  turnCount: 0,
+  lane: null,
+  createdAt: 0,
+}
+
+export const USUAL_TURN: Turn = {
+  id: '',
+  version: 1,
+  rootId: '',
+  conversationId: '',
+  laneId: '',
+  ordinal: 0,
+  state: 'running',
+  input: null,
+  limits: DEFAULT_LIMITS,
+  account: EMPTY_ACCOUNT,
+  deadline: null,
+  paused: null,
+  spend: null,
+  tree: null,
+  cancel: null,
+  outcome: null,
+  wokenBy: null,
+  attributes: null,
+  history: null,
+  absent: null,
+  nodeCount: 0,
+  afterSeq: 0,
+  entryNodeId: '',
+  createdAt: 0,
+  startedAt: null,
+  endedAt: null,
+}
+
+export const USUAL_NODE: Node = {
+  id: '',
+  version: 1,
+  rootId: '',
+  conversationId: '',
+  laneId: '',
+  turnId: '',
+  ordinal: 0,
+  kind: '',
+  purpose: null,
+  state: 'finished',
+  input: {},
+  output: {},
+  preview: '',
+  metadata: {},
+  failure: null,
+  versionSet: '',
+  attempt: 1,
+  retryOf: null,
+  idempotencyKey: null,
+  blockers: 0,
+  wait: null,
+  wakeAt: null,
+  effect: 'idempotent',
+  timeoutMs: null,
+  engineId: null,
+  epoch: 0,
+  recoveries: 0,
+  usage: NO_USAGE,
+  marks: null,
+  createdAt: 0,
+  startedAt: null,
+  endedAt: null,
+}
+
+export const USUAL_LINK: Link = {
+  id: '',
+  version: 1,
+  rootId: '',
+  taskId: '',
+  hostTurnId: '',
+  hostConversationId: '',
+  childConversationId: '',
+  ordinal: 0,
+  contract: 'typed',
+  agentName: '',
+  hostName: '',
+  toolName: '',
+  depth: 1,
+  mode: 'parked',
+  wake: null,
+  onParentClose: 'cancel',
+  released: true,
+  keyed: null,
+  attempt: 1,
+  retry: null,
+  delegationContext: null,
+  outcome: null,
+  deliveredTo: null,
+}
+
 export const NEW_NODE: Node = {
   id: '',
   version: 1,
@@ -158,4 +273,11 @@ export const NEW_NODE: Node = {
   createdAt: 0,
   startedAt: null,
   endedAt: null,
+}
+
+export function callOptions(from: CallOptions): CallOptions {
+  return {
+    effect: from.effect,
+    timeoutMs: from.timeoutMs,
+  }
 }

@@ -1,15 +1,30 @@
-// The rows of the graph: conversation, turn, node, edge, link, body and engine, with the small records inside of them.
+// The rows of the graph: conversation, turn, node, edge, link, body and engine, with the small records inside of them. Beside
+// each row with a version stand its columns: `rows.made.ts` (copies, usual rows) and `store/codec/rows.made.ts` (the text of a
+// row) are made from them as straight-line code, because loops and spreads are slower by half and more.
 //
-// Owns:      the types only. Defaults and copies of rows are made elsewhere in this folder; stores decide how rows are kept.
-// Called by: everything. Rules write rows through a `Draft`, stores keep them, readers of all rooms read them.
+// Owns:      the types, and for each column its usual value and how it is written. Stores decide how rows are kept.
+// Called by: everything. Rules write rows through a `Draft`, stores keep them, readers of all rooms read them. Rows for tests
+//            and the check of rows from outside read the columns as they are.
 // Must stay true:
 //   - Rows are plain JSON data, and nobody changes a row in place: a new version replaces it.
 //   - Every row but edges and bodies has a `version`, 1 when it is new. A store refuses a commit that puts version n
 //     unless it holds version n - 1.
 //   - Everything a run needs to continue is in its rows, so any process can continue it after a crash (I3, I5).
+//   - Columns stand in the order of the fields in the text of a row, which is hashed: a new column goes to the end of its list.
+//
+// To add a column: a line in the interface, a line in the columns below it, then `npx vitest run src/graph/rows.test.ts -u`.
 
 import type { Json } from '../base/json.ts'
-import type { Content, ToolCall, Usage } from './content.ts'
+import type { Columns } from '../base/keep-shape.ts'
+import { type Content, NO_USAGE, type ToolCall, type Usage } from './content.ts'
+import {
+  type Account,
+  DEFAULT_LIMITS,
+  EMPTY_ACCOUNT,
+  type Spending,
+  type TreePlaces,
+  type TurnLimits,
+} from './limits.ts'
 import type { AbsentSource, OutcomeRecord } from './outcome.ts'
 
 export type Id = string
@@ -21,11 +36,6 @@ export interface AgentRef {
   readonly inline?: Json
   /** Beside `inline`: the agent whose code it builds on; empty for none. */
   readonly code?: string
-}
-
-/** The agent whose code a process must have to run this agent's nodes; empty where it needs none. */
-export function codeOf(agent: AgentRef): string {
-  return agent.code ?? agent.name
 }
 
 export interface Conversation {
@@ -56,6 +66,30 @@ export interface Conversation {
   /** Where it was forked and which of its turns no longer count; null for a plain lane. */
   readonly lane: LaneFacts | null
   readonly createdAt: number
+}
+
+export const CONVERSATION_COLUMNS: Columns<Conversation> = {
+  id: { usual: '', text: { as: 'conversation' } },
+  version: { usual: 1, text: 'always' },
+  rootId: { usual: '', text: { same: 'id' } },
+  type: { usual: 'user', oneOf: ['user', 'sub_agent'] },
+  depth: { usual: 0 },
+  agent: { usual: { name: '', hash: '' }, test: { name: 'editor', hash: 'h1' }, text: 'always' },
+  path: { usual: [], test: ['editor'], text: { by: 'packPath' } },
+  parentConversationId: { usual: null, text: { by: 'packParent' } },
+  parentTurnId: { usual: null },
+  parentTaskId: { usual: null },
+  owner: { usual: null },
+  title: { usual: null },
+  metadata: { usual: {}, text: { by: 'packMetadata' } },
+  ceiling: { usual: [], text: 'empty' },
+  groups: { usual: null },
+  activeTurnId: { usual: null },
+  places: { usual: null },
+  background: { usual: [], text: 'empty' },
+  turnCount: { usual: 0, test: 1, text: 'always' },
+  lane: { usual: null },
+  createdAt: { usual: 0, test: 1000, text: 'always' },
 }
 
 /**
@@ -106,54 +140,6 @@ export interface CancelRequest {
   readonly reason: string | null
 }
 
-/** The amounts that the run has used and started. One account per run; a child's usage is added when it ends (I7). */
-export interface Account {
-  readonly modelCalls: number
-  readonly toolCalls: number
-  readonly children: number
-  /** Children that may run now; at most `limits.concurrency`. */
-  readonly live: number
-  /** The ordinal of the next delegation without a key to let run: first come, first served. */
-  readonly nextRelease: number
-  readonly usage: Usage
-  /** Nodes that ended `uncertain`. */
-  readonly uncertain: readonly Id[]
-}
-
-export interface TurnLimits {
-  readonly turns: number
-  readonly toolCalls: number
-  readonly children: number
-  readonly concurrency: number
-  readonly depth: number
-  readonly wallMs: number
-}
-
-/** Tokens and US dollars. */
-export interface Money {
-  readonly tokens: number
-  readonly usd: number
-}
-
-/** The spending of a run and all below it. */
-export interface Spending {
-  /** Null for no limit. */
-  readonly limit: { readonly tokens: number | null; readonly usd: number | null }
-  readonly spent: Money
-  /** Reserved for calls that are in progress. */
-  readonly held: Money
-}
-
-/** The delegations of a run and of all below it. */
-export interface TreePlaces {
-  /** How many may run at a time; null where only a run above has a limit. */
-  readonly limit: number | null
-  /** How many may run now; not counted without a limit. */
-  readonly live: number
-  /** The runs whose next delegation waits for room here: first come, first served. */
-  readonly waiting: readonly Id[]
-}
-
 export interface Turn {
   readonly id: Id
   readonly version: number
@@ -195,6 +181,35 @@ export interface Turn {
   readonly createdAt: number
   readonly startedAt: number | null
   readonly endedAt: number | null
+}
+
+export const TURN_COLUMNS: Columns<Turn> = {
+  id: { usual: '', text: { as: 'turn' } },
+  version: { usual: 1, text: 'always' },
+  rootId: { usual: '', text: { same: 'conversationId' } },
+  conversationId: { usual: '', text: 'always' },
+  laneId: { usual: '', text: { same: 'conversationId' } },
+  ordinal: { usual: 0 },
+  state: { usual: 'running', oneOf: ['queued', 'running', 'ended'] },
+  input: { usual: null, test: 'hello' },
+  limits: { usual: DEFAULT_LIMITS, text: { by: 'packLimits' } },
+  account: { usual: EMPTY_ACCOUNT, text: { by: 'packAccount' } },
+  deadline: { usual: null },
+  paused: { usual: null },
+  spend: { usual: null },
+  tree: { usual: null },
+  cancel: { usual: null },
+  outcome: { usual: null, text: { by: 'packTurnOutcome' } },
+  wokenBy: { usual: null },
+  attributes: { usual: null },
+  history: { usual: null },
+  absent: { usual: null },
+  nodeCount: { usual: 0, text: 'always' },
+  afterSeq: { usual: 0 },
+  entryNodeId: { usual: '', text: 'always' },
+  createdAt: { usual: 0, test: 1000, text: { as: 'times', by: 'packTimes' } },
+  startedAt: { usual: null, test: 1000, text: 'never' },
+  endedAt: { usual: null, text: 'never' },
 }
 
 export interface TurnHistory {
@@ -287,6 +302,57 @@ export interface Node {
   readonly startedAt: number | null
   readonly endedAt: number | null
 }
+
+export const NODE_COLUMNS: Columns<Node> = {
+  id: { usual: '', text: { as: 'node' } },
+  version: { usual: 1, text: 'always' },
+  rootId: { usual: '', text: 'never' },
+  conversationId: { usual: '', text: 'never' },
+  laneId: { usual: '', text: { same: 'conversationId' } },
+  turnId: { usual: '', text: 'never' },
+  ordinal: { usual: 0 },
+  kind: { usual: '', test: 'task', text: 'always' },
+  purpose: { usual: null },
+  state: {
+    usual: 'finished',
+    fresh: 'pending',
+    oneOf: [
+      ...(['pending', 'awaiting_approval', 'running', 'waiting'] as const),
+      ...(['finished', 'errored', 'rejected', 'skipped', 'stopped', 'uncertain'] as const),
+    ],
+  },
+  input: { usual: {}, test: { call: { id: 'call_1', name: 'search', input: { q: 'http' } } }, text: 'empty' },
+  output: { usual: {}, text: { by: 'packOutput', first: ['child', 'childOf'] } },
+  preview: { usual: '', text: { by: 'packPreview' } },
+  metadata: { usual: {}, text: { by: 'packNodeMetadata' } },
+  failure: { usual: null },
+  versionSet: { usual: '', text: { same: 'id' } },
+  attempt: { usual: 1 },
+  retryOf: { usual: null },
+  idempotencyKey: { usual: null },
+  blockers: { usual: 0 },
+  wait: { usual: null },
+  wakeAt: { usual: null },
+  effect: { usual: 'idempotent', fresh: 'effectful', test: 'pure', oneOf: ['pure', 'idempotent', 'effectful'] },
+  timeoutMs: { usual: null },
+  engineId: { usual: null },
+  epoch: { usual: 0 },
+  recoveries: { usual: 0 },
+  usage: { usual: NO_USAGE, text: { by: 'packNodeUsage' } },
+  marks: { usual: null },
+  createdAt: { usual: 0, test: 1000, text: { as: 'times', by: 'packTimes' } },
+  startedAt: { usual: null, text: 'never' },
+  endedAt: { usual: null, text: 'never' },
+}
+
+/** The columns of a task that come from options of its tool. They hold after a crash too, where nobody has the tool's code. */
+export const TOOL_OPTIONS = [
+  // An option that you add needs a column of the same name, and a field of `Tool`.
+  'effect',
+  'timeoutMs',
+] as const satisfies readonly (keyof Node)[]
+
+export type CallOptions = Pick<Node, (typeof TOOL_OPTIONS)[number]>
 
 export interface NodeMarks {
   /** The version that replaced it in its turn: this one no longer counts. */
@@ -382,6 +448,32 @@ export interface Link {
   readonly outcome: OutcomeRecord | null
   /** The node that received the outcome: written once. `undeliverable` when its run had been cancelled. */
   readonly deliveredTo: Id | 'undeliverable' | null
+}
+
+export const LINK_COLUMNS: Columns<Link> = {
+  id: { usual: '', text: { as: 'link' } },
+  version: { usual: 1, text: 'always' },
+  rootId: { usual: '', text: 'never' },
+  taskId: { usual: '', text: 'always' },
+  hostTurnId: { usual: '', text: 'never' },
+  hostConversationId: { usual: '', text: 'never' },
+  childConversationId: { usual: '', text: 'always' },
+  ordinal: { usual: 0 },
+  contract: { usual: 'typed', oneOf: ['typed', 'message', 'open', 'background'] },
+  agentName: { usual: '', test: 'researcher', text: 'always' },
+  hostName: { usual: '', test: 'editor', text: 'always' },
+  toolName: { usual: '', test: 'research', text: { same: 'agentName' } },
+  depth: { usual: 1 },
+  mode: { usual: 'parked', oneOf: ['parked', 'called', 'background'] },
+  wake: { usual: null },
+  onParentClose: { usual: 'cancel', oneOf: ['cancel', 'abandon'] },
+  released: { usual: true },
+  keyed: { usual: null },
+  attempt: { usual: 1 },
+  retry: { usual: null },
+  delegationContext: { usual: null },
+  outcome: { usual: null, text: { by: 'packLinkOutcome' } },
+  deliveredTo: { usual: null, text: { by: 'packDelivery' } },
 }
 
 export interface Body {

@@ -9,6 +9,7 @@ import { within } from '../base/abort.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { frozenCopy } from '../base/json.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
+import { type NoOptions, readOptions } from '../base/options.ts'
 import type { ConversationHandle } from '../conversation/conversation.ts'
 import { Recordings, type StartingRun, untilIdle } from '../conversation/ends.ts'
 import { follow } from '../conversation/follow.ts'
@@ -18,7 +19,7 @@ import { type FieldParts, RunHandle } from '../conversation/run-handle.ts'
 import type { ConversationTree } from '../conversation/tree.ts'
 import type { UsageShare } from '../conversation/usage.ts'
 import type { SpawnedAgent } from '../delegation/background/handle.ts'
-import { type SpawnAgentOptions, spawnAgent } from '../delegation/background/spawn-agent.ts'
+import type { SpawnAgentOptions } from '../delegation/background/spawn-agent.ts'
 import { SessionCopies } from '../delegation/session-copies.ts'
 import type { Engine } from '../engine/engine.ts'
 import { freezeLayer } from '../grant/ceiling.ts'
@@ -182,7 +183,8 @@ export class Runtime {
   }
 
   /** Goes on with what this store holds and this process has code for. Gives the runs that are not over. */
-  async resume(): Promise<Run[]> {
+  async resume(options: NoOptions = {}): Promise<Run[]> {
+    readOptions('resume()', options, {})
     await this.start()
     await this.engine.takeUp()
     const open = await this.store.openRoots(Number.MAX_SAFE_INTEGER)
@@ -206,6 +208,7 @@ export class Runtime {
         this.recorded(this.run(agent, said as In, conversationId === undefined ? {} : { conversationId })),
       waitUnless: (runId: Id, signal: AbortSignal | undefined) => this.live.ends.waitUnless(runId, signal),
     }
+    const { spawnAgent } = await import('../delegation/background/spawn-agent.ts')
     return spawnAgent<Out>(starter, agent as AnyAgent, { input, options })
   }
 
@@ -322,14 +325,16 @@ export class Runtime {
   }
 
   /** The processes that run nodes of this store. One that is gone stays until another has taken over what it left. */
-  processes(): Promise<readonly ProcessInfo[]> {
+  async processes(options: NoOptions = {}): Promise<readonly ProcessInfo[]> {
+    readOptions('processes()', options, {})
     return this.operations.processes()
   }
 
   /** Lets running nodes finish within the grace, gives the rest back, and closes the store. */
-  close(): Promise<void> {
+  async close(options: NoOptions = {}): Promise<void> {
+    readOptions('close()', options, {})
     this.closing ??= this.end()
-    return this.closing
+    await this.closing
   }
 
   [Symbol.asyncDispose](): Promise<void> {

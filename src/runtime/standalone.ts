@@ -34,6 +34,7 @@ import {
 } from '../agent/definition/agent-request.ts'
 import { CallerInput, refuseForReply } from '../agent/definition/input.ts'
 import { DefinitionError, RunError } from '../base/error.ts'
+import { type NoOptions, readOptions } from '../base/options.ts'
 import type { InferInput, InferOutput, Schema } from '../base/schema/schema.ts'
 import type { CompletedOutcome, Run } from '../conversation/run.ts'
 import { currentCall } from '../tool/current.ts'
@@ -59,7 +60,8 @@ export function agent(definition: object): unknown {
 export function asAgent<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
   const start = (input: In | DirectInput, options?: RunOptions) => run(new CallerInput(input), runtimeHere(), options)
   const run = (input: CallerInput, runtime: Runtime, options?: StartOptions) => runtime.run(agent, input as In, options)
-  const request = () => {
+  const request = (options: NoOptions = {}) => {
+    readOptions('request()', options, {})
     refuseForReply(core, 'a request')
     return new AgentRequest<Out>(requestAgent(run))
   }

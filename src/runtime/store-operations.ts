@@ -55,6 +55,7 @@ export class StoreOperations {
   }
 
   async cancel(runId: Id, reason?: string): Promise<void> {
+    readOptions('cancel()', { reason }, { reason: text })
     const started = this.parts.recordings.ofRun(runId)?.started
     if (started !== undefined) await started
     await this.saying(this.cancelNow(runId, reason))

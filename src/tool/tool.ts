@@ -15,7 +15,7 @@ import type { Files } from '../files/files.ts'
 import type { Request } from '../grant/request.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { TreeReader } from '../graph/reader.ts'
-import type { Effect, Id } from '../graph/rows.ts'
+import type { CallOptions, Effect, Id } from '../graph/rows.ts'
 import type { Shape } from '../prompt/shape/shape-schema.ts'
 import type { Attempts } from './attempts.ts'
 
@@ -119,12 +119,10 @@ export interface ShapedTool extends Pick<ToolDefinition<unknown, unknown>, 'effe
 export const TOOL_TIMEOUT_MS = 300_000
 
 /** A tool as a toolkit holds it. */
-export interface Tool<In = unknown, Out = unknown> {
+export interface Tool<In = unknown, Out = unknown> extends CallOptions {
   readonly description: string
   readonly input: CheckedSchema
   readonly output: CheckedSchema | null
-  readonly effect: Effect
-  readonly timeoutMs: number | null
   readonly polls: boolean
   readonly approval: ApprovalRule<In> | null
   readonly needs: ((input: In) => readonly (string | Request)[]) | null
@@ -156,12 +154,12 @@ const OPTIONS: OptionRules<ToolDefinition<unknown, unknown>> = {
 /** Defines a tool. Its name is its key in `tools: { search }`. */
 export function tool<const In extends Schema, Out>(definition: ToolDefinition<In, Out>): Tool<InferOutput<In>, Out> {
   checkDefinition(definition)
+  const { description, inputSchema, outputSchema } = definition
+  const which = `of the tool ${JSON.stringify(description.slice(0, 60))}`
   return Object.freeze({
-    description: definition.description,
-    input: readSchema(definition.inputSchema, 'the inputSchema of a tool'),
-    output: definition.outputSchema
-      ? readSchema(definition.outputSchema as Schema, 'the outputSchema of a tool', 'output')
-      : null,
+    description,
+    input: readSchema(inputSchema, `the inputSchema ${which}`),
+    output: outputSchema ? readSchema(outputSchema as Schema, `the outputSchema ${which}`, 'output') : null,
     effect: definition.effect ?? 'effectful',
     timeoutMs: definition.timeoutMs ?? TOOL_TIMEOUT_MS,
     polls: definition.polls ?? false,

@@ -11,7 +11,7 @@ import type { Keeper } from '../files/files.ts'
 import { decide, isForbidden } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
 import { type Request, toolRequest } from '../grant/request.ts'
-import type { Effect, Node } from '../graph/rows.ts'
+import type { CallOptions, Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
 import { type GroupState, type Groups, isAvailable, NO_GROUPS, RESET_TOOLS } from './groups.ts'
 import { READ_RESULT } from './result.ts'
@@ -20,8 +20,8 @@ import { isFileTool, type Tool, useOf } from './tool.ts'
 /** A tool that a model may call: the user's own, or one that starts a child. */
 export interface ToolEntry {
   readonly name: string
-  readonly effect: Effect
-  readonly timeoutMs: number | null
+  /** The options that the task of a call keeps. */
+  readonly options: CallOptions
   readonly delegates: boolean
   /** The request of a call: `tool` and its name, or `agent` and the agent's name. */
   readonly request: Request
@@ -167,8 +167,7 @@ const OWN = [READ_RESULT, RESET_TOOLS]
 export function toolEntry(name: string, tool: Tool, memberOf: readonly string[] = []): ToolEntry {
   return {
     name,
-    effect: tool.effect,
-    timeoutMs: tool.timeoutMs,
+    options: tool,
     delegates: false,
     request: toolRequest(name),
     needsGrant: !OWN.includes(name),

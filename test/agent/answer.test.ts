@@ -117,11 +117,30 @@ describe('an output schema', () => {
     })
   })
 
-  test.each<[string, JsonSchema]>([
-    ['a reference to nowhere', { $ref: '#/$defs/missing' }],
-    ['a pattern that is none', { type: 'object', properties: { n: { type: 'string', pattern: '(' } } }],
-  ])('with %s ends the run before a model is asked', async (_name, output) => {
+  test.each<[string, JsonSchema, string]>([
+    [
+      'a reference to nowhere',
+      { $ref: '#/$defs/missing' },
+      'the schema: $ref must be the place of a schema in this one',
+    ],
+    [
+      'a type that is none',
+      { properties: { n: { type: 'int' } } },
+      'properties.n: type must be one of "string", "number"',
+    ],
+    ['no list of names', { properties: { n: { required: true } } }, 'properties.n: required must be a list of names'],
+  ])('with %s is refused where the agent is defined', (_name, output, why) => {
+    expect(() => agent({ name: 'a', instructions: '', output })).toThrow(
+      `agent "a", output: not a usable JSON Schema: ${why}`,
+    )
+    expect(() => agent({ name: 'a', instructions: '', input: output })).toThrow(
+      `agent "a", input: not a usable JSON Schema: ${why}`,
+    )
+  })
+
+  test('with a pattern that is none ends the run before a model is asked', async () => {
     const model = scriptedModel([])
+    const output: JsonSchema = { type: 'object', properties: { n: { type: 'string', pattern: '(' } } }
 
     const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model, output }), 'go').result
 

@@ -223,6 +223,40 @@ test('a session that only its document knows goes on from another conversation o
   expect((await ask('x', one.id, { owner: 'bob' })).text).toBe(refusal(`there is no session ${one.id} of this owner`))
 })
 
+test('I9: without an owner nothing is shared: neither a session that only its document knows, nor does anybody read its rows', async () => {
+  const store = jsonSession(tempFolder())
+  const rows = memoryStore({ keep: 100 })
+  const first = world(rows, { scope: 'owner', store })
+  const nobodys = await first.ask('secret', undefined, {})
+  const anns = await first.ask('secret')
+
+  const read: string[] = []
+  const watched: LocalStore = {
+    ...rows,
+    turnsOf: (id, query) => {
+      read.push(id)
+      return rows.turnsOf(id, query)
+    },
+  }
+  const second = world(watched, { scope: 'owner' })
+  for (const { id } of [nobodys, anns]) {
+    expect((await second.ask('x', id, {})).text).toContain('and it has no owner whose other sessions could be meant')
+    expect((await second.ask('x', id, { owner: 'bob' })).text).toContain('of this owner')
+  }
+  expect(read).not.toContain(nobodys.id)
+  expect(read).not.toContain(anns.id)
+  // Whom it belongs to may read it: so it would have been seen.
+  await second.ask('x', anns.id)
+  expect(read).toContain(anns.id)
+  await first.runtime.close()
+
+  const third = world(memoryStore(), { scope: 'owner', store })
+  onTestFinished(() => third.runtime.close())
+  const { text } = await third.ask('x', nobodys.id, {})
+  expect(text).toContain(`there is no session ${nobodys.id} in this conversation, and it has no owner`)
+  expect(third.childModel.requests).toEqual([])
+})
+
 test.each<SessionSettings>([{}, { scope: 'owner' }])(
   'I9: an id that lives in another tree is not gone: no document brings it back under that id (%o)',
   async (settings) => {

@@ -14,7 +14,7 @@ import {
 } from '../../src/grant/grant.ts'
 import { BUILT_IN_PROFILES, profileLayer } from '../../src/grant/profile.ts'
 import { readRequest } from '../../src/grant/request.ts'
-import type { TurnLimits } from '../../src/graph/rows.ts'
+import type { TurnLimits } from '../../src/graph/limits.ts'
 import { stackCeilings } from '../../src/rules/turn/say.ts'
 import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'

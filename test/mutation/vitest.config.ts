@@ -4,7 +4,6 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['src/{grant,files}/*.test.ts', 'test/laws/permission.test.ts'],
-    exclude: ['src/grant/match-time.test.ts'],
     env: { LEGATE_CHAINS: '300' },
   },
 })

@@ -194,6 +194,15 @@ describe('reading a recipe', () => {
     ])
   })
 
+  test('a response with more than 1,500 keywords is refused: to compile it would keep others waiting (I10)', async () => {
+    const limits = (count: number) => Array.from({ length: count }, (_, at) => `{maxLength: ${at + 9}}`).join(', ')
+    const written = (count: number) => `${minimal}prompt: P\nresponse: {json_schema: {allOf: [${limits(count)}]}}\n`
+
+    const { problem } = await refusalOf(loadRecipe(recipeFile(written(1_500))))
+    expect(problem).toBe('JSON schema validation failed: it has more than 1500 keywords')
+    await loadRecipe(recipeFile(written(1_499)))
+  })
+
   test('aster-goose 14/62: a response without a usable schema is refused when it is read', async () => {
     const problems = await Promise.all(
       [

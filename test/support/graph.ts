@@ -1,7 +1,8 @@
 import type { CommitKind } from '../../src/graph/commit.ts'
 import type { Draft } from '../../src/graph/draft.ts'
 import { type KindFlags, withKinds } from '../../src/graph/kinds.ts'
-import type { Id, Node, Turn, TurnLimits } from '../../src/graph/rows.ts'
+import { DEFAULT_LIMITS, type TurnLimits } from '../../src/graph/limits.ts'
+import type { Id, Node, Turn } from '../../src/graph/rows.ts'
 import { childIds, type SpawnRequest } from '../../src/rules/delegation/spawn.ts'
 import { type Mutation, planMutate } from '../../src/rules/history/mutate.ts'
 import { endTurns } from '../../src/rules/settle/end-turns.ts'
@@ -15,6 +16,7 @@ import type { LocalStore } from '../../src/store/store.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/stand-ins/fake-clock.ts'
 
 export const LIMITS: TurnLimits = {
+  ...DEFAULT_LIMITS,
   turns: 25,
   toolCalls: 100,
   children: 10,

@@ -232,7 +232,7 @@ describe('what cannot be run here is refused by its name, with what to do', () =
     [
       'a schema that is none',
       { inputSchema: 'x', execute: () => 1 },
-      /tools\.act: the inputSchema of a tool: this is not a schema/,
+      /tools\.act: the inputSchema of the tool ".*": this is not a schema/,
     ],
     ['a schema that comes later', { ...weather, inputSchema: jsonSchema(async () => ({})) }, /comes later/],
     ['needsApproval of a text', { ...weather, needsApproval: 'yes' }, /needsApproval that is neither/],

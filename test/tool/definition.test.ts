@@ -123,6 +123,16 @@ describe('a definition that cannot work is refused with what to do', () => {
     ['a bare valibot schema', { ...good, inputSchema: v.object({ q: v.string() }) }, /toStandardJsonSchema/],
     ['a zod shape', { ...good, inputSchema: { q: z.string() } }, /this is a shape.*z\.object/],
     ['a string for a schema', { ...good, inputSchema: 'q: string' }, /not a schema/],
+    [
+      'a type that is none',
+      { ...good, inputSchema: { properties: { q: { type: 'strng' } } } },
+      /^the inputSchema of the tool "Echo": not a usable JSON Schema: properties\.q: type must be one of "string"/,
+    ],
+    [
+      'an outputSchema with a reference to nowhere',
+      { ...good, outputSchema: { $ref: '#/$defs/missing' } },
+      /^the outputSchema of the tool "Echo": .* \$ref must be the place of a schema in this one/,
+    ],
     ['a zod 3 outputSchema', { ...good, outputSchema: z3.string() }, /outputSchema.*zod 3/],
     ['null', null as unknown as object, /tool\(\) takes an object/],
     ['a function', (() => 1) as unknown as object, /tool\(\) takes an object/],

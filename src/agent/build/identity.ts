@@ -1,6 +1,7 @@
 import { SubAgentUnavailable } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../../base/json.ts'
+import { callOptions } from '../../graph/rows.made.ts'
 import type { AgentRef } from '../../graph/rows.ts'
 import { type ModelLike, toModel } from '../../model/named/to-model.ts'
 import { type AgentCore, type AgentIdentity, type AnyAgent, markAgent, type Tools } from '../definition/agent.ts'
@@ -42,8 +43,9 @@ function refOf(core: AgentWithoutIdentity): AgentRef {
  * The hash changes with the agent's instructions and with everything it may use; code inside its tools does not count.
  */
 function hashOf(core: AgentWithoutIdentity): string {
-  const tools = [...core.tools].map(([name, { description, input, output, effect, timeoutMs }]) => {
-    return [name, description, input.jsonSchema, output?.jsonSchema ?? null, effect, timeoutMs]
+  const tools = [...core.tools].map(([name, tool]) => {
+    const { description, input, output } = tool
+    return [name, description, input.jsonSchema, output?.jsonSchema ?? null, ...Object.values(callOptions(tool))]
   })
   const shown = toJson({
     name: core.name,

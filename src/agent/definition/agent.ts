@@ -10,6 +10,7 @@
 
 import { DefinitionError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
+import type { NoOptions } from '../../base/options.ts'
 import type { CheckedSchema, InferInput, InferOutput, Schema } from '../../base/schema/schema.ts'
 import type { CompletedOutcome, Run } from '../../conversation/run.ts'
 import type { FieldPath, FieldValue } from '../../fields/field-path.ts'
@@ -320,7 +321,7 @@ export interface Agent<In = unknown, Out = unknown, Raw = Out> extends AgentCore
   /** Starts a run and returns it at once: read its events, or await its `result`. */
   stream(input: NoInfer<In> | DirectInput, options?: RunOptions): Run<Out, Raw>
   /** Builds a request slot by slot: `agent.request().input(x).instruct(y).output(S).start()`. */
-  request(): AgentRequest<Out>
+  request(options?: NoOptions): AgentRequest<Out>
   /** Loads a prompt file into a request; see `legate/prompt` for the language. */
   loadYamlPrompt(...given: Parameters<AgentRequest['loadYamlPrompt']>): Promise<AgentRequest<Out>>
   /** Starts a request from a JSON prompt file or text. */

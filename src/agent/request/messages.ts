@@ -1,9 +1,8 @@
 import { plainContent, saysNothing, type ToolCall, textOf } from '../../graph/content.ts'
-import { eagerField, isBeside, isEager } from '../../graph/kinds.ts'
+import { checkedAnswer, eagerField, isBeside, isEager } from '../../graph/kinds.ts'
 import type { Node } from '../../graph/rows.ts'
 import { resultContent } from '../../graph/tasks.ts'
 import type { Message } from '../../model/model.ts'
-import { checkedAnswer } from '../../rules/turn/check-answer.ts'
 
 /** The context of a call as messages: stable parts first, so that providers can cache the beginning. */
 export function messagesOf(instructions: string, context: readonly Node[]): Message[] {

@@ -14,9 +14,11 @@ import { after } from '../../base/maybe.ts'
 import { NO_USAGE, plainCall, saysNothing } from '../../graph/content.ts'
 import { collectContext } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { ALL_TURNS, isEager, mayCall } from '../../graph/kinds.ts'
+import { ALL_TURNS, isEager } from '../../graph/kinds.ts'
+import { limitReached, mayCall } from '../../graph/limits.ts'
 import type { EagerTask } from '../../graph/outcome.ts'
-import type { Failure, Node } from '../../graph/rows.ts'
+import { callOptions, NEW_NODE } from '../../graph/rows.made.ts'
+import type { CallOptions, Failure, Node } from '../../graph/rows.ts'
 import { expansionIds } from '../../graph/tasks.ts'
 import type { Model, ModelRequest } from '../../model/model.ts'
 import { retryDelay } from '../../model/retry.ts'
@@ -52,7 +54,7 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
   if (found !== undefined) return endCollected(run, found)
   const isTurn = !isBeside(run.node)
   if (isTurn && !mayCall(run.turn)) {
-    return refuseCall(run, { code: 'max_turns', message: `The limit of ${run.turn.limits.turns} turns was reached.` })
+    return refuseCall(run, { code: 'max_turns', message: limitReached(run.turn.limits, 'turns') })
   }
   const context = isTurn ? collectContext(run.tree, run.node, run.contextTurns) : undefined
   const plan = context === undefined ? null : compactionFor(run, model, context)
@@ -362,16 +364,19 @@ function expand(run: NodeRun, given: StepAnswer, plan?: PlanNote & { leftMs: num
 const NO_CHILDREN: readonly ReadyChild[] = []
 
 function within(task: PlannedTask, leftMs: number | null): PlannedTask {
-  if (leftMs === null || (task.timeoutMs !== null && task.timeoutMs <= leftMs)) return task
-  return { ...task, timeoutMs: Math.max(1, leftMs) }
+  const { timeoutMs } = task.options
+  if (leftMs === null || (timeoutMs !== null && timeoutMs <= leftMs)) return task
+  return { ...task, options: { ...callOptions(task.options), timeoutMs: Math.max(1, leftMs) } }
 }
 
 function planTask({ toolkit }: NodeRun, toolCall: PlannedTask['call']): PlannedTask {
   const found = toolkit.find(toolCall.name)
   const call = plainCall(toolCall)
-  if (found === undefined) return { call, effect: 'pure', timeoutMs: null, delegates: false }
-  return { call, effect: found.effect, timeoutMs: found.timeoutMs, delegates: found.delegates }
+  if (found === undefined) return { call, options: UNKNOWN_TOOL, delegates: false }
+  return { call, options: found.options, delegates: found.delegates }
 }
+
+const UNKNOWN_TOOL: CallOptions = { ...callOptions(NEW_NODE), effect: 'pure' }
 
 async function fail({ work, node, home }: NodeRun, failed: CallFailed): Promise<void> {
   if (work.stopCause === 'shutdown' || work.stopCause === 'lost') return

@@ -60,6 +60,27 @@ const MOST_SCHEMA_VALUES = 5_000
 /** Code that stops at the first error nests as deep as a schema is long, so only short schemas use it. */
 const MOST_NESTED = 1_000
 
+/** To compile as many keywords takes half a second: more of them are refused where others wrote the schema. */
+export const MOST_KEYWORDS = 1_500
+
+/** Tells whether a schema of a file or a server would take long to compile. Words and sample values cost nothing. */
+export function hasTooManyKeywords(schema: JsonSchema): boolean {
+  const parts: unknown[] = [schema]
+  let keywords = 0
+  for (const part of parts) {
+    const entries = typeof part === 'object' && part !== null ? Object.entries(part) : []
+    keywords += entries.filter(([key]) => !FREE.has(key)).length
+    if (keywords > MOST_KEYWORDS) return true
+    for (const [key, inner] of entries) for (const one of DATA.has(key) ? [] : schemasIn(key, inner)) parts.push(one)
+  }
+  return false
+}
+
+function schemasIn(key: string, value: unknown): readonly unknown[] {
+  if (typeof value !== 'object' || value === null) return []
+  return MAPS.has(key) || Array.isArray(value) ? Object.values(value) : [value]
+}
+
 function hasMoreValues(value: unknown, most: number): boolean {
   const open: unknown[] = [value]
   for (let at = 0; at < open.length; at++) {
@@ -301,3 +322,4 @@ const REFERENCES: ReadonlySet<string> = new Set(['$ref', '$dynamicRef', '$recurs
 /** Keywords whose keys are names that the user chose. */
 const MAPS: ReadonlySet<string> = new Set('properties patternProperties $defs definitions dependentSchemas'.split(' '))
 const DATA: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples'])
+const FREE: ReadonlySet<string> = new Set(['description', '$comment', 'format', 'default', 'examples'])

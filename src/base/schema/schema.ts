@@ -10,7 +10,7 @@
 import { DefinitionError, isLegateError, messageOf } from '../error.ts'
 import { type Path, pathText } from '../text.ts'
 import type { JsonCheck } from './json-check.ts'
-import { type JsonSchema, looksLikeJsonSchema, tidyJsonSchema } from './json-schema.ts'
+import { type JsonSchema, looksLikeJsonSchema, refuseMistakes, tidyJsonSchema } from './json-schema.ts'
 
 export type { JsonSchema } from './json-schema.ts'
 
@@ -82,8 +82,10 @@ export function readSchema<T = unknown>(
   return readRaw(schema, where) as CheckedSchema<T>
 }
 
-/** Tells why a JSON Schema cannot be used; undefined where it can. */
+/** Tells why a JSON Schema of a file cannot be used; undefined where it can. */
 export async function schemaProblem(schema: JsonSchema): Promise<string | undefined> {
+  const { hasTooManyKeywords, MOST_KEYWORDS } = await import('./json-check.ts')
+  if (hasTooManyKeywords(schema)) return `it has more than ${MOST_KEYWORDS} keywords`
   try {
     await readSchema(schema, 'schema').prepare()
     return undefined
@@ -132,6 +134,7 @@ function readStandard<T>(standard: Standard, where: string, side: SchemaSide): C
 
 function readRaw(schema: unknown, where: string): CheckedSchema {
   const jsonSchema = tidyJsonSchema(schema, where)
+  refuseMistakes(jsonSchema, where)
   let check: JsonCheck | undefined
   let compiling: Promise<JsonCheck> | undefined
   const compile = async () => {

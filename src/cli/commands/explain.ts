@@ -104,10 +104,7 @@ function asText(sight: FileFacts, paint: Paint): string {
     ['file', `${relativePath(definition.file)} (${definition.dialect})`],
     ['model', modelText(use)],
     ['settings', JSON.stringify(request?.settings ?? definition.settings)],
-    [
-      'limits',
-      `${limits.turns} model calls, ${limits.toolCalls} tool calls, ${limits.children} subagents, ${limits.depth} deep, ${duration(limits.wallMs)}`,
-    ],
+    ['limits', limitsText(limits)],
     ['cost', bound.usd === null ? `no bound: ${bound.how}` : `at most ${money(bound.usd)}: ${bound.how}`],
   ]
   const facts = factLines(rows, paint)
@@ -123,6 +120,14 @@ function asText(sight: FileFacts, paint: Paint): string {
   ]
     .filter((part) => part !== '')
     .join('\n')
+}
+
+/** Shows limits under the names that a budget gives them: `turns 25, toolCalls 1000, ..., wallMs 1d 0h`. */
+function limitsText(limits: FirstRequest['limits']): string {
+  const text = (name: string, limit: number) => (name.endsWith('Ms') ? duration(limit) : String(limit))
+  return Object.entries(limits)
+    .map(([name, limit]) => `${name} ${text(name, limit)}`)
+    .join(', ')
 }
 
 function toolLines({ request }: FirstRequest): string {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
-import { cleanText, exactLine, oneLine } from './clean.ts'
+import { describe, expect, test } from 'vitest'
+import { cleanText, columnsOf, exactLine, hangingLines, oneLine } from './clean.ts'
 import { jsonLine } from './output.ts'
 
 const HOSTILE =
@@ -46,4 +46,42 @@ test('line breaks stay where there may be lines', () => {
 
 test('JSON keeps the text, escaped', () => {
   expect(JSON.parse(jsonLine({ text: HOSTILE }))).toEqual({ text: HOSTILE })
+})
+
+describe('a text that hangs under its first line', () => {
+  test('what does not fit goes on below, indented, and no line is wider than the terminal', () => {
+    const text = 'a.yaml:3: warning: the tool NotebookEdit is not here and is left out'
+
+    expect(hangingLines(text, { columns: 40 })).toEqual([
+      'a.yaml:3: warning: the tool',
+      '    NotebookEdit is not here and is',
+      '    left out',
+    ])
+    expect(hangingLines(text, { columns: 200 })).toEqual([text])
+    expect(hangingLines(text, { columns: Number.POSITIVE_INFINITY })).toEqual([text])
+    expect(hangingLines('', { columns: 40 })).toEqual([])
+  })
+
+  test('a text that begins further right is indented from there', () => {
+    expect(hangingLines('one two three four five six', { columns: 23, from: 2 })).toEqual([
+      'one two three four',
+      '      five six',
+    ])
+  })
+
+  test('words that are longer than a line are broken, and nothing is lost', () => {
+    const path = `/tmp/${'deep/'.repeat(30)}a.yaml:1: error: no`
+
+    expect(
+      hangingLines(path, { columns: 30 })
+        .map((line) => line.trim())
+        .join(''),
+    ).toBe(path.replaceAll(' ', '').replace('error:no', 'error: no').replace(':error', ': error'))
+  })
+
+  test('only a terminal has a width', () => {
+    expect(columnsOf({ isTTY: true, columns: 60 })).toBe(60)
+    expect(columnsOf({ isTTY: true, columns: 0 })).toBe(80)
+    expect(columnsOf({ isTTY: false, columns: 60 })).toBe(Number.POSITIVE_INFINITY)
+  })
 })

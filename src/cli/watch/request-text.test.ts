@@ -1,9 +1,9 @@
 import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Node } from '../../doors/rows.ts'
-import { describeCall, describeRequest, describeWholeCall, requestLines } from './request-text.ts'
+import { describeCall, describeRequest, describeWholeCall, questionLines, requestLines } from './request-text.ts'
 
 const node = (more: object) => ({ kind: 'agent_message', input: {}, metadata: {}, ...more }) as unknown as Node
 
@@ -138,4 +138,27 @@ test('a model that is asked for has no more to show than its name', () => {
 
 test('a node that waits for nothing is told by its kind', () => {
   expect(describeCall(node({}))).toBe('agent_message')
+})
+
+describe('the lines of a question', () => {
+  const prompt = 'Allow? y or n'
+
+  test('a question that fits is shown whole, the keys below it', () => {
+    expect(questionLines({ text: 'May I go there now?', prompt }, 14, 5)).toEqual(['May I go there', 'now?', prompt])
+  })
+
+  test('of one that does not fit it is said how much is hidden, and the keys stay', () => {
+    const text = 'x'.repeat(500)
+
+    expect(questionLines({ text, prompt }, 60, 4)).toEqual([
+      'x'.repeat(60),
+      'x'.repeat(60),
+      '… 380 more characters: legate approvals shows all',
+      prompt,
+    ])
+    expect(questionLines({ text, prompt }, 60, 1)).toEqual([
+      '… 500 more characters: legate approvals shows all',
+      prompt,
+    ])
+  })
 })

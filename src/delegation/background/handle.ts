@@ -12,7 +12,7 @@ import { onAbort } from '../../base/abort.ts'
 import type { Clock } from '../../base/clock.ts'
 import { ConflictError } from '../../base/error.ts'
 import type { Later } from '../../base/maybe.ts'
-import { int, number, type OptionRules, readOptions, record } from '../../base/options.ts'
+import { int, type NoOptions, number, type OptionRules, readOptions, record, text } from '../../base/options.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import { Draft } from '../../graph/draft.ts'
 import { type TreeReader, treeWith } from '../../graph/reader.ts'
@@ -46,7 +46,7 @@ export interface SpawnedAgent<Out = unknown> {
    * deadline is separate.
    */
   wait(options?: { readonly timeoutMs?: number; readonly abortSignal?: AbortSignal }): Promise<RunOutcome<Out> | null>
-  result(): Promise<RunOutcome<Out>>
+  result(options?: NoOptions): Promise<RunOutcome<Out>>
   poll(options?: { readonly limitTurns?: number }): Promise<ChildPoll>
   /** Answers the open `ask_host` question if there is one. Otherwise it queues one more turn after the current one. */
   send(text: string): Promise<void>
@@ -74,7 +74,10 @@ export function spawnedHandle<Out>(parts: SpawnedParts): SpawnedAgent<Out> {
   return {
     id: parts.id,
     conversationId,
-    result: () => take(undefined) as Promise<RunOutcome<Out>>,
+    result: async (options = {}) => {
+      readOptions('result()', options, {})
+      return take(undefined) as Promise<RunOutcome<Out>>
+    },
     wait: async (options = {}) => inTime(take, clock, readOptions('wait()', options, WAIT)),
     poll: async (options = {}) => {
       const { limitTurns = 10 } = readOptions('poll()', options, { limitTurns: int(0) })
@@ -84,6 +87,7 @@ export function spawnedHandle<Out>(parts: SpawnedParts): SpawnedAgent<Out> {
       if (!(await isAnswer(parts, text))) await parts.send(text)
     },
     cancel: async (reason) => {
+      readOptions('cancel()', { reason }, { reason: text })
       const turns = (await treeOf(parts)).turnsOf(conversationId, { limit: MOST_OPEN })
       const open = turns.filter(({ state }) => state !== 'ended')
       for (const { id } of open) await parts.cancel(id, reason)

@@ -3,7 +3,7 @@ import { readConfig } from '../config.ts'
 import type { Model } from '../model.ts'
 import { modelWithKey, providersWithKey } from './model-names.ts'
 import { callableModel, namedModel } from './named-model.ts'
-import { ollamaModel, ollamaUrl } from './ollama.ts'
+import { ollamaUrl } from './providers.ts'
 
 /**
  * Finds a model by its name; without a name, that of `LEGATE_MODEL`, of the user's config file, or of a local Ollama.
@@ -23,6 +23,7 @@ export async function defaultModel(): Promise<Model> {
   if (said !== undefined) return named(said.name, said.where)
   const withKey = providersWithKey()
   if (withKey.length > 0) throw nothingNamed(`There is a key for ${withKey.join(' and ')}, but no model was named.`)
+  const { ollamaModel } = await import('./ollama.ts')
   const found = await ollamaModel()
   if (found === undefined) throw nothingNamed(`No model was named, no key is set, and no Ollama answers. ${KEYS}`)
   if (found === null) throw nothingNamed(`The Ollama at ${ollamaUrl()} has no model that can chat: ollama pull MODEL.`)

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { ollamaUrl } from './ollama.ts'
+import { ollamaUrl } from './providers.ts'
 
 afterEach(() => {
   vi.unstubAllEnvs()

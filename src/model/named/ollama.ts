@@ -1,5 +1,5 @@
 import { parseJson } from '../../base/json.ts'
-import { trimEnd } from '../../base/text.ts'
+import { ollamaUrl } from './providers.ts'
 
 const PROBE_MS = 1_000
 
@@ -52,30 +52,4 @@ async function fetchText(url: string, asked: RequestInit): Promise<string | unde
   } finally {
     clearTimeout(timer)
   }
-}
-
-const PORT = '11434'
-const HERE = `http://127.0.0.1:${PORT}`
-
-/** The address of Ollama: `OLLAMA_HOST`, in the form that Ollama itself takes, else this machine. */
-export function ollamaUrl(): string {
-  const given = (process.env['OLLAMA_HOST'] ?? '').trim().replaceAll(/^["']|["']$/g, '')
-  const scheme = /^https?:\/\//i.exec(given)?.[0]
-  const [, authority = '', path = ''] = /^([^/]*)(.*)$/s.exec(given.slice(scheme?.length ?? 0)) ?? []
-  const url = `${scheme ?? 'http://'}${withHost(authority, scheme === undefined)}${path}`
-  if (given === '' || !URL.canParse(url)) return HERE
-  const parsed = new URL(url)
-  if (parsed.hostname === '0.0.0.0' || parsed.hostname === '[::]') parsed.hostname = '127.0.0.1'
-  return trimEnd(parsed.href, '/')
-}
-
-/**
- * `host`, `:8080`, `host:8080`, `::1`, `[::1]:8080`. With a scheme the default port is the scheme's, without one it is
- * Ollama's.
- */
-function withHost(authority: string, hasOwnPort: boolean): string {
-  const bare = /^[^[\]]*:[^[\]]*:/.test(authority) && !authority.includes('@') ? `[${authority}]` : authority
-  const hasPort = /:\d+$/.test(bare)
-  const host = bare.startsWith(':') || bare === '' ? `127.0.0.1${bare}` : bare
-  return hasPort || !hasOwnPort ? host : `${host.replace(/:$/, '')}:${PORT}`
 }

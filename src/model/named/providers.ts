@@ -1,7 +1,7 @@
+import { trimEnd } from '../../base/text.ts'
 import type { AiSdkModel } from '../ai-sdk/ai-sdk-model.ts'
 import { type Api, readConfig } from '../config.ts'
 import { isDocument, notAStream } from '../stream-parts.ts'
-import { ollamaUrl } from './ollama.ts'
 
 /** A provider by its name, as the environment and the config file describe it now. */
 export interface Provider {
@@ -179,4 +179,30 @@ async function beginningOf({ body }: Response): Promise<string> {
   }
   reader.cancel().catch(() => undefined)
   return text.trimEnd().slice(0, SHOWN)
+}
+
+const PORT = '11434'
+const HERE = `http://127.0.0.1:${PORT}`
+
+/** The address of Ollama: `OLLAMA_HOST`, in the form that Ollama itself takes, else this machine. */
+export function ollamaUrl(): string {
+  const given = (process.env['OLLAMA_HOST'] ?? '').trim().replaceAll(/^["']|["']$/g, '')
+  const scheme = /^https?:\/\//i.exec(given)?.[0]
+  const [, authority = '', path = ''] = /^([^/]*)(.*)$/s.exec(given.slice(scheme?.length ?? 0)) ?? []
+  const url = `${scheme ?? 'http://'}${withHost(authority, scheme === undefined)}${path}`
+  if (given === '' || !URL.canParse(url)) return HERE
+  const parsed = new URL(url)
+  if (parsed.hostname === '0.0.0.0' || parsed.hostname === '[::]') parsed.hostname = '127.0.0.1'
+  return trimEnd(parsed.href, '/')
+}
+
+/**
+ * `host`, `:8080`, `host:8080`, `::1`, `[::1]:8080`. With a scheme the default port is the scheme's, without one it is
+ * Ollama's.
+ */
+function withHost(authority: string, hasOwnPort: boolean): string {
+  const bare = /^[^[\]]*:[^[\]]*:/.test(authority) && !authority.includes('@') ? `[${authority}]` : authority
+  const hasPort = /:\d+$/.test(bare)
+  const host = bare.startsWith(':') || bare === '' ? `127.0.0.1${bare}` : bare
+  return hasPort || !hasOwnPort ? host : `${host.replace(/:$/, '')}:${PORT}`
 }

@@ -1,7 +1,6 @@
 import { ConflictError, NotFoundError } from '../../base/error.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { changedAccount } from '../../graph/draft.ts'
-import { toolCallsLeft } from '../../graph/kinds.ts'
+import { changedAccount, toolCallsLeft } from '../../graph/limits.ts'
 import type { Id, Link, Node } from '../../graph/rows.ts'
 import { pauseClocks } from '../turn/account.ts'
 import { APPROVAL_MS } from '../turn/approve.ts'

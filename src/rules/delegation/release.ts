@@ -1,8 +1,7 @@
 import type { Draft } from '../../graph/draft.ts'
-import { changedAccount } from '../../graph/draft.ts'
-import { newTreePlaces } from '../../graph/kinds.ts'
+import { changedAccount, newTreePlaces, type TreePlaces } from '../../graph/limits.ts'
 import { runsUpward } from '../../graph/reader.ts'
-import type { Id, KeyLimit, KeyPlaces, Link, TreePlaces, Turn } from '../../graph/rows.ts'
+import type { Id, KeyLimit, KeyPlaces, Link, Turn } from '../../graph/rows.ts'
 import { startIfIdle } from '../turn/open-turn.ts'
 
 /**

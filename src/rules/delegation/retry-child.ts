@@ -3,6 +3,7 @@ import { textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { OutcomeRecord } from '../../graph/outcome.ts'
 import type { TreeReader } from '../../graph/reader.ts'
+import { copyOfLink } from '../../graph/rows.made.ts'
 import type { Conversation, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
 import { newConversation } from '../turn/say.ts'
@@ -59,12 +60,13 @@ function tryAgain(draft: Draft, link: Link, { host, wakeAt, outcome }: RetryCont
   const attempt = link.attempt + 1
   const home = homeOf(draft, link)
   draft.changeLink(link, { deliveredTo: link.taskId })
-  const next = addDelegation(draft, host, {
-    ...link,
-    id: ids.turn,
-    childConversationId: home?.id ?? ids.conversation,
-    attempt,
-  })
+  const next = copyOfLink(link, 1)
+  next.id = ids.turn
+  next.childConversationId = home?.id ?? ids.conversation
+  next.attempt = attempt
+  next.outcome = null
+  next.deliveredTo = null
+  addDelegation(draft, host, next)
   const error = outcome.error?.message ?? outcome.status
   draft.event(draft.turn(host.id), link.taskId, { type: 'retry', attempt, wakeAt, error })
   const [seed, ...others] = draft.nodesOf(first.id)

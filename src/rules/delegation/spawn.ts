@@ -11,21 +11,13 @@
 
 import { deriveIds } from '../../base/id.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
+import type { Own } from '../../base/keep-shape.ts'
 import type { Content } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { changedAccount } from '../../graph/draft.ts'
 import { type Forward, forwardOf, sameForward, withForward } from '../../graph/event.ts'
-import type {
-  AgentRef,
-  Conversation,
-  Id,
-  Link,
-  Node,
-  NodeOutput,
-  Spending,
-  Turn,
-  TurnLimits,
-} from '../../graph/rows.ts'
+import { changedAccount, type Spending, type TurnLimits } from '../../graph/limits.ts'
+import { copyOfLink, USUAL_LINK } from '../../graph/rows.made.ts'
+import type { AgentRef, Conversation, Id, Link, Node, NodeOutput, Turn } from '../../graph/rows.ts'
 import { type Claim, heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
 import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
@@ -337,26 +329,25 @@ function continueSession(draft: Draft, session: Conversation, request: SpawnRequ
 }
 
 function addLink(draft: Draft, { task, host, request, ids }: NewChild): Link {
-  return addDelegation(draft, host, {
-    id: ids.turn,
-    rootId: host.rootId,
-    taskId: task.id,
-    hostTurnId: host.id,
-    hostConversationId: host.conversationId,
-    childConversationId: request.sessionId ?? ids.conversation,
-    contract: request.contract,
-    agentName: request.agent.name,
-    hostName: request.hostName,
-    toolName: request.toolName,
-    depth: draft.conversation(host.conversationId).depth + 1,
-    mode: request.mode,
-    wake: request.wake,
-    onParentClose: request.onParentClose,
-    keyed: request.keyed ?? null,
-    attempt: 1,
-    retry: request.retry ?? null,
-    delegationContext: request.delegationContext,
-  })
+  const link = copyOfLink(USUAL_LINK, 1)
+  link.id = ids.turn
+  link.rootId = host.rootId
+  link.taskId = task.id
+  link.hostTurnId = host.id
+  link.hostConversationId = host.conversationId
+  link.childConversationId = request.sessionId ?? ids.conversation
+  link.contract = request.contract
+  link.agentName = request.agent.name
+  link.hostName = request.hostName
+  link.toolName = request.toolName
+  link.depth = draft.conversation(host.conversationId).depth + 1
+  link.mode = request.mode
+  link.wake = request.wake
+  link.onParentClose = request.onParentClose
+  link.keyed = request.keyed ?? null
+  link.retry = request.retry ?? null
+  link.delegationContext = request.delegationContext
+  return addDelegation(draft, host, link)
 }
 
 interface StartedChild {
@@ -412,38 +403,13 @@ function isPlain({ metadata }: Node): boolean {
   return true
 }
 
-export type NewLink = Omit<Link, 'version' | 'ordinal' | 'released' | 'outcome' | 'deliveredTo'>
-
 /** Adds a delegation to a run: counts it, records its event, and lets it run or queues it. */
-export function addDelegation(draft: Draft, host: Turn, given: NewLink): Link {
+export function addDelegation(draft: Draft, host: Turn, link: Own<Link>): Link {
   const { account } = host
-  const { keyed } = given
+  const { keyed } = link
   const released = mayRun(draft, host, keyed)
-  const link: Link = {
-    id: given.id,
-    version: 1,
-    rootId: given.rootId,
-    taskId: given.taskId,
-    hostTurnId: given.hostTurnId,
-    hostConversationId: given.hostConversationId,
-    childConversationId: given.childConversationId,
-    ordinal: account.children,
-    contract: given.contract,
-    agentName: given.agentName,
-    hostName: given.hostName,
-    toolName: given.toolName,
-    depth: given.depth,
-    mode: given.mode,
-    wake: given.wake,
-    onParentClose: given.onParentClose,
-    released,
-    keyed,
-    attempt: given.attempt,
-    retry: given.retry,
-    delegationContext: given.delegationContext,
-    outcome: null,
-    deliveredTo: null,
-  }
+  link.ordinal = account.children
+  link.released = released
   draft.addLink(link)
   if (link.mode === 'background') keepInBackground(draft, link)
   const isPassed = released || (keyed !== null && account.nextRelease === account.children)

@@ -1,7 +1,7 @@
 import { deriveIds } from '../../base/id.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { mayCall } from '../../graph/kinds.ts'
-import type { Conversation, Id, Link, Node, Turn, TurnLimits } from '../../graph/rows.ts'
+import { limitsLeft, mayCall, type TurnLimits } from '../../graph/limits.ts'
+import type { Conversation, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { pauseClocks } from '../turn/account.ts'
 import { addMessage, openTurn, tellMessage } from '../turn/open-turn.ts'
 import { hostQuestionOf, markReported, questionOf, unreportedQuestion } from '../turn/question-of.ts'
@@ -121,14 +121,9 @@ function readerFor(news: readonly News[]): string {
 const SHOWN = 32_000
 
 /** The rest of a budget. One model call is always left to hear the news; a spent budget allows nothing beyond it. */
-function remainingLimits({ limits, account }: Turn): TurnLimits {
-  const turns = limits.turns - account.modelCalls
-  return {
-    ...limits,
-    turns: Math.max(1, turns),
-    toolCalls: turns < 1 ? 0 : Math.max(0, limits.toolCalls - account.toolCalls),
-    children: Math.max(0, limits.children - account.children),
-  }
+function remainingLimits(turn: Turn): TurnLimits {
+  const left = limitsLeft(turn)
+  return left.turns > 0 ? left : { ...left, turns: 1, toolCalls: 0 }
 }
 
 /**

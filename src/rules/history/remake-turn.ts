@@ -1,10 +1,11 @@
 import type { Json } from '../../base/json.ts'
 import { type Content, textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { changedAccount } from '../../graph/draft.ts'
 import { previewOf } from '../../graph/kinds.ts'
 import { changeLane, headOf, laneOf, turnAt, withSkip } from '../../graph/lane.ts'
+import { changedAccount } from '../../graph/limits.ts'
 import { refused } from '../../graph/refused.ts'
+import { callOptions } from '../../graph/rows.made.ts'
 import type { Conversation, Edge, Fold, Id, Node, Turn, TurnHistory } from '../../graph/rows.ts'
 import { expansionIds, readAskedSlots, replaceAskedInput, slotOf, taskIdsOf } from '../../graph/tasks.ts'
 import { deliver } from '../delegation/background.ts'
@@ -12,9 +13,9 @@ import { isMentioned } from '../delegation/session.ts'
 import { pauseClocks } from '../turn/account.ts'
 import { APPROVAL_MS, approvalOf } from '../turn/approve.ts'
 import { stopBackground } from '../turn/cancel.ts'
-import { nextCall } from '../turn/claim.ts'
 import { foldUpTo, putFold, type SummaryFacts } from '../turn/compaction.ts'
 import { endNode, findBlockingDenial } from '../turn/end-node.ts'
+import { nextCall } from '../turn/expand.ts'
 import { beginTurn, type TurnBounds, tellMessage } from '../turn/open-turn.ts'
 import { withoutApprovals } from '../turn/say.ts'
 
@@ -296,8 +297,9 @@ function newIds(draft: Draft, remake: RemakePlan): Map<Id, Id> {
   return ids
 }
 
-function sameAs({ kind, purpose, input, effect, timeoutMs, idempotencyKey }: Node) {
-  return { kind, purpose, input, effect, timeoutMs, idempotencyKey }
+function sameAs(node: Node) {
+  const { kind, purpose, input, idempotencyKey } = node
+  return { kind, purpose, input, idempotencyKey, ...callOptions(node) }
 }
 
 /** The fields of a node that is to run once more. A call that a person denied is asked for again. */

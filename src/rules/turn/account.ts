@@ -1,6 +1,7 @@
 import type { Draft } from '../../graph/draft.ts'
+import type { Money, Spending } from '../../graph/limits.ts'
 import { runsUpward } from '../../graph/reader.ts'
-import type { Id, Money, Node, Spending } from '../../graph/rows.ts'
+import type { Id, Node } from '../../graph/rows.ts'
 
 /**
  * The share of a limit that ordinary calls may use. The last tenth is reserved for one call of the run itself to wrap up: no

@@ -3,7 +3,9 @@ import type { Json } from '../../base/json.ts'
 import type { Content } from '../../graph/content.ts'
 import { RESET } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { mayCall } from '../../graph/kinds.ts'
+import { checkedAnswer } from '../../graph/kinds.ts'
+import { mayCall } from '../../graph/limits.ts'
+import { callOptions } from '../../graph/rows.made.ts'
 import type { Failure, Id, Node, Turn } from '../../graph/rows.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
@@ -14,12 +16,6 @@ export function addCheck(draft: Draft, answer: Node, planned: PlannedTask): void
   const turn = draft.turn(answer.turnId)
   const [id = answer.id] = deriveIds(answer.id, 'check', 1)
   addLast(draft, turn, { id, after: answer, answers: answer.id, planned })
-}
-
-/** The node whose text such a task checks; undefined for any other task. */
-export function checkedAnswer({ metadata }: Node): Id | undefined {
-  const { answers } = metadata
-  return typeof answers === 'string' ? answers : undefined
 }
 
 /** Ends a turn with collected results as its last word, without a model call. */
@@ -95,16 +91,15 @@ interface LastTask {
 }
 
 function addLast(draft: Draft, turn: Turn, { id, after, answers, planned }: LastTask): void {
-  const { call, effect, timeoutMs } = planned
+  const { call, options } = planned
   const task = draft.addNode(turn, {
     id,
     kind: 'task',
     input: { call },
-    effect,
-    timeoutMs,
+    ...callOptions(options),
     metadata: { leaf: true, answers },
   })
-  draft.event(turn, task.id, { type: 'tool-call', call, effect, delegates: false })
+  draft.event(turn, task.id, { type: 'tool-call', call, effect: options.effect, delegates: false })
   draft.addEdge(after, task, 'sequence')
   draft.claim(task)
 }

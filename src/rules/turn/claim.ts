@@ -1,14 +1,14 @@
 // Claims: who may write the result of a node.
 //
-// Owns:      taking runnable nodes for an engine, the check of a claim, and how many calls a run has left.
+// Owns:      taking runnable nodes for an engine, and the check of a claim.
 // Called by: sweeps claim; every rule that stores the result of a running node begins with `heldNode`.
 // Must stay true:
 //   - Each claim has a greater epoch than the one before. A write with an older epoch changes nothing but an event (I4).
 //   - `heldNode` gives undefined for a lost claim, and its caller then writes nothing.
 
 import type { Draft } from '../../graph/draft.ts'
-import { isRunnable, mayCall } from '../../graph/kinds.ts'
-import type { Effect, Id, Node, Purpose, Turn } from '../../graph/rows.ts'
+import { isRunnable } from '../../graph/kinds.ts'
+import type { Effect, Id, Node } from '../../graph/rows.ts'
 
 /** Claims the nodes that are still runnable, as far as the engine has workers. Gives their number. */
 export function planClaim(draft: Draft, nodeIds: readonly Id[]): number {
@@ -49,24 +49,4 @@ export function heldNode(draft: Draft, claim: Claim): Node | undefined {
 export function planBeginCode(draft: Draft, claim: Claim, effect: Effect): Node | undefined {
   const node = heldNode(draft, claim)
   return node === undefined ? undefined : draft.changeNode(node, { effect })
-}
-
-export interface NextCall {
-  readonly purpose: Purpose
-  readonly nudge: string | null
-  /** The outcome that this run will have although its last call finishes, such as max_turns. */
-  readonly limit: string | null
-}
-
-/** The model call that reads the results. At a limit it is a call without tools, to wrap up, which does not count as a turn. */
-export function nextCall(turn: Turn, droppedCalls: number): NextCall {
-  const { limits } = turn
-  if (droppedCalls > 0) return wrapUp('over_budget', `You have used all ${limits.toolCalls} tool calls of this run.`)
-  return mayCall(turn) ? ANSWER : wrapUp('max_turns', `You have used all ${limits.turns} turns of this run.`)
-}
-
-const ANSWER: NextCall = { purpose: 'answer', nudge: null, limit: null }
-
-function wrapUp(limit: 'max_turns' | 'over_budget', why: string): NextCall {
-  return { purpose: 'wrap_up', limit, nudge: `${why} Sum up what you have and what is missing.` }
 }

@@ -9,9 +9,9 @@
 
 import { textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { changedAccount } from '../../graph/draft.ts'
 import type { EventBody } from '../../graph/event.ts'
 import { isRunnable, previewOf } from '../../graph/kinds.ts'
+import { changedAccount } from '../../graph/limits.ts'
 import type { Edge, Failure, Id, Node, NodeOutput, NodeState } from '../../graph/rows.ts'
 import { resultContent } from '../../graph/tasks.ts'
 import { releaseHold, resumeClocks } from './account.ts'

@@ -1,15 +1,15 @@
 import type { Json } from '../../base/json.ts'
 import { addUsage, type Content, NO_USAGE, type ToolCall, totalTokens, type Usage } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { changedAccount } from '../../graph/draft.ts'
 import type { EventBody } from '../../graph/event.ts'
-import { mayCall, toolCallsLeft } from '../../graph/kinds.ts'
+import { changedAccount, mayCall, toolCallsLeft, usedUp } from '../../graph/limits.ts'
 import type { EagerTask } from '../../graph/outcome.ts'
-import type { Effect, Id, Node, NodeOutput, Turn } from '../../graph/rows.ts'
+import { callOptions } from '../../graph/rows.made.ts'
+import type { CallOptions, Id, Node, NodeOutput, Purpose, Turn } from '../../graph/rows.ts'
 import { expansionIds } from '../../graph/tasks.ts'
 import { countAnswer, countSpending } from './account.ts'
 import { cancelSuperseded } from './cancel.ts'
-import { type Claim, heldNode, type NextCall, nextCall } from './claim.ts'
+import { type Claim, heldNode } from './claim.ts'
 import { applyCompaction } from './compaction.ts'
 import { endNode, type NodeEnd } from './end-node.ts'
 
@@ -34,8 +34,7 @@ export interface StepAnswer {
 /** A call of the answer as it will run: everything that must be known without its code is frozen here. */
 export interface PlannedTask {
   readonly call: ToolCall
-  readonly effect: Effect
-  readonly timeoutMs: number | null
+  readonly options: CallOptions
   readonly delegates: boolean
 }
 
@@ -239,6 +238,25 @@ function outputOf(answer: StepAnswer): NodeOutput {
   return { ...output, ...(reasoning === '' ? {} : { reasoning }), ...(droppedCalls > 0 ? { droppedCalls } : {}) }
 }
 
+interface NextCall {
+  readonly purpose: Purpose
+  readonly nudge: string | null
+  /** The outcome that this run will have although its last call finishes, such as max_turns. */
+  readonly limit: string | null
+}
+
+/** The model call that reads the results. At a limit it is a call without tools, to wrap up, which does not count as a turn. */
+export function nextCall(turn: Turn, droppedCalls: number): NextCall {
+  if (droppedCalls > 0) return wrapUp('over_budget', usedUp(turn.limits, 'toolCalls'))
+  return mayCall(turn) ? ANSWER : wrapUp('max_turns', usedUp(turn.limits, 'turns'))
+}
+
+const ANSWER: NextCall = { purpose: 'answer', nudge: null, limit: null }
+
+function wrapUp(limit: 'max_turns' | 'over_budget', why: string): NextCall {
+  return { purpose: 'wrap_up', limit, nudge: `${why} Sum up what you have and what is missing.` }
+}
+
 interface NextNode {
   readonly id: Id
   readonly blockers: number
@@ -263,8 +281,7 @@ function addTask(draft: Draft, turn: Turn, { task, ids, at, plan }: NewTask): No
     id,
     kind: 'task',
     input: task.delegates ? { call: task.call, delegates: true } : { call: task.call },
-    effect: task.effect,
-    timeoutMs: task.timeoutMs,
+    ...callOptions(task.options),
     blockers: at < lanesOf(plan) ? 0 : 1,
     ...(plan === undefined ? {} : { metadata: { planned: { purpose: plan.purposes[at] ?? '' } } }),
   })
@@ -308,7 +325,7 @@ function tellCalls(
   turn: Turn,
   { tasks, planned }: { tasks: readonly Node[]; planned: readonly PlannedTask[] },
 ): void {
-  for (const [at, { call, effect, delegates }] of planned.entries()) {
-    draft.event(turn, tasks[at]?.id ?? null, { type: 'tool-call', call, effect, delegates })
+  for (const [at, { call, options, delegates }] of planned.entries()) {
+    draft.event(turn, tasks[at]?.id ?? null, { type: 'tool-call', call, effect: options.effect, delegates })
   }
 }

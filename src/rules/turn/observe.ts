@@ -2,8 +2,9 @@ import { conclude } from '../../graph/conclude.ts'
 import { type Content, textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { previewOf } from '../../graph/kinds.ts'
+import type { TurnLimits } from '../../graph/limits.ts'
 import { requireOpen } from '../../graph/refused.ts'
-import type { Id, Node, Turn, TurnLimits } from '../../graph/rows.ts'
+import type { Id, Node, Turn } from '../../graph/rows.ts'
 import { newTurn } from './open-turn.ts'
 
 export interface ObservedMessage {

@@ -1,19 +1,11 @@
 import type { Json } from '../../base/json.ts'
-import { type Content, NO_USAGE, textOf } from '../../graph/content.ts'
+import { type Content, textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { isRunnable, newTreePlaces, previewOf } from '../../graph/kinds.ts'
+import { isRunnable, previewOf } from '../../graph/kinds.ts'
 import { historyAfter } from '../../graph/lane.ts'
-import type {
-  Account,
-  Conversation,
-  Id,
-  Node,
-  Spending,
-  TreePlaces,
-  Turn,
-  TurnHistory,
-  TurnLimits,
-} from '../../graph/rows.ts'
+import { newTreePlaces, type Spending, type TreePlaces, type TurnLimits } from '../../graph/limits.ts'
+import { copyOfTurn, USUAL_TURN } from '../../graph/rows.made.ts'
+import type { Conversation, Id, Node, Turn, TurnHistory } from '../../graph/rows.ts'
 import { newSpend } from './account.ts'
 
 export interface TurnRequest {
@@ -85,44 +77,25 @@ export type NewTurn = Pick<Turn, 'id' | 'entryNodeId' | 'limits' | 'input' | 'de
 /** A turn that has not started and has no nodes yet. */
 export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn): Turn {
   const isFirst = conversation.turnCount === 0 && conversation.id === conversation.rootId
-  return {
-    id: given.id,
-    version: 1,
-    rootId: conversation.rootId,
-    conversationId: conversation.id,
-    laneId: conversation.id,
-    ordinal: conversation.turnCount,
-    state: 'queued',
-    input: given.input,
-    limits: given.limits,
-    account: EMPTY_ACCOUNT,
-    deadline: given.deadline,
-    paused: null,
-    spend: given.spend,
-    tree: given.tree ?? null,
-    cancel: null,
-    outcome: null,
-    wokenBy: given.wokenBy ?? null,
-    attributes: given.attributes ?? null,
-    history: given.history ?? (conversation.lane === null ? null : historyAfter(conversation)),
-    absent: null,
-    nodeCount: 0,
-    afterSeq: isFirst ? 0 : draft.stored.lastSeq(conversation.rootId),
-    entryNodeId: given.entryNodeId,
-    createdAt: draft.now,
-    startedAt: null,
-    endedAt: null,
-  }
-}
-
-const EMPTY_ACCOUNT: Account = {
-  modelCalls: 0,
-  toolCalls: 0,
-  children: 0,
-  live: 0,
-  nextRelease: 0,
-  usage: NO_USAGE,
-  uncertain: [],
+  const turn = copyOfTurn(USUAL_TURN, 1)
+  turn.id = given.id
+  turn.rootId = conversation.rootId
+  turn.conversationId = conversation.id
+  turn.laneId = conversation.id
+  turn.ordinal = conversation.turnCount
+  turn.state = 'queued'
+  turn.input = given.input
+  turn.limits = given.limits
+  turn.deadline = given.deadline
+  turn.spend = given.spend
+  turn.tree = given.tree ?? null
+  turn.wokenBy = given.wokenBy ?? null
+  turn.attributes = given.attributes ?? null
+  turn.history = given.history ?? (conversation.lane === null ? null : historyAfter(conversation))
+  turn.afterSeq = isFirst ? 0 : draft.stored.lastSeq(conversation.rootId)
+  turn.entryNodeId = given.entryNodeId
+  turn.createdAt = draft.now
+  return turn
 }
 
 function isSummary(briefing: TurnRequest['briefing']): briefing is Extract<TurnBriefing, { summarize: string }> {

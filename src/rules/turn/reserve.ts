@@ -1,6 +1,7 @@
 import type { Draft } from '../../graph/draft.ts'
+import type { Money, Spending } from '../../graph/limits.ts'
 import { runsUpward } from '../../graph/reader.ts'
-import type { Id, Money, Node, Spending, Turn } from '../../graph/rows.ts'
+import type { Id, Node, Turn } from '../../graph/rows.ts'
 import { hold, leastLeft, USABLE } from './account.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'

@@ -1,8 +1,10 @@
 import { NotFoundError } from '../../base/error.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { codeOf } from '../../graph/kinds.ts'
 import { requireOpen } from '../../graph/refused.ts'
-import { type AgentRef, type Conversation, codeOf, type Id, type Turn } from '../../graph/rows.ts'
+import { copyOfConversation, USUAL_CONVERSATION } from '../../graph/rows.made.ts'
+import type { AgentRef, Conversation, Id, Turn } from '../../graph/rows.ts'
 import { stopRuns } from './cancel.ts'
 import { openTurn, type TurnRequest } from './open-turn.ts'
 
@@ -64,33 +66,27 @@ function addRoot(draft: Draft, conversation: NewConversation): Conversation {
   return row
 }
 
-const NONE: readonly Id[] = []
-
 /** The one way a conversation begins, copied from another or not: approvals of the other do not come along. */
 export function newConversation(given: NewConversation, rootId: Id, now: number): Conversation {
-  return {
-    id: given.id,
-    version: 1,
-    rootId,
-    type: given.type ?? 'user',
-    depth: given.depth ?? 0,
-    agent: given.agent,
-    path: given.path ?? [given.agent.name],
-    parentConversationId: given.parentConversationId ?? null,
-    parentTurnId: given.parentTurnId ?? null,
-    parentTaskId: given.parentTaskId ?? null,
-    owner: given.owner ?? null,
-    title: given.title ?? null,
-    metadata: given.metadata === undefined ? {} : withoutApprovals(given.metadata),
-    ceiling: given.ceiling,
-    groups: given.groups ?? null,
-    activeTurnId: null,
-    places: null,
-    background: given.background ?? NONE,
-    turnCount: 0,
-    lane: given.lane ?? null,
-    createdAt: now,
-  }
+  const row = copyOfConversation(USUAL_CONVERSATION, 1)
+  row.id = given.id
+  row.rootId = rootId
+  row.type = given.type ?? 'user'
+  row.depth = given.depth ?? 0
+  row.agent = given.agent
+  row.path = given.path ?? [given.agent.name]
+  row.parentConversationId = given.parentConversationId ?? null
+  row.parentTurnId = given.parentTurnId ?? null
+  row.parentTaskId = given.parentTaskId ?? null
+  row.owner = given.owner ?? null
+  row.title = given.title ?? null
+  if (given.metadata !== undefined) row.metadata = withoutApprovals(given.metadata)
+  row.ceiling = given.ceiling
+  row.groups = given.groups ?? null
+  if (given.background !== undefined) row.background = given.background
+  row.lane = given.lane ?? null
+  row.createdAt = now
+  return row
 }
 
 /**

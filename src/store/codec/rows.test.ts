@@ -1,15 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import type { Conversation, Link, Node, Turn } from '../../graph/rows.ts'
 import {
   USUAL_CONVERSATION as CONVERSATION,
   USUAL_LINK as LINK,
   USUAL_NODE as NODE,
-  packConversation,
-  packLink,
-  packNode,
-  packTurn,
   USUAL_TURN as TURN,
-} from './rows.made.ts'
+} from '../../graph/rows.made.ts'
+import type { Conversation, Link, Node, Turn } from '../../graph/rows.ts'
+import { packConversation, packLink, packNode, packTurn } from './rows.made.ts'
 import { parseRow, toConversation, toLink, toNode, toTurn } from './rows.ts'
 
 const host: Turn = { ...TURN, id: 't-1', rootId: 'c-1', conversationId: 'c-1', laneId: 'c-1' }

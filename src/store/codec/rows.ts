@@ -2,7 +2,16 @@ import { StoreError } from '../../base/error.ts'
 import { parseOwnJson } from '../../base/json.ts'
 import { patched } from '../../base/keep-shape.ts'
 import { isOpen } from '../../graph/kinds.ts'
-import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn } from '../../graph/rows.made.ts'
+import {
+  copyOfConversation,
+  copyOfLink,
+  copyOfNode,
+  copyOfTurn,
+  USUAL_CONVERSATION,
+  USUAL_LINK,
+  USUAL_NODE,
+  USUAL_TURN,
+} from '../../graph/rows.made.ts'
 import type { Conversation, EdgeType, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import {
   type AccountParts,
@@ -22,16 +31,7 @@ import {
   usualMetadata,
   usualPreview,
 } from './parts.ts'
-import {
-  packConversation,
-  packLink,
-  packNode,
-  packTurn,
-  USUAL_CONVERSATION,
-  USUAL_LINK,
-  USUAL_NODE,
-  USUAL_TURN,
-} from './rows.made.ts'
+import { packConversation, packLink, packNode, packTurn } from './rows.made.ts'
 
 /** The columns of `rows`, in the order they are written. */
 export const COLUMNS = 'n, queue, due, mark, writer, size, data'

@@ -1,7 +1,7 @@
 import type { StoredBlock } from '../../graph/commit.ts'
-import { isOpen } from '../../graph/kinds.ts'
+import { codeOf, isOpen } from '../../graph/kinds.ts'
 import type { AwaitingQuery, ConversationsQuery, LocalReader, LocalScans, RunnableQuery } from '../../graph/reader.ts'
-import { type Conversation, codeOf, type Edge, type Id, type Link, type Node, type Turn } from '../../graph/rows.ts'
+import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { countUpTo, type NodeEntry, type Tables, type TurnEntry } from './tables.ts'
 
 /** Reads and scans over rows in memory. `changes` counts writes where nobody else can write. */

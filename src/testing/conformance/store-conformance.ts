@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Later } from '../../base/maybe.ts'
+import { code, flag, type OptionRules, readOptions, text } from '../../base/options.ts'
 import type { Store } from '../../store/store.ts'
 import { commitLaws } from './store-commit-laws.ts'
 import { durableLaws, exclusiveLaws, sharedLaws } from './store-durable-laws.ts'
@@ -27,8 +28,18 @@ export interface StoreConformance<Kind extends Store = Store> {
   readonly test: (name: string, run: () => Promise<void>) => unknown
 }
 
+const CONFORMANCE: OptionRules<StoreConformance> = {
+  name: text,
+  open: code,
+  durable: flag,
+  shared: flag,
+  reopen: code,
+  test: code,
+}
+
 /** Registers one test for each law that every store must keep. */
-export function storeConformance<Kind extends Store>(suite: StoreConformance<Kind>): void {
+export function storeConformance<Kind extends Store>(options: StoreConformance<Kind>): void {
+  const suite = readOptions('storeConformance()', options, CONFORMANCE) as StoreConformance<Kind>
   const { name, open, durable, shared = durable, test } = suite
   for (const law of [...readLaws, ...scanLaws, ...commitLaws, ...removeLaws]) {
     test(`${name}: ${law[0]}`, () => withStores(open, (openOne) => checkLaw(law, openOne, suite)))

@@ -1,9 +1,10 @@
-import { CONVERSATION_COLUMNS, LINK_COLUMNS, NODE_COLUMNS, rowOf, TURN_COLUMNS } from '../../graph/columns.ts'
+import type { Column, Columns } from '../../base/keep-shape.ts'
 import { type Commit, emptyCommit } from '../../graph/commit.ts'
 import { NO_USAGE } from '../../graph/content.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { OutcomeRecord } from '../../graph/outcome.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../../graph/rows.ts'
+import { CONVERSATION_COLUMNS, LINK_COLUMNS, NODE_COLUMNS, TURN_COLUMNS } from '../../graph/rows.ts'
 
 /** Rows for tests of stores: complete, plain, new (version 1) unless said otherwise. */
 export type RowPlace = Pick<Node, 'rootId' | 'conversationId' | 'laneId' | 'turnId'>
@@ -17,16 +18,16 @@ export function commitOf(rootId: Id | null, parts: Partial<Commit>): Commit {
 }
 
 export function conversationRow(id: Id, fields: Partial<Conversation> = {}): Conversation {
-  return { ...rowOf(CONVERSATION_COLUMNS, 'test'), id, rootId: id, ...fields }
+  return { ...testRow(CONVERSATION_COLUMNS), id, rootId: id, ...fields }
 }
 
 export function turnRow(place: RowPlace, fields: Partial<Turn> = {}): Turn {
   const { turnId: id, ...lane } = place
-  return { ...rowOf(TURN_COLUMNS, 'test'), id, ...lane, entryNodeId: `${id}-node`, ...fields }
+  return { ...testRow(TURN_COLUMNS), id, ...lane, entryNodeId: `${id}-node`, ...fields }
 }
 
 export function nodeRow(place: RowPlace, id: Id, fields: Partial<Node> = {}): Node {
-  return { ...rowOf(NODE_COLUMNS, 'test'), id, versionSet: id, ...place, ...fields }
+  return { ...testRow(NODE_COLUMNS), id, versionSet: id, ...place, ...fields }
 }
 
 export function edgeRow(place: RowPlace, from: Id, to: Id): Edge {
@@ -36,7 +37,7 @@ export function edgeRow(place: RowPlace, from: Id, to: Id): Edge {
 export function linkRow(place: RowPlace, id: Id, fields: Partial<Link> = {}): Link {
   const { rootId, turnId: hostTurnId, conversationId } = place
   const ends = { hostTurnId, hostConversationId: conversationId, childConversationId: conversationId }
-  return { ...rowOf(LINK_COLUMNS, 'test'), id, rootId, taskId: `${hostTurnId}-node`, ...ends, ...fields }
+  return { ...testRow(LINK_COLUMNS), id, rootId, taskId: `${hostTurnId}-node`, ...ends, ...fields }
 }
 
 export function engineRow(id: Id, fields: Partial<EngineRow> = {}): EngineRow {
@@ -84,4 +85,10 @@ export function treeCommit(rootId: Id, parts: Partial<Commit> = {}): Commit {
 /** Makes the next version of a row. */
 export function next<Row extends { readonly version: number }>(row: Row, fields: Partial<Row> = {}): Row {
   return { ...row, ...fields, version: row.version + 1 }
+}
+
+/** A row with the value for tests in every column, else that of a new row. */
+function testRow<Row extends object>(columns: Columns<Row>): Row {
+  const entries = Object.entries<Column<unknown>>(columns)
+  return Object.fromEntries(entries.map(([name, { usual, fresh = usual, test = fresh }]) => [name, test])) as Row
 }

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { parseOwnJson } from '../../base/json.ts'
+import { code, readOptions, record } from '../../base/options.ts'
 import type { RuntimeOptions } from '../../runtime/options.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import { jsonStore } from '../../store/json/index.ts'
@@ -46,7 +47,8 @@ export type CrashStore = 'sqlite' | 'json'
 export const ROWS: Readonly<Record<CrashStore, string>> = { sqlite: 'rows.db', json: 'rows' }
 
 /** Runs a program as one of the processes of a crash test. */
-export async function crashWorker({ options, drive }: CrashProgram): Promise<void> {
+export async function crashWorker(program: CrashProgram): Promise<void> {
+  const { options, drive } = readOptions('crashWorker()', program, { options: record, drive: code })
   const store = withFailpoints(withAcknowledgements(openRows()), points())
   const runtime = createRuntime({ ...options, store })
   tellTest('ready')

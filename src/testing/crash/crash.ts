@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../../base/error.ts'
+import { int, listOf, type OptionRules, oneOf, positive, readOptions, record, text } from '../../base/options.ts'
 import { type Aftermath, aftermath, checkStanding, type Evidence } from './aftermath.ts'
 import { type CrashStore, ROWS, type WorkerOrders } from './crash-worker.ts'
 import { type KillPoint, LOG, readLines } from './failpoints.ts'
@@ -46,6 +47,16 @@ export interface CrashOptions {
   readonly maxWorkers?: number
 }
 
+const CRASH: OptionRules<CrashOptions> = {
+  program: text,
+  counter: record,
+  role: text,
+  store: oneOf('sqlite', 'json'),
+  nodeOptions: listOf(text, 'flags'),
+  timeoutMs: positive,
+  maxWorkers: int(1),
+}
+
 /**
  * Runs a program in a worker process, kills and restarts it once per kill, then restarts it until a worker ends by
  * itself. After that nothing may be lost, doubled or left open. Throws with a list of all violations.
@@ -65,7 +76,7 @@ export class CrashCase {
   private readonly exits: WorkerExit[] = []
 
   constructor(options: CrashOptions) {
-    this.options = options
+    this.options = readOptions('crash()', options, CRASH)
     this.folder = mkdtempSync(join(tmpdir(), 'legate-crash-'))
   }
 

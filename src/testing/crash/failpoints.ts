@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, writeSync } from 'node:fs'
 import { parseOwnJson } from '../../base/json.ts'
+import { code, readOptions, record } from '../../base/options.ts'
 import { COMMIT_KINDS, type Commit, type CommitKind } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { Id } from '../../graph/rows.ts'
@@ -33,7 +34,8 @@ export interface Failpoints {
 }
 
 /** Counts the points a process passes and kills it, as `kill -9` does, at the planned one. */
-export function failpoints({ killAt, passed = () => undefined }: FailpointPlan): Failpoints {
+export function failpoints(plan: FailpointPlan): Failpoints {
+  const { killAt, passed = () => undefined } = readOptions('failpoints()', plan, { killAt: record, passed: code })
   const hits = new Map<string, number>()
   return {
     pass: (point) => {

@@ -1,4 +1,5 @@
 import type { Clock, IdleHint } from '../../base/clock.ts'
+import { number, readOptions } from '../../base/options.ts'
 
 export interface FakeClock extends Clock {
   /**
@@ -19,6 +20,7 @@ const LOOKS = 60
 
 /** Makes a clock that stands still until you move it. */
 export function fakeClock(start = Date.UTC(2030, 0, 1)): FakeClock {
+  readOptions('fakeClock()', { start }, { start: number() })
   let now = start
   const alarms = new Set<Alarm>()
   const next = (until: number) => [...alarms].filter(({ time }) => time <= until).sort((a, b) => a.time - b.time)[0]
@@ -38,6 +40,7 @@ export function fakeClock(start = Date.UTC(2030, 0, 1)): FakeClock {
       }
     },
     advance: async (ms) => {
+      readOptions('advance()', { ms }, { ms: number(0) })
       // Loads the sweep now: an engine would load it when a timer fires, and finish after `advance`.
       await import('../../engine/sweep.ts')
       const until = now + ms

@@ -41,6 +41,9 @@ const ANSWER: OptionRules<ScriptedAnswer> = {
   cut: flag,
 }
 
+const turnsOrCode = (script: unknown) =>
+  Array.isArray(script) || typeof script === 'function' ? null : 'a list of turns, or a function of the request'
+
 export type Script = (request: ModelRequest, call: number) => ScriptedTurn | Promise<ScriptedTurn>
 
 export interface ScriptedModel extends Model {
@@ -52,6 +55,7 @@ export interface ScriptedModel extends Model {
 
 /** Makes a model that follows a script: a list of turns, or a function of the request. */
 export function scriptedModel(script: readonly ScriptedTurn[] | Script, id = 'scripted/model'): ScriptedModel {
+  readOptions('scriptedModel()', { script, id }, { script: turnsOrCode, id: text })
   const requests: ModelRequest[] = []
   const read = (turn: ScriptedTurn) =>
     typeof turn === 'string' ? { text: turn } : readOptions(`A turn of ${id}`, turn, ANSWER)

@@ -1,5 +1,6 @@
 import { isRecord, type Json, toJson } from '../../base/json.ts'
-import type { JsonSchema } from '../../base/schema/json-schema.ts'
+import { hasTooManyKeywords } from '../../base/schema/json-check.ts'
+import { type JsonSchema, refersTo, resolvePointer, tidyJsonSchema } from '../../base/schema/json-schema.ts'
 import { type CheckedSchema, readSchema, type Validation } from '../../base/schema/schema.ts'
 import type { Secrets } from '../../base/secrets/secrets.ts'
 
@@ -10,7 +11,7 @@ const MOST_STEPS = 5_000
 
 /**
  * Prepares the input schema of a server for the model and for our check. Parts that could make a check run for ever
- * (patterns, references that multiply) are left to the server. Returns a text if the schema cannot be used at all.
+ * (patterns, references that multiply, more keywords than are compiled in time) are left to the server. Returns a text if the schema cannot be used at all.
  */
 export function guardedSchema(given: unknown, secrets: Secrets): CheckedSchema | string {
   const plain = toJson(given)
@@ -20,9 +21,10 @@ export function guardedSchema(given: unknown, secrets: Secrets): CheckedSchema |
   const { type = 'object' } = plain.value
   if (type !== 'object') return NO_OBJECT
   const clean = secrets.cleanJson({ ...plain.value, type })
-  const shown = readSchema(clean as JsonSchema, 'its input schema').jsonSchema
-  const checks = stepsIn(shown as Json) > MOST_STEPS ? ANY_OBJECT : (withoutPatterns(shown as Json) as JsonSchema)
-  return new GuardedSchema(shown, readSchema(checks, 'its input schema'))
+  const shown = tidyJsonSchema(clean, 'its input schema')
+  const isLarge = stepsIn(shown as Json) > MOST_STEPS || hasTooManyKeywords(shown)
+  const checks = isLarge ? ANY_OBJECT : (withoutPatterns(shown as Json) as JsonSchema)
+  return new GuardedSchema(shown, checks)
 }
 
 const NO_OBJECT = 'its input schema does not describe an object'
@@ -30,25 +32,33 @@ const ANY_OBJECT: JsonSchema = { type: 'object' }
 
 class GuardedSchema implements CheckedSchema {
   readonly jsonSchema: JsonSchema
-  private checked: CheckedSchema
+  private readonly checks: JsonSchema
+  private checked: CheckedSchema | undefined
 
-  constructor(shown: JsonSchema, checked: CheckedSchema) {
+  constructor(shown: JsonSchema, checks: JsonSchema) {
     this.jsonSchema = shown
-    this.checked = checked
+    this.checks = checks
   }
 
   async validate(value: unknown): Promise<Validation> {
-    await this.prepare()
-    return this.checked.validate(value)
+    const checked = await this.prepare()
+    return checked.validate(value)
   }
 
   /** Falls back to "any object" for a schema that no validator takes. */
-  async prepare(): Promise<void> {
-    try {
-      await this.checked.prepare()
-    } catch {
-      this.checked = readSchema(ANY_OBJECT, 'its input schema')
-    }
+  async prepare(): Promise<CheckedSchema> {
+    this.checked ??= (await prepared(this.checks)) ?? readSchema(ANY_OBJECT, 'its input schema')
+    return this.checked
+  }
+}
+
+async function prepared(schema: JsonSchema): Promise<CheckedSchema | undefined> {
+  try {
+    const checked = readSchema(schema, 'its input schema')
+    await checked.prepare()
+    return checked
+  } catch {
+    return undefined
   }
 }
 
@@ -67,26 +77,15 @@ function stepsIn(root: Json): number {
     known.set(value, steps)
     return steps
   }
-  const referred = (pointer: string): number => {
-    const target = resolve(root, pointer)
-    return target === undefined ? Number.POSITIVE_INFINITY : count(target)
+  const referred = ($ref: string): number => {
+    const pointer = refersTo({ $ref })
+    const target = pointer === undefined ? undefined : resolvePointer(root as JsonSchema, pointer)
+    return target === undefined ? Number.POSITIVE_INFINITY : count(target as Json)
   }
   return count(root)
 }
 
 const REFERENCES: ReadonlySet<string> = new Set(['$ref', '$dynamicRef', '$recursiveRef'])
-
-/** Follows only pointers into the schema itself. */
-function resolve(root: Json, pointer: string): Json | undefined {
-  if (pointer !== '#' && !pointer.startsWith('#/')) return undefined
-  let at: Json | undefined = root
-  for (const part of pointer.split('/').slice(1)) {
-    const key = part.replaceAll('~1', '/').replaceAll('~0', '~')
-    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return undefined
-    at = (at as Record<string, Json>)[key]
-  }
-  return at
-}
 
 /**
  * Removes patterns. Where patterns name properties, the rule for other properties goes too, because it depends on them.

@@ -1,11 +1,14 @@
 import { textOf } from '../../../src/graph/content.ts'
+import { DEFAULT_LIMITS, type TurnLimits } from '../../../src/graph/limits.ts'
 import { childIds, planSpawn } from '../../../src/rules/delegation/spawn.ts'
 import { spawnRequest } from '../../support/graph.ts'
 import { RandomWorld } from './random-world.ts'
 import { type RefNode, type RefTurn, refNode } from './reference.ts'
 import { lastNode } from './reference-rules.ts'
 
-export const LIMITS = { turns: 10_000, toolCalls: 10_000, children: 10_000, concurrency: 10_000, depth: 3, wallMs: 1e9 }
+const MANY = { turns: 10_000, toolCalls: 10_000, children: 10_000, concurrency: 10_000 } as const
+
+export const LIMITS: TurnLimits = { ...DEFAULT_LIMITS, ...MANY, wallMs: 1e9 }
 
 /** What tasks delegate, and what comes of it. */
 export abstract class RandomChildren extends RandomWorld {

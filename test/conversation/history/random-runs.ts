@@ -1,4 +1,5 @@
 import { NO_USAGE } from '../../../src/graph/content.ts'
+import { callOptions, NEW_NODE } from '../../../src/graph/rows.made.ts'
 import { expansionIds } from '../../../src/graph/tasks.ts'
 import { planSkip, planStop } from '../../../src/rules/history/stop.ts'
 import { planCancel } from '../../../src/rules/turn/cancel.ts'
@@ -112,7 +113,11 @@ export abstract class RandomRuns extends RandomCompaction {
     }))
     const ids = expansionIds(node.id, calls.length)
     const tasks = calls.map((call) => {
-      return { call, effect: 'pure', timeoutMs: null, delegates: turn.host === null && this.chance.is(0.4) } as const
+      return {
+        call,
+        options: { ...callOptions(NEW_NODE), effect: 'pure' },
+        delegates: turn.host === null && this.chance.is(0.4),
+      } as const
     })
     this.commit((draft) => planExpand(draft, claim, { answer: answer(text, calls), tasks, ids }))
     node.text = text

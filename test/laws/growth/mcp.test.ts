@@ -113,6 +113,24 @@ describe('a listing of a server', () => {
     most: 260_000,
   })
 
+  test('a schema of a tool with more than 1,500 keywords is left to the server, whatever their names (I10)', async () => {
+    const limits = (count: number) => ({ allOf: Array.from({ length: count }, (_, at) => ({ maxLength: 9 + at })) })
+    const schemaOf = (count: number) => {
+      const properties = { enum: limits(count), default: { description: 'Words and sample values are free.' } }
+      return guardedSchema(
+        { type: 'object', properties, examples: Array.from({ length: 150 }, () => ({ a: 1 })) },
+        SECRETS,
+      )
+    }
+    const isLeft = async (count: number) => {
+      const schema = schemaOf(count)
+      return typeof schema === 'string' ? schema : (await schema.validate({ enum: 'x'.repeat(3_800_000) })).ok
+    }
+
+    expect(await isLeft(1_400)).toBe(false)
+    expect(await isLeft(2_300)).toBe(true)
+  })
+
   test('10,000 pages are not asked for, nor 50 pages of a million tools kept', async () => {
     let asked = 0
     const page = Array.from({ length: 100_000 }, (_, at) => ({ name: `a${at}` }))

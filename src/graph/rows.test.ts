@@ -1,13 +1,8 @@
 import { expect, test } from 'vitest'
-import {
-  CONVERSATION_COLUMNS,
-  type Column,
-  type ColumnText,
-  LINK_COLUMNS,
-  NODE_COLUMNS,
-  TURN_COLUMNS,
-} from './columns.ts'
+import type { Column, ColumnText } from '../base/keep-shape.ts'
 import { NO_USAGE } from './content.ts'
+import { DEFAULT_LIMITS, EMPTY_ACCOUNT } from './limits.ts'
+import { CONVERSATION_COLUMNS, LINK_COLUMNS, NODE_COLUMNS, TOOL_OPTIONS, TURN_COLUMNS } from './rows.ts'
 
 const TABLES = {
   Conversation: CONVERSATION_COLUMNS,
@@ -16,7 +11,10 @@ const TABLES = {
   Link: LINK_COLUMNS,
 } as const
 
-const MADE = '// Made from graph/columns.ts: npx vitest run src/graph/columns.test.ts -u'
+/** Constants are compared by identity, so they are written by their names. */
+const CONSTANTS = { NO_USAGE, DEFAULT_LIMITS, EMPTY_ACCOUNT } as const
+
+const MADE = '// Made from graph/rows.ts: npx vitest run src/graph/rows.test.ts -u'
 
 test('the copies of rows are made from the columns', async () => {
   const copies = tables().map(([row, columns]) => copyOf(row, Object.keys(columns)))
@@ -26,10 +24,13 @@ test('the copies of rows are made from the columns', async () => {
       MADE,
       "import type { Own } from '../base/keep-shape.ts'",
       "import { NO_USAGE } from './content.ts'",
-      "import type { Conversation, Link, Node, Turn } from './rows.ts'",
+      "import { DEFAULT_LIMITS, EMPTY_ACCOUNT } from './limits.ts'",
+      "import type { CallOptions, Conversation, Link, Node, Turn } from './rows.ts'",
       '',
       ...copies,
-      ...rowText('NEW_NODE', 'Node', ({ usual, fresh }) => (fresh === undefined ? usual : fresh)),
+      ...tables().map(([row]) => rowText(`USUAL_${row.toUpperCase()}`, row, (column) => column.usual)),
+      rowText('NEW_NODE', 'Node', ({ usual, fresh = usual }) => fresh),
+      optionsText(),
     ].join('\n'),
   ).toMatchFileSnapshot('rows.made.ts')
 })
@@ -39,19 +40,16 @@ test('the text of rows is made from the columns', async () => {
   const used = new Set(
     ['unless', ...writers.join('\n').matchAll(/\b(?:unlessEmpty|pack[A-Z]\w+|childOf)(?=\(row[.)])/g)].map(String),
   )
-  const usual = tables().flatMap(([row]) => rowText(`USUAL_${row.toUpperCase()}`, row, (column) => column.usual))
 
   await expect(
     [
       MADE,
-      "import { NO_USAGE } from '../../graph/content.ts'",
       "import type { Conversation, Link, Node, Turn } from '../../graph/rows.ts'",
       `import {\n${[...used]
         .sort(byName)
         .map((name) => `  ${name},\n`)
         .join('')}} from './parts.ts'`,
       '',
-      ...usual,
       ...writers,
     ]
       .join('\n')
@@ -72,11 +70,16 @@ function copyOf(row: RowName, names: readonly string[]): string {
   return `export function copyOf${row}(row: ${row}, version: number): Own<${row}> {\n  return {\n${fields.join('')}  }\n}\n`
 }
 
-function rowText(name: string, row: RowName, value: (column: Column<unknown>) => unknown): string[] {
+function rowText(name: string, row: RowName, value: (column: Column<unknown>) => unknown): string {
   const fields = Object.entries<Column<unknown>>(TABLES[row] as Table).map(
     ([key, column]) => `  ${key}: ${literal(value(column))},\n`,
   )
-  return [`export const ${name}: ${row} = {\n${fields.join('')}}\n`]
+  return `export const ${name}: ${row} = {\n${fields.join('')}}\n`
+}
+
+function optionsText(): string {
+  const fields = TOOL_OPTIONS.map((name) => `    ${name}: from.${name},\n`)
+  return `export function callOptions(from: CallOptions): CallOptions {\n  return {\n${fields.join('')}  }\n}\n`
 }
 
 function writerOf(row: RowName, columns: Table): string {
@@ -100,9 +103,9 @@ function written(name: string, usual: unknown, text: ColumnText | undefined): st
   return typeof text === 'object' && text.by !== undefined ? `${text.by}(row)` : `row.${name}`
 }
 
-/** A constant is compared by identity, so it is written by its name. */
 function literal(value: unknown): string {
-  if (value === NO_USAGE) return 'NO_USAGE'
+  const constant = Object.entries(CONSTANTS).find(([, one]) => one === value)
+  if (constant !== undefined) return constant[0]
   if (typeof value === 'string') return `'${value}'`
   if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`
   if (typeof value !== 'object' || value === null) return String(value)

@@ -2,12 +2,12 @@ import { chmodSync, chownSync, copyFileSync, mkdirSync, readFileSync, renameSync
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, expect, test } from 'vitest'
-import { StorePrograms, smallDisk } from '../../../test/support/store-programs.ts'
-import { tempFolder } from '../../../test/support/temp-folder.ts'
-import { verifyFile } from '../../../test/support/verify-sqlite.ts'
-import { nodeRow, placeIn, treeCommit } from '../../testing/conformance/store-rows.ts'
-import { connect } from './driver.ts'
-import { sqliteStore } from './index.ts'
+import { connect } from '../../src/store/sqlite/driver.ts'
+import { sqliteStore } from '../../src/store/sqlite/index.ts'
+import { nodeRow, placeIn, treeCommit } from '../../src/testing/conformance/store-rows.ts'
+import { StorePrograms, smallDisk } from '../support/store-programs.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+import { verifyFile } from '../support/verify-sqlite.ts'
 
 const programs = new StorePrograms('sqlite')
 const place = placeIn('root-a')
