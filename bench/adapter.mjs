@@ -97,7 +97,7 @@ let counter = 0
 function pair(brain, { subTools = false, contextTurns = 50 }) {
   const add = tool({
     description: 'Adds two numbers',
-    inputSchema: record({ a: 'number', b: 'number' }),
+    input: record({ a: 'number', b: 'number' }),
     effect: 'pure',
     execute: (input) => brain.add(input),
   })

@@ -103,7 +103,7 @@ async function legate(name, folder) {
   const claim = async () => {
     const id = await talk.mutate((graph) => {
       graph.createNode({ kind: 'check', effect: 'pure' })
-      return graph.turnId
+      return graph.runId
     })
     const run = await runtime.attach(id)
     await run.result
@@ -122,7 +122,7 @@ async function legate(name, folder) {
       return {
         'look for work': await cost(200, () => store.runnable(look)),
         page: await cost(50, () => talk.transcriptPage({ limitTurns: 20 })),
-        'page in the middle': await cost(50, () => talk.transcriptPage({ limitTurns: 20, beforeTurnId: middle.id })),
+        'page in the middle': await cost(50, () => talk.transcriptPage({ limitTurns: 20, beforeRunId: middle.id })),
         context: await cost(50, () => talk.contextFor(answer, { limitTurns: 50 })),
         fork: await cost(20, () => talk.fork(answer)),
         'fork in the middle': await cost(20, () => talk.fork(early)),

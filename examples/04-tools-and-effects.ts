@@ -11,14 +11,14 @@ const orders = new Map<string, string>()
 
 const inStock = tool({
   description: 'How many of an article are in stock.',
-  inputSchema: z.object({ article: z.string() }),
+  input: z.object({ article: z.string() }),
   effect: 'pure',
   execute: ({ article }) => stock.get(article) ?? 0,
 })
 
 const order = tool({
   description: 'Orders one article.',
-  inputSchema: z.object({ article: z.enum(['lamp', 'chair']) }),
+  input: z.object({ article: z.enum(['lamp', 'chair']) }),
   effect: 'idempotent',
   timeoutMs: 10_000,
   // The key is the same on every try of this call: whoever is called with it can do it once.

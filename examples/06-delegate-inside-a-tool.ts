@@ -19,7 +19,7 @@ const translator = agent({
 
 const translateAll = tool({
   description: 'Translates a list of words.',
-  inputSchema: z.object({ words: z.array(z.string()) }),
+  input: z.object({ words: z.array(z.string()) }),
   effect: 'idempotent',
   execute: async ({ words }) => {
     const outcomes = await Promise.all(words.map((word) => translator.generate({ word })))

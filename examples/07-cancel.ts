@@ -8,7 +8,7 @@ import { runProcess } from 'legate/tools'
 
 const build = tool({
   description: 'Builds for a very long time.',
-  inputSchema: { type: 'object' },
+  input: { type: 'object' },
   effect: 'idempotent',
   execute: async (_, { signal, progress }) => {
     progress('building') // for whoever watches the run, never for the model

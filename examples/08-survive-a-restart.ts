@@ -16,7 +16,7 @@ const sent: string[] = []
 
 const send = tool({
   description: 'Sends a letter.',
-  inputSchema: z.object({ to: z.string() }),
+  input: z.object({ to: z.string() }),
   execute: ({ to }) => {
     sent.push(to)
     return 'sent'

@@ -7,7 +7,7 @@ import { scriptedModel } from 'legate/testing'
 
 const done: string[] = []
 const named = (name: string) =>
-  tool({ description: `Does ${name}.`, inputSchema: { type: 'object' }, execute: () => done.push(name) })
+  tool({ description: `Does ${name}.`, input: { type: 'object' }, execute: () => done.push(name) })
 
 const worker = agent({
   name: 'worker',

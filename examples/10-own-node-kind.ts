@@ -32,17 +32,17 @@ const { conversationId, text } = await runtime.run(author, 'Write something.').r
 const conversation = await runtime.conversation(conversationId)
 
 // One turn more in the author's conversation: a review, and an archive that runs only when the review has finished.
-const turnId = await conversation.mutate((graph) => {
+const runId = await conversation.mutate((graph) => {
   const review = graph.createNode({ kind: 'review', input: { value: text }, effect: 'idempotent' })
   const archive = graph.createNode({ kind: 'archive', effect: 'pure' })
   graph.createEdge(review.id, archive.id, 'dependency')
-  return graph.turnId
+  return graph.runId
 })
 
-const run = await runtime.attach(turnId)
+const run = await runtime.attach(runId)
 const outcome = await run.result
 const tree = await runtime.store.tree(conversationId)
-const [review, archive] = tree.nodesOf(turnId)
+const [review, archive] = tree.nodesOf(runId)
 await runtime.close()
 
 console.log(`review: ${JSON.stringify(review?.output.value)}, archive: ${archive?.output.content}`)

@@ -8,7 +8,7 @@ import { type Script, scriptedModel } from 'legate/testing'
 const deleted: string[] = []
 const deleteAll = tool({
   description: 'Deletes everything.',
-  inputSchema: { type: 'object' },
+  input: { type: 'object' },
   execute: () => `gone: ${deleted.push('all')}`,
 })
 
@@ -35,7 +35,7 @@ const middle = agent({
 })
 const inCode = tool({
   description: 'Starts the worker from code.',
-  inputSchema: { type: 'object' },
+  input: { type: 'object' },
   execute: async (_input, { delegate }) => (await delegate(worker, 'Delete it all.')).text,
 })
 

@@ -29,7 +29,7 @@ const hostModel = scriptedModel(
   script({ name: 'search', input: { q: 'QUIC' } }, { name: 'work', input: { task: 'Write the summary.' } }),
 )
 
-const found = { description: 'Searches.', inputSchema: { type: 'object' }, execute: () => 'QUIC: 31 % of sites.' }
+const found = { description: 'Searches.', input: { type: 'object' }, execute: () => 'QUIC: 31 % of sites.' }
 const host = agent({
   name: 'host',
   instructions: 'You find things out and have them written up.',

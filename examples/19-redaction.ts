@@ -19,7 +19,7 @@ const redaction = extension({
 
 const read = tool({
   description: 'Reads the notes.',
-  inputSchema: { type: 'object' },
+  input: { type: 'object' },
   execute: () => 'Key sk-abc123def, card 4111 1111 1111 1111, call Ann.',
 })
 const model = scriptedModel([{ calls: [{ name: 'read', input: {} }] }, 'Call Ann.'])

@@ -24,7 +24,7 @@ const guardrail = extension({
 const sent: string[] = []
 const mail = tool({
   description: 'Sends a mail.',
-  inputSchema: { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] } as const,
+  input: { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] } as const,
   execute: ({ to }) => sent.push(to),
 })
 const call = (to: string) => ({ calls: [{ name: 'mail', input: { to } }] })

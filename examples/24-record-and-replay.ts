@@ -14,7 +14,7 @@ const file = join(folder, 'weather.jsonl') // In a project: beside the test, che
 let calls = 0
 const weather = tool({
   description: 'The weather of a city',
-  inputSchema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+  input: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
   execute: () => ({ sky: 'grey', key: `sk-secret-${++calls}23456` }),
 })
 

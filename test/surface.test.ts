@@ -46,7 +46,7 @@ const surface: Readonly<Record<string, Door>> = {
     types:
       'Aftermath Clock ContractOptions CountedEffect CrashOptions CrashProgram CrashWorker Evidence ' +
       'Failpoint FailpointPlan Failpoints FakeClock Kill KillMoment KillPoint OutsideCounter RecordOptions ' +
-      'Replay Script ScriptedAnswer ScriptedModel ScriptedTurn TreeRows WorkerExit WorkerLine WorkerProcess',
+      'Replay Script ScriptedAnswer ScriptedModel ScriptedAnswerFields TreeRows WorkerExit WorkerLine WorkerProcess',
   },
   'legate/tools': {
     values:
@@ -99,7 +99,8 @@ const surface: Readonly<Record<string, Door>> = {
     types: 'AiSdkModel AiSdkTool UiApproval UiDataParts UiMessage UiMessageChunk UiMetadata UiQuestion ' + 'UiSubagent',
   },
   'legate/compat': {
-    values: 'getKeyResult startWaiter waitKeys whenKey',
+    values:
+      'getKeyResult loadJsonPrompt loadYamlPrompt registerTool startWaiter toolFunc useMcp useTools waitKeys whenKey',
     types: 'KeyOptions ShapedTool ToolFunctionOptions',
   },
   'legate/grant': {
@@ -118,8 +119,7 @@ const surface: Readonly<Record<string, Door>> = {
       'ParserLimits ParserResult ParserState PathPattern PathSegment RunField',
   },
   'legate/prompt': {
-    values:
-      'EmptyPromptError Prompt SLOTS field loadJsonPrompt loadPromptFile loadPromptText loadYamlPrompt ' + 'prompt',
+    values: 'EmptyPromptError Prompt SLOTS field loadPromptFile loadPromptText prompt',
     types:
       'AgentRequest Described Layers Mappings MediaBlock MessagePart MessagesOptions OutputOf OutputShape ' +
       'PromptAlias PromptAliasFunction PromptAliases PromptLoadOptions PromptMessage PromptRequest ' +
@@ -246,7 +246,7 @@ describe('words that others depend on', () => {
 describe('defaults', () => {
   test('of a run', () => {
     expect(DEFAULT_LIMITS).toEqual({
-      turns: 25,
+      modelCalls: 25,
       depth: 3,
       concurrency: 20,
       children: 100,
@@ -258,7 +258,7 @@ describe('defaults', () => {
   })
 
   test('of a tool', () => {
-    const plain = tool({ description: 'x', inputSchema: { type: 'object' }, execute: () => null })
+    const plain = tool({ description: 'x', input: { type: 'object' }, execute: () => null })
 
     expect([plain.effect, plain.timeoutMs, TOOL_TIMEOUT_MS]).toEqual(['effectful', 300_000, 300_000])
     expect(SHOWN_BYTES).toBe(64 * 1_024)

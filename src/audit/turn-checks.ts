@@ -243,9 +243,9 @@ function isPast(turnId: Id, told: ReadonlyMap<Id, EventCounts>): boolean {
 
 function tally({ events }: TreeRows): Map<Id, EventCounts> {
   const told = new Map<Id, EventCounts>()
-  for (const { turnId, body } of events) {
-    const known = told.get(turnId) ?? { ...NOTHING }
-    told.set(turnId, known)
+  for (const { runId, body } of events) {
+    const known = told.get(runId) ?? { ...NOTHING }
+    told.set(runId, known)
     if (body.type === 'run-start') known.starts++
     if (body.type === 'run-end') known.ends++
   }

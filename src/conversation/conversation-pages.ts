@@ -19,18 +19,18 @@ export interface TurnPageQuery {
   /** The most turns of the page. Default 50. */
   readonly limitTurns?: number
   /** Turns older than this one. */
-  readonly beforeTurnId?: Id
+  readonly beforeRunId?: Id
   /** Turns newer than this one. */
-  readonly afterTurnId?: Id
+  readonly afterRunId?: Id
   /** True: shows deleted nodes too. */
   readonly includeDeleted?: boolean
 }
 
 export interface TranscriptPage {
-  readonly turnIds: readonly Id[]
+  readonly runIds: readonly Id[]
   /** Cursors for the pages on both sides; null when the page is empty. */
-  readonly beforeTurnId: Id | null
-  readonly afterTurnId: Id | null
+  readonly beforeRunId: Id | null
+  readonly afterRunId: Id | null
   readonly transcript: readonly TranscriptLine[]
 }
 
@@ -57,8 +57,8 @@ export interface EventPageQuery {
 /** `bounds.ts` reads the limits, which may be digits in a text. */
 export const TURN_PAGE: OptionRules<TurnPageQuery> = {
   limitTurns: anything,
-  beforeTurnId: text,
-  afterTurnId: text,
+  beforeRunId: text,
+  afterRunId: text,
   includeDeleted: flag,
 }
 const MESSAGE_PAGE: OptionRules<MessagePageQuery> = { limit: anything, before: text, after: text }
@@ -98,9 +98,9 @@ export class ConversationPages {
     const lines = turns.map((turn) => this.linesOf(turn, query))
     const seen = turns.filter((_, at) => (lines[at]?.length ?? 0) > 0)
     return {
-      turnIds: seen.map(({ id }) => id),
-      beforeTurnId: seen[0]?.id ?? null,
-      afterTurnId: seen.at(-1)?.id ?? null,
+      runIds: seen.map(({ id }) => id),
+      beforeRunId: seen[0]?.id ?? null,
+      afterRunId: seen.at(-1)?.id ?? null,
       transcript: lines.flat(),
     }
   }
@@ -171,15 +171,15 @@ export class ConversationPages {
   }
 
   /** The active turns of a page, oldest first. */
-  turns({ limitTurns = CONTEXT_TURNS, beforeTurnId, afterTurnId }: TurnPageQuery): readonly Turn[] {
-    onlyOneCursor(beforeTurnId, afterTurnId)
+  turns({ limitTurns = CONTEXT_TURNS, beforeRunId, afterRunId }: TurnPageQuery): readonly Turn[] {
+    onlyOneCursor(beforeRunId, afterRunId)
     const limit = wholeNumber(limitTurns, 'limitTurns')
     const row = this.tree.conversation(this.id)
     if (row === undefined || limit < 1) return []
-    if (afterTurnId !== undefined) {
-      return turnsForward(this.tree, row, { first: this.cursorTurn(afterTurnId).ordinal + 1, limit })
+    if (afterRunId !== undefined) {
+      return turnsForward(this.tree, row, { first: this.cursorTurn(afterRunId).ordinal + 1, limit })
     }
-    const last = beforeTurnId === undefined ? row.turnCount - 1 : this.cursorTurn(beforeTurnId).ordinal - 1
+    const last = beforeRunId === undefined ? row.turnCount - 1 : this.cursorTurn(beforeRunId).ordinal - 1
     return turnsBackward(this.tree, row, { last, limit })
   }
 

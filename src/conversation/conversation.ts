@@ -190,11 +190,11 @@ export class ConversationHandle {
   }
 
   /** Adds nodes and edges, all or none; those that can run do. `change` may be called again after a race. */
-  async mutate<T>(change: (mutation: Mutation) => T, options: { readonly turnId?: Id } = {}): Promise<T> {
-    const { turnId } = readOptions('mutate(change, options)', options, { turnId: text })
+  async mutate<T>(change: (mutation: Mutation) => T, options: { readonly runId?: Id } = {}): Promise<T> {
+    const { runId } = readOptions('mutate(change, options)', options, { runId: text })
     const { tree, row } = await this.known()
     const bounds = this.home.boundsOf(tree, row)
-    const scope = { conversationId: this.id, ...bounds, ...(turnId === undefined ? {} : { turnId }) }
+    const scope = { conversationId: this.id, ...bounds, ...(runId === undefined ? {} : { runId }) }
     return this.ledger.commit({
       kind: 'mutate',
       rootId: row.rootId,

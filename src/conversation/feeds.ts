@@ -404,9 +404,9 @@ export class LiveNode {
     const { node, path, parentId } = this
     const { conversationId, turnId, id: nodeId } = node
     if (body.type === 'text-delta') {
-      return { seq, at, conversationId, turnId, nodeId, path, parentId, type: 'text-delta', text: body.text }
+      return { seq, at, conversationId, runId: turnId, nodeId, path, parentId, type: 'text-delta', text: body.text }
     }
-    return { seq, at, conversationId, turnId, nodeId, path, parentId, ...body }
+    return { seq, at, conversationId, runId: turnId, nodeId, path, parentId, ...body }
   }
 }
 

@@ -151,7 +151,7 @@ class Follower implements AsyncIterableIterator<RunEvent> {
 }
 
 function isEnd(event: RunEvent, runId: Id): boolean {
-  return event.type === 'run-end' && event.turnId === runId
+  return event.type === 'run-end' && event.runId === runId
 }
 
 function firstWanted({ after }: FollowOptions, { afterSeq }: Turn): number {

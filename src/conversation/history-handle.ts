@@ -78,15 +78,15 @@ const REMAKE = { background: oneOf('cancel', 'keep') }
 
 export interface CompressOptions {
   /** The first turn of the summary. Default: the first of the lane. */
-  readonly fromTurnId?: Id
+  readonly fromRunId?: Id
   /** The last turn that is summed up. */
-  readonly toTurnId: Id
+  readonly toRunId: Id
   /** The text that models read instead of the turns. */
   readonly summary: string
 }
 
 const FORK: OptionRules<ForkOptions> = { children: oneOf('reuse', 'rerun'), key: text, title: text }
-const COMPRESS: OptionRules<CompressOptions> = { fromTurnId: text, toTurnId: text, summary: anything }
+const COMPRESS: OptionRules<CompressOptions> = { fromRunId: text, toRunId: text, summary: anything }
 
 /**
  * Changes the history of a conversation. Each change is one commit, all or none; a repeated change has no further
@@ -166,9 +166,9 @@ export class ConversationHistory {
 
   /** Shows models a summary instead of these turns; people see them as before. Returns the summary's node. */
   async compress(options: CompressOptions): Promise<Id> {
-    const { fromTurnId, toTurnId, summary } = readOptions('compress()', options, COMPRESS)
+    const { fromRunId, toRunId, summary } = readOptions('compress()', options, COMPRESS)
     if (typeof summary !== 'string') throw new InputError('invalid_input', 'compress({ summary }): a text.')
-    const request = { conversationId: this.id, fromTurnId: fromTurnId ?? null, toTurnId, summary }
+    const request = { conversationId: this.id, fromRunId: fromRunId ?? null, toRunId, summary }
     return this.change((draft) => planCompress(draft, request))
   }
 
@@ -178,9 +178,9 @@ export class ConversationHistory {
   }
 
   /** Shows models only these nodes of a turn that is over. Returns the nodes that they no longer see. */
-  async compact(turnId: Id, options: { readonly keep?: readonly Id[] } = {}): Promise<readonly Id[]> {
-    const { keep = [] } = readOptions('compact(turnId, options)', options, { keep: list })
-    return this.change((draft) => planCompact(draft, turnId, { conversationId: this.id, keep }))
+  async compact(runId: Id, options: { readonly keep?: readonly Id[] } = {}): Promise<readonly Id[]> {
+    const { keep = [] } = readOptions('compact(runId, options)', options, { keep: list })
+    return this.change((draft) => planCompact(draft, runId, { conversationId: this.id, keep }))
   }
 
   /** Hides a node from models; people still see it. */

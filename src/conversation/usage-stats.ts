@@ -159,7 +159,7 @@ async function* turnEvents(store: Store, rootId: Id, turns: readonly Turn[]): As
   while (sweep.goesOn()) {
     const events = await store.events(rootId, sweep.at, sweep.limit)
     if (events.length === 0) return
-    for (const event of events) if (wanted.has(event.turnId)) yield event
+    for (const event of events) if (wanted.has(event.runId)) yield event
     sweep.take(events)
   }
 }
@@ -190,10 +190,10 @@ class Sweep {
 
   take(events: readonly EventRow[]): void {
     this.at = events.at(-1)?.seq ?? this.at
-    for (const { turnId, body } of events) {
+    for (const { runId, body } of events) {
       if (body.type !== 'run-end') continue
-      this.ended.add(turnId)
-      this.open.delete(turnId)
+      this.ended.add(runId)
+      this.open.delete(runId)
     }
   }
 

@@ -106,7 +106,7 @@ export class CalledChildren implements CurrentCall {
     const attributes = () => findAttributes(this.run.tree, this.run.turn)
     return {
       idempotencyKey: node.idempotencyKey ?? node.id,
-      node: { id: node.id, conversationId: node.conversationId, turnId: node.turnId, attempt: node.attempt },
+      node: { id: node.id, conversationId: node.conversationId, runId: node.turnId, attempt: node.attempt },
       progress: (message, data = null) => this.progress(message, data),
       delegate: ((agent: object, input: unknown, attempts?: Attempts) =>
         this.start(agent, input, { attempts }).outcome) as Delegate,

@@ -1,14 +1,31 @@
+import { withFunction, withMcp, withSelectedTools, withTool } from '../agent/build/with-tools.ts'
+import type {
+  AgentCore,
+  AnyAgent,
+  McpServers,
+  ToolChoice,
+  ToolFunctionOptions,
+  Tools,
+} from '../agent/definition/agent.ts'
 import { InputError } from '../base/error.ts'
+import type { InferOutput, Schema } from '../base/schema/schema.ts'
 import type { FieldResult } from '../conversation/fields/field-handlers.ts'
 import type { KeyOptions, RunFields } from '../conversation/fields/run-fields.ts'
 import type { FieldOptions } from '../conversation/fields/wait-for-field.ts'
 import type { FieldHandler, RawOf, Run } from '../conversation/run.ts'
 import { RunHandle } from '../conversation/run-handle.ts'
+import { loadPromptFile } from '../extension/prompt-files.ts'
 import type { FieldPath, FieldValue } from '../fields/field-path.ts'
+import { loadPromptText, type PromptLoadOptions } from '../prompt/file/load-text.ts'
+import type { Prompt } from '../prompt/prompt.ts'
+import { changeAgent } from '../runtime/standalone.ts'
+import type { ShapedTool, ToolContext, ToolDefinition } from '../tool/tool.ts'
+import type { McpServerOptions } from '../tools/mcp/options.ts'
 
 /**
- * Functions that you may know by these names from other frameworks. Each does what a method of the run does, with the checks
- * that those frameworks make: `run.field`, `run.fields`, `run.onField` and `run.settled` are the way of Legate.
+ * Functions that you may know by these names from other frameworks. Legate has one way for each: `run.field`, `run.fields`,
+ * `run.onField` and `run.settled` for fields, `agent({ tools, sources })` for tools, `loadPromptFile` and `loadPromptText` for
+ * prompt files.
  */
 export type { ToolFunctionOptions } from '../agent/definition/agent.ts'
 export type { KeyOptions } from '../conversation/fields/run-fields.ts'
@@ -55,4 +72,82 @@ type HandlerArguments<Value> = [handler: FieldHandler<Value>, options?: KeyOptio
 function fieldsOf(run: Run, name: string): RunFields {
   if (run instanceof RunHandle) return run.reading
   throw new InputError('invalid_input', `${name}(run): the first argument is a run, as runtime.run() gives it.`)
+}
+
+/** Returns the agent with one more tool. The agent that you pass stays unchanged. */
+export function registerTool<Self extends AnyAgent, In extends Schema, Result>(
+  agent: Self,
+  name: string,
+  given: Tools[string] | ToolDefinition<In, Result>,
+): Self
+/** A shorter form: the input as a shape, `kwargs: { city: ['str', 'Where'] }`. */
+export function registerTool<Self extends AnyAgent>(agent: Self, name: string, given: ShapedTool): Self
+export function registerTool<Self extends AnyAgent>(agent: Self, given: ShapedTool & { readonly name: string }): Self
+export function registerTool(agent: AnyAgent, ...given: unknown[]): unknown {
+  return changeAgent(agent, (core) => withTool(core, ...(given as Rest<typeof withTool>)))
+}
+
+/**
+ * Returns the agent with more tools: an object of them, a function of `auto`, a name it has already, or a list of these.
+ */
+export function useTools<Self extends AnyAgent>(agent: Self, tools: ToolChoice | readonly ToolChoice[]): Self {
+  return changeAgent(agent, (core) => withSelectedTools(core, tools))
+}
+
+/** Returns the agent with a function as a tool, under the function's name. */
+export function toolFunc<Self extends AnyAgent, const In extends Schema, Result>(
+  agent: Self,
+  code: (input: InferOutput<In>, context: ToolContext) => Result | Promise<Result>,
+  options: ToolFunctionOptions<In>,
+): Self
+/** Takes a plain function: its parameters, by name, are the tool's input. */
+export function toolFunc<Self extends AnyAgent>(
+  agent: Self,
+  code: (...given: never[]) => unknown,
+  options?: Omit<ToolFunctionOptions, 'input'>,
+): Self
+export function toolFunc(agent: AnyAgent, ...given: Rest<typeof withFunction>): unknown {
+  return changeAgent(agent, (core) => withFunction(core, ...given))
+}
+
+/**
+ * Returns the agent with the tools of MCP servers: `{ github: { command, args } }`, as in `mcpServers` of config files; one of
+ * these without a name; an address, `https://...`; or a script, `server.py` or `server.js`.
+ */
+export function useMcp<Self extends AnyAgent>(
+  agent: Self,
+  servers: string | McpServers | McpServerOptions | { readonly mcpServers: McpServers },
+): Self {
+  return changeAgent(agent, (core) => withMcp(core, servers))
+}
+
+type Rest<F extends (agent: AgentCore, ...others: never[]) => unknown> =
+  Parameters<F> extends [AgentCore, ...infer Others] ? Others : never
+
+/**
+ * Reads a prompt in YAML. A text with a line break, or one that begins with `{`, is the prompt itself; any other text is the path
+ * of a file, which must exist. With `onto: agent.request()` it becomes a request of that agent.
+ */
+export async function loadYamlPrompt<P extends Prompt = Prompt>(
+  pathOrContent: string,
+  options: PromptLoadOptions<P> = {},
+): Promise<P> {
+  const load = isContent(pathOrContent, 'loadYamlPrompt') ? loadPromptText<P> : loadPromptFile<P>
+  return load(pathOrContent, { ...options, format: 'yaml' })
+}
+
+/** Reads a prompt in JSON, as `loadYamlPrompt` does; comments and trailing commas are allowed. */
+export async function loadJsonPrompt<P extends Prompt = Prompt>(
+  pathOrContent: string,
+  options: PromptLoadOptions<P> = {},
+): Promise<P> {
+  const load = isContent(pathOrContent, 'loadJsonPrompt') ? loadPromptText<P> : loadPromptFile<P>
+  return load(pathOrContent, { ...options, format: 'json' })
+}
+
+function isContent(given: string, name: string): boolean {
+  if (typeof given !== 'string' || given === '') {
+    throw new InputError('invalid_input', `${name}(): give it the path of a file, or a text with the prompt.`)
+  }
+  return given.includes('\n') || given.trimStart().startsWith('{')
 }

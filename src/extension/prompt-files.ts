@@ -24,53 +24,16 @@ export type { MessagePart } from '../prompt/slots/message.ts'
 export type { Mappings } from '../prompt/slots/placeholder.ts'
 export { type Layers, SLOTS, type Slot } from '../prompt/slots/slot.ts'
 
-/**
- * Reads a prompt in YAML. A text with a line break, or one that begins with `{`, is the prompt itself; any other text
- * is the path of a file, which must exist. If yours could be either, use `loadPromptFile` or `loadPromptText`.
- */
-export function loadYamlPrompt<P extends Prompt = Prompt>(
-  pathOrContent: string,
-  options: PromptLoadOptions<P> = {},
-): Promise<P> {
-  return load(pathOrContent, options, 'yaml')
-}
-
-/** Reads a prompt in JSON; comments and trailing commas are allowed. */
-export function loadJsonPrompt<P extends Prompt = Prompt>(
-  pathOrContent: string,
-  options: PromptLoadOptions<P> = {},
-): Promise<P> {
-  return load(pathOrContent, options, 'json')
-}
-
 /** Reads a prompt file, whatever its path looks like: `.json`, `.jsonc` and `.json5` are JSON, all others YAML. */
 export async function loadPromptFile<P extends Prompt = Prompt>(
   path: string,
   options: PromptLoadOptions<P> & { readonly format?: 'yaml' | 'json' } = {},
 ): Promise<P> {
-  checkText(path, 'loadPromptFile')
+  if (typeof path !== 'string' || path === '') {
+    throw new InputError('invalid_input', 'loadPromptFile(): give it the path of a file.')
+  }
   const format = options.format ?? (/\.json[c5]?$/i.test(path) ? 'json' : 'yaml')
   return loadPromptText<P>(await readPromptFile(path), { ...options, format, file: path })
-}
-
-async function load<P extends Prompt>(
-  given: string,
-  options: PromptLoadOptions<P>,
-  format: 'yaml' | 'json',
-): Promise<P> {
-  checkText(given, format === 'yaml' ? 'loadYamlPrompt' : 'loadJsonPrompt')
-  return isContent(given)
-    ? loadPromptText<P>(given, { ...options, format })
-    : loadPromptFile(given, { ...options, format })
-}
-
-function checkText(given: unknown, method: string): void {
-  if (typeof given === 'string' && given !== '') return
-  throw new InputError('invalid_input', `${method}(): give it the path of a file, or a text with the prompt.`)
-}
-
-function isContent(given: string): boolean {
-  return given.includes('\n') || given.trimStart().startsWith('{')
 }
 
 /** Reads the text of a prompt file. Throws a RecipeError that names the file if it is not a readable text. */

@@ -78,6 +78,13 @@ function least(budgets: readonly (Budget | undefined)[], key: keyof Budget): num
   return found
 }
 
+/** Reads a budget out of a row. Older rows say `turns` for `modelCalls`. */
+export function storedBudget(budget: Budget & { readonly turns?: number }): Budget {
+  if (!Object.hasOwn(budget ?? {}, 'turns')) return budget
+  const { turns: modelCalls, ...others } = budget
+  return modelCalls === undefined ? others : { ...others, modelCalls }
+}
+
 export function checkBudget(budget: Budget, where: string): void {
   if (typeof budget !== 'object' || budget === null) {
     throw new DefinitionError('definition', `${where}: a budget is an object of numbers.`)

@@ -11,7 +11,7 @@ describe('what is frozen', () => {
   test('has a version, and a budget where there is one', () => {
     expect(freezeLayer(layer)).toEqual(frozen)
     expect(Object.keys(freezeLayer(layer) as object)).not.toContain('budget')
-    expect(freezeLayer({ ...layer, budget: { turns: 3 } })).toEqual({ ...frozen, budget: { turns: 3 } })
+    expect(freezeLayer({ ...layer, budget: { modelCalls: 3 } })).toEqual({ ...frozen, budget: { modelCalls: 3 } })
   })
 
   test('says that nobody is asked, where it is so', () => {
@@ -25,8 +25,14 @@ describe('what is frozen', () => {
   test('is read as it was', () => {
     const ceiling = [frozen, { ...frozen, budget: { usd: 0.5 } }]
 
-    expect(readCeiling(ceiling)).toBe(ceiling)
+    expect(readCeiling(ceiling)).toEqual(ceiling)
     expect(readCeiling([])).toEqual([])
+  })
+
+  test('may say turns for model calls, as older rows do', () => {
+    const [read] = readCeiling([{ ...frozen, budget: { turns: 3, usd: 1 } }])
+
+    expect(read?.budget).toEqual({ modelCalls: 3, usd: 1 })
   })
 
   test('is read once: rows are never changed', () => {
@@ -93,7 +99,11 @@ describe('what cannot be read allows nothing', () => {
     ],
     ['a number among rules', { ...frozen, deny: ['tool:a', 7] }, WHOLE],
     ['an empty budget', { ...frozen, budget: null }, `${READ}: a layer: a budget is an object of numbers. Nothing`],
-    ['a budget of words', { ...frozen, budget: { turns: 'many' } }, `${READ}: a layer: budget.turns must be a whole`],
+    [
+      'a budget of words',
+      { ...frozen, budget: { modelCalls: 'many' } },
+      `${READ}: a layer: budget.modelCalls must be a whole`,
+    ],
     ['a budget nobody knows', { ...frozen, budget: { unlimited: 1 } }, 'not "unlimited". Nothing is allowed.'],
   ])('%s', (_name, broken, message) => {
     const read = () => readCeiling([frozen, broken])

@@ -97,9 +97,9 @@ describe('the layers of a grant', () => {
   })
 
   test('what is passed on carries the budget of whoever passes it on, where there is one', () => {
-    const layer = delegateLayer('me', { use: ['tool:a'] }, { turns: 3 })
+    const layer = delegateLayer('me', { use: ['tool:a'] }, { modelCalls: 3 })
 
-    expect(layer).toStrictEqual({ by: 'me', allow: ['tool:a'], ask: [], deny: [], budget: { turns: 3 } })
+    expect(layer).toStrictEqual({ by: 'me', allow: ['tool:a'], ask: [], deny: [], budget: { modelCalls: 3 } })
     expect(delegateLayer('me', { use: ['tool:a'] })).toStrictEqual({ by: 'me', allow: ['tool:a'], ask: [], deny: [] })
   })
 
@@ -111,14 +111,14 @@ describe('the layers of a grant', () => {
     expect(runtimeLayers({ use: [], ask: ['tool:a'] }, undefined)).toStrictEqual([
       { ...plain, allow: [], ask: ['tool:a'] },
     ])
-    expect(runtimeLayers({ use: ['tool:a'], ask: ['tool:b'], deny: ['tool:c'] }, { turns: 2 })).toStrictEqual([
-      { by: 'the runtime', allow: ['tool:a'], ask: ['tool:b'], deny: ['tool:c'], budget: { turns: 2 } },
+    expect(runtimeLayers({ use: ['tool:a'], ask: ['tool:b'], deny: ['tool:c'] }, { modelCalls: 2 })).toStrictEqual([
+      { by: 'the runtime', allow: ['tool:a'], ask: ['tool:b'], deny: ['tool:c'], budget: { modelCalls: 2 } },
     ])
-    expect(runtimeLayers(undefined, { turns: 2 })).toStrictEqual([
-      { ...plain, allow: EVERYTHING, budget: { turns: 2 } },
+    expect(runtimeLayers(undefined, { modelCalls: 2 })).toStrictEqual([
+      { ...plain, allow: EVERYTHING, budget: { modelCalls: 2 } },
     ])
     for (const domain of ['tool', 'agent', 'model', 'exec', 'net', 'file.read', 'file.delete']) {
-      expect(decide(runtimeLayers(undefined, { turns: 2 }), readRequest(`${domain}:/x`)).verdict).toBe('allow')
+      expect(decide(runtimeLayers(undefined, { modelCalls: 2 }), readRequest(`${domain}:/x`)).verdict).toBe('allow')
     }
   })
 
@@ -126,7 +126,7 @@ describe('the layers of a grant', () => {
     const layer = () => ({ by: 'me', allow: ['tool:a', 'tool:b'], ask: ['tool:c'], deny: ['tool:d'] })
 
     expect(hasSameRules(layer(), layer())).toBe(true)
-    expect(hasSameRules(layer(), { ...layer(), budget: { turns: 1 } })).toBe(true)
+    expect(hasSameRules(layer(), { ...layer(), budget: { modelCalls: 1 } })).toBe(true)
     const others: readonly object[] = [
       { by: 'you' },
       { allow: ['tool:a'] },

@@ -14,7 +14,7 @@ import type { Id, Node, Turn } from './rows.ts'
 
 const ADVICE: Readonly<Record<Status, string | null>> = {
   completed: null,
-  max_turns: 'The run used all its turns. Ask for less at once, or raise budget.turns.',
+  max_turns: 'The run used all its model calls. Ask for less at once, or raise budget.modelCalls.',
   over_budget: 'The run used up its budget. Ask for less, or raise the budget.',
   timed_out: 'The run passed its deadline. Ask for less, or raise budget.wallMs.',
   cancelled: 'The run was cancelled. Start it again if the work is still wanted.',
@@ -130,7 +130,7 @@ function errorOf(turn: Turn, leaf: Node | undefined, status: Status): OutcomeRec
 }
 
 function defaultReason(turn: Turn, status: Status): string {
-  if (status === 'max_turns') return limitReached(turn.limits, 'turns')
+  if (status === 'max_turns') return limitReached(turn.limits, 'modelCalls')
   if (status === 'over_budget') return limitReached(turn.limits, 'toolCalls')
   if (status === 'timed_out') return 'The deadline passed.'
   if (status === 'cancelled') return 'The run was cancelled.'

@@ -181,7 +181,7 @@ function byEnd(a: Node, b: Node): number {
 
 export interface TranscriptLine {
   readonly nodeId: string
-  readonly turnId: string
+  readonly runId: string
   readonly role: 'user' | 'agent'
   readonly text: string
   readonly state: Node['state']
@@ -206,7 +206,7 @@ export function buildTranscript(
   for (const node of nodes) {
     if (kinds.get(node.kind)?.transcript !== true || !isVisible(node, last)) continue
     const role = node.kind === 'user_message' ? 'user' : 'agent'
-    lines.push({ nodeId: node.id, turnId: node.turnId, role, text: lineText(node), state: node.state })
+    lines.push({ nodeId: node.id, runId: node.turnId, role, text: lineText(node), state: node.state })
   }
   return lines
 }

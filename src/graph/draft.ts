@@ -375,10 +375,10 @@ export class Draft {
     const { id: turnId, conversationId } = turn
     // Consecutive events mostly belong to one turn, so its place is reused.
     const last = events.length === 0 ? undefined : events[events.length - 1]
-    const isSame = last !== undefined && last.turnId === turnId
+    const isSame = last !== undefined && last.runId === turnId
     const path = isSame ? last.path : this.conversation(conversationId).path
     const parentId = isSame ? last.parentId : this.parentOf(turn, this.conversation(conversationId))
-    events.push({ seq: 0, at, conversationId, turnId, nodeId, path, parentId, body })
+    events.push({ seq: 0, at, conversationId, runId: turnId, nodeId, path, parentId, body })
   }
 
   /** The run that delegated a turn; null for a lane that a person forked. */

@@ -66,7 +66,7 @@ export interface EventPlace {
   /** The conversation it happened in. */
   readonly conversationId: string
   /** The run it happened in. */
-  readonly turnId: string
+  readonly runId: string
   /** The node it is about; null where it is about the run. */
   readonly nodeId: string | null
   /** Agent names from the root, root included. */
@@ -297,9 +297,9 @@ export type EventBody =
       /** The node of the summary. */
       readonly summaryId: string
       /** The first turn it stands for. */
-      readonly fromTurnId: string
+      readonly fromRunId: string
       /** The last turn it stands for. */
-      readonly toTurnId: string
+      readonly toRunId: string
       /** How many turns it stands for. */
       readonly turns: number
     }

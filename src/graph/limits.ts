@@ -15,7 +15,7 @@ import { NO_USAGE, type Usage } from './content.ts'
 /** The limits of one run. Users write them in a `Budget`, so these comments are the reference. */
 export interface TurnLimits {
   /** Model calls of one run. Default 25. */
-  readonly turns: number
+  readonly modelCalls: number
   /** Tool calls of one run. Default 1000. */
   readonly toolCalls: number
   /** Subagents one run may start. Default 100. */
@@ -40,7 +40,7 @@ interface Limit {
 }
 
 export const LIMITS: { readonly [Name in keyof TurnLimits]: Limit } = {
-  turns: { usual: 25, least: 1, counter: 'modelCalls', unit: 'turns' },
+  modelCalls: { usual: 25, least: 1, counter: 'modelCalls', unit: 'model calls' },
   toolCalls: { usual: 1_000, least: 0, counter: 'toolCalls', unit: 'tool calls' },
   children: { usual: 100, least: 0, counter: 'children', unit: 'subagents' },
   concurrency: { usual: 20, least: 1 },
@@ -51,7 +51,7 @@ export const LIMITS: { readonly [Name in keyof TurnLimits]: Limit } = {
 /** Makes limits from a number for each name. All limits are made here, so they have one shape. */
 export function eachLimit(of: (name: keyof TurnLimits) => number): TurnLimits {
   return {
-    turns: of('turns'),
+    modelCalls: of('modelCalls'),
     toolCalls: of('toolCalls'),
     children: of('children'),
     concurrency: of('concurrency'),
@@ -107,7 +107,7 @@ interface MeteredRun {
 
 /** True where the run has a model call left, beside the wrap-up. */
 export function mayCall({ account, limits }: MeteredRun): boolean {
-  return account.modelCalls < limits.turns
+  return account.modelCalls < limits.modelCalls
 }
 
 /** How many more tool calls a run may make. */
@@ -124,12 +124,12 @@ export function limitsLeft({ account, limits }: MeteredRun): TurnLimits {
 }
 
 /** Tells a model that it has reached a limit. */
-export function usedUp(limits: TurnLimits, name: 'turns' | 'toolCalls'): string {
+export function usedUp(limits: TurnLimits, name: 'modelCalls' | 'toolCalls'): string {
   return `You have used all ${limits[name]} ${LIMITS[name].unit} of this run.`
 }
 
 /** Tells people that a run ended at a limit. */
-export function limitReached(limits: TurnLimits, name: 'turns' | 'toolCalls'): string {
+export function limitReached(limits: TurnLimits, name: 'modelCalls' | 'toolCalls'): string {
   return `The limit of ${limits[name]} ${LIMITS[name].unit} was reached.`
 }
 

@@ -24,12 +24,19 @@ export interface TreeReader {
    * further check.
    */
   changes?(): number
+  /** A conversation by its id. */
   conversation(id: Id): Conversation | undefined
+  /** A run by its id. */
   turn(id: Id): Turn | undefined
+  /** A node by its id. */
   node(id: Id): Node | undefined
+  /** The delegation that started a run, by the id of the run. */
   link(id: Id): Link | undefined
+  /** A long text by its hash. */
   body(hash: string): string | undefined
+  /** The edges that leave a node. */
   edgesFrom(nodeId: Id): readonly Edge[]
+  /** The edges that lead to a node. */
   edgesTo(nodeId: Id): readonly Edge[]
   /** All nodes of a turn, by ordinal. */
   nodesOf(turnId: Id): readonly Node[]
@@ -39,6 +46,7 @@ export interface TreeReader {
   nodeByKey(turnId: Id, kind: string, key: string): Node | undefined
   /** The delegations of a run, by ordinal. */
   linksOf(hostTurnId: Id): readonly Link[]
+  /** A delegation of a run by its place among them. */
   linkAt(hostTurnId: Id, ordinal: number): Link | undefined
   /** Delegations of a run that have no outcome yet. */
   openLinks(hostTurnId: Id): readonly Link[]
@@ -66,7 +74,9 @@ export interface Scans {
   claimedBy(engineId: Id, limit: number): Later<readonly Node[]>
   /** The engines that have claimed nodes. */
   claimants(): Later<readonly Id[]>
+  /** The engines that have a lease, or had one when they died. */
   engines(): Later<readonly EngineRow[]>
+  /** An engine by its id. */
   engine(id: Id): Later<EngineRow | undefined>
   /** The earliest moment after `now` at which a pending node wakes, a waiting one continues or a running turn expires. */
   nextDue(now: number): Later<number | undefined>
@@ -108,7 +118,9 @@ export function treeWith(store: StoreReader, id: Id): Later<TreeReader> {
 
 /** The read side of a store in this process: it answers at once, and reads all trees through one reader. */
 export interface LocalReader extends TreeReader, LocalScans {
+  /** The rows of one tree. */
   tree(rootId: Id): TreeReader
+  /** The root of the tree that has this id. */
   rootOf(id: Id): Id | undefined
 }
 

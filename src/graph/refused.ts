@@ -57,7 +57,7 @@ export function requireIdle(draft: Draft, conversation: Conversation): void {
   const open = conversation.activeTurnId ?? draft.queuedTurn(conversation.id)?.id
   if (open === undefined) return
   const message = `The turn ${open} of ${conversation.id} is not over: wait until it is, or cancel it.`
-  throw refused('busy', message, { turnId: open })
+  throw refused('busy', message, { runId: open })
 }
 
 export function requireOpen({ id, lane }: Conversation): void {

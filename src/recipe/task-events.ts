@@ -76,11 +76,11 @@ export class TaskBoard {
       case 'delegation-end':
         return this.end(event)
       case 'run-queued':
-        return this.change(event.turnId, { status: 'Pending' })
+        return this.change(event.runId, { status: 'Pending' })
       case 'run-start':
-        return this.change(event.turnId, { status: 'Running' })
+        return this.change(event.runId, { status: 'Running' })
       case 'run-end':
-        return this.change(event.turnId, { error: event.outcome.error?.message ?? null })
+        return this.change(event.runId, { error: event.outcome.error?.message ?? null })
       case 'text-delta':
         return this.lines(event)
       default:
@@ -116,13 +116,13 @@ export class TaskBoard {
     return changed.status === task.status ? NOTHING : [this.update()]
   }
 
-  private lines({ turnId, text, cumulative }: EventOf<'text-delta'>): readonly TaskEvent[] {
-    const task = this.tasks.get(turnId)
+  private lines({ runId, text, cumulative }: EventOf<'text-delta'>): readonly TaskEvent[] {
+    const task = this.tasks.get(runId)
     if (task === undefined || cumulative) return NOTHING
     const parts = (task.current_output + text).split('\n')
-    this.tasks.set(turnId, { ...task, current_output: parts.at(-1) ?? '' })
+    this.tasks.set(runId, { ...task, current_output: parts.at(-1) ?? '' })
     return parts.slice(0, -1).map((output) => {
-      return { type: 'task_execution', subtype: 'line_output', task_id: turnId, output }
+      return { type: 'task_execution', subtype: 'line_output', task_id: runId, output }
     })
   }
 

@@ -58,7 +58,7 @@ export function generalWorker(given: GeneralWorkerOptions = {}): Agent<GeneralTa
     instructions: INSTRUCTIONS,
     input: INPUT,
     grant: { use: ['tool:*', 'agent:*', 'model:*', 'file.*:**'] },
-    budget: { turns: 12 },
+    budget: { modelCalls: 12 },
     toolTrace: true,
     ...options,
     tools: { ...fileTools(), ...tools },

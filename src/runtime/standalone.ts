@@ -2,14 +2,7 @@ import { autoCore, autoFromAgent, makeCallable } from '../agent/build/auto.ts'
 import { defineAgent } from '../agent/build/definition.ts'
 import { withIdentity } from '../agent/build/identity.ts'
 import type { ReplyDefinition } from '../agent/build/reply.ts'
-import {
-  extensionMethods,
-  withExtension,
-  withFunction,
-  withMcp,
-  withSelectedTools,
-  withTool,
-} from '../agent/build/with-tools.ts'
+import { extensionMethods, withExtension } from '../agent/build/with-tools.ts'
 import {
   type Agent,
   type AgentCore,
@@ -69,31 +62,33 @@ export function asAgent<In, Out, Written>(core: AgentCore): Agent<In, Out, Writt
     {
       generate: (input: In | DirectInput, options?: RunOptions) => completedHere(() => start(input, options)),
       stream: start,
-      use: (extension: Extension) => changed(withExtension(core, extension)),
-      registerTool: (...given: Rest<typeof withTool>) => changed(withTool(core, ...given)),
-      useTools: (...given: Rest<typeof withSelectedTools>) => changed(withSelectedTools(core, ...given)),
-      toolFunc: (...given: Rest<typeof withFunction>) => changed(withFunction(core, ...given)),
-      useMcp: (...given: Rest<typeof withMcp>) => changed(withMcp(core, ...given)),
+      use: (extension: Extension) => changedAgent(withExtension(core, extension)),
       auto: (definition: AutoDefinition<Schema, Schema>) => madeFunction(autoFromAgent(core, definition)),
       request,
-      loadYamlPrompt: (...given: Parameters<AgentRequest['loadYamlPrompt']>) => request().loadYamlPrompt(...given),
-      loadJsonPrompt: (...given: Parameters<AgentRequest['loadJsonPrompt']>) => request().loadJsonPrompt(...given),
       loadPromptFile: (...given: Parameters<AgentRequest['loadPromptFile']>) => request().loadPromptFile(...given),
       loadPromptText: (...given: Parameters<AgentRequest['loadPromptText']>) => request().loadPromptText(...given),
     },
     Object.getOwnPropertyDescriptors(core),
   ) as unknown as Agent<In, Out, Written>
   if (core.extensions.length > 0) Object.defineProperties(agent, extensionMethods(agent as AnyAgent))
+  cores.set(agent, core)
   return markAgent(agent)
 }
 
-/** It has code now that no row keeps, and is found by its name from here on. */
-function changed<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
-  return asAgent(core.inline === null ? core : withIdentity({ ...core, inline: null }))
+/** The definition behind each object that users hold. */
+const cores: WeakMap<object, AgentCore> = new WeakMap()
+
+/** Gives the agent with a changed definition, and leaves the agent itself unchanged. */
+export function changeAgent<Self extends AnyAgent>(agent: Self, change: (core: AgentCore) => AgentCore): Self {
+  const core = cores.get(agent)
+  if (core === undefined) throw new DefinitionError('definition', 'Give it an agent, made with agent() or auto().')
+  return changedAgent(change(core)) as unknown as Self
 }
 
-type Rest<F extends (agent: AgentCore, ...others: never[]) => unknown> =
-  Parameters<F> extends [AgentCore, ...infer Others] ? Others : never
+/** The object of an agent that has more code now. No row keeps the code, so the agent is found by its name from here on. */
+function changedAgent<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
+  return asAgent(core.inline === null ? core : withIdentity({ ...core, inline: null }))
+}
 
 /** A typed function that a model implements. What cannot work is refused here, not when it is called. */
 export function auto<const In extends Schema, const Out extends Schema>(
@@ -108,7 +103,9 @@ function madeFunction(core: AgentCore): AnyAgent {
   const agent = asAgent<unknown, unknown, unknown>(core)
   const call = async (input: unknown, options?: RunOptions) =>
     (await completedHere(() => runtimeHere().run(agent, input, options))).output
-  return makeCallable(agent as AnyAgent, call)
+  const made = makeCallable(agent as AnyAgent, call)
+  cores.set(made, core)
+  return made
 }
 
 type Start = (input: CallerInput, runtime: Runtime, options?: StartOptions) => Run
@@ -126,9 +123,9 @@ function requestAgent(run: Start): RequestAgent {
 }
 
 async function loaders() {
-  const { loadJsonPrompt, loadPromptFile, loadYamlPrompt } = await import('../extension/prompt-files.ts')
+  const { loadPromptFile } = await import('../extension/prompt-files.ts')
   const { loadPromptText } = await import('../prompt/file/load-text.ts')
-  return { yaml: loadYamlPrompt, json: loadJsonPrompt, file: loadPromptFile, text: loadPromptText } as const
+  return { file: loadPromptFile, text: loadPromptText } as const
 }
 
 function runtimeOf(given: object | undefined): Runtime {

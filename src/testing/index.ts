@@ -43,7 +43,7 @@ export { forgetBetweenNodes } from './stand-ins/forget-between-nodes.ts'
 export {
   type Script,
   type ScriptedAnswer,
+  type ScriptedAnswerFields,
   type ScriptedModel,
-  type ScriptedTurn,
   scriptedModel,
 } from './stand-ins/scripted-model.ts'

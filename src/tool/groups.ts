@@ -80,7 +80,7 @@ function absoluteTool(ledger: Ledger, { groups, membersOf }: ResetToolsOptions):
   return tool({
     description:
       'Chooses your tool groups. Name every group you want as true: a group that you leave out is switched off. Tools of no group are always there.',
-    inputSchema: { type: 'object', properties, additionalProperties: false } as JsonSchema,
+    input: { type: 'object', properties, additionalProperties: false } as JsonSchema,
     effect: 'idempotent',
     execute: async (input, { node }) => {
       const wanted = input as { readonly [group: string]: boolean }
@@ -96,7 +96,7 @@ function additiveTool(ledger: Ledger, { groups, membersOf }: ResetToolsOptions):
   const choices = [...groups].map(([name, { description }]) => `${name}: ${description}`).join('\n')
   return tool({
     description: `Switches on tool groups, beside those that are on. The groups:\n${choices}`,
-    inputSchema: {
+    input: {
       type: 'object',
       properties: { to_activate: { type: 'array', items: { type: 'string', enum: [...groups.keys()] } } },
       required: ['to_activate'],

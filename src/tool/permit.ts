@@ -69,16 +69,16 @@ export function refuseCall(
   return asked
 }
 
-type ApprovalMode = false | 'optional' | 'required'
+type ApprovalMode = false | 'ask' | 'required'
 
 /** Tells whether the tool wants a person's approval for a call with this input. If its function fails, it does. */
 export async function approvalModeFor({ approval }: Tool, input: unknown, { id }: Node): Promise<ApprovalMode> {
   if (typeof approval !== 'function') return approval ?? false
   try {
     const said = await approval(input, { nodeId: id })
-    return said === false || said === 'required' ? said : 'optional'
+    return said === false || said === 'required' ? said : 'ask'
   } catch {
-    return 'optional'
+    return 'ask'
   }
 }
 

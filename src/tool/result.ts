@@ -110,7 +110,7 @@ export const READ_RESULT = 'read_result'
 export function readResultTool(store: StoreReader): Tool {
   return tool({
     description: 'Reads more of an earlier tool result that was cut. Use the id and offset that the cut result names.',
-    inputSchema: {
+    input: {
       type: 'object',
       properties: {
         id: { type: 'string', description: 'The id named by the cut result' },

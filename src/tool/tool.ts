@@ -25,7 +25,7 @@ export interface ToolContext {
   readonly signal: AbortSignal
   /** Equal on every try of this call: pass it to the services you call, so that the effect happens once. */
   readonly idempotencyKey: string
-  readonly node: { readonly id: Id; readonly conversationId: Id; readonly turnId: Id; readonly attempt: number }
+  readonly node: { readonly id: Id; readonly conversationId: Id; readonly runId: Id; readonly attempt: number }
   /**
    * Shown to everybody who watches the run, never to the model. Returns false where it was dropped: a call may report
    * 1,000 times at once and ten times a second from then on, and a message of more than 1,000 characters counts as
@@ -73,9 +73,9 @@ export interface ToolDefinition<In, Out> {
   /** Tells the model when to call it. */
   readonly description: string
   /** Standard Schema (zod 4, valibot, arktype, ...) or JSON Schema. */
-  readonly inputSchema: In
+  readonly input: In
   /** Checks the result. Default: any JSON. */
-  readonly outputSchema?: Schema<Out>
+  readonly output?: Schema<Out>
   /** Whether it may run again when its process dies in the middle. Default `effectful`: it may not. */
   readonly effect?: Effect
   /** How long one call may take. Default: 5 minutes. */
@@ -83,8 +83,8 @@ export interface ToolDefinition<In, Out> {
   /** True: calls with equal arguments are expected, so repeated calls are not refused. */
   readonly polls?: boolean
   /**
-   * A person must allow each call, whatever grants allow. If a person denies a `required` call, the run ends. A
-   * function chooses the calls: all for which it does not return false.
+   * A person must allow each call, whatever grants allow. After a no to `ask` the agent continues; after a no to `required`
+   * the run ends. A function chooses the calls: all for which it does not return false.
    */
   readonly approval?: ApprovalRule<InferOutput<In>>
   /**
@@ -97,12 +97,12 @@ export interface ToolDefinition<In, Out> {
 }
 
 export type ApprovalRule<Input = unknown> =
-  | 'optional'
+  | 'ask'
   | 'required'
   | ((input: Input, call: { readonly nodeId: Id }) => ApprovalSetting | Promise<ApprovalSetting>)
 
-/** `true` is `'optional'`: after a no the agent continues. After a no to `'required'` the run ends `denied`. */
-type ApprovalSetting = boolean | 'optional' | 'required'
+/** `true` is `'ask'`: after a no the agent continues. After a no to `'required'` the run ends `denied`. */
+type ApprovalSetting = boolean | 'ask' | 'required'
 
 /** A tool whose input is a shape of the prompt language: a field is a type, or `[type, description]`. */
 export interface ShapedTool extends Pick<ToolDefinition<unknown, unknown>, 'effect' | 'timeoutMs' | 'approval'> {
@@ -135,14 +135,14 @@ export interface Tool<In = unknown, Out = unknown> extends CallOptions {
 const toolMark: unique symbol = Symbol.for('legate.tool') as never
 
 function approvalRule(value: unknown): string | null {
-  const isSaid = value === 'optional' || value === 'required' || typeof value === 'function'
-  return isSaid ? null : '"optional", "required" or a function of the input'
+  const isSaid = value === 'ask' || value === 'required' || typeof value === 'function'
+  return isSaid ? null : '"ask", "required" or a function of the input'
 }
 
 const OPTIONS: OptionRules<ToolDefinition<unknown, unknown>> = {
   description: text,
-  inputSchema: anything,
-  outputSchema: anything,
+  input: anything,
+  output: anything,
   effect: oneOf('pure', 'idempotent', 'effectful'),
   timeoutMs: positive,
   polls: flag,
@@ -154,12 +154,12 @@ const OPTIONS: OptionRules<ToolDefinition<unknown, unknown>> = {
 /** Defines a tool. Its name is its key in `tools: { search }`. */
 export function tool<const In extends Schema, Out>(definition: ToolDefinition<In, Out>): Tool<InferOutput<In>, Out> {
   checkDefinition(definition)
-  const { description, inputSchema, outputSchema } = definition
+  const { description, input, output } = definition
   const which = `of the tool ${JSON.stringify(description.slice(0, 60))}`
   return Object.freeze({
     description,
-    input: readSchema(inputSchema, `the inputSchema ${which}`),
-    output: outputSchema ? readSchema(outputSchema as Schema, `the outputSchema ${which}`, 'output') : null,
+    input: readSchema(input, `the input ${which}`),
+    output: output ? readSchema(output as Schema, `the output ${which}`, 'output') : null,
     effect: definition.effect ?? 'effectful',
     timeoutMs: definition.timeoutMs ?? TOOL_TIMEOUT_MS,
     polls: definition.polls ?? false,
@@ -177,11 +177,11 @@ export function isTool(value: unknown): value is Tool {
 }
 
 function checkDefinition(definition: ToolDefinition<unknown, unknown>): void {
-  const { description, execute, inputSchema } = readOptions('tool()', definition, OPTIONS)
+  const { description, execute, input } = readOptions('tool()', definition, OPTIONS)
   if (description === undefined) refuse('a tool needs a description: the model reads it to decide.')
   if (execute === undefined) refuse('a tool needs execute(input, context).')
-  if (inputSchema === undefined) {
-    refuse('a tool needs an inputSchema: zod 4, valibot, arktype or JSON Schema. For no input: { type: "object" }.')
+  if (input === undefined) {
+    refuse('a tool needs an input: zod 4, valibot, arktype or JSON Schema. For no input: { type: "object" }.')
   }
 }
 
@@ -195,7 +195,7 @@ const subagentMark: unique symbol = Symbol.for('legate.subagent') as never
 export function delegatingTool(description: string, input: CheckedSchema, subagent: object): Tool {
   const shown = tool({
     description,
-    inputSchema: input.jsonSchema,
+    input: input.jsonSchema,
     effect: 'idempotent',
     execute: () => {
       throw new Error('this tool starts a subagent and does nothing by itself: give it to an agent, in its tools')

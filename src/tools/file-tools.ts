@@ -44,7 +44,7 @@ function readingTools() {
     read_text_file: tool({
       description:
         'Reads a text file, or some of its lines. Long files come in pages: go on with start_line. Not for binary files.',
-      inputSchema: schema({ path: PATH, start_line: LINE, read_lines: COUNT, ...TEXT_OPTIONS }, ['path']),
+      input: schema({ path: PATH, start_line: LINE, read_lines: COUNT, ...TEXT_OPTIONS }, ['path']),
       needs: needs('read'),
       effect: 'pure',
       execute: async (input, { files }) => {
@@ -56,10 +56,9 @@ function readingTools() {
     }) as Tool,
     read_multiple_files: skippingDenied({
       description: 'Reads several text files at once. A file that cannot be read is reported in its place.',
-      inputSchema: schema(
-        { paths: { type: 'array', items: PATH, minItems: 1, maxItems: MOST_FILES }, ...TEXT_OPTIONS },
-        ['paths'],
-      ),
+      input: schema({ paths: { type: 'array', items: PATH, minItems: 1, maxItems: MOST_FILES }, ...TEXT_OPTIONS }, [
+        'paths',
+      ]),
       needs: (input) => [...new Set((input as { paths: string[] }).paths)].flatMap((path) => needs('read')({ path })),
       effect: 'pure',
       execute: async (input, { files }) => {
@@ -79,7 +78,7 @@ function readingTools() {
     }),
     get_file_info: tool({
       description: 'Tells the size of a file and when it was changed.',
-      inputSchema: schema({ path: PATH }, ['path']),
+      input: schema({ path: PATH }, ['path']),
       needs: needs('list'),
       effect: 'pure',
       execute: async (input, { files }) => {
@@ -94,7 +93,7 @@ function listingTools() {
   return {
     list_directory: tool({
       description: 'Lists the entries of one directory, such as /workspace/.',
-      inputSchema: schema({ path: PATH }, ['path']),
+      input: schema({ path: PATH }, ['path']),
       needs: needs('list'),
       effect: 'pure',
       execute: async (input, { files }) => {
@@ -105,7 +104,7 @@ function listingTools() {
     }) as Tool,
     list_directory_with_sizes: tool({
       description: 'Lists the entries of one directory with their sizes in bytes; a directory counts what is below it.',
-      inputSchema: schema({ path: PATH, sortBy: { type: 'string', enum: ['name', 'size'] } }, ['path']),
+      input: schema({ path: PATH, sortBy: { type: 'string', enum: ['name', 'size'] } }, ['path']),
       needs: needs('list'),
       effect: 'pure',
       execute: async (input, { files, signal }) => {
@@ -125,7 +124,7 @@ function listingTools() {
     search_files: tool({
       description:
         'Finds files below a directory by path: a part of it, or a pattern where * stands for anything, such as *.md.',
-      inputSchema: schema({ path: PATH, pattern: PATTERN, excludePatterns: PATTERNS }, ['path', 'pattern']),
+      input: schema({ path: PATH, pattern: PATTERN, excludePatterns: PATTERNS }, ['path', 'pattern']),
       needs: needs('list'),
       effect: 'pure',
       execute: async (input, { files, signal }) => {
@@ -137,13 +136,13 @@ function listingTools() {
     }) as Tool,
     list_allowed_directories: tool({
       description: 'Names the directories you may list or read.',
-      inputSchema: schema({}, []),
+      input: schema({}, []),
       effect: 'pure',
       execute: (_, { files }) => [...files.allowedDirectories(), ...limitsOf(files)].join('\n') || EMPTY,
     }) as Tool,
     fs_describe_permissions_markdown: tool({
       description: 'Tells what you may do with files, and where.',
-      inputSchema: schema({}, []),
+      input: schema({}, []),
       effect: 'pure',
       execute: (_, { files }) => files.describe() || EMPTY,
     }) as Tool,
@@ -165,7 +164,7 @@ function changingTools() {
     write_file: markUse(
       tool({
         description: 'Writes a text file, over the one that is there. Directories are made. Write below /workspace/.',
-        inputSchema: schema({ path: PATH, content: TEXT }, ['path', 'content']),
+        input: schema({ path: PATH, content: TEXT }, ['path', 'content']),
         needs: needs('write'),
         effect: 'idempotent',
         execute: async (input, { files }) => {
@@ -180,7 +179,7 @@ function changingTools() {
       tool({
         description:
           'Replaces texts in a file, one edit after the other: all of them or none. Each oldText must be in the file exactly once, unless replaceAll is true.',
-        inputSchema: schema({ path: PATH, edits: { type: 'array', minItems: 1, maxItems: 100, items: EDIT } }, [
+        input: schema({ path: PATH, edits: { type: 'array', minItems: 1, maxItems: 100, items: EDIT } }, [
           'path',
           'edits',
         ]),
@@ -198,7 +197,7 @@ function changingTools() {
     delete_file: markUse(
       tool({
         description: 'Deletes a file.',
-        inputSchema: schema({ path: PATH }, ['path']),
+        input: schema({ path: PATH }, ['path']),
         needs: needs('delete'),
         effect: 'idempotent',
         execute: async (input, { files }) => {

@@ -20,14 +20,6 @@ export function isForeignTool(value: unknown): value is ForeignTool {
   return 'inputSchema' in value || isOfProvider(value)
 }
 
-/** True for a tool that our own `tool()` would not accept. */
-export function isOnlyForeign(value: object): boolean {
-  const { inputSchema } = value as Partial<ForeignTool>
-  return OTHER_KEYS.some((key) => key in value) || (isForeignTool(value) && isMarked(inputSchema))
-}
-
-const OTHER_KEYS = ['type', 'title', 'needsApproval', 'toModelOutput', 'providerOptions', 'strict', 'inputExamples']
-
 /** Caches the results, so that one object is one tool everywhere. */
 const known: WeakMap<object, Tool> = new WeakMap()
 
@@ -59,7 +51,7 @@ function readTool(given: ForeignTool, where: string): Tool {
   const code = { execute: execute as AiSdkCode['execute'], toModelOutput: readOutputCode(toModelOutput, where) }
   return tool({
     description,
-    inputSchema: readInputSchema(inputSchema, where),
+    input: readInputSchema(inputSchema, where),
     ...approvalOf(needsApproval as boolean | Approves),
     execute: async (input, context) => (await import('./run-ai-sdk-tool.ts')).runAiSdkTool(code, input, context),
   }) as Tool
@@ -73,7 +65,7 @@ function readOutputCode(code: unknown, where: string): AiSdkCode['toModelOutput'
 }
 
 function approvalOf(needs: boolean | Approves): { approval?: ApprovalRule } {
-  if (typeof needs !== 'function') return needs ? { approval: 'optional' } : {}
+  if (typeof needs !== 'function') return needs ? { approval: 'ask' } : {}
   return { approval: (input, { nodeId }) => needs(input, { toolCallId: nodeId, messages: [] }) }
 }
 

@@ -26,7 +26,7 @@ export function memoryTools(options: MemoryToolsOptions = {}): Record<MemoryTool
   return {
     memory_remember: tool({
       description: 'Keeps something for later runs, under a category. Only what will be useful, and no secrets.',
-      inputSchema: schema({ category: CATEGORY, text: WORDS, tags: TAGS }, ['category', 'text']),
+      input: schema({ category: CATEGORY, text: WORDS, tags: TAGS }, ['category', 'text']),
       effect: 'idempotent',
       execute: async (input) => {
         const { category, text, tags = [] } = input as { category: string; text: string; tags?: string[] }
@@ -37,7 +37,7 @@ export function memoryTools(options: MemoryToolsOptions = {}): Record<MemoryTool
     memory_recall: tool({
       description:
         'Gives what was remembered: of a category, of all, or what holds some words. Names the categories too.',
-      inputSchema: schema({ category: CATEGORY, query: WORDS }, []),
+      input: schema({ category: CATEGORY, query: WORDS }, []),
       effect: 'pure',
       execute: async (input) => {
         const { category, query } = input as { category?: string; query?: string }
@@ -46,7 +46,7 @@ export function memoryTools(options: MemoryToolsOptions = {}): Record<MemoryTool
     }) as Tool,
     memory_forget: tool({
       description: 'Forgets a category, or what in it holds some words.',
-      inputSchema: schema({ category: CATEGORY, text: WORDS }, ['category']),
+      input: schema({ category: CATEGORY, text: WORDS }, ['category']),
       effect: 'idempotent',
       execute: async (input) => {
         const { category, text } = input as { category: string; text?: string }

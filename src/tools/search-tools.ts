@@ -35,7 +35,7 @@ const SEARCH_INPUT: JsonSchema = {
 export function searchTextTool(): Tool {
   const made = tool({
     description: 'Finds a text in the files below a directory: gives path, number and text of each line that holds it.',
-    inputSchema: SEARCH_INPUT,
+    input: SEARCH_INPUT,
     effect: 'pure',
     needs: (input) => fileNeed('list', (input as SearchInput).path ?? '/workspace'),
     execute: (input, context) => search(input as SearchInput, context),
@@ -98,7 +98,7 @@ const TREE_INPUT: JsonSchema = {
 export function treeTool(): Tool {
   const made = tool({
     description: 'Shows the directories and files below a directory, with their sizes in bytes.',
-    inputSchema: TREE_INPUT,
+    input: TREE_INPUT,
     effect: 'pure',
     needs: (input) => fileNeed('list', placeOf(input)),
     execute: async (input, { files, signal }) => {

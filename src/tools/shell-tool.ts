@@ -44,7 +44,7 @@ export function shellTool(): Tool {
   const made = tool({
     description:
       'Runs a command in the workspace and gives its output and exit code. What it starts in the background ends with it.',
-    inputSchema: SCHEMA,
+    input: SCHEMA,
     effect: 'effectful',
     timeoutMs: (MOST_SECONDS + 5) * 1_000,
     needs: (input) => [programIn(input as ShellInput), ...fileNeed('list', placeOf(input as ShellInput))],

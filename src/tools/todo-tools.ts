@@ -10,7 +10,7 @@ export function todoTools(): Record<'todo_read' | 'todo_write', Tool> {
     todo_write: tool({
       description:
         'Writes your list of what is to do, over the one before. Keep it up to date while you work: one line each, [ ] or [x] before it.',
-      inputSchema: {
+      input: {
         type: 'object',
         properties: { content: { type: 'string', maxLength: MOST_CHARS } },
         required: ['content'],
@@ -21,7 +21,7 @@ export function todoTools(): Record<'todo_read' | 'todo_write', Tool> {
     }) as Tool,
     todo_read: tool({
       description: 'Reads your list of what is to do, as it was last written.',
-      inputSchema: { type: 'object', properties: {}, additionalProperties: false },
+      input: { type: 'object', properties: {}, additionalProperties: false },
       effect: 'pure',
       execute: () => {
         const last = currentCall()?.recall(WRITE) as { content?: string } | undefined

@@ -1,7 +1,7 @@
 import { agent, createRuntime, type JsonSchema, tool } from 'legate'
 import type { Model } from 'legate/models'
 import type { Block } from 'legate/rows'
-import { type Script, type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { useWorld } from '../support/agents.ts'
@@ -15,7 +15,7 @@ const anything = { type: 'object' } as const
 const Answer = z.object({ n: z.number().int() })
 
 describe('I6: an answer that is empty', () => {
-  test.each<[string, ScriptedTurn]>([
+  test.each<[string, ScriptedAnswer]>([
     ['nothing', ''],
     ['only spaces', ' \n\t'],
     ['only reasoning', { reasoning: 'Hmm.' }],
@@ -57,7 +57,7 @@ describe('I6: an answer that is empty', () => {
   })
 
   test('after tool calls is asked for once more too', async () => {
-    const it = tool({ description: 'It', inputSchema: anything, execute: () => 'ok' })
+    const it = tool({ description: 'It', input: anything, execute: () => 'ok' })
     const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, '', 'done'])
 
     const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model, tools: { it } }), 'go').result

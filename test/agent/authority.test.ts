@@ -35,7 +35,7 @@ test('an approval of one call allows nothing else that the call’s code asks fo
   })
   const t = tool({
     description: 'calls kid',
-    inputSchema: { type: 'object' },
+    input: { type: 'object' },
     execute: async (_input, { delegate }) => (await delegate(kid, { n: 1 })).status,
   })
   const model = scriptedModel([{ calls: [{ name: 't', input: {} }] }, 'done'])
@@ -56,7 +56,7 @@ test('an approval of one call allows nothing else that the call’s code asks fo
 
 test('I1: a budget given to one subagent binds what that subagent starts', async () => {
   const runtime = open()
-  const again = tool({ description: 'x', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'more' })
+  const again = tool({ description: 'x', input: { type: 'object' }, effect: 'pure', execute: () => 'more' })
   const leaf = agent({
     name: 'leaf',
     instructions: '',
@@ -76,7 +76,7 @@ test('I1: a budget given to one subagent binds what that subagent starts', async
   const host = agent({
     name: 'host',
     instructions: '',
-    subagents: { child: { agent: child, budget: { turns: 2 } } },
+    subagents: { child: { agent: child, budget: { modelCalls: 2 } } },
     model: scriptedModel([{ calls: [{ name: 'child', input: { n: 1 } }] }, 'done']),
   })
   const run = runtime.run(host, 'go')
@@ -91,7 +91,7 @@ test('I1: a budget given to one subagent binds what that subagent starts', async
 test('a tool that was cancelled before its code began had no effect, and is not called uncertain', async () => {
   const runtime = open()
   let began = 0
-  const pay = tool({ description: 'x', inputSchema: { type: 'object' }, execute: () => ++began })
+  const pay = tool({ description: 'x', input: { type: 'object' }, execute: () => ++began })
   const model = scriptedModel([{ calls: [{ name: 'pay', input: {} }] }, 'x'])
   const run = runtime.run(agent({ name: 'a', instructions: '', tools: { pay }, model }), 'go')
 

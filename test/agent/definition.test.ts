@@ -10,6 +10,7 @@ import {
   SubAgentUnavailable,
   tool,
 } from 'legate'
+import { registerTool, toolFunc, useTools } from 'legate/compat'
 import { extension } from 'legate/hooks'
 import { scriptedModel } from 'legate/testing'
 import * as v from 'valibot'
@@ -19,7 +20,7 @@ import { z as z3 } from 'zod3'
 import { withChanges, withIdentity } from '../../src/agent/build/identity.ts'
 import { openRuntime } from '../support/reading.ts'
 
-const search = tool({ description: 'Search', inputSchema: { type: 'object' }, execute: () => 'found' })
+const search = tool({ description: 'Search', input: { type: 'object' }, execute: () => 'found' })
 const worker = agent({ name: 'worker', instructions: 'You work.' })
 
 describe('a definition that cannot work is refused with what to do', () => {
@@ -59,9 +60,13 @@ describe('a definition that cannot work is refused with what to do', () => {
     ['a zod 3 input', { ...good, input: z3.object({}) }, /"clerk", input: zod 3/],
     ['a zod 3 output', { ...good, output: z3.object({}) }, /"clerk", output: zod 3/],
     ['a shape for an input', { ...good, input: { q: z.string() } }, /z\.object/],
-    ['a wrong budget', { ...good, budget: { turn: 3 } }, /"clerk": a budget has turns.*not "turn"/],
-    ['a budget below 1', { ...good, budget: { turns: 0 } }, /budget\.turns must be a whole number of at least 1/],
-    ['a budget in text', { ...good, budget: { turns: '3' } }, /budget\.turns/],
+    ['a wrong budget', { ...good, budget: { turn: 3 } }, /"clerk": a budget has modelCalls.*not "turn"/],
+    [
+      'a budget below 1',
+      { ...good, budget: { modelCalls: 0 } },
+      /budget\.modelCalls must be a whole number of at least 1/,
+    ],
+    ['a budget in text', { ...good, budget: { modelCalls: '3' } }, /budget\.modelCalls/],
     ['a wrong grant', { ...good, grant: { allow: [] } }, /use, delegate, ask and deny, not "allow"/],
     ['a wrong rule', { ...good, grant: { use: ['tols:search'] } }, /"tols:search" must start with one of tool/],
     ['null', null as unknown as object, /agent\(\) takes an object/],
@@ -108,7 +113,7 @@ describe('an agent', () => {
 
   test('has a hash that changes with what it is told or may use, and not with the code inside its tools', () => {
     const base = { name: 'clerk', instructions: 'You file.', tools: { search } } as const
-    const other = tool({ description: 'Search', inputSchema: { type: 'object' }, execute: () => 'other code' })
+    const other = tool({ description: 'Search', input: { type: 'object' }, execute: () => 'other code' })
     const { hash } = agent(base).identity.ref
 
     expect(agent(base).identity.ref.hash).toBe(hash)
@@ -126,9 +131,9 @@ describe('an agent', () => {
     const made: readonly AnyAgent[] = [
       base.use(extension({ name: 'first' })),
       base.use(extension({ name: 'first' })).use(extension({ name: 'second' })),
-      base.registerTool('find', { description: 'Finds', inputSchema: { type: 'object' }, execute: () => '' }),
-      base.useTools({ look: search }),
-      base.toolFunc(() => '', { name: 'see', description: 'Sees', input: { type: 'object' } }),
+      registerTool(base, 'find', { description: 'Finds', input: { type: 'object' }, execute: () => '' }),
+      useTools(base, { look: search }),
+      toolFunc(base, () => '', { name: 'see', description: 'Sees', input: { type: 'object' } }),
       base.auto(described),
       base.auto(described).use(extension({ name: 'first' })),
       auto(described),
@@ -142,7 +147,7 @@ describe('an agent', () => {
       expect(one.identity.ref.name).toBe(one.name)
     }
     expect(new Set([base, ...made].map(({ identity }) => identity.ref.hash)).size).toBe(made.length + 1)
-    expect(base.useTools('search').identity.ref).toEqual(base.identity.ref)
+    expect(useTools(base, 'search').identity.ref).toEqual(base.identity.ref)
   })
 
   test.each<[string, Schema]>([
@@ -164,5 +169,5 @@ describe('an agent', () => {
 
 test('createRuntime refuses a wrong grant and a wrong budget', () => {
   expect(() => openRuntime({ grant: { use: ['everything'] } })).toThrow(DefinitionError)
-  expect(() => openRuntime({ budget: { turns: -1 } })).toThrow(/createRuntime: budget\.turns/)
+  expect(() => openRuntime({ budget: { modelCalls: -1 } })).toThrow(/createRuntime: budget\.modelCalls/)
 })

@@ -7,13 +7,13 @@ import { PROMPTLY_MS } from '../support/pace.ts'
 import { eventsOf, only, openRuntime, resultsIn, rolesIn, tasksOf, toolNamesIn } from '../support/reading.ts'
 import { localStore } from '../support/rows.ts'
 
-const it = tool({ description: 'It', inputSchema: { type: 'object' }, execute: () => 'ok' })
+const it = tool({ description: 'It', input: { type: 'object' }, execute: () => 'ok' })
 const call = { name: 'it', input: {} }
 
 describe('cybros A42: the turn limit', () => {
   test('is followed by one call without tools to wrap up, which is no turn, and names the outcome', async () => {
     const model = scriptedModel([{ calls: [call] }, { calls: [call] }, 'So far: two results.'])
-    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { turns: 2 } })
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { modelCalls: 2 } })
     const runtime = openRuntime()
 
     const run = runtime.run(clerk, 'go')
@@ -23,16 +23,16 @@ describe('cybros A42: the turn limit', () => {
     expect(outcome).toMatchObject({
       status: 'max_turns',
       text: 'So far: two results.',
-      error: { code: 'max_turns', message: 'The limit of 2 turns was reached.' },
+      error: { code: 'max_turns', message: 'The limit of 2 model calls was reached.' },
       output: null,
       modelCalls: 2,
       toolCalls: 2,
-      advice: expect.stringContaining('budget.turns'),
+      advice: expect.stringContaining('budget.modelCalls'),
     })
     expect(model.requests.map(toolNamesIn)).toEqual([['it'], ['it'], []])
     expect(model.requests[2]?.messages.at(-1)).toEqual({
       role: 'user',
-      content: 'You have used all 2 turns of this run. Sum up what you have and what is missing.',
+      content: 'You have used all 2 model calls of this run. Sum up what you have and what is missing.',
     })
     expect(resultsIn(model.requests[2])).toHaveLength(2)
     expect(localStore(runtime).nodesOf(run.id).at(-1)?.purpose).toBe('wrap_up')
@@ -41,15 +41,17 @@ describe('cybros A42: the turn limit', () => {
   test('of one turn lets that turn answer', async () => {
     const model = scriptedModel(['at once'])
 
-    const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model, budget: { turns: 1 } }), 'go')
-      .result
+    const outcome = await openRuntime().run(
+      agent({ name: 'a', instructions: '', model, budget: { modelCalls: 1 } }),
+      'go',
+    ).result
 
     expect(outcome).toMatchObject({ status: 'completed', text: 'at once' })
   })
 
   test('is not passed by a wrap-up that calls tools all the same', async () => {
     const model = scriptedModel([{ calls: [call] }, { text: 'One more!', calls: [call, call] }])
-    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { turns: 1 } })
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { modelCalls: 1 } })
     const runtime = openRuntime()
 
     const run = runtime.run(clerk, 'go')
@@ -61,7 +63,7 @@ describe('cybros A42: the turn limit', () => {
 
   test('ends in max_turns with the last words also when the wrap-up says nothing', async () => {
     const model = scriptedModel([{ text: 'Looking.', calls: [call] }, ''])
-    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { turns: 1 } })
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { modelCalls: 1 } })
 
     const outcome = await openRuntime().run(clerk, 'go').result
 
@@ -72,7 +74,7 @@ describe('cybros A42: the turn limit', () => {
   test('leaves an output schema out of the wrap-up', async () => {
     const model = scriptedModel([{ calls: [call] }, 'I did not get there.'])
     const output = z.object({ n: z.number() })
-    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, output, budget: { turns: 1 } })
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, output, budget: { modelCalls: 1 } })
 
     const outcome = await openRuntime().run(clerk, 'go').result
 
@@ -81,7 +83,7 @@ describe('cybros A42: the turn limit', () => {
 
   test('counts a repair as a turn', async () => {
     const model = scriptedModel([{ calls: [call] }, ''])
-    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { turns: 2 } })
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { modelCalls: 2 } })
 
     const outcome = await openRuntime().run(clerk, 'go').result
 
@@ -97,11 +99,11 @@ describe('cybros A42: the turn limit', () => {
         instructions: '',
         model: forever(),
         tools: { it },
-        ...(turns === undefined ? {} : { budget: { turns } }),
+        ...(turns === undefined ? {} : { budget: { modelCalls: turns } }),
       })
 
     expect(await openRuntime().run(clerk(), 'go').result).toMatchObject({ status: 'max_turns', modelCalls: 25 })
-    const small = openRuntime({ budget: { turns: 3 } })
+    const small = openRuntime({ budget: { modelCalls: 3 } })
     expect(await small.run(clerk(), 'go').result).toMatchObject({ status: 'max_turns', modelCalls: 3 })
     expect(await small.run(clerk(30), 'go').result).toMatchObject({ status: 'max_turns', modelCalls: 3 })
     expect(await small.run(clerk(2), 'go').result).toMatchObject({ status: 'max_turns', modelCalls: 2 })
@@ -165,7 +167,7 @@ describe('the time limit', () => {
   test('ends the run as timed_out with what was said, though model and tool ignore their signals', async () => {
     const stuck = tool({
       description: 'Stuck',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => new Promise<never>(() => undefined),
     })
     const model = scriptedModel([{ text: 'Looking.', calls: [{ name: 'stuck', input: {} }] }])
@@ -188,7 +190,7 @@ describe('a message that no answer asked for', () => {
   test('counts as a turn, and is refused beyond the limit', async () => {
     const model = scriptedModel(() => 'said')
     const clerk = agent({ name: 'a', instructions: '', model })
-    const runtime = openRuntime({ budget: { turns: 2 } })
+    const runtime = openRuntime({ budget: { modelCalls: 2 } })
     const { conversationId } = await runtime.run(clerk, 'begin').result
     const talk = await runtime.conversation(conversationId)
 
@@ -198,13 +200,13 @@ describe('a message that no answer asked for', () => {
       )
       if (first && second) mutation.createEdge(first.id, second.id, 'sequence')
       if (second && third) mutation.createEdge(second.id, third.id, 'sequence')
-      return mutation.turnId
+      return mutation.runId
     })
 
     expect(await (await runtime.attach(turnId)).result).toMatchObject({
       status: 'max_turns',
       modelCalls: 2,
-      error: { code: 'max_turns', message: 'The limit of 2 turns was reached.' },
+      error: { code: 'max_turns', message: 'The limit of 2 model calls was reached.' },
     })
     expect(model.requests).toHaveLength(3)
   })
@@ -219,14 +221,14 @@ describe('a message that no answer asked for', () => {
       return { calls: [call, call] }
     })
     const clerk = agent({ name: 'a', instructions: '', model, tools: { it } })
-    const runtime = openRuntime({ budget: { toolCalls: 3, turns: 2 } })
+    const runtime = openRuntime({ budget: { toolCalls: 3, modelCalls: 2 } })
     const { conversationId } = await runtime.run(clerk, 'begin').result
     const talk = await runtime.conversation(conversationId)
 
     const turnId = await talk.mutate((mutation) => {
       mutation.createNode({ kind: 'agent_message', idempotencyKey: 'left' })
       mutation.createNode({ kind: 'agent_message', idempotencyKey: 'right' })
-      return mutation.turnId
+      return mutation.runId
     })
     await (await runtime.attach(turnId)).result
 
@@ -242,7 +244,7 @@ test('a character_message that was put in by hand is said by the model', async (
 
   const turnId = await talk.mutate((mutation) => {
     mutation.createNode({ kind: 'character_message' })
-    return mutation.turnId
+    return mutation.runId
   })
 
   expect(await (await runtime.attach(turnId)).result).toMatchObject({ status: 'completed', text: 'I am Falstaff.' })

@@ -1,6 +1,6 @@
 import { agent, isLegateError, ModelError, tool } from 'legate'
 import type { Model, Part } from 'legate/models'
-import { fakeClock, type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { fakeClock, type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
@@ -72,7 +72,7 @@ describe('a model that fails', () => {
 
   test('in the middle of calls makes no task of them', async () => {
     let runs = 0
-    const it = tool({ description: 'It', inputSchema: { type: 'object' }, execute: () => ++runs })
+    const it = tool({ description: 'It', input: { type: 'object' }, execute: () => ++runs })
     const cut = model(() => [{ type: 'tool-call', id: '1', name: 'it', input: {} }, fail()])
 
     const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model: cut, tools: { it } }), 'go')
@@ -82,7 +82,7 @@ describe('a model that fails', () => {
     expect(runs).toBe(0)
   })
 
-  test.each<[string, ScriptedTurn]>([
+  test.each<[string, ScriptedAnswer]>([
     ['a rate limit', { error: passing() }],
     ['a cut stream', { text: 'Half', cut: true }],
     ['a reset connection', { error: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) }],
@@ -258,7 +258,7 @@ test('settings reach the model as they are', async () => {
 })
 
 test('usage of every call is summed', async () => {
-  const it = tool({ description: 'It', inputSchema: { type: 'object' }, execute: () => 'ok' })
+  const it = tool({ description: 'It', input: { type: 'object' }, execute: () => 'ok' })
   const scripted = scriptedModel([
     { calls: [{ name: 'it', input: {} }], usage: { inputTokens: 10, outputTokens: 2, cacheReadTokens: 5 } },
     { text: 'done', usage: { inputTokens: 20, outputTokens: 3, cacheWriteTokens: 7 } },
@@ -274,14 +274,14 @@ test('usage of every call is summed', async () => {
 
 test('is given the schemas as they were written, objects or not, and who calls', async () => {
   const outputSchema = { type: 'object', properties: { a: { type: 'number' } }, required: ['a'] } as const
-  const inputSchema = { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'number' } }] } as const
+  const input = { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'number' } }] } as const
   const script = scriptedModel(() => '{"a":1}')
-  const look = tool({ description: 'Looks.', inputSchema, execute: () => 1 })
+  const look = tool({ description: 'Looks.', input, execute: () => 1 })
   const who = agent({ name: 'who', instructions: '', model: script, tools: { look }, output: outputSchema })
   await openRuntime().run(who, 'go').result
 
   expect(script.requests[0]).toMatchObject({ outputSchema, path: ['who'], settings: {} })
-  expect(script.requests[0]?.tools).toEqual([{ name: 'look', description: 'Looks.', inputSchema }])
+  expect(script.requests[0]?.tools).toEqual([{ name: 'look', description: 'Looks.', inputSchema: input }])
 })
 
 function fail(): never {

@@ -10,7 +10,7 @@ test('cybros A40: the calls of one message run at the same time, and all end bef
   let inside = 0
   const meet = tool({
     description: 'Meet',
-    inputSchema: z.object({ at: z.number() }),
+    input: z.object({ at: z.number() }),
     execute: async ({ at }) => {
       if (++inside === 8) all.open()
       await all.opened
@@ -29,7 +29,7 @@ test('cybros A40: the calls of one message run at the same time, and all end bef
 test('agentscope 8.8/101: results are in call order, whatever order they came in', async () => {
   const wait = tool({
     description: 'Wait',
-    inputSchema: z.object({ ms: z.number() }),
+    input: z.object({ ms: z.number() }),
     execute: ({ ms }) => new Promise<number>((resolve) => setTimeout(resolve, ms, ms)),
   })
   const times = [40, 1, 25, 10, 0]
@@ -48,7 +48,7 @@ test('with one worker they run one after another', async () => {
   let most = 0
   const step = tool({
     description: 'Step',
-    inputSchema: { type: 'object' },
+    input: { type: 'object' },
     execute: async () => {
       most = Math.max(most, ++inside)
       await new Promise((resolve) => setTimeout(resolve, 5))
@@ -66,7 +66,7 @@ test('with one worker they run one after another', async () => {
 })
 
 test('100 runs of one agent at the same time do not mix', async () => {
-  const echo = tool({ description: 'Echo', inputSchema: z.object({ q: z.string() }), execute: ({ q }) => `echo ${q}` })
+  const echo = tool({ description: 'Echo', input: z.object({ q: z.string() }), execute: ({ q }) => `echo ${q}` })
   const model = scriptedModel(({ messages }) => {
     const last = messages.at(-1)
     if (last?.role === 'tool') return String(last.content)

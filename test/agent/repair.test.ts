@@ -1,6 +1,6 @@
 import { agent, tool } from 'legate'
 import type { Repair } from 'legate/hooks'
-import { type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { heldModel, linesOf } from '../fields/support.ts'
@@ -9,7 +9,7 @@ import { localStore } from '../support/rows.ts'
 
 const List = z.object({ items: z.array(z.object({ t: z.string().nullish() })), note: z.string().optional() })
 
-function start(turns: readonly ScriptedTurn[], repair: Repair = {}, options: { repair?: Repair } = {}) {
+function start(turns: readonly ScriptedAnswer[], repair: Repair = {}, options: { repair?: Repair } = {}) {
   const model = scriptedModel(turns)
   const runtime = openRuntime()
   const run = runtime.run(agent({ name: 'a', instructions: '', output: List, repair, model }), 'go', options)
@@ -109,7 +109,7 @@ describe('agently 19/: an answer that lacks what is ensured', () => {
 
   test('68: work of tools is done once', async () => {
     let calls = 0
-    const look = tool({ description: '', inputSchema: { type: 'object' }, execute: () => ++calls })
+    const look = tool({ description: '', input: { type: 'object' }, execute: () => ++calls })
     const model = scriptedModel([{ calls: [{ name: 'look', input: {} }] }, LACKS, LACKS, HAS])
     const repair = { ensure: ['note'], feedback: false, retries: 2 }
 
@@ -171,7 +171,7 @@ describe('repair', () => {
     const repair = { ensure: ['note'], retries: 50 }
 
     const outcome = await openRuntime().run(
-      agent({ name: 'a', instructions: '', output: List, repair, model, budget: { turns: 3 } }),
+      agent({ name: 'a', instructions: '', output: List, repair, model, budget: { modelCalls: 3 } }),
       'go',
     ).result
 

@@ -1,4 +1,5 @@
 import { agent, createRuntime, type Effect, type Runtime } from 'legate'
+import { registerTool } from 'legate/compat'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
@@ -462,7 +463,8 @@ describe('an agent has a model or a reply', () => {
   test('what only a model could use cannot be added later', async () => {
     const code = agent({ name: 'code', reply })
     expect(() =>
-      code.registerTool(
+      registerTool(
+        code,
         'x',
         simpleTool(() => 1),
       ),

@@ -1,4 +1,5 @@
 import { agent, RunError, tool } from 'legate'
+import * as compat from 'legate/compat'
 import type { Model } from 'legate/models'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test, vi } from 'vitest'
@@ -119,7 +120,7 @@ describe('agently 19/: what is set', () => {
     const rules = { use: ['tool:change', 'model:*'] }
     const change = tool({
       description: '',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => {
         settings.temperature = 1
         grant.deny.pop()
@@ -128,7 +129,7 @@ describe('agently 19/: what is set', () => {
       },
     })
     const ran: string[] = []
-    const other = tool({ description: '', inputSchema: { type: 'object' }, execute: () => ran.push('other') })
+    const other = tool({ description: '', input: { type: 'object' }, execute: () => ran.push('other') })
     const calls = (name: string) => ({ calls: [{ name, input: {} }] })
     const model = scriptedModel([calls('change'), calls('other'), 'ok'])
     await openRuntime().run(who(model, { settings, grant, tools: { change, other } }), 'go').result
@@ -142,16 +143,9 @@ describe('agently 19/: what is set', () => {
 
   test('1: every agent has tools, fields, functions and prompt files; methods of an extension only with it', () => {
     const plain = who(scriptedModel([]))
-    for (const name of [
-      'registerTool',
-      'useTools',
-      'toolFunc',
-      'useMcp',
-      'auto',
-      'request',
-      'loadYamlPrompt',
-    ] as const) {
-      expect(typeof plain[name]).toBe('function')
+    for (const name of ['auto', 'request', 'loadPromptFile'] as const) expect(typeof plain[name]).toBe('function')
+    for (const add of [compat.registerTool, compat.useTools, compat.toolFunc, compat.useMcp, compat.loadYamlPrompt]) {
+      expect(typeof add).toBe('function')
     }
     expect(plain).not.toHaveProperty('shout')
     // @ts-expect-error: no extension gives it

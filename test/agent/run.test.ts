@@ -204,7 +204,7 @@ describe('a conversation goes on', () => {
     const [entered, open] = [makeGate(), makeGate()]
     const wait = tool({
       description: 'Wait',
-      inputSchema: anything,
+      input: anything,
       execute: async () => {
         entered.open()
         await open.opened
@@ -240,7 +240,7 @@ describe('a conversation goes on', () => {
 
     const turnId = await conversation.mutate((graph) => {
       graph.createNode({ kind: 'developer_message', content: [{ type: 'text', text: 'Be brief.' }] })
-      return graph.turnId
+      return graph.runId
     })
     await (await runtime.attach(turnId)).result
 
@@ -259,7 +259,7 @@ describe('a conversation goes on', () => {
     const entered = makeGate()
     const stuck = tool({
       description: 'Stuck',
-      inputSchema: anything,
+      input: anything,
       execute: () => {
         entered.open()
         return new Promise<never>(() => undefined)

@@ -35,7 +35,7 @@ function world(names: readonly string[] = ['deploy', 'pay']) {
   const named = (name: string, extra: object = {}) =>
     tool({
       description: name,
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: (input) => {
         effects.push({ tool: name, input: input as Json })
         return `${name} ran`
@@ -523,7 +523,7 @@ describe.each(stores)('reliability S-13: two processes on %s', (_, create) => {
     const tools = {
       deploy: tool({
         description: 'Deploys',
-        inputSchema: { type: 'object' },
+        input: { type: 'object' },
         execute: () => {
           ran++
           begun.open()

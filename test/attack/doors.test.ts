@@ -26,7 +26,7 @@ import {
 const EVERYTHING = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
 const NOT_DANGER = ['tool:search', 'tool:ask', 'agent:*', 'model:*']
 const PLENTY: Budget = {
-  turns: 900,
+  modelCalls: 900,
   toolCalls: 9_000,
   children: 5_000,
   concurrency: 500,
@@ -113,11 +113,11 @@ const constraints: readonly Constraint[] = [
   {
     name: 'budget of the runtime',
     probe: 'loop',
-    bound: () => ({ runtime: { budget: { turns: 2 } } }),
-    atRoot: { runtime: { budget: { turns: 2 } } },
+    bound: () => ({ runtime: { budget: { modelCalls: 2 } } }),
+    atRoot: { runtime: { budget: { modelCalls: 2 } } },
     isHeld: ({ modelCalls }) => modelCalls <= 3,
-    equal: { budget: { turns: 2 } },
-    tighter: { budget: { turns: 1 } },
+    equal: { budget: { modelCalls: 2 } },
+    tighter: { budget: { modelCalls: 1 } },
   },
   {
     name: 'ask',
@@ -148,11 +148,11 @@ const constraints: readonly Constraint[] = [
   {
     name: 'turns',
     probe: 'loop',
-    bound: () => ({ budget: { turns: 2 } }),
-    atRoot: { runtime: { budget: { turns: 2 } } },
+    bound: () => ({ budget: { modelCalls: 2 } }),
+    atRoot: { runtime: { budget: { modelCalls: 2 } } },
     isHeld: ({ modelCalls }) => modelCalls <= 3,
-    equal: { budget: { turns: 2 } },
-    tighter: { budget: { turns: 1 } },
+    equal: { budget: { modelCalls: 2 } },
+    tighter: { budget: { modelCalls: 1 } },
   },
   {
     name: 'toolCalls',
@@ -266,7 +266,7 @@ describe('reliability S-2, I1: what bound a run once', () => {
 
   test.each<[string, Probe, Pick<RuntimeOptions, 'grant' | 'budget'>, (seen: Seen) => boolean]>([
     ['a grant', 'danger', { grant: { deny: ['tool:danger'] } }, noDanger],
-    ['a budget', 'loop', { budget: { turns: 2 } }, ({ modelCalls }) => modelCalls > 0 && modelCalls <= 3],
+    ['a budget', 'loop', { budget: { modelCalls: 2 } }, ({ modelCalls }) => modelCalls > 0 && modelCalls <= 3],
   ])('%s of the application holds where another one delegates for it', async (_name, probe, options, isHeld) => {
     const rows = memoryRows()
     const worker = workerOf({ probe, ...wide })
@@ -339,7 +339,7 @@ describe('reliability S-2, I1: what bound a run once', () => {
 
   test('binds what is put into a child’s conversation by hand', async () => {
     const worker = workerOf({ probe: 'spread', ...wide })
-    const budget = { depth: 1, tokens: 50_000, turns: 3 }
+    const budget = { depth: 1, tokens: 50_000, modelCalls: 3 }
     const host = agent({
       name: 'host',
       instructions: '',
@@ -356,14 +356,14 @@ describe('reliability S-2, I1: what bound a run once', () => {
       const said = mutation.createNode({ kind: 'user_message', content: 'probe' })
       const answer = mutation.createNode({ kind: 'agent_message' })
       mutation.createEdge(said.id, answer.id, 'sequence')
-      return mutation.turnId
+      return mutation.runId
     })
     await (await runtime.attach(turnId)).result
     const turn = localStore(runtime).turn(turnId)
     await runtime.close()
 
     expect(worker.seen.leaves).toBe(0)
-    expect(turn).toMatchObject({ limits: { depth: 1, turns: 3 }, spend: { limit: { tokens: 50_000 } } })
+    expect(turn).toMatchObject({ limits: { depth: 1, modelCalls: 3 }, spend: { limit: { tokens: 50_000 } } })
   })
 })
 
@@ -373,7 +373,7 @@ describe('reliability S-2: a grant or budget that makes no sense makes no agent'
     ['a list that is none', { grant: { deny: 'tool:danger' } }],
     ['a word of another system', { grant: { allow: ['tool:*'] } }],
     ['no grant at all', { grant: null }],
-    ['a number below nothing', { budget: { turns: -1 } }],
+    ['a number below nothing', { budget: { modelCalls: -1 } }],
     ['no number', { budget: { tokens: Number.NaN } }],
     ['no end', { budget: { wallMs: Number.POSITIVE_INFINITY } }],
     ['a text', { budget: { usd: '5' } }],
@@ -383,7 +383,7 @@ describe('reliability S-2: a grant or budget that makes no sense makes no agent'
   })
 
   test.each<[string, Json]>([
-    ['text for turns', { turns: 'many' }],
+    ['text for model calls', { modelCalls: 'many' }],
     ['no tokens', { tokens: null }],
     ['less than none', { children: -5 }],
     ['a word nobody knows', { unlimited: true }],

@@ -23,7 +23,7 @@ let inside = 0
 function canary(name: string) {
   return tool({
     description: name,
-    inputSchema: { type: 'object' },
+    input: { type: 'object' },
     execute: () => {
       outside.push(name)
       return name
@@ -34,7 +34,7 @@ function canary(name: string) {
 /** It may be called, with a short text and nothing else. */
 const search = tool({
   description: 'Searches.',
-  inputSchema: {
+  input: {
     type: 'object',
     properties: { q: { type: 'string', maxLength: 100 } },
     required: ['q'],
@@ -172,7 +172,7 @@ function world(chance: Chance, actions: number, parallel: number): { agent: AnyA
       ask: ['tool:pay'],
       deny: ['tool:deploy', 'agent:forbidden'],
     },
-    budget: { toolCalls: 20_000, turns: 60, children: 30 },
+    budget: { toolCalls: 20_000, modelCalls: 60, children: 30 },
   })
   return { agent: host as AnyAgent, done: () => actions - left }
 }
@@ -282,7 +282,7 @@ describe('reliability S-4, I10: a hostile model', () => {
       model,
       tools: { search },
       settings: { maxOutputTokens: 500 },
-      budget: { tokens: 5_000, turns: 1_000 },
+      budget: { tokens: 5_000, modelCalls: 1_000 },
     })
 
     expect(await ends(openRuntime(), liar as AnyAgent)).toBe('over_budget')

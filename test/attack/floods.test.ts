@@ -14,7 +14,7 @@ describe('I10: a flood is bounded for each call', () => {
     const shown: boolean[] = []
     const chatty = tool({
       description: 'Tells a lot',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: (_input, context) => {
         for (let n = 0; n < 20_000; n++) shown.push(context.progress(message, data as never))
         return 'done'

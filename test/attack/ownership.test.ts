@@ -9,7 +9,7 @@ const UNKNOWN = '01900000-0000-7000-8000-00000000dead'
 
 const dump = tool({
   description: 'Dump',
-  inputSchema: { type: 'object' },
+  input: { type: 'object' },
   effect: 'pure',
   execute: () => 'secret '.repeat(20_000),
 })

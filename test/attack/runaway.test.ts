@@ -1,5 +1,5 @@
 import { type AnyAgent, agent, type Budget, type Run, tool } from 'legate'
-import { type Script, type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import type { LocalStore } from '../../src/store/store.ts'
 import { useWorld } from '../support/agents.ts'
@@ -29,7 +29,7 @@ function selfish(script: Script, budget: Budget, extra: object = {}): { agent: A
 }
 
 /** Five more of itself, whenever it is asked anything at all. */
-const always5: Script = ({ tools }): ScriptedTurn =>
+const always5: Script = ({ tools }): ScriptedAnswer =>
   tools.some(({ name }) => name === 'ask')
     ? { calls: Array.from({ length: 5 }, (_, n) => ({ name: 'ask', input: { message: `more ${n}` } })), usage }
     : { text: 'enough', usage }
@@ -47,7 +47,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
   describe('a model that always delegates, five at a time', () => {
     test('claude-code 68430: goes as deep as it may, and no deeper', async () => {
       const { runtime, store } = start()
-      const { agent: hydra } = selfish(always5, { depth: 2, children: 2, turns: 2 })
+      const { agent: hydra } = selfish(always5, { depth: 2, children: 2, modelCalls: 2 })
       const run = runtime.run(hydra, 'go' as never)
       await run.result
 
@@ -57,7 +57,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
 
     test('claude-code 72566, 69332: starts as many as it may, and no more', async () => {
       const { runtime, store } = start()
-      const { agent: hydra } = selfish(always5, { depth: 1, children: 7, turns: 10 })
+      const { agent: hydra } = selfish(always5, { depth: 1, children: 7, modelCalls: 10 })
       const run = runtime.run(hydra, 'go' as never)
       await run.result
 
@@ -112,7 +112,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
       let ran = 0
       const fails = tool({
         description: 'Fails',
-        inputSchema: { type: 'object' },
+        input: { type: 'object' },
         effect: 'pure',
         execute: () => {
           ran++
@@ -139,7 +139,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
                 { name: `nope${call}`, input: {} },
               ],
             }
-      const deploy = tool({ description: 'x', inputSchema: { type: 'object' }, execute: () => 'x' })
+      const deploy = tool({ description: 'x', input: { type: 'object' }, execute: () => 'x' })
       const who = agent({
         name: 'a',
         instructions: '',
@@ -162,7 +162,13 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
         tools.length === 0 ? 'gave up' : { calls: [{ name: 'ask', input: { message: `${call}` } }] },
       )
       const run = runtime.run(
-        agent({ name: 'a', instructions: '', model, subagents: { ask: broken }, budget: { children: 4, turns: 8 } }),
+        agent({
+          name: 'a',
+          instructions: '',
+          model,
+          subagents: { ask: broken },
+          budget: { children: 4, modelCalls: 8 },
+        }),
         'go',
       )
 
@@ -172,7 +178,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
   })
 
   describe('a model that always goes on', () => {
-    const it = tool({ description: 'It', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'ok' })
+    const it = tool({ description: 'It', input: { type: 'object' }, effect: 'pure', execute: () => 'ok' })
     const one = (script: Script, budget: Budget) =>
       agent({ name: 'a', instructions: '', model: scriptedModel(script), tools: { it }, budget })
 
@@ -180,7 +186,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
       const { runtime } = start()
       const script: Script = (_request, call) => ({ calls: [{ name: 'it', input: { call } }] })
 
-      expect((await runtime.run(one(script, { turns: 5 }), 'go').result).status).toBe('max_turns')
+      expect((await runtime.run(one(script, { modelCalls: 5 }), 'go').result).status).toBe('max_turns')
     })
 
     test('ends at its limit of tool calls, however many it makes at once', async () => {
@@ -208,7 +214,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
   })
 
   describe('what does not stop', () => {
-    const deaf = tool({ description: 'Deaf', inputSchema: { type: 'object' }, execute: never })
+    const deaf = tool({ description: 'Deaf', input: { type: 'object' }, execute: never })
     const ways: readonly (readonly [string, AnyAgent])[] = [
       ['a model', agent({ name: 'deaf', instructions: '', model: scriptedModel(never) }) as AnyAgent],
       [
@@ -253,7 +259,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
       '[over_budget] The budget of host, 1 tokens, is used up. Sum up what you have and what is missing.',
       'Refused: the last 3 times these calls gave the same results.',
       'Delegation skipped: subagent unavailable. delegation is 9 deep and the limit is 3.',
-      'You have used all 25 turns of this run.',
+      'You have used all 25 model calls of this run.',
       '{"type":"run-end","status":"completed"}',
     ]
     const child = agent({

@@ -155,7 +155,7 @@ import { writeFileSync } from 'node:fs'
 import { agent, tool } from '${pathToFileURL(path.join(root, 'dist/index.js')).href}'
 import { mcpServer } from '${pathToFileURL(path.join(root, 'dist/doors/mcp.js')).href}'
 const ran = () => { writeFileSync('ran', ''); return 'x' }
-const made = (description) => tool({ description, inputSchema: { type: 'object' }, execute: ran })
+const made = (description) => tool({ description, input: { type: 'object' }, execute: ran })
 const model = { id: 'test/small', async *stream() { ran() } }
 const scout = agent({ name: 'scout', description: 'Looks.', instructions: 'You look.', model })
 export const boss = agent({
@@ -166,7 +166,7 @@ export const boss = agent({
   subagents: { look: scout },
   sources: { mail: mcpServer({ command: 'node', args: ['server.mjs', '--token', 'SECRET-1'] }) },
   grant: { use: ['tool:*', 'agent:*', 'exec:node *'], ask: ['tool:send'] },
-  budget: { turns: 3 },
+  budget: { modelCalls: 3 },
 })
 export default { agents: [boss, scout], grant: { deny: ['tool:wipe'] }, model: 'openai/gpt-5' }
 `

@@ -44,7 +44,7 @@ describe('legate run, in a pipe', () => {
     expect(sent).toContain(JSON.stringify(system).slice(1, -1))
     expect(sent).toContain(JSON.stringify(messages[0]?.content).slice(1, -1))
     for (const { name } of tools) expect(sent).toContain(`"${name}"`)
-    expect(limits).toMatchObject({ turns: 3 })
+    expect(limits).toMatchObject({ modelCalls: 3 })
     expect(costBound.usd).toBeCloseTo(12)
     expect(localStore(place.runtime()).turn(orphan)?.state).toBe('running')
   })

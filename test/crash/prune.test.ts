@@ -78,7 +78,7 @@ const host = agent({
   name: 'host',
   instructions: 'Host.',
   tools: {
-    look_up: tool({ description: 'Looks up.', inputSchema: { type: 'object' }, execute: () => 'long '.repeat(20_000) }),
+    look_up: tool({ description: 'Looks up.', input: { type: 'object' }, execute: () => 'long '.repeat(20_000) }),
   },
   subagents: { ask: worker },
   model: scriptedModel(({ messages }) =>

@@ -14,7 +14,7 @@ const acme = tenant.of({ id: 'acme', plan: 'pro' })
 function looking(name: string, seen: string[], extra: object = {}) {
   const look = tool({
     description: 'Look',
-    inputSchema: { type: 'object' },
+    input: { type: 'object' },
     effect: 'pure',
     execute: (_input, context) => {
       seen.push(`${context.path.join('/')}: ${tenant.in(context)?.id ?? 'nobody'}`)
@@ -37,7 +37,7 @@ describe('agentscope 8.4/62: attributes of a request', () => {
     const called = looking('called', seen)
     const inside = tool({
       description: 'Delegates in code',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: async (_input, { delegate }) => (await delegate(called, 'x')).text,
     })
     const model = scriptedModel((request) => (resultsIn(request).length === 0 ? { calls } : 'done'))
@@ -115,7 +115,7 @@ describe('agentscope 8.4/62: attributes of a request', () => {
     const values: (string | undefined)[] = []
     const look = tool({
       description: 'Look',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: (_input, context) => values.push(odd.in(context)),
     })
     const worker = agent({ name: 'w', instructions: '', model: alwaysLooks(), tools: { look } })
@@ -177,7 +177,7 @@ function alwaysLooks() {
 function changing() {
   const look = tool({
     description: 'Look',
-    inputSchema: { type: 'object' },
+    input: { type: 'object' },
     execute: async () =>
       (await looking('child', []).generate('x', { attributes: tenant.of({ id: 'evil', plan: 'free' }) })).text,
   })

@@ -14,7 +14,7 @@ import { lasting } from '../support/stores.ts'
 const Topic = z.object({ topic: z.string() })
 const note = tool({
   description: 'Note',
-  inputSchema: z.object({ text: z.string() }),
+  input: z.object({ text: z.string() }),
   effect: 'pure',
   execute: ({ text }) => `noted ${text}`,
 })
@@ -343,7 +343,13 @@ describe('summary', () => {
   test('is in no transcript, is no turn, and its tokens are counted once', async () => {
     const usage = { inputTokens: 10, outputTokens: 5 }
     const childModel = scriptedModel(() => ({ text: 'ok', usage: { inputTokens: 1, outputTokens: 1 } }))
-    const expert = agent({ name: 'expert', instructions: '', model: childModel, input: Topic, budget: { turns: 1 } })
+    const expert = agent({
+      name: 'expert',
+      instructions: '',
+      model: childModel,
+      input: Topic,
+      budget: { modelCalls: 1 },
+    })
     const model = scriptedModel((request, call) => {
       if (request.path.length > 1) return { text: 'SUMMED UP', usage }
       return call === 0 ? { calls: [ask] } : 'done'
@@ -447,7 +453,7 @@ describe('agentscope 8.3/46 and 48: a snapshot', () => {
       model: childModel,
       input: Topic,
       grant: { use: ['tool:*', 'file.*:**'] },
-      budget: { turns: 9, toolCalls: 5 },
+      budget: { modelCalls: 9, toolCalls: 5 },
     })
     const model = scriptedModel([{ calls: [ask] }, 'done'])
     class Notebook {}
@@ -456,7 +462,7 @@ describe('agentscope 8.3/46 and 48: a snapshot', () => {
       instructions: '',
       model,
       grant: { use: ['tool:*', 'agent:*', 'file.read:/workspace/**'] },
-      subagents: { ask: { agent: expert, budget: { turns: 4 } } },
+      subagents: { ask: { agent: expert, budget: { modelCalls: 4 } } },
     })
     const runtime = openRuntime({ files: memoryFiles(), longTermMemory: new Notebook(), budget: { wallMs: 60_000 } })
     const started = runtime.run(host, 'go')
@@ -465,10 +471,10 @@ describe('agentscope 8.3/46 and 48: a snapshot', () => {
     expect(contextOf(runtime, started)).toMatchObject({
       long_term_refs: [{ provider: 'Notebook', available: true }],
       workspace_pointers: ['/workspace/'],
-      safety_flags: { turns: 4, toolCalls: 5, wallMs: 60_000 },
+      safety_flags: { modelCalls: 4, toolCalls: 5, wallMs: 60_000 },
     })
     expect(told(childModel.requests[0])).toContain('"workspace_pointers":["/workspace/"]')
-    expect(told(childModel.requests[0])).toContain('"safety_flags":{"turns":4,"toolCalls":5,"wallMs":60000}')
+    expect(told(childModel.requests[0])).toContain('"safety_flags":{"modelCalls":4,"toolCalls":5,"wallMs":60000}')
     expect(told(childModel.requests[0])).not.toContain('Notebook')
   })
 

@@ -32,7 +32,7 @@ const contextIn = (runtime: ReturnType<typeof openRuntime>, run: { readonly id: 
 const Topic = z.object({ topic: z.string() })
 const note = tool({
   description: 'Note',
-  inputSchema: z.object({ text: z.string() }),
+  input: z.object({ text: z.string() }),
   execute: ({ text }) => `noted ${text}`,
 })
 

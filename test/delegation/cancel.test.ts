@@ -138,19 +138,19 @@ describe('agentscope 8.8/104: what a cancelled child had', () => {
     const entered = makeGate()
     const look = tool({
       description: 'Look',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: () => 'A finding.',
     })
     const fail = tool({
       description: 'Fail',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: () => Promise.reject(new Error('no')),
     })
     const wait = tool({
       description: 'Wait',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: () => {
         entered.open()
@@ -202,7 +202,7 @@ describe('cybros A70: programs', () => {
     const folder = tempFolder()
     const shell = tool({
       description: 'Shell',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: async (_input, { signal }) => {
         const script = 'trap "" TERM; sh -c "echo > ready; sleep 30; echo > late" & sleep 30; echo > late'
         return (await runProcess('sh', ['-c', script], { signal, cwd: folder, killAfterMs: 50 })).exitCode
@@ -306,7 +306,7 @@ test('a tool that is stopped with its run has the children it called stopped too
   const leaf = agent({ name: 'leaf', instructions: '', model, input: Input })
   const chain = tool({
     description: 'Chain',
-    inputSchema: { type: 'object' },
+    input: { type: 'object' },
     execute: async (_input, { delegate }) => {
       await delegate(leaf, { n: 1 })
       await delegate(leaf, { n: 2 })

@@ -124,8 +124,8 @@ describe('agentscope 8.1/11: the name of the tool', () => {
 })
 
 describe('agentscope 8.4/52: a child is its own', () => {
-  const shout = tool({ description: 'Shout', inputSchema: { type: 'object' }, execute: () => 'LOUD' })
-  const look = tool({ description: 'Look', inputSchema: { type: 'object' }, execute: () => 'seen' })
+  const shout = tool({ description: 'Shout', input: { type: 'object' }, execute: () => 'LOUD' })
+  const look = tool({ description: 'Look', input: { type: 'object' }, execute: () => 'seen' })
 
   test('it sees its own tools, instructions and input; nothing of its host’s', async () => {
     const childModel = scriptedModel(['ok'])

@@ -127,7 +127,7 @@ describe('agentscope 8.2/35: an agent used directly', () => {
 
 describe('what a direct run is given', () => {
   const named = (text: string) =>
-    tool({ description: text, inputSchema: { type: 'object' }, effect: 'pure', execute: () => text })
+    tool({ description: text, input: { type: 'object' }, effect: 'pure', execute: () => text })
   const tries = (...names: readonly string[]) =>
     scriptedModel((request) => {
       const results = resultsIn(request)
@@ -179,7 +179,7 @@ describe('what a direct run is given', () => {
     const clerk = agent({ name: 'clerk', instructions: '', model, input: Topic, tools: { one: named('1') } })
     const work = tool({
       description: 'Work',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: async () => {
         const tools = { one: named('1'), two: named('2') }
         const told = {

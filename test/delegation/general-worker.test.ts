@@ -91,19 +91,19 @@ describe('agentscope 8.4/63: the general worker', () => {
 
   test('can be given a name, tools and limits, and used directly', async () => {
     const model = scriptedModel(['Done.'])
-    const shout = tool({ description: 'Shout', inputSchema: { type: 'object' }, execute: () => 'LOUD' })
-    const worker = generalWorker({ name: 'helper', model, tools: { shout }, budget: { turns: 2 } })
+    const shout = tool({ description: 'Shout', input: { type: 'object' }, execute: () => 'LOUD' })
+    const worker = generalWorker({ name: 'helper', model, tools: { shout }, budget: { modelCalls: 2 } })
 
     const { text } = await worker.generate({ task: 'Rest.' })
 
-    expect([text, worker.name, worker.budget]).toEqual(['Done.', 'helper', { turns: 2 }])
+    expect([text, worker.name, worker.budget]).toEqual(['Done.', 'helper', { modelCalls: 2 }])
     expect(toolNamesIn(model.requests[0])).toContain('shout')
   })
 })
 
 describe('agentscope 8.2/33: response_metadata', () => {
   test('is there when the child has something to tell of its answer, and only then', async () => {
-    const shout = tool({ description: 'Shout', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'LOUD' })
+    const shout = tool({ description: 'Shout', input: { type: 'object' }, effect: 'pure', execute: () => 'LOUD' })
     const shouts = () =>
       scriptedModel((request) => (resultsIn(request).length === 0 ? { calls: [{ name: 'shout', input: {} }] } : 'ok'))
     const fails = scriptedModel(() => ({ error: new Error('broken') }))
@@ -166,7 +166,7 @@ describe('agentscope 8.2/33: response_metadata', () => {
   )
 
   test('is told also of what a child had when it reached a limit', async () => {
-    const shout = tool({ description: 'Shout', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'LOUD' })
+    const shout = tool({ description: 'Shout', input: { type: 'object' }, effect: 'pure', execute: () => 'LOUD' })
     const childModel = scriptedModel((request) =>
       request.tools.length > 0 ? { calls: [{ name: 'shout', input: {} }] } : 'So far: LOUD.',
     )
@@ -177,7 +177,7 @@ describe('agentscope 8.2/33: response_metadata', () => {
       input: { type: 'object' },
       tools: { shout },
       toolTrace: true,
-      budget: { turns: 2 },
+      budget: { modelCalls: 2 },
     })
     const model = scriptedModel([{ calls: [work({})] }, 'done'])
     const runtime = openRuntime()

@@ -12,7 +12,7 @@ function tools() {
   const named = (name: string) =>
     tool({
       description: name,
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => {
         runs.push(name)
         return `${name} ran`

@@ -15,7 +15,7 @@ const ask = { name: 'ask', input: { topic: 'QUIC' } }
 
 const echo = tool({
   description: 'Echo',
-  inputSchema: z.object({ text: z.string() }),
+  input: z.object({ text: z.string() }),
   effect: 'pure',
   execute: ({ text }) => `heard ${text}`,
 })
@@ -193,7 +193,7 @@ describe('agentscope 8.4/51: what the application hands to its tools', () => {
     const contexts: ToolContext[] = []
     const look = tool({
       description: 'Look',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: async (_input, context) => {
         contexts.push(context)
@@ -231,7 +231,7 @@ describe('agentscope 8.4/51: what the application hands to its tools', () => {
     const contexts: ToolContext[] = []
     const look = tool({
       description: 'Look',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: (_input, context) => contexts.push(context),
     })
@@ -291,7 +291,7 @@ describe('agentscope 8.4/59: silence', () => {
   test('a child prints nothing, nor does any that it starts, by whatever way', async () => {
     const starts = tool({
       description: 'Starts another',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: async () => (await leaf.generate({ topic: 'x' })).text,
     })
     const leaf = agent({ name: 'leaf', instructions: '', model: scriptedModel(() => 'quiet'), input: Topic })

@@ -30,7 +30,7 @@ function hostWith(execute: (context: ToolContext) => unknown, extra: object = {}
   ])
   const work = tool({
     description: 'Work',
-    inputSchema: { type: 'object' },
+    input: { type: 'object' },
     execute: (_input, context) => execute(context),
     ...extra,
   })
@@ -153,13 +153,13 @@ describe.each(ways)('an agent started inside a tool by %s is a child of the runn
   })
 
   test('bound by what its host may delegate (I1)', async () => {
-    const rm = tool({ description: 'Remove', inputSchema: { type: 'object' }, execute: () => 'removed' })
+    const rm = tool({ description: 'Remove', input: { type: 'object' }, execute: () => 'removed' })
     const childModel = scriptedModel([{ calls: [{ name: 'rm', input: {} }] }, 'ok'])
     const expert = agent({ name: 'expert', instructions: '', model: childModel, input: Topic, tools: { rm } })
     const runtime = openRuntime()
     const work = tool({
       description: 'Work',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: (_input, context) => start(expert as never, runtime, context),
     })
     const model = scriptedModel([{ calls: [{ name: 'work', input: {} }] }, 'done'])
@@ -340,7 +340,7 @@ describe('code inside a tool', () => {
     const nest = (level: number): AnyAgent => {
       const dig = tool({
         description: 'Dig',
-        inputSchema: { type: 'object' },
+        input: { type: 'object' },
         execute: async (_input, { delegate }) => {
           const outcome = (await delegate(nest(level + 1), 'deeper')) as Outcome
           seen.push(`${level}: ${outcome.status}`)

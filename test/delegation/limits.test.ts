@@ -137,7 +137,7 @@ describe('agentscope 8.8/101: concurrency', () => {
 
 test('turns, toolCalls and children are counted for each run by itself: a child takes nothing of its host’s', async () => {
   let looked = 0
-  const look = tool({ description: 'Looks.', inputSchema: { type: 'object' }, execute: () => `${++looked}` })
+  const look = tool({ description: 'Looks.', input: { type: 'object' }, execute: () => `${++looked}` })
   /** Calls these, one after the other, and then answers. */
   const calls = (...names: string[]) =>
     scriptedModel(
@@ -161,7 +161,7 @@ test('turns, toolCalls and children are counted for each run by itself: a child 
     model: calls('ask', 'look'),
     tools: { look },
     subagents: { ask: middle },
-    budget: { turns: 3, toolCalls: 2, children: 1 },
+    budget: { modelCalls: 3, toolCalls: 2, children: 1 },
   })
   const runtime = openRuntime()
 
@@ -185,17 +185,17 @@ describe('a budget of the host for one of its subagents', () => {
       model: stubborn,
       input: Input,
       subagents: { inner },
-      budget: { turns: 3 },
+      budget: { modelCalls: 3 },
     })
     const run = async (turns: number) => {
       const model = scriptedModel([{ calls: [ask] }, 'done'])
-      const subagents = { ask: { agent: expert, budget: { turns } } }
+      const subagents = { ask: { agent: expert, budget: { modelCalls: turns } } }
       await openRuntime().run(agent({ name: 'host', instructions: '', model, subagents }), 'go').result
       return resultIn(model.requests[1])
     }
 
-    expect(await run(2)).toBe('[max_turns] The limit of 2 turns was reached.\n\nenough')
-    expect(await run(9)).toBe('[max_turns] The limit of 3 turns was reached.\n\nenough')
+    expect(await run(2)).toBe('[max_turns] The limit of 2 model calls was reached.\n\nenough')
+    expect(await run(9)).toBe('[max_turns] The limit of 3 model calls was reached.\n\nenough')
   })
 
   test('agentscope 8.8/107: a child’s own deadline ends the child, not the host', async () => {

@@ -8,7 +8,7 @@ import { openRuntime, resultIn, taskOf, toolNamesIn } from '../support/reading.t
 import { localStore } from '../support/rows.ts'
 
 const Topic = z.object({ topic: z.string(), depth: z.number().default(2), tags: z.array(z.string()).optional() })
-const search = tool({ description: 'Search', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'found' })
+const search = tool({ description: 'Search', input: { type: 'object' }, effect: 'pure', execute: () => 'found' })
 
 function expertOf(childModel = scriptedModel(() => 'ok')) {
   return agent({ name: 'expert', description: 'Knows.', instructions: '', model: childModel, input: Topic })

@@ -12,7 +12,7 @@ function named(name: string): AnyAgent {
   return agent({ name, instructions: '', input, model: scriptedModel(() => name) })
 }
 
-const own = tool({ description: 'Own', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'the tool' })
+const own = tool({ description: 'Own', input: { type: 'object' }, effect: 'pure', execute: () => 'the tool' })
 
 /** What the host's model is offered, and what answers when it calls `look`. */
 async function lookedAt(parts: object) {
@@ -119,7 +119,7 @@ describe('agentscope 8.1/10: a group', () => {
     ['skip', 'the tool'],
     ['rename', 'the tool'],
   ])('says it for what is in it: %s has %j answer', async (onNameClash, answer) => {
-    const look = tool({ description: 'L', inputSchema: { type: 'object' }, execute: () => 'of the group' })
+    const look = tool({ description: 'L', input: { type: 'object' }, execute: () => 'of the group' })
     const groups = { g: { description: 'G', active: true, onNameClash, tools: { look } } }
 
     expect((await lookedAt({ tools: { look: own }, toolkit: toolkit({ groups, meta: 'none' }) })).answer).toBe(answer)

@@ -6,7 +6,7 @@ import { makeGate } from '../support/gate.ts'
 import { eventsOf, only, openRuntime, resultIn, resultsIn, taskOf, tasksOf } from '../support/reading.ts'
 import { localStore } from '../support/rows.ts'
 
-const it = tool({ description: 'It', inputSchema: { type: 'object' }, execute: () => 'ok' })
+const it = tool({ description: 'It', input: { type: 'object' }, execute: () => 'ok' })
 const again = { calls: [{ name: 'it', input: {} }] }
 const Topic = z.object({ topic: z.string().min(3) })
 
@@ -44,11 +44,11 @@ const cases: Record<string, Case> = {
         instructions: '',
         model: scriptedModel([again, 'I got half way.']),
         tools: { it },
-        budget: { turns: 1 },
+        budget: { modelCalls: 1 },
       }),
     status: 'max_turns',
-    typed: '[max_turns] The limit of 1 turns was reached.\n\nI got half way.',
-    message: 'session_id: SESSION\n\n[max_turns] The limit of 1 turns was reached.\n\nI got half way.',
+    typed: '[max_turns] The limit of 1 model calls was reached.\n\nI got half way.',
+    message: 'session_id: SESSION\n\n[max_turns] The limit of 1 model calls was reached.\n\nI got half way.',
     unavailable: false,
     spawned: true,
   },

@@ -26,10 +26,7 @@ const ways: readonly (readonly [string, () => object])[] = [
   ['a model that briefs', () => ({ subagents: { ask: { agent: works(), briefing: 'summary' } } })],
   ['a briefing', () => ({ subagents: { ask: { agent: works(), briefing: broken } } })],
   ['a provider', () => ({ subagents: { ask: { agent: broken, name: 'expert', description: 'Knows.' } } })],
-  [
-    'a tool',
-    () => ({ tools: { ask: tool({ description: 'Asks', inputSchema: { type: 'object' }, execute: broken }) } }),
-  ],
+  ['a tool', () => ({ tools: { ask: tool({ description: 'Asks', input: { type: 'object' }, execute: broken }) } })],
 ]
 
 describe('agentscope 8.2/30: what is told of a failure', () => {

@@ -222,7 +222,7 @@ describe('a delegation is not tried again', () => {
     let paid = 0
     const pay = tool({
       description: 'Pays',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => {
         paid++
         return new Promise(() => undefined)
@@ -288,7 +288,7 @@ describe('agentscope 8.8/105: a child that takes too long, and is tried again', 
     let tries = 0
     const slow = tool({
       description: 'Takes its time',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'idempotent',
       execute: async (_, { signal }) => {
         log.push('tool begins')

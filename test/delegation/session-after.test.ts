@@ -49,10 +49,10 @@ describe('agentscope 8.6/88: after a call that came to nothing the session works
   test('after an error in the middle of two calls', async () => {
     const boom = tool({
       description: 'Boom',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => Promise.reject(new Error('boom')),
     })
-    const fine = tool({ description: 'Fine', inputSchema: { type: 'object' }, execute: () => 'fine' })
+    const fine = tool({ description: 'Fine', input: { type: 'object' }, execute: () => 'fine' })
     const calls = [
       { name: 'boom', input: {} },
       { name: 'fine', input: {} },
@@ -78,7 +78,7 @@ describe('agentscope 8.6/88: after a call that came to nothing the session works
     const entered = makeGate()
     const slow = tool({
       description: 'Slow',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'idempotent',
       execute: (_, { signal }) =>
         new Promise((_resolve, reject) => {
@@ -170,10 +170,10 @@ describe.each(stores)(
         const said = messages.findLast(({ role }) => role === 'user')?.content
         return said === 'two' && messages.at(-1)?.role !== 'tool' ? { calls } : `heard ${said}`
       })
-      const quick = tool({ description: 'Quick', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'ok' })
+      const quick = tool({ description: 'Quick', input: { type: 'object' }, effect: 'pure', execute: () => 'ok' })
       const pay = tool({
         description: 'Pays',
-        inputSchema: { type: 'object' },
+        input: { type: 'object' },
         execute: () => {
           entered.open()
           return new Promise<never>(() => undefined)

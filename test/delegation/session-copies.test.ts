@@ -45,7 +45,7 @@ function world(parts: Parts = {}) {
   const warnings: string[] = []
   const warn = (message: string) => warnings.push(message)
   const logger = { debug: () => undefined, info: () => undefined, warn, error: warn }
-  const look = tool({ description: 'Look', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
+  const look = tool({ description: 'Look', input: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
   const childModel = scriptedModel(({ messages }) => {
     const said = messages.filter(({ role }) => role === 'user').map(({ content }) => content)
     if (said.at(-1) === 'look' && messages.at(-1)?.role === 'user') return { calls: [{ name: 'look', input: {} }] }

@@ -14,7 +14,7 @@ import { tempFolder } from '../support/temp-folder.ts'
 
 const UNKNOWN = '01900000-0000-7000-8000-00000000dead'
 
-const look = tool({ description: 'x', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
+const look = tool({ description: 'x', input: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
 
 /** A process whose host asks its expert what it is told to. */
 function world(rows: LocalStore, session: SessionSettings | SessionStore = { scope: 'owner' }) {

@@ -18,7 +18,7 @@ beforeEach(() => {
 
 /** What a process says in a conversation; it ends with it. */
 async function process(open: () => LocalStore, text: string, conversationId?: string) {
-  const look = tool({ description: 'Look', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
+  const look = tool({ description: 'Look', input: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
   const child = scriptedModel(({ messages }) => {
     const said = messages.filter(({ role }) => role === 'user').map(({ content }) => content)
     return messages.at(-1)?.role === 'user' ? { calls: [{ name: 'look', input: {} }] } : `heard ${said.join(', ')}`

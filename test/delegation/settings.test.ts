@@ -10,7 +10,7 @@ import { localStore } from '../support/rows.ts'
 const Topic = z.object({ topic: z.string() })
 const ask = { name: 'ask', input: { topic: 'QUIC' } }
 const named = (text: string) =>
-  tool({ description: text, inputSchema: { type: 'object' }, effect: 'pure', execute: () => text })
+  tool({ description: text, input: { type: 'object' }, effect: 'pure', execute: () => text })
 
 /** A child that calls each of these tools once and says what came back. */
 const callsOf = (...names: readonly string[]) =>
@@ -293,7 +293,7 @@ describe('agentscope 8.4/56: a limit that was set for a child holds, and its hos
   const hangs = () => scriptedModel(() => ({ text: 'never', delayMs: 60_000 }))
 
   test.each<[string, SubagentConfig['budget'], () => ReturnType<typeof scriptedModel>, RegExp]>([
-    ['turns', { turns: 3 }, loops, /^\[max_turns\] The limit of 3 turns was reached\.\n\nSo far\.$/],
+    ['turns', { modelCalls: 3 }, loops, /^\[max_turns\] The limit of 3 model calls was reached\.\n\nSo far\.$/],
     ['toolCalls', { toolCalls: 2 }, loops, /^\[over_budget\] The limit of 2 tool calls was reached\.\n\nSo far\.$/],
     ['tokens', { tokens: 20 }, loops, /^\[over_budget\] The budget of expert, 20 tokens, has no room/],
     ['wallMs', { wallMs: 60 }, hangs, /^\[timed_out\] The deadline passed/],

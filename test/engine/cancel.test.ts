@@ -38,7 +38,7 @@ describe.each(stores)('cancelling on %s', (_, create) => {
       ])
       const queued = links()[4]?.id ?? ''
       expect(world.store.turn(queued)).toMatchObject({ startedAt: null, state: 'ended' })
-      const ends = eventsOfType(world.store, run.conversationId, 'run-end').map(({ turnId }) => turnId)
+      const ends = eventsOfType(world.store, run.conversationId, 'run-end').map(({ runId }) => runId)
       for (const turnId of turnsOfTree(world.store, run.id)) {
         for (const link of world.store.linksOf(turnId)) {
           expect(ends.indexOf(link.id)).toBeLessThan(ends.indexOf(turnId))
@@ -116,7 +116,7 @@ describe.each(stores)('cancelling on %s', (_, create) => {
       const { runtime } = start({ kinds: { stubborn: stubborn(gate, entered) }, engine: { graceMs: 60 } })
       const talk = await talkOf(runtime)
       const { nodeId, turnId } = await talk.mutate((m) => {
-        return { nodeId: m.createNode({ kind: 'stubborn', effect }).id, turnId: m.turnId }
+        return { nodeId: m.createNode({ kind: 'stubborn', effect }).id, turnId: m.runId }
       })
       await entered.opened
       const began = performance.now()
@@ -141,7 +141,7 @@ describe.each(stores)('cancelling on %s', (_, create) => {
       const talk = await talkOf(runtime)
       const turnId = await talk.mutate((m) => {
         m.createNode({ kind: 'stubborn', effect: 'pure' })
-        return m.turnId
+        return m.runId
       })
       await entered.opened
       await runtime.cancel(turnId, 'first')
@@ -167,7 +167,7 @@ describe.each(stores)('cancelling on %s', (_, create) => {
       const talk = await talkOf(runtime)
       const turnId = await talk.mutate((m) => {
         m.createNode({ kind: 'stubborn', effect: 'pure' })
-        return m.turnId
+        return m.runId
       })
       await entered.opened
 
@@ -324,7 +324,7 @@ describe.each(stores)('cancelling on %s', (_, create) => {
     })
     const later = simpleTool(
       async (_, { delegate, node }) => {
-        await until('the other children', () => world.store.linksOf(node.turnId).length === 4)
+        await until('the other children', () => world.store.linksOf(node.runId).length === 4)
         return delegate(stuck, 'x')
       },
       { effect: 'pure' },

@@ -31,7 +31,7 @@ describe.each(stores)('claims on %s', (_, create) => {
 
     const { turnId, ids } = await talk.mutate((m) => {
       const ids = Array.from({ length: 60 }, () => m.createNode({ kind: 'work' }).id)
-      return { turnId: m.turnId, ids }
+      return { turnId: m.runId, ids }
     })
     const outcome = await (await one.runtime.attach(turnId)).result
 
@@ -57,7 +57,7 @@ describe.each(stores)('claims on %s', (_, create) => {
 
     const { turnId, ids } = await talk.mutate((m) => {
       const ids = Array.from({ length: 20 }, () => m.createNode({ kind: 'work' }).id)
-      return { turnId: m.turnId, ids }
+      return { turnId: m.runId, ids }
     })
     await (await runtime.attach(turnId)).result
 
@@ -92,7 +92,7 @@ describe.each(stores)('claims on %s', (_, create) => {
 
     const turnId = await talk.mutate((m) => {
       for (let n = 0; n < 12; n++) m.createNode({ kind: 'work' })
-      return m.turnId
+      return m.runId
     })
     await (await runtime.attach(turnId)).result
 
@@ -108,7 +108,7 @@ describe.each(stores)('claims on %s', (_, create) => {
         const other = await talkOf(runtime)
         return other.mutate((m) => {
           m.createNode({ kind: 'work' })
-          return m.turnId
+          return m.runId
         })
       }),
     )

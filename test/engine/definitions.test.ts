@@ -86,7 +86,7 @@ describe.each(stores)('the code of an agent, on %s', (_, create) => {
 
     const turnId = await talk.mutate((m) => {
       m.createNode({ kind: 'work' })
-      return m.turnId
+      return m.runId
     })
 
     expect(await (await heir.runtime.attach(turnId)).result).toMatchObject({ status: 'completed' })

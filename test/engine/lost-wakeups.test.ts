@@ -67,7 +67,7 @@ describe.each(stores)('cybros A68: every notification is lost, on %s', (_, creat
     const { turnId, ids } = await graph.mutate(conversationId, (m) => {
       const ids = Array.from({ length: 12 }, () => m.createNode({ kind: 'work' }).id)
       for (const [at, id] of ids.entries()) if (at >= 3) m.createEdge(ids[at - 3] ?? '', id, 'dependency')
-      return { turnId: m.turnId, ids }
+      return { turnId: m.runId, ids }
     })
 
     const order: string[] = []

@@ -36,7 +36,7 @@ describe.each(stores)('turns of one conversation on %s', (_, create) => {
     ])
     const types = ['run-queued', 'run-start', 'run-end'] as const
     const told = types.flatMap((type) => eventsOfType(world.store, one.conversationId, type))
-    expect(told.toSorted((a, b) => a.seq - b.seq).map(({ type, turnId }) => [type, turnId])).toEqual([
+    expect(told.toSorted((a, b) => a.seq - b.seq).map(({ type, runId }) => [type, runId])).toEqual([
       ['run-start', one.id],
       ['run-queued', two.id],
       ['run-end', one.id],

@@ -190,7 +190,7 @@ describe('agently 19/: chats', () => {
   })
 
   test('a round with tools is kept as question and answer; within its round it has all of it', async () => {
-    const look = tool({ description: '', inputSchema: { type: 'object' }, execute: () => 'seen' })
+    const look = tool({ description: '', input: { type: 'object' }, execute: () => 'seen' })
     const model = scriptedModel([{ calls: [{ name: 'look', input: {} }] }, 'I saw it.', 'ok'])
     const chat = agent({ name: 'who', instructions: 'x', model, tools: { look } })
       .use(chatSession())

@@ -14,7 +14,7 @@ import { tempFolder } from '../support/temp-folder.ts'
 
 const echo = tool({
   description: 'Echo',
-  inputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
+  input: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
   effect: 'pure',
   execute: (input: unknown) => `heard ${(input as { text: string }).text}`,
 } as never)
@@ -422,7 +422,7 @@ describe('agently 19/9: the hook for the end', () => {
     })
     const start = tool({
       description: '',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: async () => (await runtime.spawn(child, 'go', { wake: 'passive' })).id,
     })
     const onFinally = () => {
@@ -598,7 +598,7 @@ describe('hooks around a tool', () => {
     ['a failure', new ErrorResult(long.join('\n')), ({ content }) => content],
   ])('after it: %s that is too long to show is seen whole', async (_, gives, read) => {
     const seen: unknown[] = []
-    const big = tool({ description: 'Big', inputSchema: { type: 'object' }, effect: 'pure', execute: () => gives })
+    const big = tool({ description: 'Big', input: { type: 'object' }, effect: 'pure', execute: () => gives })
     const model = scriptedModel([{ calls: [{ name: 'big', input: {} }] }, 'done'])
     const hooks: Hooks = { afterTool: (_call, result) => void seen.push(read(result)) }
     await openRuntime().run(agent({ name: 'who', instructions: '', model, tools: { big }, hooks }), 'go').result
@@ -616,7 +616,7 @@ describe('hooks around a tool', () => {
       let runs = 0
       const big = tool({
         description: 'Big',
-        inputSchema: { type: 'object' },
+        input: { type: 'object' },
         execute: () => {
           runs++
           return long.join('\n')

@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { agent, auto, tool } from 'legate'
+import { registerTool, toolFunc, useMcp, useTools } from 'legate/compat'
 import { planner } from 'legate/hooks'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, expectTypeOf, test } from 'vitest'
@@ -9,16 +10,16 @@ import { MAY_START, serverFile } from '../tools/mcp/support.ts'
 
 const calling = (name: string, input: object = {}) =>
   scriptedModel([{ calls: [{ name, input: input as never }] }, 'done'])
-const says = (text: string) => tool({ description: text, inputSchema: { type: 'object' }, execute: () => text })
+const says = (text: string) => tool({ description: text, input: { type: 'object' }, execute: () => text })
 
 describe('agently 19/: tools of an agent', () => {
   test('69, 72: a tool that is registered is usable at once, by this agent and by no other', async () => {
     const model = calling('look')
     const bare = agent({ name: 'who', instructions: '', model })
     const other = agent({ name: 'who', instructions: '', model: scriptedModel(() => 'x') })
-    const looking = bare.registerTool('look', {
+    const looking = registerTool(bare, 'look', {
       description: 'Looks',
-      inputSchema: z.object({}),
+      input: z.object({}),
       execute: () => 'seen',
     })
     await openRuntime().run(looking, 'go').result
@@ -34,8 +35,8 @@ describe('agently 19/: tools of an agent', () => {
     const base = (model: typeof one) => agent({ name: 'same', instructions: '', model })
     const runtime = openRuntime()
     await Promise.all([
-      runtime.run(base(one).registerTool('helper', says('one')), 'go').result,
-      runtime.run(base(two).registerTool('helper', says('two')), 'go').result,
+      runtime.run(registerTool(base(one), 'helper', says('one')), 'go').result,
+      runtime.run(registerTool(base(two), 'helper', says('two')), 'go').result,
     ])
 
     expect([one, two].map(({ requests }) => resultIn(requests[1]))).toEqual(['one', 'two'])
@@ -48,25 +49,22 @@ describe('agently 19/: tools of an agent', () => {
       input: z.object({ text: z.string() }),
       output: z.number(),
     })
-    const who = agent({ name: 'who', instructions: '' }).registerTool('one', says('1'))
-    const all = who
-      .useTools('one')
-      .useTools({ two: says('2') })
-      .useTools([{ three: says('3') }, 'two', count])
+    const who = registerTool(agent({ name: 'who', instructions: '' }), 'one', says('1'))
+    const all = useTools(useTools(useTools(who, 'one'), { two: says('2') }), [{ three: says('3') }, 'two', count])
 
     expect([...all.tools.keys(), ...all.subagents.keys()]).toEqual(['one', 'two', 'three', 'count'])
-    expect(() => who.useTools('six')).toThrow(/there is no tool "six". It has: one/)
-    expect(() => who.useTools(['one', 'six'])).toThrow(/there is no tool "six"/)
-    expect(() => who.useTools({ one: says('other') })).toThrow(/has a tool "one" already/)
-    expect(() => who.useTools(() => 1)).toThrow(/the function has no name/)
-    expect(() => who.registerTool('no name', says('x'))).toThrow(/is no name for a tool/)
+    expect(() => useTools(who, 'six')).toThrow(/there is no tool "six". It has: one/)
+    expect(() => useTools(who, ['one', 'six'])).toThrow(/there is no tool "six"/)
+    expect(() => useTools(who, { one: says('other') })).toThrow(/has a tool "one" already/)
+    expect(() => useTools(who, () => 1)).toThrow(/the function has no name/)
+    expect(() => registerTool(who, 'no name', says('x'))).toThrow(/is no name for a tool/)
   })
 
   test('84: tools are shown in the order they were registered', async () => {
     const model = scriptedModel(() => 'ok')
     const names = ['zeta', 'alpha', 'mid', 'beta']
     const who = names.reduce(
-      (made, name) => made.registerTool(name, says(name)),
+      (made, name) => registerTool(made, name, says(name)),
       agent({ name: 'who', instructions: '', model }),
     )
     await openRuntime().run(who, 'go').result
@@ -80,7 +78,7 @@ describe('agently 19/: tools of an agent', () => {
       context.progress(`doubling ${n}`)
       return context.signal.aborted ? 0 : n * 2
     }
-    const who = agent({ name: 'who', instructions: '', model }).toolFunc(double, {
+    const who = toolFunc(agent({ name: 'who', instructions: '', model }), double, {
       description: 'Doubles',
       input: z.object({ n: z.number() }),
       effect: 'pure',
@@ -89,8 +87,8 @@ describe('agently 19/: tools of an agent', () => {
     for await (const event of openRuntime().run(who, 'go')) if (event.type === 'progress') seen.push(event.message)
 
     expect([resultIn(model.requests[1]), seen]).toEqual(['8', ['doubling 4']])
-    expect(() => who.toolFunc(() => 1, { description: '', input: z.object({}) })).toThrow(/has no name/)
-    expect([...who.toolFunc(() => 1, { name: 'one', description: '', input: z.object({}) }).tools.keys()]).toEqual([
+    expect(() => toolFunc(who, () => 1, { description: '', input: z.object({}) })).toThrow(/has no name/)
+    expect([...toolFunc(who, () => 1, { name: 'one', description: '', input: z.object({}) }).tools.keys()]).toEqual([
       'double',
       'one',
     ])
@@ -101,7 +99,7 @@ describe('agently 19/: tools of an agent', () => {
     const echo = (script: Parameters<typeof scriptedModel>[0]) => {
       const model = scriptedModel(script)
       const bare = agent({ name: 'who', instructions: '', model, grant: MAY_START })
-      return { model, bare, who: bare.useMcp({ mcpServers: { all: server } }) }
+      return { model, bare, who: useMcp(bare, { mcpServers: { all: server } }) }
     }
     const native = echo([{ calls: [{ name: 'all__echo', input: { message: 'hi' } }] }, 'done'])
     const command = { purpose: 'hear', tool_name: 'all__echo', tool_kwargs: { message: 'ho' } }
@@ -113,8 +111,8 @@ describe('agently 19/: tools of an agent', () => {
     expect(resultIn(native.model.requests[1])).toBe('Echo: hi')
     expect(outcome.extra['tool_logs']).toMatchObject([{ tool_name: 'all__echo', result: 'Echo: ho' }])
     expect(native.bare.sources.size).toBe(0)
-    expect(() => native.who.useMcp({ all: server })).toThrow(/has a source "all" already/)
-    expect(() => native.who.useMcp({})).toThrow(/name a server/)
+    expect(() => useMcp(native.who, { all: server })).toThrow(/has a source "all" already/)
+    expect(() => useMcp(native.who, {})).toThrow(/name a server/)
   })
 
   test('a bare function is a tool: its parameters are what it takes, by their names', async () => {
@@ -129,7 +127,7 @@ describe('agently 19/: tools of an agent', () => {
       'done',
     ])
     const bare = agent({ name: 'who', instructions: '', model })
-    const who = bare.toolFunc(price).useTools(tell)
+    const who = useTools(toolFunc(bare, price), tell)
     await openRuntime().run(who, 'go').result
 
     expect(resultsIn(model.requests[3]).map(({ content }) => content)).toEqual([
@@ -142,8 +140,8 @@ describe('agently 19/: tools of an agent', () => {
       description: 'price',
       inputSchema: { properties: { dish: {}, pieces: { default: 2 } }, required: ['dish'] },
     })
-    expect(() => bare.toolFunc(Math.max)).toThrow(
-      /toolFunc: say what it takes: toolFunc\(fn, \{ description, input \}\)/,
+    expect(() => toolFunc(bare, Math.max)).toThrow(
+      /toolFunc: say what it takes: toolFunc\(agent, fn, \{ description, input \}\)/,
     )
   })
 
@@ -156,7 +154,7 @@ describe('agently 19/: tools of an agent', () => {
       func: ({ city, days }: { readonly city: string; readonly days: number }) => `${city}: ${days} days of sun`,
       returns: 'str',
     }
-    await openRuntime().run(bare.registerTool('weather', weather), 'go').result
+    await openRuntime().run(registerTool(bare, 'weather', weather), 'go').result
 
     expect(resultIn(model.requests[1])).toBe('Graz: 2 days of sun')
     expect(model.requests[0]?.tools).toMatchObject([
@@ -169,9 +167,9 @@ describe('agently 19/: tools of an agent', () => {
         },
       },
     ])
-    expect([...bare.registerTool({ name: 'sky', ...weather }).tools.keys()]).toEqual(['sky'])
-    expect(() => bare.registerTool('x', { ...weather, kwarg: {} } as never)).toThrow(/Did you mean "kwargs"/)
-    expect(() => bare.registerTool('x', undefined as never)).toThrow(/give it a name and a tool/)
+    expect([...registerTool(bare, { name: 'sky', ...weather }).tools.keys()]).toEqual(['sky'])
+    expect(() => registerTool(bare, 'x', { ...weather, kwarg: {} } as never)).toThrow(/Did you mean "kwargs"/)
+    expect(() => registerTool(bare, 'x', undefined as never)).toThrow(/give it a name and a tool/)
   })
 
   test('an MCP server is named by its address, by its script, or not at all', async () => {
@@ -179,28 +177,33 @@ describe('agently 19/: tools of an agent', () => {
     const bare = agent({ name: 'who', instructions: '', grant: MAY_START })
     const about = (made: typeof bare) => Object.fromEntries([...made.sources].map(([name, one]) => [name, one.about]))
 
-    expect(about(bare.useMcp('https://mcp.example.com/v1'))).toMatchObject({
+    expect(about(useMcp(bare, 'https://mcp.example.com/v1'))).toMatchObject({
       mcp_example_com: { mcp: 'https://mcp.example.com/v1' },
     })
-    expect(about(bare.useMcp('tools/weather-now.py'))).toMatchObject({
+    expect(about(useMcp(bare, 'tools/weather-now.py'))).toMatchObject({
       'weather-now': { mcp: 'python3 tools/weather-now.py' },
     })
-    expect(about(bare.useMcp('server.js'))).toMatchObject({ server: { mcp: 'node server.js' } })
-    expect(about(bare.useMcp({ command: 'uvx', args: ['x'] }))).toMatchObject({ uvx: { mcp: 'uvx x' } })
+    expect(about(useMcp(bare, 'server.js'))).toMatchObject({ server: { mcp: 'node server.js' } })
+    expect(about(useMcp(bare, { command: 'uvx', args: ['x'] }))).toMatchObject({ uvx: { mcp: 'uvx x' } })
     for (const odd of ['server', 'ftp://x', 7, null]) {
-      expect(() => bare.useMcp(odd as never)).toThrow(/is no server\. Give \{ github: .*'https:/)
+      expect(() => useMcp(bare, odd as never)).toThrow(/is no server\. Give \{ github: .*'https:/)
     }
 
     const model = scriptedModel(() => 'done')
-    const who = agent({ name: 'who', instructions: '', model, grant: MAY_START }).useMcp(script)
+    const who = useMcp(agent({ name: 'who', instructions: '', model, grant: MAY_START }), script)
     const { status } = await openRuntime().run(who, 'go').result
     expect([status, toolNamesIn(model.requests[0]).length > 0]).toEqual(['completed', true])
   })
 
   test('methods of extensions stay with an agent that gets more tools', async () => {
-    const who = agent({ name: 'who', instructions: '', model: scriptedModel(() => 'ok') })
-      .use({ name: 'asks', methods: (made) => ({ tools_of: () => [...made.tools.keys()] }) })
-      .registerTool('one', says('1'))
+    const who = registerTool(
+      agent({ name: 'who', instructions: '', model: scriptedModel(() => 'ok') }).use({
+        name: 'asks',
+        methods: (made) => ({ tools_of: () => [...made.tools.keys()] }),
+      }),
+      'one',
+      says('1'),
+    )
 
     expect(who.tools_of()).toEqual(['one'])
   })
@@ -248,7 +251,8 @@ describe('agently 19/: functions that a model implements', () => {
       const { n } = JSON.parse(String(messages.at(-1)?.content)) as { n: number }
       return { calls: [{ name: 'double', input: { n } }], delayMs: 2 }
     })
-    const host = agent({ name: 'host', instructions: 'You are exact.', model }).toolFunc(
+    const host = toolFunc(
+      agent({ name: 'host', instructions: 'You are exact.', model }),
       function double({ n }: { n: number }) {
         return n * 2
       },

@@ -3,7 +3,7 @@ import { agent, type RunEvent, type Tools, tool } from 'legate'
 import { type PlannerOptions, planner } from 'legate/hooks'
 import type { ModelRequest } from 'legate/models'
 import { sqliteStore } from 'legate/store/sqlite'
-import { type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
@@ -14,7 +14,7 @@ import { tempFolder } from '../support/temp-folder.ts'
 const calls: unknown[] = []
 const weather = tool({
   description: 'The weather of a city',
-  inputSchema: {
+  input: {
     type: 'object',
     properties: { city: { type: 'string', description: 'Which one' }, days: { type: 'integer' } },
     required: ['city'],
@@ -30,7 +30,7 @@ const plan = (tool_name: string, tool_kwargs: object = { city: 'Graz' }, purpose
   JSON.stringify({ use_tool: true, tool_command: { purpose, tool_name, tool_kwargs } })
 
 function who(
-  script: readonly ScriptedTurn[],
+  script: readonly ScriptedAnswer[],
   options: PlannerOptions = { strategy: 'planner' },
   tools: Tools = { weather },
 ) {
@@ -158,7 +158,7 @@ describe('agently 19/: the tool planner', () => {
   ])('76, 83: %s is told to the model, and the run goes on', async (_, judged, words) => {
     const breaks = tool({
       description: '',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => {
         throw new Error('broken')
       },
@@ -172,7 +172,7 @@ describe('agently 19/: the tool planner', () => {
   })
 
   test('76: a tool that gives a text which begins like an error has not failed', async () => {
-    const says = tool({ description: '', inputSchema: { type: 'object' }, execute: () => 'Error: 42 is the code' })
+    const says = tool({ description: '', input: { type: 'object' }, execute: () => 'Error: 42 is the code' })
     const { agent: helper } = who([plan('says', {}), 'ok'], { strategy: 'planner' }, { says })
 
     expect((await openRuntime().run(helper, 'go').result).extra['tool_logs']).toMatchObject([
@@ -202,7 +202,7 @@ describe('agently 19/: the tool planner', () => {
   })
 
   test('77: arguments that were left out are none; a purpose that was left out is the tool', async () => {
-    const now = tool({ description: '', inputSchema: { type: 'object' }, execute: () => 'noon' })
+    const now = tool({ description: '', input: { type: 'object' }, execute: () => 'noon' })
     const judged = '{"use_tool": true, "tool_command": {"tool_name": "now"}}'
     const { agent: helper } = who([judged, 'ok'], { strategy: 'planner' }, { now })
 
@@ -263,7 +263,7 @@ describe('agently 19/: the tool planner', () => {
     const seen: { readonly most: number[]; readonly cities: string[] } = { most: [], cities: [] }
     const slow = tool({
       description: 'The weather',
-      inputSchema: { type: 'object', properties: { city: { type: 'string' } } },
+      input: { type: 'object', properties: { city: { type: 'string' } } },
       effect: 'pure',
       execute: async (input) => {
         seen.most.push(++running)
@@ -303,7 +303,7 @@ describe('agently 19/: the tool planner', () => {
     let there = 0
     const wait = tool({
       description: '',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: async () => {
         if (++there === 3) meeting.open()
@@ -327,7 +327,7 @@ describe('agently 19/: the tool planner', () => {
   test('80: all rounds together take no longer than they may: it answers with what it has', async () => {
     const stuck = tool({
       description: '',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: (_input, { signal }) =>
         new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),

@@ -1,6 +1,7 @@
 import { agent, tool } from 'legate'
+import { loadJsonPrompt, loadYamlPrompt, toolFunc, useTools } from 'legate/compat'
 import { chatSession } from 'legate/hooks'
-import { loadJsonPrompt, loadPromptFile, loadYamlPrompt } from 'legate/prompt'
+import { loadPromptFile } from 'legate/prompt'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { eventsOf, only, openRuntime, resultsIn } from '../support/reading.ts'
@@ -21,10 +22,10 @@ describe('what could never work is refused where it is said', () => {
   })
 
   test('tools that are none, and generators as tools', () => {
-    for (const odd of [null, undefined, 7]) expect(() => who().useTools(odd as never)).toThrow('give names, or tools')
+    for (const odd of [null, undefined, 7]) expect(() => useTools(who(), odd as never)).toThrow('give names, or tools')
     const options = { description: '', input: { type: 'object' } } as const
-    expect(() => who().toolFunc(function* steps() {}, options)).toThrow('a generator gives no result')
-    expect(() => who().toolFunc(async function* steps() {}, options)).toThrow('a generator gives no result')
+    expect(() => toolFunc(who(), function* steps() {}, options)).toThrow('a generator gives no result')
+    expect(() => toolFunc(who(), async function* steps() {}, options)).toThrow('a generator gives no result')
   })
 
   test('places of a chat that are none', () => {
@@ -62,7 +63,7 @@ test.each([
 })
 
 describe('afterTool', () => {
-  const speak = tool({ description: 'Speaks', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'said' })
+  const speak = tool({ description: 'Speaks', input: { type: 'object' }, effect: 'pure', execute: () => 'said' })
   const run = async (given: unknown) => {
     const model = scriptedModel([{ calls: [{ name: 'speak', input: {} }] }, 'done'])
     const hooks = { afterTool: () => given as never }

@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { agent, tool } from 'legate'
+import { loadJsonPrompt, loadYamlPrompt } from 'legate/compat'
 import { extension } from 'legate/hooks'
 import type { ModelRequest } from 'legate/models'
 import { EmptyPromptError, field } from 'legate/prompt'
@@ -144,7 +145,7 @@ describe('a request', () => {
   })
 
   test('its tools and subagents are the agent’s, and its words stay in front of their results', async () => {
-    const look = tool({ description: 'Looks', inputSchema: { type: 'object' }, execute: () => 'seen' })
+    const look = tool({ description: 'Looks', input: { type: 'object' }, execute: () => 'seen' })
     const model = scriptedModel([{ calls: [{ name: 'look', input: {} }] }, 'done'])
     const who = agent({ name: 'who', instructions: '', model, tools: { look } })
     await who.request().input('go').instruct('Look first.').start().result
@@ -232,7 +233,7 @@ describe('a request', () => {
     const inner = clerk(() => '{"n":1}')
     const ask = tool({
       description: 'Asks',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: async () => (await inner.who.request().input('x').output({ n: 'int' }).generate()).output,
     })
     const model = scriptedModel([{ calls: [{ name: 'ask', input: {} }] }, 'done'])
@@ -265,13 +266,13 @@ describe('prompt files on an agent', () => {
     const mappings = { language: 'German', text: 'Yes?' }
     const ways = [
       await who.loadPromptFile(file, { mappings }),
-      await who.loadYamlPrompt(file, { mappings }),
+      await loadYamlPrompt(file, { mappings, onto: who.request() }),
       await who.loadPromptText(yaml, { mappings }),
-      await who.loadJsonPrompt(
+      await loadJsonPrompt(
         '{ "$system": "You speak ${language}.", "input": "${text}", "output": { "reply": { "$type": "str", "$desc": "short" } } }',
-        { mappings },
+        { mappings, onto: who.request() },
       ),
-      await who.request().loadYamlPrompt(yaml, { mappings }),
+      await loadYamlPrompt(yaml, { mappings, onto: who.request() }),
     ]
     for (const request of ways) expect((await request.start().result).output).toEqual({ reply: 'Ja.' })
 
@@ -284,9 +285,15 @@ describe('prompt files on an agent', () => {
   test('agently 19/106: a file reaches the helpers of a prompt, and nothing of the agent', async () => {
     const { who } = clerk()
 
-    await expect(who.loadYamlPrompt('.alias:\n  generate: { prompt: x }\n')).rejects.toThrow(/<text>:2:3: .*generate/)
-    await expect(who.loadYamlPrompt('.alias:\n  use: { prompt: x }\n')).rejects.toThrow(/<text>:2:3/)
-    const request = await who.loadYamlPrompt('.alias:\n  rule: { prompt: No names., always: true }\ninput: x\n')
+    await expect(loadYamlPrompt('.alias:\n  generate: { prompt: x }\n', { onto: who.request() })).rejects.toThrow(
+      /<text>:2:3: .*generate/,
+    )
+    await expect(loadYamlPrompt('.alias:\n  use: { prompt: x }\n', { onto: who.request() })).rejects.toThrow(
+      /<text>:2:3/,
+    )
+    const request = await loadYamlPrompt('.alias:\n  rule: { prompt: No names., always: true }\ninput: x\n', {
+      onto: who.request(),
+    })
     expect(request.get('system')).toEqual({ rule: 'No names.' })
   })
 })

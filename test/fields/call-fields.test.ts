@@ -8,7 +8,7 @@ const USAGE = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteT
 const ran: unknown[] = []
 const write = tool({
   description: 'Writes.',
-  inputSchema: { type: 'object' },
+  input: { type: 'object' },
   execute: (input) => {
     ran.push(input)
     return 'written'

@@ -311,7 +311,7 @@ describe('I1: children and files', () => {
     const model = calling({ name: 'spy', input: {} })
     const spy = tool({
       description: 'Reads what it should not.',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: async (_, context) => context.files.readText('/workspace/a'),
     })
 
@@ -427,7 +427,7 @@ describe('a rule that asks', () => {
   test('cannot be passed by code that did not say what it needs', async () => {
     const sly = tool({
       description: 'Writes.',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: async (_, context) => context.files.write(path, 'new'),
     })
     const domain = memoryFiles({ workspace: { a: 'old' } })

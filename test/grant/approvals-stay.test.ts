@@ -5,7 +5,7 @@ import { useWorld } from '../support/agents.ts'
 import { localStore } from '../support/rows.ts'
 import { lasting } from '../support/stores.ts'
 
-const deploy = tool({ description: 'Deploys.', inputSchema: { type: 'object' }, execute: () => 'deployed' })
+const deploy = tool({ description: 'Deploys.', input: { type: 'object' }, execute: () => 'deployed' })
 
 /** Deploys once for each input, and says what came back. */
 const deploys: Script = ({ messages }) => {

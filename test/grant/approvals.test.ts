@@ -16,7 +16,7 @@ const done: unknown[] = []
 function deployTool(extra: object = {}) {
   return tool({
     description: 'Deploys',
-    inputSchema: { type: 'object', properties: { to: { type: 'string' } } },
+    input: { type: 'object', properties: { to: { type: 'string' } } },
     execute: (input) => {
       done.push(input)
       return `deployed to ${(input as { to?: string }).to}`
@@ -156,7 +156,7 @@ describe.each(stores)('an answer on %s', (_, create) => {
     const noted = (name: string) =>
       tool({
         description: name,
-        inputSchema: { type: 'object' },
+        input: { type: 'object' },
         execute: () => {
           ran.push(name)
           return name
@@ -281,7 +281,7 @@ describe.each(lasting)('I11 always, on %s', (_, create) => {
       tools: {
         shell: tool({
           description: 'Runs',
-          inputSchema: { type: 'object', properties: { argv: { type: 'array', items: { type: 'string' } } } },
+          input: { type: 'object', properties: { argv: { type: 'array', items: { type: 'string' } } } },
           needs: (input) => [programRequest((input as { argv: string[] }).argv), 'net:log'],
           execute: (input) => {
             ran.push((input as { argv: string[] }).argv.join(' '))
@@ -515,7 +515,7 @@ describe('nobody answers', () => {
   test('a required one in 24 hours: what was called beside it has ended, nothing that follows runs, and the run is denied', async () => {
     const clock = fakeClock()
     const runtime = openRuntime({ clock, engine: { sweepMs: 600_000, leaseMs: 3 * HOUR } })
-    const look = tool({ description: 'Looks', inputSchema: { type: 'object' }, execute: () => 'seen' })
+    const look = tool({ description: 'Looks', input: { type: 'object' }, execute: () => 'seen' })
     const model = scriptedModel([
       { calls: ['deploy', 'look'].map((name) => ({ name, input: {} })) },
       'This is never said.',
@@ -596,7 +596,7 @@ describe('a tool that wants a person', () => {
   test('is asked for whatever grants say', async () => {
     const runtime = openRuntime()
     const careful = worker(deploys, {
-      tools: { deploy: deployTool({ approval: 'optional' }) },
+      tools: { deploy: deployTool({ approval: 'ask' }) },
       grant: { use: ['tool:*'] },
     })
     const run = start(runtime, careful)

@@ -1,6 +1,6 @@
 import { type AnyAgent, agent, type Budget, type Runtime, tool } from 'legate'
 import type { ModelRequest } from 'legate/models'
-import { type Script, type ScriptedModel, type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { type Script, type ScriptedAnswer, type ScriptedModel, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
@@ -8,7 +8,7 @@ import { eventsOf, only, openRuntime, resultsIn, toolNamesIn } from '../support/
 import { localStore } from '../support/rows.ts'
 import { lasting, stores } from '../support/stores.ts'
 
-const it = tool({ description: 'It', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'ok' })
+const it = tool({ description: 'It', input: { type: 'object' }, effect: 'pure', execute: () => 'ok' })
 let count = 0
 const call = () => ({ name: 'it', input: { n: count++ } })
 const cost = (tokens: number) => ({ inputTokens: tokens - 1, outputTokens: 1 })
@@ -28,7 +28,7 @@ function hostOf(below: AnyAgent, model: ScriptedModel, budget: Budget) {
 }
 
 /** Calls a tool for ever; wraps up when it has no tools. */
-const forever: Script = ({ tools }): ScriptedTurn =>
+const forever: Script = ({ tools }): ScriptedAnswer =>
   tools.length === 0 ? { text: 'So far.', usage: cost(100) } : { calls: [call()], usage: cost(1_000) }
 
 /** Uses what it is asked, at a token for four characters, and all that it may answer, at most this. */
@@ -90,7 +90,7 @@ describe('cybros A72: a budget of tokens', () => {
         ? { text: 'end', usage: cost(50) }
         : { calls: [{ name: 'ask', input: { message: 'x' } }], usage: cost(50) },
     )
-    const run = runtime.run(hostOf(child.agent, model, {}), 'go', { budget: { tokens: 6_000, turns: 3 } })
+    const run = runtime.run(hostOf(child.agent, model, {}), 'go', { budget: { tokens: 6_000, modelCalls: 3 } })
     await run.result
     const wider = runtime.run(spender(forever, { tokens: 4_000 }).agent, 'go', { budget: { tokens: 9_000 } })
     await wider.result
@@ -342,7 +342,7 @@ describe('reliability L6: what a call may cost is what is held for it', () => {
     expect(Math.max(...asked)).toBeLessThanOrEqual(4_096)
   })
 
-  test.each<[string, ScriptedTurn, boolean]>([
+  test.each<[string, ScriptedAnswer, boolean]>([
     ['in the middle of its answer has cost what was held', { text: 'half an ans', error: new Error('gone') }, true],
     ['while it thinks, too', { reasoning: 'hm', error: new Error('gone') }, true],
     ['before it said anything has cost nothing', { error: new Error('gone') }, false],
@@ -454,7 +454,7 @@ describe('reliability S-12: a run that goes in circles', () => {
     let ran = 0
     const same = tool({
       description: 'x',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: () => {
         ran++
@@ -478,7 +478,7 @@ describe('reliability S-12: a run that goes in circles', () => {
     let ran = 0
     const again = tool({
       description: 'x',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: () => result(ran++),
       ...extra,

@@ -15,7 +15,7 @@ interface Release {
   readonly isOfferGone?: boolean
 }
 
-const named = (text: string) => tool({ description: text, inputSchema: { type: 'object' }, execute: () => text })
+const named = (text: string) => tool({ description: text, input: { type: 'object' }, execute: () => text })
 const PROFILES = { readers: { use: ['tool:pause', 'tool:read', 'agent:*', 'model:*'] } }
 const PAUSE: Grant = { ask: ['tool:pause'] }
 

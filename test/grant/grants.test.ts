@@ -10,7 +10,7 @@ const ran: string[] = []
 function named(name: string) {
   return tool({
     description: name,
-    inputSchema: { type: 'object' },
+    input: { type: 'object' },
     effect: 'pure',
     execute: () => {
       ran.push(name)

@@ -8,7 +8,7 @@ import { localStore } from '../support/rows.ts'
 const done: unknown[] = []
 const send = tool({
   description: 'Sends',
-  inputSchema: { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] },
+  input: { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] },
   needs: ({ to }: { to?: string }) => [`net:${to}`],
   execute: (input: unknown) => {
     done.push(input)

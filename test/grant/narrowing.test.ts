@@ -16,7 +16,7 @@ describe.each(stores)('cybros A73: a child that goes on, on %s', (_, create) => 
     const thinking = makeGate()
     const write = tool({
       description: 'Writes.',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: (input) => {
         wrote.push((input as { when: string }).when)

@@ -319,7 +319,7 @@ function outcomeOf({ outcome }: Turn): OutcomeRecord {
 }
 
 function eventOf({ id, conversationId }: Turn, body: EventBody): EventRow {
-  return { seq: 0, at: 1, conversationId, turnId: id, nodeId: null, path: ['editor'], parentId: null, body }
+  return { seq: 0, at: 1, conversationId, runId: id, nodeId: null, path: ['editor'], parentId: null, body }
 }
 
 /** Two tasks of a turn, the second after the first. */

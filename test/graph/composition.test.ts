@@ -51,7 +51,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
       m.createEdge(user, task, 'sequence')
       m.createEdge(task, answer, 'dependency')
       m.createEdge(user, answer, 'sequence')
-      return { turnId: m.turnId, ids: { user, task, answer } }
+      return { turnId: m.runId, ids: { user, task, answer } }
     })
     const run = await runtime.attach(turnId)
     const outcome = await run.result
@@ -62,7 +62,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
     expect(world.store.node(ids.task)?.endedAt).toBeLessThanOrEqual(answer?.startedAt ?? 0)
     const [link] = world.store.linksOf(turnId)
     expect(world.store.node(ids.task)?.output.value).toMatchObject({ child_conversation_id: link?.childConversationId })
-    const lines = (await talk.transcript()).filter((line) => line.turnId === turnId)
+    const lines = (await talk.transcript()).filter((line) => line.runId === turnId)
     expect(lines.map(({ role, nodeId }) => [role, nodeId])).toEqual([
       ['user', ids.user],
       ['agent', ids.answer],
@@ -109,7 +109,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
       })
       const answer = m.createNode({ kind: 'report' })
       m.createEdge(note.id, answer.id, 'sequence')
-      return { turnId: m.turnId, answer: answer.id }
+      return { turnId: m.runId, answer: answer.id }
     })
     await (await runtime.attach(turnId)).result
 
@@ -131,11 +131,11 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
 
     const events = eventsOf(world.store, run.conversationId)
 
-    const ofChild = events.filter(({ turnId }) => turnId === link?.id)
+    const ofChild = events.filter(({ runId }) => runId === link?.id)
     expect(ofChild.map(({ type }) => type)).toEqual(['run-start', 'message', 'usage', 'message', 'run-end'])
     for (const event of ofChild) expect(event).toMatchObject({ path: ['host', 'child'], parentId: run.id })
     for (const event of events) {
-      if (event.turnId === run.id) expect(event).toMatchObject({ path: ['host'], parentId: null })
+      if (event.runId === run.id) expect(event).toMatchObject({ path: ['host'], parentId: null })
     }
   })
 
@@ -185,7 +185,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
       const user = m.createNode({ kind: 'user_message', content: 'what colour?' }).id
       const lookup = m.createNode({ kind: 'lookup' }).id
       m.createEdge(user, lookup, 'sequence')
-      return m.turnId
+      return m.runId
     })
     const outcome = await (await runtime.attach(turnId)).result
 
@@ -202,7 +202,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
       const answer = m.createNode({ kind: 'agent_message' }).id
       const lookup = m.createNode({ kind: 'lookup' }).id
       m.createEdge(lookup, answer, 'dependency')
-      return m.turnId
+      return m.runId
     })
 
     expect((await (await runtime.attach(turnId)).result).text).toContain('the sky is blue')
@@ -221,7 +221,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
     const talk = await talkOf(runtime)
 
     const { turnId, nodeId } = await talk.mutate((m) => {
-      return { nodeId: m.createNode({ kind: 'broken' }).id, turnId: m.turnId }
+      return { nodeId: m.createNode({ kind: 'broken' }).id, turnId: m.runId }
     })
     const outcome = await (await runtime.attach(turnId)).result
 
@@ -240,18 +240,18 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
       },
     })
     const talk = await talkOf(runtime)
-    const turnId = await talk.mutate((m) => {
+    const runId = await talk.mutate((m) => {
       m.createNode({ kind: 'slow' })
-      return m.turnId
+      return m.runId
     })
 
-    const added = await talk.mutate((m) => m.createNode({ kind: 'quick' }).id, { turnId })
-    await (await runtime.attach(turnId)).result
+    const added = await talk.mutate((m) => m.createNode({ kind: 'quick' }).id, { runId })
+    await (await runtime.attach(runId)).result
 
-    expect(world.store.node(added)).toMatchObject({ state: 'finished', turnId })
-    const second = talk.mutate((m) => m.createNode({ kind: 'quick' }), { turnId })
+    expect(world.store.node(added)).toMatchObject({ state: 'finished', runId })
+    const second = talk.mutate((m) => m.createNode({ kind: 'quick' }), { runId: runId })
     await expect(second).rejects.toThrow(/no running turn/)
-    expect(eventsOfType(world.store, talk.id, 'run-end').filter((event) => event.turnId === turnId)).toHaveLength(1)
+    expect(eventsOfType(world.store, talk.id, 'run-end').filter((event) => event.runId === runId)).toHaveLength(1)
   })
 
   test('a message while a turn made by hand runs is queued behind it', async () => {
@@ -260,7 +260,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
     const talk = await talkOf(runtime, talker)
     const turnId = await talk.mutate((m) => {
       m.createNode({ kind: 'slow' })
-      return m.turnId
+      return m.runId
     })
 
     const run = runtime.run(talker, 'next', { conversationId: talk.id })

@@ -464,7 +464,7 @@ const host = agent({
     look_up: tool({
       description: 'Looks up.',
       effect: 'pure',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => 'long '.repeat(20_000),
     }),
   },
@@ -483,7 +483,7 @@ const host = agent({
 const carefulConfig = {
   name: 'careful',
   instructions: 'Deploy.',
-  tools: { deploy: tool({ description: 'Deploys.', inputSchema: { type: 'object' }, execute: () => 'ok' }) },
+  tools: { deploy: tool({ description: 'Deploys.', input: { type: 'object' }, execute: () => 'ok' }) },
   grant: { ask: ['tool:deploy'] },
   model: scriptedModel(() => ({ calls: [{ name: 'deploy', input: {} }] })),
 }

@@ -126,7 +126,7 @@ describe.each(stores)('gating on %s', (_, create) => {
         const [a, b, c] = ['work', 'work', 'work'].map((kind) => m.createNode({ kind }).id) as Three
         m.createEdge(a, b, 'sequence')
         m.createEdge(b, c, 'branch')
-        return { a, b, c, turnId: m.turnId }
+        return { a, b, c, turnId: m.runId }
       })
       const before = graph.store.lastSeq(conversationId)
 
@@ -226,7 +226,7 @@ describe.each(stores)('gating on %s', (_, create) => {
       const made = await graph.mutate(conversationId, (m) => {
         const node = m.createNode(spec)
         expect(m.createNode(spec).id).toBe(node.id)
-        return { id: node.id, turnId: m.turnId }
+        return { id: node.id, turnId: m.runId }
       })
 
       const again = await graph.mutate(conversationId, (m) => m.createNode(spec).id, made.turnId)
@@ -262,7 +262,7 @@ describe.each(stores)('gating on %s', (_, create) => {
     test('a user message alone grows a pending reply', async () => {
       const turnId = await graph.mutate(conversationId, (m) => {
         m.createNode({ kind: 'user_message', content: 'hello' })
-        return m.turnId
+        return m.runId
       })
 
       const [user, reply] = graph.store.nodesOf(turnId)
@@ -311,7 +311,7 @@ describe.each(stores)('gating on %s', (_, create) => {
         const reply = m.createNode({ kind: 'agent_message' }).id
         const task = m.createNode({ kind: 'work' }).id
         m.createEdge(task, reply, 'dependency')
-        return { turnId: m.turnId, task, reply }
+        return { turnId: m.runId, task, reply }
       })
 
       await graph.end(await graph.claim(task), { state: 'finished', output: { content: 'found' } })
@@ -326,7 +326,7 @@ describe.each(stores)('gating on %s', (_, create) => {
         const task = m.createNode({ kind: 'work' }).id
         const reply = m.createNode({ kind: 'agent_message' }).id
         m.createEdge(task, reply, 'dependency')
-        return { turnId: m.turnId, task, reply }
+        return { turnId: m.runId, task, reply }
       })
 
       await graph.end(await graph.claim(task), { state: 'errored' })
@@ -356,7 +356,7 @@ describe.each(stores)('gating on %s', (_, create) => {
   function loose(): Promise<{ a: Id; b: Id; turnId: Id }> {
     return graph.mutate(conversationId, (m) => {
       const [a, b] = ['work', 'work'].map((kind) => m.createNode({ kind }).id) as [Id, Id]
-      return { a, b, turnId: m.turnId }
+      return { a, b, turnId: m.runId }
     })
   }
 

@@ -300,7 +300,7 @@ test('a tree that is deleted because there are too many leaves its hash and whos
 const lookUp = tool({
   description: 'Looks up.',
   effect: 'pure',
-  inputSchema: { type: 'object' },
+  input: { type: 'object' },
   execute: (input) => `found ${JSON.stringify(input)} `.repeat(JSON.stringify(input).includes('long') ? 20_000 : 1),
 })
 const worker = agent({
@@ -331,7 +331,7 @@ const host = agent({
 const careful = agent({
   name: 'careful',
   instructions: 'Deploy.',
-  tools: { deploy: tool({ description: 'Deploys.', inputSchema: { type: 'object' }, execute: () => 'ok' }) },
+  tools: { deploy: tool({ description: 'Deploys.', input: { type: 'object' }, execute: () => 'ok' }) },
   grant: { ask: ['tool:deploy'] },
   model: scriptedModel(({ messages }) =>
     messages.at(-1)?.role === 'tool' ? 'deployed' : { calls: [{ name: 'deploy', input: {} }] },

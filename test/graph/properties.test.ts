@@ -135,12 +135,12 @@ class Trial {
     for (const other of this.others) await other.resume()
     const talk = await talkOf(this.runtime, TALKER)
     const turnId = await talk.mutate((m) => {
-      this.turnId = m.turnId
+      this.turnId = m.runId
       this.put(m)
-      return m.turnId
+      return m.runId
     })
     for (const [part, behind, type] of this.plan.later) {
-      await talk.mutate((m) => this.putOne(m, part, { behind, type }), { turnId }).catch(ignoreEnded)
+      await talk.mutate((m) => this.putOne(m, part, { behind, type }), { runId: turnId }).catch(ignoreEnded)
     }
     await this.answerAll(turnId)
     const outcome = await (await this.runtime.attach(turnId)).result

@@ -42,13 +42,13 @@ describe('cybros A55: a page of a transcript', () => {
 
     const latest = await talk.transcriptPage({ limitTurns: 2 })
     expect(words(latest.transcript)).toEqual(['5', 're 5', '6', 're 6'])
-    expect(latest).toMatchObject({ beforeTurnId: runs[5]?.id, afterTurnId: runs[6]?.id })
-    const older = await talk.transcriptPage({ limitTurns: 3, beforeTurnId: latest.beforeTurnId ?? '' })
-    expect(older.turnIds).toEqual(runs.slice(2, 5).map(({ id }) => id))
-    const newer = await talk.transcriptPage({ limitTurns: 2, afterTurnId: older.afterTurnId ?? '' })
+    expect(latest).toMatchObject({ beforeRunId: runs[5]?.id, afterRunId: runs[6]?.id })
+    const older = await talk.transcriptPage({ limitTurns: 3, beforeRunId: latest.beforeRunId ?? '' })
+    expect(older.runIds).toEqual(runs.slice(2, 5).map(({ id }) => id))
+    const newer = await talk.transcriptPage({ limitTurns: 2, afterRunId: older.afterRunId ?? '' })
     expect(newer).toEqual(latest)
-    expect((await talk.transcriptPage({ beforeTurnId: runs[0]?.id ?? '' })).turnIds).toEqual([])
-    expect((await talk.transcriptPage({ afterTurnId: runs[6]?.id ?? '' })).turnIds).toEqual([])
+    expect((await talk.transcriptPage({ beforeRunId: runs[0]?.id ?? '' })).runIds).toEqual([])
+    expect((await talk.transcriptPage({ afterRunId: runs[6]?.id ?? '' })).runIds).toEqual([])
     expect(words(await talk.recentTurns({ limitTurns: 1 }))).toEqual(['6', 're 6'])
   })
 
@@ -56,9 +56,9 @@ describe('cybros A55: a page of a transcript', () => {
     const { talk } = await talkOf(1)
 
     expect(await talk.transcriptPage({ limitTurns })).toEqual({
-      turnIds: [],
-      beforeTurnId: null,
-      afterTurnId: null,
+      runIds: [],
+      beforeRunId: null,
+      afterRunId: null,
       transcript: [],
     })
   })
@@ -99,11 +99,11 @@ describe('cybros A55: a page of a transcript', () => {
     const { talk, runs } = await talkOf(2)
     const [first, second] = runs
 
-    await expect(talk.transcript({ beforeTurnId: first?.id ?? '', afterTurnId: second?.id ?? '' })).rejects.toThrow(
+    await expect(talk.transcript({ beforeRunId: first?.id ?? '', afterRunId: second?.id ?? '' })).rejects.toThrow(
       /not both/,
     )
     for (const cursor of ['', 'nothing', first?.conversationId ?? '']) {
-      await expect(talk.transcript({ beforeTurnId: cursor })).rejects.toThrow(/is no turn of this conversation/)
+      await expect(talk.transcript({ beforeRunId: cursor })).rejects.toThrow(/is no turn of this conversation/)
     }
   })
 })
@@ -185,7 +185,7 @@ describe('cybros A57: pages of messages and of events', () => {
       .nodesOf(runs[1]?.id ?? '')
       .at(-1)
 
-    expect(ends.map(({ turnId }) => turnId)).toEqual(runs.map(({ id }) => id))
+    expect(ends.map(({ runId }) => runId)).toEqual(runs.map(({ id }) => id))
     expect(await talk.eventPage({ types: ['run-end'], after: ends[1]?.seq ?? 0 })).toEqual(ends.slice(2))
     expect((await talk.eventPage({ nodeId: node?.id ?? '' })).map(({ type }) => type)).toEqual(['usage', 'message'])
     expect(await talk.eventPage({ limit: 2 })).toHaveLength(2)
@@ -217,8 +217,8 @@ async function costOf(talk: ConversationHandle | undefined): Promise<number> {
   const start = performance.now()
   for (let time = 0; time < 5; time++) {
     const page = await talk?.transcriptPage({ limitTurns: 10 })
-    const before = await talk?.transcriptPage({ limitTurns: 10, beforeTurnId: page?.beforeTurnId ?? '' })
-    expect([page?.turnIds.length, before?.turnIds.length]).toEqual([10, 10])
+    const before = await talk?.transcriptPage({ limitTurns: 10, beforeRunId: page?.beforeRunId ?? '' })
+    expect([page?.runIds.length, before?.runIds.length]).toEqual([10, 10])
   }
   return performance.now() - start
 }
@@ -264,7 +264,7 @@ test('cybros W28: a model is shown what led to its message, and no branch beside
       m.createEdge(start.id, said.id, 'sequence')
       m.createEdge(said.id, answer.id, 'sequence')
     }
-    return m.turnId
+    return m.runId
   })
   await (await runtime.attach(turnId)).result
 

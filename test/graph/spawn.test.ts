@@ -23,7 +23,7 @@ describe.each(stores)('cybros A64: a spawn that is repeated, on %s', (_, create)
       const task = m.createNode({ kind: 'task', effect: 'idempotent', input: { call } }).id
       const next = m.createNode({ kind: 'agent_message' }).id
       m.createEdge(task, next, 'sequence')
-      return { task, turnId: m.turnId }
+      return { task, turnId: m.runId }
     })
     task = made.task
     turnId = made.turnId

@@ -114,7 +114,7 @@ describe.each(stores)('cybros A32: two writers on %s', (_, create) => {
 
   test('a result and a cancel at the same time leave one end, and the turn ends once', async () => {
     const { nodeId, turnId } = await one.mutate(conversationId, (m) => {
-      return { nodeId: m.createNode({ kind: 'agent_message' }).id, turnId: m.turnId }
+      return { nodeId: m.createNode({ kind: 'agent_message' }).id, turnId: m.runId }
     })
     const claim = await one.claim(nodeId)
 
@@ -125,7 +125,7 @@ describe.each(stores)('cybros A32: two writers on %s', (_, create) => {
 
     expect(one.node(nodeId).state).toBe('finished')
     expect(one.turn(turnId).state).toBe('ended')
-    const ends = eventsOfType(one.store, conversationId, 'run-end').filter((event) => event.turnId === turnId)
+    const ends = eventsOfType(one.store, conversationId, 'run-end').filter((event) => event.runId === turnId)
     expect(ends).toHaveLength(1)
   })
 
@@ -148,7 +148,7 @@ describe.each(stores)('cybros A32: two writers on %s', (_, create) => {
     const { ids, turnId } = await one.mutate(conversationId, (m) => {
       return {
         ids: [m.createNode({ kind: 'agent_message' }).id, m.createNode({ kind: 'agent_message' }).id],
-        turnId: m.turnId,
+        turnId: m.runId,
       }
     })
     const claims = [await one.claim(ids[0] ?? ''), await two.claim(ids[1] ?? '')] as const
@@ -176,7 +176,7 @@ describe.each(stores)('cybros A32: two writers on %s', (_, create) => {
     const { a, b, turnId } = await one.mutate(conversationId, (m) => {
       const [a, b, c] = ['work', 'work', 'work'].map((kind) => m.createNode({ kind }).id) as [Id, Id, Id]
       m.createEdge(a, c, 'sequence')
-      return { a, b, turnId: m.turnId }
+      return { a, b, turnId: m.runId }
     })
     const claim = await one.claim(a)
 
@@ -215,7 +215,7 @@ describe.each(stores)('cybros A32: two writers on %s', (_, create) => {
   test('two children of one host end at the same time, and both are counted', async () => {
     const { task, turnId } = await one.mutate(conversationId, (m) => {
       const task = m.createNode({ kind: 'task', effect: 'pure' }).id
-      return { task, turnId: m.turnId }
+      return { task, turnId: m.runId }
     })
     const claim = await one.claim(task)
     const children = [await spawn(claim, 0), await spawn(claim, 1)]
@@ -230,7 +230,7 @@ describe.each(stores)('cybros A32: two writers on %s', (_, create) => {
 
   function lonelyNode(): Promise<{ nodeId: Id; turnId: Id }> {
     return one.mutate(conversationId, (m) => {
-      return { nodeId: m.createNode({ kind: 'agent_message' }).id, turnId: m.turnId }
+      return { nodeId: m.createNode({ kind: 'agent_message' }).id, turnId: m.runId }
     })
   }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { agent, type Grant, type RunEvent, type Tools, tool } from 'legate'
-import { type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { callsThenSays, simpleTool, useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
@@ -68,11 +68,11 @@ describe.each(stores)('the tool loop on %s', (_, create) => {
   describe('cybros A41: what becomes of a call', () => {
     const search = tool({
       description: 'Search.',
-      inputSchema: { type: 'object', properties: { q: { type: 'string' } }, required: ['q'] },
+      input: { type: 'object', properties: { q: { type: 'string' } }, required: ['q'] },
       execute: ({ q }: { q: string }) => `found ${q}`,
     })
 
-    test.each<[string, ScriptedTurn, RegExp]>([
+    test.each<[string, ScriptedAnswer, RegExp]>([
       [
         'arguments that are not JSON',
         { calls: [{ name: 'search', input: '{"q": ' }] },
@@ -185,7 +185,7 @@ describe.each(stores)('the tool loop on %s', (_, create) => {
       })
     }
 
-    async function oneCall(call: ScriptedTurn, tools: Tools, grant: Grant = {}) {
+    async function oneCall(call: ScriptedAnswer, tools: Tools, grant: Grant = {}) {
       const model = scriptedModel(({ messages }) => {
         const result = messages.find(({ role }) => role === 'tool')
         return result ? String(result.content) : call
@@ -226,7 +226,10 @@ describe.each(stores)('the tool loop on %s', (_, create) => {
       ])
       const { runtime } = start()
       const tools = { a: simpleTool(() => 'one') }
-      const run = runtime.run(agent({ name: 'counter', instructions: '', model, tools, budget: { turns: 2 } }), 'go')
+      const run = runtime.run(
+        agent({ name: 'counter', instructions: '', model, tools, budget: { modelCalls: 2 } }),
+        'go',
+      )
 
       expect(await run.result).toMatchObject({ status: 'max_turns', modelCalls: 2, text: 'wrapped up' })
 

@@ -281,7 +281,7 @@ describe('two runs', () => {
   })
 })
 
-const deploy = tool({ description: 'Deploys.', inputSchema: { type: 'object' }, execute: () => 'ok' })
+const deploy = tool({ description: 'Deploys.', input: { type: 'object' }, execute: () => 'ok' })
 
 function asker(rule: string) {
   return agent({

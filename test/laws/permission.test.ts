@@ -266,7 +266,7 @@ function patternsOf(domain: string): readonly string[] {
   return domain === 'net' ? HOST_PATTERNS : domain === 'exec' ? PROGRAM_PATTERNS : PATTERNS
 }
 
-const NUMBERS = ['turns', 'toolCalls', 'children', 'concurrency', 'depth', 'wallMs', 'tokens', 'usd'] as const
+const NUMBERS = ['modelCalls', 'toolCalls', 'children', 'concurrency', 'depth', 'wallMs', 'tokens', 'usd'] as const
 
 function makeBudget(chance: Chance): Budget | undefined {
   if (chance.is(0.4)) return undefined

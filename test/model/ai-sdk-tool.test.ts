@@ -201,7 +201,7 @@ describe('however it ends, the other model reads words', () => {
     let stopped = false
     const wait = tool({
       description: 'Waits.',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: (_input, { signal }) =>
         new Promise((resolve) => {
           signal.addEventListener('abort', () => {

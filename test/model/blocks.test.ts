@@ -49,7 +49,7 @@ test('an agent with one reads a list as its schema does', async () => {
 describe('a tool’s result', () => {
   const resultOf = async (value: unknown) => {
     const model = scriptedModel([{ calls: [{ name: 'draw', input: {} }] }, 'Nice.'])
-    const draw = tool({ description: 'Draws.', inputSchema: { type: 'object' }, effect: 'pure', execute: () => value })
+    const draw = tool({ description: 'Draws.', input: { type: 'object' }, effect: 'pure', execute: () => value })
     await agent({ name: 'a', instructions: '', model, tools: { draw } }).generate('go')
     return model.requests[1]?.messages.at(-1)?.content
   }

@@ -84,11 +84,11 @@ const deltas = (events: readonly RunEvent[]) =>
 describe.each(clients)('$name takes, and gives back unwrapped,', (client) => {
   const model = () => client.model(wire.url)
 
-  test.each(shapes)('a tool whose input is %s', async (shape, inputSchema, value) => {
+  test.each(shapes)('a tool whose input is %s', async (shape, input, value) => {
     const given: unknown[] = []
     const keep = tool({
       description: 'Keeps.',
-      inputSchema,
+      input,
       execute: (input) => {
         given.push(input)
         return 'kept'
@@ -160,11 +160,11 @@ test.each(clients)('I10: references that double with each step cost $name nothin
     const before = { $ref: `#/$defs/s${at - 1}` }
     $defs[`s${at}`] = { type: 'object', properties: { a: before, b: before } }
   }
-  const inputSchema = { type: 'object', properties: { a: { $ref: '#/$defs/s40' } }, $defs }
+  const input = { type: 'object', properties: { a: { $ref: '#/$defs/s40' } }, $defs }
   wire.mock.on({}, { content: 'Done.' })
   const started = performance.now()
 
-  const many = tool({ description: 'Many.', inputSchema, execute: () => 'x' })
+  const many = tool({ description: 'Many.', input, execute: () => 'x' })
   const { outcome } = await ask(client.model(wire.url), 'go', { tools: { many } })
 
   expect(outcome).toMatchObject({ status: 'completed', text: 'Done.' })

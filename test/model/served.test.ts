@@ -63,7 +63,7 @@ function chatOnly(path: string, body: string, response: ServerResponse): boolean
 
 const add = tool({
   description: 'Adds.',
-  inputSchema: { type: 'object', properties: { a: { type: 'number' }, b: { type: 'number' } } },
+  input: { type: 'object', properties: { a: { type: 'number' }, b: { type: 'number' } } },
   execute: () => '5',
 })
 

@@ -13,7 +13,7 @@ import { z } from 'zod'
 
 const search = tool({
   description: 'Searches.',
-  inputSchema: z.object({ q: z.string() }),
+  input: z.object({ q: z.string() }),
   effect: 'pure',
   execute: ({ q }) => `found ${q}`,
 })
@@ -123,7 +123,7 @@ describe('useChat reads a run', () => {
   test('with a tool that failed, and files', async () => {
     const broken = tool({
       description: 'x',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => {
         throw new Error('it broke')
       },

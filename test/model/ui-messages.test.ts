@@ -21,14 +21,14 @@ type PageMessage = UIMessage<UiMetadata, UiDataParts>
 
 const weather = tool({
   description: 'The weather.',
-  inputSchema: z.object({ city: z.string() }),
+  input: z.object({ city: z.string() }),
   effect: 'pure',
   execute: ({ city }) => ({ city, degrees: 21 }),
 })
 
 const deploy = tool({
   description: 'Deploys.',
-  inputSchema: z.object({ to: z.string() }),
+  input: z.object({ to: z.string() }),
   execute: ({ to }) => `deployed to ${to}`,
 })
 
@@ -161,7 +161,7 @@ describe.each(lasting)('a conversation in a store in %s is shown again', (_, cre
 })
 
 test('a result that is data is a value, one that only looks like it is a text', async () => {
-  const note = tool({ description: 'x', inputSchema: z.object({}), effect: 'pure', execute: () => '{"a":1}' })
+  const note = tool({ description: 'x', input: z.object({}), effect: 'pure', execute: () => '{"a":1}' })
   const child = agent({
     name: 'child',
     instructions: 'x',
@@ -328,7 +328,10 @@ describe('a page of messages', () => {
 
     expect(texts(await toUIMessages(conversation, { limitTurns: 2 }))).toEqual(['say 3', 'yes', 'say 4', 'yes'])
     const beforeTurnId = runs[3]?.id ?? ''
-    expect(texts(await toUIMessages(conversation, { limitTurns: 1, beforeTurnId }))).toEqual(['say 2', 'yes'])
+    expect(texts(await toUIMessages(conversation, { limitTurns: 1, beforeRunId: beforeTurnId }))).toEqual([
+      'say 2',
+      'yes',
+    ])
     expect(await toUIMessages(conversation, { limitTurns: 0 })).toEqual([])
     await expect(toUIMessages(conversation, { limitTurns: 'all' as never })).rejects.toThrow(/limitTurns/)
   })

@@ -3,16 +3,8 @@
 import { execFileSync } from 'node:child_process'
 import { symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import {
-  field,
-  loadJsonPrompt,
-  loadPromptFile,
-  loadPromptText,
-  loadYamlPrompt,
-  type Prompt,
-  type PromptAliases,
-  prompt,
-} from 'legate/prompt'
+import { loadJsonPrompt, loadYamlPrompt } from 'legate/compat'
+import { field, loadPromptFile, loadPromptText, type Prompt, type PromptAliases, prompt } from 'legate/prompt'
 import { afterAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { RecipeError } from '../../src/base/error.ts'

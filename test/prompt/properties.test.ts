@@ -1,7 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of prompts are written like this
 
 import fc from 'fast-check'
-import { loadJsonPrompt, loadPromptText, loadYamlPrompt, Prompt, prompt, SLOTS } from 'legate/prompt'
+import { loadJsonPrompt, loadYamlPrompt } from 'legate/compat'
+import { loadPromptText, Prompt, prompt, SLOTS } from 'legate/prompt'
 import { describe, expect, test } from 'vitest'
 import { isLegateError, RecipeError } from '../../src/base/error.ts'
 import type { Json } from '../../src/base/json.ts'

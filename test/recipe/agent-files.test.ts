@@ -772,7 +772,7 @@ describe('what else files say', () => {
     )
 
     expect(claude).toMatchObject({
-      budget: { turns: 7 },
+      budget: { modelCalls: 7 },
       settings: { reasoning: 'high' },
       skills: ['review', 'deploy'],
       isBackground: true,
@@ -785,22 +785,22 @@ describe('what else files say', () => {
     expect(claude.properties).toEqual({ hooks: { Stop: [] } })
     expect(gemini).toMatchObject({
       title: 'A!',
-      budget: { turns: 9, wallMs: 120_000 },
+      budget: { modelCalls: 9, wallMs: 120_000 },
       settings: { temperature: 0.5 },
       extensions: [{ type: 'streamable_http', uri: 'https://x/mcp', headers: { A: 'b' } }],
     })
     expect(opencode).toMatchObject({
-      budget: { turns: 3 },
+      budget: { modelCalls: 3 },
       settings: { topP: 0.9 },
       isHidden: false,
       isDisabled: true,
       properties: { textVerbosity: 'low' },
     })
-    expect(goose).toMatchObject({ description: 'Agent (m)', provider: 'p', budget: { turns: 4 } })
+    expect(goose).toMatchObject({ description: 'Agent (m)', provider: 'p', budget: { modelCalls: 4 } })
   })
 
   test('input, output, grant, budget and briefing mean the same in every dialect', async () => {
-    const extras = `input: {type: object, properties: {q: {type: string}}}\noutput: {type: object}\ngrant: {use: ["tool:*", "exec:git *"], deny: ["net:*"]}\nbudget: {turns: 5, usd: 1}\nbriefing: summary`
+    const extras = `input: {type: object, properties: {q: {type: string}}}\noutput: {type: object}\ngrant: {use: ["tool:*", "exec:git *"], deny: ["net:*"]}\nbudget: {modelCalls: 5, usd: 1}\nbriefing: summary`
     const toml = `name = "a"
 description = "d"
 developer_instructions = "Do it."
@@ -808,7 +808,7 @@ output = { type = "object" }
 briefing = "summary"
 input = { type = "object", properties = { q = { type = "string" } } }
 grant = { use = ["tool:*", "exec:git *"], deny = ["net:*"] }
-budget = { turns = 5, usd = 1 }
+budget = { modelCalls = 5, usd = 1 }
 `
     const text = markdown(`${named}\n${extras}`)
     const files = {
@@ -826,7 +826,7 @@ budget = { turns = 5, usd = 1 }
         input: { type: 'object', properties: { q: { type: 'string' } } },
         output: { type: 'object' },
         grant: { use: ['tool:*', 'exec:git *'], deny: ['net:*'] },
-        budget: { turns: 5, usd: 1 },
+        budget: { modelCalls: 5, usd: 1 },
         briefing: 'summary',
         notices: [],
       })
@@ -868,7 +868,7 @@ budget = { turns = 5, usd = 1 }
     const agent = await agentIn(
       '.claude/agents/a.md',
       markdown(
-        `${named}\ntools: Bash(git status), Task\ngrant: {use: ["tool:*", "exec:git *", "file.*:/workspace/**"]}\nmaxTurns: 9\nbudget: {turns: 20}`,
+        `${named}\ntools: Bash(git status), Task\ngrant: {use: ["tool:*", "exec:git *", "file.*:/workspace/**"]}\nmaxTurns: 9\nbudget: {modelCalls: 20}`,
       ),
     )
 
@@ -880,13 +880,13 @@ budget = { turns = 5, usd = 1 }
       'file.write:/workspace/**',
       'tool:*',
     ])
-    expect(agent.budget).toEqual({ turns: 9 })
+    expect(agent.budget).toEqual({ modelCalls: 9 })
   })
 
   test.each([
     ['grant: {use: ["everything"]}', /must start with one of/],
     ['grant: {allow: []}', /a grant has use, delegate, ask and deny/],
-    ['budget: {turns: 0}', /budget\.turns must be a whole number of at least 1/],
+    ['budget: {modelCalls: 0}', /budget\.modelCalls must be a whole number of at least 1/],
     ['budget: {speed: 1}', /not "speed"/],
     ['input: 5', /`input` must be a JSON Schema/],
     ['briefing: all', /unknown variant `all`/],

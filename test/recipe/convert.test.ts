@@ -98,7 +98,7 @@ describe('an agent in the words of another program', () => {
     expect(await lost('claude')).toEqual([])
     expect(await lost('legate')).toEqual([])
     expect(await lost('cursor')).toEqual([
-      ...['`settings`', '`extensions`', '`budget.turns`', list, 'that only agent:writer may be used'],
+      ...['`settings`', '`extensions`', '`budget.modelCalls`', list, 'that only agent:writer may be used'],
     ])
     const refusal = await refusalOf(convert(agent, 'cursor'))
     expect(refusal.notices.map(({ level }) => level)).toEqual(['error', 'error', 'error', 'error', 'error'])

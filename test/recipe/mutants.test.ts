@@ -41,7 +41,7 @@ const AGENTS: readonly (readonly [string, string])[] = [
   ],
   [
     '/x/.legate/agents/a.md',
-    '---\ndescription: d\ngrant: {use: ["tool:*"]}\nbudget: {turns: 5}\ninput: {type: object}\nbriefing: none\n---\nBody\n',
+    '---\ndescription: d\ngrant: {use: ["tool:*"]}\nbudget: {modelCalls: 5}\ninput: {type: object}\nbriefing: none\n---\nBody\n',
   ],
 ]
 const PIECES = [

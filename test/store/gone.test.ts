@@ -205,7 +205,7 @@ const ASKING = agent({
   name: 'asking',
   instructions: 'Ask.',
   model: scriptedModel(() => ({ calls: [{ name: 'deploy', input: {} }] })),
-  tools: { deploy: tool({ description: 'Deploys.', inputSchema: NOTHING, approval: 'required', execute: () => 'ok' }) },
+  tools: { deploy: tool({ description: 'Deploys.', input: NOTHING, approval: 'required', execute: () => 'ok' }) },
 })
 
 async function manyRuns(store: LocalStore) {
@@ -213,7 +213,7 @@ async function manyRuns(store: LocalStore) {
   const logged: string[] = []
   const slow = tool({
     description: 'Takes its time.',
-    inputSchema: NOTHING,
+    input: NOTHING,
     execute: async () => {
       isInTool.open()
       await held.opened

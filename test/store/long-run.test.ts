@@ -17,8 +17,8 @@ const STEPS = 160
 /** Looks up step by step, then waits for a person. */
 function makeAgent() {
   let step = 0
-  const lookup = tool({ description: 'Looks up.', inputSchema: NOTHING, effect: 'pure', execute: () => 'found' })
-  const deploy = tool({ description: 'Deploys.', inputSchema: NOTHING, approval: 'required', execute: () => 'ok' })
+  const lookup = tool({ description: 'Looks up.', input: NOTHING, effect: 'pure', execute: () => 'found' })
+  const deploy = tool({ description: 'Deploys.', input: NOTHING, approval: 'required', execute: () => 'ok' })
   return agent({
     name: 'lead',
     instructions: 'Lead.',
@@ -27,7 +27,7 @@ function makeAgent() {
       return { calls: [{ name: step < STEPS ? 'lookup' : 'deploy', input: { step: step++ } }] }
     }),
     tools: { lookup, deploy },
-    budget: { turns: 1_000, toolCalls: 1_000 },
+    budget: { modelCalls: 1_000, toolCalls: 1_000 },
   })
 }
 

@@ -20,8 +20,8 @@ const says = (name: string, script: Parameters<typeof scriptedModel>[0], more: o
   agent({ name, description: `${name}s.`, instructions: `${name}.`, model: scriptedModel(script), ...more })
 function agents() {
   const search = says('search', () => 'Found.')
-  const lookup = tool({ description: 'Looks up.', inputSchema: NOTHING, effect: 'pure', execute: () => 'long' })
-  const deploy = tool({ description: 'Deploys.', inputSchema: NOTHING, approval: 'required', execute: () => 'ok' })
+  const lookup = tool({ description: 'Looks up.', input: NOTHING, effect: 'pure', execute: () => 'long' })
+  const deploy = tool({ description: 'Deploys.', input: NOTHING, approval: 'required', execute: () => 'ok' })
   const helper = says('helper', () => 'Helped.')
   const slow = says('slow', () => 'Not so slow.')
   return [
@@ -74,6 +74,9 @@ describe.each(KINDS)('a %s', (_, place) => {
       .roots({ limit: 100 })
       .map(({ id }) => id)
     expect(roots).toHaveLength(4)
+    const events = roots.flatMap((id) => localStore(runtime).events(id, 0, 1_000))
+    expect(events.length).toBeGreaterThan(20)
+    expect(events.filter(({ runId }) => localStore(runtime).turn(runId) === undefined)).toEqual([])
 
     const folder = tempFolder()
     const copy = createRuntime({ store: jsonStore(folder), agents: agents() })

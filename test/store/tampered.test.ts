@@ -26,13 +26,13 @@ function makeAgents() {
   })
   const deploy = tool({
     description: 'Deploys.',
-    inputSchema: NOTHING,
+    input: NOTHING,
     approval: 'required',
     execute: () => 'deployed',
   })
   const lookup = tool({
     description: 'Looks up.',
-    inputSchema: NOTHING,
+    input: NOTHING,
     effect: 'pure',
     execute: () => 'long '.repeat(15_000),
   })
@@ -496,7 +496,7 @@ test('a run that is attached to after its tree was found to be changed is refuse
     instructions: 'Deploy.',
     model: scriptedModel(() => ({ calls: [{ name: 'deploy', input: {} }] })),
     tools: {
-      deploy: tool({ description: 'Deploys.', inputSchema: NOTHING, approval: 'required', execute: () => 'ok' }),
+      deploy: tool({ description: 'Deploys.', input: NOTHING, approval: 'required', execute: () => 'ok' }),
     },
   })
   const host = agent({
@@ -534,7 +534,7 @@ function makePair(done: string[], withChild: boolean) {
   const call = (name: string) =>
     tool({
       description: name,
-      inputSchema: NOTHING,
+      input: NOTHING,
       approval: 'required',
       execute: () => {
         done.push(name)

@@ -21,7 +21,7 @@ export function simpleTool(
   execute: ToolDefinition<{ type: 'object' }, unknown>['execute'],
   options: Partial<Pick<ToolDefinition<object, unknown>, 'effect' | 'timeoutMs'>> = {},
 ) {
-  return tool({ description: 'Does it.', inputSchema: { type: 'object' }, execute, ...options })
+  return tool({ description: 'Does it.', input: { type: 'object' }, execute, ...options })
 }
 
 /** Calls each of these tools once, in one answer, and then says what came back, one result a line. */

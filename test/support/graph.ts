@@ -17,7 +17,7 @@ import { type FakeClock, fakeClock } from '../../src/testing/stand-ins/fake-cloc
 
 export const LIMITS: TurnLimits = {
   ...DEFAULT_LIMITS,
-  turns: 25,
+  modelCalls: 25,
   toolCalls: 100,
   children: 10,
   concurrency: 10,
@@ -96,7 +96,7 @@ export class Graph {
   }
 
   mutate<T>(conversationId: Id, change: (mutation: Mutation) => T, turnId?: Id): Promise<T> {
-    const scope = { conversationId, limits: LIMITS, ...(turnId === undefined ? {} : { turnId }) }
+    const scope = { conversationId, limits: LIMITS, ...(turnId === undefined ? {} : { runId: turnId }) }
     return this.commit('mutate', conversationId, (draft) => planMutate(draft, scope, change))
   }
 

@@ -141,7 +141,7 @@ async function makeTrees(): Promise<Made> {
       return memory.commit(commit)
     },
   }
-  const deploy = tool({ description: 'Deploys.', inputSchema: { type: 'object' }, execute: () => 'done' })
+  const deploy = tool({ description: 'Deploys.', input: { type: 'object' }, execute: () => 'done' })
   const writer = agent({
     name: 'writer',
     instructions: 'Write.',

@@ -2,6 +2,7 @@ import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
 import { dynamicTool, jsonSchema, tool as sdkTool, zodSchema } from 'ai'
 import { agent, createRuntime, DefinitionError, type Tools, tool } from 'legate'
+import { registerTool } from 'legate/compat'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -152,11 +153,11 @@ describe('tools of the AI SDK', () => {
   )
 
   test('are given in groups, to subagents, to a run and with registerTool as well', async () => {
-    const { who, model } = actor(tool({ description: '', inputSchema: {}, execute: () => 'ours' }), { city: 'Bern' })
+    const { who, model } = actor(tool({ description: '', input: {}, execute: () => 'ours' }), { city: 'Bern' })
 
     await openRuntime().run(who, 'go', { tools: { act: weather } }).result
     const { who: bare, model: second } = actor(weather, { city: 'Bern' })
-    await openRuntime().run(bare.registerTool('again', { ...weather, title: 'Weather' }), 'go').result
+    await openRuntime().run(registerTool(bare, 'again', { ...weather, title: 'Weather' }), 'go').result
 
     expect(resultsIn(model.requests[1])[0]?.content).toBe('{"city":"Bern","degrees":7}')
     expect(second.requests[0]?.tools.map(({ name }) => name)).toEqual(['act', 'again'])
@@ -210,7 +211,7 @@ describe.each(lasting)('needsApproval, with a store in %s and a restart before t
   test('the same with tool() of ours: approval is a function', async () => {
     const ours = tool({
       description: 'Pays.',
-      inputSchema: z.object({ amount: z.number() }),
+      input: z.object({ amount: z.number() }),
       approval: ({ amount }) => amount > 100,
       execute: ({ amount }) => `paid ${amount}`,
     })
@@ -232,7 +233,7 @@ describe('what cannot be run here is refused by its name, with what to do', () =
     [
       'a schema that is none',
       { inputSchema: 'x', execute: () => 1 },
-      /tools\.act: the inputSchema of the tool ".*": this is not a schema/,
+      /tools\.act: the input of the tool ".*": this is not a schema/,
     ],
     ['a schema that comes later', { ...weather, inputSchema: jsonSchema(async () => ({})) }, /comes later/],
     ['needsApproval of a text', { ...weather, needsApproval: 'yes' }, /needsApproval that is neither/],

@@ -35,10 +35,10 @@ const schemas: [string, Schema<{ city: string }>][] = [
   ],
 ]
 
-describe.each(schemas)('peers 6/2: a tool with %s', (_name, inputSchema) => {
+describe.each(schemas)('peers 6/2: a tool with %s', (_name, schema) => {
   const lookUp = tool({
     description: 'Population',
-    inputSchema,
+    input: schema,
     execute: (input) => ({ got: input as { city: string } }),
   })
 
@@ -66,7 +66,7 @@ describe.each(schemas)('peers 6/2: a tool with %s', (_name, inputSchema) => {
     'answers the arguments %j with what is wrong, and is not run',
     async (input) => {
       let runs = 0
-      const counted = tool({ description: 'Population', inputSchema, execute: () => ++runs })
+      const counted = tool({ description: 'Population', input: schema, execute: () => ++runs })
 
       const said = await resultOf(counted, input)
 
@@ -79,7 +79,7 @@ describe.each(schemas)('peers 6/2: a tool with %s', (_name, inputSchema) => {
 test('a transform and a default of the schema reach execute', async () => {
   const add = tool({
     description: 'Adds',
-    inputSchema: z.object({ a: z.string().transform(Number), b: z.number().default(40) }),
+    input: z.object({ a: z.string().transform(Number), b: z.number().default(40) }),
     execute: ({ a, b }) => a + b,
   })
 
@@ -87,7 +87,7 @@ test('a transform and a default of the schema reach execute', async () => {
 })
 
 test('extra arguments are dropped or refused as the schema says (agentscope 8.2/34)', async () => {
-  const echo = (inputSchema: Schema) => tool({ description: 'Echo', inputSchema, execute: (input) => input as string })
+  const echo = (input: Schema) => tool({ description: 'Echo', input, execute: (given) => given as string })
   const input = { q: 'a', constructor: 'x', _host: 'x' }
 
   expect(await resultOf(echo(z.object({ q: z.string() })), input)).toBe('{"q":"a"}')
@@ -97,7 +97,7 @@ test('extra arguments are dropped or refused as the schema says (agentscope 8.2/
 test('a schema that checks asynchronously is awaited', async () => {
   const slow = tool({
     description: 'Slow',
-    inputSchema: z.object({ q: z.string().refine(async (q) => q !== 'bad', { message: 'is bad' }) }),
+    input: z.object({ q: z.string().refine(async (q) => q !== 'bad', { message: 'is bad' }) }),
     execute: ({ q }) => q,
   })
 
@@ -106,27 +106,28 @@ test('a schema that checks asynchronously is awaited', async () => {
 })
 
 describe('a definition that cannot work is refused with what to do', () => {
-  const good = { description: 'Echo', inputSchema: { type: 'object' }, execute: () => 1 }
+  const good = { description: 'Echo', input: { type: 'object' }, execute: () => 1 }
 
   test.each<[string, object, RegExp]>([
     ['no description', { ...good, description: undefined }, /needs a description/],
     ['no execute', { ...good, execute: undefined }, /needs execute\(input, context\)/],
     ['an execute that is no function', { ...good, execute: 'rm -rf' }, /execute must be a function/],
-    ['no inputSchema', { ...good, inputSchema: undefined }, /needs an inputSchema.*\{ type: "object" \}/],
-    ['the word parameters', { ...good, parameters: {} }, /no option "parameters"\. It has .*inputSchema/],
+    ['no input', { ...good, input: undefined }, /needs an input.*\{ type: "object" \}/],
+    ['the word of the AI SDK', { ...good, inputSchema: {} }, /no option "inputSchema"\. .*input/],
+    ['the word parameters', { ...good, parameters: {} }, /no option "parameters"\. It has .*input/],
     ['a name', { ...good, name: 'x' }, /no option "name"/],
     ['a wrong effect', { ...good, effect: 'readonly' }, /one of "pure", "idempotent", "effectful", not "readonly"/],
     ['a timeout of zero', { ...good, timeoutMs: 0 }, /timeoutMs/],
     ['a timeout that is no number', { ...good, timeoutMs: '5s' }, /timeoutMs/],
     ['a timeout that is not a number', { ...good, timeoutMs: Number.NaN }, /timeoutMs/],
-    ['a zod 3 schema', { ...good, inputSchema: z3.object({ q: z3.string() }) }, /zod 3 .*upgrade to zod 4/],
-    ['a bare valibot schema', { ...good, inputSchema: v.object({ q: v.string() }) }, /toStandardJsonSchema/],
-    ['a zod shape', { ...good, inputSchema: { q: z.string() } }, /this is a shape.*z\.object/],
-    ['a string for a schema', { ...good, inputSchema: 'q: string' }, /not a schema/],
+    ['a zod 3 schema', { ...good, input: z3.object({ q: z3.string() }) }, /zod 3 .*upgrade to zod 4/],
+    ['a bare valibot schema', { ...good, input: v.object({ q: v.string() }) }, /toStandardJsonSchema/],
+    ['a zod shape', { ...good, input: { q: z.string() } }, /this is a shape.*z\.object/],
+    ['a string for a schema', { ...good, input: 'q: string' }, /not a schema/],
     [
       'a type that is none',
-      { ...good, inputSchema: { properties: { q: { type: 'strng' } } } },
-      /^the inputSchema of the tool "Echo": not a usable JSON Schema: properties\.q: type must be one of "string"/,
+      { ...good, input: { properties: { q: { type: 'strng' } } } },
+      /^the input of the tool "Echo": not a usable JSON Schema: properties\.q: type must be one of "string"/,
     ],
     [
       'an outputSchema with a reference to nowhere',
@@ -145,7 +146,7 @@ describe('a definition that cannot work is refused with what to do', () => {
 
   test('a schema that no JSON Schema can express is refused when its agent is run or registered', () => {
     const model = scriptedModel([])
-    const when = tool({ description: 'When', inputSchema: z.object({ at: z.date() }), execute: () => 1 })
+    const when = tool({ description: 'When', input: z.object({ at: z.date() }), execute: () => 1 })
     const clerk = agent({ name: 'clerk', instructions: '', model, tools: { when } })
 
     expect(() => openRuntime({ agents: [clerk] })).toThrow(DefinitionError)
@@ -155,7 +156,7 @@ describe('a definition that cannot work is refused with what to do', () => {
 })
 
 test('a tool is immutable', () => {
-  const echo = tool({ description: 'Echo', inputSchema: { type: 'object' }, execute: () => 1 })
+  const echo = tool({ description: 'Echo', input: { type: 'object' }, execute: () => 1 })
 
   expect(() => Object.assign(echo, { execute: () => 2 })).toThrow(TypeError)
 })

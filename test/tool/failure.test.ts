@@ -9,7 +9,7 @@ const anything = { type: 'object' } as const
 /** An agent that calls `it` once and then answers; what its model is shown in between. */
 async function callOnce(execute: () => unknown, extra: object = {}) {
   const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
-  const it = tool({ description: 'It', inputSchema: anything, execute, ...extra })
+  const it = tool({ description: 'It', input: anything, execute, ...extra })
   const runtime = openRuntime()
   const run = runtime.run(agent({ name: 'clerk', instructions: '', model, tools: { it } }), 'go')
   const outcome = await run.result
@@ -137,16 +137,16 @@ describe('a tool may return anything that can be awaited', () => {
 })
 
 describe('a promised result', () => {
-  const outputSchema = z.object({ rows: z.number().int() })
+  const output = z.object({ rows: z.number().int() })
 
   test('that keeps the promise passes, as the schema makes it', async () => {
-    const { said } = await callOnce(() => ({ rows: 3, internal: 'x' }), { outputSchema })
+    const { said } = await callOnce(() => ({ rows: 3, internal: 'x' }), { output })
 
     expect(said).toBe('{"rows":3}')
   })
 
   test('that breaks it is an error the model reads', async () => {
-    const { outcome, said, message } = await callOnce(() => ({ rows: 'three' }), { outputSchema })
+    const { outcome, said, message } = await callOnce(() => ({ rows: 'three' }), { output })
 
     expect(outcome.status).toBe('completed')
     expect(said).toMatch(/not as promised: rows: /)
@@ -155,7 +155,7 @@ describe('a promised result', () => {
 })
 
 describe('a tool that is not there', () => {
-  const search = tool({ description: 'Search', inputSchema: anything, execute: () => 'found' })
+  const search = tool({ description: 'Search', input: anything, execute: () => 'found' })
 
   test.each(['nope', 'constructor', '__proto__', 'toString', 'hasOwnProperty', ''])(
     'cybros A41, agentscope 8.1/21: the name %j is answered with the names there are',
@@ -214,7 +214,7 @@ describe('cybros A41: arguments that are not JSON', () => {
     ['a number beyond all', '{"q": 1e999}'],
   ])('%s are answered with what is wrong, and the tool is not run', async (_name, input) => {
     let runs = 0
-    const it = tool({ description: 'It', inputSchema: anything, execute: () => ++runs })
+    const it = tool({ description: 'It', input: anything, execute: () => ++runs })
     const model = scriptedModel([{ calls: [{ name: 'it', input }] }, 'done'])
 
     const { status } = await openRuntime().run(clerk(model, { it }), 'go').result
@@ -225,7 +225,7 @@ describe('cybros A41: arguments that are not JSON', () => {
   })
 
   test('no arguments at all are an empty object', async () => {
-    const it = tool({ description: 'It', inputSchema: anything, execute: (input) => input as object })
+    const it = tool({ description: 'It', input: anything, execute: (input) => input as object })
     const model = scriptedModel([{ calls: [{ name: 'it', input: '' }] }, 'done'])
 
     await openRuntime().run(clerk(model, { it }), 'go').result
@@ -236,11 +236,11 @@ describe('cybros A41: arguments that are not JSON', () => {
 
 test('cybros A40, agentscope 8.8/101: every failure of one message is shown in call order', async () => {
   const tools = {
-    bad: tool({ description: 'Bad', inputSchema: z.object({ q: z.string() }), execute: () => 'never' }),
-    slow: tool({ description: 'Slow', inputSchema: anything, execute: () => later(30, 'slow') }),
-    throws: tool({ description: 'Throws', inputSchema: anything, execute: () => fail() }),
-    odd: tool({ description: 'Odd', inputSchema: anything, execute: () => 1n }),
-    quick: tool({ description: 'Quick', inputSchema: anything, execute: () => 'quick' }),
+    bad: tool({ description: 'Bad', input: z.object({ q: z.string() }), execute: () => 'never' }),
+    slow: tool({ description: 'Slow', input: anything, execute: () => later(30, 'slow') }),
+    throws: tool({ description: 'Throws', input: anything, execute: () => fail() }),
+    odd: tool({ description: 'Odd', input: anything, execute: () => 1n }),
+    quick: tool({ description: 'Quick', input: anything, execute: () => 'quick' }),
   }
   const names = ['slow', 'bad', 'nope', 'throws', 'odd', 'quick', 'slow']
   const model = scriptedModel([{ calls: names.map((name) => ({ id: 'same', name, input: {} })) }, 'done'])
@@ -266,8 +266,8 @@ test('a tool that changes its input in place changes nothing that was recorded',
   }
   const anyList = z.object({ q: z.string(), list: z.any() })
   const tools = {
-    raw: tool({ description: 'Raw', inputSchema: anything, execute: spoil }),
-    typed: tool({ description: 'Typed', inputSchema: anyList, execute: spoil }),
+    raw: tool({ description: 'Raw', input: anything, execute: spoil }),
+    typed: tool({ description: 'Typed', input: anyList, execute: spoil }),
   }
   const calls = ['raw', 'typed'].map((name) => ({ id: name, name, input: { q: 'asked', list: [1, 2] } }))
   const asked = structuredClone(calls)

@@ -10,7 +10,7 @@ import { tempFolder } from '../support/temp-folder.ts'
 const none = { type: 'object' } as const
 
 function named(name: string) {
-  return tool({ description: `Does ${name}.`, inputSchema: none, execute: () => `did ${name}` })
+  return tool({ description: `Does ${name}.`, input: none, execute: () => `did ${name}` })
 }
 
 const web = {

@@ -9,7 +9,7 @@ const anything = { type: 'object' } as const
 const SHOWN = 65_536
 
 function dumping(value: unknown) {
-  return tool({ description: 'Dump', inputSchema: anything, effect: 'pure', execute: () => value })
+  return tool({ description: 'Dump', input: anything, effect: 'pure', execute: () => value })
 }
 
 /** Calls `dump`, then pages through its result with read_result until nothing is left; keeps what it read. */
@@ -43,7 +43,7 @@ describe('a result too long to show', () => {
   ])('of %s is cut at 64 KB and read_result pages through to the exact whole', async (_name, text) => {
     const { script, read, pages } = pager()
     const model = scriptedModel(script)
-    const budget = { turns: 1_000 }
+    const budget = { modelCalls: 1_000 }
     const clerk = agent({ name: 'clerk', instructions: '', model, budget, tools: { dump: dumping(text) } })
 
     const outcome = await openRuntime({ compaction: false }).run(clerk, 'go').result

@@ -17,7 +17,7 @@ describe('a tool that takes too long', () => {
     'is not waited for although it ignores its signal, and may be called again when it is %s',
     async (effect) => {
       const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
-      const it = tool({ description: 'It', inputSchema: anything, effect, timeoutMs: 150, execute: stuck })
+      const it = tool({ description: 'It', input: anything, effect, timeoutMs: 150, execute: stuck })
       const start = Date.now()
 
       const outcome = await openRuntime().run(clerk(model, { it }), 'go').result
@@ -31,7 +31,7 @@ describe('a tool that takes too long', () => {
 
   test('must be checked before it is called again when it is effectful, as it is unless it says otherwise (I4)', async () => {
     const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
-    const it = tool({ description: 'It', inputSchema: anything, timeoutMs: 40, execute: stuck })
+    const it = tool({ description: 'It', input: anything, timeoutMs: 40, execute: stuck })
     const runtime = openRuntime()
 
     const run = runtime.run(clerk(model, { it }), 'go')
@@ -49,7 +49,7 @@ describe('a tool that takes too long', () => {
     const aborted = makeGate<unknown>()
     const it = tool({
       description: 'It',
-      inputSchema: anything,
+      input: anything,
       timeoutMs: 40,
       execute: (_input, { signal }) =>
         new Promise<string>((resolve) => {
@@ -92,7 +92,7 @@ describe('a tool that takes too long', () => {
     let [abortedAt, hasStopped] = [0, false]
     const it = tool({
       description: 'It',
-      inputSchema: anything,
+      input: anything,
       timeoutMs: 40,
       execute: (_input, { signal }) =>
         new Promise<string>((resolve) => {
@@ -114,8 +114,8 @@ describe('a tool that takes too long', () => {
   test('does not hold up the others of its message', async () => {
     const calls = ['it', 'quick'].map((name) => ({ name, input: {} }))
     const model = scriptedModel([{ calls }, 'done'])
-    const it = tool({ description: 'It', inputSchema: anything, timeoutMs: 40, execute: stuck })
-    const quick = tool({ description: 'Quick', inputSchema: anything, execute: () => 'quick' })
+    const it = tool({ description: 'It', input: anything, timeoutMs: 40, execute: stuck })
+    const quick = tool({ description: 'Quick', input: anything, execute: () => 'quick' })
 
     await openRuntime().run(clerk(model, { it, quick }), 'go').result
 
@@ -129,7 +129,7 @@ describe('a tool that takes too long', () => {
     const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
     const it = tool({
       description: 'It',
-      inputSchema: anything,
+      input: anything,
       execute: () => Promise.reject(new DOMException('The fetch timed out', 'TimeoutError')),
     })
 
@@ -150,7 +150,7 @@ describe('agentscope 8.8/103: a run that is cancelled while a tool runs', () => 
       const heard = makeGate<boolean>()
       const it = tool({
         description: 'It',
-        inputSchema: anything,
+        input: anything,
         effect,
         execute: (_input, { signal }) => {
           signal.addEventListener('abort', () => heard.open(true))
@@ -185,7 +185,7 @@ describe('agentscope 8.8/103: a run that is cancelled while a tool runs', () => 
     const entered = makeGate()
     const it = tool({
       description: 'It',
-      inputSchema: anything,
+      input: anything,
       execute: () => {
         entered.open()
         return stuck()
@@ -207,7 +207,7 @@ test('a tool knows its call: key, node, attempt; its progress is seen by readers
   const contexts: object[] = []
   const it = tool({
     description: 'It',
-    inputSchema: anything,
+    input: anything,
     execute: (_input, { idempotencyKey, node, progress, signal, logger }) => {
       progress('half way', { percent: 50 })
       progress('nearly')
@@ -226,7 +226,7 @@ test('a tool knows its call: key, node, attempt; its progress is seen by readers
   expect(contexts).toEqual([
     {
       idempotencyKey: task.id,
-      node: { id: task.id, conversationId: run.conversationId, turnId: run.id, attempt: 1 },
+      node: { id: task.id, conversationId: run.conversationId, runId: run.id, attempt: 1 },
       aborted: false,
     },
   ])
@@ -243,7 +243,7 @@ test('the time of a tool stands still while it waits for a child', async () => {
   const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
   const it = tool({
     description: 'It',
-    inputSchema: anything,
+    input: anything,
     timeoutMs: 60,
     execute: async (_, { delegate }) => (await delegate(child, 'go')).text,
   })
@@ -259,7 +259,7 @@ test('the time it has used before it waits for a child is used', async () => {
   const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
   const it = tool({
     description: 'It',
-    inputSchema: anything,
+    input: anything,
     effect: 'pure',
     timeoutMs: 60,
     execute: async (_, { delegate }) => {

@@ -7,7 +7,7 @@ import { readShape } from '../../prompt/shape/read-shape.ts'
 import { shapeSchema } from '../../prompt/shape/shape-schema.ts'
 import { isToolSource } from '../../tool/source.ts'
 import { isTool, type ShapedTool, type ToolDefinition, tool } from '../../tool/tool.ts'
-import { isOnlyForeign } from '../../tools/from-ai-sdk-tool.ts'
+import { isForeignTool } from '../../tools/from-ai-sdk-tool.ts'
 import { mcpServer } from '../../tools/mcp/mcp-server.ts'
 import type { McpServerOptions } from '../../tools/mcp/options.ts'
 import type {
@@ -60,7 +60,7 @@ export function withTool(
 }
 
 function isMade(given: object): given is Tools[string] {
-  return isTool(given) || isOnlyForeign(given)
+  return isTool(given) || isForeignTool(given)
 }
 
 function definitionOf(given: ToolDefinition<never, unknown> | ShapedTool): ToolDefinition<Schema, unknown> {
@@ -75,9 +75,9 @@ function definitionOf(given: ToolDefinition<never, unknown> | ShapedTool): ToolD
   return {
     ...others,
     description: desc,
-    inputSchema: shapeSchema(readShape(Object.fromEntries(Object.entries(kwargs).map(describedField)) as Json)),
+    input: shapeSchema(readShape(Object.fromEntries(Object.entries(kwargs).map(describedField)) as Json)),
     execute: func as ToolDefinition<Schema, unknown>['execute'],
-    ...(returns === undefined ? {} : { outputSchema: shapeSchema(readShape(returns as Json)) }),
+    ...(returns === undefined ? {} : { output: shapeSchema(readShape(returns as Json)) }),
   }
 }
 
@@ -132,12 +132,12 @@ export function withFunction(
   if (typeof given !== 'function') refuse(`${where}: give it a function.`)
   const { name = given.name, input, output, ...others } = readOptions(`${where}()`, options, FUNCTION)
   if (GENERATORS.has(given.constructor.name)) refuse(`${where}: a generator gives no result.`)
-  if (name === '') refuse(`${where}: the function has no name. Say it: toolFunc(fn, { name, ... }).`)
+  if (name === '') refuse(`${where}: the function has no name. Say it: toolFunc(agent, fn, { name, ... }).`)
   const definition = {
     description: name,
     ...others,
-    ...(input === undefined ? byParameters(given, where) : { inputSchema: input, execute: given }),
-    ...(output === undefined ? {} : { outputSchema: output }),
+    ...(input === undefined ? byParameters(given, where) : { input, execute: given }),
+    ...(output === undefined ? {} : { output }),
   }
   return withTool(agent, name, definition as unknown as ToolDefinition<never, unknown>)
 }
@@ -155,18 +155,18 @@ const FUNCTION: OptionRules<ToolFunctionOptions> = {
 /** Reads the parameters of a plain function from its source: a value for each, or the fields of its one object. */
 function byParameters(given: (...given: never[]) => unknown, where: string) {
   const known = parseParameters(given)
-  if (known === undefined) return refuse(`${where}: say what it takes: toolFunc(fn, { description, input }).`)
+  if (known === undefined) return refuse(`${where}: say what it takes: toolFunc(agent, fn, { description, input }).`)
   const { list, areFields } = known
   const field = ({ preset }: Parameter) => (preset === undefined ? {} : { default: preset })
-  const inputSchema = {
+  const input = {
     type: 'object',
     properties: Object.fromEntries(list.map((one) => [one.name, field(one)])),
     required: list.filter((one) => !one.isOptional).map((one) => one.name),
     additionalProperties: false,
   }
-  const execute = (input: { readonly [name: string]: unknown }) =>
-    given(...((areFields ? [input] : list.map((one) => input[one.name])) as never[]))
-  return { inputSchema, execute }
+  const execute = (fields: { readonly [name: string]: unknown }) =>
+    given(...((areFields ? [fields] : list.map((one) => fields[one.name])) as never[]))
+  return { input, execute }
 }
 
 const GENERATORS: ReadonlySet<string> = new Set(['GeneratorFunction', 'AsyncGeneratorFunction'])
@@ -183,7 +183,8 @@ export function withMcp(
   const sources = Object.entries(servers as McpServers).map(([name, server]) => {
     return [name, isToolSource(server) ? server : mcpServer(server)] as const
   })
-  if (sources.length === 0) refuse(`${whereOf(agent)}, useMcp: name a server: useMcp({ github: { command: '...' } }).`)
+  if (sources.length === 0)
+    refuse(`${whereOf(agent)}, useMcp: name a server: useMcp(agent, { github: { command: '...' } }).`)
   return withTools(agent, { sources: Object.fromEntries(sources) })
 }
 

@@ -4,7 +4,7 @@ import type { Grant } from '../../grant/grant.ts'
 import type { Content } from '../../graph/content.ts'
 import type { StoreReader } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
-import type { PromptLoadOptions, TextLoadOptions } from '../../prompt/file/load-text.ts'
+import type { TextLoadOptions } from '../../prompt/file/load-text.ts'
 import { Prompt, promptFromSlots, type SlotOptions, slotsOf } from '../../prompt/prompt.ts'
 import type { OutputOf, OutputShape } from '../../prompt/shape/shape-schema.ts'
 import type { Layers } from '../../prompt/slots/slot.ts'
@@ -54,9 +54,9 @@ export interface RequestAgent {
 
 /** A prompt file, or its text. */
 export interface PromptSource {
-  readonly kind: 'yaml' | 'json' | 'file' | 'text'
+  readonly kind: 'file' | 'text'
   readonly given: string
-  readonly options: PromptLoadOptions | TextLoadOptions
+  readonly options: TextLoadOptions
 }
 
 type RequestLoadOptions<Options> = Omit<Options, 'onto' | 'aliases'>
@@ -94,23 +94,12 @@ export class AgentRequest<Out = unknown> extends Prompt<Out> {
     return this.of.generate(this.asked(), options) as Promise<CompletedOutcome<Out>>
   }
 
-  /**
-   * Loads a YAML prompt file into the request. A text with a line break, or one that begins with `{`, is the prompt
-   * itself.
-   */
-  loadYamlPrompt(pathOrContent: string, options: RequestLoadOptions<PromptLoadOptions> = {}): Promise<this> {
-    return this.load({ kind: 'yaml', given: pathOrContent, options })
-  }
-
-  /** Loads a JSON prompt file, which may have comments and trailing commas. */
-  loadJsonPrompt(pathOrContent: string, options: RequestLoadOptions<PromptLoadOptions> = {}): Promise<this> {
-    return this.load({ kind: 'json', given: pathOrContent, options })
-  }
-
+  /** Loads a prompt file into the request: YAML, or JSON by its ending. */
   loadPromptFile(path: string, options: RequestLoadOptions<TextLoadOptions> = {}): Promise<this> {
     return this.load({ kind: 'file', given: path, options })
   }
 
+  /** Loads the text of a prompt file into the request. */
   loadPromptText(text: string, options: RequestLoadOptions<TextLoadOptions> = {}): Promise<this> {
     return this.load({ kind: 'text', given: text, options })
   }

@@ -322,36 +322,10 @@ export interface Agent<In = unknown, Out = unknown, Raw = Out> extends AgentCore
   stream(input: NoInfer<In> | DirectInput, options?: RunOptions): Run<Out, Raw>
   /** Builds a request slot by slot: `agent.request().input(x).instruct(y).output(S).start()`. */
   request(options?: NoOptions): AgentRequest<Out>
-  /** Loads a prompt file into a request; see `legate/prompt` for the language. */
-  loadYamlPrompt(...given: Parameters<AgentRequest['loadYamlPrompt']>): Promise<AgentRequest<Out>>
-  /** Starts a request from a JSON prompt file or text. */
-  loadJsonPrompt(...given: Parameters<AgentRequest['loadJsonPrompt']>): Promise<AgentRequest<Out>>
   /** Starts a request from a prompt file, YAML or JSON by its ending. */
   loadPromptFile(...given: Parameters<AgentRequest['loadPromptFile']>): Promise<AgentRequest<Out>>
   /** Starts a request from the text of a prompt file. */
   loadPromptText(...given: Parameters<AgentRequest['loadPromptText']>): Promise<AgentRequest<Out>>
-  /** Returns the agent with one more tool. This agent and all others stay unchanged. */
-  registerTool<In extends Schema, Result>(name: string, given: Tools[string] | ToolDefinition<In, Result>): this
-  /** A shorter form: the input as a shape, `kwargs: { city: ['str', 'Where'] }`. */
-  registerTool(name: string, given: ShapedTool): this
-  registerTool(given: ShapedTool & { readonly name: string }): this
-  /**
-   * Returns the agent with more tools: an object of them, a function of `auto`, a name it has already, or a list of
-   * these.
-   */
-  useTools(tools: ToolChoice | readonly ToolChoice[]): this
-  /** Returns the agent with a function as a tool, under the function's name. */
-  toolFunc<const In extends Schema, Result>(
-    code: (input: InferOutput<In>, context: ToolContext) => Result | Promise<Result>,
-    options: ToolFunctionOptions<In>,
-  ): this
-  /** Takes a plain function: its parameters, by name, are the tool's input. */
-  toolFunc(code: (...given: never[]) => unknown, options?: Omit<ToolFunctionOptions, 'input'>): this
-  /**
-   * Returns the agent with the tools of MCP servers: `{ github: { command, args } }`, as in `mcpServers` of config
-   * files; one of these without a name; an address, `https://...`; or a script, `server.py` or `server.js`.
-   */
-  useMcp(servers: string | McpServers | McpServerOptions | { readonly mcpServers: McpServers }): this
   /** A typed function that a model implements, with this agent's model, tools and instructions. */
   auto<const In extends Schema, const Result extends Schema>(
     definition: AutoDefinition<In, Result>,
@@ -368,7 +342,7 @@ export interface Agent<In = unknown, Out = unknown, Raw = Out> extends AgentCore
   ): Self & Methods & ExtensionMark<Known<Name>>
 }
 
-/** The argument of `useTools`. */
+/** The argument of `useTools` of `legate/compat`. */
 export type ToolChoice = string | Tools | AutoFunction<never, unknown> | ((...given: never[]) => unknown)
 
 export interface ToolFunctionOptions<In extends Schema = Schema>

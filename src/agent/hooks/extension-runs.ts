@@ -160,12 +160,12 @@ export class ExtensionRuns {
   }
 
   private callWatchers(row: EventRow): void {
-    const run = this.open.get(row.turnId)
+    const run = this.open.get(row.runId)
     const hook = SEEING.get(row.body.type)
     if (run === undefined || (hook === undefined && !run.hooks.has('onEvent'))) return
     this.start(async () => {
       const tree = await this.ledger.store.tree(run.rootId)
-      const place = { tree, runId: row.turnId, nodeId: row.nodeId, purpose: null, work: null }
+      const place = { tree, runId: row.runId, nodeId: row.nodeId, purpose: null, work: null }
       const event = toEvent(row)
       if (hook !== undefined) {
         await this.seen(run.hooks, { hook, place }, (extension, context) =>

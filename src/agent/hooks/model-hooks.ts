@@ -84,7 +84,7 @@ export function emitAfterEvent(run: NodeRun, body: LiveBody, show: Show): void |
     seq: 0,
     at: home.ledger.clock.now(),
     conversationId: node.conversationId,
-    turnId: node.turnId,
+    runId: node.turnId,
     nodeId: node.id,
     path: conversation.path,
     parentId: conversation.parentTurnId,

@@ -108,7 +108,7 @@ function instructionsOf({ agent, conversation, turn }: NodeRun, tools: readonly 
   const told = agent.protocol?.writeInstructions({
     instructions: agent.instructions,
     id: conversation.id,
-    turns: turn.limits.turns,
+    turns: turn.limits.modelCalls,
     tools: tools.map(({ name }) => name),
   })
   const instructions = told ?? agent.instructions

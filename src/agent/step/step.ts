@@ -54,7 +54,7 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
   if (found !== undefined) return endCollected(run, found)
   const isTurn = !isBeside(run.node)
   if (isTurn && !mayCall(run.turn)) {
-    return refuseCall(run, { code: 'max_turns', message: limitReached(run.turn.limits, 'turns') })
+    return refuseCall(run, { code: 'max_turns', message: limitReached(run.turn.limits, 'modelCalls') })
   }
   const context = isTurn ? collectContext(run.tree, run.node, run.contextTurns) : undefined
   const plan = context === undefined ? null : compactionFor(run, model, context)

@@ -20,7 +20,7 @@ export class ChatView implements RunView {
   }
 
   take(event: RunEvent, runId: Id): void {
-    if (event.turnId === runId) this.hear(event)
+    if (event.runId === runId) this.hear(event)
     this.tree.take(event, runId)
   }
 

@@ -3,7 +3,7 @@ import { dirname, extname, join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ModelRequest } from '../../doors/models.ts'
 import { type Agent, agent, type Tool, type ToolContext, tool } from '../../index.ts'
-import { type ScriptedModel, type ScriptedTurn, scriptedModel } from '../../testing/index.ts'
+import { type ScriptedAnswer, type ScriptedModel, scriptedModel } from '../../testing/index.ts'
 import { modelKey, type Note, toolKey } from './view.ts'
 
 export const QUESTION = 'What is in this package?'
@@ -31,7 +31,7 @@ const TASK = {
  */
 export function demoAgents(root: string, note: Note): Agent<string, null> {
   const folders = foldersOf(root, FOLDERS)
-  const of = (script: (results: readonly string[]) => ScriptedTurn) => notingModel(note, script)
+  const of = (script: (results: readonly string[]) => ScriptedAnswer) => notingModel(note, script)
   const surveyor = agent({
     name: 'surveyor',
     description: 'Says how many files there are.',
@@ -71,7 +71,7 @@ export function demoAgents(root: string, note: Note): Agent<string, null> {
 }
 
 /** Makes a scripted model that logs each call before it answers, slowly enough for a person to watch. */
-function notingModel(note: Note, script: (results: readonly string[]) => ScriptedTurn): ScriptedModel {
+function notingModel(note: Note, script: (results: readonly string[]) => ScriptedAnswer): ScriptedModel {
   return scriptedModel((request) => {
     note(modelKey(request.path, request.messages.filter(({ role }) => role === 'assistant').length))
     const turn = script(resultsIn(request))
@@ -84,7 +84,7 @@ function resultsIn({ messages }: ModelRequest): string[] {
 }
 
 /** Asks for the next folder until all have a result. */
-function eachFolder(name: string, folders: readonly string[], results: readonly string[]): ScriptedTurn | undefined {
+function eachFolder(name: string, folders: readonly string[], results: readonly string[]): ScriptedAnswer | undefined {
   const folder = folders[results.length]
   return folder === undefined ? undefined : { calls: [{ name, input: { folder } }] }
 }
@@ -101,7 +101,7 @@ function longestOf(results: readonly string[]): string {
 function countFiles(root: string, folders: readonly string[], note: Note): Tool {
   return tool({
     description: 'How many text files there are in each folder.',
-    inputSchema: NO_INPUT,
+    input: NO_INPUT,
     effect: 'pure',
     execute: async (_, context) => {
       await slowly(note, context, TOOL_MS)
@@ -113,7 +113,7 @@ function countFiles(root: string, folders: readonly string[], note: Note): Tool 
 function countLines(root: string, note: Note): Tool {
   return tool({
     description: 'How many lines of text there are in a folder.',
-    inputSchema: FOLDER,
+    input: FOLDER,
     effect: 'pure',
     execute: async (input, context) => {
       await slowly(note, context, TOOL_MS)
@@ -125,7 +125,7 @@ function countLines(root: string, note: Note): Tool {
 function longestFile(root: string, note: Note): Tool {
   return tool({
     description: 'The file of a folder with the most lines.',
-    inputSchema: FOLDER,
+    input: FOLDER,
     effect: 'pure',
     execute: async (input, context) => {
       await slowly(note, context, SLOW_TOOL_MS)

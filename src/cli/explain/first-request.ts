@@ -83,7 +83,7 @@ export interface CostBound {
  */
 export function costBound(model: string | null, { limits, spend }: Pick<Turn, 'limits' | 'spend'>): CostBound {
   const limit = spend?.limit.usd ?? null
-  const byCalls = boundOfCalls(model, { calls: limits.turns, tokens: spend?.limit.tokens ?? null })
+  const byCalls = boundOfCalls(model, { calls: limits.modelCalls, tokens: spend?.limit.tokens ?? null })
   if (limit === null || (byCalls.usd !== null && byCalls.usd < limit)) return byCalls
   return { usd: limit, how: 'the budget, which binds its subagents too' }
 }

@@ -71,7 +71,7 @@ export class EventLines {
       case 'run-queued':
         return this.dim('is queued')
       case 'run-start':
-        return this.dim(`starts (${shortId(event.turnId)})`)
+        return this.dim(`starts (${shortId(event.runId)})`)
       case 'run-end':
         return this.end(event.outcome)
       case 'message':
@@ -91,7 +91,7 @@ export class EventLines {
   }
 
   private called(event: Extract<RunEvent, { type: 'tool-call' }>): string {
-    const notice = this.described.has(event.turnId) ? subagentNotice(event) : undefined
+    const notice = this.described.has(event.runId) ? subagentNotice(event) : undefined
     return oneLine(notice === undefined ? `calls ${event.call.name}` : subagentLine(notice))
   }
 
@@ -114,7 +114,7 @@ export class EventLines {
           `${oneLine(event.agent)} has been silent for ${duration(event.at - event.lastActivityAt)}`,
         )
       case 'node-state':
-        this.reasons.set(event.turnId, event.reason ?? '')
+        this.reasons.set(event.runId, event.reason ?? '')
         return event.to === 'pending'
           ? this.colour(
               'yellow',

@@ -55,10 +55,10 @@ const PAGE = 500
 export async function* eventsSoFar(store: Store, run: Turn): AsyncGenerator<DurableEvent, void> {
   const family = new Set<Id>([run.id])
   for await (const event of treeEvents(store, run)) {
-    if (event.parentId !== null && family.has(event.parentId)) family.add(event.turnId)
-    if (!family.has(event.turnId)) continue
+    if (event.parentId !== null && family.has(event.parentId)) family.add(event.runId)
+    if (!family.has(event.runId)) continue
     yield event
-    if (event.type === 'run-end' && event.turnId === run.id) return
+    if (event.type === 'run-end' && event.runId === run.id) return
   }
 }
 
@@ -67,7 +67,7 @@ export async function treeSoFar(store: Store, run: Turn): Promise<WatchedTree> {
   const tree = new WatchedTree(run.id)
   for await (const event of eventsSoFar(store, run)) tree.take(event)
   for (const { events } of await store.blocks(run.rootId, 0)) {
-    for (const event of events) if (tree.run(event.turnId)?.state === 'running') tree.take(event)
+    for (const event of events) if (tree.run(event.runId)?.state === 'running') tree.take(event)
   }
   return tree
 }

@@ -49,7 +49,7 @@ export class WatchedTree {
   }
 
   take(event: RunEvent): void {
-    const run = this.runs.get(event.turnId) ?? this.add(event)
+    const run = this.runs.get(event.runId) ?? this.add(event)
     switch (event.type) {
       case 'run-start':
         run.state = 'running'
@@ -75,9 +75,9 @@ export class WatchedTree {
     }
   }
 
-  private add({ turnId, parentId, path }: RunEvent): WatchedRun {
+  private add({ runId, parentId, path }: RunEvent): WatchedRun {
     const run: WatchedRun = {
-      id: turnId,
+      id: runId,
       agent: oneLine(path.at(-1) ?? ''),
       children: [],
       task: '',
@@ -89,8 +89,8 @@ export class WatchedTree {
       spent: [],
       hears: null,
     }
-    this.runs.set(turnId, run)
-    if (turnId !== this.rootId) this.runs.get(parentId ?? '')?.children.push(run)
+    this.runs.set(runId, run)
+    if (runId !== this.rootId) this.runs.get(parentId ?? '')?.children.push(run)
     return run
   }
 }

@@ -9,9 +9,9 @@ import { treeRows } from './tree-rows.ts'
 /** A host with some subagents, of whom the first have ended. */
 function host({ children, ended, name = 'scout' }: { children: number; ended: number; name?: string }): WatchedTree {
   const tree = new WatchedTree('host')
-  take(tree, { turnId: 'host', path: ['host'], type: 'run-start', agent: 'host' })
+  take(tree, { runId: 'host', path: ['host'], type: 'run-start', agent: 'host' })
   for (let at = 0; at < children; at++) {
-    const place = { turnId: `child ${at}`, parentId: 'host', path: ['host', name] }
+    const place = { runId: `child ${at}`, parentId: 'host', path: ['host', name] }
     take(tree, { ...place, type: 'run-start', agent: name })
     take(tree, { ...place, type: 'usage', model: 'test/model', usage: { ...NONE, inputTokens: 10 } })
     const status = at === 0 ? 'failed' : 'completed'
@@ -44,7 +44,7 @@ describe('the rows of a tree', () => {
   test('tell subagents of one name apart by what they were asked', () => {
     const tree = host({ children: 2, ended: 0 })
     const asked = (at: number, content: string) =>
-      take(tree, { turnId: `child ${at}`, path: ['host', 'scout'], type: 'message', role: 'user', content })
+      take(tree, { runId: `child ${at}`, path: ['host', 'scout'], type: 'message', role: 'user', content })
     asked(0, 'Look at the sky')
     asked(0, 'and at the sea')
     asked(1, '{"topic":"the sea","deep":2}')

@@ -276,7 +276,7 @@ export async function sendMessage(runtime: Runtime, conversationId: Id, message:
   const talk = await runtime.conversation(conversationId)
   const turnId = await talk.mutate((change) => {
     change.createNode({ kind: 'user_message', content: message })
-    return change.turnId
+    return change.runId
   })
   return runtime.attach(turnId)
 }

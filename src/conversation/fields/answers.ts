@@ -19,10 +19,10 @@ export class Answers {
   }
 
   take(event: RunEvent): FieldBatch | undefined {
-    const known = this.runs.get(event.turnId)
-    const run = known ?? new RunAnswers(this.tree, this.source.schemaOf(this.tree, event.turnId) ?? null)
-    if (known === undefined) this.runs.set(event.turnId, run)
-    if (event.type === 'run-end') this.runs.delete(event.turnId)
+    const known = this.runs.get(event.runId)
+    const run = known ?? new RunAnswers(this.tree, this.source.schemaOf(this.tree, event.runId) ?? null)
+    if (known === undefined) this.runs.set(event.runId, run)
+    if (event.type === 'run-end') this.runs.delete(event.runId)
     return run.take(event)
   }
 }
@@ -135,7 +135,7 @@ class RunAnswers {
     const isReset = this.wasTold
     this.wasTold = false
     this.isTold = true
-    const place = { runId: event.turnId, nodeId: event.nodeId ?? '', agentPath: event.path, attempt: this.attempt }
+    const place = { runId: event.runId, nodeId: event.nodeId ?? '', agentPath: event.path, attempt: this.attempt }
     return { event, place, parser: reading.parser, events, isReset }
   }
 

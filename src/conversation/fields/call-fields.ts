@@ -35,7 +35,7 @@ class CallReadings {
       case 'tool-call':
         return isOf(event.call.name) ? this.close(event) : undefined
       case 'reset':
-        this.drop(event.turnId)
+        this.drop(event.runId)
         return undefined
       default:
         return undefined
@@ -43,7 +43,7 @@ class CallReadings {
   }
 
   private takeDelta(event: Extract<RunEvent, { type: 'tool-input-delta' }>): FieldBatch | undefined {
-    const key = `${event.turnId} ${event.callId}`
+    const key = `${event.runId} ${event.callId}`
     const reading = this.open.get(key) ?? new AnswerReading(null)
     this.open.set(key, reading)
     const events = reading.push(event.text, event.cumulative === true)
@@ -52,7 +52,7 @@ class CallReadings {
 
   private close(event: Extract<RunEvent, { type: 'tool-call' }>): FieldBatch | undefined {
     const { call } = event
-    const key = `${event.turnId} ${call.id}`
+    const key = `${event.runId} ${call.id}`
     const known = this.open.get(key)
     this.open.delete(key)
     const reading = known ?? new AnswerReading(null)
@@ -71,11 +71,11 @@ class CallReadings {
 
   private batchOf(event: RunEvent, { reading, events, call }: CallFieldEvents): FieldBatch | undefined {
     if (events.length === 0) return undefined
-    const { turnId, nodeId, path } = event
-    const isReset = this.void.delete(turnId)
-    const attempt = this.attempts.get(turnId) ?? 1
+    const { runId, nodeId, path } = event
+    const isReset = this.void.delete(runId)
+    const attempt = this.attempts.get(runId) ?? 1
     const place = {
-      runId: turnId,
+      runId,
       nodeId: nodeId ?? '',
       agentPath: path,
       attempt,

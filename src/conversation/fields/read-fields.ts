@@ -36,6 +36,6 @@ export async function* doneFields(source: FieldSource): AsyncGenerator<DoneField
 
 /** Selects the events of the run itself, or of agents of a name in it and below it. */
 export function wantedBy({ runId }: FieldSource, agent: string | undefined): (event: RunEvent) => boolean {
-  if (agent === undefined) return ({ turnId }) => turnId === runId
+  if (agent === undefined) return (event) => event.runId === runId
   return ({ path }) => agent === '*' || path.at(-1) === agent
 }

@@ -145,13 +145,13 @@ export async function* eventsWithFields(source: FieldSource, after: number): Asy
 }
 
 async function* fieldEvents({ event, events, parser, place }: FieldBatch): AsyncGenerator<LiveEvent, void> {
-  const { seq, at, conversationId, turnId, nodeId, path, parentId } = event
+  const { seq, at, conversationId, runId, nodeId, path, parentId } = event
   for (const done of events) {
     if (done.kind !== 'done') continue
     const issues = await parser.check(done)
     const { dot: field, value } = done
     const { attempt } = place
-    yield { seq, at, conversationId, turnId, nodeId, path, parentId, type: 'field', field, value, issues, attempt }
+    yield { seq, at, conversationId, runId, nodeId, path, parentId, type: 'field', field, value, issues, attempt }
   }
 }
 

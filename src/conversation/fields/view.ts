@@ -37,7 +37,7 @@ export class EventView {
 
   /** Returns the event as the reader sees it; undefined when it is hidden. */
   show(event: RunEvent): RunEvent | undefined {
-    const sight = this.sightOf(event.turnId, event.parentId)
+    const sight = this.sightOf(event.runId, event.parentId)
     if (sight === ALL) return event
     if (sight === null) return undefined
     if (this.sees === 'all') return event

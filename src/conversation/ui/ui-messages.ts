@@ -72,7 +72,7 @@ class Answer {
     const event = this.view.show(toEvent(row))
     if (event === undefined || this.hidden.has(event.nodeId ?? '')) return false
     this.write(event)
-    return event.turnId === this.turn.id && event.type === 'run-end'
+    return event.runId === this.turn.id && event.type === 'run-end'
   }
 
   messages(): UiMessage[] {
@@ -110,7 +110,7 @@ function untold(node: Node, { path }: Conversation): RunEvent[] {
 }
 
 function placeOf({ id, conversationId, turnId, endedAt, createdAt }: Node, path: readonly string[]) {
-  return { seq: 0, at: endedAt ?? createdAt, conversationId, turnId, nodeId: id, path, parentId: null }
+  return { seq: 0, at: endedAt ?? createdAt, conversationId, runId: turnId, nodeId: id, path, parentId: null }
 }
 
 /** The open requests of children that outlived the run, as events. */

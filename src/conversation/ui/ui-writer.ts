@@ -35,7 +35,7 @@ export class UiWriter {
 
   write(event: RunEvent): readonly UiMessageChunk[] {
     this.chunks = []
-    if (event.turnId === this.runId) this.own(event)
+    if (event.runId === this.runId) this.own(event)
     else this.childs(event)
     this.put(...this.asks.write(event, this.calls.idOfTask(event.nodeId)))
     return this.chunks
@@ -89,7 +89,7 @@ export class UiWriter {
 
   private childs(event: RunEvent): void {
     const change = changeOf(event)
-    if (change !== undefined) this.child(event.turnId, { path: [...event.path], ...change })
+    if (change !== undefined) this.child(event.runId, { path: [...event.path], ...change })
   }
 
   private child(id: string, change: Partial<UiSubagent>): void {

@@ -24,7 +24,7 @@ function askTool(name: string, to: 'host' | 'person', description: string): Tool
   return rowTool({
     name,
     description,
-    inputSchema: {
+    input: {
       type: 'object',
       properties: {
         question: { type: 'string', description: 'The question, with all that must be known to answer it' },

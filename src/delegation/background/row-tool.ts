@@ -53,30 +53,30 @@ export interface RowToolDefinition extends RowTool {
   readonly name: string
   readonly description: string
   /** The schema a model sees. It rejects only unknown fields; the operation reports what is wrong with the others. */
-  readonly inputSchema: JsonSchema & { readonly properties: object }
+  readonly input: JsonSchema & { readonly properties: object }
   /**
    * Fields the tool accepts although no model sees them; `all` accepts anything and leaves the check to the operation.
    */
   readonly alsoTakes?: readonly string[] | 'all'
 }
 
-export function rowTool({ name, description, inputSchema, alsoTakes = [], ...row }: RowToolDefinition): Tool {
+export function rowTool({ name, description, input, alsoTakes = [], ...row }: RowToolDefinition): Tool {
   const made = tool({
     description,
-    inputSchema,
+    input,
     effect: 'idempotent',
     polls: true,
     execute: () => {
       throw new Error(`${name} works only as a tool of an agent that a runtime runs (missing_dag_context).`)
     },
   }) as Tool
-  const loose = alsoTakes === 'all' ? anySchema(inputSchema) : looseSchema(inputSchema, alsoTakes)
+  const loose = alsoTakes === 'all' ? anySchema(input) : looseSchema(input, alsoTakes)
   const own = Object.freeze({ ...made, input: loose, timeoutMs: null })
   operations.set(own, row)
   return own
 }
 
-function looseSchema(schema: RowToolDefinition['inputSchema'], others: readonly string[]): CheckedSchema {
+function looseSchema(schema: RowToolDefinition['input'], others: readonly string[]): CheckedSchema {
   const fields = [...Object.keys(schema.properties), ...others]
   const properties = Object.fromEntries(fields.map((field) => [field, {}]))
   const check = readSchema({ type: 'object', properties, additionalProperties: false }, 'a background tool')

@@ -18,13 +18,13 @@ export function backgroundSubagents(options: BackgroundOptions = {}): Tools & { 
   const names = Object.keys(schemas) as ToolName[]
   const made = names.map((name): [ToolName, Tool] => {
     const startsChild = name === 'subagent_spawn' || name === 'subagent_run'
-    const inputSchema = schemas[name]
+    const input = schemas[name]
     const alsoTakes = startsChild ? ['agent_profile'] : []
     const operation = async (run: NodeRun, input: { readonly [key: string]: unknown }) =>
       (await import('./operate.ts')).runBackgroundTool(run, input, { tool: name, spec })
     const isShown = ({ depth }: OfferPlace) => !startsChild || spec.nested || depth === 0
     const description = DESCRIPTIONS[name]
-    const own = rowTool({ name, description, inputSchema, alsoTakes, startsChild, isShown, operation })
+    const own = rowTool({ name, description, input, alsoTakes, startsChild, isShown, operation })
     specs.set(own, spec)
     return [name, own]
   })

@@ -225,7 +225,7 @@ export class AgentFileDraft {
   }
 
   /** Sets a number of the budget; reports and drops an impossible one. */
-  limit(name: 'turns' | 'wallMs', value: number | null, key: string): void {
+  limit(name: 'modelCalls' | 'wallMs', value: number | null, key: string): void {
     if (value === null) return
     if (Number.isSafeInteger(value) && value >= 1) {
       this.budget[name] = value

@@ -132,7 +132,7 @@ function recipeOf(agent: AgentFile): Recipe {
     settings: {
       ...modelParts(agent, 'recipe'),
       temperature: agent.settings.temperature ?? null,
-      maxTurns: agent.budget?.turns ?? null,
+      maxTurns: agent.budget?.modelCalls ?? null,
     },
     response: agent.output === null ? null : { jsonSchema: agent.output },
     subRecipes: agent.subRecipes,

@@ -38,7 +38,7 @@ export const claude: AgentDialect = {
     draft.allowTools('tools')
     draft.denyTools('disallowedTools')
     draft.effort('effort')
-    draft.limit('turns', draft.number('maxTurns'), 'maxTurns')
+    draft.limit('modelCalls', draft.number('maxTurns'), 'maxTurns')
     draft.servers('mcpServers')
     draft.agent.skills = draft.texts('skills')
     draft.agent.isBackground = draft.flag('background')
@@ -54,7 +54,7 @@ export const claude: AgentDialect = {
       tools: allowedTools(writing),
       disallowedTools: deniedTools(writing),
       permissionMode: writing.isReadOnly() ? 'plan' : agent.neverAsks ? 'dontAsk' : undefined,
-      maxTurns: agent.budget?.turns,
+      maxTurns: agent.budget?.modelCalls,
       effort: agent.settings.reasoning,
       mcpServers: writing.serversAndNames({}),
       skills: writing.list(agent.skills),

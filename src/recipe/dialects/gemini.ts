@@ -33,7 +33,7 @@ export const gemini: AgentDialect = {
     draft.common()
     draft.allowTools('tools')
     draft.sampling()
-    draft.limit('turns', draft.number('max_turns'), 'max_turns')
+    draft.limit('modelCalls', draft.number('max_turns'), 'max_turns')
     const minutes = draft.number('timeout_mins')
     draft.limit('wallMs', minutes === null ? null : Math.round(minutes * 60_000), 'timeout_mins')
     draft.servers('mcp_servers', 'mcpServers')
@@ -52,7 +52,7 @@ export const gemini: AgentDialect = {
       display_name: agent.title ?? undefined,
       tools: writing.toolList(null),
       temperature: agent.settings.temperature,
-      max_turns: agent.budget?.turns,
+      max_turns: agent.budget?.modelCalls,
       timeout_mins: wallMs === undefined ? undefined : wallMs / 60_000,
       mcp_servers: writing.servers({ only: 'includeTools', not: 'excludeTools', none: { includeTools: [] } }),
     }

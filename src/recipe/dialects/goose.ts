@@ -26,7 +26,7 @@ export const goose: AgentDialect = {
     const { agent } = writing
     const parts = modelParts(agent, 'goose')
     const { temperature } = agent.settings
-    const turns = agent.budget?.turns
+    const turns = agent.budget?.modelCalls
     const settings = {
       ...(temperature === undefined ? {} : { temperature }),
       ...(turns === undefined ? {} : { max_turns: turns }),
@@ -45,5 +45,5 @@ function readSettings(draft: AgentFileDraft): void {
   if (settings === null) return
   const temperature = settings.number('temperature')
   if (temperature !== null) draft.settings.temperature = temperature
-  draft.limit('turns', settings.wholeNumber('max_turns'), 'settings')
+  draft.limit('modelCalls', settings.wholeNumber('max_turns'), 'settings')
 }

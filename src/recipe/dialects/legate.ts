@@ -29,7 +29,7 @@ export const legate: AgentDialect = {
     draft.agent.isHidden = draft.flag('hidden')
     draft.agent.neverAsks = draft.flag('neverAsks')
     draft.fence(draft.text('sandbox'), 'sandbox')
-    draft.limit('turns', draft.number('maxTurns', 'max_turns'), 'maxTurns')
+    draft.limit('modelCalls', draft.number('maxTurns', 'max_turns'), 'maxTurns')
   },
   write(writing) {
     const { agent } = writing

@@ -68,7 +68,7 @@ export const opencode: AgentDialect = {
     draft.sampling()
     const permission = draft.tree('permission')
     if (permission !== undefined) readPermission(permission, draft)
-    draft.limit('turns', draft.number('steps', 'maxSteps'), 'steps')
+    draft.limit('modelCalls', draft.number('steps', 'maxSteps'), 'steps')
     const mode = draft.text('mode')
     draft.agent.isHidden = draft.flag('hidden')
     if (mode === 'primary')
@@ -83,7 +83,7 @@ export const opencode: AgentDialect = {
       ...common,
       mode: 'subagent',
       ...writing.sampling('top_p'),
-      steps: agent.budget?.turns,
+      steps: agent.budget?.modelCalls,
       tools: toolMap(writing),
       permission: permissions(writing),
       hidden: agent.isHidden || undefined,

@@ -73,7 +73,7 @@ export function recipeAgent({ recipe, notices }: LoadedRecipe): AgentFile {
     provider: settings.provider,
     settings: settings.temperature === null ? {} : { temperature: settings.temperature },
     extensions: recipe.extensions,
-    budget: settings.maxTurns === null ? null : { turns: settings.maxTurns },
+    budget: settings.maxTurns === null ? null : { modelCalls: settings.maxTurns },
     output: recipe.response?.jsonSchema ?? null,
     retry: recipe.retry,
     parameters: recipe.parameters,

@@ -14,7 +14,7 @@ export function skillsTools(options: DiscoveryOptions = {}): Record<SkillsToolNa
   return {
     skills_list: tool({
       description: 'Lists the skills there are: instructions for certain kinds of work.',
-      inputSchema: schema({}, []),
+      input: schema({}, []),
       effect: 'pure',
       execute: async (_, context) => {
         const skills = await openSkills(options, context)
@@ -23,7 +23,7 @@ export function skillsTools(options: DiscoveryOptions = {}): Record<SkillsToolNa
     }) as Tool,
     skills_load: tool({
       description: 'Gives the instructions of a skill. Follow them for the work they are about.',
-      inputSchema: schema({ name: NAME, arguments: { type: 'string', maxLength: 8_000 } }, ['name']),
+      input: schema({ name: NAME, arguments: { type: 'string', maxLength: 8_000 } }, ['name']),
       effect: 'pure',
       execute: async (input, context) => {
         const { name, arguments: given = '' } = input as { name: string; arguments?: string }
@@ -35,7 +35,7 @@ export function skillsTools(options: DiscoveryOptions = {}): Record<SkillsToolNa
     }) as Tool,
     skills_read: tool({
       description: 'Reads a file that belongs to a skill, by its path there.',
-      inputSchema: schema({ name: NAME, file: NAME }, ['name', 'file']),
+      input: schema({ name: NAME, file: NAME }, ['name', 'file']),
       effect: 'pure',
       execute: async (input, context) => {
         const { name, file } = input as { name: string; file: string }

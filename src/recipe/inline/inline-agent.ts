@@ -3,7 +3,7 @@ import { DefinitionError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/schema/schema.ts'
 import { isBackgroundTool } from '../../delegation/background/tools.ts'
-import type { Budget } from '../../grant/budget.ts'
+import { type Budget, storedBudget } from '../../grant/budget.ts'
 import type { Grant } from '../../grant/grant.ts'
 import type { ModelSettings } from '../../model/model.ts'
 import type { Tool } from '../../tool/tool.ts'
@@ -55,7 +55,7 @@ export interface InlineAgent {
 /** Reads an agent from a row, which this version of the package or a later one wrote. */
 export function readInline(stored: Json): InlineAgent {
   const given = stored as unknown as Partial<InlineAgent> | null
-  if (given?.form === 1) return given as InlineAgent
+  if (given?.form === 1) return { ...(given as InlineAgent), budget: storedBudget(given.budget ?? {}) }
   throw new DefinitionError('definition', 'This agent was kept by another version of legate, which is needed to go on.')
 }
 

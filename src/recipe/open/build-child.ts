@@ -178,7 +178,7 @@ function turnsOf(
   definition: AgentFile | null,
   config: ChildSettings,
 ): { readonly turns?: number } {
-  const turns = call.maxTurns ?? definition?.budget?.turns ?? config.maxTurns
+  const turns = call.maxTurns ?? definition?.budget?.modelCalls ?? config.maxTurns
   return turns === undefined ? {} : { turns: Math.min(turns, Number.MAX_SAFE_INTEGER) }
 }
 

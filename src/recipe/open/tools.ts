@@ -19,7 +19,7 @@ function openTool(spec: OpenSpec, surface: Surface): Tool {
     rowTool({
       name: surface,
       description: fixedDescription(surface),
-      inputSchema: SCHEMAS[surface],
+      input: SCHEMAS[surface],
       alsoTakes: 'all',
       startsChild: true,
       isShown: (place) => isOffered(spec, place),
@@ -48,7 +48,7 @@ function loadTool(spec: OpenSpec): Tool {
       name: 'load',
       description:
         'Reads what a source says into this conversation, lists all sources, or waits for a task that delegate has started in the background.',
-      inputSchema: LOAD_SCHEMA,
+      input: LOAD_SCHEMA,
       alsoTakes: 'all',
       startsChild: false,
       operation: async (run: NodeRun, input) => (await import('./load.ts')).load(run, input, spec),

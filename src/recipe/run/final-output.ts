@@ -13,7 +13,7 @@ export function finalOutputTool(response: JsonSchema): Tool {
   return rowTool({
     name: FINAL_OUTPUT,
     description: 'Takes your final output. Call it exactly once, when the work is done: nothing is done after it.',
-    inputSchema: shownSchema(response, isWrapped),
+    input: shownSchema(response, isWrapped),
     alsoTakes: 'all',
     startsChild: false,
     needsGrant: false,

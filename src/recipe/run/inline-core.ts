@@ -221,7 +221,7 @@ function taskTool(name: string, retry: RetryConfig, place: CheckPlace): Tool {
   return rowTool({
     name,
     description: 'Runs by itself after an answer.',
-    inputSchema: { type: 'object', properties: {} },
+    input: { type: 'object', properties: {} },
     alsoTakes: 'all',
     startsChild: false,
     needsGrant: false,

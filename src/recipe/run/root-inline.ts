@@ -73,7 +73,7 @@ const ROOT_TURNS = 1_000
 function budgetOf({ dialect, budget }: AgentFile): Budget | undefined {
   if (dialect !== 'recipe' && dialect !== 'goose') return budget ?? undefined
   const said = process.env['GOOSE_MAX_TURNS']?.trim() ?? ''
-  return { turns: /^[1-9]\d{0,8}$/.test(said) ? Number(said) : ROOT_TURNS, ...budget }
+  return { modelCalls: /^[1-9]\d{0,8}$/.test(said) ? Number(said) : ROOT_TURNS, ...budget }
 }
 
 /** Adds the skills that a file starts with to its instructions. */

@@ -123,7 +123,7 @@ const SHOWN = 32_000
 /** The rest of a budget. One model call is always left to hear the news; a spent budget allows nothing beyond it. */
 function remainingLimits(turn: Turn): TurnLimits {
   const left = limitsLeft(turn)
-  return left.turns > 0 ? left : { ...left, turns: 1, toolCalls: 0 }
+  return left.modelCalls > 0 ? left : { ...left, modelCalls: 1, toolCalls: 0 }
 }
 
 /**

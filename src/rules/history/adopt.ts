@@ -48,7 +48,7 @@ function requireNoFollower(draft: Draft, turn: Turn): void {
   const follower = later.find((one) => beforeOf(one) === turn.ordinal)
   if (follower === undefined) return
   const message = `The turn ${follower.id} was built on ${turn.id}: adopt its answer, or fork at this one.`
-  throw refused('has_followers', message, { turnId: turn.id, by: follower.id })
+  throw refused('has_followers', message, { runId: turn.id, by: follower.id })
 }
 
 const MOST_LATER = 1_000

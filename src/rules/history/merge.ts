@@ -61,7 +61,7 @@ function sourceOf(draft: Draft, target: Conversation, laneId: Id): LanePlace {
   if (turn === undefined) throw refused('not_related', `Nothing was said in ${laneId} since it was forked.`, { laneId })
   if (turn.state === 'ended') return { laneId, last }
   const message = `The turn ${turn.id} of ${laneId} is not over: wait until it is, then merge.`
-  throw refused('busy', message, { laneId, turnId: turn.id })
+  throw refused('busy', message, { laneId, runId: turn.id })
 }
 
 function firstLane(draft: Draft, { id }: Conversation): Id | undefined {

@@ -27,7 +27,7 @@ export interface NodeSpec {
 export interface MutationScope extends TurnBounds {
   readonly conversationId: Id
   /** Left out: a new turn. */
-  readonly turnId?: Id
+  readonly runId?: Id
 }
 
 /**
@@ -37,7 +37,7 @@ export interface MutationScope extends TurnBounds {
 export function planMutate<T>(draft: Draft, scope: MutationScope, change: (mutation: Mutation) => T): T {
   const mutation = new Mutation(draft, turnOf(draft, scope))
   const result = change(mutation)
-  if (draft.turn(mutation.turnId).nodeCount === 0) {
+  if (draft.turn(mutation.runId).nodeCount === 0) {
     throw new InputError('invalid_input', 'A new turn needs at least one node: nothing was put in.')
   }
   mutation.finish()
@@ -45,13 +45,13 @@ export function planMutate<T>(draft: Draft, scope: MutationScope, change: (mutat
 }
 
 export class Mutation {
-  readonly turnId: Id
+  readonly runId: Id
   private readonly draft: Draft
   private readonly created: Id[] = []
 
   constructor(draft: Draft, turn: Turn) {
     this.draft = draft
-    this.turnId = turn.id
+    this.runId = turn.id
   }
 
   createNode(spec: NodeSpec): Node {
@@ -68,7 +68,7 @@ export class Mutation {
   }
 
   private addNode(spec: NodeSpec, state: NonNullable<NodeSpec['state']>, isLeaf: boolean): Node {
-    const node = this.draft.addNode(this.draft.turn(this.turnId), {
+    const node = this.draft.addNode(this.draft.turn(this.runId), {
       id: this.draft.freshId(),
       kind: spec.kind,
       purpose: spec.kind === 'agent_message' ? 'answer' : null,
@@ -81,9 +81,9 @@ export class Mutation {
       wakeAt: state === 'awaiting_approval' ? this.draft.now + APPROVAL_MS : null,
       endedAt: state === 'finished' ? this.draft.now : null,
     })
-    if (state === 'awaiting_approval') pauseClocks(this.draft, this.turnId)
+    if (state === 'awaiting_approval') pauseClocks(this.draft, this.runId)
     this.created.push(node.id)
-    const turn = this.draft.turn(this.turnId)
+    const turn = this.draft.turn(this.runId)
     this.draft.event(turn, node.id, { type: 'graph-change', change: 'node', detail: { kind: node.kind, state } })
     return node
   }
@@ -99,7 +99,7 @@ export class Mutation {
     }
     if (type !== 'branch') this.block(source, target, type)
     this.draft.addEdge(source, target, type)
-    const turn = this.draft.turn(this.turnId)
+    const turn = this.draft.turn(this.runId)
     this.draft.event(turn, to, { type: 'graph-change', change: 'edge', detail: { from, to, type } })
   }
 
@@ -109,7 +109,7 @@ export class Mutation {
       const node = this.draft.node(id)
       if (node.state === 'pending' && node.blockers === 0) this.draft.claim(node)
     }
-    this.draft.touchTurn(this.turnId)
+    this.draft.touchTurn(this.runId)
   }
 
   private block(source: Node, target: Node, type: EdgeType): void {
@@ -123,7 +123,7 @@ export class Mutation {
     if (source.endedAt === null) {
       if (source.turnId !== target.turnId) {
         const message = `${target.id} is in another turn: it cannot wait for ${source.id}. Put it into the turn ${source.turnId}.`
-        throw refused('not_related', message, { nodeId: target.id, turnId: source.turnId })
+        throw refused('not_related', message, { nodeId: target.id, runId: source.turnId })
       }
       this.draft.watchNode(source)
       this.draft.changeNode(target, { blockers: target.blockers + 1 })
@@ -136,7 +136,7 @@ export class Mutation {
 
   private nodeOf(id: Id): Node {
     const node = this.draft.findNode(id)
-    const turn = this.draft.turn(this.turnId)
+    const turn = this.draft.turn(this.runId)
     if (node === undefined || node.conversationId !== turn.conversationId) {
       throw new NotFoundError('not_found', `There is no node ${id} in this conversation.`)
     }
@@ -147,7 +147,7 @@ export class Mutation {
     if (spec.idempotencyKey === undefined) return undefined
     const known =
       this.created.map((id) => this.draft.node(id)).find((node) => isKeyed(node, spec)) ??
-      this.draft.stored.nodeByKey(this.turnId, spec.kind, spec.idempotencyKey)
+      this.draft.stored.nodeByKey(this.runId, spec.kind, spec.idempotencyKey)
     if (known === undefined) return undefined
     const { input, output } = placeContent(spec)
     const same = spec.state !== 'finished' || canonicalJson(known.output as Json) === canonicalJson(output as Json)
@@ -182,17 +182,17 @@ function placeContent(spec: NodeSpec): { input: NodeInput; output: NodeOutput } 
 }
 
 function turnOf(draft: Draft, scope: MutationScope): Turn {
-  if (scope.turnId !== undefined) {
-    const turn = draft.findTurn(scope.turnId)
+  if (scope.runId !== undefined) {
+    const turn = draft.findTurn(scope.runId)
     if (turn?.conversationId === scope.conversationId && turn.state === 'running') return unlessStopped(turn)
-    throw new NotFoundError('not_found', `There is no running turn ${scope.turnId} in this conversation.`)
+    throw new NotFoundError('not_found', `There is no running turn ${scope.runId} in this conversation.`)
   }
   const conversation = draft.findConversation(scope.conversationId)
   if (conversation === undefined)
     throw new NotFoundError('not_found', `There is no conversation ${scope.conversationId}.`)
   if (conversation.activeTurnId !== null) {
     const message = `A turn is running in ${conversation.id}: name it, or wait until it has ended.`
-    throw refused('busy', message, { turnId: conversation.activeTurnId })
+    throw refused('busy', message, { runId: conversation.activeTurnId })
   }
   requireOpen(conversation)
   return beginTurn(draft, conversation, scope)
@@ -201,5 +201,5 @@ function turnOf(draft: Draft, scope: MutationScope): Turn {
 function unlessStopped(turn: Turn): Turn {
   if (turn.cancel === null) return turn
   const message = `The turn ${turn.id} was asked to stop: nothing more can be put into it. Begin another when it has ended.`
-  throw refused('busy', message, { turnId: turn.id })
+  throw refused('busy', message, { runId: turn.id })
 }

@@ -476,7 +476,7 @@ export function requireLast(draft: Draft, turn: Turn): void {
   if (turn.ordinal === head) return
   const later = turnAt(draft.stored, turn.laneId, head)?.id
   const message = `Later turns were built on ${turn.id}: fork there instead, which leaves them as they are.`
-  throw refused('later_turns', message, { turnId: turn.id, lastTurnId: later ?? null })
+  throw refused('later_turns', message, { runId: turn.id, lastRunId: later ?? null })
 }
 
 /** The newest version of a node that was replaced together with its turn. */

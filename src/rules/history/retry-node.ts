@@ -104,7 +104,7 @@ function remadeAs(draft: Draft, nodeId: Id): RemakeResult {
 function retryInPlace(draft: Draft, node: Node, turn: Turn): RemakeResult {
   if (turn.cancel !== null) {
     const message = `The turn ${turn.id} was asked to stop: wait until it has ended, then retry.`
-    throw refused('busy', message, { turnId: turn.id })
+    throw refused('busy', message, { runId: turn.id })
   }
   const after = [...descendantsOf(draft, node)].map((id) => draft.node(id))
   const begun = after.find(({ state, marks }) => !WAITING.includes(state) && marks?.replacedBy == null)

@@ -63,6 +63,6 @@ function requireBegun(draft: Draft, { id, turnId }: Node): void {
   if (draft.turn(turnId).state === 'running') return
   throw refused('wrong_state', `The turn ${turnId} of ${id} has not begun: cancel the run instead.`, {
     nodeId: id,
-    turnId,
+    runId: turnId,
   })
 }

@@ -29,7 +29,9 @@ export interface VisibilityRequest {
 export function planCompact(draft: Draft, turnId: Id, { conversationId, keep }: CompactRequest): Id[] {
   const turn = turnOf(draft, conversationId, turnId)
   if (turn.state !== 'ended') {
-    throw refused('busy', `The turn ${turnId} is ${turn.state}: it can be compacted when it has ended.`, { turnId })
+    throw refused('busy', `The turn ${turnId} is ${turn.state}: it can be compacted when it has ended.`, {
+      runId: turnId,
+    })
   }
   const nodes = draft.nodesOf(turnId).filter(({ marks }) => marks?.replacedBy == null)
   for (const id of keep) requireNodeOf(nodes, turnId, id)
@@ -48,7 +50,10 @@ export interface CompactRequest {
 
 function requireNodeOf(nodes: readonly Node[], turnId: Id, id: Id): void {
   if (nodes.some((node) => node.id === id)) return
-  throw refused('not_related', `The node ${id} to keep is not one of the turn ${turnId}.`, { nodeId: id, turnId })
+  throw refused('not_related', `The node ${id} to keep is not one of the turn ${turnId}.`, {
+    nodeId: id,
+    runId: turnId,
+  })
 }
 
 function mark(draft: Draft, node: Node, change: VisibilityChange): void {

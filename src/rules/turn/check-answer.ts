@@ -63,7 +63,7 @@ function tryAnotherAnswer(
 ): void {
   const turn = draft.turn(node.turnId)
   if (!mayCall(turn)) {
-    const message = `The limit of ${turn.limits.turns} turns was reached before the checks passed. ${text}`
+    const message = `The limit of ${turn.limits.modelCalls} model calls was reached before the checks passed. ${text}`
     return endNode(draft, node, { state: 'errored', failure: { code: 'max_turns', message } })
   }
   endNode(draft, node, { state: 'finished', output: isError ? { content: text, isError } : { content: text } })

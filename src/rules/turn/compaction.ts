@@ -93,8 +93,8 @@ export function applyCompaction(draft: Draft, summary: Node): void {
     type: 'compaction',
     change: 'automatic',
     summaryId: summary.id,
-    fromTurnId: folds.from,
-    toTurnId: folds.to,
+    fromRunId: folds.from,
+    toRunId: folds.to,
     turns: folds.turns,
   })
 }
@@ -132,8 +132,8 @@ export function foldsOf({ metadata }: Node): AutomaticFolds {
 export interface CompressRequest {
   readonly conversationId: Id
   /** Null: the first of the lane. */
-  readonly fromTurnId: Id | null
-  readonly toTurnId: Id
+  readonly fromRunId: Id | null
+  readonly toRunId: Id
   readonly summary: string
 }
 
@@ -141,11 +141,11 @@ export interface CompressRequest {
  * Adds a summary that models see instead of these turns; people still see the turns. Older summaries inside the range become
  * part of it. Gives the summary's node.
  */
-export function planCompress(draft: Draft, { conversationId, fromTurnId, toTurnId, summary }: CompressRequest): Id {
+export function planCompress(draft: Draft, { conversationId, fromRunId, toRunId, summary }: CompressRequest): Id {
   const lane = draft.conversation(conversationId)
-  const to = turnOf(draft, conversationId, toTurnId)
+  const to = turnOf(draft, conversationId, toRunId)
   const from =
-    fromTurnId === null ? (draft.turnAt(lane.id, firstFrom(lane, 0)) ?? to) : turnOf(draft, conversationId, fromTurnId)
+    fromRunId === null ? (draft.turnAt(lane.id, firstFrom(lane, 0)) ?? to) : turnOf(draft, conversationId, fromRunId)
   if (summary.trim() === '') throw refused('no_text', 'A summary needs a text: without one, exclude the nodes instead.')
   if (to.history?.fold?.upTo === null && sameFold(draft, to, { from, summary })) return to.history.fold.summaryId
   requireRange(draft, lane, { from, to })
@@ -159,8 +159,8 @@ export function planCompress(draft: Draft, { conversationId, fromTurnId, toTurnI
     type: 'compaction',
     change: 'by_hand',
     summaryId: node.id,
-    fromTurnId: from.id,
-    toTurnId: to.id,
+    fromRunId: from.id,
+    toRunId: to.id,
     turns,
   })
   return node.id
@@ -189,8 +189,8 @@ export function planUncompress(draft: Draft, summaryId: Id, conversationId: Id):
     type: 'compaction',
     change: 'undone',
     summaryId,
-    fromTurnId: facts.folds.from,
-    toTurnId: turn.id,
+    fromRunId: facts.folds.from,
+    toRunId: turn.id,
     turns: facts.folds.turns,
   })
 }
@@ -199,7 +199,7 @@ export function planUncompress(draft: Draft, summaryId: Id, conversationId: Id):
 function foldedBy(draft: Draft, lane: Conversation, turn: Turn): Id | null {
   if (isSkipped(lane, turn.ordinal)) {
     const message = `Another turn took the place of ${turn.id}: adopt its answer first.`
-    throw refused('replaced', message, { turnId: turn.id })
+    throw refused('replaced', message, { runId: turn.id })
   }
   const covers = ({ ordinal, fold }: SummaryLink) => ordinal > turn.ordinal && (fold.before ?? -1) < turn.ordinal
   return [...chain(draft, lane)].find(covers)?.fold.summaryId ?? null
@@ -226,7 +226,7 @@ function firstFrom({ lane }: Conversation, ordinal: number): number {
 function requireRange(draft: Draft, lane: Conversation, { from, to }: Range): void {
   for (const { id, ordinal } of [from, to]) {
     if (isSkipped(lane, ordinal))
-      throw refused('replaced', `Another turn took the place of ${id}: name one that counts.`, { turnId: id })
+      throw refused('replaced', `Another turn took the place of ${id}: name one that counts.`, { runId: id })
   }
   if (from.ordinal > to.ordinal) {
     throw refused('not_related', `The turn ${from.id} comes after ${to.id}: name the earlier one first.`)
@@ -238,7 +238,7 @@ function requireRange(draft: Draft, lane: Conversation, { from, to }: Range): vo
   }
   if (to.ordinal === headOf(lane)) {
     const message = `${to.id} is the last turn: a summary cannot be the last word. Sum up to the turn before it.`
-    throw refused('is_last', message, { turnId: to.id })
+    throw refused('is_last', message, { runId: to.id })
   }
   requireApart(draft, lane, { from, to })
 }

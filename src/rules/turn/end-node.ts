@@ -142,7 +142,7 @@ function tellDoubt(draft: Draft, node: Node): void {
 /** Reports a summary that failed: models still see the whole context, and there is no new try at once. */
 function tellNoSummary(draft: Draft, { id, turnId, metadata }: Node): void {
   const { from, to, turns } = metadata['folds'] as { from: Id; to: Id; turns: number }
-  const about = { summaryId: id, fromTurnId: from, toTurnId: to, turns }
+  const about = { summaryId: id, fromRunId: from, toRunId: to, turns }
   draft.event(draft.turn(turnId), id, { type: 'compaction', change: 'failed', ...about })
 }
 

@@ -248,7 +248,7 @@ interface NextCall {
 /** The model call that reads the results. At a limit it is a call without tools, to wrap up, which does not count as a turn. */
 export function nextCall(turn: Turn, droppedCalls: number): NextCall {
   if (droppedCalls > 0) return wrapUp('over_budget', usedUp(turn.limits, 'toolCalls'))
-  return mayCall(turn) ? ANSWER : wrapUp('max_turns', usedUp(turn.limits, 'turns'))
+  return mayCall(turn) ? ANSWER : wrapUp('max_turns', usedUp(turn.limits, 'modelCalls'))
 }
 
 const ANSWER: NextCall = { purpose: 'answer', nudge: null, limit: null }

@@ -12,8 +12,10 @@ import {
 } from './parts.ts'
 
 type Place = Omit<EventRow, 'seq' | 'body'>
+/** Files say `turnId`, as rows do. */
+type PackedPlace = Partial<Omit<Place, 'runId'>> & { readonly turnId?: string }
 
-const NOWHERE: Place = { at: 0, conversationId: '', turnId: '', nodeId: null, path: [], parentId: null }
+const NOWHERE: Place = { at: 0, conversationId: '', runId: '', nodeId: null, path: [], parentId: null }
 
 /**
  * Writes the events of a commit as JSON: without their sequence, and with only those parts of their place that differ from the
@@ -25,7 +27,7 @@ export function packEvents(events: readonly EventRow[]): string {
     const difference = {
       at: unless(event.at, before.at),
       conversationId: unless(event.conversationId, before.conversationId),
-      turnId: unless(event.turnId, before.turnId),
+      turnId: unless(event.runId, before.runId),
       nodeId: unless(event.nodeId, before.nodeId),
       path: isSamePath(event.path, before.path) ? undefined : event.path,
       parentId: unless(event.parentId, before.parentId),
@@ -39,32 +41,64 @@ export function packEvents(events: readonly EventRow[]): string {
 
 /** Reads packed events; `last` is the sequence after them. Throws when the text is not a packed one. */
 export function unpackEvents(text: string, last: number): EventRow[] {
-  const packed = parseOwnJson(text) as (Partial<Place> & { readonly body: PackedBody })[]
+  const packed = parseOwnJson(text) as (PackedPlace & { readonly body: PackedBody })[]
   let seq = last - packed.length
   let before: Place = NOWHERE
-  return packed.map(({ body, ...place }) => {
-    const { at, conversationId, turnId, nodeId, path, parentId }: Place = { ...before, ...place }
-    const whole = toBody(body, { runId: turnId, conversationId })
-    const event: EventRow = { seq: ++seq, at, conversationId, turnId, nodeId, path, parentId, body: whole }
+  return packed.map(({ body, turnId: runId = before.runId, ...place }) => {
+    const { at, conversationId, nodeId, path, parentId }: Place = { ...before, ...place }
+    const whole = toBody(body, { runId, conversationId })
+    const event: EventRow = { seq: ++seq, at, conversationId, runId, nodeId, path, parentId, body: whole }
     before = event
     return event
   })
 }
 
+/** An event as a journal has it: whole, with the names that files use. */
+export type JournalEvent = Omit<EventRow, 'runId' | 'body'> & {
+  readonly turnId: string
+  readonly body: Exclude<EventBody, Compaction> | PackedCompaction
+}
+
+export function toJournal({ seq, at, conversationId, runId, nodeId, path, parentId, body }: EventRow): JournalEvent {
+  const written = body.type === 'compaction' ? packCompaction(body) : body
+  return { seq, at, conversationId, turnId: runId, nodeId, path, parentId, body: written }
+}
+
+export function fromJournal({ turnId: runId, body, ...place }: JournalEvent): EventRow {
+  const { seq, at, conversationId, nodeId, path, parentId } = place
+  const read = body.type === 'compaction' ? toCompaction(body) : body
+  return { seq, at, conversationId, runId, nodeId, path, parentId, body: read }
+}
+
 type Message = Extract<EventBody, { readonly type: 'message' }>
+type Compaction = Extract<EventBody, { readonly type: 'compaction' }>
+type PackedCompaction = Omit<Compaction, 'fromRunId' | 'toRunId'> & {
+  readonly fromTurnId: string
+  readonly toTurnId: string
+}
 type PackedBody =
-  | Exclude<EventBody, { readonly type: 'message' | 'run-end' | 'usage' }>
+  | Exclude<EventBody, { readonly type: 'message' | 'run-end' | 'usage' | 'compaction' }>
+  | PackedCompaction
   | (Pick<Message, 'type' | 'role' | 'content'> & Partial<Message>)
   | { readonly type: 'run-end'; readonly outcome: PackedOutcome }
   | { readonly type: 'usage'; readonly usage?: UsageParts | undefined; readonly model: string }
 
 /** Omits usual values from the most frequent events. */
-function packBody({ body, turnId, conversationId }: EventRow): PackedBody {
+function packBody({ body, runId, conversationId }: EventRow): PackedBody {
   if (body.type === 'usage') return { type: body.type, usage: packUsage(body.usage), model: body.model }
   if (body.type === 'run-end') {
-    return { type: body.type, outcome: packOutcome(body.outcome, { runId: turnId, conversationId }) }
+    return { type: body.type, outcome: packOutcome(body.outcome, { runId, conversationId }) }
   }
+  if (body.type === 'compaction') return packCompaction(body)
   return body.type === 'message' ? packMessage(body) : body
+}
+
+function packCompaction({ fromRunId: fromTurnId, toRunId: toTurnId, turns, ...others }: Compaction): PackedCompaction {
+  return { ...others, fromTurnId, toTurnId, turns }
+}
+
+function toCompaction({ fromTurnId: fromRunId, toTurnId: toRunId, turns, ...others }: PackedCompaction): Compaction {
+  return { ...others, fromRunId, toRunId, turns }
 }
 
 function packMessage({ type, role, purpose, content, state, calls, streamed, reasoning }: Message): PackedBody {
@@ -84,6 +118,7 @@ function toBody(body: PackedBody, place: OutcomePlace): EventBody {
   if (typeof body?.type !== 'string') throw new TypeError('An event has no type.')
   if (body.type === 'usage') return { type: body.type, usage: toUsage(body.usage), model: body.model }
   if (body.type === 'run-end') return { type: body.type, outcome: toOutcome(body.outcome, place) }
+  if (body.type === 'compaction') return toCompaction(body)
   if (body.type !== 'message') return body
   const { type, role, purpose = null, content, state = 'finished', calls = [], streamed = null, reasoning } = body
   const message = { type, role, purpose, content, state, calls, streamed }

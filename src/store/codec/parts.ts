@@ -71,7 +71,7 @@ function toLater(later: Later | null, createdAt: number): number | null {
 }
 
 export type LimitParts = readonly [
-  turns: number,
+  modelCalls: number,
   toolCalls: number,
   children: number,
   concurrency: number,
@@ -80,12 +80,12 @@ export type LimitParts = readonly [
 ]
 
 export function packLimits({ limits }: Turn): LimitParts {
-  const { turns, toolCalls, children, concurrency, depth, wallMs } = limits
-  return [turns, toolCalls, children, concurrency, depth, wallMs]
+  const { modelCalls, toolCalls, children, concurrency, depth, wallMs } = limits
+  return [modelCalls, toolCalls, children, concurrency, depth, wallMs]
 }
 
-export function toLimits([turns, toolCalls, children, concurrency, depth, wallMs]: LimitParts): TurnLimits {
-  return { turns, toolCalls, children, concurrency, depth, wallMs }
+export function toLimits([modelCalls, toolCalls, children, concurrency, depth, wallMs]: LimitParts): TurnLimits {
+  return { modelCalls, toolCalls, children, concurrency, depth, wallMs }
 }
 
 export type AccountParts = readonly [

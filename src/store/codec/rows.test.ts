@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { EventRow } from '../../graph/event.ts'
 import {
   USUAL_CONVERSATION as CONVERSATION,
   USUAL_LINK as LINK,
@@ -6,6 +7,7 @@ import {
   USUAL_TURN as TURN,
 } from '../../graph/rows.made.ts'
 import type { Conversation, Link, Node, Turn } from '../../graph/rows.ts'
+import { fromJournal, packEvents, toJournal, unpackEvents } from './event-text.ts'
 import { packConversation, packLink, packNode, packTurn } from './rows.made.ts'
 import { parseRow, toConversation, toLink, toNode, toTurn } from './rows.ts'
 
@@ -122,3 +124,21 @@ describe('a row is read as it was written, and written as the same text again', 
 function ended(metadata: NonNullable<Node['output']['metadata']>): Partial<Node> {
   return { metadata: { subagent: child }, output: { content: 'Done.', metadata, subagent: child } }
 }
+
+describe('an event', () => {
+  const at = { seq: 1, at: 5, conversationId: 'c-1', runId: 't-1', nodeId: 'n-1', path: ['host'], parentId: null }
+  const body = { type: 'compaction', change: 'by_hand', summaryId: 'n-1', turns: 2 } as const
+  const event: EventRow = { ...at, body: { ...body, fromRunId: 't-0', toRunId: 't-1' } }
+
+  test('is written with the names that older files have, and read back', () => {
+    const text = packEvents([event])
+
+    expect(text).toBe(
+      '[{"at":5,"conversationId":"c-1","turnId":"t-1","nodeId":"n-1","path":["host"],"body":{"type":"compaction",' +
+        '"change":"by_hand","summaryId":"n-1","fromTurnId":"t-0","toTurnId":"t-1","turns":2}}]',
+    )
+    expect(unpackEvents(text, 1)).toEqual([event])
+    expect(fromJournal(toJournal(event))).toEqual(event)
+    expect(toJournal(event)).toMatchObject({ turnId: 't-1', body: { fromTurnId: 't-0', toTurnId: 't-1' } })
+  })
+})

@@ -1,10 +1,11 @@
 import { crc32 } from 'node:zlib'
 import { parseOwnJson } from '../../base/json.ts'
 import { type Commit, emptyCommit } from '../../graph/commit.ts'
+import type { TurnLimits } from '../../graph/limits.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Tombstone, WholeTree } from '../archive.ts'
 import { asNew } from '../archive.ts'
-import { packEvents } from '../codec/event-text.ts'
+import { fromJournal, type JournalEvent, packEvents, toJournal } from '../codec/event-text.ts'
 import { conversationText, linkText, marksOf, nodeText, turnText, unpackTree } from '../codec/tree-text.ts'
 import { chainHash } from '../commit-chain.ts'
 import type { Piece } from '../memory/snapshot.ts'
@@ -55,7 +56,7 @@ export function readLine(line: string): JournalLine | undefined {
 }
 
 /** Omits empty lists: most lists of a commit are empty. */
-function packed(entry: JournalEntry): JournalEntry {
+function packed(entry: JournalEntry): object {
   if ('commit' in entry) return { ...entry, commit: withoutEmpty(entry.commit) }
   return 'rows' in entry ? { rows: withoutEmpty(entry.rows) } : entry
 }
@@ -65,13 +66,31 @@ function unpacked(entry: JournalEntry): JournalEntry {
   return 'rows' in entry ? { rows: whole(entry.rows) } : entry
 }
 
-function withoutEmpty(commit: Commit): Commit {
-  const full = Object.entries(commit).filter(([, value]) => !Array.isArray(value) || value.length > 0)
-  return Object.fromEntries(full) as unknown as Commit
+function withoutEmpty(commit: Commit): object {
+  const events = commit.events.map(toJournal)
+  const turns = commit.turns.map((turn) => ({ ...turn, limits: toJournalLimits(turn.limits) }))
+  const full = Object.entries({ ...commit, events, turns }).filter(
+    ([, value]) => !Array.isArray(value) || value.length > 0,
+  )
+  return Object.fromEntries(full)
 }
 
-function whole(commit: Commit): Commit {
-  return { ...emptyCommit(commit.kind, commit.at, commit.rootId), ...commit }
+function whole(written: Commit): Commit {
+  const commit = { ...emptyCommit(written.kind, written.at, written.rootId), ...written }
+  const events = commit.events.map((event) => fromJournal(event as unknown as JournalEvent))
+  const turns = commit.turns.map((turn) => ({ ...turn, limits: fromJournalLimits(turn.limits as JournalLimits) }))
+  return { ...commit, events, turns }
+}
+
+/** The limits of a run with the names that journals use. */
+type JournalLimits = Omit<TurnLimits, 'modelCalls'> & { readonly turns?: number }
+
+function toJournalLimits({ modelCalls: turns, ...others }: TurnLimits): JournalLimits {
+  return { turns, ...others }
+}
+
+function fromJournalLimits({ turns = 0, toolCalls, children, concurrency, depth, wallMs }: JournalLimits): TurnLimits {
+  return { modelCalls: turns, toolCalls, children, concurrency, depth, wallMs }
 }
 
 function sumOf(text: string): string {

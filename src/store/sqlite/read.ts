@@ -129,15 +129,15 @@ function ownRow<Row>([data]: SqlRow): Row {
 function blockIn(data: SqlValue | undefined): LiveBlock | undefined {
   try {
     const block = parseOwnJson(textOf(data)) as Partial<LiveBlock> | null
-    const isWhole = typeof block?.nodeId === 'string' && Array.isArray(block.events) && block.events.every(isTyped)
+    const isWhole = typeof block?.nodeId === 'string' && Array.isArray(block.events) && block.events.every(isWholeEvent)
     return isWhole ? (block as LiveBlock) : undefined
   } catch {
     return undefined
   }
 }
 
-function isTyped(event: Partial<LiveBlock['events'][number]> | null): boolean {
-  return typeof event?.type === 'string'
+function isWholeEvent(event: Partial<LiveBlock['events'][number]> | null): boolean {
+  return typeof event?.type === 'string' && typeof event.runId === 'string'
 }
 
 function runnableValues({ now, limit, kinds, agents }: RunnableQuery): SqlRow {

@@ -182,7 +182,7 @@ class EngineWorld {
   }
 }
 
-const LIMITS = { turns: 25, toolCalls: 100, children: 10, concurrency: 10, depth: 3, wallMs: 60_000 }
+const LIMITS = { modelCalls: 25, toolCalls: 100, children: 10, concurrency: 10, depth: 3, wallMs: 60_000 }
 
 const LAWS: readonly EngineLaw[] = [
   [

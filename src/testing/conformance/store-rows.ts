@@ -67,7 +67,7 @@ export function outcomeOf(runId: Id, conversationId: Id): OutcomeRecord {
 
 export function warningEvent({ conversationId, turnId }: RowPlace, message: string): EventRow {
   const body = { type: 'warning', message } as const
-  return { seq: 0, at: 1000, conversationId, turnId, nodeId: null, path: ['editor'], parentId: null, body }
+  return { seq: 0, at: 1000, conversationId, runId: turnId, nodeId: null, path: ['editor'], parentId: null, body }
 }
 
 /** A root conversation with one running turn and one node that is running. */

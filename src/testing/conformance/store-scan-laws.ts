@@ -267,7 +267,7 @@ export const scanLaws: readonly Law[] = [
 
 function block(nodeId: string, epoch: number, text: string): LiveBlock {
   const { rootId, conversationId, turnId } = place
-  const at = { seq: 1.1, at: 1, conversationId, turnId, nodeId, path: ['editor'], parentId: null }
+  const at = { seq: 1.1, at: 1, conversationId, runId: turnId, nodeId, path: ['editor'], parentId: null }
   return { nodeId, rootId, epoch, events: [{ ...at, type: 'text-delta', text }] }
 }
 

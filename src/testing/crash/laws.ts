@@ -115,7 +115,7 @@ function openRows({ turns, nodes, links, blocks, events }: TreeRows): string[] {
   const wrong: string[] = []
   for (const { id, state, outcome } of turns.values()) {
     if (state !== 'ended') wrong.push(`L3 turn ${id} is ${state}`)
-    const told = eventsOf(events, 'run-end').filter(({ turnId }) => turnId === id)
+    const told = eventsOf(events, 'run-end').filter(({ runId }) => runId === id)
     if (told.length !== 1) wrong.push(`L3 turn ${id} was told to end ${told.length} times`)
     else if (JSON.stringify(told[0]?.body.outcome) !== JSON.stringify(outcome)) {
       wrong.push(`L3 turn ${id} has another outcome than was told`)
@@ -142,9 +142,9 @@ function unreportedEnds({ links, nodes }: TreeRows): string[] {
 
 /** Checks L4: every start has one end. A run that never left the queue has an end without a start. */
 function unpaired({ events }: TreeRows): string[] {
-  const runs = tally(eventsOf(events, 'run-start').map(({ turnId }) => turnId))
-  const queued = new Set(eventsOf(events, 'run-queued').map(({ turnId }) => turnId))
-  const runEnds = tally(eventsOf(events, 'run-end').map(({ turnId }) => turnId))
+  const runs = tally(eventsOf(events, 'run-start').map(({ runId }) => runId))
+  const queued = new Set(eventsOf(events, 'run-queued').map(({ runId }) => runId))
+  const runEnds = tally(eventsOf(events, 'run-end').map(({ runId }) => runId))
   const starts = tally(eventsOf(events, 'delegation-start').map(({ body }) => body.childRunId))
   const ends = tally(eventsOf(events, 'delegation-end').map(({ body }) => body.childRunId))
   return [
@@ -209,7 +209,7 @@ function unreportedDoubts({ nodes, links, events }: TreeRows, turn: Turn): strin
   const children = all.filter(({ id }) => !late.has(id))
   const expected = [...own.map(({ id }) => id), ...children.flatMap(({ outcome }) => outcome?.uncertain ?? [])].sort()
   const reported = [...(turn.outcome?.uncertain ?? [])].sort()
-  const told = eventsOf(events, 'uncertain').filter(({ turnId }) => turnId === turn.id)
+  const told = eventsOf(events, 'uncertain').filter(({ runId }) => runId === turn.id)
   const wrong: string[] = []
   if (expected.join() !== reported.join()) {
     wrong.push(`L3 the outcome of turn ${turn.id} names ${reported.length} of ${expected.length} uncertain nodes`)

@@ -243,7 +243,7 @@ export function recordedSource(line: SourceLine): OpenSource {
   const tools = new Map<string, SourceTool>()
   for (const [at, { name, description, inputSchema }] of line.tools.entries()) {
     const effect = (line.effects[at] ?? 'effectful') as Effect
-    const own = tool({ description, inputSchema: inputSchema as JsonSchema, effect, execute: () => null }) as Tool
+    const own = tool({ description, input: inputSchema as JsonSchema, effect, execute: () => null }) as Tool
     tools.set(name, { tool: own, version: line.versions[at] ?? '' })
   }
   const { notes, warnings } = line

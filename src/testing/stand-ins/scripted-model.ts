@@ -6,9 +6,9 @@ import { type Block, NO_USAGE, type Usage } from '../../graph/content.ts'
 import type { Model, ModelRequest, Part } from '../../model/model.ts'
 
 /** The answer of the model to one call. A string is a text. */
-export type ScriptedTurn = string | ScriptedAnswer
+export type ScriptedAnswer = string | ScriptedAnswerFields
 
-export interface ScriptedAnswer {
+export interface ScriptedAnswerFields {
   /** The words of the answer. */
   readonly text?: string
   /** The thoughts before it. */
@@ -29,7 +29,7 @@ export interface ScriptedAnswer {
   readonly cut?: boolean
 }
 
-const ANSWER: OptionRules<ScriptedAnswer> = {
+const ANSWER: OptionRules<ScriptedAnswerFields> = {
   text,
   reasoning: text,
   chunks: list,
@@ -41,30 +41,30 @@ const ANSWER: OptionRules<ScriptedAnswer> = {
   cut: flag,
 }
 
-const turnsOrCode = (script: unknown) =>
-  Array.isArray(script) || typeof script === 'function' ? null : 'a list of turns, or a function of the request'
+const answersOrCode = (script: unknown) =>
+  Array.isArray(script) || typeof script === 'function' ? null : 'a list of answers, or a function of the request'
 
-export type Script = (request: ModelRequest, call: number) => ScriptedTurn | Promise<ScriptedTurn>
+export type Script = (request: ModelRequest, call: number) => ScriptedAnswer | Promise<ScriptedAnswer>
 
 export interface ScriptedModel extends Model {
   /** Every request so far, in order. */
   readonly requests: readonly ModelRequest[]
-  /** Throws if turns of the script are left. */
+  /** Throws if answers of the script are left. */
   assertComplete(): void
 }
 
-/** Makes a model that follows a script: a list of turns, or a function of the request. */
-export function scriptedModel(script: readonly ScriptedTurn[] | Script, id = 'scripted/model'): ScriptedModel {
-  readOptions('scriptedModel()', { script, id }, { script: turnsOrCode, id: text })
+/** Makes a model that follows a script: a list of answers, or a function of the request. */
+export function scriptedModel(script: readonly ScriptedAnswer[] | Script, id = 'scripted/model'): ScriptedModel {
+  readOptions('scriptedModel()', { script, id }, { script: answersOrCode, id: text })
   const requests: ModelRequest[] = []
-  const read = (turn: ScriptedTurn) =>
+  const read = (turn: ScriptedAnswer) =>
     typeof turn === 'string' ? { text: turn } : readOptions(`A turn of ${id}`, turn, ANSWER)
   if (typeof script !== 'function') for (const turn of script) read(turn)
-  const next = async (request: ModelRequest): Promise<ScriptedAnswer> => {
+  const next = async (request: ModelRequest): Promise<ScriptedAnswerFields> => {
     const call = requests.push(request) - 1
     const turn = typeof script === 'function' ? await script(request, call) : script[call]
     if (turn === undefined) {
-      throw new ModelError('model', `The script of ${id} has ${script.length} turns; this is call ${call + 1}.`)
+      throw new ModelError('model', `The script of ${id} has ${script.length} answers; this is call ${call + 1}.`)
     }
     return read(turn)
   }
@@ -78,12 +78,12 @@ export function scriptedModel(script: readonly ScriptedTurn[] | Script, id = 'sc
     },
     assertComplete: () => {
       if (typeof script === 'function' || requests.length >= script.length) return
-      throw new Error(`${script.length - requests.length} of ${script.length} turns of ${id} were not asked for.`)
+      throw new Error(`${script.length - requests.length} of ${script.length} answers of ${id} were not asked for.`)
     },
   }
 }
 
-function* partsOf(answer: ScriptedAnswer, call: number): Generator<Part> {
+function* partsOf(answer: ScriptedAnswerFields, call: number): Generator<Part> {
   if (answer.reasoning !== undefined) yield { type: 'reasoning-delta', text: answer.reasoning }
   for (const piece of answer.chunks ?? (answer.text === undefined ? [] : [answer.text]))
     yield { type: 'text-delta', text: piece }

@@ -267,7 +267,7 @@ function isBroken(error: unknown): boolean {
 function serverTool(server: Server, listed: ListedTool): SourceTool {
   const made = tool({
     description: listed.description,
-    inputSchema: { type: 'object' },
+    input: { type: 'object' },
     timeoutMs: server.timeoutMs,
     execute: (input, context) => callTool(server, { listed, input }, context),
   })

@@ -104,7 +104,7 @@ interface Asking {
 function asking({ timeoutMs }: Server, { description, schema, ask }: Asking): Tool {
   return tool({
     description,
-    inputSchema: schema,
+    input: schema,
     timeoutMs,
     execute: (input, context) => ask(input as Record<string, unknown>, context),
   }) as Tool

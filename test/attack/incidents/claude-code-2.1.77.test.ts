@@ -26,7 +26,7 @@ describe('a hook', () => {
     const seen: Json[] = []
     const fetch = tool({
       description: 'Fetches',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       needs: (input) => [`net:${(input as { host: string }).host}`],
       execute: (input) => {
         seen.push(input as Json)

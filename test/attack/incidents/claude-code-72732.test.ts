@@ -20,7 +20,7 @@ test('claude-code 72732: agents that start agents in every way they can stay wit
     model,
     tools: { ...backgroundSubagents({ nested: true }) },
     subagents: { again: (): AnyAgent => hydra },
-    budget: { depth: 3, children: 6, turns: 3, tokens: 3_000, wallMs: 20_000 },
+    budget: { depth: 3, children: 6, modelCalls: 3, tokens: 3_000, wallMs: 20_000 },
   })
   const runtime = openRuntime()
   const { id, result } = runtime.run(hydra, 'go' as never)

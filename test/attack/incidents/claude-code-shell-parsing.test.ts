@@ -33,7 +33,7 @@ describe('claude-code 1.0.120, 2.1.6, 2.1.7, 2.1.90, 2.1.98, 2.1.145, 2.1.221, 2
     const started: string[] = []
     const run = tool({
       description: 'Runs a program.',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       needs: (input) => [`exec:${(input as { program?: string }).program}`],
       execute: (input) => {
         started.push((input as { program: string }).program)

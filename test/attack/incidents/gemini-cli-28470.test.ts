@@ -43,7 +43,7 @@ test('gemini-cli 28470: a folder that was worked in has set nothing and run noth
   await discoverSkills({ cwd: folder, home: folderWith() })
   const env = tool({
     description: 'The environment of a program',
-    inputSchema: { type: 'object' },
+    input: { type: 'object' },
     execute: async (_input, { signal }) => (await runProcess('env', [], { signal, cwd: folder })).stdout,
   })
   const worker = trying('worker', { tools: { env } })
@@ -60,7 +60,7 @@ test('gemini-cli 28470: what one task gives its program is not in the program of
   const env = (secret: string) =>
     tool({
       description: 'The environment of a program',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: async (_input, { signal }) => {
         const given = { PATH: process.env['PATH'] ?? '', [`SECRET_${secret}`]: secret }
         return (await runProcess('env', [], { signal, env: given })).stdout

@@ -51,7 +51,7 @@ describe('a child that must ask', () => {
     const worker = trying('worker', { tools })
     const work = tool({
       description: 'Works',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: async (_input, { delegate }) => (await delegate(worker, 'go' as never)).status,
     })
     const host = trying('host', { tools: { work }, grant: { ask: ['agent:worker'] } })

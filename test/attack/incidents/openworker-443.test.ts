@@ -27,7 +27,7 @@ describe.each(stores)('openworker 443, on %s', (_name, create) => {
         tools: {
           pay: tool({
             description: 'Pays',
-            inputSchema: { type: 'object' },
+            input: { type: 'object' },
             execute: () => {
               appendFileSync(paid, 'x')
               began()

@@ -18,7 +18,7 @@ test.each([0, 1, 2, 3])(
     const sent: Json[] = []
     const send = tool({
       description: 'Sends',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: (input) => {
         sent.push(input as Json)
         return 'sent'

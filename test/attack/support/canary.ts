@@ -8,7 +8,7 @@ export function canaries(...names: readonly string[]) {
   const named = (name: string) =>
     tool({
       description: name,
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: () => {
         ran.push(name)

@@ -231,7 +231,7 @@ function inside(name: string, begin: (worker: AnyAgent, context: InsideTool) => 
     runIn(attempt, (runtime) => {
       const ask = tool({
         description: 'Asks the worker.',
-        inputSchema: { type: 'object' },
+        input: { type: 'object' },
         execute: async (_input, { delegate }) => {
           await begin(attempt.worker.make('message'), { runtime, delegate: delegate as InsideTool['delegate'] })
           return 'asked'
@@ -277,7 +277,7 @@ function putIn(attempt: Try, host: AnyAgent, { change, kinds = {} }: ByHand): Pr
       const talk = await runtime.conversation(conversationId)
       const turnId = await talk.mutate((mutation) => {
         change(mutation)
-        return mutation.turnId
+        return mutation.runId
       })
       return runtime.attach(turnId)
     },

@@ -48,7 +48,7 @@ async function openWith(attempt: Try, { script }: Way, runHost: HostIn): Promise
 function delegating(leaf: AnyAgent): Tool {
   return tool({
     description: 'Asks the leaf.',
-    inputSchema: { type: 'object' },
+    input: { type: 'object' },
     execute: async (_input, { delegate }) => {
       await delegate(leaf, 'x' as never)
       return 'asked'

@@ -19,7 +19,7 @@ export const ways: readonly (readonly [string, Start])[] = [
 export function hostWith(start: Start, { runtime, child, extra }: WayParts): AnyAgent {
   const work = tool({
     description: 'Works',
-    inputSchema: { type: 'object' },
+    input: { type: 'object' },
     execute: async (_input, { delegate }) => {
       await start(child, runtime, delegate as never)
       return 'worked'

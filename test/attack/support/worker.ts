@@ -57,7 +57,7 @@ export function workerOf(parts: WorkerParts): Worker {
   const counted = (key: 'danger' | 'searches') =>
     tool({
       description: key,
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: () => {
         seen[key]++

@@ -38,7 +38,7 @@ function model(script) {
 
 const look = tool({
   description: 'Looks something up.',
-  inputSchema: NO_INPUT,
+  input: NO_INPUT,
   effect: 'pure',
   execute: async (_, { signal }) => {
     if (process.env.LEGATE_TEST_PRINTS === '1') console.log('the tool prints this')

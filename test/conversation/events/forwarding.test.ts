@@ -12,7 +12,7 @@ import { tempFolder } from '../../support/temp-folder.ts'
 
 type Settings = Omit<SubagentConfig, 'agent'>
 
-const look = tool({ description: 'Look', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
+const look = tool({ description: 'Look', input: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
 
 /** Thinks, calls a tool, answers in three pieces. */
 function expert(): AnyAgent {
@@ -56,7 +56,7 @@ describe('agentscope 8.7: what readers of a host see of its child', () => {
     const { childs, runtime, run } = await watch({})
     const [link] = localStore(runtime).linksOf(run.id)
 
-    expect(childs.every(({ turnId }) => turnId === link?.id)).toBe(true)
+    expect(childs.every(({ runId }) => runId === link?.id)).toBe(true)
     expect(childs.every(({ conversationId }) => conversationId === link?.childConversationId)).toBe(true)
     expect(childs.every(({ path, parentId }) => path.join() === 'host,expert' && parentId === run.id)).toBe(true)
     expect(typesOf(childs)).toEqual(
@@ -259,12 +259,12 @@ describe('agentscope 8.7: what readers of a host see of its child', () => {
       .linksOf(run.id)
       .map(({ id }) => id)
     for (const [at, which] of ['a', 'b'].entries()) {
-      const own = deltas.filter(({ turnId }) => turnId === runs[at]).map(({ text }) => text)
+      const own = deltas.filter(({ runId }) => runId === runs[at]).map(({ text }) => text)
       expect(own).toEqual(
         Array.from({ length: 20 }, (_, n) => Array.from({ length: n + 1 }, (_, m) => `${which}${m} `).join('')),
       )
     }
-    const order = deltas.map(({ turnId }) => turnId)
+    const order = deltas.map(({ runId }) => runId)
     expect(order.slice(0, 20)).not.toEqual(Array(20).fill(order[0]))
   })
 
@@ -278,8 +278,8 @@ describe('agentscope 8.7: what readers of a host see of its child', () => {
     )
 
     expect(own?.every(({ path }) => path.join() === 'host,lead,expert')).toBe(true)
-    expect(middle?.filter(({ turnId }) => turnId === grandchild?.id)).toEqual(own)
-    expect(top?.filter(({ turnId }) => turnId === grandchild?.id)).toEqual(own)
+    expect(middle?.filter(({ runId }) => runId === grandchild?.id)).toEqual(own)
+    expect(top?.filter(({ runId }) => runId === grandchild?.id)).toEqual(own)
   })
 
   test('96: on the way up every host may leave out more, and none can add', async () => {

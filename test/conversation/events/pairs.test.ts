@@ -7,14 +7,14 @@ import { localStore } from '../../support/rows.ts'
 
 const anything = { type: 'object' } as const
 const Input = z.object({ n: z.number() })
-const ok = tool({ description: 'Ok', inputSchema: anything, execute: () => 'ok' })
+const ok = tool({ description: 'Ok', input: anything, execute: () => 'ok' })
 const stuck = tool({
   description: 'Stuck',
-  inputSchema: anything,
+  input: anything,
   timeoutMs: 30,
   execute: () => new Promise<never>(() => undefined),
 })
-const hold = tool({ description: 'Hold', inputSchema: anything, execute: () => new Promise<never>(() => undefined) })
+const hold = tool({ description: 'Hold', input: anything, execute: () => new Promise<never>(() => undefined) })
 const call = (...names: string[]) => ({ calls: names.map((name) => ({ name, input: { n: 1 } })) })
 
 function expert(model = scriptedModel(() => 'ok'), extra: object = {}): AnyAgent {
@@ -47,7 +47,7 @@ const ways: Record<
   },
   max_turns: {
     status: 'max_turns',
-    agent: () => host(scriptedModel([call('ok', 'ask'), 'sum']), { budget: { turns: 1 } }),
+    agent: () => host(scriptedModel([call('ok', 'ask'), 'sum']), { budget: { modelCalls: 1 } }),
   },
   over_budget: {
     status: 'over_budget',
@@ -148,7 +148,7 @@ describe.each(Object.entries(ways))('agentscope 8.7/97: %s', (_name, { agent: ma
   test('every start has exactly one end after it, and the end of a child comes before its host’s', async () => {
     const { events } = await all()
 
-    expect(pairs(events, ['run-queued', 'run-start'], 'run-end', ({ turnId }) => turnId)).toEqual([])
+    expect(pairs(events, ['run-queued', 'run-start'], 'run-end', ({ runId }) => runId)).toEqual([])
     expect(pairs(events, ['tool-call'], 'tool-result', ({ nodeId }) => nodeId ?? '')).toEqual([])
     expect(pairs(events, ['delegation-start'], 'delegation-end', (event) => childOf(event))).toEqual([])
     const [first, last] = [events.at(0), events.at(-1)]
@@ -173,8 +173,8 @@ describe.each(Object.entries(ways))('agentscope 8.7/97: %s', (_name, { agent: ma
       const conversation = localStore(runtime).conversation(event.conversationId)
       expect(event.path).toEqual(conversation?.path)
       expect(event.parentId).toBe(event.path.length === 1 ? null : run.id)
-      expect(localStore(runtime).turn(event.turnId)?.conversationId).toBe(event.conversationId)
-      if (event.nodeId !== null) expect(localStore(runtime).node(event.nodeId)?.turnId).toBe(event.turnId)
+      expect(localStore(runtime).turn(event.runId)?.conversationId).toBe(event.conversationId)
+      if (event.nodeId !== null) expect(localStore(runtime).node(event.nodeId)?.turnId).toBe(event.runId)
       expect(typeof event.at).toBe('number')
     }
   })

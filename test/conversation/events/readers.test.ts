@@ -15,7 +15,7 @@ function host(): AnyAgent {
     model: scriptedModel(() => ({ chunks: ['It ', 'is ', 'fast.'] })),
     input: z.object({ topic: z.string() }),
   })
-  const look = tool({ description: 'Look', inputSchema: { type: 'object' }, execute: () => 'seen' })
+  const look = tool({ description: 'Look', input: { type: 'object' }, execute: () => 'seen' })
   const calls = [
     { name: 'look', input: {} },
     { name: 'ask', input: { topic: 'QUIC' } },
@@ -213,7 +213,7 @@ describe('a run of a child', () => {
 
     const events = await eventsOf(second)
 
-    expect(new Set(events.map(({ turnId }) => turnId))).toEqual(new Set([second.id]))
+    expect(new Set(events.map(({ runId }) => runId))).toEqual(new Set([second.id]))
     expect(only(events, 'message').map(({ content }) => content)).toEqual(['b', 'two'])
   })
 })

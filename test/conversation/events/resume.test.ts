@@ -16,7 +16,7 @@ function host(): AnyAgent {
     model: scriptedModel(() => ({ chunks: ['It ', 'is ', 'fast.'] })),
     input: z.object({ n: z.number() }),
   })
-  const look = tool({ description: 'Look', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
+  const look = tool({ description: 'Look', input: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
   const calls = [0, 1, 2].flatMap((n) => [
     { name: 'look', input: {} },
     { name: 'ask', input: { n } },
@@ -43,7 +43,7 @@ test('a reader that stops and goes on again and again while the run goes on miss
   const whole = eventsOf(run)
   const seen: RunEvent[] = []
 
-  while (seen.at(-1)?.type !== 'run-end' || seen.at(-1)?.turnId !== run.id) {
+  while (seen.at(-1)?.type !== 'run-end' || seen.at(-1)?.runId !== run.id) {
     for await (const event of run.events({ after: seen.at(-1)?.seq ?? 0 })) {
       seen.push(event)
       if (Math.random() < 0.3) break
@@ -79,7 +79,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
     const entered = makeGate()
     const wait = tool({
       description: 'Wait',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: async () => {
         entered.open()
         await open.opened
@@ -187,7 +187,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
     const entered = makeGate()
     const hold = tool({
       description: 'Hold',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => {
         entered.open()
         return new Promise<never>(() => undefined)

@@ -28,7 +28,7 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
     const gate = makeGate()
     const slow = tool({
       description: 'x',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: async () => {
         await gate.opened
@@ -62,7 +62,7 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
     const look = (says: string, until?: Promise<void>) =>
       tool({
         description: 'x',
-        inputSchema: { type: 'object' },
+        input: { type: 'object' },
         effect: 'pure',
         execute: async () => {
           await until
@@ -102,7 +102,7 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
 
   test('cybros A50, A52: what is edited takes no summary along that knew what was said before', async () => {
     const { talk, model, said, turns } = await rounds(3)
-    await talk.history.compress({ toTurnId: turns[1] ?? '', summary: 'sum 1-2' })
+    await talk.history.compress({ toRunId: turns[1] ?? '', summary: 'sum 1-2' })
 
     await (await talk.history.edit(said[1]?.user.id ?? '', 'two')).result
 
@@ -112,8 +112,8 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
 
   test('cybros A52, A86: an edit behind a summary brings back the older one that it had folded', async () => {
     const { talk, model, said, turns, go } = await rounds(5)
-    const older = await talk.history.compress({ toTurnId: turns[1] ?? '', summary: 'sum 1-2' })
-    await talk.history.compress({ toTurnId: turns[3] ?? '', summary: 'sum 1-4' })
+    const older = await talk.history.compress({ toRunId: turns[1] ?? '', summary: 'sum 1-2' })
+    await talk.history.compress({ toRunId: turns[3] ?? '', summary: 'sum 1-4' })
     expect(await reasonOf(talk.history.uncompress(older))).toBe('inside_summary')
 
     await (await talk.history.edit(said[2]?.user.id ?? '', 'three')).result
@@ -121,7 +121,7 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
     expect(shown(model)).toEqual(['sum 1-2', 'three'])
     await go('4')
     expect(
-      await reasonOf(talk.history.compress({ fromTurnId: turns[1] ?? '', toTurnId: turns[1] ?? '', summary: 'x' })),
+      await reasonOf(talk.history.compress({ fromRunId: turns[1] ?? '', toRunId: turns[1] ?? '', summary: 'x' })),
     ).toBe('inside_summary')
     await talk.history.uncompress(older)
     await go('5')
@@ -135,9 +135,9 @@ describe.each(stores)('changes on top of changes, on %s', (_, create) => {
     await edited.result
     const { run } = await go('2')
     await go('3')
-    await talk.history.compress({ toTurnId: edited.id, summary: 'sum 1' })
+    await talk.history.compress({ toRunId: edited.id, summary: 'sum 1' })
 
-    await talk.history.compress({ toTurnId: run.id, summary: 'sum 1-2' })
+    await talk.history.compress({ toRunId: run.id, summary: 'sum 1-2' })
 
     await go('4')
     expect(shown(model)).toEqual(['sum 1-2', '3', 're: 3', '4'])

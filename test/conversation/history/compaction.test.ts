@@ -29,7 +29,7 @@ describe.each(stores)('summaries made by themselves, on %s', (_, create) => {
     const talk = await runtime.conversation(id)
     const firstId = said.run.id
     said = await say(runtime, who, '2', id)
-    const byHand = handMade ? await talk.history.compress({ toTurnId: firstId, summary: 'FIRST' }) : ''
+    const byHand = handMade ? await talk.history.compress({ toRunId: firstId, summary: 'FIRST' }) : ''
     for (let at = 3; !said.nodes.some(({ purpose }) => purpose === 'summarize'); at++) {
       said = await say(runtime, who, String(at), id)
     }
@@ -85,8 +85,8 @@ describe.each(stores)('summaries by hand, on %s', (_, create) => {
     for (const text of ['2', '3', '4']) turns.push(await say(runtime, who, text, id))
     const [first = '', second = '', third = ''] = turns.map(({ run }) => run.id)
     const talk = await runtime.conversation(id)
-    const later = await talk.history.compress({ fromTurnId: third, toTurnId: third, summary: 'LATER' })
-    await talk.history.compress({ fromTurnId: first, toTurnId: second, summary: 'EARLIER' })
+    const later = await talk.history.compress({ fromRunId: third, toRunId: third, summary: 'LATER' })
+    await talk.history.compress({ fromRunId: first, toRunId: second, summary: 'EARLIER' })
     const shownNext = async () => {
       await say(runtime, who, '5', id)
       return shown(model).join(' ')
@@ -98,7 +98,7 @@ describe.each(stores)('summaries by hand, on %s', (_, create) => {
     const { talk, later, first, shownNext } = await summedUp()
     await talk.history.uncompress(later)
 
-    expect(await reasonOf(talk.history.compress({ toTurnId: first, summary: 'PART' }))).toBe('inside_summary')
+    expect(await reasonOf(talk.history.compress({ toRunId: first, summary: 'PART' }))).toBe('inside_summary')
     expect(await shownNext()).toMatch(/EARLIER.* 3 re: 3 4 re: 4 5$/s)
   })
 
@@ -106,7 +106,7 @@ describe.each(stores)('summaries by hand, on %s', (_, create) => {
     const { talk, third, first, shownNext } = await summedUp()
     await (await talk.history.edit(third?.user.id ?? '', '3b')).result
 
-    expect(await reasonOf(talk.history.compress({ toTurnId: first, summary: 'PART' }))).toBe('inside_summary')
+    expect(await reasonOf(talk.history.compress({ toRunId: first, summary: 'PART' }))).toBe('inside_summary')
     expect(await shownNext()).toMatch(/EARLIER.* 3b re: 3b 5$/s)
   })
 
@@ -118,15 +118,15 @@ describe.each(stores)('summaries by hand, on %s', (_, create) => {
     for (const text of ['2', '3', '4', '5', '6']) turns.push(await say(runtime, who, text, id))
     const [first = '', second = '', third = '', fourth = '', fifth = ''] = turns.map(({ run }) => run.id)
     const talk = await runtime.conversation(id)
-    await talk.history.compress({ fromTurnId: first, toTurnId: second, summary: 'A' })
-    const shared = await talk.history.compress({ fromTurnId: third, toTurnId: third, summary: 'B' })
-    await talk.history.compress({ fromTurnId: fifth, toTurnId: fifth, summary: 'C' })
+    await talk.history.compress({ fromRunId: first, toRunId: second, summary: 'A' })
+    const shared = await talk.history.compress({ fromRunId: third, toRunId: third, summary: 'B' })
+    await talk.history.compress({ fromRunId: fifth, toRunId: fifth, summary: 'C' })
     await (await talk.history.edit(turns[4]?.user.id ?? '', '5b')).result
     await talk.history.uncompress(shared)
 
     await talk.history.adopt(turns[5]?.answer.id ?? '')
 
-    expect(await reasonOf(talk.history.compress({ fromTurnId: second, toTurnId: fourth, summary: 'TORN' }))).toBe(
+    expect(await reasonOf(talk.history.compress({ fromRunId: second, toRunId: fourth, summary: 'TORN' }))).toBe(
       'inside_summary',
     )
   })

@@ -26,13 +26,13 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
     const talk = await runtime.conversation(said[0].run.conversationId)
     const before = await textsOf(talk)
 
-    const summary = await talk.history.compress({ toTurnId: said[1]?.run.id ?? '', summary: 'sum 1-2' })
+    const summary = await talk.history.compress({ toRunId: said[1]?.run.id ?? '', summary: 'sum 1-2' })
 
     await say(runtime, who, '5', talk.id)
     expect(shown(model)).toEqual(['sum 1-2', '3', 're: 3', '4', 're: 4', '5'])
     expect((await textsOf(talk)).slice(0, before.length)).toEqual(before)
-    expect(await talk.history.compress({ toTurnId: said[1]?.run.id ?? '', summary: 'sum 1-2' })).toBe(summary)
-    const more = await talk.history.compress({ toTurnId: said[3]?.run.id ?? '', summary: 'sum 1-4' })
+    expect(await talk.history.compress({ toRunId: said[1]?.run.id ?? '', summary: 'sum 1-2' })).toBe(summary)
+    const more = await talk.history.compress({ toRunId: said[3]?.run.id ?? '', summary: 'sum 1-4' })
     await say(runtime, who, '6', talk.id)
     expect(shown(model)).toEqual(['sum 1-4', '5', 're: 5', '6'])
     await talk.history.uncompress(more)
@@ -61,10 +61,10 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
     const { runtime } = start()
     const said = await rounds(runtime, who, 8)
     const talk = await runtime.conversation(said[0].run.conversationId)
-    await talk.history.compress({ toTurnId: said[1]?.run.id ?? '', summary: 'sum 1-2' })
+    await talk.history.compress({ toRunId: said[1]?.run.id ?? '', summary: 'sum 1-2' })
     await talk.history.compress({
-      fromTurnId: said[3]?.run.id ?? '',
-      toTurnId: said[4]?.run.id ?? '',
+      fromRunId: said[3]?.run.id ?? '',
+      toRunId: said[4]?.run.id ?? '',
       summary: 'sum 4-5',
     })
 
@@ -92,24 +92,24 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
     const [a, b, c, d, e] = said.map(({ run }) => run.id) as [string, string, string, string, string]
     const other = await say(runtime, who, 'other')
     const talk = await runtime.conversation(said[0].run.conversationId)
-    await talk.history.compress({ fromTurnId: b, toTurnId: c, summary: 'sum' })
+    await talk.history.compress({ fromRunId: b, toRunId: c, summary: 'sum' })
     const slow = runtime.run(who, 'slow', { conversationId: talk.id })
     for await (const event of slow) if (event.type === 'run-start') break
 
-    expect(await reasonOf(talk.history.compress({ toTurnId: slow.id, summary: 'x' }))).toBe('wrong_state')
-    expect(await reasonOf(talk.history.compress({ toTurnId: other.run.id, summary: 'x' }))).toBe('not_found')
-    expect(await reasonOf(talk.history.compress({ fromTurnId: c, toTurnId: d, summary: 'x' }))).toBe('inside_summary')
-    expect(await reasonOf(talk.history.compress({ fromTurnId: a, toTurnId: b, summary: 'x' }))).toBe('inside_summary')
-    expect(await reasonOf(talk.history.compress({ fromTurnId: d, toTurnId: a, summary: 'x' }))).toBe('not_related')
-    expect(await reasonOf(talk.history.compress({ toTurnId: d, summary: ' ' }))).toBe('no_text')
-    expect(await reasonOf(talk.history.compress({ toTurnId: d, summary: 1 as never }))).toBe('invalid_input')
+    expect(await reasonOf(talk.history.compress({ toRunId: slow.id, summary: 'x' }))).toBe('wrong_state')
+    expect(await reasonOf(talk.history.compress({ toRunId: other.run.id, summary: 'x' }))).toBe('not_found')
+    expect(await reasonOf(talk.history.compress({ fromRunId: c, toRunId: d, summary: 'x' }))).toBe('inside_summary')
+    expect(await reasonOf(talk.history.compress({ fromRunId: a, toRunId: b, summary: 'x' }))).toBe('inside_summary')
+    expect(await reasonOf(talk.history.compress({ fromRunId: d, toRunId: a, summary: 'x' }))).toBe('not_related')
+    expect(await reasonOf(talk.history.compress({ toRunId: d, summary: ' ' }))).toBe('no_text')
+    expect(await reasonOf(talk.history.compress({ toRunId: d, summary: 1 as never }))).toBe('invalid_input')
     expect(await reasonOf(talk.history.uncompress(said[0].answer.id))).toBe('wrong_kind')
     gate.open()
     await slow.result
-    expect(await reasonOf(talk.history.compress({ toTurnId: slow.id, summary: 'x' }))).toBe('is_last')
-    const whole = await talk.history.compress({ fromTurnId: a, toTurnId: e, summary: 'all' })
+    expect(await reasonOf(talk.history.compress({ toRunId: slow.id, summary: 'x' }))).toBe('is_last')
+    const whole = await talk.history.compress({ fromRunId: a, toRunId: e, summary: 'all' })
     await talk.history.edit(said[1]?.user.id ?? '', 'zwei').then((run) => run.result)
-    expect(await reasonOf(talk.history.compress({ toTurnId: e, summary: 'x' }))).toBe('replaced')
+    expect(await reasonOf(talk.history.compress({ toRunId: e, summary: 'x' }))).toBe('replaced')
     expect(whole).toBeTypeOf('string')
     await say(runtime, who, 'end', talk.id)
     expect(shown(model)).toEqual(['1', 'ok', 'zwei', 'ok', 'end'])
@@ -156,7 +156,7 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
   })
 
   test('a call and its result stay together: a hidden result leaves a word, a hidden message takes its results along', async () => {
-    const look = tool({ description: 'x', inputSchema: { type: 'object' }, execute: () => 'found' })
+    const look = tool({ description: 'x', input: { type: 'object' }, execute: () => 'found' })
     const model = scriptedModel(({ messages }) => {
       const lastMessage = messages.at(-1)
       return lastMessage?.role === 'user' && lastMessage.content === 'look'
@@ -218,7 +218,7 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
   })
 
   test('cybros A86: a context that nears the end of the window is summed up by itself, between two rounds of calls', async () => {
-    const look = tool({ description: 'x', inputSchema: { type: 'object' }, execute: () => 'x'.repeat(400) })
+    const look = tool({ description: 'x', input: { type: 'object' }, execute: () => 'x'.repeat(400) })
     const requests: string[][] = []
     const model = scriptedModel(({ messages }) => {
       requests.push(messages.map(({ role, content }) => `${role}:${String(content).slice(0, 20)}`))

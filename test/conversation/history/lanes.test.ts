@@ -322,7 +322,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     for (const layer of ceiling) expect(world.store.conversation(id)?.ceiling).toContainEqual(layer)
     expect((await runtime.explain(more.run.id, 'tool:anything')).verdict).toBe('deny')
     const told = eventsOfType(world.store, one.run.conversationId, 'run-start').find(
-      ({ turnId }) => turnId === more.run.id,
+      ({ runId }) => runId === more.run.id,
     )
     expect(told?.parentId).toBeNull()
     expectLawful(world.store)
@@ -331,7 +331,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
   test('I9: a fork reads on in results that were cut before it, and not in what the original got later', async () => {
     const long = tool({
       description: 'x',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: () => 'x'.repeat(200_000),
     })

@@ -33,7 +33,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
       const later = m.createNode({ kind: 'agent_message' }).id
       m.createEdge(asked, next, 'dependency')
       m.createEdge(next, later, 'sequence')
-      return { ids: { asked, next, later }, turnId: m.turnId }
+      return { ids: { asked, next, later }, turnId: m.runId }
     })
     await runtime.answer(ids.asked, { allow: false, reason: 'not yet' })
     const failure = { code: 'approval_denied', message: 'tool:x is required, and was not allowed: not yet' }
@@ -64,11 +64,11 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
   })
 
   test('a call that is retried does not let a run go past a required approval that was denied beside it', async () => {
-    const ask = (approval: 'optional' | 'required') =>
-      tool({ description: 'd', inputSchema: { type: 'object' }, approval, execute: () => 'x' })
+    const ask = (approval: 'ask' | 'required') =>
+      tool({ description: 'd', input: { type: 'object' }, approval, execute: () => 'x' })
     const calls = ['must', 'may'].map((name) => ({ name, input: {} }))
     const model = scriptedModel([{ calls }, 'on'])
-    const tools = { must: ask('required'), may: ask('optional') }
+    const tools = { must: ask('required'), may: ask('ask') }
     const { runtime } = start()
     const run = runtime.run(agent({ name: 'both', instructions: '', tools, model }), 'go')
     const asked = await until('questions', () => {
@@ -103,7 +103,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
       const side = m.createNode({ kind: 'user_message', content: 'hi' }).id
       m.createEdge(flaky, slow, 'sequence')
       m.createEdge(side, slow, 'sequence')
-      return { flaky, turnId: m.turnId }
+      return { flaky, turnId: m.runId }
     })
     await until('the flaky one fails', () => world.store.node(flaky)?.state === 'errored')
 
@@ -129,7 +129,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     let started = 0
     const wait = tool({
       description: 'x',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: (_input, { signal }) => {
         started++
@@ -141,7 +141,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
         )
       },
     })
-    const look = tool({ description: 'x', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
+    const look = tool({ description: 'x', input: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
     const model = scriptedModel(({ messages }) =>
       messages.at(-1)?.role === 'tool'
         ? 'went on'
@@ -176,7 +176,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     let started = 0
     const pay = tool({
       description: 'x',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => {
         started++
         return new Promise<string>((resolve) => setTimeout(resolve, 1_500, 'paid'))
@@ -236,7 +236,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     gate.open()
     const { asked, turnId } = await talk.mutate((m) => ({
       asked: m.createNode({ kind: 'quick', state: 'awaiting_approval' }).id,
-      turnId: m.turnId,
+      turnId: m.runId,
     }))
     await talk.history.stop(asked, 'no need')
     expect((await (await runtime.attach(turnId)).result).status).toBe('cancelled')
@@ -256,7 +256,7 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
       m.createEdge(slow, middle, 'sequence')
       m.createEdge(middle, after, 'sequence')
       m.createEdge(middle, needs, 'dependency')
-      return { ids: { slow, middle, after, needs }, turnId: m.turnId }
+      return { ids: { slow, middle, after, needs }, turnId: m.runId }
     })
 
     await talk.history.skip(ids.middle, 'not needed')
@@ -356,10 +356,10 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     const { a, b, c, turnId } = await talk.mutate((m) => {
       const [one, two, three] = [1, 2, 3].map((at) => m.createNode({ kind: 'slow', idempotencyKey: `k${at}` }).id)
       m.createEdge(one ?? '', two ?? '', 'sequence')
-      return { a: one ?? '', b: two ?? '', c: three ?? '', turnId: m.turnId }
+      return { a: one ?? '', b: two ?? '', c: three ?? '', turnId: m.runId }
     })
     const tried = (change: Parameters<typeof talk.mutate>[0], into = turnId) =>
-      reasonOf(talk.mutate(change, into === '' ? {} : { turnId: into }))
+      reasonOf(talk.mutate(change, into === '' ? {} : { runId: into }))
 
     expect(await tried((m) => m.createEdge(a, a, 'sequence'))).toBe('cycle')
     expect(await tried((m) => m.createEdge(b, a, 'branch'))).toBe('cycle')
@@ -410,7 +410,7 @@ describe.each(lasting)('a required approval, on %s', (_, create) => {
 
   test('P5, I6: a denied required approval ends its run, also after a crash: the next message is answered, the host goes on', async () => {
     const required = (approval: 'required' | (() => 'required')) =>
-      tool({ description: 'd', inputSchema: { type: 'object' }, approval, execute: () => 'x' })
+      tool({ description: 'd', input: { type: 'object' }, approval, execute: () => 'x' })
     const make = () => {
       const d = required('required')
       const first: Script = ({ messages }) => (messages.length > 1 ? 'on' : { calls: [{ name: 'd', input: {} }] })

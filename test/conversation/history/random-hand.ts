@@ -29,7 +29,7 @@ export abstract class RandomHand extends RandomRuns {
     const before = turn.nodes.filter(({ by }) => by === null && this.chance.is(0.4))
     const edges = before.map((from) => ({ from, type: this.chance.pick(['sequence', 'dependency'] as const) }))
     const expected = turn.isCancelled ? 'busy' : this.added(node, edges)
-    const scope = { conversationId: turn.lane.id, turnId: turn.id, limits: LIMITS }
+    const scope = { conversationId: turn.lane.id, runId: turn.id, limits: LIMITS }
     const id = this.expect('mutate', expected, (draft) =>
       planMutate(draft, scope, (mutation) => {
         const made = mutation.createNode({ kind: 'agent_message' }).id
@@ -104,5 +104,5 @@ function put(mutation: Mutation, nodes: readonly RefNode[], edges: readonly NewE
     return mutation.createNode({ kind: 'agent_message', state: 'finished', content: text }).id
   })
   for (const { from, to, type } of edges) mutation.createEdge(ids[from] ?? '', ids[to] ?? '', type)
-  return mutation.turnId
+  return mutation.runId
 }

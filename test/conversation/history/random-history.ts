@@ -254,7 +254,7 @@ class World extends RandomHand {
     const text = `s${++this.count}`
     const expected = compressRefusal(lane, from, to)
     const id = this.expect('compress', expected, (draft) =>
-      planCompress(draft, { conversationId: lane.id, fromTurnId: from?.id ?? null, toTurnId: to.id, summary: text }),
+      planCompress(draft, { conversationId: lane.id, fromRunId: from?.id ?? null, toRunId: to.id, summary: text }),
     )
     if (id === undefined) return `compress to ${to.id}: ${expected}`
     to.fold = { id, text, from: from ?? firstOf(lane) ?? to, upTo: null, sum: null, earlier: to.fold }

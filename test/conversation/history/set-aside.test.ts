@@ -227,7 +227,7 @@ describe.each(lasting)('what is made anew, on %s', (_, create) => {
     const { run } = await say(first.runtime, who, 'one')
     const before = await first.runtime.conversation(run.conversationId)
     const byHand = await before.mutate((m) => {
-      return { turnId: m.turnId, nodeId: m.createNode({ kind: 'user_message', content: 'two' }).id }
+      return { turnId: m.runId, nodeId: m.createNode({ kind: 'user_message', content: 'two' }).id }
     })
     await (await first.runtime.attach(byHand.turnId)).result
     await (await before.history.edit(byHand.nodeId, 'deux')).result

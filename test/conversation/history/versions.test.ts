@@ -82,9 +82,9 @@ describe.each(stores)('versions, on %s', (_, create) => {
     )
     const pages = await talk.transcriptPage({ limitTurns: 2 })
     expect(pages.transcript.map(({ text }) => text)).toEqual(['three', 're: three', 'five', 're: five'])
-    const before = await talk.transcriptPage({ limitTurns: 2, beforeTurnId: pages.beforeTurnId ?? '' })
+    const before = await talk.transcriptPage({ limitTurns: 2, beforeRunId: pages.beforeRunId ?? '' })
     expect(before.transcript.map(({ text }) => text)).toEqual(['one', 're: one', 'two', 're: two'])
-    const after = await talk.transcriptPage({ limitTurns: 2, afterTurnId: two.run.id })
+    const after = await talk.transcriptPage({ limitTurns: 2, afterRunId: two.run.id })
     expect(after.transcript.map(({ text }) => text)).toEqual(['three', 're: three', 'five', 're: five'])
     expect((await talk.messagePage({ after: two.user.id })).map(({ text }) => text)).toEqual([
       're: two',
@@ -97,7 +97,7 @@ describe.each(stores)('versions, on %s', (_, create) => {
   })
 
   test('cybros A50, W31: an edit waits for nobody: while a turn runs, is queued or awaits a person it is refused', async () => {
-    const ask = tool({ description: 'x', inputSchema: { type: 'object' }, execute: () => 'done' })
+    const ask = tool({ description: 'x', input: { type: 'object' }, execute: () => 'done' })
     const model = scriptedModel(({ messages }) =>
       messages.at(-1)?.role === 'user' && String(messages.at(-1)?.content) === 'ask'
         ? { calls: [{ name: 'ask', input: {} }] }
@@ -123,7 +123,7 @@ describe.each(stores)('versions, on %s', (_, create) => {
   test('cybros A48: a failed call of a model is asked for again, and the results it read stay', async () => {
     let isDown = true
     let looked = 0
-    const look = tool({ description: 'x', inputSchema: { type: 'object' }, execute: () => `look ${++looked}` })
+    const look = tool({ description: 'x', input: { type: 'object' }, execute: () => `look ${++looked}` })
     const usage = { inputTokens: 10, outputTokens: 5 }
     const model = scriptedModel(({ messages }) => {
       const result = messages.find(({ role }) => role === 'tool')

@@ -100,7 +100,7 @@ describe.each(lasting)('nothing is forgotten in silence, on %s', (_, create) => 
   })
 
   test('where rounds are left out, an event says how many, once per run', async () => {
-    const look = tool({ description: 'Looks.', inputSchema: { type: 'object' }, execute: () => 'seen' })
+    const look = tool({ description: 'Looks.', input: { type: 'object' }, execute: () => 'seen' })
     const model = scriptedModel(({ messages }) =>
       messages.at(-1)?.role === 'tool' ? 'ok' : { calls: [{ name: 'look', input: {} }] },
     )
@@ -121,7 +121,7 @@ describe.each(lasting)('nothing is forgotten in silence, on %s', (_, create) => 
     ])
     const conversation = await runtime.conversation(id ?? '')
     const [turn] = localStore(runtime).turnsOf(conversation.id, { last: 1, limit: 1 })
-    await conversation.history.compress({ toTurnId: turn?.id ?? '', summary: 'the first two' })
+    await conversation.history.compress({ toRunId: turn?.id ?? '', summary: 'the first two' })
     await say(runtime, who, 'q6', id)
     expect(eventsOfType(localStore(runtime), id ?? '', 'context-cut').at(-1)?.leftOut).toBe(2)
     expectLawful(localStore(runtime))

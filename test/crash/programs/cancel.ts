@@ -10,7 +10,7 @@ const LONG = { lastsMs: 60_000 }
 /** A program and its child, with the folder of the case in their command lines: none may be left. */
 const shell = tool({
   description: 'Runs a program.',
-  inputSchema: ANYTHING,
+  input: ANYTHING,
   effect: 'idempotent',
   execute: async (_, { idempotencyKey, signal }) => {
     passPoint('shell:before')

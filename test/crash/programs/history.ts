@@ -48,7 +48,7 @@ await crashWorker({
     const [lane] = await talk.history.lanes()
     await once('merge', () => talk.history.merge([lane?.id ?? '']))
     const first = find('user_message', 1)
-    await once('by_hand', () => talk.history.compress({ toTurnId: first.turnId, summary: 'It began.' }))
+    await once('by_hand', () => talk.history.compress({ toRunId: first.turnId, summary: 'It began.' }))
     await once('undone', () => talk.history.uncompress(find('summary', 1).id))
     await once('compact', () => talk.history.compact(find('user_message', 2).turnId))
     await once('exclude', () => talk.history.exclude(first.id))

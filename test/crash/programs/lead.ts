@@ -24,7 +24,7 @@ export const asker = agent({ name: 'asker', instructions: 'Ask.', input: ANYTHIN
 
 const survey = tool({
   description: 'Asks around.',
-  inputSchema: ANYTHING,
+  input: ANYTHING,
   effect: 'idempotent',
   execute: async (_, { delegate, idempotencyKey }) => {
     await countEffect('survey', idempotencyKey)

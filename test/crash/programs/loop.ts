@@ -5,7 +5,7 @@ import { ANYTHING, call, QUICK, recorded, roundsOf } from './parts.ts'
 /** A process that dies of what it does: its role is the effect of a tool, or `model`. */
 const killing = tool({
   description: 'Ends the process.',
-  inputSchema: ANYTHING,
+  input: ANYTHING,
   effect: workerRole() === 'model' ? 'pure' : (workerRole() as Effect),
   execute: async (_, { idempotencyKey }) => {
     await countEffect('kill', idempotencyKey)

@@ -20,7 +20,7 @@ const hand = agent({
 
 const poll = tool({
   description: 'Asks others, and may not be repeated.',
-  inputSchema: ANYTHING,
+  input: ANYTHING,
   effect: 'effectful',
   execute: async (_, { delegate, idempotencyKey }) => {
     await countEffect('poll', idempotencyKey)

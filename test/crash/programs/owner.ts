@@ -26,7 +26,7 @@ async function hold(place: string): Promise<void> {
 function holding(name: string, effect: Effect) {
   return tool({
     description: `Does ${name}.`,
-    inputSchema: ANYTHING,
+    input: ANYTHING,
     effect,
     execute: async (_, { idempotencyKey }) => {
       await countEffect(name, idempotencyKey)

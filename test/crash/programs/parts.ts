@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Effect, type Run, type Runtime, type StandardSchema, tool } from 'legate'
 import type { Model } from 'legate/models'
 import type { Turn } from 'legate/rows'
-import { countEffect, passPoint, type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
+import { countEffect, passPoint, type Script, type ScriptedAnswerFields, scriptedModel } from 'legate/testing'
 import type { LocalStore } from '../../../src/store/store.ts'
 import { localStore } from '../../support/rows.ts'
 
@@ -22,7 +22,7 @@ export const ANYTHING: StandardSchema = {
 const USAGE = { inputTokens: 7, outputTokens: 3 }
 
 /** Says its turns one after the other. What was said is in the request, so a restarted process goes on where it was. */
-export function stepping(...turns: readonly ScriptedAnswer[]): Script {
+export function stepping(...turns: readonly ScriptedAnswerFields[]): Script {
   return async ({ messages, path }) => {
     await countEffect('model', path.join('/'))
     const asked = messages.findLastIndex(({ role }) => role === 'user')
@@ -31,7 +31,7 @@ export function stepping(...turns: readonly ScriptedAnswer[]): Script {
   }
 }
 
-export function steppingModel(...turns: readonly ScriptedAnswer[]): Model {
+export function steppingModel(...turns: readonly ScriptedAnswerFields[]): Model {
   return scriptedModel(stepping(...turns))
 }
 
@@ -52,7 +52,7 @@ export function slowed(model: Model, pauseMs: number): Model {
 export function counted(name: string, effect: Effect, { lastsMs = 0 }: { readonly lastsMs?: number } = {}) {
   return tool({
     description: `Does ${name}.`,
-    inputSchema: ANYTHING,
+    input: ANYTHING,
     effect,
     execute: async (_, { idempotencyKey, signal }) => {
       passPoint(`${name}:before`)

@@ -9,7 +9,7 @@ const expert = agent({ name: 'expert', instructions: 'You know.', input: ANYTHIN
 
 const look = tool({
   description: 'Looks',
-  inputSchema: { type: 'object' },
+  input: { type: 'object' },
   effect: 'idempotent',
   execute: async (_, { idempotencyKey }) => {
     await countEffect('tool', idempotencyKey)

@@ -17,7 +17,7 @@ export function recordedTree(parts: Parts) {
   const Input = parts.z.object({ n: parts.z.number() })
   const look = parts.tool({
     description: 'Looks.',
-    inputSchema: Input,
+    input: Input,
     effect: 'pure',
     execute: ({ n }) => {
       parts.effect(`look ${n}`)
@@ -27,7 +27,7 @@ export function recordedTree(parts: Parts) {
   })
   const pay = parts.tool({
     description: 'Pays.',
-    inputSchema: Input,
+    input: Input,
     execute: ({ n }) => {
       parts.effect(`pay ${n}`)
       parts.die(`pay ${n}`)

@@ -171,7 +171,7 @@ class Chaos {
               again: { agent: below, retries: 1, retryDelayMs: 0, ...limit },
             },
       budget: {
-        turns: 6,
+        modelCalls: 6,
         children: 5,
         depth: 4,
         concurrency: 1 + chance.below(3),

@@ -358,7 +358,7 @@ describe('limits of what tells of ends', () => {
     }
     const model = scriptedModel(script)
     const tools = { ...backgroundSubagents({ agent: workerOf() }) }
-    const host = agent({ name: 'host', instructions: 'x', model, tools, budget: { turns: 4 } })
+    const host = agent({ name: 'host', instructions: 'x', model, tools, budget: { modelCalls: 4 } })
     const { runtime } = world.start({ agents: [host], engine: QUICK })
     const run = runtime.run(host, 'go')
     await run.result

@@ -52,7 +52,7 @@ describe.each(stores)('runtime.spawn gives a handle, on %s', (_, create) => {
       })
       const start = tool({
         description: 'Starts one.',
-        inputSchema: { type: 'object' },
+        input: { type: 'object' },
         effect: 'idempotent',
         execute: async () => {
           const handle: SpawnedAgent = await runtime.spawn(worker, 'go')
@@ -205,7 +205,7 @@ describe.each(stores)('an end that code gave up waiting for is told to the host,
     })
     const start = tool({
       description: 'Starts two.',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'idempotent',
       execute: async () => {
         const [handle, other]: [SpawnedAgent, SpawnedAgent] = [

@@ -240,7 +240,7 @@ async function asked(inputs: readonly Data[], { rounds = 1, answer }: Asking = {
       contextTurns: 1,
     },
   )
-  const runtime: Runtime = createRuntime({ budget: { turns: 200, children: 200 } })
+  const runtime: Runtime = createRuntime({ budget: { modelCalls: 200, children: 200 } })
   const run = runtime.run(host, 'go')
   const outcome = await run.result
   expect(outcome.status).toBe('completed')
@@ -277,7 +277,7 @@ test('I10: a look at a child reads the latest of its turns, however many there w
     return call('subagent_poll', { child_conversation_id: idIn(resultsIn(request)[0]) })
   }
   const tools = { ...backgroundSubagents({ agent: workerOf() }) }
-  const host = agent({ name: 'host', instructions: 'x', model, tools, budget: { turns: 100 } })
+  const host = agent({ name: 'host', instructions: 'x', model, tools, budget: { modelCalls: 100 } })
   const inner = memoryStore()
   const read: number[] = []
   const store = withReads(inner, {

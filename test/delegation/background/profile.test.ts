@@ -188,7 +188,7 @@ function toolsOf(ran: string[]) {
         ran.push(name)
         return 'ok'
       }
-      return [name, tool({ description: name, inputSchema: { type: 'object' }, effect: 'pure', execute })]
+      return [name, tool({ description: name, input: { type: 'object' }, effect: 'pure', execute })]
     }),
   )
 }

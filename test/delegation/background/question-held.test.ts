@@ -107,7 +107,7 @@ describe.each(stores)('cybros A77: a host never waits for a child that waits for
   test('a wait for a child whose question was told is over at once, also beside a call that takes its time', async () => {
     const slow = tool({
       description: 'Slow.',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: () => new Promise((resolve) => setTimeout(() => resolve('slow'), 40)),
     })
@@ -261,7 +261,7 @@ describe.each(stores)('cybros A77: a child as host, on %s', (_, create) => {
 
   test.each<[string, Budget, readonly string[]]>([
     ['says its last word without an answer', {}, ['decide']],
-    ['has no model call left', { turns: 2 }, ['decide']],
+    ['has no model call left', { modelCalls: 2 }, ['decide']],
     ['has another child that waits for room', { concurrency: 1 }, ['decide', 'paint']],
     ['is asked twice', {}, ['decide twice']],
   ])('that %s: the child is told that nobody answers, and all come to an end', async (_what, budget, prompts) => {
@@ -299,7 +299,7 @@ describe('cybros A77: a host that cannot answer is passed over for a person', ()
     const asker = askerOf()
     const start = tool({
       description: 'Starts one.',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'idempotent',
       execute: async () => {
         const handle: SpawnedAgent = await runtime.spawn(asker, 'decide')

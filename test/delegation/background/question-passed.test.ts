@@ -86,7 +86,7 @@ describe.each(stores)('cybros A77: a root host that was told a question and ends
     }
     const tools = { ...backgroundSubagents({ agent: askerOf() }) }
     const model = scriptedModel(answering)
-    const host = agent({ name: 'host', instructions: 'Host.', model, tools, budget: { turns: 2 } })
+    const host = agent({ name: 'host', instructions: 'Host.', model, tools, budget: { modelCalls: 2 } })
     const { runtime } = world.start({ agents: [host], engine: QUICK })
     const run = runtime.run(host, 'go')
     await run.result
@@ -156,7 +156,7 @@ describe.each(stores)('cybros A77: handle.send answers what the child asks, on %
     const asker = askerOf()
     const start = tool({
       description: 'Starts one.',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'idempotent',
       execute: async () => {
         const handle: SpawnedAgent = await runtime.spawn(asker, 'go')

@@ -16,7 +16,7 @@ describe('cybros A85: a child without progress is reported to its host, with its
     const silent = makeGate()
     const hang = tool({
       description: 'Hangs.',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: async (_, { progress }) => {
         await silent.opened
@@ -56,7 +56,7 @@ describe('cybros A85: a child without progress is reported to its host, with its
     // On a busy machine the host may be silent for as long too.
     const told = eventsOfType(world.store, run.conversationId, 'stalled').filter(({ agent: name }) => name === 'worker')
     expect(told).toMatchObject([
-      { turnId: run.id, agent: 'worker', childRunId: link?.id, childConversationId: link?.childConversationId },
+      { runId: run.id, agent: 'worker', childRunId: link?.id, childConversationId: link?.childConversationId },
     ])
   })
 

@@ -244,7 +244,7 @@ describe('reading what a child has said', () => {
     const { host } = hostOf(script, {
       agent: workerOf(() => ({ text: answer, usage: { inputTokens: 3, outputTokens: 4 } })),
     })
-    const { runtime } = world.start({ agents: [host], engine: QUICK, budget: { turns: 100 } })
+    const { runtime } = world.start({ agents: [host], engine: QUICK, budget: { modelCalls: 100 } })
     const run = runtime.run(host, 'go')
     await run.result
 

@@ -1,5 +1,5 @@
 import { type AgentDefinition, agent, type RunEvent, type RunOutcome, tool } from 'legate'
-import { type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { heldModel } from '../../fields/support.ts'
@@ -8,7 +8,7 @@ import { localStore } from '../../support/rows.ts'
 
 const Task = z.object({ title: z.string(), hours: z.number().max(8) })
 const Plan = z.object({ goal: z.string(), tasks: z.array(Task) })
-type Turns = readonly ScriptedTurn[]
+type Turns = readonly ScriptedAnswer[]
 
 const plan = (...titles: string[]) =>
   JSON.stringify({ goal: 'move', tasks: titles.map((title) => ({ title, hours: 1 })) })
@@ -352,7 +352,7 @@ describe('around it', () => {
   })
 
   test('tools go on beside it; text that came with calls is not the plan', async () => {
-    const look = tool({ description: '', inputSchema: { type: 'object' }, execute: () => 'seen' })
+    const look = tool({ description: '', input: { type: 'object' }, execute: () => 'seen' })
     const calls: string[] = []
     const turns = [{ text: plan('early'), calls: [{ name: 'look', input: {} }] }, plan('late')]
     const host = lead(turns, { tools: { look }, eager: { 'tasks[*]': worker(calls) } })

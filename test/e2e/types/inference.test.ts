@@ -49,7 +49,7 @@ describe('peers 6/7: a tool infers', () => {
   test('the input of execute from the schema, after its transforms and defaults', () => {
     tool({
       description: '',
-      inputSchema: z.object({ q: z.string(), n: z.number().default(1), at: z.string().transform(Number) }),
+      input: z.object({ q: z.string(), n: z.number().default(1), at: z.string().transform(Number) }),
       execute: (input) => {
         expectTypeOf(input).toEqualTypeOf<{ q: string; n: number; at: number }>()
         return 1
@@ -57,24 +57,24 @@ describe('peers 6/7: a tool infers', () => {
     })
     tool({
       description: '',
-      inputSchema: toStandardJsonSchema(v.object({ q: v.string(), n: v.optional(v.number()) })),
+      input: toStandardJsonSchema(v.object({ q: v.string(), n: v.optional(v.number()) })),
       execute: (input) => expectTypeOf(input).toEqualTypeOf<{ q: string; n?: number | undefined }>(),
     })
     tool({
       description: '',
-      inputSchema: type({ q: 'string', 'n?': 'number' }),
+      input: type({ q: 'string', 'n?': 'number' }),
       execute: (input) => expectTypeOf(input).toEqualTypeOf<{ q: string; n?: number }>(),
     })
     never(() => {
       tool({
         description: '',
-        inputSchema: handWritten,
+        input: handWritten,
         execute: (input) => expectTypeOf(input).toEqualTypeOf<{ q: number }>(),
       })
     })
     tool({
       description: '',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: (input) => expectTypeOf(input).toEqualTypeOf<unknown>(),
     })
   })
@@ -82,19 +82,19 @@ describe('peers 6/7: a tool infers', () => {
   test('its own type from both', () => {
     const search = tool({
       description: '',
-      inputSchema: z.object({ q: z.string() }),
+      input: z.object({ q: z.string() }),
       execute: async ({ q }) => ({ hits: [q] }),
     })
 
     expectTypeOf(search).toEqualTypeOf<Tool<{ q: string }, { hits: string[] }>>()
   })
 
-  test('that execute must give what the outputSchema promises', () => {
+  test('that execute must give what the output promises', () => {
     never(() => {
       tool({
         description: '',
-        inputSchema: { type: 'object' },
-        outputSchema: z.object({ rows: z.number() }),
+        input: { type: 'object' },
+        output: z.object({ rows: z.number() }),
         // @ts-expect-error rows must be a number
         execute: () => ({ rows: 'three' }),
       })
@@ -104,7 +104,7 @@ describe('peers 6/7: a tool infers', () => {
   test('what its context has', () => {
     tool({
       description: '',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: (_input, context) => {
         expectTypeOf(context.signal).toEqualTypeOf<AbortSignal>()
         expectTypeOf(context.idempotencyKey).toEqualTypeOf<string>()
@@ -117,11 +117,11 @@ describe('peers 6/7: a tool infers', () => {
   test('that a definition has what it needs', () => {
     never(() => {
       // @ts-expect-error no description
-      tool({ inputSchema: { type: 'object' }, execute: () => 1 })
+      tool({ input: { type: 'object' }, execute: () => 1 })
       // @ts-expect-error no such effect
-      tool({ description: '', inputSchema: { type: 'object' }, effect: 'readonly', execute: () => 1 })
+      tool({ description: '', input: { type: 'object' }, effect: 'readonly', execute: () => 1 })
       // @ts-expect-error no such key
-      tool({ description: '', inputSchema: { type: 'object' }, parameters: {}, execute: () => 1 })
+      tool({ description: '', input: { type: 'object' }, parameters: {}, execute: () => 1 })
     })
   })
 })
@@ -249,8 +249,8 @@ describe('an agent infers', () => {
   })
 
   test('that tools of any types may be its tools', () => {
-    const search = tool({ description: '', inputSchema: z.object({ q: z.string() }), execute: ({ q }) => q })
-    const count = tool({ description: '', inputSchema: { type: 'object' }, execute: () => 1 })
+    const search = tool({ description: '', input: z.object({ q: z.string() }), execute: ({ q }) => q })
+    const count = tool({ description: '', input: { type: 'object' }, execute: () => 1 })
 
     agent({ name: 'a', instructions: '', tools: { search, count } })
   })

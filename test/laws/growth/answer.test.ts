@@ -151,7 +151,7 @@ describe.each(lasting)('an answer of 15 MB (%s)', (name, create) => {
 
 async function runWatched(store: LocalStore, answer: Answer) {
   const { output } = answer
-  const take = tool({ description: 'Takes it.', inputSchema: {}, execute: () => 'ok' })
+  const take = tool({ description: 'Takes it.', input: {}, execute: () => 'ok' })
   const reader = agent({
     name: 'reader',
     instructions: 'Read.',

@@ -148,4 +148,4 @@ describe('what a person types', () => {
   })
 })
 
-const EVENT = { at: 0, seq: 1, path: ['a'], turnId: 't', nodeId: 'n' }
+const EVENT = { at: 0, seq: 1, path: ['a'], runId: 't', nodeId: 'n' }

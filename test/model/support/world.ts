@@ -28,7 +28,7 @@ export async function ask(
 
 export const add = tool({
   description: 'Adds two numbers.',
-  inputSchema: z.object({ a: z.number(), b: z.number() }),
+  input: z.object({ a: z.number(), b: z.number() }),
   effect: 'pure',
   execute: ({ a, b }) => a + b,
 })

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { type AnyAgent, agent, createRuntime, type Grant, tool } from 'legate'
+import { registerTool } from 'legate/compat'
 import { openSubagents, recipeAgent, validateDefinition } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
 import { diskFiles, fileTools } from 'legate/tools'
@@ -334,12 +335,12 @@ describe('the tools of a file that is run by recipeAgent()', () => {
 })
 
 describe('what a file takes away stays away when code changes the agent', () => {
-  const own = tool({ description: 'Own.', inputSchema: { type: 'object' }, execute: () => 'own' })
+  const own = tool({ description: 'Own.', input: { type: 'object' }, execute: () => 'own' })
   const calls = [read('notes.txt'), write('new.txt'), { name: 'own', input: {} }]
 
   const changes: readonly (readonly [name: string, change: (file: AnyAgent) => AnyAgent])[] = [
     ['an extension', (file) => file.use({ name: 'none' })],
-    ['a tool', (file) => file.registerTool('own', own)],
+    ['a tool', (file) => registerTool(file, 'own', own)],
   ]
   test.each(changes)('%s', async (name, change) => {
     const folder = folderWith({ '.claude/agents/helper.md': markdown('tools: Read'), ...NOTES })

@@ -177,7 +177,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
     const held = makeGate()
     const act = tool({
       description: 'Acts.',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: async () => {
         begun++
@@ -270,10 +270,10 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
     const model = scriptedModel(script)
     const wait = tool({
       description: 'Waits.',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: async (_, { node }) => {
-        await until(() => world.store.linksOf(node.turnId)[0]?.outcome)
+        await until(() => world.store.linksOf(node.runId)[0]?.outcome)
         await new Promise((resolve) => setTimeout(resolve, 40))
         return 'waited'
       },

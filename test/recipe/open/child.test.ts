@@ -18,7 +18,7 @@ import {
   userOf,
 } from './support.ts'
 
-const named = (text: string) => tool({ description: text, inputSchema: { type: 'object' }, execute: () => text })
+const named = (text: string) => tool({ description: text, input: { type: 'object' }, execute: () => text })
 
 describe('what a child is told', () => {
   test('aster-goose 14/48: turns, id, instructions, tools and their number', async () => {
@@ -194,7 +194,7 @@ describe('aster-goose 14/53, 57: temperature and turns', () => {
     await started.result
     const [link] = localStore(runtime).linksOf(started.id)
     return {
-      turns: localStore(runtime).turn(link?.id ?? '')?.limits.turns,
+      turns: localStore(runtime).turn(link?.id ?? '')?.limits.modelCalls,
       temperature: childRequests(model)[0]?.settings.temperature,
       maxOutputTokens: childRequests(model)[0]?.settings.maxOutputTokens,
     }
@@ -239,7 +239,7 @@ describe('how a child ends', () => {
   test('aster-goose 14/56: at its limit of turns it sums up once, without tools, and the result says so', async () => {
     const look = tool({
       description: 'x',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       effect: 'pure',
       execute: () => Math.random(),
     })
@@ -250,7 +250,7 @@ describe('how a child ends', () => {
     )
 
     expect(status).toBe('max_turns')
-    expect(text).toBe('[max_turns] The limit of 3 turns was reached.\n\nthis far')
+    expect(text).toBe('[max_turns] The limit of 3 model calls was reached.\n\nthis far')
     expect(task?.output.isError).toBe(true)
     expect(childRequests(model)).toHaveLength(4)
   })
@@ -397,7 +397,7 @@ describe('sub-recipes', () => {
     expect([two, one].map(({ requests }) => requests[0]?.settings.temperature)).toEqual([0.2, 0.7])
     const turns = localStore(runtime)
       .linksOf(run.id)
-      .map(({ id }) => localStore(runtime).turn(id)?.limits.turns)
+      .map(({ id }) => localStore(runtime).turn(id)?.limits.modelCalls)
     expect(turns).toEqual([4, 2])
   })
 

@@ -25,7 +25,7 @@ describe('what is told of subagents while they work', () => {
     const events = await eventsOf([subagent({ instructions: 'a' })], lookThenSay)
     const start = events.find(({ type }) => type === 'delegation-start')
     const { childRunId, childConversationId } = start as Extract<RunEvent, { type: 'delegation-start' }>
-    const own = events.filter(({ turnId }) => turnId === childRunId)
+    const own = events.filter(({ runId }) => runId === childRunId)
 
     const kinds = own.map(({ type }) => type).filter((type, at, all) => type !== all[at - 1])
     expect(kinds).toEqual(

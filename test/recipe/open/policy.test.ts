@@ -17,7 +17,7 @@ import {
   userOf,
 } from './support.ts'
 
-const named = (text: string) => tool({ description: text, inputSchema: { type: 'object' }, execute: () => text })
+const named = (text: string) => tool({ description: text, input: { type: 'object' }, execute: () => text })
 
 describe('aster-goose 14/84: the session of a child', () => {
   test('is a sub_agent of its host, with the call that made it, its name, folder and transcript', async () => {

@@ -103,7 +103,7 @@ describe('a recipe runs', () => {
 
     expect((await run.result).text).toBe('reviewed')
     expect(systemOf(other.requests[0] ?? { messages: [] })).toBe('You review code.')
-    expect(localStore(runtime).turn(run.id)?.limits.turns).toBe(4)
+    expect(localStore(runtime).turn(run.id)?.limits.modelCalls).toBe(4)
   })
 
   test.each([
@@ -174,7 +174,7 @@ describe('aster-goose 14/61: a response schema is asked for by a tool', () => {
   })
 
   test('aster-goose 14/62: a model that answers in words is reminded, as often as it has turns; then it is max_turns', async () => {
-    const { outcome, model } = await runRecipe(file(), () => 'There are three.', { budget: { turns: 3 } })
+    const { outcome, model } = await runRecipe(file(), () => 'There are three.', { budget: { modelCalls: 3 } })
 
     expect(outcome).toMatchObject({ status: 'max_turns', output: null })
     const last = model.requests[1]?.messages.at(-1)
@@ -187,7 +187,7 @@ describe('aster-goose 14/61: a response schema is asked for by a tool', () => {
   })
 
   test('in the last turn it still counts; beside other calls too', async () => {
-    const last = await runRecipe(file(), () => final({ count: 1 }), { budget: { turns: 1 } })
+    const last = await runRecipe(file(), () => final({ count: 1 }), { budget: { modelCalls: 1 } })
     expect(last.outcome).toMatchObject({ status: 'completed', output: { count: 1 } })
 
     const beside = await runRecipe(file(), () => ({
@@ -398,7 +398,11 @@ describe('aster-goose 14/63: checks decide whether an answer is one', () => {
 
   test('turns end it too', async () => {
     const file = recipe('prompt: x\nretry: { max_retries: 9, checks: [{ type: shell, command: "false" }] }\n')
-    const { outcome } = await runRecipe(file, () => 'done', { cwd: folderWith(), grant: EXEC, budget: { turns: 2 } })
+    const { outcome } = await runRecipe(file, () => 'done', {
+      cwd: folderWith(),
+      grant: EXEC,
+      budget: { modelCalls: 2 },
+    })
 
     expect(outcome).toMatchObject({ status: 'max_turns', modelCalls: 2 })
   })

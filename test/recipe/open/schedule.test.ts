@@ -192,7 +192,7 @@ describe('aster-goose 14/76 to 83: tasks with dependencies, priorities, tries an
   })
 
   test('83: tools that a task is allowed or denied are enforced', async () => {
-    const named = (text: string) => tool({ description: text, inputSchema: { type: 'object' }, execute: () => text })
+    const named = (text: string) => tool({ description: text, input: { type: 'object' }, execute: () => text })
     const model = scriptedModel((request) => lastResult(request) ?? { calls: [{ name: 'write', input: {} }] })
     const worker = agent({ name: 'w', instructions: '', model, tools: { read: named('r'), write: named('written') } })
     await using runtime = createRuntime()
@@ -209,7 +209,7 @@ describe('aster-goose 14/76 to 83: tasks with dependencies, priorities, tries an
     const runtime = createRuntime()
     const work = tool({
       description: 'Works.',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: async () =>
         (await scheduleTasks(runtime, [task('a'), task('b')], { agent: worker }).result).counts.completed,
     })

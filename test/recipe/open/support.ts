@@ -2,7 +2,7 @@ import path from 'node:path'
 import { agent, type Json, type Tools } from 'legate'
 import type { ModelRequest } from 'legate/models'
 import { type OpenOptions, openSubagents } from 'legate/recipe'
-import { type Script, type ScriptedAnswer, type ScriptedModel, scriptedModel } from 'legate/testing'
+import { type Script, type ScriptedAnswerFields, type ScriptedModel, scriptedModel } from 'legate/testing'
 import { folderWith } from '../support/folder.ts'
 
 export interface Call {
@@ -41,7 +41,7 @@ export function subagent(input: Json): Call {
   return { name: 'subagent', input }
 }
 
-export function calling(name: string, input: Json = {}): ScriptedAnswer {
+export function calling(name: string, input: Json = {}): ScriptedAnswerFields {
   return { calls: [{ name, input }] }
 }
 

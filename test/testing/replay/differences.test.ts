@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { both, linesOf, recorded, recordingFile, replayed, seen } from './support.ts'
 
-const look = tool({ description: 'Looks.', inputSchema: z.object({ q: z.string() }), execute: ({ q }) => `saw ${q}` })
+const look = tool({ description: 'Looks.', input: z.object({ q: z.string() }), execute: ({ q }) => `saw ${q}` })
 const looks: Script = ({ messages }) => {
   const last = messages.at(-1)
   return last?.role === 'tool'
@@ -46,7 +46,7 @@ describe('a run that is not the one that was recorded', () => {
       instructions: 'You look.',
       model: scriptedModel(looks),
       settings: { temperature: 1, topP: 1, seed: 1 },
-      tools: { look: tool({ description: 'Peers.', inputSchema: z.object({ query: z.string() }), execute: () => '' }) },
+      tools: { look: tool({ description: 'Peers.', input: z.object({ query: z.string() }), execute: () => '' }) },
     })
 
     await runtime.run(other, 'stars').result
@@ -90,7 +90,7 @@ describe('a run that is not the one that was recorded', () => {
     const ran: string[] = []
     const spy = tool({
       description: 'Looks.',
-      inputSchema: z.object({ q: z.string() }),
+      input: z.object({ q: z.string() }),
       execute: ({ q }) => ran.push(q),
     })
     const runtime = replayed(file)
@@ -220,7 +220,7 @@ describe('what must not be in a file', () => {
     process.env['MY_TEST_API_KEY'] = SECRET
     const vault = tool({
       description: `Needs ${SECRET}.`,
-      inputSchema: z.object({ password: z.string() }),
+      input: z.object({ password: z.string() }),
       execute: (_input, { progress }) => {
         progress(`using ${SECRET}`)
         return { token: 'short1', text: `a key ${SECRET} and sk-abcdefgh12345678`, nested: [{ apiKey: 'k-9' }] }
@@ -255,7 +255,7 @@ describe('what must not be in a file', () => {
     const keeper = (letter: string) => {
       const keep = tool({
         description: 'Keeps',
-        inputSchema: { type: 'object' },
+        input: { type: 'object' },
         execute: () => ({ [ghp(letter)]: 1, [`${ghp(letter)}x`]: 2, plain: { [ghp(letter)]: 'kept' } }),
       })
       const input = { [ghp(letter)]: 'a', [`${ghp(letter)}x`]: 'b' }

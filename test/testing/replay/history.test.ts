@@ -29,7 +29,7 @@ function moody() {
 
 const look = tool({
   description: 'Looks.',
-  inputSchema: z.object({ q: z.string() }),
+  input: z.object({ q: z.string() }),
   effect: 'pure',
   execute: ({ q }) => `saw ${q} #${++calls}`,
 })
@@ -192,7 +192,7 @@ const WAYS: [string, () => ReturnType<typeof who>, (talk: Talk) => Promise<Run>]
         .turnsOf(talk.id, { last: 1, limit: 2 })
         .toSorted((a, b) => a.ordinal - b.ordinal)
       await say('three', talk.id)
-      await talk.history.compress({ fromTurnId: first?.id ?? '', toTurnId: second?.id ?? '', summary: 'They counted.' })
+      await talk.history.compress({ fromRunId: first?.id ?? '', toRunId: second?.id ?? '', summary: 'They counted.' })
       await say('three', talk.id)
       return hear(runtime.run(who(), 'three', { conversationId: lane.id }))
     },

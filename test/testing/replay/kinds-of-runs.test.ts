@@ -2,7 +2,7 @@ import { agent, type Runtime, tool } from 'legate'
 import { backgroundSubagents } from 'legate/background'
 import { planner } from 'legate/hooks'
 import { openSubagents } from 'legate/recipe'
-import { type Script, type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { toolkit } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -24,7 +24,7 @@ function expectSame({ first, second, runtime }: Both): void {
 }
 
 /** A host that calls what it is told to, one answer after the other. */
-function caller(turns: readonly ScriptedTurn[] | Script, extra: object = {}) {
+function caller(turns: readonly ScriptedAnswer[] | Script, extra: object = {}) {
   return agent({ name: 'host', instructions: 'You host.', model: scriptedModel(turns), ...extra })
 }
 
@@ -179,7 +179,7 @@ describe('every way to delegate', () => {
     })
     const work = tool({
       description: 'Works.',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: async (_input, { delegate }) => {
         ran.push('work')
         const first = await delegate(helper, { n: 1 })
@@ -226,7 +226,7 @@ describe('agents that are code', () => {
 describe('what goes wrong goes wrong again', () => {
   test('failures that pass, cut streams and failures for good, without waiting', async () => {
     const busy = Object.assign(new Error('the provider is busy'), { statusCode: 503, retryAfterMs: 5 })
-    const turns: ScriptedTurn[] = [
+    const turns: ScriptedAnswer[] = [
       { text: 'half of ', error: busy },
       { chunks: ['a', 'b'], error: Object.assign(new Error('still busy'), { statusCode: 429, retryAfterMs: 5 }) },
       { text: 'never seen', error: new Error('the key is wrong') },
@@ -238,12 +238,12 @@ describe('what goes wrong goes wrong again', () => {
 
   test('tools that throw, give what they must not, take too long or are unknown', async () => {
     const of = (execute: () => unknown, extra: object = {}) =>
-      tool({ description: '', inputSchema: { type: 'object' }, execute, ...extra } as never)
+      tool({ description: '', input: { type: 'object' }, execute, ...extra } as never)
     const tools = {
       throws: of(() => {
         throw new Error('no such file')
       }),
-      wrong: of(() => 7, { outputSchema: z.string() }),
+      wrong: of(() => 7, { output: z.string() }),
       slow: of(() => new Promise((resolve) => setTimeout(resolve, 5_000).unref()), { timeoutMs: 20, effect: 'pure' }),
       unsure: of(() => new Promise((resolve) => setTimeout(resolve, 5_000).unref()), { timeoutMs: 20 }),
       big: of(() => 'x'.repeat(100_000)),
@@ -285,7 +285,7 @@ describe('what else runs goes on as it is', () => {
   test('approvals are asked for again, and an edited call is the one that was recorded', async () => {
     const pay = tool({
       description: '',
-      inputSchema: z.object({ sum: z.number() }),
+      input: z.object({ sum: z.number() }),
       execute: ({ sum }) => `paid ${sum}`,
     })
     const turns: Script = (request) =>
@@ -308,7 +308,7 @@ describe('what else runs goes on as it is', () => {
   })
 
   test('a planner, its tool and its logs', async () => {
-    const weather = tool({ description: 'Weather', inputSchema: { type: 'object' }, execute: () => ({ sky: 'grey' }) })
+    const weather = tool({ description: 'Weather', input: { type: 'object' }, execute: () => ({ sky: 'grey' }) })
     const plan = '{"use_tool":true,"tool_command":{"purpose":"see","tool_name":"weather","tool_kwargs":{}}} and more'
     const who = caller([{ chunks: [...plan] }, 'It is grey.'], { tools: { weather } }).use(
       planner({ strategy: 'planner' }),
@@ -328,7 +328,7 @@ describe('what else runs goes on as it is', () => {
       },
       afterTool: () => ({ result: 'cleaned' }),
     }
-    const look = tool({ description: '', inputSchema: { type: 'object' }, execute: () => 'raw' })
+    const look = tool({ description: '', input: { type: 'object' }, execute: () => 'raw' })
     const turns: Script = (request) =>
       last(request)?.role === 'tool'
         ? `read ${String(last(request)?.content)}`
@@ -342,7 +342,7 @@ describe('what else runs goes on as it is', () => {
 
   test('a hook before a tool and a budget decide again', async () => {
     const seen: string[] = []
-    const look = tool({ description: '', inputSchema: { type: 'object' }, execute: () => 'seen' })
+    const look = tool({ description: '', input: { type: 'object' }, execute: () => 'seen' })
     const hooks = {
       beforeTool: ({ tool: name }: { tool: string }) => {
         seen.push(name)
@@ -353,7 +353,7 @@ describe('what else runs goes on as it is', () => {
       request.tools.length === 0 ? 'Summed up.' : { calls: [{ id: `l${seen.length}`, name: 'look', input: {} }] }
 
     const found = await both((runtime) =>
-      runtime.run(caller(turns, { tools: { look }, hooks, budget: { turns: 2 } }), 'go'),
+      runtime.run(caller(turns, { tools: { look }, hooks, budget: { modelCalls: 2 } }), 'go'),
     )
 
     expectSame(found)
@@ -364,7 +364,7 @@ describe('what else runs goes on as it is', () => {
   test('tool groups are really switched, and cut results really read', async () => {
     const big = tool({
       description: '',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => `begin ${'x'.repeat(70_000)} end`,
     })
     const moves: Script = (request) => {

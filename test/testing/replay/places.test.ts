@@ -28,8 +28,8 @@ describe('ids and times', () => {
     const foreign = '01900000-0000-7000-8000-00000000abcd'
     const where = tool({
       description: '',
-      inputSchema: { type: 'object' },
-      execute: (_input, { node }) => ({ mine: node.id, run: node.turnId, talk: node.conversationId, foreign }),
+      input: { type: 'object' },
+      execute: (_input, { node }) => ({ mine: node.id, run: node.runId, talk: node.conversationId, foreign }),
     })
     const { file, first, second, runtime } = await both((at) => at.run(who(calls('where'), { tools: { where } }), 'go'))
 
@@ -97,7 +97,7 @@ describe('what is not a tool of an agent', () => {
       const talk = await runtime.conversation(conversationId)
       const turnId = await talk.mutate((graph) => {
         graph.createNode({ kind: 'review', input: { value: 'words' }, effect: 'pure' })
-        return graph.turnId
+        return graph.runId
       })
       return runtime.attach(turnId)
     }
@@ -110,7 +110,7 @@ describe('what is not a tool of an agent', () => {
 
   test('a recording of a store on disk is played in memory', async () => {
     const file = recordingFile()
-    const look = tool({ description: '', inputSchema: { type: 'object' }, execute: () => 'seen' })
+    const look = tool({ description: '', input: { type: 'object' }, execute: () => 'seen' })
     const one = who(calls('look'), { tools: { look } })
     const first = recorded(file, { store: sqliteStore(`${file}.db`) })
     const before = await seen(first, (at) => at.run(one, 'go'))

@@ -9,7 +9,7 @@ const Topic = z.object({ topic: z.string() })
 function researcher(calls: string[] = []) {
   const look = tool({
     description: 'Looks it up.',
-    inputSchema: Topic,
+    input: Topic,
     effect: 'pure',
     execute: async ({ topic }, { progress }) => {
       calls.push(topic)
@@ -83,7 +83,7 @@ describe('a recorded tree is played back', () => {
     const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
     const step = tool({
       description: '',
-      inputSchema: Input,
+      input: Input,
       effect: 'pure',
       execute: async ({ n }) => {
         await pause(Math.random() * 6)

@@ -36,7 +36,7 @@ async function fileOf(text: string, more: object = {}): Promise<string> {
 function leaky(text: string, more: object = {}) {
   const show = tool({
     description: `Knows ${text}.`,
-    inputSchema: { type: 'object' },
+    input: { type: 'object' },
     execute: (_, { progress }) => {
       progress(`has ${text}`)
       return { said: text, [text]: [{ [`a ${text}`]: 1 }] } as Json

@@ -11,7 +11,7 @@ describe('who shares a server, and when it ends', () => {
     const seen: number[] = []
     const look = tool({
       description: 'Looks',
-      inputSchema: { type: 'object' },
+      input: { type: 'object' },
       execute: () => {
         seen.push(servers(word).length)
         return 'looked'

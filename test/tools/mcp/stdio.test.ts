@@ -143,7 +143,7 @@ test('agently 19/87: tools of two servers with one name stand beside each other,
   const folder = tempFolder()
   writeFileSync(path.join(folder, 'a.txt'), 'a')
   const files = () => mcpServer({ command: 'node', args: [serverFile('filesystem'), folder] })
-  const own = tool({ description: 'Mine', inputSchema: { type: 'object' }, execute: () => 'mine' })
+  const own = tool({ description: 'Mine', input: { type: 'object' }, execute: () => 'mine' })
   const model = scriptedModel([{ calls: [{ name: 'one__list_allowed_directories', input: {} }] }, 'Done.'])
   const who = agent({
     name: 'who',

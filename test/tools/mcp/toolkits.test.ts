@@ -272,7 +272,7 @@ describe('tools of one name', () => {
   })
 
   test('a tool of the agent itself keeps its name, and the run says which one is left out', async () => {
-    const mine = tool({ description: 'Mine', inputSchema: { type: 'object' }, execute: () => 'mine' })
+    const mine = tool({ description: 'Mine', input: { type: 'object' }, execute: () => 'mine' })
     const parts = { sources: { odd: oddServer('twins') }, tools: { odd__a_b: mine } }
     const { results, warnings } = await run(parts, [['odd__a_b', {}]])
 

@@ -191,8 +191,8 @@ export function transcript(call: Call): Promise<number> {
     const { conversationId, rootId } = await runToShow(runtime, call)
     const talk = await runtime.conversation(conversationId)
     const before = textOption(call, 'before')
-    const beforeTurnId = before === undefined ? undefined : await turnBefore(runtime, conversationId, before)
-    const page = await talk.transcriptPage({ limitTurns, ...(beforeTurnId === undefined ? {} : { beforeTurnId }) })
+    const beforeRunId = before === undefined ? undefined : await turnBefore(runtime, conversationId, before)
+    const page = await talk.transcriptPage({ limitTurns, ...(beforeRunId === undefined ? {} : { beforeRunId }) })
     const paint = painter(process.stdout, call.env)
     const agent = (await runtime.store.tree(rootId)).conversation(conversationId)?.agent.name ?? '?'
     for (const line of page.transcript)
@@ -215,11 +215,11 @@ function messageLines({ role, text, state }: Line, paint: Paint, agent: string):
 }
 
 /** Points to the earlier rounds, if there are any. */
-async function footer({ turnIds, beforeTurnId }: Page, talk: ConversationHandle): Promise<string> {
-  if (beforeTurnId === null) return 'No messages.\n'
-  const earlier = await talk.transcriptPage({ beforeTurnId, limitTurns: 1 })
-  if (earlier.turnIds.length === 0) return ''
-  return `${plural(turnIds.length, 'round')}. Earlier: legate transcript ${shortId(talk.id)} --before ${shortId(beforeTurnId)}\n`
+async function footer({ runIds, beforeRunId }: Page, talk: ConversationHandle): Promise<string> {
+  if (beforeRunId === null) return 'No messages.\n'
+  const earlier = await talk.transcriptPage({ beforeRunId, limitTurns: 1 })
+  if (earlier.runIds.length === 0) return ''
+  return `${plural(runIds.length, 'round')}. Earlier: legate transcript ${shortId(talk.id)} --before ${shortId(beforeRunId)}\n`
 }
 
 async function turnBefore({ store }: Runtime, conversationId: string, ending: string): Promise<string> {

@@ -80,7 +80,7 @@ const tenant = attribute<{ readonly id: string }>('tenant')
 
 const search = tool({
   description: 'Searches.',
-  inputSchema: z.object({ q: z.string() }),
+  input: z.object({ q: z.string() }),
   execute: async ({ q }, context) => {
     const found = await context.delegate(researcher, { topic: q })
     is<Same<typeof found.output, Found | null>>()
