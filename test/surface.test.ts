@@ -41,11 +41,11 @@ const surface: Readonly<Record<string, Door>> = {
   'legate/testing': {
     values:
       'CrashCase FAILPOINTS aftermath checkStanding checkSubagentContract countEffect countOutside crash ' +
-      'crashWorker failpoints fakeClock passPoint readTrees record replay scriptedModel startCounter ' +
+      'crashWorker engineConformance failpoints fakeClock forgetBetweenNodes passPoint readTrees record replay scriptedModel startCounter ' +
       'storeConformance tellTest withFailpoints workerRole',
     types:
-      'Aftermath Clock ContractOptions CountedEffect CrashOptions CrashProgram CrashWorker Evidence ' +
-      'Failpoint FailpointPlan Failpoints FakeClock Kill KillMoment KillPoint OutsideCounter RecordOptions ' +
+      'Aftermath Clock ContractOptions CountedEffect CrashOptions CrashProgram CrashWorker EngineConformance Evidence ' +
+      'Failpoint FailpointPlan Failpoints FakeClock Kill KillMoment KillPoint LocalStore OutsideCounter RecordOptions ' +
       'Replay Script ScriptedAnswer ScriptedModel ScriptedAnswerFields TreeRows WorkerExit WorkerLine WorkerProcess',
   },
   'legate/tools': {
@@ -86,13 +86,13 @@ const surface: Readonly<Record<string, Door>> = {
       'RunOfState StreamedAnswer ToolCommand ToolResult',
   },
   'legate/rows': {
-    values: 'DURABLE_EVENTS ERROR_CODES LIVE_EVENTS STATUSES',
+    values: 'DURABLE_EVENTS ERROR_CODES LIVE_EVENTS STATUSES treeWith',
     types:
       'ApprovalsQuery AuditOptions AuditReport Block CompletedOutcome CompressOptions Conversation ' +
       'ConversationHistory ConversationTree DirectInput DirectMessage DurableEvent EventsOptions Finding ' +
       'FindingType Fork ForkOptions KindContext KindDefinition LaneInfo Link LiveEvent Node NodeDiff ' +
       'NodeState PictureOptions PruneOptions QuestionsQuery RemakeOptions RunDiff RunFigures RunTree ' +
-      'Tombstone ToolCall Turn UsageQuery UsageShare UsageStats UsageSum WaitingOn Why WhyCode WhyReason',
+      'Tombstone ToolCall TreeReader Turn UsageQuery UsageShare UsageStats UsageSum WaitingOn Why WhyCode WhyReason',
   },
   'legate/ai-sdk': {
     values: 'asAiSdkTool fromAiSdk toUIMessageStream toUIMessages',
