@@ -313,8 +313,8 @@ const WITHOUT_OPTIONS: readonly string[] = [
   ...['askTools', 'attribute', 'costOf', 'developerTools', 'fileTools', 'findModel', 'fromAiSdk', 'isAgent'],
   ...['isLegateError', 'missingSecrets', 'modelInfo', 'startWaiter', 'toUIMessageStream', 'todoTools'],
   // Evidence of a crash test is data, which its own types describe.
-  ...['aftermath', 'checkStanding', 'countEffect', 'countOutside', 'fakeClock', 'passPoint', 'readTrees'],
-  ...['scriptedModel', 'startCounter', 'tellTest', 'workerRole'],
+  ...['aftermath', 'checkStanding', 'countEffect', 'countOutside', 'fakeClock', 'forgetBetweenNodes', 'passPoint'],
+  ...['readTrees', 'scriptedModel', 'startCounter', 'tellTest', 'treeWith', 'workerRole'],
   // Grants and layers are values that are checked where they are given to an agent or a runtime.
   ...['decide', 'delegateLayer', 'explain', 'hostRequest', 'lint', 'narrow', 'profileLayer', 'readRequest', 'useLayer'],
   ...['dotPath', 'matchesPath', 'missingFields', 'readPath', 'slashPath', 'wildcardPath'],
