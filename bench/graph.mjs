@@ -105,7 +105,8 @@ async function legate(name, folder) {
       graph.createNode({ kind: 'check', effect: 'pure' })
       return graph.runId
     })
-    await runtime.attach(id).result
+    const run = await runtime.attach(id)
+    await run.result
   }
   return {
     turn,

@@ -34,7 +34,7 @@ describe('in a process that has loaded nothing', () => {
       'a run is found by its id at once: attach, conversation, tree, why',
       `const run = runtime.run(clerk, 'go')
       const found = await Promise.all([
-        runtime.attach(run.id).result.then(({ text }) => text),
+        runtime.attach(run.id).then(({ result }) => result).then(({ text }) => text),
         runtime.conversation(run.conversationId).then(({ id }) => id === run.conversationId),
         runtime.tree(run.conversationId).then(({ runs }) => runs.length),
         runtime.why(run.id).then(({ runId }) => runId === run.id),

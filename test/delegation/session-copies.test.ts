@@ -6,8 +6,10 @@ import { jsonSession } from 'legate/store/json'
 import { scriptedModel } from 'legate/testing'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { freshId } from '../../src/base/id.ts'
-import type { LocalStore } from '../../src/store/store.ts'
+import { memoryStore } from '../../src/store/memory/index.ts'
+import type { Store } from '../../src/store/store.ts'
 import { openRuntime, resultsIn } from '../support/reading.ts'
+import { remoteStore } from '../support/remote.ts'
 import { localStore } from '../support/rows.ts'
 import { lasting } from '../support/stores.ts'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -28,7 +30,7 @@ interface Parts {
   readonly briefing?: Briefing
   readonly hostName?: string
   readonly name?: string
-  readonly rows?: LocalStore
+  readonly rows?: Store
 }
 
 /** What a process says and hears; each call of this is another process with its own memory. */
@@ -270,6 +272,37 @@ describe('agentscope 8.6: a conversation that is copied to a folder', () => {
     expect(await world({ store }).ask('five', session)).toBe(
       `session_id: ${session}\n\nheard one, two, three, four, five`,
     )
+  })
+
+  test.each([
+    ['in this process', () => memoryStore()],
+    ['far away', () => remoteStore(memoryStore())],
+  ])('one that lives in another tree of a store %s is not gone: no document brings it back', async (_, open) => {
+    const asked: string[] = []
+    let saved: SessionDocument | undefined
+    const store: SessionStore = {
+      save: (session) => {
+        saved = session
+      },
+      load: (id) => {
+        asked.push(id)
+        return saved === undefined ? undefined : { ...saved, host: { agent: 'host', conversation_id: home } }
+      },
+    }
+    const { ask, runtime } = world({ store, rows: open() })
+    const session = sessionIn(await ask('one'))
+    const before = localStore(runtime).conversation(session)
+    expect(before).toMatchObject({ rootId: home, turnCount: 1 })
+    home = freshId(Date.now())
+
+    expect(await ask('two', session)).toBe(refusal(session))
+
+    expect(asked).toEqual([])
+    expect(localStore(runtime).conversation(session)).toEqual(before)
+    // A document of one that is gone is read.
+    const gone = freshId(Date.now())
+    expect(await ask('three', gone)).toBe(refusal(gone))
+    expect(asked).toEqual([gone])
   })
 
   test('85: no id touches a path outside of the folder', async () => {

@@ -3,14 +3,17 @@ import { agent, type ConversationHandle } from 'legate'
 import { memoryStore } from 'legate/store/memory'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Draft } from '../../src/graph/draft.ts'
+import type { Turn } from '../../src/graph/rows.ts'
 import type { LocalStore } from '../../src/store/store.ts'
-import { commitOf, conversationRow, nodeRow, turnRow } from '../../src/testing/conformance/store-rows.ts'
+import { commitOf, conversationRow, linkRow, nodeRow, turnRow } from '../../src/testing/conformance/store-rows.ts'
 import { asksThenSays, callsThenSays, simpleTool, useWorld } from '../support/agents.ts'
 import { watchWork } from '../support/pace.ts'
+import { Graph } from '../support/graph.ts'
 import { openRuntime } from '../support/reading.ts'
 import { localStore, withReads } from '../support/rows.ts'
-import { lasting } from '../support/stores.ts'
+import { lasting, stores } from '../support/stores.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
 
@@ -325,3 +328,36 @@ function lookingHost() {
     subagents: { ask: worker },
   })
 }
+
+test.each(stores)('to a plan on %s, ids of another tree do not exist', async (_, create) => {
+  const rows = create()
+  onTestFinished(() => rows.drop())
+  const graph = new Graph(rows.open())
+  const [own, foreign] = [await graph.say('own'), await graph.say('foreign')]
+  const link = linkRow({ ...foreign, turnId: foreign.id }, 'foreign-link', { taskId: foreign.entryNodeId })
+  await graph.store.commit(commitOf(foreign.rootId, { links: [link] }))
+  const found = ({ conversationId, entryNodeId, id }: Turn, draft: Draft) => [
+    draft.findConversation(conversationId)?.id,
+    draft.findTurn(id)?.id,
+    draft.findNode(entryNodeId)?.id,
+  ]
+
+  await graph.commit('note', own.rootId, (draft) => {
+    expect(found(own, draft)).toEqual([own.conversationId, own.id, own.entryNodeId])
+    expect(found(foreign, draft)).toEqual([undefined, undefined, undefined])
+    expect(draft.findLink(link.id)).toBeUndefined()
+    for (const read of [
+      () => draft.node(foreign.entryNodeId),
+      () => draft.turn(foreign.id),
+      () => draft.conversation(foreign.conversationId),
+      () => draft.link(link.id),
+    ]) {
+      expect(read).toThrow(expect.objectContaining({ code: 'not_found' }))
+    }
+  })
+
+  await graph.commit('note', foreign.rootId, (draft) => {
+    expect(found(foreign, draft)).toEqual([foreign.conversationId, foreign.id, foreign.entryNodeId])
+    expect(draft.findLink(link.id)).toEqual(link)
+  })
+})

@@ -12,7 +12,7 @@ const close = Runtime.prototype.close
 // This file runs before each file of tests, and a worker runs many of them.
 if (close.name !== 'closeAudited') {
   Runtime.prototype.close = async function closeAudited(this: Runtime): Promise<void> {
-    const wrong = isUnaudited(this.store) ? [] : findingsIn(localStore(this))
+    const wrong = isUnaudited(localStore(this)) ? [] : findingsIn(localStore(this))
     await close.call(this)
     if (wrong.length > 0) throw new Error(`The audit has found:\n${wrong.slice(0, 20).join('\n')}`)
   }

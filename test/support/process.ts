@@ -5,6 +5,7 @@ import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts'
 import type { LocalStore } from '../../src/store/store.ts'
 
 import { type Gate, makeGate } from './gate.ts'
+import { remoteStore } from './remote.ts'
 import type { Rows } from './stores.ts'
 
 /** A runtime with a store handle of its own, as a process has it, that can be killed or frozen. */
@@ -62,7 +63,12 @@ export function startProcess(
       }),
   }
   return {
-    runtime: createRuntime({ logger, ...options, engine: { ...QUICK, ...options.engine }, store }),
+    runtime: createRuntime({
+      logger,
+      ...options,
+      engine: { ...QUICK, ...options.engine },
+      store: rows.isRemote === true ? remoteStore(store) : store,
+    }),
     store,
     errors,
     get killed() {

@@ -2,10 +2,11 @@ import { type DurableEvent, type DurableEventType, toEvent } from '../../src/gra
 import type { TreeReader } from '../../src/graph/reader.ts'
 import type { Id, Node } from '../../src/graph/rows.ts'
 import type { LocalStore, Store } from '../../src/store/store.ts'
+import { storeBehind } from './remote.ts'
 
-/** The store of a runtime, which tests read at once: all their stores are in this process. */
+/** The store of a runtime, or the one behind it, which tests read at once: all of them are in this process. */
 export function localStore({ store }: { readonly store: Store }): LocalStore {
-  return store as LocalStore
+  return storeBehind(store) ?? (store as LocalStore)
 }
 
 /** A store that reads some rows in another way, also where it gives a tree. */

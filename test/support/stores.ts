@@ -9,6 +9,8 @@ import type { LocalStore } from '../../src/store/store.ts'
 
 /** The same rows for any number of processes: each opens a store of its own on them. */
 export interface Rows {
+  /** Processes reach these rows later, and one tree at a time; tests read them at once. */
+  readonly isRemote?: boolean
   open(): LocalStore
   /** Throws everything away. */
   drop(): Promise<void>
@@ -63,11 +65,12 @@ export function memoryRows(): Rows {
   }
 }
 
-/** Commits arrive some time after they were made: what they were made of may have changed. */
+/** Rows are read and committed some time after they were asked for: what they were made of may have changed. */
 function laterRows(): Rows {
   const rows = memoryRows()
   return {
     ...rows,
+    isRemote: true,
     open: () => {
       const store = rows.open()
       return {

@@ -405,3 +405,10 @@ function read(name: string): SessionDocument {
 function parse(file: string): SessionDocument {
   return parseOwnJson(readFileSync(file, 'utf8')) as SessionDocument
 }
+
+test('a closed store does not reopen', async () => {
+  const store = jsonStore(folder)
+  await store.close()
+
+  expect(() => store.reopen()).toThrow(expect.objectContaining({ code: 'store_closed' }))
+})

@@ -153,3 +153,10 @@ test('a commit of very many turns, as an import is, is checked without looking t
 
   expect(looks).toBeLessThan(20 * places.length)
 })
+
+test('a closed store does not reopen', async () => {
+  const store = memoryStore()
+  await store.close()
+
+  expect(() => store.reopen()).toThrow(expect.objectContaining({ code: 'store_closed' }))
+})

@@ -202,3 +202,10 @@ function messageOfOpening(file: string): string {
   }
   return ''
 }
+
+test('a closed store does not reopen', async () => {
+  const store = sqliteStore(path)
+  await store.close()
+
+  expect(() => store.reopen()).toThrow(expect.objectContaining({ code: 'store_closed' }))
+})

@@ -11,6 +11,8 @@ import { commitOf, next, nodeRow, placeIn, treeCommit, warningEvent } from './st
 export type DurableLaw = readonly [sentence: string, check: (open: () => Promise<Store>) => Promise<void>]
 
 const place = placeIn('root-a')
+/** How many commits a reader in another handle follows. */
+const VERSIONS = 20
 
 export const durableLaws: readonly DurableLaw[] = [
   [
@@ -120,19 +122,7 @@ export const sharedLaws: readonly DurableLaw[] = [
       await one.commit(treeCommit('root-a', { nodes: [node] }))
       assert.equal((await two.tree('root-a')).node('shared')?.version, 1)
 
-      const written = writeVersions(one, node, 20)
-      for (let read = 0; read < 20; ) {
-        for (const { seq, nodeId } of await two.events('root-a', read, 99)) {
-          const tree = await two.tree('root-a')
-          assert.ok((tree.node('shared')?.version ?? 0) > seq, `event ${seq} is there, its changed row is not`)
-          assert.ok(tree.node(nodeId ?? ''), `event ${seq} is there, its new row is not`)
-          assert.ok(tree.nodesOf(place.turnId).some(({ id }) => id === nodeId))
-          assert.ok(tree.lastSeq('root-a') >= seq)
-          read = seq
-        }
-        await sleep(1)
-      }
-      await written
+      await Promise.all([writeVersions(one, node, VERSIONS), readVersions(two, VERSIONS)])
     },
   ],
 ]
@@ -151,6 +141,20 @@ async function writeVersions(store: Store, first: Node, count: number): Promise<
     const event = { ...warningEvent(place, 'added'), nodeId: added.id }
     await store.commit(commitOf('root-a', { nodes: [node, added], events: [event] }))
     await sleep(ordinal % 3)
+  }
+}
+
+/** Reads these events as they come, and the rows of each. */
+async function readVersions(store: Store, count: number): Promise<void> {
+  for (let read = 0; read < count; await sleep(1)) {
+    for (const { seq, nodeId } of await store.events('root-a', read, 99)) {
+      const tree = await store.tree('root-a')
+      assert.ok((tree.node('shared')?.version ?? 0) > seq, `event ${seq} is there, its changed row is not`)
+      assert.ok(tree.node(nodeId ?? ''), `event ${seq} is there, its new row is not`)
+      assert.ok(tree.nodesOf(place.turnId).some(({ id }) => id === nodeId))
+      assert.ok(tree.lastSeq('root-a') >= seq)
+      read = seq
+    }
   }
 }
 

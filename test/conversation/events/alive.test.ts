@@ -28,12 +28,15 @@ function ends(program: string): { readonly code: number | null; readonly out: st
 }
 
 test('a process that holds a handle of somebody else’s run, and waits for nothing, ends', () => {
-  expect(ends(`runtime.attach(id); await runtime.resume(); console.log('over')`)).toEqual({ code: 0, out: 'over\n' })
+  expect(ends(`await runtime.attach(id); await runtime.resume(); console.log('over')`)).toEqual({
+    code: 0,
+    out: 'over\n',
+  })
 })
 
 test.each([
-  ['its events', 'for await (const event of runtime.attach(id)) if (event.type === "run-end") break'],
-  ['its result', 'await runtime.attach(id).result'],
+  ['its events', 'for await (const event of await runtime.attach(id)) if (event.type === "run-end") break'],
+  ['its result', 'await (await runtime.attach(id)).result'],
 ])('one that waits for %s stays until it has them', (_name, waiting) => {
   const program = `setTimeout(() => runtime.cancel(id), 300).unref(); ${waiting}; console.log('heard')`
 

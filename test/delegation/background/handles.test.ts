@@ -175,7 +175,7 @@ describe('cybros A29, A30 and A31: reading a child by its reference', () => {
     expect((await child.eventPage({ types: ['message'], limit: 2 })).length).toBe(2)
     const own = await talk.eventPage({ limit: 500 })
     expect(own.every(({ conversationId }) => conversationId === run.conversationId)).toBe(true)
-    expect(child.row).toMatchObject({ parentConversationId: run.conversationId, parentTaskId: link?.taskId })
+    expect(await child.row()).toMatchObject({ parentConversationId: run.conversationId, parentTaskId: link?.taskId })
   })
 })
 

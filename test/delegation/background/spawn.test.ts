@@ -323,8 +323,8 @@ describe('background: true', () => {
     const shown = model.requests[0]?.tools.map(({ name }) => name) ?? []
     expect(shown).toEqual(expect.arrayContaining(['expert', 'subagent_spawn', 'subagent_wait']))
     expect(shown).not.toContain('reader')
-    const [link] = runtime.store.linksOf(run.id)
-    expect(runtime.store.conversation(link?.childConversationId ?? '')?.agent.name).toBe('reader')
+    const [link] = localStore(runtime).linksOf(run.id)
+    expect(localStore(runtime).conversation(link?.childConversationId ?? '')?.agent.name).toBe('reader')
     expect(link?.outcome?.status).toBe('completed')
     await runtime.close()
   })
