@@ -1,3 +1,11 @@
+// Time: the clock that a runtime goes by, its alarms, and rate limits.
+//
+// Owns:      the `Clock` port, the computer's clock, and `Allowance`.
+// Called by: engine, ledger and waits set alarms and read the time; tests put a clock that they move by hand in its place.
+// Must stay true:
+//   - Only `systemClock` reads the computer's clock, so a test can move all time of a runtime.
+//   - Durations that matter are stored as moments, and survive a restart.
+
 /** Wall time in milliseconds, and one-shot alarms by it. Durations that matter are stored as points of this time. */
 export interface Clock {
   now(): number

@@ -1,7 +1,7 @@
 // The dimensions of budgets: the numbers that limit a run, and the account of what the run has used.
 //
 // Owns:      each dimension's name, default, smallest value, words, and the counter it is held against; the account of a run.
-// Called by: `grant/budget` works out limits; rules count in the account and ask what is left; the runtime and the codec copy.
+// Called by: `grant/budget` makes limits of budgets; rules count in the account, and ask what is left.
 // Must stay true:
 //   - Every run has a number for every limit, and a zero for every counter that has not counted yet.
 //   - A rule counts in the commit that uses something (I7). Nothing counts later, or twice.

@@ -1,6 +1,7 @@
 // Outcomes: the one named result with which every run ends.
 //
-// Owns:      the list of statuses, the record in a turn's row, and the outcome with its text as callers get it.
+// Owns:      the list of statuses, the record in a turn's row, the outcome with its text as callers get it, and its summary in
+//            the metadata of a task.
 // Called by: `conclude` makes the record when a turn ends; conversation, delegation and cli read outcomes.
 // Must stay true:
 //   - Every run ends in exactly one outcome, written once in the commit that ends its turn (I6).

@@ -1,3 +1,12 @@
+// Tasks: their ids, their results as a model reads them, repeated calls, and how a task and its child name each other.
+//
+// Owns:      ids derived from a message, the text for a result that never came, the check for repetitions, and the names of
+//            children, hosts and asked slots in metadata.
+// Called by: rules, `agent` (requests, repetitions), `delegation`, and the codec, which writes the names of a child only once.
+// Must stay true:
+//   - Equal messages give equal task ids, so a repeated expand finds what it made before.
+//   - `childRef` and `originOf` are in stored rows: their fields are those that older files hold.
+
 import { deriveIds } from '../base/id.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
 import type { Content, ToolCall } from './content.ts'
