@@ -7,7 +7,6 @@ import {
   isStatus,
   type Outcome,
   type OutcomeRecord,
-  type OutcomeSummary,
   type Status,
   withWords,
 } from './outcome.ts'
@@ -186,7 +185,13 @@ function delegationOf(reader: OutcomeReader, { taskId, field }: EagerTask): Eage
   return [{ ...withWords({ ...refusedOutcome('unavailable', message), status }, {}), field }]
 }
 
+interface Summary {
+  readonly status?: Outcome['status']
+  readonly run_id?: Id
+  readonly error?: { readonly message: string } | null
+}
+
 /** The summary of the child's outcome that folding wrote into the task. */
-function summaryOf({ output }: Node): Partial<OutcomeSummary> {
-  return (output.metadata?.['outcome'] ?? {}) as Partial<OutcomeSummary>
+function summaryOf({ output }: Node): Summary {
+  return (output.metadata?.['outcome'] ?? {}) as Summary
 }

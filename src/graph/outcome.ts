@@ -1,7 +1,6 @@
 // Outcomes: the one named result with which every run ends.
 //
-// Owns:      the list of statuses, the record in a turn's row, the outcome with its text as callers get it, and its summary in
-//            the metadata of a task.
+// Owns:      the list of statuses, the record in a turn's row, and the outcome with its text as callers get it.
 // Called by: `conclude` makes the record when a turn ends; conversation, delegation and cli read outcomes.
 // Must stay true:
 //   - Every run ends in exactly one outcome, written once in the commit that ends its turn (I6).
@@ -126,43 +125,3 @@ export function absenceText({ name, reason }: AbsentSource): string {
 export function isStatus(text: string): text is Status {
   return (STATUSES as readonly string[]).includes(text)
 }
-
-/**
- * The summary of a child's outcome in the metadata of its task's result, for code; the words are in the content. Stores write
- * that of a plain success in a short form and make it again from here, so its fields and their order are those of stored rows.
- */
-export interface OutcomeSummary {
-  readonly status: Status
-  readonly run_id: string
-  readonly conversation_id: string
-  readonly error: OutcomeRecord['error']
-  readonly usage: Usage
-  readonly duration_ms: number
-  readonly turns: number
-  readonly retryable: boolean
-  readonly advice: string | null
-  readonly absent?: readonly AbsentSource[]
-}
-
-export function outcomeSummary(outcome: Omit<OutcomeRecord, UnsummedField>): { readonly [key: string]: Json } {
-  const { error, usage, absent } = outcome
-  return {
-    status: outcome.status,
-    run_id: outcome.runId,
-    conversation_id: outcome.conversationId,
-    error: error === null ? null : { code: error.code, message: error.message },
-    usage: {
-      inputTokens: usage.inputTokens,
-      outputTokens: usage.outputTokens,
-      cacheReadTokens: usage.cacheReadTokens,
-      cacheWriteTokens: usage.cacheWriteTokens,
-    },
-    duration_ms: outcome.durationMs,
-    turns: outcome.modelCalls,
-    retryable: outcome.retryable,
-    advice: outcome.advice,
-    ...(absent.length === 0 ? {} : { absent: absent.map(({ name, reason }) => ({ name, reason })) }),
-  }
-}
-
-type UnsummedField = 'answerNodeId' | 'toolCalls' | 'children' | 'uncertain' | 'open' | 'delegations'

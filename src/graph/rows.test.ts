@@ -38,7 +38,7 @@ test('the copies of rows are made from the columns', async () => {
 test('the text of rows is made from the columns', async () => {
   const writers = tables().map(([row, columns]) => writerOf(row, columns))
   const used = new Set(
-    ['unless', ...writers.join('\n').matchAll(/\b(?:unlessEmpty|pack[A-Z]\w+)(?=\(row[.)])/g)].map(String),
+    ['unless', ...writers.join('\n').matchAll(/\b(?:unlessEmpty|pack[A-Z]\w+|childOf)(?=\(row[.)])/g)].map(String),
   )
 
   await expect(

@@ -322,7 +322,7 @@ export const NODE_COLUMNS: Columns<Node> = {
     ],
   },
   input: { usual: {}, test: { call: { id: 'call_1', name: 'search', input: { q: 'http' } } }, text: 'empty' },
-  output: { usual: {}, text: { by: 'packOutput', first: ['child', 'packChild'] } },
+  output: { usual: {}, text: { by: 'packOutput', first: ['child', 'childOf'] } },
   preview: { usual: '', text: { by: 'packPreview' } },
   metadata: { usual: {}, text: { by: 'packNodeMetadata' } },
   failure: { usual: null },

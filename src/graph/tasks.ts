@@ -1,17 +1,17 @@
-// Tasks: their ids, their results as a model reads them, repeated calls, and how a task and its child name each other.
+// Tasks: their ids, their results as a model reads them, and repeated calls.
 //
-// Owns:      ids derived from a message, the text for a result that never came, the check for repetitions, and the names of
-//            children, hosts and asked slots in metadata.
-// Called by: rules, `agent` (requests, repetitions), `delegation`, and the codec, which writes the names of a child only once.
+// Owns:      ids derived from a message, the text for a result that never came, the check for repetitions, and the slots of
+//            an input.
+// Called by: rules, `agent` (requests, repetitions), `delegation`, and the history of a conversation.
 // Must stay true:
 //   - Equal messages give equal task ids, so a repeated expand finds what it made before.
-//   - `childRef` and `originOf` are in stored rows: their fields are those that older files hold.
+//   - Every ended task has a text for its model, whatever way it ended.
 
 import { deriveIds } from '../base/id.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
 import type { Content, ToolCall } from './content.ts'
 import type { Reader } from './reader.ts'
-import type { Conversation, Id, Node, NodeOutput, Turn } from './rows.ts'
+import type { Id, Node, NodeOutput, Turn } from './rows.ts'
 
 /**
  * Ids for the tasks of a message and for the message that reads their results. Derived, so that a repeated answer gives equal
@@ -132,32 +132,3 @@ export function replaceAskedInput(asked: Json | undefined, content: Content): Js
   if (typeof slots !== 'object' || slots === null || Array.isArray(slots)) return asked
   return { ...asked, slots: { ...slots, input: content as unknown as Json } }
 }
-
-/** The words in which a task names its child, in its metadata and in its output. */
-export function childRef(id: Id): NonNullable<NodeOutput['subagent']> {
-  return { child_conversation_id: id, child_graph_id: id }
-}
-
-/** The child of a delegating task, where its metadata and its output name it, and nothing beside it. */
-export function childOf({ output, metadata }: Pick<Node, 'output' | 'metadata'>): Id | undefined {
-  const id = output.subagent?.child_conversation_id
-  return id !== undefined && isRef(output.subagent, id) && isRef(metadata['subagent'], id) ? id : undefined
-}
-
-function isRef(value: unknown, id: Id): boolean {
-  const fields = (typeof value === 'object' && value !== null ? value : {}) as { readonly [key: string]: Json }
-  const isSame = fields['child_conversation_id'] === id && fields['child_graph_id'] === id
-  return isSame && Object.keys(fields).length === 2
-}
-
-/** The words in which a child's conversation names its agent, its host and the task that started it. */
-export function originOf({ agent, parentConversationId, parentTaskId }: OriginFields) {
-  return {
-    name: agent.name,
-    parent_conversation_id: parentConversationId,
-    parent_graph_id: parentConversationId,
-    spawned_from_node_id: parentTaskId,
-  }
-}
-
-type OriginFields = Pick<Conversation, 'agent' | 'parentConversationId' | 'parentTaskId'>

@@ -3,9 +3,8 @@ import { outputContent } from '../../graph/commit.ts'
 import { readOutcome } from '../../graph/conclude.ts'
 import type { Block, Content } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { type Outcome, type OutcomeRecord, outcomeSummary, withWords } from '../../graph/outcome.ts'
+import { type Outcome, type OutcomeRecord, withWords } from '../../graph/outcome.ts'
 import type { Id, Link, Node, NodeOutput } from '../../graph/rows.ts'
-import { childRef } from '../../graph/tasks.ts'
 import { type OpenFacts, openContent, openFactsOf, saidAndFound, withAbsent } from '../turn/fold-open.ts'
 
 const INTERRUPTED = '<system-info>The tool call has been interrupted by the user.</system-info>'
@@ -40,7 +39,7 @@ export function fold(facts: FoldFacts, outcome: Outcome, notes: FoldNotes = {}):
     subagent: facts.agentName,
     supervisor: facts.hostName,
     delegation_context: facts.delegationContext,
-    outcome: facts.contract === 'message' ? withValue(outcome) : outcomeSummary(outcome),
+    outcome: facts.contract === 'message' ? withValue(outcome) : summaryOf(outcome),
   }
   const metadata = response === undefined ? plain : { ...plain, response_metadata: response }
   return {
@@ -95,9 +94,41 @@ function foldOpen(
   return { content: openContent(open, outcome, all ?? (() => outcome.text)), isError, metadata }
 }
 
+/** The summary for code that reads the result's metadata; the words are in the content. */
+function summaryOf({
+  status,
+  runId,
+  conversationId,
+  error,
+  usage,
+  durationMs,
+  modelCalls,
+  retryable,
+  advice,
+  absent,
+}: Outcome): { readonly [key: string]: Json } {
+  return {
+    status,
+    run_id: runId,
+    conversation_id: conversationId,
+    error: error === null ? null : { code: error.code, message: error.message },
+    usage: {
+      inputTokens: usage.inputTokens,
+      outputTokens: usage.outputTokens,
+      cacheReadTokens: usage.cacheReadTokens,
+      cacheWriteTokens: usage.cacheWriteTokens,
+    },
+    duration_ms: durationMs,
+    turns: modelCalls,
+    retryable,
+    advice,
+    ...(absent.length === 0 ? {} : { absent: absent.map(({ name, reason }) => ({ name, reason })) }),
+  }
+}
+
 /** The message contract gives a text: a value behind it goes into the metadata. */
 function withValue(outcome: Outcome): Json {
-  return outcome.output === null ? outcomeSummary(outcome) : { ...outcomeSummary(outcome), output: outcome.output }
+  return outcome.output === null ? summaryOf(outcome) : { ...summaryOf(outcome), output: outcome.output }
 }
 
 function diagnosis({ error, status }: Outcome, issues: NonNullable<FoldNotes['issues']>): Json {
@@ -192,7 +223,7 @@ export function foldInto(draft: Draft, task: Node, link: Link): NodeOutput {
   const said = outcome.answerNodeId === null ? undefined : draft.findNode(outcome.answerNodeId)
   const notes = { response: said?.metadata['response'], all: () => saidAndFound(draft, link) }
   const { content, isError, metadata } = fold(factsOf(link), wholeOutcome(draft, outcome, said), notes)
-  const subagent = childRef(link.childConversationId)
+  const subagent = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   const value = outcome.status === 'completed' ? said?.output.value : undefined
   const shown = outputContent(content, task.id)
   if (shown.body !== null) draft.addBody(shown.body)

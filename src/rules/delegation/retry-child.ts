@@ -5,7 +5,6 @@ import type { OutcomeRecord } from '../../graph/outcome.ts'
 import type { Reader } from '../../graph/reader.ts'
 import { copyOfLink } from '../../graph/rows.made.ts'
 import type { Conversation, Id, Link, Node, Turn } from '../../graph/rows.ts'
-import { childRef } from '../../graph/tasks.ts'
 import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
 import { newConversation } from '../turn/say.ts'
 import { treeBelow } from './release.ts'
@@ -130,7 +129,7 @@ function freshHome(draft: Draft, link: Link, id: Id): Conversation {
 
 /** Makes the task of the failed child wait for the next one. */
 function waitFor(draft: Draft, task: Node, link: Link): void {
-  const child = childRef(link.childConversationId)
+  const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   draft.changeNode(task, {
     wait: task.wait === null ? null : { ...task.wait, refs: [link.id] },
     metadata: { ...task.metadata, subagent: child },

@@ -18,7 +18,6 @@ import { type Forward, forwardOf, sameForward, withForward } from '../../graph/e
 import { changedAccount, type Spending, type TurnLimits } from '../../graph/limits.ts'
 import { copyOfLink, USUAL_LINK } from '../../graph/rows.made.ts'
 import type { AgentRef, Conversation, Id, Link, Node, NodeOutput, Turn } from '../../graph/rows.ts'
-import { childRef, originOf } from '../../graph/tasks.ts'
 import { type Claim, heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
 import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
@@ -298,7 +297,12 @@ function childConversation(draft: Draft, { task, host, request, ids }: NewChild)
       title: request.background?.title ?? null,
       metadata: withForward(
         request.background?.metadata ?? {
-          subagent: originOf({ agent: request.agent, parentConversationId: parent.id, parentTaskId: task.id }),
+          subagent: {
+            name: request.agent.name,
+            parent_conversation_id: parent.id,
+            parent_graph_id: parent.id,
+            spawned_from_node_id: task.id,
+          },
         },
         request.forward ?? null,
       ),
@@ -354,7 +358,7 @@ interface StartedChild {
 /** Decides what the delegating task does now: park, wait, end or continue. */
 function leaveTask(draft: Draft, task: Node, { link, request }: StartedChild): void {
   if (link.mode === 'parked') return park(draft, task, { link, request })
-  const child = childRef(link.childConversationId)
+  const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   const { result = null, wait = null } = request.background ?? {}
   const { metadata } = draft.node(task.id)
   const named = draft.changeNode(task, { metadata: { ...metadata, subagent: child } })
@@ -369,7 +373,7 @@ function park(draft: Draft, task: Node, { link, request }: StartedChild): void {
   const { promoteAfterMs } = request
   const until = promoteAfterMs === null ? null : draft.now + promoteAfterMs
   if (until !== null) draft.noteDue(until)
-  const child = childRef(link.childConversationId)
+  const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   draft.changeNode(task, {
     state: 'waiting',
     engineId: null,

@@ -1,9 +1,8 @@
 import type { Json } from '../../base/json.ts'
 import { NO_USAGE, type Usage } from '../../graph/content.ts'
 import type { Account, TurnLimits } from '../../graph/limits.ts'
-import { type OutcomeRecord, type OutcomeSummary, outcomeSummary } from '../../graph/outcome.ts'
+import type { OutcomeRecord } from '../../graph/outcome.ts'
 import type { Conversation, Id, Link, Node, NodeOutput, Turn } from '../../graph/rows.ts'
-import { childOf, childRef, originOf } from '../../graph/tasks.ts'
 
 /** Undefined, which JSON leaves out, for the usual value. */
 export function unless<T>(value: T, usual: T): T | undefined {
@@ -177,21 +176,22 @@ export function toOutcome(packed: PackedOutcome, place: OutcomePlace): OutcomeRe
 }
 
 /** The child of a delegating task. Its metadata and its output both name it, so the codec writes one `child`. */
-export function packChild(row: Node): Id | undefined {
-  // A list in place of the outcome would be read as the short form of one.
-  return Array.isArray(row.output.metadata?.['outcome']) ? undefined : childOf(row)
+export function childOf({ output, metadata }: Node): Id | undefined {
+  const id = output.subagent?.child_conversation_id
+  if (Array.isArray(output.metadata?.['outcome'])) return undefined
+  return id !== undefined && names(output.subagent, id) && names(metadata['subagent'], id) ? id : undefined
 }
 
 /** The metadata of a node, without what `child` says already. */
 export function packNodeMetadata(row: Node): Node['metadata'] | undefined {
-  if (packChild(row) === undefined) return unlessEmpty(row.metadata)
+  if (childOf(row) === undefined) return unlessEmpty(row.metadata)
   const { subagent, ...others } = row.metadata
   return unlessEmpty(others)
 }
 
 /** The output of a node, without what `child` says already. */
 export function packOutput(row: Node): NodeOutput | undefined {
-  const child = packChild(row)
+  const child = childOf(row)
   if (child === undefined) return unlessEmpty(row.output)
   const { subagent, ...others } = row.output
   const { metadata } = others
@@ -209,12 +209,12 @@ export function usualPreview({ input, output }: Node): string {
 }
 
 export function metadataWith(metadata: Node['metadata'], child: Id): Node['metadata'] {
-  return { ...metadata, subagent: childRef(child) }
+  return { ...metadata, subagent: subagentOf(child) }
 }
 
 export function outputWith(output: NodeOutput, child: Id): NodeOutput {
   const { metadata } = output
-  const subagent = childRef(child)
+  const subagent = subagentOf(child)
   return metadata === undefined ? { ...output, subagent } : { ...output, metadata: toWhole(metadata, child), subagent }
 }
 
@@ -232,27 +232,45 @@ export function packMetadata(row: Conversation): Conversation['metadata'] | unde
 
 /** Whether a conversation says of itself only what its other fields say too. */
 function isUsualMetadata(row: Conversation): boolean {
-  const { metadata } = row
-  if (row.parentTaskId === null) return isEmpty(metadata)
-  return Object.keys(metadata).length === 1 && hasSameFields(metadata['subagent'], originOf(row))
+  const { metadata, agent, parentConversationId, parentTaskId } = row
+  if (parentTaskId === null) return isEmpty(metadata)
+  const origin = fieldsOf(metadata['subagent'])
+  return (
+    Object.keys(metadata).length === 1 &&
+    Object.keys(origin).length === 4 &&
+    origin['name'] === agent.name &&
+    origin['parent_conversation_id'] === parentConversationId &&
+    origin['parent_graph_id'] === parentConversationId &&
+    origin['spawned_from_node_id'] === parentTaskId
+  )
 }
 
-export function usualMetadata(row: Conversation): Conversation['metadata'] {
-  return row.parentTaskId === null ? {} : { subagent: originOf(row) }
+export function usualMetadata({ agent, parentConversationId, parentTaskId }: Conversation): Conversation['metadata'] {
+  if (parentTaskId === null) return {}
+  const name = agent.name
+  const parent = { parent_conversation_id: parentConversationId, parent_graph_id: parentConversationId }
+  return { subagent: { name, ...parent, spawned_from_node_id: parentTaskId } }
 }
 
-/** In whatever order. */
-function hasSameFields(value: Json | undefined, expected: { readonly [key: string]: Json }): boolean {
-  const names = Object.keys(expected)
-  const fields = (typeof value === 'object' && value !== null ? value : NONE) as typeof expected
-  return Object.keys(fields).length === names.length && names.every((name) => fields[name] === expected[name])
+function names(value: unknown, id: Id): boolean {
+  const fields = fieldsOf(value)
+  const isSame = fields['child_conversation_id'] === id && fields['child_graph_id'] === id
+  return isSame && Object.keys(fields).length === 2
 }
 
-const NONE = {}
+function subagentOf(id: Id): NonNullable<NodeOutput['subagent']> {
+  return { child_conversation_id: id, child_graph_id: id }
+}
 
 function isEmpty(fields: object): boolean {
   for (const _ in fields) return false
   return true
+}
+
+const NONE = {}
+
+function fieldsOf(value: unknown): { readonly [key: string]: Json } {
+  return typeof value === 'object' && value !== null ? (value as { readonly [key: string]: Json }) : NONE
 }
 
 type Metadata = NonNullable<NodeOutput['metadata']>
@@ -262,7 +280,7 @@ type EndParts = readonly [runId: string, usage: UsageParts | 0, durationMs: numb
 
 /** Shortens the metadata of a delegation's result where it describes a usual successful end. */
 function packEnd(metadata: Metadata, child: Id): Metadata {
-  const end = metadata['outcome'] as Partial<OutcomeSummary> | null | undefined
+  const end = metadata['outcome'] as Partial<End> | null | undefined
   if (end?.status !== 'completed' || end.usage === undefined) return metadata
   const { run_id: runId = '', duration_ms: durationMs = 0, turns = 0 } = end
   const parts: EndParts = [runId, packUsage(end.usage) ?? 0, durationMs, turns]
@@ -272,15 +290,34 @@ function packEnd(metadata: Metadata, child: Id): Metadata {
 function toWhole(metadata: Metadata, child: Id): Metadata {
   const { outcome } = metadata
   if (!Array.isArray(outcome)) return metadata
-  return { ...metadata, outcome: toEnd(outcome as unknown as EndParts, child) }
+  return { ...metadata, outcome: toEnd(outcome as unknown as EndParts, child) as unknown as Json }
 }
 
-function toEnd([runId, usage, durationMs, modelCalls]: EndParts, child: Id): Metadata {
-  const facts = { runId, conversationId: child, usage: toUsage(usage || undefined), durationMs, modelCalls }
-  return outcomeSummary({ ...PLAIN_SUCCESS, ...facts })
+interface End {
+  readonly status: string
+  readonly run_id: string
+  readonly conversation_id: Id
+  readonly error: null
+  readonly usage: ReturnType<typeof toUsage>
+  readonly duration_ms: number
+  readonly turns: number
+  readonly retryable: boolean
+  readonly advice: null
 }
 
-const PLAIN_SUCCESS = { status: 'completed', error: null, retryable: false, advice: null, absent: [] } as const
+function toEnd([run_id, usage, duration_ms, turns]: EndParts, child: Id): End {
+  return {
+    status: 'completed',
+    run_id,
+    conversation_id: child,
+    error: null,
+    usage: toUsage(usage || undefined),
+    duration_ms,
+    turns,
+    retryable: false,
+    advice: null,
+  }
+}
 
 /** True where all fields and their order are equal: only then would reading give back the very text. */
 function isSame(end: object, usual: object): boolean {

@@ -1,8 +1,8 @@
 // Made from graph/rows.ts: npx vitest run src/graph/rows.test.ts -u
 import type { Conversation, Link, Node, Turn } from '../../graph/rows.ts'
 import {
+  childOf,
   packAccount,
-  packChild,
   packDelivery,
   packLimits,
   packLinkOutcome,
@@ -84,7 +84,7 @@ export function packNode(row: Node): string {
     purpose: unless(row.purpose, null),
     state: unless(row.state, 'finished'),
     input: unlessEmpty(row.input),
-    child: packChild(row),
+    child: childOf(row),
     output: packOutput(row),
     preview: packPreview(row),
     metadata: packNodeMetadata(row),
