@@ -309,6 +309,16 @@ test('a test in the sources has the name of the file that it tests', () => {
   expect(tests.filter((file) => !existsSync(path.join(root, file.replace('.test.ts', '.ts'))))).toEqual([])
 })
 
+test('a file that 18 others import opens with what it owns, who calls it, and what must stay true', () => {
+  const most = sources
+    .filter(({ file, room }) => !['index', 'doors'].includes(room) && !file.endsWith('.made.ts'))
+    .filter(({ file }) => sources.filter(({ imports }) => imports.some(({ target }) => target === file)).length >= 18)
+  const lacks = most.filter(({ text }) => !/^(?:\/\/.*\n){6,15}\n/.test(text) || !/tays? true/.test(text))
+
+  expect(most.length).toBeGreaterThan(30)
+  expect(lacks.map(({ file }) => file)).toEqual([])
+})
+
 describe('size', () => {
   test('no file is longer than 500 lines', () => {
     const wrong = sources

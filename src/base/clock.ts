@@ -1,3 +1,12 @@
+// Time: the clock that a runtime goes by, its alarms, turns of the event loop, and rate limits.
+//
+// Owns:      the ports `Clock` and `Scheduler`, those of the computer, and `Allowance`.
+// Called by: engine, ledger and waits set alarms and read the time; tests put a clock that they move by hand in its place, and
+//            simulations a scheduler that a seed drives.
+// Must stay true:
+//   - Only `systemClock` reads the computer's clock, so a test can move all time of a runtime.
+//   - Durations that matter are stored as moments, and survive a restart.
+
 import { randomWord } from './id.ts'
 import type { Later } from './maybe.ts'
 

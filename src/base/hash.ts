@@ -1,3 +1,11 @@
+// Hashes: SHA-256 of texts, as hex or short.
+//
+// Owns:      the one way to hash, and the loading of `node:crypto`.
+// Called by: stores chain commits and check rows, agents have a hash of their definition, approvals one of their request.
+// Must stay true:
+//   - Hashes are in stored rows and files: the same text gives the same hash in every version.
+//   - Importing the package does not load the module.
+
 /** The SHA-256 of the text's UTF-8 bytes, as 64 lower-case hex characters. */
 export function sha256(text: string): string {
   return hash(text, 'hex')

@@ -1,6 +1,11 @@
 // Values that are there at once or later (`T | Promise<T>`). A memory store and a local engine answer at once; a file or a
-// remote store later. Awaiting a value that is already there would still cost a promise and a turn of the event loop per
-// step, so hot paths go through these two functions and wait only for real promises. Functions off the hot path use `await`.
+// remote store later.
+//
+// Owns:      the two functions that wait only for real promises.
+// Called by: hot paths (commit, step, spawn). Functions off the hot path use `await`.
+// Must stay true:
+//   - A value that is there costs nothing: awaiting it would cost a promise and a turn of the event loop per step.
+//   - Nothing else comes between a value that is there and the code that uses it.
 
 /** A value that is there at once, or later. */
 export type Later<T> = T | Promise<T>

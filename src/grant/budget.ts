@@ -1,3 +1,12 @@
+// Budgets: the numbers beside a grant, and the limits that follow from them.
+//
+// Owns:      the type that users write, its check, and how several budgets combine.
+// Called by: agent definitions and runtime options hold budgets; `runtime/start-run` and `delegation/child-authority` make the
+//            limits of a run from them. The dimensions themselves are in `graph/limits`.
+// Must stay true:
+//   - For each number the smallest that any budget names counts; the default counts only where none names one.
+//   - A child never gets more than a budget above it names (I1). Only the root sets how deep delegation may go.
+
 import { DefinitionError } from '../base/error.ts'
 import { DEFAULT_LIMITS, eachLimit, LIMITS, type Spending, type TurnLimits } from '../graph/limits.ts'
 

@@ -1,3 +1,11 @@
+// The context of a node: the earlier nodes that its model is shown.
+//
+// Owns:      which nodes led to a node, which rounds and summaries come before, and which nodes are hidden from models.
+// Called by: `agent/request` for every model call, `delegation/briefing` for children, `conversation` and chats for readers.
+// Must stay true:
+//   - Only ended nodes are shown, in order. A call and its result are shown together or not at all.
+//   - It costs as much as it gives: nodes behind a summary are not read.
+
 import { textOf } from './content.ts'
 import { ALL_TURNS, BUILT_IN_KINDS, type Kinds } from './kinds.ts'
 import { headOf, isDeleted, isReplaced, lineage, type Rounds, roundsBefore, roundsUpTo, turnAt } from './lane.ts'

@@ -1,12 +1,11 @@
 // Lanes: the lines of turns in a conversation, and the history that a turn can see.
 //
-// Owns:      the walk back over turns, forks, merges and summaries, and which nodes are hidden from models.
+// Owns:      the walk back over turns, forks, merges and summaries.
 // Called by: `context` collects what a model sees; `rules/history` changes lanes; audits compare them.
 // Must stay true:
 //   - Turns are never changed into others. `skips` of the lane says which ordinals no longer count, `history` of a turn what
 //     it follows, so going back is one row written again.
 //   - A walk costs as much as it gives, however long the lanes are.
-//   - A call and its result are shown together or not at all.
 
 import type { Draft } from './draft.ts'
 import { ALL_TURNS } from './kinds.ts'

@@ -1,7 +1,7 @@
 // The dimensions of budgets: the numbers that limit a run, and the account of what the run has used.
 //
 // Owns:      each dimension's name, default, smallest value, words, and the counter it is held against; the account of a run.
-// Called by: `grant/budget` works out limits; rules count in the account and ask what is left; the runtime and the codec copy.
+// Called by: `grant/budget` makes limits of budgets; rules count in the account, and ask what is left.
 // Must stay true:
 //   - Every run has a number for every limit, and a zero for every counter that has not counted yet.
 //   - A rule counts in the commit that uses something (I7). Nothing counts later, or twice.
@@ -42,7 +42,7 @@ interface Limit {
 export const LIMITS: { readonly [Name in keyof TurnLimits]: Limit } = {
   modelCalls: { usual: 25, least: 1, counter: 'modelCalls', unit: 'model calls' },
   toolCalls: { usual: 1_000, least: 0, counter: 'toolCalls', unit: 'tool calls' },
-  children: { usual: 100, least: 0, counter: 'children', unit: 'subagents' },
+  children: { usual: 100, least: 0, counter: 'children' },
   concurrency: { usual: 20, least: 1 },
   depth: { usual: 3, least: 0 },
   wallMs: { usual: 3_600_000, least: 1 },
@@ -113,19 +113,6 @@ export function mayCall({ account, limits }: MeteredRun): boolean {
 /** How many more tool calls a run may make. */
 export function toolCallsLeft({ account, limits }: MeteredRun): number {
   return Math.max(0, limits.toolCalls - account.toolCalls)
-}
-
-/** The limits without what the run has used: those of a run that continues its budget. */
-export function limitsLeft({ account, limits }: MeteredRun): TurnLimits {
-  return eachLimit((name) => {
-    const { counter } = LIMITS[name]
-    return counter === undefined ? limits[name] : Math.max(0, limits[name] - account[counter])
-  })
-}
-
-/** Tells a model that it has reached a limit. */
-export function usedUp(limits: TurnLimits, name: 'modelCalls' | 'toolCalls'): string {
-  return `You have used all ${limits[name]} ${LIMITS[name].unit} of this run.`
 }
 
 /** Tells people that a run ended at a limit. */

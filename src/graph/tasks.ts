@@ -1,3 +1,12 @@
+// Tasks: their ids, their results as a model reads them, and repeated calls.
+//
+// Owns:      ids derived from a message, the text for a result that never came, the check for repetitions, and the slots of
+//            an input.
+// Called by: rules, `agent` (requests, repetitions), `delegation`, and the history of a conversation.
+// Must stay true:
+//   - Equal messages give equal task ids, so a repeated expand finds what it made before.
+//   - Every ended task has a text for its model, whatever way it ended.
+
 import { deriveIds } from '../base/id.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
 import type { Content, ToolCall } from './content.ts'

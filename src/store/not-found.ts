@@ -1,3 +1,11 @@
+// Trees that are not there: never stored, deleted, or changed from outside.
+//
+// Owns:      tombstones and the words about them, and the errors for unknown ids and for damaged trees.
+// Called by: stores that delete, import or find damage; every door that looks up an id that somebody gave.
+// Must stay true:
+//   - The error for an id says whether its tree was deleted, when and why, and nothing about other trees.
+//   - A deleted tree comes back only as the very tree that was deleted.
+
 import { ConflictError, NotFoundError, StoreError } from '../base/error.ts'
 import type { Conversation, Id, Turn } from '../graph/rows.ts'
 import type { Removal, Tombstone, WholeTree } from './archive.ts'

@@ -4,7 +4,7 @@
 //
 // Stays true:
 // - A tool is frozen. Its name is the key under which an agent has it, never part of the tool.
-// - Everything that a call does beside being called is in `needs`, so that grants decide it before the code runs (I11).
+// - `needs` lists every further action of a call, so that grants decide on it before the code runs (I11).
 // - A tool without an `effect` is `effectful`: it never runs a second time after a crash (I4).
 
 import { DefinitionError } from '../base/error.ts'

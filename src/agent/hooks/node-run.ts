@@ -1,3 +1,13 @@
+// One node while it runs (`NodeRun`), and everything that a process has for all its nodes (`Home`).
+//
+// Owns:      the types that join `runtime`, `agent` and `delegation`, and the files that a run may use.
+// Called by: `runtime/resolve-agent` and `runtime/execute-node` make a run and hand it to `agent/step` and `delegation/run`;
+//            hooks and tools read it.
+// Must stay true:
+//   - A run is what rows and agents were when the node began. Code that waited reads rows anew before it relies on them.
+//   - Nothing in `LiveParts` is needed to continue a run: another process has none of it (I3, I5).
+//   - Code gets files only through `filesOf`, which binds them to the layers of the run (I11).
+
 import { DefinitionError } from '../../base/error.ts'
 import { type Json, toJson } from '../../base/json.ts'
 import type { KeptAlive } from '../../base/keep-shape.ts'

@@ -1,3 +1,11 @@
+// Writing to the outputs of the process: stdout for results, stderr for notes.
+//
+// Owns:      what happens when a reader closes our output, waiting for slow readers, and the width of a line.
+// Called by: every command; the worker calls `continueWithoutReader`.
+// Must stay true:
+//   - stdout carries results only, so that other programs can read it. Notes for people go to stderr.
+//   - The process ends after its output is written, and ends quietly when nobody reads it any more.
+
 import { once } from 'node:events'
 import { visible } from '../../base/text.ts'
 import { EXIT } from '../command/command.ts'

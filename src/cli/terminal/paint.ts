@@ -1,3 +1,11 @@
+// Colours, and whether a terminal can be redrawn.
+//
+// Owns:      the few colours of the command line, and the rules of NO_COLOR and FORCE_COLOR.
+// Called by: everything in `cli` that prints for people.
+// Must stay true:
+//   - Painting adds colour only: without it the text is the same.
+//   - Who draws and who asks for keys use one answer of `hasScreen`.
+
 import picocolors from 'picocolors'
 
 const COLOURS = ['dim', 'bold', 'red', 'green', 'yellow', 'cyan'] as const

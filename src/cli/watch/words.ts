@@ -1,3 +1,11 @@
+// Words for rows: content, values, names of agents and models, and what a run has cost.
+//
+// Owns:      how the command line shows such a value in one line or many.
+// Called by: the commands that show rows, and everything in `cli/watch`.
+// Must stay true:
+//   - Texts of others are cleaned before they are printed (`cli/terminal/clean`).
+//   - A cost with an unknown part is unknown: leaving the part out would show a wrong sum.
+
 import { costOf } from '../../doors/models.ts'
 import type { Conversation, TreeReader } from '../../doors/rows.ts'
 import type { Content, Id, Json, Usage } from '../../index.ts'

@@ -1,6 +1,6 @@
 import { deriveIds } from '../../base/id.ts'
 import type { Draft } from '../../graph/draft.ts'
-import { limitsLeft, mayCall, type TurnLimits } from '../../graph/limits.ts'
+import { eachLimit, LIMITS, mayCall, type TurnLimits } from '../../graph/limits.ts'
 import type { Conversation, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { pauseClocks } from '../turn/account.ts'
 import { addMessage, openTurn, tellMessage } from '../turn/open-turn.ts'
@@ -121,8 +121,11 @@ function readerFor(news: readonly News[]): string {
 const SHOWN = 32_000
 
 /** The rest of a budget. One model call is always left to hear the news; a spent budget allows nothing beyond it. */
-function remainingLimits(turn: Turn): TurnLimits {
-  const left = limitsLeft(turn)
+function remainingLimits({ limits, account }: Turn): TurnLimits {
+  const left = eachLimit((name) => {
+    const { counter } = LIMITS[name]
+    return counter === undefined ? limits[name] : Math.max(0, limits[name] - account[counter])
+  })
   return left.modelCalls > 0 ? left : { ...left, modelCalls: 1, toolCalls: 0 }
 }
 

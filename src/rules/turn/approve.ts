@@ -1,3 +1,13 @@
+// Approvals: a node waits until a person allows or denies a request.
+//
+// Owns:      the request in the node's row, the answers for one node or for a whole conversation, and the deadline.
+// Called by: `tool/permit` asks whether something is approved, steps and tasks call `planAsk`, the runtime `planApproval`,
+//            sweeps `planExpiry`.
+// Must stay true:
+//   - Waiting is a row (I5), and the clock of the run stands still meanwhile.
+//   - A yes holds for exactly the request, version and input that the person saw. Another one is asked for again.
+//   - Silence denies.
+
 import { ConflictError, NotFoundError } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'

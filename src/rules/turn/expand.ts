@@ -2,7 +2,7 @@ import type { Json } from '../../base/json.ts'
 import { addUsage, type Content, NO_USAGE, type ToolCall, totalTokens, type Usage } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { EventBody } from '../../graph/event.ts'
-import { changedAccount, mayCall, toolCallsLeft, usedUp } from '../../graph/limits.ts'
+import { changedAccount, LIMITS, mayCall, toolCallsLeft } from '../../graph/limits.ts'
 import type { EagerTask } from '../../graph/outcome.ts'
 import { callOptions } from '../../graph/rows.made.ts'
 import type { CallOptions, Id, Node, NodeOutput, Purpose, Turn } from '../../graph/rows.ts'
@@ -247,13 +247,14 @@ interface NextCall {
 
 /** The model call that reads the results. At a limit it is a call without tools, to wrap up, which does not count as a turn. */
 export function nextCall(turn: Turn, droppedCalls: number): NextCall {
-  if (droppedCalls > 0) return wrapUp('over_budget', usedUp(turn.limits, 'toolCalls'))
-  return mayCall(turn) ? ANSWER : wrapUp('max_turns', usedUp(turn.limits, 'modelCalls'))
+  if (droppedCalls > 0) return wrapUp(turn, 'toolCalls', 'over_budget')
+  return mayCall(turn) ? ANSWER : wrapUp(turn, 'modelCalls', 'max_turns')
 }
 
 const ANSWER: NextCall = { purpose: 'answer', nudge: null, limit: null }
 
-function wrapUp(limit: 'max_turns' | 'over_budget', why: string): NextCall {
+function wrapUp({ limits }: Turn, name: 'modelCalls' | 'toolCalls', limit: 'max_turns' | 'over_budget'): NextCall {
+  const why = `You have used all ${limits[name]} ${LIMITS[name].unit} of this run.`
   return { purpose: 'wrap_up', limit, nudge: `${why} Sum up what you have and what is missing.` }
 }
 

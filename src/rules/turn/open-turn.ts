@@ -1,3 +1,11 @@
+// The beginning of a turn: its row, its first nodes, and the moment it takes its lane.
+//
+// Owns:      the request for a turn, the nodes of its input and briefing, and turns that are put in by hand.
+// Called by: `say`, `spawn`, `retry-child` and `wake` open turns with an input; `rules/history` begins turns without nodes.
+// Must stay true:
+//   - A lane has one running turn at most. Further ones are queued, and start in the commit that ends the one before.
+//   - Limits, deadline and attributes are frozen in the row: any process continues the turn by them.
+
 import type { Json } from '../../base/json.ts'
 import { type Content, textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
