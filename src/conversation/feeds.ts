@@ -250,7 +250,7 @@ export class TreeFeed {
 
   private catchUpLater(): void {
     const done = this.catchUp()
-    // What cannot be read now is read with the next commit.
+    // Events that cannot be read now are read with the next commit.
     if (done instanceof Promise) done.then(() => this.wake()).catch(() => undefined)
   }
 

@@ -15,8 +15,8 @@ import type { Json } from '../base/json.ts'
 import { after } from '../base/maybe.ts'
 import { type JsonSchema, readSchema } from '../base/schema/schema.ts'
 import { agentRequest } from '../grant/request.ts'
-import { callOptions, NEW_NODE } from '../graph/rows.made.ts'
-import type { CallOptions, KeyLimit } from '../graph/rows.ts'
+import { keptOptions, NEW_NODE } from '../graph/rows.made.ts'
+import type { KeptOptions, KeyLimit } from '../graph/rows.ts'
 import { readSessionSettings } from '../store/session-store.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
 import type { Offer } from './spawn.ts'
@@ -135,7 +135,7 @@ interface ProvidedSubagent extends OwnSubagent {
 }
 
 /** A task that delegates may run again: it finds its child. The child has limits of its own. */
-const DELEGATING: CallOptions = { ...callOptions(NEW_NODE), effect: 'idempotent' }
+const DELEGATING: KeptOptions = { ...keptOptions(NEW_NODE), effect: 'idempotent' }
 
 function entryOf(name: string, { config, memberOf, agent, take }: ProvidedSubagent): SubagentEntry {
   const isTyped = agent.input !== null

@@ -2,7 +2,7 @@
 import type { Own } from '../base/keep-shape.ts'
 import { NO_USAGE } from './content.ts'
 import { DEFAULT_LIMITS, EMPTY_ACCOUNT } from './limits.ts'
-import type { CallOptions, Conversation, Link, Node, Turn } from './rows.ts'
+import type { Conversation, KeptOptions, Link, Node, Turn } from './rows.ts'
 
 export function copyOfConversation(row: Conversation, version: number): Own<Conversation> {
   return {
@@ -179,41 +179,6 @@ export const USUAL_TURN: Turn = {
   endedAt: null,
 }
 
-export const USUAL_NODE: Node = {
-  id: '',
-  version: 1,
-  rootId: '',
-  conversationId: '',
-  laneId: '',
-  turnId: '',
-  ordinal: 0,
-  kind: '',
-  purpose: null,
-  state: 'finished',
-  input: {},
-  output: {},
-  preview: '',
-  metadata: {},
-  failure: null,
-  versionSet: '',
-  attempt: 1,
-  retryOf: null,
-  idempotencyKey: null,
-  blockers: 0,
-  wait: null,
-  wakeAt: null,
-  effect: 'idempotent',
-  timeoutMs: null,
-  engineId: null,
-  epoch: 0,
-  recoveries: 0,
-  usage: NO_USAGE,
-  marks: null,
-  createdAt: 0,
-  startedAt: null,
-  endedAt: null,
-}
-
 export const USUAL_LINK: Link = {
   id: '',
   version: 1,
@@ -275,7 +240,7 @@ export const NEW_NODE: Node = {
   endedAt: null,
 }
 
-export function callOptions(from: CallOptions): CallOptions {
+export function keptOptions(from: KeptOptions): KeptOptions {
   return {
     effect: from.effect,
     timeoutMs: from.timeoutMs,

@@ -25,10 +25,10 @@ test('the copies of rows are made from the columns', async () => {
       "import type { Own } from '../base/keep-shape.ts'",
       "import { NO_USAGE } from './content.ts'",
       "import { DEFAULT_LIMITS, EMPTY_ACCOUNT } from './limits.ts'",
-      "import type { CallOptions, Conversation, Link, Node, Turn } from './rows.ts'",
+      "import type { Conversation, KeptOptions, Link, Node, Turn } from './rows.ts'",
       '',
       ...copies,
-      ...tables().map(([row]) => rowText(`USUAL_${row.toUpperCase()}`, row, (column) => column.usual)),
+      ...['Conversation', 'Turn', 'Link'].map((row) => usualRow(row as RowName)),
       rowText('NEW_NODE', 'Node', ({ usual, fresh = usual }) => fresh),
       optionsText(),
     ].join('\n'),
@@ -44,12 +44,14 @@ test('the text of rows is made from the columns', async () => {
   await expect(
     [
       MADE,
+      "import { NO_USAGE } from '../../graph/content.ts'",
       "import type { Conversation, Link, Node, Turn } from '../../graph/rows.ts'",
       `import {\n${[...used]
         .sort(byName)
         .map((name) => `  ${name},\n`)
         .join('')}} from './parts.ts'`,
       '',
+      usualRow('Node'),
       ...writers,
     ]
       .join('\n')
@@ -77,9 +79,13 @@ function rowText(name: string, row: RowName, value: (column: Column<unknown>) =>
   return `export const ${name}: ${row} = {\n${fields.join('')}}\n`
 }
 
+function usualRow(row: RowName): string {
+  return rowText(`USUAL_${row.toUpperCase()}`, row, ({ usual }) => usual)
+}
+
 function optionsText(): string {
   const fields = TOOL_OPTIONS.map((name) => `    ${name}: from.${name},\n`)
-  return `export function callOptions(from: CallOptions): CallOptions {\n  return {\n${fields.join('')}  }\n}\n`
+  return `export function keptOptions(from: KeptOptions): KeptOptions {\n  return {\n${fields.join('')}  }\n}\n`
 }
 
 function writerOf(row: RowName, columns: Table): string {

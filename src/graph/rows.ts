@@ -352,7 +352,7 @@ export const TOOL_OPTIONS = [
   'timeoutMs',
 ] as const satisfies readonly (keyof Node)[]
 
-export type CallOptions = Pick<Node, (typeof TOOL_OPTIONS)[number]>
+export type KeptOptions = Pick<Node, (typeof TOOL_OPTIONS)[number]>
 
 export interface NodeMarks {
   /** The version that replaced it in its turn: this one no longer counts. */

@@ -15,7 +15,7 @@ import type { Files } from '../files/files.ts'
 import type { Request } from '../grant/request.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { TreeReader } from '../graph/reader.ts'
-import type { CallOptions, Effect, Id } from '../graph/rows.ts'
+import type { Effect, Id, KeptOptions } from '../graph/rows.ts'
 import type { Shape } from '../prompt/shape/shape-schema.ts'
 import type { Attempts } from './attempts.ts'
 
@@ -119,7 +119,7 @@ export interface ShapedTool extends Pick<ToolDefinition<unknown, unknown>, 'effe
 export const TOOL_TIMEOUT_MS = 300_000
 
 /** A tool as a toolkit holds it. */
-export interface Tool<In = unknown, Out = unknown> extends CallOptions {
+export interface Tool<In = unknown, Out = unknown> extends KeptOptions {
   readonly description: string
   readonly input: CheckedSchema
   readonly output: CheckedSchema | null

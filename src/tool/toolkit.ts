@@ -11,7 +11,7 @@ import type { Keeper } from '../files/files.ts'
 import { decide, isForbidden } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
 import { type Request, toolRequest } from '../grant/request.ts'
-import type { CallOptions, Node } from '../graph/rows.ts'
+import type { KeptOptions, Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
 import { type GroupState, type Groups, isAvailable, NO_GROUPS, RESET_TOOLS } from './groups.ts'
 import { READ_RESULT } from './result.ts'
@@ -21,7 +21,7 @@ import { isFileTool, type Tool, useOf } from './tool.ts'
 export interface ToolEntry {
   readonly name: string
   /** The options that the task of a call keeps. */
-  readonly options: CallOptions
+  readonly options: KeptOptions
   readonly delegates: boolean
   /** The request of a call: `tool` and its name, or `agent` and the agent's name. */
   readonly request: Request

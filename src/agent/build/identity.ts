@@ -1,7 +1,7 @@
 import { SubAgentUnavailable } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../../base/json.ts'
-import { callOptions } from '../../graph/rows.made.ts'
+import { keptOptions } from '../../graph/rows.made.ts'
 import type { AgentRef } from '../../graph/rows.ts'
 import { type ModelLike, toModel } from '../../model/named/to-model.ts'
 import { type AgentCore, type AgentIdentity, type AnyAgent, markAgent, type Tools } from '../definition/agent.ts'
@@ -45,7 +45,7 @@ function refOf(core: AgentWithoutIdentity): AgentRef {
 function hashOf(core: AgentWithoutIdentity): string {
   const tools = [...core.tools].map(([name, tool]) => {
     const { description, input, output } = tool
-    return [name, description, input.jsonSchema, output?.jsonSchema ?? null, ...Object.values(callOptions(tool))]
+    return [name, description, input.jsonSchema, output?.jsonSchema ?? null, ...Object.values(keptOptions(tool))]
   })
   const shown = toJson({
     name: core.name,

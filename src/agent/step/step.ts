@@ -17,8 +17,8 @@ import type { Draft } from '../../graph/draft.ts'
 import { ALL_TURNS, isEager } from '../../graph/kinds.ts'
 import { limitReached, mayCall } from '../../graph/limits.ts'
 import type { EagerTask } from '../../graph/outcome.ts'
-import { callOptions, NEW_NODE } from '../../graph/rows.made.ts'
-import type { CallOptions, Failure, Node } from '../../graph/rows.ts'
+import { keptOptions, NEW_NODE } from '../../graph/rows.made.ts'
+import type { Failure, KeptOptions, Node } from '../../graph/rows.ts'
 import { expansionIds } from '../../graph/tasks.ts'
 import type { Model, ModelRequest } from '../../model/model.ts'
 import { retryDelay } from '../../model/retry.ts'
@@ -366,7 +366,7 @@ const NO_CHILDREN: readonly ReadyChild[] = []
 function within(task: PlannedTask, leftMs: number | null): PlannedTask {
   const { timeoutMs } = task.options
   if (leftMs === null || (timeoutMs !== null && timeoutMs <= leftMs)) return task
-  return { ...task, options: { ...callOptions(task.options), timeoutMs: Math.max(1, leftMs) } }
+  return { ...task, options: { ...keptOptions(task.options), timeoutMs: Math.max(1, leftMs) } }
 }
 
 function planTask({ toolkit }: NodeRun, toolCall: PlannedTask['call']): PlannedTask {
@@ -376,7 +376,7 @@ function planTask({ toolkit }: NodeRun, toolCall: PlannedTask['call']): PlannedT
   return { call, options: found.options, delegates: found.delegates }
 }
 
-const UNKNOWN_TOOL: CallOptions = { ...callOptions(NEW_NODE), effect: 'pure' }
+const UNKNOWN_TOOL: KeptOptions = { ...keptOptions(NEW_NODE), effect: 'pure' }
 
 async function fail({ work, node, home }: NodeRun, failed: CallFailed): Promise<void> {
   if (work.stopCause === 'shutdown' || work.stopCause === 'lost') return

@@ -5,7 +5,7 @@ import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
 import { type ProgramRequest, programRequest, requestText } from '../../grant/request.ts'
 import { textOf } from '../../graph/content.ts'
 import { checkedAnswer } from '../../graph/kinds.ts'
-import { callOptions, NEW_NODE } from '../../graph/rows.made.ts'
+import { keptOptions, NEW_NODE } from '../../graph/rows.made.ts'
 import { type CheckResult, planChecked } from '../../rules/turn/check-answer.ts'
 import type { PlannedTask } from '../../rules/turn/expand.ts'
 import { plainEnvironment } from '../../tool/environment.ts'
@@ -89,7 +89,7 @@ function endRetries(code: string, why: string): CheckResult {
 /** Plans the cleanup, which must not run twice; checks may run any number of times. */
 function planCleanup({ node }: NodeRun, { onFailure }: RetryConfig): PlannedTask {
   const call = { id: node.id, name: ON_FAILURE, input: { command: onFailure } }
-  return { call, options: callOptions(NEW_NODE), delegates: false }
+  return { call, options: keptOptions(NEW_NODE), delegates: false }
 }
 
 /** Counts the failed checks of this run before this node. */

@@ -5,7 +5,7 @@ import { previewOf } from '../../graph/kinds.ts'
 import { changeLane, headOf, laneOf, turnAt, withSkip } from '../../graph/lane.ts'
 import { changedAccount } from '../../graph/limits.ts'
 import { refused } from '../../graph/refused.ts'
-import { callOptions } from '../../graph/rows.made.ts'
+import { keptOptions } from '../../graph/rows.made.ts'
 import type { Conversation, Edge, Fold, Id, Node, Turn, TurnHistory } from '../../graph/rows.ts'
 import { expansionIds, readAskedSlots, replaceAskedInput, slotOf, taskIdsOf } from '../../graph/tasks.ts'
 import { deliver } from '../delegation/background.ts'
@@ -299,7 +299,7 @@ function newIds(draft: Draft, remake: RemakePlan): Map<Id, Id> {
 
 function sameAs(node: Node) {
   const { kind, purpose, input, idempotencyKey } = node
-  return { kind, purpose, input, idempotencyKey, ...callOptions(node) }
+  return { kind, purpose, input, idempotencyKey, ...keptOptions(node) }
 }
 
 /** The fields of a node that is to run once more. A call that a person denied is asked for again. */

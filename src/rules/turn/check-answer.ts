@@ -5,7 +5,7 @@ import { RESET } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { checkedAnswer } from '../../graph/kinds.ts'
 import { mayCall } from '../../graph/limits.ts'
-import { callOptions } from '../../graph/rows.made.ts'
+import { keptOptions } from '../../graph/rows.made.ts'
 import type { Failure, Id, Node, Turn } from '../../graph/rows.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
@@ -96,7 +96,7 @@ function addLast(draft: Draft, turn: Turn, { id, after, answers, planned }: Last
     id,
     kind: 'task',
     input: { call },
-    ...callOptions(options),
+    ...keptOptions(options),
     metadata: { leaf: true, answers },
   })
   draft.event(turn, task.id, { type: 'tool-call', call, effect: options.effect, delegates: false })

@@ -4,8 +4,8 @@ import type { Draft } from '../../graph/draft.ts'
 import type { EventBody } from '../../graph/event.ts'
 import { changedAccount, LIMITS, mayCall, toolCallsLeft } from '../../graph/limits.ts'
 import type { EagerTask } from '../../graph/outcome.ts'
-import { callOptions } from '../../graph/rows.made.ts'
-import type { CallOptions, Id, Node, NodeOutput, Purpose, Turn } from '../../graph/rows.ts'
+import { keptOptions } from '../../graph/rows.made.ts'
+import type { Id, KeptOptions, Node, NodeOutput, Purpose, Turn } from '../../graph/rows.ts'
 import { expansionIds } from '../../graph/tasks.ts'
 import { countAnswer, countSpending } from './account.ts'
 import { cancelSuperseded } from './cancel.ts'
@@ -34,7 +34,7 @@ export interface StepAnswer {
 /** A call of the answer as it will run: everything that must be known without its code is frozen here. */
 export interface PlannedTask {
   readonly call: ToolCall
-  readonly options: CallOptions
+  readonly options: KeptOptions
   readonly delegates: boolean
 }
 
@@ -282,7 +282,7 @@ function addTask(draft: Draft, turn: Turn, { task, ids, at, plan }: NewTask): No
     id,
     kind: 'task',
     input: task.delegates ? { call: task.call, delegates: true } : { call: task.call },
-    ...callOptions(task.options),
+    ...keptOptions(task.options),
     blockers: at < lanesOf(plan) ? 0 : 1,
     ...(plan === undefined ? {} : { metadata: { planned: { purpose: plan.purposes[at] ?? '' } } }),
   })

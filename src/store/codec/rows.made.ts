@@ -1,4 +1,5 @@
 // Made from graph/rows.ts: npx vitest run src/graph/rows.test.ts -u
+import { NO_USAGE } from '../../graph/content.ts'
 import type { Conversation, Link, Node, Turn } from '../../graph/rows.ts'
 import {
   childOf,
@@ -18,6 +19,41 @@ import {
   unless,
   unlessEmpty,
 } from './parts.ts'
+
+export const USUAL_NODE: Node = {
+  id: '',
+  version: 1,
+  rootId: '',
+  conversationId: '',
+  laneId: '',
+  turnId: '',
+  ordinal: 0,
+  kind: '',
+  purpose: null,
+  state: 'finished',
+  input: {},
+  output: {},
+  preview: '',
+  metadata: {},
+  failure: null,
+  versionSet: '',
+  attempt: 1,
+  retryOf: null,
+  idempotencyKey: null,
+  blockers: 0,
+  wait: null,
+  wakeAt: null,
+  effect: 'idempotent',
+  timeoutMs: null,
+  engineId: null,
+  epoch: 0,
+  recoveries: 0,
+  usage: NO_USAGE,
+  marks: null,
+  createdAt: 0,
+  startedAt: null,
+  endedAt: null,
+}
 
 export function packConversation(row: Conversation): string {
   return JSON.stringify({

@@ -1,14 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { EventRow } from '../../graph/event.ts'
-import {
-  USUAL_CONVERSATION as CONVERSATION,
-  USUAL_LINK as LINK,
-  USUAL_NODE as NODE,
-  USUAL_TURN as TURN,
-} from '../../graph/rows.made.ts'
+import { USUAL_CONVERSATION as CONVERSATION, USUAL_LINK as LINK, USUAL_TURN as TURN } from '../../graph/rows.made.ts'
 import type { Conversation, Link, Node, Turn } from '../../graph/rows.ts'
 import { fromJournal, packEvents, toJournal, unpackEvents } from './event-text.ts'
-import { packConversation, packLink, packNode, packTurn } from './rows.made.ts'
+import { USUAL_NODE as NODE, packConversation, packLink, packNode, packTurn } from './rows.made.ts'
 import { parseRow, toConversation, toLink, toNode, toTurn } from './rows.ts'
 
 const host: Turn = { ...TURN, id: 't-1', rootId: 'c-1', conversationId: 'c-1', laneId: 'c-1' }

@@ -9,7 +9,6 @@ import {
   copyOfTurn,
   USUAL_CONVERSATION,
   USUAL_LINK,
-  USUAL_NODE,
   USUAL_TURN,
 } from '../../graph/rows.made.ts'
 import type { Conversation, EdgeType, Id, Link, Node, Turn } from '../../graph/rows.ts'
@@ -31,7 +30,7 @@ import {
   usualMetadata,
   usualPreview,
 } from './parts.ts'
-import { packConversation, packLink, packNode, packTurn } from './rows.made.ts'
+import { packConversation, packLink, packNode, packTurn, USUAL_NODE } from './rows.made.ts'
 
 /** The columns of `rows`, in the order they are written. */
 export const COLUMNS = 'n, queue, due, mark, writer, size, data'

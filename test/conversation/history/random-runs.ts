@@ -1,5 +1,5 @@
 import { NO_USAGE } from '../../../src/graph/content.ts'
-import { callOptions, NEW_NODE } from '../../../src/graph/rows.made.ts'
+import { keptOptions, NEW_NODE } from '../../../src/graph/rows.made.ts'
 import { expansionIds } from '../../../src/graph/tasks.ts'
 import { planSkip, planStop } from '../../../src/rules/history/stop.ts'
 import { planCancel } from '../../../src/rules/turn/cancel.ts'
@@ -115,7 +115,7 @@ export abstract class RandomRuns extends RandomCompaction {
     const tasks = calls.map((call) => {
       return {
         call,
-        options: { ...callOptions(NEW_NODE), effect: 'pure' },
+        options: { ...keptOptions(NEW_NODE), effect: 'pure' },
         delegates: turn.host === null && this.chance.is(0.4),
       } as const
     })
