@@ -1,6 +1,6 @@
 import { InputError, StoreError } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
-import { type Json, OWN_TEXT, parseJson } from '../../base/json.ts'
+import { type Json, OWN_TEXT, parseJson, parseOwnJson } from '../../base/json.ts'
 import { type Commit, emptyCommit } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { TreeRows } from '../../graph/reader.ts'
@@ -149,7 +149,9 @@ export function* toLines({ rootId, rows, edges, bodies, records }: WholeTree): G
  */
 function asWritten(line: string): string {
   if (!line.includes('\\u')) return line
-  return line.replace(ESCAPE, (written, units?: string) => (units === undefined ? written : JSON.parse(`"${written}"`)))
+  return line.replace(ESCAPE, (written, units?: string) =>
+    units === undefined ? written : String(parseOwnJson(`"${written}"`)),
+  )
 }
 
 /** Escapes one by one, so that a backslash that is escaped itself begins none. Its group: units that JSON is written without. */
