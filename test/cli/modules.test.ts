@@ -204,7 +204,7 @@ scout
 
     expect(code).toBe(0)
     expect(stdout).toMatch(/^boss\n {2}module +agents\.mjs\n {2}about +Decides\.\n {2}model +openai\/gpt-5/)
-    expect(stdout).toMatch(/\n {2}budget +\{"turns":3\}\n/)
+    expect(stdout).toMatch(/\n {2}budget +\{"modelCalls":3\}\n/)
     expect(stdout).toMatch(
       /\nTools \(3\)\n {2}read {2}Reads mail\.\n {2}send {2}Sends mail\.\n {8}asks: boss asks for tool:send\n/,
     )

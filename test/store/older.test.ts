@@ -7,6 +7,7 @@ import { jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { readInline } from '../../src/recipe/inline/inline-agent.ts'
 import { readLine, toLine } from '../../src/store/json/record.ts'
 import type { LocalStore } from '../../src/store/store.ts'
 import { localStore } from '../support/rows.ts'
@@ -146,4 +147,10 @@ describe('the journal of a JSON store', () => {
 
     expect(() => jsonStore(folder)).toThrow(/version 3, and this program knows 2\. Update.*export.*import/)
   })
+})
+
+test('the row of an agent made from a file may say turns for model calls', () => {
+  const { budget } = readInline({ form: 1, name: 'old', budget: { turns: 4, usd: 1 } })
+
+  expect(budget).toEqual({ modelCalls: 4, usd: 1 })
 })
