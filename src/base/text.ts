@@ -16,18 +16,30 @@ export function isVisible(text: string): boolean {
   return text.search(UNSEEN) === -1
 }
 
-const UNSEEN = /(?! )[\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu
+const UNSEEN = /(?:(?! )[\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]){1,256}/gu
 const UNSEEN_IN_PROSE =
-  /(?![\n\t])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu
+  /(?:(?![\n\t])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]){1,256}/gu
 
-const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
+/** Each unit as JSON writes it, once it was needed: a hostile text has millions of them. */
+const written = new Map([
+  [9, '\\t'],
+  [10, '\\n'],
+  [13, '\\r'],
+])
 
-function escaped(found: string): string {
-  return SHORT[found] ?? Array.from({ length: found.length }, (_, at) => unit(found.charCodeAt(at))).join('')
+/** Takes a run of such characters at once: a call for each would take a second for 2 MB. */
+function escaped(run: string): string {
+  let text = ''
+  for (let at = 0; at < run.length; at++) text += unit(run.charCodeAt(at))
+  return text
 }
 
 function unit(code: number): string {
-  return `\\u${code.toString(16).padStart(4, '0')}`
+  const known = written.get(code)
+  if (known !== undefined) return known
+  const text = `\\u${code.toString(16).padStart(4, '0')}`
+  written.set(code, text)
+  return text
 }
 
 /**
