@@ -48,10 +48,9 @@ for await (const event of run) {
 }
 const { status, text, durationMs } = await run.result
 console.log(text)
-
-const tree = await runtime.store.tree(run.conversationId)
-const abandoned = tree.linksOf(run.id).find(({ agentName }) => agentName === 'archivist')
-const filed = await (await runtime.attach(abandoned?.id ?? '')).result
+const links = (await runtime.store.tree(run.conversationId)).linksOf(run.id)
+const abandoned = await runtime.attach(links.find(({ agentName }) => agentName === 'archivist')?.id ?? '')
+const filed = await abandoned.result
 console.log(`archivist: ${filed.status}, ${filed.text}`)
 await runtime.close()
 assert.equal(status, 'cancelled')

@@ -49,12 +49,10 @@ const files = memoryFiles()
 const runtime = createRuntime({ files })
 const run = runtime.run(host, 'Have a summary of QUIC written.')
 const { text, conversationId } = await run.result
-const tree = await runtime.store.tree(conversationId)
-const task = tree.nodesOf(run.id).findLast(({ kind }) => kind === 'task')
-console.log(text, task?.output.metadata?.['response_metadata'])
+const nodes = (await runtime.store.tree(conversationId)).nodesOf(run.id)
+const metadata = nodes.findLast(({ kind }) => kind === 'task')?.output.metadata?.['response_metadata']
+console.log(text, metadata)
 await runtime.close()
-assert.deepEqual(task?.output.metadata?.['response_metadata'], {
-  tool_trace: ['write_file', 'delete_file', 'get_file_info'],
-})
+assert.deepEqual(metadata, { tool_trace: ['write_file', 'delete_file', 'get_file_info'] })
 assert.equal(await files.open({ use: ['file.read:**'] }).readText(path), 'QUIC is used by 31 % of sites.')
 assert.match(JSON.stringify(workerModel.requests[0]?.messages), /\[result of search\] QUIC: 31 % of sites/)

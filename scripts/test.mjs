@@ -4,7 +4,7 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
@@ -59,6 +59,8 @@ async function main() {
   const chosen = stages.map((stage) => stage.filter(isChosen)).filter((stage) => stage.length > 0)
   if (chosen.length === 0) throw new Error(`No step "${values.only}". Steps: ${names(stages.flat())}.`)
   const scratch = mkdtempSync(path.join(values.full ? tmpdir() : quickFolder(), 'legate-test-'))
+  // Some tests run as another user, who must find what lies in it.
+  chmodSync(scratch, 0o755)
   // Also when it is stopped: what lies there takes memory.
   process.once('exit', () => rmSync(scratch, { recursive: true, force: true }))
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))

@@ -19,7 +19,7 @@ import { type FieldParts, RunHandle } from '../conversation/run-handle.ts'
 import type { ConversationTree } from '../conversation/tree.ts'
 import type { UsageShare } from '../conversation/usage.ts'
 import type { SpawnedAgent } from '../delegation/background/handle.ts'
-import type { SpawnAgentOptions } from '../delegation/background/spawn-agent.ts'
+import { type SpawnAgentOptions, spawnAgent } from '../delegation/background/spawn-agent.ts'
 import { SessionCopies } from '../delegation/session-copies.ts'
 import type { Engine } from '../engine/engine.ts'
 import { localEngine } from '../engine/local.ts'
@@ -209,7 +209,6 @@ export class Runtime {
         this.recorded(this.run(agent, said as In, conversationId === undefined ? {} : { conversationId })),
       waitUnless: (runId: Id, signal: AbortSignal | undefined) => this.live.ends.waitUnless(runId, signal),
     }
-    const { spawnAgent } = await import('../delegation/background/spawn-agent.ts')
     return spawnAgent<Out>(starter, agent as AnyAgent, { input, options })
   }
 

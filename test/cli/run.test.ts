@@ -222,7 +222,7 @@ describe('legate explain', () => {
 
     expect(code).toBe(0)
     expect(stdout).toMatch(/^a\n {2}file +a\.yaml \(recipe\)\n {2}model +openai\/gpt-5, named by LEGATE_MODEL\n/)
-    expect(stdout).toMatch(/\n {2}limits +turns 1000, toolCalls \d+, /)
+    expect(stdout).toMatch(/\n {2}limits +modelCalls 1000, toolCalls \d+, /)
     expect(stdout).toMatch(/\n {2}cost +at most \$4000\.00: 1000 calls that each fill 400000 tokens/)
     expect(stdout).toMatch(
       /\n {2}ask +file\.write:\/workspace\/\*\* file\.delete:\/workspace\/\*\* exec:\* net:\* tool:memory_remember tool:memory_forget\n/,

@@ -187,10 +187,10 @@ describe('agentscope 8.1/2 to 4 and 10: what cannot work is refused, with the re
     ['a date', typed(z.object({ at: z.date() })), /has no JSON Schema/],
     [
       'a wrong type',
-      typed({ type: 'object', properties: { a: { type: ['string', 'dict'] } } }),
+      typed(described({ type: 'object', properties: { a: { type: ['string', 'dict'] } } })),
       /says type "dict" at a/,
     ],
-    ['a wrong required', typed({ type: 'object', required: 'topic' }), /"required" that is no list/],
+    ['a wrong required', typed(described({ type: 'object', required: 'topic' })), /"required" that is no list/],
   ])('also where it is a subagent: an input of %s refuses its host', (_name, wrong, message) => {
     const define = () => agent({ name: 'host', instructions: '', subagents: { ask: wrong as AnyAgent } })
 
@@ -285,3 +285,9 @@ test('a tool made without a name or a host says what is missing', () => {
   expect(() => make(expertOf(), { name: 'x' }, {})).toThrow(SubAgentUnavailable)
   expect(() => toolkit({} as never)).toThrow(/it needs groups/)
 })
+
+/** A schema of a library that describes itself so. A plain JSON Schema with such a mistake is refused where it is defined. */
+function described(input: object) {
+  const jsonSchema = { input: () => input, output: () => input }
+  return { '~standard': { version: 1 as const, vendor: 'own', validate: (value: unknown) => ({ value }), jsonSchema } }
+}

@@ -8,7 +8,7 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { LocalStore } from '../../src/store/store.ts'
 import { resultsIn } from '../support/reading.ts'
-import { localStore } from '../support/rows.ts'
+import { localStore, withReads } from '../support/rows.ts'
 import { lasting, type Rows } from '../support/stores.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
@@ -231,13 +231,12 @@ test('I9: without an owner nothing is shared: neither a session that only its do
   const anns = await first.ask('secret')
 
   const read: string[] = []
-  const watched: LocalStore = {
-    ...rows,
+  const watched = withReads(rows, {
     turnsOf: (id, query) => {
       read.push(id)
       return rows.turnsOf(id, query)
     },
-  }
+  })
   const second = world(watched, { scope: 'owner' })
   for (const { id } of [nobodys, anns]) {
     expect((await second.ask('x', id, {})).text).toContain('and it has no owner whose other sessions could be meant')

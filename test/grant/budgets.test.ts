@@ -98,7 +98,7 @@ describe('cybros A72: a budget of tokens', () => {
     expect(spendOf(runtime, run.id)?.spent.tokens).toBeLessThanOrEqual(6_000)
     const [link] = localStore(runtime).linksOf(run.id)
     expect(localStore(runtime).turn(link?.id ?? '')).toMatchObject({
-      limits: { turns: 3 },
+      limits: { modelCalls: 3 },
       spend: { limit: { tokens: 6_000 } },
     })
     expect(spendOf(runtime, wider.id)?.limit.tokens).toBe(4_000)

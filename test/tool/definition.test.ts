@@ -130,11 +130,11 @@ describe('a definition that cannot work is refused with what to do', () => {
       /^the input of the tool "Echo": not a usable JSON Schema: properties\.q: type must be one of "string"/,
     ],
     [
-      'an outputSchema with a reference to nowhere',
-      { ...good, outputSchema: { $ref: '#/$defs/missing' } },
-      /^the outputSchema of the tool "Echo": .* \$ref must be the place of a schema in this one/,
+      'an output with a reference to nowhere',
+      { ...good, output: { $ref: '#/$defs/missing' } },
+      /^the output of the tool "Echo": .* \$ref must be the place of a schema in this one/,
     ],
-    ['a zod 3 outputSchema', { ...good, outputSchema: z3.string() }, /outputSchema.*zod 3/],
+    ['a zod 3 output', { ...good, output: z3.string() }, /output.*zod 3/],
     ['null', null as unknown as object, /tool\(\) takes an object/],
     ['a function', (() => 1) as unknown as object, /tool\(\) takes an object/],
   ])('%s', (_name, definition, message) => {
