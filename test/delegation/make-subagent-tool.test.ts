@@ -175,7 +175,12 @@ describe('agentscope 8.1/2 to 4 and 10: what cannot work is refused, with the re
     ],
     [
       'a schema with an unknown type',
-      () => makeSubagentTool(typed({ type: 'object', properties: { a: { type: 'text' } } }), { name: 'x' }, { host }),
+      () =>
+        makeSubagentTool(
+          typed(described({ type: 'object', properties: { a: { type: 'text' } } })),
+          { name: 'x' },
+          { host },
+        ),
       /says type "text" at a/,
     ],
   ])('%s', (_name, make, message) => {
