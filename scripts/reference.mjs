@@ -158,6 +158,7 @@ function optionsPage() {
     '',
     'Every option of every public function. A name that a function does not know is refused, so a typing mistake cannot pass',
     'unnoticed. The first part lists the functions by the door you import them from; the second part has one table per kind of options.',
+    'A function without options, such as `jsonSession(folder)` of `legate/store/json`, is not listed.',
     '',
     '## Functions',
     '',
@@ -293,7 +294,7 @@ function splitDefault(doc, symbol) {
   const isDefault = (sentence) => /^(?:Default\b|Left out\b|Unsaid\b)/.test(sentence)
   const fallback = sentences
     .filter(isDefault)
-    .map((sentence) => sentence.replace(/^(?:Default|Left out|Unsaid):?\s*/, '').replace(/\.$/, ''))
+    .map((sentence) => sentence.replace(/^(?:Default|Left out|Unsaid)[:,]?\s*/, '').replace(/\.$/, ''))
   const words = sentences.filter((sentence) => !isDefault(sentence)).join(' ')
   return { words, fallback: fallback.join('; ') || impliedDefault(doc, symbol) }
 }

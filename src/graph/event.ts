@@ -269,7 +269,10 @@ export type EventBody =
       readonly reason: string
     }
   | {
-      /** A limit of the budget was reached. */
+      /**
+       * A model call would go beyond a limit of tokens or dollars. It becomes the last call of its run, which sums up, or it is
+       * not made. Other limits write no event: the outcome names them.
+       */
       readonly type: 'budget'
       /** The limit, by its name in the budget. */
       readonly limit: string

@@ -3,7 +3,6 @@ import { randomWord } from '../base/id.ts'
 
 export const MODEL_ATTEMPTS = 4
 const FIRST_DELAY_MS = 1_000
-const LONGEST_DELAY_MS = 30_000
 /** The longest pause that a run waits for. A provider that wants a longer one is not asked again. */
 export const LONGEST_ASKED_MS = 60_000
 /** These also have the status 429, but only money helps. */
@@ -30,7 +29,7 @@ export function retryDelay(error: unknown, next: number, random: () => number = 
   const asked = field(error, 'retryAfterMs')
   if (typeof asked === 'number' && asked >= 0) return asked > LONGEST_ASKED_MS ? undefined : asked
   const backoff = FIRST_DELAY_MS * 2 ** (next - 2)
-  return Math.min(backoff * (1 + random() / 2 ** 34), LONGEST_DELAY_MS)
+  return backoff * (1 + random() / 2 ** 34)
 }
 
 /**

@@ -51,13 +51,13 @@ export interface RuntimeOptions {
   readonly delegation?: Attempts
   /** How contexts are kept within what a model can read; false: they are not. Default: summed up at 0.8 of a window that is known. */
   readonly compaction?: CompactionOptions | false
-  /** The files that agents work with, as far as their grants allow: `diskFiles()` or `memoryFiles()`. */
+  /** The files that agents work with, as far as their grants allow: `diskFiles({ workspace })` or `memoryFiles()`. */
   readonly files?: FileDomain
   /** Receives warnings and what your tools log. Default: errors become warnings of the process. */
   readonly logger?: Logger
   /** Hooks for every agent and child: called after an agent's own. Their `methods` are an agent's: use them there. */
   readonly extensions?: readonly ExtensionCore[]
-  /** Yours, handed as they are to every tool of every agent and child: `context.tracer`, `context.longTermMemory`. */
+  /** Your object, handed to every tool of every agent and child as `context.tracer`. */
   readonly tracer?: object
   /** Your object, handed to every tool of every agent and child as `context.longTermMemory`. */
   readonly longTermMemory?: object
@@ -125,8 +125,9 @@ export interface StartOptions extends RunOptions {
    */
   readonly whileRunning?: 'queue' | 'restart'
   /**
-   * Whose conversation it is. A new one keeps it; one that is there answers to another owner as if it were not. Left out, any
-   * conversation can be gone on with: give it wherever a caller has named the conversation.
+   * The owner of the conversation, such as the id of a user. A new conversation keeps it. If the conversation belongs to
+   * another owner, the run is refused as if it did not exist. Pass it wherever a caller names the conversation. Default: the
+   * run continues a conversation of any owner.
    */
   readonly owner?: string
   /** The title of a new conversation. */

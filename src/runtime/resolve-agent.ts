@@ -1,3 +1,13 @@
+// From the row of a conversation to its agent: definition, model, tools, hooks and the layers that bind it.
+//
+// Owns:      `AgentDirectory.resolve` (everything that a node needs of its agent), `know` (an agent and all below it become
+//            known), and `AgentRegistry`, the agents that this process has code for.
+// Called by: `execute-node` before each node, `start-run`, `Runtime`; rules and tools see it as `Agents`.
+// Must stay true:
+//   - Nothing here waits. Providers that answer later are asked by `know` and `promisedFor`.
+//   - An agent that its row keeps whole is made from the row, never taken from another of its name.
+//   - The layers come from `authority`: those frozen in the row, and those that hosts say now. Later ones only narrow (I1).
+
 import { agentForRequest, baseOf } from '../agent/build/asked-agent.ts'
 import { contextTurnsOf, profileOf } from '../agent/build/conversation-settings.ts'
 import type { AgentCore } from '../agent/definition/agent.ts'

@@ -1,3 +1,13 @@
+// The runtime: joins store, engine, models and agents, and gives users one object for all of them.
+//
+// Owns:      the wiring of one process (the constructor), its start and its end, and the handles of runs and conversations.
+// Called by: users, through `createRuntime`; `agent.generate` and its like, through `standalone`.
+// Where to look next: `start-run` starts runs, `execute-node` runs nodes, `resolve-agent` finds agents, `store-operations` has
+//            what needs rows only, `live-runs` has who hears of commits.
+// Must stay true:
+//   - Making a runtime starts nothing and loads nothing that runs nodes: `run`, `resume` and `conversation` do.
+//   - It holds no state of a run: a second runtime on the same store can continue everything.
+
 import type { Agent, AnyAgent } from '../agent/definition/agent.ts'
 import { MODEL_KINDS } from '../agent/hooks/hook-set.ts'
 import type { PruneOptions } from '../audit/archive.ts'

@@ -35,7 +35,7 @@ import { currentCall } from '../tool/current.ts'
 import type { StartOptions } from './options.ts'
 import { createRuntime, Runtime } from './runtime.ts'
 
-/** Code as an agent: what it is given, answers and may do is as of one with a model. */
+/** Defines an agent whose answers your code gives, in place of a model. Schemas, grants and limits apply to it as to any agent. */
 export function agent<
   const In extends Schema | undefined = undefined,
   const Out extends Schema | undefined = undefined,

@@ -1,3 +1,13 @@
+// The start of a run at the root: from `runtime.run(agent, input, options)` to commit `say`.
+//
+// Owns:      `RunStarter`: options, input, conversation and limits of a run; `checkOwner`; `startInside` for a run that code
+//            starts inside a tool, which is a delegation.
+// Called by: `Runtime.run`, and through it `spawn`, `agent.generate` and `agent.stream`.
+// Must stay true:
+//   - Wrong options throw at once; what goes wrong later rejects the result. Options are read before anything is awaited.
+//   - A conversation of another owner answers as one that does not exist (I9).
+//   - A caller's grant and budget narrow: they are one more layer, frozen with the conversation (I1).
+
 import { agentForRequest } from '../agent/build/asked-agent.ts'
 import { withChanges } from '../agent/build/identity.ts'
 import { type AgentCore, isAgent } from '../agent/definition/agent.ts'

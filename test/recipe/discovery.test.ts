@@ -106,6 +106,25 @@ describe('discovery', () => {
     ])
   })
 
+  test('a person finds recipes, agents and skills of their own in ~/.legate, as in a project', async () => {
+    const { folder, options } = places({
+      'home/.legate/recipes/r.yaml': recipe('x'),
+      'home/.config/legate/recipes/r.yaml': recipe('x'),
+      'home/.legate/agents/a.md': agent('a'),
+      'home/.config/legate/agents/a.md': agent('a'),
+      'home/.legate/skills/s/SKILL.md': agent('s'),
+    })
+    const { definitions } = await discover(options)
+
+    expect(definitions.map(({ file, dialect }) => [path.relative(folder, file), dialect])).toEqual([
+      ['home/.legate/recipes/r.yaml', 'recipe'],
+      ['home/.config/legate/recipes/r.yaml', 'recipe'],
+      ['home/.legate/agents/a.md', 'legate'],
+      ['home/.config/legate/agents/a.md', 'legate'],
+    ])
+    expect((await discoverSkills(options)).skills.map(({ name }) => name)).toEqual(['s'])
+  })
+
   test('aster-goose 14/96: .yml is taken, folders below are looked through, files that begin with _ are not taken', async () => {
     const { options } = places({
       'project/.goose/recipes/deep/er/one.yml': recipe('One'),

@@ -10,9 +10,9 @@ export interface ExtensionCore<State = unknown> {
   readonly name: string
   /** Extensions that must also be present, on the agent or the runtime. */
   readonly requires?: readonly string[]
-  /** Extensions whose hooks run later (or earlier), if they are present. */
+  /** Extensions whose hooks run later than the hooks of this one, if they are present. */
   readonly before?: readonly string[]
-  /** Extensions, if they are there, whose hooks come sooner. */
+  /** Extensions whose hooks run sooner than the hooks of this one, if they are present. */
   readonly after?: readonly string[]
   /**
    * The effect of a hook that throws. `isolate`: the run continues as if it had returned nothing, with an event

@@ -1,3 +1,13 @@
+// An agent file while a dialect reads it.
+//
+// Owns:      `AgentFileDraft`: the readers that dialects share (names, tools, servers, limits), the keys that were read, and
+//            `finish`, which joins the restrictions of the file and its own `grant` into one.
+// Called by: `dialects/load-agent-file` makes and finishes it; the `read` of each dialect fills it.
+// Must stay true:
+//   - A key that restricts goes through `narrowing`, which can take away and never add.
+//   - A misspelt restriction counts as the strictest one (`strictest`), with a warning.
+//   - Every key that nobody read is kept among the properties, and reported unless it is for people only.
+
 import { messageOf } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/schema/schema.ts'

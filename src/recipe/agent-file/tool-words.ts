@@ -1,3 +1,16 @@
+// The words for tools in agent files, on their way from a list to a grant:
+//
+//   list -> words   `toolWords`, `forbiddenWords`: `Read, Bash(git:*)` are two words, however the file writes the list
+//   words -> tools  `readToolWords`, `denyTools`: `Read` is `read_text_file`, by the tables of the dialect
+//   tools -> grant  `limitTools`: `(git:*)` becomes rules for `exec`, in the `Narrowing` of the draft
+//
+// Called by: `draft` (`allowWords`, `denyWords`), the dialects (their tables), `convert/losses`, `agent-file-writer`.
+// Must stay true:
+//   - An unknown word in a list of allowed tools allows at most a tool of that very name. An unknown word in a list of
+//     forbidden ones forbids more, not less.
+//   - A limit in brackets holds for all tools with the same effect: beside `Read(src/**)`, `Grep` finds nothing elsewhere.
+//   - Every guess is reported with its line.
+
 import { nearest } from '../../base/options.ts'
 import { matchName } from '../../grant/match.ts'
 import { ownValue } from '../text/fields.ts'

@@ -3,7 +3,7 @@ import type { AgentDialect } from './dialect.ts'
 /** The word for a model that Cursor chooses itself. */
 const FAST = 'fast'
 
-/** The agent files of Cursor, which have no tool lists. */
+/** The agent files of Cursor. It has no tool lists, but a file that has one all the same is narrowed by it. */
 export const cursor: AgentDialect = {
   name: 'cursor',
   folders: ['.cursor/agents'],

@@ -7,7 +7,7 @@ import type { AgentDialect } from './dialect.ts'
 export const legate: AgentDialect = {
   name: 'legate',
   folders: ['.legate/agents'],
-  homeFolders: ['.config/legate/agents'],
+  homeFolders: ['.legate/agents', '.config/legate/agents'],
   place: '.legate/agents',
   ending: '.md',
   signs: ['grant', 'budget', 'briefing', 'input', 'output'],

@@ -16,7 +16,13 @@ export interface DefinitionPlace {
 }
 
 const RECIPES = ['.legate/recipes', '.goose/recipes', '.agents/recipes']
-const HOME_RECIPES = ['.goose/recipes', '.config/legate/recipes', '.config/goose/recipes', '.agents/recipes']
+const HOME_RECIPES = [
+  '.legate/recipes',
+  '.goose/recipes',
+  '.config/legate/recipes',
+  '.config/goose/recipes',
+  '.agents/recipes',
+]
 const AGENTS = [
   ...AGENT_DIALECTS.flatMap(({ folders }) => folders),
   ...AGENT_DIALECTS.flatMap(({ sharedFolders = [] }) => sharedFolders),
@@ -24,6 +30,7 @@ const AGENTS = [
 const HOME_AGENTS = AGENT_DIALECTS.flatMap(({ homeFolders }) => homeFolders)
 const SKILLS = ['.legate/skills', '.agents/skills', '.goose/skills', '.claude/skills']
 const HOME_SKILLS = [
+  '.legate/skills',
   '.agents/skills',
   '.config/legate/skills',
   '.config/goose/skills',

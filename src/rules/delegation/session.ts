@@ -1,3 +1,14 @@
+// Sessions: conversations with a subagent that a host's model continues by a `session_id`.
+//
+// Owns:      which session an id means (`resolveSession`), the words for one that is not the caller's (`unknownSession`), the
+//            list of open sessions in the host's metadata, and which session is closed for want of room.
+// Called by: `rules/delegation/spawn` before a child starts, `delegation/background/start-child`, `conversation`, and
+//            `agent/request/build-request`, which lists open sessions for the model.
+// Must stay true (I9):
+//   - A session that is not the caller's gives the same words as one that does not exist.
+//   - A lane that was forked knows a session as it was then: the session is forked on first use, never shared.
+//   - A closed session stays readable, and nobody can continue it.
+
 import { deriveIds } from '../../base/id.ts'
 import type { Json } from '../../base/json.ts'
 import type { Draft } from '../../graph/draft.ts'

@@ -1,3 +1,13 @@
+// The end of a model call: what its answer adds to the graph.
+//
+// Owns:      `planExpand` (an answer with calls: tasks and the next message), `planAnswer` (the last word, or one more try),
+//            `nextCall` with `wrapUp` (what the model is told at a limit), and the counting of calls and usage.
+// Called by: `agent/step`, under the claim of the message; `end-node` and `history/remake-turn` use `nextCall`.
+// Must stay true:
+//   - Answer, tasks and the message that reads their results are one commit: no call without its task.
+//   - Calls beyond the limit are dropped before they are tasks, and the next call wraps up (I7).
+//   - A run that was asked to stop keeps the words of the answer and starts none of its calls.
+
 import type { Json } from '../../base/json.ts'
 import { addUsage, type Content, NO_USAGE, type ToolCall, totalTokens, type Usage } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'

@@ -1,3 +1,13 @@
+// What becomes of a node that ran: its result, another try, or the loss of its process.
+//
+// Owns:      `planResult`, `planRetry` (a failure that may pass), `planRecover` (the engine is gone), `planForce` (it did not
+//            stop when asked to) and `planWaitAgain` (the clock was set back).
+// Called by: the code that runs nodes for results and tries; `engine/sweep` for the others; `audit/repair`.
+// Must stay true:
+//   - A node that may have had an effect is never run again: it is `uncertain` and shown (I4).
+//   - Recovering and forcing raise the epoch, so a process that comes back late writes nothing.
+//   - A node that waits for its next try is a row and holds no worker (I5).
+
 import type { Draft } from '../../graph/draft.ts'
 import { askerOf } from '../../graph/kinds.ts'
 import type { Id, Node } from '../../graph/rows.ts'

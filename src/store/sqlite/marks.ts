@@ -1,3 +1,12 @@
+// Marks: what the record of a commit says about each row that it wrote, and the seals that stand for many of them.
+//
+// Owns:      `RowMarks` (the mark a row must have), `CommitMarks` (the marks that commits have), `sealStretches` and `unseal`.
+// Called by: `spans` when rows are read, `commit` when rows are written, `verify` for a whole file.
+// Must stay true:
+//   - A row that cannot be read gets a mark that no commit has, so it is never taken for a good one.
+//   - A stretch of 128 rows is sealed with one hash only after its rows were compared with their commits.
+//   - A commit that changes a sealed row removes the seal in the same transaction.
+
 import { shortSha256 } from '../../base/hash.ts'
 import { parseOwnJson } from '../../base/json.ts'
 import type { Id } from '../../graph/rows.ts'

@@ -1,3 +1,12 @@
+// Spans: the rows of one turn, or of one conversation, as they lie together in the file and are read together.
+//
+// Owns:      `CheckedSpans`, the one way from the file to rows that others use, and the list of trees found to be damaged.
+// Called by: `read` for every row that is not cached, and `index` before each commit (`require`).
+// Must stay true:
+//   - A row is given out only if it is what its last commit wrote; none may be missing, and none added.
+//   - A difference is looked at again in one transaction before it counts: another process may have written in between.
+//   - A damaged tree refuses commits and reads; other trees continue.
+
 import type { StoreError } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
 import type { Edge, Id, Turn } from '../../graph/rows.ts'
