@@ -124,8 +124,8 @@ async function legate(name, folder) {
         page: await cost(50, () => talk.transcriptPage({ limitTurns: 20 })),
         'page in the middle': await cost(50, () => talk.transcriptPage({ limitTurns: 20, beforeRunId: middle.id })),
         context: await cost(50, () => talk.contextFor(answer, { limitTurns: 50 })),
-        fork: await cost(20, () => talk.fork(answer)),
-        'fork in the middle': await cost(20, () => talk.fork(early)),
+        fork: await cost(20, () => talk.history.fork(answer)),
+        'fork in the middle': await cost(20, () => talk.history.fork(early)),
         append: await cost(50, turn),
         claim: await cost(20, claim),
       }

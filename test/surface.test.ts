@@ -89,7 +89,7 @@ const surface: Readonly<Record<string, Door>> = {
     values: 'DURABLE_EVENTS ERROR_CODES LIVE_EVENTS STATUSES treeWith',
     types:
       'ApprovalsQuery AuditOptions AuditReport Block CompletedOutcome CompressOptions Conversation ' +
-      'ConversationHistory ConversationTree DirectInput DirectMessage DurableEvent EventsOptions Finding ' +
+      'ConversationHistory ConversationTree DirectInput DirectMessage DurableEvent Engine EngineFactory EngineOptions EventsOptions Finding ' +
       'FindingType Fork ForkOptions KindContext KindDefinition LaneInfo Link LiveEvent Node NodeDiff ' +
       'NodeState PictureOptions PruneOptions QuestionsQuery RemakeOptions RunDiff RunFigures RunTree ' +
       'Tombstone ToolCall TreeReader Turn UsageQuery UsageShare UsageStats UsageSum WaitingOn Why WhyCode WhyReason',

@@ -18,6 +18,7 @@ export type { ConversationTree, LaneInfo, RunTree, WaitingOn } from '../conversa
 export type { UsageShare } from '../conversation/usage.ts'
 export type { UsageQuery, UsageStats, UsageSum } from '../conversation/usage-stats.ts'
 export type { KindDefinition } from '../delegation/run/kind.ts'
+export type { Engine, EngineFactory, EngineOptions } from '../engine/engine.ts'
 export type { Block, ToolCall } from '../graph/content.ts'
 export { DURABLE_EVENTS, type DurableEvent, LIVE_EVENTS, type LiveEvent } from '../graph/event.ts'
 export { STATUSES } from '../graph/outcome.ts'

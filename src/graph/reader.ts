@@ -5,7 +5,8 @@
 // Must stay true:
 //   - A reader gives rows as they were put, and nobody changes them.
 //   - A read sees every commit that was acknowledged before it.
-//   - An id that is unknown, or of another tree, gives undefined, never an error (I9).
+//   - An id that is unknown gives undefined, never an error (I9). A store in this process may know rows of other trees too; a
+//     draft hides them, so no rule can lean on them.
 
 import { isLegateError } from '../base/error.ts'
 import { after, type Later } from '../base/maybe.ts'
