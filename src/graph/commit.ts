@@ -56,19 +56,31 @@ export interface StoredBlock extends LiveBlock {
 export interface Commit {
   /** Its own id. A store whose answer was lost on the way finds out by it whether it was stored. */
   readonly id: Id
+  /** The step that it is. */
   readonly kind: CommitKind
+  /** The time by the runtime's clock. */
   readonly at: number
   /** The tree whose sequence and hash chain this commit extends; null for rows that belong to no tree. */
   readonly rootId: Id | null
+  /** New and changed conversations, whole, with their next version. */
   readonly conversations: readonly Conversation[]
+  /** New and changed runs. */
   readonly turns: readonly Turn[]
+  /** New and changed nodes. */
   readonly nodes: readonly Node[]
+  /** New edges. */
   readonly edges: readonly Edge[]
+  /** New and changed delegations. */
   readonly links: readonly Link[]
+  /** Texts that are too long for a row. */
   readonly bodies: readonly Body[]
+  /** Leases of engines. */
   readonly engines: readonly EngineRow[]
+  /** Engines whose row goes. */
   readonly dropEngines: readonly Id[]
+  /** Text that running nodes have streamed. */
   readonly blocks: readonly LiveBlock[]
+  /** Nodes whose blocks go. */
   readonly dropBlocks: readonly Id[]
   /** In order. The store writes `seq` into each: the tree's next whole numbers. */
   readonly events: readonly EventRow[]
