@@ -1,4 +1,4 @@
-// What becomes of a node that ran: its result, another try, or the loss of its process.
+// The end of a node's run: its result, another try, or the loss of its process.
 //
 // Owns:      `planResult`, `planRetry` (a failure that may pass), `planRecover` (the engine is gone), `planForce` (it did not
 //            stop when asked to) and `planWaitAgain` (the clock was set back).

@@ -16,6 +16,14 @@ describe('the code of the pages', () => {
     expect(typeErrors(snippets)).toEqual([])
   })
 
+  // Code of other frameworks is marked `typescript`.
+  test('begins with its imports, or nobody would check it', () => {
+    const blocks = pages.flatMap((page) => matches(page, /^```ts\n(.*)$/gm).map((first) => `${page}: ${first}`))
+
+    expect(blocks.length).toBeGreaterThan(0)
+    expect(blocks.filter((block) => !block.includes(': import '))).toEqual([])
+  })
+
   beforeEach(skipUnlessBuilt)
 
   // The README's has a real model: readme.test.ts runs it.
