@@ -144,6 +144,9 @@ export class RunStarter {
       kind: 'say',
       rootId,
       plan: (draft) => {
+        // Another process may have made the conversation since it was looked for: whose it is counts now.
+        const there = options.isFresh ? undefined : draft.findConversation(conversationId)
+        if (there !== undefined) checkOwner(there, agent, owner)
         SAYING[options.whileRunning](draft, conversation, request)
         if (aborted !== null) planCancel(draft, runId, { cause: 'cancelled', reason: aborted })
       },

@@ -3,6 +3,7 @@ import { memoryStore } from 'legate/store/memory'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime } from '../support/reading.ts'
+import { remoteStore } from '../support/remote.ts'
 import { localStore } from '../support/rows.ts'
 
 const UNKNOWN = '01900000-0000-7000-8000-00000000dead'
@@ -164,6 +165,28 @@ describe('reliability S-3, I9: whose conversation an owner can name', () => {
     )
 
     expect(new Set(failures)).toEqual(new Set(['There is no conversation ID in this store.']))
+  })
+
+  test('of two owners who make one conversation at once, one has it, and to the other it is not there', async () => {
+    const model = scriptedModel(({ messages }) => `heard ${messages.map(({ content }) => String(content)).join()}`)
+    const listener = agent({ name: 'listener', instructions: '', model })
+    const runtime = openRuntime({ store: remoteStore(memoryStore()) })
+    await runtime.run(listener, 'begin').result
+
+    for (let at = 0; at < 10; at++) {
+      const conversationId = `01900000-0000-7000-8000-00000000000${at}`
+      const asked = ['ann', 'bob'].map((owner) =>
+        runtime.run(listener, `secret of ${owner}`, { conversationId, createConversation: true, owner }).result.then(
+          ({ text }) => text,
+          (error: unknown) => error,
+        ),
+      )
+      const said = await Promise.all(asked)
+
+      expect(said.filter((one) => one instanceof NotFoundError)).toHaveLength(1)
+      const [heard] = said.filter((one) => typeof one === 'string')
+      expect(heard).not.toMatch(/ann.*bob|bob.*ann/)
+    }
   })
 
   test('nobody speaks into the conversation of a subagent but its host, its owner included', async () => {
