@@ -13,11 +13,11 @@ import { IdMap } from '../base/collections.ts'
 import { isLegateError } from '../base/error.ts'
 import { freshId } from '../base/id.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
-import type { Later } from '../base/maybe.ts'
+import { after, attempt, type Later } from '../base/maybe.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Claims, Draft } from '../graph/draft.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
-import type { Claim } from '../rules/turn/claim.ts'
 import type { Ledger } from '../store/ledger.ts'
 import type { StoreChange } from '../store/store.ts'
 import type { Engine, EngineOptions, Executor, StopCause } from './engine.ts'
@@ -179,21 +179,24 @@ class LocalEngine implements Engine, NodeHost {
 
   private defer(nodes: readonly Node[]): void {
     this.ledger.scheduler.defer(() => {
-      this.runLater(nodes).catch(this.options.report)
+      const begun = attempt(() => this.runLater(nodes))
+      if (begun instanceof Promise) begun.catch(this.options.report)
     })
   }
 
   /**
-   * Starts the next lot. Some nodes may have been asked to stop, or taken, meanwhile; a process that closes gives their claims
-   * back.
+   * Starts the next lot of one commit, so of one tree. Some nodes may have been asked to stop, or taken, meanwhile; a process that
+   * closes gives their claims back.
    */
-  private async runLater(nodes: readonly Node[]): Promise<void> {
-    for (const node of nodes.slice(0, LOT)) {
-      const cause = this.state === 'started' ? await this.causeInRows({ ...node, nodeId: node.id }) : 'shutdown'
-      if (cause === null || cause === 'cancel') this.run(node, cause)
-      else this.reserved--
-    }
-    if (nodes.length > LOT) this.defer(nodes.slice(LOT))
+  private runLater(nodes: readonly Node[]): Later<void> {
+    return after(this.ledger.store.tree(nodes[0]?.rootId ?? ''), (tree) => {
+      for (const node of nodes.slice(0, LOT)) {
+        const cause = this.state === 'started' ? this.causeIn(tree, node.id, node.epoch) : 'shutdown'
+        if (cause === null || cause === 'cancel') this.run(node, cause)
+        else this.reserved--
+      }
+      if (nodes.length > LOT) this.defer(nodes.slice(LOT))
+    })
   }
 
   private run(node: Node, stopped: 'cancel' | null): void {
@@ -297,7 +300,8 @@ class LocalEngine implements Engine, NodeHost {
   private async stopAsked(tell: Upkeep['reportStalled']): Promise<void> {
     const now = this.clock.now()
     for (const [nodeId, work] of [...this.running.entries()]) {
-      const cause = await this.stopCauseOf(work, now)
+      const found = this.stopCauseOf(work, now)
+      const cause = found instanceof Promise ? await found : found
       if (this.running.get(nodeId) !== work) continue
       if (cause === null || cause === 'stalled') this.reportSilence(work, now, tell)
       if (cause !== null) work.stop(cause)
@@ -309,12 +313,12 @@ class LocalEngine implements Engine, NodeHost {
   private stopCauseOf(work: RunningNode, now: number): Later<StopCause | null> {
     if (work.timeoutAt <= now) return 'timeout'
     if (work.isStalled(now)) return 'stalled'
-    return this.causeInRows(work.claim)
+    const { nodeId, rootId, epoch } = work.claim
+    return after(this.ledger.store.tree(rootId), (tree) => this.causeIn(tree, nodeId, epoch))
   }
 
-  private async causeInRows({ nodeId, rootId, epoch }: Omit<Claim, 'engineId'>): Promise<'lost' | 'cancel' | null> {
+  private causeIn(tree: TreeReader, nodeId: Id, epoch: number): 'lost' | 'cancel' | null {
     try {
-      const tree = await this.ledger.store.tree(rootId)
       const node = tree.node(nodeId)
       if (node === undefined || node.epoch !== epoch) return 'lost'
       if (node.marks?.stop != null) return 'cancel'
