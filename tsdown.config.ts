@@ -69,8 +69,9 @@ function declareGlobals(file: { readonly fileName: string; code?: string }): voi
   const { fileName, code } = file
   if (!fileName.endsWith('.d.ts') || code === undefined) return
   const named = GLOBALS.filter((name) => code.includes(name.split('<')[0] ?? name))
+  const lib = code.includes('Symbol.asyncDispose') ? '/// <reference lib="esnext.disposable" />\n' : ''
   if (named.length === 0) return
-  file.code = `${code}\ndeclare global {\n${named.map((name) => `  interface ${name} {}\n`).join('')}}\n`
+  file.code = `${lib}${code}\ndeclare global {\n${named.map((name) => `  interface ${name} {}\n`).join('')}}\n`
 }
 
 type Part = keyof typeof PARTS
