@@ -6,7 +6,7 @@ import { useWorld } from '../../support/agents.ts'
 import { makeGate } from '../../support/gate.ts'
 
 import { eventsOfType } from '../../support/rows.ts'
-import { stores } from '../../support/stores.ts'
+import { lasting, stores } from '../../support/stores.ts'
 import { echo, expectLawful, first, last, reasonOf, rowsOf, say, shown, textsOf } from './support.ts'
 
 describe.each(stores)('lanes, on %s', (_, create) => {
@@ -404,3 +404,39 @@ const puppet: Script = ({ messages }) => {
 function callOf(name: string, input: object): string {
   return JSON.stringify({ name, input })
 }
+
+describe.each(lasting)('merged lanes, on %s', (_, create) => {
+  const { start } = useWorld(create)
+
+  test('cybros A51: an answer that merged lanes still knows them when it is rerun or retried, and so do later turns', async () => {
+    let isDown = false
+    const model = scriptedModel(({ messages }) => {
+      if (isDown) throw new Error('down')
+      return `re: ${String(messages.findLast(({ role }) => role === 'user')?.content)}`
+    })
+    const who = agent({ name: 'echo', instructions: '', model })
+    const { runtime, store } = start()
+    const one = await say(runtime, who, 'one')
+    const talk = await runtime.conversation(one.run.conversationId)
+    const left = (await talk.history.fork(one.answer.id)).id
+    await say(runtime, who, 'R', talk.id)
+    await say(runtime, who, 'L', left)
+    const known = ['one', 're: one', 'R', 're: R', 'L', 're: L']
+    isDown = true
+    const failed = await talk.history.merge([left], { prompt: 'both' })
+    expect((await failed.result).status).toBe('failed')
+    isDown = false
+
+    const retried = await talk.history.retry(last(store.nodesOf(failed.id), 'agent_message').id)
+    await retried.result
+    expect(shown(model)).toEqual([...known, 'both'])
+    const again = await talk.history.rerun(last(store.nodesOf(retried.id), 'agent_message').id)
+    await again.result
+    expect(shown(model)).toEqual([...known, 'both'])
+
+    expect((await talk.history.merge([left], { prompt: 'both' })).id).toBe(again.id)
+    await say(runtime, who, 'next', talk.id)
+    expect(shown(model)).toEqual([...known, 'both', 're: both', 'next'])
+    expectLawful(store)
+  })
+})
