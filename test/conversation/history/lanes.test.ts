@@ -439,4 +439,30 @@ describe.each(lasting)('merged lanes, on %s', (_, create) => {
     expect(shown(model)).toEqual([...known, 'both', 're: both', 'next'])
     expectLawful(store)
   })
+
+  test('cybros A51: a second merge of a lane shows what is new in it, and the rest where it was read first', async () => {
+    const { echo: who, model } = echo()
+    const { runtime, store } = start()
+    const one = await say(runtime, who, 'one')
+    const talk = await runtime.conversation(one.run.conversationId)
+    const left = (await talk.history.fork(one.answer.id)).id
+    await say(runtime, who, 'R', talk.id)
+    await say(runtime, who, 'L', left)
+    await (await talk.history.merge([left], { prompt: 'both' })).result
+    await say(runtime, who, 'L2', left)
+    await say(runtime, who, 'R2', talk.id)
+
+    const second = await talk.history.merge([left], { prompt: 'both2' })
+    await second.result
+
+    const early = ['one', 're: one', 'R', 're: R', 'L', 're: L', 'both', 're: both', 'R2', 're: R2']
+    expect(shown(model)).toEqual([...early, 'L2', 're: L2', 'both2'])
+    await say(runtime, who, 'next', talk.id)
+    expect(shown(model)).toEqual([...early, 'L2', 're: L2', 'both2', 're: both2', 'next'])
+    const node = last(store.nodesOf(second.id), 'agent_message')
+    // A short window begins after the first merge: then all of the lane is new.
+    const short = (await talk.contextFor(node.id, { limitTurns: 4 })).map(({ preview }) => preview)
+    expect(short.filter((text) => text !== '')).toEqual(['R2', 're: R2', 'L', 're: L', 'L2', 're: L2', 're: both2'])
+    expectLawful(store)
+  })
 })
