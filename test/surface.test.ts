@@ -90,8 +90,8 @@ const surface: Readonly<Record<string, Door>> = {
     types:
       'ApprovalsQuery AuditOptions AuditReport Block CompletedOutcome CompressOptions Conversation ' +
       'ConversationHistory ConversationTree DirectInput DirectMessage DurableEvent Engine EngineFactory EngineOptions EventsOptions Finding ' +
-      'FindingType Fork ForkOptions KindContext KindDefinition LaneInfo Link LiveEvent Node NodeDiff ' +
-      'NodeState PictureOptions PruneOptions QuestionsQuery RemakeOptions RunDiff RunFigures RunTree ' +
+      'FindingType Fork ForkOptions KindContext KindDefinition LaneInfo Link LiveEvent MutateOptions Mutation Node NodeDiff ' +
+      'NodeSpec NodeState PictureOptions PruneOptions QuestionsQuery RemakeOptions RunDiff RunFigures RunTree ' +
       'Tombstone ToolCall TreeReader Turn UsageQuery UsageShare UsageStats UsageSum WaitingOn Why WhyCode WhyReason',
   },
   'legate/ai-sdk': {

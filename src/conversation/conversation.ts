@@ -1,5 +1,5 @@
 import type { AuditOptions, AuditReport } from '../audit/audit.ts'
-import { NotFoundError } from '../base/error.ts'
+import { InputError, NotFoundError } from '../base/error.ts'
 import { anything, int, type NoOptions, readOptions, text } from '../base/options.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import type { Content } from '../graph/content.ts'
@@ -40,6 +40,14 @@ export interface HandleParts {
   readonly home: ConversationHome
   readonly attach: (runId: Id) => Promise<Run>
 }
+
+export interface MutateOptions {
+  /** The running turn to put nodes into. Default: a new turn. */
+  readonly runId?: Id
+}
+
+/** A value, and not the promise of one. */
+type Settled<T> = T extends PromiseLike<unknown> ? never : T
 
 /** A stored conversation or one of its lanes: read it, change it, add nodes to it by hand. */
 export class ConversationHandle {
@@ -189,9 +197,18 @@ export class ConversationHandle {
     await this.ledger.commit({ kind: 'note', rootId: session.rootId, plan })
   }
 
-  /** Adds nodes and edges, all or none; those that can run do. `change` may be called again after a race. */
-  async mutate<T>(change: (mutation: Mutation) => T, options: { readonly runId?: Id } = {}): Promise<T> {
+  /**
+   * Adds nodes and edges, all or none; those that can run do. `change` may be called again after a race, and may not be async:
+   * what it would put in later is refused.
+   */
+  async mutate<T>(change: (mutation: Mutation) => Settled<T>, options: MutateOptions = {}): Promise<Settled<T>> {
     const { runId } = readOptions('mutate(change, options)', options, { runId: text })
+    if (typeof change !== 'function') {
+      throw new InputError(
+        'invalid_input',
+        'mutate(change): change must be a function: (graph) => graph.createNode(...).',
+      )
+    }
     const { tree, row } = await this.known()
     const bounds = this.home.boundsOf(tree, row)
     const scope = { conversationId: this.id, ...bounds, ...(runId === undefined ? {} : { runId }) }

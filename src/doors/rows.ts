@@ -5,6 +5,7 @@ export type { NodeDiff, RunDiff, RunFigures } from '../audit/diff.ts'
 export type { PictureOptions } from '../audit/picture.ts'
 export type { Why, WhyCode, WhyReason } from '../audit/why.ts'
 export { ERROR_CODES } from '../base/error.ts'
+export type { MutateOptions } from '../conversation/conversation.ts'
 export type {
   CompressOptions,
   ConversationHistory,
@@ -24,5 +25,6 @@ export { DURABLE_EVENTS, type DurableEvent, LIVE_EVENTS, type LiveEvent } from '
 export { STATUSES } from '../graph/outcome.ts'
 export { type TreeReader, treeWith } from '../graph/reader.ts'
 export type { Conversation, Link, Node, NodeState, Turn } from '../graph/rows.ts'
+export type { Mutation, NodeSpec } from '../rules/history/mutate.ts'
 export type { Finding, FindingType, Tombstone } from '../store/archive.ts'
 export type { KindContext } from '../tool/tool.ts'

@@ -27,8 +27,11 @@ export type Content = string | readonly Block[]
 
 /** A call the model asked for. `id` is the provider's: data only, it may repeat. */
 export interface ToolCall {
+  /** The provider's name for the call. */
   readonly id: string
+  /** The name of the tool. */
   readonly name: string
+  /** The arguments. */
   readonly input: Json
   /** The error, when the model's arguments were not JSON; `input` is then the raw text. */
   readonly invalid?: string
@@ -109,6 +112,17 @@ export function isBlock(block: Json): boolean {
   if (type === 'json') return 'value' in block
   const isMedia = ['image', 'audio', 'video', 'file'].includes(String(type))
   return isMedia && typeof mediaType === 'string' && typeof data === 'string' && data !== ''
+}
+
+/** True for a content that a node may keep: also an empty text, and the reasoning of a model. */
+export function isStoredContent(value: unknown): value is Content {
+  if (typeof value === 'string') return true
+  return Array.isArray(value) && value.every((block: Json) => isBlock(block) || isText(block))
+}
+
+function isText(block: Json): boolean {
+  if (typeof block !== 'object' || block === null || Array.isArray(block)) return false
+  return (block['type'] === 'text' || block['type'] === 'reasoning') && typeof block['text'] === 'string'
 }
 
 /** True for a content without visible text: reasoning and spaces do not count. */

@@ -114,6 +114,8 @@ class Walk {
   private portion = 32
   /** Lanes, each up to a turn, whose turns another walk collects. */
   private others: readonly LanePlace[] = []
+  /** The turns that were found, from the first merge on: only then a turn can come twice. */
+  private seen: Set<Id> | undefined
 
   constructor(reader: TreeReader, limit: number) {
     this.reader = reader
@@ -146,7 +148,7 @@ class Walk {
     for (const turn of turns.toReversed()) {
       if (turn.ordinal !== last) return last
       if (this.others.some((other) => isBefore(this.reader, turn, other))) return null
-      this.found.push(turn)
+      this.take(turn)
       this.merged(turn)
       const next = before(turn)
       if (next === null) return null
@@ -156,6 +158,18 @@ class Walk {
     return turns.length === 0 ? null : last
   }
 
+  /** A turn of a lane that was merged more than once stays where it was read first. */
+  private take(turn: Turn): void {
+    const { found, seen } = this
+    if (seen?.has(turn.id) === true)
+      found.splice(
+        found.findIndex(({ id }) => id === turn.id),
+        1,
+      )
+    seen?.add(turn.id)
+    found.push(turn)
+  }
+
   /**
    * Inserts merged lanes just before the turn that merged them, shared turns once. A turn with a summary needs none: the
    * summary covers them.
@@ -163,6 +177,7 @@ class Walk {
   merged(turn: Turn): void {
     if (turn.history === null || turn.history.fold !== null) return
     const { merges } = turn.history
+    if (merges.length > 0) this.seen ??= new Set(this.found.map(({ id }) => id))
     const above = this.others
     for (const [at, place] of [...merges.entries()].toReversed()) {
       const known = [{ laneId: turn.laneId, last: beforeOf(turn) }, ...merges.slice(0, at)]

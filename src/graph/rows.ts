@@ -3,8 +3,7 @@
 // row) are made from them as straight-line code, because loops and spreads are slower by half and more.
 //
 // Owns:      the types, and for each column its usual value and how it is written. Stores decide how rows are kept.
-// Called by: everything. Rules write rows through a `Draft`, stores keep them, readers of all rooms read them. Rows for tests
-//            and the check of rows from outside read the columns as they are.
+// Called by: everything. Rules write rows through a `Draft`, stores keep them, readers and checks of all rooms read them.
 // Must stay true:
 //   - Rows are plain JSON data, and nobody changes a row in place: a new version replaces it.
 //   - Every row but edges and bodies has a `version`, 1 when it is new. A store refuses a commit that puts version n
@@ -373,7 +372,7 @@ export interface NodeInput {
   readonly messages?: readonly Json[]
   /** agent_message: a notice to the model before this call, beside the context */
   readonly nudge?: string
-  /** task */
+  /** task: the call that it runs */
   readonly call?: ToolCall
   /** task: this call starts a child */
   readonly delegates?: boolean
@@ -385,18 +384,27 @@ export interface NodeInput {
 export interface NodeOutput {
   /** agent_message: its text; task: the result as the model reads it */
   readonly content?: Content
+  /** agent_message: the calls that its model asks for */
   readonly calls?: readonly ToolCall[]
+  /** agent_message: the reasoning of its model */
   readonly reasoning?: string
   /** task, and agent_message with an output schema: the value itself */
   readonly value?: Json
   /** The hash of a large text, which is kept once by content; `content` then holds its beginning. */
   readonly bodyRef?: string
+  /** The size of that text in UTF-8 */
   readonly bytes?: number
+  /** task: the result is an error */
   readonly isError?: boolean
   /** task of a delegation: data about the result for code, beside its text (the reserved set of a fold) */
   readonly metadata?: { readonly [key: string]: Json }
   /** task of a delegation: its child, as in the node's own metadata */
-  readonly subagent?: { readonly child_conversation_id: Id; readonly child_graph_id: Id }
+  readonly subagent?: {
+    /** Its conversation */
+    readonly child_conversation_id: Id
+    /** Its graph: the same id */
+    readonly child_graph_id: Id
+  }
   /** agent_message: values that extensions added beside the answer */
   readonly extra?: { readonly [key: string]: Json }
   /** Calls the model made beyond the limit; they are not in `calls`. */

@@ -1,5 +1,5 @@
 import type { Json } from '../../base/json.ts'
-import { type Content, isBlock, type ToolCall, textOf } from '../../graph/content.ts'
+import { type Content, isStoredContent, type ToolCall, textOf } from '../../graph/content.ts'
 import { isBeside } from '../../graph/kinds.ts'
 import { headOf } from '../../graph/lane.ts'
 import type { TreeReader } from '../../graph/reader.ts'
@@ -284,7 +284,7 @@ function readMessage(value: Json): SessionMessage | string {
   const fields = fieldsOf(value)
   if (fields === undefined) return ' is not an object'
   const { role, content, calls } = fields
-  if (!isContent(content)) return '.content is not a text or a list of blocks'
+  if (!isStoredContent(content)) return '.content is not a text or a list of blocks'
   if (role === 'user' || role === 'developer' || role === 'briefing') return { role, content }
   if (role === 'tool') {
     const is_error = fields['is_error'] === true
@@ -299,16 +299,4 @@ function readMessage(value: Json): SessionMessage | string {
 function isCall(value: Json): boolean {
   const fields = fieldsOf(value)
   return typeof fields?.['id'] === 'string' && typeof fields['name'] === 'string' && fields['input'] !== undefined
-}
-
-function isContent(value: Json | undefined): value is Content & Json {
-  if (typeof value === 'string') return true
-  return Array.isArray(value) && value.every((block) => isBlock(block) || isText(block))
-}
-
-/** True also for an empty text and for reasoning. */
-function isText(value: Json): boolean {
-  const fields = fieldsOf(value)
-  const isKnown = fields?.['type'] === 'text' || fields?.['type'] === 'reasoning'
-  return isKnown && typeof fields['text'] === 'string'
 }

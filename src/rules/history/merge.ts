@@ -80,6 +80,7 @@ function mergedBefore(draft: Draft, target: Conversation, { merges, nudge }: Mer
   const isSame =
     known.length === merges.length &&
     merges.every(({ laneId, last: at }) => known.some((one) => one.laneId === laneId && one.last === at))
-  if (last === undefined || !isSame || draft.findNode(last.entryNodeId)?.input.nudge !== nudge) return undefined
+  if (last === undefined || !isSame || !draft.nodesOf(last.id).some(({ input }) => input.nudge === nudge))
+    return undefined
   return { turn: last, nodeId: last.entryNodeId }
 }

@@ -1,6 +1,19 @@
 import { InputError, NotFoundError } from '../../base/error.ts'
-import { canonicalJson, type Json } from '../../base/json.ts'
-import { type Content, textOf } from '../../graph/content.ts'
+import { canonicalJson, type Json, toJson } from '../../base/json.ts'
+import {
+  anything,
+  flag,
+  int,
+  list,
+  listOf,
+  type OptionRule,
+  type OptionRules,
+  oneOf,
+  readOptions,
+  record,
+  text,
+} from '../../base/options.ts'
+import { type Content, isStoredContent, textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { previewOf } from '../../graph/kinds.ts'
 import { refused, requireOpen } from '../../graph/refused.ts'
@@ -10,19 +23,65 @@ import { APPROVAL_MS } from '../turn/approve.ts'
 import { endNode, findBlockingDenial } from '../turn/end-node.ts'
 import { beginTurn, type TurnBounds } from '../turn/open-turn.ts'
 
+/** A node for `mutate` to put in. All of it is JSON. */
 export interface NodeSpec {
+  /** A built-in kind (`user_message`, `agent_message`, `task`, ...), or one of `createRuntime({ kinds })`. */
   readonly kind: string
-  /** Executable kinds: pending (default), awaiting_approval or finished. Others are always finished. */
+  /** Kinds that run: pending, awaiting_approval or finished. Others are always finished. Default: `pending` for kinds that run. */
   readonly state?: 'pending' | 'awaiting_approval' | 'finished'
-  /** The message: input of a user's or developer's message, output of an agent's. */
+  /** The message: input of a user's or developer's message, output of an agent's. Default: none. */
   readonly content?: Content
+  /** The node's other input, such as `{ value }` for a kind of your own. Default: none. */
   readonly input?: NodeInput
+  /** The result of a node that you put in as finished. Default: none. */
   readonly output?: NodeOutput
+  /** Data of your own beside it, which no model sees. Default: none. */
   readonly metadata?: { readonly [key: string]: Json }
+  /** What a second run of it would do after a crash. Default: `idempotent` for an agent_message, else `effectful`. */
   readonly effect?: Effect
-  /** A repeated key with an equal request gives the node that it made before; with another request it is a conflict. */
+  /** A repeated key with an equal request gives the node that it made before; with another request it is a conflict. Default: none. */
   readonly idempotencyKey?: string
 }
+
+const said: OptionRule = (value) => (isStoredContent(value) ? null : 'a text or a list of blocks')
+const call: OptionRule = (value) => (isCall(value) ? null : '{ id, name, input }')
+
+const SPEC: OptionRules<NodeSpec> = {
+  kind: text,
+  state: oneOf('pending', 'awaiting_approval', 'finished'),
+  content: said,
+  input: record,
+  output: record,
+  metadata: record,
+  effect: oneOf('pure', 'idempotent', 'effectful'),
+  idempotencyKey: text,
+}
+
+const INPUT: OptionRules<NodeInput> = {
+  content: said,
+  messages: list,
+  nudge: text,
+  call,
+  delegates: flag,
+  value: anything,
+}
+
+const OUTPUT: OptionRules<NodeOutput> = {
+  content: said,
+  calls: listOf(call, '{ id, name, input }'),
+  reasoning: text,
+  value: anything,
+  bodyRef: text,
+  bytes: int(0),
+  isError: flag,
+  metadata: record,
+  subagent: record,
+  extra: record,
+  droppedCalls: int(0),
+}
+
+const nodeId: OptionRule = (value) => (typeof value === 'string' ? null : 'the id of a node (node.id)')
+const EDGE = { from: nodeId, to: nodeId, type: oneOf('sequence', 'dependency', 'branch') }
 
 export interface MutationScope extends TurnBounds {
   readonly conversationId: Id
@@ -36,16 +95,34 @@ export interface MutationScope extends TurnBounds {
  */
 export function planMutate<T>(draft: Draft, scope: MutationScope, change: (mutation: Mutation) => T): T {
   const mutation = new Mutation(draft, turnOf(draft, scope))
-  const result = change(mutation)
-  if (draft.turn(mutation.runId).nodeCount === 0) {
-    throw new InputError('invalid_input', 'A new turn needs at least one node: nothing was put in.')
+  try {
+    const result = change(mutation)
+    requireValue(result)
+    if (draft.turn(mutation.runId).nodeCount === 0) {
+      throw new InputError('invalid_input', 'A new turn needs at least one node: nothing was put in.')
+    }
+    mutation.finish()
+    return result
+  } finally {
+    mutation.close()
   }
-  mutation.finish()
-  return result
 }
 
+/** Refuses a callback that goes on later: what it puts in then would be lost. */
+function requireValue(result: unknown): void {
+  const { then } = (result ?? {}) as { readonly then?: unknown }
+  if (typeof then !== 'function') return
+  // Its later calls are refused too: this refusal says it all.
+  Promise.resolve(result).catch(() => undefined)
+  const message = 'mutate(change): change may not be async. Await what you need before mutate: nothing was put in.'
+  throw new InputError('invalid_input', message)
+}
+
+/** Puts nodes and edges into one turn, while the callback of `mutate` runs. */
 export class Mutation {
+  /** The turn that the nodes are put into. */
   readonly runId: Id
+  private isOver = false
   private readonly draft: Draft
   private readonly created: Id[] = []
 
@@ -54,7 +131,13 @@ export class Mutation {
     this.runId = turn.id
   }
 
+  /** Puts in a node. It runs as soon as its edges let it. */
   createNode(spec: NodeSpec): Node {
+    this.requireOpen()
+    return this.putNode(readSpec(spec))
+  }
+
+  private putNode(spec: NodeSpec): Node {
     const kind = this.draft.kinds.get(spec.kind)
     if (kind === undefined) {
       const known = [...this.draft.kinds.keys()].join(', ')
@@ -88,7 +171,10 @@ export class Mutation {
     return node
   }
 
+  /** Puts an edge between two nodes, by their ids. The second one runs after the first. */
   createEdge(from: Id, to: Id, type: EdgeType): void {
+    this.requireOpen()
+    readOptions('createEdge(from, to, type)', { from: from ?? null, to: to ?? null, type: type ?? null }, EDGE)
     const source = this.nodeOf(from)
     const target = this.nodeOf(to)
     if (from === to) throw refused('cycle', `An edge from ${from} to itself would never let it run: leave it out.`)
@@ -103,13 +189,26 @@ export class Mutation {
     this.draft.event(turn, to, { type: 'graph-change', change: 'edge', detail: { from, to, type } })
   }
 
-  /** Starts runnable nodes, skips those that can no longer run, and checks whether the turn is over. */
+  /** Starts runnable nodes, and checks whether the turn is over. */
   finish(): void {
+    this.requireOpen()
     for (const id of this.created) {
       const node = this.draft.node(id)
       if (node.state === 'pending' && node.blockers === 0) this.draft.claim(node)
     }
     this.draft.touchTurn(this.runId)
+  }
+
+  /** Refuses every later call: what it puts in would not be stored. */
+  close(): void {
+    this.isOver = true
+  }
+
+  private requireOpen(): void {
+    if (!this.isOver) return
+    const message =
+      'This mutation is over: use it only inside the callback of mutate(), and call mutate() again for more.'
+    throw new InputError('invalid_input', message)
   }
 
   private block(source: Node, target: Node, type: EdgeType): void {
@@ -169,6 +268,22 @@ export class Mutation {
   }
 }
 
+/** A checked copy of a node to put in: later changes of what was given have no effect. */
+function readSpec(given: NodeSpec): NodeSpec {
+  const { input, output } = readOptions('createNode()', given, SPEC)
+  if (input !== undefined) readOptions('createNode({ input })', input, INPUT)
+  if (output !== undefined) readOptions('createNode({ output })', output, OUTPUT)
+  const json = toJson(given)
+  if (json.ok) return json.value as unknown as NodeSpec
+  throw new InputError('invalid_input', `createNode() takes JSON only: ${json.error}`)
+}
+
+function isCall(value: unknown): boolean {
+  if (record(value) !== null) return false
+  const { id, name, input } = value as { readonly [key: string]: unknown }
+  return typeof id === 'string' && typeof name === 'string' && input !== undefined
+}
+
 function isKeyed(node: Node, spec: NodeSpec): boolean {
   return node.kind === spec.kind && node.idempotencyKey === spec.idempotencyKey
 }
@@ -191,8 +306,9 @@ function turnOf(draft: Draft, scope: MutationScope): Turn {
   if (conversation === undefined)
     throw new NotFoundError('not_found', `There is no conversation ${scope.conversationId}.`)
   if (conversation.activeTurnId !== null) {
-    const message = `A turn is running in ${conversation.id}: name it, or wait until it has ended.`
-    throw refused('busy', message, { runId: conversation.activeTurnId })
+    const runId = conversation.activeTurnId
+    const how = `Put nodes into it with mutate(change, { runId: '${runId}' }), or wait until it has ended.`
+    throw refused('busy', `A turn is running in ${conversation.id}. ${how}`, { runId })
   }
   requireOpen(conversation)
   return beginTurn(draft, conversation, scope)

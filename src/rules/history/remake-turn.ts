@@ -57,7 +57,8 @@ export function remakeTurn(draft: Draft, lane: Conversation, asked: RemakePlan):
   const remake = { ...asked, kept: asked.kept.filter((node) => !isOfWholeTurn(node)) }
   const { source, bounds } = remake
   const isFork = source.laneId !== lane.id
-  const history: TurnHistory = { after: remake.after, source: source.id, merges: [], fold: null }
+  const merges = source.history?.merges ?? []
+  const history: TurnHistory = { after: remake.after, source: source.id, merges, fold: null }
   const turn = beginTurn(draft, lane, { ...bounds, input: inputOf(remake), attributes: source.attributes, history })
   const made = new TurnMaker(draft, turn, { remake, isFork, ids: newIds(draft, remake) })
   made.all()

@@ -6,7 +6,7 @@ import { useWorld } from '../../support/agents.ts'
 import { makeGate } from '../../support/gate.ts'
 
 import { eventsOfType } from '../../support/rows.ts'
-import { stores } from '../../support/stores.ts'
+import { lasting, stores } from '../../support/stores.ts'
 import { echo, expectLawful, first, last, reasonOf, rowsOf, say, shown, textsOf } from './support.ts'
 
 describe.each(stores)('lanes, on %s', (_, create) => {
@@ -404,3 +404,65 @@ const puppet: Script = ({ messages }) => {
 function callOf(name: string, input: object): string {
   return JSON.stringify({ name, input })
 }
+
+describe.each(lasting)('merged lanes, on %s', (_, create) => {
+  const { start } = useWorld(create)
+
+  test('cybros A51: an answer that merged lanes still knows them when it is rerun or retried, and so do later turns', async () => {
+    let isDown = false
+    const model = scriptedModel(({ messages }) => {
+      if (isDown) throw new Error('down')
+      return `re: ${String(messages.findLast(({ role }) => role === 'user')?.content)}`
+    })
+    const who = agent({ name: 'echo', instructions: '', model })
+    const { runtime, store } = start()
+    const one = await say(runtime, who, 'one')
+    const talk = await runtime.conversation(one.run.conversationId)
+    const left = (await talk.history.fork(one.answer.id)).id
+    await say(runtime, who, 'R', talk.id)
+    await say(runtime, who, 'L', left)
+    const known = ['one', 're: one', 'R', 're: R', 'L', 're: L']
+    isDown = true
+    const failed = await talk.history.merge([left], { prompt: 'both' })
+    expect((await failed.result).status).toBe('failed')
+    isDown = false
+
+    const retried = await talk.history.retry(last(store.nodesOf(failed.id), 'agent_message').id)
+    await retried.result
+    expect(shown(model)).toEqual([...known, 'both'])
+    const again = await talk.history.rerun(last(store.nodesOf(retried.id), 'agent_message').id)
+    await again.result
+    expect(shown(model)).toEqual([...known, 'both'])
+
+    expect((await talk.history.merge([left], { prompt: 'both' })).id).toBe(again.id)
+    await say(runtime, who, 'next', talk.id)
+    expect(shown(model)).toEqual([...known, 'both', 're: both', 'next'])
+    expectLawful(store)
+  })
+
+  test('cybros A51: a second merge of a lane shows what is new in it, and the rest where it was read first', async () => {
+    const { echo: who, model } = echo()
+    const { runtime, store } = start()
+    const one = await say(runtime, who, 'one')
+    const talk = await runtime.conversation(one.run.conversationId)
+    const left = (await talk.history.fork(one.answer.id)).id
+    await say(runtime, who, 'R', talk.id)
+    await say(runtime, who, 'L', left)
+    await (await talk.history.merge([left], { prompt: 'both' })).result
+    await say(runtime, who, 'L2', left)
+    await say(runtime, who, 'R2', talk.id)
+
+    const second = await talk.history.merge([left], { prompt: 'both2' })
+    await second.result
+
+    const early = ['one', 're: one', 'R', 're: R', 'L', 're: L', 'both', 're: both', 'R2', 're: R2']
+    expect(shown(model)).toEqual([...early, 'L2', 're: L2', 'both2'])
+    await say(runtime, who, 'next', talk.id)
+    expect(shown(model)).toEqual([...early, 'L2', 're: L2', 'both2', 're: both2', 'next'])
+    const node = last(store.nodesOf(second.id), 'agent_message')
+    // A short window begins after the first merge: then all of the lane is new.
+    const short = (await talk.contextFor(node.id, { limitTurns: 4 })).map(({ preview }) => preview)
+    expect(short.filter((text) => text !== '')).toEqual(['R2', 're: R2', 'L', 're: L', 'L2', 're: L2', 're: both2'])
+    expectLawful(store)
+  })
+})

@@ -232,7 +232,8 @@ export abstract class RandomWorld {
     const last = about === undefined ? undefined : copies.get(about)
     const edges: RefNode['edges'] = isByHand && last !== undefined ? [{ from: last, type: 'sequence' }] : null
     const next = isOver === true ? [] : [refNode('agent', { state: 'pending', edges })]
-    const turn = this.addTurn(lane, { id: turnId, state: 'running', nodes: [...all, ...next], isByHand })
+    const { merged } = source
+    const turn = this.addTurn(lane, { id: turnId, state: 'running', nodes: [...all, ...next], isByHand, merged })
     this.skipHopeless(turn)
     this.settle(turn)
     this.bind(turn)

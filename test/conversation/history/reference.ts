@@ -129,31 +129,39 @@ export function isAfter({ nodes }: RefTurn, upTo: RefNode | 'none'): (node: RefN
   return (node) => upTo === 'none' || nodes.indexOf(node) > nodes.indexOf(upTo)
 }
 
+/** A turn of a lane that was merged more than once is read where it came first. */
 function earlier(turn: RefTurn): string[] {
-  return [...history(lineOf(turn.before), []), ...mergedInto(turn, [])]
+  const read = [...history(lineOf(turn.before), []), ...mergedInto(turn, [])]
+  const isFirst = ({ turn: one }: Read, at: number) => read.findIndex(({ turn: known }) => known === one) === at
+  return read.filter(isFirst).flatMap(({ words }) => words)
+}
+
+interface Read {
+  readonly turn: RefTurn
+  readonly words: readonly string[]
 }
 
 /** What turns in a row say, without those that are known already. */
-function history(line: readonly RefTurn[], known: readonly RefTurn[]): string[] {
-  const words: string[] = []
+function history(line: readonly RefTurn[], known: readonly RefTurn[]): Read[] {
+  const read: Read[] = []
   for (let at = line.length - 1; at >= 0; ) {
     const turn = line[at] as RefTurn
     if (known.includes(turn)) break
     const { fold } = turn
-    if (fold === null) words.unshift(...mergedInto(turn, known), ...wordsOf(turn, null))
-    else words.unshift(fold.text, ...(fold.upTo === null ? [] : wordsOf(turn, null, fold)))
+    if (fold === null) read.unshift(...mergedInto(turn, known), { turn, words: wordsOf(turn, null) })
+    else read.unshift({ turn, words: [fold.text, ...(fold.upTo === null ? [] : wordsOf(turn, null, fold))] })
     at = fold === null ? at - 1 : fold.from === null ? -1 : line.indexOf(fold.from) - 1
   }
-  return words
+  return read
 }
 
 /** What other lanes say, without what several have in common. */
-function mergedInto(turn: RefTurn, above: readonly RefTurn[]): string[] {
+function mergedInto(turn: RefTurn, above: readonly RefTurn[]): Read[] {
   const known = [...above, ...lineOf(turn.before)]
   return turn.merged.flatMap((other) => {
-    const words = history(lineOf(other), known)
+    const read = history(lineOf(other), known)
     known.push(...lineOf(other))
-    return words
+    return read
   })
 }
 
