@@ -1,6 +1,6 @@
 import { ConflictError, InputError, isLegateError, StoreError } from '../base/error.ts'
 import type { Column } from '../base/keep-shape.ts'
-import { flag, int, number, type OptionRules, readOptions } from '../base/options.ts'
+import { checkHandle, flag, int, number, type OptionRules, readOptions } from '../base/options.ts'
 import type { Commit } from '../graph/commit.ts'
 import { readTree, treeWith } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
@@ -41,7 +41,11 @@ function archiveOf({ archive, name }: Store): Archive {
  */
 export async function importTree(ledger: Ledger, lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
   const reader = new TreeParser()
-  for await (const line of typeof lines === 'string' ? lines.split('\n') : lines) reader.take(line)
+  const given = typeof lines === 'string' ? lines.split('\n') : lines
+  const isAtOnce = typeof Reflect.get(Object(given), Symbol.iterator) === 'function'
+  if (!isAtOnce)
+    checkHandle(given, Symbol.asyncIterator, 'import(lines) takes what export() gave, as lines or as one text')
+  for await (const line of given) reader.take(line)
   const tree = reader.tree()
   const { store } = ledger
   const archive = archiveOf(store)
