@@ -50,9 +50,11 @@ export async function importTree(ledger: Ledger, lines: Iterable<string> | Async
   const { store } = ledger
   const archive = archiveOf(store)
   const { rootId } = tree
-  const known = (await store.tree(rootId)).conversation(rootId)
-  if (known !== undefined && headOf(await archive.read(rootId)) === headOf(tree)) return rootId
-  await checkTree(ledger, tree)
+  const isKnown = (await store.tree(rootId)).conversation(rootId) !== undefined
+  const known = isKnown ? headOf(await archive.read(rootId)) : undefined
+  if (isKnown && known === headOf(tree)) return rootId
+  const bare = await checkTree(ledger, tree)
+  if (isKnown && known === bare) return rootId
   await archive.restore(tree)
   return rootId
 }
@@ -61,8 +63,11 @@ function headOf(tree: WholeTree | undefined): string | undefined {
   return tree?.records.at(-1)?.hash
 }
 
-/** Hashes prove that nothing changed on the way, not that the author was honest: the rows are audited too. */
-async function checkTree({ kinds }: Ledger, tree: WholeTree): Promise<void> {
+/**
+ * Hashes prove that nothing changed on the way, not that the author was honest: the rows are audited too. Gives the hash that
+ * the tree has in a store which keeps no record of commits.
+ */
+async function checkTree({ kinds }: Ledger, tree: WholeTree): Promise<string | undefined> {
   const [altered] = verifyTree(tree)
   if (altered !== undefined) refuse(altered.message)
   const wrong = shapeOf(tree)
@@ -73,6 +78,7 @@ async function checkTree({ kinds }: Ledger, tree: WholeTree): Promise<void> {
     const around = { kinds, isAlive: () => true, hasBody: (hash: string) => scratch.body(hash) !== undefined }
     const found = auditTree(readTree(scratch, tree.rootId), around).find(({ severity }) => severity === 'error')
     if (found !== undefined) refuse(found.message)
+    return headOf(await scratch.archive?.read(tree.rootId))
   } finally {
     await scratch.close()
   }
