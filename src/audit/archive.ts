@@ -1,6 +1,6 @@
 import { ConflictError, InputError, isLegateError, StoreError } from '../base/error.ts'
 import type { Column } from '../base/keep-shape.ts'
-import { flag, int, number, type OptionRules, readOptions } from '../base/options.ts'
+import { checkHandle, flag, int, number, type OptionRules, readOptions } from '../base/options.ts'
 import type { Commit } from '../graph/commit.ts'
 import { readTree, treeWith } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
@@ -41,14 +41,20 @@ function archiveOf({ archive, name }: Store): Archive {
  */
 export async function importTree(ledger: Ledger, lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
   const reader = new TreeParser()
-  for await (const line of typeof lines === 'string' ? lines.split('\n') : lines) reader.take(line)
+  const given = typeof lines === 'string' ? lines.split('\n') : lines
+  const isAtOnce = typeof Reflect.get(Object(given), Symbol.iterator) === 'function'
+  if (!isAtOnce)
+    checkHandle(given, Symbol.asyncIterator, 'import(lines) takes what export() gave, as lines or as one text')
+  for await (const line of given) reader.take(line)
   const tree = reader.tree()
   const { store } = ledger
   const archive = archiveOf(store)
   const { rootId } = tree
-  const known = (await store.tree(rootId)).conversation(rootId)
-  if (known !== undefined && headOf(await archive.read(rootId)) === headOf(tree)) return rootId
-  await checkTree(ledger, tree)
+  const isKnown = (await store.tree(rootId)).conversation(rootId) !== undefined
+  const known = isKnown ? headOf(await archive.read(rootId)) : undefined
+  if (isKnown && known === headOf(tree)) return rootId
+  const bare = await checkTree(ledger, tree)
+  if (isKnown && known === bare) return rootId
   await archive.restore(tree)
   return rootId
 }
@@ -57,8 +63,11 @@ function headOf(tree: WholeTree | undefined): string | undefined {
   return tree?.records.at(-1)?.hash
 }
 
-/** Hashes prove that nothing changed on the way, not that the author was honest: the rows are audited too. */
-async function checkTree({ kinds }: Ledger, tree: WholeTree): Promise<void> {
+/**
+ * Hashes prove that nothing changed on the way, not that the author was honest: the rows are audited too. Gives the hash that
+ * the tree has in a store which keeps no record of commits.
+ */
+async function checkTree({ kinds }: Ledger, tree: WholeTree): Promise<string | undefined> {
   const [altered] = verifyTree(tree)
   if (altered !== undefined) refuse(altered.message)
   const wrong = shapeOf(tree)
@@ -69,6 +78,7 @@ async function checkTree({ kinds }: Ledger, tree: WholeTree): Promise<void> {
     const around = { kinds, isAlive: () => true, hasBody: (hash: string) => scratch.body(hash) !== undefined }
     const found = auditTree(readTree(scratch, tree.rootId), around).find(({ severity }) => severity === 'error')
     if (found !== undefined) refuse(found.message)
+    return headOf(await scratch.archive?.read(tree.rootId))
   } finally {
     await scratch.close()
   }

@@ -8,7 +8,7 @@
 //   - An unknown name is refused, never ignored: a misspelt restriction must not pass for none.
 //   - An option that is undefined counts as left out.
 
-import { DefinitionError } from './error.ts'
+import { DefinitionError, InputError } from './error.ts'
 
 /** Checks one option: gives null for a valid value, else words for the values that would be valid. */
 export type OptionRule = (value: unknown) => string | null
@@ -77,6 +77,13 @@ export function orJust(only: unknown, rule: OptionRule): OptionRule {
     const wanted = value === only ? null : rule(value)
     return wanted === null ? null : `${wanted}, or ${String(only)}`
   }
+}
+
+/** Refuses a value without this method, such as a handle that is still a promise: `takes` names what is wanted. */
+export function checkHandle(given: unknown, method: PropertyKey, takes: string): void {
+  if (typeof Reflect.get(Object(given), method) === 'function') return
+  const got = given instanceof Promise ? 'a promise: await it first' : shown(given)
+  throw new InputError('invalid_input', `${takes}, not ${got}.`)
 }
 
 function isWithin(value: unknown, least: number, most: number): boolean {

@@ -89,7 +89,7 @@ export class StoreOperations {
 
   async answer(nodeId: Id, answer: ApprovalWord | AnswerWord): Promise<void> {
     // Read before anything is awaited: what its holder changes later changes nothing.
-    const given = 'text' in answer ? readReply(answer) : readAnswer(answer)
+    const given = readWord(answer)
     const node = (await treeWith(this.store, nodeId)).node(nodeId)
     if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId} in this store.`)
     const { rootId } = node
@@ -211,6 +211,15 @@ export interface ProcessInfo {
   readonly isAlive: boolean
 }
 
+/** Only an object with `text` or `allow` is a word: true, "yes" or nothing at all is none. */
+function readWord(given: ApprovalWord | AnswerWord): Reply | ApprovalAnswer {
+  if (typeof given !== 'object' || given === null) {
+    const message = 'answer(nodeId, word) takes { allow: true } or { allow: false }, or { text } to answer a question.'
+    throw new InputError('invalid_input', message)
+  }
+  return 'text' in given ? readReply(given) : readAnswer(given)
+}
+
 const REPLY: OptionRules<AnswerWord> = { text: anything, by: text }
 
 /** A person's answer to a question: words, and who said them. */
@@ -238,6 +247,8 @@ function readAnswer(word: ApprovalWord): ApprovalAnswer {
   const only = digest === undefined ? {} : { digest }
   const given = { allowed: allow, by, reason: reason ?? null, always: always === true, ...only }
   if (edit === undefined) return given
+  if (!allow)
+    throw new InputError('invalid_input', 'answer(nodeId, { edit }): only what you allow runs with new arguments.')
   const json = toJson(edit)
   if (!json.ok) throw new InputError('invalid_input', `answer(nodeId, { edit }): it is not JSON. ${json.error}`)
   return { ...given, edit: json.value }

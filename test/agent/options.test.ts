@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { agent, conversationIdFor, createRuntime } from 'legate'
-import { toUIMessageStream } from 'legate/ai-sdk'
+import { toUIMessageStream, toUIMessages } from 'legate/ai-sdk'
 import { askTools, joinSpawned } from 'legate/background'
 import { planner } from 'legate/hooks'
 import { openSubagents, recipeAgent } from 'legate/recipe'
@@ -13,6 +13,8 @@ import { openRuntime } from '../support/reading.ts'
 import { localStore } from '../support/rows.ts'
 
 const speaker = () => agent({ name: 'speaker', instructions: '', model: scriptedModel(() => 'ok') })
+const refusal = (message: string) =>
+  expect.objectContaining({ code: 'invalid_input', message: expect.stringContaining(message) })
 const file = { name: 'x', instructions: 'You say ok.' }
 
 describe('a misspelt or wrong option is refused, and not ignored', () => {
@@ -141,6 +143,40 @@ describe('a misspelt or wrong option is refused, and not ignored', () => {
     await expect(talk.observe({ role: 'wizard' as never, content: 'x' })).rejects.toThrow(
       'one of user, developer, agent',
     )
+  })
+
+  test('handles that nobody awaited are refused with the remedy', async () => {
+    const runtime = openRuntime()
+    const run = runtime.run(speaker(), 'go')
+    await run.result
+    const spawned = runtime.spawn(speaker(), 'go')
+    const [attached, talk] = [runtime.attach(run.id), runtime.conversation(run.conversationId)]
+
+    await expect(joinSpawned([spawned as never], 'all')).rejects.toThrow(
+      refusal('joinSpawned() takes handles that spawn() gave, not a promise: await it first.'),
+    )
+    expect(() => toUIMessageStream(attached as never)).toThrow(
+      refusal('toUIMessageStream(run) takes a run, not a promise: await it first.'),
+    )
+    await expect(toUIMessages(talk as never)).rejects.toThrow('not a promise: await it first.')
+    await Promise.all([talk, (await spawned).result()])
+  })
+
+  test.each<[unknown, string]>([
+    [5, 'import(lines) takes what export() gave, as lines or as one text, not 5.'],
+    [undefined, 'import(lines) takes what export() gave, as lines or as one text, not undefined.'],
+    [[5], 'Line 1 of the export cannot be taken: It is no text.'],
+  ])('runtime.import(%j)', async (lines, message) => {
+    await expect(openRuntime().import(lines as never)).rejects.toThrow(refusal(message))
+  })
+
+  test.each<[unknown, string]>([
+    ['blue', 'answer(nodeId, word) takes { allow: true } or { allow: false }, or { text } to answer a question.'],
+    [true, 'answer(nodeId, word) takes'],
+    [undefined, 'answer(nodeId, word) takes'],
+    [{ allow: false, edit: { to: 'x' } }, 'answer(nodeId, { edit }): only what you allow runs with new arguments.'],
+  ])('runtime.answer(nodeId, %j)', async (word, message) => {
+    await expect(openRuntime().answer('n1', word as never)).rejects.toThrow(refusal(message))
   })
 
   test.each([true, 5, { wndow: 1 }])('createRuntime({ compaction: %j })', (compaction) => {

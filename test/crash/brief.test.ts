@@ -37,3 +37,13 @@ test('reliability L1-L9, A66: a briefing that was recorded is not made again, wh
   for (const { told } of ends) expect(told).toEqual(undisturbed.told)
   expect(undisturbed.points.length).toBeGreaterThan(20)
 })
+
+test('a program that is not there, and a point that does not exist, are refused', async () => {
+  await expect(crash({ program: 'nope.mjs' }, [])).rejects.toThrow(
+    expect.objectContaining({ code: 'invalid_input', message: 'crash(): there is no program "nope.mjs".' }),
+  )
+  await expect(crash({ program, counter }, [{ point: 'after:spwan', hit: 1 }])).rejects.toThrow(
+    /^crash\(\): no worker passes a point "after:spwan"\. There are after:spawn, /,
+  )
+  await expect(crash({ program, counter }, [{ point: 'after:spawn', hit: 0 }])).rejects.toThrow('hit must be')
+})

@@ -1,4 +1,4 @@
-import { type NoOptions, readOptions } from '../../base/options.ts'
+import { checkHandle, type NoOptions, readOptions } from '../../base/options.ts'
 import type { ConversationHandle } from '../conversation.ts'
 import type { TurnPageQuery } from '../conversation-pages.ts'
 import type { Run } from '../run.ts'
@@ -12,6 +12,7 @@ import type { UiWriter } from './ui-writer.ts'
  */
 export function toUIMessageStream(run: Run, options: NoOptions = {}): ReadableStream<UiMessageChunk> {
   readOptions('toUIMessageStream(run)', options, {})
+  checkHandle(run, Symbol.asyncIterator, 'toUIMessageStream(run) takes a run')
   const events = run[Symbol.asyncIterator]()
   let writer: UiWriter | undefined
   return new ReadableStream<UiMessageChunk>({
@@ -39,6 +40,7 @@ export function toUIMessageStream(run: Run, options: NoOptions = {}): ReadableSt
  * built, with the open requests to people. Reads nothing but those turns.
  */
 export async function toUIMessages(conversation: ConversationHandle, query: TurnPageQuery = {}): Promise<UiMessage[]> {
+  checkHandle(conversation, 'transcript', 'toUIMessages(conversation) takes the handle of a conversation')
   const { uiMessagesOf } = await import('./ui-messages.ts')
   return uiMessagesOf(conversation, query)
 }

@@ -1,6 +1,6 @@
 import type { AnyAgent } from '../../agent/definition/agent.ts'
 import { InputError } from '../../base/error.ts'
-import { number, type OptionRules, oneOf, readOptions } from '../../base/options.ts'
+import { checkHandle, number, type OptionRules, oneOf, readOptions } from '../../base/options.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import { type JoinStatus, joinStatus } from '../../graph/kinds.ts'
 import type { Id, Wait } from '../../graph/rows.ts'
@@ -84,6 +84,7 @@ export async function joinSpawned<Out>(
       `joinSpawned(): ${JSON.stringify(how)} is none of ${HOW.join(', ')}, and no number.`,
     )
   }
+  for (const one of spawned) checkHandle(one, 'wait', 'joinSpawned() takes handles that spawn() gave')
   const outcomes: (RunOutcome<Out> | null)[] = spawned.map(() => null)
   const over = new AbortController()
   let status: JoinResult['status'] | undefined

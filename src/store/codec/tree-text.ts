@@ -171,9 +171,10 @@ export class TreeParser {
   private record: Omit<ChainRecord, 'events'> | undefined
 
   take(line: string): void {
-    const text = asWritten(line.trimEnd())
+    const text = typeof line === 'string' ? asWritten(line.trimEnd()) : undefined
     if (text === '') return
     this.lines++
+    if (text === undefined) throw this.wrong('It is no text.')
     const read = parseJson(text, LIMITS)
     if (!read.ok) throw this.wrong(read.error)
     if (this.isAtEnd) throw this.wrong('It comes after the end.')

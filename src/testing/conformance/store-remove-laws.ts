@@ -2,8 +2,15 @@ import assert from 'node:assert/strict'
 import { sha256 } from '../../base/hash.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
-import type { Archive, Tombstone } from '../../store/archive.ts'
+import { createRuntime } from '../../runtime/runtime.ts'
+import { agent } from '../../runtime/standalone.ts'
+import type { Archive, Tombstone, WholeTree } from '../../store/archive.ts'
+import { packEvents } from '../../store/codec/event-text.ts'
+import { toLines } from '../../store/codec/tree-text.ts'
+import { chainHash } from '../../store/commit-chain.ts'
+import { memoryStore } from '../../store/memory/index.ts'
 import type { Store } from '../../store/store.ts'
+import { scriptedModel } from '../stand-ins/scripted-model.ts'
 import { snapshot } from './store-commit-laws.ts'
 import type { DurableLaw } from './store-durable-laws.ts'
 import type { Law } from './store-read-laws.ts'
@@ -153,6 +160,23 @@ export const removeLaws: readonly Law[] = [
     },
   ],
   [
+    'a tree that is there already is imported again without a change, and not once it has gone on',
+    async (store) => {
+      if (store.archive === undefined) return
+      const tree = await recordedTree()
+      const lines = [...toLines(tree)]
+      const runtime = createRuntime({ store })
+      await runtime.import(lines)
+      const before = await snapshot(store)
+
+      assert.equal(await runtime.import(lines), tree.rootId)
+
+      assert.deepEqual(await snapshot(store), before)
+      await store.commit(commitOf(tree.rootId, { events: [warningEvent(placeIn(tree.rootId), 'later')] }))
+      await assert.rejects(runtime.import(lines), { code: 'conflict' })
+    },
+  ],
+  [
     'an id that was deleted may be used again; both trees leave a tombstone',
     async (store) => {
       const { archive } = store
@@ -234,6 +258,18 @@ export const sharedRemoveLaws: readonly DurableLaw[] = [
     },
   ],
 ]
+
+/** A tree of a run that is over, with a record of two commits, as a store gives it that keeps one. */
+async function recordedTree(): Promise<WholeTree> {
+  const store = memoryStore()
+  const clerk = agent({ name: 'clerk', instructions: '', model: scriptedModel(['ok']) })
+  const { conversationId } = await createRuntime({ store }).run(clerk, 'go').result
+  const whole = await store.archive?.read(conversationId)
+  const first = whole?.records.at(-1)
+  assert.ok(whole !== undefined && first !== undefined)
+  const later = { kind: 'mutate', at: first.at, seq: first.seq, events: packEvents([]), marks: '' }
+  return { ...whole, records: [first, { ...later, hash: chainHash(first.hash, later) }] }
+}
 
 /** Makes a root with a child, both ended, with one row of everything. */
 function endedTree(rootId: Id): Commit {

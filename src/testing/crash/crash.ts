@@ -12,11 +12,21 @@ import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { messageOf } from '../../base/error.ts'
-import { int, listOf, type OptionRules, oneOf, positive, readOptions, record, text } from '../../base/options.ts'
+import { InputError, messageOf } from '../../base/error.ts'
+import {
+  int,
+  listOf,
+  mostAlike,
+  type OptionRules,
+  oneOf,
+  positive,
+  readOptions,
+  record,
+  text,
+} from '../../base/options.ts'
 import { type Aftermath, aftermath, checkStanding, type Evidence } from './aftermath.ts'
 import { type CrashStore, ROWS, type WorkerOrders } from './crash-worker.ts'
-import { type KillPoint, LOG, readLines } from './failpoints.ts'
+import { FAILPOINTS, type KillPoint, LOG, readLines } from './failpoints.ts'
 import type { OutsideCounter } from './outside-counter.ts'
 import { type WorkerExit, WorkerProcess } from './worker-process.ts'
 
@@ -62,11 +72,15 @@ const CRASH: OptionRules<CrashOptions> = {
  * itself. After that nothing may be lost, doubled or left open. Throws with a list of all violations.
  */
 export async function crash(options: CrashOptions, kills: readonly Kill[]): Promise<Aftermath> {
+  for (const kill of kills) if ('point' in kill) readOptions('crash(): a kill', kill, POINT)
   const test = new CrashCase(options)
   for (const kill of kills) if (!(await test.runAndKill(kill))) break
   await test.runToEnd()
+  test.checkPassed(kills)
   return test.conclude()
 }
+
+const POINT: OptionRules<KillPoint> = { point: text, hit: int(1) }
 
 /** One database and its workers, one after the other or several at once. */
 export class CrashCase {
@@ -77,6 +91,9 @@ export class CrashCase {
 
   constructor(options: CrashOptions) {
     this.options = readOptions('crash()', options, CRASH)
+    if (!existsSync(options.program)) {
+      throw new InputError('invalid_input', `crash(): there is no program ${JSON.stringify(options.program)}.`)
+    }
     this.folder = mkdtempSync(join(tmpdir(), 'legate-crash-'))
   }
 
@@ -137,6 +154,17 @@ export class CrashCase {
       const { signal } = await this.ended(this.start())
       if (signal === null) return
     }
+  }
+
+  /** Throws for a point that does not exist: no failpoint, and nothing that a worker passed. It would kill nobody. */
+  checkPassed(kills: readonly Kill[]): void {
+    const passed = readLines(this.log).flatMap((line) => (line.type === 'pass' ? line.point : []))
+    const there = new Set<string>([...FAILPOINTS, ...passed])
+    const [point] = kills.flatMap((kill) => ('point' in kill && !there.has(kill.point) ? kill.point : []))
+    if (point === undefined) return
+    this.drop()
+    const alike = mostAlike(point, [...there], 5).join(', ')
+    throw new InputError('invalid_input', `crash(): no worker passes a point "${point}". There are ${alike}.`)
   }
 
   async ended(worker: WorkerProcess): Promise<WorkerExit> {

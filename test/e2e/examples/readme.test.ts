@@ -15,9 +15,16 @@ test('the example of the README is short, runs with a real client, and prints wh
 
   expect(others).toEqual([])
   const lines = example.code.trim().split('\n')
-  expect(lines.filter((line) => !line.startsWith('// > ')).length).toBeLessThanOrEqual(13)
+  expect(lines.filter((line) => !line.startsWith('// > ')).length).toBeLessThanOrEqual(16)
   const env = { OPENAI_API_KEY: 'any', OPENAI_BASE_URL: `${provider.url}/v1` }
   expect(await runProgram(example.code, env)).toBe(example.prints)
+})
+
+test('the example of the README says that a key is missing', async (context) => {
+  skipUnlessBuilt(context)
+  const [example] = snippetsIn('README.md')
+
+  expect(await runProgram(example?.code ?? '', { OPENAI_API_KEY: '' })).toContain('OPENAI_API_KEY')
 })
 
 test('the README is one page, says how to install it, and has the two commands', () => {
