@@ -232,6 +232,25 @@ describe('legate explain', () => {
     expect(mock.getRequests()).toEqual([])
   })
 
+  test('what a recipe narrows is shown, and every command warns of a restriction that is misspelt or of another dialect', async () => {
+    const text = `${RECIPE}grnat: {deny: ["exec:*"]}\nbudget: {modelCalls: 3}\ndisallowedTools: Read\n`
+    const place = project({ 'a.yaml': text })
+    await serveModel(place, (one) => one.on({}, { content: 'Fine.' }))
+    const values = ['-p', 'topic=QUIC']
+
+    const explained = await place.run(['explain', 'a.yaml', ...values])
+    const ran = await place.run(['run', 'a.yaml', ...values])
+    const validated = await place.run(['validate', 'a.yaml'])
+    const listed = await place.run(['doctor'])
+
+    expect(explained.stdout).toMatch(/\nGrant of the file, which narrows it\n {2}deny +exec:\*\n/)
+    expect(explained.stdout).toMatch(/\n {2}limits +modelCalls 3, /)
+    for (const told of [explained.stderr, ran.stderr, validated.stdout, listed.stdout]) {
+      expect(told).toContain('warning: `grnat` is read as `grant`')
+      expect(told).toContain('warning: unknown key `disallowedTools`. It restricts nothing.')
+    }
+  })
+
   test('an agent file needs no question to be explained; what it narrows is shown', async () => {
     const place = project({ 'r.md': AGENT.replace('description', 'permissionMode: plan\ndescription') })
     await serveModel(place, (one) => one.on({}, { content: 'never' }))

@@ -163,6 +163,11 @@ const NOT = ['excludeTools', 'excludedTools', 'disabled_tools', 'disabledTools',
 
 const RESTRICTIONS = [...ONLY, ...NOT, 'enabled', 'disabled', 'default_tools_approval_mode']
 
+/** Tells whether a key restricts a server in some dialect, or was probably meant to. */
+export function isServerRestriction(key: string): boolean {
+  return closestKey(key, RESTRICTIONS) !== undefined
+}
+
 /** Reads a list; names separated by commas count as one. */
 function listOf(fields: Fields, key: string): readonly string[] | null {
   if (!fields.has(key)) return null
