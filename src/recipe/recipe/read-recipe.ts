@@ -2,7 +2,7 @@ import path from 'node:path'
 import type { JsonSchema } from '../../base/schema/schema.ts'
 import { isDisallowedVariable } from '../../tool/environment.ts'
 import { readBudget, readGrant } from '../agent-file/draft.ts'
-import { isServerRestriction } from '../agent-file/mcp-servers.ts'
+import { isServerRestriction, warnSecrets } from '../agent-file/mcp-servers.ts'
 import { closestKey, correctKeys, isRestriction } from '../agent-file/names.ts'
 import { Fields } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
@@ -270,6 +270,7 @@ function readExtension(written: Fields, report: NoticeReport): ExtensionConfig |
       : undefined
   const fields = checkKeys(written, { known: EXTENSION_KEYS[type], restricting: ['available_tools'], adviceOn }, report)
   const extension = READERS[type](fields, report)
+  warnSecrets(extension, fields, report)
   if (fields.has('available_tools') && extension.availableTools.length === 0) warnAllTools(fields, report)
   return extension
 }
