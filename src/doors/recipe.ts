@@ -1,6 +1,7 @@
 export { RecipeError } from '../base/error.ts'
 export type { AgentFile, ToolSelection } from '../recipe/agent-file/agent-file.ts'
 export { EMPTY_AGENT_FILE } from '../recipe/agent-file/agent-file.ts'
+export { shownExtension } from '../recipe/agent-file/mcp-servers.ts'
 export { modelOf } from '../recipe/agent-file/names.ts'
 export { type ConvertedFile, type ConvertOptions, convert } from '../recipe/convert/convert.ts'
 export { recipeFileName, writeRecipe } from '../recipe/convert/write-recipe.ts'

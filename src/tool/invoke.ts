@@ -13,8 +13,8 @@ import { mostAlike } from '../base/options.ts'
 import { describeIssues } from '../base/schema/schema.ts'
 import type { Work } from '../engine/engine.ts'
 import { toolRequest } from '../grant/request.ts'
-import type { Node } from '../graph/rows.ts'
-import type { ToolSchema } from '../model/model.ts'
+import type { Node, Turn } from '../graph/rows.ts'
+import type { Model, ToolSchema } from '../model/model.ts'
 import type { ApprovalRequest } from '../rules/turn/approve.ts'
 import { interruptedEnd } from '../rules/turn/end-node.ts'
 import type { CurrentCall } from './current.ts'
@@ -27,6 +27,8 @@ import type { ToolEntry, Toolkit } from './toolkit.ts'
 
 /** The parts of a running node that its tool call needs. */
 export interface Invocation extends Requester {
+  readonly turn: Turn
+  readonly model: Model | null
   readonly toolkit: Toolkit
   readonly work: Work
   readonly home: {
@@ -52,7 +54,7 @@ export async function invoke(
   const call = run.node.input.call
   if (call === undefined) return errorEnd('This task has no call.')
   const tool = entry?.tool
-  if (!tool) return errorEnd(unknownTool(call.name, run.toolkit.allowed(run.layers, run.conversation.groups)))
+  if (!tool) return errorEnd(unknownTool(call.name, offeredBy(run)))
   if (call.invalid !== undefined) return errorEnd(`The arguments of ${call.name} are not JSON: ${call.invalid}`)
   const input = toJson(call.input)
   if (!input.ok) return errorEnd(`The arguments of ${call.name} are not JSON: ${input.error}`)
@@ -120,6 +122,18 @@ function endOf({ node }: Invocation, given: CodeResult): ToolEnd | undefined {
 
 function denied(name: string, reason: string): ToolEnd {
   return errorEnd(`${name} is not allowed here: ${reason}.`)
+}
+
+/** The tools that the model of the call was offered. */
+function offeredBy({
+  toolkit,
+  layers,
+  turn,
+  model,
+  conversation: { groups, depth },
+}: Invocation): readonly ToolSchema[] {
+  const mayDelegate = depth < turn.limits.depth
+  return toolkit.offer(layers, { context: [], mayDelegate, groups, depth, model: () => model?.id ?? '' })
 }
 
 function unknownTool(name: string, known: readonly ToolSchema[]): string {

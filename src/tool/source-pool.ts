@@ -116,7 +116,8 @@ export class SourcePool {
     return entry
   }
 
-  private isOpen(rootId: Id, source: ToolSource): boolean {
+  /** Tells whether a source runs, or starts, for this tree. */
+  isOpen(rootId: Id, source: ToolSource): boolean {
     return [...this.entries.keys()].some((key) => key.endsWith(source.key) && belongsTo(key, rootId))
   }
 

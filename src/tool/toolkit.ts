@@ -97,7 +97,7 @@ export class Toolkit {
   }
 
   /** The tools that a model may see: on, and not denied, neither by name nor in everything they do. */
-  allowed(layers: readonly Layer[], state: GroupState): readonly ToolSchema[] {
+  private allowed(layers: readonly Layer[], state: GroupState): readonly ToolSchema[] {
     const isShown = ({ name }: ToolSchema) => this.isAllowed(name, layers, state)
     return this.schemas.every(isShown) ? this.schemas : this.schemas.filter(isShown)
   }

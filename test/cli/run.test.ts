@@ -232,6 +232,53 @@ describe('legate explain', () => {
     expect(mock.getRequests()).toEqual([])
   })
 
+  test('what a recipe narrows is shown, and every command warns of a restriction that is misspelt or of another dialect', async () => {
+    const text = `${RECIPE}grnat: {deny: ["exec:*"]}\nbudget: {modelCalls: 3}\ndisallowedTools: Read\n`
+    const place = project({ 'a.yaml': text })
+    await serveModel(place, (one) => one.on({}, { content: 'Fine.' }))
+    const values = ['-p', 'topic=QUIC']
+
+    const explained = await place.run(['explain', 'a.yaml', ...values])
+    const ran = await place.run(['run', 'a.yaml', ...values])
+    const validated = await place.run(['validate', 'a.yaml'])
+    const listed = await place.run(['doctor'])
+
+    expect(explained.stdout).toMatch(/\nGrant of the file, which narrows it\n {2}deny +exec:\*\n/)
+    expect(explained.stdout).toMatch(/\n {2}limits +modelCalls 3, /)
+    for (const told of [explained.stderr, ran.stderr, validated.stdout, listed.stdout]) {
+      expect(told).toContain('warning: `grnat` is read as `grant`')
+      expect(told).toContain('warning: unknown key `disallowedTools`. It restricts nothing.')
+    }
+  })
+
+  test('secrets that stand in a file are warned about and never shown', async () => {
+    const servers = [
+      '  - {type: stdio, name: alpha, cmd: alpha-server, args: [beta, --token, s3cr3t], envs: {API_TOKEN: e53cr3t, MODE: fast}}',
+      '  - {type: streamable_http, name: gamma, uri: "https://host.example/mcp?api_key=u53cr3t", headers: {Authorization: Bearer h53cr3t}}',
+      `  - {type: streamable_http, name: delta, uri: "https://host.example/mcp", env_keys: [KEY], headers: {Authorization: "Bearer \${KEY}"}}`,
+    ]
+    const place = project({ 'a.yaml': `${RECIPE}extensions:\n${servers.join('\n')}\n` })
+    await serveModel(place, (one) => one.on({}, { content: 'never' }))
+
+    const text = await place.run(['explain', 'a.yaml', '-p', 'topic=QUIC'])
+    const json = await place.run(['explain', 'a.yaml', '-p', 'topic=QUIC', '--json'])
+    const validated = await place.run(['validate', 'a.yaml'])
+
+    for (const { stdout, stderr } of [text, json, validated]) expect(stdout + stderr).not.toMatch(/cr3t/)
+    expect(text.stdout).toContain('alpha: starts alpha-server beta --token ***')
+    expect(text.stdout).toContain('gamma: reaches https://host.example/mcp?api_key=***')
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      extensions: [{ envs: { API_TOKEN: '***', MODE: 'fast' } }, { headers: { Authorization: '***' } }, {}],
+    })
+    const told = validated.stdout.split('\n').filter((line) => line.includes('a secret stands in'))
+    expect(told.map((line) => /extensions\[\d\].*`\w+`(?=: the store)/.exec(line)?.[0])).toEqual([
+      'extensions[0]: a secret stands in its `args`',
+      'extensions[0]: a secret stands in its `envs`',
+      'extensions[1]: a secret stands in its `uri`',
+      'extensions[1]: a secret stands in its `headers`',
+    ])
+  })
+
   test('an agent file needs no question to be explained; what it narrows is shown', async () => {
     const place = project({ 'r.md': AGENT.replace('description', 'permissionMode: plan\ndescription') })
     await serveModel(place, (one) => one.on({}, { content: 'never' }))

@@ -1,6 +1,6 @@
 import path from 'node:path'
 import { createRuntime } from 'legate'
-import { type AgentFile, loadAgentFile, recipeAgent } from 'legate/recipe'
+import { type AgentFile, convert, loadAgentFile, loadDefinition, recipeAgent } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
 import { diskFiles } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
@@ -266,5 +266,62 @@ describe('a key that is nearly one that restricts is taken as meant, with a warn
 
     expect(agent.extensions).toMatchObject([expected])
     expect(warnings(agent)).toEqual([expect.stringMatching(/^`mcp_servers\.srv\.\S+` is read as `/)])
+  })
+})
+
+describe('a recipe obeys what restricts it', () => {
+  const recipeWith = (more: string): Promise<AgentFile> => {
+    const text = `title: T\ndescription: d\nprompt: Do it.\n${more}\n`
+    return loadDefinition(path.join(folderWith({ 'r.yaml': text }), 'r.yaml'))
+  }
+
+  test.each(['grant', 'grnat', 'Grant'])('`%s` narrows what it may do', async (key) => {
+    const file = await recipeWith(`${key}: {deny: ["file.read:/workspace/secret.txt"]}`)
+
+    expect(await verdictOf(file, 'file.read:/workspace/secret.txt')).toBe('deny')
+    expect(await verdictOf(file, 'file.read:/workspace/other.txt')).toBe('allow')
+    expect(warnings(file)).toEqual(key === 'grant' ? [] : [`\`${key}\` is read as \`grant\``])
+  })
+
+  test('its budget ends a run, and the smaller number of `budget` and `max_turns` counts', async () => {
+    const file = await recipeWith('budget: {toolCalls: 9, modelCalls: 1}\nsettings: {maxTurns: 3}\nextensions: []')
+    const call = { calls: [{ name: 'none', input: {} }] }
+    const model = scriptedModel([call, call, call, 'done'])
+    await using runtime = createRuntime({ model })
+    const { status } = await runtime.run(await recipeAgent(file), undefined).result
+
+    expect(file.budget).toEqual({ toolCalls: 9, modelCalls: 1 })
+    expect(warnings(file)).toEqual(['`settings.maxTurns` is read as `max_turns`'])
+    expect([status, model.requests.length]).toEqual(['max_turns', 2])
+  })
+
+  test('`neverAsks` and `disable` count too; a grant that makes no sense refuses the file', async () => {
+    expect((await recipeWith('neverAsks: true')).neverAsks).toBe(true)
+    await expect(recipeWith('disable: true')).rejects.toThrow('switched off')
+    await expect(recipeWith('grant: {deny: [file]}')).rejects.toThrow('grant')
+    await expect(recipeWith('budget: {usd: lots}')).rejects.toThrow('budget')
+  })
+
+  test('a misspelt list of tools is obeyed; restrictions of other dialects are told', async () => {
+    const file = await recipeWith(
+      'disallowedTools: Read\navailabel_tools: [a]\nextensions:\n  - {type: builtin, name: developer, availabel_tools: [shell], excludeTools: [x]}',
+    )
+
+    expect(file.extensions).toMatchObject([{ availableTools: ['shell'] }])
+    expect(warnings(file)).toEqual([
+      'unknown key `disallowedTools`',
+      'unknown key `availabel_tools`',
+      '`extensions[0].availabel_tools` is read as `available_tools`',
+      'unknown key `extensions[0].excludeTools`',
+    ])
+  })
+
+  test('converting keeps them in a recipe, and tells their loss elsewhere', async () => {
+    const file = await recipeWith('grant: {deny: ["exec:*"]}\nbudget: {usd: 0.5}')
+    const again = await convert(file, 'recipe')
+
+    expect(again.text).toContain('exec:*')
+    expect(again.text).toContain('usd: 0.5')
+    await expect(convert(file, 'gemini')).rejects.toThrow('`budget.usd` cannot be said')
   })
 })

@@ -26,7 +26,7 @@ interface MissingSource {
  * was committed instead, or when it waits for a person who must allow a start.
  */
 export async function openSources(run: NodeRun, pool: SourcePool): Promise<NodeRun | undefined> {
-  const wanted = wantedBy(run)
+  const wanted = wantedBy(run, pool)
   if (wanted.length === 0) return run
   const permitted: NamedStart[] = []
   const absent: MissingSource[] = []
@@ -48,14 +48,20 @@ export async function openSources(run: NodeRun, pool: SourcePool): Promise<NodeR
   return { ...run, toolkit: equipped(run.toolkit, there, absent) }
 }
 
-/** A step needs all sources; a call needs the one of its tool. Calls that wrap up or brief have no tools. */
-function wantedBy({ node, agent, toolkit }: NodeRun): NamedSource[] {
+/**
+ * A step needs all sources; a call needs the one of its tool. A call of no tool reads which there are, of the sources that
+ * run already. Calls that wrap up or brief have no tools.
+ */
+function wantedBy({ node, agent, toolkit, turn, home }: NodeRun, pool: SourcePool): NamedSource[] {
   if (node.purpose === 'wrap_up' || node.purpose === 'brief') return []
   const live = [...agent.sources].filter(([, source]) => isLive(source))
   if (node.kind !== 'task') return live
   const called = node.input.call?.name ?? ''
   if (toolkit.find(called) !== undefined) return []
-  return live.filter(([name]) => called.startsWith(`${name}${SOURCE_SEPARATOR}`))
+  const own = live.filter(([name]) => called.startsWith(`${name}${SOURCE_SEPARATOR}`))
+  if (own.length > 0) return own
+  // A recording tells of sources that run nowhere.
+  return live.filter(([, source]) => home.live.tape !== null || pool.isOpen(turn.rootId, source))
 }
 
 /** Decides whether a source may start; else returns the reason, or the question for a person. */

@@ -1,4 +1,4 @@
-import { type AgentFile, type ModelUse, modelUse } from '../../doors/recipe.ts'
+import { type AgentFile, type ModelUse, modelUse, shownExtension } from '../../doors/recipe.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { inputFor } from '../definition/input.ts'
 import { agentOf, compatOf, loadFor, refuseCompat, rootGrant } from '../definition/load.ts'
@@ -92,7 +92,7 @@ function asJson({ definition, use, first, bound }: FileFacts): object {
     grant: { root: rootGrant(), file: definition.grant },
     limits: { ...limits, ...(spend?.limit ?? {}) },
     costBound: bound,
-    extensions: definition.extensions,
+    extensions: definition.extensions?.map(shownExtension) ?? null,
     trouble,
   }
 }
@@ -142,6 +142,7 @@ const LATER = ' (its tools are known when it runs)'
 
 function extensionLines({ extensions }: AgentFile): string {
   return (extensions ?? [])
+    .map(shownExtension)
     .map((extension) => {
       const { type, name } = extension
       if (extension.type === 'stdio') return `${name}: starts ${[extension.cmd, ...extension.args].join(' ')}${LATER}`

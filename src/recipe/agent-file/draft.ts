@@ -11,7 +11,7 @@
 import { messageOf } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/schema/schema.ts'
-import { type Budget, checkBudget } from '../../grant/budget.ts'
+import { type Budget, checkBudget, smallerBudget } from '../../grant/budget.ts'
 import { checkGrant, EVERYTHING, type Grant } from '../../grant/grant.ts'
 import { plainHost } from '../../grant/host.ts'
 import { covers, mayMeet } from '../../grant/lint.ts'
@@ -367,14 +367,8 @@ export class AgentFileDraft {
     this.readDisable()
     this.agent.input = this.schema('input')
     this.agent.output = this.schema('output')
-    const grant = this.fields.json('grant')
-    if (grant !== undefined && this.isRight(() => checkGrant(grant as Grant, 'grant'), 'grant'))
-      this.ownGrant = grant as Grant
-    const budget = this.fields.json('budget')
-    if (budget !== undefined && this.isRight(() => checkBudget(budget as Budget, 'budget'), 'budget')) {
-      for (const [key, value] of Object.entries(budget as Budget))
-        this.budget[key as keyof Budget] = Math.min(value, this.budget[key as keyof Budget] ?? value)
-    }
+    this.ownGrant = readGrant(this.fields, this.report)
+    Object.assign(this.budget, smallerBudget(readBudget(this.fields, this.report) ?? undefined, this.budget))
     if (this.fields.has('briefing')) this.agent.briefing = this.fields.choice('briefing', BRIEFINGS, 'none')
   }
 
@@ -386,15 +380,32 @@ export class AgentFileDraft {
     this.report.error({ code: 'schema', message: `\`${key}\` must be a JSON Schema`, line: this.lineOf(key) })
     return null
   }
+}
 
-  private isRight(check: () => void, key: string): boolean {
-    try {
-      check()
-      return true
-    } catch (error) {
-      this.report.error({ code: 'permission', message: messageOf(error), line: this.lineOf(key) })
-      return false
-    }
+/** Reads the key `grant`, which means the same in every file. A wrong one refuses the file. */
+export function readGrant(fields: Fields, report: NoticeReport): Grant | null {
+  return readExtra('grant', fields, { report, check: (grant: Grant) => checkGrant(grant, 'grant') })
+}
+
+/** Reads the key `budget`, which means the same in every file. A wrong one refuses the file. */
+export function readBudget(fields: Fields, report: NoticeReport): Budget | null {
+  return readExtra('budget', fields, { report, check: (budget: Budget) => checkBudget(budget, 'budget') })
+}
+
+interface ExtraCheck<T> {
+  readonly report: NoticeReport
+  readonly check: (value: T) => void
+}
+
+function readExtra<T>(key: string, fields: Fields, { report, check }: ExtraCheck<T>): T | null {
+  const value = fields.json(key)
+  if (value === undefined) return null
+  try {
+    check(value as T)
+    return value as T
+  } catch (error) {
+    report.error({ code: 'permission', message: messageOf(error), line: fields.lineOf(key) })
+    return null
   }
 }
 

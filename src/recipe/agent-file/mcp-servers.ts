@@ -1,4 +1,6 @@
 import { nearest } from '../../base/options.ts'
+import { shownWords } from '../../base/secrets/command-secrets.ts'
+import { isSecretName, SECRET_MARK } from '../../base/secrets/shapes.ts'
 import { matchName } from '../../grant/match.ts'
 import { isDisallowedVariable } from '../../tool/environment.ts'
 import { sourceName } from '../../tool/source.ts'
@@ -41,6 +43,12 @@ function readItem(item: TextTree, reading: ServerReading): ExtensionConfig[] {
 function readServer(name: string, tree: TextTree, reading: ServerReading): ExtensionConfig {
   if (tree.kind !== 'map') return named(name)
   const fields = new Fields(correctTree(name, tree, reading), reading.report, `${reading.at}.${name}`)
+  const server = serverIn(name, fields, reading)
+  warnSecrets(server, fields, reading.report)
+  return server
+}
+
+function serverIn(name: string, fields: Fields, reading: ServerReading): ExtensionConfig {
   reportUnread(fields, reading.report)
   readApproval(name, fields, reading)
   const uri = fields.text('url') ?? fields.text('httpUrl') ?? fields.text('uri') ?? fields.text('serverUrl')
@@ -62,6 +70,38 @@ function readServer(name: string, tree: TextTree, reading: ServerReading): Exten
   if (command === undefined) return { type: 'named', ...base }
   warnVariables(command, fields, reading)
   return { type: 'stdio', ...base, ...command, ...environment }
+}
+
+/** Warns about a secret that stands in the file itself: rows keep the definition, and exports keep the rows. */
+export function warnSecrets(extension: ExtensionConfig, fields: Fields, report: NoticeReport): void {
+  const shown = new Map<string, unknown>(Object.entries(shownExtension(extension)))
+  const holds = Object.entries(extension).filter(([key, value]) => {
+    return JSON.stringify(shown.get(key)) !== JSON.stringify(value)
+  })
+  for (const [key] of holds) {
+    const message = `${fields.path}: a secret stands in its \`${key}\`: the store keeps it as text, and so does an export`
+    const hint = `Take it from the environment: \`env_keys\` in a recipe, \${NAME} in \`env\`, \`url\` and \`headers\`.`
+    report.warning({ code: 'extension', message, line: fields.line, hint })
+  }
+}
+
+/** Gives an extension as people may see it: `***` stands for each value whose name marks it as a secret. */
+export function shownExtension(extension: ExtensionConfig): ExtensionConfig {
+  if (extension.type === 'stdio') {
+    const [, ...args] = shownWords([extension.cmd, ...extension.args])
+    return { ...extension, args, envs: shownValues(extension.envs) }
+  }
+  if (extension.type !== 'streamable_http') return extension
+  // The first word of a command line is a program, and stays.
+  const [, uri = ''] = shownWords(['', extension.uri])
+  return { ...extension, uri, envs: shownValues(extension.envs), headers: shownValues(extension.headers) }
+}
+
+function shownValues(values: Readonly<Record<string, string>>): Record<string, string> {
+  const isKept = (name: string, value: string) => !isSecretName(name) || value === '' || /\$\{|\{\{/.test(value)
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, isKept(name, value) ? value : SECRET_MARK]),
+  )
 }
 
 /** Corrects the spelling of keys: `exclude_tools` becomes `excludeTools`. */
@@ -162,6 +202,11 @@ const ONLY = ['tools', 'includeTools', 'enabled_tools', 'enabledTools', 'allowed
 const NOT = ['excludeTools', 'excludedTools', 'disabled_tools', 'disabledTools', 'disallowedTools']
 
 const RESTRICTIONS = [...ONLY, ...NOT, 'enabled', 'disabled', 'default_tools_approval_mode']
+
+/** Tells whether a key restricts a server in some dialect, or was probably meant to. */
+export function isServerRestriction(key: string): boolean {
+  return closestKey(key, RESTRICTIONS) !== undefined
+}
 
 /** Reads a list; names separated by commas count as one. */
 function listOf(fields: Fields, key: string): readonly string[] | null {

@@ -91,6 +91,11 @@ export function closestRestriction(key: string, read: ReadonlySet<string>): stri
   )
 }
 
+/** Tells whether a key restricts an agent in some dialect, or was probably meant to. */
+export function isRestriction(key: string): boolean {
+  return closestKey(key, RESTRICTIONS) !== undefined
+}
+
 /** Finds the known key that was probably meant. */
 export function closestKey(key: string, known: readonly string[]): string | undefined {
   const same = known.find((one) => plain(one) === plain(key))

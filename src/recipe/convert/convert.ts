@@ -140,10 +140,22 @@ function recipeOf(agent: AgentFile): Recipe {
   }
 }
 
-/** Keeps the fields that only recipes have. */
-function kept({ dialect, properties }: AgentFile): Pick<Recipe, 'author' | 'activities'> {
-  const { author = null, activities = [] } = dialect === 'recipe' ? properties : {}
-  return { author, activities } as Pick<Recipe, 'author' | 'activities'>
+type KeptFields = Pick<Recipe, 'author' | 'activities' | 'grant' | 'budget' | 'neverAsks' | 'isDisabled'>
+
+/** Keeps the fields that only recipes have, and those that other programs do not obey if they were in a recipe already. */
+function kept(agent: AgentFile): KeptFields {
+  if (agent.dialect !== 'recipe') {
+    return { author: null, activities: [], grant: null, budget: null, neverAsks: false, isDisabled: false }
+  }
+  const { properties, grant, budget, neverAsks, isDisabled } = agent
+  const { author = null, activities = [] } = properties
+  const own = { author, activities } as Pick<Recipe, 'author' | 'activities'>
+  return { ...own, grant, budget: onlyTurns(budget) ? null : budget, neverAsks, isDisabled }
+}
+
+/** Tells whether a budget is no more than `max_turns`. */
+function onlyTurns(budget: AgentFile['budget']): boolean {
+  return Object.keys(budget ?? {}).every((key) => key === 'modelCalls')
 }
 
 /** Escapes template tags, because the texts of a recipe are templates and those of other files are not. */

@@ -35,6 +35,10 @@ export function writeRecipe(recipe: Recipe, folder?: string): Promise<string> {
             timeout_seconds: retry.timeoutSeconds,
             on_failure_timeout_seconds: retry.onFailureTimeoutSeconds,
           }),
+    grant: (recipe.grant as Json | null) ?? undefined,
+    budget: (recipe.budget as Json | null) ?? undefined,
+    neverAsks: recipe.neverAsks || undefined,
+    disable: recipe.isDisabled || undefined,
   })
 }
 

@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { readOptions } from '../../base/options.ts'
+import { smallerBudget } from '../../grant/budget.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from '../agent-file/agent-file.ts'
 import { loadAgentFile } from '../dialects/load-agent-file.ts'
 import {
@@ -23,7 +24,9 @@ export async function loadDefinition(file: string, options: RecipeOptions = {}):
     checkEnabled(agent)
     return agent
   }
-  return recipeAgent(await loadRecipe(file, options))
+  const agent = recipeAgent(await loadRecipe(file, options))
+  checkEnabled(agent)
+  return agent
 }
 
 /** Refuses a file that is switched off, whichever way it is started. */
@@ -60,6 +63,7 @@ export function recipeAgent({ recipe, notices }: LoadedRecipe): AgentFile {
   const { settings } = recipe
   const file = recipe.file ?? ''
   const { author, activities } = recipe
+  const turns = settings.maxTurns === null ? undefined : { modelCalls: settings.maxTurns }
   return {
     ...EMPTY_AGENT_FILE,
     dialect: 'recipe',
@@ -73,7 +77,10 @@ export function recipeAgent({ recipe, notices }: LoadedRecipe): AgentFile {
     provider: settings.provider,
     settings: settings.temperature === null ? {} : { temperature: settings.temperature },
     extensions: recipe.extensions,
-    budget: settings.maxTurns === null ? null : { modelCalls: settings.maxTurns },
+    grant: recipe.grant,
+    neverAsks: recipe.neverAsks,
+    isDisabled: recipe.isDisabled,
+    budget: smallerBudget(turns, recipe.budget ?? undefined) ?? null,
     output: recipe.response?.jsonSchema ?? null,
     retry: recipe.retry,
     parameters: recipe.parameters,

@@ -1,4 +1,5 @@
 import { code, type OptionRules, oneOf, orJust, readOptions, record, text } from '../../base/options.ts'
+import { shownWords } from '../../base/secrets/command-secrets.ts'
 import { matchName } from '../../grant/match.ts'
 import {
   absentSource,
@@ -151,7 +152,8 @@ function httpServer(extension: HttpExtension, options: ExtensionOptions): ToolSo
   try {
     return mcpServer({ url: uri, headers, required, ...common(extension, options) })
   } catch {
-    return { message: `its uri ${JSON.stringify(uri)} is no address`, hint: 'Write it as https://host/path.' }
+    const [, shown = ''] = shownWords(['', uri])
+    return { message: `its uri ${JSON.stringify(shown)} is no address`, hint: 'Write it as https://host/path.' }
   }
 }
 

@@ -1,6 +1,9 @@
 import path from 'node:path'
 import type { JsonSchema } from '../../base/schema/schema.ts'
 import { isDisallowedVariable } from '../../tool/environment.ts'
+import { readBudget, readGrant } from '../agent-file/draft.ts'
+import { isServerRestriction, warnSecrets } from '../agent-file/mcp-servers.ts'
+import { closestKey, correctKeys, isRestriction } from '../agent-file/names.ts'
 import { Fields } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
 import { entryOf, jsonOf, type TextTree } from '../text/tree.ts'
@@ -21,7 +24,42 @@ const KEYS = [
   'response',
   'sub_recipes',
   'retry',
+  'grant',
+  'budget',
+  'neverAsks',
+  'disable',
 ]
+
+/** The keys of one map of a recipe. */
+interface KeyRules {
+  readonly known: readonly string[]
+  /** Those that restrict: they are obeyed even if they are misspelt. */
+  readonly restricting: readonly string[]
+  /** Advises on an unknown key that restricts elsewhere. */
+  readonly adviceOn?: (key: string) => string | undefined
+}
+
+const RECIPE_KEYS: KeyRules = {
+  known: KEYS,
+  restricting: ['grant', 'budget', 'neverAsks', 'disable'],
+  adviceOn: (key) =>
+    isRestriction(key) || isServerRestriction(key)
+      ? 'A recipe restricts with `grant`, such as grant: { deny: ["tool:shell"] }, and with `budget`.'
+      : undefined,
+}
+
+/** Reads misspelt restrictions as the right ones, as agent files do, and reports the keys that nobody reads. */
+function checkKeys(fields: Fields, { known, restricting, adviceOn }: KeyRules, report: NoticeReport): Fields {
+  const meantBy = (key: string) => (known.includes(key) ? undefined : closestKey(key, restricting))
+  const right = fields.rekeyed((tree) =>
+    correctKeys(tree, meantBy, (key, meant, line) => {
+      const message = `\`${fields.at(key)}\` is read as \`${meant}\``
+      report.warning({ code: 'unknown_key', message, line, hint: `Write \`${meant}\`.` })
+    }),
+  )
+  right.reportUnknown(known, adviceOn)
+  return right
+}
 
 /** Finds the map of the recipe: the desktop app saves it below `recipe`, beside its own keys. */
 export function recipeTree(tree: TextTree): TextTree {
@@ -31,8 +69,8 @@ export function recipeTree(tree: TextTree): TextTree {
 
 /** Reads every field of a recipe. Problems go to the report; it never throws. */
 export function readRecipe(tree: TextTree, file: string, report: NoticeReport): Recipe {
-  const fields = new Fields(recipeTree(tree), report)
-  if (fields.isMap('a recipe')) fields.reportUnknown(KEYS)
+  const written = new Fields(recipeTree(tree), report)
+  const fields = written.isMap('a recipe') ? checkKeys(written, RECIPE_KEYS, report) : written
   const recipe: Recipe = {
     file,
     version: fields.text('version') ?? '1.0.0',
@@ -46,8 +84,12 @@ export function readRecipe(tree: TextTree, file: string, report: NoticeReport): 
     extensions: readExtensions(fields, report),
     settings: readSettings(fields, report),
     response: readResponse(fields, report),
-    subRecipes: readSubRecipes(fields, file),
+    subRecipes: readSubRecipes(fields, file, report),
     retry: readRetry(fields, report),
+    grant: readGrant(fields, report),
+    budget: readBudget(fields, report),
+    neverAsks: fields.flag('neverAsks') ?? false,
+    isDisabled: fields.flag('disable') ?? false,
   }
   checkWhole(recipe, fields, report)
   noteDelegation(recipe, fields, report)
@@ -74,10 +116,15 @@ function readAuthor(fields: Fields): Recipe['author'] {
   return author === null ? null : { contact: author.text('contact'), metadata: author.text('metadata') }
 }
 
+const SETTINGS_KEYS: KeyRules = {
+  known: ['goose_provider', 'goose_model', 'aster_provider', 'aster_model', 'temperature', 'max_turns'],
+  restricting: ['max_turns'],
+}
+
 function readSettings(fields: Fields, report: NoticeReport): RecipeSettings {
-  const settings = fields.map('settings')
-  if (settings === null) return { provider: null, model: null, temperature: null, maxTurns: null }
-  settings.reportUnknown(['goose_provider', 'goose_model', 'aster_provider', 'aster_model', 'temperature', 'max_turns'])
+  const written = fields.map('settings')
+  if (written === null) return { provider: null, model: null, temperature: null, maxTurns: null }
+  const settings = checkKeys(written, SETTINGS_KEYS, report)
   const both = (name: 'provider' | 'model'): string | null => {
     const [goose, aster] = [settings.text(`goose_${name}`), settings.text(`aster_${name}`)]
     if (goose !== null && aster !== null && goose !== aster) {
@@ -113,10 +160,15 @@ function readResponse(fields: Fields, report: NoticeReport): Recipe['response'] 
   return null
 }
 
-function readSubRecipes(fields: Fields, file: string): readonly SubRecipe[] {
-  return (fields.list('sub_recipes') ?? []).flatMap((item) => {
-    if (!item.isMap('a sub-recipe with a `name` and a `path`')) return []
-    item.reportUnknown(['name', 'path', 'values', 'locked_values', 'sequential_when_repeated', 'description'])
+const SUB_RECIPE_KEYS: KeyRules = {
+  known: ['name', 'path', 'values', 'locked_values', 'sequential_when_repeated', 'description'],
+  restricting: ['locked_values'],
+}
+
+function readSubRecipes(fields: Fields, file: string, report: NoticeReport): readonly SubRecipe[] {
+  return (fields.list('sub_recipes') ?? []).flatMap((written) => {
+    if (!written.isMap('a sub-recipe with a `name` and a `path`')) return []
+    const item = checkKeys(written, SUB_RECIPE_KEYS, report)
     const given = item.requiredText('path')
     return [
       {
@@ -208,12 +260,17 @@ function readExtensions(recipe: Fields, report: NoticeReport): readonly Extensio
   return items.flatMap((item) => readExtension(item, report) ?? [])
 }
 
-function readExtension(fields: Fields, report: NoticeReport): ExtensionConfig | undefined {
-  if (!fields.isMap('an extension with a `type` and a `name`')) return undefined
-  const type = typeOf(fields, report)
+function readExtension(written: Fields, report: NoticeReport): ExtensionConfig | undefined {
+  if (!written.isMap('an extension with a `type` and a `name`')) return undefined
+  const type = typeOf(written, report)
   if (type === undefined) return undefined
-  fields.reportUnknown(EXTENSION_KEYS[type])
+  const adviceOn = (key: string) =>
+    isServerRestriction(key) && written.json(key) !== true
+      ? 'List the tools to offer in `available_tools`, or leave the extension out.'
+      : undefined
+  const fields = checkKeys(written, { known: EXTENSION_KEYS[type], restricting: ['available_tools'], adviceOn }, report)
   const extension = READERS[type](fields, report)
+  warnSecrets(extension, fields, report)
   if (fields.has('available_tools') && extension.availableTools.length === 0) warnAllTools(fields, report)
   return extension
 }

@@ -9,6 +9,8 @@
 
 import type { Json } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/schema/schema.ts'
+import type { Budget } from '../../grant/budget.ts'
+import type { Grant } from '../../grant/grant.ts'
 import type { Notice } from '../text/notice.ts'
 
 /** A checked recipe. Plain data. */
@@ -29,6 +31,13 @@ export interface Recipe {
   readonly response: { readonly jsonSchema: JsonSchema } | null
   readonly subRecipes: readonly SubRecipe[]
   readonly retry: RetryConfig | null
+  /** A layer below what host and runtime allow: it can only narrow. Null: none. */
+  readonly grant: Grant | null
+  readonly budget: Budget | null
+  /** Whether requests that would ask a person are denied instead. */
+  readonly neverAsks: boolean
+  /** Whether it must not run at all. */
+  readonly isDisabled: boolean
 }
 
 export const INPUT_TYPES = ['string', 'number', 'boolean', 'date', 'file', 'select'] as const

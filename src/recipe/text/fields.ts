@@ -1,6 +1,6 @@
 import type { Json } from '../../base/json.ts'
 import type { NoticeReport } from './notice.ts'
-import { entryOf, isAbsent, jsonOf, type TextLeaf, type TextTree } from './tree.ts'
+import { entryOf, isAbsent, jsonOf, type TextLeaf, type TextMap, type TextTree } from './tree.ts'
 
 /**
  * Reads typed fields of a map. A missing field or one of the wrong type is reported with its path and line and read as
@@ -140,19 +140,19 @@ export class Fields {
     return fallback
   }
 
-  /** Reports keys that nobody reads: they may be misspelt. */
-  reportUnknown(known: readonly string[]): string[] {
-    const unknown = this.keys().filter((key) => !known.includes(key))
-    for (const key of unknown) {
-      const message = `unknown key \`${this.at(key)}\``
-      this.report.note({
-        code: 'unknown_key',
-        message,
-        line: this.lineOf(key),
-        hint: `It is ignored.${nearest(key, known)}`,
-      })
+  /** Reports keys that nobody reads: they may be misspelt. One that would restrict is a warning with advice. */
+  reportUnknown(known: readonly string[], adviceOn: (key: string) => string | undefined = () => undefined): void {
+    for (const key of this.keys().filter((one) => !known.includes(one))) {
+      const about = { code: 'unknown_key', message: `unknown key \`${this.at(key)}\``, line: this.lineOf(key) } as const
+      const advice = adviceOn(key)
+      if (advice === undefined) this.report.note({ ...about, hint: `It is ignored.${nearest(key, known)}` })
+      else this.report.warning({ ...about, hint: `It restricts nothing. ${advice}` })
     }
-    return unknown
+  }
+
+  /** Returns these fields with other keys. */
+  rekeyed(change: (tree: TextMap) => TextMap): Fields {
+    return this.tree?.kind === 'map' ? this.inner(change(this.tree), this.path) : this
   }
 
   at(key: string): string {

@@ -380,6 +380,19 @@ describe('aster-goose 14/63: checks decide whether an answer is one', () => {
     expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(['subagent'])
   })
 
+  test('a model that calls no tool reads only those that it was offered', async () => {
+    const file = recipe(
+      'prompt: x\nextensions: []\nretry: { max_retries: 1, checks: [{ type: shell, command: "true" }], on_failure: "true" }\n',
+    )
+    const { outcome } = await runRecipe(
+      file,
+      (request) => (resultsIn(request).length === 0 ? calling('frobnicate_all') : `got: ${lastResult(request)}`),
+      { cwd: folderWith(), grant: EXEC },
+    )
+
+    expect(outcome.text).toBe('got: There is no tool "frobnicate_all". There are: subagent.')
+  })
+
   test('the checks of a sub-recipe are its own; its failure is told to the host', async () => {
     const cwd = folderWith({
       'main.yaml': 'title: T\ndescription: D\nprompt: Go\nsub_recipes: [{ name: fix, path: fix.yaml }]\n',

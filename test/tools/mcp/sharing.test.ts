@@ -48,6 +48,18 @@ describe('who shares a server, and when it ends', () => {
     await noneRunning(word)
   })
 
+  test('a model that calls no tool reads those that it was offered, also of its servers', async () => {
+    const word = mark()
+    const model = scriptedModel([{ calls: [{ name: 'frobnicate_all', input: {} }] }, 'Done.'])
+    const sources = { odd: oddServer('x', { args: [word] }) }
+    await openRuntime().run(agent({ name: 'lost', instructions: '', model, sources, grant: MAY_START }), 'go').result
+
+    const offered = model.requests[0]?.tools.map(({ name }) => name) ?? []
+    expect(offered).toContain('odd__echo')
+    expect(resultIn(model.requests[1])).toMatch(/^There is no tool "frobnicate_all"\. .*\bodd__\w+/)
+    await noneRunning(word)
+  })
+
   test('many calls at once over one connection each get their own answer', async () => {
     const numbers = Array.from({ length: 40 }, (_, n) => n)
     const calls = numbers.map((n) => ({ name: 'odd__echo', input: { message: `m${n}` } }))
