@@ -381,3 +381,31 @@ describe('legate chat, where a run waits for an approval', () => {
     expect(await place.run(next.split(' '), { input: '' })).toMatchObject({ code: 0, stdout: 'Done: It is blue.\n' })
   })
 })
+
+test('what a continued conversation and a forked lane were asked is shown, and ps lists the runs of lanes', async () => {
+  const place = project({ 'poet.md': POET })
+  await serveModel(place, (one) => one.on({}, { content: 'Lines.' }))
+  const first = await place.run(['chat', 'poet.md'], { input: 'first\n' })
+  const id = /--continue (\w{8})\n$/.exec(first.stderr)?.[1] ?? ''
+  await place.run(['chat', '--continue', id], { input: 'more\n' })
+  const [newest = ''] = (await place.run(['ps', '-q'])).stdout.split('\n')
+  const forked = await place.run(['fork', newest])
+  const lane = /--continue (\w{8})/.exec(forked.stdout)?.[1] ?? ''
+  await place.run(['chat', '--continue', lane], { input: 'in the lane\n' })
+  const [ps, all, shown, log] = await Promise.all([
+    place.run(['ps']),
+    place.run(['ps', '--all']),
+    place.run(['show', newest]),
+    place.run(['log', newest]),
+  ])
+
+  for (const { stdout } of [ps, all]) {
+    expect(stdout.match(/poet .*/g)?.map((line) => line.replace(/^.*\s{2}/, ''))).toEqual([
+      'in the lane',
+      'more',
+      'first',
+    ])
+  }
+  expect(shown.stdout).toMatch(/Input\n *more\n/)
+  expect(log.stdout).toContain('input: more')
+})
