@@ -4,7 +4,7 @@ import { createRuntime } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { localStore } from '../support/rows.ts'
-import { root, skipUnlessBuilt } from './support/cli.ts'
+import { agentsModule, root, skipUnlessBuilt } from './support/cli.ts'
 import { serveModel } from './support/model-server.ts'
 import { project } from './support/project.ts'
 import { Terminal } from './support/terminal.ts'
@@ -316,4 +316,96 @@ describe('legate chat, in a terminal', () => {
 
     expect(await terminal.ended).toBe(0)
   })
+})
+
+describe('legate chat, where a run waits for an approval', () => {
+  const WRITER = '---\nname: writer\ndescription: Writes.\ntools: Write\n---\n\nYou write files.\n'
+  const WRITE = [{ id: 'c', name: 'write_file', arguments: '{"path":"out.txt","content":"made"}' }]
+
+  /** A chat whose first message made a write that somebody must allow. */
+  async function parked(args: readonly string[], input = 'write\n') {
+    const place = project({ 'writer.md': WRITER })
+    const mock = await serveModel(place, (one) => {
+      one.on({ userMessage: 'second' }, { content: 'Two.' })
+      one.on({ toolResultContains: 'out.txt' }, { content: 'Written.' })
+      one.on({ userMessage: 'write' }, { toolCalls: WRITE })
+    })
+    const first = await place.run(['chat', ...args], { input })
+    const [, approve = ''] = /legate (approve \w{8} --seen \w{12})/.exec(first.stderr) ?? []
+    const [, next = ''] = /Then: legate (chat .*)\n/.exec(first.stderr) ?? []
+    return { place, mock, first, approve: approve.split(' '), next: next.split(' ') }
+  }
+
+  test('in a pipe --continue waits with exit code 3, and after approve shows the answer', async () => {
+    const { place, approve, next } = await parked(['writer.md'])
+    const id = next.at(-1) ?? ''
+    const waits = await place.run(['chat', '--continue', id], { input: 'second\n' })
+    const approved = await place.run(approve)
+    const more = await place.run(next, { input: 'second\n' })
+
+    expect(waits).toMatchObject({ code: 3, stdout: '' })
+    expect(waits.stderr).toMatch(/waits for a person:[\s\S]*Not sent: "second"\.\n/)
+    expect(approved.code).toBe(0)
+    expect(more).toMatchObject({ code: 0, stdout: 'Written.\nTwo.\n' })
+  })
+
+  test('lines after one that waits are named: they were not sent', async () => {
+    const { first, mock } = await parked(['writer.md'], 'write\nsecond\n\nthird\n/exit\nnever\n')
+
+    expect(first.code).toBe(3)
+    expect(first.stderr).toContain('Not sent: "second", "third".\n')
+    expect(mock.getRequests()).toHaveLength(1)
+  })
+
+  test('in a terminal --continue asks, and shows the answer before it takes a message', async () => {
+    const { place, next } = await parked(['writer.md'])
+    const terminal = new Terminal(place, next, { cols: 100, rows: 40 })
+    await terminal.shows((screen) => /then Enter >$/m.test(screen))
+    terminal.type('y\r')
+    await terminal.shows((screen) => /Written\.\n[^\n]*\n\n> ?$/.test(screen))
+    terminal.type('second\r')
+    await terminal.shows((screen) => /Two\.\n[^\n]*\n\n> ?$/.test(screen))
+    terminal.type('\u0004')
+
+    expect(await terminal.ended).toBe(0)
+  })
+
+  test('an agent in code goes on too, with the command that is printed', async () => {
+    const place = project({})
+    const first = await place.run(['chat', agentsModule, '--agent', 'careful'], { input: 'look\n' })
+    place.open()
+    const [, approve = ''] = /legate (approve \w{8} --seen \w{12})/.exec(first.stderr) ?? []
+    const [, next = ''] = /Then: legate (chat .*)\n/.exec(first.stderr) ?? []
+    await place.run(approve.split(' '))
+
+    expect(await place.run(next.split(' '), { input: '' })).toMatchObject({ code: 0, stdout: 'Done: It is blue.\n' })
+  })
+})
+
+test('what a continued conversation and a forked lane were asked is shown, and ps lists the runs of lanes', async () => {
+  const place = project({ 'poet.md': POET })
+  await serveModel(place, (one) => one.on({}, { content: 'Lines.' }))
+  const first = await place.run(['chat', 'poet.md'], { input: 'first\n' })
+  const id = /--continue (\w{8})\n$/.exec(first.stderr)?.[1] ?? ''
+  await place.run(['chat', '--continue', id], { input: 'more\n' })
+  const [newest = ''] = (await place.run(['ps', '-q'])).stdout.split('\n')
+  const forked = await place.run(['fork', newest])
+  const lane = /--continue (\w{8})/.exec(forked.stdout)?.[1] ?? ''
+  await place.run(['chat', '--continue', lane], { input: 'in the lane\n' })
+  const [ps, all, shown, log] = await Promise.all([
+    place.run(['ps']),
+    place.run(['ps', '--all']),
+    place.run(['show', newest]),
+    place.run(['log', newest]),
+  ])
+
+  for (const { stdout } of [ps, all]) {
+    expect(stdout.match(/poet .*/g)?.map((line) => line.replace(/^.*\s{2}/, ''))).toEqual([
+      'in the lane',
+      'more',
+      'first',
+    ])
+  }
+  expect(shown.stdout).toMatch(/Input\n *more\n/)
+  expect(log.stdout).toContain('input: more')
 })

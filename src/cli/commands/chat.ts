@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type AgentFile, discover, readDefinition } from '../../doors/recipe.ts'
 import { diskFiles } from '../../doors/tools.ts'
 import { type AnyAgent, createRuntime, type Id, type Run, type Runtime, type RuntimeOptions } from '../../index.ts'
@@ -14,14 +15,21 @@ import { findConversation, shortId } from '../store/find-run.ts'
 import { openOrMakeStore, openStore } from '../store/open-store.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note, write } from '../terminal/output.ts'
+import { cut } from '../terminal/width.ts'
 import { viewFor } from '../watch/view.ts'
 import { codeOf, folderOf, modelNameOf } from '../watch/words.ts'
+import { openTopRuns } from '../worker/followed-runs.ts'
 import { InlineAsk, respondersFor } from '../worker/inline-ask.ts'
 import { type ScopedStore, scopedStore } from '../worker/scoped-store.ts'
-import { lastAnswer, reportFailure, shellWord, storeWords } from '../worker/verdict.ts'
+import { answerOf, reportFailure, shellWord, storeWords } from '../worker/verdict.ts'
 import { sendMessage, Worker } from '../worker/worker.ts'
 
 const PROMPT = '> '
+const ARRIVED_MS = 100
+/** How much is shown of a message that was not sent. */
+const LONGEST = 60
+/** Exit codes after which a chat without a person takes no further message. */
+const ENDS_CHAT: readonly number[] = [EXIT.parked, EXIT.interrupted, EXIT.terminated]
 
 /** Chats with an agent turn by turn, and keeps the conversation in the store. */
 export async function chat(call: Call): Promise<number> {
@@ -109,6 +117,7 @@ class ChatLoop {
     const options = parts.options ?? {
       files: diskFiles({ workspace: parts.folder }),
       extensions: [mentions(knownNames(parts.definition, call.env))],
+      agents: parts.agent === null ? [] : [parts.agent],
     }
     this.runtime = createRuntime({ ...options, store })
   }
@@ -117,7 +126,7 @@ class ChatLoop {
     try {
       this.conversationId = await this.continued()
       const code = InlineAsk.isPossible(this.call.env) ? await this.withPerson() : await this.withInput()
-      if (this.conversationId !== undefined) note(this.farewell(this.conversationId))
+      if (this.conversationId !== undefined) note(`Continue with: ${this.continueCommand(this.conversationId)}`)
       return code
     } finally {
       await this.runtime.close()
@@ -129,6 +138,7 @@ class ChatLoop {
     const mention = options === undefined ? '@name hands a message to a subagent. ' : ''
     note(`${oneLine(name)}, ${oneLine(model)}. ${mention}/help lists more; Ctrl-D leaves.`)
     if (this.conversationId !== undefined) await showLastRounds(this.runtime, this.conversationId)
+    if ((await this.finishOpenRuns()) === EXIT.terminated) return EXIT.terminated
     for (;;) {
       const message = await readMessage({ text: PROMPT, history: this.said })
       if (message === null || isExit(message)) return EXIT.completed
@@ -144,12 +154,35 @@ class ChatLoop {
    * Reads messages from stdin, one a line, when nobody sits at a terminal. A request that needs a person ends the chat.
    */
   private async withInput(): Promise<number> {
+    const reader = createInterface({ input: process.stdin, terminal: false })
+    const lines = reader[Symbol.asyncIterator]()
+    try {
+      let last = await this.finishOpenRuns()
+      while (!ENDS_CHAT.includes(last)) {
+        const { value: line, done } = await lines.next()
+        if (done === true || isExit(line)) return last
+        if (line.trim() === '' || (await this.hasReplied(line))) continue
+        last = await this.turn(line)
+      }
+      const unsent = await linesLeft(lines)
+      if (unsent.length > 0) note(`Not sent: ${unsent.map((line) => JSON.stringify(cut(line, LONGEST))).join(', ')}.`)
+      return last
+    } finally {
+      reader.close()
+    }
+  }
+
+  /** Continues what an earlier process left open in this conversation: the next message would wait for it. */
+  private async finishOpenRuns(): Promise<number> {
+    const { runtime, conversationId } = this
+    if (conversationId === undefined) return EXIT.completed
+    const open = (await openTopRuns(runtime.store, this.trees)).filter((turn) => turn.conversationId === conversationId)
+    if (open.length === 0) return EXIT.completed
+    await runtime.resume()
     let last: number = EXIT.completed
-    for await (const line of createInterface({ input: process.stdin, terminal: false })) {
-      if (isExit(line)) return last
-      if (line.trim() === '' || (await this.hasReplied(line))) continue
-      last = await this.turn(line)
-      if (last === EXIT.parked || last === EXIT.interrupted || last === EXIT.terminated) return last
+    for (const { id } of open.sort((a, b) => a.ordinal - b.ordinal)) {
+      last = await this.follow(await runtime.attach(id))
+      if (ENDS_CHAT.includes(last)) break
     }
     return last
   }
@@ -164,18 +197,18 @@ class ChatLoop {
   }
 
   private async turn(message: string): Promise<number> {
-    const { runtime, call, knownAgents, conversationId, parts } = this
+    const { runtime, conversationId, parts } = this
     const kept = parts.agent === null ? conversationId : undefined
     const run =
       kept === undefined
         ? runtime.run(parts.agent as AnyAgent, message as never, conversationId === undefined ? {} : { conversationId })
         : await sendMessage(runtime, kept, message)
     this.trees.add((await runtime.store.rootOf(run.conversationId)) ?? run.conversationId)
-    return this.follow(run, call, knownAgents)
+    return this.follow(run)
   }
 
-  private async follow(run: Run, call: Call, knownAgents: ScopedStore['knownAgents']): Promise<number> {
-    const { runtime } = this
+  private async follow(run: Run): Promise<number> {
+    const { runtime, call, knownAgents } = this
     const isLive = InlineAsk.isPossible(call.env)
     const view = isLive
       ? new ChatView(runtime, call.env)
@@ -188,7 +221,7 @@ class ChatLoop {
       lastSeqs: new Map(),
       askers: respondersFor(call, runtime, view),
       ended: (one) => reportFailure(runtime, one, () => 'your next message.'),
-      standstills: { where, goOn: () => `legate chat --continue ${shortId(run.conversationId)}${where}` },
+      standstills: { where, goOn: () => this.continueCommand(run.conversationId) },
     })
     await worker.follow([run])
     const code = worker.end()
@@ -196,7 +229,7 @@ class ChatLoop {
     // Only a recorded run can be continued.
     if ((await runtime.store.rootOf(run.id)) !== undefined) this.conversationId = run.conversationId
     if (isLive) process.stdout.write('\n')
-    else await write(await lastAnswer(runtime, run))
+    else await write(await answerOf(runtime, run.id))
     return code
   }
 
@@ -216,14 +249,25 @@ class ChatLoop {
     return row.id
   }
 
-  private farewell(conversationId: Id): string {
+  private continueCommand(conversationId: Id): string {
     const { call } = this
     const named = textOption(call, 'module') ?? call.words[0]
     const agent = textOption(call, 'agent')
     const words = [...(named === undefined ? [] : [named]), ...(agent === undefined ? [] : ['--agent', agent])]
     const file = words.map((word) => ` ${oneLine(shellWord(word))}`).join('')
     const where = storeWords(textOption(this.call, 'store'))
-    return `Continue with: legate chat${file} --continue ${shortId(conversationId)}${where}`
+    return `legate chat${file} --continue ${shortId(conversationId)}${where}`
+  }
+}
+
+/** Lists the messages that have arrived and that nobody reads. A writer that keeps its pipe open is not waited for. */
+async function linesLeft(lines: AsyncIterator<string>): Promise<string[]> {
+  const left: string[] = []
+  const none = sleep(ARRIVED_MS, { done: true as const, value: undefined })
+  for (;;) {
+    const { value: line, done } = await Promise.race([lines.next(), none])
+    if (done === true || isExit(line)) return left
+    if (line.trim() !== '') left.push(line)
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Turn } from '../../doors/rows.ts'
+import type { TreeReader, Turn } from '../../doors/rows.ts'
 import { type Id, isLegateError, type Runtime, type Store } from '../../index.ts'
 import { type Call, CliError, EXIT } from '../command/command.ts'
 import { findRunOrNode, shortId } from '../store/find-run.ts'
@@ -44,7 +44,7 @@ export async function allRuns(store: Store): Promise<Turn[]> {
   const turns: Turn[] = []
   for (let before: Id | undefined; ; ) {
     const page = await store.roots({ limit: PAGE, ...(before === undefined ? {} : { before }) })
-    for (const { id, turnCount } of page) turns.push(...(await turnsOf(store, id, turnCount)))
+    for (const { id } of page) turns.push(...(await runsOfTree(store, id)))
     before = page.at(-1)?.id
     if (before === undefined) return turns.sort(newestFirst)
   }
@@ -92,15 +92,42 @@ async function unchanged(store: Store, turn: Turn): Promise<Turn> {
   return turn
 }
 
-/** Lists the last turns of each of the newest conversations. */
-async function lastTurns(store: Store, limit: number): Promise<Turn[]> {
+/** Lists all runs of a tree that people started: those of its root and of every lane, also of a subagent's. */
+async function runsOfTree(store: Store, rootId: Id): Promise<readonly Turn[]> {
   const turns: Turn[] = []
-  for (const { id } of await store.roots({ limit: LOOKED_AT })) turns.push(...(await turnsOf(store, id, limit)))
+  await unlessTampered(async () => {
+    const tree = await store.tree(rootId)
+    for (let after: Id | undefined; ; ) {
+      const page = await store.conversations({ rootId, limit: PAGE, ...(after === undefined ? {} : { after }) })
+      for (const { id, type, turnCount } of page)
+        if (type === 'user') turns.push(...tree.turnsOf(id, { limit: turnCount }))
+      after = page.at(-1)?.id
+      if (after === undefined) return
+    }
+  })
   return turns
 }
 
-async function turnsOf(store: Store, rootId: Id, limit: number): Promise<readonly Turn[]> {
-  return (await unlessTampered(async () => (await store.tree(rootId)).turnsOf(rootId, { limit }))) ?? []
+/** Lists the last turns of each of the newest conversations, and of the lanes forked from it. */
+async function lastTurns(store: Store, limit: number): Promise<Turn[]> {
+  const turns: Turn[] = []
+  for (const { id } of await store.roots({ limit: LOOKED_AT })) {
+    await unlessTampered(async () => {
+      const tree = await store.tree(id)
+      for (const laneId of lanesFrom(tree, id)) turns.push(...tree.turnsOf(laneId, { limit }))
+    })
+  }
+  return turns
+}
+
+/** Lists a conversation and all lanes forked from it: each names its newest lane, and each lane the one before it. */
+function lanesFrom(tree: TreeReader, id: Id): Id[] {
+  const found = [id]
+  for (const laneId of found) {
+    for (let next = tree.conversation(laneId)?.lane?.newest; next != null; next = tree.conversation(next)?.lane?.before)
+      found.push(next)
+  }
+  return found
 }
 
 function newestFirst(a: Turn, b: Turn): number {

@@ -119,8 +119,14 @@ function indented(text: string): string {
 /** Returns the printed answer of the last turn of a run's conversation; empty if it did not complete. */
 export async function lastAnswer(runtime: Runtime, { conversationId }: Pick<Run, 'conversationId'>): Promise<string> {
   const [last] = (await treeWith(runtime.store, conversationId)).turnsOf(conversationId, { limit: 1 })
-  if (last?.outcome?.status !== 'completed') return ''
-  const { result } = await runtime.attach(last.id)
+  return last === undefined ? '' : answerOf(runtime, last.id)
+}
+
+/** Returns the printed answer of a run; empty if it did not complete. */
+export async function answerOf(runtime: Runtime, runId: Id): Promise<string> {
+  const turn = (await treeWith(runtime.store, runId)).turn(runId)
+  if (turn?.outcome?.status !== 'completed') return ''
+  const { result } = await runtime.attach(runId)
   return answerText((await result) as Outcome)
 }
 

@@ -21,7 +21,7 @@ import type { EdgeType, Effect, Id, Node, NodeInput, NodeOutput, Turn } from '..
 import { pauseClocks } from '../turn/account.ts'
 import { APPROVAL_MS } from '../turn/approve.ts'
 import { endNode, findBlockingDenial } from '../turn/end-node.ts'
-import { beginTurn, type TurnBounds } from '../turn/open-turn.ts'
+import { beginTurn, type TurnBounds, tellMessage } from '../turn/open-turn.ts'
 
 /** A node for `mutate` to put in. All of it is JSON. */
 export interface NodeSpec {
@@ -168,7 +168,15 @@ export class Mutation {
     this.created.push(node.id)
     const turn = this.draft.turn(this.runId)
     this.draft.event(turn, node.id, { type: 'graph-change', change: 'node', detail: { kind: node.kind, state } })
+    if (spec.kind === 'user_message' && spec.content !== undefined) this.tell(node, spec.content)
     return node
+  }
+
+  /** Reports a person's message. If the turn has no input yet, the message is its input. */
+  private tell(node: Node, content: Content): void {
+    const turn = this.draft.turn(this.runId)
+    if (turn.input === null) this.draft.changeTurn(turn, { input: content as Json })
+    tellMessage(this.draft, turn, node)
   }
 
   /** Puts an edge between two nodes, by their ids. The second one runs after the first. */
