@@ -5,7 +5,7 @@ import { decide } from './decide.ts'
 import { type Grant, useLayer } from './grant.ts'
 import { hostRequest, programRequest, readRequest, requestText } from './request.ts'
 import { readRule } from './rule.ts'
-import { readWords } from './words.ts'
+import { readWords, showWords } from './words.ts'
 
 const allows = (rule: string, request: ReturnType<typeof readRequest>) =>
   decide([useLayer('me', { use: [rule] })], request).verdict === 'allow'
@@ -141,15 +141,39 @@ describe('the request of a program', () => {
     )
   })
 
+  test.each<[readonly string[]]>([
+    [['env', 'TOKEN=id', 'sh', '-c', '$TOKEN']],
+    [['sh', '-c', 'alias token=id\ntoken']],
+    [['sh', '-c', 'true --password=id; $_']],
+    [['sh', '-c', `true token=id; \${_#token=}`]],
+    [['sh', 'token=evil']],
+    [['sh', '-c', '. ./token=evil']],
+    [['sh', '-c', 'sh sk-proj-Zq81Lm55Tt09Xx37Aa12Bb34Cc56Dd78Ee90Ff; true']],
+    [['sh', '-c', 'PATH=.:$PATH; sk-proj-Zq81Lm55Tt09Xx37Aa12Bb34Cc56Dd78Ee90Ff']],
+    [['sh', '-c', `set -- --token=id; \${1#*=}`]],
+    [['sh', '-c', 'echo password=id | (IFS== read a b; $b)']],
+    [['sh', '-c', 'echo token=id | cut -d= -f2 | sh']],
+    [['python3', '-c', 'import os\ntoken=os.system\ntoken("id")']],
+    [['sh', '-c', 'cut -d= -f2 <<E | sh\napi_key=id\nE']],
+    [['make', '-f', 'mk', 'TOKEN=id']],
+    [['git', '-c', 'alias.token=!id', 'token']],
+    [['sh', '-c', `"\${0#*=}"`, 'token=id']],
+    [['sh', '-c', 'echo Bearer id | cut -d" " -f2 | sh']],
+    [['awk', 'BEGIN{system(substr(ARGV[1],10,2))}', 'http://a:id@h']],
+  ])('I11 shows all that would run: %j', (argv) => {
+    expect(requestText(programRequest(argv))).toBe(`exec:${showWords(argv)}`)
+  })
+
   test('shows no secret, and an answer holds for the real one', () => {
-    const [one, other] = ['s3cret-one', 's3cret-two'].map((key) =>
+    const [one, other] = ['Zq81Lm55Tt09Xx37Aa12Bb34', 'Zq81Lm55Tt09Xx37Aa12Bb35'].map((key) =>
       programRequest(['npx', 'server', '--key', key, 'k3y-value'], { secrets: ['k3y-value'] }),
     )
 
-    expect(requestText(one as never)).toBe("exec:npx server --key '***' '***'")
-    expect(decide([useLayer('me', { use: [] })], one as never).reason).not.toMatch(/s3cret|k3y/)
-    expect(allows('exec:npx server --key s3cret-one *', one as never)).toBe(true)
-    expect(allows('exec:npx server --key s3cret-one *', other as never)).toBe(false)
+    expect(requestText(one as never)).toMatch(/^exec:npx server --key '\*\*\*\(24:\w{4}\)' '\*\*\*\(9:\w{4}\)'$/)
+    expect(requestText(one as never)).not.toBe(requestText(other as never))
+    expect(decide([useLayer('me', { use: [] })], one as never).reason).not.toMatch(/Zq81|k3y/)
+    expect(allows('exec:npx server --key Zq81Lm55Tt09Xx37Aa12Bb34 *', one as never)).toBe(true)
+    expect(allows('exec:npx server --key Zq81Lm55Tt09Xx37Aa12Bb34 *', other as never)).toBe(false)
     expect(one?.version).not.toBe(other?.version)
   })
 })

@@ -333,9 +333,9 @@ describe.each(lasting)('I11 always, on %s', (_, create) => {
   })
 
   test('no command line spells out the yes for another', async () => {
-    const evil = ['sh', '-c', 'TOKEN=1; echo hostile > PWNED; echo done']
+    const evil = ['sh', '-c', 'TOKEN=1\necho hostile > PWNED; echo done']
     const { version = '' } = programRequest(evil)
-    const baits = ['TOKEN=***; echo hostile > PWNED; echo done', 'TOKEN=***'].map((bait) => ['sh', '-c', bait])
+    const baits = ['TOKEN=1\\necho hostile > PWNED; echo done', 'TOKEN=***'].map((bait) => ['sh', '-c', bait])
     const requests = await answered(
       runner(...baits, ...baits.map((bait) => [...bait, 'version', version]), evil),
       () => ({ always: true }),

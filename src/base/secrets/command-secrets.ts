@@ -1,20 +1,29 @@
-import { isSecretName, isSecretOption, SECRET_MARK, withoutKeys } from './shapes.ts'
+import { sha256 } from '../hash.ts'
+import { isSecretName, isSecretOption, replaceKeys, SECRET_MARK } from './shapes.ts'
 
 /**
- * Gives a command line as people may see it and rows may keep it: without the given secrets, without the values of options and
- * variables that are named like secrets (`--token abc`, `API_KEY=abc`, `-u me:abc`), and without keys. A mark replaces exactly
- * one value, and never a part that could run: a possible program, path or script stays visible. Decisions and processes use the
- * command line itself, never this text.
+ * Gives a command line as people decide on it and rows keep it. Hides the given secrets, and values that are certainly
+ * credentials: long, random, and behind a name (`--token`, `API_KEY=`, `-u me:`, `Bearer`) or with the beginning of a key.
+ * Never hides an ordinary word, nor, where a shell or an interpreter reads the line, anything but the given secrets: all of it
+ * may run. Decisions and processes use the command line itself, never this text.
  */
 export function shownWords(words: readonly string[], secrets: readonly string[] = []): string[] {
   const line = lineOf(words)
-  const hidden = secrets.filter(isHideable)
+  // A secret may hold another one.
+  const known = secrets.filter(isHideable).sort((one, other) => other.length - one.length)
   return words.map((word, at) => {
     if (line.started.has(at) && !SCRIPT.test(word)) return word
-    const own = line.isRead ? word : withoutArgument(word, words[at - 1] ?? '')
-    const clean = withoutKeys(withoutNamed(own, line.isRead))
-    return hidden.reduce((left, secret) => left.replaceAll(secret, SECRET_MARK), clean)
+    const own = known.reduce((left, secret) => left.replaceAll(secret, () => hiddenAs(secret)), word)
+    return line.isRead ? own : withoutCredentials(own, words[at - 1] ?? '')
   })
+}
+
+/**
+ * The mark in place of a value: `***(40:9f86)` stands for 40 characters whose hash begins with 9f86. So two values can be told
+ * apart, and the hash is too short to tell whether a guess is right.
+ */
+export function hiddenAs(value: string): string {
+  return `${SECRET_MARK}(${value.length}:${sha256(value).slice(0, 4)})`
 }
 
 /** The values in a command line whose option or variable is named like a secret. */
@@ -35,13 +44,22 @@ function lineOf(words: readonly string[]): Line {
   const started = new Set([0])
   let isRead = false
   for (const [at, word] of words.entries()) {
-    const name = word.slice(word.lastIndexOf('/') + 1)
+    const name = nameOf(word)
+    isRead ||= READERS.test(name)
     if (!STARTERS.test(name)) continue
-    isRead ||= SHELLS.test(name)
     for (const place of startedBehind(words, at, WITH_COMMANDS.test(name) ? 2 : 1)) started.add(place)
   }
-  const isScript = started.size > 1 && words.some((word, at) => at > 0 && SCRIPT.test(word))
-  return { started, isRead: isRead || isScript }
+  return { started, isRead: isRead || isCode(words) }
+}
+
+/** True where an interpreter is given code instead of a file. */
+function isCode(words: readonly string[]): boolean {
+  const at = words.findIndex((word) => INTERPRETERS.test(nameOf(word)))
+  return at !== -1 && words.some((word, place) => place > at && CODE.test(word))
+}
+
+function nameOf(word: string): string {
+  return word.slice(word.lastIndexOf('/') + 1)
 }
 
 /** The places of the next `most` words that are neither an option nor a variable. */
@@ -57,41 +75,69 @@ function startedBehind(words: readonly string[], from: number, most: number): nu
 /** Programs that run their arguments. */
 const STARTERS =
   /^(?:(?:ba|da|z|k|c|tc|fi|a|mk|pw|power)?sh|node(?:js)?|deno|bunx?|tsx|ts-node|python[\d.]*|pypy\d?|ruby|perl|php|lua(?:jit)?|java|npx|npm|pnpx?|pnpm|yarn|uvx?|pipx|env|xargs|sudo|doas|nice|nohup|timeout|setsid|stdbuf|time|busybox|docker|podman|ssh|cmd|find|make|go|cargo|dotnet)(?:\.exe)?$/
-const SHELLS = /^(?:(?:ba|da|z|k|c|tc|fi|a|mk|pw|power)?sh|busybox|cmd|ssh)(?:\.exe)?$/
+/** Programs that may run any of their words, or a part of one. */
+const READERS =
+  /^(?:(?:ba|da|z|k|c|tc|fi|a|mk|pw|power|tcl|wi)?sh|busybox|cmd|ssh|g?make|ninja|just|[gmn]?awk|sed|ed|ex|vim?|nvim|emacs|watch|parallel|flock|expect|eval|xargs|su|script|tmux|screen|gdb|strace|osascript|Rscript|R|julia)(?:\.exe)?$/
+const INTERPRETERS =
+  /^(?:node(?:js)?|deno|bunx?|tsx|ts-node|python[\d.]*|pypy[\d.]*|ruby|perl|php|lua(?:jit)?|java|jshell|groovy|npx|npm|pnpx?|pnpm|yarn)(?:\.exe)?$/
+/** Options with code: `-c`, `-ne`, `-e'...'`, `--eval=...`. */
+const CODE = /^(?:-[A-Za-z]{0,3}[ceEpr]|-[ceEpr]\W.*|-[ceEpr].*[\s;|&<>$`(){}"'].*|--(?:eval|print|call|run)(?:=.*)?)$/s
 /** Programs whose first word is a command and whose second word is its subject, such as `npm run test`. */
 const WITH_COMMANDS = /^(?:npm|pnpm|yarn|bun|deno|uv|pipx|docker|podman|go|cargo|dotnet)(?:\.exe)?$/
 /** Characters that a shell or an interpreter acts on. */
 const SCRIPT = /[\s;|&<>$`(){}!*?[\]\\"'#]/
 const ASSIGNMENT = /^[A-Za-z_]\w*=/
 
-/** Hides the value of an option that is a word of its own, unless it is a path or could run. */
+function withoutCredentials(word: string, before: string): string {
+  return replaceKeys(withoutNamed(withoutArgument(word, before)), shownCredential)
+}
+
+/** Hides the value of an option that is a word of its own. */
 function withoutArgument(word: string, before: string): string {
   const option = /^--?([A-Za-z][\w.-]*)$/.exec(before)?.[1]
   if (option === undefined || word.startsWith('-')) return word
-  if (isSecretOption(option)) return VALUE.test(word) ? SECRET_MARK : word
-  const [, user = '', password = ''] = USERS.has(option) ? (/^([^:/]*:)(.+)$/.exec(word) ?? []) : []
-  return VALUE.test(password) ? `${user}${SECRET_MARK}` : word
+  if (isSecretOption(option)) return VALUE.test(word) ? shownCredential(word) : word
+  const [, user = '', password = ''] = USERS.has(option) ? (/^([^:/]*:)(.+)$/s.exec(word) ?? []) : []
+  return VALUE.test(password) ? `${user}${shownCredential(password)}` : word
 }
 
-const VALUE = /^[\w=+~-]+$/
+const VALUE = /^[\w.=+~/-]+$/
 
 /** Hides values behind a name: `API_KEY=abc`, `--token=abc`, `?sig=abc`; passwords in addresses; `Bearer abc`. */
-function withoutNamed(word: string, isRead: boolean): string {
+function withoutNamed(word: string): string {
   return word
     .replace(NAMED, (...found: string[]) => {
-      const [whole = '', start = '', dashes = '', name = ''] = found
-      // A shell could run the variable's value.
-      if (dashes === '' ? !isSecretName(name) || (isRead && word.includes('$')) : !isSecretOption(name)) return whole
-      return `${start}${SECRET_MARK}`
+      const [whole = '', start = '', dashes = '', name = '', value = ''] = found
+      const isSecret = dashes === '' ? isSecretName(name) : isSecretOption(name)
+      return isSecret ? `${start}${shownCredential(value)}` : whole
     })
-    .replace(USER_INFO, `//${SECRET_MARK}@`)
-    .replace(SCHEME, `$1${SECRET_MARK}`)
+    .replace(USER_INFO, (_, start: string, value: string) => `${start}${shownCredential(value)}@`)
+    .replace(SCHEME, (_, start: string, value: string) => `${start}${shownCredential(value)}`)
 }
 
 /** Matches only characters that certainly belong to the value, and no path. */
-const NAMED = /(?<![\w.-])((-{0,2})([A-Za-z_][\w.-]{0,100})=["']?)(?![./~])[\w.=+/-]+/g
-const USER_INFO = /\/\/(?:[\w.~%+-]*:)?[\w.~%+=-]+@/g
-const SCHEME = /(?<![\w.-])((?:Bearer|Basic)[ \t]+)(?![./~])[\w.=+/-]+/gi
+const NAMED = /(?<![\w.-])((-{0,2})([A-Za-z_][\w.-]{0,100})=["']?)(?![./~])([\w.=+/-]+)/g
+const USER_INFO = /(\/\/(?:[\w.~%+-]*:)?)([\w.~%+=-]+)@/g
+const SCHEME = /(?<![\w.-])((?:Bearer|Basic)[ \t]+)(?![./~])([\w.=+/-]+)/gi
+
+function shownCredential(value: string): string {
+  return isCredential(value) ? hiddenAs(value) : value
+}
+
+/**
+ * True for a value that nobody writes by hand: at least 20 characters, in which letters and digits, or upper and lower case,
+ * take turns as in random text. False for names, and for paths such as `node_modules/evil/index2.js`.
+ */
+function isCredential(value: string): boolean {
+  if (value.length < LEAST_LENGTH || !/\d/.test(value) || (value.includes('/') && value.includes('.'))) return false
+  return (value.match(TURNS)?.length ?? 0) * LEAST_TURNS >= value.length
+}
+
+/** A capital that begins a word is no turn. */
+const TURNS = /\d(?=[A-Za-z])|[A-Za-z](?=\d)|[a-z](?=[A-Z](?![a-z]{2}))/g
+const LEAST_LENGTH = 20
+/** One turn in so many characters. Random text has one in two or three. */
+const LEAST_TURNS = 5
 
 /** False for a secret that could be a path or a part of a script: hiding it could hide a program. */
 function isHideable(secret: string): boolean {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { watchWork } from '../../../test/support/pace.ts'
+import { sha256 } from '../hash.ts'
 import { secretsInCommand, shownWords } from './command-secrets.ts'
 import { Secrets, withoutSecrets } from './secrets.ts'
 import { isSecretName } from './shapes.ts'
@@ -142,19 +143,30 @@ describe('what looks like a secret is taken out of a text that is shown', () => 
 })
 
 describe('a command line is shown without its secrets', () => {
+  const KEY = 'Zq81Lm55Tt09Xx37Aa12Bb34'
+  const shownKey = `***(24:${sha256(KEY).slice(0, 4)})`
+
   test.each<[string, readonly string[], string]>([
-    ['an option', ['deploy', '--token', 'abc', 'now'], 'deploy --token *** now'],
-    ['an option with =', ['deploy', '--api-key=abc'], 'deploy --api-key=***'],
-    ['a variable', ['env', 'GITHUB_PAT=abc', 'PLAIN=x', 'deploy'], 'env GITHUB_PAT=*** PLAIN=x deploy'],
-    ['user and password', ['curl', '-u', 'me:abc', 'http://host'], 'curl -u me:*** http://host'],
-    ['a header', ['curl', '-H', 'Authorization: Bearer abc'], 'curl -H Authorization: Bearer ***'],
-    ['an address', ['psql', 'postgres://me:abc@host/db'], 'psql postgres://***@host/db'],
-    ['a script', ['sh', '-c', 'deploy --secret=abc && x'], 'sh -c deploy --secret=*** && x'],
-    ['a key', ['curl', '-d', 'x sk-12345678abc;y'], 'curl -d x ***;y'],
-    ['options of a script', ['node', 'server.mjs', '--token', 'abc'], 'node server.mjs --token ***'],
-    ['a secret that is known', ['deploy', 'hunter2-hunter3-hunter4'], 'deploy ***'],
+    ['an option', ['deploy', '--token', KEY, 'now'], `deploy --token ${shownKey} now`],
+    ['an option with =', ['deploy', `--api-key=${KEY}`], `deploy --api-key=${shownKey}`],
+    ['a variable', ['env', `GITHUB_PAT=${KEY}`, 'PLAIN=x', 'deploy'], `env GITHUB_PAT=${shownKey} PLAIN=x deploy`],
+    ['user and password', ['curl', '-u', `me:${KEY}`, 'http://host'], `curl -u me:${shownKey} http://host`],
+    ['a header', ['curl', '-H', `Authorization: Bearer ${KEY}`], `curl -H Authorization: Bearer ${shownKey}`],
+    ['a header of a server', ['npx', 's', '--header', `A: Bearer ${KEY}`], `npx s --header A: Bearer ${shownKey}`],
+    ['an address', ['psql', `postgres://me:${KEY}@host/db`], `psql postgres://me:${shownKey}@host/db`],
+    ['a key', ['curl', '-d', `x sk-${KEY};y`], `curl -d x ***(27:${sha256(`sk-${KEY}`).slice(0, 4)});y`],
+    ['a web token', ['x', '--jwt', `${KEY}.${KEY}`], `x --jwt ***(49:${sha256(`${KEY}.${KEY}`).slice(0, 4)})`],
+    ['options of a script', ['node', 'server.mjs', '--token', KEY], `node server.mjs --token ${shownKey}`],
+    ['a secret that is known', ['deploy', SECRET], `deploy ***(23:${sha256(SECRET).slice(0, 4)})`],
+    ['one in a script', ['sh', '-c', `x ${SECRET};y`], `sh -c x ***(23:${sha256(SECRET).slice(0, 4)});y`],
   ])('%s', (_, words, shown) => {
     expect(shownWords(words, [SECRET]).join(' ')).toBe(shown)
+  })
+
+  test('two values that are hidden can be told apart', () => {
+    const other = KEY.replace('Zq', 'Zr')
+
+    expect(shownWords(['x', '--token', other])).not.toEqual(shownWords(['x', '--token', KEY]))
   })
 
   test.each<[string, readonly string[]]>([
@@ -175,6 +187,14 @@ describe('a command line is shown without its secrets', () => {
     ['a file that looks like a user', ['python3', '-u', 'a:evil']],
     ['a path that looks like a key', ['node', './sk-evilscript1.mjs', 'x/sk-evilscript1']],
     ['a path behind a name', ['deploy', '--token', './evil', 'TOKEN=./evil']],
+    ['an ordinary word behind a name', ['x', '--token', 'id', 'TOKEN=id', '--key=id', 'a://id:id@h', 'Bearer id']],
+    ['a long name', ['x', '--token', 'run-the-evil-script-number-2', 'TOKEN=evilScriptOfMineNumber2']],
+    ['a long path', ['x', `--token=a/${KEY}/evil.sh`, '--token', 'node_modules/evil/index2']],
+    ['a word for a shell', ['sh', `token=${KEY}`, `sk-${KEY}`]],
+    ['a script', ['sh', '-c', `deploy --secret=${KEY} && sk-${KEY}`]],
+    ['code', ['node', '--import', 'x', '-e', `token="${KEY}";eval(atob(token))`]],
+    ['code of another interpreter', ['python3', '-c', `import os\ntoken="${KEY}"\nos.system(token)`]],
+    ['a variable of make', ['make', '-f', 'mk', `TOKEN=${KEY}`]],
     ['a script in a private key', ['sh', '-c', '-----BEGIN PRIVATE KEY-----\ntouch x']],
   ])('I11 %s stay to be seen', (_, words) => {
     expect(shownWords(words, ['./evil.cjs', 'a b c']).join(' ')).toBe(words.join(' '))

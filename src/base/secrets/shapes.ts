@@ -17,16 +17,18 @@ export function withoutShapes(text: string): string {
     .replaceAll(NAMED, `$1${SECRET_MARK}`)
 }
 
-/** Removes keys from a command line, or a part of one: only keys that are a word of their own, and no part of a path. */
-export function withoutKeys(text: string): string {
-  return KEYS.reduce((left, key) => left.replace(key, (found, ...rest) => markedWord(found, left, rest)), text)
+/** Replaces keys in a part of a command line: only keys that are a word of their own, and no part of a path. */
+export function replaceKeys(text: string, shownAs: (key: string) => string): string {
+  return KEYS.reduce(
+    (left, key) => left.replace(key, (found, ...rest) => (isPart(found, left, rest) ? found : shownAs(found))),
+    text,
+  )
 }
 
-/** A callback of `replace`: marks a match unless it is part of a longer word. Its place is the one number among `rest`. */
-function markedWord(found: string, text: string, rest: readonly unknown[]): string {
+/** For a callback of `replace`: true where a match is part of a longer word. Its place is the one number among `rest`. */
+function isPart(found: string, text: string, rest: readonly unknown[]): boolean {
   const at = rest.find((value) => typeof value === 'number') as number
-  const isPart = PART_OF_WORD.test(text.charAt(at - 1)) || PART_OF_WORD.test(text.charAt(at + found.length))
-  return isPart ? found : SECRET_MARK
+  return PART_OF_WORD.test(text.charAt(at - 1)) || PART_OF_WORD.test(text.charAt(at + found.length))
 }
 
 const PART_OF_WORD = /[\w.~/*-]/

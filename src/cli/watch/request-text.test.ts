@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Node } from '../../doors/rows.ts'
+import { programRequest, requestText } from '../../grant/request.ts'
 import { describeCall, describeRequest, describeWholeCall, questionLines, requestLines } from './request-text.ts'
 
 const node = (more: object) => ({ kind: 'agent_message', input: {}, metadata: {}, ...more }) as unknown as Node
@@ -44,14 +45,17 @@ test('I11 who is asked for a call sees what it needs where the call does not say
 })
 
 test('a secret that the request hides is hidden in the call too, and nothing else is', () => {
-  const request = 'exec:deploy --token *** to=here'
+  const key = 'Zq81Lm55Tt09Xx37Aa12Bb34'
+  const request = requestText(programRequest(['deploy', '--token', key, 'to=here']))
   const wanted = (command: string) => describeRequest({ request, tool: 'shell', input: { command } })
 
-  expect(wanted('deploy --token abc123secret to=here')).toBe(
-    'exec:deploy --token *** to=here for shell {"command":"deploy --token *** to=here"}',
+  expect(request).toMatch(/^exec:deploy --token '\*\*\*\(24:\w{4}\)' to=here$/)
+  expect(wanted(`deploy --token ${key} to=here`)).toBe(
+    `${request} for shell {"command":"${request.slice('exec:'.length)}"}`,
   )
   expect(wanted('deploy --token $(rm) to=here')).toContain('$(rm)')
-  expect(wanted('deploy --token abc to=there')).toContain('--token abc to=there')
+  expect(wanted('deploy --token abc to=here')).toContain('--token abc to=here')
+  expect(wanted(`deploy --token ${key} to=there`)).toContain(`--token ${key} to=there`)
 })
 
 test('I11 no character of what is asked for is hidden or left out', () => {

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } from 'node:fs'
 import path from 'node:path'
+import { hiddenAs } from '../../base/secrets/command-secrets.ts'
 import type { Node } from '../../doors/rows.ts'
 import type { Id, Json, PendingApproval } from '../../index.ts'
 import { shortId } from '../store/find-run.ts'
@@ -55,15 +56,20 @@ function withoutSecrets(input: Json, request: string): Json {
   if (typeof command !== 'string' || !request.startsWith('exec:') || !request.includes(MARK)) return input
   const line = request.slice('exec:'.length)
   const [shown, words] = [line.split(' '), command.split(' ')]
+  // No mark holds a blank.
   const isSame = shown.length === words.length && shown.every((word, at) => isShownAs(words[at] ?? '', word))
   return isSame ? { ...others, command: line } : input
 }
 
 function isShownAs(word: string, shown: string): boolean {
   if (word === shown) return true
-  const [before = '', after, ...more] = shown.split(MARK)
-  if (after === undefined || more.length > 0 || !word.startsWith(before) || !word.endsWith(after)) return false
-  return /^[\w.=+/-]+$/.test(word.slice(before.length, word.length - after.length))
+  const [, bare = shown] = /^'([^']*)'$/.exec(shown) ?? []
+  const [before = '', ...rest] = bare.split(MARK)
+  const after = rest.join(MARK).replace(/^[^)]*\)/, '')
+  const value = word.slice(before.length, word.length - after.length)
+  return (
+    /^[\w.=+/-]+$/.test(value) && `${before}${hiddenAs(value)}${after}` === bare && `${before}${value}${after}` === word
+  )
 }
 
 const MARK = '***'
