@@ -9,6 +9,7 @@ import { folderWith } from './support/folder.ts'
 const CLAUDE = '.claude/agents/a.md'
 const OPENCODE = '.opencode/agent/a.md'
 const GEMINI = '.gemini/agents/a.md'
+const LEGATE = '.legate/agents/a.md'
 const EVERYTHING = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
 
 async function agentIn(place: string, fields: string): Promise<AgentFile> {
@@ -324,4 +325,34 @@ describe('a recipe obeys what restricts it', () => {
     expect(again.text).toContain('usd: 0.5')
     await expect(convert(file, 'gemini')).rejects.toThrow('`budget.usd` cannot be said')
   })
+})
+
+describe('the sandbox of our own files', () => {
+  test.each(['sandbox: read-only', 'sandbox: readonly', 'sandbox: strict', 'sandbx: read-only'])('%s', async (said) => {
+    const file = await agentIn(LEGATE, said)
+    expect(await verdictOf(file, 'exec:ls')).toBe('deny')
+    expect(await verdictOf(file, 'file.write:/workspace/a')).toBe('deny')
+    expect(await verdictOf(file, 'net:example.com')).toBe('deny')
+    expect(await verdictOf(file, 'file.read:/workspace/a')).toBe('allow')
+    expect(warnings(file).join()).toMatch(/read-only/)
+  })
+  test('workspace-write takes no host away', async () => {
+    const file = await agentIn(LEGATE, 'sandbox: workspace-write')
+    expect(await verdictOf(file, 'net:example.com')).toBe('allow')
+    expect(warnings(file).join()).toMatch(/cannot be fenced/)
+  })
+})
+
+test('a list of too many words is refused by its own name', async () => {
+  const words = Array.from({ length: 501 }, (_, at) => `w${at}`).join()
+  await expect(agentIn(CLAUDE, `disallowedTools: "${words}"`)).rejects.toThrow(
+    /`disallowedTools` has 501 different words/,
+  )
+  await expect(agentIn(CLAUDE, `tools: "${words}"`)).rejects.toThrow(/`tools` has 501 different words/)
+  expect((await agentIn(CLAUDE, `tools: "${'Read,'.repeat(501)}"`)).tools.allow).toContain('read_text_file')
+})
+
+test('a file of too many keys is refused', async () => {
+  const keys = Array.from({ length: 500 }, (_, at) => `k${at}: 1`).join('\n')
+  await expect(agentIn(CLAUDE, keys)).rejects.toThrow(/there are 502 keys/)
 })

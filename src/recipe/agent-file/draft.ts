@@ -180,7 +180,8 @@ export class AgentFileDraft {
     this.denyWords(forbiddenWords(tree), key)
   }
 
-  allowWords(words: readonly string[], key: string): void {
+  allowWords(given: readonly string[], key: string): void {
+    const words = this.distinct(given, key)
     const place = this.listAt(key)
     const { tools, agents } = readToolWords(words, place)
     limitTools(words, this.narrowing, place)
@@ -189,8 +190,17 @@ export class AgentFileDraft {
   }
 
   denyWords(words: readonly string[], key: string): void {
-    const denied = denyTools(words, this.narrowing, this.listAt(key))
+    const denied = denyTools(this.distinct(words, key), this.narrowing, this.listAt(key))
     this.agent.tools = { ...this.agent.tools, deny: [...this.agent.tools.deny, ...denied] }
+  }
+
+  /** Lists each word once. A list of too many is refused before anything else is done with its words. */
+  private distinct(words: readonly string[], key: string): readonly string[] {
+    const found = new Set(words)
+    if (found.size <= MOST_RULES) return [...found]
+    const message = `\`${key}\` has ${found.size} different words; a list of tools has at most ${MOST_RULES}`
+    this.report.error({ code: 'permission', message, line: this.lineOf(key), hint: FEWER })
+    return []
   }
 
   /** Resolves a word to tools, including those of MCP servers. */
@@ -221,17 +231,6 @@ export class AgentFileDraft {
     if (!this.agent.isDisabled) return
     const message = `"${this.agent.name}" is switched off by \`disable: true\`: it is not run`
     this.report.note({ code: 'disabled', message, line: this.lineOf('disable') })
-  }
-
-  /**
-   * Reads a sandbox that limits programs to the workspace. Nothing here enforces it, so the file is restricted instead.
-   */
-  fence(mode: string | null, key: string): void {
-    if (mode !== 'workspace-write') return
-    this.agent.sandbox = mode
-    const message = `\`${key}: ${mode}\`: programs cannot be fenced here: they can write anywhere and use the network`
-    const hint = 'Forbid them with grant: { deny: ["exec:*"] }, or name the few that are needed.'
-    this.report.warning({ code: 'permission', message, line: this.lineOf(key), hint })
   }
 
   /** Sets a number of the budget; reports and drops an impossible one. */
@@ -293,13 +292,13 @@ export class AgentFileDraft {
     const narrowed = this.narrowing.grant(serverNeeds(this.agent.extensions))
     const count = [this.ownGrant, narrowed].flatMap((grant) => Object.values(grant ?? {}).flat()).length
     if (count <= MOST_RULES) return combineGrants(this.ownGrant, narrowed)
-    this.tooManyRules(count, null)
+    this.tooManyRules(null)
     return { use: [] }
   }
 
-  tooManyRules(count: number, line: number | null): void {
-    const message = `there are ${count} rules about what is allowed, asked or forbidden; a file has at most ${MOST_RULES}`
-    this.report.error({ code: 'permission', message, line, hint: 'Write fewer, wider ones: a * stands for any text.' })
+  tooManyRules(line: number | null): void {
+    const message = `there are more than ${MOST_RULES} rules about what is allowed, asked or forbidden`
+    this.report.error({ code: 'permission', message, line, hint: FEWER })
   }
 
   /** Finds the restricting key that an unknown key probably meant. */
@@ -408,6 +407,8 @@ function readExtra<T>(key: string, fields: Fields, { report, check }: ExtraCheck
     return null
   }
 }
+
+const FEWER = 'Write fewer, wider ones: a * stands for any text.'
 
 const BRIEFINGS = ['none', 'snapshot', 'summary', 'fork'] as const
 

@@ -73,7 +73,17 @@ function withoutEnding(name: string): string {
 
 /** Keys that restrict an agent. */
 const RESTRICTIONS: readonly string[] = [
-  ...['tools', 'disallowedTools', 'permissionMode', 'permission', 'sandbox_mode', 'readonly', 'grant', 'budget'],
+  ...[
+    'tools',
+    'disallowedTools',
+    'permissionMode',
+    'permission',
+    'sandbox_mode',
+    'sandbox',
+    'readonly',
+    'grant',
+    'budget',
+  ],
   ...['maxTurns', 'max_turns', 'steps', 'timeout_mins', 'disable', 'neverAsks', 'disable-model-invocation'],
 ]
 

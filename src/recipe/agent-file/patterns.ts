@@ -207,24 +207,29 @@ export interface OwnNeeds {
 /** The most rules of one file: they are compared with each other. */
 export const MOST_RULES = 500
 
-/** Collects what a file denies, asks about, or limits itself to. Everything in it can only narrow. */
+/**
+ * Collects what a file denies, asks about, or limits itself to. Everything in it can only narrow. A list that is longer
+ * than a file may have grows no further: the file is refused.
+ */
 export class Narrowing {
   private readonly denied = new Set<string>()
   private readonly asked = new Set<string>()
   private readonly only = new Map<Domain, Set<string>>()
 
   deny(rules: readonly string[]): void {
-    for (const rule of rules) this.denied.add(strict(rule))
+    for (const rule of rules) if (this.denied.size <= MOST_RULES) this.denied.add(strict(rule))
   }
 
   ask(rules: readonly string[]): void {
-    for (const rule of rules) this.asked.add(strict(rule))
+    for (const rule of rules) if (this.asked.size <= MOST_RULES) this.asked.add(strict(rule))
   }
 
   /** Limits a domain to these patterns. Two lists narrow each other. */
   allowOnly(domain: Domain, patterns: readonly string[]): void {
     const known = this.only.get(domain) ?? new Set()
-    for (const pattern of patterns) if (isReadable(`${domain}:${pattern}`)) known.add(`${domain}:${pattern}`)
+    for (const rule of patterns.map((pattern) => `${domain}:${pattern}`)) {
+      if (known.size <= MOST_RULES && isReadable(rule)) known.add(rule)
+    }
     this.only.set(domain, known)
   }
 

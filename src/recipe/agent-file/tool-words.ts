@@ -299,8 +299,8 @@ const INSIDE = /[._/-]+|(?<=[a-z])(?=[A-Z])/
 /** Splits a text where no tool has a sign, and a word that is made of several known ones. */
 function partsOf(text: string, place: ListPlace): string[] {
   const words = text.split(/[^\w.*-]+/).filter((word) => /[a-z0-9*]/i.test(word))
-  const parts = words.flatMap((word) => (isPlainWord(word, place) ? [word] : word.split(INSIDE)))
-  return parts.filter((part) => part !== '' && !FILLER.test(part))
+  const parts = [...new Set(words)].flatMap((word) => (isPlainWord(word, place) ? [word] : word.split(INSIDE)))
+  return [...new Set(parts)].filter((part) => part !== '' && !FILLER.test(part))
 }
 
 /** Finds the known word that a part of an entry stands for; undefined if nobody knows it. */

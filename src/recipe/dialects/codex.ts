@@ -16,7 +16,8 @@ export const codex: AgentDialect = {
     draft.common()
     draft.agent.instructions = draft.text('developer_instructions') ?? draft.agent.instructions
     draft.effort('model_reasoning_effort')
-    readSandbox(draft)
+    readSandbox(draft, 'sandbox_mode')
+    readNetwork(draft)
     draft.servers('mcp_servers')
     draft.keep('nickname_candidates')
     draft.ignore(['approval_policy', 'skills', 'model_verbosity', 'service_tier'], 'there is nothing of the kind here')
@@ -42,25 +43,30 @@ const SERVERS = {
   envHeaders: 'env_http_headers',
 }
 
-/** Reads the sandbox. Nothing sandboxes programs here, so they are denied where it would confine them. */
-function readSandbox(draft: AgentFileDraft): void {
-  const mode = draft.text('sandbox_mode')
+/** Reads the mode of a sandbox. Nothing sandboxes programs here, so they are denied where it would confine them. */
+export function readSandbox(draft: AgentFileDraft, key: string): void {
+  const mode = draft.text(key)
   if (mode === null) return
-  if (mode !== 'workspace-write' && mode !== 'danger-full-access') {
-    draft.narrowing.readOnly()
-    draft.narrowing.deny(['net:*'])
-    if (mode !== 'read-only') return draft.strictest('sandbox_mode', mode, 'read-only')
-    const message = '`sandbox_mode: read-only`: programs cannot be fenced here, so none may be started'
-    return draft.tightened(message, 'sandbox_mode')
+  if (mode === 'workspace-write') return fence(draft, key)
+  if (mode === 'danger-full-access') {
+    return draft.tightened(`\`${key}: ${mode}\` is ignored: a file cannot loosen what host and runtime allow`, key)
   }
-  if (mode === 'workspace-write') {
-    draft.keep('sandbox_workspace_write')
-    if (draft.fields.map('sandbox_workspace_write')?.flag('network_access') !== true) draft.narrowing.deny(['net:*'])
-    return draft.fence(mode, 'sandbox_mode')
-  }
-  draft.report.warning({
-    code: 'permission',
-    message: `\`sandbox_mode: ${mode}\` is ignored: a file cannot loosen what host and runtime allow`,
-    line: draft.lineOf('sandbox_mode'),
-  })
+  draft.narrowing.readOnly()
+  draft.narrowing.deny(['net:*'])
+  if (mode !== 'read-only') return draft.strictest(key, mode, 'read-only')
+  draft.tightened(`\`${key}: read-only\`: programs cannot be fenced here, so none may be started`, key)
+}
+
+/** Reads a sandbox that limits programs to the workspace. Nothing here enforces it, which a warning says. */
+function fence(draft: AgentFileDraft, key: string): void {
+  draft.agent.sandbox = 'workspace-write'
+  const message = `\`${key}: workspace-write\`: programs cannot be fenced here: they can write anywhere and use the network`
+  const hint = 'Forbid them with grant: { deny: ["exec:*"] }, or name the few that are needed.'
+  draft.report.warning({ code: 'permission', message, line: draft.lineOf(key), hint })
+}
+
+function readNetwork(draft: AgentFileDraft): void {
+  if (draft.agent.sandbox !== 'workspace-write') return
+  draft.keep('sandbox_workspace_write')
+  if (draft.fields.map('sandbox_workspace_write')?.flag('network_access') !== true) draft.narrowing.deny(['net:*'])
 }

@@ -1,6 +1,7 @@
 import type { Json } from '../../base/json.ts'
 import { nameByPath } from '../agent-file/names.ts'
 import { OUR_TOOLS } from '../agent-file/tool-words.ts'
+import { readSandbox } from './codex.ts'
 import type { AgentDialect } from './dialect.ts'
 
 /** Our own dialect, with keys for everything an agent file can say. */
@@ -28,7 +29,7 @@ export const legate: AgentDialect = {
     draft.agent.isBackground = draft.flag('background')
     draft.agent.isHidden = draft.flag('hidden')
     draft.agent.neverAsks = draft.flag('neverAsks')
-    draft.fence(draft.text('sandbox'), 'sandbox')
+    readSandbox(draft, 'sandbox')
     draft.limit('modelCalls', draft.number('maxTurns', 'max_turns'), 'maxTurns')
   },
   write(writing) {

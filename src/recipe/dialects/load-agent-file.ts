@@ -50,6 +50,7 @@ export async function parseAgentFile(
   const report = new NoticeReport(file, mode === 'lenient')
   const parts = file.endsWith('.toml') ? await readToml(text, file) : await readFrontMatter(text, file, report)
   if (parts === undefined) return undefined
+  checkKeys(parts.fields, file)
   const trial = new NoticeReport(file, true)
   const found = dialect === undefined ? detectDialect(file, new Fields(parts.fields, trial)) : dialectNamed(dialect)
   // The keys of a dialect are known only after it has read the file.
@@ -76,6 +77,14 @@ export async function parseAgentFile(
   report.check()
   return agent
 }
+
+/** Refuses a file of more keys than anybody writes: each unknown one is compared with all that restrict. */
+function checkKeys({ entries: { size } }: TextMap, file: string): void {
+  if (size <= MOST_KEYS) return
+  throw refuse({ code: 'too_large', message: `there are ${size} keys; an agent file has at most ${MOST_KEYS}` }, file)
+}
+
+const MOST_KEYS = 500
 
 /** Checks schemas now: a broken one would fail a run far from its file. */
 async function checkSchemas(agent: AgentFile, fields: Fields, report: NoticeReport): Promise<void> {

@@ -250,7 +250,7 @@ const DELEGATION_TOOLS = ['subagent', 'delegate', 'Agent', 'load']
 function rulesOf(tree: TextTree, key: string, draft: AgentFileDraft): PermissionRule[] {
   if (tree.kind !== 'map') return [{ pattern: '*', action: actionOf(tree, key, draft) }]
   if (tree.entries.size > MOST_RULES) {
-    draft.tooManyRules(tree.entries.size, tree.line)
+    draft.tooManyRules(tree.line)
     return [{ pattern: '*', action: 'deny' }]
   }
   return [...tree.entries].map(([pattern, { value }]) => ({ pattern, action: actionOf(value, key, draft) }))

@@ -28,6 +28,21 @@ testGrowth('the tools of an agent file', {
   most: MOST,
   around: (body) => `---\nname: a\ndescription: b\ntools: ${JSON.stringify(`a${body}(x`)}\n---\nx`,
 })
+testGrowth('the words of a list of tools', {
+  read,
+  tokens: ['x,', 'Read,', 'Bash_Write,', 'x y,', 'Bash(a),', 'Agent(a),'],
+  most: MOST,
+  around: (body) => `---\nname: a\ndescription: b\ntools: "${body}"\ndisallowedTools: "${body}"\n---\nx`,
+})
+testGrowth('different words in a list of tools', {
+  read,
+  tokens: ['a,', 'a ', 'Bash(a),', 'mcp__a,', 'Reada,'],
+  most: MOST / 4,
+  around: (body) => {
+    const list = body.replaceAll('a', (found, at) => `${found}${at}`)
+    return `---\nname: a\ndescription: b\ntools: "${list}"\ndisallowedTools: "Bash(${list})"\n---\nx`
+  },
+})
 testGrowth('a value of front matter', {
   read,
   tokens: [' ', 'a', ':', '#', '\t', '"'],
