@@ -318,7 +318,17 @@ const WITHOUT_OPTIONS: readonly string[] = [
   ...['askTools', 'attribute', 'costOf', 'developerTools', 'fileTools', 'findModel', 'fromAiSdk', 'isAgent'],
   ...['isLegateError', 'missingSecrets', 'modelInfo', 'startWaiter', 'toUIMessageStream', 'todoTools'],
   // Evidence of a crash test is data, which its own types describe.
-  ...['aftermath', 'checkStanding', 'countEffect', 'countOutside', 'fakeClock', 'passPoint', 'readTrees', 'treeWith'],
+  ...[
+    'aftermath',
+    'checkStanding',
+    'countEffect',
+    'countOutside',
+    'fakeClock',
+    'openTopRuns',
+    'passPoint',
+    'readTrees',
+    'treeWith',
+  ],
   ...['toolFunc', 'useTools'],
   ...['forgetBetweenNodes', 'scriptedModel', 'startCounter', 'tellTest', 'workerRole'],
   // Grants and layers are values that are checked where they are given to an agent or a runtime.

@@ -86,7 +86,7 @@ const surface: Readonly<Record<string, Door>> = {
       'RunOfState StreamedAnswer ToolCommand ToolResult',
   },
   'legate/rows': {
-    values: 'DURABLE_EVENTS ERROR_CODES LIVE_EVENTS STATUSES treeWith',
+    values: 'DURABLE_EVENTS ERROR_CODES LIVE_EVENTS STATUSES openTopRuns treeWith',
     types:
       'ApprovalsQuery AuditOptions AuditReport Block CompletedOutcome CompressOptions Conversation ' +
       'ConversationHistory ConversationTree DirectInput DirectMessage DurableEvent Engine EngineFactory EngineOptions EventsOptions Finding ' +

@@ -308,6 +308,27 @@ function idOf({ id }: { readonly id: Id }): Id {
   return id
 }
 
+/**
+ * Lists the open runs that work for no other open run, of these trees or of all: runs of user conversations first, then runs that
+ * outlived their host, in the background or abandoned.
+ */
+export async function openTopRuns(store: StoreReader, trees?: ReadonlySet<Id>): Promise<Turn[]> {
+  const roots = await store.openRoots(MANY)
+  const known = new Set(roots.map(idOf))
+  const tops = roots.filter(({ rootId }) => trees?.has(rootId) !== false)
+  for (const turn of await store.openTurns(MANY)) {
+    if (known.has(turn.id) || trees?.has(turn.rootId) === false) continue
+    const tree = await store.tree(turn.rootId)
+    if (unlessTampered(() => worksAlone(tree, turn)) === true) tops.push(turn)
+  }
+  return tops
+}
+
+function worksAlone(tree: TreeReader, { id }: Turn): boolean {
+  const host = tree.turn(tree.link(id)?.hostTurnId ?? '')
+  return host === undefined || host.state === 'ended'
+}
+
 /** Undefined where the rows were changed from outside: the store itself reports their tree. */
 export function unlessTampered<T>(read: () => T): T | undefined {
   try {

@@ -39,7 +39,7 @@ import { runtimeLayers } from '../grant/grant.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Draft } from '../graph/draft.ts'
 import { withKinds } from '../graph/kinds.ts'
-import { type TreeReader, treeWith, unlessTampered } from '../graph/reader.ts'
+import { openTopRuns, type TreeReader, treeWith, unlessTampered } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Tombstone } from '../store/archive.ts'
 import { Ledger } from '../store/ledger.ts'
@@ -193,12 +193,15 @@ export class Runtime {
     return new ConversationHandle(this.ledger, row, { home: this.agents, attach: (runId) => this.attach(runId) })
   }
 
-  /** Goes on with what this store holds and this process has code for. Gives the runs that are not over. */
+  /**
+   * Goes on with what this store holds and this process has code for. Gives the runs that are not over: those of user
+   * conversations first, then background runs whose host has ended. A run that works for one of these is a part of it.
+   */
   async resume(options: NoOptions = {}): Promise<Run[]> {
     readOptions('resume()', options, {})
     await this.start()
     await this.engine.takeUp()
-    const open = await this.store.openRoots(Number.MAX_SAFE_INTEGER)
+    const open = await openTopRuns(this.store)
     return Promise.all(open.map((turn) => this.attach(turn.id)))
   }
 

@@ -1,10 +1,11 @@
 import { agent, type Budget } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { call, hostOf, playing, spawnCall, workerOf } from '../delegation/background/support.ts'
 import { simpleTool, type speaker, useWorld } from '../support/agents.ts'
 import { type Gate, makeGate } from '../support/gate.ts'
 import { until } from '../support/process.ts'
-import { stores } from '../support/stores.ts'
+import { lasting, stores } from '../support/stores.ts'
 
 describe.each(stores)('live delegations on %s', (_, create) => {
   const world = useWorld(create)
@@ -198,3 +199,58 @@ function fanOut(worker: ReturnType<typeof speaker>, tasks: number, budget: Budge
     budget,
   })
 }
+
+describe.each(lasting)('a background run that outlived its host, on %s', (_, create) => {
+  const { start } = useWorld(create)
+
+  test('is one of the runs that resume gives, after those of users, and awaiting them is enough', async () => {
+    const gate = makeGate()
+    const make = (isHeld: boolean) => {
+      const helper = workerOf(() => 'helped', 'helper')
+      const work = playing(
+        () => call('help', { message: 'x' }),
+        () => 'worked',
+      )
+      const worker = agent({
+        name: 'worker',
+        instructions: '',
+        subagents: { help: helper },
+        model: scriptedModel(async (...given) => {
+          if (isHeld) await gate.opened
+          return work(...given)
+        }),
+      })
+      const moves = [() => ({ calls: [spawnCall()] }), () => 'told']
+      const { host } = hostOf(playing(...moves), { agent: worker })
+      const slow = agent({
+        name: 'slow',
+        instructions: '',
+        model: scriptedModel(async () => {
+          if (isHeld) await gate.opened
+          return 'slow'
+        }),
+      })
+      return { host, slow }
+    }
+    const { host, slow } = make(true)
+    const before = start({ agents: [host, slow] })
+    const run = before.runtime.run(host, 'go')
+    expect((await run.result).text).toBe('told')
+    const [link] = before.store.linksOf(run.id)
+    const root = before.runtime.run(slow, 'go')
+    await until('both work', () => before.store.openTurns(9).length === 2)
+    await before.kill()
+    gate.open()
+
+    const { runtime, store } = start({ agents: Object.values(make(false)) })
+    const resumed = await runtime.resume()
+    expect(resumed.map(({ id }) => id)).toEqual([root.id, link?.id])
+    const texts: string[] = []
+    for (const { result } of resumed) texts.push((await result).text)
+
+    expect(texts).toEqual(['slow', 'worked'])
+    expect(store.turn(link?.id ?? '')?.state).toBe('ended')
+    await runtime.idle()
+    expect(await runtime.resume()).toEqual([])
+  })
+})

@@ -1,27 +1,8 @@
-import { type TreeReader, type Turn, treeWith } from '../../doors/rows.ts'
-import type { Id, Run, Runtime, Store } from '../../index.ts'
+import { openTopRuns, type TreeReader, treeWith } from '../../doors/rows.ts'
+import type { Id, Run, Runtime } from '../../index.ts'
 import { EXIT } from '../command/command.ts'
 import type { RunVerdict } from './verdict.ts'
 import type { Worker } from './worker.ts'
-
-/**
- * Lists the runs that can continue on their own, in these trees or in all: runs of user conversations, and runs that
- * outlived them in the background or abandoned. A run that works for an open run belongs to that one.
- */
-export async function openTopRuns(store: Store, trees?: ReadonlySet<Id>): Promise<Turn[]> {
-  const tops: Turn[] = []
-  for (const turn of await store.openTurns(Number.MAX_SAFE_INTEGER)) {
-    if (trees !== undefined && !trees.has(turn.rootId)) continue
-    if (isTop(await store.tree(turn.rootId), turn)) tops.push(turn)
-  }
-  return tops
-}
-
-function isTop(tree: TreeReader, { id, conversationId }: Turn): boolean {
-  if (tree.conversation(conversationId)?.type === 'user') return true
-  const host = tree.turn(tree.link(id)?.hostTurnId ?? '')
-  return host === undefined || host.state === 'ended'
-}
 
 /** The runs a worker follows: the open ones, and those they lead to, even if these end before anybody looks. */
 export class FollowedRuns {
