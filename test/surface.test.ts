@@ -46,7 +46,7 @@ const surface: Readonly<Record<string, Door>> = {
     types:
       'Aftermath Clock ContractOptions CountedEffect CrashOptions CrashProgram CrashWorker EngineConformance Evidence ' +
       'Failpoint FailpointPlan Failpoints FakeClock Kill KillMoment KillPoint LocalStore OutsideCounter RecordOptions ' +
-      'Replay Script ScriptedAnswer ScriptedModel ScriptedAnswerFields TreeRows WorkerExit WorkerLine WorkerProcess',
+      'Replay Script ScriptedAnswer ScriptedModel ScriptedAnswerFields ScriptedInput TreeRows WorkerExit WorkerLine WorkerProcess',
   },
   'legate/tools': {
     values:
@@ -88,11 +88,11 @@ const surface: Readonly<Record<string, Door>> = {
   'legate/rows': {
     values: 'DURABLE_EVENTS ERROR_CODES LIVE_EVENTS STATUSES openTopRuns treeWith',
     types:
-      'ApprovalsQuery AuditOptions AuditReport Block CompletedOutcome CompressOptions Conversation ' +
+      'ApprovalsQuery AuditOptions AuditReport Block Commit CompletedOutcome CompressOptions Conversation ' +
       'ConversationHistory ConversationTree DirectInput DirectMessage DurableEvent Engine EngineFactory EngineOptions EventsOptions Finding ' +
-      'FindingType Fork ForkOptions KindContext KindDefinition LaneInfo Link LiveEvent MutateOptions Mutation Node NodeDiff ' +
+      'FindingType Fork ForkOptions KindContext KindDefinition LaneInfo Ledger Link LiveEvent MutateOptions Mutation Node NodeDiff ' +
       'NodeSpec NodeState PictureOptions PruneOptions QuestionsQuery RemakeOptions RunDiff RunFigures RunTree ' +
-      'Tombstone ToolCall TreeReader Turn UsageQuery UsageShare UsageStats UsageSum WaitingOn Why WhyCode WhyReason',
+      'StoreReader Tombstone ToolCall TreeReader Turn UsageQuery UsageShare UsageStats UsageSum WaitingOn Why WhyCode WhyReason',
   },
   'legate/ai-sdk': {
     values: 'asAiSdkTool fromAiSdk toUIMessageStream toUIMessages',

@@ -15,7 +15,7 @@ import type { Id, Node, Turn } from './rows.ts'
 const ADVICE: Readonly<Record<Status, string | null>> = {
   completed: null,
   max_turns: 'The run used all its model calls. Ask for less at once, or raise budget.modelCalls.',
-  over_budget: 'The run used up its budget. Ask for less, or raise the budget.',
+  over_budget: 'The budget did not allow the next call: the error says why. Ask for less, or change the budget.',
   timed_out: 'The run passed its deadline. Ask for less, or raise budget.wallMs.',
   cancelled: 'The run was cancelled. Start it again if the work is still wanted.',
   failed: 'The run failed. Read the error before you try again.',

@@ -44,6 +44,7 @@ export {
   type Script,
   type ScriptedAnswer,
   type ScriptedAnswerFields,
+  type ScriptedInput,
   type ScriptedModel,
   scriptedModel,
 } from './stand-ins/scripted-model.ts'

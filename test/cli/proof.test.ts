@@ -1,6 +1,7 @@
 import { copyFileSync, existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { agent, createRuntime } from 'legate'
+import { backgroundSubagents } from 'legate/background'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
@@ -44,6 +45,27 @@ describe('runs that are over', () => {
     )
     expect(differs.code).toBe(1)
     expect(JSON.parse(differs.stdout)).toMatchObject({ first: { runId: id }, second: { runId: failedId } })
+  })
+
+  test('are listed and compared in words, also messages of users and turns that children began', async () => {
+    const place = new Place()
+    const runtime = createRuntime({ store: sqliteStore(place.store) })
+    const worker = agent({ name: 'worker', instructions: '', model: scriptedModel(['done']) })
+    const spawned = { calls: [{ name: 'subagent_spawn', input: { name: 'worker', prompt: 'Work.' } }] }
+    const model = scriptedModel([spawned, 'It works.', 'It is done.'])
+    const tools = backgroundSubagents({ agent: worker })
+    const host = await runtime.run(agent({ name: 'host', instructions: '', model, tools }), 'Begin.').result
+    await runtime.idle()
+    const other = await runtime.run(agent({ name: 'b', instructions: '', model: scriptedModel(['ok']) }), 'Hello.')
+      .result
+    await runtime.close()
+
+    const [ps, diff] = await Promise.all([place.run(['ps', '--all']), place.run(['diff', host.runId, other.runId])])
+
+    expect(ps.stdout).toContain('hears of subagents in the background')
+    expect(ps.stdout).not.toContain('{"background"')
+    expect(diff.stdout).toMatch(/^- host\/0 user_message: Begin\.$/m)
+    expect(diff.stdout).toMatch(/^\+ b\/0 user_message: Hello\.$/m)
   })
 
   test('are drawn', async () => {

@@ -87,11 +87,19 @@ describe('presets of a subagent', () => {
     expect(define).toThrow(/has no "anything"\. It has message, session_id\./)
   })
 
-  test('fresh memory of one that keeps sessions is refused', () => {
+  test.each(['fresh', 'session'] as const)('%s memory of one that keeps sessions is refused', (memory) => {
     const plain = agent({ name: 'plain', instructions: '' })
-    const define = () =>
-      agent({ name: 'host', instructions: '', subagents: { ask: { agent: plain, memory: 'fresh' } } })
+    const define = () => agent({ name: 'host', instructions: '', subagents: { ask: { agent: plain, memory } } })
 
-    expect(define).toThrow(/memory: a subagent without an input keeps its sessions\. Give "plain" an input/)
+    expect(define).toThrow(/memory: a subagent without an input keeps its sessions, .*give "plain" an input\.$/)
+  })
+
+  test('settings of a session are refused where no host names one', () => {
+    const typed = agent({ name: 'typed', instructions: '', input: z.object({ topic: z.string() }) })
+    const ask = { agent: typed, session: { ttlMs: 1_000 } }
+
+    expect(() => agent({ name: 'host', instructions: '', subagents: { ask } })).toThrow(
+      /session: "typed" has an input, and only a subagent without one has sessions\./,
+    )
   })
 })

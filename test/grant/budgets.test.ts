@@ -364,6 +364,7 @@ describe('a budget of dollars', () => {
     expect(await openRuntime().run(who, 'go').result).toMatchObject({
       status: 'over_budget',
       error: { message: expect.stringMatching(/price of .* is not known.*config file/) },
+      advice: expect.stringContaining('the error says why. Ask for less, or change the budget.'),
     })
     expect(model.requests).toEqual([])
   })

@@ -173,15 +173,22 @@ function refuse(message: string): never {
 }
 
 /** Refuses settings that this agent cannot use: a misspelt preset would leave to the model what it must not set. */
-export function checkFit(agent: AgentCore, { presets, memory }: Partial<SubagentConfig>, where: string): void {
+export function checkFit(agent: AgentCore, given: Partial<SubagentConfig>, where: string): void {
+  const { presets, memory, session } = given
   const fields = fieldsOf(agent)
   const unknown = Object.keys(presets ?? {}).find((field) => fields !== undefined && !fields.includes(field))
   if (unknown !== undefined) {
     refuseFit(`${where}.presets: the input of "${agent.name}" has no "${unknown}". It has ${fields?.join(', ')}.`)
   }
-  if (memory === 'fresh' && agent.input === null) {
-    const advice = `Give "${agent.name}" an input for a fresh child each time.`
-    refuseFit(`${where}.memory: a subagent without an input keeps its sessions. ${advice}`)
+  if (memory !== undefined && agent.input === null) {
+    const advice = `Leave memory out, or give "${agent.name}" an input.`
+    refuseFit(
+      `${where}.memory: a subagent without an input keeps its sessions, and its host names the one it means. ${advice}`,
+    )
+  }
+  if (session !== undefined && agent.input !== null) {
+    const advice = `Leave session out. With memory: 'session' its delegations share one conversation.`
+    refuseFit(`${where}.session: "${agent.name}" has an input, and only a subagent without one has sessions. ${advice}`)
   }
 }
 

@@ -18,7 +18,7 @@ export interface ScriptedAnswerFields {
   /** Blocks instead of a text, such as pictures. */
   readonly blocks?: readonly Block[]
   /** The tools it calls. */
-  readonly calls?: readonly { readonly id?: string; readonly name: string; readonly input: Json }[]
+  readonly calls?: readonly { readonly id?: string; readonly name: string; readonly input: ScriptedInput }[]
   /** The tokens it reports. */
   readonly usage?: Partial<Usage>
   /** The wait before the answer begins. */
@@ -28,6 +28,9 @@ export interface ScriptedAnswerFields {
   /** Whether the stream ends before the answer is complete. */
   readonly cut?: boolean
 }
+
+/** JSON. Calls with different fields have types such as `{ k: number; m?: undefined }`: those fit too. */
+export type ScriptedInput = Json | { readonly [key: string]: ScriptedInput | undefined } | readonly ScriptedInput[]
 
 const ANSWER: OptionRules<ScriptedAnswerFields> = {
   text,
@@ -63,6 +66,12 @@ export function scriptedModel(script: readonly ScriptedAnswer[] | Script, id = '
   const next = async (request: ModelRequest): Promise<ScriptedAnswerFields> => {
     const call = requests.push(request) - 1
     const turn = typeof script === 'function' ? await script(request, call) : script[call]
+    if (turn === undefined && typeof script === 'function') {
+      throw new ModelError(
+        'model',
+        `The script of ${id} gave no answer to call ${call + 1}: return a text or an object.`,
+      )
+    }
     if (turn === undefined) {
       throw new ModelError('model', `The script of ${id} has ${script.length} answers; this is call ${call + 1}.`)
     }
@@ -90,7 +99,7 @@ function* partsOf(answer: ScriptedAnswerFields, call: number): Generator<Part> {
   for (const block of answer.blocks ?? []) yield { type: 'block', block }
   if (answer.error !== undefined) throw answer.error
   for (const [at, { id = `call_${call}_${at}`, name, input }] of (answer.calls ?? []).entries()) {
-    yield { type: 'tool-call', id, name, input }
+    yield { type: 'tool-call', id, name, input: input as Json }
   }
   if (answer.cut === true) return
   const reason = (answer.calls ?? []).length > 0 ? 'tool-calls' : 'stop'

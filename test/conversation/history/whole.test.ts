@@ -3,6 +3,7 @@ import { backgroundSubagents } from 'legate/background'
 import { chatSession } from 'legate/hooks'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import { useWorld } from '../../support/agents.ts'
 import { eventsOfType, localStore } from '../../support/rows.ts'
 import { lasting } from '../../support/stores.ts'
@@ -10,7 +11,7 @@ import { expectLawful, say, shown } from './support.ts'
 
 const ROUNDS = 60
 
-function counter(options: { contextTurns?: number } = {}) {
+function counter(options: { contextTurns?: number; input?: z.ZodType } = {}) {
   const model = scriptedModel(({ messages }) => `heard ${messages.filter(({ role }) => role === 'user').length}`)
   return { model, who: agent({ name: 'who', instructions: '', model, ...options }) }
 }
@@ -60,15 +61,19 @@ describe.each(lasting)('nothing is forgotten in silence, on %s', (_, create) => 
   })
 
   test.each([
-    ['a session of the message contract', {}],
-    ['a subagent that remembers', { memory: 'session' }],
-  ])('%s shows every round', async (_name, options) => {
-    const { model, who } = counter()
+    ['a session of the message contract', {}, {}],
+    [
+      'a subagent that remembers',
+      { input: z.object({ message: z.string() }) },
+      { memory: 'session', briefing: 'none' },
+    ],
+  ])('%s shows every round', async (_name, contract, options) => {
+    const { model, who } = counter(contract)
 
     await talk(hostOf(who, options), ROUNDS)
 
     expect(model.requests).toHaveLength(ROUNDS)
-    expect(shown(model).filter((text) => /^\d-\d+$/.test(text))).toHaveLength(ROUNDS)
+    expect(shown(model).filter((text) => /\b\d-\d+\b/.test(text))).toHaveLength(ROUNDS)
   })
 
   test('a chat shows every round, and only those that count', async () => {

@@ -25,6 +25,7 @@ import { waitKeys, whenKey } from 'legate/compat'
 import type { InferInput, InferOutput } from 'legate/fields'
 import { costOf, type Model, type ModelLike } from 'legate/models'
 import type { CompletedOutcome, DirectInput } from 'legate/rows'
+import { scriptedModel } from 'legate/testing'
 import * as v from 'valibot'
 import { describe, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
@@ -208,6 +209,19 @@ describe('an agent infers', () => {
     expectTypeOf<Result['output']>().toEqualTypeOf<{ at: number } | null>()
     expectTypeOf<Result['status']>().toEqualTypeOf<Outcome['status']>()
     expectTypeOf<Result['text']>().toEqualTypeOf<string>()
+  })
+
+  test('that calls of one script may have different fields', () => {
+    scriptedModel(() => ({
+      calls: [
+        { name: 'x', input: { k: 1 } },
+        { name: 'y', input: { m: 'z' } },
+      ],
+    }))
+    never(() => {
+      // @ts-expect-error a function is no JSON
+      scriptedModel([{ calls: [{ name: 'x', input: { k: () => 1 } }] }])
+    })
   })
 
   test('from any library', () => {

@@ -85,13 +85,18 @@ function changeText({ place, change, first, second, fields }: NodeDiff, paint: P
   const name = oneLine((first ?? second)?.name ?? '')
   if (change !== 'changed') {
     const sign = change === 'only_first' ? paint('red', '-') : paint('green', '+')
-    return `${sign} ${oneLine(place)} ${name}: ${short((first ?? second)?.output ?? '')}\n`
+    return `${sign} ${oneLine(place)} ${name}: ${short(wordsIn(first ?? second))}\n`
   }
   const lines = fields.map((field) => {
     const [was, is] = [String(first?.[field] ?? ''), String(second?.[field] ?? '')]
     return `    ${field}\n    ${paint('red', '-')} ${short(was)}\n    ${paint('green', '+')} ${short(is)}\n`
   })
   return `  ${oneLine(place)} ${name}\n${lines.join('')}`
+}
+
+/** A message of a user has words only where others have their input. */
+function wordsIn(node: NodeDiff['first']): string {
+  return node?.output || node?.input || ''
 }
 
 function short(text: string): string {

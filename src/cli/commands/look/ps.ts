@@ -65,8 +65,13 @@ async function rowOf(runtime: Runtime, turn: Turn): Promise<Row> {
     elapsedMs: turn.startedAt === null ? null : (turn.endedAt ?? Date.now()) - turn.startedAt,
     tokens,
     usd,
-    doing: doing?.text ?? turn.outcome?.error?.message ?? preview(turn.input, 200),
+    doing: doing?.text ?? turn.outcome?.error?.message ?? preview(saidIn(turn), 200),
   }
+}
+
+/** The input of a turn; in words where no person but the end of children in the background began it. */
+function saidIn({ input, wokenBy }: Turn): Turn['input'] {
+  return wokenBy !== null ? 'hears of subagents in the background' : input
 }
 
 /** Shows a tree that was changed outside the runtime: only its existence is certain. */
