@@ -60,7 +60,7 @@ describe('a layer that only takes away leaves the rest', () => {
     const calls = [{ name: 'delete_file', input: { path: '/workspace/notes.txt' } }, read('notes.txt')]
     const ran = await runFile(place, markdown(fields), { calls, grant: WORKSPACE })
 
-    expect(ran.results[0]).toMatch(/^delete_file is not allowed here: the (?:file|tools) of helper den/)
+    expect(ran.results[0]).toMatch(/^delete_file is not allowed here: the (?:file|tool list) of helper den/)
     expect(ran.results[1]).toContain('blue')
     expect(existsSync(path.join(ran.folder, 'notes.txt'))).toBe(true)
   })
