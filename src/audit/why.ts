@@ -234,9 +234,14 @@ function lineOf({ path, text, advice }: WhyReason): string {
   return `${path.join(' > ')}: ${text}${advice === null ? '' : ` (${advice})`}`
 }
 
-function endOf({ outcome }: Turn): ReasonText {
+function endOf({ id, outcome }: Turn): ReasonText {
+  const again = outcome?.status === 'failed' ? ` Then: legate retry ${id.slice(-8)}` : ''
   const why = outcome?.error ? `: ${outcome.error.message}` : '.'
-  return ['ended', `It has ended, ${outcome?.status ?? 'without an outcome'}${why}`, outcome?.advice ?? null]
+  return [
+    'ended',
+    `It has ended, ${outcome?.status ?? 'without an outcome'}${why}`,
+    outcome?.advice ? `${outcome.advice}${again}` : null,
+  ]
 }
 
 function placeOf(tree: TreeReader, { keyed, hostTurnId, hostConversationId }: Link): ReasonText {

@@ -48,7 +48,8 @@ async function demoWorker(folder: string): Promise<number> {
 /** Prints an error as one line for people. Only an internal error prints its stack. */
 async function fail(error: unknown, args: readonly string[]): Promise<number> {
   if (error instanceof CliError) {
-    const more = error.namesHelp ? ` See legate ${knownWord(args)}--help.` : ''
+    const isSentence = /[.?!:]$/.test(error.message)
+    const more = error.namesHelp ? `${isSentence ? '' : '.'} See legate ${knownWord(args)}--help.` : ''
     const meant = error instanceof MissingId ? await candidates(error) : ''
     return complain(`${error.message}${more}${meant}`, error.exitCode)
   }

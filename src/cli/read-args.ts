@@ -70,6 +70,13 @@ function strictly(
     return { values: { ...read.values } as Values, positionals: read.positionals }
   } catch (error) {
     const [sentence = ''] = String(error instanceof Error ? error.message : error).split('. ')
+    const [, dashed] = /^Option '(?:-\w, )?--([\w-]+)[^']*' argument is ambiguous/.exec(sentence) ?? []
+    if (dashed !== undefined) {
+      throw new CliError(
+        `--${dashed} needs a value. If the value begins with "-", write --${dashed}=-VALUE.`,
+        EXIT.usage,
+      )
+    }
     const [, unknown] = /^Unknown option '--([^']*)'/.exec(sentence) ?? []
     const names = options.map(({ name }) => name)
     const hint = unknown === undefined ? '' : suggestion(unknown, { names, alike: 3, sign: '--' })

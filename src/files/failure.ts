@@ -27,6 +27,7 @@ export function conflict(path: string, hint: string): ConflictError {
   return new ConflictError('conflict', `Conflict detected for path: ${path}. ${hint}`, { details: { path } })
 }
 
+export const NO_DIRECTORY = '. It is not a directory. If it is a file, read it instead.'
 export const IS_DIRECTORY = '. It is a directory: list it instead.'
 
 /** Shortens the value, because anybody may have written it. */

@@ -3,7 +3,7 @@ import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat, unlink }
 import path from 'node:path'
 import { isLegateError, type LegateError, ToolError } from '../base/error.ts'
 import { nodeFs } from '../base/node-system.ts'
-import { conflict, denied, type FileOperation, IS_DIRECTORY, invalidPath, notFound } from './failure.ts'
+import { conflict, denied, type FileOperation, IS_DIRECTORY, invalidPath, NO_DIRECTORY, notFound } from './failure.ts'
 
 const { constants, existsSync } = nodeFs
 
@@ -194,8 +194,9 @@ export function diskFailure(error: unknown, operation: FileOperation, path: stri
   const { code = 'unknown' } = error as NodeJS.ErrnoException
   switch (code) {
     case 'ENOENT':
-    case 'ENOTDIR':
       return notFound(path)
+    case 'ENOTDIR':
+      return notFound(path, operation === 'list' ? NO_DIRECTORY : '')
     case 'EISDIR':
       return notFound(path, IS_DIRECTORY)
     case 'ELOOP':

@@ -2,7 +2,7 @@ import { InputError } from '../base/error.ts'
 import { readOptions, record } from '../base/options.ts'
 import { type FilePolicy, POLICY } from './access.ts'
 import type { FileBackend, FileInfo, Range, ReadBytes } from './backend.ts'
-import { conflict, IS_DIRECTORY, notFound } from './failure.ts'
+import { conflict, IS_DIRECTORY, NO_DIRECTORY, notFound } from './failure.ts'
 import { FileDomain } from './files.ts'
 import { AREAS, type Area, below, type LogicalPath, readPath } from './path.ts'
 
@@ -48,7 +48,10 @@ class MemoryBackend implements FileBackend {
   }
 
   async list(path: LogicalPath, keep: (name: string) => boolean): Promise<FileInfo[]> {
-    const directory = this.directoryAt(path, path.segments)
+    const { directory: parent, name } = this.placeOf(path)
+    const directory = path.segments.length === 0 ? this.root : parent.get(name)
+    if (directory === undefined) throw notFound(path.text)
+    if (!(directory instanceof Map)) throw notFound(path.text, NO_DIRECTORY)
     return [...directory].filter(([name]) => keep(name)).map(([name, found]) => infoOf(below(path, name), found))
   }
 

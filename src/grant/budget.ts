@@ -98,13 +98,14 @@ export function checkBudget(budget: Budget, where: string): void {
   if (typeof budget !== 'object' || budget === null) {
     throw new DefinitionError('definition', `${where}: a budget is an object of numbers.`)
   }
-  for (const [key, value] of Object.entries(budget)) {
-    if (!BUDGET_KEYS.includes(key as keyof Budget)) {
-      const known = BUDGET_KEYS.join(', ')
-      throw new DefinitionError('definition', `${where}: a budget has ${known}, not "${key}".`)
-    }
-    checkNumber(key, value, where)
+  const unknown = Object.keys(budget).filter((key) => !BUDGET_KEYS.includes(key as keyof Budget))
+  if (unknown.length > 0) {
+    const known = BUDGET_KEYS.join(', ')
+    const wrong = unknown.map((key) => `"${key}"`).join(' or ')
+    const hint = unknown.includes('turns') ? ' Write "modelCalls" for "turns".' : ''
+    throw new DefinitionError('definition', `${where}: a budget has ${known}, not ${wrong}.${hint}`)
   }
+  for (const [key, value] of Object.entries(budget)) checkNumber(key, value, where)
 }
 
 function checkNumber(key: string, value: number, where: string): void {

@@ -115,9 +115,15 @@ export function toolCallsLeft({ account, limits }: MeteredRun): number {
   return Math.max(0, limits.toolCalls - account.toolCalls)
 }
 
+/** Says a limit in words: `1 model call`, `25 model calls`. */
+export function amountOf(limits: TurnLimits, name: 'modelCalls' | 'toolCalls'): string {
+  const unit = LIMITS[name].unit ?? name
+  return `${limits[name]} ${limits[name] === 1 ? unit.replace(/s$/, '') : unit}`
+}
+
 /** Tells people that a run ended at a limit. */
 export function limitReached(limits: TurnLimits, name: 'modelCalls' | 'toolCalls'): string {
-  return `The limit of ${limits[name]} ${LIMITS[name].unit} was reached.`
+  return `The limit of ${amountOf(limits, name)} was reached.`
 }
 
 /** Tokens and US dollars. */

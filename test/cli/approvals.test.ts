@@ -97,12 +97,13 @@ describe('a worker at a terminal', () => {
     const terminal = new Terminal(place, ['resume', '-m', agentsModule], { cols: 80, rows: 24 })
     await terminal.shows((screen) => HEARD.test(screen))
     expect(terminal.screen.text).toMatch(/^careful wants look \{"where":"here"\}\. It needs your approval: /m)
-    expect(terminal.screen.text).toMatch(/^Allow\? \[y\]es, \[a\]lways in this conversation, \[n\]o, then Enter >$/m)
+    expect(terminal.screen.text).toMatch(/^Allow\? \[y\]es, \[a\]lways this exact request, \[n\]o, then Enter >$/m)
 
     terminal.type(`x${key}`)
     await terminal.shows(`then Enter > x${key}`)
     terminal.type('\r')
     await terminal.shows((screen) => HEARD.test(screen))
+    expect(terminal.screen.text).toMatch(/^Not an answer\. Allow\? /m)
     terminal.type(key)
     await terminal.shows(`then Enter > ${key}`)
     terminal.type('\r')
@@ -139,7 +140,7 @@ describe('a worker at a terminal', () => {
   test('shows a long question on as many rows as there are, says what is hidden, and always the keys', async () => {
     const place = opened(long)
     const terminal = new Terminal(place, ['resume', '-m', agentsModule], { cols: 80, rows: 24 })
-    await terminal.shows('Allow? [y]es, [a]lways in this conversation, [n]o, then Enter')
+    await terminal.shows('Allow? [y]es, [a]lways this exact request, [n]o, then Enter')
     expect(terminal.screen.text.replaceAll('\n', '')).toContain(`${LONG.slice(-70)}"}`)
 
     await terminal.frame()

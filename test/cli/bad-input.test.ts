@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type Ended, type Place, skipUnlessBuilt } from './support/cli.ts'
+import { agentsModule, type Ended, type Place, skipUnlessBuilt } from './support/cli.ts'
+import { serveModel } from './support/model-server.ts'
 import { project } from './support/project.ts'
 
 beforeEach(skipUnlessBuilt)
@@ -248,5 +249,62 @@ describe('I10: legate run refuses, in under a second and with exit code 2', () =
     expect([gone.code, binary.code]).toEqual([2, 2])
     expect(gone.stderr).toMatch(/Failed to read parameter file gone\.txt: there is no such file/)
     expect(binary.stderr).toMatch(/Failed to read parameter file x\.bin: this is a binary file/)
+  })
+})
+
+describe('what is given and cannot be used is said', () => {
+  const POET = '---\nname: poet\ndescription: d\n---\n\nYou write.\n'
+
+  test.each<[string, readonly string[], string]>([
+    ['an empty stdin', ['run', 'a.yaml', '-'], 'stdin is empty'],
+    ['--param for a module', ['run', agentsModule, '--agent', 'careful', '-p', 'a=b', 'x'], '--param is for a recipe'],
+    ['a number below zero', ['prune', '--keep', '-1'], '--keep needs a value. If the value begins with "-"'],
+    ['no text for one agent of many', ['run', agentsModule, '--agent', 'careful'], '--agent careful "TEXT".'],
+    ['two wrong limits', ['validate', 'b.md'], 'not "turns" or "steps". Write "modelCalls" for "turns".'],
+  ])('%s', async (_, args, words) => {
+    const place = project({
+      'a.yaml': `${HEAD}prompt: P\n`,
+      'b.md': POET.replace('---\n\n', 'budget: {turns: 3, steps: 2}\n---\n\n'),
+    })
+    const { code, stdout, stderr } = await place.run(args, { input: '' })
+
+    expect(code).toBeGreaterThan(0)
+    expect(stdout + stderr).toContain(words)
+    expect(existsSync(place.store)).toBe(false)
+  })
+
+  test('an import that fails leaves no store behind', async () => {
+    const place = project({ 'bad.jsonl': 'no archive\n' })
+
+    expect((await place.run(['import', 'bad.jsonl'])).code).toBeGreaterThan(0)
+    expect(existsSync(place.store)).toBe(false)
+  })
+
+  test('explain names the usual limits; why names retry after a failure, and retry edit where nothing failed', async () => {
+    const place = project({ 'poet.md': POET })
+    await serveModel(place, (one) => {
+      one.on({ userMessage: 'bad' }, { error: { message: 'broken' }, status: 400 })
+      one.on({}, { content: 'Lines.' })
+    })
+    const explained = await place.run(['explain', agentsModule, '--agent', 'careful'])
+    await place.run(['run', 'poet.md', 'bad'])
+    const why = await place.run(['why'])
+    await place.run(['run', 'poet.md', 'good'])
+    const [id = ''] = (await place.run(['ps', '-q'])).stdout.split('\n')
+
+    expect(explained.stdout).toMatch(/budget +the usual limits\n/)
+    expect(why.stdout).toMatch(/legate retry \w{8}\n/)
+    expect((await place.run(['retry', id])).stderr).toContain(`ask again: legate edit ${id} TEXT.`)
+  })
+
+  test('SIGTERM: an answer that comes while the process leaves is printed', async () => {
+    const place = project({ 'poet.md': POET })
+    const mock = await serveModel(place, (one) => one.on({}, { content: 'Late lines.' }, { latency: 400 }))
+    const started = place.legate(['run', 'poet.md', 'go'])
+    await started.seen(() => mock.getRequests().length > 0 || started.stderr.includes('input: go'))
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    started.kill('SIGTERM')
+
+    expect(await started.ended).toMatchObject({ code: 143, stdout: 'Late lines.\n' })
   })
 })

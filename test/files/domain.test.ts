@@ -375,6 +375,9 @@ describe.each(domains)('agentscope 8.5: files, %s', (_name, make) => {
     expect((await failure(files.readText('/workspace'))).message).toMatch(/It is a directory/)
     const absent = [files.readText('/workspace/a/b/c'), files.list('/workspace/a/b'), files.delete('/workspace/no')]
     for (const error of await Promise.all(absent.map(failure))) expect(error).toBeInstanceOf(NotFoundError)
+    expect((await failure(files.list('/workspace/a/b'))).message).toBe(
+      'Path not found: /workspace/a/b. It is not a directory. If it is a file, read it instead.',
+    )
     expect(await failure(files.write('/workspace/a/b/c', 'x'))).toBeInstanceOf(LegateError)
     expect(await files.readText('/workspace/a/b')).toBe('x')
   })

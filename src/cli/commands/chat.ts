@@ -8,7 +8,7 @@ import { ASSISTANT, chatAgent, isExit, type KnownNames, localReply, mentions } f
 import { ChatView, readMessage, showLastRounds } from '../chat/chat-view.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { modelFor, provideSecrets } from '../definition/input.ts'
-import { compatOf, loadFor, refuseCompat } from '../definition/load.ts'
+import { compatOf, loadFor, refuseFileOptions } from '../definition/load.ts'
 import { type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
 import { printNotices } from '../definition/notices.ts'
 import { findConversation, shortId } from '../store/find-run.ts'
@@ -35,7 +35,7 @@ const ENDS_CHAT: readonly number[] = [EXIT.parked, EXIT.interrupted, EXIT.termin
 export async function chat(call: Call): Promise<number> {
   const coded = await moduleAgentFor(call)
   if (coded !== undefined) {
-    refuseCompat(call)
+    refuseFileOptions(call)
     return new ChatLoop(call, codedParts(coded)).hold()
   }
   const compat = compatOf(call)

@@ -1,7 +1,7 @@
 import { type AgentFile, type ModelUse, modelUse, shownExtension } from '../../doors/recipe.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { inputFor } from '../definition/input.ts'
-import { agentOf, compatOf, loadFor, refuseCompat, rootGrant } from '../definition/load.ts'
+import { agentOf, compatOf, loadFor, refuseFileOptions, rootGrant } from '../definition/load.ts'
 import { isModule } from '../definition/module-agent.ts'
 import { printNotices, relativePath } from '../definition/notices.ts'
 import { explainModule } from '../explain/explain-module.ts'
@@ -18,7 +18,7 @@ import { wordsOf } from '../watch/words.ts'
 export async function explain(call: Call): Promise<number> {
   const [file = ''] = call.words
   if (isModule(file)) {
-    refuseCompat(call)
+    refuseFileOptions(call)
     return explainModule(call, file)
   }
   if (textOption(call, 'agent') !== undefined) {

@@ -1,9 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentFile } from '../../doors/recipe.ts'
 import { diskFiles } from '../../doors/tools.ts'
 import { type AnyAgent, createRuntime, type Id, type Json, type RuntimeOptions } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { inputFor, modelFor, parametersOf, provideSecrets } from '../definition/input.ts'
-import { agentOf, compatOf, loadFor, refuseCompat } from '../definition/load.ts'
+import { agentOf, compatOf, loadFor, refuseFileOptions } from '../definition/load.ts'
 import { asAgentFile, type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
 import { printNotices } from '../definition/notices.ts'
 import { openOrMakeStore } from '../store/open-store.ts'
@@ -14,7 +15,14 @@ import { viewFor } from '../watch/view.ts'
 import { FollowedRuns } from '../worker/followed-runs.ts'
 import { respondersFor } from '../worker/inline-ask.ts'
 import { scopedStore } from '../worker/scoped-store.ts'
-import { type ContinueCommand, continueCommand, lastAnswer, reportFailure, storeWords } from '../worker/verdict.ts'
+import {
+  type ContinueCommand,
+  continueCommand,
+  lastAnswer,
+  printedAnswer,
+  reportFailure,
+  storeWords,
+} from '../worker/verdict.ts'
 import { Worker } from '../worker/worker.ts'
 
 /** Runs a recipe, an agent file or an agent of a module, shows its progress, and prints the answer. */
@@ -48,12 +56,15 @@ function promptLine({ title, name }: AgentFile, call: Call): string {
 }
 
 async function runCoded(call: Call, coded: ModuleAgent): Promise<number> {
-  refuseCompat(call)
+  refuseFileOptions(call)
   const { agent, options, file, words } = coded
   if (words.length > 1) throw new CliError(`too many arguments: legate run ${oneLine(file)} TEXT.`, EXIT.usage)
   const input = await inputFor(asAgentFile(coded), { ...call, words: [file, ...words] })
   return work(call, { agent, input, options, prompt: null, again: continueCommand(file, textOption(call, 'store')) })
 }
+
+/** A run that ended while the runtime closed has told so within this time. */
+const SETTLED_MS = 50
 
 interface RunJob {
   readonly agent: AnyAgent
@@ -97,6 +108,12 @@ async function work(call: Call, { agent, input, options, prompt, again }: RunJob
     const code = worker.end()
     const answer = await lastAnswer(runtime, started)
     if (!isJson) await write(answer)
+    if (!isJson && answer === '' && code === EXIT.terminated) {
+      // Closing lets the running step finish: if that ends the run, its answer is printed too.
+      const late = started.result.then(printedAnswer, () => '')
+      await runtime.close()
+      await write(await Promise.race([late, sleep(SETTLED_MS, '')]))
+    }
     // The end of a background child does not change the exit code of its host.
     return code === EXIT.other && answer !== '' ? EXIT.completed : code
   } finally {

@@ -3,7 +3,7 @@ import { findModel } from '../../doors/models.ts'
 import { type AgentFile, modelOf, type RecipeParameter } from '../../doors/recipe.ts'
 import { missingSecrets } from '../../doors/tools.ts'
 import type { AnyAgent, Json } from '../../index.ts'
-import { type Call, CliError, EXIT, listOption } from '../command/command.ts'
+import { type Call, CliError, EXIT, listOption, textOption } from '../command/command.ts'
 import { askLine, askSecret, canAsk, standardInput } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
@@ -18,13 +18,17 @@ const BEGIN = 'Begin.'
  */
 export async function inputFor(definition: AgentFile, call: Call): Promise<Json> {
   const [file = '', ...words] = call.words
-  const text = words.join(' ') === '-' ? await standardInput() : words.join(' ')
+  const isPiped = words.join(' ') === '-'
+  const text = isPiped ? await standardInput() : words.join(' ')
+  if (isPiped && text.trim() === '') throw usage('stdin is empty: "-" reads the text from it.')
   const said = text.trim() === '' ? definition.prompt : text
   if (definition.input !== null) return typedInput(definition, said)
   if (said !== null && said.trim() !== '') return said
   if (definition.dialect === 'recipe') return BEGIN
   if (canAsk()) return askLine(`What should ${oneLine(definition.name)} do? `)
-  const message = `${relativePath(definition.file)} has no prompt. Add one to the command: legate run ${oneLine(file)} "TEXT".`
+  const agent = textOption(call, 'agent')
+  const named = agent === undefined ? '' : ` --agent ${oneLine(agent)}`
+  const message = `${relativePath(definition.file)} has no prompt. Add one to the command: legate run ${oneLine(file)}${named} "TEXT".`
   throw new CliError(message, EXIT.usage, { namesHelp: false })
 }
 

@@ -12,7 +12,7 @@ import {
   recipeAgent,
 } from '../../doors/recipe.ts'
 import type { AnyAgent, Grant } from '../../index.ts'
-import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
+import { type Call, CliError, EXIT, listOption, textOption } from '../command/command.ts'
 import { askLine, canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { checkKeys, missingError, missingOf, parametersOf, questionOf } from './input.ts'
@@ -103,7 +103,9 @@ export function compatOf(call: Call): Pick<RecipeAgentOptions, 'subagents'> {
 }
 
 /** Refuses `--compat` for a module, whose code already decides how its subagents start. */
-export function refuseCompat(call: Call): void {
+export function refuseFileOptions(call: Call): void {
+  if (listOption(call, 'param').length > 0)
+    throw new CliError('--param is for a recipe or agent file; an agent in code takes its input.', EXIT.usage)
   if (textOption(call, 'compat') === undefined) return
   throw new CliError(
     "--compat is for a recipe or agent file; in code it is openSubagents({ compat: 'aster' }).",

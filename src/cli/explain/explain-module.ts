@@ -55,7 +55,7 @@ function wholeOf(agent: AgentFacts, { file, sight, paint }: ModulePage): string 
     ['about', agent.description],
     ['model', modelText(agent.model) || CODE],
     ['settings', JSON.stringify(agent.settings)],
-    ['budget', agent.budget === null ? 'the model of the runtime' : JSON.stringify(agent.budget)],
+    ['budget', agent.budget === null ? 'the usual limits' : JSON.stringify(agent.budget)],
     ['takes', agent.input === null ? 'words' : JSON.stringify(agent.input)],
     ['gives', agent.output === null ? 'words' : JSON.stringify(agent.output)],
   ]

@@ -36,6 +36,8 @@ export class InlineAsk implements Responder {
   private readonly answers: Map<string, Promise<void>> = new Map()
   private line: TypedLine = new TypedLine(LONGEST.key)
   private isHeard = false
+  /** Whether the last line was no answer; shown until the next key. */
+  private isWrong = false
   private isClosed = false
   private soon: ReturnType<typeof setTimeout> | undefined
   private readonly onKeys = (keys: Buffer): void => this.hear(keys.toString('utf8'))
@@ -87,6 +89,7 @@ export class InlineAsk implements Responder {
     clearTimeout(this.soon)
     this.current = next
     this.isHeard = false
+    this.isWrong = false
     this.line = new TypedLine(next !== undefined && isQuestion(next) ? LONGEST.words : LONGEST.key)
     this.options.view.ask(next === undefined ? null : this.question(next), () => this.hearSoon(next))
     if (next !== undefined && !wasAsking) this.listen()
@@ -123,6 +126,8 @@ export class InlineAsk implements Responder {
       const word = said === undefined ? undefined : this.wordOf(said)
       // Keys typed after an answer were not meant for the next question.
       if (word !== undefined) return this.answer(word)
+      if (said !== undefined && said.trim() !== '') this.isWrong = true
+      else if (this.line.text !== '') this.isWrong = false
     }
     this.draw()
   }
@@ -168,7 +173,7 @@ export class InlineAsk implements Responder {
     const wanted = requestLines(asked, this.folder)
     return {
       text: `${who} wants ${wanted}${wanted.includes('\n') ? '\n' : '. '}It needs your approval: ${exactLine(asked.reason)}.`,
-      prompt: `Allow? [y]es, [a]lways in this conversation, [n]o, then Enter${typed}`,
+      prompt: `${this.isWrong ? 'Not an answer. ' : ''}Allow? [y]es, [a]lways this exact request, [n]o, then Enter${typed}`,
     }
   }
 }

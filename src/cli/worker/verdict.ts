@@ -1,5 +1,5 @@
 import { type Conversation, type TreeReader, treeWith } from '../../doors/rows.ts'
-import type { Id, Outcome, Run, Runtime, Store } from '../../index.ts'
+import type { Id, Run, RunOutcome, Runtime, Store } from '../../index.ts'
 import { EXIT } from '../command/command.ts'
 import { shortId } from '../store/find-run.ts'
 import { age, duration, plural } from '../terminal/amounts.ts'
@@ -125,12 +125,14 @@ export async function lastAnswer(runtime: Runtime, { conversationId }: Pick<Run,
 /** Returns the printed answer of a run; empty if it did not complete. */
 export async function answerOf(runtime: Runtime, runId: Id): Promise<string> {
   const turn = (await treeWith(runtime.store, runId)).turn(runId)
-  if (turn?.outcome?.status !== 'completed') return ''
+  if (turn?.state !== 'ended') return ''
   const { result } = await runtime.attach(runId)
-  return answerText((await result) as Outcome)
+  return printedAnswer(await result)
 }
 
-function answerText({ text, output }: Outcome): string {
+/** Returns the answer as it is printed; empty if the run did not complete. */
+export function printedAnswer({ status, text, output }: RunOutcome<unknown>): string {
+  if (status !== 'completed') return ''
   const words = text.trim() === '' && output !== null ? JSON.stringify(output) : text
   const shown = process.stdout.isTTY ? `\n${cleanText(words)}` : words
   return shown.endsWith('\n') ? shown : `${shown}\n`

@@ -171,14 +171,12 @@ function patternsIn(rules: readonly string[], domain: string): string[] {
 
 /** The keys of a server; undefined if the extension is not a server of its own. */
 function serverFields(extension: ExtensionConfig, words: ServerWords): Json | undefined {
-  const tools = limitFields(extension, words)
+  if (extension.type !== 'stdio' && extension.type !== 'streamable_http') return undefined
+  const tools = { ...limitFields(extension, words), ...timeFields(extension.timeoutSeconds, words) }
   if (extension.type === 'stdio') {
     return { command: extension.cmd, args: [...extension.args], ...environmentFields(extension, words), ...tools }
   }
-  if (extension.type === 'streamable_http') {
-    return { type: 'http', url: extension.uri, ...headerFields(extension.headers, words), ...tools }
-  }
-  return undefined
+  return { type: 'http', url: extension.uri, ...headerFields(extension.headers, words), ...tools }
 }
 
 /** The environment of a server. A variable that the dialect cannot name is left out and reported as lost. */
@@ -223,6 +221,13 @@ export interface ServerWords {
   readonly envKeys?: string
   /** The key for headers by variable, with `bearer_token_env_var` beside it; if absent, `${NAME}` does it. */
   readonly envHeaders?: string
+  /** The key for the time a call may take, in milliseconds or in seconds. */
+  readonly timeout?: 'timeout' | 'tool_timeout_sec'
+}
+
+function timeFields(seconds: number | null, { timeout }: ServerWords) {
+  if (seconds === null || timeout === undefined) return {}
+  return { [timeout]: timeout === 'timeout' ? seconds * 1_000 : seconds }
 }
 
 function limitFields({ availableTools, excludedTools = [] }: ExtensionConfig, { only, not, none }: ServerWords) {

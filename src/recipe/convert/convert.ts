@@ -5,6 +5,7 @@ import { matchName } from '../../grant/match.ts'
 import { sourceName } from '../../tool/source.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { AgentFileWriter, modelParts } from '../agent-file/agent-file-writer.ts'
+import { READ } from '../agent-file/tool-words.ts'
 import type { AgentDialect } from '../dialects/dialect.ts'
 import { agentDialect, DIALECTS } from '../dialects/index.ts'
 import { parseAgentFile } from '../dialects/load-agent-file.ts'
@@ -192,7 +193,10 @@ function withListedTools(agent: AgentFile): AgentFile {
   const { dialect, extensions } = agent
   if (dialect !== 'recipe' || extensions === null) return agent
   const others = extensions.filter((extension) => toolsOf(extension) === undefined || isServer(extension))
-  const allow = [...new Set(extensions.flatMap((extension) => toolsOf(extension) ?? []))]
+  const named = extensions.flatMap((extension) => toolsOf(extension) ?? [])
+  // Programs have one word for reading. An agent that reads and lists files learns nothing more from the other tools of it.
+  const readers = named.includes('read_text_file') && named.includes('list_directory') ? READ : []
+  const allow = [...new Set([...named, ...readers])]
   return { ...agent, extensions: others.length === 0 ? null : others, tools: { ...agent.tools, allow } }
 }
 

@@ -41,6 +41,7 @@ const SERVERS = {
   headers: 'http_headers',
   envKeys: 'env_vars',
   envHeaders: 'env_http_headers',
+  timeout: 'tool_timeout_sec' as const,
 }
 
 /** Reads the mode of a sandbox. Nothing sandboxes programs here, so they are denied where it would confine them. */

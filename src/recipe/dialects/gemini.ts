@@ -54,7 +54,12 @@ export const gemini: AgentDialect = {
       temperature: agent.settings.temperature,
       max_turns: agent.budget?.modelCalls,
       timeout_mins: wallMs === undefined ? undefined : wallMs / 60_000,
-      mcp_servers: writing.servers({ only: 'includeTools', not: 'excludeTools', none: { includeTools: [] } }),
+      mcp_servers: writing.servers({
+        only: 'includeTools',
+        not: 'excludeTools',
+        none: { includeTools: [] },
+        timeout: 'timeout',
+      }),
     }
   },
 }

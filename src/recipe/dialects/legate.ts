@@ -42,7 +42,12 @@ export const legate: AgentDialect = {
       tools: writing.toolList('agent', 'names'),
       disallowedTools: writing.list(agent.tools.deny),
       ...writing.sampling('topP'),
-      mcpServers: writing.serversAndNames({ only: 'tools', not: 'excludeTools', none: { enabled: false } }),
+      mcpServers: writing.serversAndNames({
+        only: 'tools',
+        not: 'excludeTools',
+        none: { enabled: false },
+        timeout: 'timeout',
+      }),
       skills: writing.list(agent.skills),
       background: agent.isBackground || undefined,
       hidden: agent.isHidden || undefined,

@@ -1,4 +1,4 @@
-import type { Json } from '../../base/json.ts'
+import { isRecord, type Json } from '../../base/json.ts'
 import { nearest } from '../../base/options.ts'
 import { matchName } from '../../grant/match.ts'
 import type { AgentFileWriter } from '../agent-file/agent-file-writer.ts'
@@ -86,10 +86,23 @@ export const opencode: AgentDialect = {
       steps: agent.budget?.modelCalls,
       tools: toolMap(writing),
       permission: permissions(writing),
+      mcp: localServers(writing.servers({ timeout: 'timeout' })),
       hidden: agent.isHidden || undefined,
       disable: agent.isDisabled || undefined,
     }
   },
+}
+
+/** Writes a program and its arguments as one list, as this dialect does. */
+function localServers(servers: Json | undefined): Json | undefined {
+  if (!isRecord(servers)) return servers
+  const entries = Object.entries(servers).map(([name, server]) => {
+    if (!isRecord(server) || typeof server['command'] !== 'string') return [name, server] as const
+    const { command, args, env, ...others } = server
+    const words = [command, ...(Array.isArray(args) ? args : [])]
+    return [name, { type: 'local', command: words, ...(env === undefined ? {} : { environment: env }), ...others }]
+  })
+  return Object.fromEntries(entries)
 }
 
 /** Reads `srv_do` as the tool `do` of the server `srv`, or as a tool of that very name. */

@@ -120,7 +120,7 @@ function fileLayersOf({ name, narrowing, neverAsks, mode, tools }: InlineAgent):
     ...(mode === 'auto' ? [] : [layer(`the mode ${mode}`, MODES[mode])]),
   ]
   return {
-    tools: isChosen ? narrowingLayer(`the tools of ${name}`, chosenTools(tools)) : null,
+    tools: isChosen ? narrowingLayer(`the tool list of ${name}`, chosenTools(tools)) : null,
     use: others(narrowingLayer),
     delegate: others(narrowingDelegateLayer),
   }

@@ -4,7 +4,7 @@ import type { Content } from '../../graph/content.ts'
 import { RESET } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { checkedAnswer } from '../../graph/kinds.ts'
-import { mayCall } from '../../graph/limits.ts'
+import { amountOf, mayCall } from '../../graph/limits.ts'
 import { keptOptions } from '../../graph/rows.made.ts'
 import type { Failure, Id, Node, Turn } from '../../graph/rows.ts'
 import { type Claim, heldNode } from './claim.ts'
@@ -63,7 +63,7 @@ function tryAnotherAnswer(
 ): void {
   const turn = draft.turn(node.turnId)
   if (!mayCall(turn)) {
-    const message = `The limit of ${turn.limits.modelCalls} model calls was reached before the checks passed. ${text}`
+    const message = `The limit of ${amountOf(turn.limits, 'modelCalls')} was reached before the checks passed. ${text}`
     return endNode(draft, node, { state: 'errored', failure: { code: 'max_turns', message } })
   }
   endNode(draft, node, { state: 'finished', output: isError ? { content: text, isError } : { content: text } })

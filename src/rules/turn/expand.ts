@@ -12,7 +12,7 @@ import type { Json } from '../../base/json.ts'
 import { addUsage, type Content, NO_USAGE, type ToolCall, totalTokens, type Usage } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { EventBody } from '../../graph/event.ts'
-import { changedAccount, LIMITS, mayCall, toolCallsLeft } from '../../graph/limits.ts'
+import { amountOf, changedAccount, mayCall, toolCallsLeft } from '../../graph/limits.ts'
 import type { EagerTask } from '../../graph/outcome.ts'
 import { keptOptions } from '../../graph/rows.made.ts'
 import type { Id, KeptOptions, Node, NodeOutput, Purpose, Turn } from '../../graph/rows.ts'
@@ -264,7 +264,7 @@ export function nextCall(turn: Turn, droppedCalls: number): NextCall {
 const ANSWER: NextCall = { purpose: 'answer', nudge: null, limit: null }
 
 function wrapUp({ limits }: Turn, name: 'modelCalls' | 'toolCalls', limit: 'max_turns' | 'over_budget'): NextCall {
-  const why = `You have used all ${limits[name]} ${LIMITS[name].unit} of this run.`
+  const why = `You have used all ${amountOf(limits, name)} of this run.`
   return { purpose: 'wrap_up', limit, nudge: `${why} Sum up what you have and what is missing.` }
 }
 

@@ -44,8 +44,10 @@ describe('a layer that only takes away leaves the rest', () => {
     expect(ran.results).toEqual([
       expect.stringContaining('blue'),
       expect.stringContaining('/workspace/docs/a.txt:1: red'),
-      expect.stringMatching(/write_file is not allowed here: no rule of the tools of helper allows tool:write_file/),
-      expect.stringMatching(/shell is not allowed here: no rule of the tools of helper allows tool:shell/),
+      expect.stringMatching(
+        /write_file is not allowed here: no rule of the tool list of helper allows tool:write_file/,
+      ),
+      expect.stringMatching(/shell is not allowed here: no rule of the tool list of helper allows tool:shell/),
     ])
     expect(existsSync(path.join(ran.folder, 'new.txt'))).toBe(false)
   })
@@ -58,7 +60,7 @@ describe('a layer that only takes away leaves the rest', () => {
     const calls = [{ name: 'delete_file', input: { path: '/workspace/notes.txt' } }, read('notes.txt')]
     const ran = await runFile(place, markdown(fields), { calls, grant: WORKSPACE })
 
-    expect(ran.results[0]).toMatch(/^delete_file is not allowed here: the (?:file|tools) of helper den/)
+    expect(ran.results[0]).toMatch(/^delete_file is not allowed here: the (?:file|tool list) of helper den/)
     expect(ran.results[1]).toContain('blue')
     expect(existsSync(path.join(ran.folder, 'notes.txt'))).toBe(true)
   })
@@ -215,7 +217,9 @@ describe('a child that is started from a file', () => {
     expect(resultsIn(childRequests(model)[1] ?? { messages: [] })).toEqual([
       expect.stringContaining('red'),
       expect.stringMatching(/no rule of host allows file\.read:\/workspace\/notes\.txt/),
-      expect.stringMatching(/write_file is not allowed here: no rule of the tools of helper allows tool:write_file/),
+      expect.stringMatching(
+        /write_file is not allowed here: no rule of the tool list of helper allows tool:write_file/,
+      ),
     ])
   })
 
@@ -352,7 +356,7 @@ describe('what a file takes away stays away when code changes the agent', () => 
 
     expect(resultsIn(model.requests[1] ?? { messages: [] })).toEqual([
       expect.stringContaining('blue'),
-      expect.stringMatching(/no rule of the tools of helper allows tool:write_file/),
+      expect.stringMatching(/no rule of the tool list of helper allows tool:write_file/),
       name === 'a tool' ? 'own' : expect.stringContaining('own'),
     ])
     expect(existsSync(path.join(folder, 'new.txt'))).toBe(false)
@@ -375,7 +379,7 @@ describe('what a file takes away stays away when code changes the agent', () => 
 
     expect(resultsIn(model.requests[1] ?? { messages: [] }).slice(0, 2)).toEqual([
       expect.stringContaining('blue'),
-      expect.stringMatching(/no rule of the tools of helper allows tool:write_file/),
+      expect.stringMatching(/no rule of the tool list of helper allows tool:write_file/),
     ])
     expect(existsSync(path.join(folder, 'new.txt'))).toBe(false)
   })

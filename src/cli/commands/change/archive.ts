@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync, rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Tombstone } from '../../../doors/rows.ts'
 import { createRuntime } from '../../../index.ts'
@@ -98,9 +98,13 @@ export function exportRun(call: Call): Promise<number> {
 /** Imports a tree from a file or from stdin; creates the store if there is none. */
 export async function importRun(call: Call): Promise<number> {
   const [file = '-'] = call.words
-  const runtime = createRuntime({ store: sqliteStore(storePath(call)) })
+  const store = storePath(call)
+  const isNew = !existsSync(store)
+  const runtime = createRuntime({ store: sqliteStore(store) })
+  let isImported = false
   try {
     const rootId = await runtime.import(linesOf(file))
+    isImported = true
     const [turn] = (await runtime.store.tree(rootId)).turnsOf(rootId, { limit: 1 })
     await write(
       isSet(call, 'json')
@@ -110,6 +114,8 @@ export async function importRun(call: Call): Promise<number> {
     return EXIT.completed
   } finally {
     await runtime.close()
+    // A store that was made for this import alone is not left behind empty.
+    if (isNew && !isImported) for (const ending of ['', '-wal', '-shm']) rmSync(store + ending, { force: true })
   }
 }
 

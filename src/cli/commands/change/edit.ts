@@ -34,7 +34,7 @@ export function retry(call: Call): Promise<number> {
   return withRuntime(call, 'write', async (runtime) => {
     const [ending = '', named] = call.words
     const turn = await findRun(runtime.store, ending)
-    const none = `Nothing failed in the run ${shortId(turn.id)}. To get another answer, fork it: legate fork ${shortId(turn.id)}.`
+    const none = `Nothing failed in the run ${shortId(turn.id)}. To get another answer, ask again: legate edit ${shortId(turn.id)} TEXT.`
     const node =
       named === undefined
         ? onlyNode(await runtime.store.tree(turn.rootId), turn, { fits: hasFailed, none })

@@ -184,7 +184,8 @@ async function nothingHere(store: Store, call: Call): Promise<number> {
     elsewhere.length === 0 ? '' : `To continue unfinished runs of other folders, name them:${elsewhere.join('')}`
   const nothing = open.length === 0 ? await nothingOpen(store, again) : ''
   await store.close()
-  if (nothing === '') throw new CliError([said, more].filter(Boolean).join('\n'), EXIT.usage)
+  if (nothing === '')
+    throw new CliError([said, more].filter(Boolean).join('\n'), EXIT.usage, { namesHelp: more === '' })
   await write(`${nothing}\n`)
   return EXIT.completed
 }
