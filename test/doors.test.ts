@@ -336,7 +336,15 @@ const WITHOUT_OPTIONS: readonly string[] = [
   ...['dotPath', 'matchesPath', 'missingFields', 'readPath', 'slashPath', 'wildcardPath'],
   ...['Prompt', 'field', 'prompt'],
   ...['TaskBoard', 'findDefinition', 'mentionedIn', 'modelOf', 'modelUse', 'noticeText', 'noticesOf', 'readSkillFile'],
-  ...['readTaskEvent', 'recipeFileName', 'secretsOf', 'skillInstructions', 'sourceName', 'subRecipeValues'],
+  ...[
+    'readTaskEvent',
+    'recipeFileName',
+    'secretsOf',
+    'shownExtension',
+    'skillInstructions',
+    'sourceName',
+    'subRecipeValues',
+  ],
   ...['subagentLine', 'subagentNotice', 'writeRecipe', 'jsonSession'],
 ]
 

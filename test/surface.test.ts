@@ -132,7 +132,7 @@ const surface: Readonly<Record<string, Door>> = {
       'BUILTIN_TOOLKITS DIALECTS EMPTY_AGENT_FILE MODES RecipeError TaskBoard builtinToolkit convert ' +
       'describeRecipe discover discoverSkills extensionSources findDefinition loadAgentFile loadDefinition ' +
       'loadRecipe mentionedIn missingAgents modelOf modelUse noticeText noticesOf openSubagents ' +
-      'readDefinition readRecipeFile readSkillFile readTaskEvent recipeAgent recipeFileName secretsOf ' +
+      'readDefinition readRecipeFile readSkillFile readTaskEvent recipeAgent recipeFileName secretsOf shownExtension ' +
       'skillInstructions skillsTools sourceName subRecipeValues subagentLine subagentNotice ' +
       'validateDefinition writeRecipe',
     types:

@@ -266,10 +266,12 @@ function placeOf(tree: TreeReader, { keyed, hostTurnId, hostConversationId }: Li
 }
 
 function asked(node: Node, now: number): ReasonText {
-  const { request, reason, since } = approvalOf(node)
+  const { request, reason, since, digest } = approvalOf(node)
   const short = node.id.slice(-8)
   const text = `${callOf(node)} waits for a person since ${spanOf(now - since)} (${request}; ${reason}).`
-  return ['approval', text, `legate approve ${short}, or legate deny ${short}`]
+  // The id alone is not enough for a call that asks again: `--seen` names the request.
+  const answer = `${short}${digest === '' ? '' : ` --seen ${digest.slice(0, 12)}`}`
+  return ['approval', text, `legate approve ${answer}, or legate deny ${answer}`]
 }
 
 function question(node: Node, now: number): ReasonText {

@@ -3,6 +3,15 @@ export type { AgentFile, ToolSelection } from '../recipe/agent-file/agent-file.t
 export { EMPTY_AGENT_FILE } from '../recipe/agent-file/agent-file.ts'
 export { shownExtension } from '../recipe/agent-file/mcp-servers.ts'
 export { modelOf } from '../recipe/agent-file/names.ts'
+export type {
+  ExtensionConfig,
+  Recipe,
+  RecipeDescription,
+  RecipeParameter,
+  RecipeSettings,
+  RetryConfig,
+  SubRecipe,
+} from '../recipe/agent-file/recipe.ts'
 export { type ConvertedFile, type ConvertOptions, convert } from '../recipe/convert/convert.ts'
 export { recipeFileName, writeRecipe } from '../recipe/convert/write-recipe.ts'
 export { DIALECTS } from '../recipe/dialects/index.ts'
@@ -46,15 +55,6 @@ export {
   readRecipeFile,
 } from '../recipe/recipe/load-recipe.ts'
 export type { AskParameter } from '../recipe/recipe/parameters.ts'
-export type {
-  ExtensionConfig,
-  Recipe,
-  RecipeDescription,
-  RecipeParameter,
-  RecipeSettings,
-  RetryConfig,
-  SubRecipe,
-} from '../recipe/recipe/recipe.ts'
 export { type NeededSecret, secretsOf, subRecipeValues } from '../recipe/recipe/sub-recipes.ts'
 export {
   readTaskEvent,

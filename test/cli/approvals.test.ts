@@ -38,6 +38,12 @@ describe('approvals', () => {
       /denied automatically in .*\n {2}legate approve \w{8} --seen [0-9a-f]{12} \[--edit JSON\] \[--always\], or legate deny \w{8} --seen [0-9a-f]{12} --reason TEXT/,
     )
     expect(JSON.parse(json.stdout)).toMatchObject({ path: ['careful'], request: 'tool:look', tool: 'look' })
+    const [, id = ''] = /^(\w{8})/.exec(stdout) ?? []
+    const answered = await place.run(['answer', id, 'yes'])
+    expect(answered).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(`${id} waits for an approval: legate approve ${id} --seen`),
+    })
     const shown = await place.run(['show'])
     expect(shown.stdout).toMatch(/legate approve \w{8} --seen [0-9a-f]{12}/)
   })

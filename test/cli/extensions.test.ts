@@ -164,9 +164,15 @@ test('approve answers what was seen: not what the same call asks for next, and n
   expect(byRun.stderr).toContain(`legate approve ${id} --seen ${seen}`)
   expect(short).toMatchObject({ code: 2, stderr: expect.stringContaining('--seen needs 12 characters') })
   expect(await place.run(['approve', id, '--seen', seen])).toMatchObject({ code: 0 })
-  expect((await place.run(['resume'])).code).toBe(3)
+  const resumed = await place.run(['resume'])
+  expect(resumed.code).toBe(3)
 
   const [next] = await runtime.approvals()
+  const [why, listed] = [await place.run(['why', asked?.runId ?? '']), await place.run(['approvals'])]
+  for (const { stdout, stderr } of [parked, resumed, why, listed]) {
+    expect(stdout + stderr).toMatch(/legate approve \w{8} --seen \w{12}/)
+    expect(stdout + stderr).not.toMatch(/legate approve \w{8}(?! --seen)|--edit/)
+  }
   expect([next?.nodeId, next?.request]).toEqual([asked?.nodeId, expect.stringContaining('exec:sort')])
   for (const words of [['--seen', seen], ['--seen', seen, '--always'], []]) {
     const refused = await place.run(['approve', id, ...words])

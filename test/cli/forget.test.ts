@@ -12,11 +12,14 @@ test('one tree goes by its run, with a reason, and is known to have been deleted
   const again = await place.run(['show', gone])
   const other = await place.run(['show', kept])
   const unknown = await place.run(['forget', 'ffffffff'])
+  const twice = await place.run(['forget', gone.slice(-8)])
 
   expect([deleted.code, deleted.stderr]).toEqual([0, ''])
-  expect(deleted.stdout).toMatch(/^deleted: \S{36} lead, 3 runs\n$/)
+  expect(deleted.stdout).toMatch(/^deleted: \w{8} lead, 3 runs \(asked for\)\n$/)
   expect(again.stderr).toContain('(asked for)')
-  expect([other.code, unknown.code]).toEqual([0, 1])
+  expect([other.code, unknown.code]).toEqual([0, 2])
+  expect(unknown.stderr).toContain('No id in this store ends in "ffffffff"')
+  expect(twice).toMatchObject({ code: 1, stderr: expect.stringMatching(/was deleted on .* \(asked for\)/) })
 })
 
 test('a tree that was changed from outside cannot be cancelled: what is said names the command that deletes it', async () => {

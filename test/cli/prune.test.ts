@@ -19,7 +19,7 @@ test('what is too much goes, is named before and after, and is known to have bee
 
   expect([trial.code, trial.stderr]).toEqual([0, ''])
   expect(trial.stdout).toMatch(
-    /^(would be deleted: \w{8} lead, 3 runs \(maximum\)\n){2}2 trees with 6 runs would be deleted\.\n$/,
+    /^(would be deleted: \w{8} lead, 3 runs \(more runs than were to be kept\)\n){2}2 trees with 6 runs would be deleted\.\n$/,
   )
   for (const id of ids) expect(trial.stdout).toContain(id)
   expect([pruned.code, pruned.stderr]).toEqual([0, ''])
@@ -32,7 +32,7 @@ test('what is too much goes, is named before and after, and is known to have bee
   for (const { code, stdout, stderr } of reads) {
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(
-      /^legate: lead \w{8} was deleted on \d{4}-.* \(maximum\)\. The last commit of its tree has the hash \S{43}\.\n$/,
+      /^legate: lead \w{8} was deleted on \d{4}-.* \(more runs than were to be kept\)\. The last commit of its tree has the hash \S{43}\.\n$/,
     )
   }
   const [why, audit, ps, unknown] = await Promise.all([

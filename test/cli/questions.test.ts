@@ -32,7 +32,16 @@ describe('cybros A77: what an agent asks a person', () => {
       stdout: expect.stringMatching(/waits for a person:\n {2}Which port\?\n {4}legate answer \w{8} TEXT\n/),
     })
 
+    const [, question = ''] = /^(\w{8})/.exec(listed.stdout) ?? []
+    const approved = await place.run(['approve', question])
+    expect(approved).toMatchObject({
+      code: 2,
+      stderr: `legate: ${question} is a question: legate answer ${question} TEXT\n`,
+    })
+
     const answered = await place.run(['answer', id, 'Port 80.'])
+    const late = await place.run(['approve', question])
+    expect(late).toMatchObject({ code: 2, stderr: `legate: ${question} waits for no approval.\n` })
     const again = await place.run(['answer', id, 'Port 81.'])
     const resumed = await place.run(['resume', '-m', agentsModule])
 

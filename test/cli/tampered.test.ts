@@ -75,3 +75,15 @@ test.each(CHANGES)(
     for (const ended of [ps, all, approvals, tree, newest]) expect(ended?.stderr).not.toMatch(/\n {4}at /)
   },
 )
+
+test('ps and approvals name a changed tree that has ended, though nothing waits in it', async () => {
+  const place = new Place()
+  const [bad = ''] = await place.endedRuns('lead')
+  const db = connect(place.store)
+  db.run(`UPDATE rows SET data = json_set(data, '$.input', 'Forged.') WHERE data ->> '$.turn' = ?`, [bad])
+  db.close()
+
+  for (const command of ['ps', 'approvals']) {
+    expect(await place.run([command])).toMatchObject({ code: 1, stderr: expect.stringContaining('legate: tampered: ') })
+  }
+})

@@ -84,14 +84,20 @@ export async function findConversation(store: Store, ending: string): Promise<Co
 }
 
 /** Reports a deleted run as deleted, with the time and the reason, instead of as missing. */
-async function refuseDeleted(store: Store, ending: string): Promise<void> {
+export async function refuseDeleted(store: Store, ending: string): Promise<void> {
   const id = await findDeleted(store, ending)
   if (id === undefined) return
   const stone = await store.archive?.tombstone(id)
   if (stone === undefined) return
   const { agent, at, reason, hash } = stone
-  const what = `${oneLine(agent)} ${shortId(id)} was deleted on ${moment(at)} (${oneLine(reason)})`
+  const what = `${oneLine(agent)} ${shortId(id)} was deleted on ${moment(at)} (${removalText(reason)})`
   throw new CliError(`${what}. The last commit of its tree has the hash ${hash}.`)
+}
+
+/** Says in words why a tree was deleted. */
+export function removalText(reason: string): string {
+  if (reason === 'maximum') return 'more runs than were to be kept'
+  return reason === 'ttl' ? 'older than was to be kept' : oneLine(reason)
 }
 
 /** Finds a deleted run or conversation by the ending of its id; the newest of several. */

@@ -100,7 +100,7 @@ export class EventLines {
       case 'approval-request':
         return this.colour(
           'yellow',
-          `needs a person for ${needed(event)}: ${approveCommands({ id: event.nodeId ?? '', metadata: {} })}`,
+          `needs a person for ${needed(event)}: ${approveCommands({ id: event.nodeId ?? '', metadata: { approval: { digest: event.digest } } })}`,
         )
       case 'approval-answer':
         return `${event.allowed ? 'allowed' : 'denied'} by ${oneLine(event.by)}${reasonSuffix(event.reason)}`

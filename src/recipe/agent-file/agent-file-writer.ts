@@ -2,11 +2,11 @@ import { isLegateError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import { matchName } from '../../grant/match.ts'
 import { splitRule } from '../../grant/rule.ts'
-import type { ExtensionConfig } from '../recipe/recipe.ts'
 import type { AgentFile } from './agent-file.ts'
 import { serverNeeds } from './draft.ts'
 import { modelOf } from './names.ts'
 import { type Slash, writtenPattern } from './patterns.ts'
+import type { ExtensionConfig } from './recipe.ts'
 import { isOurs, OUR_TOOLS, type ToolWords } from './tool-words.ts'
 
 /** How a dialect names models and tools. */

@@ -12,8 +12,8 @@ import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { Budget } from '../../grant/budget.ts'
 import type { Grant } from '../../grant/grant.ts'
 import type { ModelSettings } from '../../model/model.ts'
-import type { ExtensionConfig, RecipeParameter, RetryConfig, SubRecipe } from '../recipe/recipe.ts'
 import type { Notice } from '../text/notice.ts'
+import type { ExtensionConfig, RecipeParameter, RetryConfig, SubRecipe } from './recipe.ts'
 
 /** One agent as a file describes it, in any dialect. It is plain JSON, so that a row can hold it. */
 export interface AgentFile {

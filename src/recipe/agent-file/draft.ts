@@ -19,7 +19,6 @@ import { quoteWords } from '../../grant/words.ts'
 import type { ModelSettings } from '../../model/model.ts'
 import { envPrefix } from '../../tool/environment.ts'
 import { sourceName } from '../../tool/source.ts'
-import type { ExtensionConfig } from '../recipe/recipe.ts'
 import { type Fields, ownValue } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
 import { jsonOf } from '../text/tree.ts'
@@ -27,6 +26,7 @@ import { type AgentFile, EMPTY_AGENT_FILE } from './agent-file.ts'
 import { matchServerTools, readServers, type ServerReading, serverToolsDenied } from './mcp-servers.ts'
 import { closestRestriction, nameByPath } from './names.ts'
 import { MOST_RULES, Narrowing, type OwnNeeds } from './patterns.ts'
+import type { ExtensionConfig } from './recipe.ts'
 import {
   denyTools,
   forbiddenWords,

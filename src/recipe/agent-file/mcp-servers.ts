@@ -5,11 +5,11 @@ import { matchName } from '../../grant/match.ts'
 import { isDisallowedVariable } from '../../tool/environment.ts'
 import { sourceName } from '../../tool/source.ts'
 import { variablesIn } from '../../tools/mcp/environment.ts'
-import type { ExtensionConfig } from '../recipe/recipe.ts'
 import { Fields } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
 import { entryOf, isAbsent, type TextMap, type TextTree } from '../text/tree.ts'
 import { closestKey, correctKeys } from './names.ts'
+import type { ExtensionConfig } from './recipe.ts'
 import { forbiddenWords } from './tool-words.ts'
 
 export interface ServerReading {

@@ -1,6 +1,6 @@
 import path from 'node:path'
 import type { Json } from '../../base/json.ts'
-import type { ExtensionConfig, Recipe, RecipeParameter } from '../recipe/recipe.ts'
+import type { ExtensionConfig, Recipe, RecipeParameter } from '../agent-file/recipe.ts'
 import { ownValue } from '../text/fields.ts'
 import { writeYaml } from '../text/yaml.ts'
 

@@ -11,7 +11,7 @@ import {
 } from '../../tool/source.ts'
 import { mcpServer, serverSource } from '../../tools/mcp/mcp-server.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
-import type { ExtensionConfig, HttpExtension, NamedExtension, StdioExtension } from '../recipe/recipe.ts'
+import type { ExtensionConfig, HttpExtension, NamedExtension, StdioExtension } from '../agent-file/recipe.ts'
 import type { Notice } from '../text/notice.ts'
 import {
   BUILTIN_TOOLKITS,

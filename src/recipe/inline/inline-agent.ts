@@ -8,7 +8,7 @@ import type { Grant } from '../../grant/grant.ts'
 import type { ModelSettings } from '../../model/model.ts'
 import type { Tool } from '../../tool/tool.ts'
 import type { ToolSelection } from '../agent-file/agent-file.ts'
-import type { ExtensionConfig, RetryConfig } from '../recipe/recipe.ts'
+import type { ExtensionConfig, RetryConfig } from '../agent-file/recipe.ts'
 import { isOpenTool, type Mode, type OpenSpec } from './spec.ts'
 
 /** A complete agent as data. Its conversation's row keeps it, and nothing else is needed to build it again. */

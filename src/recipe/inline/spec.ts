@@ -1,6 +1,6 @@
 import { EVERYTHING, type Grant } from '../../grant/grant.ts'
 import type { Tool } from '../../tool/tool.ts'
-import type { SubRecipe } from '../recipe/recipe.ts'
+import type { SubRecipe } from '../agent-file/recipe.ts'
 
 /** The styles of the tools: Aster's `subagent`, goose's `delegate` with `load`, or `Agent`. */
 export const SURFACES = ['subagent', 'delegate', 'Agent'] as const

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs'
 import type { Keeper } from '../../files/files.ts'
+import type { SubRecipe } from '../agent-file/recipe.ts'
 import type { OpenSpec, Surface } from '../inline/spec.ts'
 import { describeRecipe } from '../recipe/load-recipe.ts'
-import type { SubRecipe } from '../recipe/recipe.ts'
 import { fixedDescription } from './schemas.ts'
 import { sourcesOf } from './sources.ts'
 

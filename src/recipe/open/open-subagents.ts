@@ -16,8 +16,8 @@ import {
   record,
   text,
 } from '../../base/options.ts'
+import type { SubRecipe } from '../agent-file/recipe.ts'
 import { type ChildSettings, MODE_NAMES, type Mode, type OpenSpec, SURFACES, type Surface } from '../inline/spec.ts'
-import type { SubRecipe } from '../recipe/recipe.ts'
 import { openTools } from './tools.ts'
 
 /** A file that can be started by name. By default it has no values, is not locked, and may run beside others. */

@@ -2,6 +2,7 @@ import path from 'node:path'
 import { code, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
 import { schemaProblem } from '../../base/schema/schema.ts'
 import type { Keeper } from '../../files/files.ts'
+import type { Recipe, RecipeDescription } from '../agent-file/recipe.ts'
 import { Fields } from '../text/fields.ts'
 import { type Notice, NoticeReport } from '../text/notice.ts'
 import { entryOf } from '../text/tree.ts'
@@ -14,7 +15,6 @@ import {
   readParameters,
 } from './parameters.ts'
 import { readRecipe, recipeTree } from './read-recipe.ts'
-import type { Recipe, RecipeDescription } from './recipe.ts'
 import { openRecipe, type RecipeSource } from './recipe-source.ts'
 import { checkSubRecipes, partOf } from './sub-recipes.ts'
 

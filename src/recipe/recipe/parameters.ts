@@ -1,10 +1,10 @@
 import { homedir } from 'node:os'
 import path from 'node:path'
 import type { JsonSchema } from '../../base/schema/schema.ts'
+import { INPUT_TYPES, REQUIREMENTS, type RecipeParameter } from '../agent-file/recipe.ts'
 import type { Fields } from '../text/fields.ts'
 import { type NoticeReport, noticesOf, refuse } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
-import { INPUT_TYPES, REQUIREMENTS, type RecipeParameter } from './recipe.ts'
 
 /** A parameter that is always defined: the folder of the recipe. */
 export const RECIPE_DIR = 'recipe_dir'

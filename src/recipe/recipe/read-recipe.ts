@@ -4,11 +4,11 @@ import { isDisallowedVariable } from '../../tool/environment.ts'
 import { readBudget, readGrant } from '../agent-file/draft.ts'
 import { isServerRestriction, warnSecrets } from '../agent-file/mcp-servers.ts'
 import { closestKey, correctKeys, isRestriction } from '../agent-file/names.ts'
+import type { ExtensionConfig, Recipe, RecipeSettings, RetryConfig, SubRecipe } from '../agent-file/recipe.ts'
 import { Fields } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
 import { entryOf, jsonOf, type TextTree } from '../text/tree.ts'
 import { readParameters } from './parameters.ts'
-import type { ExtensionConfig, Recipe, RecipeSettings, RetryConfig, SubRecipe } from './recipe.ts'
 
 const KEYS = [
   'version',

@@ -1,11 +1,11 @@
 import { realpath } from 'node:fs/promises'
 import path from 'node:path'
 import { isInside } from '../../files/text-file.ts'
+import type { ExtensionConfig, Recipe, SubRecipe } from '../agent-file/recipe.ts'
 import { NoticeReport, refuse } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
 import { RECIPE_DIR, textOf } from './parameters.ts'
 import { readRecipe } from './read-recipe.ts'
-import type { ExtensionConfig, Recipe, SubRecipe } from './recipe.ts'
 import { readSource } from './recipe-source.ts'
 
 const DEEPEST = 20

@@ -9,11 +9,11 @@ import { EVERYTHING, type Grant, type Layer, narrowingDelegateLayer, narrowingLa
 import type { Model } from '../../model/model.ts'
 import type { Tool } from '../../tool/tool.ts'
 import type { ToolSelection } from '../agent-file/agent-file.ts'
+import type { RetryConfig } from '../agent-file/recipe.ts'
 import { extensionSources, isBuiltIn } from '../extension/extension-sources.ts'
 import { type InlineAgent, inheritedTools, type Kit, readInline } from '../inline/inline-agent.ts'
 import { MODES, SURFACES } from '../inline/spec.ts'
 import { openTools } from '../open/tools.ts'
-import type { RetryConfig } from '../recipe/recipe.ts'
 import { CHECK, type CheckPlace, FINAL_OUTPUT, finalOutputTool, finalOutputWords, ON_FAILURE } from './final-output.ts'
 
 /** Everything beside its own data that an agent is built from. */

@@ -13,7 +13,7 @@ import { permit } from '../../tool/permit.ts'
 import { errorEnd } from '../../tool/result.ts'
 import { runProgram } from '../../tool/run-process.ts'
 import { programOf } from '../../tools/shell-tool.ts'
-import type { RetryConfig } from '../recipe/recipe.ts'
+import type { RetryConfig } from '../agent-file/recipe.ts'
 import { CHECK, type CheckPlace, ON_FAILURE } from './final-output.ts'
 
 /** Runs the checks of a recipe after an answer, or the cleanup after a failed one, and commits the next step. */

@@ -2,7 +2,7 @@ import { parseJson } from '../../../base/json.ts'
 import type { Node } from '../../../doors/rows.ts'
 import type { ApprovalWord, Json, Runtime, Store } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
-import { findNodes, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
+import { findIds, findNodes, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'
 import { write } from '../../terminal/output.ts'
 import { openStateOf } from '../../watch/activity.ts'
@@ -12,6 +12,7 @@ import {
   describeWholeCall,
   digestOf,
   questionOf,
+  replyCommand,
   SEEN,
 } from '../../watch/request-text.ts'
 import { workspaceOf } from '../../watch/words.ts'
@@ -103,10 +104,27 @@ function isAsking({ state }: Node): boolean {
 
 /** Accepts the id of a run if exactly one of its calls waits. */
 async function onlyAsked(runtime: Runtime, ending: string): Promise<Node> {
+  await refuseNode(runtime.store, ending, 'approval')
   const turn = await findRun(runtime.store, ending)
   const asked = turn.state === 'ended' ? [] : (await openStateOf(runtime, turn)).asked
   if (asked.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for a person.`, EXIT.usage)
   return onlyMatch(asked, ending, lineOf)
+}
+
+/** Refuses the id of a node that does not wait for this, and names the command that answers it if it waits. */
+async function refuseNode(store: Store, ending: string, needed: 'approval' | 'answer'): Promise<void> {
+  const found = await findIds(store, ending)
+  const [node] = found.every(({ type }) => type === 'node') ? await findNodes(store, ending) : []
+  if (node === undefined) return
+  const id = shortId(node.id)
+  const command = isAsking(node) ? approveCommands(node) : isQuestion(node) ? replyCommand(node.id) : undefined
+  const what = isAsking(node) ? 'waits for an approval' : 'is a question'
+  const text = command === undefined ? `${id} waits for no ${needed}.` : `${id} ${what}: ${command}`
+  throw new CliError(text, EXIT.usage, { namesHelp: false })
+}
+
+function isQuestion({ state, wait }: Node): boolean {
+  return state === 'waiting' && wait?.on === 'question'
 }
 
 function lineOf(node: Node): string {
@@ -128,12 +146,13 @@ export function reply(call: Call): Promise<number> {
 
 async function namedQuestion({ store }: Runtime, ending: string): Promise<Node | undefined> {
   const nodes = await findNodes(store, ending)
-  const asking = nodes.filter(({ state, wait }) => state === 'waiting' && wait?.on === 'question')
+  const asking = nodes.filter(isQuestion)
   return asking.length === 0 ? undefined : onlyMatch(asking, ending, questionLine)
 }
 
 /** Accepts the id of a run if exactly one question waits in it. */
 async function onlyQuestion(runtime: Runtime, ending: string): Promise<Node> {
+  await refuseNode(runtime.store, ending, 'answer')
   const turn = await findRun(runtime.store, ending)
   const asking = turn.state === 'ended' ? [] : (await openStateOf(runtime, turn)).questions
   if (asking.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for an answer.`, EXIT.usage)

@@ -4,23 +4,26 @@ import type { Tombstone } from '../../../doors/rows.ts'
 import { createRuntime } from '../../../index.ts'
 import { sqliteStore } from '../../../store/sqlite/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
-import { findIds, findRunOrNode, onlyMatch, shortId } from '../../store/find-run.ts'
+import { findIds, findRunOrNode, onlyMatch, refuseDeleted, removalText, shortId } from '../../store/find-run.ts'
 import { storePath, withRuntime } from '../../store/open-store.ts'
 import { plural } from '../../terminal/amounts.ts'
 import { cleanText, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, write } from '../../terminal/output.ts'
+
+/** The length of an id with its dashes. */
+const WHOLE_ID = 36
 
 /** Deletes one tree and reports what was deleted. */
 export function forget(call: Call): Promise<number> {
   const [ending = ''] = call.words
   return withRuntime(call, 'write', async (runtime) => {
     const found = (await findIds(runtime.store, ending)).filter(({ type }) => type !== 'node')
+    if (found.length === 0) await refuseDeleted(runtime.store, ending)
     // The rows that lead to a tree may be missing; the full id still names it.
-    const id = found.length === 0 ? ending : onlyMatch(found, ending, (one) => `${one.id}  ${one.type}`).id
+    const isWhole = found.length === 0 && ending.length === WHOLE_ID
+    const id = isWhole ? ending : onlyMatch(found, ending, (one) => `${one.id}  ${one.type}`).id
     const stone = await runtime.forget(id, textOption(call, 'reason') ?? 'Forgotten from the command line.')
-    const runs = stone.conversations.flatMap((one) => one.runs)
-    const text = `deleted: ${stone.rootId} ${oneLine(stone.agent)}, ${plural(runs.length, 'run')}\n`
-    await write(isSet(call, 'json') ? jsonLine(stone) : text)
+    await write(isSet(call, 'json') ? jsonLine(stone) : `deleted: ${lineOf(stone)}\n`)
     return EXIT.completed
   })
 }
@@ -77,7 +80,7 @@ function asText(stones: readonly Tombstone[], dryRun: boolean): string {
 function lineOf(stone: Tombstone): string {
   const { rootId, agent, reason, conversations } = stone
   const last = conversations.find(({ id }) => id === rootId)?.runs.at(-1) ?? rootId
-  return `${shortId(last)} ${oneLine(agent)}, ${plural(runsOf(stone).length, 'run')} (${oneLine(reason)})`
+  return `${shortId(last)} ${oneLine(agent)}, ${plural(runsOf(stone).length, 'run')} (${removalText(reason)})`
 }
 
 function runsOf({ conversations }: Tombstone): string[] {

@@ -7,7 +7,7 @@ import { age, duration } from '../../terminal/amounts.ts'
 import { exactLine, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { wrap } from '../../terminal/width.ts'
-import { reportTampered } from '../../watch/recent-runs.ts'
+import { recentRuns, reportTampered } from '../../watch/recent-runs.ts'
 import { replyCommand, requestLines, seenOption } from '../../watch/request-text.ts'
 import { workspaceOf } from '../../watch/words.ts'
 
@@ -26,6 +26,8 @@ export function approvals(call: Call): Promise<number> {
     const count =
       (await all((query) => runtime.approvals(query), put)) + (await all((query) => runtime.questions(query), put))
     if (count === 0 && !isSet(call, 'json')) await write('Nothing waits for a person.\n')
+    // Reads the ended trees as `ps` does: one of them may have been changed.
+    await recentRuns(runtime.store)
     return reportTampered(runtime.store)
   })
 }
@@ -59,15 +61,17 @@ function questionLines({ nodeId, path, text, since, expiresAt }: PendingQuestion
 }
 
 function linesOf(approval: PendingApproval, folder: string | undefined): string {
-  const { nodeId, path, request, reason, digest, since, expiresAt } = approval
+  const { nodeId, path, request, tool, reason, digest, since, expiresAt } = approval
   const id = shortId(nodeId)
   const now = Date.now()
+  // Only a call has arguments to change.
+  const edit = tool === null ? '' : ' [--edit JSON]'
   return [
     `${id}  ${path.map(oneLine).join(' > ')}`,
     `  wants  ${indented(requestLines(approval, folder))}`,
     `  rule   ${indented(`${exactLine(reason)}, for ${exactLine(request)}`)}`,
     `  since  ${age(now - since)}; denied automatically in ${duration(Math.max(0, expiresAt - now))}`,
-    `  ${indented(`legate approve ${id}${seenOption(digest)} [--edit JSON] [--always], or legate deny ${id}${seenOption(digest)} --reason TEXT`)}`,
+    `  ${indented(`legate approve ${id}${seenOption(digest)}${edit} [--always], or legate deny ${id}${seenOption(digest)} --reason TEXT`)}`,
     '',
   ].join('\n')
 }
