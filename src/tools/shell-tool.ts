@@ -11,6 +11,8 @@ import { WORKSPACE, withWorkspacePaths } from './workspace-paths.ts'
 const MOST_SECONDS = 600
 const SECONDS = 120
 const KEPT_BYTES = 1_048_576
+/** Of a command, and of all words of an argv together. */
+const MOST_CHARACTERS = 100_000
 
 interface ShellInput {
   readonly command?: string
@@ -22,10 +24,14 @@ interface ShellInput {
 const SCHEMA: JsonSchema = {
   type: 'object',
   properties: {
-    command: { type: 'string', maxLength: 100_000, description: 'A command line. What needs a shell is run by sh -c' },
+    command: {
+      type: 'string',
+      maxLength: MOST_CHARACTERS,
+      description: 'A command line. What needs a shell is run by sh -c',
+    },
     argv: {
       type: 'array',
-      items: { type: 'string' },
+      items: { type: 'string', maxLength: MOST_CHARACTERS },
       minItems: 1,
       maxItems: 1_000,
       description: 'Instead of command: a program and its arguments, as they are',
@@ -75,6 +81,8 @@ function programIn(input: ShellInput): ProgramRequest {
   const { command, argv } = input
   const isOne = (command === undefined) !== (argv === undefined)
   if (!isOne || command?.trim() === '') throw new Error('give it either a command or an argv, and not an empty one')
+  const length = argv?.reduce((sum, word) => sum + word.length, 0) ?? 0
+  if (length > MOST_CHARACTERS) throw new Error(`argv has at most ${MOST_CHARACTERS} characters in all, not ${length}`)
   const { text } = readPath(placeOf(input), 'directory')
   return programRequest(argv ?? programOf(command ?? ''), { folder: text === WORKSPACE ? null : text })
 }

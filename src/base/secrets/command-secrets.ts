@@ -43,11 +43,16 @@ interface Line {
 function lineOf(words: readonly string[]): Line {
   const started = new Set([0])
   let isRead = false
+  /** How many of the next words that are neither an option nor a variable name a program, or what it is to run. */
+  let next = 0
   for (const [at, word] of words.entries()) {
+    if (next > 0 && !word.startsWith('-') && !ASSIGNMENT.test(word)) {
+      started.add(at)
+      next--
+    }
     const name = nameOf(word)
     isRead ||= READERS.test(name)
-    if (!STARTERS.test(name)) continue
-    for (const place of startedBehind(words, at, WITH_COMMANDS.test(name) ? 2 : 1)) started.add(place)
+    if (STARTERS.test(name)) next = Math.max(next, WITH_COMMANDS.test(name) ? 2 : 1)
   }
   return { started, isRead: isRead || isCode(words) }
 }
@@ -60,16 +65,6 @@ function isCode(words: readonly string[]): boolean {
 
 function nameOf(word: string): string {
   return word.slice(word.lastIndexOf('/') + 1)
-}
-
-/** The places of the next `most` words that are neither an option nor a variable. */
-function startedBehind(words: readonly string[], from: number, most: number): number[] {
-  const places: number[] = []
-  for (let at = from + 1; at < words.length && places.length < most; at++) {
-    const word = words[at] ?? ''
-    if (!word.startsWith('-') && !ASSIGNMENT.test(word)) places.push(at)
-  }
-  return places
 }
 
 /** Programs that run their arguments. */

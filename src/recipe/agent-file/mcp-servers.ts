@@ -2,7 +2,7 @@ import { nearest } from '../../base/options.ts'
 import { shownWords } from '../../base/secrets/command-secrets.ts'
 import { isSecretName, SECRET_MARK } from '../../base/secrets/shapes.ts'
 import { matchName } from '../../grant/match.ts'
-import { isDisallowedVariable } from '../../tool/environment.ts'
+import { isDisallowedVariable, isLoadingVariable } from '../../tool/environment.ts'
 import { sourceName } from '../../tool/source.ts'
 import { variablesIn } from '../../tools/mcp/environment.ts'
 import { Fields } from '../text/fields.ts'
@@ -297,11 +297,13 @@ function readEnvironment(fields: Fields, reading: ServerReading) {
   const envKeys: string[] = [...(listOf(fields, 'env_vars') ?? [])]
   for (const [name, value] of Object.entries(given)) {
     const text = filled(`env.${name}`, value, { fields, reading })
-    if (isDisallowedVariable(name) && variablesIn(text).length > 0) {
-      const message = `${fields.path}: ${name} decides what is loaded, and ${value} cannot be shown; it is dropped`
+    const isOwn = text === `\${${name}}`
+    const isHidden = variablesIn(text).length > 0
+    if (isHidden && (isOwn ? isDisallowedVariable(name) : isLoadingVariable(name))) {
+      const message = `${fields.path}: ${name} may decide what is loaded, and ${value} cannot be shown; it is dropped`
       reading.report.warning({ code: 'extension', message, line: fields.line, hint: 'Write the value itself.' })
-    } else if (text === `\${${name}}`) envKeys.push(name)
-    else if (variablesIn(text).length > 0) envFrom.push([name, text])
+    } else if (isOwn) envKeys.push(name)
+    else if (isHidden) envFrom.push([name, text])
     else envs.push([name, value])
   }
   const made = envFrom.length === 0 ? {} : { envFrom: Object.fromEntries(envFrom) }

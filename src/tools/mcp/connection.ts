@@ -4,11 +4,17 @@ import { Allowance } from '../../base/clock.ts'
 import { messageOf, ToolError } from '../../base/error.ts'
 import { Secrets } from '../../base/secrets/secrets.ts'
 import { isHostRequest, isProgramRequest } from '../../grant/request.ts'
-import { isDisallowedVariable } from '../../tool/environment.ts'
 import { ErrorResult } from '../../tool/result.ts'
 import { type OpenSource, SOURCE_SEPARATOR, type SourcePlace, type SourceTool } from '../../tool/source.ts'
 import { type Tool, type ToolContext, tool } from '../../tool/tool.ts'
-import { secretsOf, secretVariables, serverEnvironment, substituteVariables, variableLookup } from './environment.ts'
+import {
+  droppedVariables,
+  secretsOf,
+  secretVariables,
+  serverEnvironment,
+  substituteVariables,
+  variableLookup,
+} from './environment.ts'
 import { httpTransport } from './http-transport.ts'
 import type { ServerSettings } from './options.ts'
 import { type ListedTool, listTools, readTools } from './read-tools.ts'
@@ -144,12 +150,12 @@ class McpConnection implements OpenSource, Server {
   }
 
   private async transport(): Promise<Transport> {
-    const { command, cwd, env } = this.settings
+    const { command, cwd } = this.settings
     if (command === null) return this.overHttp()
     const request = this.place.decided.find(isProgramRequest)
     if (request === undefined) throw new ToolError('tool', 'nobody has decided that its program may be started')
     this.warnDropped()
-    const environment = serverEnvironment(env, this.values)
+    const environment = serverEnvironment(this.settings, this.values)
     return new StdioTransport({ request, cwd: cwd ?? undefined, env: environment })
   }
 
@@ -169,11 +175,9 @@ class McpConnection implements OpenSource, Server {
   }
 
   private warnDropped(): void {
-    const { envKeys, envFrom } = this.settings
-    const dropped = [...envKeys, ...Object.keys(envFrom)].filter(isDisallowedVariable)
-    for (const name of dropped) {
+    for (const name of droppedVariables(this.settings)) {
       this.place.logger.warn(
-        `${this.place.name}: ${name} decides what is loaded, and its value cannot be shown; it was dropped.`,
+        `${this.place.name}: ${name} may decide what is loaded, and its value cannot be shown; it was dropped.`,
       )
     }
   }

@@ -1,16 +1,25 @@
 import { secretsInCommand } from '../../base/secrets/command-secrets.ts'
 import { isSecretName } from '../../base/secrets/shapes.ts'
-import { isDisallowedVariable, startEnvironment } from '../../tool/environment.ts'
+import { isDisallowedVariable, isLoadingVariable, isPlainVariable, startEnvironment } from '../../tool/environment.ts'
 import type { ServerSettings } from './options.ts'
 
 /** The environment of a server's process: variables it needs to start, those its definition sets, and its secrets. */
 export function serverEnvironment(
-  env: Readonly<Record<string, string>>,
+  settings: ServerSettings,
   secrets: ReadonlyMap<string, string>,
 ): Record<string, string> {
-  const own = Object.entries(env).filter(([name]) => !isDisallowedVariable(name))
-  const secret = [...secrets].filter(([name]) => !isDisallowedVariable(name))
+  const dropped = new Set(droppedVariables(settings))
+  const own = Object.entries(settings.env).filter(([name, value]) => isPlainVariable(name, value))
+  const secret = [...secrets].filter(([name]) => !dropped.has(name))
   return Object.fromEntries([...Object.entries(startEnvironment()), ...own, ...secret])
+}
+
+/**
+ * The variables that may decide what is loaded, and whose values nobody could see. One of `envKeys` has the value that its user
+ * gave it; one of `envFrom` has a value that the definition made.
+ */
+export function droppedVariables({ envKeys, envFrom }: ServerSettings): readonly string[] {
+  return [...envKeys.filter(isDisallowedVariable), ...Object.keys(envFrom).filter(isLoadingVariable)]
 }
 
 /** Its secrets by the server's own names. Leaves out those without a value. */

@@ -16,8 +16,8 @@ import { TOOL_TIMEOUT_MS } from '../../tool/tool.ts'
 
 interface ServerOptions {
   /**
-   * Variables for it. Names that decide what runs or loads (PATH, NODE_OPTIONS, ...) become part of its command line:
-   * `exec:env NODE_OPTIONS=... node x`.
+   * Variables for it. All but keys, passwords and plain data (LANG, LOG_LEVEL, ...) become part of its command line:
+   * `exec:env HOME=... node x`.
    */
   readonly env?: Readonly<Record<string, string>>
   /** Names of the secrets it gets. Their values are never stored, shown or logged. */

@@ -58,6 +58,18 @@ const COMMAND: readonly string[] = [
   ],
   ...['"a"', '\'"\'"', "''", '"" ', 'a ', 'a\'b\'"c"', '//', 'é', '😀', '\ud800', '\0', 'A=b ', '--a=b ', '-c '],
 ]
+/** Words that look like secrets, and words before which a program may stand. */
+const SECRETS: readonly string[] = [
+  ...['API_KEY=a ', 'TOKEN=a;', 'A_KEY=a$A_KEY ', 'TOKEN=a $TOKEN ', 'export API_KEY=abc\n', 'PASSWORD=$PASSWORD '],
+  ...[
+    '--token ',
+    '-/env ',
+    'TOKEN=Zq81Lm55Tt09Xx37Aa12Bb34;',
+    'sk-Zq81Lm55Tt09Xx37Aa12Bb34 ',
+    'a://b:c@ ',
+    'Bearer a ',
+  ],
+]
 const HOST: readonly string[] = [
   ...[
     'a',
@@ -168,8 +180,21 @@ describe('command lines', () => {
   })
   testGrowth('a request for a program with a long argument', {
     read: (text) => [attempt(() => programRequest(['sh', '-c', text]))],
-    tokens: COMMAND,
+    tokens: [...COMMAND, ...SECRETS],
     most: MOST,
+  })
+
+  test.each(SECRETS)('I10 a request of 1.9 MB of %j is made in less than a second', (part) => {
+    const script = part.repeat(Math.floor(1_900_000 / part.length))
+    for (const words of [
+      ['sh', '-c', script],
+      ['x', script],
+      ['env', ...script.split(/[ ;\n]/)],
+    ]) {
+      const work = watchWork()
+      programRequest(words)
+      expect(work()).toBeLessThan(1_000)
+    }
   })
 })
 

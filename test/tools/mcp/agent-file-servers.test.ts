@@ -308,7 +308,7 @@ describe('variables that an agent file passes to a server', () => {
     expect(told['PATH']).not.toContain(':/x')
     expect(source?.needs.map(({ name }) => name)).toEqual([`env PYTHONPATH=src node ${PROGRAM} x`])
     expect((await validateDefinition(file)).notices.map(({ message }) => message)).toEqual([
-      `mcpServers.srv: PATH decides what is loaded, and ${braced('PATH')}:/x cannot be shown; it is dropped`,
+      `mcpServers.srv: PATH may decide what is loaded, and ${braced('PATH')}:/x cannot be shown; it is dropped`,
     ])
   })
 

@@ -127,7 +127,7 @@ describe('I2: starting a server is decided like everything else', () => {
 
   test.each<[string, Partial<StdioServerOptions>, Partial<StdioServerOptions>]>([
     ['secrets', {}, { envKeys: ['HOME'] }],
-    ['other variables', { env: { MODE: 'a' } }, { env: { MODE: 'b' } }],
+    ['other variables', { env: { LOG_LEVEL: 'a' } }, { env: { LOG_LEVEL: 'b' } }],
     ['another folder', {}, { cwd: '/' }],
   ])('I11 always for one server is no yes for another of the same command line with %s', async (_, one, other) => {
     const grant = { ...MAY_START, ask: ['exec:*'] }

@@ -56,6 +56,8 @@ describe('the shell', () => {
     ['both', { command: 'ls', argv: ['ls'] }, /either a command or an argv/],
     ['neither', {}, /either a command or an argv/],
     ['blank', { command: '  ' }, /either a command or an argv/],
+    ['a long word', { argv: ['echo', 'a'.repeat(100_001)] }, /must NOT have more than 100000 characters/],
+    ['long words', { argv: ['echo', ...Array(11).fill('a'.repeat(10_000))] }, /argv has at most 100000 characters/],
     ['outside', { command: 'ls', cwd: '/etc' }, /no rule of dev allows file.list:\/etc/],
     ['above', { command: 'ls', cwd: '../../..' }, /Invalid logical path|no rule of dev allows/],
     ['not there', { command: 'ls', cwd: 'nowhere' }, /Path not found/],

@@ -318,8 +318,8 @@ test('what the environment of a server holds, and what of it is shown', async ()
   const given: Readonly<Record<string, string>> = { API_TOKEN: 'very-secret-token', LD_PRELOAD: '/tmp/evil.so' }
   const hidden = `$${'{'}API_TOKEN}`
   const options = {
-    env: { PLAIN: 'plain', MY_API_KEY: 'inline-secret' },
-    envFrom: { node_options: hidden },
+    env: { LOG_LEVEL: 'plain', MY_API_KEY: 'inline-secret' },
+    envFrom: { node_options: hidden, PYTHONUSERBASE: `${hidden}/x` },
     envKeys: ['API_TOKEN', 'NOT_SET', 'LD_PRELOAD'],
     secrets: (name: string) => given[name],
   }
@@ -334,10 +334,10 @@ test('what the environment of a server holds, and what of it is shown', async ()
   const events = await eventsOf(run)
   const shown = resultIn(model.requests[1])
 
-  expect(shown).toContain('"PLAIN":"plain"')
+  expect(shown).toContain('"LOG_LEVEL":"plain"')
   expect(shown).toContain('"API_TOKEN":"***"')
-  expect(shown).not.toMatch(/ours-only|LD_PRELOAD|node_options/)
-  expect(warned).toContain('odd: LD_PRELOAD decides what is loaded, and its value cannot be shown; it was dropped.')
+  expect(shown).not.toMatch(/ours-only|LD_PRELOAD|node_options|PYTHONUSERBASE/)
+  expect(warned).toContain('odd: LD_PRELOAD may decide what is loaded, and its value cannot be shown; it was dropped.')
   expect(only(events, 'warning').map(({ message }) => message)).toContain('odd: NOT_SET is not set, and it may need it')
   const everything = JSON.stringify([events, warned, model.requests, localStore(runtime).nodesOf(run.id)])
   expect(everything).not.toMatch(/very-secret-token|inline-secret/)
@@ -427,7 +427,7 @@ describe('the environment of a program that is not ours', () => {
       DATABASE_URL: 'postgres://db/app',
     }
     const line =
-      /exec:env npm_config_registry=https:\/\/evil\S+ PIP_INDEX_URL=\S+ UV_DEFAULT_INDEX=\S+ GIT_CONFIG_COUNT=1 LD_LIBRARY_PATH=\/evil node \S+server\.mjs x/
+      /exec:env npm_config_registry=https:\/\/evil\S+ PIP_INDEX_URL=\S+ UV_DEFAULT_INDEX=\S+ GIT_CONFIG_COUNT=1 LD_LIBRARY_PATH=\/evil DATABASE_URL=\S+ node \S+server\.mjs x/
     const unseen = await results('x', ['env'], { env })
     const grant = { use: ['tool:*', 'model:*', 'exec:*'], ask: ['exec:env *'] }
     const { who, model } = caller({ odd: oddServer('x', { env }) }, [['odd__env', {}]], grant)
@@ -444,6 +444,30 @@ describe('the environment of a program that is not ours', () => {
     expect(asked).toEqual([expect.stringMatching(line)])
     expect(resultIn(model.requests[1])).toMatch(/"LD_LIBRARY_PATH":"\/evil"/)
     expect(resultIn(model.requests[1])).toContain('"DATABASE_URL":"postgres://db/app"')
+  })
+
+  test.each([
+    ...['HOME', 'PYTHONUSERBASE', 'PYTHONPYCACHEPREFIX', 'OPENSSL_CONF', 'GCONV_PATH', 'DOTNET_STARTUP_HOOKS', 'PHPRC'],
+    ...['_JAVA_OPTIONS', 'JDK_JAVA_OPTIONS', 'LUA_INIT', 'R_PROFILE', 'BUN_OPTIONS', 'RUSTC_WRAPPER', 'MAKEFLAGS'],
+    ...['GIT_ASKPASS', 'LESSOPEN', 'COREPACK_NPM_REGISTRY', 'SHELLOPTS', 'PS4', 'XDG_CONFIG_HOME', 'HTTP_PROXY'],
+    ...['SOME_NEW_LOADER', 'NODE_CONFIG_ID_DIR', 'npm_config_token'],
+  ])('I11 a rule for the command line does not cover it with %s', async (name) => {
+    const { who } = caller({ odd: oddServer('x', { env: { [name]: '/evil' } }) }, [])
+    const { status, error } = await openRuntime().run(who, 'go').result
+
+    expect(status).toBe('denied')
+    expect(error?.message).toContain(`exec:env ${name}=/evil node `)
+  })
+
+  test('I11 plain data is no part of the command line, unless its value could be a path', () => {
+    const line = (env: Readonly<Record<string, string>>) =>
+      mcpServer({ command: 'python3', args: ['s.py'], env }).needs.map(({ name }) => name)
+    const plain = { LANG: 'C.UTF-8', LC_ALL: 'C', TZ: 'UTC', NO_COLOR: '1', LOG_LEVEL: 'debug', NODE_ENV: 'production' }
+    const keys = { OPENAI_API_KEY: 'a/b c', GITHUB_PERSONAL_ACCESS_TOKEN: 'x', DB_PASSWORD: 'y', SLACK_TEAM_ID: 'T1' }
+
+    expect(line({ ...plain, ...keys })).toEqual(['python3 s.py'])
+    expect(line({ LANG: '../evil' })).toEqual(['env LANG=../evil python3 s.py'])
+    expect(line({ NODE_ENV: '/evil' })).toEqual(['env NODE_ENV=/evil python3 s.py'])
   })
 
   test.each(['exec:node *', 'exec:*', 'exec:env *'])('I11 a rule that forbids %s holds for it too', async (rule) => {

@@ -2,7 +2,7 @@ import path from 'node:path'
 import { mcpServer } from 'legate/mcp'
 import { describe, expect, test } from 'vitest'
 import { eventsOf, only, openRuntime, resultIn, resultsIn, toolNamesIn } from '../../support/reading.ts'
-import { caller, freePort, mark, noneRunning, oddServer, startHttp } from './support.ts'
+import { caller, freePort, MAY_START, mark, noneRunning, oddServer, startHttp } from './support.ts'
 
 const MODERN = path.join(import.meta.dirname, 'programs/modern.mjs')
 
@@ -58,10 +58,11 @@ describe.each<Place>(['stdio', 'HTTP'])('a server of 2026-07-28 over %s', (place
       place === 'stdio'
         ? mcpServer({ command: 'node', args: [MODERN, 'stdio'], env: { ODD: '1' } })
         : (await modern(place, { ODD: '1' })).source
-    const { who, model } = caller({ new: source }, [
+    const calls: [string, unknown][] = [
       ['new__era', {}],
       ['new__echo', { message: 'hi' }],
-    ])
+    ]
+    const { who, model } = caller({ new: source }, calls, { use: [...MAY_START.use, 'exec:env ODD=1 node *'] })
     const events = await eventsOf(openRuntime().run(who, 'go'))
 
     expect(toolNamesIn(model.requests[0]).filter((name) => /era|echo|schema|words/.test(name))).toEqual([

@@ -121,13 +121,15 @@ describe('a server over its standard input and output', () => {
       files: mcpServer({ command: 'node', args: [serverFile('filesystem'), folder] }),
       memory: mcpServer({ command: 'node', args: [serverFile('memory')], env: { MEMORY_FILE_PATH: memory } }),
     }
-    const { who, model } = caller(sources, [
+    const grant = { use: [...MAY_START.use, `exec:env MEMORY_FILE_PATH=${memory} node *`] }
+    const calls: [string, unknown][] = [
       ['files__write_file', { path: note, content: 'written' }],
       ['files__read_text_file', { path: note }],
       ['files__read_text_file', { path: '/etc/passwd' }],
       ['memory__create_entities', { entities: [{ name: 'Ann', entityType: 'person', observations: ['likes tea'] }] }],
       ['memory__search_nodes', { query: 'tea' }],
-    ])
+    ]
+    const { who, model } = caller(sources, calls, grant)
     await openRuntime().run(who, 'go').result
     const results = resultsIn(model.requests.at(-1))
 

@@ -197,7 +197,7 @@ describe('extensions of recipes as sources', () => {
   })
 
   test('servers are started as their entries say', async () => {
-    const server = { envs: { PLAIN: 'p' }, envKeys: [], timeoutSeconds: 5, ...base }
+    const server = { envs: { LOG_LEVEL: 'p' }, envKeys: [], timeoutSeconds: 5, ...base }
     const file = path.join(import.meta.dirname, 'programs/server.mjs')
     const { sources, names } = extensionSources([
       { type: 'stdio', name: 'My Server', cmd: 'node', args: [file, 'x'], ...server },
@@ -210,7 +210,7 @@ describe('extensions of recipes as sources', () => {
     const { results, warnings } = await run({ sources }, [['my_server__env', {}]])
 
     expect([...names]).toContainEqual(['My Server', 'my_server'])
-    expect(results[0]).toContain('"PLAIN":"p"')
+    expect(results[0]).toContain('"LOG_LEVEL":"p"')
     expect(warnings).toHaveLength(5)
   })
 
