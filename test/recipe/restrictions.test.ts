@@ -299,3 +299,37 @@ test('a file of too many keys is refused', async () => {
   const keys = Array.from({ length: 500 }, (_, at) => `k${at}: 1`).join('\n')
   await expect(agentIn(CLAUDE, keys)).rejects.toThrow(/there are 502 keys/)
 })
+
+describe('a file rule that can never match', () => {
+  test.each([
+    ['sec/**', 'allow'],
+    ['/workspace/sec/', 'allow'],
+    ['/workspace//sec/**', 'allow'],
+    ['/workspace/./sec/**', 'allow'],
+    ['./sec', 'allow'],
+    ['sec/', 'allow'],
+    ['sec', 'deny'],
+    ['*', 'deny'],
+    ['/workspace/se?/**', 'deny'],
+    ['{sec,x}/**', 'allow'],
+    ['\\\\sec', 'deny'],
+    ['/workspace/a/../sec/**', 'deny'],
+  ])('%s is read as it was meant, or forbids more', async (pattern, other) => {
+    const file = await agentIn(CLAUDE, `grant: { deny: ["file.read:${pattern}"] }`)
+    expect(await verdictOf(file, 'file.read:/workspace/sec/s.txt')).toBe('deny')
+    expect(await verdictOf(file, 'file.read:/workspace/pub/s.txt')).toBe(other)
+    expect(warnings(file).join()).toMatch(/can never match.*it is taken as/)
+  })
+  test('a choice in braces is read as each of its paths', async () => {
+    const file = await agentIn(CLAUDE, 'grant: { deny: ["file.read:/workspace/{sec,x}/**"] }')
+    expect(await verdictOf(file, 'file.read:/workspace/sec/s.txt')).toBe('deny')
+    expect(await verdictOf(file, 'file.read:/workspace/x/s.txt')).toBe('deny')
+    expect(await verdictOf(file, 'file.read:/workspace/pub/s.txt')).toBe('allow')
+    expect(warnings(file).join()).toMatch(/rules know no \{a,b\}/)
+  })
+  test('allows nothing, with a warning', async () => {
+    const file = await agentIn(CLAUDE, 'grant: { use: ["tool:*", "file.read:pub/**"] }')
+    expect(await verdictOf(file, 'file.read:/workspace/pub/a')).toBe('deny')
+    expect(warnings(file).join()).toMatch(/write file\.read:\/workspace\/pub\/\*\*; it allows nothing/)
+  })
+})

@@ -26,7 +26,7 @@ import { jsonOf } from '../text/tree.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from './agent-file.ts'
 import { matchServerTools, readServers, type ServerReading, serverToolsDenied } from './mcp-servers.ts'
 import { closestRestriction, nameByPath } from './names.ts'
-import { MOST_RULES, Narrowing, type OwnNeeds } from './patterns.ts'
+import { MOST_RULES, Narrowing, type OwnNeeds, readPaths } from './patterns.ts'
 import {
   denyTools,
   forbiddenWords,
@@ -366,7 +366,7 @@ export class AgentFileDraft {
     this.readDisable()
     this.agent.input = this.schema('input')
     this.agent.output = this.schema('output')
-    const grant = this.fields.json('grant')
+    const grant = this.withPaths(this.fields.json('grant'))
     if (grant !== undefined && this.isRight(() => checkGrant(grant as Grant, 'grant'), 'grant'))
       this.ownGrant = grant as Grant
     const budget = this.fields.json('budget')
@@ -375,6 +375,11 @@ export class AgentFileDraft {
         this.budget[key as keyof Budget] = Math.min(value, this.budget[key as keyof Budget] ?? value)
     }
     if (this.fields.has('briefing')) this.agent.briefing = this.fields.choice('briefing', BRIEFINGS, 'none')
+  }
+
+  /** Reads file rules of the file's own grant as they were meant. */
+  private withPaths(grant: Json | undefined): Json | undefined {
+    return readPaths(grant, (message) => this.tightened(message, 'grant'))
   }
 
   private schema(key: string): JsonSchema | null {
