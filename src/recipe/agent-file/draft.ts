@@ -103,9 +103,19 @@ export class AgentFileDraft {
   servers(...keys: readonly string[]): void {
     const tree = this.tree(...keys)
     if (tree === undefined) return
+    const count = tree.kind === 'leaf' ? 0 : tree.kind === 'list' ? tree.items.length : tree.entries.size
+    if (count > MOST_RULES) return this.tooManyServers(count, tree.line)
     const { spelling } = this.words
     const ask = (rule: string) => this.narrowing.ask([rule])
     this.agent.extensions = readServers(tree, { at: keys[0] ?? '', report: this.report, spelling, ask })
+  }
+
+  private tooManyServers(count: number, line: number): void {
+    this.report.error({
+      code: 'extension',
+      message: `there are ${count} servers; a file has at most ${MOST_RULES}`,
+      line,
+    })
   }
 
   /** Reads a list, or a text separated by commas. */
