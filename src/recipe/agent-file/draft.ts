@@ -376,7 +376,7 @@ export class AgentFileDraft {
     this.readDisable()
     this.agent.input = this.schema('input')
     this.agent.output = this.schema('output')
-    const grant = this.withPaths(this.fields.json('grant'))
+    const grant = readPaths(this.fields.json('grant'), (message) => this.tightened(message, 'grant'))
     if (grant !== undefined && this.isRight(() => checkGrant(grant as Grant, 'grant'), 'grant'))
       this.ownGrant = grant as Grant
     const budget = this.fields.json('budget')
@@ -385,11 +385,6 @@ export class AgentFileDraft {
         this.budget[key as keyof Budget] = Math.min(value, this.budget[key as keyof Budget] ?? value)
     }
     if (this.fields.has('briefing')) this.agent.briefing = this.fields.choice('briefing', BRIEFINGS, 'none')
-  }
-
-  /** Reads file rules of the file's own grant as they were meant. */
-  private withPaths(grant: Json | undefined): Json | undefined {
-    return readPaths(grant, (message) => this.tightened(message, 'grant'))
   }
 
   private schema(key: string): JsonSchema | null {
