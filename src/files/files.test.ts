@@ -61,7 +61,7 @@ describe('agentscope 8.5/73, 77: where an agent can do something', () => {
       { use: ['file.read:**', 'tool:search'] },
       ['**: read', '/userinput/: read', '/workspace/: read'],
     ],
-    ['a star stands for something', { use: ['file.read:/a/*/c'], deny: ['file.read:/a//c'] }, ['/a/*/c: read']],
+    ['a star stands for something', { use: ['file.read:/a/*/c'], deny: ['file.read:/a/c'] }, ['/a/*/c: read']],
     [
       'below a directory that is denied itself',
       { use: ['file.list:/workspace/**'], deny: ['file.list:/workspace'] },

@@ -18,6 +18,8 @@ export interface TextFileOptions {
   readonly inside?: string | undefined
   /** Hides files that rules keep from the reader, links followed. */
   readonly isKept?: ((place: string) => boolean) | undefined
+  /** Refuses a file with a second name (a hard link), which may be of a file elsewhere. */
+  readonly hasOneName?: boolean | undefined
 }
 
 /** The reason why the text of a file cannot be read. */
@@ -43,7 +45,8 @@ const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
  * Reads the text of a plain UTF-8 file of bounded size. Anything else throws a TextFileTrouble. It checks the opened
  * file, not the name.
  */
-export async function readTextFile(file: string, { mostBytes, inside, isKept }: TextFileOptions): Promise<string> {
+export async function readTextFile(file: string, options: TextFileOptions): Promise<string> {
+  const { mostBytes, inside, isKept, hasOneName = false } = options
   let handle: FileHandle | undefined
   try {
     const real = await realpath(path.resolve(file))
@@ -51,7 +54,9 @@ export async function readTextFile(file: string, { mostBytes, inside, isKept }: 
     if (isKept?.(real) === true) throw new TextFileTrouble('unreadable', `cannot be read: ${MISSING}`)
     handle = await open(real, FLAGS)
     if (inside !== undefined || isKept !== undefined) await checkOpened(handle, real)
-    checkStats(await handle.stat({ bigint: true }), mostBytes)
+    const stats = await handle.stat({ bigint: true })
+    checkStats(stats, mostBytes)
+    if (hasOneName && stats.nlink > 1n) throw new TextFileTrouble('unreadable', SECOND_NAME, { hint: COPY })
     return decode(await handle.readFile())
   } catch (error) {
     throw troubleOf(error)
@@ -77,6 +82,8 @@ export function readTextFileNow(file: string, { mostBytes, inside }: TextFileOpt
   }
 }
 
+const SECOND_NAME = 'it has a second name (a hard link)'
+const COPY = 'Replace it by a copy.'
 const UTF_8 = 'Give a YAML, JSON, TOML or Markdown file in UTF-8.'
 
 /** Refuses an image or a program, which is no text. */

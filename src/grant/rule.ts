@@ -36,6 +36,35 @@ const LONGEST_KNOWN = 4_096
 function readNow(rule: string): ParsedRule {
   const { domain, pattern } = splitRule(rule)
   if (domain === 'net') return { domain, ...hostPattern(pattern) }
+  if (domain.startsWith('file.')) return { domain, pattern, trouble: pathTrouble(domain, pattern) }
   const key = domain === 'exec' ? keyOfPattern(pattern) : pattern
   return { domain, pattern: key ?? '', trouble: key === undefined ? 'has a quote that is not closed' : null }
+}
+
+/** Finds why no path can match a pattern. A path begins with a slash and has no empty part; `~` is of other programs. */
+function pathTrouble(domain: string, pattern: string): string | null {
+  if (canMatch(pattern)) return null
+  const meant = meantPath(pattern)
+  const hint = meant === undefined ? 'write a path such as' : 'write'
+  const why = 'can never match: a path begins with a slash and has no empty part, ".", "..", "?" or "\\"'
+  return `${why}: ${hint} ${domain}:${meant ?? '/workspace/src/**'}`
+}
+
+function canMatch(pattern: string): boolean {
+  if (pattern === '**' || pattern === '/' || /^~(?:\/|$)/.test(pattern)) return true
+  const [first = '', ...parts] = pattern.split('/')
+  const isWhole = parts.length > 0 && /^\**$/.test(first)
+  return isWhole && !parts.some((part) => part === '' || part === '.' || NEVER.test(part))
+}
+
+/** Matches signs that no name of a file has. */
+const NEVER = /\.\.|[\p{Cc}?\\]/u
+
+/** Spells a pattern as it was meant where that is clear: `./sec/` is `/workspace/sec/**`. Undefined where it is not. */
+export function meantPath(pattern: string): string | undefined {
+  if (pattern === '*') return '**'
+  const plain = pattern.replaceAll(/\/(?:\.?\/)+/g, '/').replace(/^\.\//, '')
+  const whole = plain.startsWith('/') || plain.startsWith('**') ? plain : `/workspace/${plain}`
+  const meant = whole.replace(/(?:\/\*\*)?\/\.?$/, '/**')
+  return canMatch(meant) && !pattern.startsWith('~') ? meant : undefined
 }

@@ -18,7 +18,7 @@ import {
   record,
 } from '../base/options.ts'
 import type { KindDefinition } from '../delegation/run/kind.ts'
-import type { EngineFactory } from '../engine/engine.ts'
+import type { Engine, EngineFactory } from '../engine/engine.ts'
 import type { FileDomain } from '../files/files.ts'
 import { type Budget, checkBudget } from '../grant/budget.ts'
 import { checkGrant, type Grant } from '../grant/grant.ts'
@@ -205,12 +205,16 @@ export function checkOptions(options: RuntimeOptions): void {
   if (options.delegation !== undefined) readOptions('createRuntime({ delegation })', options.delegation, ATTEMPTS)
 }
 
-function checkParts({ store, clock }: RuntimeOptions): void {
+function checkParts({ store, clock, scheduler }: RuntimeOptions): void {
   if (store !== undefined && typeof store?.commit !== 'function') {
     refuse('createRuntime({ store }): make one with sqliteStore(path), jsonStore(folder) or memoryStore().')
   }
   if (clock !== undefined && (typeof clock?.now !== 'function' || typeof clock.at !== 'function')) {
     refuse('createRuntime({ clock }): it needs now() and at(time, run).')
+  }
+  const needs = [scheduler?.defer, scheduler?.pause, scheduler?.random]
+  if (scheduler !== undefined && !needs.every((one) => typeof one === 'function')) {
+    refuse('createRuntime({ scheduler }): it needs defer(run), pause(ms) and random().')
   }
 }
 
@@ -242,6 +246,15 @@ function checkHandle(handle: unknown, key: string): void {
   if (handle === undefined || (typeof handle === 'object' && handle !== null)) return
   refuse(`createRuntime({ ${key} }) must be an object: tools get it as context.${key}.`)
 }
+
+/** Refuses what a factory made that is no engine. */
+export function checkEngine(engine: Partial<Engine> | null | undefined): void {
+  const missing = ENGINE_METHODS.filter((name) => typeof engine?.[name] !== 'function')
+  if (missing.length === 0) return
+  refuse(`createRuntime({ engine: { create } }): it must give an engine; this has no ${missing.join('(), ')}().`)
+}
+
+const ENGINE_METHODS = ['start', 'claims', 'committed', 'takeUp', 'stop', 'halt'] as const
 
 export function checkIsAgent(agent: unknown, where: string): void {
   if (!isAgent(agent)) refuse(`${where}: that is not an agent. Make it with agent({ ... }).`)

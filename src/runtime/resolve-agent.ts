@@ -39,6 +39,7 @@ import type { Groups } from '../tool/groups.ts'
 import type { Toolkit } from '../tool/toolkit.ts'
 import { type HostAbove, hostsAbove, LayerStacks, turnBounds } from './authority.ts'
 import { type Models, Toolkits } from './equipment.ts'
+import { checkIsAgent } from './options.ts'
 
 const MOST_KEPT = 512
 
@@ -279,6 +280,7 @@ export class AgentDirectory implements Agents {
   /** Every layer that decides for a run, or for an agent at the root. */
   async layersFor(of: Id | AgentCore): Promise<readonly Layer[]> {
     if (typeof of !== 'string') {
+      checkIsAgent(of, 'runtime.explain(of, request)')
       return [...this.parts.runtimeLayer, ...fileUseLayers(of), useLayer(of.name, of.grant)]
     }
     const tree = await treeWith(this.store, of)

@@ -54,6 +54,7 @@ import { LiveRuns } from './live-runs.ts'
 import {
   type AnswerWord,
   type ApprovalWord,
+  checkEngine,
   checkOptions,
   ENGINE_DEFAULTS,
   type RuntimeOptions,
@@ -136,7 +137,7 @@ export class Runtime {
     this.agents = agents
     this.executor = executor
     this.copies = new SessionCopies({ store: this.store, registry, rules, report })
-    this.engine = create(ledger, {
+    const made = create(ledger, {
       ...engine,
       agents: registry.names,
       kinds: new Set([...MODEL_KINDS, 'task', ...Object.keys(kinds)]),
@@ -144,6 +145,8 @@ export class Runtime {
       swept: () => this.swept(),
       report,
     })
+    checkEngine(made)
+    this.engine = made
     this.starter = new RunStarter({
       ledger,
       agents,

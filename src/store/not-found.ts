@@ -60,7 +60,7 @@ export async function notFound({ archive }: Pick<Store, 'archive'>, what: string
 }
 
 function missingError(what: string, id: Id, stone: Tombstone | undefined): NotFoundError {
-  if (stone === undefined) return new NotFoundError('not_found', `There is no ${what} ${id} in this store.`)
+  if (stone === undefined) return new NotFoundError('not_found', `There is no ${what} ${String(id)} in this store.`)
   return new NotFoundError('not_found', `The ${what} ${id} ${wasDeleted(stone)}`, { details: { deleted: stone } })
 }
 

@@ -193,3 +193,25 @@ describe('a misspelt or wrong option is refused, and not ignored', () => {
     await expect((await runtime.conversation(conversationId)).configure(settings)).rejects.toThrow(message)
   })
 })
+
+describe('a value that cannot work is refused with a typed error', () => {
+  test.each([null, 5, {}, Symbol('x')])('runtime.explain(%s, ...)', async (of) => {
+    await using runtime = createRuntime()
+    await expect(runtime.explain(of as never, 'tool:x')).rejects.toMatchObject({
+      code: 'definition',
+      message: expect.stringContaining('that is not an agent'),
+    })
+  })
+  test.each([null, {}, 5])('an engine that is %j', (made) => {
+    expect(() => createRuntime({ engine: { create: () => made as never } })).toThrow(
+      /it must give an engine.*start\(\)/,
+    )
+  })
+  test.each([5, {}, null])('the scheduler %j', (scheduler) => {
+    expect(() => createRuntime({ scheduler: scheduler as never })).toThrow(/it needs defer\(run\)/)
+  })
+  test('a symbol is the id of nothing', async () => {
+    await using runtime = createRuntime()
+    await expect(runtime.why(Symbol('x') as never)).rejects.toMatchObject({ code: 'not_found' })
+  })
+})

@@ -435,7 +435,7 @@ describe('permissions only narrow', () => {
   })
 
   test.each([
-    ['permission: { edits: deny }', /permission\.edits` restricts nothing/, 'Did you mean `edit`?'],
+    ['permission: { edits: deny, edit: ask }', /permission\.edits` restricts nothing/, 'Did you mean `edit`?'],
     [
       'permission: { bash: { "rm *": deny, "*": allow } }',
       /permission\.bash\."rm \*"` restricts nothing/,

@@ -1,9 +1,11 @@
+import { linkSync, mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { createRuntime } from 'legate'
-import { type AgentFile, convert, loadAgentFile, loadDefinition, recipeAgent } from 'legate/recipe'
+import { type AgentFile, convert, loadAgentFile, loadDefinition, loadRecipe, recipeAgent } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
 import { diskFiles } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
+import { discoverSkills, readSkillFile } from '../../src/recipe/discovery/skills.ts'
 import { folderWith } from './support/folder.ts'
 
 const CLAUDE = '.claude/agents/a.md'
@@ -355,4 +357,76 @@ test('a list of too many words is refused by its own name', async () => {
 test('a file of too many keys is refused', async () => {
   const keys = Array.from({ length: 500 }, (_, at) => `k${at}: 1`).join('\n')
   await expect(agentIn(CLAUDE, keys)).rejects.toThrow(/there are 502 keys/)
+})
+
+describe('a file rule that can never match', () => {
+  test.each([
+    ['sec/**', 'allow'],
+    ['/workspace/sec/', 'allow'],
+    ['/workspace//sec/**', 'allow'],
+    ['/workspace/./sec/**', 'allow'],
+    ['./sec', 'allow'],
+    ['sec/', 'allow'],
+    ['sec', 'deny'],
+    ['*', 'deny'],
+    ['/workspace/se?/**', 'deny'],
+    ['{sec,x}/**', 'allow'],
+    ['\\\\sec', 'deny'],
+    ['/workspace/a/../sec/**', 'deny'],
+  ])('%s is read as it was meant, or forbids more', async (pattern, other) => {
+    const file = await agentIn(CLAUDE, `grant: { deny: ["file.read:${pattern}"] }`)
+    expect(await verdictOf(file, 'file.read:/workspace/sec/s.txt')).toBe('deny')
+    expect(await verdictOf(file, 'file.read:/workspace/pub/s.txt')).toBe(other)
+    expect(warnings(file).join()).toMatch(/can never match.*it is taken as/)
+  })
+  test('a choice in braces is read as each of its paths', async () => {
+    const file = await agentIn(CLAUDE, 'grant: { deny: ["file.read:/workspace/{sec,x}/**"] }')
+    expect(await verdictOf(file, 'file.read:/workspace/sec/s.txt')).toBe('deny')
+    expect(await verdictOf(file, 'file.read:/workspace/x/s.txt')).toBe('deny')
+    expect(await verdictOf(file, 'file.read:/workspace/pub/s.txt')).toBe('allow')
+    expect(warnings(file).join()).toMatch(/rules know no \{a,b\}/)
+  })
+  test('allows nothing, with a warning', async () => {
+    const file = await agentIn(CLAUDE, 'grant: { use: ["tool:*", "file.read:pub/**"] }')
+    expect(await verdictOf(file, 'file.read:/workspace/pub/a')).toBe('deny')
+    expect(warnings(file).join()).toMatch(/write file\.read:\/workspace\/pub\/\*\*; it allows nothing/)
+  })
+})
+
+describe('a misspelt permission of opencode', () => {
+  test('counts as the key', async () => {
+    const file = await agentIn(OPENCODE, 'permission: { edits: deny }')
+    expect(await verdictOf(file, 'file.write:/workspace/a')).toBe('deny')
+    expect(warnings(file).join()).toMatch(/`permission.edits` is read as `permission.edit`/)
+  })
+  test('takes nothing back from a star', async () => {
+    const file = await agentIn(OPENCODE, 'permission: { "*": deny, edits: allow }')
+    expect(await verdictOf(file, 'file.write:/workspace/a')).toBe('deny')
+  })
+})
+
+test('a recipe includes no file with a second name', async () => {
+  const folder = folderWith({
+    's.txt': 'OUTSIDE',
+    'p/r.yaml': 'title: t\ndescription: d\nprompt: \'{% include "h.txt" %}\'\n',
+  })
+  linkSync(path.join(folder, 's.txt'), path.join(folder, 'p/h.txt'))
+  await expect(loadRecipe(path.join(folder, 'p/r.yaml'), {})).rejects.toThrow(/second name \(a hard link\)/)
+})
+
+test('a skill shows no file with a second name', async () => {
+  const folder = folderWith({ 's.txt': 'OUTSIDE' })
+  const place = path.join(folder, '.claude/skills/good')
+  mkdirSync(place, { recursive: true })
+  writeFileSync(path.join(place, 'SKILL.md'), '---\nname: good\ndescription: d\n---\nx')
+  linkSync(path.join(folder, 's.txt'), path.join(place, 'h.txt'))
+  const { skills } = await discoverSkills({ cwd: folder })
+  const [skill] = skills.filter(({ name }) => name === 'good')
+  if (skill === undefined) throw new Error('there is no skill')
+  await expect(readSkillFile(skill, 'h.txt')).rejects.toThrow(/second name \(a hard link\)/)
+})
+
+test('a file of too many servers is refused', async () => {
+  const servers = Array.from({ length: 501 }, (_, at) => `  s${at}: { command: c }`).join('\n')
+  await expect(agentIn(CLAUDE, `mcpServers:\n${servers}`)).rejects.toThrow(/there are 501 servers/)
 })

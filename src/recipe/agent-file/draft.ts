@@ -25,7 +25,7 @@ import { jsonOf } from '../text/tree.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from './agent-file.ts'
 import { matchServerTools, readServers, type ServerReading, serverToolsDenied } from './mcp-servers.ts'
 import { closestRestriction, nameByPath } from './names.ts'
-import { MOST_RULES, Narrowing, type OwnNeeds } from './patterns.ts'
+import { MOST_RULES, Narrowing, type OwnNeeds, readPaths } from './patterns.ts'
 import type { ExtensionConfig } from './recipe.ts'
 import {
   denyTools,
@@ -103,9 +103,19 @@ export class AgentFileDraft {
   servers(...keys: readonly string[]): void {
     const tree = this.tree(...keys)
     if (tree === undefined) return
+    const count = tree.kind === 'leaf' ? 0 : tree.kind === 'list' ? tree.items.length : tree.entries.size
+    if (count > MOST_RULES) return this.tooManyServers(count, tree.line)
     const { spelling } = this.words
     const ask = (rule: string) => this.narrowing.ask([rule])
     this.agent.extensions = readServers(tree, { at: keys[0] ?? '', report: this.report, spelling, ask })
+  }
+
+  private tooManyServers(count: number, line: number): void {
+    this.report.error({
+      code: 'extension',
+      message: `there are ${count} servers; a file has at most ${MOST_RULES}`,
+      line,
+    })
   }
 
   /** Reads a list, or a text separated by commas. */
@@ -383,21 +393,27 @@ export class AgentFileDraft {
 
 /** Reads the key `grant`, which means the same in every file. A wrong one refuses the file. */
 export function readGrant(fields: Fields, report: NoticeReport): Grant | null {
-  return readExtra('grant', fields, { report, check: (grant: Grant) => checkGrant(grant, 'grant') })
+  const tell = (message: string) => report.warning({ code: 'permission', message, line: fields.lineOf('grant') })
+  const grant = readPaths(fields.json('grant'), tell)
+  return readExtra('grant', grant, { fields, report, check: (read: Grant) => checkGrant(read, 'grant') })
 }
 
 /** Reads the key `budget`, which means the same in every file. A wrong one refuses the file. */
 export function readBudget(fields: Fields, report: NoticeReport): Budget | null {
-  return readExtra('budget', fields, { report, check: (budget: Budget) => checkBudget(budget, 'budget') })
+  return readExtra('budget', fields.json('budget'), {
+    fields,
+    report,
+    check: (budget: Budget) => checkBudget(budget, 'budget'),
+  })
 }
 
 interface ExtraCheck<T> {
+  readonly fields: Fields
   readonly report: NoticeReport
   readonly check: (value: T) => void
 }
 
-function readExtra<T>(key: string, fields: Fields, { report, check }: ExtraCheck<T>): T | null {
-  const value = fields.json(key)
+function readExtra<T>(key: string, value: Json | undefined, { fields, report, check }: ExtraCheck<T>): T | null {
   if (value === undefined) return null
   try {
     check(value as T)

@@ -1,5 +1,6 @@
+import type { Json } from '../../base/json.ts'
 import { checkGrant, EVERYTHING, type Grant } from '../../grant/grant.ts'
-import { splitRule } from '../../grant/rule.ts'
+import { meantPath, readRule, splitRule } from '../../grant/rule.ts'
 
 const WORKSPACE = '/workspace'
 
@@ -308,3 +309,51 @@ function isReadable(rule: string): boolean {
 }
 
 const FILES = ['file.list:**', 'file.read:**', 'file.write:**', 'file.delete:**']
+
+/**
+ * Reads the file rules of a grant that can never match. One that restricts is read as what it means where that is clear,
+ * and else restricts its whole domain; one that allows is left out.
+ */
+export function readPaths(grant: Json | undefined, tell: (message: string) => void): Json | undefined {
+  if (typeof grant !== 'object' || grant === null || Array.isArray(grant)) return grant
+  const lists = Object.entries(grant).map(([list, rules]): [string, Json] => {
+    if (!Array.isArray(rules)) return [list, rules]
+    const read = list === 'deny' || list === 'ask' ? restrictedPaths : allowedPaths
+    const different = new Set(rules)
+    // The file is refused for so many.
+    if (different.size > MOST_RULES) return [list, rules]
+    const made = [...different].flatMap((rule): Json[] => (isPathInTrouble(rule) ? read(rule, tell) : [rule]))
+    return [list, [...new Set(made)]]
+  })
+  return Object.fromEntries(lists)
+}
+
+function isPathInTrouble(rule: Json): rule is string {
+  if (typeof rule !== 'string' || !/^file\.(?:list|read|write|delete|\*):./.test(rule)) return false
+  return readRule(rule).trouble !== null || alternatives(rule).length > 1
+}
+
+function restrictedPaths(rule: string, tell: (message: string) => void): string[] {
+  const options = alternatives(rule)
+  if (options.length === 1) return [restrictedPath(rule, tell)]
+  tell(`the rule "${rule}" is read as "${options.join('", "')}" and as the name itself: rules know no {a,b}`)
+  return [rule, ...options].map((one) => restrictedPath(one, tell))
+}
+
+function restrictedPath(rule: string, tell: (message: string) => void): string {
+  const { trouble } = readRule(rule)
+  if (trouble === null) return rule
+  const { domain, pattern } = splitRule(rule)
+  const meant = pattern.includes('/') || pattern === '*' ? meantPath(pattern.trim()) : undefined
+  // A path without stars may be a folder, which is meant with all below it.
+  const whole = meant === undefined || meant.includes('*') ? meant : `${meant}/**`
+  const taken = `${domain}:${whole ?? '**'}`
+  tell(`the rule "${rule}" ${trouble}; it is taken as "${taken}"`)
+  return taken
+}
+
+function allowedPaths(rule: string, tell: (message: string) => void): string[] {
+  if (readRule(rule).trouble === null) return [rule]
+  tell(`the rule "${rule}" ${readRule(rule).trouble}; it allows nothing`)
+  return []
+}

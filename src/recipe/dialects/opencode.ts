@@ -3,7 +3,7 @@ import { nearest } from '../../base/options.ts'
 import { matchName } from '../../grant/match.ts'
 import type { AgentFileWriter } from '../agent-file/agent-file-writer.ts'
 import type { AgentFileDraft } from '../agent-file/draft.ts'
-import { nameBelowAgents, nameByPath } from '../agent-file/names.ts'
+import { correctKeys, nameBelowAgents, nameByPath } from '../agent-file/names.ts'
 import {
   commandPatterns,
   filePatterns,
@@ -26,7 +26,7 @@ import {
   toolsForbidden,
 } from '../agent-file/tool-words.ts'
 import { ownValue } from '../text/fields.ts'
-import type { TextEntry, TextList, TextTree } from '../text/tree.ts'
+import type { TextEntry, TextList, TextMap, TextTree } from '../text/tree.ts'
 import type { AgentDialect } from './dialect.ts'
 
 export const opencode: AgentDialect = {
@@ -202,6 +202,28 @@ const DOMAINS: Readonly<Record<string, Domain>> = {
 function readPermission(tree: TextTree, draft: AgentFileDraft): void {
   if (tree.kind === 'leaf') return applyToAll(actionOf(tree, 'permission', draft), new Map(), draft)
   if (tree.kind === 'list') return readPermissionList(tree, draft)
+  const isOpen = !tree.entries.has('*')
+  const meant = correctKeys(
+    tree,
+    (key) => (isOpen || !mayAllow(tree.entries.get(key)?.value) ? meantKey(key, draft) : undefined),
+    (key, right) => draft.tightened(`\`permission.${key}\` is read as \`permission.${right}\``, 'permission'),
+  )
+  readPermissionMap(meant, draft)
+}
+
+/** Finds the key that a misspelt one probably means: `edits` is `edit`. */
+function meantKey(key: string, draft: AgentFileDraft): string | undefined {
+  if (key === '*' || ownValue(DOMAINS, key) !== undefined || draft.isToolWord(key)) return undefined
+  return nearest(key.toLowerCase(), [...Object.keys(DOMAINS), ...TOOL_KEYS])
+}
+
+/** Tells whether a value allows something: a misspelt key must not except it from a star. */
+function mayAllow(tree: TextTree | undefined): boolean {
+  if (tree?.kind === 'map') return [...tree.entries.values()].some(({ value }) => mayAllow(value))
+  return tree?.kind === 'leaf' && tree.text === 'allow'
+}
+
+function readPermissionMap(tree: TextMap, draft: AgentFileDraft): void {
   const keys = [...tree.entries.keys()]
   // A star overrules everything before it.
   const base = keys.lastIndexOf('*')

@@ -49,7 +49,7 @@ export function visiblePart(skill: Skill, isKept: (place: string) => boolean): S
 export async function readSkillFile(skill: Skill, relative: string): Promise<string> {
   const folder = path.dirname(skill.file)
   try {
-    return await readText(path.join(folder, relative), { inside: folder })
+    return await readText(path.join(folder, relative), { inside: folder, hasOneName: true })
   } catch (error) {
     const [notice] = noticesOf(error)
     if (notice?.code !== 'include') throw error

@@ -95,7 +95,7 @@ interface IncludeRequest {
 
 async function readIncluded(name: string, { folder, from, line, isKept }: IncludeRequest): Promise<string | undefined> {
   try {
-    return await readText(path.join(folder, name), { inside: folder, isKept })
+    return await readText(path.join(folder, name), { inside: folder, isKept, hasOneName: true })
   } catch (error) {
     if (!isLegateError(error, 'recipe')) throw error
     const [notice] = noticesOf(error)

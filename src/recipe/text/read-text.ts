@@ -11,15 +11,17 @@ export interface ReadOptions {
   readonly inside?: string | undefined
   /** Tells which files rules withhold from the reader; they count as missing. */
   readonly isKept?: Keeper | undefined
+  /** Refuses a file with a second name (a hard link). */
+  readonly hasOneName?: boolean
 }
 
 /** Reads a text file. Throws a RecipeError that names the file if it is not one. */
 export async function readText(
   file: string,
-  { mostBytes = MOST_BYTES, inside, isKept }: ReadOptions = {},
+  { mostBytes = MOST_BYTES, ...options }: ReadOptions = {},
 ): Promise<string> {
   try {
-    return await readTextFile(file, { mostBytes, inside, isKept })
+    return await readTextFile(file, { mostBytes, ...options })
   } catch (error) {
     throw refusalOf(error, file)
   }
@@ -28,7 +30,7 @@ export async function readText(
 /** Reads a text file synchronously, for many small files. */
 export function readTextNow(
   file: string,
-  { mostBytes = MOST_BYTES, inside }: Omit<ReadOptions, 'isKept'> = {},
+  { mostBytes = MOST_BYTES, inside }: Pick<ReadOptions, 'mostBytes' | 'inside'> = {},
 ): string {
   try {
     return readTextFileNow(file, { mostBytes, inside })
