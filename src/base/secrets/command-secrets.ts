@@ -22,7 +22,7 @@ export function shownWords(words: readonly string[], secrets: readonly string[] 
  * The mark in place of a value: `***(40:9f86)` stands for 40 characters whose hash begins with 9f86. So two values can be told
  * apart, and the hash is too short to tell whether a guess is right.
  */
-export function hiddenAs(value: string): string {
+function hiddenAs(value: string): string {
   return `${SECRET_MARK}(${value.length}:${sha256(value).slice(0, 4)})`
 }
 

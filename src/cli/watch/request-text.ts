@@ -1,6 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } from 'node:fs'
 import path from 'node:path'
-import { hiddenAs } from '../../base/secrets/command-secrets.ts'
 import type { Node } from '../../doors/rows.ts'
 import type { Id, Json, PendingApproval } from '../../index.ts'
 import { shortId } from '../store/find-run.ts'
@@ -64,15 +63,14 @@ function withoutSecrets(input: Json, request: string): Json {
 function isShownAs(word: string, shown: string): boolean {
   if (word === shown) return true
   const [, bare = shown] = /^'([^']*)'$/.exec(shown) ?? []
-  const [before = '', ...rest] = bare.split(MARK)
-  const after = rest.join(MARK).replace(/^[^)]*\)/, '')
+  const [, before = '', length = '', after = ''] = HIDDEN.exec(bare) ?? []
   const value = word.slice(before.length, word.length - after.length)
-  return (
-    /^[\w.=+/-]+$/.test(value) && `${before}${hiddenAs(value)}${after}` === bare && `${before}${value}${after}` === word
-  )
+  return value.length === Number(length) && /^[\w.=+/-]+$/.test(value) && `${before}${value}${after}` === word
 }
 
 const MARK = '***'
+/** One mark, such as `***(40:9f86)` for 40 characters. */
+const HIDDEN = /^([^*]*)\*\*\*\((\d+):[0-9a-f]{4}\)([^*]*)$/
 
 type WantedCall = Pick<PendingApproval, 'request' | 'tool' | 'input'>
 
