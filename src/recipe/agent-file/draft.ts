@@ -13,17 +13,14 @@ import type { Json } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/schema/schema.ts'
 import { type Budget, checkBudget, smallerBudget } from '../../grant/budget.ts'
 import { checkGrant, EVERYTHING, type Grant } from '../../grant/grant.ts'
-import { plainHost } from '../../grant/host.ts'
 import { covers, mayMeet } from '../../grant/lint.ts'
-import { quoteWords } from '../../grant/words.ts'
 import type { ModelSettings } from '../../model/model.ts'
-import { envPrefix } from '../../tool/environment.ts'
 import { sourceName } from '../../tool/source.ts'
 import { type Fields, ownValue } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
 import { jsonOf } from '../text/tree.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from './agent-file.ts'
-import { matchServerTools, readServers, type ServerReading, serverToolsDenied } from './mcp-servers.ts'
+import { matchServerTools, readServers, type ServerReading, serverNeeds, serverToolsDenied } from './mcp-servers.ts'
 import { closestRestriction, nameByPath } from './names.ts'
 import { MOST_RULES, Narrowing, type OwnNeeds, readPaths } from './patterns.ts'
 import type { ExtensionConfig } from './recipe.ts'
@@ -436,25 +433,6 @@ const EFFORTS: Readonly<Record<string, NonNullable<ModelSettings['reasoning']>>>
   high: 'high',
   xhigh: 'xhigh',
   max: 'xhigh',
-}
-
-/**
- * Lists the command lines and hosts of the MCP servers a file brings along. Its limits apply to its tools, not to
- * these.
- */
-export function serverNeeds(extensions: readonly ExtensionConfig[] | null): OwnNeeds {
-  const all = (extensions ?? []).filter(({ excludedTools = [] }) => !excludedTools.includes('*'))
-  return {
-    exec: all.flatMap((extension) =>
-      extension.type === 'stdio' ? [quoteWords([...envPrefix(extension.envs), extension.cmd, ...extension.args])] : [],
-    ),
-    net: all.flatMap((extension) => (extension.type === 'streamable_http' ? hostOf(extension.uri) : [])),
-  }
-}
-
-function hostOf(uri: string): string[] {
-  const host = plainHost(uri)
-  return host === undefined ? [] : [host]
 }
 
 /**

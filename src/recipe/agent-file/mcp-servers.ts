@@ -1,14 +1,17 @@
 import { nearest } from '../../base/options.ts'
 import { shownWords } from '../../base/secrets/command-secrets.ts'
 import { isSecretName, SECRET_MARK } from '../../base/secrets/shapes.ts'
+import { plainHost } from '../../grant/host.ts'
 import { matchName } from '../../grant/match.ts'
-import { isDisallowedVariable, isLoadingVariable } from '../../tool/environment.ts'
+import { quoteWords } from '../../grant/words.ts'
+import { envPrefix, isDisallowedVariable, isLoadingVariable } from '../../tool/environment.ts'
 import { sourceName } from '../../tool/source.ts'
 import { variablesIn } from '../../tools/mcp/environment.ts'
 import { Fields } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
 import { entryOf, isAbsent, type TextMap, type TextTree } from '../text/tree.ts'
 import { closestKey, correctKeys } from './names.ts'
+import type { OwnNeeds } from './patterns.ts'
 import type { ExtensionConfig } from './recipe.ts'
 import { forbiddenWords } from './tool-words.ts'
 
@@ -433,3 +436,22 @@ function filledText(given: string, spelling: Spelling): FilledText {
 const WRITTEN = /\$\{\{([^{}]*)\}\}|\$\{([^{}]*)\}|\{env:([^{}]*)\}/g
 const BARE = /\$([A-Za-z_]\w*)/g
 const BARE_ALONE = /^\$([A-Za-z_]\w*)$/
+
+/**
+ * Lists the command lines and hosts of the MCP servers a file brings along. Its limits apply to its tools, not to
+ * these.
+ */
+export function serverNeeds(extensions: readonly ExtensionConfig[] | null): OwnNeeds {
+  const all = (extensions ?? []).filter(({ excludedTools = [] }) => !excludedTools.includes('*'))
+  return {
+    exec: all.flatMap((extension) =>
+      extension.type === 'stdio' ? [quoteWords([...envPrefix(extension.envs), extension.cmd, ...extension.args])] : [],
+    ),
+    net: all.flatMap((extension) => (extension.type === 'streamable_http' ? hostOf(extension.uri) : [])),
+  }
+}
+
+function hostOf(uri: string): string[] {
+  const host = plainHost(uri)
+  return host === undefined ? [] : [host]
+}
