@@ -22,8 +22,7 @@ import { jsonOf } from '../text/tree.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from './agent-file.ts'
 import { matchServerTools, readServers, type ServerReading, serverNeeds, serverToolsDenied } from './mcp-servers.ts'
 import { closestRestriction, nameByPath } from './names.ts'
-import { MOST_RULES, Narrowing, type OwnNeeds, readPaths } from './patterns.ts'
-import type { ExtensionConfig } from './recipe.ts'
+import { MOST_RULES, Narrowing, readPaths } from './patterns.ts'
 import {
   denyTools,
   forbiddenWords,
