@@ -368,7 +368,7 @@ describe('importing the built package', () => {
     const small = Object.keys(manifest.exports).filter((door) => !isLarge(door))
     const read = small.map((door) => ({ door, kilobytes: readBy(`legate${door.slice(1)}`).kilobytes }))
 
-    expect(read.filter(({ kilobytes }) => kilobytes >= 355)).toEqual([])
+    expect(read.filter(({ kilobytes }) => kilobytes >= 360)).toEqual([])
   })
 
   test('takes little longer than importing an empty module', (context) => {

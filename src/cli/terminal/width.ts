@@ -1,3 +1,11 @@
+// The width of texts on a terminal, and how words and sentences are put for people.
+//
+// Owns:      how many columns a text takes, cutting and padding it, and singular and plural of what is counted.
+// Called by: every screen and list of the command line.
+// Must stay true:
+//   - A text that others wrote takes the columns that a terminal gives it, also with wide, combining and hidden characters.
+//   - The time it takes is in proportion to the text.
+
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 /** Code units segmented at once: the cost grows with their square. */
 const PIECE = 128
