@@ -1,6 +1,6 @@
-// The width of texts on a terminal, and how words and sentences are put for people.
+// The width of texts on a terminal.
 //
-// Owns:      how many columns a text takes, cutting and padding it, and singular and plural of what is counted.
+// Owns:      how many columns a text takes, and cutting, padding and wrapping it to a number of columns.
 // Called by: every screen and list of the command line.
 // Must stay true:
 //   - A text that others wrote takes the columns that a terminal gives it, also with wide, combining and hidden characters.
