@@ -1,6 +1,5 @@
 // Tools of an MCP server: started under the grant, shared with a subagent, asked for when they change, ended with the run.
-// It starts a server that is a package of its own: npm i @modelcontextprotocol/server-filesystem
-
+// Its server is a package of its own: npm i @modelcontextprotocol/server-filesystem
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'

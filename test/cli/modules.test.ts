@@ -164,7 +164,7 @@ export const boss = agent({
   instructions: 'You decide.\\nBriefly.',
   tools: { read: made('Reads mail.'), send: made('Sends mail.'), wipe: made('Deletes mail.') },
   subagents: { look: scout },
-  sources: { mail: mcpServer({ command: 'node', args: ['server.mjs', '--token', 'SECRET-1'] }) },
+  sources: { mail: mcpServer({ command: 'node', args: ['server.mjs', '--token', 'Zq8hT3vLp0Xy7Rw2Kd9MfB4sJ6nC1uEa'] }) },
   grant: { use: ['tool:*', 'agent:*', 'exec:node *'], ask: ['tool:send'] },
   budget: { modelCalls: 3 },
 })
@@ -210,7 +210,7 @@ scout
     )
     expect(stdout).toMatch(/\n {2}wipe {2}Deletes mail\.\n {8}denied: the runtime denies tool:wipe\n/)
     expect(stdout).toMatch(
-      /\nServers\n {2}mail: exec:node server\.mjs --token '?\*\*\*'? \(its tools are known when it runs\)\n/,
+      /\nServers\n {2}mail: exec:node server\.mjs --token '?\*\*\*\(32:[0-9a-f]{4}\)'? \(its tools are known when it runs\)\n/,
     )
     expect(stdout).toMatch(/\nInstructions\n {2}You decide\.\n {2}Briefly\.\n/)
     expect(JSON.parse(json.stdout)).toMatchObject({
@@ -219,7 +219,7 @@ scout
       subagents: [{ tool: 'look', agent: 'scout' }],
       grant: { runtime: { deny: ['tool:wipe'] }, agent: { ask: ['tool:send'] } },
     })
-    expect(stdout + json.stdout).not.toContain('SECRET-1')
+    expect(stdout + json.stdout).not.toContain('Zq8hT3vLp0Xy')
     expect(existsSync(path.join(place.folder, 'ran'))).toBe(false)
   })
 

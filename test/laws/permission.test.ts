@@ -258,12 +258,22 @@ function makeGrant(chance: Chance): Grant | undefined {
 
 function requestOf(chance: Chance): Request {
   const domain = chance.pick(DOMAINS)
-  const names = domain === 'net' ? HOST_NAMES : domain === 'exec' ? PROGRAM_NAMES : NAMES
+  const names = domain === 'net' ? HOST_NAMES : domain === 'exec' ? PROGRAM_NAMES : namesOf(domain)
   return [domain === 'file.*' ? 'file.delete' : domain, chance.pick(names)]
 }
 
 function patternsOf(domain: string): readonly string[] {
+  if (domain.startsWith('file.')) return PATTERNS.filter((pattern) => pattern !== '*').map(asPath)
   return domain === 'net' ? HOST_PATTERNS : domain === 'exec' ? PROGRAM_PATTERNS : PATTERNS
+}
+
+function namesOf(domain: string): readonly string[] {
+  return domain.startsWith('file.') ? NAMES.map(asPath) : NAMES
+}
+
+/** A path begins with a slash: a rule that does not can never match, and is refused. */
+function asPath(text: string): string {
+  return text.startsWith('/') || text.startsWith('**') ? text : `/${text}`
 }
 
 const NUMBERS = ['modelCalls', 'toolCalls', 'children', 'concurrency', 'depth', 'wallMs', 'tokens', 'usd'] as const

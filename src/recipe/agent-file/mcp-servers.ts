@@ -1,5 +1,5 @@
 import { nearest } from '../../base/options.ts'
-import { shownWords } from '../../base/secrets/command-secrets.ts'
+import { secretsInCommand, shownWords } from '../../base/secrets/command-secrets.ts'
 import { isSecretName, SECRET_MARK } from '../../base/secrets/shapes.ts'
 import { plainHost } from '../../grant/host.ts'
 import { matchName } from '../../grant/match.ts'
@@ -91,13 +91,18 @@ export function warnSecrets(extension: ExtensionConfig, fields: Fields, report: 
 /** Gives an extension as people may see it: `***` stands for each value whose name marks it as a secret. */
 export function shownExtension(extension: ExtensionConfig): ExtensionConfig {
   if (extension.type === 'stdio') {
-    const [, ...args] = shownWords([extension.cmd, ...extension.args])
+    const [, ...args] = withoutSecrets([extension.cmd, ...extension.args])
     return { ...extension, args, envs: shownValues(extension.envs) }
   }
   if (extension.type !== 'streamable_http') return extension
   // The first word of a command line is a program, and stays.
-  const [, uri = ''] = shownWords(['', extension.uri])
+  const [, uri = ''] = withoutSecrets(['', extension.uri])
   return { ...extension, uri, envs: shownValues(extension.envs), headers: shownValues(extension.headers) }
+}
+
+/** Hides every value whose name says that it is a secret: nobody decides on these words. */
+function withoutSecrets(words: readonly string[]): string[] {
+  return shownWords(words, secretsInCommand(words))
 }
 
 function shownValues(values: Readonly<Record<string, string>>): Record<string, string> {
