@@ -1,3 +1,4 @@
+import { ConflictError } from '../../src/base/error.ts'
 import { emptyCommit } from '../../src/graph/commit.ts'
 import type { EngineRow } from '../../src/graph/rows.ts'
 import type { RuntimeOptions } from '../../src/runtime/options.ts'
@@ -94,9 +95,15 @@ export function startProcess(
 
 /** The engine's row says another start of its process than the pid has now: the process is proven dead. */
 export async function markDead(store: LocalStore, row: EngineRow | undefined): Promise<void> {
-  if (row === undefined) return
-  const engines = [{ ...row, version: row.version + 1, processStart: 'before' }]
-  await store.commit({ ...emptyCommit('lease', 0, null), engines })
+  for (let last = row; last !== undefined; last = store.engine(last.id)) {
+    const engines = [{ ...last, version: last.version + 1, processStart: 'before' }]
+    try {
+      return await store.commit({ ...emptyCommit('lease', 0, null), engines })
+    } catch (error) {
+      // It has just said that it lives.
+      if (!(error instanceof ConflictError)) throw error
+    }
+  }
 }
 
 /** Waits until `check` gives something, and says what was waited for when it does not. */

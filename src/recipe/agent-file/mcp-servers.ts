@@ -1,6 +1,6 @@
 import { nearest } from '../../base/options.ts'
 import { secretsInCommand, shownWords } from '../../base/secrets/command-secrets.ts'
-import { isSecretName, SECRET_MARK } from '../../base/secrets/shapes.ts'
+import { isSecretName, SECRET_MARK, withoutShapes } from '../../base/secrets/shapes.ts'
 import { plainHost } from '../../grant/host.ts'
 import { matchName } from '../../grant/match.ts'
 import { quoteWords } from '../../grant/words.ts'
@@ -95,8 +95,7 @@ export function shownExtension(extension: ExtensionConfig): ExtensionConfig {
     return { ...extension, args, envs: shownValues(extension.envs) }
   }
   if (extension.type !== 'streamable_http') return extension
-  // The first word of a command line is a program, and stays.
-  const [, uri = ''] = withoutSecrets(['', extension.uri])
+  const uri = withoutShapes(extension.uri)
   return { ...extension, uri, envs: shownValues(extension.envs), headers: shownValues(extension.headers) }
 }
 
