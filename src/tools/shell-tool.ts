@@ -11,7 +11,7 @@ import { WORKSPACE, withWorkspacePaths } from './workspace-paths.ts'
 const MOST_SECONDS = 600
 const SECONDS = 120
 const KEPT_BYTES = 1_048_576
-/** Of a command, and of all words of an argv together. */
+/** The longest command, and the longest argv, all its words together. */
 const MOST_CHARACTERS = 100_000
 
 interface ShellInput {

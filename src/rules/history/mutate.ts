@@ -37,7 +37,7 @@ export interface NodeSpec {
   readonly output?: NodeOutput
   /** Data of your own beside it, which no model sees. Default: none. */
   readonly metadata?: { readonly [key: string]: Json }
-  /** What a second run of it would do after a crash. Default: `idempotent` for an agent_message, else `effectful`. */
+  /** Says whether it may run a second time after a crash. Default: `idempotent` for an agent_message, else `effectful`. */
   readonly effect?: Effect
   /** A repeated key with an equal request gives the node that it made before; with another request it is a conflict. Default: none. */
   readonly idempotencyKey?: string
