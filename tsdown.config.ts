@@ -12,15 +12,15 @@ const DOORS = Object.values(manifest.exports).flatMap((door) =>
 // What is common to the root and to small doors is a part of its own, so that these stay small.
 const PARTS = {
   'of-small-doors': [
-    'doors/grant',
     'doors/fields',
     'doors/models',
     'doors/rows',
     'store/memory/index',
     'store/sqlite/index',
+    'store/postgres/index',
     'store/json/index',
   ],
-  'of-doors': ['extension/prompt-files', 'doors/tools', 'doors/mcp', 'doors/hooks'],
+  'of-doors': ['extension/prompt-files', 'doors/tools', 'doors/mcp', 'doors/hooks', 'doors/grant'],
   'of-index': ['index'],
 }
 
@@ -46,13 +46,17 @@ export default defineConfig({
     codeSplitting: {
       groups: [
         ...Object.keys(PARTS).map((part, at, all) => ({ name: partOf(part as Part), priority: all.length + 1 - at })),
-        { name: ofFirstRun('of-first-run', true), priority: 1 },
-        { name: ofFirstRun('first-run', false), priority: 0 },
+        { name: ofFirstRun('of-first-run', PARTS['of-small-doors']), priority: 1 },
+        { name: ofFirstRun('of-first-run-and-doors', PARTS['of-doors']), priority: 0.5 },
+        { name: ofFirstRun('first-run', ['runtime/lazy']), priority: 0 },
       ],
     },
   },
-  // Nothing of another package is copied in: what the sources import is a dependency, or the build fails.
-  deps: { neverBundle: [/^node:/], onlyBundle: [] },
+  // What the sources import is a dependency, one of these few that are copied in (THIRD-PARTY.md), or the build fails.
+  deps: {
+    neverBundle: [/^node:/],
+    onlyBundle: ['hono', '@hono/node-server', 'jose', '@agentclientprotocol/sdk', 'zod'],
+  },
 })
 
 /** A file with one other character is read as two bytes a character, and slower. All of them stand in texts. */
@@ -70,8 +74,8 @@ function declareGlobals(file: { readonly fileName: string; code?: string }): voi
   if (!fileName.endsWith('.d.ts') || code === undefined) return
   const named = GLOBALS.filter((name) => code.includes(name.split('<')[0] ?? name))
   const lib = code.includes('Symbol.asyncDispose') ? '/// <reference lib="esnext.disposable" />\n' : ''
-  if (named.length === 0) return
-  file.code = `${lib}${code}\ndeclare global {\n${named.map((name) => `  interface ${name} {}\n`).join('')}}\n`
+  const globals = named.map((name) => `  interface ${name} {}\n`).join('')
+  file.code = `${lib}${code}${globals === '' ? '' : `\ndeclare global {\n${globals}}\n`}`
 }
 
 type Part = keyof typeof PARTS
@@ -90,12 +94,11 @@ function partOf(part: Part) {
   }
 }
 
-/** The same for what is loaded with the first run; what small doors have in common with it is a part of its own. */
-function ofFirstRun(part: string, isCommon: boolean) {
+/** The same for what is loaded with the first run: parts of it that these doors have in common with it, or the rest. */
+function ofFirstRun(part: string, doors: readonly string[]) {
   return (id: string, modules: Modules) => {
     if (!reachedFrom('runtime/lazy', modules).has(id) || reachedFrom('index', modules).has(id)) return null
-    const doors = Object.values(PARTS).flat()
-    return doors.some((door) => reachedFrom(door, modules).has(id)) === isCommon ? part : null
+    return doors.some((door) => reachedFrom(door, modules).has(id)) ? part : null
   }
 }
 

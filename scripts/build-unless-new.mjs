@@ -1,25 +1,36 @@
-// Builds dist, unless it is newer than all it is made of, as it is after npm install.
+// Builds dist, and dist/web in it, unless they are newer than all they are made of, as they are after npm install.
 
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import path from 'node:path'
 
 const root = path.resolve(import.meta.dirname, '..')
-const dist = path.join(root, 'dist')
-const sources = ['src', 'package.json', 'package-lock.json', 'tsconfig.json', 'tsdown.config.ts']
+const web = path.join(root, 'dist/web')
+const settings = ['package.json', 'package-lock.json', 'tsconfig.json']
 
-if (
-  existsSync(dist) &&
-  Math.min(...times(dist)) > Math.max(...sources.flatMap((name) => times(path.join(root, name))))
-) {
-  console.log('dist is newer than its sources: it was not built again')
-} else {
-  process.exitCode = spawnSync('tsdown', ['--log-level', 'warn'], { cwd: root, stdio: 'inherit' }).status ?? 1
+// To build dist takes dist/web away: it is built again then.
+buildUnlessNew('dist', ['src', 'tsdown.config.ts'], ['tsdown', '--log-level', 'warn'])
+buildUnlessNew('dist/web', ['src/client', 'web', 'scripts/web.mjs'], ['node', 'scripts/web.mjs'])
+
+function buildUnlessNew(folder, sources, [program, ...args]) {
+  if (isNew(path.join(root, folder), [...settings, ...sources])) {
+    console.log(`${folder} is newer than its sources: it was not built again`)
+    return
+  }
+  const status = spawnSync(program, args, { cwd: root, stdio: 'inherit' }).status ?? 1
+  if (status !== 0) process.exit(status)
+}
+
+function isNew(folder, sources) {
+  // The file of exports is made last: without it the page is not whole.
+  if (!existsSync(folder === web ? path.join(web, 'file.json.gz') : folder)) return false
+  return Math.min(...times(folder)) > Math.max(...sources.flatMap((name) => times(path.join(root, name))))
 }
 
 /** When a file, or each file and folder below a folder, was last changed. A folder changes when a file is taken away. */
 function times(name) {
   const entry = statSync(name)
   if (!entry.isDirectory()) return [entry.mtimeMs]
-  return [entry.mtimeMs, ...readdirSync(name).flatMap((inside) => times(path.join(name, inside)))]
+  const inside = readdirSync(name).map((one) => path.join(name, one))
+  return [entry.mtimeMs, ...inside.filter((one) => one !== web).flatMap(times)]
 }

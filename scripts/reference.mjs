@@ -1,14 +1,16 @@
-// Writes docs/reference/events.md and docs/reference/options.md from the types and their doc comments.
-//   node scripts/reference.mjs          writes both pages
-//   node scripts/reference.mjs --check  fails if a page is not what it would write, or if an option or event has no words
+// Writes docs/reference/events.md, docs/reference/options.md and the schemas of the server's answers from the types and their
+// doc comments.
+//   node scripts/reference.mjs          writes them
+//   node scripts/reference.mjs --check  fails if one is not what it would write, or if an option or event has no words
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
 import ts from 'typescript'
+import { answerSchemas } from './answer-schemas.mjs'
 
 const root = path.resolve(import.meta.dirname, '..')
-const folder = path.join(root, 'docs/reference')
+const SCHEMAS = 'src/server/table/answers.made.ts'
 
 /** Types with parts that can be left out, and that are no options: you get them from others, or implement them as a port. */
 const NO_OPTIONS =
@@ -33,9 +35,13 @@ main()
 
 function main() {
   const { values } = parseArgs({ options: { check: { type: 'boolean' } } })
-  const pages = { 'events.md': eventsPage(), 'options.md': optionsPage() }
+  const pages = {
+    'docs/reference/events.md': eventsPage(),
+    'docs/reference/options.md': optionsPage(),
+    [SCHEMAS]: schemasFile(),
+  }
   const stale = Object.entries(pages).filter(([name, text]) => readPage(name) !== text)
-  if (!values.check) for (const [name, text] of stale) writeFileSync(path.join(folder, name), text)
+  if (!values.check) for (const [name, text] of stale) writeFileSync(path.join(root, name), text)
   if (silent.size > 0) console.error(`Give these a doc comment:\n${[...silent].join('\n')}`)
   if (values.check && stale.length > 0) {
     console.error(
@@ -47,7 +53,7 @@ function main() {
 
 function readPage(name) {
   try {
-    return readFileSync(path.join(folder, name), 'utf8')
+    return readFileSync(path.join(root, name), 'utf8')
   } catch {
     return ''
   }
@@ -144,6 +150,26 @@ function fieldTable(fields, owner) {
     return `| \`${name}\`${isOptional(symbol) ? ' (optional)' : ''} | ${code(typeText(symbol))} | ${cell(words)} |`
   })
   return ['| field | type | meaning |', '|---|---|---|', ...rows].join('\n')
+}
+
+// Answers
+
+/** The schemas of all answers, one a line. */
+function schemasFile() {
+  const [answers] = exportsOf(doors.get('legate/client')).filter(({ name }) => name === 'Answers')
+  const schemas = answerSchemas(checker.getDeclaredTypeOfSymbol(answers.symbol), { checker, isOurs })
+  return [
+    '// Made by `node scripts/reference.mjs` from src/client/answers.ts. Change the types there.',
+    '',
+    'export const ANSWER_SCHEMAS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {',
+    ...Object.entries(schemas).map(([name, schema]) => `  ${name}: ${JSON.stringify(schema)},`),
+    '}',
+    '',
+  ].join('\n')
+}
+
+function isOurs(symbol) {
+  return symbol.declarations?.some((one) => one.getSourceFile().fileName.startsWith(`${root}/src/`)) ?? false
 }
 
 // Options
@@ -249,8 +275,7 @@ function itemOf(type) {
 function isOptions(type, symbol) {
   if (NO_OPTIONS.test(symbol.name) || symbol.name.startsWith('__') || (type.flags & ts.TypeFlags.Object) === 0)
     return false
-  const isOurs = symbol.declarations?.some((one) => one.getSourceFile().fileName.startsWith(`${root}/src/`)) ?? false
-  if (!isOurs || type.getCallSignatures().length > 0 || checker.isArrayType(type)) return false
+  if (!isOurs(symbol) || type.getCallSignatures().length > 0 || checker.isArrayType(type)) return false
   const isClass = (symbol.flags & ts.SymbolFlags.Class) !== 0
   return !isClass && propertiesOf(type).some(({ symbol: property }) => isOptional(property))
 }

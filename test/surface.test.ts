@@ -29,13 +29,13 @@ const surface: Readonly<Record<string, Door>> = {
   legate: {
     values:
       'ConflictError DefinitionError DeniedError InputError LegateError ModelError NotFoundError RunError ' +
-      'StoreError SubAgentUnavailable ToolError agent auto conversationIdFor createRuntime isAgent ' +
+      'StoreError SubAgentUnavailable ToolError agent auto createRuntime isAgent ' +
       'isLegateError tool',
     types:
       'Agent AgentDefinition AgentInput AgentOutput AnswerWord AnyAgent ApprovalWord AutoDefinition ' +
-      'AutoFunction Budget Content ConversationHandle Effect ErrorCode Grant Id Json JsonSchema Outcome ' +
-      'PendingApproval PendingQuestion Run RunEvent RunOptions RunOutcome Runtime RuntimeOptions Schema ' +
-      'StandardSchema StartOptions Status Store SubagentConfig Subagents Tool ToolContext ToolDefinition ' +
+      'AutoFunction Budget Content ConversationHandle Effect ErrorCode Grant Id InboxItem Json JsonSchema Outcome ' +
+      'PendingApproval PendingQuestion Principal Run RunEvent RunOptions RunOutcome Runtime RuntimeOptions Schema ' +
+      'ScopedRuntime SettleWord StandardSchema StartOptions Status Store SubagentConfig Subagents Tool ToolContext ToolDefinition ' +
       'Tools Usage',
   },
   'legate/testing': {
@@ -82,21 +82,31 @@ const surface: Readonly<Record<string, Door>> = {
     types:
       'AfterTool BeforeTool ChatMessage ChatMethods ChatOptions ChatPlace ChatSession ChatStart ChildCall ' +
       'CompactionOptions Emission EventHooks Extension ExtensionCore HookContext HookResult HookedCall ' +
-      'Hooks Logger ModelAnswer NextModel PlanContext PlanFunction PlannerOptions Repair RequestChange ' +
-      'RunOfState StreamedAnswer ToolCommand ToolResult',
+      'Hooks Inside Logger ModelAnswer NextModel PlanContext PlanFunction PlannerOptions Repair RequestChange ' +
+      'RunOfState Span SpanAttributes SpanContent SpanEvent SpanPlace SpanStart SpanValue StreamedAnswer ' +
+      'Telemetry ToolCommand ToolResult Vocabulary',
   },
   'legate/rows': {
     values: 'DURABLE_EVENTS ERROR_CODES LIVE_EVENTS STATUSES openTopRuns treeWith',
     types:
-      'ApprovalsQuery AuditOptions AuditReport Block Commit CompletedOutcome CompressOptions Conversation ' +
-      'ConversationHistory ConversationTree DirectInput DirectMessage DurableEvent Engine EngineFactory EngineOptions EventsOptions Finding ' +
-      'FindingType Fork ForkOptions KindContext KindDefinition LaneInfo Ledger Link LiveEvent MutateOptions Mutation Node NodeDiff ' +
-      'NodeSpec NodeState PictureOptions PruneOptions QuestionsQuery RemakeOptions RunDiff RunFigures RunTree ' +
-      'StoreReader Tombstone ToolCall TreeReader Turn UsageQuery UsageShare UsageStats UsageSum WaitingOn Why WhyCode WhyReason',
+      'AgentInfo ApprovalsQuery AuditOptions AuditReport Block ChangePage Commit CompletedOutcome ' +
+      'CompressOptions Conversation ConversationHistory ConversationInfo ConversationTree DayUsage ' +
+      'DaysQuery DirectInput DirectMessage DurableEvent Engine EngineFactory EngineOptions ' +
+      'EventsOptions Finding FindingType ForgottenOwner Fork ForkOptions FoundIds GraphData GraphEdge ' +
+      'GraphNode GraphQuery GraphTurn InboxQuery KindContext KindDefinition LaneInfo Ledger Link ' +
+      'ListQuery LiveCall LiveEvent LiveState MutateOptions Mutation Node NodeDiff NodeInfo NodeSpec ' +
+      'NodeState OtlpOptions OtlpSpan OtlpTraces PictureOptions PricedDay PruneOptions QuestionsQuery Registry RegistryQuery ResultWord ' +
+      'RegistryRow RemakeOptions RootState RunCeiling RunDiff RunFigures RunInfo RunTree RunsQuery ' +
+      'SettledCall ShownRequest StoreReader TimelineAttempt TimelineRun TimelineSpan TimelineWait Told ' +
+      'ToldLane ToldNode ToldPast Tombstone ToolCall TreeChange TreeData TreeEvents TreeEventsOptions ' +
+      'TreeReader TreesQuery Turn UsageQuery UsageShare UsageStats UsageSum WaitingOn WholeResult Why ' +
+      'WhyCode WhyReason',
   },
   'legate/ai-sdk': {
-    values: 'asAiSdkTool fromAiSdk toUIMessageStream toUIMessages',
-    types: 'AiSdkModel AiSdkTool UiApproval UiDataParts UiMessage UiMessageChunk UiMetadata UiQuestion ' + 'UiSubagent',
+    values: 'UI_MESSAGE_ID asAiSdkTool fromAiSdk toUIMessageStream toUIMessages',
+    types:
+      'AiSdkModel AiSdkTool UiApproval UiDataParts UiMessage UiMessageChunk UiMessageChunk7 UiMetadata UiPageQuery UiQuestion ' +
+      'UiStreamOptions UiSubagent UiSubagentCall',
   },
   'legate/compat': {
     values:
@@ -105,11 +115,22 @@ const surface: Readonly<Record<string, Door>> = {
   },
   'legate/grant': {
     values:
-      'BUILT_IN_PROFILES decide delegateLayer explain hostRequest lint narrow profileLayer programRequest ' +
-      'readRequest useLayer',
+      'BUILT_IN_PROFILES SCOPES checkPrincipal decide delegateLayer explain hasScope hostRequest lint maySee mayStart narrow ' +
+      'narrowPrincipal profileLayer programRequest readRequest useLayer',
     types:
-      'Decision Explanation HostRequest KnownRequests Layer LayerAnswer LintFinding Profiles ProgramRequest ' +
-      'Request Verdict',
+      'ApprovalRight DayBudget Decision Explanation HostRequest KnownRequests Layer LayerAnswer LintFinding MadeToken Profiles RevokedTokens ' +
+      'ProgramRequest Request Scope TokenInfo Verdict',
+  },
+  'legate/acp': { values: 'SESSION_FOLDER serveAcp', types: 'AcpOptions' },
+  'legate/mcp-server': {
+    values: 'McpRefusal recipePrompt serveMcp signingKey',
+    types:
+      'McpAgentOptions McpArguments McpCall McpOptions McpPrompt McpPromptArgument McpReader McpResource McpTool ServeMcpOptions',
+  },
+  'legate/server': {
+    values: 'LOCAL_PRINCIPAL Tokens handler localTokenFile serve',
+    types:
+      'AnsweredRequest Handler HandlerOptions HttpCode NewToken OidcOptions ProblemCode ProblemDetails RetentionOptions ServeOptions Server ServerLimits TlsFiles WebhookOptions',
   },
   'legate/fields': {
     values: 'FieldError dotPath fieldParser matchesPath missingFields readPath slashPath wildcardPath',
@@ -143,6 +164,21 @@ const surface: Readonly<Record<string, Door>> = {
       'RetryConfig Skill SubRecipe SubRecipeOption SubagentNotice Surface TaskEvent TaskInfo ToolSelection ' +
       'ValidationResult',
   },
+  'legate/client': {
+    values: 'ClientError approvalsOf connect emptyTree nodeOf nodesOf questionsOf reduceTree runOf treeOf usagesOf',
+    types:
+      'Answers CallOptions ChangeAnswer ClientStreamOptions ConnectOptions ConversationAnswer ConversationClient ' +
+      'EventsPageQuery EventsQuery FeedItem FeedOptions FeedPlace KeptOwner LegateClient LimitQuery MadeWebhook ' +
+      'MessagesQuery ModelUsage NodeAnswer Page ProblemAnswer QueryValues Reconnect RequestParts RunIds RunRequest ' +
+      'ServerInfo StartedRun StoppedChat TokenRequest TreeApproval TreeAsked TreeNode TreeQuestion TreeState TreeWord ' +
+      'UsageDays WebhookDelivery ' +
+      'WebhookInfo WebhookRequest WebhookType ' +
+      'WrittenCall',
+  },
+  'legate/otel': {
+    values: 'legateIds otel',
+    types: 'IdGenerator OtelOptions',
+  },
   'legate/store/memory': {
     values: 'memoryStore',
     types: 'MemoryStoreOptions',
@@ -154,6 +190,10 @@ const surface: Readonly<Record<string, Door>> = {
   'legate/store/sqlite': {
     values: 'sqliteStore',
     types: 'SqliteStoreOptions',
+  },
+  'legate/store/postgres': {
+    values: 'isPostgresUrl postgresStore',
+    types: 'PostgresClient PostgresPool PostgresStoreOptions',
   },
 }
 
@@ -214,15 +254,17 @@ describe('words that others depend on', () => {
   test('event types', () => {
     expect(DURABLE_EVENTS.join(' ')).toBe(
       'run-queued run-start run-end message tool-call tool-result delegation-start delegation-end approval-request ' +
-        'approval-answer question answer usage node-state retry uncertain late-result budget stalled compaction ' +
-        'context-cut definition-changed graph-change extension-error warning',
+        'approval-answer question answer usage node-state retry uncertain call-settled late-result budget stalled ' +
+        'compaction context-cut definition-changed graph-change extension-error warning run-change',
     )
-    expect(LIVE_EVENTS.join(' ')).toBe('text-delta reasoning-delta tool-input-delta field progress extension reset')
+    expect(LIVE_EVENTS.join(' ')).toBe(
+      'text-delta reasoning-delta tool-input-delta field progress extension reset live',
+    )
   })
 
   test('error codes', () => {
     expect(ERROR_CODES.join(' ')).toBe(
-      'definition subagent_unavailable invalid_input not_found denied conflict store store_busy store_foreign_file ' +
+      'definition subagent_unavailable invalid_input not_found deleted denied conflict store store_busy store_foreign_file ' +
         'store_newer_schema store_readonly store_full store_closed store_gone tampered model tool run field recipe unserialisable aborted internal',
     )
   })
@@ -282,6 +324,7 @@ describe('defaults', () => {
       leaseMs: 15_000,
       firstWordMs: 1_800_000,
       stalledMs: 300_000,
+      onChanged: 'continue',
     })
     expect([CANCEL_GRACE_MS, MAX_RECOVERIES]).toEqual([5_000, 5])
   })

@@ -1,6 +1,6 @@
 import { ConflictError, InputError, isLegateError, StoreError } from '../base/error.ts'
 import type { Column } from '../base/keep-shape.ts'
-import { checkHandle, flag, int, number, type OptionRules, readOptions } from '../base/options.ts'
+import { checkHandle, flag, int, listOf, number, type OptionRules, readOptions, text } from '../base/options.ts'
 import type { Commit } from '../graph/commit.ts'
 import { readTree, treeWith } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
@@ -129,7 +129,115 @@ function partOf(rootId: Id, id: Id): InputError {
   return new InputError('invalid_input', message, { details: { rootId } })
 }
 
+/** The result of `forgetOwner`. */
+export interface ForgottenOwner {
+  readonly owner: string
+  /** How many trees were deleted. */
+  readonly trees: number
+  /** How many open runs were cancelled for it. */
+  readonly cancelled: number
+}
+
+/** How open runs end, and what else there is of a tree. */
+export interface OwnerParts {
+  readonly removal: Removal
+  cancel(runId: Id): Promise<void>
+  /** Resolves when nothing of the tree is open. */
+  idle(rootId: Id): Promise<void>
+  dropCopies(rootId: Id): Promise<void>
+}
+
+/**
+ * Deletes all trees of an owner, open ones too, until there is none: a run that begins meanwhile goes as well. Deletes also what
+ * the store keeps beside trees: tokens, webhooks, usage, changes. A damaged tree does not hold up the others; an error reports it
+ * at the end.
+ */
+export async function forgetOwner(store: Store, owner: string, parts: OwnerParts): Promise<ForgottenOwner> {
+  checkText(owner, 'the name of an owner')
+  checkText(parts.removal.reason, 'a reason in words')
+  const archive = archiveOf(store)
+  const tally: OwnerTally = { gone: [], failures: new Map(), cancelled: 0 }
+  // First his tokens: nobody starts more in his name.
+  await archive.forgetOwner(owner)
+  for (let passes = 0; ; passes++) {
+    const roots = (await store.roots({ owner, limit: MANY })).filter(({ id }) => !tally.failures.has(id))
+    if (roots.length === 0) break
+    if (passes === MOST_PASSES) throw stillStarting(owner, roots.length)
+    await forgetTrees(
+      { store, parts, tally },
+      roots.map(({ id }) => id),
+    )
+  }
+  const { gone, failures, cancelled } = tally
+  await archive.forgetOwner(owner)
+  if (gone.length > 0) await archive.compact?.()
+  if (failures.size > 0) throw damaged([...failures.values()], gone)
+  return { owner, trees: gone.length, cancelled }
+}
+
+interface OwnerTally {
+  readonly gone: Tombstone[]
+  readonly failures: Map<Id, StoreError>
+  cancelled: number
+}
+
+interface OwnerWork {
+  readonly store: Store
+  readonly parts: OwnerParts
+  readonly tally: OwnerTally
+}
+
+/** First all are asked to stop, so that they stop at the same time. */
+async function forgetTrees({ store, parts, tally }: OwnerWork, rootIds: readonly Id[]): Promise<void> {
+  for (const rootId of rootIds) tally.cancelled += await stopTree(store, rootId, parts)
+  for (const rootId of rootIds) {
+    const stone = await removeStopped(store, rootId, parts)
+    if (stone instanceof Error) tally.failures.set(rootId, stone)
+    else if (stone !== undefined) tally.gone.push(stone)
+  }
+}
+
+const MOST_PASSES = 100
+const MANY = Number.MAX_SAFE_INTEGER
+
+function stillStarting(owner: string, left: number): ConflictError {
+  const message = `Runs of ${owner} begin again and again: ${left} trees are left. Stop who starts them, then call forgetOwner() again.`
+  return new ConflictError('conflict', message, { details: { owner, left } })
+}
+
+/** How many runs it asked to stop. A tree that was changed from outside cannot be asked: it goes as it is. */
+async function stopTree(store: Store, rootId: Id, { cancel }: OwnerParts): Promise<number> {
+  const open = await store.openTurns(MANY, rootId)
+  let asked = 0
+  for (const { id, cancel: isAsked } of open) {
+    if (isAsked !== null) continue
+    try {
+      await cancel(id)
+      asked++
+    } catch (error) {
+      if (!isLegateError(error, 'tampered') && !isLegateError(error, 'not_found')) throw error
+    }
+  }
+  return asked
+}
+
+/** Undefined where another process has deleted it, or where a new run of it has begun; the error when it cannot be deleted. */
+async function removeStopped(store: Store, rootId: Id, parts: OwnerParts): Promise<Tombstone | StoreError | undefined> {
+  try {
+    await parts.idle(rootId)
+    await parts.dropCopies(rootId)
+  } catch (error) {
+    if (!isLegateError(error, 'tampered')) throw error
+  }
+  const removal = { ...parts.removal, evenTampered: true }
+  return attempt(async () => archiveOf(store).remove(rootId, removal))
+}
+
 export interface PruneOptions {
+  /** Deletes only trees of this owner. */
+  readonly owner?: string
+  /** Deletes no tree of these owners. */
+  readonly notOwners?: readonly string[]
   /** How many trees without an open run stay: the most recent ones. */
   readonly keep?: number
   /** Deletes trees without an open run that were inactive for this long. */
@@ -173,7 +281,9 @@ interface SurplusTree extends IdleTree {
 
 async function leaving(store: Store, options: PruneOptions, now: number): Promise<SurplusTree[]> {
   const { keep = Number.POSITIVE_INFINITY, olderThanMs = Number.POSITIVE_INFINITY } = options
-  const trees = (await idleTrees(store)).sort((a, b) => b.at - a.at)
+  const trees = (await idleTrees(store, options, keep === Number.POSITIVE_INFINITY ? now - olderThanMs : now)).sort(
+    (a, b) => b.at - a.at,
+  )
   return trees
     .flatMap((tree, place) => {
       if (place >= keep) return { ...tree, reason: 'maximum' }
@@ -182,12 +292,14 @@ async function leaving(store: Store, options: PruneOptions, now: number): Promis
     .reverse()
 }
 
-/** The newest first. */
-async function idleTrees(store: Store): Promise<IdleTree[]> {
-  const open = new Set((await store.openTurns(Number.MAX_SAFE_INTEGER)).map(({ rootId }) => rootId))
+/** The newest first. A tree that was made after a moment was active after it: it is not even looked at. */
+async function idleTrees(store: Store, { owner, notOwners }: PruneOptions, until: number): Promise<IdleTree[]> {
+  const open = new Set((await store.openTurns(MANY)).map(({ rootId }) => rootId))
+  const others = new Set(notOwners)
   const trees: IdleTree[] = []
-  for (const { id, createdAt } of await store.roots({ limit: Number.MAX_SAFE_INTEGER })) {
-    if (open.has(id)) continue
+  for (const root of await store.roots({ limit: MANY, ...(owner === undefined ? {} : { owner }) })) {
+    const { id, createdAt } = root
+    if (open.has(id) || createdAt > until || (root.owner !== null && others.has(root.owner))) continue
     const seq = (await store.tree(id)).lastSeq(id)
     const [last] = await store.events(id, seq - 1, 1)
     trees.push({ rootId: id, seq, at: last?.at ?? createdAt })
@@ -217,7 +329,13 @@ function checkText(given: unknown, what: string): void {
   throw new InputError('invalid_input', `forget() needs ${what}: a text that is not empty.`)
 }
 
-const OPTIONS: OptionRules<PruneOptions> = { keep: int(0), olderThanMs: number(0), dryRun: flag }
+const OPTIONS: OptionRules<PruneOptions> = {
+  owner: text,
+  notOwners: listOf(text, 'owners'),
+  keep: int(0),
+  olderThanMs: number(0),
+  dryRun: flag,
+}
 
 function checkOptions(options: PruneOptions | undefined): void {
   const { keep, olderThanMs } = readOptions('prune()', options ?? {}, OPTIONS)

@@ -29,11 +29,14 @@ export interface NodeDiff {
 }
 
 export interface NodeFacts {
+  readonly nodeId: Id
   readonly name: string
   readonly state: string
   readonly input: string
   readonly output: string
   readonly tokens: number
+  /** From its first start to its end; null where it did not run, or still does. */
+  readonly durationMs: number | null
 }
 
 export interface RunDiff {
@@ -108,16 +111,18 @@ const ID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g
 const TIME = /\b1\d{12}\b|\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g
 
 function factsOf(node: Node): NodeFacts {
-  const { input, output, kind, state, usage } = node
+  const { id, input, output, kind, state, usage, startedAt, endedAt } = node
   const given = input.call === undefined ? (input.content ?? input.value ?? input.nudge ?? '') : input.call.input
   const said = kind === 'task' ? resultContent(node) : (output.content ?? output.value ?? '')
   const calls = (output.calls ?? []).map(({ name, input: args }) => `calls ${name} ${JSON.stringify(args)}`)
   return {
+    nodeId: id,
     name: input.call?.name ?? kind,
     state,
     input: textOf(given),
     output: [textOf(said), ...calls].filter((line) => line !== '').join('\n'),
     tokens: totalTokens(usage),
+    durationMs: startedAt === null || endedAt === null ? null : endedAt - startedAt,
   }
 }
 

@@ -1,7 +1,9 @@
 import { isDead } from '../engine/lease.ts'
+import { hindrance, processName } from '../engine/who-runs.ts'
+import type { EngineRow } from '../graph/commit.ts'
 import { codeOf } from '../graph/kinds.ts'
 import { type TreeReader, treeWith } from '../graph/reader.ts'
-import type { EngineRow, Id, Link, Node, Turn } from '../graph/rows.ts'
+import type { AgentRef, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { approvalOf } from '../rules/turn/approve.ts'
 import { questionOf } from '../rules/turn/question-of.ts'
 import { notFound, wasDeleted } from '../store/not-found.ts'
@@ -49,11 +51,18 @@ export interface Why {
   readonly text: string
 }
 
+export interface WhyOptions {
+  /** Names the processes that could not run it, with their machines. Default true. */
+  readonly processes?: boolean
+}
+
 export interface WhyContext {
   readonly store: Store
   readonly now: number
-  /** True where this process has the code of that agent. */
-  readonly knows: (agentName: string) => boolean
+  /** True where this process runs nodes of that agent. */
+  readonly knows: (agent: AgentRef) => boolean
+  /** True where the answer may name processes and machines. */
+  readonly namesProcesses: boolean
 }
 
 /** Explains a run, the run of a node, or the latest run of a conversation. */
@@ -62,7 +71,7 @@ export async function explainRun(context: WhyContext, id: Id): Promise<Why> {
   const tree = await treeWith(store, id)
   const engines = await store.engines()
   const turn = tree.turn(id) ?? tree.turn(tree.node(id)?.turnId ?? '') ?? tree.turnsOf(id, { limit: 1 })[0]
-  if (turn !== undefined) return new Inquiry({ ...context, tree, engines }, turn).answer()
+  if (turn !== undefined) return explainTurn({ ...context, tree, engines }, turn)
   const stone = await store.archive?.tombstone(id)
   if (stone === undefined) throw await notFound(store, 'run, node or conversation', id)
   const text = `It ${wasDeleted(stone)}`
@@ -70,10 +79,15 @@ export async function explainRun(context: WhyContext, id: Id): Promise<Why> {
   return { runId: id, goesOn: false, reasons: [reason], text: lineOf(reason) }
 }
 
+/** Explains a run by rows that were read before. */
+export function explainTurn(source: WhySource, turn: Turn): Why {
+  return new Inquiry(source, turn).answer()
+}
+
 const GOES_ON: ReadonlySet<WhyCode> = new Set(['running', 'timer', 'worker'])
 
 /** The rows that an answer is read from. */
-interface WhySource extends WhyContext {
+export interface WhySource extends WhyContext {
   readonly tree: TreeReader
   readonly engines: readonly EngineRow[]
 }
@@ -138,22 +152,19 @@ class Inquiry {
   }
 
   private pending(turn: Turn, node: Node): ReasonText {
-    const { engines, now, knows } = this.context
+    const { engines, now, knows, namesProcesses } = this.context
     if (node.wakeAt !== null && node.wakeAt > now) {
       const last = node.failure === null ? '' : ` Last time: ${node.failure.message}`
       return ['timer', `It tries ${callOf(node)} again in ${spanOf(node.wakeAt - now)}.${last}`, null]
     }
-    const agent = this.agentOf(turn)
+    const agent = this.refOf(turn)
     const alive = engines.filter((engine) => !isDead(engine, now))
-    const code = this.codeOf(turn)
-    if (code === '' && alive.length === 0)
+    if (codeOf(agent) === '' && alive.length === 0)
       return ['process_gone', `No process works on ${callOf(node)}.`, this.resuming(turn)]
-    if (knows(code)) return ['worker', `It can go on with ${callOf(node)} as soon as a worker is free.`, null]
-    const others =
-      alive.length === 0
-        ? 'No process works on this store.'
-        : `Of the ${alive.length} that work on this store none has taken it up.`
-    const what = `It needs the agent "${agent}", which this process has no code for. ${others}`
+    if (knows(agent) || alive.some((engine) => hindrance(engine, agent) === null))
+      return ['worker', `It can go on with ${callOf(node)} as soon as a worker is free.`, null]
+    const others = hindrances(alive, agent, namesProcesses)
+    const what = `It needs the agent "${agent.name}", which this process cannot run. ${others}`
     return ['agent_missing', what, this.resuming(turn)]
   }
 
@@ -205,19 +216,14 @@ class Inquiry {
 
   /** The command that a person types to resume the run; an agent that is kept in its row needs no code. */
   private resuming(turn: Turn): string {
-    const code = this.codeOf(turn)
+    const code = codeOf(this.refOf(turn))
     return code === ''
       ? `legate resume ${turn.id.slice(-8)}`
       : `legate resume --module FILE, with the code of "${code}"`
   }
 
-  private codeOf({ conversationId }: Turn): string {
-    const row = this.context.tree.conversation(conversationId)
-    return row === undefined ? '?' : codeOf(row.agent)
-  }
-
-  private agentOf({ conversationId }: Turn): string {
-    return this.context.tree.conversation(conversationId)?.agent.name ?? '?'
+  private refOf({ conversationId }: Turn): AgentRef {
+    return this.context.tree.conversation(conversationId)?.agent ?? { name: '?', hash: '' }
   }
 
   private put(turn: Turn, node: Node | null, [code, text, advice]: ReasonText): void {
@@ -276,9 +282,25 @@ function asked(node: Node, now: number): ReasonText {
 
 function question(node: Node, now: number): ReasonText {
   const { text = '', to = 'person', since = now } = questionOf(node) ?? {}
+  if (to === 'outside') {
+    const words = `It waits since ${spanOf(now - since)} for the result of a call that is executed elsewhere: ${text}`
+    return ['question', words, `legate answer ${node.id.slice(-8)} RESULT`]
+  }
   const whom = to === 'host' ? 'its host' : 'a person'
   const advice = to === 'host' ? null : `legate answer ${node.id.slice(-8)} TEXT`
   return ['question', `It asked ${whom} ${spanOf(now - since)} ago: ${text}`, advice]
+}
+
+const MOST_NAMED = 5
+
+/** Says of each process that works on the store why it does not take a run. */
+function hindrances(alive: readonly EngineRow[], agent: AgentRef, isNamed: boolean): string {
+  const working = alive.filter(({ agents }) => agents?.length !== 0)
+  if (working.length === 0) return 'No process works on this store.'
+  if (!isNamed) return 'Neither can any other that works on this store.'
+  const each = working.slice(0, MOST_NAMED).map((engine) => `${processName(engine)} ${hindrance(engine, agent)}`)
+  const more = working.length > MOST_NAMED ? `; and ${working.length - MOST_NAMED} more` : ''
+  return `Of those that work on this store, ${each.join('; ')}${more}.`
 }
 
 function processOf(engine: EngineRow | undefined): string {

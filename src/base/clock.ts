@@ -12,6 +12,7 @@ import type { Later } from './maybe.ts'
 
 /** Wall time in milliseconds, and one-shot alarms by it. Durations that matter are stored as points of this time. */
 export interface Clock {
+  /** The time now, in milliseconds. */
   now(): number
   /**
    * Runs `run` once, later, never before `time`; a past time means as soon as possible, Infinity never. If the computer's clock
@@ -19,6 +20,8 @@ export interface Clock {
    * number of times. `run` must not throw. With `ref: false` the alarm does not keep the process alive.
    */
   at(time: number, run: () => void, options?: AlarmOptions): () => void
+  /** Goes by this time from now on: the time of a store that several machines share. Missing: it goes by its own. */
+  follow?(now: number): void
 }
 
 export interface AlarmOptions {
@@ -59,6 +62,33 @@ const UNREFERENCED: AlarmOptions = { ref: false }
 export const systemClock: Clock = {
   now: () => Date.now(),
   at: setAlarm,
+}
+
+/** The time since this process began, as wall time: nobody can set it. */
+const steadyClock: Clock = {
+  now: () => Math.floor(performance.timeOrigin + performance.now()),
+  at: (time, run, options = {}) => {
+    if (time === Number.POSITIVE_INFINITY) return () => {}
+    let timer = arm(time - steadyClock.now(), ring, options)
+    function ring(): void {
+      const ms = time - steadyClock.now()
+      if (ms > 0) timer = arm(ms, ring, options)
+      else run()
+    }
+    return () => clearTimeout(timer)
+  },
+}
+
+/** A clock that goes by the time of a store, once it was told. So machines agree whatever their own clocks say. */
+export function followingClock(own: Clock = steadyClock): Clock {
+  let ahead = 0
+  return {
+    now: () => own.now() + ahead,
+    at: (time, run, options) => own.at(time - ahead, run, options),
+    follow: (now) => {
+      ahead = Math.round(now) - own.now()
+    },
+  }
 }
 
 /** setTimeout fires at once for anything longer. */

@@ -15,6 +15,7 @@ export const ERROR_CODES = Object.freeze([
   'subagent_unavailable',
   'invalid_input',
   'not_found',
+  'deleted',
   'denied',
   'conflict',
   'store',

@@ -33,6 +33,26 @@ export function deriveIds(parentId: string, label: string, count: number): strin
   return spreadIds(headOf(parentId.slice(0, 13), high, middle), low, count)
 }
 
+/** True where both ids come from one list, the second right after the first. Readers of events find the second by the first. */
+export function isNextId(id: string, next: string): boolean {
+  const head = id.length - WORD_LENGTH
+  if (next.length !== id.length) return false
+  // Parts of texts: reading both characters at every place takes longer than making them.
+  return next.slice(0, head) === id.slice(0, head) && wordAt(next, head) === (wordAt(id, head) + STEP) >>> 0
+}
+
+/** The last 8 characters as a number. */
+function wordAt(id: string, from: number): number {
+  let word = 0
+  for (let at = from; at < id.length; at++) word = (word << 4) | digitOf(id.charCodeAt(at))
+  return word >>> 0
+}
+
+/** A digit, or a letter from a to f. */
+function digitOf(code: number): number {
+  return code < 58 ? code - 48 : code - 87
+}
+
 /** A text that others have chosen, with everything that distinguishes it from an equal text elsewhere. */
 export interface ForeignKey {
   /** Null where the text belongs to nobody. */
@@ -41,15 +61,18 @@ export interface ForeignKey {
   readonly surface: string
   readonly agent: string
   readonly key: string
+  /** A further part: the hash of the deleted tree that had the id of this text before. */
+  readonly after?: string
 }
 
 /**
  * The id that stands for a foreign text in every process: 122 bits of the SHA-256 of its parts, each after its length, so that
  * no two lists of parts give one text. Its time part carries no time.
  */
-export function foreignId({ owner, surface, agent, key }: ForeignKey): string {
+export function foreignId({ owner, surface, agent, key, after }: ForeignKey): string {
   // JSON distinguishes the null of "nobody" from a text, and keeps a broken surrogate as it is.
-  const parts = [owner, surface, agent, key].map((part) => JSON.stringify(part))
+  const given = [owner, surface, agent, key, ...(after === undefined ? [] : [after])]
+  const parts = given.map((part) => JSON.stringify(part))
   const hex = sha256(parts.map((part) => `${part.length}:${part}`).join(''))
   const variant = VARIANTS[Number.parseInt(hex.slice(31, 32), 16) & 3] ?? '8'
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-7${hex.slice(12, 15)}-${variant}${hex.slice(15, 18)}-${hex.slice(18, 30)}`
@@ -74,6 +97,8 @@ export function matchesId(id: string, ending: string): boolean {
 }
 
 const ID_LENGTH = 36
+/** The characters in which the ids of one list differ. */
+const WORD_LENGTH = 8
 const maxDerived = 100_000
 const maxTime = 2 ** 48 - 1
 const idForm = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
@@ -118,6 +143,9 @@ function spreadIds(head: string, low: number, count: number): string[] {
   return ids
 }
 
+/** Between one id of a list and the next. */
+const STEP = 0x9e3779b1
+
 const VARIANTS = ['8', '9', 'a', 'b']
 
 const BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
@@ -158,7 +186,7 @@ function finish(word: number): number {
 
 /** An odd factor is a bijection on 32 bits: neighbours look different and no two ordinals meet. */
 function spread(low: number, ordinal: number): string {
-  return hex8((low + Math.imul(ordinal, 0x9e3779b1)) >>> 0)
+  return hex8((low + Math.imul(ordinal, STEP)) >>> 0)
 }
 
 function bare(text: string): string {

@@ -9,7 +9,8 @@
 // - Every example works as written.
 
 import type { CliCommand, Option } from './command/command.ts'
-import { CHANGE_COMMANDS, PROOF_COMMANDS } from './store-commands.ts'
+import { SERVER_COMMANDS } from './server-commands.ts'
+import { CHANGE_COMMANDS, PEOPLE_COMMANDS, PROOF_COMMANDS } from './store-commands.ts'
 
 const JSON_LINES: Option = { name: 'json', text: 'one JSON object a line, for programs' }
 const REASON: Option = { name: 'reason', value: 'TEXT', text: 'the reason, which is recorded and shown to the agent' }
@@ -67,6 +68,7 @@ export const COMMANDS: readonly CliCommand[] = [
         'terminal it asks you here, also for missing parameters. Elsewhere it asks nothing: the run waits, with exit ' +
         'code 3 and the command that answers.',
       'If stdout is not a terminal, only the answer goes there; progress goes to stderr.',
+      'With --server, FILE is the name of an agent of that server, which runs it.',
     ],
     options: [PARAM, MODEL, COMPAT, MODULE, AGENT, YES, JSON_LINES],
     examples: [
@@ -119,17 +121,22 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'ps',
-    usage: '[--all] [-q] [--json]',
-    summary: 'list open runs and those that ended last',
+    usage: '[--all | --processes] [-q] [--json]',
+    summary: 'list open runs and those that ended last, or the processes that work',
     options: [
       { name: 'all', short: 'a', text: 'every run of the store' },
-      { name: 'quiet', short: 'q', text: 'short ids only' },
+      {
+        name: 'processes',
+        text: 'the processes of all machines instead: what they run, and when they were last heard',
+      },
+      { name: 'quiet', short: 'q', text: 'short ids only; with --processes, their pids' },
       JSON_LINES,
     ],
     examples: [
       ['legate ps', 'open runs, and what each waits for'],
       ['legate ps --store ./runs.db', 'the runs of another store'],
       ['legate ps --all --json | jq -r .agent', 'every run, for programs'],
+      ['legate ps --processes', 'who works on this store, on which machine'],
     ],
     takes: [0, 0],
     load: async () => (await import('./commands/look/ps.ts')).ps,
@@ -255,13 +262,14 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: 'answer',
     usage: 'ID TEXT',
-    summary: 'answer a question that an agent asked a person',
+    summary: 'answer a question that an agent asked a person, or give the result of a call that you executed',
     options: [],
     examples: [['legate answer 5ab9c1d0 "Use port 8080."', 'the id of the question, or of its run']],
     takes: [2, 2],
     completes: 'id',
     load: async () => (await import('./commands/change/answer.ts')).reply,
   },
+  ...PEOPLE_COMMANDS,
   {
     name: 'resume',
     usage: '[ID] [--module FILE] [--yes] [--json]',
@@ -285,6 +293,7 @@ export const COMMANDS: readonly CliCommand[] = [
     completes: 'id',
     load: async () => (await import('./commands/change/resume.ts')).resume,
   },
+  ...SERVER_COMMANDS,
   {
     name: 'validate',
     usage: 'FILE... [--lenient] [--json]',

@@ -4,9 +4,11 @@ import {
   type CliCommand,
   CliError,
   EXIT,
+  isRemote,
   noCommand,
   type Option,
   optionsOf,
+  SERVER,
   STORE,
   suggestion,
 } from './command/command.ts'
@@ -24,12 +26,20 @@ export function readArgs(args: readonly string[], env: NodeJS.ProcessEnv): ReadA
   if (name === undefined) return withoutCommand(args)
   const command = COMMANDS.find((one) => one.name === name)
   if (command === undefined) throw new CliError(noCommand(name, COMMANDS), EXIT.usage)
-  const { values, positionals } = strictly(args, optionsOf(command))
+  const options = optionsOf(command)
+  const { values, positionals } = strictly(args, isRemote(name) ? options : [...options, SERVER])
+  refuseServer(name, values)
   const [, ...words] = positionals
   const wantsHelp = values['help'] === true
   const call: Call = { words, values, env, commands: COMMANDS }
   if (!wantsHelp) checkWords(command, call)
   return { command, wantsHelp, call }
+}
+
+/** A command that cannot use a server says so. */
+function refuseServer(name: string, values: Values): void {
+  if (isRemote(name) || values['server'] === undefined) return
+  throw new CliError(`"${name}" works on this machine only: it takes no --server.`, EXIT.usage, { namesHelp: false })
 }
 
 /** Thrown if a command needs an id and got none; candidates can then be looked up. */
@@ -48,7 +58,7 @@ type Values = Call['values']
 
 /** Finds the first word that is neither an option nor the value of one. */
 function commandWord(args: readonly string[]): string | undefined {
-  const options = parseOptions([...COMMANDS.flatMap(optionsOf), STORE])
+  const options = parseOptions([...COMMANDS.flatMap(optionsOf), STORE, SERVER])
   return parseArgs({ args: [...args], options, allowPositionals: true, strict: false }).positionals[0]
 }
 

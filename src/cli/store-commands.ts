@@ -61,6 +61,54 @@ export const CHANGE_COMMANDS: readonly CliCommand[] = [
   },
 ]
 
+/** Commands for what needs a person beside approvals and questions. */
+export const PEOPLE_COMMANDS: readonly CliCommand[] = [
+  {
+    name: 'inbox',
+    usage: '[--owner NAME] [--json]',
+    summary: 'list everything that needs a person, the most urgent first',
+    about: [
+      'Lists requests and questions, calls whose effect is uncertain, runs that cannot go on by themselves or that no ' +
+        'process has code for, and conversations whose newest run failed. Each comes with the command that deals with it.',
+    ],
+    options: [{ name: 'owner', value: 'NAME', text: 'only what belongs to this owner' }, JSON_LINES],
+    examples: [
+      ['legate inbox', 'what to do, and how'],
+      ['legate inbox --json | jq -r .type | sort | uniq -c', 'how much of it there is'],
+    ],
+    takes: [0, 0],
+    load: async () => (await import('./commands/look/inbox.ts')).inbox,
+  },
+  {
+    name: 'settle',
+    usage: 'ID --happened [--result JSON|TEXT] | --run-again | --leave [--by NAME] [--json]',
+    summary: 'say what became of a call whose effect is uncertain',
+    about: [
+      'A call is uncertain if its process died in the middle of it. Find out outside of Legate, then say it here. The ID ' +
+        'is that of the call, or of its run.',
+      'If it happened, the run goes on as if the tool had returned the result. If it did not, the call runs again. ' +
+        'Either way an ended run is made anew, and the old one stays in the record.',
+      GOES_ON,
+    ],
+    options: [
+      { name: 'happened', text: 'it took effect' },
+      { name: 'result', value: 'JSON|TEXT', text: 'what the tool would have returned' },
+      { name: 'run-again', text: 'it did not take effect: call the tool again' },
+      { name: 'leave', text: 'nobody will find out: take it off the list' },
+      { name: 'by', value: 'NAME', text: 'who says so, for the record; else $USER' },
+      JSON_LINES,
+    ],
+    examples: [
+      [`legate settle 5ab9c1d0 --happened --result '{"receipt":7}'`, 'it was paid, and this is the receipt'],
+      ['legate settle 5ab9c1d0 --run-again', 'it was not paid: pay now'],
+      ['legate settle 5ab9c1d0 --leave --by ann', 'nobody knows'],
+    ],
+    takes: [1, 1],
+    completes: 'id',
+    load: async () => (await import('./commands/change/settle.ts')).settle,
+  },
+]
+
 /** Commands that explain the state of a run, verify it, and move it elsewhere. */
 export const PROOF_COMMANDS: readonly CliCommand[] = [
   {
@@ -111,17 +159,30 @@ export const PROOF_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'export',
-    usage: 'ID',
-    summary: 'write a run and everything that belongs to it as JSON Lines',
-    about: ['Trees are exported whole: every conversation below the root of the run, with the record of its commits.'],
-    options: [],
+    usage: 'ID [--html FILE] [--otlp [--to URL] [--content]]',
+    summary: 'write a run and everything that belongs to it as JSON Lines, as a page, or as a trace',
+    about: [
+      'Trees are exported whole: every conversation below the root of the run, with the record of its commits.',
+      'With --html the run becomes one file with the inspector in it. It opens in a browser without a server, and asks nobody ' +
+        'for anything: send it with a bug report. It holds what was said, so look at it first.',
+      'With --otlp it is the trace of the run and of all it started, as OTLP/JSON. It is made from rows: the same run ' +
+        'gives the same bytes, also if nobody traced it.',
+    ],
+    options: [
+      { name: 'html', value: 'FILE', text: 'writes the run as a page into this file' },
+      { name: 'otlp', text: 'the trace of the run instead, for OpenTelemetry' },
+      { name: 'to', value: 'URL', text: 'send the trace to this collector, such as http://localhost:4318' },
+      { name: 'content', text: 'with the text of people and models, arguments and results' },
+    ],
     examples: [
+      ['legate export 1f0c9a2e --otlp --to http://localhost:4318', 'to see it in Jaeger, Grafana or another'],
       ['legate export 1f0c9a2e > run.jsonl', 'to keep it, or to send it'],
+      ['legate export 1f0c9a2e --html run.html', 'to look at it anywhere'],
       ['legate export 1f0c9a2e | legate import --store other.db', 'from one store into another'],
     ],
     takes: [1, 1],
     completes: 'id',
-    load: async () => (await import('./commands/change/archive.ts')).exportRun,
+    load: async () => (await import('./commands/change/export.ts')).exportRun,
   },
   {
     name: 'import',
@@ -139,16 +200,26 @@ export const PROOF_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'forget',
-    usage: 'ID [--reason TEXT] [--json]',
-    summary: 'delete one run with everything that belongs to it',
+    usage: 'ID | --owner ID [--yes] [--reason TEXT] [--json]',
+    summary: 'delete one run with everything that belongs to it, or everything of an owner',
     about: [
       'Deletes the whole tree from the root down and leaves a tombstone, like legate prune. A tree with an open run ' +
         'is refused: use legate cancel ID first.',
       'A tree that was changed outside of the runtime cannot be cancelled, but it can be deleted: name its root.',
+      '--owner cancels and deletes everything of an owner: runs, copies of sessions, tokens, webhooks and counters. Nothing ' +
+        'brings it back. You are asked first; where nobody can be asked, --yes says that you mean it.',
     ],
-    options: [{ name: 'reason', value: 'TEXT', text: 'the reason kept in the tombstone' }, JSON_LINES],
-    examples: [['legate forget 1f0c9a2e --reason "the customer asked for it"', 'and nothing else']],
-    takes: [1, 1],
+    options: [
+      { name: 'owner', value: 'ID', text: 'everything of this owner' },
+      { name: 'yes', short: 'y', text: 'do not ask first' },
+      { name: 'reason', value: 'TEXT', text: 'the reason kept in the tombstone' },
+      JSON_LINES,
+    ],
+    examples: [
+      ['legate forget 1f0c9a2e --reason "the customer asked for it"', 'and nothing else'],
+      ['legate forget --owner ann --yes', 'all that ann ever started'],
+    ],
+    takes: [0, 1],
     completes: 'id',
     load: async () => (await import('./commands/change/archive.ts')).forget,
   },

@@ -52,7 +52,7 @@ export class BlockWriter {
     this.armed = false
     for (const live of this.feeds.unwritten()) {
       const { id: nodeId, rootId, epoch } = live.node
-      const node = (await this.store.tree(rootId)).node(nodeId)
+      const node = (this.store.known?.(rootId) ?? (await this.store.tree(rootId))).node(nodeId)
       if (node === undefined || node.epoch !== epoch || node.state !== 'running') continue
       const { events, mark } = live.unwritten(this.clock.now())
       await this.store.commit({

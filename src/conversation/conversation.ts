@@ -1,6 +1,8 @@
 import type { AuditOptions, AuditReport } from '../audit/audit.ts'
 import { InputError, NotFoundError } from '../base/error.ts'
+import type { Json } from '../base/json.ts'
 import { anything, int, type NoOptions, readOptions, text } from '../base/options.ts'
+import { stackCeilings } from '../grant/ceiling.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import type { Content } from '../graph/content.ts'
 import type { TranscriptLine } from '../graph/context.ts'
@@ -23,8 +25,7 @@ import {
   type TranscriptPage,
   type TurnPageQuery,
 } from './conversation-pages.ts'
-import { ConversationHistory, type HistoryHome, readObserved } from './history-handle.ts'
-import type { Run } from './run.ts'
+import { ConversationHistory, type HistoryHome, type HistoryParts, readObserved } from './history-handle.ts'
 import { type UsageQuery, type UsageStats, usageStats } from './usage-stats.ts'
 
 const SETTINGS = { policyProfile: text, contextTurns: int(1, 1_000) }
@@ -36,9 +37,8 @@ export interface ConversationHome extends HistoryHome {
   groupsOf(tree: TreeReader, row: Conversation): Groups | undefined
 }
 
-export interface HandleParts {
+export interface HandleParts extends Pick<HistoryParts, 'attach' | 'caller' | 'mayBegin'> {
   readonly home: ConversationHome
-  readonly attach: (runId: Id) => Promise<Run>
 }
 
 export interface MutateOptions {
@@ -58,13 +58,17 @@ export class ConversationHandle {
   readonly rootId: Id
   private readonly ledger: Ledger
   private readonly home: ConversationHome
+  /** The layers of whoever holds this handle, the runtime's among them. */
+  private readonly caller: readonly Json[]
 
-  constructor(ledger: Ledger, { id, rootId }: Pick<Conversation, 'id' | 'rootId'>, { home, attach }: HandleParts) {
+  constructor(ledger: Ledger, { id, rootId }: Pick<Conversation, 'id' | 'rootId'>, parts: HandleParts) {
+    const { home, caller = [] } = parts
     this.ledger = ledger
     this.id = id
     this.rootId = rootId
     this.home = home
-    this.history = new ConversationHistory({ id, rootId, ledger, home, attach })
+    this.caller = stackCeilings(home.ceiling, caller)
+    this.history = new ConversationHistory({ id, rootId, ledger, ...parts })
   }
 
   get store(): Store {
@@ -171,11 +175,11 @@ export class ConversationHandle {
   async observe(message: Content | ObservedMessage): Promise<Id> {
     const { tree, row } = await this.known()
     const observed = readObserved(message)
-    const { limits } = this.home.boundsOf(tree, row)
+    const { limits } = this.home.boundsOf(tree, row, this.caller)
     return this.ledger.commit({
       kind: 'mutate',
       rootId: row.rootId,
-      plan: (draft) => planObserve(draft, this.id, { message: observed, limits }),
+      plan: (draft) => planObserve(draft, this.id, { message: observed, limits, ceiling: this.caller }),
     })
   }
 
@@ -210,8 +214,9 @@ export class ConversationHandle {
       )
     }
     const { tree, row } = await this.known()
-    const bounds = this.home.boundsOf(tree, row)
-    const scope = { conversationId: this.id, ...bounds, ...(runId === undefined ? {} : { runId }) }
+    const { caller: ceiling } = this
+    const bounds = this.home.boundsOf(tree, row, ceiling)
+    const scope = { conversationId: this.id, ceiling, ...bounds, ...(runId === undefined ? {} : { runId }) }
     return this.ledger.commit({
       kind: 'mutate',
       rootId: row.rootId,

@@ -256,7 +256,10 @@ export class Recordings {
   add(recording: Recording): void {
     const { runId, started } = recording
     this.open.set(runId, recording)
-    const done = () => this.open.delete(runId)
+    const done = () => {
+      // A start under the same key may have come after it.
+      if (this.open.get(runId) === recording) this.open.delete(runId)
+    }
     started.then(done, done)
   }
 
@@ -271,7 +274,8 @@ export class Recordings {
   /** Settles when every earlier start of this run or conversation is recorded or refused. */
   async settled(id?: Id): Promise<void> {
     const meant = [...this.open.values()].filter(
-      ({ runId, conversationId }) => id === undefined || id === runId || id === conversationId,
+      ({ runId, conversationId, place }) =>
+        id === undefined || id === runId || id === conversationId || place !== undefined,
     )
     await Promise.allSettled(meant.map(({ started }) => started))
   }
@@ -280,11 +284,14 @@ export class Recordings {
 /** A run that may not be recorded yet. */
 export interface StartingRun {
   readonly conversationId: Id
+  /** Where its conversation is certain only once it is recorded. */
+  readonly place?: { readonly conversationId: Id } | undefined
   readonly started?: Promise<unknown>
 }
 
-interface Recording extends Required<StartingRun> {
+interface Recording extends StartingRun {
   readonly runId: Id
+  readonly started: Promise<unknown>
 }
 
 /** Resolves when no turn is open, in the whole store or in one tree. Background runs count too. */

@@ -6,6 +6,7 @@
 // - A feed is a buffer, never the record: after a restart, readers continue from the log.
 // - Durable events have whole sequence numbers, in the order of their commits; live ones have fractions in between.
 // - Any number of readers share one buffer, each with its own index. A tree without readers has no feed.
+// - The buffer is bounded, however long the tree is: who is further behind reads durable events from the store.
 
 import type { Clock } from '../base/clock.ts'
 import { IdMap } from '../base/collections.ts'
@@ -25,6 +26,7 @@ import { takePages } from './pages.ts'
 export class Feeds {
   private readonly store: Store
   private readonly clock: Clock
+  private readonly engineId: () => Id
   private readonly trees: Map<Id, { readonly feed: TreeFeed; readers: number }> = new Map()
   private readonly live: IdMap<LiveNode> = new IdMap()
   /** The node that began to stream last. */
@@ -33,9 +35,10 @@ export class Feeds {
   /** Called when a node begins to stream. */
   onLive: () => void = () => undefined
 
-  constructor(store: Store, clock: Clock) {
+  constructor(store: Store, clock: Clock, engineId: () => Id) {
     this.store = store
     this.clock = clock
+    this.engineId = engineId
   }
 
   /** Does anybody in this process read events? */
@@ -62,17 +65,42 @@ export class Feeds {
     for (const { feed } of [...this.trees.values()]) feed.close()
   }
 
-  /** Gives a tree's feed to one more reader, with all events after that one. Return it with `leave`. */
-  enter(rootId: Id, from: number): Later<TreeFeed> {
+  /** Gives a tree's feed to one more reader: see `TreeFeed.start`. `last` is its last event. Return it with `leave`. */
+  enter(rootId: Id, from: number, last: number): Later<TreeFeed> {
     const known = this.trees.get(rootId)
-    const isLive = (nodeId: Id) => this.live.has(nodeId)
-    const feed = known?.feed ?? new TreeFeed(this.store, rootId, { after: from, isLive })
+    const feed = known?.feed ?? this.begin(rootId, isFarBack(from, last) ? last : from)
     if (known === undefined) this.trees.set(rootId, { feed, readers: 1 })
     else known.readers++
     return after(this.load(feed, from), () => {
       this.joinStreams(feed)
       return feed
     })
+  }
+
+  private begin(rootId: Id, from: number): TreeFeed {
+    return new TreeFeed(this.store, rootId, {
+      after: from,
+      isLive: (nodeId) => this.live.has(nodeId),
+      isElsewhere: (node) => this.isElsewhere(node),
+    })
+  }
+
+  /** True when this process has claimed the node. */
+  isOwn({ engineId }: Node): boolean {
+    return engineId === this.engineId()
+  }
+
+  now(): number {
+    return this.clock.now()
+  }
+
+  /** True when another process runs the node: then a claim that this one has lost says nothing more. */
+  private isElsewhere(node: Node): boolean {
+    if (this.isOwn(node)) return false
+    const lost = this.live.get(node.id)
+    if (lost !== undefined) lost.tree = null
+    this.live.delete(node.id)
+    return true
   }
 
   /** A reader whose feed cannot be loaded leaves it again. */
@@ -106,7 +134,7 @@ export class Feeds {
   }
 
   /** Returns the sink that a node streams to while it runs. End it with `endLive`. */
-  beginLive({ tree, node, conversation }: StreamPlace): LiveNode {
+  beginLive({ tree, node, conversation }: LivePlace): LiveNode {
     const isFirst = conversation.turnCount === 1
     const parentId = isFirst ? conversation.parentTurnId : (tree.link(node.turnId)?.hostTurnId ?? null)
     const live = new LiveNode(node, conversation.path, parentId)
@@ -119,8 +147,8 @@ export class Feeds {
     return live
   }
 
-  endLive(node: Node): void {
-    this.live.delete(node.id)
+  endLive({ id, epoch }: Node): void {
+    if (this.live.get(id)?.node.epoch === epoch) this.live.delete(id)
   }
 
   get isStreaming(): boolean {
@@ -132,28 +160,40 @@ export class Feeds {
     return this.live.values().filter(({ isUnwritten }) => isUnwritten)
   }
 
-  private liveIn(rootId: Id): LiveNode[] {
+  /** The nodes of a tree that stream in this process. */
+  liveIn(rootId: Id): LiveNode[] {
     return this.live.values().filter(({ node }) => node.rootId === rootId)
   }
 }
 
 /** Live events get the last whole number plus a fraction that grows by this step. */
 const FRACTION = 2 ** -20
-/** Beyond this many buffered events, those of ended nodes are dropped: their message holds all of it. */
+/**
+ * Beyond this many buffered events, live ones of ended nodes are dropped, whose message holds all of it, and the oldest durable
+ * ones, which are in the store.
+ */
 const BUFFER_LIMIT = 200_000
+/** A reader that is further back than this begins with pages from the store, which nobody keeps. */
+const FAR_BACK = 2_000
+
+function isFarBack(from: number, last: number): boolean {
+  return last - from > FAR_BACK
+}
 
 /** A node that begins to stream. */
-export interface StreamPlace {
+export interface LivePlace {
   readonly tree: TreeReader
   readonly node: Node
   readonly conversation: Conversation
 }
 
-export interface FeedOptions {
+export interface TreeFeedOptions {
   /** Nobody wants this durable event, nor those before it. */
   readonly after: number
   /** True when the node streams in this process. */
   readonly isLive: (nodeId: Id) => boolean
+  /** True when another process runs the node. */
+  readonly isElsewhere: (node: Node) => boolean
 }
 
 /**
@@ -170,8 +210,13 @@ export class TreeFeed {
   isLoaded = false
   /** Readers load one after the other. */
   private loading: Promise<void> | undefined
-  /** The buffer holds the durable events after this one. */
-  private start: number
+  /** The buffer holds the durable events after this one; those before it are in the store. */
+  start: number
+  /** The nodes that stream in other processes, as far as their blocks were read. */
+  readonly streams: Map<Id, LiveNode> = new Map()
+  /** Once the buffer has dropped durable events, earlier ones are never put before it. */
+  private isCut = false
+  private limit = BUFFER_LIMIT
   /** The last durable event in the buffer. */
   private whole: number
   private fraction = 0
@@ -180,17 +225,17 @@ export class TreeFeed {
   /** The last block that was read. */
   private lastBlock = 0
   private readonly store: Store
-  private readonly isLive: (nodeId: Id) => boolean
+  private readonly options: TreeFeedOptions
 
-  constructor(store: Store, rootId: Id, { after, isLive }: FeedOptions) {
+  constructor(store: Store, rootId: Id, options: TreeFeedOptions) {
     this.store = store
     this.rootId = rootId
-    this.start = after
-    this.whole = after
-    this.isLive = isLive
+    this.start = options.after
+    this.whole = options.after
+    this.options = options
   }
 
-  /** Resolves when the buffer holds everything after this event. */
+  /** Resolves when the buffer holds everything after this event, unless that is far back. */
   reachBack(from: number): Later<void> {
     const loaded = this.loading === undefined ? this.load(from) : this.loading.then(() => this.load(from))
     if (!(loaded instanceof Promise)) return loaded
@@ -216,7 +261,7 @@ export class TreeFeed {
   }
 
   private loadBack(from: number): Later<void> {
-    if (from >= this.start) return undefined
+    if (from >= this.start || this.isCut || isFarBack(from, this.start)) return undefined
     const missed: RunEvent[] = []
     const take = (events: readonly EventRow[]) => {
       for (const event of events) missed.push(toEvent(event))
@@ -299,7 +344,7 @@ export class TreeFeed {
     this.whole = lastSeq
     this.fraction = 0
     for (const event of events) this.buffer.push(toEvent(event))
-    if (this.buffer.length > BUFFER_LIMIT) this.compact()
+    if (this.buffer.length > this.limit) this.compact()
   }
 
   /** Reads the events that are new in the store. This process may publish some of them meanwhile. */
@@ -315,24 +360,60 @@ export class TreeFeed {
     if (last !== undefined) this.take(unknown, last.seq)
   }
 
-  /** Reads the streams of nodes in other processes. */
+  /** Reads the streams of nodes in other processes. A block whose node has ended meanwhile, or runs anew, says nothing. */
   private takeBlocks(): Later<void> {
     if (!this.store.shared) return undefined
     return after(this.store.blocks(this.rootId, this.lastBlock), (blocks) => {
-      for (const block of blocks) if (block.n > this.lastBlock) this.takeBlock(block)
+      if (blocks.length === 0 && this.streams.size === 0) return undefined
+      return after(this.store.tree(this.rootId), (tree) => {
+        for (const block of blocks) if (block.n > this.lastBlock) this.takeBlock(block, tree.node(block.nodeId))
+        for (const { node } of this.streams.values()) if (!isRun(tree.node(node.id), node)) this.streams.delete(node.id)
+      })
     })
   }
 
-  private takeBlock({ n, nodeId, events }: StoredBlock): void {
-    this.lastBlock = n
-    if (this.isLive(nodeId)) return
-    for (const event of events) this.buffer.push({ ...event, seq: this.nextLive() })
+  private takeBlock(block: StoredBlock, node: Node | undefined): void {
+    this.lastBlock = block.n
+    if (node === undefined || !isRun(node, block) || !this.options.isElsewhere(node)) return
+    const known = this.streams.get(node.id)
+    const [first] = block.events
+    if (first === undefined) return
+    const stream =
+      isRun(known?.node, node) && known !== undefined ? known : new LiveNode(node, first.path, first.parentId)
+    this.streams.set(node.id, stream)
+    for (const event of block.events) {
+      stream.keep(event)
+      this.buffer.push({ ...event, seq: this.nextLive() })
+    }
   }
 
   private compact(): void {
-    this.buffer = this.buffer.filter((event) => Number.isInteger(event.seq) || this.isLive(event.nodeId ?? ''))
+    const isKept = ({ seq, nodeId }: RunEvent) => Number.isInteger(seq) || this.isStreaming(nodeId ?? '')
+    this.buffer = this.buffer.filter(isKept)
+    if (this.buffer.length > BUFFER_LIMIT / 2) this.cut()
+    // Whatever had to stay is not looked at again with every commit.
+    this.limit = Math.max(BUFFER_LIMIT, this.buffer.length * 2)
     this.generation++
   }
+
+  /** Drops the older half of the durable events. */
+  private cut(): void {
+    const durable = this.buffer.filter(({ seq }) => Number.isInteger(seq))
+    const last = durable[durable.length >> 1]?.seq
+    if (last === undefined) return
+    this.buffer = this.buffer.filter(({ seq }) => seq > last || !Number.isInteger(seq))
+    this.start = last
+    this.isCut = true
+  }
+
+  private isStreaming(nodeId: Id): boolean {
+    return this.streams.has(nodeId) || this.options.isLive(nodeId)
+  }
+}
+
+/** True while a claim of a node is the one that runs it. */
+function isRun(node: Node | undefined, { epoch }: { readonly epoch: number }): boolean {
+  return node !== undefined && node.state === 'running' && node.epoch === epoch
 }
 
 type StreamedPiece = { -readonly [Key in keyof LiveBody]: LiveBody[Key] } & { text?: string; callId?: string }
@@ -348,10 +429,10 @@ export class LiveNode {
   readonly node: Node
   /** Set while somebody reads the tree. */
   tree: TreeFeed | null = null
-  private readonly path: readonly string[]
-  private readonly parentId: Id | null
+  readonly path: readonly string[]
+  readonly parentId: Id | null
   /** The pieces so far; neighbours of one kind are joined. */
-  private readonly said: StreamedPiece[] = []
+  readonly said: StreamedPiece[] = []
   /** The end of the part that readers in other processes can see. */
   private written: Mark = { whole: 0, characters: 0 }
 
@@ -390,7 +471,7 @@ export class LiveNode {
     this.written = mark
   }
 
-  private keep(body: LiveBody): void {
+  keep(body: LiveBody): void {
     const last = this.said.length === 0 ? undefined : this.said[this.said.length - 1]
     if (last !== undefined && last.text !== undefined && 'text' in body && isSameStream(last, body)) {
       last.text += body.text
@@ -410,7 +491,10 @@ export class LiveNode {
   }
 }
 
+/** A longer piece is joined with nothing: blocks are cut from the last piece, again and again. */
+const LONG_PIECE = 65_536
+
 function isSameStream(a: StreamedPiece, b: LiveBody): boolean {
-  if (a.type !== b.type) return false
+  if (a.type !== b.type || (a.text?.length ?? 0) > LONG_PIECE) return false
   return b.type !== 'tool-input-delta' || a.callId === b.callId
 }

@@ -1,6 +1,6 @@
 import { NotFoundError } from '../base/error.ts'
 import { after, type Later } from '../base/maybe.ts'
-import { type RunEvent, toEvent } from '../graph/event.ts'
+import { type EventRow, type LiveEvent, type RunEvent, toEvent } from '../graph/event.ts'
 import { type TreeReader, treeWith } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
 import { notFound } from '../store/not-found.ts'
@@ -10,14 +10,19 @@ import type { Feeds, TreeFeed } from './feeds.ts'
 import { type EventScope, EventView } from './fields/view.ts'
 import { pages } from './pages.ts'
 
-export interface FollowOptions {
+export interface FollowOptions extends TreeOptions {
+  readonly runId: Id
+  readonly sees?: EventScope
+}
+
+export interface TreeOptions {
   readonly store: Store
   readonly feeds: Feeds
   readonly keepAlive: KeepAlive
-  readonly runId: Id
   /** Only events with a greater sequence number. */
   readonly after: number
-  readonly sees?: EventScope
+  /** True: shows everything so far of the nodes that stream, once, instead of the deltas before that. */
+  readonly live: boolean
 }
 
 /**
@@ -29,13 +34,51 @@ export function follow(options: FollowOptions): Later<AsyncIterableIterator<RunE
 }
 
 function followIn(tree: TreeReader, options: FollowOptions): Later<AsyncIterableIterator<RunEvent>> {
-  const { runId, sees, feeds } = options
+  const { runId, sees } = options
   const turn = tree.turn(runId)
   if (turn === undefined) return refuseDeleted(options)
   const view = new EventView(tree, runId, sees)
   if (turn.state === 'ended') return readEnded(options, view, turn)
-  const from = firstWanted(options, turn)
-  return after(feeds.enter(turn.rootId, from), (feed) => new Follower(options, { view, feed, after: from }))
+  return enterTree(options, { tree, view, rootId: turn.rootId, runId, after: firstWanted(options, turn) })
+}
+
+/**
+ * The events of a whole tree, of all its runs and lanes. Ends when its reader stops, the tree is deleted or the runtime closes.
+ */
+export async function followTree(options: TreeOptions, id: Id): Promise<AsyncIterableIterator<RunEvent>> {
+  const { store } = options
+  const tree = await treeWith(store, id)
+  const row = tree.conversation(id)
+  if (row === undefined) throw await notFound(store, 'conversation', id)
+  const from = Math.max(0, Math.floor(options.after))
+  return enterTree(options, { tree, view: null, rootId: row.rootId, runId: null, after: from })
+}
+
+interface Entrance {
+  readonly tree: TreeReader
+  readonly view: EventView | null
+  readonly rootId: Id
+  readonly runId: Id | null
+  readonly after: number
+}
+
+function enterTree(options: TreeOptions, entrance: Entrance): Later<AsyncIterableIterator<RunEvent>> {
+  const { tree, rootId, after: from } = entrance
+  const { feeds } = options
+  return after(feeds.enter(rootId, from, tree.lastSeq(rootId)), (feed) => {
+    const parts = { ...entrance, feed }
+    if (!options.live) return new Follower(options, parts)
+    const caughtUp = makeLiveReader(options, feed).catch((error: unknown) => {
+      feeds.leave(rootId)
+      throw error
+    })
+    return caughtUp.then((liveEvents) => new Follower(options, { ...parts, liveEvents }))
+  })
+}
+
+async function makeLiveReader({ store, feeds }: TreeOptions, feed: TreeFeed): Promise<() => LiveEvent[]> {
+  const { liveReader } = await import('./live-state.ts')
+  return liveReader({ store, feeds, feed })
 }
 
 async function refuseDeleted(options: FollowOptions): Promise<never> {
@@ -57,31 +100,47 @@ async function* readEnded(options: FollowOptions, view: EventView, turn: Turn): 
   if (!isThere) throw await deletedError(options)
 }
 
-interface FollowParts {
-  readonly view: EventView
+interface FollowParts extends Omit<Entrance, 'tree'> {
   readonly feed: TreeFeed
-  /** The last event that nobody wants. */
-  readonly after: number
+  /** Everything so far of the nodes that stream; absent where readers want every delta instead. */
+  readonly liveEvents?: () => LiveEvent[]
+}
+
+interface Waiting {
+  readonly resolve: (result: IteratorResult<RunEvent>) => void
+  readonly reject: (error: unknown) => void
 }
 
 class Follower implements AsyncIterableIterator<RunEvent> {
-  private readonly options: FollowOptions
-  private readonly view: EventView
+  private readonly options: TreeOptions
+  private readonly parts: FollowParts
   private readonly tree: TreeFeed
   private index = 0
   private generation = 0
-  private lastSeq = 0
+  /** The place in the buffer. */
+  private lastSeq: number
+  /** Durable events up to this one were read, from the buffer or from the store. */
+  private read: number
+  /** Events that come before those of the buffer. */
+  private early: readonly RunEvent[] = []
+  private earlyIndex = 0
+  private isReading = false
+  private failure: { readonly error: unknown } | undefined
+  /** True until it has caught up: it skips deltas, and then gets all of them as one. */
+  private isBehind: boolean
   private isDone = false
-  private readonly waiting: ((result: IteratorResult<RunEvent>) => void)[] = []
+  private readonly waiting: Waiting[] = []
   private readonly stopListening: () => void
 
-  constructor(options: FollowOptions, { view, feed, after }: FollowParts) {
+  constructor(options: TreeOptions, parts: FollowParts) {
     this.options = options
-    this.view = view
-    this.tree = feed
+    this.parts = parts
+    this.tree = parts.feed
     this.generation = this.tree.generation
-    this.index = this.tree.indexAfter(after)
-    this.lastSeq = after
+    this.index = this.tree.indexAfter(parts.after)
+    this.lastSeq = parts.after
+    this.read = parts.after
+    this.isBehind = parts.liveEvents !== undefined
     this.stopListening = this.tree.onMore(() => this.deliver())
   }
 
@@ -92,9 +151,10 @@ class Follower implements AsyncIterableIterator<RunEvent> {
   next(): Promise<IteratorResult<RunEvent>> {
     const isFirst = this.waiting.length === 0
     const result = isFirst ? (this.take() ?? this.endOfClosed()) : undefined
+    if (this.failure !== undefined) return this.fail(this.failure.error)
     if (result !== undefined) return Promise.resolve(result)
-    return new Promise((resolve) => {
-      if (this.waiting.push(resolve) === 1) this.options.keepAlive.hold()
+    return new Promise((resolve, reject) => {
+      if (this.waiting.push({ resolve, reject }) === 1) this.options.keepAlive.hold()
     })
   }
 
@@ -102,7 +162,7 @@ class Follower implements AsyncIterableIterator<RunEvent> {
     this.finish()
     const end: IteratorResult<RunEvent> = { value: undefined, done: true }
     if (this.waiting.length > 0) this.options.keepAlive.release()
-    for (const resolve of this.waiting.splice(0)) resolve(end)
+    for (const { resolve } of this.waiting.splice(0)) resolve(end)
     return Promise.resolve(end)
   }
 
@@ -110,25 +170,110 @@ class Follower implements AsyncIterableIterator<RunEvent> {
     while (this.waiting.length > 0) {
       const result = this.take() ?? this.endOfClosed()
       if (result === undefined) return
-      this.waiting.shift()?.(result)
+      this.waiting.shift()?.resolve(result)
       if (this.waiting.length === 0) this.options.keepAlive.release()
     }
   }
 
   private take(): IteratorResult<RunEvent> | undefined {
     if (this.isDone) return { value: undefined, done: true }
-    if (this.generation !== this.tree.generation) this.findPlace()
-    for (let next = this.tree.at(this.index); next !== undefined; next = this.tree.at(this.index)) {
-      this.index++
-      this.lastSeq = next.seq
-      const event = this.view.show(next)
+    const { view, runId } = this.parts
+    for (let next = this.nextEvent(); next !== undefined; next = this.nextEvent()) {
+      const event = view === null ? next : view.show(next)
       if (event === undefined) continue
-      const isLast = isEnd(event, this.options.runId)
+      const isLast = runId !== null && isEnd(event, runId)
       if (isLast) this.finish()
       if (event.seq > this.options.after) return { value: event, done: false }
       if (isLast) return { value: undefined, done: true }
     }
     return undefined
+  }
+
+  private nextEvent(): RunEvent | undefined {
+    for (;;) {
+      if (this.generation !== this.tree.generation) this.findPlace()
+      const early = this.early[this.earlyIndex]
+      if (early !== undefined) {
+        this.earlyIndex++
+        return early
+      }
+      const isNear = this.read >= this.tree.start
+      const next = isNear ? this.nextBuffered() : undefined
+      if (next !== undefined) return next
+      if (!(isNear ? this.catchUp() : this.readBack())) return undefined
+    }
+  }
+
+  private nextBuffered(): RunEvent | undefined {
+    for (let next = this.tree.at(this.index); next !== undefined; next = this.tree.at(this.index)) {
+      this.index++
+      this.lastSeq = next.seq
+      const isDurable = Number.isInteger(next.seq)
+      if (isDurable) this.read = next.seq
+      if (isDurable || !this.isBehind) return next
+    }
+    return undefined
+  }
+
+  /** All deltas so far are in what it gets now, and all later ones are behind its place in the buffer. False for nothing new. */
+  private catchUp(): boolean {
+    if (!this.isBehind) return false
+    this.isBehind = false
+    this.setEarly(this.parts.liveEvents?.() ?? [])
+    return true
+  }
+
+  private setEarly(events: readonly RunEvent[]): void {
+    this.early = events
+    this.earlyIndex = 0
+  }
+
+  /** Reads one page of what the buffer does not hold. False while the store has not answered. */
+  private readBack(): boolean {
+    if (this.isReading || this.failure !== undefined) return false
+    this.isBehind = this.parts.liveEvents !== undefined
+    const { read, tree } = this
+    const page = this.options.store.events(tree.rootId, read, Math.min(PAGE, tree.start - read))
+    if (!(page instanceof Promise)) {
+      this.takePage(page)
+      return true
+    }
+    this.isReading = true
+    page
+      .then((rows) => this.takePage(rows))
+      .then(
+        () => this.readOn(),
+        (error: unknown) => this.failWaiting(error),
+      )
+    return false
+  }
+
+  /** A page is empty where the tree was deleted. */
+  private takePage(rows: readonly EventRow[]): void {
+    this.setEarly(rows.map(toEvent))
+    this.read = rows.at(-1)?.seq ?? this.tree.start
+  }
+
+  private readOn(): void {
+    this.isReading = false
+    this.deliver()
+  }
+
+  private failWaiting(error: unknown): void {
+    this.isReading = false
+    this.failure = { error }
+    const [first] = this.waiting.splice(0, 1)
+    if (first === undefined) return
+    this.options.keepAlive.release()
+    first.reject(error)
+    this.finish()
+    for (const { resolve } of this.waiting.splice(0)) resolve({ value: undefined, done: true })
+  }
+
+  private fail(error: unknown): Promise<never> {
+    this.failure = undefined
+    this.finish()
+    return Promise.reject(error)
   }
 
   private findPlace(): void {
@@ -137,7 +282,7 @@ class Follower implements AsyncIterableIterator<RunEvent> {
   }
 
   private endOfClosed(): IteratorResult<RunEvent> | undefined {
-    if (!this.tree.isClosed) return undefined
+    if (!this.tree.isClosed || this.isReading) return undefined
     this.finish()
     return { value: undefined, done: true }
   }
@@ -149,6 +294,8 @@ class Follower implements AsyncIterableIterator<RunEvent> {
     this.options.feeds.leave(this.tree.rootId)
   }
 }
+
+const PAGE = 1_000
 
 function isEnd(event: RunEvent, runId: Id): boolean {
   return event.type === 'run-end' && event.runId === runId

@@ -11,6 +11,7 @@ import { InputError } from '../base/error.ts'
 import { type Json, toJson } from '../base/json.ts'
 import type { Later } from '../base/maybe.ts'
 import { anything, list, type NoOptions, type OptionRules, oneOf, readOptions, text } from '../base/options.ts'
+import { stackCeilings } from '../grant/ceiling.ts'
 import { type Content, isBlock } from '../graph/content.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { TreeReader } from '../graph/reader.ts'
@@ -33,7 +34,10 @@ import { type LaneInfo, lanesOf, versionsOf } from './tree.ts'
 
 /** The services of the process that changes of a conversation's history need. */
 export interface HistoryHome {
-  boundsOf(tree: TreeReader, row: Conversation): TurnBounds
+  /** The layers that the runtime puts on every turn that it makes. */
+  readonly ceiling: readonly Json[]
+  /** The bounds of a turn under these layers. */
+  boundsOf(tree: TreeReader, row: Conversation, ceiling: readonly Json[]): TurnBounds
 }
 
 export interface HistoryParts {
@@ -44,6 +48,10 @@ export interface HistoryParts {
   readonly home: HistoryHome
   /** Gives a handle for a run of this store. */
   readonly attach: (runId: Id) => Promise<Run>
+  /** Layers of whoever asks, beside the runtime's: they bind every turn that a change makes. Left out: none. */
+  readonly caller?: readonly Json[] | undefined
+  /** Rejects where its holder may begin no turn. Left out: it may. */
+  readonly mayBegin?: (() => Promise<void>) | undefined
 }
 
 export interface ForkOptions {
@@ -99,13 +107,17 @@ export class ConversationHistory {
   private readonly ledger: Ledger
   private readonly home: HistoryHome
   private readonly attach: HistoryParts['attach']
+  private readonly caller: readonly Json[]
+  private readonly mayBegin: HistoryParts['mayBegin']
 
-  constructor({ id, rootId, ledger, home, attach }: HistoryParts) {
+  constructor({ id, rootId, ledger, home, attach, caller = [], mayBegin }: HistoryParts) {
+    this.mayBegin = mayBegin
     this.id = id
     this.rootId = rootId
     this.ledger = ledger
     this.home = home
     this.attach = attach
+    this.caller = stackCeilings(home.ceiling, caller)
   }
 
   /** Repeats a failed node: a model call, a tool, one child. Everything beside it keeps its result. */
@@ -142,6 +154,7 @@ export class ConversationHistory {
   async fork(nodeId: Id, options: ForkOptions = {}): Promise<Fork> {
     const { children = 'reuse', key, title } = readOptions('fork(nodeId, options)', options, FORK)
     const asked = { children, key: key ?? null, title: title ?? null }
+    if (this.mayBegin !== undefined) await this.mayBegin()
     const { laneId, turnId } = await this.change((draft) => planFork(draft, nodeId, { ...this.scope(draft), ...asked }))
     return { id: laneId, run: turnId === null ? null : await this.attach(turnId) }
   }
@@ -216,6 +229,7 @@ export class ConversationHistory {
   }
 
   private async remake(plan: (draft: Draft, scope: ChangeScope) => RemakeResult): Promise<Run> {
+    if (this.mayBegin !== undefined) await this.mayBegin()
     const { turn } = await this.change((draft) => plan(draft, this.scope(draft)))
     return this.attach(turn.id)
   }
@@ -227,7 +241,10 @@ export class ConversationHistory {
   }
 
   private scope(draft: Draft): ChangeScope {
-    return { conversationId: this.id, bounds: this.home.boundsOf(draft.stored, draft.conversation(this.id)) }
+    const { caller, home, id } = this
+    const row = draft.conversation(id)
+    const boundsUnder = (ceiling: readonly Json[]) => home.boundsOf(draft.stored, row, ceiling)
+    return { conversationId: id, caller, boundsUnder }
   }
 
   private tree(): Later<TreeReader> {

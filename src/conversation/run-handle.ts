@@ -1,9 +1,10 @@
 import type { Clock } from '../base/clock.ts'
+import { InputError } from '../base/error.ts'
 import { after, attempt, type Later } from '../base/maybe.ts'
-import { flag, type NoOptions, number, readOptions, text } from '../base/options.ts'
+import { flag, type NoOptions, number, type OptionRules, readOptions, text } from '../base/options.ts'
 import type { CheckedSchema } from '../base/schema/schema.ts'
 import type { RunEvent } from '../graph/event.ts'
-import { treeWith } from '../graph/reader.ts'
+import { type TreeReader, treeWith } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 import type { FieldResult } from './fields/field-handlers.ts'
@@ -11,22 +12,30 @@ import type { FieldSource, RunField } from './fields/run-field.ts'
 import { eventsWithFields, type FieldsOptions, RunFields } from './fields/run-fields.ts'
 import type { EventScope } from './fields/view.ts'
 import { closable, type FieldOptions } from './fields/wait-for-field.ts'
-import type { EventsOptions, FieldHandler, Run, RunOutcome } from './run.ts'
+import type { EventsOptions, FieldHandler, Run, RunOutcome, TreeEventsOptions } from './run.ts'
 
 export interface RunHandleOptions<Out> {
   readonly id: Id
   readonly conversationId: Id
+  /** Its conversation, where that is certain only once the run is recorded. */
+  readonly place?: { readonly conversationId: Id } | undefined
   /** Started here: the process stays alive until the run has ended, whether anybody awaits its result or not. */
   readonly isOwn: boolean
   /** Settles when the run is recorded; rejects when it could not be. Undefined when it is recorded already. */
   readonly started: undefined | Promise<unknown>
   readonly result: () => Promise<RunOutcome<Out>>
-  readonly follow: (after: number, sees: EventScope) => Later<AsyncIterableIterator<RunEvent>>
+  readonly follow: (from: FollowFrom, sees: EventScope) => Later<AsyncIterableIterator<RunEvent>>
   readonly cancel: (reason: string | undefined) => Promise<void>
   /** The output schema; null when the answer may be anything, undefined when this process does not have the run's code. */
   readonly output: CheckedSchema | null | undefined
   /** The parts, beside its events, that reading fields needs. */
   readonly fields: FieldParts
+}
+
+/** Where a reader begins. */
+export interface FollowFrom {
+  readonly after: number
+  readonly live: boolean
 }
 
 export interface FieldParts {
@@ -36,12 +45,13 @@ export interface FieldParts {
   readonly report: (error: unknown) => void
 }
 
-const EVENTS = { after: number(), fields: flag }
+/** The options of `runtime.events`. */
+export const TREE_EVENTS: OptionRules<TreeEventsOptions> = { after: number(), live: flag }
+const EVENTS: OptionRules<EventsOptions> = { ...TREE_EVENTS, fields: flag }
 
 /** The handle that the starter of a run gets. It keeps nothing but handlers and reads everything else from the rows. */
 export class RunHandle<Out, Raw> implements Run<Out, Raw> {
   readonly id: Id
-  readonly conversationId: Id
   private readonly options: RunHandleOptions<Out>
   private awaited: Promise<RunOutcome<Out>> | undefined
   private read: RunFields | undefined
@@ -49,8 +59,12 @@ export class RunHandle<Out, Raw> implements Run<Out, Raw> {
   constructor(options: RunHandleOptions<Out>) {
     this.options = options
     this.id = options.id
-    this.conversationId = options.conversationId
     if (options.isOwn) this.awaited = this.wait()
+  }
+
+  get conversationId(): Id {
+    const { conversationId, place } = this.options
+    return place?.conversationId ?? conversationId
   }
 
   get result(): Promise<RunOutcome<Out>> {
@@ -63,11 +77,12 @@ export class RunHandle<Out, Raw> implements Run<Out, Raw> {
   }
 
   events(options: EventsOptions = {}): AsyncIterable<RunEvent> {
-    const { after = 0, fields = false } = readOptions('run.events()', options, EVENTS)
+    const { after = 0, fields = false, live = false } = readOptions('run.events()', options, EVENTS)
     const { started, follow } = this.options
+    if (fields && live) throw new InputError('invalid_input', 'run.events(): name one of fields and live, not both.')
     if (fields)
       return { [Symbol.asyncIterator]: () => closable(this.source('all'), (source) => eventsWithFields(source, after)) }
-    return { [Symbol.asyncIterator]: () => lateIterator(started, () => follow(after, 'forwarded')) }
+    return { [Symbol.asyncIterator]: () => lateIterator(started, () => follow({ after, live }, 'forwarded')) }
   }
 
   async cancel(reason?: string): Promise<void> {
@@ -101,17 +116,22 @@ export class RunHandle<Out, Raw> implements Run<Out, Raw> {
     return this.read
   }
 
+  /** The rows of its tree. */
+  async rows(): Promise<TreeReader> {
+    await this.options.started
+    return treeWith(this.options.fields.store, this.id)
+  }
+
   private source(sees: EventScope): FieldSource {
     const { started, follow, fields, output } = this.options
     return {
       runId: this.id,
       output,
-      tree: async () => {
-        await started
-        return treeWith(fields.store, this.id)
-      },
+      tree: () => this.rows(),
       schemaOf: (tree, runId) => (runId === this.id ? output : fields.schemaOf(tree, runId)),
-      events: () => ({ [Symbol.asyncIterator]: () => lateIterator(started, () => follow(0, sees)) }),
+      events: () => ({
+        [Symbol.asyncIterator]: () => lateIterator(started, () => follow({ after: 0, live: false }, sees)),
+      }),
     }
   }
 
@@ -123,7 +143,10 @@ export class RunHandle<Out, Raw> implements Run<Out, Raw> {
 }
 
 /** An iterator that begins when `ready` has settled, and fails with it. */
-function lateIterator<T>(ready: undefined | Promise<unknown>, begin: () => Later<AsyncIterator<T>>): AsyncIterator<T> {
+export function lateIterator<T>(
+  ready: undefined | Promise<unknown>,
+  begin: () => Later<AsyncIterator<T>>,
+): AsyncIterator<T> {
   let begun: Promise<AsyncIterator<T>> | undefined
   let iterator: AsyncIterator<T> | undefined
   let isOver = false

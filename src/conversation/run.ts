@@ -82,6 +82,14 @@ export type FieldHandler<Value = unknown> = (value: Value, field: RunField<Value
 export interface EventsOptions {
   /** Only events after this sequence number, as in `event.seq`. */
   readonly after?: number
+  /**
+   * True: the reader continues the text of nodes that speak right now, wherever it comes in. When it has caught up it gets one
+   * `live` event for each of them, with everything so far, and from then on the deltas that come after it.
+   */
+  readonly live?: boolean
   /** True: adds a `field` event for each field of an answer, behind the event that completes it. */
   readonly fields?: boolean
 }
+
+/** How to read the events of a whole tree. */
+export type TreeEventsOptions = Pick<EventsOptions, 'after' | 'live'>

@@ -1,21 +1,10 @@
 import type { Usage } from '../graph/content.ts'
+import { type WaitingOn, waitOf } from '../graph/kinds.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Link, Node, Turn, TurnState } from '../graph/rows.ts'
 import { turnsBackward } from './conversation-pages.ts'
 import { usageOf } from './usage.ts'
-
-/** The reason why a node waits. */
-export interface WaitingOn {
-  readonly nodeId: Id
-  readonly on: 'approval' | 'question' | 'children' | 'timer' | 'claim' | 'nodes'
-  /** The tool, or the kind of node, that waits. */
-  readonly what: string
-  /** The runs or nodes that it waits for. */
-  readonly refs: readonly Id[]
-  /** When it continues by itself; null for never. */
-  readonly until: number | null
-}
 
 export interface RunTree {
   readonly runId: Id
@@ -64,6 +53,12 @@ export function treeOf(tree: TreeReader, row: Conversation, limitTurns: number):
   }
 }
 
+/** One run of a tree with everything that it delegated. */
+export function runTreeOf(tree: TreeReader, runId: Id): RunTree | undefined {
+  const turn = tree.turn(runId)
+  return turn === undefined ? undefined : runTree(tree, turn, tree.link(runId) ?? null)
+}
+
 function runTree(tree: TreeReader, turn: Turn, link: Link | null): RunTree {
   return {
     runId: turn.id,
@@ -84,25 +79,11 @@ function runTree(tree: TreeReader, turn: Turn, link: Link | null): RunTree {
   }
 }
 
-function waitingOn(tree: TreeReader, turn: Turn): WaitingOn[] {
+/** The reasons why the open nodes of a run wait; empty while one of them runs. */
+export function waitingOn(tree: TreeReader, turn: Turn): WaitingOn[] {
   const open = tree.openNodes(turn.id)
   if (open.some(({ state }) => state === 'running')) return []
-  return open.flatMap((node) => waitOf(tree, node) ?? [])
-}
-
-function waitOf(tree: TreeReader, node: Node): WaitingOn | undefined {
-  const what = node.input.call?.name ?? node.kind
-  const { id: nodeId, wakeAt: until } = node
-  if (node.state === 'awaiting_approval') return { nodeId, on: 'approval', what, refs: [], until }
-  if (node.wait !== null) return { nodeId, on: node.wait.on, what, refs: node.wait.refs, until: node.wait.until }
-  if (node.blockers > 0) return { nodeId, on: 'nodes', what, refs: blockersOf(tree, node), until: null }
-  return { nodeId, on: until === null ? 'claim' : 'timer', what, refs: [], until }
-}
-
-function blockersOf(tree: TreeReader, node: Node): Id[] {
-  return tree.edgesTo(node.id).flatMap(({ from, type }) => {
-    return type !== 'branch' && tree.node(from)?.endedAt === null ? [from] : []
-  })
+  return open.map((node) => waitOf(tree, node))
 }
 
 /** A lane in the list of the lane it was forked from. */

@@ -19,7 +19,10 @@ export function usageOf(tree: TreeReader, runId: Id): UsageShare | undefined {
   if (turn === undefined) return undefined
   const agent = tree.conversation(turn.conversationId)?.agent.name ?? ''
   const children = tree.linksOf(runId).flatMap(({ id }) => usageOf(tree, id) ?? [])
-  const counted = tree.linksOf(runId).map(({ outcome }) => outcome?.usage ?? NO_USAGE)
+  // An account grows after its end too, by children that outlive their host; an outcome does not.
+  const counted = tree.linksOf(runId).map(({ id, outcome }) => {
+    return outcome === null ? NO_USAGE : (tree.turn(id)?.account.usage ?? outcome.usage)
+  })
   const own = counted.reduce(less, turn.account.usage)
   const usage = children.reduce((sum, share) => addUsage(sum, share.usage), own)
   return { runId, agent, usage, own, modelCalls: turn.account.modelCalls, children }

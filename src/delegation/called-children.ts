@@ -5,6 +5,7 @@ import { DefinitionError, DeniedError, LegateError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { readOptions } from '../base/options.ts'
 import type { LiveNode } from '../conversation/feeds.ts'
+import { foundTraceparent } from '../conversation/trace/traceparent.ts'
 import type { Files } from '../files/files.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import type { LiveBody } from '../graph/event.ts'
@@ -45,7 +46,9 @@ export class CalledChildren implements CurrentCall {
 
   /** Runs code as this node: the agents it starts become children of the node. */
   inside<T>(code: (context: ToolContext) => T): T {
-    return asCurrentCall(this, () => code(this.context()))
+    const { trace } = this.run.home.live
+    const run = () => asCurrentCall(this, () => code(this.context()))
+    return trace === null ? run() : trace.inside(this.run, run)
   }
 
   start(agent: object, input: unknown, { grant, budget, attempts }: ChildOptions = {}): StartedChild {
@@ -104,6 +107,7 @@ export class CalledChildren implements CurrentCall {
     const { node, conversation, work, home } = this.run
     const files = () => this.files()
     const attributes = () => findAttributes(this.run.tree, this.run.turn)
+    const traceparent = () => home.live.trace?.traceparentOf(node) ?? foundTraceparent(attributes())
     return {
       idempotencyKey: node.idempotencyKey ?? node.id,
       node: { id: node.id, conversationId: node.conversationId, runId: node.turnId, attempt: node.attempt },
@@ -117,6 +121,9 @@ export class CalledChildren implements CurrentCall {
       longTermMemory: home.settings.longTermMemory,
       get attributes() {
         return attributes()
+      },
+      get traceparent() {
+        return traceparent()
       },
       get files() {
         return files()

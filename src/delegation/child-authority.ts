@@ -12,7 +12,7 @@ import { fileDelegateLayers } from '../agent/definition/file-layers.ts'
 import type { NodeRun } from '../agent/hooks/node-run.ts'
 import type { Json } from '../base/json.ts'
 import { type Budget, childLimits, moneyOf, smallerBudget, treeLimitOf } from '../grant/budget.ts'
-import { freezeLayer, layersForChildren, layersForSelf } from '../grant/ceiling.ts'
+import { budgetsIn, ceilingBelow, freezeLayer, layersForChildren, layersForSelf } from '../grant/ceiling.ts'
 import {
   DEFAULT_USE,
   delegateLayer,
@@ -41,7 +41,9 @@ export interface AuthorityOffer {
 
 /** The authority of a child, whatever its input: the layers and budgets above it and its own grant, frozen (I1). */
 export interface ChildAuthority {
+  /** The ceilings of the host's conversation and turn. The child's turn takes over the latter. */
   readonly above: readonly Json[]
+  readonly aboveTurn: readonly Json[]
   readonly depth: number
   readonly agent: AgentCore
   readonly budget: Budget | undefined
@@ -67,16 +69,18 @@ export function childAuthority(
   agent: AgentCore,
 ): ChildAuthority {
   const above = conversation.ceiling
+  const aboveTurn = turn.ceiling
   const { depth } = turn.limits
   const { budget, profiles } = home.settings
   const last = lastAuthorities.get(offer)
   const isSame = last?.above === above && last.depth === depth && last.agent === agent && last.budget === budget
-  if (last !== undefined && isSame && last.hostProfile === hostProfile) return last
+  if (last !== undefined && isSame && last.aboveTurn === aboveTurn && last.hostProfile === hostProfile) return last
   const passedOn = delegateLayer(host.name, grantAt(host, conversation.depth), smallerBudget(host.budget, offer.budget))
   const frozen = layersForChildren(above).filter(
-    (layer) => layer.budget !== undefined || !hasSameRules(layer, passedOn),
+    (layer) => layer.budget !== undefined || layer.perDay !== undefined || !hasSameRules(layer, passedOn),
   )
-  const budgets = [...frozen, passedOn].map((layer) => layer.budget)
+  const turnBelow = ceilingBelow(aboveTurn)
+  const budgets = [...[...frozen, passedOn].map((layer) => layer.budget), ...budgetsIn(turnBelow)]
   const own = [agent.budget, offer.budget, budget]
   const stored = hostProfile === undefined ? [] : [storedProfileLayer(hostProfile, profiles)]
   const offered = offerLayers(host.name, offer, profiles)
@@ -92,6 +96,7 @@ export function childAuthority(
   const { timeoutMs, retry } = attemptLimits([offer.attempts, agent.delegation, home.settings.attempts])
   const frame: ChildAuthority = {
     above,
+    aboveTurn,
     depth,
     agent,
     budget,
@@ -102,7 +107,7 @@ export function childAuthority(
     treeLimit: treeLimitOf([agent.budget, offer.budget]),
     retry,
     safety: { ...[...own, ...budgets].reduce(smallerBudget, undefined) },
-    workspace: workspaceOf(home.settings, ceiling),
+    workspace: workspaceOf(home.settings, [...ceiling, ...turnBelow]),
   }
   lastAuthorities.set(offer, frame)
   return frame

@@ -49,6 +49,19 @@ export class SessionCopies {
     while (this.writing.size > 0) await Promise.all(this.writing.values())
   }
 
+  /** Deletes the copies of all sessions of a tree, in the stores that the agents of this process name. */
+  async drop(rootId: Id): Promise<void> {
+    if (!this.options.registry.copiesSessions) return
+    await this.settled()
+    const { store } = this.options
+    const tree = await store.tree(rootId)
+    for (const { id } of await store.conversations({ rootId, limit: Number.MAX_SAFE_INTEGER })) {
+      const [last] = tree.turnsOf(id, { limit: 1 })
+      const copies = last === undefined ? undefined : this.storeOf(tree, last)
+      await copies?.delete?.(id)
+    }
+  }
+
   private copyLast(conversationId: Id, rootId: Id): void {
     const found = after(this.options.store.tree(rootId), (tree) => {
       const [last] = tree.turnsOf(conversationId, { limit: 1 })

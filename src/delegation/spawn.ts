@@ -194,17 +194,18 @@ function begin(run: NodeRun, delegation: Delegation, read: InputResult): Prepara
   if (!read.ok) return refuse('invalid_input', name, read)
   return after(takeAgent(run, offer), (taken) => {
     if (typeof taken === 'string') return refuse('unavailable', name, { error: taken })
-    return beginAs(taken, run, { ...delegation, read })
+    return beginAs(taken, run, { delegation, read })
   })
 }
 
-interface CheckedDelegation extends Delegation {
+interface CheckedDelegation {
+  readonly delegation: Delegation
   readonly read: ValidInput
 }
 
-function beginAs(taken: AnyAgent, run: NodeRun, delegation: CheckedDelegation): Preparation | Promise<Preparation> {
+function beginAs(taken: AnyAgent, run: NodeRun, checked: CheckedDelegation): Preparation | Promise<Preparation> {
   const { agent: host, home, node } = run
-  const asked = delegation.eager?.item ?? node.input.call?.input ?? null
+  const asked = checked.delegation.eager?.item ?? node.input.call?.input ?? null
   const permission = permit(run, agentRequest(taken.name), asked)
   if (permission.verdict === 'deny') return refuse('denied', taken.name, { error: permission.reason })
   if (permission.verdict === 'ask') return permission
@@ -215,14 +216,15 @@ function beginAs(taken: AnyAgent, run: NodeRun, delegation: CheckedDelegation): 
     orReason(run, () => home.agents.know(taken)),
     (reason) => {
       return reason === undefined
-        ? beginKnown(taken, run, delegation)
+        ? beginKnown(taken, run, checked)
         : refuse('unavailable', taken.name, { error: reason })
     },
   )
 }
 
-function beginKnown(taken: AnyAgent, run: NodeRun, delegation: CheckedDelegation): Preparation | Promise<Preparation> {
-  const { offer, read } = delegation
+function beginKnown(taken: AnyAgent, run: NodeRun, checked: CheckedDelegation): Preparation | Promise<Preparation> {
+  const { delegation, read } = checked
+  const { offer } = delegation
   const frame = childAuthority(run, offer, taken)
   const { safety, workspace } = frame
   return after(makeBriefing(run, offer.briefing, { input: read.value, safety, workspace }), (briefed) => {

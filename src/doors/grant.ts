@@ -1,6 +1,17 @@
 export { type Decision, decide, type Explanation, explain, type LayerAnswer, type Verdict } from '../grant/decide.ts'
 export { delegateLayer, type Layer, narrow, useLayer } from '../grant/grant.ts'
 export { type KnownRequests, type LintFinding, lint } from '../grant/lint.ts'
+export {
+  type ApprovalRight,
+  checkPrincipal,
+  type DayBudget,
+  hasScope,
+  maySee,
+  mayStart,
+  narrowPrincipal,
+  SCOPES,
+  type Scope,
+} from '../grant/principal.ts'
 export { BUILT_IN_PROFILES, type Profiles, profileLayer } from '../grant/profile.ts'
 export {
   type HostRequest,
@@ -10,3 +21,4 @@ export {
   type Request,
   readRequest,
 } from '../grant/request.ts'
+export type { MadeToken, RevokedTokens, TokenInfo } from '../grant/token-info.ts'

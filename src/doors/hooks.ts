@@ -30,4 +30,16 @@ export {
   chatSession,
 } from '../extension/chat-session.ts'
 export { type PlannerOptions, planner } from '../extension/planner.ts'
+export type {
+  Inside,
+  Span,
+  SpanAttributes,
+  SpanContent,
+  SpanEvent,
+  SpanPlace,
+  SpanStart,
+  SpanValue,
+  Telemetry,
+  Vocabulary,
+} from '../tool/telemetry.ts'
 export type { Logger } from '../tool/tool.ts'

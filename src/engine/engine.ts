@@ -7,9 +7,9 @@
 //   - An engine keeps no result and no plan in memory that is not in the rows: another process can always continue.
 //   - Waiting holds no worker (I5).
 
-import type { Commit } from '../graph/commit.ts'
-import type { Claims, Draft } from '../graph/draft.ts'
-import type { Id, Node } from '../graph/rows.ts'
+import type { Claims, Commit, ProcessReport } from '../graph/commit.ts'
+import type { Draft } from '../graph/draft.ts'
+import type { AgentRef, Id, Node } from '../graph/rows.ts'
 import type { Claim } from '../rules/turn/claim.ts'
 import type { Ledger } from '../store/ledger.ts'
 
@@ -40,19 +40,31 @@ export type EngineFactory = (ledger: Ledger, options: EngineOptions) => Engine
 
 /** Everything that a runtime tells its engine. */
 export interface EngineOptions {
+  /** The most nodes that run at the same time. */
   readonly workers: number
+  /** How long `stop` and a cancelled node may take. */
   readonly graceMs: number
+  /** How often it looks at all rows. */
   readonly sweepMs: number
+  /** How long the others wait for a sign of life. */
   readonly leaseMs: number
+  /** How long a model may think before its first word. */
   readonly firstWordMs: number
+  /** How long a model may be silent in the middle of its answer. */
   readonly stalledMs: number
   /** Names of the agents this process has code for; it grows. The empty name stands for agents that need none. */
   readonly agents: ReadonlySet<string>
+  /** The kinds of nodes that it has code for. */
   readonly kinds: ReadonlySet<string>
+  /** False where this process leaves the nodes of an agent to others for now. Left out: it runs all that it has code for. */
+  readonly mayRun?: (agent: AgentRef) => boolean
+  /** Facts of this process for the others, beside its agents. It stays one object while nothing changes. */
+  readonly tell?: () => ProcessReport
   /** Called before each node runs. */
   readonly beforeNode: () => void
   /** Called after each sweep: other processes may have written without a notice. */
   readonly swept: () => void
+  /** Takes errors that nobody waits for. */
   readonly report: (error: unknown) => void
 }
 

@@ -1,8 +1,9 @@
 import type { Clock } from '../base/clock.ts'
 import { ConflictError } from '../base/error.ts'
-import type { Later } from '../base/maybe.ts'
-import { emptyCommit } from '../graph/commit.ts'
-import type { EngineRow, Id } from '../graph/rows.ts'
+import { after, type Later } from '../base/maybe.ts'
+import { nodeOs } from '../base/node-system.ts'
+import { type EngineRow, emptyCommit, type ProcessReport } from '../graph/commit.ts'
+import type { Id } from '../graph/rows.ts'
 import { isProvenDead, type ProcessProof, proveSelf } from '../store/process-proof.ts'
 import type { Store } from '../store/store.ts'
 
@@ -11,6 +12,10 @@ export interface LeaseOptions {
   readonly clock: Clock
   readonly engineId: Id
   readonly leaseMs: number
+  /** Names of the agents whose nodes it runs; they grow. */
+  readonly agents: ReadonlySet<string>
+  /** More facts for the others. It stays one object while nothing changes. */
+  readonly tell: () => ProcessReport
 }
 
 /** Proves that an engine is alive: one row for all of its claims, renewed while it lives. */
@@ -18,21 +23,35 @@ export class Lease {
   private readonly options: LeaseOptions
   private readonly proof: ProcessProof = proveSelf()
   private renewAt = 0
+  /** How many agents its row names. */
+  private named = -1
+  /** More facts of its row. */
+  private told: ProcessReport | undefined
+  private readonly since: Pick<EngineRow, 'host' | 'startedAt'>
   /** Others take its claims from then on: nothing may be claimed before the lease is renewed. */
   until = 0
 
   constructor(options: LeaseOptions) {
     this.options = options
+    this.since = { host: nodeOs().hostname(), startedAt: options.clock.now() }
   }
 
-  /** Renews when a third of the lease is over. */
+  /** Renews when a third of the lease is over, and when its row does not tell all: it knows more agents, or a source fails. */
   async renew(): Promise<void> {
     const { store, clock, leaseMs, engineId } = this.options
-    const now = clock.now()
-    if (now < this.renewAt && (await store.engine(engineId)) !== undefined) return
-    await this.put((await leaseTime(this.options)) + leaseMs)
+    const own = clock.now()
+    if (own < this.renewAt && this.isToldAll() && (await store.engine(engineId)) !== undefined) return
+    const heardAt = await leaseTime(this.options)
+    await this.put(heardAt)
+    // A clock that follows the store may have jumped just now: what it said before counts no more.
+    const now = store.now === undefined || clock.follow === undefined ? own : heardAt
     this.renewAt = now + leaseMs / 3
     this.until = now + leaseMs
+  }
+
+  private isToldAll(): boolean {
+    const { agents, tell } = this.options
+    return this.named === agents.size && this.told === tell()
   }
 
   async end(): Promise<void> {
@@ -42,13 +61,18 @@ export class Lease {
   }
 
   /** Another process may be dropping the row at the same moment; then it is written again. */
-  private async put(leaseUntil: number): Promise<void> {
-    const { store, clock, engineId } = this.options
+  private async put(heardAt: number): Promise<void> {
+    const { store, clock, engineId, agents, leaseMs, tell } = this.options
+    const told = tell()
+    const news = { ...this.proof, ...this.since, ...told, heardAt, leaseUntil: heardAt + leaseMs }
     for (let tries = 1; ; tries++) {
       const version = ((await store.engine(engineId))?.version ?? 0) + 1
-      const engine: EngineRow = { id: engineId, version, ...this.proof, leaseUntil }
+      const engine: EngineRow = { ...news, id: engineId, version, agents: [...agents] }
       try {
-        return await store.commit({ ...emptyCommit('lease', clock.now(), null), engines: [engine] })
+        await store.commit({ ...emptyCommit('lease', clock.now(), null), engines: [engine] })
+        this.named = engine.agents?.length ?? 0
+        this.told = told
+        return
       } catch (error) {
         if (!ConflictError.isInstance(error) || tries >= 10) throw error
       }
@@ -56,9 +80,13 @@ export class Lease {
   }
 }
 
-/** The time by which leases are granted and judged: the store's, where it has a clock of its own. */
+/** The time by which leases are granted and judged: the store's, where it has a clock of its own. This process then goes by it too. */
 export function leaseTime({ store, clock }: { readonly store: Store; readonly clock: Clock }): Later<number> {
-  return store.now === undefined ? clock.now() : store.now()
+  if (store.now === undefined) return clock.now()
+  return after(store.now(), (now) => {
+    clock.follow?.(now)
+    return now
+  })
 }
 
 /** True where the engine is certainly gone, or silent for longer than its lease. */

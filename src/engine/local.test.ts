@@ -37,6 +37,11 @@ test.each<[string, EngineFactory, string]>([
     'nothing runs whose code is not here',
   ],
   [
+    'runs what is left to others',
+    (ledger, options) => localEngine(ledger, { ...options, mayRun: () => true }),
+    'nothing runs that is left to others, and it runs when that is over',
+  ],
+  [
     'keeps its claims',
     (ledger, options) => {
       const engine = localEngine(ledger, options)

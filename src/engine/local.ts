@@ -14,19 +14,23 @@ import { isLegateError } from '../base/error.ts'
 import { freshId } from '../base/id.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
 import { after, attempt, type Later } from '../base/maybe.ts'
-import type { Commit } from '../graph/commit.ts'
-import type { Claims, Draft } from '../graph/draft.ts'
+import type { Claims, Commit, ProcessReport } from '../graph/commit.ts'
+import type { Draft } from '../graph/draft.ts'
+import { codeOf } from '../graph/kinds.ts'
 import type { TreeReader } from '../graph/reader.ts'
-import type { Id, Node } from '../graph/rows.ts'
+import type { AgentRef, Id, Node } from '../graph/rows.ts'
 import type { Ledger } from '../store/ledger.ts'
 import type { StoreChange } from '../store/store.ts'
 import type { Engine, EngineOptions, Executor, StopCause } from './engine.ts'
 import { Lease, quietUntil } from './lease.ts'
 import { type NodeHost, RunningNode } from './running-node.ts'
-import type { SweepOptions } from './sweep.ts'
+import type { OwnerLine, SweepOptions } from './sweep.ts'
 
 /** How many nodes of one commit start at once. */
 const LOT = 32
+/** A process that runs nothing has code for nobody. */
+const NO_AGENTS: ReadonlySet<string> = new Set()
+const NOTHING_TOLD: ProcessReport = {}
 
 type Upkeep = typeof import('./sweep.ts')
 
@@ -67,6 +71,7 @@ class LocalEngine implements Engine, NodeHost {
   private lent = 0
   /** True when a node stayed pending for want of a worker: look for it when one is free. */
   private starved = false
+  private readonly line: OwnerLine = { last: undefined, isCrowded: false, wasCrowded: false }
   private armedAt = Number.POSITIVE_INFINITY
   private disarm: () => void = () => undefined
   private unwatch: () => void = () => undefined
@@ -86,10 +91,12 @@ class LocalEngine implements Engine, NodeHost {
       clock: ledger.clock,
       engineId: this.id,
       leaseMs: options.leaseMs,
+      agents: options.workers === 0 ? NO_AGENTS : options.agents,
+      tell: options.tell ?? (() => NOTHING_TOLD),
     })
     this.workers = {
       engineId: this.id,
-      take: (kind, agentName) => this.take(kind, agentName),
+      take: (kind, agent, isItsTurn) => this.take(kind, agent, isItsTurn),
       giveBack: (taken) => {
         this.reserved -= taken
       },
@@ -112,6 +119,8 @@ class LocalEngine implements Engine, NodeHost {
   committed(_commit: Commit, draft: Draft): void {
     for (let at = draft.aborted.length - 1; at >= 0; at--) this.running.get(draft.aborted[at] ?? '')?.stop('cancel')
     this.runLot(draft.started)
+    // A node that stood in line may be all that is left of it.
+    if (this.line.wasCrowded && draft.leavesWork && this.availableWorkers() > 0) this.look()
     if (draft.dueAt < this.armedAt) this.arm(draft.dueAt)
   }
 
@@ -120,7 +129,9 @@ class LocalEngine implements Engine, NodeHost {
     if (rootId === undefined) return this.look()
     if (this.state !== 'started') return
     await this.lease.renew()
-    await sweepTree(this.ledger, this.sweepOptions(), rootId)
+    const options = this.sweepOptions()
+    const freeWorkers = () => (this.line.isCrowded ? 0 : options.freeWorkers())
+    await sweepTree(this.ledger, { ...options, freeWorkers }, rootId)
   }
 
   stop(): Promise<void> {
@@ -161,9 +172,11 @@ class LocalEngine implements Engine, NodeHost {
     if (this.starved) this.look()
   }
 
-  private take(kind: string, agentName: string): boolean {
-    if (!this.options.kinds.has(kind) || !this.options.agents.has(agentName)) return false
-    if (this.running.size + this.reserved - this.lent >= this.options.workers) {
+  private take(kind: string, agent: AgentRef, isItsTurn: boolean): boolean {
+    const { agents, kinds, mayRun } = this.options
+    if (!kinds.has(kind) || !agents.has(codeOf(agent)) || mayRun?.(agent) === false) return false
+    const mustWait = this.line.isCrowded && !isItsTurn
+    if (mustWait || this.running.size + this.reserved - this.lent >= this.options.workers) {
       this.starved = true
       return false
     }
@@ -262,7 +275,10 @@ class LocalEngine implements Engine, NodeHost {
       engineId: this.id,
       graceMs: this.options.graceMs,
       canRun: () => ({ agents: [...this.options.agents], kinds: [...this.options.kinds] }),
+      mayRun: this.options.mayRun,
       freeWorkers: () => this.availableWorkers(),
+      line: this.line,
+      running: () => [...this.running.values()].map(({ claim }) => claim),
       report: this.options.report,
     }
   }
@@ -275,11 +291,7 @@ class LocalEngine implements Engine, NodeHost {
       // Renews last, just before claiming: the waiting above may have taken longer than a lease.
       await this.lease.renew()
       await this.stopAsked(reportStalled)
-      await forceStopped(
-        this.ledger,
-        [...this.running.values()].map(({ claim }) => claim),
-        options,
-      )
+      await forceStopped(this.ledger, options.running(), options)
       await sweep(this.ledger, options)
       this.options.swept()
     } catch (error) {

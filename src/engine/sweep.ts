@@ -8,8 +8,10 @@
 //   - A damaged tree does not hold up the others.
 
 import { ConflictError, StoreError } from '../base/error.ts'
+import type { EngineRow } from '../graph/commit.ts'
 import { isRunnable } from '../graph/kinds.ts'
-import type { EngineRow, Id, Node, Turn } from '../graph/rows.ts'
+import { type RunnableQuery, unlessTampered } from '../graph/reader.ts'
+import type { AgentRef, Id, Node, Turn } from '../graph/rows.ts'
 import { planStalled } from '../rules/delegation/background.ts'
 import { planTimeUp } from '../rules/delegation/question.ts'
 import { planExpiry } from '../rules/turn/approve.ts'
@@ -25,8 +27,23 @@ export interface SweepOptions {
   /** How long a cancelled node may take to stop by itself. */
   readonly graceMs: number
   readonly freeWorkers: () => number
+  readonly line: OwnerLine
+  /** The nodes that run in this process. */
+  readonly running: () => Iterable<Claim>
   readonly canRun: () => { readonly agents: readonly string[]; readonly kinds: readonly string[] }
+  /** See EngineOptions. */
+  readonly mayRun?: ((agent: AgentRef) => boolean) | undefined
   readonly report: (error: unknown) => void
+}
+
+/** Where owners take turns while there are more runnable nodes than workers. An engine keeps it from sweep to sweep. */
+export interface OwnerLine {
+  /** The owner who was served last; undefined before the first one. */
+  last: string | null | undefined
+  /** True when the last sweep left nodes of one owner behind while nodes of another run. */
+  isCrowded: boolean
+  /** True once it was crowded. */
+  wasCrowded: boolean
 }
 
 const BATCH = 256
@@ -148,17 +165,69 @@ export async function reportStalled(ledger: Ledger, claim: Claim, since: number 
   await ledger.commit({ kind: 'note', rootId: claim.rootId, plan: (draft) => planStalled(draft, claim, since) })
 }
 
+/** Claims as many nodes as there are workers, of each owner in turn. */
 async function claimRunnable(ledger: Ledger, options: SweepOptions): Promise<void> {
-  const { agents, kinds } = options.canRun()
+  const { line } = options
+  // Whoever runs nodes already had a turn.
+  if (line.last === undefined) for (const claim of options.running()) line.last = await ownerOf(ledger, claim)
   for (let free = options.freeWorkers(); free > 0; free = options.freeWorkers()) {
-    const limit = Math.min(free, BATCH)
-    const nodes = await ledger.store.runnable({ now: ledger.clock.now(), limit, agents, kinds })
+    const nodes = await nextInLine(ledger, options, Math.min(free, BATCH))
     let taken = 0
     for (const [rootId, ids] of byTree(nodes)) {
       taken += (await tryStep(ledger, options, { kind: 'claim', rootId, plan: (draft) => planClaim(draft, ids) })) ?? 0
     }
-    if (taken === 0) return
+    const last = nodes.at(-1)
+    if (last !== undefined) line.last = await ownerOf(ledger, last)
+    if (taken === 0) break
   }
+  line.isCrowded = options.freeWorkers() <= 0 && (await isCrowded(ledger, options))
+  line.wasCrowded ||= line.isCrowded
+}
+
+/** How many nodes are read to find some that run here among those that are left to others. */
+const LOOKED_AT = 10_000
+
+async function nextInLine(ledger: Ledger, options: SweepOptions, limit: number): Promise<readonly Node[]> {
+  const { canRun, mayRun, line } = options
+  const after = line.last === undefined ? {} : { after: line.last }
+  const query: RunnableQuery = { now: ledger.clock.now(), limit, ...canRun(), ...after }
+  const found = await ledger.store.runnable(query)
+  if (mayRun === undefined) return found
+  const own = await onlyOf(ledger, found, mayRun)
+  if (own.length === found.length || found.length < limit) return own
+  const more = await ledger.store.runnable({ ...query, limit: Math.max(limit, LOOKED_AT) })
+  return (await onlyOf(ledger, more, mayRun)).slice(0, limit)
+}
+
+async function onlyOf(
+  { store }: Ledger,
+  nodes: readonly Node[],
+  mayRun: (agent: AgentRef) => boolean,
+): Promise<Node[]> {
+  const own: Node[] = []
+  for (const node of nodes) {
+    const tree = await store.tree(node.rootId)
+    const agent = unlessTampered(() => tree.conversation(node.conversationId))?.agent
+    if (agent === undefined || mayRun(agent)) own.push(node)
+  }
+  return own
+}
+
+/** Whether somebody waits for a worker while others have one. Nodes of one owner alone need no turns. */
+async function isCrowded(ledger: Ledger, options: SweepOptions): Promise<boolean> {
+  const waiting = await nextInLine(ledger, options, 2)
+  if (waiting.length === 0) return false
+  const owners = new Set<string | null>()
+  for (const node of [...waiting, ...options.running()]) {
+    owners.add(await ownerOf(ledger, node))
+    if (owners.size > 1) return true
+  }
+  return false
+}
+
+async function ownerOf({ store }: Ledger, { rootId }: Pick<Node, 'rootId'>): Promise<string | null> {
+  const tree = await store.tree(rootId)
+  return unlessTampered(() => tree.conversation(rootId))?.owner ?? null
 }
 
 /** Reschedules nodes that wait for a clock that was set back since, by whatever process. */

@@ -35,7 +35,7 @@ export interface ReaderOptions {
   readonly rule: CommitRule
 }
 
-export interface Problem {
+export interface DocumentProblem {
   readonly reason: 'broken' | 'limit'
   readonly message: string
 }
@@ -46,7 +46,7 @@ export class DocumentReader {
   readonly notes = new Notes()
   isCommitted: boolean
   isClosed = false
-  problem: Problem | null = null
+  problem: DocumentProblem | null = null
 
   private readonly options: ReaderOptions
   private readonly string: StringReader
@@ -361,7 +361,7 @@ export class DocumentReader {
     this.stop('broken', message)
   }
 
-  private stop(reason: Problem['reason'], message: string): void {
+  private stop(reason: DocumentProblem['reason'], message: string): void {
     this.problem = { reason, message }
   }
 

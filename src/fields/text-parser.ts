@@ -1,6 +1,6 @@
 import { byteOrderMark, isAnySpace, isLineEnd, isSpace } from './chars.ts'
 import { DocumentFinder } from './document-finder.ts'
-import { DocumentReader, type Problem, type ReaderOptions, TextCache } from './document-reader.ts'
+import { type DocumentProblem, DocumentReader, type ReaderOptions, TextCache } from './document-reader.ts'
 import type { FieldEvent } from './field-event.ts'
 
 /**
@@ -137,7 +137,7 @@ export class TextParser {
     this.advance()
   }
 
-  private fail(reader: DocumentReader, problem: Problem): void {
+  private fail(reader: DocumentReader, problem: DocumentProblem): void {
     if (!reader.isCommitted) return this.reject()
     const place = problem.reason === 'broken' ? `It is not JSON ${this.place()}: ` : ''
     this.stop(problem.reason, `${place}${problem.message}`)

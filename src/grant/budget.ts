@@ -62,6 +62,17 @@ export function treeLimitOf(budgets: readonly (Budget | undefined)[]): number | 
   return least(budgets, 'treeConcurrency') ?? null
 }
 
+/** The bounds of a root run. */
+export interface RootBounds {
+  readonly limits: TurnLimits
+  readonly money: Spending['limit'] | null
+  readonly treeLimit: number | null
+}
+
+export function rootBounds(budgets: readonly (Budget | undefined)[]): RootBounds {
+  return { limits: limitsOf(budgets), money: moneyOf(budgets), treeLimit: treeLimitOf(budgets) }
+}
+
 /** Combines two budgets: each number is the smaller of the two. */
 export function smallerBudget(a: Budget | undefined, b: Budget | undefined): Budget | undefined {
   if (a === undefined || b === undefined) return a ?? b

@@ -1,7 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { DeniedError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import { freezeLayer, layersForChildren, layersForSelf, readCeiling } from './ceiling.ts'
+import {
+  budgetsIn,
+  ceilingBelow,
+  freezeLayer,
+  layersForChildren,
+  layersForSelf,
+  readCeiling,
+  stackCeilings,
+} from './ceiling.ts'
 import { ownLayers } from './grant.ts'
 
 const layer = { by: 'host', allow: ['tool:*'], ask: ['tool:a'], deny: ['tool:b'] }
@@ -111,5 +119,41 @@ describe('what cannot be read allows nothing', () => {
     expect(read).toThrow(DeniedError)
     expect(read).toThrow(expect.objectContaining({ code: 'denied' }))
     expect(read).toThrow(message)
+  })
+})
+
+describe('the ceiling of a turn', () => {
+  test('is passed on as it is, as the very same array, where all of it binds below', () => {
+    const ceiling = [frozen, { ...frozen, by: 'ann' }]
+
+    expect(ceilingBelow(ceiling)).toBe(ceiling)
+  })
+
+  test('is passed on without what binds the turn alone, and binds children with what binds below', () => {
+    const ceiling: readonly Json[] = [
+      { ...frozen, by: 'self', binds: 'self' },
+      { ...frozen, by: 'below', binds: 'below' },
+      { ...frozen, by: 'both' },
+    ]
+
+    expect(ceilingBelow(ceiling)).toEqual([
+      { ...frozen, by: 'below' },
+      { ...frozen, by: 'both' },
+    ])
+    expect(layersForSelf(ceilingBelow(ceiling)).map(({ by }) => by)).toEqual(['below', 'both'])
+  })
+
+  test('names a budget for each of its layers, or none', () => {
+    expect(budgetsIn([frozen, { ...frozen, budget: { usd: 1 } }])).toEqual([undefined, { usd: 1 }])
+  })
+
+  test('is joined with another: nothing is lost, nothing is repeated', () => {
+    const own = [frozen]
+    const more = [{ ...frozen, by: 'ann' }, { ...frozen }]
+
+    expect(stackCeilings(own, more)).toEqual([frozen, { ...frozen, by: 'ann' }])
+    expect(stackCeilings(own, [{ ...frozen }])).toBe(own)
+    expect(stackCeilings(own, [])).toBe(own)
+    expect(stackCeilings([], more)).toBe(more)
   })
 })

@@ -1,5 +1,5 @@
 import { DeniedError, messageOf } from '../base/error.ts'
-import type { Json } from '../base/json.ts'
+import { canonicalJson, type Json } from '../base/json.ts'
 import { type Budget, checkBudget, storedBudget } from './budget.ts'
 import type { Layer } from './grant.ts'
 
@@ -8,7 +8,7 @@ const VERSION = 1
 
 /** Turns a layer into JSON, to be stored with a child. */
 export function freezeLayer(layer: Layer): Json {
-  const { by, allow, ask, deny, budget, binds, neverAsks } = layer
+  const { by, allow, ask, deny, budget, perDay, principal, binds, neverAsks } = layer
   const frozen = {
     v: VERSION,
     by,
@@ -16,6 +16,8 @@ export function freezeLayer(layer: Layer): Json {
     ask,
     deny,
     ...(budget === undefined ? {} : { budget }),
+    ...(perDay === undefined ? {} : { perDay }),
+    ...(principal === undefined ? {} : { principal }),
     ...(binds === undefined ? {} : { binds }),
     ...(neverAsks === undefined ? {} : { neverAsks }),
   }
@@ -30,6 +32,34 @@ export function layersForSelf(ceiling: readonly Json[]): readonly Layer[] {
 /** The frozen layers that bind everything the child starts. */
 export function layersForChildren(ceiling: readonly Json[]): readonly Layer[] {
   return readCeiling(ceiling).flatMap(({ binds, ...layer }) => (binds === 'self' ? [] : layer))
+}
+
+/**
+ * The ceiling that a turn passes on to the turns of its children: the same array where all of it binds below, so that whatever
+ * is kept per ceiling is kept once for a whole tree.
+ */
+export function ceilingBelow(ceiling: readonly Json[]): readonly Json[] {
+  if (readCeiling(ceiling).every(({ binds }) => binds === undefined)) return ceiling
+  return layersForChildren(ceiling).map(freezeLayer)
+}
+
+/** The budgets that frozen layers name. */
+export function budgetsIn(ceiling: readonly Json[]): readonly (Budget | undefined)[] {
+  return readCeiling(ceiling).map(({ budget }) => budget)
+}
+
+/** The principals that asked for a turn: who began it, and whoever made it anew. */
+export function askersIn(ceiling: readonly Json[]): readonly string[] {
+  return readCeiling(ceiling).flatMap(({ principal }) => principal ?? [])
+}
+
+/** Joins two ceilings: layers only stack, and a layer is not repeated. */
+export function stackCeilings(ceiling: readonly Json[], more: readonly Json[]): readonly Json[] {
+  if (more === ceiling || more.length === 0) return ceiling
+  if (ceiling.length === 0) return more
+  const known = new Set(ceiling.map(canonicalJson))
+  const others = more.filter((layer) => !known.has(canonicalJson(layer)))
+  return others.length === 0 ? ceiling : [...ceiling, ...others]
 }
 
 /** Ceilings that were read before: rows are read again and again. */
@@ -51,14 +81,22 @@ export function readCeiling(ceiling: readonly Json[]): readonly Layer[] {
 const NO_LAYERS: readonly Layer[] = []
 
 function readLayer(layer: Json): Layer {
-  const { v, by, allow, ask, deny, budget, binds, neverAsks } = (layer ?? {}) as Record<string, Json>
+  const { v, by, allow, ask, deny, budget, perDay, principal, binds, neverAsks } = (layer ?? {}) as Record<string, Json>
   if (v !== VERSION) throw unreadable(`it is of form ${JSON.stringify(v)}; this version knows ${VERSION}`)
   if (typeof by !== 'string' || ![allow, ask, deny].every(isRules)) throw unreadable('a layer is not whole')
   if (binds !== undefined && binds !== 'self' && binds !== 'below')
     throw unreadable('a layer does not say whom it binds')
   if (neverAsks !== undefined && neverAsks !== true) throw unreadable('a layer does not say whether anybody is asked')
+  if (principal !== undefined && typeof principal !== 'string') throw unreadable('a layer does not say who asked')
+  if (perDay !== undefined && !isDayLimit(perDay)) throw unreadable('the limit of a day is not whole')
   if (budget === undefined) return layer as unknown as Layer
   return { ...(layer as unknown as Layer), budget: frozenBudget(budget) }
+}
+
+function isDayLimit(limit: Json): boolean {
+  if (typeof limit !== 'object' || limit === null || Array.isArray(limit)) return false
+  const { owner, ...numbers } = limit
+  return typeof owner === 'string' && Object.values(numbers).every((value) => typeof value === 'number' && value >= 0)
 }
 
 function isRules(rules: Json | undefined): boolean {

@@ -35,10 +35,22 @@ export interface Layer {
   readonly deny: readonly string[]
   /** The budget of the layer's owner: agents below may not have more. */
   readonly budget?: Budget
+  /** The most that all runs of an owner may use on one day. */
+  readonly perDay?: DayLimit
+  /** The principal that asked for the run, where it is that principal's layer. */
+  readonly principal?: string
   /** Denies every request that another layer would ask for. */
   readonly neverAsks?: true
   /** For an agent that was frozen with its own grant: the layer binds the agent alone or only its children. Left out: both. */
   readonly binds?: 'self' | 'below'
+}
+
+/** The limits of an owner's day: see `DayBudget`. */
+export interface DayLimit {
+  readonly owner: string
+  readonly usd?: number
+  readonly tokens?: number
+  readonly runs?: number
 }
 
 const DOMAINS: ReadonlySet<string> = new Set([

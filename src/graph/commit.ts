@@ -10,9 +10,9 @@
 import { sha256 } from '../base/hash.ts'
 import { freshId } from '../base/id.ts'
 import { sizeOf, truncateUtf8 } from '../base/json.ts'
-import { type Content, textOf } from './content.ts'
+import { type Content, NO_USAGE, textOf, type Usage } from './content.ts'
 import type { EventRow, LiveEvent } from './event.ts'
-import type { Body, Conversation, Edge, EngineRow, Id, Link, Node, NodeOutput, Turn } from './rows.ts'
+import type { AgentRef, Body, Conversation, Edge, Id, Link, Node, NodeOutput, Turn } from './rows.ts'
 
 /** The steps of a graph. A crash may fall between any two; a sweep must be able to continue from there with rows alone. */
 export const COMMIT_KINDS = [
@@ -52,6 +52,52 @@ export interface StoredBlock extends LiveBlock {
   readonly n: number
 }
 
+/** A process that runs nodes. Its lease covers all of its claims. What is optional is missing where an older version wrote it. */
+export interface EngineRow extends ProcessReport {
+  /** The id of its engine. */
+  readonly id: Id
+  /** Grows with each write. */
+  readonly version: number
+  /** The boot and the pid namespace of its machine: where they are equal, its pid can be looked for. */
+  readonly bootId: string
+  /** Its number on that machine. */
+  readonly pid: number
+  /** When it was started, as the machine says; empty where it does not. */
+  readonly processStart: string
+  /** Others take its claims from then on, by the time of leases. */
+  readonly leaseUntil: number
+  /** Names of the agents that it has code for, the empty one for those that need none. Null, or missing, where it does not say. */
+  readonly agents: readonly string[] | null
+  /** The name of its machine. */
+  readonly host?: string
+  /** When it began to run nodes. */
+  readonly startedAt?: number
+  /** When it last renewed its lease, by the time of leases. */
+  readonly heardAt?: number
+}
+
+/** Facts that a process tells the others beside its name. */
+export interface ProcessReport {
+  /** The hashes of the only definitions whose runs it goes on with. Missing: it goes on with any definition of an agent it has. */
+  readonly versions?: readonly string[]
+  /** The sources of tools that it has used: how they are. */
+  readonly sources?: readonly SourceHealth[]
+}
+
+/** How a source of tools, such as an MCP server, is in one process. */
+export interface SourceHealth {
+  /** Its name for the agent that used it. */
+  readonly name: string
+  /** How often in a row it did not start; 0 where it works. */
+  readonly failures: number
+  /** Why it did not start the last time. */
+  readonly error: string | null
+  /** Since when it is so. */
+  readonly since: number
+  /** The agents that the process leaves to others meanwhile: their names, and the hashes of those that their rows keep whole. */
+  readonly leaves: readonly string[]
+}
+
 /** A set of rows that the store applies whole or refuses. Stores know rows, not rules. */
 export interface Commit {
   /** Its own id. A store whose answer was lost on the way finds out by it whether it was stored. */
@@ -84,11 +130,68 @@ export interface Commit {
   readonly dropBlocks: readonly Id[]
   /** In order. The store writes `seq` into each: the tree's next whole numbers. */
   readonly events: readonly EventRow[]
-  /** The store's `changes` when the rules planned this commit; absent where rows were put together by hand. */
+  /** The store's `writes` when the rules planned this commit; absent where rows were put together by hand. */
   readonly plannedOn?: number | undefined
+  /** The usage of its tree in this commit; none where the root conversation has no owner. A store adds it to the sums of the owner. */
+  readonly spent: readonly Spent[]
   /** The work it leaves for other processes, for stores that wake them. */
   readonly wakes: readonly Wake[]
 }
+
+/** The usage of an owner's trees, by day, agent and model. */
+export interface Spent {
+  /** The owner of the root conversation. */
+  readonly owner: string
+  /** The day of the commits, in UTC: `2026-11-17`. */
+  readonly day: string
+  /** The agent that called the model; for runs, the one at the root. */
+  readonly agent: string
+  /** The model; empty for runs. */
+  readonly model: string
+  /** Runs at the root that were begun or queued. A run that only reports an end in the background counts with its own. */
+  readonly runs: number
+  readonly modelCalls: number
+  readonly usage: Usage
+}
+
+/** Where `spentIn` finds what a draft did. */
+export interface SpendingDraft {
+  readonly now: number
+  findConversation(id: Id): Conversation | undefined
+}
+
+/** The usage in a draft with these new rows and events. Each call of a model has one `usage` event, in the commit that counts it. */
+export function spentIn(
+  draft: SpendingDraft,
+  rootId: Id,
+  { turns, events }: Pick<Commit, 'turns' | 'events'>,
+): readonly Spent[] {
+  const owner = draft.findConversation(rootId)?.owner ?? null
+  if (owner === null || (!turns.some(isOpened) && !events.some(isCall))) return NONE
+  const day = new Date(draft.now).toISOString().slice(0, 10)
+  const spent: Spent[] = []
+  for (const { conversationId } of turns.filter(isOpened)) {
+    const home = draft.findConversation(conversationId)
+    if (home?.type !== 'user') continue
+    spent.push({ owner, day, agent: home.agent.name, model: '', runs: 1, modelCalls: 0, usage: NO_USAGE })
+  }
+  for (const { body, path } of events) {
+    if (body.type !== 'usage') continue
+    const { model, usage } = body
+    spent.push({ owner, day, agent: path.at(-1) ?? '', model, runs: 0, modelCalls: 1, usage })
+  }
+  return spent
+}
+
+function isOpened({ version, state, wokenBy }: Turn): boolean {
+  return version === 1 && state !== 'ended' && wokenBy === null
+}
+
+function isCall({ body }: EventRow): boolean {
+  return body.type === 'usage'
+}
+
+const NONE: readonly never[] = []
 
 /** Asks some process to look at a tree. One that finds nothing to do there does nothing. */
 export interface Wake {
@@ -116,6 +219,7 @@ export function emptyCommit(kind: CommitKind, at: number, rootId: Id | null): Co
     blocks: [],
     dropBlocks: [],
     events: [],
+    spent: [],
     wakes: [],
   }
 }
@@ -147,4 +251,16 @@ export function outputText(text: string, taskId: Id): TaskOutput {
   const note = `[cut: ${sizeOf(shown)} of ${bytes} bytes shown. To read on: read_result({ "id": "${taskId}", "offset": ${shown.length} })]`
   const body = { hash: sha256(text), text }
   return { output: { content: `${shown}\n${note}`, bodyRef: body.hash, bytes }, body }
+}
+
+/** Lets a commit hand the nodes it makes runnable to the engine that makes it. */
+export interface Claims {
+  readonly engineId: Id
+  /**
+   * Reserves a worker, if the engine has one and the code for such a node. While nodes of other owners wait for a worker, it gives
+   * one only to a node whose turn it is.
+   */
+  take(kind: string, agent: AgentRef, isItsTurn: boolean): boolean
+  /** Returns workers that were reserved and are not needed. */
+  giveBack(taken: number): void
 }

@@ -49,6 +49,28 @@ export interface Usage {
 
 export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
 
+/** All that a node has streamed in the try that goes on now. */
+export interface LiveState {
+  /** The number of the try. */
+  readonly attempt: number
+  /** The answer so far. */
+  readonly text: string
+  /** The thoughts so far. */
+  readonly reasoning: string
+  /** The calls that the model is writing, in order. */
+  readonly calls: readonly LiveCall[]
+}
+
+/** A call that a model is writing. */
+export interface LiveCall {
+  /** The id of the call. */
+  readonly callId: string
+  /** The name of the tool. */
+  readonly tool: string
+  /** The arguments so far: the beginning of a JSON text. */
+  readonly text: string
+}
+
 /** Adds input and output. Input already includes tokens read from and written to a cache. */
 export function totalTokens({ inputTokens, outputTokens }: Usage): number {
   return inputTokens + outputTokens

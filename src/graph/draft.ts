@@ -11,9 +11,10 @@
 import { LegateError, NotFoundError } from '../base/error.ts'
 import { freshId, freshIds } from '../base/id.ts'
 import { type Own, patched } from '../base/keep-shape.ts'
-import type { Commit, CommitKind, Wake } from './commit.ts'
+import type { Claims } from './commit.ts'
+import { type Commit, type CommitKind, spentIn, type Wake } from './commit.ts'
 import type { EventBody, EventRow } from './event.ts'
-import { BUILT_IN_KINDS, codeOf, type Kinds, mayBecome } from './kinds.ts'
+import { BUILT_IN_KINDS, type Kinds, mayBecome } from './kinds.ts'
 import type { TreeReader } from './reader.ts'
 import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn, NEW_NODE } from './rows.made.ts'
 import type { Body, Conversation, Edge, EdgeType, Id, Link, Node, NodeState, Turn } from './rows.ts'
@@ -49,7 +50,7 @@ export class Draft {
   private readonly touched: Id[] = []
   readonly stored: TreeReader
   /** True when this draft leaves a runnable node that no engine has claimed. */
-  private leavesWork = false
+  leavesWork = false
   private readonly rootId: Id | null
   private readonly random: (() => number) | undefined
   private readonly plannedOn: number | undefined
@@ -73,7 +74,7 @@ export class Draft {
     this.stored = stored
     this.rootId = rootId
     this.random = random
-    this.plannedOn = stored.changes?.()
+    this.plannedOn = stored.writes?.()
     this.now = now
     this.claims = claims
     this.kinds = kinds
@@ -93,6 +94,11 @@ export class Draft {
 
   findNode(id: Id): Node | undefined {
     return this.nodes.get(id) ?? this.ownTree(this.stored.node(id))
+  }
+
+  /** The place of a node among those that this draft adds or changes; -1 for another one. */
+  placeOfNode(id: Id): number {
+    return this.nodes.find(id)
   }
 
   /** A fresh id of this moment. */
@@ -346,9 +352,12 @@ export class Draft {
     this.dropBlocks = added(this.dropBlocks, nodeId)
   }
 
-  /** Claims a runnable node for this draft's engine if it can run it now; else the node stays pending for a sweep. */
-  claim(node: Node): Node {
-    const isTaken = this.claims?.take(node.kind, codeOf(this.conversation(node.conversationId).agent))
+  /**
+   * Claims a runnable node for this draft's engine if it can run it now; else the node stays pending for a sweep. A sweep claims
+   * nodes whose turn it is: they pass those that wait.
+   */
+  claim(node: Node, isItsTurn = false): Node {
+    const isTaken = this.claims?.take(node.kind, this.conversation(node.conversationId).agent, isItsTurn)
     if (this.claims === null || isTaken !== true) {
       this.leavesWork = true
       return node
@@ -414,6 +423,7 @@ export class Draft {
       blocks: NONE,
       dropBlocks: this.dropBlocks,
       events: this.events,
+      spent: spentIn(this, rootId, { turns: this.turns.rows, events: this.events }),
       // A change by hand is always checked again, so it names no state that it was planned on.
       plannedOn: kind === 'mutate' ? undefined : this.plannedOn,
       wakes: this.wakes(id, rootId),
@@ -477,19 +487,11 @@ export class TableChanges<Row extends { readonly id: Id }> {
     else if (this.rows.length > FEW) this.index = new Map(this.rows.map(({ id }, place) => [id, place]))
   }
 
-  private find(id: Id): number {
+  /** Its place in `rows`; -1 where it is not there. */
+  find(id: Id): number {
     if (this.index !== null) return this.index.get(id) ?? -1
     const { rows } = this
     for (let at = 0; at < rows.length; at++) if (rows[at]?.id === id) return at
     return -1
   }
-}
-
-/** Lets a commit hand the nodes it makes runnable to the engine that makes it. */
-export interface Claims {
-  readonly engineId: Id
-  /** Reserves a worker, if the engine has one and the code for such a node. */
-  take(kind: string, agentName: string): boolean
-  /** Returns workers that were reserved and are not needed. */
-  giveBack(taken: number): void
 }

@@ -9,7 +9,8 @@
 //   - No rule decides by events. To add a type, extend the list and the union here, and emit it where it happens.
 
 import type { Json } from '../base/json.ts'
-import type { Content, ToolCall, Usage } from './content.ts'
+import type { Content, LiveState, ToolCall, Usage } from './content.ts'
+import type { Told } from './kinds.ts'
 import type { OutcomeRecord } from './outcome.ts'
 import type { Conversation, Effect, NodeState, Purpose } from './rows.ts'
 
@@ -31,6 +32,7 @@ export const DURABLE_EVENTS = [
   'node-state',
   'retry',
   'uncertain',
+  'call-settled',
   'late-result',
   'budget',
   'stalled',
@@ -40,6 +42,7 @@ export const DURABLE_EVENTS = [
   'graph-change',
   'extension-error',
   'warning',
+  'run-change',
 ] as const
 
 /**
@@ -53,6 +56,7 @@ export const LIVE_EVENTS = [
   'progress',
   'extension',
   'reset',
+  'live',
 ] as const
 
 export type DurableEventType = (typeof DURABLE_EVENTS)[number]
@@ -73,6 +77,8 @@ export interface EventPlace {
   readonly path: readonly string[]
   /** The run that delegated this one; null at the root. */
   readonly parentId: string | null
+  /** Changes of its commit that no event reports; left out where there are none. */
+  readonly told?: Told
 }
 
 export type EventBody =
@@ -171,8 +177,8 @@ export type EventBody =
       readonly request: string
       /** The arguments it would be done with. */
       readonly input: Json
-      /** The hash of request and input: `runtime.answer(nodeId, { digest })` answers this and nothing else. */
-      readonly digest: string
+      /** The hash of request and input: `runtime.answer(nodeId, { seen })` answers this and nothing else. */
+      readonly seen: string
       /** Why a person is asked. */
       readonly reason: string
       /** When it is denied if nobody answers, in milliseconds since 1970. */
@@ -197,10 +203,12 @@ export type EventBody =
   | {
       /** The node waits for an answer of the host or of a person. */
       readonly type: 'question'
-      /** Who is asked. */
-      readonly to: 'host' | 'person'
+      /** Who is asked. `outside`: whoever executes the call of this node, which waits for the result. */
+      readonly to: 'host' | 'person' | 'outside'
       /** The question. */
       readonly text: string
+      /** The hash of the question: `runtime.answer(nodeId, { text, seen })` answers this and nothing else. */
+      readonly seen: string
       /** When the node goes on without an answer, in milliseconds since 1970. */
       readonly expiresAt: number
     }
@@ -261,6 +269,20 @@ export type EventBody =
       readonly tool: string
       /** Why it cannot be known. */
       readonly reason: string
+    }
+  | {
+      /** A person has said what became of a call that is uncertain. */
+      readonly type: 'call-settled'
+      /** The tool. */
+      readonly tool: string
+      /** The person's word. `left`: nobody will find out. */
+      readonly how: 'happened' | 'not_happened' | 'left'
+      /** Who said so. */
+      readonly by: string
+      /** The result that models read from now on; null where the person left it. */
+      readonly content: Content | null
+      /** The run that goes on from there; null where nothing was started. */
+      readonly nextRunId: string | null
     }
   | {
       /** A node that had been given up ended after all. Its result is not used. */
@@ -341,6 +363,10 @@ export type EventBody =
       /** It in words. */
       readonly message: string
     }
+  | {
+      /** The state of the run changed, and no other event says how: see `told`. */
+      readonly type: 'run-change'
+    }
 
 interface Delta {
   /** The piece that is new. */
@@ -402,9 +428,17 @@ export type LiveBody =
       /** The number of the new try. */
       readonly attempt: number
     }
+  | ({
+      /**
+       * All that a node has streamed so far: it replaces the deltas of this node that you have. Only readers with `live: true` see
+       * the event, once per streaming node, when they have caught up.
+       */
+      readonly type: 'live'
+    } & LiveState)
 
 /** A durable event as it is stored. */
 export interface EventRow extends EventPlace {
+  /** Its type, with the fields of the type. */
   readonly body: EventBody
 }
 

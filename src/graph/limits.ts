@@ -72,7 +72,7 @@ export interface Account {
   /** The ordinal of the next delegation without a key to let run: first come, first served. */
   readonly nextRelease: number
   readonly usage: Usage
-  /** Ids of the nodes that ended `uncertain`. */
+  /** Ids of the nodes that ended `uncertain`, here and below, and that no person has settled. */
   readonly uncertain: readonly string[]
 }
 
@@ -154,4 +154,19 @@ export interface TreePlaces {
 /** The counter for a run that limits the delegations of its tree; null without a limit. */
 export function newTreePlaces(limit: number | null): TreePlaces | null {
   return limit === null ? null : { limit, live: 0, waiting: [] }
+}
+
+/** How many delegations that share a key may run at the same time. */
+export interface KeyLimit {
+  readonly key: string
+  readonly limit: number
+}
+
+/** The delegations of a conversation that share a key. */
+export interface KeyPlaces {
+  readonly key: string
+  /** How many may run now. */
+  readonly live: number
+  /** Ids of delegations that wait: first come, first served. */
+  readonly waiting: readonly string[]
 }

@@ -45,7 +45,7 @@ export interface OutcomeRecord {
   readonly retryable: boolean
   /** Advice for the reader; null when there is nothing to do. */
   readonly advice: string | null
-  /** Nodes whose effect may or may not have happened. */
+  /** Nodes whose effect may or may not have happened: those that no person had settled when the run ended. */
   readonly uncertain: readonly string[]
   /** Runs that it started in the background and that had not ended when it ended. */
   readonly open: readonly string[]

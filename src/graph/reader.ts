@@ -10,9 +10,10 @@
 
 import { isLegateError } from '../base/error.ts'
 import { after, type Later } from '../base/maybe.ts'
-import type { StoredBlock } from './commit.ts'
+import type { EngineRow, StoredBlock } from './commit.ts'
 import type { EventRow } from './event.ts'
-import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from './rows.ts'
+import type { RootState } from './kinds.ts'
+import type { Conversation, Edge, Id, Link, Node, Turn } from './rows.ts'
 
 /**
  * The stored rows of one tree: `store.tree(rootId)` gives them. Reading is synchronous, so that a rule reads and decides in one
@@ -24,7 +25,7 @@ export interface TreeReader {
    * Counts the writes, for a store that no other process can write to. A commit that was planned on this very count needs no
    * further check.
    */
-  changes?(): number
+  writes?(): number
   /** A conversation by its id. */
   conversation(id: Id): Conversation | undefined
   /** A run by its id. */
@@ -61,7 +62,7 @@ export interface TreeReader {
 
 /** Keyset scans over all trees, for sweeps, lists and readers. A remote store answers them later. */
 export interface Scans {
-  /** Pending, no blockers, `wakeAt` due, of one of these agents and kinds; oldest first. */
+  /** Pending, no blockers, `wakeAt` due, of one of these agents and kinds: of each owner in turn, its oldest first. */
   runnable(query: RunnableQuery): Later<readonly Node[]>
   /** Running turns whose deadline is at or before `now`. */
   overdue(now: number, limit: number): Later<readonly Turn[]>
@@ -86,7 +87,7 @@ export interface Scans {
   /** Blocks that running nodes of a tree have streamed into a shared store: those after that number, in order. */
   blocks(rootId: Id, after: number): Later<readonly StoredBlock[]>
   /** Root conversations, newest first. */
-  roots(query: { readonly limit: number; readonly before?: Id }): Later<readonly Conversation[]>
+  roots(query: RootsQuery): Later<readonly Conversation[]>
   /** Conversations of a tree, or of all trees, by id. */
   conversations(query: ConversationsQuery): Later<readonly Conversation[]>
   /** Conversations, turns and nodes whose id has this ending; at most `limit`. */
@@ -97,7 +98,7 @@ export interface Scans {
   /** Turns of any conversation that have not ended: of one tree, or of all. */
   openTurns(limit: number, rootId?: Id): Later<readonly Turn[]>
   /** Turns of user conversations that have not ended. */
-  openRoots(limit: number): Later<readonly Turn[]>
+  openRoots(query: OpenRootsQuery): Later<readonly Turn[]>
 }
 
 /** The read side of a store. */
@@ -110,10 +111,18 @@ export interface StoreReader extends Scans {
   tree(rootId: Id): Later<TreeReader>
   /** The root of the tree that has this conversation, turn or node; undefined where no tree has it. */
   rootOf(id: Id): Later<Id | undefined>
+  /** The root of that tree and whose it is, as the rows say that are not checked yet. One read, which loads no tree. */
+  ownerOf(id: Id): Later<TreeOwner | undefined>
+}
+
+/** A tree and its owner. */
+export interface TreeOwner {
+  readonly rootId: Id
+  readonly owner: string | null
 }
 
 /** The tree that has this conversation, turn or node; an empty one where none has it. */
-export function treeWith(store: StoreReader, id: Id): Later<TreeReader> {
+export function treeWith(store: Pick<StoreReader, 'rootOf' | 'tree'>, id: Id): Later<TreeReader> {
   return after(store.rootOf(id), (rootId = id) => store.tree(rootId))
 }
 
@@ -123,6 +132,8 @@ export interface LocalReader extends TreeReader, LocalScans {
   tree(rootId: Id): TreeReader
   /** The root of the tree that has this id. */
   rootOf(id: Id): Id | undefined
+  /** That root, and whose it is. */
+  ownerOf(id: Id): TreeOwner | undefined
 }
 
 /** Scans of a store in this process, which answers at once. */
@@ -137,8 +148,30 @@ export interface ConversationsQuery {
   readonly limit: number
 }
 
+/**
+ * Which root conversations to list. With an owner, or for `failed`, `uncertain` and `open`, the work is that of the answer, however
+ * much is stored. Without one, a query by agent or for `completed` may look at one tree after the other.
+ */
+export interface RootsQuery {
+  readonly limit: number
+  /** Only those made before this one. */
+  readonly before?: Id
+  readonly owner?: string
+  /** The name of their agent. */
+  readonly agent?: string
+  readonly state?: RootState
+}
+
+export interface OpenRootsQuery {
+  readonly limit: number
+  /** Only of trees of this owner. */
+  readonly owner?: string
+}
+
 export interface AwaitingQuery {
   readonly limit: number
+  /** Only nodes of trees of this owner. */
+  readonly owner?: string
   /** Only those after this one. */
   readonly after?: { readonly wakeAt: number; readonly id: Id }
 }
@@ -149,6 +182,8 @@ export interface RunnableQuery {
   readonly kinds: readonly string[]
   /** The names of the agents whose code they need: see `codeOf`. */
   readonly agents: readonly string[]
+  /** The owner who was served last: the next one begins. Null stands for all trees without an owner. */
+  readonly after?: string | null
 }
 
 /** All rows of one tree: those that a walk from its root reaches, and those that only name its root. */
@@ -313,7 +348,7 @@ function idOf({ id }: { readonly id: Id }): Id {
  * outlived their host, in the background or abandoned.
  */
 export async function openTopRuns(store: StoreReader, trees?: ReadonlySet<Id>): Promise<Turn[]> {
-  const roots = await store.openRoots(MANY)
+  const roots = await store.openRoots({ limit: MANY })
   const known = new Set(roots.map(idOf))
   const tops = roots.filter(({ rootId }) => trees?.has(rootId) !== false)
   for (const turn of await store.openTurns(MANY)) {
@@ -338,7 +373,8 @@ export function unlessTampered<T>(read: () => T): T | undefined {
   }
 }
 
-function ignoreTampered(error: unknown): undefined {
+/** Passes over a tree that was changed from outside; throws any other error. */
+export function ignoreTampered(error: unknown): undefined {
   if (!isLegateError(error, 'tampered')) throw error
 }
 

@@ -60,6 +60,13 @@ export function requireIdle(draft: Draft, conversation: Conversation): void {
   throw refused('busy', message, { runId: open })
 }
 
+/** Refuses another request under the key of a run. */
+export function requireSame({ id, requestHash }: Turn, asked: string | null): void {
+  if (requestHash === asked) return
+  const message = `The key of the run ${id} stands for another request: use a new key, or ask for the same again.`
+  throw new ConflictError('conflict', message, { details: { runId: id } })
+}
+
 export function requireOpen({ id, lane }: Conversation): void {
   if (lane === null || lane.archivedAt === null) return
   throw refused('archived', `The lane ${id} is archived: no new turn begins in it. Fork it to go on from it.`, {

@@ -58,6 +58,8 @@ export function copyOfTurn(row: Turn, version: number): Own<Turn> {
     createdAt: row.createdAt,
     startedAt: row.startedAt,
     endedAt: row.endedAt,
+    ceiling: row.ceiling,
+    requestHash: row.requestHash,
   }
 }
 
@@ -177,6 +179,8 @@ export const USUAL_TURN: Turn = {
   createdAt: 0,
   startedAt: null,
   endedAt: null,
+  ceiling: [],
+  requestHash: null,
 }
 
 export const USUAL_LINK: Link = {

@@ -20,6 +20,8 @@ import {
   type Account,
   DEFAULT_LIMITS,
   EMPTY_ACCOUNT,
+  type KeyLimit,
+  type KeyPlaces,
   type Spending,
   type TreePlaces,
   type TurnLimits,
@@ -52,7 +54,7 @@ export interface Conversation {
   readonly owner: string | null
   readonly title: string | null
   readonly metadata: { readonly [key: string]: Json }
-  /** The layers above it, and those of a child's own agent, frozen when it was made (I1). Opaque to the graph. */
+  /** Frozen layers that bind all its turns (I1): of a root its creator's, of a child its hosts' and its own. Opaque here. */
   readonly ceiling: readonly Json[]
   readonly groups: { readonly [group: string]: boolean } | null
   /** The running turn of the lane; null when the lane is idle. */
@@ -91,10 +93,7 @@ export const CONVERSATION_COLUMNS: Columns<Conversation> = {
   createdAt: { usual: 0, test: 1000, text: 'always' },
 }
 
-/**
- * A lane is a line of turns. A conversation begins with one, whose id is its own; a fork makes another, which is a row of
- * the same kind: its id is accepted wherever a conversation's is.
- */
+/** A line of turns: a conversation's first, or a fork of one, whose id is accepted wherever a conversation's is. */
 export interface LaneFacts {
   /** The node it was forked at; null for a first lane. Its history begins with that lane's turns up to `last`. */
   readonly from: (LanePlace & { readonly nodeId: Id }) | null
@@ -114,20 +113,6 @@ export interface LanePlace {
   readonly laneId: Id
   /** The ordinal of the last turn; -1 for none of this lane's own. */
   readonly last: number
-}
-
-/** How many delegations that share a key may run at the same time. */
-export interface KeyLimit {
-  readonly key: string
-  readonly limit: number
-}
-
-export interface KeyPlaces {
-  readonly key: string
-  /** How many may run now. */
-  readonly live: number
-  /** Delegations that wait: first come, first served. */
-  readonly waiting: readonly Id[]
 }
 
 export type TurnState = 'queued' | 'running' | 'ended'
@@ -171,6 +156,8 @@ export interface Turn {
   readonly history: TurnHistory | null
   /** Tool sources that could not be started for this run; null for most. */
   readonly absent: readonly AbsentSource[] | null
+  /** The hash of the request that started it under a key of its caller; null for a run without a key. */
+  readonly requestHash: string | null
   /** Nodes so far: the ordinal of the next one. */
   readonly nodeCount: number
   /** The node that starts when the turn does. */
@@ -180,6 +167,8 @@ export interface Turn {
   readonly createdAt: number
   readonly startedAt: number | null
   readonly endedAt: number | null
+  /** Frozen layers of whoever asked for it: they bind it and all it starts, retries, forks or wakes, and no later turn (I1). */
+  readonly ceiling: readonly Json[]
 }
 
 export const TURN_COLUMNS: Columns<Turn> = {
@@ -209,6 +198,8 @@ export const TURN_COLUMNS: Columns<Turn> = {
   createdAt: { usual: 0, test: 1000, text: { as: 'times', by: 'packTimes' } },
   startedAt: { usual: null, test: 1000, text: 'never' },
   endedAt: { usual: null, text: 'never' },
+  ceiling: { usual: [], text: 'empty' },
+  requestHash: { usual: null },
 }
 
 export interface TurnHistory {
@@ -362,6 +353,16 @@ export interface NodeMarks {
   readonly deletedAt: number | null
   /** Set when it runs and was asked to stop. */
   readonly stop: { readonly at: number; readonly reason: string } | null
+  /** Set when it is uncertain and a person has said what became of its effect. */
+  readonly settled?: Settlement
+}
+
+/** A person's word about a call whose effect may have happened. */
+export interface Settlement {
+  /** `left`: nobody will find out. */
+  readonly how: 'happened' | 'not_happened' | 'left'
+  readonly by: string
+  readonly at: number
 }
 
 /** The node's input. Fields by kind; all are JSON. */
@@ -439,10 +440,7 @@ export interface Link {
   readonly depth: number
   /** parked: the task waits as a row. called: code inside the running task awaits it. background: nobody need wait. */
   readonly mode: 'parked' | 'called' | 'background'
-  /**
-   * How its end in the background reaches the host: by a turn of the host, or only by this row. Null: the host has no tools for
-   * it.
-   */
+  /** How its end in the background reaches the host: by a turn, or only by this row. Null: the host has no tools for it. */
   readonly wake: 'auto' | 'passive' | null
   readonly onParentClose: 'cancel' | 'abandon'
   /** True where the limits of its run, its key and its tree let its turn run. */
@@ -487,14 +485,4 @@ export const LINK_COLUMNS: Columns<Link> = {
 export interface Body {
   readonly hash: string
   readonly text: string
-}
-
-/** A process that runs nodes. Its lease covers all of its claims. */
-export interface EngineRow {
-  readonly id: Id
-  readonly version: number
-  readonly bootId: string
-  readonly pid: number
-  readonly processStart: string
-  readonly leaseUntil: number
 }

@@ -88,6 +88,12 @@ function tasksBefore(reader: TreeReader, message: Node): Node[] {
   return tasks
 }
 
+/** True where the task has no result but an explanation. What a person has entered as its result is one. */
+export function isFailed({ output, state, marks }: Pick<Node, 'output' | 'state' | 'marks'>): boolean {
+  if (output.isError === true) return true
+  return state !== 'finished' && marks?.settled?.how !== 'happened'
+}
+
 /** The result of a task as a model reads it, whatever way the task ended. */
 export function resultContent(task: Node): Content {
   if (task.output.content !== undefined) return task.output.content

@@ -26,10 +26,16 @@ const NETWORK_CODES: ReadonlySet<string> = new Set([
 /** How long to wait before attempt `next`; undefined when another try cannot help or all are used. */
 export function retryDelay(error: unknown, next: number, random: () => number = randomWord): number | undefined {
   if (next > MODEL_ATTEMPTS || !isPassing(error) || isOutOfQuota(error)) return undefined
-  const asked = field(error, 'retryAfterMs')
-  if (typeof asked === 'number' && asked >= 0) return asked > LONGEST_ASKED_MS ? undefined : asked
+  const asked = pauseAsked(error)
+  if (asked !== undefined) return asked > LONGEST_ASKED_MS ? undefined : asked
   const backoff = FIRST_DELAY_MS * 2 ** (next - 2)
   return backoff * (1 + random() / 2 ** 34)
+}
+
+/** The pause that a provider asked for, in milliseconds: `Retry-After`. */
+export function pauseAsked(error: unknown): number | undefined {
+  const asked = field(error, 'retryAfterMs')
+  return typeof asked === 'number' && asked >= 0 ? asked : undefined
 }
 
 /**

@@ -3,11 +3,11 @@ import type { AgentCore } from '../agent/definition/agent.ts'
 import { fileUseLayers } from '../agent/definition/file-layers.ts'
 import { grantAt, offerLayers } from '../delegation/child-authority.ts'
 import { type Budget, childLimits, limitsOf, moneyOf, treeLimitOf } from '../grant/budget.ts'
-import { layersForSelf, readCeiling } from '../grant/ceiling.ts'
+import { budgetsIn, layersForSelf } from '../grant/ceiling.ts'
 import { delegateLayer, hasSameRules, type Layer, useLayer } from '../grant/grant.ts'
 import type { Profiles } from '../grant/profile.ts'
 import { hostOf, type RunPlace, type TreeReader } from '../graph/reader.ts'
-import type { Conversation, Id } from '../graph/rows.ts'
+import type { Conversation, Id, Turn } from '../graph/rows.ts'
 import type { TurnBounds } from '../rules/turn/open-turn.ts'
 
 interface Stack {
@@ -15,8 +15,10 @@ interface Stack {
   /** The version of the registry when it was made. */
   readonly version: number
   readonly layers: readonly Layer[]
-  /** The version of the conversation it was made for. */
+  /** The profile of the conversation it was made for. */
   readonly profile: string | undefined
+  /** The ceiling of the turn it was made for. */
+  readonly turn: Turn['ceiling']
 }
 
 /** Whoever knows the agents of runs. */
@@ -35,7 +37,7 @@ interface LayerParts {
 /** Every layer that decides for an agent in a run. */
 export class LayerStacks {
   private readonly parts: LayerParts
-  /** The last stack of an agent at the root, or of one under a ceiling: mostly the next node has the same. */
+  /** The last stack of an agent at the root, or of one under a conversation's ceiling: mostly the next node has the same. */
   private stacks: WeakMap<object, Stack> = new WeakMap()
 
   constructor(parts: LayerParts) {
@@ -43,24 +45,29 @@ export class LayerStacks {
   }
 
   /**
-   * The frozen layers, and those that the runtime, its hosts and the agent itself say now: nothing said later widens what was
-   * frozen. Under one ceiling it is the same for every node, until an agent of this process changes.
+   * The frozen layers of conversation and turn, and those that the runtime, its hosts and the agent itself say now: nothing
+   * said later widens what was frozen. Under the same two ceilings it is the same for every node, until an agent of this
+   * process changes.
    */
   of(agent: AgentCore, place: RunPlace, profile: string | undefined): readonly Layer[] {
     const { ceiling } = place.conversation
+    const turn = place.turn.ceiling.length === 0 ? NO_LAYERS : place.turn.ceiling
     const { agents, profiles, runtimeLayer } = this.parts
     const { version } = agents
-    const key = ceiling.length === 0 ? agent : ceiling
+    const key = ceiling.length > 0 ? ceiling : turn.length > 0 ? turn : agent
     const last = this.stacks.get(key)
     const isSame = last !== undefined && last.agent === agent && last.version === version && last.profile === profile
-    if (isSame) return last.layers
-    const frozen = layersForSelf(ceiling)
+    if (isSame && last.turn === turn) return last.layers
+    const asked = layersForSelf(turn)
+    // The limit of a day is no rule: a layer that has one is kept whatever else says the same.
+    const isAsked = (layer: Layer) => layer.perDay === undefined && asked.some((one) => hasSameRules(one, layer))
+    const frozen = [...asked, ...layersForSelf(ceiling).filter((layer) => !isAsked(layer))]
     const stored = profile === undefined ? [] : [storedProfileLayer(profile, profiles)]
     const own = useLayer(agent.name, grantAt(agent, place.conversation.depth))
     const said = [...this.saidAbove(place), ...stored, ...fileUseLayers(agent), own]
     const isNew = (layer: Layer) => !frozen.some((one) => hasSameRules(one, layer))
     const layers = [...runtimeLayer.filter(isNew), ...frozen, ...said.filter(isNew)]
-    this.stacks.set(key, { agent, version, layers, profile })
+    this.stacks.set(key, { agent, version, layers, profile, turn })
     return layers
   }
 
@@ -105,8 +112,12 @@ function offerNow({ name: hostName, subagents, eager }: AgentCore, name: string,
   return offerLayers(hostName, { name, grant: config.grant, profile: config.profile }, profiles)
 }
 
+const NO_LAYERS: Turn['ceiling'] = []
+
 export interface BoundBy {
   readonly tree: TreeReader
+  /** The layers that the turn will have. */
+  readonly ceiling: Turn['ceiling']
   /** Undefined where this process has no code for it. */
   readonly agent: AgentCore | undefined
   /** The application's. */
@@ -114,10 +125,10 @@ export interface BoundBy {
 }
 
 /** The bounds of a turn put in by hand: the smallest that its agent, those above it and the application set (I1). */
-export function turnBounds(conversation: Conversation, { tree, agent, budget }: BoundBy): TurnBounds {
-  const { ceiling, parentTurnId } = conversation
+export function turnBounds(conversation: Conversation, { tree, agent, budget, ceiling }: BoundBy): TurnBounds {
+  const { parentTurnId } = conversation
   const own = [agent === undefined ? lastBudget(tree, conversation) : agent.budget, budget]
-  const above = readCeiling(ceiling).map((layer) => layer.budget)
+  const above = [...budgetsIn(conversation.ceiling), ...budgetsIn(ceiling)]
   const host = parentTurnId === null ? undefined : tree.turn(parentTurnId)
   const limits = host === undefined ? limitsOf([...own, ...above]) : childLimits(own, above, host.limits.depth)
   return { limits, money: moneyOf([...own, ...above]), treeLimit: treeLimitOf(own) }

@@ -1,17 +1,22 @@
 import { contextTurnsOf } from '../agent/build/conversation-settings.ts'
 import { hasLiveSources } from '../agent/build/read-kit.ts'
 import { MODEL_KINDS, noteChange } from '../agent/hooks/hook-set.ts'
-import type { Home, NodeRun } from '../agent/hooks/node-run.ts'
+import type { Home, LiveParts, NodeRun } from '../agent/hooks/node-run.ts'
 import { unlessAborted } from '../base/abort.ts'
-import { DefinitionError, DeniedError, messageOf, StoreError } from '../base/error.ts'
-import { after } from '../base/maybe.ts'
+import { DefinitionError, DeniedError, messageOf, NotFoundError, StoreError } from '../base/error.ts'
+import { after, type Later } from '../base/maybe.ts'
+import type { LiveTrace } from '../conversation/trace/live-trace.ts'
 import type { KindDefinition } from '../delegation/run/kind.ts'
+import type { CallGate } from '../engine/call-gate.ts'
 import type { Work } from '../engine/engine.ts'
-import { hostOf, type TreeReader } from '../graph/reader.ts'
+import type { SourceBoard } from '../engine/source-board.ts'
+import type { CallLimits } from '../grant/call-limits.ts'
+import { hostOf, type TreeReader, treeWith } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { isOver } from '../store/not-found.ts'
 import type { SourcePool } from '../tool/source-pool.ts'
 import { leaveTape } from '../tool/tape.ts'
+import type { ShownRequest } from './look/request-of.ts'
 import type { AgentDirectory } from './resolve-agent.ts'
 
 type NodeCode = typeof import('./lazy.ts')
@@ -21,6 +26,10 @@ export interface ExecutorParts extends Omit<Home, 'children'> {
   readonly agents: AgentDirectory
   /** Node kinds of the application. */
   readonly kinds: ReadonlyMap<string, KindDefinition>
+  /** The gate is set when the code that runs nodes is loaded. */
+  readonly live: LiveParts & { gate: CallGate; trace: LiveTrace | null }
+  readonly limits: CallLimits | undefined
+  readonly sources: SourceBoard
 }
 
 interface Loaded {
@@ -49,12 +58,25 @@ export class NodeExecutor {
     await this.parts.agents.allKnown()
     if (this.loaded !== undefined) return
     const joined = this.join(await import('./lazy.ts'))
+    await this.trace()
     this.loaded ??= joined
+  }
+
+  /** Loads what tells a telemetry of runs, where there is one. */
+  private async trace(): Promise<void> {
+    const { settings, live, ledger } = this.parts
+    const { telemetry } = settings
+    if (telemetry === null || live.trace !== null) return
+    const { LiveTrace } = await import('../conversation/trace/live-trace.ts')
+    live.trace ??= new LiveTrace({ store: ledger.store, telemetry, report: live.report })
   }
 
   private join(code: NodeCode): Loaded {
     const { ledger, agents, live, settings } = this.parts
     ledger.endTurns = code.endTurns
+    live.gate = code.callGate({ ledger, limits: this.parts.limits, report: live.report })
+    ledger.tellChanges = code.tellChanges
+    agents.load(code)
     return { code, home: { ledger, agents, live, settings, children: code.CHILDREN } }
   }
 
@@ -77,7 +99,7 @@ export class NodeExecutor {
   private tryRun(claimed: Node, work: Work): void | Promise<void> {
     const onError = (error: unknown) => this.fail(claimed, work, error)
     try {
-      const tree = this.parts.ledger.store.tree(claimed.rootId)
+      const tree = this.treeOf(claimed)
       const isReady = this.loaded !== undefined && !this.parts.agents.hasLateProviders
       const isNow = isReady && !(tree instanceof Promise)
       const begun = isNow ? this.begin(tree, claimed, work) : this.beginLater(claimed, work)
@@ -85,6 +107,12 @@ export class NodeExecutor {
     } catch (error) {
       return onError(error)
     }
+  }
+
+  /** The rows of a claimed node's tree. What this process knows of them has its own claim, and all that was there before it. */
+  private treeOf({ rootId }: Node): Later<TreeReader> {
+    const { store } = this.parts.ledger
+    return store.known?.(rootId) ?? store.tree(rootId)
   }
 
   private begin(tree: TreeReader, claimed: Node, work: Work): void | Promise<void> {
@@ -97,10 +125,10 @@ export class NodeExecutor {
   /** Waits for the code that runs nodes, and for what providers of agents promise. */
   private async beginLater(claimed: Node, work: Work): Promise<void> {
     if (this.loaded === undefined) await this.load()
-    const { agents, ledger } = this.parts
-    const promised = agents.promisedFor(await ledger.store.tree(claimed.rootId), claimed)
+    const { agents } = this.parts
+    const promised = agents.promisedFor(await this.treeOf(claimed), claimed)
     if (promised !== undefined) await unlessAborted(promised, work.signal)
-    return this.begin(await ledger.store.tree(claimed.rootId), claimed, work)
+    return this.begin(await this.treeOf(claimed), claimed, work)
   }
 
   /** Finds everything that a node needs, as the rows and this process have it now; undefined when the node was deleted. */
@@ -133,6 +161,25 @@ export class NodeExecutor {
       home: this.loadedParts().home,
       said: null,
     }
+  }
+
+  /** The request that the model of a node got, as far as rows and code of this process tell. Runs nothing. */
+  async requestOf(nodeId: Id): Promise<ShownRequest> {
+    await this.load()
+    const { agents, ledger } = this.parts
+    const tree = await treeWith(ledger.store, nodeId)
+    const node = tree.node(nodeId)
+    const turn = tree.turn(node?.turnId ?? '')
+    const conversation = tree.conversation(node?.conversationId ?? '')
+    if (node === undefined || turn === undefined || conversation === undefined) {
+      throw new NotFoundError('not_found', `There is no node ${nodeId} in this store.`)
+    }
+    await agents.promisedFor(tree, node)
+    const { code, home } = this.loadedParts()
+    const { NO_WORK, requestOf } = await import('./look/request-of.ts')
+    const resolved = agents.resolve({ tree, turn, conversation })
+    const run: NodeRun = { tree, node, turn, conversation, home, ...resolved, work: NO_WORK, said: null }
+    return requestOf(lacksTools(run) ? { ...run, toolkit: await run.toolkit.describe(code.keeperOf(run)) } : run)
   }
 
   /** Waits for all that a run still lacks, in this order; undefined when a person must be asked first. */
@@ -223,8 +270,12 @@ export class NodeExecutor {
   }
 
   private sourcePool(): SourcePool {
-    const { ledger, settings } = this.parts
-    this.pool ??= this.loadedParts().code.sourcePool(settings.logger, () => ledger.clock.now())
+    const { ledger, settings, sources } = this.parts
+    this.pool ??= this.loadedParts().code.sourcePool({
+      logger: settings.logger,
+      now: () => ledger.clock.now(),
+      board: sources,
+    })
     // One that is closed starts nothing.
     if (this.isClosed) this.pool.close().catch(() => undefined)
     return this.pool

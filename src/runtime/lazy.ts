@@ -1,29 +1,56 @@
 import type { ChildStarter, EagerWork, NodeRun } from '../agent/hooks/node-run.ts'
 import type { KindDefinition } from '../delegation/run/kind.ts'
 import { readyChildren } from '../delegation/run/task.ts'
+import { CallGate, type CallPlace } from '../engine/call-gate.ts'
+import type { CallLimits } from '../grant/call-limits.ts'
+import { planEndHold } from '../rules/turn/result.ts'
 import { planRestart, planSay } from '../rules/turn/say.ts'
-import { SourcePool } from '../tool/source-pool.ts'
-import type { Logger } from '../tool/tool.ts'
+import type { Ledger } from '../store/ledger.ts'
+import { SourcePool, type SourcePoolParts } from '../tool/source-pool.ts'
 
 // The code that runs nodes, and the rules of a run. A runtime loads it when it starts: a program that only defines agents or reads
 // rows does without it.
 export { keeperOf } from '../agent/hooks/node-run.ts'
 export { runStep } from '../agent/step/step.ts'
+export { requireDay } from '../agent/step/within-day.ts'
 export { runTask } from '../delegation/run/task.ts'
-export { planReply } from '../rules/delegation/question.ts'
+export { inlineCore, makeCore } from '../recipe/run/inline-core.ts'
+export { planOutsideResult, planReply } from '../rules/delegation/question.ts'
 export { sessionDocument } from '../rules/delegation/session-document.ts'
 export { endTurns } from '../rules/settle/end-turns.ts'
+export { tellChanges } from '../rules/settle/told.ts'
 export { planApproval } from '../rules/turn/approve.ts'
 export { planCancel } from '../rules/turn/cancel.ts'
 export { planResult } from '../rules/turn/result.ts'
+export { KeyedStarts, overtaken, requestHashOf } from './keys/keyed-starts.ts'
 
 /** How an input comes to a conversation: in its turn, or instead of what is going on. */
 export const SAYING = { queue: planSay, restart: planRestart } as const
 
 // Code that few agents need is loaded for those alone.
 
-export function sourcePool(logger: Logger, now: () => number): SourcePool {
-  return new SourcePool(logger, now)
+/** The gate before model calls. A node that waits at it is woken by a commit. */
+export function callGate({ ledger, limits, report }: GateOptions): CallGate {
+  const { store, clock, scheduler } = ledger
+  const wake = async ({ rootId, nodeId }: CallPlace): Promise<boolean> => {
+    try {
+      return await ledger.commit({ kind: 'claim', rootId, plan: (draft) => planEndHold(draft, nodeId) })
+    } catch (error) {
+      report(error)
+      return false
+    }
+  }
+  return new CallGate({ store, clock, scheduler, limits, wake })
+}
+
+interface GateOptions {
+  readonly ledger: Ledger
+  readonly limits: CallLimits | undefined
+  readonly report: (error: unknown) => void
+}
+
+export function sourcePool(parts: SourcePoolParts): SourcePool {
+  return new SourcePool(parts)
 }
 
 export async function equip(run: NodeRun, pool: SourcePool): Promise<NodeRun | undefined> {

@@ -1,15 +1,28 @@
+import type { AgentCore } from '../agent/definition/agent.ts'
 import { ExtensionRuns } from '../agent/hooks/extension-runs.ts'
 import type { LiveParts } from '../agent/hooks/node-run.ts'
+import { onAbort } from '../base/abort.ts'
 import { isLegateError, type LegateError, messageOf } from '../base/error.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
+import { readOptions } from '../base/options.ts'
 import { BlockWriter } from '../conversation/blocks.ts'
-import { KeepAlive, NodeEnds, TurnEnds } from '../conversation/ends.ts'
+import { KeepAlive, NodeEnds, type Recordings, TurnEnds } from '../conversation/ends.ts'
 import { Feeds } from '../conversation/feeds.ts'
+import { follow, followTree } from '../conversation/follow.ts'
+import type { Run, RunOutcome, TreeEventsOptions } from '../conversation/run.ts'
+import { type FieldParts, lateIterator, RunHandle, TREE_EVENTS } from '../conversation/run-handle.ts'
+import type { LiveTrace } from '../conversation/trace/live-trace.ts'
+import type { CallGate } from '../engine/call-gate.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Commit } from '../graph/commit.ts'
+import type { RunEvent } from '../graph/event.ts'
+import type { Outcome } from '../graph/outcome.ts'
+import type { Id } from '../graph/rows.ts'
 import type { Ledger } from '../store/ledger.ts'
+import type { Store } from '../store/store.ts'
 import type { Tape } from '../tool/tape.ts'
 import type { Logger } from '../tool/tool.ts'
+import type { KeyedStart } from './keys/start-names.ts'
 
 export interface LiveOptions {
   readonly runtime: object
@@ -29,6 +42,9 @@ export class LiveRuns implements LiveParts {
   readonly extensions: ExtensionRuns
   readonly blocks: BlockWriter
   tape: Tape | null = null
+  trace: LiveTrace | null = null
+  /** Set when the code that runs nodes is loaded. */
+  declare gate: CallGate
   lastCall: KeptAlive
   private readonly options: LiveOptions
   /** Each loss is told once: the store as null, a tree by its root. */
@@ -39,7 +55,7 @@ export class LiveRuns implements LiveParts {
     const { store, clock } = options.ledger
     this.options = options
     this.runtime = options.runtime
-    this.feeds = new Feeds(store, clock)
+    this.feeds = new Feeds(store, clock, () => options.engine().id)
     this.ends = new TurnEnds(store, this.keepAlive)
     this.nodeEnds = new NodeEnds(store)
     this.extensions = new ExtensionRuns(options.ledger, options.logger)
@@ -50,6 +66,7 @@ export class LiveRuns implements LiveParts {
   committed(commit: Commit): void {
     if (this.feeds.hasReaders) this.feeds.committed(commit)
     if (this.extensions.hasRuns) this.extensions.committed(commit)
+    if (this.trace !== null) this.trace.committed(commit)
     this.ends.committed(commit)
     this.nodeEnds.committed(commit)
   }
@@ -57,14 +74,21 @@ export class LiveRuns implements LiveParts {
   /** Looks at the rows again: another process may have written. */
   async changed(): Promise<void> {
     try {
+      this.gate?.changed()
       await this.feeds.changed()
       await this.ends.changed()
       await this.nodeEnds.changed()
       await this.extensions.changed()
       for (const error of this.options.ledger.store.tampered?.() ?? []) this.report(error)
     } catch (error) {
-      this.report(error)
+      // Whoever closed the store knows that it is closed.
+      if (!isLegateError(error, 'store_closed')) this.report(error)
     }
+  }
+
+  /** Called when another process may have written. */
+  readonly hear = (): void => {
+    this.changed().catch(this.report)
   }
 
   close(): void {
@@ -112,3 +136,95 @@ export class LiveRuns implements LiveParts {
 }
 
 const MINUTE_MS = 60_000
+
+export interface HandleOptions {
+  readonly runId: Id
+  readonly conversationId: Id
+  /** Its conversation, where that is certain only once the run is recorded. */
+  readonly place?: KeyedStart['place'] | undefined
+  /** The root of its tree, where that is known before the run is recorded. */
+  readonly rootId?: Id | undefined
+  readonly started: undefined | Promise<unknown>
+  /** Where somebody else waits for it already. */
+  readonly outcome?: Promise<Outcome>
+  readonly abortSignal?: AbortSignal | undefined
+  /** Throws where the holder of the handle may not cancel the run. */
+  readonly mayCancel?: (() => void) | undefined
+  readonly isOwn: boolean
+  /** The output schema of its agent: see `RunHandleOptions`. */
+  readonly output: AgentCore['output'] | undefined
+}
+
+/** Whoever started it has had enough when this aborts. */
+function cancelOnAbort(run: Pick<Run, 'cancel' | 'result'>, signal: AbortSignal): void {
+  const remove = onAbort(signal, () => {
+    run.cancel(messageOf(signal.reason)).catch(() => undefined)
+  })
+  run.result.then(remove, remove)
+}
+
+export interface RunHandleParts {
+  readonly store: Store
+  readonly live: LiveRuns
+  readonly recordings: Recordings
+  readonly fields: FieldParts
+  readonly cancel: (runId: Id, reason?: string) => Promise<void>
+}
+
+/** Makes the handles of runs, and the readers of trees. */
+export class RunHandles {
+  private readonly parts: RunHandleParts
+  /** The handle that was made last. */
+  protected last: KeptAlive
+
+  constructor(parts: RunHandleParts) {
+    this.parts = parts
+  }
+
+  make<Out, Written>(options: HandleOptions): Run<Out, Written> {
+    const { runId, conversationId, place, rootId, started, outcome, abortSignal, isOwn, output, mayCancel } = options
+    const { store, live, recordings, fields } = this.parts
+    const { feeds, keepAlive, ends } = live
+    const wait = () => ends.wait(runId, rootId)
+    const run = new RunHandle<Out, Written>({
+      id: runId,
+      conversationId,
+      place,
+      isOwn,
+      started,
+      result: () => (outcome ?? (started instanceof Promise ? started.then(wait) : wait())) as Promise<RunOutcome<Out>>,
+      follow: (from, sees) => follow({ store, feeds, keepAlive, runId, ...from, sees }),
+      cancel: async (reason) => {
+        mayCancel?.()
+        await this.parts.cancel(runId, reason)
+      },
+      output,
+      fields,
+    })
+    this.last = run
+    if (started !== undefined && isOwn) {
+      recordings.add({ runId, conversationId, place, started })
+      keepAlive.hold()
+      const release = () => keepAlive.release()
+      started.then(release, release)
+    }
+    if (abortSignal != null) cancelOnAbort(run, abortSignal)
+    return run
+  }
+
+  /** Resolves when the run is in the rows; rejects when it could not be put there. */
+  async recorded(run: Run): Promise<Run> {
+    await this.parts.recordings.settled(run.id)
+    if ((await this.parts.store.rootOf(run.id)) === undefined) await run.result
+    return run
+  }
+
+  /** The events of the tree that has this conversation. */
+  treeEvents(id: Id, options: TreeEventsOptions): AsyncIterable<RunEvent> {
+    const { after = 0, live = false } = readOptions('events(conversationId, options)', options, TREE_EVENTS)
+    const { store, recordings } = this.parts
+    const { feeds, keepAlive } = this.parts.live
+    const read = () => followTree({ store, feeds, keepAlive, after, live }, id)
+    return { [Symbol.asyncIterator]: () => lateIterator(recordings.settled(id), read) }
+  }
+}

@@ -3,8 +3,8 @@ import { type CompactionOptions, readCompaction } from '../agent/definition/comp
 import { checkExtension, type ExtensionCore } from '../agent/definition/extension.ts'
 import type { RunSettings } from '../agent/hooks/node-run.ts'
 import type { Clock, Scheduler } from '../base/clock.ts'
-import { DefinitionError, messageOf } from '../base/error.ts'
-import type { Json } from '../base/json.ts'
+import { DefinitionError, InputError, messageOf } from '../base/error.ts'
+import { type Json, toJson } from '../base/json.ts'
 import {
   anything,
   code,
@@ -13,21 +13,26 @@ import {
   list,
   number,
   type OptionRules,
+  oneOf,
   orJust,
   readOptions,
   record,
 } from '../base/options.ts'
 import type { KindDefinition } from '../delegation/run/kind.ts'
+import { ON_CHANGED, type OnChanged } from '../engine/abilities.ts'
 import type { Engine, EngineFactory } from '../engine/engine.ts'
 import type { FileDomain } from '../files/files.ts'
 import { type Budget, checkBudget } from '../grant/budget.ts'
+import { type CallLimits, checkLimits } from '../grant/call-limits.ts'
 import { checkGrant, type Grant } from '../grant/grant.ts'
+import type { Principal } from '../grant/principal.ts'
 import { type Profiles, withProfiles } from '../grant/profile.ts'
 import { CANCEL_GRACE_MS } from '../graph/kinds.ts'
 import type { Id } from '../graph/rows.ts'
 import { type ModelLike, toModel } from '../model/named/to-model.ts'
 import type { Store } from '../store/store.ts'
 import { ATTEMPTS, type Attempts } from '../tool/attempts.ts'
+import type { Telemetry } from '../tool/telemetry.ts'
 import type { Logger } from '../tool/tool.ts'
 
 export interface RuntimeOptions {
@@ -47,6 +52,8 @@ export interface RuntimeOptions {
   readonly profiles?: Profiles
   /** Limits over every run; each run has the smaller of this and its agent's. */
   readonly budget?: Budget
+  /** The most model calls at a time and in a minute, per owner and per model, over all processes of the store. */
+  readonly limits?: CallLimits
   /** How delegations are tried, where neither the call, the host's settings nor the agent says it. */
   readonly delegation?: Attempts
   /** How contexts are kept within what a model can read; false: they are not. Default: summed up at 0.8 of a window that is known. */
@@ -57,6 +64,8 @@ export interface RuntimeOptions {
   readonly logger?: Logger
   /** Hooks for every agent and child: called after an agent's own. Their `methods` are an agent's: use them there. */
   readonly extensions?: readonly ExtensionCore[]
+  /** Takes a trace of every run: `otel()` of `legate/otel`. */
+  readonly telemetry?: Telemetry
   /** Your object, handed to every tool of every agent and child as `context.tracer`. */
   readonly tracer?: object
   /** Your object, handed to every tool of every agent and child as `context.longTermMemory`. */
@@ -76,6 +85,11 @@ export interface RuntimeOptions {
     readonly firstWordMs?: number
     /** How long a model may be silent in the middle of its answer; then it is asked again. Default 5 min. */
     readonly stalledMs?: number
+    /**
+     * How it treats runs whose agent was defined differently when they began. `continue` (default): it goes on with the
+     * definition it has. `wait`: it leaves them to a process that has the old one, as during a rollout.
+     */
+    readonly onChanged?: OnChanged
     /** Makes the engine that runs nodes. Default: the local one. `engineConformance` of `legate/testing` judges yours. */
     readonly create?: EngineFactory
   }
@@ -97,8 +111,8 @@ export interface ApprovalWord {
   readonly always?: boolean
   /** Allow it with these arguments instead. */
   readonly edit?: Json
-  /** Answers only the approval with this digest. Without it: whatever the node asks for now. */
-  readonly digest?: string
+  /** Answers only the request that was listed with this `seen`. Without it: whatever the node asks for now. */
+  readonly seen?: string
 }
 
 /** An answer to a question that an agent has asked. */
@@ -107,7 +121,22 @@ export interface AnswerWord {
   readonly text: string
   /** Who says so: recorded. Default `user`. */
   readonly by?: string
+  /** Answers only the question that was listed with this `seen`. Without it: whatever the node asks. */
+  readonly seen?: string
 }
+
+/** The result of a call that was executed outside: `tool({ execute: 'outside' })`. */
+export interface ResultWord {
+  /** The result, as JSON. It must fit the `output` of the tool. */
+  readonly result: Json
+  /** True: it failed, and the result says why. */
+  readonly isError?: boolean
+  /** Who says so: recorded. Default `user`. */
+  readonly by?: string
+}
+
+/** A word of a principal: who says it is known. */
+export type ScopedWord = Omit<ApprovalWord, 'by'> | Omit<AnswerWord, 'by'> | Omit<ResultWord, 'by'>
 
 export interface StartOptions extends RunOptions {
   /** Goes on in this conversation instead of a new one; waits its turn when a run is going on there. */
@@ -116,7 +145,7 @@ export interface StartOptions extends RunOptions {
   readonly createConversation?: boolean
   /**
    * Goes on in the conversation that you know by this text, such as the id of a chat in `useChat`, or begins it. The same
-   * text of another owner or another agent is another conversation.
+   * text of another owner or another agent is another conversation. If the conversation was deleted, a new one begins.
    */
   readonly conversationKey?: string
   /**
@@ -130,8 +159,26 @@ export interface StartOptions extends RunOptions {
    * run continues a conversation of any owner.
    */
   readonly owner?: string
+  /**
+   * Your name for this start, such as the id of a web request. If you start the same request of the same owner again under it,
+   * you get the first run: its result, its events. Another request is refused with `conflict`, and the key of a deleted
+   * run with `deleted`. Tools and the agent's definition are not compared.
+   */
+  readonly key?: string
   /** The title of a new conversation. */
   readonly title?: string
+  /** The place of the caller in a trace, as W3C Trace Context writes it. Default: where the code that starts the run is. */
+  readonly traceparent?: string
+}
+
+/** The options of a run that a principal starts: its owner is the principal. */
+export type ScopedStartOptions = Omit<StartOptions, 'owner' | 'createConversation'>
+
+/** A start on behalf of a principal. Its layers bind a conversation that it makes, and the turn. */
+export interface ScopedStart {
+  readonly options: ScopedStartOptions
+  readonly by: Principal
+  readonly layers: readonly Json[]
 }
 
 export const ENGINE_DEFAULTS = {
@@ -141,6 +188,7 @@ export const ENGINE_DEFAULTS = {
   leaseMs: 15_000,
   firstWordMs: 1_800_000,
   stalledMs: 300_000,
+  onChanged: 'continue',
 } as const
 
 const OPTIONS = {
@@ -152,11 +200,13 @@ const OPTIONS = {
   grant: record,
   profiles: record,
   budget: record,
+  limits: record,
   delegation: record,
   compaction: orJust(false, record),
   files: anything,
   logger: record,
   extensions: list,
+  telemetry: anything,
   tracer: anything,
   longTermMemory: anything,
   redact: anything,
@@ -172,6 +222,7 @@ const ENGINE = {
   leaseMs: number(1),
   firstWordMs: number(1),
   stalledMs: number(1),
+  onChanged: oneOf(...ON_CHANGED),
   create: code,
 }
 
@@ -202,6 +253,7 @@ export function checkOptions(options: RuntimeOptions): void {
   checkHandles(options)
   if (options.grant !== undefined) checkGrant(options.grant, 'createRuntime')
   if (options.budget !== undefined) checkBudget(options.budget, 'createRuntime')
+  if (options.limits !== undefined) checkLimits(options.limits, 'createRuntime({ limits })')
   if (options.delegation !== undefined) readOptions('createRuntime({ delegation })', options.delegation, ATTEMPTS)
 }
 
@@ -227,7 +279,10 @@ function checkModels({ model, models = {} }: RuntimeOptions): void {
   }
 }
 
-function checkHandles({ tracer, longTermMemory, redact, files }: RuntimeOptions): void {
+function checkHandles({ tracer, longTermMemory, redact, files, telemetry }: RuntimeOptions): void {
+  if (telemetry !== undefined && typeof telemetry?.begin !== 'function') {
+    refuse('createRuntime({ telemetry }): make it with otel() of legate/otel.')
+  }
   if (files !== undefined && typeof files?.bind !== 'function') {
     refuse('createRuntime({ files }): make them with diskFiles({ ... }) or memoryFiles({ ... }).')
   }
@@ -266,7 +321,7 @@ function refuse(message: string): never {
 
 /** Reads what holds for all runs of a runtime. */
 export function settingsOf(options: RuntimeOptions): RunSettings {
-  const { redact, budget, delegation, profiles = {}, files, tracer, longTermMemory, compaction } = options
+  const { redact, budget, delegation, profiles = {}, files, tracer, longTermMemory, compaction, telemetry } = options
   return {
     logger: options.logger ?? warningLogger,
     budget,
@@ -276,6 +331,7 @@ export function settingsOf(options: RuntimeOptions): RunSettings {
     files: files ?? null,
     tracer: tracer ?? null,
     longTermMemory: longTermMemory ?? null,
+    telemetry: telemetry ?? null,
     causeOf: redact === undefined ? messageOf : (error: unknown) => told(error, redact),
   }
 }
@@ -298,4 +354,15 @@ export const warningLogger: Logger = {
   info: () => undefined,
   warn: () => undefined,
   error: (message) => process.emitWarning(message, { type: 'LegateWarning' }),
+}
+
+/** The attributes of a run: a copy, so that nobody changes what was said. */
+export function readAttributes(attributes: unknown): { readonly [name: string]: Json } | null {
+  if (attributes === undefined) return null
+  const json = toJson(attributes)
+  const where = 'run(agent, input, { attributes })'
+  if (!json.ok) throw new InputError('invalid_input', `${where}: they are not JSON. ${json.error}`)
+  const { value } = json
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  throw new InputError('invalid_input', `${where}: they are an object, such as { tenant: 'acme' }.`)
 }

@@ -10,7 +10,7 @@
 
 import { agentForRequest, baseOf } from '../agent/build/asked-agent.ts'
 import { contextTurnsOf, profileOf } from '../agent/build/conversation-settings.ts'
-import type { AgentCore } from '../agent/definition/agent.ts'
+import { type AgentCore, type AnyAgent, isAgent } from '../agent/definition/agent.ts'
 import { promptIn } from '../agent/definition/agent-request.ts'
 import type { ExtensionCore } from '../agent/definition/extension.ts'
 import { fileUseLayers } from '../agent/definition/file-layers.ts'
@@ -18,10 +18,12 @@ import type { EnteringRun, ExtensionRuns } from '../agent/hooks/extension-runs.t
 import { HookSet, sortExtensions } from '../agent/hooks/hook-set.ts'
 import type { Agents, HooksAbove, NodeRun, RunSettings, Voice } from '../agent/hooks/node-run.ts'
 import { IdMap } from '../base/collections.ts'
-import { DefinitionError } from '../base/error.ts'
+import { DefinitionError, StoreError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
+import type { CheckedSchema } from '../base/schema/schema.ts'
 import { backgroundAgents } from '../delegation/background/tools.ts'
 import { isSubagentEntry, type SubagentSource } from '../delegation/subagent.ts'
+import { freezeLayer } from '../grant/ceiling.ts'
 import { type Layer, useLayer } from '../grant/grant.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import { ALL_TURNS } from '../graph/kinds.ts'
@@ -29,8 +31,7 @@ import { hostOf, type RunPlace, type TreeReader, treeWith } from '../graph/reade
 import type { AgentRef, Conversation, Id, Node } from '../graph/rows.ts'
 import { askedInRun } from '../graph/tasks.ts'
 import type { Model } from '../model/model.ts'
-import { readInline } from '../recipe/inline/inline-agent.ts'
-import { buildCore, inlineCore } from '../recipe/run/inline-core.ts'
+import type { InlineCode } from '../recipe/run/inline-core.ts'
 import type { TurnBounds } from '../rules/turn/open-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
@@ -39,6 +40,7 @@ import type { Groups } from '../tool/groups.ts'
 import type { Toolkit } from '../tool/toolkit.ts'
 import { type HostAbove, hostsAbove, LayerStacks, turnBounds } from './authority.ts'
 import { type Models, Toolkits } from './equipment.ts'
+import type { AgentInfo } from './look/agent-info.ts'
 import { checkIsAgent } from './options.ts'
 
 const MOST_KEPT = 512
@@ -76,12 +78,17 @@ export class AgentDirectory implements Agents {
   readonly registry: AgentRegistry
   readonly models: Models
   readonly profiles: Profiles
+  /** The runtime's layers, frozen: they bind a turn in whichever process goes on with it. */
+  readonly ceiling: readonly Json[]
   private readonly parts: DirectoryParts
   private readonly store: Store
   private readonly toolkits: Toolkits
   private readonly layers: LayerStacks
   private readonly inline: Map<Id, InlineAgent> = new Map()
+  private inlineCode: InlineCode | undefined
   private hookSets: WeakMap<AgentCore, HookSet> = new WeakMap()
+  /** The agents that the application named or started itself, by name: the newest of each. */
+  private readonly told: Map<string, AgentCore> = new Map()
   /** Agents that wait for what their providers promised. */
   private readonly coming: Map<AgentCore, Promise<undefined>> = new Map()
   /** Has any agent here hooks that concern its children? Mostly none has. */
@@ -94,6 +101,7 @@ export class AgentDirectory implements Agents {
     this.store = parts.ledger.store
     this.models = parts.models
     this.profiles = parts.settings.profiles
+    this.ceiling = parts.runtimeLayer.map(freezeLayer)
     this.registry = new AgentRegistry()
     this.toolkits = new Toolkits(parts.ledger)
     this.layers = new LayerStacks({ profiles: this.profiles, runtimeLayer: parts.runtimeLayer, agents: this })
@@ -123,8 +131,10 @@ export class AgentDirectory implements Agents {
     }
   }
 
-  isCurrent({ agentsVersion, tree, conversation }: NodeRun): boolean {
+  isCurrent({ agentsVersion, tree, conversation, turn }: NodeRun): boolean {
     if (agentsVersion !== this.registry.version) return false
+    // Layers of a turn are only added.
+    if (tree.turn(turn.id)?.ceiling.length !== turn.ceiling.length) return false
     return tree.conversation(conversation.id)?.version === conversation.version
   }
 
@@ -137,6 +147,14 @@ export class AgentDirectory implements Agents {
     const agent = this.of(tree, turn.id, conversation)
     if (agent === undefined) throw new Error(`this process has no code for the agent "${conversation.agent.name}"`)
     return agent
+  }
+
+  /** The schema of the result that the tool of a call promises; null where it promises nothing, or this process has no code of it. */
+  resultSchemaOf(tree: TreeReader, { turnId, conversationId, input }: Node): CheckedSchema | null {
+    const conversation = tree.conversation(conversationId)
+    const agent = conversation === undefined ? undefined : this.of(tree, turnId, conversation)
+    const entry = agent === undefined ? undefined : this.toolkits.of(agent).find(input.call?.name ?? '')
+    return entry?.tool?.output ?? null
   }
 
   /** The toolkit of an agent, with the file tools of its host where it inherits them. */
@@ -200,7 +218,7 @@ export class AgentDirectory implements Agents {
   }
 
   make(definition: Json, host: AgentCore): AgentCore {
-    return buildCore(readInline(definition), host, (name) => this.modelNamed(name))
+    return this.loadedCode().makeCore(definition, host, (name) => this.modelNamed(name))
   }
 
   modelNamed(name: string): Model {
@@ -211,6 +229,28 @@ export class AgentDirectory implements Agents {
 
   hasModelNamed(name: string): boolean {
     return this.models.has(name)
+  }
+
+  /** Makes an agent known that the application named or started, also by its name. `runner` is the agent as one run has it. */
+  tell(agent: AgentCore, runner: AgentCore = agent): undefined | Promise<undefined> {
+    const known = this.know(runner)
+    if (this.told.get(agent.name) !== agent) this.told.set(agent.name, baseOf(agent))
+    return known
+  }
+
+  /** An agent by its name, among those that the application named or started. */
+  named(name: string): AnyAgent | undefined {
+    const found = this.told.get(name)
+    return isAgent(found) ? found : undefined
+  }
+
+  /** Describes agents, sorted by name: by default all that can be started by name. */
+  async infos(agents: Iterable<AgentCore> = this.told.values()): Promise<AgentInfo[]> {
+    await this.allKnown()
+    const { models, parts } = this
+    const { agentInfos } = await import('./look/agent-info.ts')
+    const modelOf = (agent: AgentCore) => models.of(agent) ?? models.standard
+    return agentInfos(agents, { budget: parts.settings.budget, modelOf })
   }
 
   /** Makes an agent known with all below it, or none of them when one cannot work. */
@@ -291,9 +331,9 @@ export class AgentDirectory implements Agents {
     return this.layers.of(this.agentOf(place), place, profileOf(conversation, this.profiles))
   }
 
-  boundsOf(tree: TreeReader, conversation: Conversation): TurnBounds {
+  boundsOf(tree: TreeReader, conversation: Conversation, ceiling: readonly Json[]): TurnBounds {
     const agent = this.of(tree, conversation.id, conversation)
-    return turnBounds(conversation, { tree, agent, budget: this.parts.settings.budget })
+    return turnBounds(conversation, { tree, agent, budget: this.parts.settings.budget, ceiling })
   }
 
   groupsOf(tree: TreeReader, conversation: Conversation): Groups | undefined {
@@ -315,11 +355,24 @@ export class AgentDirectory implements Agents {
     const known = this.inline.get(id)
     if (known !== undefined && known.hash === agent.hash && known.version === version) return known.core
     const host = () => this.hostAgentOf(tree, conversation)
-    const core = inlineCore(agent.inline ?? null, { host, modelNamed: (name) => this.modelNamed(name) })
+    const core = this.loadedCode().inlineCore(agent.inline ?? null, {
+      host,
+      modelNamed: (name) => this.modelNamed(name),
+    })
     if (core === undefined) return undefined
     if (this.inline.size >= MOST_KEPT) this.inline.clear()
     this.inline.set(id, { hash: agent.hash, version, core })
     return core
+  }
+
+  /** Takes the code that makes agents from rows: it is loaded with the code that runs nodes. */
+  load(code: InlineCode): void {
+    this.inlineCode = code
+  }
+
+  private loadedCode(): InlineCode {
+    if (this.inlineCode !== undefined) return this.inlineCode
+    throw new StoreError('store', 'An agent was made from its row before its runtime was started.')
   }
 
   private hostAgentOf(tree: TreeReader, below: Conversation): AgentCore | undefined {
@@ -379,6 +432,16 @@ export class AgentRegistry {
     versions.set(hash, agent)
     const [oldest = ''] = versions.keys()
     if (versions.size > MAX_VERSIONS) versions.delete(oldest)
+  }
+
+  /** Whether this very definition is known. */
+  hasVersion({ name, hash }: AgentRef): boolean {
+    return this.byName.get(name)?.has(hash) === true
+  }
+
+  /** The hashes of all definitions that are known. */
+  hashes(): string[] {
+    return [...this.byName.values()].flatMap((versions) => [...versions.keys()])
   }
 
   /** Binds the agent object that runs a run in this process. */

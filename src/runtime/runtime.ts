@@ -10,38 +10,28 @@
 
 import type { Agent, AnyAgent } from '../agent/definition/agent.ts'
 import { MODEL_KINDS } from '../agent/hooks/hook-set.ts'
-import type { PruneOptions } from '../audit/archive.ts'
-import type { AuditOptions, AuditReport } from '../audit/audit.ts'
-import type { RunDiff } from '../audit/diff.ts'
-import type { PictureOptions } from '../audit/picture.ts'
-import type { Why } from '../audit/why.ts'
 import { within } from '../base/abort.ts'
-import { type Clock, systemClock } from '../base/clock.ts'
+import { type Clock, followingClock, systemClock } from '../base/clock.ts'
 import { frozenCopy } from '../base/json.ts'
-import type { KeptAlive } from '../base/keep-shape.ts'
 import { type NoOptions, readOptions } from '../base/options.ts'
 import type { ConversationHandle } from '../conversation/conversation.ts'
 import { Recordings, type StartingRun, untilIdle } from '../conversation/ends.ts'
-import { follow } from '../conversation/follow.ts'
-import type { ApprovalsQuery, PendingApproval, PendingQuestion, QuestionsQuery } from '../conversation/pending.ts'
-import type { Run, RunOutcome } from '../conversation/run.ts'
-import { type FieldParts, RunHandle } from '../conversation/run-handle.ts'
-import type { ConversationTree } from '../conversation/tree.ts'
-import type { UsageShare } from '../conversation/usage.ts'
+import type { Run, TreeEventsOptions } from '../conversation/run.ts'
 import type { SpawnedAgent } from '../delegation/background/handle.ts'
 import { type SpawnAgentOptions, spawnAgent } from '../delegation/background/spawn-agent.ts'
 import { SessionCopies } from '../delegation/session-copies.ts'
+import { Abilities } from '../engine/abilities.ts'
 import type { Engine } from '../engine/engine.ts'
 import { localEngine } from '../engine/local.ts'
-import { freezeLayer } from '../grant/ceiling.ts'
 import { type Explanation, explain } from '../grant/decide.ts'
 import { runtimeLayers } from '../grant/grant.ts'
+import type { Principal } from '../grant/principal.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Draft } from '../graph/draft.ts'
-import { withKinds } from '../graph/kinds.ts'
+import type { RunEvent } from '../graph/event.ts'
+import { codeOf, withKinds } from '../graph/kinds.ts'
 import { openTopRuns, type TreeReader, treeWith, unlessTampered } from '../graph/reader.ts'
-import type { Id } from '../graph/rows.ts'
-import type { Tombstone } from '../store/archive.ts'
+import type { AgentRef, Id } from '../graph/rows.ts'
 import { Ledger } from '../store/ledger.ts'
 import { memoryStore } from '../store/memory/index.ts'
 import { notFound } from '../store/not-found.ts'
@@ -50,10 +40,10 @@ import { currentCall } from '../tool/current.ts'
 import { asOnlyTape, type Tape } from '../tool/tape.ts'
 import { Models } from './equipment.ts'
 import { NodeExecutor } from './execute-node.ts'
-import { LiveRuns } from './live-runs.ts'
+import { LiveRuns, RunHandles } from './live-runs.ts'
+import type { AgentInfo } from './look/agent-info.ts'
+import type { ShownRequest } from './look/request-of.ts'
 import {
-  type AnswerWord,
-  type ApprovalWord,
   checkEngine,
   checkOptions,
   ENGINE_DEFAULTS,
@@ -62,8 +52,10 @@ import {
   settingsOf,
 } from './options.ts'
 import { AgentDirectory } from './resolve-agent.ts'
-import { cancelOnAbort, type HandleOptions, RunStarter, startInside } from './start-run.ts'
-import { type ProcessInfo, StoreOperations } from './store-operations.ts'
+import type { OnBehalf } from './scoped-conversation.ts'
+import { type ScopedParts, ScopedRuntime } from './scoped-runtime.ts'
+import { RunStarter, startInside } from './start-run.ts'
+import { StoreOperations } from './store-operations.ts'
 
 /** Makes a runtime: a store, an engine and the settings that all of its runs share. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
@@ -79,33 +71,34 @@ export function callBeforeNodes(call: (runtime: Runtime) => void): void {
 }
 
 /** Joins store, engine, models and agents. Starts nothing by itself: `run` and `resume` do. */
-export class Runtime {
+export class Runtime extends StoreOperations {
   readonly store: Store
   private readonly clock: Clock
   private readonly graceMs: number
   private readonly ledger: Ledger
   private readonly live: LiveRuns
-  private readonly agents: AgentDirectory
+  private readonly directory: AgentDirectory
   private readonly executor: NodeExecutor
   private readonly engine: Engine
   private readonly copies: SessionCopies
   private readonly recordings: Recordings = new Recordings()
   private readonly starter: RunStarter
-  private readonly operations: StoreOperations
-  private readonly fields: FieldParts
+  private readonly handles: RunHandles
+  /** The agents that the program named: principals may start these, and no others. */
+  private readonly offered: ReadonlyMap<string, AnyAgent>
+  private readonly known: { id: Id } = { id: '' }
   private isStarted = false
-  /** The handle that was made last. */
-  protected last: KeptAlive
   private unwatch: (() => void) | undefined
   private closing: Promise<void> | undefined
 
   constructor(options: RuntimeOptions) {
+    super()
     const { kinds = {}, budget, extensions = [] } = options
     const settings = settingsOf(options)
-    const { create = localEngine, ...engine } = { ...ENGINE_DEFAULTS, ...options.engine }
+    const { create = localEngine, onChanged, ...engine } = { ...ENGINE_DEFAULTS, ...options.engine }
     const runtimeLayer = runtimeLayers(frozenCopy(options.grant), frozenCopy(budget))
     this.store = options.store ?? memoryStore()
-    this.clock = options.clock ?? systemClock
+    this.clock = options.clock ?? (this.store.now === undefined ? systemClock : followingClock())
     this.graceMs = engine.graceMs
     const ledger = new Ledger({
       store: this.store,
@@ -130,16 +123,27 @@ export class Runtime {
       extensions,
     })
     const { registry } = agents
-    const executor = new NodeExecutor({ ledger, agents, live, settings, kinds: new Map(Object.entries(kinds)) })
+    const abilities = new Abilities(registry, onChanged, () => this.clock.now())
+    const executor = new NodeExecutor({
+      ledger,
+      agents,
+      sources: abilities.sources,
+      live,
+      settings,
+      kinds: new Map(Object.entries(kinds)),
+      limits: frozenCopy(options.limits),
+    })
     const { rules } = executor
     this.ledger = ledger
     this.live = live
-    this.agents = agents
+    this.directory = agents
     this.executor = executor
     this.copies = new SessionCopies({ store: this.store, registry, rules, report })
     const made = create(ledger, {
       ...engine,
       agents: registry.names,
+      mayRun: abilities.mayRun,
+      tell: abilities.tell,
       kinds: new Set([...MODEL_KINDS, 'task', ...Object.keys(kinds)]),
       beforeNode: () => beforeNode?.(this),
       swept: () => this.swept(),
@@ -152,48 +156,121 @@ export class Runtime {
       agents,
       executor,
       budget,
-      ceiling: runtimeLayer.map(freezeLayer),
+      telemetry: settings.telemetry,
       isStarted: () => this.isStarted,
       begin: () => this.start(),
     })
     const { engine: own, recordings } = this
-    const knowsAgent = (name: string) => registry.names.has(name)
-    this.operations = new StoreOperations({ ledger, engine: own, recordings, knowsAgent, rules })
+    const knowsAgent = (agent: AgentRef) => registry.names.has(codeOf(agent)) && abilities.mayRun(agent)
+    const { copies } = this
+    this.operateWith({
+      ledger,
+      engine: own,
+      recordings,
+      knowsAgent,
+      rules,
+      home: agents,
+      resultSchemaOf: (tree, node) => agents.resultSchemaOf(tree, node),
+      feeds: live.feeds,
+      copies,
+      ends: live.ends,
+      watch: () => this.watch(),
+    })
     const schemaOf = (tree: TreeReader, runId: Id) => registry.outputOf(tree, runId)
-    this.fields = { store: this.store, clock: this.clock, schemaOf, report }
-    for (const agent of options.agents ?? []) agents.know(agent)?.catch(report)
+    const fields = { store: this.store, clock: this.clock, schemaOf, report }
+    const cancel = (runId: Id, reason?: string) => this.cancel(runId, reason)
+    this.handles = new RunHandles({ store: this.store, live, recordings, fields, cancel })
+    this.offered = new Map((options.agents ?? []).map((agent) => [agent.name, agent]))
+    for (const agent of this.offered.values()) agents.tell(agent)?.catch(report)
   }
 
   /** Starts an agent, and returns at once. Inside a tool it is a delegation of the running call. */
   run<In, Out, Written>(agent: Agent<In, Out, Written>, input?: In, options: StartOptions = {}): Run<Out, Written> {
     const current = currentCall()
     const isInside = current?.runtime === this
-    return this.handle(
-      isInside ? startInside(current, agent, { input, options }) : this.starter.start(agent, input, options),
+    return this.handles.make(
+      isInside ? startInside(current, agent, { input, options }) : this.starter.start(agent, input, { options }),
     )
   }
 
   /** A handle for a run of this store, whoever runs it. Holding it keeps nothing alive; awaiting its result does. */
-  async attach<Out = unknown, Written = Out>(runId: Id): Promise<Run<Out, Written>> {
+  attach<Out = unknown, Written = Out>(runId: Id): Promise<Run<Out, Written>> {
+    return this.attachFor(runId)
+  }
+
+  private async attachFor<Out, Written>(runId: Id, mayCancel?: () => void): Promise<Run<Out, Written>> {
     const tree = await treeWith(this.store, runId)
     const turn = tree.turn(runId)
     const found: StartingRun | undefined = turn ?? this.recordings.ofRun(runId)
     if (found === undefined) throw await notFound(this.store, 'run', runId)
     this.watch()
-    const { conversationId, started } = found
+    const { conversationId, place, started } = found
     // A tree that was changed from outside still gives a handle: awaiting it says so.
-    const output = unlessTampered(() => this.agents.registry.outputOf(tree, runId))
-    return this.handle<Out, Written>({ runId, conversationId, rootId: turn?.rootId, started, isOwn: false, output })
+    const output = unlessTampered(() => this.directory.registry.outputOf(tree, runId))
+    const rootId = turn?.rootId
+    const options = { runId, conversationId, place, rootId, started, isOwn: false, output, mayCancel }
+    return this.handles.make<Out, Written>(options)
+  }
+
+  /**
+   * This runtime as somebody else may use it: `runtime.as({ id: 'ann', scopes: ['start', 'read'] })`. Hand it to code that
+   * speaks for that person. It reaches only what the principal sees; other ids answer as if they did not exist.
+   */
+  as(principal: Principal): ScopedRuntime {
+    const scoped: ScopedParts = {
+      store: this.store,
+      known: this.known,
+      operations: this,
+      settle: (nodeId, word, who) => this.settleAs(nodeId, word, who),
+      start: (agent, input, { options, by, layers }) => {
+        const request = { options: { ...options, owner: by.id }, by, creator: layers, caller: layers }
+        return this.handles.make(this.starter.start(agent, input, request))
+      },
+      attach: (runId, mayCancel) => this.attachFor(runId, mayCancel),
+      conversation: (id, on) => this.conversationFor(id, on),
+      requireDay: (layers, owner) => this.starter.requireDay(layers, owner),
+      explain: (of, request) => this.explain(of, request),
+      findAgent: (name) => this.offered.get(name),
+      agents: () => this.agents(),
+      events: (id, options) => this.events(id, options),
+      requestOf: (nodeId) => this.requestOf(nodeId),
+    }
+    return new ScopedRuntime(scoped, principal)
+  }
+
+  /**
+   * The events of a whole tree, by the id of a conversation of it: of all runs and lanes, whoever runs them. Ends when you stop
+   * reading, the tree is deleted or the runtime closes. `after` and `live` are as in `run.events()`.
+   */
+  events(conversationId: Id, options: TreeEventsOptions = {}): AsyncIterable<RunEvent> {
+    this.watch()
+    return this.handles.treeEvents(conversationId, options)
+  }
+
+  /** The agents that this runtime can start by name, sorted: those of its options, and those that it has started. */
+  async agents(options: NoOptions = {}): Promise<AgentInfo[]> {
+    readOptions('agents()', options, {})
+    return this.directory.infos()
+  }
+
+  /** The agent of that name among `agents()`: the newest, where it was given several. */
+  findAgent(name: string): AnyAgent | undefined {
+    return this.directory.named(name)
   }
 
   /** A conversation of this store. */
-  async conversation(id: Id): Promise<ConversationHandle> {
+  conversation(id: Id): Promise<ConversationHandle> {
+    return this.conversationFor(id, {})
+  }
+
+  private async conversationFor(id: Id, { caller, mayCancel, mayBegin }: HandleFor): Promise<ConversationHandle> {
     await this.recordings.settled(id)
     const row = (await treeWith(this.store, id)).conversation(id)
     if (row === undefined) throw await notFound(this.store, 'conversation', id)
-    if (this.store.isReadOnly !== true) await this.start()
+    await (this.store.isReadOnly === true ? this.executor.load() : this.start())
     const { ConversationHandle } = await import('../conversation/conversation.ts')
-    return new ConversationHandle(this.ledger, row, { home: this.agents, attach: (runId) => this.attach(runId) })
+    const attach = (runId: Id) => this.attachFor<unknown, unknown>(runId, mayCancel)
+    return new ConversationHandle(this.ledger, row, { home: this.directory, attach, caller, mayBegin })
   }
 
   /**
@@ -222,7 +299,7 @@ export class Runtime {
       store: this.store,
       clock: this.clock,
       start: (said: unknown, conversationId?: Id) =>
-        this.recorded(this.run(agent, said as In, conversationId === undefined ? {} : { conversationId })),
+        this.handles.recorded(this.run(agent, said as In, conversationId === undefined ? {} : { conversationId })),
       waitUnless: (runId: Id, signal: AbortSignal | undefined) => this.live.ends.waitUnless(runId, signal),
     }
     return spawnAgent<Out>(starter, agent as AnyAgent, { input, options })
@@ -240,7 +317,8 @@ export class Runtime {
 
   /** Why a run (by its id), or an agent at the root, may or may not do something: `tool:deploy`, `agent:expert`. */
   async explain(of: Id | AnyAgent, request: string): Promise<Explanation> {
-    return explain(await this.agents.layersFor(of), request)
+    if (typeof of === 'string') await this.executor.load()
+    return explain(await this.directory.layersFor(of), request)
   }
 
   /** For `record` and `replay` of `legate/testing`: what its nodes call goes through this. */
@@ -248,102 +326,9 @@ export class Runtime {
     this.live.tape = asOnlyTape(tape, this.live.tape)
   }
 
-  /** Asks a run and all it started to stop. Needs rows only: the run may be another process's. */
-  cancel(runId: Id, reason?: string): Promise<void> {
-    return this.operations.cancel(runId, reason)
-  }
-
-  /** The usage of a run so far, with the share of each run it started. */
-  usage(runId: Id): Promise<UsageShare> {
-    return this.operations.usage(runId)
-  }
-
-  /**
-   * The tree of a conversation or lane in one call: its latest runs and its lanes, with states, outcomes, usage, what was
-   * delegated, and what they wait for.
-   */
-  tree(conversationId: Id, options: { readonly limitTurns?: number } = {}): Promise<ConversationTree> {
-    return this.operations.tree(conversationId, options)
-  }
-
-  /** The approvals that wait for a person, in runs of all depths of this store, whichever process runs them. */
-  approvals(query: ApprovalsQuery = {}): Promise<PendingApproval[]> {
-    return this.operations.approvals(query)
-  }
-
-  /** The questions of agents that wait for a person, whichever process runs them: `answer(nodeId, { text })` answers one. */
-  questions(query: QuestionsQuery = {}): Promise<PendingQuestion[]> {
-    return this.operations.questions(query)
-  }
-
-  /** A person's word on what awaits approval, or answer to a question. Once: a second word is refused. */
-  answer(nodeId: Id, answer: ApprovalWord | AnswerWord): Promise<void> {
-    return this.operations.answer(nodeId, answer)
-  }
-
-  /**
-   * Looks for everything that can be wrong with stored rows: in the whole store, or in one tree. With `repair` what can be
-   * mended without losing anything is; every repair is an event of its conversation.
-   */
-  audit(options: AuditOptions = {}): Promise<AuditReport> {
-    return this.operations.audit(options)
-  }
-
-  /**
-   * All of a tree as JSON Lines, one line at a time, for `import` of any store. Of a run that is not over it is a copy as
-   * it stands: let only one of the two go on.
-   */
-  export(rootId: Id): AsyncIterable<string> {
-    return this.operations.export(rootId)
-  }
-
-  /**
-   * Takes a tree that `export` gave, as lines or as one text, with the same hashes, or nothing of it. Gives the id of its root
-   * conversation.
-   */
-  import(lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
-    return this.operations.import(lines)
-  }
-
-  /**
-   * Deletes the whole tree of a conversation at the root, or of a run of it, and leaves its tombstone: the hash of its last
-   * commit, and which conversation was whose child. Refused while a run of it is open: cancel it first. (A tree that was changed
-   * from outside cannot be cancelled: it goes as it is, by the id of its root.) What `export` gave before can be imported again.
-   */
-  forget(id: Id, reason = 'forgotten'): Promise<Tombstone> {
-    return this.operations.forget(id, reason)
-  }
-
-  /**
-   * Deletes trees without an open run: all but the newest (`keep`), those in which nothing happened for long (`olderThanMs`),
-   * or either. Gives the tombstones they leave.
-   */
-  prune(options: PruneOptions): Promise<Tombstone[]> {
-    return this.operations.prune(options)
-  }
-
-  /** Why a run does not go on, or what it is doing, in words: of a run, a node of it, or a conversation's latest run. */
-  why(id: Id): Promise<Why> {
-    return this.operations.why(id)
-  }
-
-  /**
-   * A picture of a tree, for Mermaid or Graphviz: who delegated to whom (`tree`), or every node and edge (`graph`), of all
-   * conversations or of one.
-   */
-  picture(id: Id, options: PictureOptions = {}): Promise<string> {
-    return this.operations.picture(id, options)
-  }
-
-  /** Two runs node by node, with all they delegated: what was put in, what came out, what it cost. Ids do not count. */
-  diff(firstRunId: Id, secondRunId: Id): Promise<RunDiff> {
-    return this.operations.diff(firstRunId, secondRunId)
-  }
-
-  /** The processes that run nodes of this store. One that is gone stays until another has taken over what it left. */
-  async processes(options: NoOptions = {}): Promise<readonly ProcessInfo[]> {
-    readOptions('processes()', options, {})
-    return this.operations.processes()
+  /** The request that the model of a node got, made again from its rows. `ShownRequest` says which parts are exact. */
+  requestOf(nodeId: Id): Promise<ShownRequest> {
+    return this.executor.requestOf(nodeId)
   }
 
   /** Lets running nodes finish within the grace, gives the rest back, and closes the store. */
@@ -365,38 +350,10 @@ export class Runtime {
     this.isStarted = true
   }
 
-  private handle<Out, Written>(options: HandleOptions): Run<Out, Written> {
-    const { runId, conversationId, rootId, started, outcome, abortSignal, isOwn, output } = options
-    const { feeds, keepAlive, ends } = this.live
-    const wait = () => ends.wait(runId, rootId)
-    const run = new RunHandle<Out, Written>({
-      id: runId,
-      conversationId,
-      isOwn,
-      started,
-      result: () => (outcome ?? (started instanceof Promise ? started.then(wait) : wait())) as Promise<RunOutcome<Out>>,
-      follow: (after, sees) => follow({ store: this.store, feeds, keepAlive, runId, after, sees }),
-      cancel: (reason) => this.cancel(runId, reason),
-      output,
-      fields: this.fields,
-    })
-    this.last = run
-    if (started !== undefined && isOwn) this.recordings.add({ runId, conversationId, started })
-    if (abortSignal != null) cancelOnAbort(run, abortSignal)
-    return run
-  }
-
-  /** Resolves when the run is in the rows; rejects when it could not be put there. */
-  private async recorded(run: Run): Promise<Run> {
-    await this.recordings.settled(run.id)
-    if ((await this.store.rootOf(run.id)) === undefined) await run.result
-    return run
-  }
-
   /** Everybody in this process who must hear of a commit hears of it here, the engine last: it runs what is free now. */
   private committed(commit: Commit, draft: Draft): void {
     this.live.committed(commit)
-    if (this.agents.registry.copiesSessions) this.copies.committed(commit)
+    if (this.directory.registry.copiesSessions) this.copies.committed(commit)
     for (const turn of commit.turns) if (turn.state === 'ended') this.executor.leave(turn.id)
     this.engine.committed(commit, draft)
   }
@@ -408,7 +365,7 @@ export class Runtime {
 
   /** For `forgetBetweenNodes` of `legate/testing`: drops what this process has worked out from definitions. */
   dropCaches(): void {
-    this.agents.forget()
+    this.directory.forget()
   }
 
   private async end(): Promise<void> {
@@ -416,9 +373,12 @@ export class Runtime {
     this.unwatch?.()
     this.live.blocks.stop()
     try {
-      await Promise.all([this.operations.settled(), this.engine.stop()])
+      await Promise.all([this.allSaid(), this.engine.stop()])
       // Code of others: it has time enough to end, but not for ever.
-      await within(Promise.all([this.copies.settled(), this.live.extensions.settled()]), this.graceMs + 1_000)
+      await within(
+        Promise.all([this.copies.settled(), this.live.extensions.settled(), this.live.trace?.settled()]),
+        this.graceMs + 1_000,
+      )
     } finally {
       this.live.close()
       await this.live.tape?.close()
@@ -427,16 +387,15 @@ export class Runtime {
   }
 
   private watch(): void {
-    this.unwatch ??= this.store.watch(() => this.changed())
-  }
-
-  private changed(): void {
-    this.live.changed().catch(this.live.report)
+    this.unwatch ??= this.store.watch(this.live.hear)
   }
 
   private swept(): void {
-    this.changed()
+    this.live.hear()
     // Alone, this process has heard of every end.
     if (this.store.shared) this.executor.leaveEnded().catch(this.live.report)
   }
 }
+
+/** For whom a handle is made; nobody in particular for the program itself. */
+type HandleFor = Partial<OnBehalf>

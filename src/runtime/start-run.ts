@@ -6,7 +6,8 @@
 // Must stay true:
 //   - Wrong options throw at once; what goes wrong later rejects the result. Options are read before anything is awaited.
 //   - A conversation of another owner answers as one that does not exist (I9).
-//   - A caller's grant and budget narrow: they are one more layer, frozen with the conversation (I1).
+//   - A caller's grant and budget narrow: they are one more layer, frozen with the turn (I1). Only the layers of whoever creates
+//     a conversation are frozen with the conversation.
 
 import { agentForRequest } from '../agent/build/asked-agent.ts'
 import { withChanges } from '../agent/build/identity.ts'
@@ -19,28 +20,32 @@ import {
   readAgentInput,
   type ValidInput,
 } from '../agent/definition/input.ts'
-import { onAbort } from '../base/abort.ts'
 import { ConflictError, DefinitionError, InputError, messageOf, NotFoundError } from '../base/error.ts'
-import { foreignId, freshIds, isId } from '../base/id.ts'
-import { type Json, toJson } from '../base/json.ts'
+import { freshIds, isId } from '../base/id.ts'
+import type { Json } from '../base/json.ts'
 import { after, attempt } from '../base/maybe.ts'
 import { anything, flag, type OptionRules, oneOf, readOptions, record, text } from '../base/options.ts'
-import type { Run } from '../conversation/run.ts'
-import { type Budget, checkBudget, limitsOf, moneyOf, treeLimitOf } from '../grant/budget.ts'
-import { freezeLayer } from '../grant/ceiling.ts'
+import { readTraceparent, withTraceparent } from '../conversation/trace/traceparent.ts'
+import { type Budget, checkBudget, type RootBounds, rootBounds } from '../grant/budget.ts'
+import { budgetsIn, freezeLayer, stackCeilings } from '../grant/ceiling.ts'
 import { checkGrant, type Grant, narrowingLayer } from '../grant/grant.ts'
+import { maySee, mayStart, type Principal } from '../grant/principal.ts'
 import { newTreePlaces } from '../graph/limits.ts'
-import type { Outcome } from '../graph/outcome.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Turn } from '../graph/rows.ts'
-import type { TurnBounds, TurnRequest } from '../rules/turn/open-turn.ts'
+import type { TurnRequest } from '../rules/turn/open-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { CurrentCall } from '../tool/current.ts'
+import type { Telemetry } from '../tool/telemetry.ts'
 import { budgetOf } from './authority.ts'
 import type { NodeExecutor } from './execute-node.ts'
-import { checkIsAgent, type StartOptions } from './options.ts'
+import { DayStarts, hasDayLimit } from './keys/day-starts.ts'
+import type { KeyedStarts } from './keys/keyed-starts.ts'
+import { checkNames, type KeyedStart, readKeyedStart } from './keys/start-names.ts'
+import type { HandleOptions } from './live-runs.ts'
+import { checkIsAgent, readAttributes, type StartOptions } from './options.ts'
 import type { AgentDirectory } from './resolve-agent.ts'
 
 export interface StarterParts {
@@ -49,11 +54,24 @@ export interface StarterParts {
   readonly executor: NodeExecutor
   /** The application's, over every run. */
   readonly budget: Budget | undefined
-  /** The layers that bind a run in whichever process goes on with it. */
-  readonly ceiling: readonly Json[]
   readonly isStarted: () => boolean
   /** Starts the engine, and loads what runs nodes. */
   readonly begin: () => Promise<void>
+  readonly telemetry: Telemetry | null
+}
+
+/** A run to start: the caller's options, and the layers of the one on whose behalf it starts. */
+export interface StartRequest {
+  readonly options: StartOptions
+  /** Layers that bind the conversation for good, if this run makes it. Left out: none. */
+  readonly creator?: readonly Json[] | undefined
+  /**
+   * Layers beside the runtime's that bind this turn and everything it starts, and no later turn. Left out: none. Give the same
+   * array for the same caller: what is worked out from it is kept by the array.
+   */
+  readonly caller?: readonly Json[] | undefined
+  /** The principal that starts it; left out: the program itself does. */
+  readonly by?: Principal | null
 }
 
 /** Starts runs at the root: reads what they are started with, and records their first turn. */
@@ -61,27 +79,53 @@ export class RunStarter {
   private readonly parts: StarterParts
   private readonly agents: AgentDirectory
   private readonly store: Store
+  /** The ceilings of turns by the layers of their callers, so that turns of one caller share theirs. */
+  private readonly ceilings: WeakMap<readonly Json[], readonly Json[]> = new WeakMap()
+  private keyed: KeyedStarts | undefined
+  private readonly days: DayStarts = new DayStarts()
+  /** The budgets of runs that no layer binds. */
+  private readonly own: Budgets
+  /** The bounds of such a run, by its agent. */
+  private readonly ownBounds: WeakMap<AgentCore, RootBounds> = new WeakMap()
 
   constructor(parts: StarterParts) {
     this.parts = parts
     this.agents = parts.agents
     this.store = parts.ledger.store
+    this.own = [parts.budget]
   }
 
   /** Throws at once what is wrong with the options. What goes wrong later rejects `started`. */
-  start(agent: AgentCore, input: unknown, options: StartOptions): HandleOptions {
+  start(
+    agent: AgentCore,
+    input: unknown,
+    { options, creator = NO_LAYERS, caller, by = null }: StartRequest,
+  ): HandleOptions {
     checkIsAgent(agent, 'run(agent, input)')
     const runner = equipped(agent, input, options)
-    const known = this.agents.know(runner)
+    const known = this.agents.tell(agent, runner)
     const { clock, scheduler } = this.parts.ledger
-    const [runId = '', fresh = '', ...nodeIds] = freshIds(clock.now(), 5, scheduler.random)
+    const [freshRun = '', fresh = '', ...nodeIds] = freshIds(clock.now(), 5, scheduler.random)
     const { abortSignal } = options
-    const place = readPlace(runner, { options, fresh })
-    const { conversationId, isFresh } = place
+    const named = readPlace(runner, { options, fresh })
+    const { conversationId, isFresh, keyed } = named
+    const runId = keyed?.runId ?? freshRun
     const rootId = isFresh ? conversationId : undefined
-    const begin = () => this.say(runner, input, readStart(options, { runId, ...place, nodeIds }))
+    const traceparent = readTraceparent(options.traceparent, this.parts.telemetry)
+    const under = { by, creator, ceiling: withRequest(this.ceilingOf(caller), options), traceparent }
+    const begin = () => this.say(runner, input, readStart(options, named, { runId, nodeIds, ...under }))
     const started = attempt(() => after(known, begin)) ?? undefined
-    return { runId, conversationId, rootId, started, abortSignal, isOwn: true, output: runner.output }
+    const place = keyed?.place
+    return { runId, conversationId, place, rootId, started, abortSignal, isOwn: true, output: runner.output }
+  }
+
+  /** The runtime's layers and the caller's. */
+  private ceilingOf(caller: readonly Json[] | undefined): readonly Json[] {
+    const { ceiling } = this.agents
+    if (caller === undefined) return ceiling
+    const known = this.ceilings.get(caller) ?? stackCeilings(ceiling, caller)
+    this.ceilings.set(caller, known)
+    return known
   }
 
   /** One more turn: recorded, and started when its conversation is idle. At once where nothing has to be waited for. */
@@ -114,40 +158,74 @@ export class RunStarter {
 
   private record(agent: AgentCore, input: InputResult, options: SayOptions): void | Promise<void> {
     if (!input.ok) throw wrongInput(agent, input)
+    return this.recordWithinDay({ agent, input }, options)
+  }
+
+  /** Records a run of a principal where its day allows it. */
+  private recordWithinDay(request: CheckedRequest, options: SayOptions): void | Promise<void> {
+    const { by, ceiling, conversationId, isFresh } = options
+    if (by === null || !hasDayLimit(ceiling)) return this.recordOnce(request, options)
+    return this.days.begin(by.id, async () => {
+      const known = isFresh ? undefined : await this.store.ownerOf(conversationId)
+      await this.requireDay(ceiling, known?.owner ?? by.id)
+      await this.recordOnce(request, options)
+    })
+  }
+
+  /** Throws a DeniedError where a day's budget among these layers is used up, or is another's. */
+  async requireDay(ceiling: readonly Json[], owner: string | null): Promise<void> {
+    if (!hasDayLimit(ceiling)) return
+    await this.parts.begin()
+    await this.parts.executor.loadedParts().code.requireDay(this.parts.ledger, ceiling, owner)
+  }
+
+  private recordOnce({ agent, input }: CheckedRequest, options: SayOptions): void | Promise<void> {
+    const { keyed } = options
+    if (keyed === null) return this.recordNew({ agent, input }, options)
+    const { KeyedStarts, requestHashOf } = this.parts.executor.loadedParts().code
+    const requestHash = keyed.runId === null ? null : requestHashOf(keyed, { ...options, input })
+    const { runId } = options
+    const record = (conversationId: Id) => this.recordNew({ agent, input }, { ...options, conversationId, requestHash })
+    this.keyed ??= new KeyedStarts(this.parts.ledger)
+    return this.keyed.begin({ runId, start: keyed, requestHash, record })
+  }
+
+  private recordNew(request: CheckedRequest, options: SayOptions): void | Promise<void> {
     const { conversationId, isFresh } = options
     const rootId = isFresh ? conversationId : this.store.rootOf(conversationId)
     return after(rootId, (root = conversationId) =>
-      after(this.store.tree(root), (tree) => this.recordIn(tree, { agent, input }, options)),
+      after(this.store.tree(root), (tree) => this.recordIn(tree, request, options)),
     )
   }
 
   private recordIn(tree: TreeReader, { agent, input }: CheckedRequest, options: SayOptions): void | Promise<void> {
-    const { conversationId, runId, nodeIds, attributes, owner, title, aborted } = options
+    const { conversationId, runId, creator, owner, title, aborted, keyed } = options
+    const { SAYING, planCancel, overtaken } = this.parts.executor.loadedParts().code
+    if (keyed !== null && tree.turn(runId) !== undefined) throw overtaken()
     const known = tree.conversation(conversationId)
-    if (known !== undefined) checkOwner(known, agent, owner)
+    if (known !== undefined) checkOwner(known, agent, options)
     else if (options.mustExist) return this.refuseUnknown(conversationId, owner)
     const conversation = {
       id: conversationId,
       isNew: known === undefined,
       agent: agent.identity.ref,
-      ceiling: withCaller(this.parts.ceiling, options),
+      ceiling: creator,
       owner,
       title,
     }
-    const lane = known?.parentTurnId == null ? undefined : this.agents.boundsOf(tree, known)
-    const budgets = [this.parts.budget, options.budget]
-    const request = turnRequest(agent, input, { runId, nodeIds, attributes, aborted, budgets, lane })
     const rootId = known?.rootId ?? conversationId
     this.agents.bind({ id: runId, rootId }, agent)
-    const { SAYING, planCancel } = this.parts.executor.loadedParts().code
+    let plans = 0
     const said = this.parts.ledger.commit({
       kind: 'say',
       rootId,
       plan: (draft) => {
+        if (keyed !== null && (plans++ > 0 || draft.findTurn(runId) !== undefined)) throw overtaken()
         // Another process may have made the conversation since it was looked for: whose it is counts now.
         const there = options.isFresh ? undefined : draft.findConversation(conversationId)
-        if (there !== undefined) checkOwner(there, agent, owner)
-        SAYING[options.whileRunning](draft, conversation, request)
+        if (there !== undefined) checkOwner(there, agent, options)
+        const bounds = this.boundsOf(agent, this.budgetsAbove(draft.stored, there, options))
+        SAYING[options.whileRunning](draft, conversation, turnRequest({ agent, input }, options, bounds))
         if (aborted !== null) planCancel(draft, runId, { cause: 'cancelled', reason: aborted })
       },
     })
@@ -159,6 +237,25 @@ export class RunStarter {
         throw error
       },
     )
+  }
+
+  private boundsOf(agent: AgentCore, above: Budgets): RootBounds {
+    const known = above === this.own ? this.ownBounds.get(agent) : undefined
+    if (known !== undefined) return known
+    const bounds = rootBounds([agent.budget, ...above])
+    if (above === this.own) this.ownBounds.set(agent, bounds)
+    return bounds
+  }
+
+  /** The budgets of everyone above the agent of a run: the application, the creator of its conversation, its caller. */
+  private budgetsAbove(tree: TreeReader, there: Conversation | undefined, options: SayOptions): Budgets {
+    const { ceiling, creator } = options
+    const bound = there?.ceiling ?? creator
+    const isFree = bound.length === 0 && ceiling.length === 0
+    const budgets = isFree ? this.own : [this.parts.budget, ...budgetsIn(bound), ...budgetsIn(ceiling)]
+    if (there?.parentTurnId == null) return budgets
+    // A lane forked from a subagent's is bound as that one was (I1).
+    return [...budgets, budgetOf(this.agents.boundsOf(tree, there, ceiling))]
   }
 
   /** An owner is not told whether a conversation was deleted: it may have been another's. */
@@ -180,14 +277,6 @@ interface InsideRun {
   readonly options: StartOptions
 }
 
-/** Whoever started it has had enough when this aborts. */
-export function cancelOnAbort(run: Pick<Run, 'cancel' | 'result'>, signal: AbortSignal): void {
-  const remove = onAbort(signal, () => {
-    run.cancel(messageOf(signal.reason)).catch(() => undefined)
-  })
-  run.result.then(remove, remove)
-}
-
 /** A request whose input fits its agent. */
 interface CheckedRequest {
   readonly agent: AgentCore
@@ -196,10 +285,16 @@ interface CheckedRequest {
 
 interface SayOptions {
   readonly owner: string | null
+  /** Null where the program itself starts the run. */
+  readonly by: Principal | null
   readonly title: string | null
-  readonly grant: Grant | undefined
-  readonly budget: Budget | undefined
+  /** As the caller gave them; they are in the ceiling too. */
+  readonly creator: readonly Json[]
+  /** All layers of its turn. */
+  readonly ceiling: readonly Json[]
   readonly attributes: Turn['attributes']
+  /** The caller's place in a trace. It is no part of the request: a repeated one comes from another place. */
+  readonly traceparent: string | null
   /** Decides about a run that is still open in the conversation. */
   readonly whileRunning: 'queue' | 'restart'
   readonly runId: Id
@@ -211,38 +306,21 @@ interface SayOptions {
   readonly mustExist: boolean
   /** Why it is cancelled as it is recorded, so that nothing of it begins; null where it is not. */
   readonly aborted: string | null
+  /** The texts of its caller that stand for its ids; null where there are none. */
+  readonly keyed: KeyedStart | null
+  readonly requestHash: string | null
 }
 
-export interface HandleOptions {
-  readonly runId: Id
-  readonly conversationId: Id
-  /** The root of its tree, where that is known before the run is recorded. */
-  readonly rootId?: Id | undefined
-  readonly started: undefined | Promise<unknown>
-  /** Where somebody else waits for it already. */
-  readonly outcome?: Promise<Outcome>
-  readonly abortSignal?: AbortSignal | undefined
-  readonly isOwn: boolean
-  /** The output schema of its agent: see `RunHandleOptions`. */
-  readonly output: AgentCore['output'] | undefined
-}
+type Budgets = readonly (Budget | undefined)[]
 
-interface TurnOptions extends Pick<SayOptions, 'runId' | 'nodeIds' | 'attributes' | 'aborted'> {
-  /** The application's, and the caller's. */
-  readonly budgets: readonly (Budget | undefined)[]
-  /** The layers of its lane: a lane forked from a subagent's is bound as that one was (I1). */
-  readonly lane: TurnBounds | undefined
-}
-
-/** One more turn of an agent at the root: what it is asked, and what it may use. */
+/** One more turn of an agent at the root: what it is asked, and what it may use under the budgets of everyone above it. */
 function turnRequest(
-  agent: AgentCore,
-  input: ValidInput,
-  { runId, nodeIds, attributes, budgets: given, lane, aborted }: TurnOptions,
+  { agent, input }: CheckedRequest,
+  { runId, nodeIds, attributes, traceparent, aborted, ceiling, requestHash }: SayOptions,
+  { limits, money, treeLimit }: RootBounds,
 ): TurnRequest {
   const { value, said } = input
   const briefing = earlierMessages(input)
-  const budgets = [agent.budget, ...given, lane === undefined ? undefined : budgetOf(lane)]
   return {
     turnId: runId,
     nodeIds: briefing === null ? nodeIds.slice(1) : nodeIds,
@@ -250,12 +328,14 @@ function turnRequest(
     content: said?.content ?? inputContent(agent.input, input),
     asked: said?.asked,
     briefing,
-    limits: limitsOf(budgets),
-    money: moneyOf(budgets),
-    tree: newTreePlaces(treeLimitOf(budgets)),
+    limits,
+    money,
+    tree: newTreePlaces(treeLimit),
     deadline: null,
     mayStart: aborted === null,
-    attributes,
+    attributes: withTraceparent(attributes, traceparent),
+    ceiling,
+    requestHash,
   }
 }
 
@@ -271,13 +351,22 @@ const OPTIONS: OptionRules<StartOptions> = {
   conversationKey: text,
   whileRunning: oneOf('queue', 'restart'),
   owner: text,
+  key: text,
   title: text,
+  traceparent: text,
 }
 
 /** A conversation is its agent's; one that was delegated is its host's to continue. Another owner's is not there (I9). */
-function checkOwner(conversation: Conversation, agent: AgentCore, owner: string | null): void {
-  const { id } = conversation
-  if (owner !== null && owner !== conversation.owner) throw unknownConversation(id)
+function checkOwner(conversation: Conversation, agent: AgentCore, { owner, by }: Starter): void {
+  const {
+    id,
+    path: [rootAgent = ''],
+  } = conversation
+  const isHidden =
+    by === null
+      ? owner !== null && owner !== conversation.owner
+      : !maySee(by, conversation.owner) || !mayStart(by, rootAgent)
+  if (isHidden) throw unknownConversation(id)
   if (conversation.type === 'sub_agent') {
     throw new ConflictError('conflict', `The conversation ${id} is a subagent's: only its host can go on with it.`)
   }
@@ -286,20 +375,28 @@ function checkOwner(conversation: Conversation, agent: AgentCore, owner: string 
     throw new ConflictError('conflict', `The conversation ${id} is of "${name}", not "${agent.name}".`)
 }
 
+/** Who starts a run: an owner, or a principal that may see conversations of others too. */
+type Starter = Pick<SayOptions, 'owner' | 'by'>
+
 function unknownConversation(id: Id): NotFoundError {
   return new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
 }
 
 /** The conversation a run is started in, and whether it must be there: the one that is named, by id or key, or a fresh one. */
 function readPlace(agent: AgentCore, { options, fresh }: Placed): NamedPlace {
-  const { conversationId, conversationKey, owner } = options
-  checkWho(options)
-  if (conversationKey !== undefined) {
-    const id = conversationIdFor(agent, conversationKey, owner === undefined ? {} : { owner })
-    return { conversationId: id, isFresh: false, mustExist: false }
-  }
-  if (conversationId === undefined) return { conversationId: fresh, isFresh: true, mustExist: false }
-  return { conversationId, isFresh: false, mustExist: !mayBeMade(conversationId, options) }
+  const { conversationId, conversationKey, key } = options
+  checkNames(options)
+  if (key !== undefined || conversationKey !== undefined) return keyedPlace(agent.name, options)
+  if (conversationId === undefined) return { conversationId: fresh, isFresh: true, mustExist: false, keyed: null }
+  return { conversationId, isFresh: false, mustExist: !mayBeMade(conversationId, options), keyed: null }
+}
+
+function keyedPlace(agent: string, options: StartOptions): NamedPlace {
+  const { conversationId: named = null, conversationKey = null, key = null, owner = null } = options
+  const { grant, budget } = options
+  const keyed = readKeyedStart({ owner, agent, key, conversationKey, named, grant, budget })
+  const mustExist = named !== null && !mayBeMade(named, options)
+  return { conversationId: keyed.place.conversationId, isFresh: false, mustExist, keyed }
 }
 
 interface Placed {
@@ -307,37 +404,7 @@ interface Placed {
   readonly fresh: Id
 }
 
-type NamedPlace = Pick<SayOptions, 'conversationId' | 'isFresh' | 'mustExist'>
-
-/**
- * The id of the conversation that `run(agent, input, { conversationKey, owner })` goes on with. It is there once such a run
- * was started.
- */
-export function conversationIdFor(
-  { name }: Pick<AgentCore, 'name'>,
-  key: string,
-  options: Pick<StartOptions, 'owner'> = {},
-): Id {
-  const { owner } = readOptions('conversationIdFor(agent, key, options)', options, { owner: text })
-  if (!isName(key)) refuse('conversationKey', 'a text that is not empty')
-  return foreignId({ owner: owner ?? null, surface: 'conversation', agent: name, key })
-}
-
-/** Words that name nobody would be everybody's. */
-function checkWho({ conversationId, conversationKey, owner }: StartOptions): void {
-  if (owner !== undefined && !isName(owner)) refuse('owner', 'a text that is not empty')
-  if (conversationKey === undefined) return
-  if (!isName(conversationKey)) refuse('conversationKey', 'a text that is not empty')
-  if (conversationId !== undefined) refuse('conversationKey', 'given without a conversationId')
-}
-
-function isName(value: unknown): boolean {
-  return typeof value === 'string' && value.trim() !== ''
-}
-
-function refuse(option: string, wanted: string): never {
-  throw new DefinitionError('definition', `run(agent, input, { ${option} }): it must be ${wanted}.`)
-}
+type NamedPlace = Pick<SayOptions, 'conversationId' | 'isFresh' | 'mustExist' | 'keyed'>
 
 /** May the conversation that is named be made where it is not there yet? Its id must be one. */
 function mayBeMade(id: Id, { createConversation = false }: StartOptions): boolean {
@@ -347,7 +414,7 @@ function mayBeMade(id: Id, { createConversation = false }: StartOptions): boolea
   throw new InputError('invalid_input', message)
 }
 
-/** A delegation is its host's: it has no conversation, owner or title of its own to be named. */
+/** A delegation is its host's: it has no key, conversation, owner or title of its own to be named. */
 function checkInside({ abortSignal, grant, budget, tools, repair, ...options }: StartOptions): void {
   const [key] = Object.entries(options).find(([, value]) => value !== undefined) ?? []
   if (key === undefined) return
@@ -368,15 +435,14 @@ function equipped(agent: AgentCore, input: unknown, options: StartOptions): Agen
   return isAsked ? agentForRequest(own, input.prompt, { extensions: input.extensions, repair }) : own
 }
 
-/** The ceiling and what the caller of one run binds it by; the very same ceiling where the caller says nothing. */
-function withCaller(
-  ceiling: readonly Json[],
-  { grant, budget }: Pick<SayOptions, 'grant' | 'budget'>,
-): readonly Json[] {
+/** Adds what the request of one run asks for; the very same ceiling where it asks for nothing. */
+function withRequest(ceiling: readonly Json[], { grant, budget }: StartOptions): readonly Json[] {
   if (grant === undefined && budget === undefined) return ceiling
   const layer = narrowingLayer('the caller', grant ?? {})
   return [...ceiling, freezeLayer(budget === undefined ? layer : { ...layer, budget })]
 }
+
+const NO_LAYERS: readonly Json[] = []
 
 /** It binds all below the run in the same way: there is nothing of its own to pass on. */
 function checkCallerGrant(grant: Grant): void {
@@ -395,9 +461,10 @@ function checkSignal(signal: unknown): void {
 /** The options of a start besides its input, read before anything is awaited. */
 function readStart(
   options: StartOptions,
-  { runId, conversationId, nodeIds, isFresh, mustExist }: StartIds,
+  { conversationId, isFresh, mustExist, keyed }: NamedPlace,
+  { runId, nodeIds, by, creator, ceiling, traceparent }: StartParts,
 ): SayOptions {
-  const { owner = null, title = null, grant, budget, whileRunning = 'queue', abortSignal } = options
+  const { owner = null, title = null, whileRunning = 'queue', abortSignal } = options
   const attributes = readAttributes(options.attributes)
   const aborted = abortSignal?.aborted === true ? messageOf(abortSignal.reason) : null
   // One literal: spread into one another, objects are slower to make and to read.
@@ -408,27 +475,20 @@ function readStart(
     isFresh,
     mustExist,
     owner,
+    by,
     title,
-    grant,
-    budget,
+    creator,
+    ceiling,
     attributes,
+    traceparent,
     whileRunning,
     aborted,
+    keyed,
+    requestHash: null,
   }
 }
 
-type StartIds = Pick<SayOptions, 'runId' | 'nodeIds'> & NamedPlace
-
-/** A copy, so that nobody changes what was said. */
-function readAttributes(attributes: unknown): { readonly [name: string]: Json } | null {
-  if (attributes === undefined) return null
-  const json = toJson(attributes)
-  const where = 'run(agent, input, { attributes })'
-  if (!json.ok) throw new InputError('invalid_input', `${where}: they are not JSON. ${json.error}`)
-  const { value } = json
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  throw new InputError('invalid_input', `${where}: they are an object, such as { tenant: 'acme' }.`)
-}
+type StartParts = Pick<SayOptions, 'runId' | 'nodeIds' | 'by' | 'creator' | 'ceiling' | 'traceparent'>
 
 function wrongInput(agent: AgentCore, { error, issues }: Extract<InputResult, { ok: false }>): InputError {
   return new InputError('invalid_input', `The input of "${agent.name}" is wrong. ${error}`, { details: { issues } })

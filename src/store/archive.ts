@@ -37,6 +37,8 @@ export interface Tombstone {
   readonly hash: string
   readonly seq: number
   readonly agent: string
+  /** The owner of its root conversation; null for none. */
+  readonly owner: string | null
   /** The time of its deletion. */
   readonly at: number
   /** Why it was deleted: `maximum`, `ttl`, or the reason of a person. */
@@ -83,6 +85,11 @@ export interface Archive {
   tombstones(): Later<readonly Tombstone[]>
   /** The newest tombstone that names this conversation or run. */
   tombstone(id: Id): Later<Tombstone | undefined>
+  /**
+   * Erases what the store keeps about an owner beside his trees: usage, changes, rows of the registry, and the details of
+   * tombstones. His trees stay: delete them first.
+   */
+  forgetOwner(owner: string): Later<void>
   /** Returns free space to the system, where that is cheap. Space that it keeps is used again. */
   compact?(): Later<void>
 }

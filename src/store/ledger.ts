@@ -12,8 +12,8 @@ import { type Clock, type Scheduler, systemScheduler } from '../base/clock.ts'
 import { ConflictError, isLegateError, StoreError } from '../base/error.ts'
 import { freshId } from '../base/id.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
-import type { Commit, CommitKind } from '../graph/commit.ts'
-import { type Claims, Draft } from '../graph/draft.ts'
+import type { Claims, Commit, CommitKind } from '../graph/commit.ts'
+import { Draft } from '../graph/draft.ts'
 import type { Kinds } from '../graph/kinds.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
@@ -55,9 +55,13 @@ export class Ledger {
   readonly listener: Listener
   /** Ends the turns that a plan has finished. The runtime sets it when it loads the rules, before anything touches a turn. */
   endTurns: (draft: Draft) => void = rulesMissing
+  /** Adds to the events of a commit what else it changed. Set together with `endTurns`. */
+  tellChanges: (draft: Draft, commit: Commit) => void = tellNothing
   /** The ids of its commits begin with this, and end in their number: a fresh id for each would cost more. */
   private readonly commitIds: Id
   private commitCount = 0
+  /** The last step of each tree that is under way, of a store far away. */
+  private readonly lines = new Map<Id, Promise<void>>()
   /** The last attempt. */
   protected last: KeptAlive
 
@@ -76,8 +80,37 @@ export class Ledger {
 
   /** Gives the rule's result once the step is stored: at once where the store answers at once. */
   commit<T>(step: Step<T>): T | Promise<T> {
+    if (this.store.known !== undefined) return this.commitInLine(step)
     const tree = this.store.tree(step.rootId)
     return tree instanceof Promise ? tree.then((loaded) => this.commitOn(loaded, step)) : this.commitOn(tree, step)
+  }
+
+  /** A plan is made on what the one before it has left: of one tree, a store far away is sent one step at a time. */
+  private commitInLine<T>(step: Step<T>): Promise<T> {
+    const { rootId } = step
+    const before = this.lines.get(rootId)
+    const mine = before === undefined ? this.commitFar(step) : before.then(() => this.commitFar(step))
+    const settled = mine.then(ignore, ignore).finally(() => {
+      if (this.lines.get(rootId) === settled) this.lines.delete(rootId)
+    })
+    this.lines.set(rootId, settled)
+    return mine
+  }
+
+  /** Plans on the rows that are here. What comes of it counts only if it was stored: else these rows may be old. */
+  private async commitFar<T>(step: Step<T>): Promise<T> {
+    const known = this.store.known?.(step.rootId)
+    if (known !== undefined) {
+      const attempt = new Attempt(known, step, this)
+      try {
+        await attempt.make()
+        if (attempt.commit !== null) return this.finish(attempt)
+      } catch (error) {
+        attempt.giveBack()
+        if (StoreError.isInstance(error)) return this.again(step, error)
+      }
+    }
+    return this.commitOn(await this.store.tree(step.rootId), step)
   }
 
   private commitOn<T>(tree: TreeReader, step: Step<T>): T | Promise<T> {
@@ -165,6 +198,7 @@ class Attempt<T> {
     if (draft.isEmpty) return undefined
     const kind = step.kind === 'result' && draft.turnEnded ? 'end' : step.kind
     this.commit = draft.toCommit(kind, step.rootId, this.ledger.nextCommitId())
+    this.ledger.tellChanges(draft, this.commit)
     return this.ledger.store.commit(this.commit)
   }
 
@@ -195,6 +229,11 @@ function isFull(error: unknown): boolean {
 function isStale(error: unknown): boolean {
   return ConflictError.isInstance(error) && error.details['stale'] === true
 }
+
+function ignore(): void {}
+
+/** Before the rules are loaded nothing is planned that readers must hear of. */
+function tellNothing(): void {}
 
 function rulesMissing(): never {
   throw new StoreError('store', 'A plan touched a turn before the rules were loaded.')

@@ -7,6 +7,7 @@ const stone: Tombstone = {
   hash: 'last',
   seq: 1,
   agent: 'editor',
+  owner: null,
   at: 0,
   reason: 'ttl',
   conversations: [{ id: 'a', parentId: null, runs: ['a-turn'] }],

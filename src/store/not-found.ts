@@ -21,13 +21,15 @@ export interface LeavingTree {
 }
 
 export function tombstoneOf({ rootId, hash, seq, conversations, turns }: LeavingTree, removal: Removal): Tombstone {
+  const root = conversations.find(({ id }) => id === rootId)
   const runs = new Map<Id, Id[]>(conversations.map(({ id }) => [id, []]))
   for (const { id, conversationId } of turns) runs.get(conversationId)?.push(id)
   return {
     rootId,
     hash,
     seq,
-    agent: conversations.find(({ id }) => id === rootId)?.agent.name ?? '',
+    agent: root?.agent.name ?? '',
+    owner: root?.owner ?? null,
     at: removal.at,
     reason: removal.reason,
     conversations: conversations.map(({ id, parentConversationId }) => ({
@@ -36,6 +38,16 @@ export function tombstoneOf({ rootId, hash, seq, conversations, turns }: Leaving
       runs: runs.get(id) ?? [],
     })),
   }
+}
+
+/** A tombstone as it was written; older ones do not say whose tree it was. */
+export function readTombstone(written: Tombstone): Tombstone {
+  return { ...written, owner: written.owner ?? null }
+}
+
+/** A tombstone that says no more than which ids are gone: its owner was forgotten. */
+export function forgottenStone(stone: Tombstone): Tombstone {
+  return { ...stone, owner: null, agent: '', reason: 'forgotten' }
 }
 
 /** The tombstone that an imported tree removes. Throws ConflictError when the tree is not the deleted one. */
@@ -59,7 +71,8 @@ export async function notFound({ archive }: Pick<Store, 'archive'>, what: string
   return missingError(what, id, await archive?.tombstone(id))
 }
 
-function missingError(what: string, id: Id, stone: Tombstone | undefined): NotFoundError {
+/** The error for an id that is not there; with a tombstone it says when and why it was deleted. */
+export function missingError(what: string, id: Id, stone: Tombstone | undefined): NotFoundError {
   if (stone === undefined) return new NotFoundError('not_found', `There is no ${what} ${String(id)} in this store.`)
   return new NotFoundError('not_found', `The ${what} ${id} ${wasDeleted(stone)}`, { details: { deleted: stone } })
 }

@@ -1,12 +1,15 @@
 import { nodeFs, nodeOs } from '../base/node-system.ts'
-import type { EngineRow } from '../graph/rows.ts'
+import type { EngineRow } from '../graph/commit.ts'
 
 export type ProcessProof = Pick<EngineRow, 'bootId' | 'pid' | 'processStart'>
 
 /** Identifies this process on this machine since its boot; a pid alone is used again. */
 export function proveSelf(): ProcessProof {
-  return { bootId: bootId(), pid: process.pid, processStart: processStart(process.pid) ?? '' }
+  self ??= { bootId: bootId(), pid: process.pid, processStart: processStart(process.pid) ?? '' }
+  return self
 }
+
+let self: ProcessProof | undefined
 
 /** True where the engine's process is certainly gone. False where that is unknown: then only its lease counts. */
 export function isProvenDead(engine: ProcessProof): boolean {

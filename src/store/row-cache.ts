@@ -67,6 +67,8 @@ export class RowCache {
   greatestId: Id | undefined
   /** The newest span; undefined while unknown. */
   lastSpan: number | undefined
+  /** The newest change of the feed; undefined while unknown. */
+  lastChange: number | undefined
   /** The object that checked and numbered the last commit. */
   last: KeptAlive
 
@@ -82,6 +84,7 @@ export class RowCache {
     this.blocks = undefined
     this.greatestId = undefined
     this.lastSpan = undefined
+    this.lastChange = undefined
   }
 
   /** The rows of the tree that has a row of this id. */
@@ -174,10 +177,11 @@ export class RowCache {
 
   private putTurn(tree: CachedTree, row: Turn, n: number): void {
     const known = tree.turns.get(row.id)
-    if (known !== undefined) known.row = row
+    const lane = tree.turnsOf.get(row.laneId)
+    if (known === undefined) lane?.put(this.addTurn(row, n))
     else {
-      const cell = this.addTurn(row, n)
-      tree.turnsOf.get(row.laneId)?.put(cell)
+      known.row = row
+      if (row.state === 'queued') lane?.queue(row.ordinal)
     }
   }
 
@@ -255,6 +259,8 @@ export class LaneList<C extends TurnOfLane> {
   /** True where all turns are here: this process made the lane. */
   readonly isWhole: boolean
   private hasNewest: boolean
+  /** No turn before this place is queued. */
+  private begun = 0
 
   constructor(isWhole: boolean) {
     this.isWhole = isWhole
@@ -267,6 +273,12 @@ export class LaneList<C extends TurnOfLane> {
     const end = this.end(ordinal)
     for (let at = end - 1; this.cells[at]?.row.ordinal === ordinal; at--) if (this.cells[at] === cell) return
     this.cells.splice(end, 0, cell)
+    this.queue(ordinal)
+  }
+
+  /** Takes note that the turn of this ordinal may be queued. */
+  queue(ordinal: number): void {
+    if (this.begun > 0) this.begun = Math.min(this.begun, this.end(ordinal - 1))
   }
 
   /** Adds turns that were read. `last` is the ordinal of the query: more than there are if the newest was wanted. */
@@ -282,9 +294,10 @@ export class LaneList<C extends TurnOfLane> {
     return this.isWhole || this.isKnown({ first, end, last, limit }) ? this.cells.slice(first, end) : undefined
   }
 
-  /** The next queued turn, in a complete list. */
+  /** The next queued turn, in a complete list. Turns begin in order: those that have begun are passed once. */
   queued(): C | undefined {
-    return this.cells.find(({ row }) => row.state === 'queued')
+    while (this.begun < this.cells.length && this.cells[this.begun]?.row.state !== 'queued') this.begun++
+    return this.cells[this.begun]
   }
 
   private isKnown({ first, end, last, limit }: { first: number; end: number; last: number; limit: number }): boolean {

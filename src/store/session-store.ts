@@ -8,6 +8,8 @@ export interface SessionStore {
   save(session: SessionDocument): void | Promise<void>
   /** The document saved under this id; undefined when there is none. The id comes from a model: it may be any text. */
   load(sessionId: string): unknown | Promise<unknown>
+  /** Deletes the document of this id. Without it, `runtime.forgetOwner` leaves the copies. */
+  delete?(sessionId: string): unknown | Promise<unknown>
 }
 
 /** The sessions of one subagent with one conversation of its host. */

@@ -11,9 +11,12 @@
 import { ConflictError, type StoreError } from '../base/error.ts'
 import type { Later } from '../base/maybe.ts'
 import type { Commit } from '../graph/commit.ts'
-import type { LocalReader, StoreReader } from '../graph/reader.ts'
+import type { LocalReader, StoreReader, TreeReader } from '../graph/reader.ts'
 import type { Edge, Id } from '../graph/rows.ts'
 import type { Archive } from './archive.ts'
+import type { ChangePage } from './feed.ts'
+import type { Registry } from './registry.ts'
+import type { DayUsage, SpentQuery } from './spent.ts'
 
 /** Where graphs are kept. Reads see every commit that was acknowledged before them. */
 export interface Store extends StoreReader {
@@ -30,6 +33,11 @@ export interface Store extends StoreReader {
    */
   commit(commit: Commit): Later<void>
   /**
+   * The rows of a tree as this process knows them, for plans: only of a store far away, which keeps copies. They may be old. Then
+   * the commit of a plan on them is refused, and the ledger plans again on `tree(rootId)`.
+   */
+  known?(rootId: Id): TreeReader | undefined
+  /**
    * The time by which leases are granted and judged, in milliseconds. A store that several machines share gives its own; without
    * it the runtime's clock counts.
    */
@@ -38,6 +46,16 @@ export interface Store extends StoreReader {
   tampered?(): readonly StoreError[]
   /** Exports, imports, deletes and verifies whole trees. */
   readonly archive?: Archive
+  /**
+   * The changes of all trees after a cursor, those of one tree in their order: runs at the root that begin, end or are queued,
+   * people who are asked and their answers, and calls that nobody knows the end of. `null` begins with the oldest that is kept;
+   * `changes(null, 0)` gives the cursor of now. Imports make no change.
+   */
+  changes(after: string | null, limit: number): Later<ChangePage>
+  /** The usage of owners by day, agent and model. It stays when a tree is deleted. */
+  usage(query: SpentQuery): Later<readonly DayUsage[]>
+  /** Rows that belong to no tree: tokens, webhooks, keys, limits. */
+  readonly registry: Registry
   /**
    * Calls `changed` after another process has committed, and when the store is gone. A store that cannot tell what changed gives
    * null. Returns a function that ends it.

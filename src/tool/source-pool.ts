@@ -1,3 +1,5 @@
+import { messageOf } from '../base/error.ts'
+import type { SourceBoard } from '../engine/source-board.ts'
 import type { Request } from '../grant/request.ts'
 import type { Id } from '../graph/rows.ts'
 import type { OpenSource, ToolSource } from './source.ts'
@@ -27,13 +29,20 @@ interface Entry {
 }
 
 /** A source that could not be started is not tried again before that. */
-const RETRY_MS = 30_000
+export const RETRY_MS = 30_000
+
+export interface SourcePoolParts {
+  readonly logger: Logger
+  readonly now: () => number
+  readonly board: SourceBoard
+}
 
 /**
  * Owns the sources that this process has started: live handles of the runtime. A source starts at its first use, is
  * shared within its scope, and ends with the last run that used it.
  */
 export class SourcePool {
+  readonly board: SourceBoard
   private readonly logger: Logger
   private readonly now: () => number
   private readonly entries: Map<string, Entry> = new Map()
@@ -44,9 +53,10 @@ export class SourcePool {
   private readonly told: Map<Id, Set<string>> = new Map()
   private isClosed = false
 
-  constructor(logger: Logger, now: () => number) {
+  constructor({ logger, now, board }: SourcePoolParts) {
     this.logger = logger
     this.now = now
+    this.board = board
   }
 
   /** Returns the source, started and ready. Rejects with the reason. */
@@ -57,7 +67,14 @@ export class SourcePool {
     if (source.scope !== 'conversation') entry.users.add(user.topRunId)
     const open = await entry.opening
     await open.ready()
+    this.board.started(name, source.key)
     return open
+  }
+
+  /** Lets a source that did not start be tried again at its next use. */
+  tryAgain(source: ToolSource, user: SourceUser): void {
+    const known = this.entries.get(keyOf(source, user))
+    if (known?.failedAt != null) known.failedAt = Number.NEGATIVE_INFINITY
   }
 
   /** Records that a person has allowed a source to start in a tree: this process does not ask again. */
@@ -109,8 +126,9 @@ export class SourcePool {
     const starting = new AbortController()
     const opening = source.open({ name, logger: this.logger, signal: starting.signal, decided })
     const entry: Entry = { users: known?.users ?? new Set(), opening, starting, failedAt: null }
-    opening.catch(() => {
+    opening.catch((error: unknown) => {
       entry.failedAt = this.now()
+      if (!starting.signal.aborted) this.board.failed(name, source.key, messageOf(error))
     })
     this.entries.set(key, entry)
     return entry

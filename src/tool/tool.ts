@@ -9,7 +9,7 @@
 
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import { anything, code, flag, type OptionRules, oneOf, positive, readOptions, text } from '../base/options.ts'
+import { anything, code, flag, type OptionRules, oneOf, orJust, positive, readOptions, text } from '../base/options.ts'
 import { type CheckedSchema, type InferOutput, readSchema, type Schema } from '../base/schema/schema.ts'
 import type { Files } from '../files/files.ts'
 import type { Request } from '../grant/request.ts'
@@ -41,6 +41,8 @@ export interface ToolContext {
   readonly path: readonly string[]
   /** The attributes of the request, `run(agent, input, { attributes })`: equal in every child. */
   readonly attributes: Attributes
+  /** The place of the call in a trace, for requests to others: `headers: { traceparent }`. Null where nobody traces. */
+  readonly traceparent: string | null
   /** The objects of `createRuntime({ tracer, longTermMemory })`, in every agent and child; null without. */
   readonly tracer: unknown
   readonly longTermMemory: unknown
@@ -92,9 +94,17 @@ export interface ToolDefinition<In, Out> {
    * each is decided before it runs.
    */
   needs?(input: InferOutput<In>): readonly (string | Request)[]
-  /** If it throws, the model reads the error as a result; the run continues. */
-  execute(input: InferOutput<In>, context: ToolContext): Out | Promise<Out>
+  /**
+   * The code of the tool. If it throws, the model reads the error as a result; the run continues. `'outside'`: somebody else
+   * executes it, such as a page in a browser, and the call waits as a row until `runtime.answer(nodeId, { result })`.
+   */
+  execute: 'outside' | ToolCode<InferOutput<In>, Out>
+  /** For `execute: 'outside'`: the id of the principal that executes it. Default: the owner of the conversation. */
+  readonly by?: string
 }
+
+/** The code of a tool: a method, so that narrower inputs fit. */
+type ToolCode<In, Out> = { code(input: In, context: ToolContext): Out | Promise<Out> }['code']
 
 export type ApprovalRule<Input = unknown> =
   | 'ask'
@@ -117,6 +127,8 @@ export interface ShapedTool extends Pick<ToolDefinition<unknown, unknown>, 'effe
 }
 
 export const TOOL_TIMEOUT_MS = 300_000
+/** How long a call waits for who executes it elsewhere. */
+export const OUTSIDE_MS: number = 24 * 3_600_000
 
 /** A tool as a toolkit holds it. */
 export interface Tool<In = unknown, Out = unknown> extends KeptOptions {
@@ -129,6 +141,8 @@ export interface Tool<In = unknown, Out = unknown> extends KeptOptions {
   /** True: it runs although a file among its needs is denied, and reports that; `context.files` refuses the file. */
   readonly skipsDenied: boolean
   readonly execute: (input: In, context: ToolContext) => Out | Promise<Out>
+  /** Set where somebody else executes it: the principal, or null for the owner of the conversation. */
+  readonly outside: { readonly by: string | null } | null
   readonly [toolMark]: true
 }
 
@@ -148,27 +162,35 @@ const OPTIONS: OptionRules<ToolDefinition<unknown, unknown>> = {
   polls: flag,
   approval: approvalRule,
   needs: code,
-  execute: code,
+  execute: orJust('outside', code),
+  by: text,
 }
 
 /** Defines a tool. Its name is its key in `tools: { search }`. */
 export function tool<const In extends Schema, Out>(definition: ToolDefinition<In, Out>): Tool<InferOutput<In>, Out> {
   checkDefinition(definition)
   const { description, input, output } = definition
+  const isOutside = definition.execute === 'outside'
   const which = `of the tool ${JSON.stringify(description.slice(0, 60))}`
   return Object.freeze({
     description,
     input: readSchema(input, `the input ${which}`),
     output: output ? readSchema(output as Schema, `the output ${which}`, 'output') : null,
-    effect: definition.effect ?? 'effectful',
-    timeoutMs: definition.timeoutMs ?? TOOL_TIMEOUT_MS,
+    // Nothing of it happens here: to ask for it once more does no harm.
+    effect: isOutside ? 'idempotent' : (definition.effect ?? 'effectful'),
+    timeoutMs: definition.timeoutMs ?? (isOutside ? OUTSIDE_MS : TOOL_TIMEOUT_MS),
     polls: definition.polls ?? false,
     approval: (definition.approval ?? null) as Tool<InferOutput<In>, Out>['approval'],
     needs: (definition.needs ?? null) as Tool<InferOutput<In>, Out>['needs'],
     skipsDenied: false,
-    execute: definition.execute as Tool<InferOutput<In>, Out>['execute'],
+    execute: (isOutside ? executedElsewhere : definition.execute) as Tool<InferOutput<In>, Out>['execute'],
+    outside: isOutside ? { by: definition.by ?? null } : null,
     [toolMark]: true as const,
   })
+}
+
+function executedElsewhere(): never {
+  throw new Error('this tool is executed outside: a run waits for its result, runtime.answer(nodeId, { result })')
 }
 
 export function isTool(value: unknown): value is Tool {
@@ -177,7 +199,11 @@ export function isTool(value: unknown): value is Tool {
 }
 
 function checkDefinition(definition: ToolDefinition<unknown, unknown>): void {
-  const { description, execute, input } = readOptions('tool()', definition, OPTIONS)
+  const { description, execute, input, by, effect } = readOptions('tool()', definition, OPTIONS)
+  if (execute !== 'outside' && by !== undefined)
+    refuse('by is for tools that are executed outside: execute: "outside".')
+  if (execute === 'outside' && effect !== undefined)
+    refuse('a tool that is executed outside has no effect here: leave it out.')
   if (description === undefined) refuse('a tool needs a description: the model reads it to decide.')
   if (execute === undefined) refuse('a tool needs execute(input, context).')
   if (input === undefined) {

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { agent, conversationIdFor, createRuntime } from 'legate'
+import { agent, createRuntime } from 'legate'
 import { toUIMessageStream, toUIMessages } from 'legate/ai-sdk'
 import { askTools, joinSpawned } from 'legate/background'
 import { planner } from 'legate/hooks'
@@ -47,8 +47,6 @@ describe('a misspelt or wrong option is refused, and not ignored', () => {
       'A turn of scripted/model has no option "txt". Did you mean "text"?',
     ],
     ['a turn that is none', () => scriptedModel([5 as never]), 'takes an object of options, not 5'],
-    ['conversationIdFor', () => conversationIdFor(speaker(), ''), 'it must be a text that is not empty'],
-    ['conversationIdFor in spaces', () => conversationIdFor(speaker(), ' '), 'it must be a text that is not empty'],
   ])('%s', (_name, say, message) => {
     expect(say).toThrow(message)
   })

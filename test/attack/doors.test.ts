@@ -4,6 +4,7 @@ import { type ScriptedModel, scriptedModel } from 'legate/testing'
 import { afterAll, describe, expect, test } from 'vitest'
 import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
+import { callerLayer } from '../support/callers.ts'
 import { makeGate } from '../support/gate.ts'
 import { watchWork } from '../support/pace.ts'
 import { startProcess, until } from '../support/process.ts'
@@ -57,6 +58,8 @@ interface Constraint {
 const grants = (grant: Grant) => ({ equal: { grant }, tighter: { grant: { use: [] } } })
 const noDanger = (seen: Seen) => seen.danger === 0
 const neverCalled = (seen: Seen) => seen.modelCalls === 0
+
+const NO_DANGER = callerLayer('ann', { deny: ['tool:danger'] })
 
 const constraints: readonly Constraint[] = [
   {
@@ -118,6 +121,39 @@ const constraints: readonly Constraint[] = [
     isHeld: ({ modelCalls }) => modelCalls <= 3,
     equal: { budget: { modelCalls: 2 } },
     tighter: { budget: { modelCalls: 1 } },
+  },
+  {
+    name: 'grant of the turn’s caller',
+    probe: 'danger',
+    bound: () => ({ request: { grant: { deny: ['tool:danger'] } } }),
+    atRoot: { request: { grant: { use: NOT_DANGER } } },
+    isHeld: noDanger,
+    ...grants({ deny: ['tool:danger'] }),
+  },
+  {
+    name: 'budget of the turn’s caller',
+    probe: 'loop',
+    bound: () => ({ request: { budget: { modelCalls: 2 } } }),
+    atRoot: { request: { budget: { modelCalls: 2 } } },
+    isHeld: ({ modelCalls }) => modelCalls <= 3,
+    equal: { budget: { modelCalls: 2 } },
+    tighter: { budget: { modelCalls: 1 } },
+  },
+  {
+    name: 'layer of the turn’s principal',
+    probe: 'danger',
+    bound: () => ({ layers: { caller: NO_DANGER } }),
+    atRoot: { layers: { caller: NO_DANGER } },
+    isHeld: noDanger,
+    ...grants({ deny: ['tool:danger'] }),
+  },
+  {
+    name: 'layer of the conversation’s creator',
+    probe: 'danger',
+    bound: () => ({ layers: { creator: NO_DANGER } }),
+    atRoot: { layers: { creator: NO_DANGER } },
+    isHeld: noDanger,
+    ...grants({ deny: ['tool:danger'] }),
   },
   {
     name: 'ask',
@@ -300,7 +336,7 @@ describe('reliability S-2, I1: what bound a run once', () => {
     expect(seen.danger).toBe(1)
   })
 
-  test('stays on a conversation while one of its runs goes on, whoever speaks next', async () => {
+  test('stays on a run that goes on, whoever speaks next, and not on the run that waits behind it', async () => {
     const rows = memoryRows()
     const held = makeGate()
     const model = scriptedModel(() => held.opened.then(() => 'said'))
@@ -313,7 +349,7 @@ describe('reliability S-2, I1: what bound a run once', () => {
     await until('the next', () => open.store.turn(next.id))
 
     expect(await open.runtime.explain(first.id, 'tool:danger')).toMatchObject({ verdict: 'deny', by: 'the runtime' })
-    expect(await open.runtime.explain(next.id, 'tool:danger')).toMatchObject({ verdict: 'deny', by: 'the runtime' })
+    expect(await open.runtime.explain(next.id, 'tool:danger')).toMatchObject({ verdict: 'allow' })
     held.open()
     await next.result
     for (const { runtime } of [strict, open]) await runtime.close()

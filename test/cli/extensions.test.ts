@@ -140,10 +140,10 @@ test('an answer holds for the question that was on the screen, not for the one t
     expect.stringContaining('exec:sort'),
   ])
   expect(next?.nodeId).toBe(nodeId)
-  await expect(runtime.answer(nodeId, { allow: true, digest: asked?.digest ?? '' })).rejects.toThrow(
+  await expect(runtime.answer(nodeId, { allow: true, seen: asked?.seen ?? '' })).rejects.toThrow(
     'asks for something else now',
   )
-  await runtime.answer(nodeId, { allow: true, digest: next?.digest ?? '' })
+  await runtime.answer(nodeId, { allow: true, seen: next?.seen ?? '' })
   expect(await place.run(['resume'])).toMatchObject({ code: 0 })
 })
 
@@ -153,7 +153,7 @@ test('approve answers what was seen: not what the same call asks for next, and n
   const runtime = place.runtime()
   const [, id = '', seen = ''] = /legate approve (\w{8}) --seen (\w{12})/.exec(parked.stderr) ?? []
   const [asked] = await runtime.approvals()
-  expect(asked?.digest.slice(0, 12)).toBe(seen)
+  expect(asked?.seen.slice(0, 12)).toBe(seen)
 
   const byRun = await place.run(['approve', asked?.runId.slice(-8) ?? ''])
   const short = await place.run(['approve', id, '--seen', seen.slice(0, 4)])
@@ -179,9 +179,9 @@ test('approve answers what was seen: not what the same call asks for next, and n
     expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Nothing was answered') })
     expect(refused.stderr).toMatch(/The current request:\n.*sort[\s\S]*--seen \w{12}/)
   }
-  expect((await runtime.approvals()).map(({ digest }) => digest)).toEqual([next?.digest])
+  expect((await runtime.approvals()).map(({ seen }) => seen)).toEqual([next?.seen])
   expect(await place.run(['deny', id, '--seen', seen])).toMatchObject({ code: 2 })
-  const answered = await place.run(['approve', id, '--seen', next?.digest.slice(0, 12) ?? ''])
+  const answered = await place.run(['approve', id, '--seen', next?.seen.slice(0, 12) ?? ''])
   expect(answered).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Allowed: .*sort/) })
   expect(await place.run(['resume'])).toMatchObject({ code: 0 })
 })

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import path from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -7,14 +8,23 @@ import { program, root, skipUnlessBuilt } from './support/cli.ts'
 
 beforeEach(skipUnlessBuilt)
 
-test.each(['docs/guide/cli.md', 'docs/guide/crash.md'])('the sessions of %s print what they say', (page) => {
-  const text = readFileSync(path.join(root, page), 'utf8')
+const PAGES = [
+  'docs/guide/cli.md',
+  'docs/guide/crash.md',
+  'docs/guide/serve.md',
+  'docs/guide/tokens.md',
+  'docs/guide/mcp-server.md',
+  'docs/guide/acp.md',
+]
+
+test.each(PAGES)('the sessions of %s print what they say', async (page) => {
+  const text = readFileSync(path.join(root, page), 'utf8').replaceAll('4747', String(await freePort()))
   const session = new Session()
   for (const [, name = '', code = ''] of text.matchAll(/^```js\n\/\/ (\S+)\n(.*?)^```$/gms)) session.write(name, code)
   const blocks = [...text.matchAll(/^```console\n(.*?)^```$/gms)].map(([, block = '']) => block)
   const steps = blocks.flatMap((block) => block.split(/^\$ /m).slice(1))
 
-  expect(steps.length).toBeGreaterThan(4)
+  expect(steps.length).toBeGreaterThan(2)
   for (const step of steps) {
     const [command = '', ...expected] = step.trimEnd().split('\n')
     const printed = session.run(command).trimEnd()
@@ -24,12 +34,23 @@ test.each(['docs/guide/cli.md', 'docs/guide/crash.md'])('the sessions of %s prin
   }
 })
 
+/** A port for the server of a page, which is 4747 there. */
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const probe = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as { readonly port: number }
+      probe.close(() => resolve(port))
+    })
+  })
+}
+
 /** A shell in a folder of its own, in which `legate` is the built program. Ids on the page stand for real ones. */
 class Session {
   private readonly folder: string
   private readonly ids: Map<string, string> = new Map()
   private exports = ''
   private lastCode = 0
+  private steps = 0
 
   constructor() {
     // Inside the package, so that `legate` means the package itself.
@@ -51,11 +72,30 @@ class Session {
     }
     if (command === 'echo $?') return String(this.lastCode)
     const real = [...this.ids].reduce((line, [shown, id]) => line.replaceAll(shown, id), command)
-    const env = { PATH: `${this.folder}/bin:${path.dirname(process.execPath)}:${process.env['PATH']}` }
-    const script = `${this.exports}(${real}) > printed 2>&1; echo $? > code`
-    execFileSync('bash', ['-c', script], { cwd: this.folder, env, stdio: 'ignore' })
+    const file = `printed${++this.steps}`
+    if (command.endsWith(' &')) return this.runBehind(command, file)
+    this.bash(`${this.exports}(${real}) > ${file} 2>&1; echo $? > code`)
     this.lastCode = Number(readFileSync(path.join(this.folder, 'code'), 'utf8'))
-    return readFileSync(path.join(this.folder, 'printed'), 'utf8')
+    return readFileSync(path.join(this.folder, file), 'utf8')
+  }
+
+  /** Starts a program that stays, until the test is over. Gives what it prints at first. */
+  private runBehind(command: string, file: string): string {
+    this.bash(`${this.exports}${command.slice(0, -2)} > ${file} 2>&1 & echo $! > pid`)
+    const pid = Number(readFileSync(path.join(this.folder, 'pid'), 'utf8'))
+    onTestFinished(() => {
+      process.kill(pid)
+    })
+    this.bash(`for n in $(seq 200); do [ -s ${file} ] && break; sleep 0.1; done`)
+    return readFileSync(path.join(this.folder, file), 'utf8')
+  }
+
+  private bash(script: string): void {
+    const env = {
+      HOME: this.folder,
+      PATH: `${this.folder}/bin:${path.dirname(process.execPath)}:${process.env['PATH']}`,
+    }
+    execFileSync('bash', ['-c', script], { cwd: this.folder, env, stdio: 'ignore' })
   }
 
   /** Ids stand in the same places. */
@@ -71,6 +111,8 @@ const SHORT_ID = /\b[0-9a-f]{8}\b/g
 function plain(text: string): string {
   return text
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID')
+    .replaceAll(/lgt_[0-9a-f]{16}_[\w-]+/g, 'TOKEN')
+    .replaceAll(/\b[0-9a-f]{16}\b/g, 'TOKEN-ID')
     .replaceAll(SHORT_ID, 'id')
     .replaceAll(/note: .*/g, 'note: ...')
     .replaceAll(/\/\S+\/(?=\w+\.db)/g, '/')

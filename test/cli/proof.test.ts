@@ -1,4 +1,6 @@
 import { copyFileSync, existsSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { agent, createRuntime } from 'legate'
 import { backgroundSubagents } from 'legate/background'
@@ -104,6 +106,37 @@ describe('runs that are over', () => {
     const reader = createRuntime({ store: sqliteStore(there) })
     onTestFinished(() => reader.close())
     expect((await (await reader.attach(runId)).result).text).toBe(text)
+  })
+
+  test('are sent as a trace: the same bytes each time, to a collector too, and without a word of what was said', async () => {
+    const received: string[] = []
+    const collector = createServer((request, response) => {
+      let body = `${request.method} ${request.url} ${request.headers['content-type']} `
+      request.on('data', (piece) => (body += piece))
+      request.on('end', () => {
+        received.push(body)
+        response.statusCode = received.length > 1 ? 503 : 200
+        response.end()
+      })
+    })
+    await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void collector.close())
+    const url = `http://127.0.0.1:${(collector.address() as AddressInfo).port}`
+
+    const [first, second] = [await place.run(['export', id, '--otlp']), await place.run(['export', id, '--otlp'])]
+    const sent = await place.run(['export', id, '--otlp', '--to', url])
+    const refused = await place.run(['export', id, '--otlp', '--to', url])
+    const wrong = await place.run(['export', id, '--to', url])
+    const two = await place.run(['export', id, '--otlp', '--html', 'run.html'])
+
+    expect(first).toMatchObject({ code: 0, stderr: '' })
+    expect(second.stdout).toBe(first.stdout)
+    expect(received[0]).toBe(`POST /v1/traces application/json ${first.stdout.trimEnd()}`)
+    expect(sent).toMatchObject({ code: 0, stdout: `Sent to ${new URL(url).host}.\n` })
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('answered 503') })
+    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('add --otlp') })
+    expect(two).toMatchObject({ code: 2, stderr: expect.stringContaining('not both') })
+    expect(JSON.parse(first.stdout).resourceSpans[0].scopeSpans[0].spans[0].traceId).toBe(id.replaceAll('-', ''))
   })
 
   test('are carried into another store, by a file and by a pipe', async () => {

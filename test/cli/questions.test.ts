@@ -39,10 +39,12 @@ describe('cybros A77: what an agent asks a person', () => {
       stderr: `legate: ${question} is a question: legate answer ${question} TEXT\n`,
     })
 
-    const answered = await place.run(['answer', id, 'Port 80.'])
+    const answered = await place.run(['answer', id, 'Port 80.'], { env: { USER: 'ann' } })
     const late = await place.run(['approve', question])
     expect(late).toMatchObject({ code: 2, stderr: `legate: ${question} waits for no approval.\n` })
     const again = await place.run(['answer', id, 'Port 81.'])
+    const told = await place.run(['answer', question, 'Port 81.'])
+    expect(told).toMatchObject({ code: 1, stderr: expect.stringMatching(/no open question: ann has answered it\.\n$/) })
     const resumed = await place.run(['resume', '-m', agentsModule])
 
     expect(answered).toMatchObject({ code: 0, stdout: 'Answered: Which port?\n' })

@@ -85,7 +85,7 @@ describe('completion', () => {
     }
 
     expect(complete('res')).toBe('resume')
-    expect(complete('log', '--')).toBe('--follow --json --store --help')
+    expect(complete('log', '--')).toBe('--follow --json --store --server --token --help')
     expect(complete('completion', 'z')).toBe('zsh')
   })
 

@@ -61,9 +61,11 @@ test(`R-7: killed at random moments, ${KILLS} times in all`, async () => {
     const random = seededRandom(seed)
     const effect = EFFECTS[seed % EFFECTS.length] ?? 'effectful'
 
-    const { effects } = await act(effect, { afterMs: random() * 120 })
+    const { effects } = await act(effect, { afterMs: random() * 120 }).catch((error: unknown) => {
+      throw new Error(`repeat it with LEGATE_SEED=${seed}`, { cause: error })
+    })
 
-    if (effect === 'effectful') expect(new Set(effects).size).toBe(effects.length)
+    if (effect === 'effectful') expect({ seed, keys: new Set(effects).size }).toEqual({ seed, keys: effects.length })
   })
 
   figure('R-7', String(totals))

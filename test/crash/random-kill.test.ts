@@ -8,7 +8,7 @@ import { programFile } from './support/program.ts'
 import { firstSeed, seededRandom } from './support/random.ts'
 import { Totals } from './support/totals.ts'
 
-const KILLS = isFull ? 10_000 : 100
+const KILLS = isFull ? 10_000 : 40
 /** About how long an undisturbed worker lives: until it is ready, and from then on. */
 const START_MS = 150
 const LIFE_MS = 300

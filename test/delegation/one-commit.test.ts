@@ -180,8 +180,8 @@ describe.each(stores)('a child that its host asks for, on %s', (_, create) => {
     const outcome = await runtime.run(host, 'go').result
 
     expect(outcome).toMatchObject({ text: 'on my own', children: 0 })
-    const { agents } = runtime as unknown as { agents: { registry: { home: { entries(): Iterable<unknown> } } } }
-    expect([...agents.registry.home.entries()]).toEqual([])
+    const { directory } = runtime as unknown as { directory: { registry: { home: { entries(): Iterable<unknown> } } } }
+    expect([...directory.registry.home.entries()]).toEqual([])
   })
 
   test('has its place by the order of the calls, whoever starts it', async () => {

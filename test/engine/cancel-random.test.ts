@@ -116,7 +116,7 @@ function expectEnded(store: LocalStore, run: Run): void {
 }
 
 function expectNothingOpen(store: LocalStore): void {
-  expect(store.openRoots(10)).toEqual([])
+  expect(store.openRoots({ limit: 10 })).toEqual([])
   expect(store.openTurns(10)).toEqual([])
   expect(store.claimants()).toEqual([])
   expect(

@@ -12,10 +12,12 @@ describe.each(stores)('live delegations on %s', (_, create) => {
   const { start } = world
 
   test('never more than the limit at once, first come first served', async () => {
-    const { worker, started, most } = countingWorker()
+    const gates = Array.from({ length: 6 }, makeGate)
+    const { worker, started, most } = countingWorker(gates)
     const host = fanOut(worker, 6, { concurrency: 2 })
     const { runtime } = start()
     const run = runtime.run(host, 'go')
+    await endInTurn(gates, started, 6)
 
     expect(await run.result).toMatchObject({ status: 'completed', children: 6 })
 
@@ -36,7 +38,7 @@ describe.each(stores)('live delegations on %s', (_, create) => {
 
     await runtime.cancel(links[2]?.id ?? '', 'not this one')
     expect(world.store.turn(run.id)?.account.live).toBe(2)
-    for (const gate of gates) gate.open()
+    await endInTurn(gates, started, 5)
     const outcome = await run.result
 
     expect(outcome.status).toBe('completed')
@@ -183,6 +185,15 @@ function countingWorker(gates: readonly Gate[] = []) {
     }),
   })
   return { worker, started, most: () => most }
+}
+
+/** Lets workers, two at a time, end one after the other: each end frees one place, so it is known who begins next. */
+async function endInTurn(gates: readonly Gate[], started: readonly string[], count: number): Promise<void> {
+  for (let at = 0; at < count; at++) {
+    const begun = Math.min(at + 2, count)
+    await until(`${begun} that began`, () => started.length >= begun)
+    gates[Number(started[at])]?.open()
+  }
 }
 
 /** A host that gives this many tasks to the worker in one message, and then says what came back. */

@@ -99,6 +99,8 @@ async function sweptBy(graph: Graph): Promise<readonly Node[]> {
       engineId: graph.engineId,
       graceMs: 5_000,
       freeWorkers: () => graph.freeWorkers,
+      line: { last: undefined, isCrowded: false, wasCrowded: false },
+      running: () => [],
       canRun: () => ({ agents: ['agent'], kinds: ['agent_message', 'work'] }),
       report: (error) => {
         throw error

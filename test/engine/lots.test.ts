@@ -1,7 +1,9 @@
 import { agent } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { type Scheduler, systemScheduler } from '../../src/base/clock.ts'
 import { simpleTool, useWorld } from '../support/agents.ts'
+import { makeGate } from '../support/gate.ts'
 import { localStore } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
 
@@ -35,11 +37,14 @@ describe.each(stores)('a message with many calls on %s', (_, create) => {
 
   test('that is cancelled meanwhile begins no more of them, and ends', async () => {
     const begun: number[] = []
-    const { runtime } = start({ engine: { workers: MANY } })
+    const cancelled = makeGate()
+    // The turns of the event loop between two lots take until it is cancelled.
+    const scheduler: Scheduler = { ...systemScheduler, defer: (run) => void cancelled.opened.then(run) }
+    const { runtime } = start({ engine: { workers: MANY }, scheduler })
     const busy = caller(({ at }) => {
       begun.push(at)
-      if (at === 0) setImmediate(() => run.cancel('enough').catch(() => undefined))
-      return new Promise((resolve) => setTimeout(resolve, 20, 'done'))
+      if (at === 0) run.cancel('enough').then(cancelled.open, cancelled.open)
+      return cancelled.opened
     })
     const run = runtime.run(busy, 'go')
 

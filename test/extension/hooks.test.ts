@@ -657,7 +657,7 @@ describe('hooks around a tool', () => {
         })
         return { model, who: agent({ name: 'who', instructions: '', model, tools: { big }, hooks }) }
       }
-      const first = createRuntime({ store: rows.open() })
+      const first = createRuntime({ store: rows.open(), engine: { graceMs: 20 } })
       const run = first.run(reader(true).who, 'go')
       await entered.opened
       await first.close()

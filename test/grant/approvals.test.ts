@@ -1,4 +1,5 @@
 import { type AnyAgent, agent, type PendingApproval, type Run, type Runtime, tool } from 'legate'
+import { askTools } from 'legate/background'
 import { fakeClock, type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import type { Json } from '../../src/base/json.ts'
@@ -453,7 +454,7 @@ describe('an answer', () => {
   })
 })
 
-describe.each(lasting)('an answer with a digest, on %s', (_, create) => {
+describe.each(lasting)('an answer to what was seen, on %s', (_, create) => {
   const world = useWorld(create)
   const two = () => worker(deploys, { tools: { deploy: deployTool({ needs: () => ['net:a.test'] }) }, grant: BOTH })
   const BOTH = { use: ['tool:*', 'net:*'], ask: ['tool:deploy', 'net:a.test'] }
@@ -462,24 +463,74 @@ describe.each(lasting)('an answer with a digest, on %s', (_, create) => {
     done.length = 0
     const first = world.start()
     const run = start(first.runtime, two())
-    const [seen] = await asked(first.runtime)
-    const { nodeId = '', digest = '' } = seen ?? {}
-    await first.runtime.answer(nodeId, { allow: true, digest })
+    const [shown] = await asked(first.runtime)
+    const { nodeId = '', seen = '' } = shown ?? {}
+    await first.runtime.answer(nodeId, { allow: true, seen, by: 'ann' })
     await expect.poll(async () => (await first.runtime.approvals())[0]?.request).toBe('net:a.test')
-    await expect(first.runtime.answer(nodeId, { allow: true, digest })).rejects.toThrow(/asks for something else/)
+    await expect(first.runtime.answer(nodeId, { allow: true, seen })).rejects.toThrow(/asks for something else/)
     await first.runtime.close()
 
     const { runtime } = world.start({ agents: [two()] })
     await runtime.resume()
-    await expect(runtime.answer(nodeId, { allow: true, digest })).rejects.toThrow(/asks for something else/)
     const [next] = await runtime.approvals()
     expect(next).toMatchObject({ nodeId, request: 'net:a.test' })
+    const { request, reason, input, required, since, expiresAt } = next ?? {}
+    const now = { request, reason, input, required, seen: next?.seen, since, expiresAt }
+    await expect(runtime.answer(nodeId, { allow: false, seen, by: 'ben' })).rejects.toMatchObject({
+      code: 'conflict',
+      message: expect.stringMatching(/asks for something else now, net:a.test. ann has allowed it already.$/),
+      details: { request: now, by: 'ann', allowed: true, at: expect.any(Number) },
+    })
+    const strange = await runtime.answer(nodeId, { allow: true, seen: 'x' }).catch((error) => error)
+    expect(strange.details).toEqual({ state: 'awaiting_approval', request: now })
     expect(done).toEqual([])
-    await runtime.answer(nodeId, { allow: true, digest: next?.digest ?? '' })
+    await runtime.answer(nodeId, { allow: true, seen: next?.seen ?? '' })
     expect((await (await runtime.attach(run.id)).result).status).toBe('completed')
     expect(done).toEqual([{ to: 'prod' }])
   })
+
+  test('is the first and only one: a later one hears who answered, how and when, after a restart too', async () => {
+    const first = world.start()
+    start(first.runtime, worker())
+    const [{ nodeId = '', seen = '' } = {}] = await asked(first.runtime)
+    const before = Date.now()
+    await first.runtime.answer(nodeId, { allow: false, reason: 'Not today.', by: 'ann', seen })
+    const runtime = await world.restart(first, [worker()])
+
+    const late = await runtime.answer(nodeId, { allow: true, by: 'ben', seen }).catch((error) => error)
+
+    expect(late).toMatchObject({ code: 'conflict', message: expect.stringContaining('ann has denied it already') })
+    expect(late.details).toMatchObject({ by: 'ann', allowed: false, reason: 'Not today.' })
+    expect(late.details.at).toBeGreaterThanOrEqual(before)
+  })
+
+  test('to a question is bound to it, and the first one too', async () => {
+    const curious = () => agent({ name: 'curious', instructions: '', model: scriptedModel(asks), tools: askTools() })
+    const first = world.start()
+    const run = first.runtime.run(curious(), 'go')
+    await expect.poll(async () => (await first.runtime.questions()).length).toBe(1)
+    const [{ nodeId = '', seen = '' } = {}] = await first.runtime.questions()
+    expect(seen).toMatch(/^[0-9a-f]{64}$/)
+
+    const wrong = await first.runtime.answer(nodeId, { text: '80', seen: 'other' }).catch((error) => error)
+    expect(wrong).toMatchObject({ code: 'conflict', details: { request: { text: 'Which port?', to: 'person', seen } } })
+    await first.runtime.answer(nodeId, { text: 'Port 80.', by: 'ann', seen })
+    expect((await run.result).text).toBe('So: Port 80.')
+    const runtime = await world.restart(first, [curious()])
+    const late = await runtime.answer(nodeId, { text: 'Port 81.', by: 'ben', seen }).catch((error) => error)
+
+    expect(late).toMatchObject({ code: 'conflict', message: expect.stringContaining('ann has answered it') })
+    expect(late.details).toEqual({ state: 'finished', by: 'ann', text: 'Port 80.', at: expect.any(Number) })
+  })
 })
+
+/** Asks a person, then says what came back. */
+const asks: Script = ({ messages }) => {
+  const result = messages.findLast(({ role }) => role === 'tool')
+  return result === undefined
+    ? { calls: [{ name: 'ask_person', input: { question: 'Which port?' } }] }
+    : `So: ${result.content}`
+}
 
 describe.each(lasting)('an edit by people of three processes, on %s', (_, create) => {
   const world = useWorld(create)

@@ -29,7 +29,7 @@ afterEach(async () => {
 })
 
 describe('a later change of a stored record is found', () => {
-  test('every byte of every row and commit of a tree of 200 nodes', async () => {
+  test('every byte of every row and commit of a tree of 200 nodes', { timeout: 120_000 }, async () => {
     const runtime = runtimeOn(sqliteStore(path.join(folder, 'rows.db')))
     const rootId = await largeTree(runtime, 4)
     for (let turn = 0; turn < 12; turn++) await runtime.run(host, '4', { conversationId: rootId }).result

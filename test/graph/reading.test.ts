@@ -1,21 +1,17 @@
-import path from 'node:path'
 import { agent, type ConversationHandle } from 'legate'
-import { memoryStore } from 'legate/store/memory'
-import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Draft } from '../../src/graph/draft.ts'
 import type { Turn } from '../../src/graph/rows.ts'
 import type { LocalStore } from '../../src/store/store.ts'
-import { commitOf, conversationRow, linkRow, nodeRow, turnRow } from '../../src/testing/conformance/store-rows.ts'
+import { commitOf, linkRow } from '../../src/testing/conformance/store-rows.ts'
 import { asksThenSays, callsThenSays, simpleTool, useWorld } from '../support/agents.ts'
 import { Graph } from '../support/graph.ts'
+import { longTalk } from '../support/long-talk.ts'
 import { watchWork } from '../support/pace.ts'
 import { openRuntime } from '../support/reading.ts'
 import { localStore, withReads } from '../support/rows.ts'
 import { lasting, stores } from '../support/stores.ts'
-import { tempFolder } from '../support/temp-folder.ts'
-import { leaveUnaudited } from '../support/unaudited.ts'
 
 async function talkOf(rounds: number) {
   const runtime = openRuntime()
@@ -88,7 +84,7 @@ describe('cybros A55: a page of a transcript', () => {
 
     expect(await talk.transcript({ limitTurns: '1' as never })).toHaveLength(2)
     expect(await talk.transcript({ limitTurns: 1_000_000 })).toHaveLength(4)
-    const long = await openRuntime({ store: await filled('memory', 1_100) }).conversation('root-a')
+    const long = await openRuntime({ store: await longTalk('memory', 1_100) }).conversation('root-a')
     for (const limitTurns of [1_001, '1000000' as never]) {
       expect(words(await long.transcript({ limitTurns })).slice(0, 1)).toEqual(['100'])
       expect(await long.recentTurns({ limitTurns })).toHaveLength(1_000)
@@ -193,12 +189,12 @@ describe('cybros A57: pages of messages and of events', () => {
   })
 })
 
-/** 100,000 rows take a while to write. */
-const TURNS = process.env['LEGATE_FULL'] === '1' ? 100_000 : 20_000
+/** So many rows take a while to write. */
+const TURNS = process.env['LEGATE_FULL'] === '1' ? 100_000 : 4_000
 
 describe.each(['memory', 'sqlite'] as const)('a page of ten turns on %s', (kind) => {
   test(`of ${TURNS} costs at most twice as much as one of 100`, { timeout: 120_000 }, async () => {
-    const stores = [await filled(kind, 100), await filled(kind, TURNS)] as const
+    const stores = [await longTalk(kind, 100), await longTalk(kind, TURNS)] as const
     const [short, long] = await Promise.all(stores.map((store) => openRuntime({ store }).conversation('root-a')))
     let [low, high] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
     // Other work on the machine only adds to a round: the least of each is compared, until it is little enough.
@@ -221,32 +217,6 @@ async function costOf(talk: ConversationHandle | undefined): Promise<number> {
     expect([page?.runIds.length, before?.runIds.length]).toEqual([10, 10])
   }
   return work()
-}
-
-/** A store with one conversation of so many turns, a message each. */
-async function filled(kind: string, turns: number): Promise<LocalStore> {
-  const folder = tempFolder()
-  const store = kind === 'memory' ? memoryStore() : sqliteStore(path.join(folder, 'rows.db'))
-  leaveUnaudited(store)
-  const place = { rootId: 'root-a', conversationId: 'root-a', laneId: 'root-a', turnId: '' }
-  await store.commit(commitOf('root-a', { conversations: [conversationRow('root-a', { turnCount: turns })] }))
-  for (let from = 0; from < turns; from += 2_000) {
-    const ordinals = Array.from({ length: Math.min(2_000, turns - from) }, (_, at) => from + at)
-    const ended = { state: 'ended', outcome: null } as const
-    await store.commit(
-      commitOf('root-a', {
-        turns: ordinals.map((ordinal) => turnRow({ ...place, turnId: `turn-${ordinal}` }, { ordinal, ...ended })),
-        nodes: ordinals.map((ordinal) =>
-          nodeRow({ ...place, turnId: `turn-${ordinal}` }, `node-${ordinal}`, {
-            kind: 'user_message',
-            state: 'finished',
-            input: { content: `${ordinal}` },
-          }),
-        ),
-      }),
-    )
-  }
-  return store
 }
 
 test('cybros W28: a model is shown what led to its message, and no branch beside it', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'vitest'
 import { type Budget, childLimits, limitsOf, moneyOf, smallerBudget } from '../../src/grant/budget.ts'
-import { freezeLayer, readCeiling } from '../../src/grant/ceiling.ts'
+import { freezeLayer, readCeiling, stackCeilings } from '../../src/grant/ceiling.ts'
 import { decide, explain, type Verdict } from '../../src/grant/decide.ts'
 import {
   delegateLayer,
@@ -15,7 +15,7 @@ import {
 import { BUILT_IN_PROFILES, profileLayer } from '../../src/grant/profile.ts'
 import { readRequest } from '../../src/grant/request.ts'
 import type { TurnLimits } from '../../src/graph/limits.ts'
-import { stackCeilings } from '../../src/rules/turn/say.ts'
+
 import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
 import { Chance } from '../support/chance.ts'

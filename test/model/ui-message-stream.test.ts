@@ -42,7 +42,9 @@ async function pageOf(run: Run): Promise<{ message: UIMessage; chunks: { type: s
 
 /** The parts of a message that its resets name. */
 function takenBack({ parts }: UIMessage): number[] {
-  return parts.flatMap((part) => (part.type === 'data-reset' ? (part.data as { parts: number[] }).parts : []))
+  return parts.flatMap((part, at) =>
+    part.type === 'data-reset' ? (part.data as { back: number[] }).back.map((back) => at - back) : [],
+  )
 }
 
 async function page(model: ReturnType<typeof scriptedModel>, more = {}) {

@@ -110,7 +110,7 @@ describe.each(lasting)('a conversation in a store in %s is shown again', (_, cre
     const [asked] = waiting.flatMap((message) => dataOf(message, 'approval'))
     expect(asked).toMatchObject({
       nodeId: approval?.nodeId,
-      digest: approval?.digest,
+      seen: approval?.seen,
       path: ['host', 'between', 'below'],
       request: 'tool:deploy',
       tool: 'deploy',
@@ -122,7 +122,7 @@ describe.each(lasting)('a conversation in a store in %s is shown again', (_, cre
 
     const shown = built(await second.attach(run.id))
     await second.resume()
-    await second.answer(asked?.nodeId ?? '', { allow: true, digest: asked?.digest ?? '' })
+    await second.answer(asked?.nodeId ?? '', { allow: true, seen: asked?.seen ?? '' })
     await untilAsked(second)
     const [question] = dataOf(
       (await toUIMessages(await second.conversation(run.conversationId)))[1] as never,
@@ -146,8 +146,11 @@ describe.each(lasting)('a conversation in a store in %s is shown again', (_, cre
       'step-start',
       'tool-between',
       'data-subagent',
+      'data-subagent-call',
       'data-subagent',
+      'data-subagent-call',
       'data-approval',
+      'data-subagent-call',
       'data-question',
       'step-start',
       'text',
@@ -156,6 +159,11 @@ describe.each(lasting)('a conversation in a store in %s is shown again', (_, cre
     expect(dataOf(streamed, 'approval')).toMatchObject([{ status: 'allowed', by: 'user' }])
     expect(dataOf(streamed, 'question')).toMatchObject([{ status: 'answered', by: 'user', answer: 'Blue.' }])
     expect(dataOf(streamed, 'subagent')).toMatchObject([{ status: 'completed' }, { status: 'completed' }])
+    expect(dataOf(streamed, 'subagent-call')).toMatchObject([
+      { tool: 'below', path: ['host', 'between'], state: 'output-available' },
+      { tool: 'deploy', path: ['host', 'between', 'below'], input: { to: 'prod' }, output: 'deployed to prod' },
+      { tool: 'ask_person', state: 'output-available', output: 'Blue.' },
+    ])
     await validateUIMessages({ messages: plain(messages) })
   })
 })
@@ -248,7 +256,7 @@ describe('a page of useChat whose person is asked', () => {
           expect(open).toMatchObject({ nodeId: id, toolCallId: asking.toolCallId, status: 'open' })
           await chat.addToolApprovalResponse({ id, ...answer })
           const { approved: allow, ...reason } = answer
-          return runtime.answer(id, { allow, digest: open.digest, ...reason })
+          return runtime.answer(id, { allow, seen: open.seen, ...reason })
         }
         await new Promise((resolve) => setTimeout(resolve, 5))
       }

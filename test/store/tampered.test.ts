@@ -134,6 +134,7 @@ type Attack = readonly [name: string, change: (db: Connection) => void]
 const STOPS: readonly Attack[] = [
   ['the title of the conversation', edit('conversation', 'Plan', "'$.title', 'Forged'")],
   ['a ceiling that allows all', edit('conversation', 'Plan', `'$.ceiling', json('[{"use":["**"]}]')`)],
+  ['layers of the run that allow all', edit('turn', 'Deploy it.', `'$.ceiling', json('[{"use":["**"]}]')`)],
   ['the agent of the conversation', edit('conversation', 'Plan', "'$.agent.hash', 'forged'")],
   ['the owner of the conversation', edit('conversation', 'Plan', "'$.owner', 'mallory'")],
   ['the limits of the run', edit('turn', 'Deploy it.', "'$.limits[1]', 999999")],

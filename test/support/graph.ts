@@ -6,6 +6,7 @@ import type { Id, Node, Turn } from '../../src/graph/rows.ts'
 import { childIds, type SpawnRequest } from '../../src/rules/delegation/spawn.ts'
 import { type Mutation, planMutate } from '../../src/rules/history/mutate.ts'
 import { endTurns } from '../../src/rules/settle/end-turns.ts'
+import { tellChanges } from '../../src/rules/settle/told.ts'
 import { type Claim, planClaim } from '../../src/rules/turn/claim.ts'
 import type { NodeEnd } from '../../src/rules/turn/end-node.ts'
 import { planResult } from '../../src/rules/turn/result.ts'
@@ -65,6 +66,7 @@ export class Graph {
       },
     })
     this.ledger.endTurns = endTurns
+    this.ledger.tellChanges = tellChanges
   }
 
   async commit<T>(kind: CommitKind, rootId: Id, plan: (draft: Draft) => T): Promise<T> {
@@ -84,6 +86,7 @@ export class Graph {
       deadline: null,
       money: null,
       mayStart: true,
+      ceiling: [],
     }
     return this.commit('say', conversationId, (draft) => planSay(draft, conversation, request))
   }
@@ -96,7 +99,7 @@ export class Graph {
   }
 
   mutate<T>(conversationId: Id, change: (mutation: Mutation) => T, turnId?: Id): Promise<T> {
-    const scope = { conversationId, limits: LIMITS, ...(turnId === undefined ? {} : { runId: turnId }) }
+    const scope = { conversationId, limits: LIMITS, ceiling: [], ...(turnId === undefined ? {} : { runId: turnId }) }
     return this.commit('mutate', conversationId, (draft) => planMutate(draft, scope, change))
   }
 

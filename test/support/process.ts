@@ -1,6 +1,6 @@
 import { ConflictError } from '../../src/base/error.ts'
-import { emptyCommit } from '../../src/graph/commit.ts'
-import type { EngineRow } from '../../src/graph/rows.ts'
+import { type EngineRow, emptyCommit } from '../../src/graph/commit.ts'
+
 import type { RuntimeOptions } from '../../src/runtime/options.ts'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts'
 import type { LocalStore } from '../../src/store/store.ts'

@@ -24,7 +24,7 @@ export async function runProgram(source: string, more: Readonly<Record<string, s
   return stdout
 }
 
-function toJavaScript(source: string): string {
+export function toJavaScript(source: string): string {
   const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true }
   return ts.transpileModule(source, { compilerOptions }).outputText
 }

@@ -2,6 +2,7 @@ import type { Commit } from '../../src/graph/commit.ts'
 import type { TreeReader } from '../../src/graph/reader.ts'
 import type { Id } from '../../src/graph/rows.ts'
 import type { LocalStore, Store } from '../../src/store/store.ts'
+import type { Rows } from './stores.ts'
 
 const SCANS = [
   'runnable',
@@ -22,27 +23,35 @@ const SCANS = [
   'openTurns',
   'openRoots',
   'rootOf',
+  'ownerOf',
+  'changes',
+  'usage',
 ] as const satisfies readonly (keyof LocalStore)[]
 
 const behind = new WeakMap<Store, LocalStore>()
 
 /** A store as one that is far away: everything it says comes later, and it gives one tree at a time. */
 export function remoteStore(store: LocalStore): Store {
-  const { name, shared, archive } = store
+  const { name, shared, archive, registry } = store
   const far = {
     ...Object.fromEntries(SCANS.map((scan) => [scan, later((...asked: never[]) => (store[scan] as Ask)(...asked))])),
     name,
     shared,
     tree: later((rootId: Id) => oneTree(store, rootId)),
     commit: later((commit: Commit) => store.commit(commit)),
-    ...(archive === undefined
-      ? {}
-      : { archive: Object.fromEntries(Object.entries(archive).map(([of, ask]) => [of, later(ask)])) }),
+    ...(archive === undefined ? {} : { archive: allLater(archive) }),
+    registry: allLater(registry),
     watch: (changed: Parameters<Store['watch']>[0]) => store.watch(changed),
     close: () => store.close(),
   } as unknown as Store
   behind.set(far, store)
   return far
+}
+
+/** A store on these rows, far away where they are. */
+export function openStore(rows: Rows): Store {
+  const store = rows.open()
+  return rows.isRemote === true ? remoteStore(store) : store
 }
 
 /** The store behind a remote one. */
@@ -57,6 +66,10 @@ function later<Asked extends never[]>(ask: (...asked: Asked) => unknown): (...as
     await new Promise((resolve) => setImmediate(resolve))
     return ask(...asked)
   }
+}
+
+function allLater(part: object): object {
+  return Object.fromEntries(Object.entries(part).map(([name, ask]) => [name, later(ask)]))
 }
 
 /** The rows of one tree and no others. */

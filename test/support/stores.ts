@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { StoreError } from '../../src/base/error.ts'
+import { after } from '../../src/base/maybe.ts'
 import { jsonStore } from '../../src/store/json/index.ts'
 import { memoryStore } from '../../src/store/memory/index.ts'
 import { sqliteStore } from '../../src/store/sqlite/index.ts'
@@ -40,15 +41,28 @@ export function memoryRows(): Rows {
     open: () => {
       const own = new Set<Watcher>()
       watchers.set(own, own)
+      const tell = () => {
+        for (const others of watchers.values()) {
+          if (others !== own) for (const changed of others) setImmediate(changed, null)
+        }
+      }
+      const { registry } = store
       return {
         ...store,
         shared: true,
+        registry: {
+          ...registry,
+          put: (row) => after(registry.put(row), tell),
+          drop: (kind, id) =>
+            after(registry.drop(kind, id), (found) => {
+              tell()
+              return found
+            }),
+        },
         commit: (commit) => {
           if (!watchers.has(own)) throw new StoreError('store_closed', 'This handle was closed.')
           const stored = store.commit(commit)
-          for (const others of watchers.values()) {
-            if (others !== own) for (const changed of others) setImmediate(changed, null)
-          }
+          tell()
           return stored
         },
         watch: (changed) => {

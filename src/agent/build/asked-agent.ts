@@ -13,7 +13,7 @@ const bases: WeakMap<AgentCore, AgentCore> = new WeakMap()
 export function agentForRequest(
   agent: AgentCore,
   prompt: Prompt,
-  { extensions = [], repair }: RequestParts = {},
+  { extensions = [], repair }: AskedParts = {},
 ): AgentCore {
   const { output, model, settings, providerOptions } = prompt.toRequest()
   const isOther = describesOutput(prompt)
@@ -36,7 +36,7 @@ export function agentForRequest(
 }
 
 /** The options of the request itself. */
-export interface RequestParts {
+export interface AskedParts {
   readonly extensions?: readonly ExtensionCore[]
   readonly repair?: Repair | undefined
 }

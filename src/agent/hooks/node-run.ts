@@ -13,6 +13,8 @@ import { type Json, toJson } from '../../base/json.ts'
 import type { KeptAlive } from '../../base/keep-shape.ts'
 import type { NodeEnds, TurnEnds } from '../../conversation/ends.ts'
 import type { Feeds } from '../../conversation/feeds.ts'
+import type { LiveTrace } from '../../conversation/trace/live-trace.ts'
+import type { CallGate } from '../../engine/call-gate.ts'
 import type { Work } from '../../engine/engine.ts'
 import type { FieldEvent } from '../../fields/field-event.ts'
 import type { PathPattern } from '../../fields/path-pattern.ts'
@@ -30,6 +32,7 @@ import type { Ledger } from '../../store/ledger.ts'
 import type { Attempts } from '../../tool/attempts.ts'
 import { permit } from '../../tool/permit.ts'
 import type { Tape } from '../../tool/tape.ts'
+import type { Telemetry } from '../../tool/telemetry.ts'
 import type { Logger } from '../../tool/tool.ts'
 import type { Toolkit } from '../../tool/toolkit.ts'
 import type { AgentCore } from '../definition/agent.ts'
@@ -145,6 +148,12 @@ export interface LiveParts {
   readonly extensions: ExtensionRuns
   /** Where runs are recorded or played back; mostly null. */
   readonly tape: Tape | null
+  /** Tells a telemetry what happens; mostly null. */
+  readonly trace: LiveTrace | null
+  /** Lets model calls begin as far as limits allow. */
+  readonly gate: CallGate
+  /** Tells what went wrong beside the runs. */
+  readonly report: (error: unknown) => void
   /** The model call that was made last. */
   lastCall: KeptAlive
 }
@@ -163,6 +172,8 @@ export interface RunSettings {
   /** The application's own, handed to every tool as they are. */
   readonly tracer: object | null
   readonly longTermMemory: object | null
+  /** Takes the spans of runs; null where nobody traces. */
+  readonly telemetry: Telemetry | null
   /** Says what may be told of a failure. */
   readonly causeOf: (error: unknown) => string
 }

@@ -1,7 +1,7 @@
 import type { Json } from '../../base/json.ts'
 import { textOf } from '../../graph/content.ts'
 import type { Node } from '../../graph/rows.ts'
-import { resultContent } from '../../graph/tasks.ts'
+import { isFailed, resultContent } from '../../graph/tasks.ts'
 
 /** A tool that a run used, its purpose, and its result. */
 export type ToolLog = {
@@ -38,7 +38,7 @@ function purposeOf({ metadata }: Node): string | undefined {
 }
 
 function resultOf(task: Node): Pick<ToolLog, 'result' | 'success'> {
-  const success = task.state === 'finished' && task.output.isError !== true
+  const success = !isFailed(task)
   return { success, result: task.output.value ?? textOf(resultContent(task)) }
 }
 

@@ -1,7 +1,7 @@
 import { plainContent, saysNothing, type ToolCall, textOf } from '../../graph/content.ts'
 import { checkedAnswer, eagerField, isBeside, isEager } from '../../graph/kinds.ts'
 import type { Node } from '../../graph/rows.ts'
-import { resultContent } from '../../graph/tasks.ts'
+import { isFailed, resultContent } from '../../graph/tasks.ts'
 import type { Message } from '../../model/model.ts'
 
 /** The context of a call as messages: stable parts first, so that providers can cache the beginning. */
@@ -100,7 +100,7 @@ export function taskResult(node: Node): Message {
     callId: node.input.call?.id ?? node.id,
     name: node.input.call?.name ?? '',
     content: resultContent(node),
-    isError: node.output.isError === true || node.state !== 'finished',
+    isError: isFailed(node),
   }
 }
 

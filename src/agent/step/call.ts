@@ -12,6 +12,7 @@ import { DeniedError, ModelError } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
 import { JSON_LIMITS, type Json, type JsonLimits, parseJson, sizeOf, toJson, truncateUtf8 } from '../../base/json.ts'
 import type { LiveNode } from '../../conversation/feeds.ts'
+import type { CallPlace } from '../../engine/call-gate.ts'
 import { modelRequest } from '../../grant/request.ts'
 import { NO_USAGE, type ToolCall, type Usage } from '../../graph/content.ts'
 import type { LiveBody } from '../../graph/event.ts'
@@ -26,6 +27,7 @@ import type { NodeRun } from '../hooks/node-run.ts'
 import { estimateUsage } from '../request/build-request.ts'
 import { AnswerContent, AnswerSize, CALLS_LIMIT, PIECE, pieceEnd } from './answer-content.ts'
 import type { AnswerWatch } from './answer-watch.ts'
+import { dayLimitsOf, NO_DAYS, requireWithinDay } from './within-day.ts'
 
 /** Carries the text before the call failed or was stopped, so that it is not lost. */
 export class CallFailed extends Error {
@@ -48,7 +50,7 @@ export class AskFirst extends Error {
 }
 
 /** The one way to a model (I8). Readers see the stream live; the caller gets the whole answer. */
-export function call(run: NodeRun, model: Model, { request, watch }: CallOptions): Promise<StepAnswer> {
+export function call(run: NodeRun, model: Model, { request, watch }: ModelCallOptions): Promise<StepAnswer> {
   return new Promise((resolve, reject) => {
     const heard = new AnswerStream(run, model, { resolve, reject, watch })
     run.home.live.lastCall = heard
@@ -56,7 +58,7 @@ export function call(run: NodeRun, model: Model, { request, watch }: CallOptions
   })
 }
 
-export interface CallOptions {
+export interface ModelCallOptions {
   readonly request: ModelRequest
   /** Receives the text while it comes, and may stop the call. */
   readonly watch: AnswerWatch | undefined
@@ -131,6 +133,8 @@ class AnswerStream {
   private controller: AbortController | undefined
   private isOver = false
   private isFinished = false
+  /** It has passed the gate, and must leave it. */
+  private isInside = false
   private live: LiveNode | undefined
   private readonly said = new AnswerContent()
   private chunks = 0
@@ -178,6 +182,34 @@ class AnswerStream {
 
   private open(request: ModelRequest): void {
     if (this.isOver) return
+    const { gate } = this.run.home.live
+    const days = dayLimitsOf(this.run.layers)
+    if (gate.isOpen && days === NO_DAYS) return this.openNow(request)
+    requireWithinDay(this.run.home.ledger, days, 'call')
+      .then(() => gate.enter(this.place()))
+      .then(() => this.enter(request))
+      .catch(this.onError)
+  }
+
+  private enter(request: ModelRequest): void {
+    this.isInside = true
+    if (this.isOver) this.leaveGate()
+    else this.openNow(request)
+  }
+
+  private place(): CallPlace {
+    const { tree, node, conversation } = this.run
+    const root = conversation.id === node.rootId ? conversation : tree.conversation(node.rootId)
+    return { owner: root?.owner ?? null, model: this.model.id, rootId: node.rootId, nodeId: node.id, epoch: node.epoch }
+  }
+
+  private leaveGate(): void {
+    if (!this.isInside) return
+    this.isInside = false
+    this.run.home.live.gate.leave(this.place()).catch(this.run.home.live.report)
+  }
+
+  private openNow(request: ModelRequest): void {
     const { hooks } = this.run
     const stoppable = this.stoppable()
     const ask = (asked: ModelRequest) => this.ask(asked, stoppable)
@@ -188,7 +220,9 @@ class AnswerStream {
 
   private ask(request: ModelRequest, stoppable: { readonly signal: AbortSignal }): AsyncIterable<Part> {
     const { node, work, home } = this.run
-    const answer = () => this.model.stream(request, stoppable)
+    const { trace } = home.live
+    const stream = () => this.model.stream(request, stoppable)
+    const answer = trace === null ? stream : () => trace.ask(this.run, this.model.id, stream)
     if (home.live.tape === null) return answer()
     const secrets = async () => (await this.model.secrets?.()) ?? []
     return home.live.tape.ask({ node, work, model: this.model.id, request, signal: stoppable.signal, answer, secrets })
@@ -290,6 +324,7 @@ class AnswerStream {
   private leave(): void {
     this.isOver = true
     this.run.work.onStop = null
+    this.leaveGate()
     if (this.live !== undefined) this.run.home.live.feeds.endLive(this.run.node)
   }
 

@@ -1,12 +1,14 @@
 import { messageOf } from '../../base/error.ts'
+import { MOST_FAILURES } from '../../engine/source-board.ts'
+import { othersMayRun } from '../../engine/who-runs.ts'
 import type { Request } from '../../grant/request.ts'
 import { type AbsentSource, absenceText } from '../../graph/outcome.ts'
 import type { Failure, Id, Turn } from '../../graph/rows.ts'
 import { type ApprovalRequest, deniedTo, isApproved, planAsk } from '../../rules/turn/approve.ts'
-import { planResult } from '../../rules/turn/result.ts'
+import { planHold, planResult } from '../../rules/turn/result.ts'
 import { permit } from '../../tool/permit.ts'
 import { type OpenSource, SOURCE_SEPARATOR, type ToolSource } from '../../tool/source.ts'
-import type { SourcePool, Start } from '../../tool/source-pool.ts'
+import { RETRY_MS, type SourcePool, type Start } from '../../tool/source-pool.ts'
 import { type ToolEntry, type Toolkit, toolEntry } from '../../tool/toolkit.ts'
 import { isLive } from '../build/read-kit.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
@@ -38,7 +40,9 @@ export async function openSources(run: NodeRun, pool: SourcePool): Promise<NodeR
   }
   const opened = await untilStopped(run, Promise.all(permitted.map((one) => open(run, pool, one))))
   if (opened === undefined) return stopped(run)
-  for (const one of opened) if (!('opened' in one)) absent.push(one)
+  const failed = opened.flatMap((one) => ('opened' in one ? [] : [one]))
+  if (failed.length > 0 && (await isLeftToOthers(run, pool, failed))) return undefined
+  absent.push(...failed)
   const missed = absent.find(({ source }) => source.required)
   if (missed !== undefined) return end(run, { code: missed.code, message: absenceText(missed) })
   const there = opened.flatMap((one) => ('opened' in one ? [one] : []))
@@ -119,21 +123,51 @@ interface NamedStart extends Start {
   readonly name: string
 }
 
+/** How long to wait before a source is tried again that did not start, where another process could use it instead. */
+const PAUSE_MS = 250
+
+/** Opens a source. Where other processes could run the node, it tries several times before it gives up. */
 async function open(
   run: NodeRun,
   pool: SourcePool,
   { name, ...start }: NamedStart,
 ): Promise<StartedSource | MissingSource> {
-  const { turn, conversation } = run
+  const { turn, conversation, work } = run
   const { source } = start
   const user = { conversationId: conversation.id, rootId: turn.rootId, runId: turn.id, topRunId: topOf(run) }
-  try {
-    const use = () => pool.use(name, start, user)
-    const { tape } = run.home.live
-    return { name, source, opened: tape === null ? await use() : await tape.source(name, use) }
-  } catch (error) {
-    return { name, source, code: 'unavailable', reason: messageOf(error) }
+  for (;;) {
+    try {
+      const use = () => pool.use(name, start, user)
+      const { tape } = run.home.live
+      return { name, source, opened: tape === null ? await use() : await tape.source(name, use) }
+    } catch (error) {
+      const mayTryAgain = pool.board.failures(source.key) < MOST_FAILURES && work.stopCause === null
+      if (!mayTryAgain || !(await othersMayRun(run.home.ledger, conversation.agent, work.claim.engineId))) {
+        return { name, source, code: 'unavailable', reason: messageOf(error) }
+      }
+    }
+    await run.home.ledger.scheduler.pause(PAUSE_MS)
+    pool.tryAgain(source, user)
   }
+}
+
+/** Gives a node back whose sources fail again and again in this process, where another process may run it. */
+async function isLeftToOthers(run: NodeRun, pool: SourcePool, failed: readonly MissingSource[]): Promise<boolean> {
+  const { node, work, conversation, home } = run
+  const lasting = failed.filter(({ source }) => pool.board.failures(source.key) >= MOST_FAILURES)
+  if (lasting.length === 0 || !(await othersMayRun(home.ledger, conversation.agent, work.claim.engineId))) return false
+  for (const { source } of lasting) pool.board.leave(source.key, conversation.agent, RETRY_MS)
+  const message = `${lasting.map(absenceText).join(' ')} Another process goes on with it.`
+  home.settings.logger.warn(message, { runId: node.turnId })
+  await home.ledger.commit({
+    kind: 'note',
+    rootId: node.rootId,
+    plan: (draft) => {
+      planHold(draft, work.claim, { until: draft.now, why: message })
+      draft.event(draft.turn(node.turnId), node.id, { type: 'warning', message })
+    },
+  })
+  return true
 }
 
 /** The run at the top that waits for this one, or this one itself. */

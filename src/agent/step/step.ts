@@ -11,6 +11,7 @@
 import { DeniedError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import { after } from '../../base/maybe.ts'
+import { HeldBack } from '../../engine/call-gate.ts'
 import { NO_USAGE, plainCall, saysNothing } from '../../graph/content.ts'
 import { collectContext } from '../../graph/context.ts'
 import type { Draft } from '../../graph/draft.ts'
@@ -21,7 +22,7 @@ import { keptOptions, NEW_NODE } from '../../graph/rows.made.ts'
 import type { Failure, KeptOptions, Node } from '../../graph/rows.ts'
 import { expansionIds } from '../../graph/tasks.ts'
 import type { Model, ModelRequest } from '../../model/model.ts'
-import { retryDelay } from '../../model/retry.ts'
+import { pauseAsked, retryDelay } from '../../model/retry.ts'
 import { planAsk } from '../../rules/turn/approve.ts'
 import { addCheck, planCollected } from '../../rules/turn/check-answer.ts'
 import type { NodeEnd } from '../../rules/turn/end-node.ts'
@@ -35,7 +36,7 @@ import {
   type StepAnswer,
 } from '../../rules/turn/expand.ts'
 import { planReserve } from '../../rules/turn/reserve.ts'
-import { planResult, planRetry } from '../../rules/turn/result.ts'
+import { planHold, planResult, planRetry } from '../../rules/turn/result.ts'
 import type { AnswerProtocol } from '../definition/agent.ts'
 import { applyRequestHooks, ExtensionFailed } from '../hooks/model-hooks.ts'
 import type { EagerWork, NodeRun, ReadyChild } from '../hooks/node-run.ts'
@@ -46,6 +47,7 @@ import { compactFirst, compactionFor } from '../request/compaction.ts'
 import { type AnswerVerdict, judge, judgeDoomed } from './answer.ts'
 import type { AnswerWatch } from './answer-watch.ts'
 import { AskFirst, CallFailed, call, callUntil, NOT_ASKED } from './call.ts'
+import { DayOver } from './within-day.ts'
 
 /** Runs one agent_message: prompt, model, and the commit that acts on the answer. */
 export function runStep(run: NodeRun, model: Model): void | Promise<void> {
@@ -386,8 +388,18 @@ async function fail({ work, node, home }: NodeRun, failed: CallFailed): Promise<
   if (cause instanceof AskFirst) {
     return ledger.commit({ kind: 'ask', rootId: node.rootId, plan: (draft) => planAsk(draft, claim, cause.ask) })
   }
+  if (cause instanceof HeldBack && work.stopCause === null) {
+    const { until, message: why } = cause
+    const rootId = node.rootId
+    await ledger.commit({ kind: 'retry', rootId, plan: (draft) => planHold(draft, claim, { until, why }) })
+    return home.live.gate.stand(cause)
+  }
   const isAsked = work.stopCause !== null && work.stopCause !== 'stalled'
   const delay = isAsked ? undefined : retryDelay(failed.cause, node.attempt + 1, home.ledger.scheduler.random)
+  const pause = pauseAsked(cause)
+  if (pause !== undefined && failed.partial.model !== '') {
+    await home.live.gate.pause(failed.partial.model, ledger.clock.now() + Math.min(pause, LONGEST_PAUSE_MS))
+  }
   const error = settings.causeOf(cause)
   const retry = { wakeAt: ledger.clock.now() + Math.round(delay ?? 0), error }
   const end = failedEnd(failed, error, work.stopCause === 'cancel')
@@ -402,6 +414,9 @@ async function fail({ work, node, home }: NodeRun, failed: CallFailed): Promise<
   })
 }
 
+/** A provider that asks for more is asked again before: nobody could end such a pause. */
+const LONGEST_PAUSE_MS = 600_000
+
 function failedEnd({ partial, cause }: CallFailed, message: string, isStopped: boolean): NodeEnd {
   const said = partial.content.length > 0 ? { output: { content: partial.content } } : {}
   const streamed = partial.streamed ?? null
@@ -413,5 +428,6 @@ function failedEnd({ partial, cause }: CallFailed, message: string, isStopped: b
 
 function codeOf(cause: unknown): string {
   if (cause instanceof ExtensionFailed) return 'extension'
+  if (cause instanceof DayOver) return 'over_budget'
   return DeniedError.isInstance(cause) ? 'denied' : 'model'
 }

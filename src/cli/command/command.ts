@@ -79,7 +79,18 @@ export function isSet({ values }: Call, name: string): boolean {
 export const STORE: Option = {
   name: 'store',
   value: 'PATH',
-  text: 'the store; else $LEGATE_DB, else legate/legate.db in $XDG_STATE_HOME (~/.local/state)',
+  text: 'the store: a file, or postgres://...; else $LEGATE_DB, else legate/legate.db in $XDG_STATE_HOME (~/.local/state)',
+}
+
+export const SERVER: Option = {
+  name: 'server',
+  value: 'URL',
+  text: 'a server instead of a store, by the address that legate serve printed, or unix:PATH; else $LEGATE_SERVER',
+}
+const TOKEN: Option = {
+  name: 'token',
+  value: 'TOKEN',
+  text: 'the token for the server; else $LEGATE_TOKEN, or the one in its address',
 }
 
 /** Lists all options of a command, including those every command has. */
@@ -87,9 +98,18 @@ export function optionsOf(command: CliCommand): readonly Option[] {
   return [
     ...command.options,
     ...(STORELESS.includes(command.name) ? [] : [STORE]),
+    ...(isRemote(command.name) ? [SERVER, TOKEN] : []),
     { name: 'help', short: 'h', text: 'show this text' },
   ]
 }
+
+/** Tells whether a command can also use a server. */
+export function isRemote(name: string): boolean {
+  return !STORELESS.includes(name) && !LOCAL.includes(name)
+}
+
+/** Commands that work on a store of this machine only. */
+const LOCAL: readonly string[] = ['chat', 'resume', 'serve', 'worker', 'open', 'mcp', 'acp']
 
 const STORELESS: readonly string[] = ['demo', 'init', 'explain', 'validate', 'doctor', 'convert', 'completion', 'help']
 

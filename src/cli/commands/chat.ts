@@ -215,7 +215,7 @@ class ChatLoop {
       : viewFor(runtime, { json: false, env: call.env, hint: '', isBeside: true })
     const where = storeWords(textOption(call, 'store'))
     const worker = new Worker({
-      runtime,
+      desk: runtime,
       view,
       knownAgents,
       lastSeqs: new Map(),

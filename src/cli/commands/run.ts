@@ -7,6 +7,7 @@ import { inputFor, modelFor, parametersOf, provideSecrets } from '../definition/
 import { agentOf, compatOf, loadFor, refuseFileOptions } from '../definition/load.ts'
 import { asAgentFile, type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
 import { printNotices } from '../definition/notices.ts'
+import { clientFor } from '../store/open-desk.ts'
 import { openOrMakeStore } from '../store/open-store.ts'
 import { canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
@@ -27,6 +28,8 @@ import { Worker } from '../worker/worker.ts'
 
 /** Runs a recipe, an agent file or an agent of a module, shows its progress, and prints the answer. */
 export async function run(call: Call): Promise<number> {
+  const client = clientFor(call)
+  if (client !== undefined) return (await import('./run-on-server.ts')).runOnServer(call, client)
   const coded = await moduleAgentFor(call)
   return coded === undefined ? runFile(call) : runCoded(call, coded)
 }
@@ -91,7 +94,7 @@ async function work(call: Call, { agent, input, options, prompt, again }: RunJob
     prompt,
   })
   const worker = new Worker({
-    runtime,
+    desk: runtime,
     view,
     knownAgents,
     lastSeqs: new Map(),

@@ -35,11 +35,11 @@ export async function demo(entry: string): Promise<number> {
   }
 }
 
-/** Removes the process and the files, however the demo ends. */
+/** Removes the process, however the demo ends, and the files of a demo that was not played to its end. */
 function clearOnExit(folder: string, worker: WorkerProcess): void {
-  process.once('exit', () => {
+  process.once('exit', (code) => {
     worker.end()
-    rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+    if (code !== 0) rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
   })
   process.once('SIGINT', () => process.exit(130))
   process.once('SIGTERM', () => process.exit(143))
@@ -91,7 +91,7 @@ class Stage {
   /** Waits until the worker has recorded its run. */
   private async findRun(): Promise<Run> {
     for (;;) {
-      const [turn] = await this.runtime.store.openRoots(1)
+      const [turn] = await this.runtime.store.openRoots({ limit: 1 })
       if (turn !== undefined) return this.runtime.attach(turn.id)
       await sleep(20)
     }
@@ -137,6 +137,10 @@ The run ended ${bold(status)} after ${seconds} s and ${report.processes} process
   ${bold(report.calls)} nodes called a model or a tool, ${report.executions} times in all (counted by the calls themselves).
   ${bold(report.kept)} of them had finished before the kill: ${bold(report.repeated)} ran twice.
   ${bold(report.interrupted)} of them were interrupted by it: ${bold(report.rerun)} ran again.
+
+See the run in your browser, step by step:
+
+  legate serve --store ${join(this.folder, 'demo.db')}
 
 Try next: examples/02-delegation.ts (typed subagents), examples/08-survive-a-restart.ts, then README.md.
 `)

@@ -1,6 +1,14 @@
+// Finds what a person means by the ending of an id: a run, a node, a conversation, or one that was deleted.
+//
+// Owns:      how few characters are enough, and the errors for endings that fit nothing or too much.
+// Called by: every command that takes an ID.
+// Must stay true:
+//   - A command that changes something never guesses: an ending that fits two things is refused, with both of them.
+
 import { type Conversation, type Node, type Tombstone, type TreeReader, type Turn, treeWith } from '../../doors/rows.ts'
-import type { Id, Store } from '../../index.ts'
+import type { Id } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
+import type { DeskRows } from '../desk/desk.ts'
 import { age, moment } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 
@@ -14,18 +22,18 @@ export function shortId(id: Id): string {
 }
 
 /** Finds a run by the ending of its id, or the last run of a conversation by the ending of the conversation's. */
-export async function findRun(store: Store, ending: string): Promise<Turn> {
+export async function findRun(store: DeskRows, ending: string): Promise<Turn> {
   return runOf(store, ending, await named(store, ending))
 }
 
 /** Finds a run also by the id of one of its nodes, for commands that only read. */
-export async function findRunOrNode(store: Store, ending: string): Promise<Turn> {
+export async function findRunOrNode(store: DeskRows, ending: string): Promise<Turn> {
   const runs = await named(store, ending)
   return runOf(store, ending, runs.length > 0 ? runs : await findIds(store, ending))
 }
 
 /** Finds the nodes whose id ends this way. */
-export async function findNodes(store: Store, ending: string): Promise<Node[]> {
+export async function findNodes(store: DeskRows, ending: string): Promise<Node[]> {
   const found: Node[] = []
   for (const { id, type } of await findIds(store, ending)) {
     const node = type === 'node' ? (await treeWith(store, id)).node(id) : undefined
@@ -34,10 +42,10 @@ export async function findNodes(store: Store, ending: string): Promise<Node[]> {
   return found
 }
 
-type FoundIds = Awaited<ReturnType<Store['findIds']>>
+type FoundIds = Awaited<ReturnType<DeskRows['findIds']>>
 
 /** Finds everything whose id ends this way. Throws a CliError if too few characters were typed. */
-export async function findIds(store: Store, ending: string): Promise<FoundIds> {
+export async function findIds(store: DeskRows, ending: string): Promise<FoundIds> {
   const wanted = withDashes(ending)
   if (wanted.length >= LEAST_TYPED) return store.findIds(wanted, MOST_FOUND)
   throw new CliError(
@@ -46,11 +54,11 @@ export async function findIds(store: Store, ending: string): Promise<FoundIds> {
   )
 }
 
-async function named(store: Store, ending: string): Promise<FoundIds> {
+async function named(store: DeskRows, ending: string): Promise<FoundIds> {
   return (await findIds(store, ending)).filter(({ type }) => type !== 'node')
 }
 
-async function runOf(store: Store, ending: string, found: FoundIds): Promise<Turn> {
+async function runOf(store: DeskRows, ending: string, found: FoundIds): Promise<Turn> {
   const runs = new Map<Id, FoundRun>()
   for (const { id, type } of found) {
     const tree = await treeWith(store, id)
@@ -72,7 +80,7 @@ interface FoundRun {
 }
 
 /** Finds a conversation or lane by the ending of its id or of the id of one of its runs. */
-export async function findConversation(store: Store, ending: string): Promise<Conversation> {
+export async function findConversation(store: DeskRows, ending: string): Promise<Conversation> {
   const found = new Map<Id, Conversation>()
   for (const { id, type } of await named(store, ending)) {
     const tree = await treeWith(store, id)
@@ -84,7 +92,7 @@ export async function findConversation(store: Store, ending: string): Promise<Co
 }
 
 /** Reports a deleted run as deleted, with the time and the reason, instead of as missing. */
-export async function refuseDeleted(store: Store, ending: string): Promise<void> {
+export async function refuseDeleted(store: DeskRows, ending: string): Promise<void> {
   const id = await findDeleted(store, ending)
   if (id === undefined) return
   const stone = await store.archive?.tombstone(id)
@@ -101,7 +109,7 @@ export function removalText(reason: string): string {
 }
 
 /** Finds a deleted run or conversation by the ending of its id; the newest of several. */
-export async function findDeleted(store: Store, ending: string): Promise<Id | undefined> {
+export async function findDeleted(store: DeskRows, ending: string): Promise<Id | undefined> {
   const wanted = withDashes(ending)
   if (wanted.length < LEAST_TYPED) return undefined
   const ids = ((await store.archive?.tombstones()) ?? []).flatMap(({ conversations }) => namesIn(conversations))

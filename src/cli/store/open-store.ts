@@ -2,6 +2,7 @@ import { mkdirSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { createRuntime, type Runtime, type Store } from '../../index.ts'
+import { isPostgresUrl, postgresStore } from '../../store/postgres/index.ts'
 import { sqliteStore } from '../../store/sqlite/index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 
@@ -10,19 +11,38 @@ const BUSY_MS = { read: 1_000, write: 10_000 } as const
 
 type Use = keyof typeof BUSY_MS
 
-/** Chooses the store: `--store`, `$LEGATE_DB`, or the user's own. It is never one found in the working folder. */
+/**
+ * Chooses the store: `--store`, `$LEGATE_DB`, or the user's own. It is never one found in the working folder. A file by its path, or
+ * a database by its address.
+ */
 export function storePath(call: Call): string {
   const option = textOption(call, 'store')
   if (option === '') throw new CliError('--store is empty: name the file of the store, or leave it out.', EXIT.usage)
   const named = option ?? call.env['LEGATE_DB'] ?? ''
-  if (named !== '') return resolve(named)
-  const state = call.env['XDG_STATE_HOME'] ?? ''
-  return join(isAbsolute(state) ? state : join(homedir(), '.local', 'state'), 'legate', 'legate.db')
+  if (option === undefined && (call.env['LEGATE_SERVER'] ?? '') !== '') throw new CliError(NO_SERVER, EXIT.usage)
+  if (named !== '') return isPostgresUrl(named) ? named : resolve(named)
+  return join(stateFolder(call.env), 'legate.db')
+}
+
+/** The folder for what belongs to the user and to no project. */
+export function stateFolder(env: Call['env']): string {
+  const state = env['XDG_STATE_HOME'] ?? ''
+  return join(isAbsolute(state) ? state : join(homedir(), '.local', 'state'), 'legate')
+}
+
+/** The store as others may know it: an address without its password. */
+export function shownStore(call: Call): string {
+  const place = storePath(call)
+  if (!isPostgresUrl(place) || !URL.canParse(place)) return place
+  const url = new URL(place)
+  url.password = ''
+  return url.href
 }
 
 /** Opens the store of a command; it must exist. Reading commands create and change nothing. */
 export function openStore(call: Call, use: Use): Store {
   const path = storePath(call)
+  if (isPostgresUrl(path)) return postgresStore({ url: path, busyMs: BUSY_MS[use], readOnly: use === 'read' })
   if (sizeOf(path) === 0) throw new CliError(`${path} is empty: no program has written a run to it yet. ${NAME_IT}`)
   return sqliteStore({ path, busyMs: BUSY_MS[use], readOnly: use === 'read' })
 }
@@ -30,6 +50,7 @@ export function openStore(call: Call, use: Use): Store {
 /** Opens the store of a command that starts a run; creates it and its folder if needed. */
 export function openOrMakeStore(call: Call): Store {
   const path = storePath(call)
+  if (isPostgresUrl(path)) return postgresStore(path)
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   } catch (error) {
@@ -40,17 +61,21 @@ export function openOrMakeStore(call: Call): Store {
 }
 
 /**
- * Calls `act` with a runtime on the command's store, then closes it. The runtime runs no nodes: otherwise runs of
+ * Calls `act` with a runtime on the command's store, then closes it; `make` creates a store that is not there. The runtime runs no nodes: otherwise runs of
  * files, which need no code, would start here, in the wrong folder, while the command lasts.
  */
-export async function withRuntime<T>(call: Call, use: Use, act: (runtime: Runtime) => Promise<T>): Promise<T> {
-  const runtime = createRuntime({ store: openStore(call, use), engine: { workers: 0 } })
+export async function withRuntime<T>(call: Call, use: Use | 'make', act: (runtime: Runtime) => Promise<T>): Promise<T> {
+  const store = use === 'make' ? openOrMakeStore(call) : openStore(call, use)
+  const runtime = createRuntime({ store, engine: { workers: 0 } })
   try {
     return await act(runtime)
   } finally {
     await runtime.close()
   }
 }
+
+const NO_SERVER =
+  'This command works on a store of this machine, and LEGATE_SERVER names a server: unset it, or name a store with --store PATH.'
 
 const NAME_IT = 'Name the store of your program with --store PATH or LEGATE_DB.'
 

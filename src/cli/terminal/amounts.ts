@@ -1,3 +1,10 @@
+// Writes numbers for people: durations, ages, counts, money and moments.
+//
+// Owns:      their units, and how exact each of them is.
+// Called by: everything in `cli` that shows a number.
+// Must stay true:
+//   - The width of an amount hardly changes while it grows, so that columns stay in place.
+
 /** Formats a duration: `0.4 s`, `12 s`, `3m 05s`, `2h 10m`, `3d 4h`. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, ms) / 1000

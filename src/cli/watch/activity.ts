@@ -1,9 +1,10 @@
 import type { Link, Node, TreeReader, Turn } from '../../doors/rows.ts'
-import type { Id, Json, Runtime, Store } from '../../index.ts'
+import type { Id, Json } from '../../index.ts'
+import type { Desk, DeskRows } from '../desk/desk.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { askingNode, describeCall, questionOf } from './request-text.ts'
-import type { WatchedRun } from './run-tree.ts'
+import type { Heard } from './run-tree.ts'
 import { codeOf } from './words.ts'
 
 const LISTED = 60
@@ -17,20 +18,20 @@ export interface Activity {
 }
 
 /** Describes a run of a known tree; null if it has ended or is unknown. */
-export type ActivityOf = (turnId: Id, hears?: WatchedRun['hears']) => Activity | null
+export type ActivityOf = (turnId: Id, hears?: Heard | null) => Activity | null
 
 /**
  * Returns a function that describes these runs and all others of their trees. It checks once for all of them which
  * processes are alive.
  */
-export async function activityReader(runtime: Runtime, runIds: readonly Id[]): Promise<ActivityOf> {
-  const { store } = runtime
+export async function activityReader(desk: Desk, runIds: readonly Id[]): Promise<ActivityOf> {
+  const { store } = desk
   const roots = new Map<Id, TreeReader>()
   for (const id of runIds) {
     const rootId = (await store.rootOf(id)) ?? id
     if (!roots.has(rootId)) roots.set(rootId, await store.tree(rootId))
   }
-  const takers = await LiveProcesses.load(runtime, roots)
+  const takers = await LiveProcesses.load(desk, roots)
   const trees = [...new Set(roots.values())]
   return (turnId, hears = null) => {
     for (const tree of trees) {
@@ -53,7 +54,7 @@ interface ActivityContext {
   readonly tree: TreeReader
   readonly turn: Turn
   readonly takers: LiveProcesses
-  readonly hears: WatchedRun['hears']
+  readonly hears: Heard | null
 }
 
 function doingOf(look: ActivityContext): Activity {
@@ -136,10 +137,10 @@ class LiveProcesses {
   }
 
   /** Reads what the runs of these trees need: who works on others counts only if nothing happens in one of them. */
-  static async load(runtime: Runtime, trees: ReadonlyMap<Id, TreeReader>): Promise<LiveProcesses> {
-    const { store } = runtime
+  static async load(desk: Desk, trees: ReadonlyMap<Id, TreeReader>): Promise<LiveProcesses> {
+    const { store } = desk
     const alive = new Map<Id, number>()
-    for (const { id, pid, isAlive } of await runtime.processes()) if (isAlive) alive.set(id, pid)
+    for (const { id, pid, isAlive } of await desk.processes()) if (isAlive) alive.set(id, pid)
     const lastEvents = new Map<Id, number>()
     for (const [rootId, tree] of trees) {
       const page = await store.events(rootId, tree.lastSeq(rootId) - 1, 1)
@@ -173,7 +174,7 @@ function isFresh(lastAt: number, now: number): boolean {
 }
 
 /** Lists the agents whose nodes these engines run. */
-async function findBusyAgents(store: Store, engineIds: Iterable<Id>): Promise<string[]> {
+async function findBusyAgents(store: DeskRows, engineIds: Iterable<Id>): Promise<string[]> {
   const agents: string[] = []
   for (const engineId of engineIds) {
     for (const { rootId, conversationId } of await store.claimedBy(engineId, LOOKED_AT)) {
@@ -203,9 +204,9 @@ export interface OpenState {
 }
 
 /** Reads the state of a run from the open part of its tree only. */
-export async function openStateOf(runtime: Runtime, turn: Turn): Promise<OpenState> {
-  const tree = await runtime.store.tree(turn.rootId)
-  const look = new OpenStateReader(tree, await LiveProcesses.load(runtime, new Map([[turn.rootId, tree]])))
+export async function openStateOf(desk: Desk, turn: Turn): Promise<OpenState> {
+  const tree = await desk.store.tree(turn.rootId)
+  const look = new OpenStateReader(tree, await LiveProcesses.load(desk, new Map([[turn.rootId, tree]])))
   look.at(turn)
   const { asked, questions, needs, pids, wakes } = look
   const found = { asked, questions, needs: [...needs], pids: [...pids], wakes }

@@ -100,7 +100,7 @@ export class EventLines {
       case 'approval-request':
         return this.colour(
           'yellow',
-          `needs a person for ${needed(event)}: ${approveCommands({ id: event.nodeId ?? '', metadata: { approval: { digest: event.digest } } })}`,
+          `needs a person for ${needed(event)}: ${approveCommands({ id: event.nodeId ?? '', metadata: { approval: { digest: event.seen ?? '' } } })}`,
         )
       case 'approval-answer':
         return `${event.allowed ? 'allowed' : 'denied'} by ${oneLine(event.by)}${reasonSuffix(event.reason)}`
@@ -128,6 +128,8 @@ export class EventLines {
           'red',
           `${oneLine(event.tool)} may or may not have had its effect${reasonSuffix(event.reason)}`,
         )
+      case 'call-settled':
+        return `${oneLine(event.tool)} ${SETTLED[event.how]}, says ${oneLine(event.by)}`
       case 'late-result':
         return this.dim(`a result came too late${reasonSuffix(event.reason)}`)
       case 'budget':
@@ -247,6 +249,7 @@ function reasonSuffix(reason: string | null): string {
 
 function question({ to, text, nodeId }: Extract<RunEvent, { type: 'question' }>): string {
   const words = cut(oneLine(text), PREVIEW)
+  if (to === 'outside') return `waits for the result of ${words}, which is executed elsewhere`
   return to === 'host' ? `asks its host: ${words}` : `asks a person: ${words}: ${replyCommand(nodeId ?? '')}`
 }
 
@@ -255,3 +258,6 @@ function summedUp({ change, turns }: Extract<RunEvent, { type: 'compaction' }>):
   if (change === 'failed') return `could not sum up its first ${rounds}`
   return change === 'undone' ? `takes back the summary of ${rounds}` : `sums up its first ${rounds}`
 }
+
+/** The words for what a person has said about an uncertain call. */
+const SETTLED = { happened: 'took effect', not_happened: 'did not take effect', left: 'is left as it is' } as const

@@ -1,6 +1,7 @@
 import type { DurableEvent, Turn } from '../../doors/rows.ts'
-import type { Id, RunEvent, Runtime, Store } from '../../index.ts'
+import type { Id, RunEvent } from '../../index.ts'
 import { EXIT } from '../command/command.ts'
+import type { Desk, DeskRows } from '../desk/desk.ts'
 import { shortId } from '../store/find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
@@ -10,11 +11,11 @@ import { WatchedTree } from './run-tree.ts'
 
 /** Passes on every event of a run from its beginning to its end, whichever process runs it. */
 export async function followRun(
-  runtime: Runtime,
+  desk: Desk,
   turn: Turn,
   take: (event: RunEvent) => void | Promise<void>,
 ): Promise<void> {
-  const run = await runtime.attach(turn.id)
+  const run = await desk.attach(turn.id)
   // Waiting for the result keeps the process alive; iterating alone does not.
   const { result } = run
   for await (const event of run) await take(event)
@@ -22,8 +23,8 @@ export async function followRun(
 }
 
 /** Warns a person who follows a run that no process works on. */
-export async function noteStandstill(runtime: Runtime, turn: Turn): Promise<void> {
-  const { state, asked, questions, needs } = await openStateOf(runtime, turn)
+export async function noteStandstill(desk: Desk, turn: Turn): Promise<void> {
+  const { state, asked, questions, needs } = await openStateOf(desk, turn)
   if (state === 'parked') {
     for (const node of asked) note(`It waits for a person: ${approveCommands(node)}.`)
     for (const { id } of questions) note(`It waits for an answer: ${replyCommand(id)}.`)
@@ -52,7 +53,7 @@ export function endOnInterrupt(leave: () => void = () => undefined): void {
 const PAGE = 500
 
 /** Reads the recorded events of a run and its children in order. */
-export async function* eventsSoFar(store: Store, run: Turn): AsyncGenerator<DurableEvent, void> {
+export async function* eventsSoFar(store: DeskRows, run: Turn): AsyncGenerator<DurableEvent, void> {
   const family = new Set<Id>([run.id])
   for await (const event of treeEvents(store, run)) {
     if (event.parentId !== null && family.has(event.parentId)) family.add(event.runId)
@@ -63,16 +64,16 @@ export async function* eventsSoFar(store: Store, run: Turn): AsyncGenerator<Dura
 }
 
 /** Builds the current tree of a run, including the text its models are writing. */
-export async function treeSoFar(store: Store, run: Turn): Promise<WatchedTree> {
+export async function treeSoFar(store: DeskRows, run: Turn): Promise<WatchedTree> {
   const tree = new WatchedTree(run.id)
   for await (const event of eventsSoFar(store, run)) tree.take(event)
   for (const { events } of await store.blocks(run.rootId, 0)) {
-    for (const event of events) if (tree.run(event.runId)?.state === 'running') tree.take(event)
+    for (const event of events) if (tree.isRunning(event.runId)) tree.take(event)
   }
   return tree
 }
 
-async function* treeEvents(store: Store, { rootId, afterSeq }: Turn): AsyncGenerator<DurableEvent, void> {
+async function* treeEvents(store: DeskRows, { rootId, afterSeq }: Turn): AsyncGenerator<DurableEvent, void> {
   for (let after = afterSeq; ; ) {
     const page = await store.events(rootId, after, PAGE)
     for (const { body, ...place } of page) yield { ...place, ...body }

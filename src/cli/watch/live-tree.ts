@@ -1,4 +1,5 @@
-import type { Id, RunEvent, Runtime } from '../../index.ts'
+import type { Id, RunEvent } from '../../index.ts'
+import type { Desk } from '../desk/desk.ts'
 import { count, duration, money, plural } from '../terminal/amounts.ts'
 import { cleanText, columnsOf, hangingLines, oneLine } from '../terminal/clean.ts'
 import type { Paint } from '../terminal/paint.ts'
@@ -36,7 +37,7 @@ export interface LiveTreeOptions {
 /** The live trees of some runs on a terminal. */
 export class LiveTree {
   readonly wantsHistory = true
-  private readonly runtime: Runtime
+  private readonly desk: Desk
   private readonly paint: Paint
   private readonly screen: Screen = new Screen(process.stdout)
   private readonly trees: Map<Id, WatchedTree> = new Map()
@@ -55,8 +56,8 @@ export class LiveTree {
   private isLooking = false
   private isClosed = false
 
-  constructor(runtime: Runtime, { paint, hint, leaves = 'tree', speaks = false }: LiveTreeOptions) {
-    this.runtime = runtime
+  constructor(desk: Desk, { paint, hint, leaves = 'tree', speaks = false }: LiveTreeOptions) {
+    this.desk = desk
     this.paint = paint
     this.hint = hint
     this.leaves = leaves
@@ -111,7 +112,7 @@ export class LiveTree {
     this.soon = undefined
     if (this.isLooking) return
     this.isLooking = true
-    activityReader(this.runtime, [...this.trees.keys()])
+    activityReader(this.desk, [...this.trees.keys()])
       .then((doing) => {
         this.doing = doing
         if (!this.isClosed) this.draw()

@@ -1,8 +1,9 @@
-import type { TreeReader, Turn } from '../../doors/rows.ts'
-import { type Id, isLegateError, type Runtime, type Store } from '../../index.ts'
+import type { Conversation, TreeReader, Turn } from '../../doors/rows.ts'
+import { type Id, isLegateError } from '../../index.ts'
 import { type Call, CliError, EXIT } from '../command/command.ts'
+import type { Desk, DeskRows } from '../desk/desk.ts'
 import { findRunOrNode, shortId } from '../store/find-run.ts'
-import { withRuntime } from '../store/open-store.ts'
+import { withDesk } from '../store/open-desk.ts'
 import { age } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
@@ -19,19 +20,19 @@ const PAGE = 500
  * Finds the run that a reading command means: the one named, also by a node of it, or else the newest of the store,
  * which a note on stderr then names.
  */
-export async function runToShow(runtime: Runtime, { words: [ending] }: Pick<Call, 'words'>): Promise<Turn> {
-  const { store } = runtime
+export async function runToShow(desk: Desk, { words: [ending] }: Pick<Call, 'words'>): Promise<Turn> {
+  const { store } = desk
   if (ending !== undefined) return unchanged(store, await findRunOrNode(store, ending))
   const [newest] = await newestRuns(store, 1)
   reportTampered(store)
   if (newest === undefined) throw new CliError('There are no runs in this store yet.', EXIT.usage, { namesHelp: false })
-  note(`The newest run: ${await runLine(runtime, newest)}`)
+  note(`The newest run: ${await runLine(desk, newest)}`)
   return newest
 }
 
 /** Lists all open runs, the newest first, then the ten that ended last. */
-export async function recentRuns(store: Store): Promise<Turn[]> {
-  const open = await store.openRoots(Number.MAX_SAFE_INTEGER)
+export async function recentRuns(store: DeskRows): Promise<Turn[]> {
+  const open = await store.openRoots({ limit: Number.MAX_SAFE_INTEGER })
   const ended = (await lastTurns(store, SHOWN))
     .filter(({ state }) => state === 'ended')
     .sort((a, b) => (b.endedAt ?? 0) - (a.endedAt ?? 0))
@@ -40,35 +41,35 @@ export async function recentRuns(store: Store): Promise<Turn[]> {
 }
 
 /** Lists every run of the store, the newest first. */
-export async function allRuns(store: Store): Promise<Turn[]> {
+export async function allRuns(store: DeskRows): Promise<Turn[]> {
   const turns: Turn[] = []
   for (let before: Id | undefined; ; ) {
-    const page = await store.roots({ limit: PAGE, ...(before === undefined ? {} : { before }) })
-    for (const { id } of page) turns.push(...(await runsOfTree(store, id)))
-    before = page.at(-1)?.id
+    const page = await newestTrees(store, { limit: PAGE, ...(before === undefined ? {} : { before }) })
+    for (const tree of page) turns.push(...(await runsOfTree(tree)))
+    before = page.at(-1)?.rootId
     if (before === undefined) return turns.sort(newestFirst)
   }
 }
 
 /** Lists the runs started last, the newest first. */
-async function newestRuns(store: Store, limit: number): Promise<Turn[]> {
+async function newestRuns(store: DeskRows, limit: number): Promise<Turn[]> {
   const last = await lastTurns(store, limit)
-  const open = await store.openRoots(Number.MAX_SAFE_INTEGER)
+  const open = await store.openRoots({ limit: Number.MAX_SAFE_INTEGER })
   const runs = new Map([...last, ...open].map((turn) => [turn.id, turn]))
   return [...runs.values()].sort(newestFirst).slice(0, limit)
 }
 
 /** Describes a run on one line: id, state, agent and age. */
-async function runLine(runtime: Runtime, turn: Turn): Promise<string> {
+async function runLine(desk: Desk, turn: Turn): Promise<string> {
   const { id, rootId, conversationId, outcome, createdAt } = turn
-  const row = await unlessTampered(async () => (await runtime.store.tree(rootId)).conversation(conversationId))
+  const row = await unlessTampered(async () => (await desk.store.tree(rootId)).conversation(conversationId))
   const { agent } = row ?? { agent: { name: '?' } }
-  const state = outcome?.status ?? (await unlessTampered(() => openStateOf(runtime, turn)))?.state ?? turn.state
+  const state = outcome?.status ?? (await unlessTampered(() => openStateOf(desk, turn)))?.state ?? turn.state
   return `${shortId(id)}  ${state}  ${oneLine(agent.name)}  ${age(Date.now() - createdAt)} ago`
 }
 
 /** Names, on stderr, every tree that was changed outside the runtime. Returns the exit code. */
-export function reportTampered(store: Store): number {
+export function reportTampered(store: DeskRows): number {
   const found = store.tampered?.() ?? []
   for (const { message } of found) note(`legate: tampered: ${oneLine(message)}`)
   return found.length === 0 ? EXIT.completed : EXIT.other
@@ -85,36 +86,59 @@ export async function unlessTampered<T>(read: () => Promise<T>): Promise<T | und
 }
 
 /** Hides a conversation whose own row was changed. */
-async function unchanged(store: Store, turn: Turn): Promise<Turn> {
+async function unchanged(store: DeskRows, turn: Turn): Promise<Turn> {
   const tree = await store.tree(turn.rootId)
   tree.conversation(turn.conversationId)
   tree.conversation(turn.rootId)
   return turn
 }
 
+/** A tree of a list. Reading it throws if its rows were changed outside the runtime. */
+interface ListedTree {
+  readonly rootId: Id
+  readonly tree: () => Promise<TreeReader>
+  readonly conversations: () => Promise<readonly Conversation[]>
+}
+
+async function newestTrees(store: DeskRows, query: { limit: number; before?: Id }): Promise<readonly ListedTree[]> {
+  if (store.newestTrees !== undefined) {
+    return (await store.newestTrees(query)).map((one) => ({ ...one, tree: async () => one.tree }))
+  }
+  return (await store.roots(query)).map(({ id }) => ({
+    rootId: id,
+    tree: async () => store.tree(id),
+    conversations: () => conversationsOf(store, id),
+  }))
+}
+
+async function conversationsOf(store: DeskRows, rootId: Id): Promise<readonly Conversation[]> {
+  const rows: Conversation[] = []
+  for (let after: Id | undefined; ; ) {
+    const page = await store.conversations({ rootId, limit: PAGE, ...(after === undefined ? {} : { after }) })
+    rows.push(...page)
+    after = page.at(-1)?.id
+    if (after === undefined) return rows
+  }
+}
+
 /** Lists all runs of a tree that people started: those of its root and of every lane, also of a subagent's. */
-async function runsOfTree(store: Store, rootId: Id): Promise<readonly Turn[]> {
+async function runsOfTree(listed: ListedTree): Promise<readonly Turn[]> {
   const turns: Turn[] = []
   await unlessTampered(async () => {
-    const tree = await store.tree(rootId)
-    for (let after: Id | undefined; ; ) {
-      const page = await store.conversations({ rootId, limit: PAGE, ...(after === undefined ? {} : { after }) })
-      for (const { id, type, turnCount } of page)
-        if (type === 'user') turns.push(...tree.turnsOf(id, { limit: turnCount }))
-      after = page.at(-1)?.id
-      if (after === undefined) return
-    }
+    const tree = await listed.tree()
+    for (const { id, type, turnCount } of await listed.conversations())
+      if (type === 'user') turns.push(...tree.turnsOf(id, { limit: turnCount }))
   })
   return turns
 }
 
 /** Lists the last turns of each of the newest conversations, and of the lanes forked from it. */
-async function lastTurns(store: Store, limit: number): Promise<Turn[]> {
+async function lastTurns(store: DeskRows, limit: number): Promise<Turn[]> {
   const turns: Turn[] = []
-  for (const { id } of await store.roots({ limit: LOOKED_AT })) {
+  for (const listed of await newestTrees(store, { limit: LOOKED_AT })) {
     await unlessTampered(async () => {
-      const tree = await store.tree(id)
-      for (const laneId of lanesFrom(tree, id)) turns.push(...tree.turnsOf(laneId, { limit }))
+      const tree = await listed.tree()
+      for (const laneId of lanesFrom(tree, listed.rootId)) turns.push(...tree.turnsOf(laneId, { limit }))
     })
   }
   return turns
@@ -140,36 +164,36 @@ const LONGEST = 120
 
 /** Lists runs that a command without an id could mean, the newest first, one a line. Empty if there is no store. */
 export async function candidatesFor(command: string, call: Call): Promise<readonly string[]> {
-  const list = LISTS[command] ?? ((runtime: Runtime) => runsIn(runtime, () => true))
+  const list = LISTS[command] ?? ((desk: Desk) => runsIn(desk, () => true))
   try {
-    return (await withRuntime(call, 'read', list)).map((line) => cut(line, LONGEST))
+    return (await withDesk(call, 'read', list)).map((line) => cut(line, LONGEST))
   } catch {
     return []
   }
 }
 
-type List = (runtime: Runtime) => Promise<readonly string[]>
+type List = (desk: Desk) => Promise<readonly string[]>
 
 const LISTS: Readonly<Record<string, List>> = {
   approve: approvals,
   deny: approvals,
   answer: questions,
-  cancel: (runtime) => runsIn(runtime, ({ state }) => state !== 'ended'),
-  retry: (runtime) => runsIn(runtime, ({ outcome }) => outcome !== null && outcome.status !== 'completed'),
+  cancel: (desk) => runsIn(desk, ({ state }) => state !== 'ended'),
+  retry: (desk) => runsIn(desk, ({ outcome }) => outcome !== null && outcome.status !== 'completed'),
 }
 
-async function runsIn(runtime: Runtime, fits: (turn: Turn) => boolean): Promise<readonly string[]> {
-  const runs = (await newestRuns(runtime.store, LOOKED_AT)).filter(fits)
-  return Promise.all(runs.slice(0, NAMED).map((turn) => runLine(runtime, turn)))
+async function runsIn(desk: Desk, fits: (turn: Turn) => boolean): Promise<readonly string[]> {
+  const runs = (await newestRuns(desk.store, LOOKED_AT)).filter(fits)
+  return Promise.all(runs.slice(0, NAMED).map((turn) => runLine(desk, turn)))
 }
 
-async function approvals(runtime: Runtime): Promise<readonly string[]> {
-  const asked = await runtime.approvals({ limit: NAMED })
+async function approvals(desk: Desk): Promise<readonly string[]> {
+  const asked = await desk.approvals({ limit: NAMED })
   return asked.map((one) => `${shortId(one.nodeId)}  ${pathText(one.path)} wants ${describeRequest(one)}`)
 }
 
-async function questions(runtime: Runtime): Promise<readonly string[]> {
-  const asked = await runtime.questions({ limit: NAMED })
+async function questions(desk: Desk): Promise<readonly string[]> {
+  const asked = await desk.questions({ limit: NAMED })
   return asked.map(({ nodeId, path, text }) => `${shortId(nodeId)}  ${pathText(path)} asks: ${oneLine(text)}`)
 }
 

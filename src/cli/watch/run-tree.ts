@@ -1,4 +1,17 @@
+// A run and what it delegated, for people: made from the state that `reduceTree` of `legate/client` makes of its events.
+
 import { parseJson } from '../../base/json.ts'
+import {
+  emptyTree,
+  nodeOf,
+  nodesOf,
+  reduceTree,
+  runOf,
+  type TreeNode,
+  type TreeState,
+  usagesOf,
+} from '../../client/index.ts'
+import type { RunTree } from '../../doors/rows.ts'
 import type { Id, Json, RunEvent } from '../../index.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { spendOf, type TokenCost, wordsOf } from './words.ts'
@@ -8,95 +21,118 @@ const HEARD = 400
 /** Enough of the streamed answer to show its last lines. */
 const SPOKEN = 1_200
 
-/** A run, built from its events. */
-export interface WatchedRun {
-  readonly id: Id
-  readonly agent: string
-  readonly children: WatchedRun[]
-  /** The beginning of its first prompt, which distinguishes it from others of its name. */
-  task: string
-  state: 'queued' | 'running' | 'ended'
-  startedAt: number | null
-  endedAt: number | null
-  /** Its status and how it ended, in words. */
-  status: string | null
-  lastWords: string
-  /** The usage of its own model calls, without those of its subagents. */
-  readonly spent: TokenCost[]
-  /** The text its model is streaming; null if it is silent. */
-  hears: { readonly kind: 'text' | 'reasoning' | 'call' | 'progress'; text: string } | null
+/** The newest streamed words of a run. */
+export interface Heard {
+  readonly kind: 'text' | 'reasoning' | 'call' | 'progress'
+  readonly text: string
 }
 
-/** Builds a tree of runs from the events of one run, in order. */
+/** A run, as its events tell it. */
+export interface WatchedRun extends Pick<RunTree, 'agent' | 'state' | 'startedAt' | 'endedAt'> {
+  readonly id: Id
+  readonly children: readonly WatchedRun[]
+  /** The beginning of its first prompt, which distinguishes it from others of its name. */
+  readonly task: string
+  /** Its status and how it ended, in words. */
+  readonly status: string | null
+  readonly lastWords: string
+  /** The usage of its own model calls, without those of its subagents. */
+  readonly spent: readonly TokenCost[]
+  /** The text its model is streaming; null if it is silent. */
+  readonly hears: Heard | null
+}
+
+/** A tree of runs, from the events of one run, in order. */
 export class WatchedTree {
   readonly rootId: Id
-  private readonly runs: Map<Id, WatchedRun> = new Map()
+  private tree: TreeState = emptyTree()
+  /** The node of each run that was heard last. */
+  private readonly heard: Map<Id, Id> = new Map()
+  /** A run that did not change is the same object, and so is its view. */
+  private readonly views: WeakMap<RunTree, WatchedRun> = new WeakMap()
 
   constructor(rootId: Id) {
     this.rootId = rootId
   }
 
   get root(): WatchedRun | undefined {
-    return this.runs.get(this.rootId)
+    const run = runOf(this.tree, this.rootId)
+    return run === undefined ? undefined : this.view(run)
   }
 
   get size(): number {
-    return this.runs.size
+    const { root } = this
+    return root === undefined ? 0 : sizeOf(root)
   }
 
-  run(id: Id): WatchedRun | undefined {
-    return this.runs.get(id)
+  /** True for a run that goes on. */
+  isRunning(id: Id): boolean {
+    return runOf(this.tree, id)?.state === 'running'
   }
 
   take(event: RunEvent): void {
-    const run = this.runs.get(event.runId) ?? this.add(event)
-    switch (event.type) {
-      case 'run-start':
-        run.state = 'running'
-        run.startedAt = event.at
-        return
-      case 'run-end':
-        run.state = 'ended'
-        run.endedAt = event.at
-        run.status = event.outcome.status
-        run.hears = null
-        if (event.outcome.error !== null) run.lastWords = oneLine(event.outcome.error.message)
-        return
-      case 'message':
-        run.hears = null
-        if (event.role === 'user' && run.task === '') run.task = taskOf(wordsOf(event.content))
-        if (event.role === 'agent') run.lastWords = oneLine(wordsOf(event.content).slice(0, HEARD)) || run.lastWords
-        return
-      case 'usage':
-        run.spent.push(spendOf(event.usage, event.model))
-        return
-      default:
-        hear(run, event)
-    }
+    this.tree = reduceTree(this.tree, event)
+    if (event.nodeId !== null && !Number.isInteger(event.seq)) this.heard.set(event.runId, event.nodeId)
   }
 
-  private add({ runId, parentId, path }: RunEvent): WatchedRun {
-    const run: WatchedRun = {
-      id: runId,
-      agent: oneLine(path.at(-1) ?? ''),
-      children: [],
-      task: '',
-      state: 'queued',
-      startedAt: null,
-      endedAt: null,
-      status: null,
-      lastWords: '',
-      spent: [],
-      hears: null,
+  private view(run: RunTree): WatchedRun {
+    const known = this.views.get(run)
+    if (known !== undefined) return known
+    const tree = this
+    const { runId: id, agent, state, startedAt, endedAt, outcome } = run
+    const nodes = nodesOf(this.tree, id)
+    const view = {
+      ...{ id, agent: oneLine(agent), state, startedAt, endedAt },
+      children: run.children.map((child) => this.view(child)),
+      task: taskOf(nodes),
+      status: outcome?.status ?? null,
+      lastWords: outcome?.error == null ? lastWordsOf(nodes) : oneLine(outcome.error.message),
+      spent: usagesOf(this.tree, id).map(({ usage, model }) => spendOf(usage, model)),
+      get hears() {
+        return tree.hears(id)
+      },
     }
-    this.runs.set(runId, run)
-    if (runId !== this.rootId) this.runs.get(parentId ?? '')?.children.push(run)
-    return run
+    this.views.set(run, view)
+    return view
+  }
+
+  private hears(runId: Id): Heard | null {
+    const node = nodeOf(this.tree, this.heard.get(runId) ?? '')
+    return node?.state === 'running' ? heardFrom(node) : null
   }
 }
 
-/** Shortens a prompt to a few words; arguments to their values. */
-function taskOf(text: string): string {
+function sizeOf({ children }: WatchedRun): number {
+  return children.reduce((sum, child) => sum + sizeOf(child), 1)
+}
+
+/** Models think, then speak, then call. */
+function heardFrom({ text, reasoning, writes, progress }: TreeNode): Heard | null {
+  if (progress !== null) return { kind: 'progress', text: progress }
+  const call = writes.at(-1)
+  if (call !== undefined) return { kind: 'call', text: `${call.tool} ${call.text}`.slice(-SPOKEN) }
+  if (text !== '') return { kind: 'text', text: text.slice(-SPOKEN) }
+  return reasoning === '' ? null : { kind: 'reasoning', text: reasoning.slice(-SPOKEN) }
+}
+
+function lastWordsOf(nodes: readonly TreeNode[]): string {
+  for (const { role, content } of nodes.toReversed()) {
+    const words = role === 'agent' && content !== null ? oneLine(wordsOf(content).slice(0, HEARD)) : ''
+    if (words !== '') return words
+  }
+  return ''
+}
+
+/** Shortens the first prompt to a few words; arguments to their values. */
+function taskOf(nodes: readonly TreeNode[]): string {
+  for (const { role, content } of nodes) {
+    const task = role === 'user' && content !== null ? shortTask(wordsOf(content)) : ''
+    if (task !== '') return task
+  }
+  return ''
+}
+
+function shortTask(text: string): string {
   const value = text.length > HEARD ? undefined : parsed(text)
   const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value)
   const words = isRecord ? Object.values(value).map((one) => (typeof one === 'string' ? one : JSON.stringify(one))) : []
@@ -106,30 +142,4 @@ function taskOf(text: string): string {
 function parsed(text: string): Json | undefined {
   const read = text.startsWith('{') ? parseJson(text) : undefined
   return read?.ok === true ? read.value : undefined
-}
-
-/** Keeps the newest streamed text of a run. */
-function hear(run: WatchedRun, event: RunEvent): void {
-  if ('cumulative' in event) run.hears = null
-  switch (event.type) {
-    case 'text-delta':
-      return add(run, 'text', event.text)
-    case 'reasoning-delta':
-      return add(run, 'reasoning', event.text)
-    case 'tool-input-delta':
-      return add(run, 'call', run.hears?.kind === 'call' ? event.text : `${event.tool} ${event.text}`)
-    case 'progress':
-      run.hears = { kind: 'progress', text: event.message }
-      return
-    case 'reset':
-    case 'retry':
-    case 'tool-result':
-    case 'node-state':
-      run.hears = null
-  }
-}
-
-function add(run: WatchedRun, kind: 'text' | 'reasoning' | 'call', text: string): void {
-  if (run.hears?.kind === kind) run.hears.text = (run.hears.text + text).slice(-SPOKEN)
-  else run.hears = { kind, text: text.slice(-SPOKEN) }
 }

@@ -12,6 +12,8 @@ function host({ children, ended, name = 'scout' }: { children: number; ended: nu
   take(tree, { runId: 'host', path: ['host'], type: 'run-start', agent: 'host' })
   for (let at = 0; at < children; at++) {
     const place = { runId: `child ${at}`, parentId: 'host', path: ['host', name] }
+    const child = { childRunId: place.runId, childConversationId: `talk ${at}`, agent: name, tool: 'ask' }
+    take(tree, { runId: 'host', path: ['host'], type: 'delegation-start', ...child })
     take(tree, { ...place, type: 'run-start', agent: name })
     take(tree, { ...place, type: 'usage', model: 'test/model', usage: { ...NONE, inputTokens: 10 } })
     const status = at === 0 ? 'failed' : 'completed'
@@ -20,10 +22,13 @@ function host({ children, ended, name = 'scout' }: { children: number; ended: nu
   return tree
 }
 
+const ASKED = { path: ['host', 'scout'], type: 'message', role: 'user', calls: [], state: 'finished' }
 const NONE = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
 
+let seq = 0
+
 function take(tree: WatchedTree, event: object): void {
-  tree.take({ seq: 1, at: 0, conversationId: 'c', nodeId: null, parentId: null, ...event } as RunEvent)
+  tree.take({ seq: ++seq, at: 0, conversationId: 'c', nodeId: null, parentId: null, ...event } as RunEvent)
 }
 
 function lines(tree: WatchedTree, most: number, columns = 80): string[] {
@@ -44,7 +49,7 @@ describe('the rows of a tree', () => {
   test('tell subagents of one name apart by what they were asked', () => {
     const tree = host({ children: 2, ended: 0 })
     const asked = (at: number, content: string) =>
-      take(tree, { runId: `child ${at}`, path: ['host', 'scout'], type: 'message', role: 'user', content })
+      take(tree, { ...ASKED, nodeId: `01b8dac5-b400-7000-8000-0000${seq}`, runId: `child ${at}`, content })
     asked(0, 'Look at the sky')
     asked(0, 'and at the sea')
     asked(1, '{"topic":"the sea","deep":2}')

@@ -1,4 +1,5 @@
-import type { RunEvent, Runtime } from '../../index.ts'
+import type { RunEvent } from '../../index.ts'
+import type { Desk } from '../desk/desk.ts'
 import { jsonLine, write } from '../terminal/output.ts'
 import { hasScreen, painter } from '../terminal/paint.ts'
 import { EventLines, type EventLinesOptions } from './event-lines.ts'
@@ -21,7 +22,7 @@ export interface RunView {
 }
 
 /** Chooses a display: a live tree on a terminal, plain lines without one, one JSON event a line for programs. */
-export function viewFor(runtime: Runtime, options: ViewOptions): RunView {
+export function viewFor(desk: Desk, options: ViewOptions): RunView {
   const { json, env, hint, isBeside = false, isAllowed = false, prompt = null } = options
   const paint = painter(isBeside && !process.stdout.isTTY ? process.stderr : process.stdout, env)
   if (json) {
@@ -35,7 +36,7 @@ export function viewFor(runtime: Runtime, options: ViewOptions): RunView {
       close: () => undefined,
     }
   }
-  if (hasScreen(process.stdout, env)) return new LiveTree(runtime, { paint, hint, speaks: isBeside })
+  if (hasScreen(process.stdout, env)) return new LiveTree(desk, { paint, hint, speaks: isBeside })
   return lineView({ paint, deltas: false, isAllowed, ...(isBeside ? { brief: { prompt } } : {}) }, isBeside)
 }
 

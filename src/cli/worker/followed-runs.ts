@@ -61,7 +61,7 @@ function newTurns(tree: TreeReader, rootId: Id, count: number): Id[] {
 /** Ignores how a background child ended: that concerns its host. */
 export async function ignoreChildEnd(
   { store }: Runtime,
-  { conversationId }: Run,
+  { conversationId }: Pick<Run, 'conversationId'>,
   verdict: RunVerdict,
 ): Promise<RunVerdict> {
   const isChild = (await treeWith(store, conversationId)).conversation(conversationId)?.type === 'sub_agent'

@@ -1,6 +1,7 @@
 import { treeWith } from '../../doors/rows.ts'
-import type { AnswerWord, ApprovalWord, Run, Runtime } from '../../index.ts'
+import type { AnswerWord, ApprovalWord } from '../../index.ts'
 import { type Call, isSet } from '../command/command.ts'
+import type { Desk, DeskRun } from '../desk/desk.ts'
 import { TypedLine } from '../terminal/ask-line.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { hasScreen } from '../terminal/paint.ts'
@@ -15,7 +16,7 @@ const UNREAD_MS = 400
 const LONGEST = { key: 12, words: 8_000 } as const
 
 export interface InlineAskOptions {
-  readonly runtime: Runtime
+  readonly desk: Desk
   readonly view: RunView
   readonly by: string
   /** Leave approvals to another asker. */
@@ -52,11 +53,11 @@ export class InlineAsk implements Responder {
   }
 
   /** Asks the next question of these runs, if there is one and none is open. */
-  async look(runs: readonly Run[]): Promise<void> {
-    const { runtime } = this.options
+  async look(runs: readonly DeskRun[]): Promise<void> {
+    const { desk } = this.options
     if (this.current !== undefined && (await this.isOpen(this.current))) return
-    const approvals = this.options.questionsOnly === true ? [] : await approvalsIn(runtime, runs)
-    const asked: readonly PersonRequest[] = [...approvals, ...(await questionsIn(runtime, runs))]
+    const approvals = this.options.questionsOnly === true ? [] : await approvalsIn(desk, runs)
+    const asked: readonly PersonRequest[] = [...approvals, ...(await questionsIn(desk, runs))]
     const next = asked.find((one) => !this.answers.has(keyOf(one)))
     const folder = next === undefined ? undefined : await this.folderFor(next)
     if (this.isClosed || isSame(next, this.current) || (next !== undefined && this.answers.has(keyOf(next)))) return
@@ -65,7 +66,7 @@ export class InlineAsk implements Responder {
   }
 
   private async folderFor({ conversationId }: PersonRequest): Promise<string | undefined> {
-    return workspaceOf(await treeWith(this.options.runtime.store, conversationId), conversationId)
+    return workspaceOf(await treeWith(this.options.desk.store, conversationId), conversationId)
   }
 
   async settled(): Promise<void> {
@@ -79,9 +80,9 @@ export class InlineAsk implements Responder {
   }
 
   private async isOpen(asked: PersonRequest): Promise<boolean> {
-    const node = (await treeWith(this.options.runtime.store, asked.nodeId)).node(asked.nodeId)
+    const node = (await treeWith(this.options.desk.store, asked.nodeId)).node(asked.nodeId)
     if (node === undefined || isQuestion(asked)) return node?.state === 'waiting'
-    return node.state === 'awaiting_approval' && digestOf(node) === asked.digest
+    return node.state === 'awaiting_approval' && digestOf(node) === asked.seen
   }
 
   private show(next: PersonRequest | undefined): void {
@@ -154,10 +155,10 @@ export class InlineAsk implements Responder {
   }
 
   private async record(asked: PersonRequest, word: PersonAnswer): Promise<void> {
-    const { runtime, view, by } = this.options
-    const only = isQuestion(asked) ? {} : { digest: asked.digest }
+    const { desk, view, by } = this.options
+    const only = { seen: asked.seen }
     try {
-      await runtime.answer(asked.nodeId, { ...word, ...only, by })
+      await desk.answer(asked.nodeId, { ...word, ...only, by })
       view.say(`${confirmation(asked, word)}\n`)
     } catch (error) {
       view.say(`${error instanceof Error ? error.message : String(error)}\n`)
@@ -201,12 +202,12 @@ const WORDS: Readonly<Record<string, PersonAnswer | undefined>> = {
 }
 
 /** Chooses who answers here: the person at the terminal, or `--yes`. */
-export function respondersFor(call: Call, runtime: Runtime, view: RunView): readonly Responder[] {
+export function respondersFor(call: Call, desk: Desk, view: RunView): readonly Responder[] {
   const by = call.env['USER'] ?? 'user'
   const isInline = !isSet(call, 'json') && InlineAsk.isPossible(call.env)
   const isAllowed = isSet(call, 'yes')
   return [
-    ...(isAllowed ? [new SayYes({ runtime, view, by })] : []),
-    ...(isInline ? [new InlineAsk({ runtime, view, by, questionsOnly: isAllowed })] : []),
+    ...(isAllowed ? [new SayYes({ desk, view, by })] : []),
+    ...(isInline ? [new InlineAsk({ desk, view, by, questionsOnly: isAllowed })] : []),
   ]
 }

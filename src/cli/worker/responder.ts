@@ -1,4 +1,5 @@
-import type { PendingApproval, PendingQuestion, Run, Runtime } from '../../index.ts'
+import type { PendingApproval, PendingQuestion } from '../../index.ts'
+import type { Desk, DeskRun } from '../desk/desk.ts'
 import { exactLine } from '../terminal/clean.ts'
 import type { RunView } from '../watch/view.ts'
 
@@ -7,7 +8,7 @@ export interface Responder {
   /** Whether it waits for somebody. If not, open requests are left to other commands. */
   readonly isPatient: boolean
   /** Looks for requests in these runs. Resolves when those it can answer alone are answered. */
-  look(runs: readonly Run[]): Promise<void>
+  look(runs: readonly DeskRun[]): Promise<void>
   /** Resolves when every answer it gave is stored or refused. */
   settled(): Promise<unknown>
   close(): void
@@ -21,29 +22,29 @@ export function isQuestion(asked: PersonRequest): asked is PendingQuestion {
 
 /** Identifies one request: a node may make several in turn, and each is separate. */
 export function keyOf(asked: PersonRequest): string {
-  return isQuestion(asked) ? asked.nodeId : `${asked.nodeId} ${asked.digest}`
+  return isQuestion(asked) ? asked.nodeId : `${asked.nodeId} ${asked.seen}`
 }
 
-export async function approvalsIn(runtime: Runtime, runs: readonly Run[]): Promise<PendingApproval[]> {
-  const found = await Promise.all(runs.map(({ id }) => runtime.approvals({ runId: id })))
+export async function approvalsIn(desk: Desk, runs: readonly DeskRun[]): Promise<PendingApproval[]> {
+  const found = await Promise.all(runs.map(({ id }) => desk.approvals({ runId: id })))
   return found.flat()
 }
 
 /** More than any person answers in a sitting. */
 const MOST_QUESTIONS = 1_000
 
-export async function questionsIn(runtime: Runtime, runs: readonly Run[]): Promise<PendingQuestion[]> {
-  const { store } = runtime
+export async function questionsIn(desk: Desk, runs: readonly DeskRun[]): Promise<PendingQuestion[]> {
+  const { store } = desk
   const roots = new Set(await Promise.all(runs.map(({ conversationId }) => store.rootOf(conversationId))))
   const asked: PendingQuestion[] = []
-  for (const question of await runtime.questions({ limit: MOST_QUESTIONS })) {
+  for (const question of await desk.questions({ limit: MOST_QUESTIONS })) {
     if (roots.has(await store.rootOf(question.conversationId))) asked.push(question)
   }
   return asked
 }
 
 export interface SayYesOptions {
-  readonly runtime: Runtime
+  readonly desk: Desk
   readonly view: RunView
   readonly by: string
 }
@@ -59,8 +60,8 @@ export class SayYes implements Responder {
     this.options = options
   }
 
-  async look(runs: readonly Run[]): Promise<void> {
-    for (const asked of await approvalsIn(this.options.runtime, runs)) {
+  async look(runs: readonly DeskRun[]): Promise<void> {
+    for (const asked of await approvalsIn(this.options.desk, runs)) {
       const key = keyOf(asked)
       if (this.answers.has(key)) continue
       this.answers.set(
@@ -77,10 +78,10 @@ export class SayYes implements Responder {
 
   close(): void {}
 
-  private async allow({ nodeId, request, digest }: PendingApproval): Promise<void> {
-    const { runtime, view, by } = this.options
+  private async allow({ nodeId, request, seen }: PendingApproval): Promise<void> {
+    const { desk, view, by } = this.options
     try {
-      await runtime.answer(nodeId, { allow: true, by: `${by} (--yes)`, digest })
+      await desk.answer(nodeId, { allow: true, by: `${by} (--yes)`, seen })
       view.say(`Allowed ${exactLine(request)}.\n`)
     } catch {
       // Somebody else was faster, or the store is locked for a moment: the next look finds out.

@@ -1,6 +1,7 @@
 import { type Conversation, type TreeReader, treeWith } from '../../doors/rows.ts'
-import type { Id, Run, RunOutcome, Runtime, Store } from '../../index.ts'
+import type { Id, RunOutcome } from '../../index.ts'
 import { EXIT } from '../command/command.ts'
+import type { Desk, DeskRows, DeskRun } from '../desk/desk.ts'
 import { shortId } from '../store/find-run.ts'
 import { age, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
@@ -22,10 +23,10 @@ export interface Standstill {
   readonly text: string
 }
 
-export async function endOf(runtime: Runtime, run: Run, again: ContinueCommand): Promise<RunVerdict> {
+export async function endOf(desk: Desk, run: DeskRun, again: ContinueCommand): Promise<RunVerdict> {
   const { status, text, error, advice: usual, durationMs, children } = await run.result
   const advice = ADVICE[status]?.(again(run.id)) ?? usual
-  const head = `${await nameOf(runtime, run)} ${status} after ${duration(durationMs)}, ${plural(children, 'subagent')}`
+  const head = `${await nameOf(desk, run)} ${status} after ${duration(durationMs)}, ${plural(children, 'subagent')}`
   const why = error === null ? '' : `: ${oneLine(error.message)}${advice === null ? '' : `\n  ${oneLine(advice)}`}`
   const words = text.trim() === '' ? '' : `\n\n${indented(cleanText(text))}\n`
   return { exitCode: status === 'completed' ? EXIT.completed : EXIT.other, text: `${head}${why}${words}` }
@@ -38,8 +39,8 @@ const ADVICE: Readonly<Record<string, (command: string) => string>> = {
 }
 
 /** Reports a run whose answer is shown elsewhere: only if it did not complete. */
-export async function reportFailure(runtime: Runtime, run: Run, again: ContinueCommand): Promise<RunVerdict> {
-  const verdict = await endOf(runtime, run, again)
+export async function reportFailure(desk: Desk, run: DeskRun, again: ContinueCommand): Promise<RunVerdict> {
+  const verdict = await endOf(desk, run, again)
   return verdict.exitCode === EXIT.completed ? { ...verdict, text: '' } : verdict
 }
 
@@ -55,16 +56,16 @@ export interface Standstills {
  * Describes a standstill; null while the run may continue by itself. No exit code if a process must stay alive for it.
  */
 export async function standstillOf(
-  runtime: Runtime,
-  run: Run,
+  desk: Desk,
+  run: DeskRun,
   { known, where, goOn }: Standstills & { readonly known: ReadonlySet<string> },
 ): Promise<Standstill | null> {
-  const turn = (await treeWith(runtime.store, run.id)).turn(run.id)
+  const turn = (await treeWith(desk.store, run.id)).turn(run.id)
   if (turn === undefined || turn.state === 'ended' || turn.cancel !== null) return null
-  const standing = await openStateOf(runtime, turn)
+  const standing = await openStateOf(desk, turn)
   const { state, asked, questions, needs, pids, wakes } = standing
-  const name = await nameOf(runtime, run)
-  const tree = await runtime.store.tree(turn.rootId)
+  const name = await nameOf(desk, run)
+  const tree = await desk.store.tree(turn.rootId)
   const text = `${name} waits for a person:\n${waitingLines(tree, standing, where).join('\n')}`
   if (state === 'parked' && pids.length > 0) {
     const holder = pids.includes(process.pid) ? 'this process' : `process ${pids.join(', ')}`
@@ -98,7 +99,7 @@ export function exitCodeOf(verdicts: readonly RunVerdict[]): number {
   return [EXIT.other, EXIT.parked].find((code) => codes.includes(code)) ?? EXIT.completed
 }
 
-export async function nameOf({ store }: Runtime, { id, conversationId }: Run): Promise<string> {
+export async function nameOf({ store }: Desk, { id, conversationId }: DeskRun): Promise<string> {
   const row = (await treeWith(store, conversationId)).conversation(conversationId)
   return `${oneLine(row?.agent.name ?? '?')} ${shortId(id)}`
 }
@@ -117,16 +118,16 @@ function indented(text: string): string {
 }
 
 /** Returns the printed answer of the last turn of a run's conversation; empty if it did not complete. */
-export async function lastAnswer(runtime: Runtime, { conversationId }: Pick<Run, 'conversationId'>): Promise<string> {
-  const [last] = (await treeWith(runtime.store, conversationId)).turnsOf(conversationId, { limit: 1 })
-  return last === undefined ? '' : answerOf(runtime, last.id)
+export async function lastAnswer(desk: Desk, { conversationId }: Pick<DeskRun, 'conversationId'>): Promise<string> {
+  const [last] = (await treeWith(desk.store, conversationId)).turnsOf(conversationId, { limit: 1 })
+  return last === undefined ? '' : answerOf(desk, last.id)
 }
 
 /** Returns the printed answer of a run; empty if it did not complete. */
-export async function answerOf(runtime: Runtime, runId: Id): Promise<string> {
-  const turn = (await treeWith(runtime.store, runId)).turn(runId)
+export async function answerOf(desk: Desk, runId: Id): Promise<string> {
+  const turn = (await treeWith(desk.store, runId)).turn(runId)
   if (turn?.state !== 'ended') return ''
-  const { result } = await runtime.attach(runId)
+  const { result } = await desk.attach(runId)
   return printedAnswer(await result)
 }
 
@@ -156,7 +157,7 @@ export function storeWords(store: string | undefined): string {
 }
 
 /** Says that nothing is unfinished, and how to continue a cancelled run, which needs its id. */
-export async function nothingOpen(store: Store, again: (runId: Id, root: Conversation) => string): Promise<string> {
+export async function nothingOpen(store: DeskRows, again: (runId: Id, root: Conversation) => string): Promise<string> {
   const lines: string[] = []
   for (const root of await store.roots({ limit: LOOKED_AT })) {
     const [last] = (await store.tree(root.id)).turnsOf(root.id, { limit: 1 })

@@ -11,6 +11,7 @@
 import { type TreeReader, type Turn, treeWith } from '../../doors/rows.ts'
 import type { AnyAgent, Id, Json, Run, Runtime } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
+import type { Desk, DeskRun } from '../desk/desk.ts'
 import { shortId } from '../store/find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { openStateOf } from '../watch/activity.ts'
@@ -22,7 +23,7 @@ import { exitCodeOf, nameOf, type RunVerdict, type Standstill, type Standstills,
 const LOOK_MS = 250
 
 export interface WorkerParts {
-  readonly runtime: Runtime
+  readonly desk: Desk
   readonly view: RunView
   readonly knownAgents: ScopedStore['knownAgents']
   /** The last event of each tree before this worker began; later ones are new. */
@@ -30,8 +31,10 @@ export interface WorkerParts {
   /** Those who answer requests that need a person. */
   readonly askers: readonly Responder[]
   /** Reports a run that has ended. */
-  readonly ended: (run: Run) => Promise<RunVerdict>
+  readonly ended: (run: DeskRun) => Promise<RunVerdict>
   readonly standstills: Standstills
+  /** Ctrl-C also stops runs that other processes work on: those of a server. */
+  readonly stopsAll?: boolean
 }
 
 /** Drives runs until none can continue, and shows them. Handles signals from its construction on. */
@@ -42,7 +45,7 @@ export class Worker {
   private readonly doubts: Map<Id, string> = new Map()
   /** Reported standstills of runs that this process must stay alive for. */
   private readonly told: Map<Id, string> = new Map()
-  private runs: readonly Run[] = []
+  private runs: readonly DeskRun[] = []
   private exitCode: number | undefined
   private isLooking = false
   private done: () => void = () => undefined
@@ -58,7 +61,7 @@ export class Worker {
   }
 
   /** Resolves when none of these runs can continue, or the process was asked to end. */
-  async follow(runs: readonly Run[]): Promise<void> {
+  async follow(runs: readonly DeskRun[]): Promise<void> {
     if (this.exitCode !== undefined) return
     this.runs = runs
     for (const { id } of runs) this.verdicts.delete(id)
@@ -85,12 +88,12 @@ export class Worker {
     this.release()
   }
 
-  private async watch(run: Run): Promise<void> {
-    const { runtime, view, lastSeqs } = this.parts
+  private async watch(run: DeskRun): Promise<void> {
+    const { desk, view, lastSeqs } = this.parts
     const ended = this.parts.ended(run)
     // The iteration reports the same error.
     ended.catch(() => undefined)
-    const after = view.wantsHistory ? 0 : (lastSeqs.get(await rootOf(runtime, run)) ?? 0)
+    const after = view.wantsHistory ? 0 : (lastSeqs.get(await rootOf(desk, run)) ?? 0)
     for await (const event of run.events({ after })) {
       await view.take(event, run.id)
       if (event.type === 'approval-request' || event.type === 'question') this.ask().catch(() => undefined)
@@ -104,7 +107,7 @@ export class Worker {
     this.parts.view.close()
   }
 
-  private recordVerdict(run: Run, verdict: RunVerdict): void {
+  private recordVerdict(run: DeskRun, verdict: RunVerdict): void {
     this.verdicts.set(run.id, verdict)
     if (this.runs.every(({ id }) => this.verdicts.has(id))) this.done()
   }
@@ -128,11 +131,11 @@ export class Worker {
 
   /** Finds standstills. A run continues if somebody answers it while others keep this worker busy. */
   private async findStandstills(known: ReadonlySet<string>): Promise<void> {
-    const { runtime, askers, standstills } = this.parts
+    const { desk, askers, standstills } = this.parts
     const isAsking = askers.some(({ isPatient }) => isPatient) && this.exitCode === undefined
     for (const run of this.runs) {
-      const verdict = await attempt(() => standstillOf(runtime, run, { ...standstills, known }))
-      const tree = await treeWith(runtime.store, run.id)
+      const verdict = await attempt(() => standstillOf(desk, run, { ...standstills, known }))
+      const tree = await treeWith(desk.store, run.id)
       if (verdict === undefined || this.isOver(tree, run)) continue
       // A person who is asked may take as long as needed.
       if (verdict !== null && verdict.exitCode !== EXIT.other && isAsking) continue
@@ -145,7 +148,7 @@ export class Worker {
   }
 
   /** Confirms a standstill. If this process must stay alive for it, says once what it waits for. */
-  private confirmStandstill(run: Run, { exitCode, text }: Standstill): void {
+  private confirmStandstill(run: DeskRun, { exitCode, text }: Standstill): void {
     if (exitCode !== null) return this.recordVerdict(run, { exitCode, text })
     this.verdicts.delete(run.id)
     if (this.told.get(run.id) === text) return
@@ -153,27 +156,28 @@ export class Worker {
     this.parts.view.say(`${text}\n`)
   }
 
-  private isOver(tree: TreeReader, { id }: Run): boolean {
+  private isOver(tree: TreeReader, { id }: DeskRun): boolean {
     return this.verdicts.has(id) && tree.turn(id)?.state === 'ended'
   }
 
   /** Stops all runs of this worker, but not those of another live process. */
   private async stopAll(): Promise<void> {
-    const { runtime, view } = this.parts
+    const { desk, view } = this.parts
     this.exitCode = EXIT.interrupted
-    const open: Run[] = []
-    const driven: Run[] = []
+    const open: DeskRun[] = []
+    const driven: DeskRun[] = []
     for (const run of this.runs) {
-      const turn = (await treeWith(runtime.store, run.id)).turn(run.id)
+      const turn = (await treeWith(desk.store, run.id)).turn(run.id)
       if (turn?.state === 'ended') continue
       open.push(run)
-      if (turn === undefined || !(await isOfOthers(runtime, turn))) driven.push(run)
+      const isOurs = this.parts.stopsAll === true || turn === undefined || !(await isOfOthers(desk, turn))
+      if (isOurs) driven.push(run)
     }
     if (driven.length === 0) return this.done()
     view.say('Stopping. Finished work is kept. Press Ctrl-C again to end at once.\n')
     for (const run of driven) {
       run.cancel('Interrupted with Ctrl-C.').catch(async (error: unknown) => {
-        view.say(`${await nameOf(runtime, run)}: ${error}\n`)
+        view.say(`${await nameOf(desk, run)}: ${error}\n`)
       })
     }
     for (const run of open) if (!driven.includes(run)) this.recordVerdict(run, LEFT)
@@ -198,12 +202,12 @@ function lost(error: unknown): RunVerdict {
   return { exitCode: EXIT.other, text: error instanceof Error ? error.message : String(error) }
 }
 
-async function rootOf({ store }: Runtime, { conversationId }: Run): Promise<Id> {
+async function rootOf({ store }: Desk, { conversationId }: DeskRun): Promise<Id> {
   return (await store.rootOf(conversationId)) ?? conversationId
 }
 
-async function isOfOthers(runtime: Runtime, turn: Turn): Promise<boolean> {
-  const { pids } = await openStateOf(runtime, turn)
+async function isOfOthers(desk: Desk, turn: Turn): Promise<boolean> {
+  const { pids } = await openStateOf(desk, turn)
   return pids.some((pid) => pid !== process.pid)
 }
 

@@ -15,6 +15,8 @@ interface Sight {
  */
 export type EventScope = 'forwarded' | 'fields' | 'all'
 
+type LiveShown = Extract<LiveEvent, { type: 'live' }>
+
 const ALL: Sight = { types: null, isCumulative: false }
 
 /**
@@ -42,6 +44,7 @@ export class EventView {
     if (sight === null) return undefined
     if (this.sees === 'all') return event
     if (this.sees === 'fields') return sight.types?.has('field') === false ? undefined : event
+    if (event.type === 'live') return this.liveThrough(sight, event)
     const shown = sight.isCumulative ? this.whole(event) : event
     return sight.types === null || sight.types.has(event.type) ? shown : undefined
   }
@@ -85,7 +88,25 @@ export class EventView {
     }
   }
 
-  private grown(nodeId: Id, event: Extract<LiveEvent, { text: string }>): RunEvent {
+  /** Leaves out what a host forwards no deltas of. Later deltas that show the whole text continue it. */
+  private liveThrough({ types, isCumulative }: Sight, event: LiveShown): RunEvent | undefined {
+    const has = (type: LiveEvent['type']) => types?.has(type) !== false
+    if (!has('text-delta') && !has('reasoning-delta') && !has('tool-input-delta')) return undefined
+    const { text, reasoning, calls } = event
+    if (isCumulative) {
+      const streams = [['text-delta', text] as const, ['reasoning-delta', reasoning] as const]
+      const inputs = calls.map((call) => [`tool-input-delta ${call.callId}`, call.text] as const)
+      this.said.set(event.nodeId ?? '', new Map([...streams, ...inputs]))
+    }
+    return {
+      ...event,
+      text: has('text-delta') ? text : '',
+      reasoning: has('reasoning-delta') ? reasoning : '',
+      calls: has('tool-input-delta') ? calls : [],
+    }
+  }
+
+  private grown(nodeId: Id, event: Extract<LiveEvent, { type: `${string}-delta` }>): RunEvent {
     const stream = event.type === 'tool-input-delta' ? `${event.type} ${event.callId}` : event.type
     const node = this.said.get(nodeId) ?? new Map<string, string>()
     const text = (node.get(stream) ?? '') + event.text

@@ -1,6 +1,6 @@
 import type { Json } from '../../base/json.ts'
 
-/** One chunk of the AI SDK's UI message stream, as `useChat` reads it. */
+/** One chunk of the AI SDK's UI message stream, as `useChat` of version 6 reads it. */
 export type UiMessageChunk =
   | { type: 'start'; messageId: string; messageMetadata: UiMetadata }
   | { type: 'start-step' | 'finish-step' }
@@ -16,18 +16,30 @@ export type UiMessageChunk =
   | { type: 'tool-output-denied'; toolCallId: string }
   | UiDataPart
   | { type: 'message-metadata'; messageMetadata: UiMetadata }
-  | { type: 'finish'; finishReason: 'stop' | 'length' | 'other'; messageMetadata: UiMetadata }
+  | { type: 'finish'; finishReason: 'stop' | 'length' | 'tool-calls'; messageMetadata: UiMetadata }
   | { type: 'abort'; reason: string }
   | { type: 'error'; errorText: string }
+
+/** One chunk for version 7 of the AI SDK. Version 6 fails on those it does not know. */
+export type UiMessageChunk7 =
+  | UiMessageChunk
+  /** Drops all parts of the step: the model was called again. */
+  | { type: 'reset-step' }
+  | { type: 'tool-approval-request'; approvalId: string; toolCallId: string; reason: string }
+  | { type: 'tool-approval-response'; approvalId: string; approved: boolean; reason?: string }
 
 /** Data parts: the newest replaces the one before it, by `id`. */
 export type UiDataPart =
   /** The activity of a subagent; `id` is the child's run. */
   | { type: 'data-subagent'; id: string; data: UiSubagent }
+  /** A call of a subagent; `id` is the node of the call. */
+  | { type: 'data-subagent-call'; id: string; data: UiSubagentCall }
   | { type: 'data-approval'; id: string; data: UiApproval }
   | { type: 'data-question'; id: string; data: UiQuestion }
-  /** Withdraws text and reasoning of these parts, by their index in the message: the model was called again. */
-  | { type: 'data-reset'; data: { parts: number[] } }
+  /**
+   * Withdraws text and reasoning of these parts, by how many places they stand before this part: the model was called again.
+   */
+  | { type: 'data-reset'; data: { back: number[] } }
 
 /** The data parts by name, for `UIMessage<UiMetadata, UiDataParts>`. */
 export type UiDataParts = {
@@ -43,10 +55,24 @@ export type UiSubagent = {
   tool: string | null
 }
 
-/** A request that waits for a person: `runtime.answer(nodeId, { allow, digest })` answers it. */
+/** A call of a subagent, as its part shows it. */
+export type UiSubagentCall = {
+  /** The run that calls: the `id` of its `data-subagent` part. */
+  runId: string
+  path: string[]
+  tool: string
+  state: 'input-available' | 'approval-requested' | 'output-available' | 'output-error' | 'output-denied'
+  input: Json
+  /** The value that the tool returned; null before its end, and for a failure. */
+  output: Json
+  errorText: string | null
+}
+
+/** A request that waits for a person: `runtime.answer(nodeId, { allow, seen })` answers it. */
 export type UiApproval = {
   nodeId: string
-  digest: string
+  /** A hash of the request: it goes with the answer. */
+  seen: string
   /** Agent names from the root to the one that asks. */
   path: string[]
   /** `tool:deploy`, `agent:expert`, `file.write:/workspace/x`. */
@@ -65,13 +91,15 @@ export type UiApproval = {
   answer: string | null
 }
 
-/** A question: `runtime.answer(nodeId, { text })` answers it. */
+/** A question: `runtime.answer(nodeId, { text, seen })` answers it. */
 export type UiQuestion = {
   nodeId: string
+  /** A hash of the question: it goes with the answer. */
+  seen: string
   path: string[]
   text: string
   /** `host`: the host is asked first; a person may answer too. */
-  to: 'host' | 'person'
+  to: 'host' | 'person' | 'outside'
   expiresAt: number
   /** The part of this message that asks; null where a subagent does. */
   toolCallId: string | null
@@ -83,8 +111,9 @@ export type UiQuestion = {
 
 export type UiMetadata = {
   runId: string
-  /** The status of the run's end; absent while it is open. */
+  /** `queued`, `running`, or `waiting` for a person's word on a call of its own; then the status of the run's end. */
   status?: string
+  /** Tokens of the run and everything below it so far. */
   inputTokens?: number
   outputTokens?: number
   /** The error of a run that did not complete. */
@@ -111,7 +140,7 @@ export type UiToolPart = {
 
 export type UiPart =
   | { type: 'step-start' }
-  | { type: 'text'; text: string; state: 'streaming' | 'done' }
+  | { type: 'text'; text: string; state?: 'streaming' | 'done' }
   | { type: 'reasoning'; id: string; text: string; state: 'streaming' | 'done' }
   | { type: 'file'; url: string; mediaType: string }
   | UiToolPart
@@ -119,9 +148,15 @@ export type UiPart =
 
 /** A message as `useChat` keeps it: the shape of the AI SDK's `UIMessage`. */
 export type UiMessage = {
-  /** For an answer the id of its run, for an input that of its node. */
+  /** For an answer the id of its run; for an input the page's own id of it, or that of its node. */
   id: string
   role: 'user' | 'assistant'
   metadata?: UiMetadata
   parts: UiPart[]
 }
+
+/**
+ * The attribute of a run that keeps the page's id of the message that started it: `run(agent, text, { attributes: {
+ * [UI_MESSAGE_ID]: message.id } })`. `toUIMessages` then gives the message under that id.
+ */
+export const UI_MESSAGE_ID = 'uiMessageId'

@@ -1,37 +1,44 @@
-import { checkHandle, type NoOptions, readOptions } from '../../base/options.ts'
+import { checkHandle, int, listOf, type OptionRules, oneOf, readOptions, text } from '../../base/options.ts'
 import type { ConversationHandle } from '../conversation.ts'
-import type { TurnPageQuery } from '../conversation-pages.ts'
 import type { Run } from '../run.ts'
-import type { UiMessage, UiMessageChunk } from './ui-chunk.ts'
-import type { UiWriter } from './ui-writer.ts'
+import type { UiMessage, UiMessageChunk, UiMessageChunk7 } from './ui-chunk.ts'
+import type { UiPageQuery, UiStreamOptions } from './ui-options.ts'
+import type { UiReader } from './ui-reader.ts'
+
+const OPTIONS: OptionRules<UiStreamOptions> = {
+  ui: int(6, 7),
+  approvals: oneOf('ask', 'end', 'show'),
+  after: listOf(text, 'texts'),
+}
 
 /**
- * Streams a run for `useChat`: the host's text as text, its calls as tool parts, the activity of subagents as
- * `data-subagent` parts, and requests to people, at any depth, as `data-approval` and `data-question` parts. Text of
- * subagents is not mixed into the host's. Closing the stream does not stop the run: give the run a signal for that.
+ * Streams a run for `useChat`: the host's text as text, its calls as tool parts, the activity of subagents as `data-subagent`
+ * parts and their calls as `data-subagent-call` parts, and requests to people, at any depth, as `data-approval` and
+ * `data-question` parts. Text of subagents is not mixed into the host's. Closing the stream does not stop the run: give the run
+ * a signal for that.
  */
-export function toUIMessageStream(run: Run, options: NoOptions = {}): ReadableStream<UiMessageChunk> {
-  readOptions('toUIMessageStream(run)', options, {})
+export function toUIMessageStream(
+  run: Run,
+  options?: UiStreamOptions & { readonly ui?: 6 },
+): ReadableStream<UiMessageChunk>
+export function toUIMessageStream(run: Run, options: UiStreamOptions): ReadableStream<UiMessageChunk7>
+export function toUIMessageStream(run: Run, options: UiStreamOptions = {}): ReadableStream<UiMessageChunk7> {
+  const form = readOptions('toUIMessageStream(run)', options, OPTIONS)
   checkHandle(run, Symbol.asyncIterator, 'toUIMessageStream(run) takes a run')
-  const events = run[Symbol.asyncIterator]()
-  let writer: UiWriter | undefined
-  return new ReadableStream<UiMessageChunk>({
+  let reader: UiReader | undefined
+  return new ReadableStream<UiMessageChunk7>({
     start: async (controller) => {
-      const { UiWriter } = await import('./ui-writer.ts')
-      writer = new UiWriter(run.id)
-      controller.enqueue(writer.start())
+      const { UiReader } = await import('./ui-reader.ts')
+      reader = new UiReader(run, form)
+      controller.enqueue(reader.start())
     },
     pull: async (controller) => {
-      for (let chunks: readonly UiMessageChunk[] = []; chunks.length === 0; ) {
-        const { done, value } = await events.next()
-        if (done === true) return controller.close()
-        chunks = writer?.write(value) ?? []
-        for (const chunk of chunks) controller.enqueue(chunk)
-      }
+      for (const chunk of (await reader?.next()) ?? []) controller.enqueue(chunk)
+      if (reader?.isOver !== true) return
+      controller.close()
+      await reader.close()
     },
-    cancel: async () => {
-      await events.return?.()
-    },
+    cancel: () => reader?.close(),
   })
 }
 
@@ -39,7 +46,7 @@ export function toUIMessageStream(run: Run, options: NoOptions = {}): ReadableSt
  * The latest turns of a conversation, or a page of others, as messages for `useChat`: equal to those that their streams
  * built, with the open requests to people. Reads nothing but those turns.
  */
-export async function toUIMessages(conversation: ConversationHandle, query: TurnPageQuery = {}): Promise<UiMessage[]> {
+export async function toUIMessages(conversation: ConversationHandle, query: UiPageQuery = {}): Promise<UiMessage[]> {
   checkHandle(conversation, 'transcript', 'toUIMessages(conversation) takes the handle of a conversation')
   const { uiMessagesOf } = await import('./ui-messages.ts')
   return uiMessagesOf(conversation, query)

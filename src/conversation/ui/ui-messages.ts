@@ -1,40 +1,46 @@
-import { readOptions } from '../../base/options.ts'
+import { type OptionRules, oneOf, readOptions } from '../../base/options.ts'
 import { type Content, textOf } from '../../graph/content.ts'
 import { type EventRow, type RunEvent, toEvent } from '../../graph/event.ts'
 import { BUILT_IN_KINDS } from '../../graph/kinds.ts'
-import { isDeleted, isReplaced } from '../../graph/lane.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
 import { approvalOf } from '../../rules/turn/approve.ts'
-import { answerEvent, resultEvent } from '../../rules/turn/end-node.ts'
-import { questionOf } from '../../rules/turn/question-of.ts'
+import { resultEvent } from '../../rules/turn/end-node.ts'
+import { questionOf, seenOf } from '../../rules/turn/question-of.ts'
 import type { ConversationHandle } from '../conversation.ts'
-import { ConversationPages, TURN_PAGE, type TurnPageQuery } from '../conversation-pages.ts'
+import { ConversationPages, TURN_PAGE } from '../conversation-pages.ts'
 import { EventView } from '../fields/view.ts'
 import { pages } from '../pages.ts'
-import type {
-  UiApproval,
-  UiDataPart,
-  UiMessage,
-  UiMessageChunk,
-  UiPart,
-  UiQuestion,
-  UiSubagent,
-  UiToolPart,
+import {
+  UI_MESSAGE_ID,
+  type UiApproval,
+  type UiDataPart,
+  type UiMessage,
+  type UiMessageChunk7,
+  type UiPart,
+  type UiQuestion,
+  type UiSubagent,
+  type UiSubagentCall,
+  type UiToolPart,
 } from './ui-chunk.ts'
+import type { UiPageQuery } from './ui-options.ts'
+import { callEnd } from './ui-subagents.ts'
+import { isShown, placeOf, untoldEvents } from './ui-untold.ts'
 import { fileOf, UiWriter } from './ui-writer.ts'
+
+const UI_PAGE: OptionRules<UiPageQuery> = { ...TURN_PAGE, approvals: oneOf('ask', 'show') }
 
 /** The messages of a page of turns, equal to those of a client that read each of their streams. */
 export async function uiMessagesOf(
   { store, id, rootId }: ConversationHandle,
-  query: TurnPageQuery,
+  query: UiPageQuery,
 ): Promise<UiMessage[]> {
-  readOptions('toUIMessages(conversation, query)', query, TURN_PAGE)
+  const { approvals = 'ask' } = readOptions('toUIMessages(conversation, query)', query, UI_PAGE)
   const tree = await store.tree(rootId)
   const row = tree.conversation(id)
   const turns = new ConversationPages(tree, id, BUILT_IN_KINDS).turns(query)
   if (row === undefined || turns.length === 0) return []
-  const answers = turns.map((turn) => new Answer(tree, row, turn))
+  const answers = turns.map((turn) => new Answer(tree, row, { turn, asks: approvals === 'ask' }))
   const open = new Set(answers)
   const after = Math.min(...turns.map(({ afterSeq }) => afterSeq))
   for await (const rows of pages(store, rootId, { after })) {
@@ -54,16 +60,16 @@ class Answer {
   private readonly writer: UiWriter
   private readonly maker: UiMessageMaker
 
-  constructor(tree: TreeReader, conversation: Conversation, turn: Turn) {
+  constructor(tree: TreeReader, conversation: Conversation, { turn, asks }: { turn: Turn; asks: boolean }) {
     const nodes = tree.nodesOf(turn.id)
     this.tree = tree
     this.turn = turn
     this.nodes = nodes.filter(isShown)
     this.hidden = new Set(nodes.filter((node) => !isShown(node)).map(({ id }) => id))
     this.view = new EventView(tree, turn.id)
-    this.writer = new UiWriter(turn.id)
+    this.writer = new UiWriter(turn.id, { ui: 6, asks })
     this.maker = new UiMessageMaker(this.writer.start())
-    for (const node of this.nodes) for (const event of untold(node, conversation)) this.write(event)
+    for (const event of untoldEvents(this.nodes, conversation)) this.write(event)
   }
 
   /** Returns true when the run has ended, and its stream with it. */
@@ -78,6 +84,9 @@ class Answer {
   messages(): UiMessage[] {
     const { tree, turn, nodes, maker } = this
     const said = nodes.filter(({ kind }) => kind === 'user_message').map(userMessage)
+    const [first] = said
+    const pageId = turn.attributes?.[UI_MESSAGE_ID]
+    if (first !== undefined && typeof pageId === 'string') first.id = pageId
     if (turn.state === 'ended') {
       for (const part of maker.message.parts) bringUpToDate(tree, part)
       for (const event of openAsks(tree, turn.id)) this.write(event)
@@ -90,27 +99,6 @@ class Answer {
   private write(event: RunEvent): void {
     for (const chunk of this.writer.write(event)) this.maker.take(chunk)
   }
-}
-
-function isShown(node: Node): boolean {
-  return !isReplaced(node) && !isDeleted(node)
-}
-
-/** Makes events for a node without any: it was copied from another turn, or restored with its session. */
-function untold(node: Node, { path }: Conversation): RunEvent[] {
-  if (node.metadata['copyOf'] === undefined && node.metadata['restored'] !== true) return []
-  const place = placeOf(node, path)
-  if (node.kind === 'agent_message') return [{ ...place, ...answerEvent(node, null) }]
-  const { call } = node.input
-  if (node.kind !== 'task' || call === undefined) return []
-  return [
-    { ...place, type: 'tool-call', call, effect: node.effect, delegates: false },
-    { ...place, ...resultEvent(node) },
-  ]
-}
-
-function placeOf({ id, conversationId, turnId, endedAt, createdAt }: Node, path: readonly string[]) {
-  return { seq: 0, at: endedAt ?? createdAt, conversationId, runId: turnId, nodeId: id, path, parentId: null }
 }
 
 /** The open requests of children that outlived the run, as events. */
@@ -127,10 +115,12 @@ function askOf(node: Node, path: readonly string[]): RunEvent[] {
   if (node.state === 'awaiting_approval') {
     const { request, input, digest, reason } = approvalOf(node)
     const call = node.input.call ?? null
-    return [{ ...place, type: 'approval-request', call, request, input, digest, reason, expiresAt }]
+    return [{ ...place, type: 'approval-request', call, request, input, seen: digest, reason, expiresAt }]
   }
   const question = isAsking(node) ? questionOf(node) : undefined
-  return question === undefined ? [] : [{ ...place, type: 'question', to: question.to, text: question.text, expiresAt }]
+  if (question === undefined) return []
+  const { to, text } = question
+  return [{ ...place, type: 'question', to, text, seen: seenOf(question), expiresAt }]
 }
 
 function isAsking({ state, wait }: Node): boolean {
@@ -140,6 +130,7 @@ function isAsking({ state, wait }: Node): boolean {
 /** Reads from the rows everything that has happened below a run since it ended. */
 function bringUpToDate(tree: TreeReader, part: UiPart): void {
   if (part.type === 'data-subagent') part.data = subagentNow(tree, part.id, part.data)
+  if (part.type === 'data-subagent-call') part.data = callNow(tree, part.id, part.data)
   if (part.type === 'data-approval' && part.data.status === 'open') part.data = approvalNow(tree, part.data)
   if (part.type === 'data-question' && part.data.status === 'open') part.data = questionNow(tree, part.data)
 }
@@ -149,9 +140,14 @@ function subagentNow(tree: TreeReader, runId: Id, data: UiSubagent): UiSubagent 
   return outcome === null ? data : { ...data, status: outcome.status, tool: null }
 }
 
+function callNow(tree: TreeReader, nodeId: Id, data: UiSubagentCall): UiSubagentCall {
+  const node = tree.node(nodeId)
+  return node === undefined || node.endedAt === null ? data : { ...data, ...callEnd(resultEvent(node)) }
+}
+
 function approvalNow(tree: TreeReader, data: UiApproval): UiApproval {
   const node = tree.node(data.nodeId)
-  if (node?.state === 'awaiting_approval' && approvalOf(node).digest === data.digest) return data
+  if (node?.state === 'awaiting_approval' && approvalOf(node).digest === data.seen) return data
   const answered = node?.metadata['answered'] as { allowed: boolean; by: string; reason: string | null } | undefined
   if (answered === undefined) return { ...data, status: 'over' }
   const { allowed, by, reason } = answered
@@ -169,11 +165,12 @@ function userMessage({ id, input }: Node): UiMessage {
   return { id, role: 'user', parts: partsOf(input.content ?? '') }
 }
 
+/** The parts of an input, as a page makes them: a text has no state. */
 function partsOf(content: Content): UiPart[] {
-  if (typeof content === 'string') return [{ type: 'text', text: content, state: 'done' }]
+  if (typeof content === 'string') return [{ type: 'text', text: content }]
   return content.flatMap((block): UiPart[] => {
-    if (block.type === 'text') return [{ type: 'text', text: block.text, state: 'done' }]
-    if (block.type === 'json') return [{ type: 'text', text: JSON.stringify(block.value), state: 'done' }]
+    if (block.type === 'text') return [{ type: 'text', text: block.text }]
+    if (block.type === 'json') return [{ type: 'text', text: JSON.stringify(block.value) }]
     return fileOf(block)
   })
 }
@@ -186,11 +183,11 @@ class UiMessageMaker {
   private readonly open: Map<string, TextPart> = new Map()
   private readonly calls: Map<string, UiToolPart> = new Map()
 
-  constructor({ messageId, messageMetadata }: Extract<UiMessageChunk, { type: 'start' }>) {
+  constructor({ messageId, messageMetadata }: Extract<UiMessageChunk7, { type: 'start' }>) {
     this.message = { id: messageId, role: 'assistant', metadata: messageMetadata, parts: [] }
   }
 
-  take(chunk: UiMessageChunk): void {
+  take(chunk: UiMessageChunk7): void {
     switch (chunk.type) {
       case 'start-step':
         return this.add({ type: 'step-start' })
@@ -214,7 +211,7 @@ class UiMessageMaker {
     }
   }
 
-  private takeCall(chunk: UiMessageChunk): void {
+  private takeCall(chunk: UiMessageChunk7): void {
     switch (chunk.type) {
       case 'tool-input-available':
         return this.call(chunk)
@@ -229,6 +226,7 @@ class UiMessageMaker {
       case 'tool-output-denied':
         return this.change(chunk.toolCallId, { state: 'output-denied' })
       case 'data-subagent':
+      case 'data-subagent-call':
       case 'data-approval':
       case 'data-question':
         return this.data(chunk)
@@ -258,7 +256,7 @@ class UiMessageMaker {
     if (part !== undefined) part.state = 'done'
   }
 
-  private call({ toolCallId, toolName, input }: Extract<UiMessageChunk, { type: 'tool-input-available' }>): void {
+  private call({ toolCallId, toolName, input }: Extract<UiMessageChunk7, { type: 'tool-input-available' }>): void {
     // Shows the arguments that a person has changed.
     if (this.calls.has(toolCallId)) return this.change(toolCallId, { input })
     const part: UiToolPart = { type: `tool-${toolName}`, toolCallId, state: 'input-available', input }
@@ -287,7 +285,8 @@ class UiMessageMaker {
   /** The stream has no chunk for an approval's answer; a page adds it when a person clicks. */
   private decide({ toolCallId, nodeId: id, status, answer }: UiApproval): void {
     const part = toolCallId === null ? undefined : this.calls.get(toolCallId)
-    if (part === undefined || (status !== 'allowed' && status !== 'denied')) return
+    // A page that may not answer was not asked.
+    if (part?.approval === undefined || (status !== 'allowed' && status !== 'denied')) return
     part.approval = { id, approved: status === 'allowed', ...(answer === null ? {} : { reason: answer }) }
     if (part.state === 'approval-requested') part.state = 'approval-responded'
   }

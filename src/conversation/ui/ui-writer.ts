@@ -1,15 +1,20 @@
-import { type Json, parseJson } from '../../base/json.ts'
-import { type Block, type Content, textOf } from '../../graph/content.ts'
+import { addUsage, type Block, type Content, NO_USAGE, textOf, type Usage } from '../../graph/content.ts'
 import type { RunEvent } from '../../graph/event.ts'
-import type { UiApproval, UiDataPart, UiMessageChunk, UiMetadata, UiQuestion, UiSubagent } from './ui-chunk.ts'
+import { UiAsks } from './ui-asks.ts'
+import { UiCalls, type UiForm } from './ui-calls.ts'
+import type { UiDataPart, UiMessageChunk7, UiMetadata } from './ui-chunk.ts'
+import { UiSubagents } from './ui-subagents.ts'
 
 /** Writes the chunks of one run. Deltas come live; the message at their end fills the gaps. */
 export class UiWriter {
   private readonly runId: string
-  private readonly calls: UiCalls = new UiCalls()
+  private readonly form: UiForm
+  private readonly calls: UiCalls
   private readonly asks: UiAsks = new UiAsks()
-  private readonly subagents: Map<string, UiSubagent> = new Map()
-  private chunks: UiMessageChunk[] = []
+  private readonly subagents: UiSubagents = new UiSubagents()
+  private usage: Usage = NO_USAGE
+  private wasWaiting = false
+  private chunks: UiMessageChunk7[] = []
   /** The agent_message that is being written. */
   private nodeId: string | undefined
   private attempt = 0
@@ -24,21 +29,62 @@ export class UiWriter {
   private partCount = 0
   private readonly named: Set<string> = new Set()
   private spoken: number[] = []
+  /** The data parts that stand in this step, as they are now. */
+  private readonly stepData: Map<string, UiDataPart> = new Map()
 
-  constructor(runId: string) {
+  constructor(runId: string, form: UiForm) {
     this.runId = runId
+    this.form = form
+    this.calls = new UiCalls(form)
   }
 
-  start(): Extract<UiMessageChunk, { type: 'start' }> {
+  /** True while the run does nothing but wait for a person's word on calls of its own. */
+  get isWaiting(): boolean {
+    return this.calls.isWaiting
+  }
+
+  /** True when all of these approvals have been asked for. */
+  hasAsked(approvalIds: readonly string[]): boolean {
+    return this.calls.hasAsked(approvalIds)
+  }
+
+  /** The own calls that wait for a person's word, with the hash of what each asks. */
+  get waitingFor(): ReadonlyMap<string, string> {
+    return this.calls.waitingFor
+  }
+
+  /** Ends the stream while the run waits. */
+  pause(): UiMessageChunk7 {
+    return { type: 'finish', finishReason: 'tool-calls', messageMetadata: { runId: this.runId, status: 'waiting' } }
+  }
+
+  start(): Extract<UiMessageChunk7, { type: 'start' }> {
     return { type: 'start', messageId: this.runId, messageMetadata: { runId: this.runId } }
   }
 
-  write(event: RunEvent): readonly UiMessageChunk[] {
+  write(event: RunEvent): readonly UiMessageChunk7[] {
     this.chunks = []
     if (event.runId === this.runId) this.own(event)
-    else this.childs(event)
+    else this.put(...this.subagents.write(event))
     this.put(...this.asks.write(event, this.calls.idOfTask(event.nodeId)))
+    if (event.type === 'usage') this.spend(event.usage)
+    if (this.isWaiting !== this.wasWaiting) this.wait(event.type !== 'run-end')
     return this.chunks
+  }
+
+  private tell(metadata: Omit<UiMetadata, 'runId'>): void {
+    this.put({ type: 'message-metadata', messageMetadata: { runId: this.runId, ...metadata } })
+  }
+
+  private spend(usage: Usage): void {
+    this.usage = addUsage(this.usage, usage)
+    const { inputTokens, outputTokens } = this.usage
+    this.tell({ inputTokens, outputTokens })
+  }
+
+  private wait(isOpen: boolean): void {
+    this.wasWaiting = this.isWaiting
+    if (isOpen) this.tell({ status: this.isWaiting ? 'waiting' : 'running' })
   }
 
   private own(event: RunEvent): void {
@@ -76,28 +122,16 @@ export class UiWriter {
       case 'tool-result':
         this.put(...this.calls.ended(event))
         return
-      case 'delegation-start':
-        return this.child(event.childRunId, { agent: event.agent, path: [...event.path, event.agent] })
-      case 'delegation-end':
-        return this.child(event.childRunId, { status: event.status, tool: null })
+      case 'run-queued':
+        return this.tell({ status: 'queued' })
+      case 'run-start':
+        return this.tell({ status: 'running' })
       case 'run-end':
         return this.end(event)
       default:
+        this.put(...this.subagents.writeHost(event))
         return
     }
-  }
-
-  private childs(event: RunEvent): void {
-    const change = changeOf(event)
-    if (change !== undefined) this.child(event.runId, { path: [...event.path], ...change })
-  }
-
-  private child(id: string, change: Partial<UiSubagent>): void {
-    const before = this.subagents.get(id) ?? { agent: '', path: [], status: 'running', tool: null }
-    const data = { ...before, ...change }
-    if (data.agent === '') data.agent = data.path.at(-1) ?? ''
-    this.subagents.set(id, data)
-    this.put({ type: 'data-subagent', id, data })
   }
 
   /** A message begins a step; the results of its calls belong to it. */
@@ -112,6 +146,8 @@ export class UiWriter {
     this.count = 0
     this.spoken = []
     this.seen = ''
+    this.calls.enter()
+    this.stepData.clear()
   }
 
   private writeDelta(type: 'text' | 'reasoning', delta: string, nodeId: string | null): void {
@@ -133,16 +169,26 @@ export class UiWriter {
     this.open = undefined
   }
 
-  /** The protocol cannot take text back, so a page is told to leave these parts out. */
   private reset(nodeId: string | null): void {
     this.enter(nodeId)
     this.close()
-    if (this.spoken.length > 0) this.put({ type: 'data-reset', data: { parts: this.spoken } })
+    this.takeBack()
     this.put(...this.calls.forget(this.nodeId ?? ''))
     this.attempt++
     this.count = 0
     this.spoken = []
     this.seen = ''
+  }
+
+  /**
+   * Version 7 drops all parts of the step, so those that still count are begun anew. Version 6 cannot take text back: a page
+   * is told which parts to leave out.
+   */
+  private takeBack(): void {
+    if (this.form.ui === 7) this.put({ type: 'reset-step' }, ...this.calls.again(), ...this.stepData.values())
+    else if (this.spoken.length > 0) {
+      this.put({ type: 'data-reset', data: { back: this.spoken.map((at) => this.partCount - at) } })
+    }
   }
 
   private message(event: Extract<RunEvent, { type: 'message' }>): void {
@@ -183,13 +229,22 @@ export class UiWriter {
     this.put({ type: 'error', errorText: error?.message ?? status })
   }
 
-  private put(...chunks: readonly UiMessageChunk[]): void {
+  private put(...chunks: readonly UiMessageChunk7[]): void {
     this.chunks.push(...chunks)
-    for (const chunk of chunks) if (this.isNewPart(chunk)) this.partCount++
+    for (const chunk of chunks) {
+      const isNew = this.isNewPart(chunk)
+      if (isNew) this.partCount++
+      if ('data' in chunk && 'id' in chunk) this.keep(chunk, isNew)
+    }
+  }
+
+  private keep(part: Extract<UiDataPart, { id: string }>, isNew: boolean): void {
+    const key = `${part.type} ${part.id}`
+    if (isNew || this.stepData.has(key)) this.stepData.set(key, part)
   }
 
   /** True when the chunk adds a part to the page's message. */
-  private isNewPart(chunk: UiMessageChunk): boolean {
+  private isNewPart(chunk: UiMessageChunk7): boolean {
     switch (chunk.type) {
       case 'start-step':
       case 'text-start':
@@ -201,6 +256,7 @@ export class UiWriter {
       case 'tool-input-available':
         return this.isFirst(`tool ${chunk.toolCallId}`)
       case 'data-subagent':
+      case 'data-subagent-call':
       case 'data-approval':
       case 'data-question':
         return this.isFirst(`${chunk.type} ${chunk.id}`)
@@ -212,28 +268,6 @@ export class UiWriter {
   private isFirst(name: string): boolean {
     const { size } = this.named
     return this.named.add(name).size > size
-  }
-}
-
-/** The activity of a subagent that an event shows. */
-function changeOf(event: RunEvent): Partial<UiSubagent> | undefined {
-  switch (event.type) {
-    case 'run-start':
-      return { agent: event.agent }
-    case 'tool-call':
-      return { tool: event.call.name }
-    case 'tool-result':
-      return { tool: null }
-    case 'approval-request':
-    case 'question':
-      return { status: 'waiting' }
-    case 'approval-answer':
-    case 'answer':
-      return { status: 'running' }
-    case 'run-end':
-      return { status: event.outcome.status, tool: null }
-    default:
-      return undefined
   }
 }
 
@@ -251,173 +285,4 @@ export function fileOf(block: Block): { type: 'file'; url: string; mediaType: st
   const { data, mediaType } = block
   const isUrl = /^[a-z][a-z0-9+.-]*:/i.test(data)
   return [{ type: 'file', url: isUrl ? data : `data:${mediaType};base64,${data}`, mediaType }]
-}
-
-type Of<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>
-
-/** The calls under a page's ids: ids of providers repeat, those of a page may not. */
-export class UiCalls {
-  /** Keyed by message and the provider's id. */
-  private readonly ids: Map<string, string> = new Map()
-  private readonly taken: Set<string> = new Set()
-  private readonly begun: Set<string> = new Set()
-  /** Keyed by the task. */
-  private readonly tasks: Map<string, { toolCallId: string; toolName: string }> = new Map()
-  private readonly asking: Set<string> = new Set()
-
-  delta(messageId: string, { callId, tool, text }: Of<'tool-input-delta'>): UiMessageChunk[] {
-    const toolCallId = this.idOf(messageId, callId)
-    const begin = this.begin(toolCallId, tool)
-    return text === '' ? begin : [...begin, { type: 'tool-input-delta', toolCallId, inputTextDelta: text }]
-  }
-
-  called(messageId: string, { nodeId, call }: Of<'tool-call'>): UiMessageChunk[] {
-    const toolCallId = this.idOf(messageId, call.id)
-    // The next call of this message with the same id is another one.
-    this.ids.delete(keyOf(messageId, call.id))
-    this.tasks.set(nodeId ?? '', { toolCallId, toolName: call.name })
-    return [{ type: 'tool-input-available', toolCallId, toolName: call.name, input: call.input }]
-  }
-
-  /** The id of the call that a task runs; null for a task that is no call of this run. */
-  idOfTask(nodeId: string | null): string | null {
-    return this.tasks.get(nodeId ?? '')?.toolCallId ?? null
-  }
-
-  asked({ nodeId }: Of<'approval-request'>): UiMessageChunk[] {
-    const toolCallId = this.idOfTask(nodeId)
-    if (toolCallId === null || nodeId === null) return []
-    this.asking.add(toolCallId)
-    return [{ type: 'tool-approval-request', approvalId: nodeId, toolCallId }]
-  }
-
-  /** Shows arguments that a person has changed, as they are used. */
-  answered({ nodeId, input }: Of<'approval-answer'>): UiMessageChunk[] {
-    const task = this.tasks.get(nodeId ?? '')
-    return task === undefined || input === undefined ? [] : [{ type: 'tool-input-available', ...task, input }]
-  }
-
-  ended({ nodeId, content, isError, state, json }: Of<'tool-result'>): UiMessageChunk[] {
-    const toolCallId = this.idOfTask(nodeId)
-    if (toolCallId === null) return []
-    if (state === 'rejected' && this.asking.has(toolCallId)) return [{ type: 'tool-output-denied', toolCallId }]
-    if (isError || state !== 'finished') return [{ type: 'tool-output-error', toolCallId, errorText: textOf(content) }]
-    return [{ type: 'tool-output-available', toolCallId, output: json === true ? valueIn(content) : shown(content) }]
-  }
-
-  /** The message starts over: closes its open calls, and gives its next calls other ids. */
-  forget(messageId: string): UiMessageChunk[] {
-    const open = [...this.ids].filter(([key]) => key.startsWith(keyOf(messageId, '')))
-    for (const [key] of open) this.ids.delete(key)
-    return open.map(([, toolCallId]) => ({
-      type: 'tool-output-error',
-      toolCallId,
-      errorText: 'The answer was cut and is asked for again.',
-    }))
-  }
-
-  private begin(toolCallId: string, toolName: string): UiMessageChunk[] {
-    if (this.begun.has(toolCallId)) return []
-    this.begun.add(toolCallId)
-    return [{ type: 'tool-input-start', toolCallId, toolName }]
-  }
-
-  private idOf(messageId: string, callId: string): string {
-    const known = this.ids.get(keyOf(messageId, callId))
-    if (known !== undefined) return known
-    let id = callId === '' ? 'call' : callId
-    for (let count = 2; this.taken.has(id); count++) id = `${callId === '' ? 'call' : callId}_${count}`
-    this.taken.add(id)
-    this.ids.set(keyOf(messageId, callId), id)
-    return id
-  }
-}
-
-function keyOf(messageId: string, callId: string): string {
-  return `${messageId}/${callId}`
-}
-
-/** The value behind a result's text; the text itself where it is no JSON. */
-function valueIn(content: Content): Json {
-  const read = typeof content === 'string' ? parseJson(content) : undefined
-  return read?.ok === true ? read.value : shown(content)
-}
-
-function shown(content: Content): Json {
-  return typeof content === 'string' ? content : content.map((block) => ({ ...block }))
-}
-
-/** The requests to people in a run and below it, as data parts with everything that an answer needs. */
-export class UiAsks {
-  /** The last request of each node. */
-  private readonly approvals: Map<string, UiApproval> = new Map()
-  private readonly questions: Map<string, UiQuestion> = new Map()
-
-  /** The part that an event of any depth changes. `toolCallId` belongs to the host's own call. */
-  write(event: RunEvent, toolCallId: string | null): UiDataPart[] {
-    switch (event.type) {
-      case 'approval-request':
-        return this.asked(event, toolCallId)
-      case 'approval-answer':
-        return this.allowed(event)
-      case 'question':
-        return this.questioned(event, toolCallId)
-      case 'answer':
-        return this.answered(event)
-      case 'tool-result':
-      case 'node-state':
-        return this.over(event.nodeId ?? '')
-      default:
-        return []
-    }
-  }
-
-  private asked(event: Of<'approval-request'>, toolCallId: string | null): UiDataPart[] {
-    const { nodeId, digest, path, request, call, input, reason, expiresAt } = event
-    if (nodeId === null) return []
-    const tool = call?.name ?? null
-    const asked = { nodeId, digest, path: [...path], request, tool, input, reason, expiresAt, toolCallId }
-    return this.putApproval({ ...asked, status: 'open', by: null, answer: null })
-  }
-
-  private allowed({ nodeId, allowed, by, reason, input }: Of<'approval-answer'>): UiDataPart[] {
-    const asked = this.approvals.get(nodeId ?? '')
-    if (asked === undefined) return []
-    const edited = input === undefined ? {} : { input }
-    return this.putApproval({ ...asked, ...edited, status: allowed ? 'allowed' : 'denied', by, answer: reason })
-  }
-
-  private questioned(event: Of<'question'>, toolCallId: string | null): UiDataPart[] {
-    const { nodeId, path, text, to, expiresAt } = event
-    if (nodeId === null) return []
-    const asked = { nodeId, path: [...path], text, to, expiresAt, toolCallId }
-    return this.putQuestion({ ...asked, status: 'open', by: null, answer: null })
-  }
-
-  private answered({ nodeId, by, text }: Of<'answer'>): UiDataPart[] {
-    const asked = this.questions.get(nodeId ?? '')
-    if (asked === undefined) return []
-    const isOver = by === 'nobody'
-    return this.putQuestion(isOver ? { ...asked, status: 'over' } : { ...asked, status: 'answered', by, answer: text })
-  }
-
-  /** Closes the requests of a node that has ended. */
-  private over(nodeId: string): UiDataPart[] {
-    const [approval, question] = [this.approvals.get(nodeId), this.questions.get(nodeId)]
-    return [
-      ...(approval?.status === 'open' ? this.putApproval({ ...approval, status: 'over' }) : []),
-      ...(question?.status === 'open' ? this.putQuestion({ ...question, status: 'over' }) : []),
-    ]
-  }
-
-  /** A node may ask several times, one after the other: each request is a part. */
-  private putApproval(data: UiApproval): UiDataPart[] {
-    this.approvals.set(data.nodeId, data)
-    return [{ type: 'data-approval', id: `${data.nodeId}/${data.digest}`, data }]
-  }
-
-  private putQuestion(data: UiQuestion): UiDataPart[] {
-    this.questions.set(data.nodeId, data)
-    return [{ type: 'data-question', id: data.nodeId, data }]
-  }
 }

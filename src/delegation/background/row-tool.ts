@@ -16,6 +16,7 @@ import type { ApprovalRequest } from '../../rules/turn/approve.ts'
 import { errorEnd, type ToolEnd } from '../../tool/result.ts'
 import { type Tool, tool } from '../../tool/tool.ts'
 import { type OfferPlace, type ToolEntry, toolEntry } from '../../tool/toolkit.ts'
+import { askOutside } from './ask-outside.ts'
 
 /**
  * How a call ended: `done` if its commit ended the node or left it waiting, else a refusal with a code, a question for
@@ -88,7 +89,8 @@ function anySchema(jsonSchema: JsonSchema): CheckedSchema {
 }
 
 export function operationOf(entry: ToolEntry | undefined): RowOperation | undefined {
-  return entry?.tool == null ? undefined : operations.get(entry.tool)?.operation
+  if (entry?.tool == null) return undefined
+  return entry.tool.outside === null ? operations.get(entry.tool)?.operation : askOutside
 }
 
 /** Wraps one of an agent's own tools as an entry of its toolkit. */

@@ -38,6 +38,22 @@ export function costOf(usage: Usage, id: string): number | null {
   return perMillion / 1_000_000
 }
 
+/**
+ * The cost of several calls by their sum, as if all of them were equally long: prices may grow with the length of a call. Null
+ * when the model's price is unknown.
+ */
+export function costOfCalls(sum: Usage, calls: number, id: string): number | null {
+  const share = (tokens: number) => tokens / Math.max(1, calls)
+  const one = {
+    inputTokens: share(sum.inputTokens),
+    outputTokens: share(sum.outputTokens),
+    cacheReadTokens: share(sum.cacheReadTokens),
+    cacheWriteTokens: share(sum.cacheWriteTokens),
+  }
+  const cost = costOf(one, id)
+  return cost === null ? null : cost * Math.max(1, calls)
+}
+
 /** `isOwn`: nothing in the row comes from our table. */
 function rowOf(id: string): { readonly row: TableRow; readonly isOwn: boolean } {
   const config = lastGoodConfig()

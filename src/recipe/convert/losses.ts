@@ -172,8 +172,9 @@ function oneByOne(rule: string): string[] {
 }
 
 /**
- * Joins a server and its tool with one underscore, as some programs do: for them `srv__do` and `srv_do` are the same.
+ * Joins a server and its tool with one underscore, as some programs do: for them `srv__do` and `srv_do` are the same. A rule for
+ * all servers stays: `*_*` would also be `write_file`.
  */
 function flat(rule: string): string {
-  return rule.startsWith('tool:') ? rule.replaceAll('__', '_') : rule
+  return rule.startsWith('tool:') && !/\*.*__/.test(rule) ? rule.replaceAll('__', '_') : rule
 }

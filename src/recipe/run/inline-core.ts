@@ -31,6 +31,17 @@ export function inlineCore(stored: Json, surroundings: InlineServices): AgentCor
   return buildCore(inline, host, surroundings.modelNamed)
 }
 
+/** Builds the agent that a call describes, with what it takes over from its host. */
+export function makeCore(definition: Json, host: AgentCore, modelNamed: (name: string) => Model): AgentCore {
+  return buildCore(readInline(definition), host, modelNamed)
+}
+
+/** Builds agents from data. */
+export interface InlineCode {
+  readonly inlineCore: typeof inlineCore
+  readonly makeCore: typeof makeCore
+}
+
 /** Tells whether the agent needs its host's code: a child without its own model must get its host's. */
 function needsHostsCode({ role, model }: InlineAgent): boolean {
   return role === 'child' && model === null

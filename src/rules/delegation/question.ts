@@ -1,12 +1,20 @@
 import { ConflictError, NotFoundError } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { changedAccount, toolCallsLeft } from '../../graph/limits.ts'
-import type { Id, Link, Node } from '../../graph/rows.ts'
+import type { Body, Id, Link, Node } from '../../graph/rows.ts'
 import { pauseClocks } from '../turn/account.ts'
 import { APPROVAL_MS } from '../turn/approve.ts'
 import { type Claim, heldNode } from '../turn/claim.ts'
-import { endNode } from '../turn/end-node.ts'
-import { hostQuestionOf, markReported, type NodeQuestion, questionOf, unreportedQuestion } from '../turn/question-of.ts'
+import { endNode, type NodeEnd } from '../turn/end-node.ts'
+import {
+  hostQuestionOf,
+  markReported,
+  type NodeQuestion,
+  questionOf,
+  seenOf,
+  unreportedQuestion,
+} from '../turn/question-of.ts'
 import { childName } from './child-report.ts'
 import { endWait, endWaits, isJoin, jsonOutput } from './join.ts'
 import { isBlocked, promote } from './wait.ts'
@@ -37,6 +45,46 @@ export function planQuestion(draft: Draft, claim: Claim, { text, asked, hostCanA
   park(draft, node, { text, asked, to: host === undefined ? 'person' : 'host', since: draft.now, told: null })
   if (host === undefined) pauseClocks(draft, node.turnId)
   else tell(draft, host)
+}
+
+export interface OutsideCall {
+  /** The words for who reads the log. */
+  readonly text: string
+  /** The principal that executes it; null: the owner of the tree. */
+  readonly by: string | null
+  /** JSON Schema of the result; null for any. */
+  readonly schema: Json
+  readonly timeoutMs: number
+}
+
+/** Makes the node wait as a row for the result of a call that is executed elsewhere (I5). The clock of its run stands still. */
+export function planOutside(draft: Draft, claim: Claim, { text, by, schema, timeoutMs }: OutsideCall): void {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return
+  if (draft.turn(node.turnId).cancel !== null) {
+    endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } })
+    return
+  }
+  const question = { text, asked: 'person', to: 'outside', since: draft.now, told: null } as const
+  park(draft, node, { ...question, outside: { by, schema }, waitMs: timeoutMs })
+  pauseClocks(draft, node.turnId)
+}
+
+export interface OutsideResult {
+  readonly end: NodeEnd
+  readonly by: string
+  /** A result that is too long for a row. */
+  readonly body: Body | null
+}
+
+/** The result of a call that was executed elsewhere. Once: a second one is refused. */
+export function planOutsideResult(draft: Draft, nodeId: Id, { end, by, body }: OutsideResult): void {
+  const node = draft.findNode(nodeId)
+  if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId}.`)
+  if (node.state !== 'waiting' || questionOf(node)?.outside === undefined) throw noQuestion(node)
+  draft.event(draft.turn(node.turnId), node.id, { type: 'answer', by, text: '' })
+  if (body !== null) draft.addBody(body)
+  endNode(draft, node, { ...end, metadata: answeredWith(draft, node, { text: '', by }) })
 }
 
 export interface CodeQuestion {
@@ -91,21 +139,57 @@ function addQuestion(draft: Draft, asker: Node, { id, text }: CodeQuestion): Nod
 export interface Reply {
   readonly text: string
   readonly by: string
+  /** The hash of the question that was seen: the answer is refused where the node asks another one. */
+  readonly seen?: string
 }
 
 /** Answers a question: the node that asked gets the answer as its result and continues. */
-export function planReply(draft: Draft, nodeId: Id, { text, by }: Reply): void {
+export function planReply(draft: Draft, nodeId: Id, { text, by, seen }: Reply): void {
   const node = draft.findNode(nodeId)
   if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId}.`)
-  if (node.state !== 'waiting' || questionOf(node) === undefined) {
-    throw new ConflictError('conflict', `The node ${nodeId} has no open question: it is ${node.state}.`, {
-      details: { state: node.state },
-    })
-  }
+  const question = questionOf(node)
+  if (node.state !== 'waiting' || question === undefined) throw noQuestion(node)
+  if (question.outside !== undefined) throw wantsResult(node)
+  if (seen !== undefined && seen !== seenOf(question)) throw askedAnother(node, question)
   draft.event(draft.turn(node.turnId), node.id, { type: 'answer', by, text })
-  endNode(draft, node, { state: 'finished', output: { content: text } })
+  endNode(draft, node, {
+    state: 'finished',
+    output: { content: text },
+    metadata: answeredWith(draft, node, { text, by }),
+  })
   tellNext(draft, node)
 }
+
+/** Refuses an answer that nobody waits for, and says who gave the first one. */
+function noQuestion({ id, state, metadata }: Node): ConflictError {
+  const { answered } = (metadata['question'] ?? {}) as Partial<NodeQuestion>
+  const how = answered === undefined || answered.by === NOBODY ? `it is ${state}` : `${answered.by} has answered it`
+  const message = `The node ${id} has no open question: ${how}.`
+  return new ConflictError('conflict', message, { details: { state, ...answered } })
+}
+
+function wantsResult({ id }: Node): ConflictError {
+  return new ConflictError(
+    'conflict',
+    `The node ${id} waits for the result of its call: give { result }, not { text }.`,
+  )
+}
+
+function askedAnother({ id, state, wakeAt }: Node, question: NodeQuestion): ConflictError {
+  const { text, to, since } = question
+  const request = { text, to, since, seen: seenOf(question), expiresAt: wakeAt }
+  const message = `Nothing was answered: the node ${id} asks something else, "${text}".`
+  return new ConflictError('conflict', message, { details: { state, request } })
+}
+
+/** The metadata of a question that is over. */
+function answeredWith({ now }: Draft, node: Node, { text, by }: Reply): Node['metadata'] {
+  const question = questionOf(node)
+  if (question === undefined) return node.metadata
+  return { ...node.metadata, question: { ...question, answered: { by, text, at: now } } }
+}
+
+const NOBODY = 'nobody'
 
 /** A question is over: reports the child's next question to its host. */
 function tellNext(draft: Draft, { turnId }: Node): void {
@@ -113,20 +197,29 @@ function tellNext(draft: Draft, { turnId }: Node): void {
   if (link?.mode === 'background' && unreportedQuestion(draft, link) !== undefined) tell(draft, link)
 }
 
-function park(draft: Draft, node: Node, question: NodeQuestion): void {
-  const until = draft.now + APPROVAL_MS
+function park(draft: Draft, node: Node, { waitMs = APPROVAL_MS, ...question }: Parking): void {
+  const until = draft.now + waitMs
   draft.changeNode(node, {
     state: 'waiting',
     engineId: null,
     wait: { on: 'question', refs: [], join: 'all', until },
     wakeAt: until,
-    metadata: { ...node.metadata, question: { ...question } },
+    metadata: { ...node.metadata, question },
   })
   draft.watchTurn(draft.turn(node.turnId))
   draft.noteDue(until)
   const { text, to } = question
-  draft.event(draft.turn(node.turnId), node.id, { type: 'question', to, text, expiresAt: until })
+  draft.event(draft.turn(node.turnId), node.id, {
+    type: 'question',
+    to,
+    text,
+    seen: seenOf(question),
+    expiresAt: until,
+  })
 }
+
+/** A question, and how long its node waits. */
+type Parking = NodeQuestion & { readonly waitMs?: number }
 
 /**
  * False for a host that cannot answer: its code may be waiting for this child, it has no tools to answer, or it is a child
@@ -162,9 +255,10 @@ function tell(draft: Draft, link: Link): void {
 
 /** Ends a question that nobody will answer with these words; its child continues. */
 function giveUpQuestion(draft: Draft, asked: Node, why: string): void {
-  draft.event(draft.turn(asked.turnId), asked.id, { type: 'answer', by: 'nobody', text: '' })
+  draft.event(draft.turn(asked.turnId), asked.id, { type: 'answer', by: NOBODY, text: '' })
   const content = `${why} Go on with what you know, and say in your answer what you would have needed.`
-  endNode(draft, asked, { state: 'finished', output: { content, isError: true } })
+  const metadata = answeredWith(draft, asked, { text: '', by: NOBODY })
+  endNode(draft, asked, { state: 'finished', output: { content, isError: true }, metadata })
 }
 
 /**
@@ -188,10 +282,14 @@ export function planTimeUp(draft: Draft, nodeId: Id): void {
   const node = draft.findNode(nodeId)
   if (node?.state !== 'waiting' || node.wakeAt === null || node.wakeAt > draft.now) return
   if (node.wait?.on === 'question') {
-    giveUpQuestion(draft, node, 'Nobody answered in time.')
+    giveUpQuestion(draft, node, asksOutside(node) ? 'Nobody executed it in time.' : 'Nobody answered in time.')
     tellNext(draft, node)
   } else if (isJoin(node)) endWait(draft, node, { status: 'timed_out' })
   else for (const id of node.wait?.refs ?? []) promoteLate(draft, draft.link(id))
+}
+
+function asksOutside(node: Node): boolean {
+  return questionOf(node)?.outside !== undefined
 }
 
 function promoteLate(draft: Draft, link: Link): void {

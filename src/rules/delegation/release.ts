@@ -1,7 +1,7 @@
 import type { Draft } from '../../graph/draft.ts'
-import { changedAccount, newTreePlaces, type TreePlaces } from '../../graph/limits.ts'
+import { changedAccount, type KeyLimit, type KeyPlaces, newTreePlaces, type TreePlaces } from '../../graph/limits.ts'
 import { runsUpward } from '../../graph/reader.ts'
-import type { Id, KeyLimit, KeyPlaces, Link, Turn } from '../../graph/rows.ts'
+import type { Id, Link, Turn } from '../../graph/rows.ts'
 import { startIfIdle } from '../turn/open-turn.ts'
 
 /**

@@ -15,33 +15,34 @@ export interface PastTurns {
   /** The turn that continues the session: ids of its past turns derive from it. */
   readonly nextTurnId: Id
   readonly limits: TurnLimits
+  /** The layers of the turn that continues the session: a fork of its past has no more. */
+  readonly ceiling: Turn['ceiling']
 }
 
 /** Adds the past of a document to a new conversation, as turns that have ended. None of it runs again. */
 export function addPastTurns(
   draft: Draft,
   conversation: Conversation,
-  { document, nextTurnId, limits }: PastTurns,
+  { document, nextTurnId, limits, ceiling }: PastTurns,
 ): void {
   document.turns.forEach((told, ordinal) => {
     const [id = '', ...nodeIds] = deriveIds(nextTurnId, `past/${ordinal}`, told.messages.length + 1)
-    addPastTurn(draft, draft.conversation(conversation.id), { told, id, nodeIds, limits })
+    addPastTurn(draft, draft.conversation(conversation.id), { told, id, nodeIds, limits, ceiling })
   })
 }
 
-interface PastTurn {
+interface PastTurn extends Pick<PastTurns, 'limits' | 'ceiling'> {
   readonly told: SessionTurn
   readonly id: Id
   readonly nodeIds: readonly Id[]
-  readonly limits: TurnLimits
 }
 
-function addPastTurn(draft: Draft, conversation: Conversation, { told, id, nodeIds, limits }: PastTurn): void {
+function addPastTurn(draft: Draft, conversation: Conversation, { told, id, nodeIds, ...bound }: PastTurn): void {
   const endedAt = momentOf(told.ended_at) ?? draft.now
   const startedAt = momentOf(told.started_at) ?? endedAt
   const entryNodeId = nodeIds[nodeIds.length - 1] ?? id
   const turn: Turn = {
-    ...newTurn(draft, conversation, { id, entryNodeId, limits, input: null, deadline: null, spend: null }),
+    ...newTurn(draft, conversation, { ...bound, id, entryNodeId, input: null, deadline: null, spend: null }),
     state: 'ended',
     createdAt: startedAt,
     startedAt,

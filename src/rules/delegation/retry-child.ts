@@ -1,4 +1,5 @@
 import { deriveIds } from '../../base/id.ts'
+import { ceilingBelow } from '../../grant/ceiling.ts'
 import { textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { OutcomeRecord } from '../../graph/outcome.ts'
@@ -83,6 +84,7 @@ function tryAgain(draft: Draft, link: Link, { host, wakeAt, outcome }: RetryCont
     money: first.spend?.limit ?? null,
     tree: treeBelow(host, first.tree?.limit ?? null),
     mayStart: next.released,
+    ceiling: ceilingBelow(host.ceiling),
     wakeAt,
   })
   if (link.mode === 'parked') waitFor(draft, draft.node(link.taskId), next)

@@ -4,7 +4,7 @@ import { isBeside } from '../../graph/kinds.ts'
 import { headOf } from '../../graph/lane.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Id, LanePlace, Node, Turn } from '../../graph/rows.ts'
-import { resultContent } from '../../graph/tasks.ts'
+import { isFailed, resultContent } from '../../graph/tasks.ts'
 
 export const SESSION_FORMAT = 'legate-session'
 
@@ -161,7 +161,7 @@ function spoken({ output }: Node): SessionMessage | undefined {
 }
 
 function answered(node: Node, call: ToolCall): SessionMessage {
-  const is_error = node.output.isError === true || node.state !== 'finished'
+  const is_error = isFailed(node)
   return { role: 'tool', call_id: call.id, name: call.name, content: resultContent(node), is_error }
 }
 

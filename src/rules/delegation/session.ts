@@ -13,11 +13,10 @@ import { deriveIds } from '../../base/id.ts'
 import type { Json } from '../../base/json.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { headOf, isSkipped, PLAIN_LANE } from '../../graph/lane.ts'
-import type { TurnLimits } from '../../graph/limits.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Conversation, Id, LanePlace, Link, Node, Turn } from '../../graph/rows.ts'
 import { newConversation } from '../turn/say.ts'
-import { addPastTurns } from './restore-session.ts'
+import { addPastTurns, type PastTurns } from './restore-session.ts'
 import type { SessionDocument } from './session-document.ts'
 
 /** A session as its host's conversation lists it. */
@@ -79,15 +78,13 @@ function renameHeld(draft: Draft, host: Conversation, { from, to }: { from: Id; 
   )
 }
 
-export interface NewSession {
+export interface NewSession extends Omit<PastTurns, 'document'> {
   readonly tool: string
   readonly plan: SessionPlan
-  readonly nextTurnId: Id
-  readonly limits: TurnLimits
 }
 
 /** Sets up a new conversation that its host can continue: lists it, and adds its known past. */
-export function beginSession(draft: Draft, child: Conversation, { tool, plan, nextTurnId, limits }: NewSession): void {
+export function beginSession(draft: Draft, child: Conversation, { tool, plan, ...next }: NewSession): void {
   const host = draft.conversation(child.parentConversationId ?? '')
   const way = sessionToClose(draft, host, { tool, max: plan.max })
   if (way !== null && typeof way !== 'string') closeSession(draft, way)
@@ -98,7 +95,7 @@ export function beginSession(draft: Draft, child: Conversation, { tool, plan, ne
   if (document.session_id !== child.id) {
     draft.changeConversation(child, { metadata: { ...child.metadata, copied_from: document.session_id } })
   }
-  addPastTurns(draft, draft.conversation(child.id), { document, nextTurnId, limits })
+  addPastTurns(draft, draft.conversation(child.id), { document, ...next })
 }
 
 /** Tells why a host cannot continue its own session; undefined when it can. Only its document may be known. */

@@ -6,12 +6,14 @@
 // Must stay true:
 //   - The child's ids derive from the task, so a repeated spawn finds the child it made before: exactly one, whatever crashed.
 //   - A waiting host is a row (I5): the task is parked in the commit that starts the child.
-//   - A child is bound by the frozen layers of its host (I1), and a session by everything that bound it before.
+//   - A child is bound by the frozen layers of its host's conversation and turn (I1). A session is bound by everything that
+//     bound its conversation before, and each of its turns by the turn of its host that asked for it.
 //   - A session that is not the caller's own answers like one that does not exist (I9).
 
 import { deriveIds } from '../../base/id.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
 import type { Own } from '../../base/keep-shape.ts'
+import { ceilingBelow, stackCeilings } from '../../grant/ceiling.ts'
 import type { Content } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { type Forward, forwardOf, sameForward, withForward } from '../../graph/event.ts'
@@ -21,7 +23,7 @@ import type { AgentRef, Conversation, Id, Link, Node, NodeOutput, Turn } from '.
 import { type Claim, heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
 import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
-import { newConversation, stackCeilings } from '../turn/say.ts'
+import { newConversation } from '../turn/say.ts'
 import { deliver, keepInBackground } from './background.ts'
 import { foldInto } from './fold.ts'
 import { mayRun, takePlace, treeBelow } from './release.ts'
@@ -54,6 +56,7 @@ export interface SpawnRequest {
   readonly asked?: Json | undefined
   readonly briefing: string | TurnBriefing | null
   readonly delegationContext: Json
+  /** The layers of the child's conversation. Its turn takes over those of its host's turn. */
   readonly ceiling: readonly Json[]
   readonly limits: TurnLimits
   readonly money: Spending['limit'] | null
@@ -135,6 +138,7 @@ export function startChild(draft: Draft, task: Node, request: SpawnRequest): Lin
     money: request.money,
     tree: treeBelow(host, request.treeLimit ?? null),
     mayStart: link.released,
+    ceiling: ceilingBelow(host.ceiling),
   })
   leaveTask(draft, task, { link, request })
   return draft.link(link.id)
@@ -313,13 +317,19 @@ function childConversation(draft: Draft, { task, host, request, ids }: NewChild)
   draft.addConversation(child)
   if (request.session === undefined) return child
   const { toolName, session, limits } = request
-  beginSession(draft, child, { tool: toolName, plan: session, nextTurnId: ids.turn, limits })
+  beginSession(draft, child, {
+    tool: toolName,
+    plan: session,
+    nextTurnId: ids.turn,
+    limits,
+    ceiling: ceilingBelow(host.ceiling),
+  })
   return draft.conversation(child.id)
 }
 
 const NO_LAYERS: readonly Json[] = []
 
-/** Continues a session: everything that bound it before binds it still, and the new request too. */
+/** Continues a session: everything that bound its conversation binds it still, and the new offer too. */
 function continueSession(draft: Draft, session: Conversation, request: SpawnRequest): Conversation {
   const ceiling = stackCeilings(session.ceiling, request.ceiling)
   const forwarded = sameForward(forwardOf(session), request.forward ?? null)

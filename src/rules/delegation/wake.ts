@@ -1,10 +1,11 @@
 import { deriveIds } from '../../base/id.ts'
+import { stackCeilings } from '../../grant/ceiling.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { eachLimit, LIMITS, mayCall, type TurnLimits } from '../../graph/limits.ts'
 import type { Conversation, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { pauseClocks } from '../turn/account.ts'
 import { addMessage, openTurn, tellMessage } from '../turn/open-turn.ts'
-import { hostQuestionOf, markReported, questionOf, unreportedQuestion } from '../turn/question-of.ts'
+import { hostQuestionOf, markReported, questionOf, seenOf, unreportedQuestion } from '../turn/question-of.ts'
 import { deliver, leaveBackground, unreported } from './background.ts'
 import { reportDelegation } from './child-report.ts'
 import { endWaits } from './join.ts'
@@ -46,8 +47,15 @@ export function openReportTurn(draft: Draft, host: Conversation): void {
     deadline: null,
     mayStart: true,
     wokenBy: before.id,
+    ceiling: ceilingOfReport(draft, before, news),
   })
   told(draft, news, nodeIds[0] ?? turnId)
+}
+
+/** A report is bound by the turn whose budget it continues and by every turn whose children it is about (I1). */
+function ceilingOfReport(draft: Draft, before: Turn, news: readonly News[]): Turn['ceiling'] {
+  const hosts = new Set(news.map(({ link }) => link.hostTurnId))
+  return [...hosts].reduce((ceiling, id) => stackCeilings(ceiling, draft.turn(id).ceiling), before.ceiling)
 }
 
 /**
@@ -174,6 +182,7 @@ function pass(draft: Draft, asked: Node): void {
     type: 'question',
     to: 'person',
     text,
+    seen: seenOf(question),
     expiresAt: asked.wakeAt ?? 0,
   })
 }

@@ -56,7 +56,8 @@ export function planFork(draft: Draft, nodeId: Id, request: ForkRequest): ForkRe
     source: turn,
     about: node,
     after: -1,
-    bounds: request.bounds,
+    caller: request.caller,
+    boundsUnder: request.boundsUnder,
     ...cut,
   })
   return { laneId, turnId: remade.turn.id }
@@ -79,7 +80,7 @@ export interface NewLane {
   readonly from: NonNullable<LaneFacts['from']>
 }
 
-/** A lane takes its agent, its settings and all layers from its origin (I1). People may continue it. */
+/** A lane takes its agent, its settings and its conversation's layers from its origin (I1). People may continue it. */
 function addLane(draft: Draft, source: Conversation, { id, title, from }: NewLane): Conversation {
   const { newest } = laneOf(source)
   const { agent, depth, path, parentConversationId, parentTurnId, parentTaskId, owner, metadata, ceiling, groups } =

@@ -18,7 +18,7 @@ export interface MergeRequest extends ChangeScope {
  * they parted. The others stay as they are. Merging the same lanes for the same prompt again, with nothing new anywhere, finds
  * the same turn.
  */
-export function planMerge(draft: Draft, { conversationId, laneIds, prompt, bounds }: MergeRequest): RemakeResult {
+export function planMerge(draft: Draft, { conversationId, laneIds, prompt, ...asked }: MergeRequest): RemakeResult {
   const target = draft.conversation(conversationId)
   const unique = [...new Set(laneIds)]
   if (unique.length === 0) throw refused('not_related', 'Name at least one lane to merge.')
@@ -29,7 +29,8 @@ export function planMerge(draft: Draft, { conversationId, laneIds, prompt, bound
   requireIdle(draft, target)
   const history = { after: headOf(target), source: null, merges, fold: null }
   const turn = beginTurn(draft, target, {
-    ...bounds,
+    ...asked.boundsUnder(asked.caller),
+    ceiling: asked.caller,
     input: { merges: unique },
     attributes: lastTurn(draft, target)?.attributes ?? null,
     history,

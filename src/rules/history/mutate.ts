@@ -21,7 +21,7 @@ import type { EdgeType, Effect, Id, Node, NodeInput, NodeOutput, Turn } from '..
 import { pauseClocks } from '../turn/account.ts'
 import { APPROVAL_MS } from '../turn/approve.ts'
 import { endNode, findBlockingDenial } from '../turn/end-node.ts'
-import { beginTurn, type TurnBounds, tellMessage } from '../turn/open-turn.ts'
+import { beginTurn, bindTurn, type TurnBounds, tellMessage } from '../turn/open-turn.ts'
 
 /** A node for `mutate` to put in. All of it is JSON. */
 export interface NodeSpec {
@@ -85,6 +85,8 @@ const EDGE = { from: nodeId, to: nodeId, type: oneOf('sequence', 'dependency', '
 
 export interface MutationScope extends TurnBounds {
   readonly conversationId: Id
+  /** The layers of whoever puts the nodes in. */
+  readonly ceiling: Turn['ceiling']
   /** Left out: a new turn. */
   readonly runId?: Id
 }
@@ -307,7 +309,9 @@ function placeContent(spec: NodeSpec): { input: NodeInput; output: NodeOutput } 
 function turnOf(draft: Draft, scope: MutationScope): Turn {
   if (scope.runId !== undefined) {
     const turn = draft.findTurn(scope.runId)
-    if (turn?.conversationId === scope.conversationId && turn.state === 'running') return unlessStopped(turn)
+    if (turn?.conversationId === scope.conversationId && turn.state === 'running') {
+      return bindTurn(draft, unlessStopped(turn), scope.ceiling)
+    }
     throw new NotFoundError('not_found', `There is no running turn ${scope.runId} in this conversation.`)
   }
   const conversation = draft.findConversation(scope.conversationId)

@@ -1,4 +1,5 @@
 import type { Json } from '../../base/json.ts'
+import { stackCeilings } from '../../grant/ceiling.ts'
 import { type Content, textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { previewOf } from '../../graph/kinds.ts'
@@ -16,19 +17,18 @@ import { stopBackground } from '../turn/cancel.ts'
 import { foldUpTo, putFold, type SummaryFacts } from '../turn/compaction.ts'
 import { endNode, findBlockingDenial } from '../turn/end-node.ts'
 import { nextCall } from '../turn/expand.ts'
-import { beginTurn, type TurnBounds, tellMessage } from '../turn/open-turn.ts'
+import { type Asked, beginTurn, tellMessage } from '../turn/open-turn.ts'
 import { withoutApprovals } from '../turn/say.ts'
 
-/** Where a change happens, and within which bounds. */
-export interface ChangeScope {
+/** Where a change happens, who asks for it, and within which bounds. */
+export interface ChangeScope extends Asked {
   readonly conversationId: Id
-  readonly bounds: TurnBounds
   /** Whether background children that the new history does not mention are cancelled. Default: `cancel`. */
   readonly background?: 'cancel' | 'keep' | undefined
 }
 
 /** A turn made anew from an older one: kept nodes are copied with their results, the rest runs again. */
-export interface RemakePlan {
+export interface RemakePlan extends Asked {
   /** The name of the change in the event: retry, rerun, edit or fork. */
   readonly change: string
   readonly source: Turn
@@ -43,7 +43,6 @@ export interface RemakePlan {
   /** A model call that reads the results of these nodes, as a version of the one that did. */
   readonly next: { readonly after: readonly Node[]; readonly version: Node | null } | null
   readonly after: number
-  readonly bounds: TurnBounds
 }
 
 export interface RemakeResult {
@@ -53,13 +52,15 @@ export interface RemakeResult {
 }
 
 /** Makes a turn anew. The lane must be idle. The source turn stays unchanged; the caller records what replaces it. */
-export function remakeTurn(draft: Draft, lane: Conversation, asked: RemakePlan): RemakeResult {
-  const remake = { ...asked, kept: asked.kept.filter((node) => !isOfWholeTurn(node)) }
-  const { source, bounds } = remake
+export function remakeTurn(draft: Draft, lane: Conversation, plan: RemakePlan): RemakeResult {
+  const remake = { ...plan, kept: plan.kept.filter((node) => !isOfWholeTurn(node)) }
+  const { source } = remake
   const isFork = source.laneId !== lane.id
   const merges = source.history?.merges ?? []
   const history: TurnHistory = { after: remake.after, source: source.id, merges, fold: null }
-  const turn = beginTurn(draft, lane, { ...bounds, input: inputOf(remake), attributes: source.attributes, history })
+  const ceiling = stackCeilings(source.ceiling, remake.caller)
+  const asked = { input: inputOf(remake), attributes: source.attributes, history, ceiling }
+  const turn = beginTurn(draft, lane, { ...remake.boundsUnder(ceiling), ...asked })
   const made = new TurnMaker(draft, turn, { remake, isFork, ids: newIds(draft, remake) })
   made.all()
   return { turn: draft.turn(turn.id), nodeId: made.newId(remake.about.id) ?? made.nextId ?? turn.id }
@@ -140,7 +141,7 @@ class TurnMaker {
       endedAt: this.draft.now,
       ...this.version(node),
     })
-    if (node.state === 'uncertain') this.tellDoubt(node)
+    if (node.state === 'uncertain' && node.marks?.settled === undefined) this.tellDoubt(node)
   }
 
   private addAgain(node: Node): void {
@@ -333,7 +334,7 @@ export function askAgain(draft: Draft, node: Node): void {
     call,
     request,
     input,
-    digest,
+    seen: digest,
     reason,
     expiresAt,
   })

@@ -6,6 +6,7 @@ import { nodeOf, refused, requireIdle, requireOwn, requireWord } from '../../gra
 import type { Id, Node, Turn } from '../../graph/rows.ts'
 import { slotOf, taskIdsOf } from '../../graph/tasks.ts'
 import { findBlockingDenial } from '../turn/end-node.ts'
+import { bindTurn } from '../turn/open-turn.ts'
 import {
   askAgain,
   type ChangeScope,
@@ -13,6 +14,7 @@ import {
   descendantsOf,
   newestVersion,
   nextAttempt,
+  type RemakePlan,
   type RemakeResult,
   replaceTurn,
   requireLast,
@@ -32,7 +34,7 @@ export function planRetryNode(draft: Draft, nodeId: Id, scope: ChangeScope): Rem
   const turn = draft.turn(node.turnId)
   const lane = draft.conversation(turn.laneId)
   if (isSkipped(lane, turn.ordinal)) return retriedBefore(draft, node)
-  if (turn.state !== 'ended') return retryInPlace(draft, node, turn)
+  if (turn.state !== 'ended') return retryInPlace(draft, node, bindTurn(draft, turn, scope.caller))
   requireOwn(draft, turn)
   requireIdle(draft, lane)
   requireLast(draft, turn)
@@ -176,8 +178,10 @@ function holdsBack(ended: Node, type: string): boolean {
   return findBlockingDenial(ended) !== undefined || (type === 'dependency' && ended.state !== 'finished')
 }
 
+type Split = Pick<RemakePlan, 'kept' | 'again' | 'next'>
+
 /** Divides a turn into the nodes that stay, those that run again, and the model call that reads the results. */
-function split(draft: Draft, node: Node) {
+export function split(draft: Draft, node: Node): Split {
   const nodes = draft.nodesOf(node.turnId).filter(({ marks }) => marks?.replacedBy == null)
   const after = descendantsOf(draft, node)
   const again = nodes.filter(({ id, metadata }) => id === node.id || (after.has(id) && metadata['byHand'] === true))
@@ -187,7 +191,7 @@ function split(draft: Draft, node: Node) {
 }
 
 /** A new model call reads the results of all calls of a message together. */
-function nextOf(draft: Draft, node: Node, nodes: readonly Node[]) {
+function nextOf(draft: Draft, node: Node, nodes: readonly Node[]): RemakePlan['next'] {
   const caller = callerOf(nodes, node)
   if (caller === undefined) return null
   const ids = taskIdsOf(caller)

@@ -78,7 +78,7 @@ export function planAsk(draft: Draft, claim: Claim, ask: ApprovalRequest): void 
     call: node.input.call ?? null,
     request,
     input: ask.input,
-    digest: approval.digest,
+    seen: approval.digest,
     reason,
     expiresAt: wakeAt,
   })
@@ -152,8 +152,8 @@ export interface ApprovalAnswer {
   readonly always?: boolean
   /** Allows it with these arguments instead. */
   readonly edit?: Json
-  /** Names one of several requests of a node. */
-  readonly digest?: string
+  /** The digest of the request that the person saw: the answer is refused where the node asks for another one by now. */
+  readonly seen?: string
 }
 
 /** Applies a person's answer to a waiting node: it runs, or it is rejected and the model reads why. */
@@ -162,15 +162,9 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
   if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId}.`)
   if (node.state !== 'awaiting_approval') {
     const message = `The node ${nodeId} does not await approval: ${answeredBy(node) ?? `it is ${node.state}`}.`
-    throw new ConflictError('conflict', message, { details: { state: node.state } })
+    throw new ConflictError('conflict', message, { details: { state: node.state, ...lastAnswer(node) } })
   }
-  if (answer.digest !== undefined && answer.digest !== approvalOf(node).digest) {
-    const { request } = approvalOf(node)
-    throw new ConflictError(
-      'conflict',
-      `Nothing was answered: the node ${nodeId} asks for something else now, ${request}.`,
-    )
-  }
+  if (answer.seen !== undefined && answer.seen !== approvalOf(node).digest) throw askedAnew(node, answer.seen)
   if (allowedTooLate(draft, node, answer)) {
     throw new ConflictError('conflict', `The time to answer ${nodeId} is over: it counts as denied.`)
   }
@@ -183,8 +177,19 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
   endNode(draft, node, {
     state: 'rejected',
     failure: { code: 'approval_denied', message: denialText(approvalOf(node), answer) },
-    metadata: { ...node.metadata, deniedBy: by, answered: answeredAs(answer) },
+    metadata: { ...node.metadata, deniedBy: by, answered: answeredAs(draft, node, answer) },
   })
+}
+
+/** Refuses an answer to another request than the node has now, and gives that one. */
+function askedAnew(node: Node, seen: string): ConflictError {
+  const { request, reason, input, required, digest, since } = approvalOf(node)
+  const now = { request, reason, input, required, seen: digest, since, expiresAt: node.wakeAt }
+  const last = lastAnswer(node)
+  const known = last?.seen === seen ? { ...last } : {}
+  const who = last?.seen === seen ? ` ${answeredBy(node)}.` : ''
+  const message = `Nothing was answered: the node ${node.id} asks for something else now, ${request}.${who}`
+  return new ConflictError('conflict', message, { details: { state: node.state, ...known, request: now } })
 }
 
 function denialText({ request, start }: NodeApproval, { by, reason }: ApprovalAnswer): string {
@@ -203,7 +208,7 @@ function continueWithout(draft: Draft, node: Node, answer: ApprovalAnswer): void
   const ready = draft.changeNode(node, {
     state: 'pending',
     wakeAt: null,
-    metadata: { ...node.metadata, denied, deniedBy: by, answered: answeredAs(answer) },
+    metadata: { ...node.metadata, denied, deniedBy: by, answered: answeredAs(draft, node, answer) },
   })
   resumeClocks(draft, node.turnId)
   if (ready.blockers === 0) draft.claim(ready)
@@ -247,7 +252,7 @@ function allow(draft: Draft, node: Node, answer: ApprovalAnswer): void {
     state: 'pending',
     wakeAt: null,
     input,
-    metadata: { ...node.metadata, ...said, approvedBy: by, answered: answeredAs(answer) },
+    metadata: { ...node.metadata, ...said, approvedBy: by, answered: answeredAs(draft, node, answer) },
   })
   if (always && isKnown) allowAlways(draft, node.conversationId, approval)
   resumeClocks(draft, node.turnId)
@@ -322,13 +327,30 @@ function allowAlways(draft: Draft, conversationId: Id, { request, version }: Sta
   draft.changeConversation(conversation, { metadata: { ...conversation.metadata, approved } })
 }
 
-function answeredAs({ allowed, by, reason, always = false, edit }: ApprovalAnswer): Json {
-  return { allowed, by, reason, always, edited: edit !== undefined }
+/** The last answer that a node got, as its row keeps it. Older rows have neither the time nor the request. */
+interface LastAnswer {
+  readonly allowed: boolean
+  readonly by: string
+  readonly reason: string | null
+  readonly always: boolean
+  readonly edited: boolean
+  readonly at?: number
+  /** The digest of the request it answered. */
+  readonly seen?: string
+}
+
+function answeredAs({ now }: Draft, node: Node, answer: ApprovalAnswer): Json {
+  const { allowed, by, reason, always = false, edit } = answer
+  return { allowed, by, reason, always, edited: edit !== undefined, at: now, seen: approvalOf(node).digest }
+}
+
+function lastAnswer({ metadata }: Node): LastAnswer | undefined {
+  return metadata['answered'] as unknown as LastAnswer | undefined
 }
 
 /** The last person who answered a node, and how; undefined where nobody was asked. */
-function answeredBy({ metadata }: Node): string | undefined {
-  const answered = metadata['answered'] as Readonly<Record<string, Json>> | undefined
+function answeredBy(node: Node): string | undefined {
+  const answered = lastAnswer(node)
   if (answered === undefined) return undefined
   const { allowed, by, reason, always, edited } = answered
   if (by === NOBODY) return 'it was denied because nobody answered in time'

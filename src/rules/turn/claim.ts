@@ -14,7 +14,7 @@ import type { Effect, Id, Node } from '../../graph/rows.ts'
 export function planClaim(draft: Draft, nodeIds: readonly Id[]): number {
   for (const id of nodeIds) {
     const node = draft.findNode(id)
-    if (node !== undefined && isRunnable(node, draft.now)) draft.claim(node)
+    if (node !== undefined && isRunnable(node, draft.now)) draft.claim(node, true)
   }
   return draft.started.length
 }

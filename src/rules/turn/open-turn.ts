@@ -4,9 +4,10 @@
 // Called by: `say`, `spawn`, `retry-child` and `wake` open turns with an input; `rules/history` begins turns without nodes.
 // Must stay true:
 //   - A lane has one running turn at most. Further ones are queued, and start in the commit that ends the one before.
-//   - Limits, deadline and attributes are frozen in the row: any process continues the turn by them.
+//   - Limits, deadline, attributes and ceiling are frozen in the row: any process continues the turn by them.
 
 import type { Json } from '../../base/json.ts'
+import { stackCeilings } from '../../grant/ceiling.ts'
 import { type Content, textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { isRunnable, previewOf } from '../../graph/kinds.ts'
@@ -41,6 +42,10 @@ export interface TurnRequest {
   readonly wokenBy?: Id
   /** The attributes of the request it serves. */
   readonly attributes?: Turn['attributes']
+  /** The layers that bind this turn and everything it starts; see `Turn`. */
+  readonly ceiling: Turn['ceiling']
+  /** The hash of the request, where its caller gave it a key. */
+  readonly requestHash?: Turn['requestHash']
 }
 
 /**
@@ -68,6 +73,8 @@ export function openTurn(draft: Draft, conversation: Conversation, request: Turn
     tree: request.tree ?? null,
     wokenBy: request.wokenBy ?? null,
     attributes: request.attributes ?? null,
+    ceiling: request.ceiling,
+    requestHash: request.requestHash ?? null,
   })
   draft.addTurn(turn)
   draft.ownConversation(conversation).turnCount++
@@ -80,7 +87,7 @@ export function openTurn(draft: Draft, conversation: Conversation, request: Turn
 }
 
 export type NewTurn = Pick<Turn, 'id' | 'entryNodeId' | 'limits' | 'input' | 'deadline' | 'spend'> &
-  Partial<Pick<Turn, 'wokenBy' | 'tree' | 'attributes' | 'history'>>
+  Partial<Pick<Turn, 'wokenBy' | 'tree' | 'attributes' | 'history' | 'ceiling' | 'requestHash'>>
 
 /** A turn that has not started and has no nodes yet. */
 export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn): Turn {
@@ -99,10 +106,12 @@ export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn
   turn.tree = given.tree ?? null
   turn.wokenBy = given.wokenBy ?? null
   turn.attributes = given.attributes ?? null
+  turn.requestHash = given.requestHash ?? null
   turn.history = given.history ?? (conversation.lane === null ? null : historyAfter(conversation))
   turn.afterSeq = isFirst ? 0 : draft.stored.lastSeq(conversation.rootId)
   turn.entryNodeId = given.entryNodeId
   turn.createdAt = draft.now
+  if (given.ceiling !== undefined) turn.ceiling = given.ceiling
   return turn
 }
 
@@ -229,7 +238,16 @@ export interface TurnBounds {
   readonly treeLimit?: number | null
 }
 
+/** Who asks for a new turn. */
+export interface Asked {
+  /** The layers of whoever asks. They bind the new turn beside those of the turn it is made from (I1). */
+  readonly caller: Turn['ceiling']
+  /** The bounds of a turn under these layers. */
+  readonly boundsUnder: (ceiling: Turn['ceiling']) => TurnBounds
+}
+
 export interface HandMadeTurn extends TurnBounds {
+  readonly ceiling: Turn['ceiling']
   readonly input?: Json
   readonly attributes?: Turn['attributes']
   readonly history?: TurnHistory | null
@@ -248,6 +266,7 @@ export function beginTurn(draft: Draft, conversation: Conversation, given: HandM
       spend: given.money ? newSpend(given.money) : null,
       tree: newTreePlaces(given.treeLimit ?? null),
       attributes: given.attributes ?? null,
+      ceiling: given.ceiling,
       ...(given.history === undefined ? {} : { history: given.history }),
     }),
     state: 'running',
@@ -259,4 +278,10 @@ export function beginTurn(draft: Draft, conversation: Conversation, given: HandM
   draft.changeConversation(conversation, { turnCount: conversation.turnCount + 1, activeTurnId: id })
   draft.event(turn, null, { type: 'run-start', agent: conversation.agent.name })
   return turn
+}
+
+/** Adds the layers of somebody who puts work into a turn that runs: the work has no more than they have (I1). */
+export function bindTurn(draft: Draft, turn: Turn, caller: Turn['ceiling']): Turn {
+  const ceiling = stackCeilings(turn.ceiling, caller)
+  return ceiling === turn.ceiling ? turn : draft.changeTurn(turn, { ceiling })
 }

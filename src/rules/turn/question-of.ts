@@ -1,3 +1,5 @@
+import { sha256 } from '../../base/hash.ts'
+import { canonicalJson, type Json } from '../../base/json.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { Conversation, Id, Link, Node } from '../../graph/rows.ts'
 
@@ -7,12 +9,21 @@ export interface NodeQuestion {
   /** Who was asked. */
   readonly asked: 'host' | 'person'
   /** Who must answer: a person also where a host cannot be asked, or did not answer. */
-  readonly to: 'host' | 'person'
+  readonly to: 'host' | 'person' | 'outside'
   readonly since: number
   /** The node that told the host; null while none has. */
   readonly told: Id | null
   /** Set when its root host is idle: a person is asked, and the host may still answer. */
   readonly passed?: true
+  /** Set where the call is executed elsewhere: who does it (null: the owner of the tree), and the schema of the result. */
+  readonly outside?: { readonly by: string | null; readonly schema: Json }
+  /** Set when it is over: who answered what, and when. */
+  readonly answered?: { readonly by: string; readonly text: string; readonly at: number }
+}
+
+/** The hash of a question, which an answer may name. */
+export function seenOf({ text }: Pick<NodeQuestion, 'text'>): string {
+  return sha256(canonicalJson(['question', text]))
 }
 
 export function questionOf({ metadata }: Node): NodeQuestion | undefined {
@@ -42,9 +53,10 @@ export function unreportedQuestion(draft: Draft, link: Link): Node | undefined {
   return node !== undefined && questionOf(node)?.told === null ? node : undefined
 }
 
-/** True where a person has to answer before the node continues. */
+/** True where somebody outside has to answer before the node continues: a person, or who executes the call. */
 export function asksPerson(node: Node): boolean {
-  return openQuestion(node)?.to === 'person'
+  const to = openQuestion(node)?.to
+  return to === 'person' || to === 'outside'
 }
 
 export function markReported(draft: Draft, asked: Node, by: Id): void {

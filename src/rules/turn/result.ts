@@ -1,6 +1,7 @@
 // The end of a node's run: its result, another try, or the loss of its process.
 //
-// Owns:      `planResult`, `planRetry` (a failure that may pass), `planRecover` (the engine is gone), `planForce` (it did not
+// Owns:      `planResult`, `planRetry` (a failure that may pass), `planHold` (a limit is
+//            reached), `planRecover` (the engine is gone), `planForce` (it did not
 //            stop when asked to) and `planWaitAgain` (the clock was set back).
 // Called by: the code that runs nodes for results and tries; `engine/sweep` for the others; `audit/repair`.
 // Must stay true:
@@ -9,7 +10,7 @@
 //   - A node that waits for its next try is a row and holds no worker (I5).
 
 import type { Draft } from '../../graph/draft.ts'
-import { askerOf } from '../../graph/kinds.ts'
+import { askerOf, isRunnable } from '../../graph/kinds.ts'
 import type { Id, Node } from '../../graph/rows.ts'
 import { releaseHold } from './account.ts'
 import { cancelCalled } from './cancel.ts'
@@ -49,6 +50,30 @@ export function planRetry(
   draft.dropBlock(node.id)
   draft.noteDue(retry.wakeAt)
   draft.event(turn, node.id, { type: 'retry', attempt: node.attempt + 1, wakeAt: retry.wakeAt, error: retry.error })
+  return true
+}
+
+/** Puts a node off whose model call may not begin yet. It waits as a row, and no attempt of it is used. */
+export function planHold(draft: Draft, claim: Claim, { until, why }: { until: number; why: string }): void {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return
+  const turn = draft.turn(node.turnId)
+  releaseHold(draft, node.id)
+  if (turn.cancel !== null || node.marks?.stop != null) {
+    endNode(draft, draft.node(node.id), { state: 'stopped', failure: { code: 'stopped', message: why } })
+    return
+  }
+  draft.changeNode(draft.node(node.id), { state: 'pending', engineId: null, startedAt: null, wakeAt: until })
+  draft.dropBlock(node.id)
+  draft.noteDue(until)
+}
+
+/** Lets a node that was put off try again now; false where it does not wait. */
+export function planEndHold(draft: Draft, nodeId: Id): boolean {
+  const node = draft.findNode(nodeId)
+  if (node?.state !== 'pending' || node.wakeAt === null || node.wakeAt <= draft.now) return false
+  const free = draft.changeNode(node, { wakeAt: null })
+  if (isRunnable(free, draft.now)) draft.claim(free)
   return true
 }
 

@@ -1,13 +1,14 @@
 import { NotFoundError } from '../../base/error.ts'
-import { canonicalJson, type Json } from '../../base/json.ts'
+import type { Json } from '../../base/json.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { codeOf } from '../../graph/kinds.ts'
-import { requireOpen } from '../../graph/refused.ts'
+import { requireOpen, requireSame } from '../../graph/refused.ts'
 import { copyOfConversation, USUAL_CONVERSATION } from '../../graph/rows.made.ts'
 import type { AgentRef, Conversation, Id, Turn } from '../../graph/rows.ts'
 import { stopRuns } from './cancel.ts'
 import { openTurn, type TurnRequest } from './open-turn.ts'
 
+/** Its ceiling binds it for good: one that is known keeps its own, whoever speaks next. */
 export type NewConversation = Pick<Conversation, 'id' | 'agent' | 'ceiling'> &
   Partial<Conversation> & {
     /** False for an existing conversation: if it was deleted meanwhile, it is not begun again. */
@@ -17,12 +18,15 @@ export type NewConversation = Pick<Conversation, 'id' | 'agent' | 'ceiling'> &
 /** Adds an input to a conversation, and makes the conversation where it is missing. A repeated say finds its turn. */
 export function planSay(draft: Draft, conversation: NewConversation, request: TurnRequest): Turn {
   const existing = draft.findTurn(request.turnId)
-  if (existing !== undefined) return existing
+  if (existing !== undefined) {
+    requireSame(existing, request.requestHash ?? null)
+    return existing
+  }
   const known = draft.findConversation(conversation.id)
   if (known !== undefined) requireOpen(known)
   if (known === undefined && conversation.isNew === false) throw deletedMeanwhile(conversation.id)
   if (known === undefined) return openTurn(draft, addRoot(draft, conversation), request)
-  const row = withCodeOf(draft, bindAgain(draft, known, conversation.ceiling), conversation.agent)
+  const row = withCodeOf(draft, known, conversation.agent)
   const turn = openTurn(draft, row, request)
   const { name, hash } = row.agent
   if (row.agent === conversation.agent && hash !== known.agent.hash)
@@ -39,25 +43,9 @@ function withCodeOf(draft: Draft, row: Conversation, agent: AgentRef): Conversat
   return draft.changeConversation(row, { agent })
 }
 
-/** Binds each run by the application that starts it; a conversation that continues keeps its earlier layers too. */
-function bindAgain(draft: Draft, known: Conversation, ceiling: Conversation['ceiling']): Conversation {
-  // A lane of a child's conversation keeps all layers that bind the child (I1).
-  const isRoot = known.depth === 0
-  const bound = known.activeTurnId === null && isRoot ? ceiling : stackCeilings(known.ceiling, ceiling)
-  const isSame = bound.length === known.ceiling.length && stackCeilings(known.ceiling, bound) === known.ceiling
-  return isSame ? known : draft.changeConversation(known, { ceiling: bound })
-}
-
-/** Joins two ceilings: layers only stack, and a layer is not repeated. */
-export function stackCeilings(ceiling: readonly Json[], more: readonly Json[]): readonly Json[] {
-  if (more === ceiling || more.length === 0) return ceiling
-  const known = new Set(ceiling.map(canonicalJson))
-  const others = more.filter((layer) => !known.has(canonicalJson(layer)))
-  return others.length === 0 ? ceiling : [...ceiling, ...others]
-}
-
 function deletedMeanwhile(id: Id): NotFoundError {
-  return new NotFoundError('not_found', `The conversation ${id} was deleted while something was being said in it.`)
+  const message = `The conversation ${id} was deleted while something was being said in it.`
+  return new NotFoundError('not_found', message, { details: { overtaken: true } })
 }
 
 function addRoot(draft: Draft, conversation: NewConversation): Conversation {

@@ -11,7 +11,7 @@ import {
   unless,
 } from './parts.ts'
 
-type Place = Omit<EventRow, 'seq' | 'body'>
+type Place = Omit<EventRow, 'seq' | 'body' | 'told'>
 /** Files say `turnId`, as rows do. */
 type PackedPlace = Partial<Omit<Place, 'runId'>> & { readonly turnId?: string }
 
@@ -32,6 +32,7 @@ export function packEvents(events: readonly EventRow[]): string {
       path: isSamePath(event.path, before.path) ? undefined : event.path,
       parentId: unless(event.parentId, before.parentId),
       body: packBody(event),
+      told: event.told,
     }
     before = event
     return difference
@@ -41,15 +42,15 @@ export function packEvents(events: readonly EventRow[]): string {
 
 /** Reads packed events; `last` is the sequence after them. Throws when the text is not a packed one. */
 export function unpackEvents(text: string, last: number): EventRow[] {
-  const packed = parseOwnJson(text) as (PackedPlace & { readonly body: PackedBody })[]
+  const packed = parseOwnJson(text) as (PackedPlace & Pick<EventRow, 'told'> & { readonly body: PackedBody })[]
   let seq = last - packed.length
   let before: Place = NOWHERE
-  return packed.map(({ body, turnId: runId = before.runId, ...place }) => {
+  return packed.map(({ body, told, turnId: runId = before.runId, ...place }) => {
     const { at, conversationId, nodeId, path, parentId }: Place = { ...before, ...place }
     const whole = toBody(body, { runId, conversationId })
     const event: EventRow = { seq: ++seq, at, conversationId, runId, nodeId, path, parentId, body: whole }
     before = event
-    return event
+    return told === undefined ? event : { ...event, told }
   })
 }
 
@@ -59,15 +60,18 @@ export type JournalEvent = Omit<EventRow, 'runId' | 'body'> & {
   readonly body: Exclude<EventBody, Compaction> | PackedCompaction
 }
 
-export function toJournal({ seq, at, conversationId, runId, nodeId, path, parentId, body }: EventRow): JournalEvent {
+export function toJournal({ runId, body, ...place }: EventRow): JournalEvent {
+  const { seq, at, conversationId, nodeId, path, parentId, told } = place
   const written = body.type === 'compaction' ? packCompaction(body) : body
-  return { seq, at, conversationId, turnId: runId, nodeId, path, parentId, body: written }
+  const event = { seq, at, conversationId, turnId: runId, nodeId, path, parentId, body: written }
+  return told === undefined ? event : { ...event, told }
 }
 
 export function fromJournal({ turnId: runId, body, ...place }: JournalEvent): EventRow {
-  const { seq, at, conversationId, nodeId, path, parentId } = place
+  const { seq, at, conversationId, nodeId, path, parentId, told } = place
   const read = body.type === 'compaction' ? toCompaction(body) : body
-  return { seq, at, conversationId, runId, nodeId, path, parentId, body: read }
+  const event = { seq, at, conversationId, runId, nodeId, path, parentId, body: read }
+  return told === undefined ? event : { ...event, told }
 }
 
 type Message = Extract<EventBody, { readonly type: 'message' }>

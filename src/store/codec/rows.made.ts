@@ -107,6 +107,8 @@ export function packTurn(row: Turn): string {
     afterSeq: unless(row.afterSeq, 0),
     entryNodeId: row.entryNodeId,
     times: packTimes(row),
+    ceiling: unlessEmpty(row.ceiling),
+    requestHash: unless(row.requestHash, null),
   })
 }
 

@@ -1,3 +1,11 @@
+// The stored form of rows: packed texts, and the columns by which scans find them.
+//
+// Owns:      which queue a row waits in, and how a packed text becomes a row again; `rows.made.ts` packs them.
+// Called by: the stores that keep rows as text, and exports.
+// Must stay true:
+//   - A text has a hash in its commit: the same row gives the same text in every version.
+//   - A field with its usual value is left out, and so is what the place of a row tells.
+
 import { StoreError } from '../../base/error.ts'
 import { parseOwnJson } from '../../base/json.ts'
 import { patched } from '../../base/keep-shape.ts'
@@ -35,6 +43,7 @@ import { packConversation, packLink, packNode, packTurn, USUAL_NODE } from './ro
 /** The columns of `rows`, in the order they are written. */
 export const COLUMNS = 'n, queue, due, mark, writer, size, data'
 export const WIDTH = 7
+const QUEUE = 1
 export const WRITER = 4
 export const SIZE = 5
 
@@ -71,16 +80,31 @@ export function pushNode(values: SqlValue[], row: Node): void {
   values.push(0, queue, dueIn(queue, row), wake, null, null, packNode(row))
 }
 
+/** The queue of runnable nodes of trees without an owner. */
+export const READY = 'r'
+
+/** The queue of runnable nodes of an owner. */
+export function readyQueue(owner: string | null): string {
+  return owner === null ? READY : READY + owner
+}
+
+/** Puts runnable nodes into the queue of their owner. `values` are rows whose queues are those of a tree without an owner. */
+export function ownQueues(values: SqlValue[], owner: string | null | undefined): void {
+  if (owner == null) return
+  const queue = readyQueue(owner)
+  for (let at = QUEUE; at < values.length; at += WIDTH) if (values[at] === READY) values[at] = queue
+}
+
 /** The queue that a node waits in: ready, asked or timed; else the engine that claimed it. */
-function queueOf({ state, blockers, wakeAt, engineId }: Node): string | null {
-  if (state === 'pending' && blockers === 0) return 'r'
+export function queueOf({ state, blockers, wakeAt, engineId }: Node): string | null {
+  if (state === 'pending' && blockers === 0) return READY
   if (state === 'awaiting_approval') return 'a'
   if (state === 'waiting' && wakeAt !== null) return 'w'
   return engineId !== null && isOpen(state) ? `e${engineId}` : null
 }
 
 function dueIn(queue: string | null, { createdAt, wakeAt }: Node): number | null {
-  if (queue === 'r') return createdAt
+  if (queue === READY) return createdAt
   return queue === 'a' || queue === 'w' ? (wakeAt ?? 0) : null
 }
 

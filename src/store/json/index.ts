@@ -7,11 +7,15 @@ import type { Id } from '../../graph/rows.ts'
 import { finding, type Removal, type Tombstone, type VerifyReport, type WholeTree } from '../archive.ts'
 import { fileError, watchFile } from '../file-presence.ts'
 import { bury, memoryArchive, putTree, removeTombstone, tombstoneIn } from '../memory/archive.ts'
+import { forgetOwner, readChanges, readSpent } from '../memory/beside.ts'
 import { applyCommit, checkCommit } from '../memory/commit.ts'
+import { putBeside } from '../memory/feed.ts'
+import { memoryRegistry, type RegistryLog } from '../memory/registry.ts'
+import { dropRegistered, putRegistered } from '../memory/registry-table.ts'
 import { memoryReader } from '../memory/scan.ts'
 import { piecesOf, putPiece } from '../memory/snapshot.ts'
 import { emptyTables, type StoredTree, type Tables } from '../memory/tables.ts'
-import { liftedBy, tampered } from '../not-found.ts'
+import { liftedBy, readTombstone, tampered } from '../not-found.ts'
 import type { LocalStore } from '../store.ts'
 import { Documents } from './documents.ts'
 import { Journal } from './journal.ts'
@@ -72,8 +76,15 @@ export function jsonStore(folderOrOptions: string | JsonStoreOptions): LocalStor
       verify: (rootId) => rows().verify(rootId),
       restore: (whole) => rows().restore(whole),
       remove: (rootId, removal) => rows().remove(rootId, removal),
+      forgetOwner: (owner) => rows().forgetOwner(owner),
       compact: () => rows().compact(),
     },
+    changes: (after, limit) => readChanges(rows().tables.feed, after, limit),
+    usage: (query) => readSpent(rows().tables, query),
+    registry: memoryRegistry(() => rows().tables.registry, {
+      put: (row) => rows().registryLog.put(row),
+      drop: (kind, id) => rows().registryLog.drop(kind, id),
+    }),
     watch: (changed) => {
       rows()
       return watchers.add(changed)
@@ -123,6 +134,11 @@ class JsonRows {
   tables: Tables = emptyTables()
   /** By tree: the errors of trees that were changed from outside. */
   readonly tampered = new Map<Id, StoreError>()
+  /** Writes changes of the registry to the journal, like commits. */
+  readonly registryLog: RegistryLog = {
+    put: (row) => this.append({ registered: row }),
+    drop: (kind, id) => this.append({ dropped: { kind, id } }),
+  }
   private readonly options: JsonStoreOptions
   private readonly release: () => void
   private readonly journal: Journal
@@ -177,6 +193,7 @@ class JsonRows {
     this.journal.append(link === undefined ? { commit } : { commit, link })
     const tree = applyCommit(this.tables, commit)
     if (tree !== undefined && link !== undefined) extend(tree, link)
+    if (tree !== undefined) putBeside(this.tables, tree, commit)
     for (const id of shownIn(commit)) this.documents.changed(id)
     if (tree !== undefined) {
       updateEnded(this.tables, tree)
@@ -246,13 +263,31 @@ class JsonRows {
     }
   }
 
+  /** Writes the journal anew: else its earlier lines would still tell of the owner. */
+  forgetOwner(owner: string): void {
+    this.journal.append({ forgotten: owner })
+    forgetOwner(this.tables, owner)
+    this.compact()
+  }
+
+  private append(entry: JournalEntry): void {
+    if (this.isGrown()) this.compact()
+    this.journal.append(entry)
+  }
+
   private take(entry: JournalEntry): void {
     if ('commit' in entry) {
       const tree = applyCommit(this.tables, entry.commit)
       if (tree !== undefined && entry.link !== undefined) extend(tree, entry.link)
-      if (tree !== undefined) updateEnded(this.tables, tree)
+      if (tree !== undefined) {
+        putBeside(this.tables, tree, entry.commit)
+        updateEnded(this.tables, tree)
+      }
     } else if ('tree' in entry) this.put(entry.tree)
-    else if ('stone' in entry) bury(this.tables, entry.stone)
+    else if ('stone' in entry) bury(this.tables, readTombstone(entry.stone))
+    else if ('forgotten' in entry) forgetOwner(this.tables, entry.forgotten)
+    else if ('registered' in entry) putRegistered(this.tables.registry, entry.registered)
+    else if ('dropped' in entry) dropRegistered(this.tables.registry, entry.dropped.kind, entry.dropped.id)
     else if (!('store' in entry)) putPiece(this.tables, entry)
   }
 

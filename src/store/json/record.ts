@@ -2,6 +2,7 @@ import { crc32 } from 'node:zlib'
 import { parseOwnJson } from '../../base/json.ts'
 import { type Commit, emptyCommit } from '../../graph/commit.ts'
 import { eachLimit, type TurnLimits } from '../../graph/limits.ts'
+import { USUAL_TURN } from '../../graph/rows.made.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Tombstone, WholeTree } from '../archive.ts'
 import { asNew } from '../archive.ts'
@@ -10,9 +11,10 @@ import { conversationText, linkText, marksOf, nodeText, turnText, unpackTree } f
 import { chainHash } from '../commit-chain.ts'
 import type { Piece } from '../memory/snapshot.ts'
 import type { ChainLink, StoredTree, Tables } from '../memory/tables.ts'
+import type { RegistryRow } from '../registry.ts'
 
 /** The contents of a line of the journal. */
-export type JournalEntry = Header | CommitEntry | TreeEntry | StoneEntry | Piece
+export type JournalEntry = Header | CommitEntry | TreeEntry | StoneEntry | RegistryEntry | ForgottenEntry | Piece
 
 export interface CommitEntry {
   readonly commit: Commit
@@ -28,6 +30,16 @@ export interface TreeEntry {
 /** The deletion of a tree. */
 export interface StoneEntry {
   readonly stone: Tombstone
+}
+
+/** A change of the registry: a row that was put, or the place of one that was dropped. */
+export type RegistryEntry =
+  | { readonly registered: RegistryRow }
+  | { readonly dropped: Pick<RegistryRow, 'kind' | 'id'> }
+
+/** An owner of whom nothing is kept beside the trees any more. */
+export interface ForgottenEntry {
+  readonly forgotten: string
 }
 
 /** The first line. */
@@ -78,7 +90,12 @@ function withoutEmpty(commit: Commit): object {
 function whole(written: Commit): Commit {
   const commit = { ...emptyCommit(written.kind, written.at, written.rootId), ...written }
   const events = commit.events.map((event) => fromJournal(event as unknown as JournalEvent))
-  const turns = commit.turns.map((turn) => ({ ...turn, limits: fromJournalLimits(turn.limits as JournalLimits) }))
+  // A journal of before a column was added does not have it.
+  const turns = commit.turns.map((turn) => ({
+    ...USUAL_TURN,
+    ...turn,
+    limits: fromJournalLimits(turn.limits as JournalLimits),
+  }))
   return { ...commit, events, turns }
 }
 

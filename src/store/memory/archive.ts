@@ -54,7 +54,7 @@ export function restoreUnrecorded(tables: Tables, whole: WholeTree): StoredTree 
     removeTombstone(tables, liftedBy(tables.tombstones, whole, headOf(tables, tree)))
   } catch (error) {
     forgetTree(tables, tree)
-    tables.changes++
+    tables.writes++
     throw error
   }
   return tree
@@ -87,7 +87,7 @@ export function bury(tables: Tables, stone: Tombstone): void {
   if (tree !== undefined) forgetTree(tables, tree)
   tables.tombstones.push(stone)
   // Plans that were made on its rows must be checked again.
-  tables.changes++
+  tables.writes++
 }
 
 /** The last hash of its record; where none is kept, the one that its export would have. */

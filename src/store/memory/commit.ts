@@ -8,6 +8,7 @@ import {
   LaneEntry,
   LinkEntry,
   NodeEntry,
+  own,
   StoredTree,
   type Tables,
   TurnEntry,
@@ -16,8 +17,8 @@ import {
 /** Applies the whole commit, or throws ConflictError and leaves the tables as they were. */
 export function applyCommit(tables: Tables, commit: Commit): StoredTree | undefined {
   // A plan on exactly these rows cannot contradict them.
-  if (commit.plannedOn !== tables.changes) checkCommit(tables, commit)
-  tables.changes++
+  if (commit.plannedOn !== tables.writes) checkCommit(tables, commit)
+  tables.writes++
   for (const row of commit.conversations) putConversation(tables, row)
   for (const row of commit.turns) putTurn(tables, row)
   for (const row of commit.nodes) putNode(tables, row)
@@ -171,6 +172,7 @@ function putConversation(tables: Tables, row: Conversation): void {
     return
   }
   const tree = tables.trees.get(row.rootId) ?? newTree(tables, row.rootId)
+  if (row.owner !== null && row.id === row.rootId) own(tables, tree, row.owner)
   const entry = new ConversationEntry(row, tree)
   tree.conversations.push(entry)
   tables.conversations.add(row.id, entry)

@@ -21,7 +21,7 @@ storeConformance({ name: 'memory', open: () => memoryStore(), durable: false, re
 test('only what was planned on the very rows that are there is taken without a check', async () => {
   const store = memoryStore()
   await store.commit(treeCommit('a', {}))
-  const planned = { ...commitOf('a', { turns: [next(turnRow(placeIn('a')))] }), plannedOn: store.changes?.() }
+  const planned = { ...commitOf('a', { turns: [next(turnRow(placeIn('a')))] }), plannedOn: store.writes?.() }
 
   store.reopen()
   await store.commit(commitOf('a', { turns: [next(turnRow(placeIn('a')))] }))
@@ -49,7 +49,7 @@ test('beyond `keep` the tree that ended first is forgotten whole', async () => {
 
 test('any number of tombstones is read back', () => {
   const tables = emptyTables()
-  const stone = { rootId: 'a', hash: '', seq: 0, agent: '', at: 0, reason: 'maximum', conversations: [] }
+  const stone = { rootId: 'a', hash: '', seq: 0, agent: '', owner: null, at: 0, reason: 'maximum', conversations: [] }
   for (let n = 0; n < 250_000; n++) tables.tombstones.push(stone)
 
   expect(reloadTables(tables).tombstones).toHaveLength(250_000)

@@ -3,6 +3,7 @@ import { number, orJust, readOptions } from '../../base/options.ts'
 import { tombstoneFor } from '../not-found.ts'
 import type { LocalStore } from '../store.ts'
 import { applyCommit } from './commit.ts'
+import { putBeside } from './feed.ts'
 import { memoryReader } from './scan.ts'
 import { reloadTables } from './snapshot.ts'
 import { emptyTables, forgetTree, type StoredTree, type Tables } from './tables.ts'
@@ -20,19 +21,23 @@ export function memoryStore(options: MemoryStoreOptions = {}): LocalStore {
     if (current === undefined) throw closedError()
     return current
   }
+  const registry = async () => (await import('./registry.ts')).memoryRegistry(() => tables().registry)
   return {
     name: 'memory',
     shared: false,
     commit: (commit) => {
       const open = tables()
       const tree = applyCommit(open, commit)
-      if (tree !== undefined) updateEnded(open, tree, keep)
+      if (tree === undefined) return
+      putBeside(open, tree, commit)
+      updateEnded(open, tree, keep)
     },
     archive: {
       read: async (rootId) => (await archives()).memoryArchive(tables).read(rootId),
       verify: async (rootId) => (await archives()).memoryArchive(tables).verify(rootId),
       tombstones: () => [...tables().tombstones],
       tombstone: (id) => tombstoneFor(tables().tombstones, (one) => one === id),
+      forgetOwner: async (owner) => (await beside()).forgetOwner(tables(), owner),
       restore: async (whole) => {
         const { restoreUnrecorded } = await archives()
         const tree = restoreUnrecorded(tables(), whole)
@@ -45,7 +50,15 @@ export function memoryStore(options: MemoryStoreOptions = {}): LocalStore {
         return stone
       },
     },
-    ...memoryReader(tables, () => tables().changes),
+    registry: {
+      get: async (kind, id) => (await registry()).get(kind, id),
+      list: async (kind, query) => (await registry()).list(kind, query),
+      put: async (row) => (await registry()).put(row),
+      drop: async (kind, id) => (await registry()).drop(kind, id),
+    },
+    changes: async (after, limit) => (await beside()).readChanges(tables().feed, after, limit),
+    usage: async (query) => (await beside()).readSpent(tables(), query),
+    ...memoryReader(tables, () => tables().writes),
     watch: () => {
       tables()
       return () => undefined
@@ -61,6 +74,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): LocalStore {
 
 /** Loaded only for imports and exports of whole trees. */
 const archives = () => import('./archive.ts')
+
+/** Loaded only for what is beside the trees. */
+const beside = () => import('./beside.ts')
 
 function updateEnded(tables: Tables, tree: StoredTree, keep: number): void {
   if (tree.openTurns > 0) {

@@ -1,15 +1,25 @@
 import type { StoredBlock } from '../../graph/commit.ts'
-import { codeOf, isOpen } from '../../graph/kinds.ts'
-import type { AwaitingQuery, ConversationsQuery, LocalReader, LocalScans, RunnableQuery } from '../../graph/reader.ts'
+import { codeOf, isOpen, rootState } from '../../graph/kinds.ts'
+import type {
+  AwaitingQuery,
+  ConversationsQuery,
+  LocalReader,
+  LocalScans,
+  RootsQuery,
+  RunnableQuery,
+  TreeOwner,
+} from '../../graph/reader.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.ts'
-import { countUpTo, type NodeEntry, type Tables, type TurnEntry } from './tables.ts'
+import { inTurn } from '../in-turn.ts'
+import { countUpTo, type NodeEntry, type StoredTree, type Tables, type TurnEntry } from './tables.ts'
 
-/** Reads and scans over rows in memory. `changes` counts writes where nobody else can write. */
-export function memoryReader(tables: () => Tables, changes?: () => number): LocalReader {
+/** Reads and scans over rows in memory. `writes` counts writes where nobody else can write. */
+export function memoryReader(tables: () => Tables, writes?: () => number): LocalReader {
   const reader: LocalReader = {
-    ...(changes === undefined ? {} : { changes }),
+    ...(writes === undefined ? {} : { writes }),
     tree: () => reader,
     rootOf: (id) => rootOf(tables(), id),
+    ownerOf: (id) => ownerOf(tables(), id),
     conversation: (id) => tables().conversations.get(id)?.row,
     turn: (id) => tables().turns.get(id)?.row,
     node: (id) => tables().nodes.get(id)?.row,
@@ -58,13 +68,19 @@ export function memoryReader(tables: () => Tables, changes?: () => number): Loca
     conversations: (query) => conversations(tables(), query),
     findIds: (ending, limit) => take(idsEndingSo(tables(), ending), limit),
     openTurns: (limit, rootId) => take(openTurns(tables(), rootId), limit),
-    openRoots: (limit) => take(openRoots(tables()), limit),
+    openRoots: ({ limit, owner }) => take(openRoots(tables(), owner), limit),
   }
   return reader
 }
 
 function rootOf({ conversations, turns, nodes }: Tables, id: Id): Id | undefined {
   return (conversations.get(id) ?? turns.get(id) ?? nodes.get(id))?.row.rootId
+}
+
+function ownerOf(tables: Tables, id: Id): TreeOwner | undefined {
+  const rootId = rootOf(tables, id)
+  const root = rootId === undefined ? undefined : tables.conversations.get(rootId)
+  return rootId === undefined || root === undefined ? undefined : { rootId, owner: root.row.owner }
 }
 
 const NO_EDGES: readonly Edge[] = []
@@ -91,7 +107,9 @@ function openNodes(turn: TurnEntry | undefined): readonly Node[] {
 
 function openLinks(turn: TurnEntry | undefined): readonly Link[] {
   if (turn === undefined || turn.links.length === 0) return NO_LINKS
-  return turn.links.filter(({ row }) => row.outcome === null).map(rowOf<Link>)
+  const open: Link[] = []
+  for (const { row } of turn.links) if (row.outcome === null) open.push(row)
+  return open
 }
 
 function linkAt(turn: TurnEntry | undefined, ordinal: number): Link | undefined {
@@ -123,16 +141,39 @@ function queuedTurn(tables: Tables, laneId: Id): Turn | undefined {
   return undefined
 }
 
-function runnable(tables: Tables, { now, limit, kinds, agents }: RunnableQuery): readonly Node[] {
+function runnable(tables: Tables, { now, limit, kinds, agents, after }: RunnableQuery): readonly Node[] {
   if (tables.ready.size === 0) return []
   const isFit = ({ row, turn }: NodeEntry) =>
     (row.wakeAt === null || row.wakeAt <= now) &&
     kinds.includes(row.kind) &&
     agents.includes(codeOf(turn.conversation.row.agent))
-  const found: Node[] = []
-  for (const entry of tables.ready) if (isFit(entry)) found.push(entry.row)
-  found.sort((a, b) => a.createdAt - b.createdAt || a.ordinal - b.ordinal)
-  return found.slice(0, Math.max(0, limit))
+  const found = new Map<string | null, Node[]>()
+  for (const entry of tables.ready) {
+    if (!isFit(entry)) continue
+    const { owner } = entry.turn.conversation.tree
+    const own = found.get(owner)
+    if (own === undefined) found.set(owner, [entry.row])
+    else own.push(entry.row)
+  }
+  for (const nodes of found.values()) nodes.sort((a, b) => a.createdAt - b.createdAt || a.ordinal - b.ordinal)
+  const owners = [...found.keys()].sort((a, b) => (isBefore(a, b) ? -1 : 1))
+  const first =
+    after === undefined
+      ? 0
+      : Math.max(
+          0,
+          owners.findIndex((owner) => isBefore(after, owner)),
+        )
+  const turns = [...owners.slice(first), ...owners.slice(0, first)]
+  return inTurn(
+    turns.map((owner) => found.get(owner) ?? []),
+    limit,
+  )
+}
+
+/** Trees without an owner come before all others. */
+function isBefore(a: string | null, b: string | null): boolean {
+  return b !== null && (a === null || a < b)
 }
 
 function overdue(tables: Tables, now: number, limit: number): readonly Turn[] {
@@ -171,11 +212,12 @@ function isTimed({ state, wakeAt }: Node): boolean {
 
 function awaiting(
   tables: Tables,
-  { limit, after = { wakeAt: -1, id: '' } }: AwaitingQuery,
+  { limit, owner, after = { wakeAt: -1, id: '' } }: AwaitingQuery,
   isWanted: (node: Node) => boolean,
 ): readonly Node[] {
   const found: Node[] = []
   for (const turn of tables.openTurns) {
+    if (!isOwnedBy(turn.conversation.tree, owner)) continue
     for (const node of openNodes(turn)) {
       if (isWanted(node) && inOrder(after, { wakeAt: node.wakeAt ?? 0, id: node.id })) found.push(node)
     }
@@ -216,15 +258,19 @@ function blocks(tables: Tables, rootId: Id, after: number): readonly StoredBlock
   return all.filter((block) => block.rootId === rootId && block.n > after).sort((a, b) => a.n - b.n)
 }
 
-function roots(tables: Tables, query: { readonly limit: number; readonly before?: Id }): readonly Conversation[] {
-  const ids = tables.trees
-    .values()
-    .sort((a, b) => b.number - a.number)
-    .map(({ id }) => id)
-  const start = query.before === undefined ? 0 : ids.indexOf(query.before) + 1
-  if (query.before !== undefined && start === 0) return []
-  const found = ids.slice(start, start + Math.max(0, query.limit))
-  return found.flatMap((rootId) => tables.conversations.get(rootId)?.row ?? [])
+function roots(tables: Tables, { limit, before, owner, agent, state }: RootsQuery): readonly Conversation[] {
+  const start = before === undefined ? Number.POSITIVE_INFINITY : tables.trees.get(before)?.number
+  if (start === undefined) return []
+  const trees = owner === undefined ? tables.trees.values() : [...(tables.owned.get(owner) ?? [])]
+  const earlier = trees.filter(({ number }) => number < start).sort((a, b) => b.number - a.number)
+  const found: Conversation[] = []
+  for (const { id } of earlier) {
+    if (found.length >= limit) break
+    const row = tables.conversations.get(id)?.row
+    if (row === undefined || (agent !== undefined && row.agent.name !== agent)) continue
+    if (state === undefined || rootState(tables.lanes.get(id)?.turns.at(-1)?.row) === state) found.push(row)
+  }
+  return found
 }
 
 function conversations(tables: Tables, { rootId, after = '', limit }: ConversationsQuery): readonly Conversation[] {
@@ -247,6 +293,12 @@ function* openTurns(tables: Tables, rootId: Id | undefined): Generator<Turn> {
   for (const { row } of tables.openTurns) if (rootId === undefined || row.rootId === rootId) yield row
 }
 
-function* openRoots(tables: Tables): Generator<Turn> {
-  for (const { row, conversation } of tables.openTurns) if (conversation.row.type === 'user') yield row
+function* openRoots(tables: Tables, owner: string | undefined): Generator<Turn> {
+  for (const { row, conversation } of tables.openTurns) {
+    if (conversation.row.type === 'user' && isOwnedBy(conversation.tree, owner)) yield row
+  }
+}
+
+function isOwnedBy({ owner }: StoredTree, wanted: string | undefined): boolean {
+  return wanted === undefined || owner === wanted
 }

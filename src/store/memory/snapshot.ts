@@ -1,10 +1,14 @@
 import { parseOwnJson } from '../../base/json.ts'
-import { type Commit, emptyCommit, type StoredBlock } from '../../graph/commit.ts'
-import type { Edge, EngineRow, Id } from '../../graph/rows.ts'
+import { type Commit, type EngineRow, emptyCommit, type Spent, type StoredBlock } from '../../graph/commit.ts'
+import type { Edge, Id } from '../../graph/rows.ts'
 import type { Tombstone } from '../archive.ts'
 import { asNew } from '../archive.ts'
+import { readTombstone } from '../not-found.ts'
+import type { RegistryRow } from '../registry.ts'
 import { applyCommit } from './commit.ts'
-import { type ChainLink, emptyTables, type StoredTree, type Tables } from './tables.ts'
+import { putSpent } from './feed.ts'
+import { putRegistered, registered } from './registry-table.ts'
+import { type ChainLink, emptyTables, type Feed, type StoredTree, type Tables } from './tables.ts'
 
 /** A part of the tables as plain data, small enough to write in one process and read in another. */
 export type Piece =
@@ -22,6 +26,9 @@ interface Rest {
   /** Trees without an open turn, the one that ended first in front. */
   readonly ended: readonly Id[]
   readonly tombstones?: readonly Tombstone[]
+  readonly registry?: readonly RegistryRow[]
+  readonly feed?: Feed
+  readonly spent?: readonly Spent[]
 }
 
 export function* piecesOf(tables: Tables): Generator<Piece> {
@@ -36,14 +43,19 @@ export function* piecesOf(tables: Tables): Generator<Piece> {
       yield { rows: { ...emptyCommit('mutate', 0, tree.id), bodies: [{ hash, text }] } }
     }
   }
-  yield {
-    rest: {
-      engines: [...tables.engines.values()],
-      blocks: [...tables.blocks.values()],
-      lastBlock: tables.lastBlock,
-      ended: [...tables.ended].map(({ id }) => id),
-      ...(tables.tombstones.length === 0 ? {} : { tombstones: tables.tombstones }),
-    },
+  yield { rest: restOf(tables) }
+}
+
+function restOf({ engines, blocks, lastBlock, ended, tombstones, registry, feed, spent }: Tables): Rest {
+  return {
+    engines: [...engines.values()],
+    blocks: [...blocks.values()],
+    lastBlock,
+    ended: [...ended].map(({ id }) => id),
+    ...(tombstones.length === 0 ? {} : { tombstones }),
+    ...(registry.size === 0 ? {} : { registry: registered(registry) }),
+    ...(feed.changes.length === 0 ? {} : { feed }),
+    ...(spent.size === 0 ? {} : { spent: [...spent.values()] }),
   }
 }
 
@@ -108,9 +120,14 @@ function restore<Row>(entry: { row: Row } | undefined, row: Row): void {
   if (entry !== undefined) entry.row = row
 }
 
-function putRest(tables: Tables, { engines, blocks, lastBlock, ended, tombstones = [] }: Rest): void {
+function putRest(tables: Tables, rest: Rest): void {
+  const { engines, blocks, lastBlock, ended, tombstones = [], registry = [], feed, spent = [] } = rest
   // One by one: there may be more than a call can take.
-  for (const stone of tombstones) tables.tombstones.push(stone)
+  for (const stone of tombstones) tables.tombstones.push(readTombstone(stone))
+  for (const row of registry) putRegistered(tables.registry, row)
+  for (const change of feed?.changes ?? []) tables.feed.changes.push(change)
+  tables.feed.before = feed?.before ?? 0
+  for (const one of spent) putSpent(tables, one)
   for (const row of engines) tables.engines.set(row.id, row)
   for (const list of blocks) {
     const [first] = list
@@ -127,7 +144,7 @@ function putRest(tables: Tables, { engines, blocks, lastBlock, ended, tombstones
 export function reloadTables(old: Tables): Tables {
   const tables = tablesOf(again(piecesOf(old)))
   // Plans that were made on the old tables must be checked again.
-  tables.changes = old.changes + 1
+  tables.writes = old.writes + 1
   return tables
 }
 

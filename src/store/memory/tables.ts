@@ -1,9 +1,11 @@
 import { Chain, type ChainItem, IdMap } from '../../base/collections.ts'
-import type { StoredBlock } from '../../graph/commit.ts'
+import type { EngineRow, Spent, StoredBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
-import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../../graph/rows.ts'
+import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import type { Tombstone } from '../archive.ts'
 import type { ChainRecord } from '../commit-chain.ts'
+import type { TreeChange } from '../feed.ts'
+import type { RegistryTable } from './registry-table.ts'
 
 /** A record without its events, which are in the tree's own list. */
 export type ChainLink = Omit<ChainRecord, 'events'>
@@ -16,6 +18,8 @@ export class StoredTree implements ChainItem {
   isChained = false
   /** A number that grows with every tree of the store. */
   readonly number: number
+  /** The owner of its root conversation. */
+  owner: string | null = null
   seq = 0
   openTurns = 0
   readonly conversations: ConversationEntry[] = []
@@ -103,8 +107,17 @@ export class LaneEntry {
   }
 }
 
+/** The newest changes; each has the number after the one before it. Null for one whose owner was forgotten. */
+export interface Feed {
+  readonly changes: (TreeChange | null)[]
+  /** How many came before them. */
+  before: number
+}
+
 export interface Tables {
   readonly trees: IdMap<StoredTree>
+  /** Trees that have an owner, by owner. */
+  readonly owned: Map<string, Set<StoredTree>>
   /** Trees without an open turn, the one that ended first in front. */
   readonly ended: Chain<StoredTree>
   readonly conversations: IdMap<ConversationEntry>
@@ -120,15 +133,20 @@ export interface Tables {
   readonly blocks: Map<Id, StoredBlock[]>
   /** The tombstones of deleted trees. */
   readonly tombstones: Tombstone[]
+  readonly registry: RegistryTable
   lastBlock: number
   treeCount: number
+  readonly feed: Feed
+  /** By owner, day, agent and model. */
+  readonly spent: Map<string, Spent>
   /** Counts commits. */
-  changes: number
+  writes: number
 }
 
 export function emptyTables(): Tables {
   return {
     trees: new IdMap(),
+    owned: new Map(),
     ended: new Chain(),
     conversations: new IdMap(),
     turns: new IdMap(),
@@ -141,9 +159,12 @@ export function emptyTables(): Tables {
     engines: new Map(),
     blocks: new Map(),
     tombstones: [],
+    registry: new Map(),
     lastBlock: 0,
     treeCount: 0,
-    changes: 0,
+    feed: { changes: [], before: 0 },
+    spent: new Map(),
+    writes: 0,
   }
 }
 
@@ -151,6 +172,7 @@ export function emptyTables(): Tables {
 export function forgetTree(tables: Tables, tree: StoredTree): void {
   tables.ended.delete(tree)
   tables.trees.delete(tree.id)
+  disown(tables, tree)
   for (const conversation of tree.conversations) {
     tables.conversations.delete(conversation.id)
     for (const turn of conversation.turns) forgetTurn(tables, turn)
@@ -160,6 +182,19 @@ export function forgetTree(tables: Tables, tree: StoredTree): void {
     const body = tables.bodies.get(hash)
     if (body !== undefined && --body.trees === 0) tables.bodies.delete(hash)
   }
+}
+
+/** Lists a tree under the owner of its root. */
+export function own(tables: Tables, tree: StoredTree, owner: string): void {
+  tree.owner = owner
+  const trees = tables.owned.get(owner)
+  if (trees === undefined) tables.owned.set(owner, new Set([tree]))
+  else trees.add(tree)
+}
+
+function disown({ owned }: Tables, tree: StoredTree): void {
+  const trees = tree.owner === null ? undefined : owned.get(tree.owner)
+  if (trees?.delete(tree) === true && trees.size === 0) owned.delete(tree.owner ?? '')
 }
 
 function forgetTurn(tables: Tables, turn: TurnEntry): void {

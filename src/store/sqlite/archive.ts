@@ -1,10 +1,11 @@
 import { ConflictError, StoreError } from '../../base/error.ts'
 import type { Commit } from '../../graph/commit.ts'
-import type { Conversation, Id } from '../../graph/rows.ts'
+import type { Id } from '../../graph/rows.ts'
 import type { Archive, Removal, Tombstone, WholeTree, WrittenRow } from '../archive.ts'
 import { asNew } from '../archive.ts'
 import {
   COMMITS_PER_TREE,
+  ownQueues,
   pushConversation,
   pushEdges,
   pushLink,
@@ -18,12 +19,17 @@ import {
 import { unpackTree } from '../codec/tree-text.ts'
 import { liftedBy, tombstoneOf } from '../not-found.ts'
 import type { RowCache } from '../row-cache.ts'
+import { forgetChanges } from './beside/changes.ts'
+import { forgetRegistered } from './beside/registry.ts'
+import { forgetSpent } from './beside/spent.ts'
+import { dropStone, findStone, forgetStones, readStones, toStone } from './beside/stones.ts'
 import { addKeys, newKeys, putBody, putUses } from './commit.ts'
 import { atOneMoment, type Connection } from './driver.ts'
 import { numberRows } from './numbers.ts'
-import { bury, conversationIn, findStone, readStones, removeTree, toStone } from './remove.ts'
+import { putOwned } from './owners.ts'
+import { bury, readConversation, removeTree } from './remove.ts'
 import { putRows, sealTree } from './seals.ts'
-import { bodiesOf, edgesIn, type FileSpan, findTrees, readRecords, readSpan, treeByLog, writtenRow } from './tree.ts'
+import { bodiesOf, edgesIn, findTrees, readRecords, readSpan, treeByLog, writtenRow } from './tree.ts'
 import { verifySqlite } from './verify.ts'
 
 export interface ArchiveContext {
@@ -44,8 +50,16 @@ export function sqliteArchive({ read, write, compact }: ArchiveContext): Archive
     },
     tombstones: () => read((db) => readStones(db).flatMap(({ data }) => toStone(data) ?? [])),
     tombstone: (id) => read((db) => findStone(db, id)),
+    forgetOwner: (owner) => write((db) => forgetOwner(db, owner)),
     compact,
   }
+}
+
+function forgetOwner(db: Connection, owner: string): void {
+  forgetChanges(db, owner)
+  forgetSpent(db, owner)
+  forgetRegistered(db, owner)
+  forgetStones(db, owner)
 }
 
 function remove(write: ArchiveContext['write'], rootId: Id, removal: Removal): ReturnType<Archive['remove']> {
@@ -102,12 +116,26 @@ function restore(db: Connection, cache: RowCache, tree: WholeTree): void {
   // Only now: until here the tombstone uses the number.
   liftStone(db, tree)
   addKeys(db, newKeys(fresh, numbers))
+  const root = fresh.conversations.find(({ id }) => id === rootId)
   const values = valuesOf(whole, tree.rows, numbers)
+  ownQueues(values, root?.owner)
   for (const [n, list] of edges) pushEdges(values, n, list)
   putRows(db, values)
   for (const body of bodies) putBody(db, body)
   const first = spanOf(numbers[fresh.conversations.findIndex(({ id }) => id === rootId)] ?? 0)
   putUses(db, first, fresh)
+  if (root !== undefined) {
+    putOwned(db, {
+      commit: fresh,
+      root,
+      numbers,
+      tree: first,
+      isNewTree: true,
+      conversation: (id) => fresh.conversations.find((row) => row.id === id),
+      turnBefore: () => undefined,
+      newestBefore: () => undefined,
+    })
+  }
   records.forEach(({ seq, kind, at, events, marks, hash }, index) => {
     const n = first * COMMITS_PER_TREE + index + 1
     db.run(ADD_RECORD, [n, index === 0 ? rootId : null, seq, kind, at, events, marks, hash])
@@ -131,7 +159,7 @@ function liftStone(db: Connection, tree: WholeTree): void {
     tree.records.at(-1)?.hash ?? '',
   )
   const found = stones.find(({ stone }) => stone === lifted)
-  if (found !== undefined) db.run('DELETE FROM stones WHERE n = ?', [found.n])
+  if (found !== undefined) dropStone(db, found.n)
 }
 
 function refuseKnown(db: Connection, { letter, id }: WrittenRow): void {
@@ -193,12 +221,4 @@ function alteredSpansOf(db: Connection, rootId: Id, tree: number): number[] {
   const claimed = findTrees(db, rootId).byRoot.get(rootId)?.spans ?? []
   const isUnsealed = (n: number) => db.first('SELECT 1 FROM seals WHERE n = ?', [n]) === undefined
   return [...sealed, ...claimed.filter(isUnsealed)]
-}
-
-function readConversation(span: FileSpan): Conversation | undefined {
-  try {
-    return conversationIn(span)
-  } catch {
-    return undefined
-  }
 }

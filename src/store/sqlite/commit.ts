@@ -1,10 +1,11 @@
 import { StoreError } from '../../base/error.ts'
-import type { Commit } from '../../graph/commit.ts'
+import type { Commit, EngineRow } from '../../graph/commit.ts'
 import type { TreeReader } from '../../graph/reader.ts'
-import type { Body, Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../../graph/rows.ts'
+import type { Body, Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { packEvents } from '../codec/event-text.ts'
 import {
   COMMITS_PER_TREE,
+  ownQueues,
   pushConversation,
   pushEdges,
   pushLink,
@@ -19,11 +20,15 @@ import {
   WRITER,
 } from '../codec/rows.ts'
 import { chainHash, edgeMark, memberText, rowMark, turnEdgesMarks } from '../commit-chain.ts'
+import { changeOf, changeTypes } from '../feed.ts'
 import type { RowCache, Tail, WrittenNumbers } from '../row-cache.ts'
 import { foreignRow, knownEdge, requireNoTreeRows, staleRow, takenKey, unknownTree, wrongEdge } from '../store.ts'
+import { putChange } from './beside/changes.ts'
+import { putSpent } from './beside/spent.ts'
 import { type Connection, RESULT, resultCode, textOf } from './driver.ts'
 import { type Growth, sealStretches, unseal } from './marks.ts'
 import { numberRows, type RowNumbers } from './numbers.ts'
+import { type OwnedCommit, putOwned } from './owners.ts'
 import type { SqliteGraph } from './read.ts'
 import { putRows, putSeals, type RowInserter, rowInserter, setSize } from './seals.ts'
 
@@ -76,15 +81,24 @@ export function writeCommit(context: WriteContext, commit: Commit, texts: Commit
   const numbered = numberRows(db, cache, commit)
   const { numbers, ends } = numbered
   cache.last = { check, numbered }
-  putKeys(context, commit, numbers)
   const tree = before?.tree ?? rootSpan(commit, numbers)
   const tail =
     commit.rootId === null
       ? undefined
       : extendTree(db, { commit, texts: withTurns(texts, commit, numbered), before, tree })
   const writer = tail === undefined ? null : tree * COMMITS_PER_TREE + tail.commit
+  const root = rootRow(graph, commit)
+  ownQueues(texts.values, root?.owner)
+  if (writer !== null && root !== undefined) {
+    // These look at rows as they were: from the moment they are written, nothing may be read into the cache. Keys come after
+    // them too: a key without its row reads like a lost row, for which the whole file is searched.
+    putOwned(db, ownedIn(context, commit, { root, numbers, tree, isNewTree: before === undefined }))
+    addChange(context, { commit, root, seq: tail?.seq ?? 0 })
+    putSpent(db, commit.spent)
+    putSeals(db, newSpans(commit, numbers), writer)
+  }
+  putKeys(context, commit, numbers)
   putRows(db, writtenValues(texts.values, { commit, numbered, writer }))
-  if (writer !== null) putSeals(db, newSpans(commit, numbers), writer)
   unseal(db, numbered.aged)
   for (const growth of growthOf(cache, ends)) {
     if (!commit.turns.some(({ id }) => id === growth.turnId)) setSize(db, spanOf(growth.last) * SPAN, growth.last)
@@ -96,6 +110,41 @@ export function writeCommit(context: WriteContext, commit: Commit, texts: Commit
   for (const id of commit.dropEngines) db.run('DELETE FROM engines WHERE id = ?', [id])
   if (commit.blocks.length > 0 || commit.dropBlocks.length > 0) writeBlocks(context, commit)
   return { numbers, ends, tail }
+}
+
+function rootRow(graph: SqliteGraph, { rootId, conversations }: Commit): Conversation | undefined {
+  if (rootId === null) return undefined
+  return conversations.find(({ id }) => id === rootId) ?? graph.reader.conversation(rootId)
+}
+
+interface RootedCommit {
+  readonly commit: Commit
+  readonly root: Conversation
+  /** The sequence after it. */
+  readonly seq: number
+}
+
+/** Adds the commit to the feed where it makes a change. */
+function addChange({ db, cache }: WriteContext, { commit, root, seq }: RootedCommit): void {
+  const types = changeTypes(commit)
+  if (types.length > 0) cache.lastChange = putChange(db, changeOf(root, commit, { seq, types }), cache.lastChange)
+}
+
+function ownedIn(
+  { graph: { reader }, cache }: WriteContext,
+  commit: Commit,
+  { root, numbers, tree, isNewTree }: Pick<OwnedCommit, 'root' | 'numbers' | 'tree' | 'isNewTree'>,
+): OwnedCommit {
+  return {
+    commit,
+    root,
+    numbers,
+    tree,
+    isNewTree,
+    conversation: reader.conversation,
+    turnBefore: (id) => cache.home(id)?.turns.get(id)?.row,
+    newestBefore: () => reader.turnsOf(root.id, { limit: 1 })[0],
+  }
 }
 
 /** The turns of the edges' nodes are known only now. */

@@ -1,28 +1,9 @@
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { isLegateError, messageOf, StoreError } from '../../base/error.ts'
-import type { SqlValue } from '../codec/rows.ts'
+import { type Connection, type SqlRow, textOf } from './beside/connection.ts'
 
-export type SqlRow = readonly SqlValue[]
-
-/** One open database file. Statements are prepared once per SQL text and way of running them. */
-export interface Connection {
-  exec(sql: string): void
-  first(sql: string, parameters?: SqlRow): SqlRow | undefined
-  all(sql: string, parameters?: SqlRow): readonly SqlRow[]
-  /** Gives the number of changed rows. */
-  run(sql: string, parameters: SqlRow): number
-  close(): void
-}
-
-/**
- * Decodes a text that was read as bytes, with U+FFFD for invalid UTF-8, which its hash then reveals. Read as text, such a byte
- * would end the process (libsql), so every text column is read as bytes.
- */
-export function textOf(value: SqlValue | undefined): string {
-  if (!(value instanceof Uint8Array)) return String(value ?? '')
-  return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8')
-}
+export { type Connection, type SqlRow, textOf }
 
 /** SQLite's primary result codes that the store distinguishes. */
 export const RESULT = {

@@ -152,7 +152,7 @@ test('a commit that fails in the middle of being written changes nothing, and is
   await store.close()
 })
 
-test('a conversation inside a tree has no sequence of its own, and no commit extends it', async () => {
+test('a conversation inside a tree has no sequence of its own, and no commit extends it (I13)', async () => {
   const store = sqliteStore(path)
   const conversations = [conversationRow('root-a'), conversationRow('child', { rootId: 'root-a' })]
   await store.commit(treeCommit('root-a', { conversations, events: [warningEvent(place, 'one')] }))

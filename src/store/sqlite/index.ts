@@ -7,8 +7,12 @@ import { FilePresence, watchFile } from '../file-presence.ts'
 import { RowCache } from '../row-cache.ts'
 import type { LocalStore } from '../store.ts'
 import { sqliteArchive } from './archive.ts'
+import { readChanges } from './beside/changes.ts'
+import { sqliteRegistry } from './beside/registry.ts'
+import { readSpent } from './beside/spent.ts'
 import { type CommitTexts, commitTexts, writeCommit } from './commit.ts'
 import {
+  atOneMoment,
   busyMessage,
   type Connection,
   filesFreed,
@@ -63,18 +67,22 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): LocalSt
   }
   const watchers = watchFile(() => read(dataVersion))
   const graph = sqliteGraph({ read, cache: () => validCache(session()), spans: () => session().spans })
+  const place: Place = { session, graph, file }
   return {
     name: 'sqlite',
     shared: true,
     isReadOnly: file.readOnly,
     ...sqliteReader(graph, graph.heard),
-    commit: (commit) => commitAtOnce({ session, graph, file }, commit),
+    commit: (commit) => commitAtOnce(place, commit),
     tampered: () => read((db) => session().spans.found(db)),
     archive: sqliteArchive({
       read,
-      write: (change) => writeAtOnce({ session, graph, file }, change),
+      write: (change) => writeAtOnce(place, change),
       compact: () => compact(session(), file),
     }),
+    changes: (after, limit) => read((db) => atOneMoment(db, () => readChanges(db, after, limit))),
+    usage: (query) => read((db) => readSpent(db, query)),
+    registry: sqliteRegistry({ read, write: (change) => writeBeside(place, change) }),
     watch: (changed) => {
       // Later reads see everything that was there when the watch began.
       session().isChecked = false
@@ -208,6 +216,12 @@ function writeAtOnce(place: Place, change: Change): void | Promise<void> {
   if (!tryWrite(place, change)) return patiently(place.file, () => tryWrite(place, change))
 }
 
+/** Writes a change that touches no row of a tree: the cache stays as it is. */
+function writeBeside(place: Place, change: (db: Connection) => void): void | Promise<void> {
+  requireWritable(place.file)
+  if (!tryWriteBeside(place, change)) return patiently(place.file, () => tryWriteBeside(place, change))
+}
+
 /** Drivers block the event loop, so each try waits 20 ms at most; other work runs between tries. */
 async function patiently({ path, busyMs }: SqliteFile, tryOnce: () => boolean): Promise<void> {
   const giveUpAt = performance.now() + busyMs
@@ -274,6 +288,23 @@ function tryWrite({ session, file }: Place, change: Change): boolean {
     throw failure(current, error)
   } finally {
     current.cache.clear()
+  }
+}
+
+/** False when another process holds the lock. */
+function tryWriteBeside({ session, file }: Place, change: (db: Connection) => void): boolean {
+  const current = session()
+  const { db, path } = current
+  current.presence.requireUnseen()
+  if (!begin(db, path)) return false
+  try {
+    change(db)
+    db.exec('COMMIT')
+    requireThere(current, file)
+    return true
+  } catch (error) {
+    rollBack(db)
+    throw failure(current, error)
   }
 }
 

@@ -1,20 +1,22 @@
 import { isId } from '../../base/id.ts'
 import { parseOwnJson } from '../../base/json.ts'
-import type { LiveBlock } from '../../graph/commit.ts'
+import type { EngineRow, LiveBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
-import { isOpen } from '../../graph/kinds.ts'
+import { isOpen, rootState } from '../../graph/kinds.ts'
 import {
   type LocalReader,
   type LocalScans,
-  type RunnableQuery,
+  type RootsQuery,
   type TreeReader,
   unlessTampered,
 } from '../../graph/reader.ts'
-import type { Conversation, EngineRow, Id, Node, Turn } from '../../graph/rows.ts'
+import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
 import { unpackEvents } from '../codec/event-text.ts'
 import { COMMITS_PER_TREE, SPAN, type SqlValue, spanOf, turnSlotsFrom } from '../codec/rows.ts'
+import { readInTurn } from '../in-turn.ts'
 import type { CachedTree, Cell, RowCache, Tail, TurnCell } from '../row-cache.ts'
 import { type Connection, type SqlRow, textOf } from './driver.ts'
+import { readyQueues, rootsAsked, WAITS } from './owners.ts'
 import { type CheckedSpans, cacheSpan } from './spans.ts'
 import { BODY } from './tree.ts'
 
@@ -33,15 +35,62 @@ export function sqliteReader(graph: SqliteGraph, read: RunQuery): LocalReader {
   const conversations = (sql: string, values: SqlRow): Conversation[] =>
     page(values, (bounded) => list(sql, bounded), conversation)
   const { reader } = graph
+  const waits = (values: SqlRow) => list(WAITS, values)
+  /** The index may have been changed from outside: the root itself must say whose the row is (I9). */
+  const ownedBy =
+    <Row extends { readonly rootId: Id }>(owner: string, byId: (id: Id) => Row | undefined) =>
+    (id: Id): Row | undefined => {
+      const row = byId(id)
+      return row !== undefined && conversation(row.rootId)?.owner === owner ? row : undefined
+    }
+  const isOf = (rootId: Id, state: RootsQuery['state']): boolean =>
+    state === undefined || unlessTampered(() => rootState(reader.turnsOf(rootId, { limit: 1 })[0])) === state
+  /** The ids of all roots before a tree, newest first. */
+  function* rootIds(before: number): Generator<Id> {
+    for (let end = before; end > 0; ) {
+      const ids = list(ROOTS, [endOf(end), PAGE]).map(([id]) => textOf(id))
+      yield* ids
+      end = ids.length < PAGE ? 0 : treeOf(ids.at(-1) ?? '')
+    }
+  }
+  /** Walks from tree to tree: no index has those without an owner. */
+  function* unlistedRoots(before: number, state: RootsQuery['state']): Generator<Conversation> {
+    if (state === 'open') return yield* openTrees(before)
+    for (const id of rootIds(before)) {
+      const row = isOf(id, state) ? conversation(id) : undefined
+      if (row !== undefined) yield row
+    }
+  }
+  const treeOf = (rootId: Id): number => graph.tail(rootId)?.tree ?? 0
+  function openTrees(before: number): Conversation[] {
+    const ids = new Set(turns(OPEN_ROOTS, [Number.MAX_SAFE_INTEGER]).map(({ rootId }) => rootId))
+    const found = [...ids].filter((id) => treeOf(id) < before && isOf(id, 'open'))
+    return found.sort((a, b) => treeOf(b) - treeOf(a)).flatMap((id) => conversation(id) ?? [])
+  }
   return {
     ...reader,
     tree: () => reader,
     rootOf: graph.rootOf,
-    runnable: (query) => nodes(RUNNABLE, runnableValues(query)),
+    ownerOf: (id) => {
+      const [found] = list(OWNER_OF, [id])
+      if (found === undefined) return undefined
+      const [rootId, owner] = found
+      return { rootId: textOf(rootId), owner: owner === null ? null : textOf(owner) }
+    },
+    runnable: ({ now, limit, kinds, agents, after }) => {
+      const fit = [now, JSON.stringify(kinds), JSON.stringify(agents)]
+      return readInTurn(readyQueues(list, after), bound(limit), (queue, most) => nodes(RUNNABLE, [queue, ...fit, most]))
+    },
     overdue: (now, limit) => turns(OVERDUE, [now, bound(limit)]),
     unstopped: (before, limit) => nodes(UNSTOPPED, [before, bound(limit)]),
-    awaiting: ({ limit, after = { wakeAt: -1, id: '' } }) => nodes(AWAITING, [after.wakeAt, after.id, bound(limit)]),
-    timed: ({ limit, after = { wakeAt: -1, id: '' } }) => nodes(TIMED, [after.wakeAt, after.id, bound(limit)]),
+    awaiting: ({ limit, owner, after = FIRST }) =>
+      owner === undefined
+        ? nodes(AWAITING, [after.wakeAt, after.id, bound(limit)])
+        : page([owner, 'a', after.wakeAt, after.id, bound(limit)], waits, ownedBy(owner, node)),
+    timed: ({ limit, owner, after = FIRST }) =>
+      owner === undefined
+        ? nodes(TIMED, [after.wakeAt, after.id, bound(limit)])
+        : page([owner, 'w', after.wakeAt, after.id, bound(limit)], waits, ownedBy(owner, node)),
     claimedBy: (engineId, limit) => nodes(CLAIMED, [`e${engineId}`, bound(limit)]),
     claimants: () => list(CLAIMANTS, []).map(([queue]) => textOf(queue).slice(1)),
     engines: () => list('SELECT CAST(data AS BLOB) FROM engines', []).map(ownRow<EngineRow>),
@@ -53,11 +102,20 @@ export function sqliteReader(graph: SqliteGraph, read: RunQuery): LocalReader {
         const block = blockIn(data)
         return block === undefined ? [] : [{ ...block, n: Number(n) }]
       }),
-    roots: ({ limit, before }) => {
+    roots: ({ limit, before, ...wanted }) => {
       const tree = before === undefined ? Number.MAX_SAFE_INTEGER : graph.tail(before)?.tree
       if (tree === undefined) return []
-      const end = Math.min(tree * COMMITS_PER_TREE, Number.MAX_SAFE_INTEGER)
-      return conversations(ROOTS, [end, bound(limit)])
+      const { owner, agent, state } = wanted
+      if (owner === undefined && agent === undefined && state === undefined) {
+        return conversations(ROOTS, [endOf(tree), bound(limit)])
+      }
+      const asked = rootsAsked(wanted, tree)
+      if (asked === null) {
+        return take(unlistedRoots(tree, state), (row) => agent === undefined || row.agent.name === agent, limit)
+      }
+      const [sql, values] = asked
+      const byId = owner === undefined ? conversation : ownedBy(owner, conversation)
+      return page([...values, bound(limit)], (bounded) => list(sql, bounded), byId)
     },
     conversations: ({ rootId = null, after = '', limit }) =>
       conversations(CONVERSATIONS, [after, rootId, bound(limit)]),
@@ -67,15 +125,43 @@ export function sqliteReader(graph: SqliteGraph, read: RunQuery): LocalReader {
       const all = turns(OPEN_TURNS, [Number.MAX_SAFE_INTEGER])
       return all.filter((turn) => turn.rootId === rootId).slice(0, bound(limit))
     },
-    openRoots: (limit) => turns(OPEN_ROOTS, [bound(limit)]),
+    openRoots: ({ limit, owner }) =>
+      owner === undefined
+        ? turns(OPEN_ROOTS, [bound(limit)])
+        : page([owner, 'o', -1, '', bound(limit)], waits, ownedBy(owner, turn)),
   }
 }
 
+const FIRST = { wakeAt: -1, id: '' }
+/** How many trees one step of a walk reads. */
+const PAGE = 256
+
+/** Commits of trees before this one have lesser numbers. */
+function endOf(tree: number): number {
+  return Math.min(tree * COMMITS_PER_TREE, Number.MAX_SAFE_INTEGER)
+}
+
+function take<Row>(rows: Iterable<Row>, isWanted: (row: Row) => boolean, limit: number): Row[] {
+  const taken: Row[] = []
+  if (limit <= 0) return taken
+  for (const row of rows) {
+    if (isWanted(row)) taken.push(row)
+    if (taken.length >= limit) break
+  }
+  return taken
+}
+
+/** The first row of a span is its conversation or its turn. */
+const OWNER_OF = `SELECT CAST(root.id AS BLOB), CAST(r.data ->> '$.owner' AS BLOB) FROM keys CROSS JOIN rows AS f
+    CROSS JOIN keys AS root CROSS JOIN rows AS r
+  WHERE keys.id = ? AND keys.slot IN ('c', 't', 'n') AND f.n = keys.n / 1048576 * 1048576
+    AND root.id = coalesce(f.data ->> '$.rootId', f.data ->> '$.conversation', f.data ->> '$.conversationId')
+    AND root.slot = 'c' AND r.n = root.n LIMIT 1`
 const CONVERSATION_OF_TURN = `CROSS JOIN keys ON keys.id = t.data ->> '$.conversationId' AND keys.slot = 'c'
   CROSS JOIN rows AS c ON c.n = keys.n`
 const RUNNABLE = `SELECT CAST(rows.data ->> '$.node' AS BLOB) FROM rows CROSS JOIN rows AS t ON t.n = rows.n / 1048576 * 1048576
     ${CONVERSATION_OF_TURN}
-  WHERE rows.queue = 'r' AND (rows.mark IS NULL OR rows.mark <= ?)
+  WHERE rows.queue = ? AND (rows.mark IS NULL OR rows.mark <= ?)
     AND rows.data ->> '$.kind' IN (SELECT value FROM json_each(?))
     AND coalesce(c.data ->> '$.agent.code', c.data ->> '$.agent.name') IN (SELECT value FROM json_each(?))
   ORDER BY rows.due, rows.n LIMIT ?`
@@ -138,10 +224,6 @@ function blockIn(data: SqlValue | undefined): LiveBlock | undefined {
 
 function isWholeEvent(event: Partial<LiveBlock['events'][number]> | null): boolean {
   return typeof event?.type === 'string' && typeof event.runId === 'string'
-}
-
-function runnableValues({ now, limit, kinds, agents }: RunnableQuery): SqlRow {
-  return [now, JSON.stringify(kinds), JSON.stringify(agents), bound(limit)]
 }
 
 type FoundId = ReturnType<LocalScans['findIds']>[number]

@@ -32,7 +32,7 @@ test('a file of the first schema learns which texts its trees need', async () =>
   await old.commit(endedTree('root-b'))
   await old.close()
   change(
-    'DROP TABLE stones; DROP TABLE uses; DROP TABLE seals; DROP TABLE stretches; ALTER TABLE rows DROP COLUMN writer; ALTER TABLE rows DROP COLUMN size; PRAGMA user_version = 1',
+    'DROP TABLE stones; DROP TABLE stone_ids; DROP TABLE uses; DROP TABLE seals; DROP TABLE stretches; DROP TABLE registry; DROP TABLE trees; DROP TABLE waits; DROP TABLE changes; DROP TABLE spent; ALTER TABLE rows DROP COLUMN writer; ALTER TABLE rows DROP COLUMN size; PRAGMA user_version = 1',
   )
   expect(() => sqliteStore({ path, readOnly: true })).toThrow(/older version \(schema 1\). Open it once for writing/)
 
@@ -66,6 +66,22 @@ test('what no row of the tree leads to goes with it', async () => {
   expect(countAll()).toMatchObject({ rows: 0, keys: 0, commits: 0, stones: 1 })
 })
 
+test('a file from before the ids of tombstones had an index finds them afterwards', async () => {
+  const old = openStore()
+  await old.commit(endedTree('root-a'))
+  const stone = await old.archive?.remove('root-a', HOW)
+  await old.close()
+  change(`DROP TABLE stone_ids; PRAGMA user_version = ${MIGRATIONS.length - 2}`)
+
+  const { archive } = openStore()
+
+  const ids = stone?.conversations.flatMap(({ id, runs }) => [id, ...runs]) ?? []
+  expect(ids.length).toBeGreaterThan(1)
+  for (const id of ids) expect(await archive?.tombstone(id)).toEqual(stone)
+  expect(await archive?.tombstone('root-')).toBeUndefined()
+  expect((await archive?.verify())?.findings).toEqual([])
+})
+
 test('a later change of a tombstone, or of what says which texts are needed, is found', async () => {
   const store = openStore()
   await store.commit(endedTree('root-a'))
@@ -76,6 +92,8 @@ test('a later change of a tombstone, or of what says which texts are needed, is 
     ["UPDATE stones SET data = replace(data, 'ttl', 'TTL')", "UPDATE stones SET data = replace(data, 'TTL', 'ttl')"],
     ['UPDATE stones SET n = n + 1048576', 'UPDATE stones SET n = n - 1048576'],
     ["UPDATE stones SET hash = hash || 'x'", 'UPDATE stones SET hash = substr(hash, 1, 43)'],
+    ["UPDATE stone_ids SET id = id || 'x'", 'UPDATE stone_ids SET id = substr(id, 1, length(id) - 1)'],
+    ["INSERT INTO stone_ids VALUES ('root-a', 7)", 'DELETE FROM stone_ids WHERE n = 7'],
     ['UPDATE uses SET tree = tree + 1', 'UPDATE uses SET tree = tree - 1'],
     ["UPDATE uses SET hash = hash || 'x'", 'UPDATE uses SET hash = substr(hash, 1, 64)'],
     ["INSERT INTO keys SELECT 'new', 'n', n FROM keys WHERE slot = 'n' LIMIT 1", "DELETE FROM keys WHERE id = 'new'"],

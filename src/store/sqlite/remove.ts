@@ -1,14 +1,14 @@
 import { StoreError } from '../../base/error.ts'
-import { shortSha256 } from '../../base/hash.ts'
-import { parseOwnJson } from '../../base/json.ts'
 import type { Conversation, Id, Turn } from '../../graph/rows.ts'
 import type { Removal, Tombstone, WrittenRow } from '../archive.ts'
 import { COMMITS_PER_TREE, SPAN, toConversation, toLink, turnSlot } from '../codec/rows.ts'
 import { markOf } from '../codec/tree-text.ts'
 import { isOfTurnEdges, readMarks } from '../commit-chain.ts'
-import { tombstoneFor, tombstoneOf } from '../not-found.ts'
+import { tombstoneOf } from '../not-found.ts'
 import { openTree } from '../store.ts'
+import { putStone } from './beside/stones.ts'
 import { type Connection, textOf } from './driver.ts'
+import { dropOwned } from './owners.ts'
 import { type FileSpan, findTrees, readSpan, writtenRow } from './tree.ts'
 
 /** Deletes a tree in the caller's transaction. Costs as much as the tree is large, whatever else is stored. */
@@ -26,37 +26,6 @@ export function removeTree(db: Connection, rootId: Id, removal: Removal): Tombst
   }
   bury(db, { ...leaving, spans: leaving.spans.map(({ rows }) => rows[0]?.n ?? 0) }, stone)
   return stone
-}
-
-/** All tombstones, with their numbers in the file. */
-export function readStones(db: Connection): { readonly n: number; readonly hash: string; readonly data: string }[] {
-  return db
-    .all(
-      "SELECT n, CAST(hash AS BLOB), CAST(data AS BLOB) FROM stones ORDER BY iif(json_valid(data), data ->> '$.at', 0), n",
-    )
-    .map(([n, hash, data]) => ({ n: Number(n), hash: textOf(hash), data: textOf(data) }))
-}
-
-/** By number: a tree that took the id of another came after it, whatever the clock said. */
-const NAMING = 'SELECT CAST(data AS BLOB) FROM stones WHERE instr(data, ?) > 0 ORDER BY n'
-
-/** Searches the texts first: most stones do not match. */
-export function findStone(db: Connection, id: Id): Tombstone | undefined {
-  const stones = db.all(NAMING, [JSON.stringify(String(id))]).flatMap(([data]) => toStone(textOf(data)) ?? [])
-  return tombstoneFor(stones, (one) => one === id)
-}
-
-/** Undefined where it cannot be read: an audit reports it. */
-export function toStone(data: string): Tombstone | undefined {
-  try {
-    return parseOwnJson(data) as Tombstone
-  } catch {
-    return undefined
-  }
-}
-
-export function stoneHash(n: number, data: string): string {
-  return shortSha256(`${n}\n${data}`)
 }
 
 /** A tree with everything that is deleted with it. */
@@ -127,8 +96,17 @@ function walk(db: Connection, rootId: Id): FileSpan[] {
   return spans
 }
 
-export function conversationIn({ rows: [head] }: FileSpan): Conversation | undefined {
+function conversationIn({ rows: [head] }: FileSpan): Conversation | undefined {
   return head?.packed != null && 'conversation' in head.packed ? toConversation(head.packed) : undefined
+}
+
+/** Undefined where it cannot be read, too. */
+export function readConversation(span: FileSpan): Conversation | undefined {
+  try {
+    return conversationIn(span)
+  } catch {
+    return undefined
+  }
 }
 
 function childrenIn({ rows, turn }: FileSpan): Id[] {
@@ -171,13 +149,13 @@ export function bury(db: Connection, { rootId, tree, spans }: RemovedTree, stone
       db.run(`DELETE FROM ${table} WHERE n >= ? AND n < ?`, [first, first + SPAN])
     }
   }
+  dropOwned(db, tree, spans)
   const commits = tree * COMMITS_PER_TREE
   db.run('DELETE FROM commits WHERE n > ? AND n < ?', [commits, commits + COMMITS_PER_TREE])
   db.run('DELETE FROM blocks WHERE root_id = ?', [rootId])
   db.run(DROP_BODIES, [tree])
   db.run('DELETE FROM uses WHERE tree = ?', [tree])
-  const data = JSON.stringify(stone)
-  db.run('INSERT INTO stones (n, data, hash) VALUES (?, ?, ?)', [last, data, stoneHash(last, data)])
+  putStone(db, last, stone)
 }
 
 function keysOf(span: FileSpan): (readonly [id: Id, slot: string])[] {

@@ -2,9 +2,12 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { freshId } from '../../base/id.ts'
+import { ROOT_STATES } from '../../graph/kinds.ts'
 import { fullCommit } from '../../testing/conformance/store-read-laws.ts'
 import { commitOf, next, nodeRow, placeIn, treeCommit, warningEvent } from '../../testing/conformance/store-rows.ts'
 import { RowCache } from '../row-cache.ts'
+import { sqliteRegistry } from './beside/registry.ts'
+import { findStone } from './beside/stones.ts'
 import { commitTexts, writeCommit } from './commit.ts'
 import { type Connection, connect } from './driver.ts'
 import { type RunQuery, sqliteGraph, sqliteReader } from './read.ts'
@@ -21,8 +24,8 @@ afterAll(() => {
 /** Through all ids, or through all of a table that has few rows. */
 const allowed = [/substr\(id, \?\)/, /FROM engines$/, /^SELECT DISTINCT CAST\(node_id AS BLOB\) FROM blocks$/]
 
-test('every statement finds its rows by an index', () => {
-  const statements = new Set([...statementsOfReading(), ...statementsOfWriting()])
+test('every statement finds its rows by an index', async () => {
+  const statements = new Set([...statementsOfReading(), ...statementsOfWriting(), ...(await statementsOfRegistry())])
 
   const scans = [...statements].filter((sql) => planOf(sql).some(isScan) && !allowed.some((one) => one.test(sql)))
 
@@ -43,17 +46,43 @@ function statementsOfReading(): string[] {
   scanner.linkAt('x', 1)
   scanner.nodeByKey('x', 'task', 'key')
   scanner.turnsOf('x', { limit: 1 })
-  scanner.runnable({ now: 1, limit: 1, kinds: ['task'], agents: ['editor'] })
+  for (const after of [{}, { after: null }, { after: 'ann' }]) {
+    scanner.runnable({ now: 1, limit: 1, kinds: ['task'], agents: ['editor'], ...after })
+  }
   scanner.engines()
+  scanner.ownerOf('x')
   scanner.roots({ limit: 1 })
   scanner.findIds('x', 1)
   claimedBy('x', 1)
-  openRoots(1)
+  openRoots({ limit: 1 })
+  openRoots({ limit: 1, owner: 'ann' })
+  for (const read of [scanner.awaiting, scanner.timed]) read({ limit: 1, owner: 'ann' })
+  for (const owner of [{}, { owner: 'ann' }]) {
+    for (const state of [{}, ...ROOT_STATES.map((state) => ({ state }))]) {
+      scanner.roots({ limit: 1, ...owner, ...state })
+      scanner.roots({ limit: 1, agent: 'editor', ...owner, ...state })
+    }
+  }
   nextDue(1)
+  findStone(listening(seen), 'x')
   return seen
 }
 
 const spans = new CheckedSpans('schema')
+
+async function statementsOfRegistry(): Promise<string[]> {
+  const seen: string[] = []
+  const heard = listening(seen)
+  const registry = sqliteRegistry({ read: (query) => query(heard), write: (change) => change(heard) })
+  const row = { kind: 'token', id: 'x', owner: 'ann', version: 1, at: 1, data: null }
+  await registry.put(row)
+  await registry.put({ ...row, version: 2 })
+  await registry.get('token', 'x')
+  await registry.list('token', { limit: 1 })
+  await registry.list('token', { owner: 'ann', limit: 1 })
+  await registry.drop('token', 'x')
+  return seen
+}
 
 function statementsOfWriting(): string[] {
   const seen: string[] = []

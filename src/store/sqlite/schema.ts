@@ -1,4 +1,9 @@
+import { CHANGES } from './beside/changes.ts'
+import { REGISTRY } from './beside/registry.ts'
+import { SPENT } from './beside/spent.ts'
+import { STONE_IDS } from './beside/stones.ts'
 import type { Connection } from './driver.ts'
+import { addOwners, OWN_QUEUES } from './owners.ts'
 import { moveSeals } from './seals.ts'
 
 /** "Lgte": marks the file as ours. */
@@ -19,7 +24,7 @@ export const APPLICATION_ID = 0x4c677465
 const first = `
 CREATE TABLE rows (
   n INTEGER PRIMARY KEY,
-  queue TEXT,          -- t: running turn, q and lane: queued turn, r: runnable node, a: one that awaits a person,
+  queue TEXT,          -- t: running turn, q and lane: queued turn, r and owner: runnable node, a: one that awaits a person,
                        -- w: one that waits until a moment, e and engine: claimed node
   due INTEGER,         -- t: the deadline, q: the ordinal, r: when it was made, a and w: when it goes on by itself
   mark INTEGER,        -- when a pending node wakes; when an open turn was asked to stop
@@ -122,7 +127,19 @@ function addWriters(connection: Connection): void {
 type MigrationStep = string | ((connection: Connection) => void)
 
 /** Step n leads from schema version n to n + 1. Steps are never changed once published, only added. */
-export const MIGRATIONS: readonly MigrationStep[] = [first, deletion, seals, stretches, addWriters]
+export const MIGRATIONS: readonly MigrationStep[] = [
+  first,
+  deletion,
+  seals,
+  stretches,
+  addWriters,
+  REGISTRY,
+  addOwners,
+  CHANGES,
+  SPENT,
+  STONE_IDS,
+  OWN_QUEUES,
+]
 
 /** Takes every step that the file lacks, each whole or not at all. Other processes may do so at the same time. */
 export function migrate(connection: Connection, migrations: readonly MigrationStep[] = MIGRATIONS): void {

@@ -1,8 +1,9 @@
 import { sha256 } from '../../base/hash.ts'
-import type { Edge, Id } from '../../graph/rows.ts'
+import type { Edge, Id, Node } from '../../graph/rows.ts'
 import { type Finding, finding, type VerifyReport, type WrittenRow } from '../archive.ts'
 import {
   COMMITS_PER_TREE,
+  ownQueues,
   type PackedRow,
   pushConversation,
   pushLink,
@@ -15,9 +16,11 @@ import {
   turnSlot,
 } from '../codec/rows.ts'
 import { verifyTree } from '../codec/tree-text.ts'
+import { isWhole, readStones, strayIds } from './beside/stones.ts'
 import { type Connection, textOf } from './driver.ts'
 import { brokenStretches } from './marks.ts'
-import { readStones, stoneHash } from './remove.ts'
+import { type ReadTree, STRAY_OWNED, wronglyOwned } from './owners.ts'
+import { readConversation } from './remove.ts'
 import { writersOf } from './seals.ts'
 import {
   edgesIn,
@@ -74,8 +77,10 @@ class Verifier implements VerifyReport {
     const edges = new Map<string, { readonly edge: Edge; count: number }>()
     const read = spans.map((n) => readSpan(this.db, n))
     if (tree !== undefined) this.seals(read, { rootId, writers: writersOf(read, records), tree })
+    if (tree !== undefined) this.owned({ rootId, tree, spans: read })
+    const owner = read.flatMap((span) => readConversation(span) ?? []).find(({ id }) => id === rootId)?.owner
     for (const span of read) {
-      this.span(span, { rootId, rows, edges })
+      this.span(span, { rootId, owner, rows, edges })
       if (tree !== undefined) this.uses(span, { rootId, tree })
     }
     for (const { edge, count } of edges.values()) {
@@ -108,19 +113,27 @@ class Verifier implements VerifyReport {
       )
     }
     this.addedKeys()
-    for (const [n] of [...this.db.all(STRAY_SEALS), ...this.db.all(STRAY_STRETCHES)]) {
+    for (const [n] of [STRAY_SEALS, STRAY_STRETCHES, STRAY_OWNED].flatMap((sql) => this.db.all(sql))) {
       this.put('altered_index', { id: `row ${n}`, rootId: null }, `Row ${n} of the file was written and is not there.`)
     }
     for (const [tree, name] of this.db.all(STRAY_USES)) {
       const hash = textOf(name)
       this.put('altered_index', { id: hash, rootId: null }, `No text ${hash} of a tree ${tree} is stored.`)
     }
-    for (const { n, data, hash } of readStones(this.db)) {
-      if (stoneHash(n, data) === hash) continue
-      this.put('altered_row', { id: `tombstone ${n}`, rootId: null }, `The tombstone ${n} is not what was written.`)
-    }
+    this.tombstones()
     const [said] = this.db.first('PRAGMA integrity_check') ?? []
     if (said !== 'ok') this.put('unreadable', { id: 'file', rootId: null }, `The file is damaged: ${said}`)
+  }
+
+  private tombstones(): void {
+    for (const stone of readStones(this.db)) {
+      if (isWhole(this.db, stone)) continue
+      const { n } = stone
+      this.put('altered_row', { id: `tombstone ${n}`, rootId: null }, `The tombstone ${n} is not what was written.`)
+    }
+    for (const id of strayIds(this.db)) {
+      this.put('altered_index', { id, rootId: null }, `It is said that ${id} was deleted, and no tombstone is there.`)
+    }
   }
 
   /** Names keys that lead to a row which has another name. */
@@ -167,6 +180,14 @@ class Verifier implements VerifyReport {
     }
   }
 
+  /** Checks that lists by owner, agent and state have the tree as its rows say. */
+  private owned(place: Pick<ReadTree, 'rootId' | 'tree' | 'spans'>): void {
+    for (const n of wronglyOwned(this.db, { ...place, conversationIn: readConversation, nodesIn })) {
+      const message = `The rows of the file from ${n} on are not listed as they should be, by owner, agent or state.`
+      this.put('altered_index', { id: `row ${n}`, rootId: place.rootId }, message)
+    }
+  }
+
   /** Checks that each body is registered for the trees that name it: else it could be deleted with another tree. */
   private uses(span: FileSpan, { rootId, tree }: { rootId: Id; tree: number }): void {
     for (const hash of namedIn(span)) {
@@ -175,12 +196,12 @@ class Verifier implements VerifyReport {
     }
   }
 
-  private row(row: FileRow, span: FileSpan, { rootId, rows }: FoundRows): void {
+  private row(row: FileRow, span: FileSpan, { rootId, owner, rows }: FoundRows): void {
     const { n, packed, columns } = row
     const written = writtenRow(row, span.turn?.id ?? null)
     if (written !== null) {
       rows.push(written)
-      this.index(row, span, { written, rootId })
+      this.index(row, span, { written, rootId, owner })
     } else if (packed === null || !('edges' in packed) || Object.keys(packed).length > 1) {
       this.put('altered_row', { id: `row ${n}`, rootId }, `Row ${n} of the file cannot be read.`)
     } else {
@@ -191,7 +212,7 @@ class Verifier implements VerifyReport {
   }
 
   /** Checks that the columns and keys of a row agree with its text. */
-  private index(row: FileRow, span: FileSpan, { written, rootId }: { written: WrittenRow; rootId: Id }): void {
+  private index(row: FileRow, span: FileSpan, { written, rootId, owner }: FoundRow): void {
     const { letter, id } = written
     const keys: (readonly [id: string, slot: string])[] = [[id, letter]]
     if (letter === 't' && span.turn !== null) keys.push([span.turn.laneId, turnSlot(span.turn.ordinal, row.n)])
@@ -202,7 +223,7 @@ class Verifier implements VerifyReport {
     const isKept = keys.every(
       (key) => this.db.first('SELECT n FROM keys WHERE id = ? AND slot = ?', key)?.[0] === row.n,
     )
-    const right = columnsOf(row.packed, span)
+    const right = columnsOf(row.packed, span, owner)
     if (isKept && (right === null || right.every((value, at) => value === row.columns[at]))) return
     const message = `What the row ${id} is found by is not what the row says.`
     this.put('altered_index', { id, rootId }, message)
@@ -220,8 +241,17 @@ interface TreeWriters {
   readonly tree: number
 }
 
-interface FoundRows {
+interface TreeOwner {
   readonly rootId: Id
+  /** Undefined where the root cannot be read. */
+  readonly owner: string | null | undefined
+}
+
+interface FoundRow extends TreeOwner {
+  readonly written: WrittenRow
+}
+
+interface FoundRows extends TreeOwner {
   readonly rows: WrittenRow[]
   /** `count`: the number of further spans that must have it. */
   readonly edges: Map<string, { readonly edge: Edge; count: number }>
@@ -246,7 +276,11 @@ const STRAY_KEYS = `SELECT CAST(keys.id AS BLOB), CAST(keys.slot AS BLOB) FROM k
   WHERE rows.n IS NULL`
 
 /** The columns queue, due and mark according to the row; null when it cannot be read. */
-function columnsOf(packed: PackedRow | null, { turn }: FileSpan): readonly SqlValue[] | null {
+function columnsOf(
+  packed: PackedRow | null,
+  { turn }: FileSpan,
+  owner: TreeOwner['owner'],
+): readonly SqlValue[] | null {
   const values: SqlValue[] = []
   try {
     if (packed === null || 'edges' in packed) return null
@@ -258,5 +292,18 @@ function columnsOf(packed: PackedRow | null, { turn }: FileSpan): readonly SqlVa
   } catch {
     return null
   }
+  ownQueues(values, owner)
   return values.slice(1, 4)
+}
+
+/** The nodes of a turn that can be read. */
+function nodesIn({ rows, turn }: FileSpan): { readonly n: number; readonly node: Node }[] {
+  return rows.flatMap(({ n, packed }) => {
+    if (turn === null || packed === null || !('node' in packed)) return []
+    try {
+      return [{ n, node: toNode(packed, turn) }]
+    } catch {
+      return []
+    }
+  })
 }

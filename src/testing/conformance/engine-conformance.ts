@@ -12,12 +12,13 @@ import { freshId } from '../../base/id.ts'
 import type { Later } from '../../base/maybe.ts'
 import { code, type OptionRules, readOptions, text } from '../../base/options.ts'
 import type { Engine, EngineFactory, Executor, Work } from '../../engine/engine.ts'
-import { emptyCommit } from '../../graph/commit.ts'
+import { type EngineRow, emptyCommit } from '../../graph/commit.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { withKinds } from '../../graph/kinds.ts'
 import { DEFAULT_LIMITS } from '../../graph/limits.ts'
-import type { EngineRow, Id, Node, Turn } from '../../graph/rows.ts'
+import type { Id, Node, Turn } from '../../graph/rows.ts'
 import { endTurns } from '../../rules/settle/end-turns.ts'
+import { tellChanges } from '../../rules/settle/told.ts'
 import { planCancel } from '../../rules/turn/cancel.ts'
 import type { Claim } from '../../rules/turn/claim.ts'
 import { planResult, planRetry } from '../../rules/turn/result.ts'
@@ -69,6 +70,8 @@ class EngineWorld {
   readonly begun: { readonly node: Node; readonly work: Work; readonly at: number }[] = []
   /** The work of a node. Default: it ends at once. */
   execute: (node: Node, work: Work) => Promise<void> = (node, work) => this.end(node, work.claim)
+  /** The name of an agent that the engine is told to leave to others. */
+  left: string | null = null
   private readonly engine: Engine
   private readonly own: Ledger
   private readonly other: Ledger
@@ -90,6 +93,7 @@ class EngineWorld {
       stalledMs: 60_000,
       agents: new Set(['', 'worker']),
       kinds: new Set(['agent_message']),
+      mayRun: ({ name }) => name !== this.left,
       beforeNode: () => undefined,
       swept: () => undefined,
       report: (error) => this.reported.push(error),
@@ -126,6 +130,7 @@ class EngineWorld {
       deadline: null,
       money: null,
       mayStart: true,
+      ceiling: [],
     }
     const ledger = by === 'another' ? this.other : this.own
     return ledger.commit({
@@ -159,7 +164,15 @@ class EngineWorld {
 
   /** Claims the node of a turn in the name of a process that died long ago. */
   async claimForDead(turn: Turn): Promise<void> {
-    const row: EngineRow = { id: freshId(1), version: 1, bootId: '', pid: 1, processStart: '', leaseUntil: 1 }
+    const row: EngineRow = {
+      id: freshId(1),
+      version: 1,
+      bootId: '',
+      pid: 1,
+      processStart: '',
+      leaseUntil: 1,
+      agents: null,
+    }
     await this.store.commit({ ...emptyCommit('lease', 1, null), engines: [row] })
     await this.other.commit({
       kind: 'claim',
@@ -183,6 +196,7 @@ class EngineWorld {
     const listener = { ...heard, mayWait: () => false }
     const ledger = new Ledger({ store: this.store, clock: systemClock, kinds: withKinds({}), listener })
     ledger.endTurns = endTurns
+    ledger.tellChanges = tellChanges
     return ledger
   }
 }
@@ -322,6 +336,19 @@ const LAWS: readonly EngineLaw[] = [
       for (const turn of turns) await world.takeUp(turn.rootId)
       await sleep(3 * SWEEP_MS)
       for (const turn of turns) same('the node', (await world.node(turn)).state, 'pending')
+    },
+  ],
+  [
+    'nothing runs that is left to others, and it runs when that is over',
+    async (world) => {
+      world.left = 'worker'
+      await world.start()
+      const turns = [await world.say('this process'), await world.say('another')]
+      for (const turn of turns) await world.takeUp(turn.rootId)
+      await sleep(3 * SWEEP_MS)
+      for (const turn of turns) same('the node', (await world.node(turn)).state, 'pending')
+      world.left = null
+      for (const turn of turns) await until('it has ended', async () => (await world.node(turn)).endedAt !== null)
     },
   ],
   [

@@ -338,7 +338,7 @@ export async function snapshot(store: Store): Promise<unknown> {
     events: await store.events('root-a', 0, 99),
     lastSeq: tree.lastSeq('root-a'),
     roots: await store.roots({ limit: 99 }),
-    openRoots: await store.openRoots(99),
+    openRoots: await store.openRoots({ limit: 99 }),
     claimed: await store.claimedBy('engine-0', 99),
   }
 }

@@ -4,11 +4,16 @@ import { join } from 'node:path'
 import type { Later } from '../../base/maybe.ts'
 import { code, flag, type OptionRules, readOptions, text } from '../../base/options.ts'
 import type { Store } from '../../store/store.ts'
+import { changeLaws, sharedChangeLaws } from './store-change-laws.ts'
 import { commitLaws } from './store-commit-laws.ts'
 import { durableLaws, exclusiveLaws, sharedLaws } from './store-durable-laws.ts'
+import { ownerLaws } from './store-owner-laws.ts'
 import { type Law, readLaws } from './store-read-laws.ts'
+import { durableRegistryLaws, registryLaws, sharedRegistryLaws } from './store-registry-laws.ts'
 import { durableRemoveLaws, removeLaws, sharedRemoveLaws } from './store-remove-laws.ts'
 import { scanLaws } from './store-scan-laws.ts'
+import { spentLaws } from './store-spent-laws.ts'
+import { turnLaws } from './store-turn-laws.ts'
 
 export interface StoreConformance<Kind extends Store = Store> {
   /** The name shown before every law. */
@@ -41,12 +46,24 @@ const CONFORMANCE: OptionRules<StoreConformance> = {
 export function storeConformance<Kind extends Store>(options: StoreConformance<Kind>): void {
   const suite = readOptions('storeConformance()', options, CONFORMANCE) as StoreConformance<Kind>
   const { name, open, durable, shared = durable, test } = suite
-  for (const law of [...readLaws, ...scanLaws, ...commitLaws, ...removeLaws]) {
+  for (const law of [
+    ...readLaws,
+    ...scanLaws,
+    ...ownerLaws,
+    ...commitLaws,
+    ...removeLaws,
+    ...registryLaws,
+    ...changeLaws,
+    ...spentLaws,
+    ...turnLaws,
+  ]) {
     test(`${name}: ${law[0]}`, () => withStores(open, (openOne) => checkLaw(law, openOne, suite)))
   }
   if (!durable) return
-  const handles = shared ? [...sharedLaws, ...sharedRemoveLaws] : exclusiveLaws
-  for (const [sentence, check] of [...durableLaws, ...durableRemoveLaws, ...handles]) {
+  const handles = shared
+    ? [...sharedLaws, ...sharedRemoveLaws, ...sharedRegistryLaws, ...sharedChangeLaws]
+    : exclusiveLaws
+  for (const [sentence, check] of [...durableLaws, ...durableRemoveLaws, ...durableRegistryLaws, ...handles]) {
     test(`${name}: ${sentence}`, () => withStores(open, check))
   }
 }

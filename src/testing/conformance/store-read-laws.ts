@@ -120,6 +120,11 @@ export const readLaws: readonly Law[] = [
         assert.deepEqual(await rootsOf('root-b', 'root-b-turn', 'root-b-turn-node'), ['root-b', 'root-b', 'root-b'])
         const strange = ['nowhere', '', '__proto__', 'constructor', 'engine-0', 'hash-1', 'node-', "' or 1=1 --"]
         assert.deepEqual(await rootsOf(...strange), new Array(strange.length).fill(undefined))
+        for (const id of ['root-a', place.turnId, 'node-1', 'child', 'child-turn', 'child-node', ...strange]) {
+          const rootId = await opened.rootOf(id)
+          const owner = (await opened.tree(rootId ?? '')).conversation(rootId ?? '')?.owner ?? null
+          assert.deepEqual(await opened.ownerOf(id), rootId === undefined ? undefined : { rootId, owner })
+        }
       }
     },
   ],
@@ -345,8 +350,8 @@ export const readLaws: readonly Law[] = [
       const queued = turnRow({ ...placeIn('r-2'), turnId: 'again' }, { state: 'queued', ordinal: 1 })
       await store.commit(commitOf('r-2', { turns: [queued] }))
 
-      assert.deepEqual(idsOf(await store.openRoots(9)).sort(), ['again', 'r-1-turn'])
-      assert.equal((await store.openRoots(1)).length, 1)
+      assert.deepEqual(idsOf(await store.openRoots({ limit: 9 })).sort(), ['again', 'r-1-turn'])
+      assert.equal((await store.openRoots({ limit: 1 })).length, 1)
     },
   ],
 ]

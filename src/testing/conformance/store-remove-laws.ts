@@ -52,6 +52,7 @@ export const removeLaws: readonly Law[] = [
         hash: head,
         seq: 2,
         agent: 'editor',
+        owner: 'ann',
         ...HOW,
         conversations: [
           { id: 'root-a', parentId: null, runs: ['root-a-turn'] },
@@ -68,6 +69,7 @@ export const removeLaws: readonly Law[] = [
         for (const id of ['root-a', 'root-a-child-turn']) assert.deepEqual(await kept?.tombstone(id), stone)
         for (const id of ['', 'root', 'ttl', '__proto__', 'root-b']) assert.equal(await kept?.tombstone(id), undefined)
         assert.deepEqual((await kept?.verify())?.findings, [])
+        assert.equal((await kept?.remove('root-b', { ...HOW, dryRun: true }))?.owner, null)
       }
     },
   ],
@@ -279,7 +281,7 @@ function endedTree(rootId: Id): Commit {
   const own = `own text of ${rootId}`
   return commitOf(rootId, {
     conversations: [
-      conversationRow(rootId),
+      conversationRow(rootId, { owner: rootId === 'root-a' ? 'ann' : null }),
       conversationRow(child.conversationId, { rootId, type: 'sub_agent', depth: 1, parentConversationId: rootId }),
     ],
     turns: [

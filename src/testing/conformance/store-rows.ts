@@ -1,9 +1,9 @@
 import type { Column, Columns } from '../../base/keep-shape.ts'
-import { type Commit, emptyCommit } from '../../graph/commit.ts'
+import { type Commit, type EngineRow, emptyCommit } from '../../graph/commit.ts'
 import { NO_USAGE } from '../../graph/content.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { OutcomeRecord } from '../../graph/outcome.ts'
-import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../../graph/rows.ts'
+import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { CONVERSATION_COLUMNS, LINK_COLUMNS, NODE_COLUMNS, TURN_COLUMNS } from '../../graph/rows.ts'
 
 /** Rows for tests of stores: complete, plain, new (version 1) unless said otherwise. */
@@ -41,7 +41,7 @@ export function linkRow(place: RowPlace, id: Id, fields: Partial<Link> = {}): Li
 }
 
 export function engineRow(id: Id, fields: Partial<EngineRow> = {}): EngineRow {
-  return { id, version: 1, bootId: 'boot', pid: 1, processStart: '1', leaseUntil: 16_000, ...fields }
+  return { id, version: 1, bootId: 'boot', pid: 1, processStart: '1', leaseUntil: 16_000, agents: null, ...fields }
 }
 
 export function outcomeOf(runId: Id, conversationId: Id): OutcomeRecord {

@@ -185,7 +185,7 @@ export const scanLaws: readonly Law[] = [
       )
       assert.deepEqual(idsOf(await store.openTurns(9)).sort(), ['child-a-turn', 'root-a-turn'])
       assert.equal((await store.openTurns(1)).length, 1)
-      assert.deepEqual(idsOf(await store.openRoots(9)), ['root-a-turn'])
+      assert.deepEqual(idsOf(await store.openRoots({ limit: 9 })), ['root-a-turn'])
 
       await store.commit(commitOf('root-a', { turns: [next(turnRow(inner, { state: 'queued' }), { state: 'ended' })] }))
       assert.deepEqual(idsOf(await store.openTurns(9)), ['root-a-turn'])

@@ -207,16 +207,23 @@ function unreportedDoubts({ nodes, links, events }: TreeRows, turn: Turn): strin
   // A child that ended after its host is not in its host's outcome.
   const late = new Set(turn.outcome?.open ?? [])
   const children = all.filter(({ id }) => !late.has(id))
-  const expected = [...own.map(({ id }) => id), ...children.flatMap(({ outcome }) => outcome?.uncertain ?? [])].sort()
+  const open = own.filter(({ marks }) => !isSettledBy(marks, turn.endedAt))
+  const expected = [...open.map(({ id }) => id), ...children.flatMap(({ outcome }) => outcome?.uncertain ?? [])].sort()
   const reported = [...(turn.outcome?.uncertain ?? [])].sort()
   const told = eventsOf(events, 'uncertain').filter(({ runId }) => runId === turn.id)
   const wrong: string[] = []
   if (expected.join() !== reported.join()) {
     wrong.push(`L3 the outcome of turn ${turn.id} names ${reported.length} of ${expected.length} uncertain nodes`)
   }
-  if (told.length !== own.length)
-    wrong.push(`L3 turn ${turn.id} told of ${told.length} of ${own.length} uncertain nodes`)
+  const telling = own.filter(({ marks, createdAt }) => !isSettledBy(marks, createdAt))
+  if (told.length !== telling.length)
+    wrong.push(`L3 turn ${turn.id} told of ${told.length} of ${telling.length} uncertain nodes`)
   return wrong
+}
+
+/** Tells whether a person had settled it by then: a turn that is made anew tells nothing of such a node. */
+function isSettledBy(marks: Node['marks'], at: number | null): boolean {
+  return marks?.settled !== undefined && at !== null && marks.settled.at <= at
 }
 
 type EventOfType<T extends DurableEventType> = EventRow & { readonly body: Extract<EventBody, { type: T }> }

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { watchWork } from '../../../test/support/pace.ts'
 import { runProgram, skipUnlessBuilt } from '../../../test/support/program.ts'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { agent, createRuntime } from '../../index.ts'
@@ -141,9 +142,9 @@ test('a month in which nothing is due takes less than a second', async () => {
   onTestFinished(() => runtime.close())
   await runtime.resume()
   await clock.advance(0)
-  const began = performance.now()
+  const workMs = watchWork()
 
   await clock.advance(30 * 24 * 3_600_000)
 
-  expect(performance.now() - began).toBeLessThan(1_000)
+  expect(workMs()).toBeLessThan(1_000)
 })

@@ -19,7 +19,7 @@ import { httpTransport } from './http-transport.ts'
 import type { ServerSettings } from './options.ts'
 import { type ListedTool, listTools, readTools } from './read-tools.ts'
 import { resourceTools } from './resource-tools.ts'
-import { type Server, shownLine, shownResult, shownText } from './server.ts'
+import { type OpenServer, shownLine, shownResult, shownText } from './server.ts'
 import { lastWords, openSession, plainReason, type Session } from './session.ts'
 import { StdioTransport } from './stdio-transport.ts'
 
@@ -35,7 +35,7 @@ const MOST_STARTS = 5
 const START_WINDOW_MS = 60_000
 
 /** A server, its tools and its notes. A server that has ended is restarted at its next use. */
-class McpConnection implements OpenSource, Server {
+class McpConnection implements OpenSource, OpenServer {
   tools: ReadonlyMap<string, SourceTool> = new Map()
   notes = ''
   warnings: readonly string[] = []
@@ -268,7 +268,7 @@ function isBroken(error: unknown): boolean {
 }
 
 /** A tool of a server. It is effectful, whatever the server claims about its effects. */
-function serverTool(server: Server, listed: ListedTool): SourceTool {
+function serverTool(server: OpenServer, listed: ListedTool): SourceTool {
   const made = tool({
     description: listed.description,
     input: { type: 'object' },
@@ -279,12 +279,14 @@ function serverTool(server: Server, listed: ListedTool): SourceTool {
 }
 
 async function callTool(
-  server: Server,
+  server: OpenServer,
   { listed, input }: { readonly listed: ListedTool; readonly input: unknown },
   context: ToolContext,
 ): Promise<unknown> {
   const { name, inputSchema } = listed
-  const params = { name, arguments: input as Record<string, unknown> }
+  const { traceparent } = context
+  const traced = traceparent === null ? {} : { _meta: { traceparent } }
+  const params = { name, arguments: input as Record<string, unknown>, ...traced }
   // The schema may send some arguments as headers too. Without an output schema, nothing that comes from a server is
   // compiled.
   const toolDefinition = { name, inputSchema: inputSchema as McpTool['inputSchema'] }
@@ -312,7 +314,7 @@ interface Progress {
   readonly message?: string | undefined
 }
 
-function progressOf(context: ToolContext, { secrets }: Server): (progress: Progress) => void {
+function progressOf(context: ToolContext, { secrets }: OpenServer): (progress: Progress) => void {
   const allowance = new Allowance(PROGRESS_AT_ONCE, PROGRESS_PER_SECOND)
   return ({ progress, total, message }) => {
     if (!allowance.take(1, Date.now())) return

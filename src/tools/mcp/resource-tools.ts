@@ -3,11 +3,11 @@ import type { JsonSchema } from '../../base/schema/json-schema.ts'
 import type { Secrets } from '../../base/secrets/secrets.ts'
 import { isWithin, type SourceTool, type ToolLimit } from '../../tool/source.ts'
 import { type Tool, type ToolContext, tool } from '../../tool/tool.ts'
-import { type Server, shownBlocks, shownLine, shownResult } from './server.ts'
+import { type OpenServer, shownBlocks, shownLine, shownResult } from './server.ts'
 
 /** Our tools for the resources and prompts of a server. A tool of the server with the same name wins. */
 export function resourceTools(
-  server: Server,
+  server: OpenServer,
   capabilities: ServerCapabilities | undefined,
   limit: ToolLimit,
 ): ReadonlyMap<string, SourceTool> {
@@ -21,7 +21,7 @@ export function resourceTools(
 
 const MOST_LISTED = 200
 
-function listResources(server: Server): Tool {
+function listResources(server: OpenServer): Tool {
   return asking(server, {
     description: 'Lists the resources of this server: texts and files that read_resource gives.',
     schema: { type: 'object', properties: { cursor: CURSOR }, additionalProperties: false },
@@ -37,7 +37,7 @@ function listResources(server: Server): Tool {
   })
 }
 
-function readResource(server: Server): Tool {
+function readResource(server: OpenServer): Tool {
   return asking(server, {
     description: 'Reads a resource of this server by its uri.',
     schema: { type: 'object', properties: { uri: { type: 'string' } }, required: ['uri'], additionalProperties: false },
@@ -53,7 +53,7 @@ function readResource(server: Server): Tool {
   })
 }
 
-function listPrompts(server: Server): Tool {
+function listPrompts(server: OpenServer): Tool {
   return asking(server, {
     description: 'Lists the prompts of this server: instructions that get_prompt gives.',
     schema: { type: 'object', properties: { cursor: CURSOR }, additionalProperties: false },
@@ -72,7 +72,7 @@ function listPrompts(server: Server): Tool {
   })
 }
 
-function getPrompt(server: Server): Tool {
+function getPrompt(server: OpenServer): Tool {
   const properties = {
     name: { type: 'string' },
     arguments: { type: 'object', additionalProperties: { type: 'string' } },
@@ -101,7 +101,7 @@ interface Asking {
 }
 
 /** Reads only, as far as the protocol goes; the server may do anything. */
-function asking({ timeoutMs }: Server, { description, schema, ask }: Asking): Tool {
+function asking({ timeoutMs }: OpenServer, { description, schema, ask }: Asking): Tool {
   return tool({
     description,
     input: schema,
@@ -112,7 +112,11 @@ function asking({ timeoutMs }: Server, { description, schema, ask }: Asking): To
 
 type Entry = readonly [name: string, title: string, description: string]
 
-function listing(entries: readonly (readonly string[])[], nextCursor: string | undefined, { secrets }: Server): string {
+function listing(
+  entries: readonly (readonly string[])[],
+  nextCursor: string | undefined,
+  { secrets }: OpenServer,
+): string {
   const shown = entries.slice(0, MOST_LISTED)
   const fields = secrets.cleanAll(shown.flat())
   const lines = shown.map((_, at) => line(fields.slice(at * 3, at * 3 + 3) as unknown as Entry))

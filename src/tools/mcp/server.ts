@@ -5,7 +5,7 @@ import type { Block } from '../../graph/content.ts'
 import { MOST_DESCRIPTION } from './options.ts'
 
 /** The part of a server that its tools use. */
-export interface Server {
+export interface OpenServer {
   /** The secrets that no text may show. */
   readonly secrets: Secrets
   /** How long one call may take. */

@@ -1,6 +1,7 @@
-import type { Budget, Grant, Json } from 'legate'
+import type { Budget, Grant, Json, StartOptions } from 'legate'
 import type { Script } from 'legate/testing'
 import type { RuntimeOptions } from '../../../src/runtime/options.ts'
+import type { Layers } from '../../support/callers.ts'
 import type { Rows } from '../../support/stores.ts'
 import type { Worker } from './worker.ts'
 
@@ -10,6 +11,10 @@ export interface Bound {
   readonly budget?: Budget
   readonly profile?: string
   readonly runtime?: Pick<RuntimeOptions, 'grant' | 'budget' | 'profiles'>
+  /** On whose behalf the host's conversation is made and its turns are asked for. */
+  readonly layers?: Layers
+  /** What the host's caller asks for with each run. */
+  readonly request?: Pick<StartOptions, 'grant' | 'budget'>
 }
 
 /** One try: a worker behind a host that is bound. */

@@ -1,9 +1,11 @@
-import { type AnyAgent, agent, type ConversationHandle, type Run, type Runtime, tool } from 'legate'
+import { type AnyAgent, agent, type ConversationHandle, type Principal, type Run, type Runtime, tool } from 'legate'
 import { backgroundSubagents, type SessionStore } from 'legate/background'
 import { makeSubagentTool } from 'legate/compat'
 import type { Node } from 'legate/rows'
+import { handler } from 'legate/server'
 import { type Script, scriptedModel } from 'legate/testing'
 import type { RuntimeOptions } from '../../../src/runtime/options.ts'
+import { callerLayer, RuntimeFor } from '../../support/callers.ts'
 import { startProcess, until } from '../../support/process.ts'
 import { localStore } from '../../support/rows.ts'
 import type { Bound, Door, Try } from './door.ts'
@@ -49,11 +51,26 @@ export const doors: readonly Door[] = [
     return go(id)
   }),
   changed('a message of the host’s, edited', (talk, { nodes }) => talk.history.edit(nodes[0]?.id ?? '', 'go')),
-  changed('lanes of the host, merged', async (talk, { nodes, say }) => {
-    const { id } = await talk.history.fork(nodes.at(-1)?.id ?? '')
-    await say(id)
-    return talk.history.merge([id], { prompt: 'go' })
+  changed(
+    'lanes of the host, merged',
+    async (talk, { nodes, say }) => {
+      const { id } = await talk.history.fork(nodes.at(-1)?.id ?? '')
+      await say(id)
+      return talk.history.merge([id], { prompt: 'go' })
+    },
+    true,
+  ),
+  changed('an answer of the host’s, rerun by somebody else', async (talk, { nodes, mode }) => {
+    mode.now = 'going'
+    return talk.history.rerun(nodes.at(-1)?.id ?? '')
   }),
+  {
+    name: 'a lane of the host that somebody else forks and that runs again',
+    depth: 1,
+    hasOffer: true,
+    open: throughRerunFork,
+  },
+  { name: 'the end of another child, which wakes the host', depth: 1, hasOffer: true, open: throughWake },
   { name: 'a person who goes on in a fork of its conversation', depth: 1, hasOffer: true, open: throughItsFork },
   { name: 'another process that takes over', depth: 1, hasOffer: true, open: throughTakeover },
   ...openDoors((attempt, { script, rest, models = {} }) => {
@@ -65,14 +82,20 @@ export const doors: readonly Door[] = [
 export const rootDoors: readonly Door[] = [
   { name: 'runtime.run, new conversation', depth: 0, hasOffer: false, open: (attempt) => atRoot(attempt, false) },
   { name: 'runtime.run, known conversation', depth: 0, hasOffer: false, open: (attempt) => atRoot(attempt, true) },
+  { name: 'a tool of MCP', depth: 0, hasOffer: false, open: throughMcp },
 ]
 
+/** Whether a host that was only told to begin delegates. */
+interface Mode {
+  now: 'beginning' | 'going'
+}
+
 /** Delegates once when it is told to, and says what came back. */
-function once({ smuggled }: Try): Script {
+function once({ smuggled }: Try, mode: Mode = { now: 'beginning' }): Script {
   return ({ messages }) => {
     const last = messages.at(-1)
     if (last?.role === 'tool') return String(last.content)
-    if (last?.content === 'begin') return 'ready'
+    if (last?.content === 'begin' && mode.now === 'beginning') return 'ready'
     return { calls: [{ name: 'ask', input: { ...smuggled, message: 'probe' } }] }
   }
 }
@@ -229,12 +252,12 @@ interface InsideTool {
 
 function inside(name: string, begin: (worker: AnyAgent, context: InsideTool) => Promise<unknown>): Door {
   const open = (attempt: Try) =>
-    runIn(attempt, (runtime) => {
+    runIn(attempt, (runtime, outer) => {
       const ask = tool({
         description: 'Asks the worker.',
         input: { type: 'object' },
         execute: async (_input, { delegate }) => {
-          await begin(attempt.worker.make('message'), { runtime, delegate: delegate as InsideTool['delegate'] })
+          await begin(attempt.worker.make('message'), { runtime: outer, delegate: delegate as InsideTool['delegate'] })
           return 'asked'
         },
       })
@@ -252,6 +275,53 @@ function byHand(name: string, change: Change): Door {
     return putIn(attempt, hostOf(attempt, once(attempt), { subagents }), { change })
   }
   return { name, depth: 1, hasOffer: true, open }
+}
+
+/** The host delegates a harmless word; somebody else forks its lane so that the delegation runs again, and now it counts. */
+function throughRerunFork(attempt: Try): Promise<void> {
+  let word = 'hello'
+  const script: Script = ({ messages }) =>
+    messages.at(-1)?.role === 'tool'
+      ? 'done'
+      : { calls: [{ name: 'ask', input: { ...attempt.smuggled, message: word } }] }
+  const host = hostOf(attempt, script, { subagents: offerOf(attempt.bound, attempt.worker.make('message')) })
+  return runIn(attempt, async (runtime) => {
+    const run = runtime.run(host, 'go' as never)
+    await finish(runtime, run.result)
+    word = 'probe'
+    const talk = await runtime.conversation(run.conversationId)
+    const first = localStore(runtime).nodesOf(run.id)[0]?.id ?? ''
+    const forked = await talk.history.fork(first)
+    return forked.run ?? run
+  })
+}
+
+/** A harmless child ends in the background; the host delegates when it hears of that. */
+function throughWake(attempt: Try): Promise<void> {
+  const helper = agent({ name: 'helper', instructions: '', model: scriptedModel(() => 'helped', 'host/model') })
+  const script: Script = ({ messages }) => {
+    const last = messages.at(-1)
+    const isWoken = String(last?.content).startsWith('[background]')
+    if (last?.role === 'tool') return String(last.content)
+    if (isWoken) return { calls: [{ name: 'ask', input: { ...attempt.smuggled, message: 'probe' } }] }
+    return { calls: [{ name: 'subagent_spawn', input: { name: 'helper', prompt: 'hello' } }] }
+  }
+  const { grant } = attempt.bound
+  const talking = (rules: readonly string[]) => [...rules, 'tool:subagent_*']
+  const subagents = offerOf(attempt.bound, attempt.worker.make('message'))
+  const host = hostOf(attempt, script, {
+    subagents,
+    tools: { ...backgroundSubagents({ agent: helper }) },
+    ...(grant?.use === undefined ? {} : { grant: { ...grant, use: talking(grant.use) } }),
+  })
+  return runIn(attempt, async (runtime) => {
+    const run = runtime.run(host, 'go' as never)
+    await finish(
+      runtime,
+      run.result.then(() => runtime.idle()),
+    )
+    return run
+  })
 }
 
 function throughKind(attempt: Try): Promise<void> {
@@ -275,7 +345,7 @@ function putIn(attempt: Try, host: AnyAgent, { change, kinds = {} }: ByHand): Pr
     attempt,
     async (runtime) => {
       const { conversationId } = await runtime.run(host, 'begin' as never).result
-      const talk = await runtime.conversation(conversationId)
+      const talk = await ownHandle(attempt, runtime, conversationId)
       const turnId = await talk.mutate((mutation) => {
         change(mutation)
         return mutation.runId
@@ -292,16 +362,24 @@ interface Begun {
   go(laneId: string): Run
   /** The host is told something that it does not delegate, in a lane. */
   say(laneId: string): Promise<unknown>
+  readonly mode: Mode
 }
 
 /** The history of a host that has not delegated yet is changed so that it does. */
-function changed(name: string, change: (talk: ConversationHandle, begun: Begun) => Run | Promise<Run>): Door {
+function changed(
+  name: string,
+  change: (talk: ConversationHandle, begun: Begun) => Run | Promise<Run>,
+  isOwn = false,
+): Door {
   const open = (attempt: Try) => {
-    const host = hostOf(attempt, once(attempt), { subagents: offerOf(attempt.bound, attempt.worker.make('message')) })
+    const mode: Mode = { now: 'beginning' }
+    const subagents = offerOf(attempt.bound, attempt.worker.make('message'))
+    const host = hostOf(attempt, once(attempt, mode), { subagents })
     return runIn(attempt, async (runtime) => {
       const { conversationId, runId } = await runtime.run(host, 'begin' as never).result
-      const talk = await runtime.conversation(conversationId)
+      const talk = await (isOwn ? ownHandle(attempt, runtime, conversationId) : runtime.conversation(conversationId))
       return change(talk, {
+        mode,
         nodes: localStore(runtime).nodesOf(runId),
         go: (laneId) => runtime.run(host, 'go' as never, { conversationId: laneId }),
         say: (laneId) => runtime.run(host, 'begin' as never, { conversationId: laneId }).result,
@@ -337,7 +415,7 @@ async function throughTakeover(attempt: Try): Promise<void> {
   const first = startProcess(rows, { ...attempt.bound.runtime })
   const host = (from: Try) =>
     hostOf(from, once(attempt), { subagents: offerOf(from.bound, from.worker.make('message')) })
-  const run = first.runtime.run(host(gone), 'go' as never)
+  const run = callerOf(attempt.bound, first.runtime).run(host(gone), 'go' as never)
   run.result.catch(() => undefined)
   const link = await until('the child', () => first.store.linksOf(run.id)[0] ?? ended(first.store.turn(run.id)))
   await first.kill()
@@ -369,14 +447,60 @@ function atRoot(attempt: Try, isKnown: boolean): Promise<void> {
   })
 }
 
+/** A client of MCP calls the worker with a token that says what binds it. */
+async function throughMcp({ create, bound, worker, smuggled }: Try): Promise<void> {
+  const rows = create()
+  const root = worker.make('message')
+  const { runtime } = startProcess(rows, { ...bound.runtime, agents: [root], mayFail: true })
+  const answer = handler(runtime, { authenticate: () => principalOf(bound) })
+  const params = { name: root.name, arguments: { ...smuggled, message: 'probe' } }
+  const called = await answer(
+    new Request('http://localhost/mcp', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+    }),
+  )
+  const [, runId = ''] = /"runId":"([^"]+)"/.exec(await called.text()) ?? []
+  await finish(runtime, (await runtime.attach(runId)).result)
+  await runtime.close()
+  await rows.drop()
+}
+
+/** What binds a worker at the root, as a token says it. */
+function principalOf({ layers, request }: Bound): Principal {
+  const [layer] = layers?.caller ?? layers?.creator ?? []
+  const { deny } = Object(layer ?? null) as { readonly deny?: readonly string[] }
+  return {
+    id: 'ann',
+    scopes: ['start', 'read'],
+    ...(deny === undefined ? {} : { grant: { deny: [...deny] } }),
+    ...request,
+  } as Principal
+}
+
+/** The runtime as the host's caller has it. */
+function callerOf({ layers, request }: Bound, runtime: Runtime): Runtime {
+  if (layers === undefined && request === undefined) return runtime
+  return new RuntimeFor(runtime, layers ?? {}).asRuntime(request)
+}
+
+/** A conversation in the hands of the host's caller, whose layers bind what is put in. */
+function ownHandle({ bound }: Try, runtime: Runtime, id: string): Promise<ConversationHandle> {
+  const { creator, caller = [] } = bound.layers ?? {}
+  const { grant = {}, budget } = bound.request ?? {}
+  const asked = bound.request === undefined ? [] : callerLayer('the caller', grant, budget)
+  return new RuntimeFor(runtime, { creator, caller: [...caller, ...asked] }).conversation(id)
+}
+
 async function runIn(
   { create, bound }: Pick<Try, 'create' | 'bound'>,
-  begin: (runtime: Runtime) => Run | Promise<Run>,
+  begin: (runtime: Runtime, inside: Runtime) => Run | Promise<Run>,
   more: Pick<RuntimeOptions, 'kinds' | 'models'> = {},
 ): Promise<void> {
   const rows = create()
   const { runtime } = startProcess(rows, { ...bound.runtime, ...more, mayFail: true })
-  const run = await begin(runtime)
+  const run = await begin(callerOf(bound, runtime), runtime)
   await finish(runtime, run.result)
   await runtime.close()
   await rows.drop()

@@ -186,3 +186,25 @@ export const waiter = agent({
   subagents: { ask: curious },
   reply: async (_, { delegate }) => (await delegate('ask', 'Ask.')).text,
 })
+
+/** Pays, which leaves a mark with the key of the call and then waits at the gate, and says what came of it. */
+export const payer = agent({
+  name: 'payer',
+  instructions: 'You pay.',
+  tools: {
+    pay: tool({
+      description: 'Pays.',
+      input: NO_INPUT,
+      execute: async (_, { idempotencyKey }) => {
+        if (process.env.LEGATE_TEST_MARKS) appendFileSync(process.env.LEGATE_TEST_MARKS, `paid ${idempotencyKey}\n`)
+        await opened()
+        return 'paid by the tool'
+      },
+    }),
+  },
+  model: model(({ results }) =>
+    results.length === 0
+      ? { calls: [{ name: 'pay', input: { amount: 5 } }] }
+      : { chunks: [`In the end: ${results[0]}`] },
+  ),
+})

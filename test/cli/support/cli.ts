@@ -182,6 +182,10 @@ export class Process {
     }))
   }
 
+  get pid(): number {
+    return this.child.pid ?? 0
+  }
+
   kill(signal: NodeJS.Signals): void {
     this.child.kill(signal)
   }

@@ -13,7 +13,7 @@ export abstract class RandomHand extends RandomRuns {
     const edges = this.newEdges(nodes)
     const running = runningOf(lane)
     const expected = running !== undefined ? 'busy' : lane.isArchived ? 'archived' : this.joined(nodes, edges)
-    const scope = { conversationId: lane.id, limits: LIMITS }
+    const scope = { conversationId: lane.id, limits: LIMITS, ceiling: [] }
     const turnId = this.expect('mutate', expected, (draft) => planMutate(draft, scope, (m) => put(m, nodes, edges)))
     if (turnId === undefined) return `by hand in ${lane.id}: ${expected}`
     const turn = this.addTurn(lane, { id: turnId, state: 'running', nodes, isByHand: true })
@@ -29,7 +29,7 @@ export abstract class RandomHand extends RandomRuns {
     const before = turn.nodes.filter(({ by }) => by === null && this.chance.is(0.4))
     const edges = before.map((from) => ({ from, type: this.chance.pick(['sequence', 'dependency'] as const) }))
     const expected = turn.isCancelled ? 'busy' : this.added(node, edges)
-    const scope = { conversationId: turn.lane.id, runId: turn.id, limits: LIMITS }
+    const scope = { conversationId: turn.lane.id, runId: turn.id, limits: LIMITS, ceiling: [] }
     const id = this.expect('mutate', expected, (draft) =>
       planMutate(draft, scope, (mutation) => {
         const made = mutation.createNode({ kind: 'agent_message' }).id

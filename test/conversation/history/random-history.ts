@@ -25,7 +25,7 @@ import {
   uncompressRefusal,
 } from './reference-rules.ts'
 
-const BOUNDS = { limits: LIMITS }
+const ASKED = { caller: [], boundsUnder: () => ({ limits: LIMITS }) }
 
 export interface Trial {
   readonly seed: number
@@ -106,7 +106,7 @@ class World extends RandomHand {
     const cut = cutOf(turn, node, message)
     const expected = forkRefusal(turn, node, message)
     const made = this.expect('fork', expected, (draft) =>
-      planFork(draft, node.id, { conversationId: lane.id, bounds: BOUNDS, children, key: null, title: null }),
+      planFork(draft, node.id, { conversationId: lane.id, ...ASKED, children, key: null, title: null }),
     )
     if (made === undefined || cut === 'open') return `fork at ${node.id}: ${expected}`
     const fresh = this.addLane(made.laneId, cut === 'whole' ? turn : turn.before)
@@ -122,7 +122,7 @@ class World extends RandomHand {
     const { turn, node } = found
     const expected = rerunRefusal(lane, turn, node)
     const made = this.expect('rerun', expected, (draft) =>
-      planRerun(draft, node.id, { conversationId: lane.id, bounds: BOUNDS }),
+      planRerun(draft, node.id, { conversationId: lane.id, ...ASKED }),
     )
     if (made === undefined) return `rerun ${node.id}: ${expected}`
     lane.head = turn.before
@@ -138,7 +138,7 @@ class World extends RandomHand {
     const text = `e${++this.count}`
     const expected = editRefusal(lane, turn, node)
     const made = this.expect('edit', expected, (draft) =>
-      planEdit(draft, node.id, { conversationId: lane.id, bounds: BOUNDS, content: text }),
+      planEdit(draft, node.id, { conversationId: lane.id, ...ASKED, content: text }),
     )
     if (made === undefined) return `edit ${node.id}: ${expected}`
     lane.head = turn.before
@@ -162,15 +162,13 @@ class World extends RandomHand {
     if (found === undefined) return 'no node'
     const { turn, node } = found
     if (node.by !== null && isOpen(newest(node)) && newest(node) === node.by) {
-      this.expect('retry', 'done', (draft) =>
-        planRetryNode(draft, node.id, { conversationId: lane.id, bounds: BOUNDS }),
-      )
+      this.expect('retry', 'done', (draft) => planRetryNode(draft, node.id, { conversationId: lane.id, ...ASKED }))
       return `retry ${node.id} again`
     }
     const expected = retryRefusal(lane, turn, node)
     if (expected === 'unsure') return 'a retry that may find another'
     const made = this.expect('retry', expected, (draft) =>
-      planRetryNode(draft, node.id, { conversationId: lane.id, bounds: BOUNDS }),
+      planRetryNode(draft, node.id, { conversationId: lane.id, ...ASKED }),
     )
     if (made === undefined) return `retry ${node.id}: ${expected}`
     if (turn.state !== 'ended') this.retried(turn, node, made.nodeId)
@@ -222,7 +220,7 @@ class World extends RandomHand {
       heads.every((turn) => turn?.state === 'ended' && head.merged.includes(turn))
     const expected = isSame ? 'done' : mergeRefusal(lane, heads)
     const made = this.expect('merge', expected, (draft) =>
-      planMerge(draft, { conversationId: lane.id, bounds: BOUNDS, laneIds: others.map(({ id }) => id), prompt: null }),
+      planMerge(draft, { conversationId: lane.id, ...ASKED, laneIds: others.map(({ id }) => id), prompt: null }),
     )
     if (made === undefined || isSame) return `merge ${others.map(({ id }) => id).join()} into ${lane.id}: ${expected}`
     const merged = heads.filter((turn) => turn !== undefined)

@@ -28,6 +28,7 @@ export abstract class RandomRuns extends RandomCompaction {
       deadline: null,
       money: null,
       mayStart: true,
+      ceiling: [],
     }
     const plan = isRestart ? planRestart : planSay
     const expected = lane.isArchived ? 'archived' : 'done'

@@ -8,6 +8,7 @@ import { readTree } from '../../../src/graph/reader.ts'
 import type { Id, Node } from '../../../src/graph/rows.ts'
 import { resultContent } from '../../../src/graph/tasks.ts'
 import { endTurns } from '../../../src/rules/settle/end-turns.ts'
+import { tellChanges } from '../../../src/rules/settle/told.ts'
 import { Ledger } from '../../../src/store/ledger.ts'
 import { memoryStore } from '../../../src/store/memory/index.ts'
 import type { LocalStore } from '../../../src/store/store.ts'
@@ -61,6 +62,7 @@ export abstract class RandomWorld {
       listener: { claims: () => (this.isClaiming ? CLAIMS : null), committed: () => undefined, mayWait: () => false },
     })
     this.ledger.endTurns = endTurns
+    this.ledger.tellChanges = tellChanges
     this.rootId = this.newId()
     this.touched = this.addLane(this.rootId, null)
   }

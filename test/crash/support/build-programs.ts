@@ -19,6 +19,8 @@ const cache = path.join(root, 'node_modules/.cache')
 const DOORS: Readonly<Record<string, string>> = {
   legate: 'src/index.ts',
   'legate/testing': 'src/testing/index.ts',
+  'legate/background': 'src/doors/background.ts',
+  'legate/server': 'src/server/index.ts',
   'legate/store/json': 'src/store/json/index.ts',
   'legate/store/sqlite': 'src/store/sqlite/index.ts',
 }

@@ -112,7 +112,7 @@ describe('cybros 14.3: subagent_poll', () => {
   })
 
   test('cybros A16: a long line is cut to 1000 bytes between two characters, and all lines together are bounded', async () => {
-    const { gave } = await asked([{}], { rounds: 60, answer: '語'.repeat(5_000) })
+    const { gave } = await asked([{}], { rounds: 12, answer: '語'.repeat(5_000) })
     const lines = gave[0]?.['transcript_lines'] as string[]
 
     expect(lines.every((line) => Buffer.byteLength(line) <= 1_000)).toBe(true)

@@ -35,7 +35,11 @@ describe('legate demo', () => {
     expect(stdout).toMatch(/The run ended completed after [\d.]+ s and 2 processes\./)
     expect(stdout.trimEnd().split('\n').at(-1)).toMatch(/^Try next: examples\//)
     expect(stdout).not.toContain('\u001b')
-    expect(readdirSync(folder)).toEqual([])
+    const [, store = ''] = /legate serve --store (\S+)/.exec(stdout) ?? []
+    expect(path.dirname(path.dirname(store))).toBe(folder)
+    const served = await servedRuns(store)
+    expect(served.runs).toMatchObject([{ agent: 'lead', status: 'completed' }])
+    expect(served.page).toContain('<title>')
   })
 
   test('ends both processes and leaves no file behind when it is interrupted', async () => {
@@ -69,8 +73,23 @@ describe('legate', () => {
   })
 })
 
-function start(args: readonly string[]): ChildProcess {
-  const env = { ...process.env, TMPDIR: folder, TMP: folder, TEMP: folder }
+/** What the command that the demo names last gives: the runs of its store, and the page. */
+async function servedRuns(store: string): Promise<{ readonly runs: unknown; readonly page: string }> {
+  const server = start(['serve', '--store', store, '--port', '0'], { XDG_STATE_HOME: folder })
+  const ended = exitCode(server)
+  try {
+    const [base = '', token = ''] = (await waitForText(server, '\n')).trim().split('/#token=')
+    const answer = await fetch(`${base}/v1/runs`, { headers: { authorization: `Bearer ${token}` } })
+    const { runs } = (await answer.json()) as { runs: unknown }
+    return { runs, page: await (await fetch(base)).text() }
+  } finally {
+    server.kill('SIGTERM')
+    await ended
+  }
+}
+
+function start(args: readonly string[], more: NodeJS.ProcessEnv = {}): ChildProcess {
+  const env = { ...process.env, TMPDIR: folder, TMP: folder, TEMP: folder, ...more }
   return spawn(process.execPath, [program, ...args], { cwd: tmpdir(), env, stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
@@ -92,11 +111,11 @@ function numbers(found: RegExpExecArray | null): number[] {
   return (found ?? []).slice(1).map(Number)
 }
 
-async function waitForText(child: ChildProcess, wanted: string): Promise<void> {
+async function waitForText(child: ChildProcess, wanted: string): Promise<string> {
   let seen = ''
   for await (const chunk of child.stdout ?? []) {
     seen += chunk
-    if (seen.includes(wanted)) return
+    if (seen.includes(wanted)) return seen
   }
   throw new Error(`It ended without saying "${wanted}": ${seen}`)
 }

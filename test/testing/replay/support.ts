@@ -91,10 +91,12 @@ const OURS = new Set([
   'at',
   'wakeAt',
   'expiresAt',
+  'until',
   'durationMs',
   'duration_ms',
   'timestamp',
   'digest',
+  'seen',
   'hash',
   'usd',
 ])

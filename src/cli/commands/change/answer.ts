@@ -1,9 +1,10 @@
 import { parseJson } from '../../../base/json.ts'
 import type { Node } from '../../../doors/rows.ts'
-import type { ApprovalWord, Json, Runtime, Store } from '../../../index.ts'
+import type { ApprovalWord, Json } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
+import type { Desk, DeskRows } from '../../desk/desk.ts'
 import { findIds, findNodes, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
-import { withRuntime } from '../../store/open-store.ts'
+import { withDesk } from '../../store/open-desk.ts'
 import { write } from '../../terminal/output.ts'
 import { openStateOf } from '../../watch/activity.ts'
 import {
@@ -26,18 +27,18 @@ export function deny(call: Call): Promise<number> {
 }
 
 function answer(call: Call, allow: boolean): Promise<number> {
-  return withRuntime(call, 'write', async (runtime) => {
+  return withDesk(call, 'write', async (desk) => {
     const ending = call.words[0] ?? ''
-    const { store } = runtime
+    const { store } = desk
     const named = await namedNode(store, ending)
-    const node = named ?? (await onlyAsked(runtime, ending))
+    const node = named ?? (await onlyAsked(desk, ending))
     // `answer` below refuses a call that was answered already, and says who answered and how.
     const folder = workspaceOf(await store.tree(node.rootId), node.conversationId)
     const isNeeded = allow && (named === undefined || wasAnswered(node))
     if (isAsking(node)) checkSeen(call, node, { isNeeded, folder })
     const word = readApproval(call, allow)
     // Binds the answer to the question the person saw, not to one that replaced it since.
-    await runtime.answer(node.id, { ...word, digest: digestOf(node) })
+    await desk.answer(node.id, { ...word, seen: digestOf(node) })
     const answered = 'edit' in word ? ((await store.tree(node.rootId)).node(node.id) ?? node) : node
     await write(`${allow ? 'Allowed' : 'Denied'}: ${describeWholeCall(answered)}\n`)
     return EXIT.completed
@@ -91,7 +92,7 @@ function editOf(call: Call): { readonly edit: Json } | undefined {
 }
 
 /** Finds the call with this id that waits, or waited, for a person. */
-async function namedNode(store: Store, ending: string): Promise<Node | undefined> {
+async function namedNode(store: DeskRows, ending: string): Promise<Node | undefined> {
   const found = await findNodes(store, ending)
   const asking = found.filter(isAsking)
   const named = asking.length > 0 ? asking : found.filter(({ metadata: { answered } }) => answered !== undefined)
@@ -103,16 +104,16 @@ function isAsking({ state }: Node): boolean {
 }
 
 /** Accepts the id of a run if exactly one of its calls waits. */
-async function onlyAsked(runtime: Runtime, ending: string): Promise<Node> {
-  await refuseNode(runtime.store, ending, 'approval')
-  const turn = await findRun(runtime.store, ending)
-  const asked = turn.state === 'ended' ? [] : (await openStateOf(runtime, turn)).asked
+async function onlyAsked(desk: Desk, ending: string): Promise<Node> {
+  await refuseNode(desk.store, ending, 'approval')
+  const turn = await findRun(desk.store, ending)
+  const asked = turn.state === 'ended' ? [] : (await openStateOf(desk, turn)).asked
   if (asked.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for a person.`, EXIT.usage)
   return onlyMatch(asked, ending, lineOf)
 }
 
 /** Refuses the id of a node that does not wait for this, and names the command that answers it if it waits. */
-async function refuseNode(store: Store, ending: string, needed: 'approval' | 'answer'): Promise<void> {
+async function refuseNode(store: DeskRows, ending: string, needed: 'approval' | 'answer'): Promise<void> {
   const found = await findIds(store, ending)
   const [node] = found.every(({ type }) => type === 'node') ? await findNodes(store, ending) : []
   if (node === undefined) return
@@ -136,25 +137,39 @@ export function reply(call: Call): Promise<number> {
   const [ending = '', ...words] = call.words
   const text = words.join(' ').trim()
   if (text === '') throw new CliError('The answer is empty: legate answer ID TEXT.', EXIT.usage)
-  return withRuntime(call, 'write', async (runtime) => {
-    const node = (await namedQuestion(runtime, ending)) ?? (await onlyQuestion(runtime, ending))
-    await runtime.answer(node.id, { text, by: call.env['USER'] ?? 'user' })
+  return withDesk(call, 'write', async (desk) => {
+    const node = (await namedQuestion(desk, ending)) ?? (await onlyQuestion(desk, ending))
+    const by = call.env['USER'] ?? 'user'
+    await desk.answer(node.id, isOutside(node) ? { result: resultOf(text), by } : { text, by })
     await write(`Answered: ${questionOf(node)}\n`)
     return EXIT.completed
   })
 }
 
-async function namedQuestion({ store }: Runtime, ending: string): Promise<Node | undefined> {
+/** Does the node wait for the result of a call that is executed elsewhere? */
+function isOutside({ metadata: { question } }: Node): boolean {
+  return typeof question === 'object' && question !== null && 'outside' in question
+}
+
+/** A result is JSON, or a text. */
+function resultOf(text: string): Json {
+  const parsed = parseJson(text)
+  return parsed.ok ? parsed.value : text
+}
+
+async function namedQuestion({ store }: Desk, ending: string): Promise<Node | undefined> {
   const nodes = await findNodes(store, ending)
-  const asking = nodes.filter(isQuestion)
+  const waiting = nodes.filter(isQuestion)
+  // `answer` refuses one that was answered already, and says who answered it.
+  const asking = waiting.length > 0 ? waiting : nodes.filter((node) => questionOf(node) !== '')
   return asking.length === 0 ? undefined : onlyMatch(asking, ending, questionLine)
 }
 
 /** Accepts the id of a run if exactly one question waits in it. */
-async function onlyQuestion(runtime: Runtime, ending: string): Promise<Node> {
-  await refuseNode(runtime.store, ending, 'answer')
-  const turn = await findRun(runtime.store, ending)
-  const asking = turn.state === 'ended' ? [] : (await openStateOf(runtime, turn)).questions
+async function onlyQuestion(desk: Desk, ending: string): Promise<Node> {
+  await refuseNode(desk.store, ending, 'answer')
+  const turn = await findRun(desk.store, ending)
+  const asking = turn.state === 'ended' ? [] : (await openStateOf(desk, turn)).questions
   if (asking.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for an answer.`, EXIT.usage)
   return onlyMatch(asking, ending, questionLine)
 }

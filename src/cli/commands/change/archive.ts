@@ -1,28 +1,61 @@
 import { createReadStream, existsSync, rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Tombstone } from '../../../doors/rows.ts'
-import { createRuntime } from '../../../index.ts'
-import { sqliteStore } from '../../../store/sqlite/index.ts'
+import { isPostgresUrl } from '../../../store/postgres/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
-import { findIds, findRunOrNode, onlyMatch, refuseDeleted, removalText, shortId } from '../../store/find-run.ts'
-import { storePath, withRuntime } from '../../store/open-store.ts'
+import { findIds, onlyMatch, refuseDeleted, removalText, shortId } from '../../store/find-run.ts'
+import { serverOf, withDesk } from '../../store/open-desk.ts'
+import { storePath } from '../../store/open-store.ts'
 import { plural } from '../../terminal/amounts.ts'
-import { cleanText, oneLine } from '../../terminal/clean.ts'
+import { askLine, canAsk } from '../../terminal/ask-line.ts'
+import { oneLine } from '../../terminal/clean.ts'
 import { jsonLine, write } from '../../terminal/output.ts'
+import { timeOf } from './time.ts'
 
 /** The length of an id with its dashes. */
 const WHOLE_ID = 36
 
-/** Deletes one tree and reports what was deleted. */
+/** Deletes one tree, or everything of an owner, and reports what was deleted. */
 export function forget(call: Call): Promise<number> {
-  const [ending = ''] = call.words
-  return withRuntime(call, 'write', async (runtime) => {
-    const found = (await findIds(runtime.store, ending)).filter(({ type }) => type !== 'node')
-    if (found.length === 0) await refuseDeleted(runtime.store, ending)
+  const owner = textOption(call, 'owner')
+  const [ending] = call.words
+  if (owner !== undefined && ending !== undefined) {
+    throw new CliError('forget deletes one run, or everything of an owner: give ID or --owner.', EXIT.usage)
+  }
+  if (owner !== undefined) return forgetOwner(call, owner)
+  if (ending === undefined) throw new CliError('missing ID: legate forget ID, or legate forget --owner ID.', EXIT.usage)
+  return forgetTree(call, ending)
+}
+
+async function forgetOwner(call: Call, owner: string): Promise<number> {
+  const name = oneLine(owner)
+  if (owner === '') throw new CliError('--owner is empty: name the owner.', EXIT.usage)
+  if (!isSet(call, 'yes')) await confirm(name)
+  return withDesk(call, 'write', async (desk) => {
+    const gone = await desk.forgetOwner(owner, textOption(call, 'reason') ?? 'Forgotten from the command line.')
+    const { trees, cancelled } = gone
+    const told = `Everything of ${name} is deleted: ${plural(trees, 'tree')}, ${plural(cancelled, 'open run')} cancelled, its tokens, webhooks and counters.\n`
+    await write(isSet(call, 'json') ? jsonLine(gone) : told)
+    return EXIT.completed
+  })
+}
+
+/** Nothing brings it back, so a person must say so. */
+async function confirm(owner: string): Promise<void> {
+  const how = `This cancels and deletes everything of ${owner}, for good`
+  if (!canAsk()) throw new CliError(`${how}. Say that you mean it: --yes.`, EXIT.usage, { namesHelp: false })
+  const typed = await askLine(`${how}. Type the name to go on: `)
+  if (typed.trim() !== owner) throw new CliError('Nothing was deleted.')
+}
+
+function forgetTree(call: Call, ending: string): Promise<number> {
+  return withDesk(call, 'write', async (desk) => {
+    const found = (await findIds(desk.store, ending)).filter(({ type }) => type !== 'node')
+    if (found.length === 0) await refuseDeleted(desk.store, ending)
     // The rows that lead to a tree may be missing; the full id still names it.
     const isWhole = found.length === 0 && ending.length === WHOLE_ID
     const id = isWhole ? ending : onlyMatch(found, ending, (one) => `${one.id}  ${one.type}`).id
-    const stone = await runtime.forget(id, textOption(call, 'reason') ?? 'Forgotten from the command line.')
+    const stone = await desk.forget(id, textOption(call, 'reason') ?? 'Forgotten from the command line.')
     await write(isSet(call, 'json') ? jsonLine(stone) : `deleted: ${lineOf(stone)}\n`)
     return EXIT.completed
   })
@@ -32,7 +65,7 @@ export function forget(call: Call): Promise<number> {
 export function prune(call: Call): Promise<number> {
   const options = {
     ...optionalNumber('keep', keepOf(textOption(call, 'keep'))),
-    ...optionalNumber('olderThanMs', timeOf(textOption(call, 'older-than'))),
+    ...optionalNumber('olderThanMs', timeOf('older-than', textOption(call, 'older-than'))),
   }
   if (Object.keys(options).length === 0) {
     throw new CliError(
@@ -41,8 +74,8 @@ export function prune(call: Call): Promise<number> {
     )
   }
   const dryRun = isSet(call, 'dry-run')
-  return withRuntime(call, dryRun ? 'read' : 'write', async (runtime) => {
-    const stones = await runtime.prune({ ...options, dryRun })
+  return withDesk(call, dryRun ? 'read' : 'write', async (desk) => {
+    const stones = await desk.prune({ ...options, dryRun })
     await write(isSet(call, 'json') ? stones.map(jsonLine).join('') : asText(stones, dryRun))
     return EXIT.completed
   })
@@ -56,16 +89,6 @@ function keepOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   if (/^\d{1,15}$/.test(text)) return Number(text)
   throw new CliError('--keep is a whole number, such as 1000.', EXIT.usage)
-}
-
-const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
-
-function timeOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  const [, amount = '', unit = ''] = /^(\d{1,9}(?:\.\d{1,3})?)([smhdw])$/.exec(text.trim()) ?? []
-  const ms = UNITS[unit]
-  if (ms !== undefined) return Number(amount) * ms
-  throw new CliError('--older-than is a time with its unit: 90s, 15m, 12h, 30d or 8w.', EXIT.usage)
 }
 
 function asText(stones: readonly Tombstone[], dryRun: boolean): string {
@@ -87,36 +110,23 @@ function runsOf({ conversations }: Tombstone): string[] {
   return conversations.flatMap(({ runs }) => runs)
 }
 
-/** Writes the whole tree of a run to stdout. */
-export function exportRun(call: Call): Promise<number> {
-  return withRuntime(call, 'read', async (runtime) => {
-    const { rootId } = await findRunOrNode(runtime.store, call.words[0] ?? '')
-    // Escapes in JSON change no value, so a line that was copied from a terminal is the same line.
-    const shown = process.stdout.isTTY ? cleanText : (line: string) => line
-    for await (const line of runtime.export(rootId)) await write(`${shown(line)}\n`)
-    return EXIT.completed
-  })
-}
-
 /** Imports a tree from a file or from stdin; creates the store if there is none. */
 export async function importRun(call: Call): Promise<number> {
   const [file = '-'] = call.words
-  const store = storePath(call)
-  const isNew = !existsSync(store)
-  const runtime = createRuntime({ store: sqliteStore(store) })
+  const store = serverOf(call) === undefined ? storePath(call) : undefined
+  const isNew = store !== undefined && !isPostgresUrl(store) && !existsSync(store)
   let isImported = false
   try {
-    const rootId = await runtime.import(linesOf(file))
-    isImported = true
-    const [turn] = (await runtime.store.tree(rootId)).turnsOf(rootId, { limit: 1 })
-    await write(
-      isSet(call, 'json')
-        ? jsonLine({ rootId, runId: turn?.id ?? null })
-        : `Imported: ${shortId(turn?.id ?? rootId)}. legate show ${shortId(turn?.id ?? rootId)}\n`,
-    )
-    return EXIT.completed
+    return await withDesk(call, 'make', async (desk) => {
+      const rootId = await desk.import(linesOf(file))
+      isImported = true
+      const [turn] = (await desk.store.tree(rootId)).turnsOf(rootId, { limit: 1 })
+      const id = shortId(turn?.id ?? rootId)
+      const told = `Imported: ${id}. legate show ${id}\n`
+      await write(isSet(call, 'json') ? jsonLine({ rootId, runId: turn?.id ?? null }) : told)
+      return EXIT.completed
+    })
   } finally {
-    await runtime.close()
     // A store that was made for this import alone is not left behind empty.
     if (isNew && !isImported) for (const ending of ['', '-wal', '-shm']) rmSync(store + ending, { force: true })
   }

@@ -1,8 +1,9 @@
 import { type Node, type TreeReader, type Turn, treeWith } from '../../../doors/rows.ts'
-import type { Id, Runtime, Store } from '../../../index.ts'
+import type { Id } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
+import type { Desk, DeskRows } from '../../desk/desk.ts'
 import { findNodes, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
-import { withRuntime } from '../../store/open-store.ts'
+import { withDesk } from '../../store/open-desk.ts'
 import { standardInput } from '../../terminal/ask-line.ts'
 import { oneLine } from '../../terminal/clean.ts'
 import { jsonLine, write } from '../../terminal/output.ts'
@@ -15,33 +16,33 @@ export async function edit(call: Call): Promise<number> {
   const given = rest.at(-1) ?? ''
   const named = rest.length > 1 ? rest[0] : undefined
   const text = given === '-' ? (await standardInput()).trimEnd() : given
-  return withRuntime(call, 'write', async (runtime) => {
-    const turn = await findRun(runtime.store, ending)
+  return withDesk(call, 'write', async (desk) => {
+    const turn = await findRun(desk.store, ending)
     const none = `The run ${shortId(turn.id)} has no text input. legate show ${shortId(turn.id)} --nodes lists its nodes.`
     const node =
       named === undefined
-        ? onlyNode(await runtime.store.tree(turn.rootId), turn, { fits: ({ kind }) => kind === 'user_message', none })
-        : await findNode(runtime.store, turn, named)
-    const talk = await runtime.conversation(turn.conversationId)
+        ? onlyNode(await desk.store.tree(turn.rootId), turn, { fits: ({ kind }) => kind === 'user_message', none })
+        : await findNode(desk.store, turn, named)
+    const talk = await desk.conversation(turn.conversationId)
     const run = await talk.history.edit(node.id, text)
-    const told = `Message edited. New run: ${shortId(run.id)}. Continue with: ${await continueHint(call, runtime, run.id)}\n`
+    const told = `Message edited. New run: ${shortId(run.id)}. Continue with: ${await continueHint(call, desk, run.id)}\n`
     await write(isSet(call, 'json') ? jsonLine({ nodeId: node.id, runId: run.id }) : told)
     return EXIT.completed
   })
 }
 
 export function retry(call: Call): Promise<number> {
-  return withRuntime(call, 'write', async (runtime) => {
+  return withDesk(call, 'write', async (desk) => {
     const [ending = '', named] = call.words
-    const turn = await findRun(runtime.store, ending)
+    const turn = await findRun(desk.store, ending)
     const none = `Nothing failed in the run ${shortId(turn.id)}. To get another answer, ask again: legate edit ${shortId(turn.id)} TEXT.`
     const node =
       named === undefined
-        ? onlyNode(await runtime.store.tree(turn.rootId), turn, { fits: hasFailed, none })
-        : await findNode(runtime.store, turn, named)
-    const talk = await runtime.conversation(turn.conversationId)
+        ? onlyNode(await desk.store.tree(turn.rootId), turn, { fits: hasFailed, none })
+        : await findNode(desk.store, turn, named)
+    const talk = await desk.conversation(turn.conversationId)
     const run = await talk.history.retry(node.id)
-    const told = `${shortId(node.id)} is retried in the run ${shortId(run.id)}. Continue with: ${await continueHint(call, runtime, run.id)}\n`
+    const told = `${shortId(node.id)} is retried in the run ${shortId(run.id)}. Continue with: ${await continueHint(call, desk, run.id)}\n`
     await write(isSet(call, 'json') ? jsonLine({ nodeId: node.id, runId: run.id }) : told)
     return EXIT.completed
   })
@@ -55,21 +56,21 @@ function hasFailed({ state, input, output }: Node): boolean {
 }
 
 export function fork(call: Call): Promise<number> {
-  return withRuntime(call, 'write', async (runtime) => {
+  return withDesk(call, 'write', async (desk) => {
     const [ending = '', named] = call.words
-    const turn = await findRun(runtime.store, ending)
+    const turn = await findRun(desk.store, ending)
     const id = shortId(turn.id)
     const none =
       turn.state === 'ended'
         ? `The run ${id} has no last answer in force: it was replaced, or the run ended without one. Name the node to fork at: legate show ${id} --nodes lists them.`
         : `The run ${id} has no last answer yet. Name the node to fork at, or wait until the run ends.`
-    const tree = await runtime.store.tree(turn.rootId)
+    const tree = await desk.store.tree(turn.rootId)
     const node =
       named === undefined
         ? onlyNode(tree, turn, { fits: (one) => isLastWord(one, tree.edgesFrom(one.id).length), none })
-        : await findNode(runtime.store, turn, named)
+        : await findNode(desk.store, turn, named)
     const title = textOption(call, 'title')
-    const talk = await runtime.conversation(turn.conversationId)
+    const talk = await desk.conversation(turn.conversationId)
     const children = isSet(call, 'rerun') ? 'rerun' : 'reuse'
     const lane = await talk.history.fork(node.id, { children, ...(title === undefined ? {} : { title }) })
     if (isSet(call, 'json')) {
@@ -85,8 +86,8 @@ export function fork(call: Call): Promise<number> {
     }
     const next =
       lane.run === null
-        ? `It waits for an input: ${await continueLane(runtime, lane.id)}`
-        : `It continues as ${shortId(lane.run.id)}: ${await continueHint(call, runtime, lane.run.id)}`
+        ? `It waits for an input: ${await continueLane(desk, lane.id)}`
+        : `It continues as ${shortId(lane.run.id)}: ${await continueHint(call, desk, lane.run.id)}`
     await write(`Forked at ${shortId(node.id)}: the lane ${shortId(lane.id)}. ${next}\n`)
     return EXIT.completed
   })
@@ -96,14 +97,14 @@ function isLastWord({ kind, purpose, endedAt }: Node, followers: number): boolea
   return kind === 'agent_message' && purpose === 'answer' && endedAt !== null && followers === 0
 }
 
-async function continueLane({ store }: Runtime, laneId: Id): Promise<string> {
+async function continueLane({ store }: Desk, laneId: Id): Promise<string> {
   return codeOf((await treeWith(store, laneId)).conversation(laneId)) === ''
     ? `legate chat --continue ${shortId(laneId)}`
     : `runtime.run(agent, input, { conversationId: '${laneId}' })`
 }
 
 /** Finds the node of a run's conversation by the ending of its id. */
-export async function findNode(store: Store, { conversationId, id: runId }: Turn, ending: string): Promise<Node> {
+export async function findNode(store: DeskRows, { conversationId, id: runId }: Turn, ending: string): Promise<Node> {
   const named = await findNodes(store, ending)
   const own = named.filter((node) => node.conversationId === conversationId)
   if (own.length === 0) {
@@ -130,7 +131,7 @@ interface NodeChoice {
 }
 
 /** Returns the command that continues a run which no process works on. */
-export async function continueHint(call: Call, { store }: Runtime, runId: Id): Promise<string> {
+export async function continueHint(call: Call, { store }: Desk, runId: Id): Promise<string> {
   const rootId = (await store.rootOf(runId)) ?? ''
   const file = codeOf((await store.tree(rootId)).conversation(rootId)) === '' ? undefined : 'FILE'
   return continueCommand(file, textOption(call, 'store'))(runId)

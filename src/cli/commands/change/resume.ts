@@ -2,12 +2,14 @@ import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Conversation, openTopRuns, type TreeReader, type Turn } from '../../../doors/rows.ts'
 import { diskFiles } from '../../../doors/tools.ts'
-import { createRuntime, type Id, type Runtime, type Store } from '../../../index.ts'
+import { createRuntime, type Id, type Store } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import { modelFor } from '../../definition/input.ts'
 import { loadModule, type WorkerOptions } from '../../definition/module-agent.ts'
+import type { Desk } from '../../desk/desk.ts'
 import { findRun, shortId } from '../../store/find-run.ts'
-import { openStore, withRuntime } from '../../store/open-store.ts'
+import { withDesk } from '../../store/open-desk.ts'
+import { openStore } from '../../store/open-store.ts'
 import { plural } from '../../terminal/amounts.ts'
 import { oneLine } from '../../terminal/clean.ts'
 import { continueWithoutReader, note, write } from '../../terminal/output.ts'
@@ -128,7 +130,7 @@ async function work(call: Call, { store: inner, options, target, trees, again }:
   })
   const endingOf = isAnswerAlone ? reportFailure : endOf
   const worker = new Worker({
-    runtime,
+    desk: runtime,
     view,
     knownAgents,
     lastSeqs: await lastSeqs(inner, target),
@@ -214,8 +216,8 @@ export function cancel(call: Call): Promise<number> {
   if (!Number.isFinite(seconds) || seconds < 0) {
     throw new CliError('--timeout is a number of seconds, such as 20.', EXIT.usage)
   }
-  return withRuntime(call, 'write', async (runtime) => {
-    const { store } = runtime
+  return withDesk(call, 'write', async (desk) => {
+    const { store } = desk
     const turn = await findRun(store, call.words[0] ?? '')
     const tree = await store.tree(turn.rootId)
     const name = `${oneLine(tree.conversation(turn.conversationId)?.agent.name ?? '?')} ${shortId(turn.id)}`
@@ -224,8 +226,8 @@ export function cancel(call: Call): Promise<number> {
       return EXIT.completed
     }
     const open = openRuns(tree, turn)
-    await runtime.cancel(turn.id, textOption(call, 'reason') ?? 'Cancelled from the command line.')
-    if (await hasStopped(runtime, turn, seconds * 1000)) {
+    await desk.cancel(turn.id, textOption(call, 'reason') ?? 'Cancelled from the command line.')
+    if (await hasStopped(desk, turn, seconds * 1000)) {
       const { status } = (await store.tree(turn.rootId)).turn(turn.id)?.outcome ?? { status: 'cancelled' }
       const others = open > 1 ? `, and ${plural(open - 1, 'subagent')} with it` : ''
       await write(`${name} has stopped: ${status}${others}. Its results are kept: legate show ${shortId(turn.id)}\n`)
@@ -240,9 +242,9 @@ export function cancel(call: Call): Promise<number> {
  * Waits for a run to stop. Even a process without agent code ends nodes of dead processes and nodes that ignore the
  * signal.
  */
-async function hasStopped(runtime: Runtime, turn: Turn, ms: number): Promise<boolean> {
-  await runtime.resume()
-  const { result } = await runtime.attach(turn.id)
+async function hasStopped(desk: Desk, turn: Turn, ms: number): Promise<boolean> {
+  await desk.resume()
+  const { result } = await desk.attach(turn.id)
   return Promise.race([result.then(() => true), sleep(ms, false, { ref: false })])
 }
 

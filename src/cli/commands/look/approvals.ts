@@ -2,7 +2,7 @@ import { treeWith } from '../../../doors/rows.ts'
 import type { PendingApproval, PendingQuestion } from '../../../index.ts'
 import { type Call, isSet } from '../../command/command.ts'
 import { shortId } from '../../store/find-run.ts'
-import { withRuntime } from '../../store/open-store.ts'
+import { withDesk } from '../../store/open-desk.ts'
 import { age, duration } from '../../terminal/amounts.ts'
 import { exactLine, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
@@ -16,19 +16,19 @@ const INDENT = 9
 
 /** Lists everything that waits for a person: approvals, then questions; what expires first comes first. */
 export function approvals(call: Call): Promise<number> {
-  return withRuntime(call, 'read', async (runtime) => {
+  return withDesk(call, 'read', async (desk) => {
     const put = async (asked: PendingApproval | PendingQuestion) => {
       if (isSet(call, 'json')) return write(jsonLine(asked))
       if ('to' in asked) return write(questionLines(asked))
-      const tree = await treeWith(runtime.store, asked.conversationId)
-      return write(linesOf(asked, workspaceOf(tree, asked.conversationId)))
+      const tree = await treeWith(desk.store, asked.conversationId)
+      return write(approvalLines(asked, workspaceOf(tree, asked.conversationId)))
     }
     const count =
-      (await all((query) => runtime.approvals(query), put)) + (await all((query) => runtime.questions(query), put))
+      (await all((query) => desk.approvals(query), put)) + (await all((query) => desk.questions(query), put))
     if (count === 0 && !isSet(call, 'json')) await write('Nothing waits for a person.\n')
     // Reads the ended trees as `ps` does: one of them may have been changed.
-    await recentRuns(runtime.store)
-    return reportTampered(runtime.store)
+    await recentRuns(desk.store)
+    return reportTampered(desk.store)
   })
 }
 
@@ -49,7 +49,8 @@ async function all<T>(read: (query: Query<T>) => Promise<T[]>, put: (one: T) => 
   return count
 }
 
-function questionLines({ nodeId, path, text, since, expiresAt }: PendingQuestion): string {
+/** Shows a question with the command that answers it. */
+export function questionLines({ nodeId, path, text, since, expiresAt }: PendingQuestion): string {
   const now = Date.now()
   return [
     `${shortId(nodeId)}  ${path.map(oneLine).join(' > ')}`,
@@ -60,8 +61,9 @@ function questionLines({ nodeId, path, text, since, expiresAt }: PendingQuestion
   ].join('\n')
 }
 
-function linesOf(approval: PendingApproval, folder: string | undefined): string {
-  const { nodeId, path, request, tool, reason, digest, since, expiresAt } = approval
+/** Shows a request with the commands that answer it. */
+export function approvalLines(approval: PendingApproval, folder: string | undefined): string {
+  const { nodeId, path, request, tool, reason, seen, since, expiresAt } = approval
   const id = shortId(nodeId)
   const now = Date.now()
   // Only a call has arguments to change.
@@ -69,14 +71,19 @@ function linesOf(approval: PendingApproval, folder: string | undefined): string 
   return [
     `${id}  ${path.map(oneLine).join(' > ')}`,
     `  wants  ${indented(requestLines(approval, folder))}`,
-    `  rule   ${indented(`${exactLine(reason)}, for ${exactLine(request)}`)}`,
+    `  rule   ${indented(exactLine(ruleText(reason, request)))}`,
     `  since  ${age(now - since)}; denied automatically in ${duration(Math.max(0, expiresAt - now))}`,
-    `  ${indented(`legate approve ${id}${seenOption(digest)}${edit} [--always], or legate deny ${id}${seenOption(digest)} --reason TEXT`)}`,
+    `  ${indented(`legate approve ${id}${seenOption(seen)}${edit} [--always], or legate deny ${id}${seenOption(seen)} --reason TEXT`)}`,
     '',
   ].join('\n')
 }
 
+/** The rule that wants a word; with the request where the rule does not name it: `ann asks for tool:*, for tool:deploy`. */
+export function ruleText(reason: string, request: string): string {
+  return reason.endsWith(` for ${request}`) ? reason : `${reason}, for ${request}`
+}
+
 /** Indents every line of a text, however long it is. */
-function indented(text: string): string {
+export function indented(text: string): string {
   return wrap(text, outputColumns() - INDENT - 1).lines.join(`\n${' '.repeat(INDENT)}`)
 }

@@ -1,8 +1,9 @@
 import type { AuditReport, Finding, NodeDiff, RunDiff, RunFigures, WhyReason } from '../../../doors/rows.ts'
-import type { Id, Store } from '../../../index.ts'
+import type { Id } from '../../../index.ts'
 import { type Call, EXIT, isSet } from '../../command/command.ts'
+import type { DeskRows } from '../../desk/desk.ts'
 import { findDeleted, findIds, findRunOrNode, shortId } from '../../store/find-run.ts'
-import { withRuntime } from '../../store/open-store.ts'
+import { withDesk } from '../../store/open-desk.ts'
 import { count, duration, plural } from '../../terminal/amounts.ts'
 import { cleanText, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
@@ -13,10 +14,10 @@ import { runToShow } from '../../watch/recent-runs.ts'
 /** Checks the store. Exits with 1 if it finds a problem that it did not repair. */
 export function audit(call: Call): Promise<number> {
   const repair = isSet(call, 'repair')
-  return withRuntime(call, repair ? 'write' : 'read', async (runtime) => {
+  return withDesk(call, repair ? 'write' : 'read', async (desk) => {
     const [ending] = call.words
-    const rootId = ending === undefined ? undefined : (await findRunOrNode(runtime.store, ending)).rootId
-    const report = await runtime.audit({
+    const rootId = ending === undefined ? undefined : (await findRunOrNode(desk.store, ending)).rootId
+    const report = await desk.audit({
       repair,
       verify: isSet(call, 'verify'),
       ...(rootId === undefined ? {} : { rootId }),
@@ -60,11 +61,11 @@ function lineOf({ type, message }: Finding, how: string): string {
 
 /** Compares two runs. Exits with 1 if they differ, as `diff` does. */
 export function diff(call: Call): Promise<number> {
-  return withRuntime(call, 'read', async (runtime) => {
+  return withDesk(call, 'read', async (desk) => {
     const [first = '', second = ''] = call.words
-    const { id: firstId } = await findRunOrNode(runtime.store, first)
-    const { id: secondId } = await findRunOrNode(runtime.store, second)
-    const found = await runtime.diff(firstId, secondId)
+    const { id: firstId } = await findRunOrNode(desk.store, first)
+    const { id: secondId } = await findRunOrNode(desk.store, second)
+    const found = await desk.diff(firstId, secondId)
     await write(isSet(call, 'json') ? jsonLine(found) : diffText(found, painter(process.stdout, call.env)))
     return found.changes.length === 0 ? EXIT.completed : EXIT.other
   })
@@ -104,9 +105,9 @@ function short(text: string): string {
 }
 
 export function why(call: Call): Promise<number> {
-  return withRuntime(call, 'read', async (runtime) => {
-    const deleted = await deletedIn(runtime.store, call)
-    const answer = await runtime.why(deleted ?? (await runToShow(runtime, call)).id)
+  return withDesk(call, 'read', async (desk) => {
+    const deleted = await deletedIn(desk.store, call)
+    const answer = await desk.why(deleted ?? (await runToShow(desk, call)).id)
     if (isSet(call, 'json')) {
       await write(jsonLine(answer))
       return EXIT.completed
@@ -117,7 +118,7 @@ export function why(call: Call): Promise<number> {
   })
 }
 
-async function deletedIn(store: Store, { words: [ending] }: Call): Promise<Id | undefined> {
+async function deletedIn(store: DeskRows, { words: [ending] }: Call): Promise<Id | undefined> {
   if (ending === undefined || (await findIds(store, ending)).length > 0) return undefined
   return findDeleted(store, ending)
 }

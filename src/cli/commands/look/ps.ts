@@ -1,23 +1,26 @@
 import type { Turn } from '../../../doors/rows.ts'
-import type { Id, Runtime, StoreError } from '../../../index.ts'
+import type { Id, StoreError } from '../../../index.ts'
 import { type Call, isSet } from '../../command/command.ts'
+import type { Desk } from '../../desk/desk.ts'
 import { shortId } from '../../store/find-run.ts'
-import { withRuntime } from '../../store/open-store.ts'
+import { withDesk } from '../../store/open-desk.ts'
 import { age, count, duration, money } from '../../terminal/amounts.ts'
 import { oneLine } from '../../terminal/clean.ts'
-import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
+import { jsonLine, write } from '../../terminal/output.ts'
 import { type Paint, painter } from '../../terminal/paint.ts'
-import { cut, pad, padLeft, widthOf } from '../../terminal/width.ts'
+import { type TableColumn, tableText } from '../../terminal/table.ts'
 import { activityReader, openStateOf } from '../../watch/activity.ts'
 import { treeSoFar } from '../../watch/follow-run.ts'
 import { allRuns, recentRuns, reportTampered, unlessTampered } from '../../watch/recent-runs.ts'
 import { spendOfTree } from '../../watch/tree-rows.ts'
 import { NOTHING, preview } from '../../watch/words.ts'
+import { listProcesses } from './processes.ts'
 
 export function ps(call: Call): Promise<number> {
-  return withRuntime(call, 'read', async (runtime) => {
-    const { store } = runtime
-    const known = await rowsOf(runtime, await (isSet(call, 'all') ? allRuns(store) : recentRuns(store)))
+  if (isSet(call, 'processes')) return listProcesses(call)
+  return withDesk(call, 'read', async (desk) => {
+    const { store } = desk
+    const known = await rowsOf(desk, await (isSet(call, 'all') ? allRuns(store) : recentRuns(store)))
     const rows = [...known, ...(store.tampered?.() ?? []).flatMap(tamperedRow)]
     if (isSet(call, 'quiet')) {
       for (const { id } of rows) await write(`${shortId(id)}\n`)
@@ -41,26 +44,26 @@ interface Row {
   readonly doing: string
 }
 
-async function rowsOf(runtime: Runtime, turns: readonly Turn[]): Promise<Row[]> {
+async function rowsOf(desk: Desk, turns: readonly Turn[]): Promise<Row[]> {
   const rows: Row[] = []
   for (const turn of turns) {
-    const row = await unlessTampered(() => rowOf(runtime, turn))
+    const row = await unlessTampered(() => rowOf(desk, turn))
     if (row !== undefined) rows.push(row)
   }
   return rows
 }
 
-async function rowOf(runtime: Runtime, turn: Turn): Promise<Row> {
-  const { store } = runtime
+async function rowOf(desk: Desk, turn: Turn): Promise<Row> {
+  const { store } = desk
   const { root } = await treeSoFar(store, turn)
   const { tokens, usd } = root === undefined ? NOTHING : spendOfTree(root)
-  const doing = (await activityReader(runtime, [turn.id]))(turn.id, root?.hears)
+  const doing = (await activityReader(desk, [turn.id]))(turn.id, root?.hears)
   const tree = await store.tree(turn.rootId)
   return {
     id: turn.id,
     conversationId: turn.conversationId,
     agent: tree.conversation(turn.conversationId)?.agent.name ?? '?',
-    state: turn.outcome?.status ?? (await openStateOf(runtime, turn)).state,
+    state: turn.outcome?.status ?? (await openStateOf(desk, turn)).state,
     createdAt: turn.createdAt,
     elapsedMs: turn.startedAt === null ? null : (turn.endedAt ?? Date.now()) - turn.startedAt,
     tokens,
@@ -81,40 +84,26 @@ function tamperedRow({ details: { rootId }, message }: StoreError): Row[] {
   return [{ ...unknown, id: rootId, conversationId: rootId, state: 'tampered', doing: message }]
 }
 
-const COLUMNS = ['ID', 'STATE', 'AGENT', 'AGE', 'TIME', 'TOKENS', 'COST'] as const
-const FROM_THE_RIGHT: readonly string[] = ['AGE', 'TIME', 'TOKENS', 'COST']
-const LONGEST = 24
-const LEAST_NOW = 3
-/** The widest line where no terminal cuts it. */
-const WIDEST = 280
+const COLUMNS: readonly TableColumn[] = [
+  { title: 'ID' },
+  { title: 'STATE' },
+  { title: 'AGENT' },
+  { title: 'AGE', isNumber: true },
+  { title: 'TIME', isNumber: true },
+  { title: 'TOKENS', isNumber: true },
+  { title: 'COST', isNumber: true },
+]
 
 function table(rows: readonly Row[], { env }: Call): string {
   if (rows.length === 0) return 'There are no runs in this store yet.\n'
   const paint = painter(process.stdout, env)
-  const room = Math.min(outputColumns() - 1, WIDEST)
-  const cells = rows.map((row) => [...cellsOf(row), oneLine(row.doing)])
-  const widths = fitting(
-    COLUMNS.map((title, at) =>
-      Math.min(LONGEST, Math.max(title.length, ...cells.map((row) => widthOf(row[at] ?? '')))),
-    ),
-    room,
+  const { head, lines } = tableText(
+    COLUMNS,
+    'NOW',
+    rows.map((row) => [...cellsOf(row), oneLine(row.doing)]),
   )
-  const line = (row: readonly string[]): string => lineOf(row, widths, room)
-  const lines = rows.map((row, at) => coloured(line(cells[at] ?? []), row.state, paint))
-  return `${[paint('dim', line([...COLUMNS, 'NOW'])), ...lines].join('\n')}\n`
-}
-
-/** Drops columns from the right if there is no room; the current activity goes first. */
-function fitting(widths: readonly number[], room: number): readonly number[] {
-  const shown = widths.filter((_, at) => widths.slice(0, at + 1).reduce((sum, width) => sum + width + 2, -2) <= room)
-  return shown.length > 0 ? shown : widths.slice(0, 1)
-}
-
-function lineOf(row: readonly string[], widths: readonly number[], room: number): string {
-  const table = widths.map((width, at) => aligned(row[at] ?? '', at, width)).join('  ')
-  const left = room - widthOf(table) - 2
-  const isWhole = widths.length === COLUMNS.length && left >= LEAST_NOW
-  return isWhole ? `${table}  ${cut(row.at(-1) ?? '', left)}`.trimEnd() : table.trimEnd()
+  const painted = lines.map((line, at) => coloured(line, rows[at]?.state ?? '', paint))
+  return `${[paint('dim', head), ...painted].join('\n')}\n`
 }
 
 function cellsOf(row: Row): string[] {
@@ -132,10 +121,6 @@ function cellsOf(row: Row): string[] {
 function costOf({ tokens, usd }: Row): string {
   if (tokens === 0) return '-'
   return usd === null ? 'unknown' : money(usd)
-}
-
-function aligned(cell: string, at: number, width: number): string {
-  return FROM_THE_RIGHT.includes(COLUMNS[at] ?? '') ? padLeft(cell, width) : pad(cell, width)
 }
 
 function coloured(line: string, state: string, paint: Paint): string {

@@ -1,10 +1,11 @@
-import type { TreeReader, Turn } from '../../../doors/rows.ts'
-import type { ConversationHandle, Outcome, Runtime } from '../../../index.ts'
+import type { Node, TreeReader, Turn } from '../../../doors/rows.ts'
+import type { Outcome } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
+import type { Desk, DeskConversation } from '../../desk/desk.ts'
 import { findRun, shortId } from '../../store/find-run.ts'
-import { withRuntime } from '../../store/open-store.ts'
+import { withDesk } from '../../store/open-desk.ts'
 import { age, count, duration, moment, money, plural } from '../../terminal/amounts.ts'
-import { cleanText, oneLine } from '../../terminal/clean.ts'
+import { cleanText, exactLine, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { type Paint, painter } from '../../terminal/paint.ts'
 import { wrap } from '../../terminal/width.ts'
@@ -20,26 +21,26 @@ import { NOTHING, workspaceOf } from '../../watch/words.ts'
 const MOST_SUBAGENTS = 100
 
 export function show(call: Call): Promise<number> {
-  return withRuntime(call, 'read', async (runtime) => {
-    const turn = await runToShow(runtime, call)
+  return withDesk(call, 'read', async (desk) => {
+    const turn = await runToShow(desk, call)
     if (isSet(call, 'graph') || isSet(call, 'dot'))
-      return writePicture(runtime, turn, isSet(call, 'dot') ? 'dot' : 'mermaid')
-    if (isSet(call, 'nodes')) return listed(runtime, turn, isSet(call, 'json'))
-    const sight = await readFacts(runtime, turn)
+      return writePicture(desk, turn, isSet(call, 'dot') ? 'dot' : 'mermaid')
+    if (isSet(call, 'nodes')) return listed(desk, turn, isSet(call, 'json'))
+    const sight = await readFacts(desk, turn)
     const text = isSet(call, 'json') ? jsonLine(asJson(sight)) : asText(sight, painter(process.stdout, call.env))
     await write(text)
     return EXIT.completed
   })
 }
 
-async function listed({ store }: Runtime, turn: Turn, isJson: boolean): Promise<number> {
+async function listed({ store }: Desk, turn: Turn, isJson: boolean): Promise<number> {
   const tree = await store.tree(turn.rootId)
   for (const node of tree.nodesOf(turn.id)) await write(isJson ? jsonLine(node) : `${nodeLine(node)}\n`)
   return EXIT.completed
 }
 
-async function writePicture(runtime: Runtime, turn: Turn, format: 'mermaid' | 'dot'): Promise<number> {
-  await write(cleanText(await runtime.picture(turn.conversationId, { of: 'graph', format })))
+async function writePicture(desk: Desk, turn: Turn, format: 'mermaid' | 'dot'): Promise<number> {
+  await write(cleanText(await desk.picture(turn.conversationId, { of: 'graph', format })))
   return EXIT.completed
 }
 
@@ -54,19 +55,19 @@ interface RunFacts {
   readonly standing: OpenState | null
 }
 
-async function readFacts(runtime: Runtime, turn: Turn): Promise<RunFacts> {
+async function readFacts(desk: Desk, turn: Turn): Promise<RunFacts> {
   const isEnded = turn.state === 'ended'
-  const tree = await treeSoFar(runtime.store, turn)
-  const outcome = isEnded ? await outcomeOf(runtime, turn) : null
-  const standing = isEnded ? null : await openStateOf(runtime, turn)
-  const doing = await activityReader(runtime, [turn.id])
-  const rows = await runtime.store.tree(turn.rootId)
+  const tree = await treeSoFar(desk.store, turn)
+  const outcome = isEnded ? await outcomeOf(desk, turn) : null
+  const standing = isEnded ? null : await openStateOf(desk, turn)
+  const doing = await activityReader(desk, [turn.id])
+  const rows = await desk.store.tree(turn.rootId)
   const agent = rows.conversation(turn.conversationId)?.agent.name ?? '?'
   return { rows, turn, agent, tree, doing, outcome, standing }
 }
 
-async function outcomeOf(runtime: Runtime, { id }: Turn): Promise<Outcome> {
-  const { result } = await runtime.attach(id)
+async function outcomeOf(desk: Desk, { id }: Turn): Promise<Outcome> {
+  const { result } = await desk.attach(id)
   return (await result) as Outcome
 }
 
@@ -141,9 +142,17 @@ function errorText(outcome: Outcome | null): string {
 /** Lists calls that may or may not have had their effect. */
 function uncertainLines({ rows, outcome }: RunFacts): string {
   const nodes = (outcome?.uncertain ?? []).flatMap((id) => rows.node(id) ?? [])
-  return nodes
-    .map((node) => `${describeWholeCall(node)}: it may or may not have taken effect (${shortId(node.id)})`)
-    .join('\n')
+  return nodes.map((node) => `${describeWholeCall(node)}: ${doubtWords(node)}`).join('\n')
+}
+
+/** Describes what is known of an uncertain call, and how to settle it. */
+function doubtWords({ id, marks }: Node): string {
+  const settled = marks?.settled
+  if (settled === undefined) return `it may or may not have taken effect: legate settle ${shortId(id)}`
+  const how = { happened: 'it took effect', not_happened: 'it did not take effect', left: 'nobody found out' }[
+    settled.how
+  ]
+  return `${how}, said ${exactLine(settled.by)} (${shortId(id)})`
 }
 
 /** Lists tool sources that could not be started for this run. */
@@ -187,14 +196,14 @@ const INDENT = '  '
 /** Prints the latest rounds of a conversation. */
 export function transcript(call: Call): Promise<number> {
   const limitTurns = turnsOf(call)
-  return withRuntime(call, 'read', async (runtime) => {
-    const { conversationId, rootId } = await runToShow(runtime, call)
-    const talk = await runtime.conversation(conversationId)
+  return withDesk(call, 'read', async (desk) => {
+    const { conversationId, rootId } = await runToShow(desk, call)
+    const talk = await desk.conversation(conversationId)
     const before = textOption(call, 'before')
-    const beforeRunId = before === undefined ? undefined : await turnBefore(runtime, conversationId, before)
+    const beforeRunId = before === undefined ? undefined : await turnBefore(desk, conversationId, before)
     const page = await talk.transcriptPage({ limitTurns, ...(beforeRunId === undefined ? {} : { beforeRunId }) })
     const paint = painter(process.stdout, call.env)
-    const agent = (await runtime.store.tree(rootId)).conversation(conversationId)?.agent.name ?? '?'
+    const agent = (await desk.store.tree(rootId)).conversation(conversationId)?.agent.name ?? '?'
     for (const line of page.transcript)
       await write(isSet(call, 'json') ? jsonLine(line) : messageLines(line, paint, agent))
     if (!isSet(call, 'json')) await write(await footer(page, talk))
@@ -202,7 +211,7 @@ export function transcript(call: Call): Promise<number> {
   })
 }
 
-type Page = Awaited<ReturnType<ConversationHandle['transcriptPage']>>
+type Page = Awaited<ReturnType<DeskConversation['transcriptPage']>>
 type Line = Page['transcript'][number]
 
 function messageLines({ role, text, state }: Line, paint: Paint, agent: string): string {
@@ -215,14 +224,14 @@ function messageLines({ role, text, state }: Line, paint: Paint, agent: string):
 }
 
 /** Points to the earlier rounds, if there are any. */
-async function footer({ runIds, beforeRunId }: Page, talk: ConversationHandle): Promise<string> {
+async function footer({ runIds, beforeRunId }: Page, talk: DeskConversation): Promise<string> {
   if (beforeRunId === null) return 'No messages.\n'
   const earlier = await talk.transcriptPage({ beforeRunId, limitTurns: 1 })
   if (earlier.runIds.length === 0) return ''
   return `${plural(runIds.length, 'round')}. Earlier: legate transcript ${shortId(talk.id)} --before ${shortId(beforeRunId)}\n`
 }
 
-async function turnBefore({ store }: Runtime, conversationId: string, ending: string): Promise<string> {
+async function turnBefore({ store }: Desk, conversationId: string, ending: string): Promise<string> {
   const turn = await findRun(store, ending)
   if (turn.conversationId === conversationId) return turn.id
   throw new CliError(`The run ${shortId(turn.id)} belongs to another conversation.`, EXIT.usage)

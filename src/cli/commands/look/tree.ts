@@ -1,8 +1,8 @@
 import type { Turn } from '../../../doors/rows.ts'
-import type { Runtime } from '../../../index.ts'
 import { type Call, EXIT, isSet } from '../../command/command.ts'
+import type { Desk } from '../../desk/desk.ts'
 import { shortId } from '../../store/find-run.ts'
-import { withRuntime } from '../../store/open-store.ts'
+import { withDesk } from '../../store/open-desk.ts'
 import { moment } from '../../terminal/amounts.ts'
 import { oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
@@ -18,21 +18,21 @@ import { viewFor } from '../../watch/view.ts'
 import { sumOf } from '../../watch/words.ts'
 
 export function tree(call: Call): Promise<number> {
-  return withRuntime(call, 'read', async (runtime) => {
-    const turn = await runToShow(runtime, call)
-    if (isSet(call, 'follow') && turn.state !== 'ended') return follow(runtime, turn, call)
-    const grown = await treeSoFar(runtime.store, turn)
-    const doing = await activityReader(runtime, [turn.id])
+  return withDesk(call, 'read', async (desk) => {
+    const turn = await runToShow(desk, call)
+    if (isSet(call, 'follow') && turn.state !== 'ended') return follow(desk, turn, call)
+    const grown = await treeSoFar(desk.store, turn)
+    const doing = await activityReader(desk, [turn.id])
     await write(isSet(call, 'json') ? jsonLine(asJson(doing, grown.root)) : asText(doing, grown, call))
     return EXIT.completed
   })
 }
 
-async function follow(runtime: Runtime, turn: Turn, call: Call): Promise<number> {
-  const view = viewFor(runtime, { json: isSet(call, 'json'), env: call.env, hint: 'Ctrl-C leaves it running' })
+async function follow(desk: Desk, turn: Turn, call: Call): Promise<number> {
+  const view = viewFor(desk, { json: isSet(call, 'json'), env: call.env, hint: 'Ctrl-C leaves it running' })
   endOnInterrupt(() => view.close())
-  if (!process.stdout.isTTY) await noteStandstill(runtime, turn)
-  await followRun(runtime, turn, (event) => view.take(event, turn.id))
+  if (!process.stdout.isTTY) await noteStandstill(desk, turn)
+  await followRun(desk, turn, (event) => view.take(event, turn.id))
   view.close()
   return EXIT.completed
 }
@@ -65,9 +65,9 @@ function asJson(doing: ActivityOf, run: WatchedRun | undefined): object | null {
 }
 
 export function log(call: Call): Promise<number> {
-  return withRuntime(call, 'read', async (runtime) => {
-    const { store } = runtime
-    const turn = await runToShow(runtime, call)
+  return withDesk(call, 'read', async (desk) => {
+    const { store } = desk
+    const turn = await runToShow(desk, call)
     const isJson = isSet(call, 'json')
     const paint = painter(process.stdout, call.env)
     const lines = new EventLines({ paint, deltas: isSet(call, 'follow') })
@@ -81,8 +81,8 @@ export function log(call: Call): Promise<number> {
       return EXIT.completed
     }
     endOnInterrupt()
-    if (turn.state !== 'ended') await noteStandstill(runtime, turn)
-    await followRun(runtime, turn, take)
+    if (turn.state !== 'ended') await noteStandstill(desk, turn)
+    await followRun(desk, turn, take)
     return EXIT.completed
   })
 }

@@ -1,12 +1,13 @@
-import { InputError } from '../base/error.ts'
-import type { Json } from '../base/json.ts'
-import { flag, int, type OptionRules, readOptions, record, text } from '../base/options.ts'
-import { describeIssues, readSchema } from '../base/schema/schema.ts'
-import { idsUpward, type TreeReader, unlessTampered } from '../graph/reader.ts'
-import type { Id, Node } from '../graph/rows.ts'
-import { approvalOf } from '../rules/turn/approve.ts'
-import { questionOf } from '../rules/turn/question-of.ts'
-import type { Store } from '../store/store.ts'
+import { InputError } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
+import type { Later } from '../../base/maybe.ts'
+import { flag, int, type OptionRules, readOptions, record, text } from '../../base/options.ts'
+import { describeIssues, readSchema } from '../../base/schema/schema.ts'
+import { type AwaitingQuery, idsUpward, type TreeReader, unlessTampered } from '../../graph/reader.ts'
+import type { Id, Node } from '../../graph/rows.ts'
+import { approvalOf } from '../../rules/turn/approve.ts'
+import { questionOf, seenOf } from '../../rules/turn/question-of.ts'
+import type { Store } from '../../store/store.ts'
 
 /** A request that waits for a person: `runtime.answer(nodeId, { allow })` answers it. */
 export interface PendingApproval {
@@ -22,8 +23,8 @@ export interface PendingApproval {
   /** The tool of the call; null for a model, and for a server to start, which `input` names. */
   readonly tool: string | null
   readonly input: Json
-  /** A hash of request and input. A node may ask several times, one after the other: this identifies the question. */
-  readonly digest: string
+  /** A hash of request and input. A node may ask several times, one after the other: this identifies the request. */
+  readonly seen: string
   /** Who wants a person's approval, by which rule. */
   readonly reason: string
   readonly required: boolean
@@ -34,27 +35,54 @@ export interface PendingApproval {
 export interface ApprovalsQuery {
   /** Only requests of this run, or of one below it. */
   readonly runId?: Id
+  /** Only requests of trees of this owner. */
+  readonly owner?: string
   /** The most approvals to give. Default 100. */
   readonly limit?: number
   /** The last one of the page before. */
   readonly after?: Pick<PendingApproval, 'nodeId' | 'expiresAt'>
 }
 
-const QUERY: OptionRules<ApprovalsQuery> = { runId: text, limit: int(0), after: record }
+const QUERY: OptionRules<ApprovalsQuery> = { runId: text, owner: text, limit: int(0), after: record }
 
 /**
  * The requests that wait for people, over all trees and depths: those that expire first come first. Skips trees that
  * were changed from outside.
  */
 export async function approvalsOf(store: Store, query: ApprovalsQuery): Promise<PendingApproval[]> {
-  const { runId, limit = 100, after } = readOptions('approvals()', query, QUERY)
-  const found: PendingApproval[] = []
+  const { runId, ...page } = readOptions('approvals()', query, QUERY)
+  const show = (tree: TreeReader, node: Node) => askedIn(tree, node, runId)
+  return waitingIn(store, page, { read: (after) => store.awaiting(after), show })
+}
+
+/** Which of the nodes that wait, and how many of them. */
+interface WaitingPage {
+  readonly owner?: string
+  readonly limit?: number
+  readonly after?: { readonly nodeId: Id; readonly expiresAt: number }
+}
+
+interface WaitingNodes<Shown> {
+  /** A page of nodes that wait, those that expire first in front. */
+  readonly read: (query: AwaitingQuery) => Later<readonly Node[]>
+  /** Shows a node to people; undefined where it is not wanted. */
+  readonly show: (tree: TreeReader, node: Node) => Shown | undefined
+}
+
+/** Shows nodes that wait for people, over all trees. Reads on until there are enough of them. */
+async function waitingIn<Shown>(
+  store: Store,
+  { owner, limit = 100, after }: WaitingPage,
+  { read, show }: WaitingNodes<Shown>,
+): Promise<Shown[]> {
+  const found: Shown[] = []
   let last = after === undefined ? undefined : { wakeAt: after.expiresAt, id: after.nodeId }
   while (found.length < limit) {
-    const nodes = await store.awaiting({ limit: PAGE, ...(last === undefined ? {} : { after: last }) })
+    const nodes = await read(pageOf(owner, last))
     for (const node of nodes) {
       const tree = await store.tree(node.rootId)
-      found.push(...(unlessTampered(() => askedIn(tree, node, runId)) ?? []))
+      const shown = unlessTampered(() => show(tree, node))
+      if (shown !== undefined) found.push(shown)
       last = { wakeAt: node.wakeAt ?? 0, id: node.id }
     }
     if (nodes.length < PAGE) break
@@ -64,10 +92,23 @@ export async function approvalsOf(store: Store, query: ApprovalsQuery): Promise<
 
 const PAGE = 256
 
+function pageOf(owner: string | undefined, after: AwaitingQuery['after']): AwaitingQuery {
+  return { limit: PAGE, ...(owner === undefined ? {} : { owner }), ...(after === undefined ? {} : { after }) }
+}
+
 /** The request of a node, if the node belongs to that run or to one below it. */
-function askedIn(tree: TreeReader, node: Node, runId: Id | undefined): PendingApproval[] {
-  const line = [...idsUpward((id) => tree.link(id), node.turnId)]
-  return runId === undefined || line.includes(runId) ? [toApproval(tree, node, line)] : []
+function askedIn(tree: TreeReader, node: Node, runId: Id | undefined): PendingApproval | undefined {
+  const line = lineOf(tree, node)
+  return isBelow(line, runId) ? toApproval(tree, node, line) : undefined
+}
+
+/** The run of a node and those above it. */
+function lineOf(tree: TreeReader, node: Node): readonly Id[] {
+  return [...idsUpward((id) => tree.link(id), node.turnId)]
+}
+
+function isBelow(line: readonly Id[], runId: Id | undefined): boolean {
+  return runId === undefined || line.includes(runId)
 }
 
 function toApproval(tree: TreeReader, node: Node, line: readonly Id[]): PendingApproval {
@@ -81,7 +122,7 @@ function toApproval(tree: TreeReader, node: Node, line: readonly Id[]): PendingA
     request,
     tool: node.input.call?.name ?? null,
     input,
-    digest,
+    seen: digest,
     reason,
     required,
     since,
@@ -97,39 +138,47 @@ export interface PendingQuestion {
   /** Agent names from the root to the one that asks. */
   readonly path: readonly string[]
   readonly text: string
-  /** `host`: the host receives it and may answer first; a person may too. */
-  readonly to: 'host' | 'person'
+  /** A hash of the question: pass it with your answer, and it answers no other. */
+  readonly seen: string
+  /** `host`: the host receives it and may answer first; a person may too. `outside`: who executes the call of the node. */
+  readonly to: 'host' | 'person' | 'outside'
   readonly since: number
   readonly expiresAt: number
 }
 
 export interface QuestionsQuery {
+  /** Only questions of this run, or of one below it. */
+  readonly runId?: Id
   /** Includes questions to a host. Default: only questions to people. */
   readonly toHosts?: boolean
+  /** Includes calls that wait for who executes them: `answer(nodeId, { result })`. */
+  readonly outside?: boolean
+  /** Only questions of trees of this owner. */
+  readonly owner?: string
   /** The most questions to give. Default 100. */
   readonly limit?: number
   /** The last one of the page before. */
   readonly after?: Pick<PendingQuestion, 'nodeId' | 'expiresAt'>
 }
 
-const QUESTIONS_QUERY: OptionRules<QuestionsQuery> = { toHosts: flag, limit: int(0), after: record }
+const QUESTIONS_QUERY: OptionRules<QuestionsQuery> = {
+  runId: text,
+  toHosts: flag,
+  outside: flag,
+  owner: text,
+  limit: int(0),
+  after: record,
+}
 
 /** The waiting questions, over all trees and depths: those that expire first come first. */
 export async function questionsOf(store: Store, query: QuestionsQuery): Promise<PendingQuestion[]> {
-  const { toHosts = false, limit = 100, after } = readOptions('questions()', query, QUESTIONS_QUERY)
-  const found: PendingQuestion[] = []
-  let last = after === undefined ? undefined : { wakeAt: after.expiresAt, id: after.nodeId }
-  while (found.length < limit) {
-    const nodes = await store.timed({ limit: PAGE, ...(last === undefined ? {} : { after: last }) })
-    for (const node of nodes) {
-      const tree = await store.tree(node.rootId)
-      const question = unlessTampered(() => toQuestion(tree, node))
-      if (question !== undefined && (toHosts || question.to === 'person')) found.push(question)
-      last = { wakeAt: node.wakeAt ?? 0, id: node.id }
-    }
-    if (nodes.length < PAGE) break
+  const { runId, toHosts = false, outside = false, ...page } = readOptions('questions()', query, QUESTIONS_QUERY)
+  const show = (tree: TreeReader, node: Node) => {
+    const question = toQuestion(tree, node)
+    if (question === undefined || !isBelow(lineOf(tree, node), runId)) return undefined
+    return { host: toHosts, person: true, outside }[question.to] ? question : undefined
   }
-  return found.slice(0, limit)
+  return waitingIn(store, page, { read: (after) => store.timed(after), show })
 }
 
 function toQuestion(tree: TreeReader, node: Node): PendingQuestion | undefined {
@@ -141,6 +190,7 @@ function toQuestion(tree: TreeReader, node: Node): PendingQuestion | undefined {
     conversationId: node.conversationId,
     path: tree.conversation(node.conversationId)?.path ?? [],
     text: question.text,
+    seen: seenOf(question),
     to: question.to,
     since: question.since,
     expiresAt: node.wakeAt ?? 0,

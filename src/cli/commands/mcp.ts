@@ -1,0 +1,51 @@
+import { createRuntime, type Principal } from '../../index.ts'
+import { serveMcp, signingKey } from '../../surfaces/mcp/index.ts'
+import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
+import { folderStore } from '../serve/folder-store.ts'
+import { loadOffered } from '../serve/offered-agents.ts'
+import { splitPrompts } from '../serve/offered-prompts.ts'
+import { openOrMakeStore } from '../store/open-store.ts'
+import { oneLine } from '../terminal/clean.ts'
+import { continueWithoutReader, note } from '../terminal/output.ts'
+
+/** Serves agents as MCP tools over stdin and stdout until the client leaves, and works on their runs. */
+export async function mcp(call: Call): Promise<number> {
+  const { prompts, words } = await splitPrompts(call)
+  const { store: own, ...offered } = await loadOffered({ ...call, words })
+  if (prompts.length + offered.agents.length === 0) {
+    throw new CliError('Name what to offer: legate mcp FILE, or --module FILE.', EXIT.usage)
+  }
+  const store = own !== undefined && textOption(call, 'store') === undefined ? own : openOrMakeStore(call)
+  const runtime = createRuntime({ ...offered, store: folderStore(store) })
+  continueWithoutReader()
+  try {
+    await runtime.resume()
+    const key = await signingKey(store)
+    const served = serveMcp(runtime.as(principalOf(call)), {
+      key,
+      prompts,
+      manage: isSet(call, 'manage'),
+      report: noteError,
+    })
+    await Promise.race([served, signalled()])
+    return EXIT.completed
+  } finally {
+    await runtime.close()
+  }
+}
+
+/** The client works for the user of this machine. It allows nothing unless the user said so: it may be the one who asks. */
+function principalOf(call: Call): Principal {
+  return { id: 'local', scopes: ['start', 'read', 'cancel', ...(isSet(call, 'approve') ? (['approve'] as const) : [])] }
+}
+
+function noteError(error: unknown): void {
+  note(`legate: ${oneLine(error instanceof Error ? error.message : String(error))}`)
+}
+
+/** Resolves at the first signal. */
+function signalled(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
+  })
+}

@@ -1,0 +1,34 @@
+import { type Call, CliError, EXIT, isSet } from '../command/command.ts'
+import { openBrowser } from '../serve/open-browser.ts'
+import { findServer, writeLeadingPage } from '../serve/serve-file.ts'
+import { findRunOrNode } from '../store/find-run.ts'
+import { shownStore, withRuntime } from '../store/open-store.ts'
+import { note, write } from '../terminal/output.ts'
+
+/** Opens the page of the store's server, at one run if it is named, and prints its address. */
+export async function open(call: Call): Promise<number> {
+  const [ending] = call.words
+  const server = findServer(shownStore(call))
+  if (server === undefined) {
+    const message = 'No server of this store runs on this machine. Start one: legate serve.'
+    throw new CliError(message, EXIT.other, { namesHelp: false })
+  }
+  const run =
+    ending === undefined ? undefined : await withRuntime(call, 'read', ({ store }) => findRunOrNode(store, ending))
+  const url = run === undefined ? server.url : addressOf(server.url, run.id)
+  await write(`${url}\n`)
+  if (process.stdout.isTTY && !isSet(call, 'print') && !url.startsWith('unix:')) await show(call, server.store, url)
+  return EXIT.completed
+}
+
+/** Who reads the address in a terminal wants to see the page; a program that reads it wants the address. */
+async function show({ env }: Call, store: string, url: string): Promise<void> {
+  const isOpen = await openBrowser(writeLeadingPage(store, url), env)
+  note(isOpen ? 'Opened in your browser.' : 'There is no browser here to open: use the address above.')
+}
+
+/** The address of a run: its part of the fragment stands beside the token, which is never sent. */
+function addressOf(url: string, runId: string): string {
+  if (url.startsWith('unix:')) return `${url} ${runId}`
+  return url.includes('#') ? `${url}&run=${runId}` : `${url}/#run=${runId}`
+}

@@ -1,0 +1,77 @@
+import type { LegateClient } from '../../client/index.ts'
+import { EMPTY_AGENT_FILE } from '../../doors/recipe.ts'
+import type { Id } from '../../index.ts'
+import { type Call, CliError, EXIT, isSet, listOption, textOption } from '../command/command.ts'
+import { inputFor } from '../definition/input.ts'
+import { RemoteDesk } from '../desk/remote-desk.ts'
+import { asCliErrors, serverOf } from '../store/open-desk.ts'
+import { continueWithoutReader, write } from '../terminal/output.ts'
+import { viewFor } from '../watch/view.ts'
+import { respondersFor } from '../worker/inline-ask.ts'
+import { lastAnswer, reportFailure } from '../worker/verdict.ts'
+import { Worker } from '../worker/worker.ts'
+
+/** Starts an agent of a server by its name, shows its progress, and prints the answer. */
+export function runOnServer(call: Call, client: LegateClient): Promise<number> {
+  return asCliErrors(async () => {
+    const [name = ''] = call.words
+    refuseLocalOptions(call, name)
+    const input = await inputOn(call, client, name)
+    const body = { agent: name, input }
+    const { runId } = await client.request<{ readonly runId: Id }>('/v1/runs', { method: 'POST', body })
+    return follow(call, new RemoteDesk(client), runId)
+  })
+}
+
+const LOCAL_OPTIONS = ['model', 'module', 'agent', 'compat']
+
+function refuseLocalOptions(call: Call, name: string): void {
+  if (name === '') throw new CliError('missing NAME: legate run NAME [TEXT] --server URL.', EXIT.usage)
+  const given = LOCAL_OPTIONS.find((option) => textOption(call, option) !== undefined)
+  const option = given ?? (listOption(call, 'param').length > 0 ? 'param' : undefined)
+  if (option === undefined) return
+  throw new CliError(`--${option} is for files of this machine: a server has its own agents.`, EXIT.usage)
+}
+
+/** Finds the input as for an agent in code: JSON where the agent has a schema for it. */
+async function inputOn(call: Call, client: LegateClient, name: string) {
+  const path = `/v1/agents/${encodeURIComponent(name)}`
+  const { input } = await client.request<{ readonly input: unknown }>(path)
+  return inputFor({ ...EMPTY_AGENT_FILE, name, file: name, input: input === null ? null : {} }, call)
+}
+
+/** The server decides what it has code for. */
+const ALL_AGENTS: ReadonlySet<string> = Object.assign(new Set<string>(), { has: () => true })
+
+async function follow(call: Call, desk: RemoteDesk, runId: Id): Promise<number> {
+  const isJson = isSet(call, 'json')
+  const view = viewFor(desk, {
+    json: isJson,
+    env: call.env,
+    hint: 'Ctrl-C stops',
+    isBeside: true,
+    isAllowed: isSet(call, 'yes'),
+  })
+  const goOn = (id: Id) => `legate log -f ${id.slice(-8)} --server ${placeOf(call)}`
+  const worker = new Worker({
+    desk,
+    view,
+    knownAgents: () => ALL_AGENTS,
+    lastSeqs: new Map(),
+    askers: respondersFor(call, desk, view),
+    ended: (one) => reportFailure(desk, one, goOn),
+    standstills: { where: ` --server ${placeOf(call)}`, goOn },
+    stopsAll: true,
+  })
+  continueWithoutReader()
+  const run = await desk.attach(runId)
+  await worker.follow([run])
+  const code = worker.end()
+  if (!isJson) await write(await lastAnswer(desk, run))
+  return code
+}
+
+/** The address without its token, which must not be printed. */
+function placeOf(call: Call): string {
+  return (serverOf(call) ?? '').replace(/\/?#.*$/, '')
+}

@@ -1,0 +1,221 @@
+// A server as a desk: see `desk.ts`. Everything goes through the API, as whoever the token stands for.
+
+import { ClientError, type LegateClient } from '../../client/index.ts'
+import type {
+  AuditOptions,
+  AuditReport,
+  PruneOptions,
+  ResultWord,
+  RunDiff,
+  SettledCall,
+  Tombstone,
+  Why,
+} from '../../doors/rows.ts'
+import type {
+  AnswerWord,
+  ApprovalWord,
+  Id,
+  InboxItem,
+  PendingApproval,
+  PendingQuestion,
+  RunEvent,
+  RunOutcome,
+  SettleWord,
+} from '../../index.ts'
+import { CliError, EXIT } from '../command/command.ts'
+import type { Desk, DeskConversation, DeskRun } from './desk.ts'
+import { RemoteRows } from './remote-rows.ts'
+
+/** The most items that one page has. */
+const PAGE = 1_000
+
+type Processes = Awaited<ReturnType<Desk['processes']>>
+type ProcessesQuery = NonNullable<Parameters<Desk['processes']>[0]>
+
+/** Makes the desk of a server. */
+export class RemoteDesk implements Desk {
+  readonly store: RemoteRows
+  private readonly client: LegateClient
+
+  constructor(client: LegateClient) {
+    this.client = client
+    this.store = new RemoteRows(client)
+  }
+
+  readonly speaker = async (): Promise<string> => {
+    const { principal } = await this.store.get<{ readonly principal: { readonly id: string } }>('/v1')
+    return principal.id
+  }
+
+  async approvals({ limit, after, runId }: Parameters<Desk['approvals']>[0] = {}): Promise<PendingApproval[]> {
+    const { approvals } = await this.page<'approvals', PendingApproval>('/v1/approvals')
+    const wanted = runId === undefined ? approvals : await this.below(approvals, runId)
+    return pageAfter(wanted, limit, after && ((one) => one.nodeId === after.nodeId))
+  }
+
+  async questions({ limit, after }: Parameters<Desk['questions']>[0] = {}): Promise<PendingQuestion[]> {
+    const { questions } = await this.page<'questions', PendingQuestion>('/v1/questions')
+    return pageAfter(questions, limit, after && ((one) => one.nodeId === after.nodeId))
+  }
+
+  async inbox({ limit, after, owner }: Parameters<Desk['inbox']>[0] = {}): Promise<InboxItem[]> {
+    const { items } = await this.page<'items', InboxItem>('/v1/inbox', owner === undefined ? {} : { owner })
+    const isLast = after && ((one: InboxItem) => one.runId === after.runId && one.nodeId === after.nodeId)
+    return pageAfter(items, limit, isLast)
+  }
+
+  /** Those requests that a run of the same tree made. */
+  private async below(approvals: readonly PendingApproval[], runId: Id): Promise<readonly PendingApproval[]> {
+    const rootId = await this.store.rootOf(runId)
+    const roots = await Promise.all(approvals.map(({ conversationId }) => this.store.rootOf(conversationId)))
+    return approvals.filter((_, at) => roots[at] === rootId)
+  }
+
+  private page<Name extends string, Item>(path: string, query: Readonly<Record<string, string>> = {}) {
+    return this.store.get<{ readonly [Key in Name]: readonly Item[] }>(path, { ...query, limit: PAGE })
+  }
+
+  /** The server names who says it. */
+  answer(nodeId: Id, { by: _, ...word }: ApprovalWord | AnswerWord | ResultWord): Promise<void> {
+    if ('result' in word) return this.post(`/v1/calls/${nodeId}/result`, word)
+    if ('text' in word) return this.post(`/v1/questions/${nodeId}`, word)
+    return this.post(`/v1/approvals/${nodeId}`, word)
+  }
+
+  settle(nodeId: Id, word: SettleWord): Promise<SettledCall> {
+    return this.post(`/v1/uncertain/${nodeId}`, word)
+  }
+
+  cancel(runId: Id, reason?: string): Promise<void> {
+    return this.post(`/v1/runs/${runId}/cancel`, reason === undefined ? {} : { reason })
+  }
+
+  why(id: Id): Promise<Why> {
+    return this.store.get(`/v1/runs/${id}/why`)
+  }
+
+  diff(firstRunId: Id, secondRunId: Id): Promise<RunDiff> {
+    return this.store.get(`/v1/runs/${firstRunId}/diff/${secondRunId}`)
+  }
+
+  async audit({ repair = false, ...options }: AuditOptions = {}): Promise<AuditReport> {
+    if (repair) throw new CliError('--repair works on the store itself: leave out --server.', EXIT.usage)
+    return this.post('/v1/audit', options)
+  }
+
+  async *export(rootId: Id): AsyncGenerator<string> {
+    const text = await this.client.conversation(rootId).export()
+    for (const line of text.split('\n')) if (line !== '') yield line
+  }
+
+  otlp(id: Id, { content, vocabulary }: Parameters<Desk['otlp']>[1] = {}): ReturnType<Desk['otlp']> {
+    return this.client.otlp(id, { content: content === true, vocabulary: vocabulary ?? '1.41' })
+  }
+
+  async import(lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
+    const all: string[] = []
+    for await (const line of lines) all.push(`${line}\n`)
+    const { conversationId } = (await this.client.import(all.join(''))) as { readonly conversationId: Id }
+    this.store.forget()
+    return conversationId
+  }
+
+  async forget(id: Id, reason = 'forgotten'): Promise<Tombstone> {
+    this.store.forget()
+    return this.client.request(`/v1/conversations/${id}`, { method: 'DELETE', query: { reason } })
+  }
+
+  async forgetOwner(owner: string, reason = 'forgotten') {
+    this.store.forget()
+    const parts = { method: 'DELETE', query: { reason } } as const
+    return this.client.request<Awaited<ReturnType<Desk['forgetOwner']>>>(
+      `/v1/owners/${encodeURIComponent(owner)}`,
+      parts,
+    )
+  }
+
+  async prune(options: PruneOptions): Promise<Tombstone[]> {
+    const { tombstones } = await this.post<{ readonly tombstones: Tombstone[] }>('/v1/prune', options)
+    return tombstones
+  }
+
+  picture(id: Id, options: Parameters<Desk['picture']>[1] = {}): Promise<string> {
+    return this.client.conversation(id).picture(options)
+  }
+
+  /** For those who may not see processes, whoever has claimed a node is taken to live. */
+  async processes({ running = false }: ProcessesQuery = {}): Promise<Processes> {
+    try {
+      const path = `/v1/processes${running ? '?running=true' : ''}`
+      return (await this.store.get<{ readonly processes: Processes }>(path)).processes
+    } catch (error) {
+      if (error instanceof ClientError && error.status === 403) return this.store.seenProcesses()
+      throw error
+    }
+  }
+
+  async attach(runId: Id): Promise<DeskRun> {
+    const rootId = await this.store.rootOf(runId)
+    const turn = rootId === undefined ? undefined : (await this.store.tree(rootId)).turn(runId)
+    const result = this.client.result(runId).finally(() => this.store.forget()) as Promise<RunOutcome<unknown>>
+    result.catch(() => undefined)
+    const conversationId = turn?.conversationId ?? ''
+    const events = (options = { after: 0 }) => this.events(runId, options.after)
+    const cancel = (reason?: string) => this.cancel(runId, reason)
+    return { id: runId, conversationId, result, events, cancel, [Symbol.asyncIterator]: () => events() }
+  }
+
+  private async *events(runId: Id, after: number): AsyncGenerator<RunEvent> {
+    for await (const event of this.client.events(runId, { after })) yield* asDeltas(event)
+  }
+
+  async conversation(id: Id): Promise<DeskConversation> {
+    const talk = this.client.conversation(id)
+    const changed = <Answer>(answer: Promise<Answer>) => answer.finally(() => this.store.forget())
+    return {
+      id,
+      transcriptPage: (query = {}) => talk.transcript(query),
+      history: {
+        edit: async (nodeId, text) => runIn(await changed(talk.edit(nodeId, text))),
+        retry: async (nodeId) => runIn(await changed(talk.retry(nodeId))),
+        fork: async (nodeId, options) => {
+          const { conversationId = '', runId = null } = await changed(talk.fork(nodeId, options))
+          return { id: conversationId, run: runId === null ? null : { id: runId } }
+        },
+      },
+    }
+  }
+
+  /** The processes of the server do it. */
+  async resume(): Promise<void> {}
+
+  private async post<Answer>(path: string, body: object): Promise<Answer> {
+    try {
+      return await this.client.request<Answer>(path, { method: 'POST', body })
+    } finally {
+      this.store.forget()
+    }
+  }
+}
+
+function runIn({ runId }: { readonly runId?: Id | null }): { readonly id: Id } {
+  return { id: runId ?? '' }
+}
+
+/** The items after the last one of the page before, at most so many. */
+function pageAfter<Item>(items: readonly Item[], limit?: number, isLast?: (item: Item) => boolean): Item[] {
+  const from = isLast === undefined ? 0 : items.findIndex(isLast) + 1
+  if (isLast !== undefined && from === 0) return []
+  return items.slice(from, limit === undefined ? undefined : from + limit)
+}
+
+/** The words of a node before we came, as the pieces that a reader from the beginning would have got. */
+function* asDeltas(event: RunEvent): Generator<RunEvent> {
+  if (event.type !== 'live') {
+    yield event
+    return
+  }
+  const { text, reasoning, calls: _, attempt: __, ...place } = event
+  if (reasoning !== '') yield { ...place, type: 'reasoning-delta', text: reasoning } as RunEvent
+  if (text !== '') yield { ...place, type: 'text-delta', text } as RunEvent
+}

@@ -1,0 +1,57 @@
+import { diskFiles } from '../../doors/tools.ts'
+import type { AnyAgent, RuntimeOptions } from '../../index.ts'
+import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
+import { modelFor, provideSecrets } from '../definition/input.ts'
+import { agentOf, loadFor } from '../definition/load.ts'
+import { isModule, loadModule, type WorkerOptions } from '../definition/module-agent.ts'
+import { printNotices } from '../definition/notices.ts'
+import { oneLine } from '../terminal/clean.ts'
+
+/** Loads everything that a server offers: recipe and agent files, and the agents of modules with their options. */
+export async function loadOffered(call: Call): Promise<WorkerOptions> {
+  const named = textOption(call, 'module')
+  const files = [...call.words, ...(named === undefined ? [] : [named])]
+  const modules: WorkerOptions[] = []
+  const agents: AnyAgent[] = []
+  for (const file of files) {
+    if (file === named || isModule(file)) modules.push(await loadModule(file))
+    else agents.push(await agentOfFile({ ...call, words: [file] }))
+  }
+  const { options, coded } = joined(modules)
+  requireOneOfEach([...coded, ...agents])
+  return { files: diskFiles({ workspace: process.cwd() }), ...options, agents: [...coded, ...agents] }
+}
+
+async function agentOfFile(call: Call): Promise<AnyAgent> {
+  const definition = await loadFor(call)
+  printNotices(definition, call.env)
+  const model = await modelFor(definition, textOption(call, 'model'))
+  const agent = await agentOf(definition, { model })
+  await provideSecrets(agent, call.env)
+  return agent
+}
+
+interface JoinedModules {
+  readonly options: RuntimeOptions
+  readonly coded: readonly AnyAgent[]
+}
+
+/** Joins the agents of several modules. Only one of them may have options of createRuntime: two would have to be guessed. */
+function joined(modules: readonly WorkerOptions[]): JoinedModules {
+  const parts = modules.map(({ agents, ...options }) => ({ agents, options }))
+  const [first, second] = parts.filter(({ options }) => Object.keys(options).length > 0)
+  if (second !== undefined) {
+    const message =
+      'Two of the modules export options of createRuntime. A server has one runtime: put them in one module.'
+    throw new CliError(message, EXIT.usage, { namesHelp: false })
+  }
+  return { options: first?.options ?? {}, coded: parts.flatMap(({ agents }) => agents) }
+}
+
+function requireOneOfEach(agents: readonly AnyAgent[]): void {
+  const names = agents.map(({ name }) => name)
+  const twice = names.find((name, at) => names.indexOf(name) !== at)
+  if (twice === undefined) return
+  const message = `Two of the agents are called "${oneLine(twice)}", and callers start agents by name. Rename one.`
+  throw new CliError(message, EXIT.usage, { namesHelp: false })
+}

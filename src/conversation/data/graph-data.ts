@@ -1,0 +1,184 @@
+import { anything, type OptionRules, readOptions, text } from '../../base/options.ts'
+import type { Usage } from '../../graph/content.ts'
+import { type WaitingOn, waitOf } from '../../graph/kinds.ts'
+import { isDeleted, isReplaced, rangeOf } from '../../graph/lane.ts'
+import type { TreeReader } from '../../graph/reader.ts'
+import type { Conversation, EdgeType, Id, Link, Node, NodeState, Purpose, Turn, TurnState } from '../../graph/rows.ts'
+import { notFound } from '../../store/not-found.ts'
+import type { Store } from '../../store/store.ts'
+import { positiveNumber } from '../pages.ts'
+import { type LaneInfo, lanesOf } from '../tree.ts'
+
+/** Which part of a graph to give. */
+export interface GraphQuery {
+  /** The most turns of the page. Default 20. */
+  readonly turns?: number
+  /** Turns older than this one. Default: the newest. */
+  readonly before?: Id
+}
+
+/** A node of a graph, without its contents: `runtime.nodeInfo` has them. */
+export interface GraphNode {
+  readonly id: Id
+  readonly kind: string
+  /** Why a model is called; null for other nodes. */
+  readonly purpose: Purpose | null
+  readonly state: NodeState
+  /** True where a call failed or was refused. */
+  readonly isError: boolean
+  /** The beginning of what it holds. */
+  readonly preview: string
+  /** The turn it belongs to: the id of a run. */
+  readonly turnId: Id
+  /** The run it belongs to: the same id. */
+  readonly runId: Id
+  readonly laneId: Id
+  readonly conversationId: Id
+  /** Nodes with the same one are versions of each other. */
+  readonly versionSet: Id
+  /** False for what was replaced or deleted, here or with its turn. */
+  readonly isActive: boolean
+  /** The number of its try, from 1. */
+  readonly attempt: number
+  /** The tool that a task calls; null for other nodes. */
+  readonly tool: string | null
+  /** The conversation of the subagent that a task started last; null where it started none. */
+  readonly childConversationId: Id | null
+  /** The run of that subagent. */
+  readonly childRunId: Id | null
+  readonly createdAt: number
+  readonly startedAt: number | null
+  readonly endedAt: number | null
+  readonly usage: Usage
+  /** Why it does not run yet; null while it runs, and when it has ended. */
+  readonly wait: WaitingOn | null
+}
+
+export interface GraphEdge {
+  readonly from: Id
+  readonly to: Id
+  readonly type: EdgeType
+}
+
+export interface GraphTurn {
+  readonly id: Id
+  /** Its position in its lane, from 0. */
+  readonly ordinal: number
+  readonly state: TurnState
+  /** False where another turn has taken its place. */
+  readonly isActive: boolean
+  /** The turn that it replaced or was copied from. */
+  readonly source: Id | null
+  readonly startedAt: number | null
+  readonly endedAt: number | null
+}
+
+/** A page of a lane's graph: some of its turns with all their nodes. */
+export interface GraphData {
+  readonly conversationId: Id
+  readonly rootId: Id
+  readonly agent: string
+  readonly title: string | null
+  /** The node that this lane was forked at; null for a first lane. */
+  readonly forkedAt: Id | null
+  /** Oldest first, with those that were replaced. */
+  readonly turns: readonly GraphTurn[]
+  /** By turn, then in their order. */
+  readonly nodes: readonly GraphNode[]
+  /** All edges that lead to a node of the page; they may come from a node of another page. */
+  readonly edges: readonly GraphEdge[]
+  /** The lanes that were forked from this one, newest first. */
+  readonly lanes: readonly LaneInfo[]
+  /** The nodes of the page that have versions on it, oldest first: `conversation.history.versions(nodeId)` has all of them. */
+  readonly versions: { readonly [versionSet: Id]: readonly Id[] }
+  /** Pass it as `before` for the page before this one; null where there is none. */
+  readonly before: Id | null
+  /** The tree's last event: `runtime.events(rootId, { after: seq })` goes on from here. */
+  readonly seq: number
+}
+
+const QUERY: OptionRules<GraphQuery> = { turns: anything, before: text }
+
+interface GraphPlace {
+  readonly row: Conversation
+  readonly query: GraphQuery
+}
+
+/** Reads one page of a lane. It costs what the page holds, however long the lane is. */
+export async function graphOf(store: Store, tree: TreeReader, { row, query }: GraphPlace): Promise<GraphData> {
+  const { turns: limit = 20, before } = readOptions('graph(conversationId, options)', query, QUERY)
+  const cursor = before === undefined ? undefined : tree.turn(before)
+  if (before !== undefined && cursor?.laneId !== row.id) throw await notFound(store, 'run', before)
+  const last = (cursor?.ordinal ?? row.turnCount) - 1
+  const turns = last < 0 ? [] : tree.turnsOf(row.id, { last, limit: positiveNumber(limit, 'turns') })
+  const nodes = turns.flatMap((turn) => nodesOf(tree, row, turn))
+  const first = turns[0]
+  return {
+    conversationId: row.id,
+    rootId: row.rootId,
+    agent: row.agent.name,
+    title: row.title,
+    forkedAt: row.lane?.from?.nodeId ?? null,
+    turns: turns.map((turn) => turnOf(row, turn)),
+    nodes,
+    edges: nodes.flatMap(({ id }) => tree.edgesTo(id).map(({ from, to, type }) => ({ from, to, type }))),
+    lanes: lanesOf(tree, row.id),
+    versions: versionsIn(nodes),
+    before: first === undefined || first.ordinal === 0 ? null : first.id,
+    seq: tree.lastSeq(row.rootId),
+  }
+}
+
+function turnOf({ lane }: Conversation, turn: Turn): GraphTurn {
+  const { id, ordinal, state, history, startedAt, endedAt } = turn
+  const isActive = rangeOf(lane, ordinal) === undefined
+  return { id, ordinal, state, isActive, source: history?.source ?? null, startedAt, endedAt }
+}
+
+function nodesOf(tree: TreeReader, { lane }: Conversation, turn: Turn): GraphNode[] {
+  const isActive = rangeOf(lane, turn.ordinal) === undefined
+  const links = new Map(tree.linksOf(turn.id).map((link) => [link.taskId, link]))
+  return tree.nodesOf(turn.id).map((node) => graphNode(tree, node, { isActive, link: links.get(node.id) }))
+}
+
+export interface GraphNodeFacts {
+  /** Whether its turn still counts. */
+  readonly isActive: boolean
+  /** The delegation that it started last. */
+  readonly link: Link | undefined
+}
+
+/** A node as surfaces show it. */
+export function graphNode(tree: TreeReader, node: Node, { isActive, link }: GraphNodeFacts): GraphNode {
+  const { id, kind, purpose, state, preview, turnId, laneId, conversationId, versionSet, attempt } = node
+  const { createdAt, startedAt, endedAt, usage } = node
+  return {
+    id,
+    kind,
+    purpose,
+    state,
+    isError: node.output.isError === true,
+    preview,
+    turnId,
+    runId: turnId,
+    laneId,
+    conversationId,
+    versionSet,
+    isActive: isActive && !isReplaced(node) && !isDeleted(node),
+    attempt,
+    tool: node.input.call?.name ?? null,
+    childConversationId: link?.childConversationId ?? node.output.subagent?.child_conversation_id ?? null,
+    childRunId: link?.id ?? null,
+    createdAt,
+    startedAt,
+    endedAt,
+    usage,
+    wait: endedAt !== null || state === 'running' ? null : waitOf(tree, node),
+  }
+}
+
+function versionsIn(nodes: readonly GraphNode[]): GraphData['versions'] {
+  const sets = new Map<Id, Id[]>()
+  for (const { id, versionSet } of nodes) sets.set(versionSet, [...(sets.get(versionSet) ?? []), id])
+  return Object.fromEntries([...sets].filter(([, ids]) => ids.length > 1))
+}

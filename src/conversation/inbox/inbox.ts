@@ -1,0 +1,335 @@
+import { explainTurn, type WhyReason } from '../../audit/why.ts'
+import type { Json } from '../../base/json.ts'
+import { int, type OptionRules, readOptions, record, text } from '../../base/options.ts'
+import { isDead } from '../../engine/lease.ts'
+import { hindrance } from '../../engine/who-runs.ts'
+import type { EngineRow } from '../../graph/commit.ts'
+import { codeOf } from '../../graph/kinds.ts'
+import type { Status } from '../../graph/outcome.ts'
+import { openTopRuns, type TreeReader, unlessTampered } from '../../graph/reader.ts'
+import type { AgentRef, Conversation, Id, Node, Turn } from '../../graph/rows.ts'
+import type { Store } from '../../store/store.ts'
+import { approvalsOf, type PendingApproval, type PendingQuestion, questionsOf } from './pending.ts'
+
+/** Where an item of the inbox stands, and since when. */
+export interface InboxPlace {
+  /** The conversation at the root. */
+  readonly rootId: Id
+  readonly runId: Id
+  /** The node it is about; null where it is about a run. */
+  readonly nodeId: Id | null
+  /** The agent that needs a person. */
+  readonly agent: string
+  /** Agent names from the root to that agent. */
+  readonly path: readonly string[]
+  /** The owner of the conversation at the root. */
+  readonly owner: string | null
+  readonly since: number
+  /** It in words. */
+  readonly text: string
+}
+
+/** Something that needs a person. */
+export type InboxItem = InboxPlace &
+  (
+    | {
+        /** A request waits: `runtime.answer(nodeId, { allow, seen })`. */
+        readonly type: 'approval'
+        readonly approval: PendingApproval
+      }
+    | {
+        /** An agent asks: `runtime.answer(nodeId, { text, seen })`. */
+        readonly type: 'question'
+        readonly question: PendingQuestion
+      }
+    | {
+        /** The effect of a call may or may not have happened: `runtime.settle(nodeId, word)`. */
+        readonly type: 'uncertain'
+        readonly tool: string
+        readonly input: Json
+      }
+    | {
+        /** The run is open, and nothing in it can go on by itself: `runtime.audit()` says more. */
+        readonly type: 'stalled'
+      }
+    | {
+        /** The run could go on, but no living process has the code that it needs. */
+        readonly type: 'no-worker'
+        /** The agent whose code is missing; empty where any process would do. */
+        readonly needs: string
+      }
+    | {
+        /** The newest run of a conversation ended otherwise than completed or cancelled. */
+        readonly type: 'failed'
+        readonly status: Status
+      }
+  )
+
+export interface InboxQuery {
+  /** Only what belongs to this owner. Default: everything. */
+  readonly owner?: string
+  /** The most items to give. Default 100. */
+  readonly limit?: number
+  /** The last one of the page before. */
+  readonly after?: InboxItem
+}
+
+const QUERY: OptionRules<InboxQuery> = { owner: text, limit: int(0), after: record }
+
+/** The most urgent first. */
+const ORDER = ['approval', 'question', 'uncertain', 'stalled', 'no-worker', 'failed'] as const
+
+type InboxType = (typeof ORDER)[number]
+type Item<T extends InboxType> = Extract<InboxItem, { readonly type: T }>
+
+/**
+ * Everything that needs a person, over all trees. First the kind decides: a person is asked, an effect is uncertain, a run does
+ * not go on, a run has failed. Among requests and questions, those that expire first come first; among failed runs, the newest;
+ * else the oldest. Skips trees that were changed from outside.
+ */
+export async function inboxOf(store: Store, now: number, query: InboxQuery): Promise<InboxItem[]> {
+  const { owner, limit = 100, after } = readOptions('inbox()', query, QUERY)
+  const inbox = new Inbox(store, { now, owner })
+  const found: InboxItem[] = []
+  const first = after === undefined ? 0 : Math.max(0, ORDER.indexOf(after.type))
+  for (const type of ORDER.slice(first)) {
+    for await (const item of inbox.read(type, after?.type === type ? after : undefined)) {
+      if (found.length >= limit) return found
+      found.push(item)
+    }
+  }
+  return found
+}
+
+interface InboxScope {
+  readonly now: number
+  readonly owner: string | undefined
+}
+
+/** An open run that no other works for, with its tree. */
+interface OpenRun {
+  readonly tree: TreeReader
+  readonly turn: Turn
+}
+
+interface WaitingQuery<Waiting> {
+  readonly owner?: string
+  readonly limit: number
+  readonly after?: Waiting
+}
+
+class Inbox {
+  private readonly store: Store
+  private readonly scope: InboxScope
+  private opened: Promise<readonly OpenRun[]> | undefined
+  private explained: Promise<readonly Item<'stalled' | 'no-worker'>[]> | undefined
+
+  constructor(store: Store, scope: InboxScope) {
+    this.store = store
+    this.scope = scope
+  }
+
+  read(type: InboxType, after: InboxItem | undefined): AsyncIterable<InboxItem> {
+    if (type === 'approval') return this.approvals(after as Item<'approval'> | undefined)
+    if (type === 'question') return this.questions(after as Item<'question'> | undefined)
+    if (type === 'failed') return this.failed(after?.rootId)
+    return this.oldestFirst(type, after)
+  }
+
+  private async *approvals(last: Item<'approval'> | undefined): AsyncGenerator<Item<'approval'>> {
+    for await (const approval of this.waiting(last?.approval, approvalsOf)) {
+      const place = await this.placeOf(approval, approval.request)
+      if (place !== undefined) yield { ...place, type: 'approval', approval }
+    }
+  }
+
+  private async *questions(last: Item<'question'> | undefined): AsyncGenerator<Item<'question'>> {
+    for await (const question of this.waiting(last?.question, questionsOf)) {
+      const place = await this.placeOf(question, question.text)
+      if (place !== undefined) yield { ...place, type: 'question', question }
+    }
+  }
+
+  /** Reads page after page of what waits for people. */
+  private async *waiting<Waiting>(
+    last: Waiting | undefined,
+    read: (store: Store, query: WaitingQuery<Waiting>) => Promise<Waiting[]>,
+  ): AsyncGenerator<Waiting> {
+    let after = last
+    for (;;) {
+      const page = await read(this.store, { ...this.own, limit: PAGE, ...(after === undefined ? {} : { after }) })
+      yield* page
+      after = page.at(-1)
+      if (page.length < PAGE) return
+    }
+  }
+
+  /** The part of a query that leaves out what belongs to others. */
+  private get own(): { readonly owner?: string } {
+    const { owner } = this.scope
+    return owner === undefined ? {} : { owner }
+  }
+
+  private async placeOf(asked: PendingApproval | PendingQuestion, words: string): Promise<InboxPlace | undefined> {
+    const { nodeId, runId, since } = asked
+    const tree = await this.store.tree((await this.store.rootOf(nodeId)) ?? nodeId)
+    return unlessTampered(() => this.place(tree, runId, { nodeId, since, text: words }))
+  }
+
+  /** Undefined for what belongs to another owner. */
+  private place(tree: TreeReader, runId: Id, about: Pick<InboxPlace, 'nodeId' | 'since' | 'text'>) {
+    const turn = tree.turn(runId)
+    const row = tree.conversation(turn?.conversationId ?? '')
+    const root = tree.conversation(turn?.rootId ?? '')
+    if (row === undefined || root === undefined || !this.isOwn(root)) return undefined
+    return { rootId: root.id, runId, agent: row.agent.name, path: row.path, owner: root.owner, ...about }
+  }
+
+  private isOwn({ owner }: Pick<Conversation, 'owner'>): boolean {
+    return this.scope.owner === undefined || owner === this.scope.owner
+  }
+
+  private async *oldestFirst(type: 'uncertain' | 'stalled' | 'no-worker', after: InboxItem | undefined) {
+    this.explained ??= type === 'uncertain' ? undefined : this.explain()
+    const all: readonly InboxItem[] = type === 'uncertain' ? await this.uncertain() : ((await this.explained) ?? [])
+    const sorted = all.filter((item) => item.type === type).toSorted(byTime)
+    for (const item of sorted) if (after === undefined || byTime(item, after) > 0) yield item
+  }
+
+  /** The unsettled calls of open runs, and of the newest run of each conversation. */
+  private async uncertain(): Promise<InboxItem[]> {
+    const found = new Map<Id, InboxItem>()
+    for (const { tree, turn } of await this.open()) {
+      const turns = unlessTampered(() => [...turnsBelow(tree, turn)]) ?? []
+      for (const one of turns) this.addUncertain(found, tree, one)
+    }
+    for await (const { tree, turn } of this.ended('uncertain')) this.addUncertain(found, tree, turn)
+    return [...found.values()]
+  }
+
+  private addUncertain(found: Map<Id, InboxItem>, tree: TreeReader, turn: Turn): void {
+    for (const id of turn.account.uncertain) {
+      const item = unlessTampered(() => this.doubt(tree, tree.node(id)))
+      if (item !== undefined) found.set(id, item)
+    }
+  }
+
+  private doubt(tree: TreeReader, node: Node | undefined): InboxItem | undefined {
+    if (node === undefined) return undefined
+    const { id, turnId, input, failure, endedAt, createdAt, kind } = node
+    const about = { nodeId: id, since: endedAt ?? createdAt, text: failure?.message ?? '' }
+    const place = this.place(tree, turnId, about)
+    const { name: tool = kind, input: given = null } = input.call ?? {}
+    return place === undefined ? undefined : { ...place, type: 'uncertain', tool, input: given }
+  }
+
+  private async *failed(before: Id | undefined): AsyncGenerator<Item<'failed'>> {
+    for await (const { tree, turn } of this.ended('failed', before)) {
+      const { outcome, endedAt, createdAt } = turn
+      const about = { nodeId: null, since: endedAt ?? createdAt, text: outcome?.error?.message ?? '' }
+      const place = this.place(tree, turn.id, about)
+      if (place !== undefined && outcome !== null) yield { ...place, type: 'failed', status: outcome.status }
+    }
+  }
+
+  private open(): Promise<readonly OpenRun[]> {
+    this.opened ??= this.readOpen()
+    return this.opened
+  }
+
+  private async readOpen(): Promise<OpenRun[]> {
+    const runs: OpenRun[] = []
+    for (const turn of await openTopRuns(this.store)) {
+      const tree = await this.store.tree(turn.rootId)
+      const root = unlessTampered(() => tree.conversation(turn.rootId))
+      if (root !== undefined && this.isOwn(root)) runs.push({ tree, turn })
+    }
+    return runs
+  }
+
+  /** Ended newest runs of root conversations in this state, newest conversation first. */
+  private async *ended(state: 'failed' | 'uncertain', first?: Id): AsyncGenerator<OpenRun> {
+    let before = first
+    for (;;) {
+      const since = before === undefined ? {} : { before }
+      const roots = await this.store.roots({ ...this.own, state, limit: PAGE, ...since })
+      for (const root of roots) {
+        const tree = await this.store.tree(root.id)
+        const turn = unlessTampered(() => newestTurn(tree, root))
+        // A run that ended uncertain and has nothing unsettled any more was left as it is.
+        if (turn?.outcome != null && (state === 'uncertain' || turn.outcome.status !== 'uncertain'))
+          yield { tree, turn }
+      }
+      before = roots.at(-1)?.id
+      if (roots.length < PAGE) return
+    }
+  }
+
+  /** The open runs that do not go on by themselves. */
+  private async explain(): Promise<Item<'stalled' | 'no-worker'>[]> {
+    const { now } = this.scope
+    const engines = await this.store.engines()
+    const living = engines.filter((engine) => !isDead(engine, now))
+    const found: Item<'stalled' | 'no-worker'>[] = []
+    for (const { tree, turn } of await this.open()) {
+      const source = { store: this.store, now, engines, tree, knows: () => false, namesProcesses: false }
+      const why = unlessTampered(() => explainTurn(source, turn))
+      const at = await this.lastEventAt(tree, turn)
+      for (const reason of why?.reasons ?? []) {
+        const item = this.itemFor(tree, { reason, since: at, living })
+        if (item?.type === 'no-worker' || (item !== undefined && why?.goesOn === false)) found.push(item)
+      }
+    }
+    return found
+  }
+
+  private itemFor(tree: TreeReader, { reason, since, living }: Explained): Item<'stalled' | 'no-worker'> | undefined {
+    const { code, runId, nodeId, text: words } = reason
+    const place = this.place(tree, runId, { nodeId, since, text: words })
+    if (place === undefined) return undefined
+    if (code === 'stuck') return { ...place, type: 'stalled' }
+    if (code !== 'agent_missing' && code !== 'process_gone') return undefined
+    const agent = agentIn(tree, runId)
+    if (agent !== undefined && living.some((engine) => hindrance(engine, agent) === null)) return undefined
+    return { ...place, type: 'no-worker', needs: agent === undefined ? '' : codeOf(agent) }
+  }
+
+  private async lastEventAt(tree: TreeReader, { rootId, createdAt }: Turn): Promise<number> {
+    const seq = unlessTampered(() => tree.lastSeq(rootId)) ?? 0
+    const [last] = await this.store.events(rootId, Math.max(0, seq - 1), 1)
+    return last?.at ?? createdAt
+  }
+}
+
+interface Explained {
+  readonly reason: WhyReason
+  readonly since: number
+  readonly living: readonly EngineRow[]
+}
+
+const PAGE = 256
+
+function byTime(a: InboxPlace, b: InboxPlace): number {
+  return a.since - b.since || keyOf(a).localeCompare(keyOf(b))
+}
+
+function keyOf({ rootId, runId, nodeId }: InboxPlace): string {
+  return `${rootId} ${runId} ${nodeId ?? ''}`
+}
+
+function newestTurn(tree: TreeReader, { id }: Conversation): Turn | undefined {
+  return tree.turnsOf(id, { limit: 1 }).at(-1)
+}
+
+/** A run and the open runs that it has started. */
+function* turnsBelow(tree: TreeReader, turn: Turn): Generator<Turn> {
+  yield turn
+  for (const { id } of tree.openLinks(turn.id)) {
+    const child = tree.turn(id)
+    if (child !== undefined) yield* turnsBelow(tree, child)
+  }
+}
+
+function agentIn(tree: TreeReader, runId: Id): AgentRef | undefined {
+  return tree.conversation(tree.turn(runId)?.conversationId ?? '')?.agent
+}

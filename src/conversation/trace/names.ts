@@ -1,0 +1,87 @@
+// The names of OpenTelemetry's conventions for generative AI, in two vocabularies. They are drafts and change: this file is all
+// that knows them.
+
+import type { SpanAttributes, SpanValue, Vocabulary } from '../../tool/telemetry.ts'
+
+/** Providers by the first part of a model's id. Others keep their name. */
+const PROVIDERS: Readonly<Record<string, string>> = {
+  google: 'gcp.gemini',
+  gemini: 'gcp.gemini',
+  vertex: 'gcp.vertex_ai',
+  bedrock: 'aws.bedrock',
+  azure: 'azure.ai.openai',
+  mistral: 'mistral_ai',
+  xai: 'x_ai',
+}
+
+/** The page that says what the names mean. */
+export const SCHEMA_URLS: Readonly<Record<Vocabulary, string>> = {
+  '1.41': 'https://opentelemetry.io/schemas/1.41.0',
+  latest: 'https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev',
+}
+
+/** The provider and the model of an id such as `openai/gpt-5`. */
+export function modelNames(id: string): { readonly provider: string; readonly model: string } {
+  const at = id.indexOf('/')
+  const provider = at < 0 ? 'unknown' : id.slice(0, at)
+  return { provider: nameOf(PROVIDERS[provider] ?? provider), model: nameOf(id.slice(at + 1)) }
+}
+
+/** A name in one span. Models may invent names of tools and agents: what does not look like a name may be text of a person. */
+export function nameOf(text: string): string {
+  return /^[\w.:@/+-]{1,128}$/.test(text) ? text : '_other'
+}
+
+/** The names of the facts of a run, by the conventions. */
+export function runAttributes(
+  { agent, hash, conversationId, runId }: TracedRunFacts,
+  vocabulary: Vocabulary,
+): SpanAttributes {
+  const attributes: Record<string, SpanValue> = {
+    'gen_ai.operation.name': 'invoke_agent',
+    'gen_ai.agent.name': agent,
+    'gen_ai.conversation.id': conversationId,
+    'legate.run.id': runId,
+  }
+  if (vocabulary === '1.41') attributes['gen_ai.agent.version'] = hash
+  return attributes
+}
+
+export interface TracedRunFacts {
+  readonly agent: string
+  readonly hash: string
+  readonly conversationId: string
+  readonly runId: string
+}
+
+/** Adds the tokens of a call, or of a run. */
+export function addUsage(to: Record<string, SpanValue>, usage: UsageFacts, { vocabulary, isRun }: UsageOf): void {
+  to['gen_ai.usage.input_tokens'] = usage.inputTokens
+  to['gen_ai.usage.output_tokens'] = usage.outputTokens
+  if (isRun && vocabulary === 'latest') return
+  if (usage.cacheReadTokens > 0) to['gen_ai.usage.cache_read.input_tokens'] = usage.cacheReadTokens
+  if (usage.cacheWriteTokens > 0) to[CACHE_WRITE[vocabulary]] = usage.cacheWriteTokens
+}
+
+interface UsageOf {
+  readonly vocabulary: Vocabulary
+  readonly isRun: boolean
+}
+
+export interface UsageFacts {
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly cacheReadTokens: number
+  readonly cacheWriteTokens: number
+}
+
+const CACHE_WRITE: Readonly<Record<Vocabulary, string>> = {
+  '1.41': 'gen_ai.usage.cache_creation.input_tokens',
+  latest: 'gen_ai.usage.cache_write.input_tokens',
+}
+
+/** Adds the agent that a call starts, as the drafts name it. */
+export function addTransfer(to: Record<string, SpanValue>, agent: string): void {
+  to['gen_ai.transfer.mode'] = 'return_to_caller'
+  to['gen_ai.transfer.target.name'] = agent
+}

@@ -1,0 +1,103 @@
+import type { RunEvent } from '../../graph/event.ts'
+import { approvalOf } from '../../rules/turn/approve.ts'
+import type { Run } from '../run.ts'
+import { RunHandle } from '../run-handle.ts'
+import type { UiMessageChunk7 } from './ui-chunk.ts'
+import type { UiStreamOptions } from './ui-options.ts'
+import { untoldEvents } from './ui-untold.ts'
+import { UiWriter } from './ui-writer.ts'
+
+/** The events after which a run may do nothing but wait. */
+const WAITS: ReadonlySet<string> = new Set(['approval-request', 'tool-result'])
+
+/** Reads the events of a run as chunks, from its beginning or from where a page waited for a person. */
+export class UiReader {
+  isOver = false
+  private readonly run: Run
+  private readonly events: AsyncIterator<RunEvent>
+  private readonly writer: UiWriter
+  private readonly endsWaiting: boolean
+  private readonly after: readonly string[]
+  /** True while it reads what the page has already. */
+  private isBehind: boolean
+  private first: Promise<IteratorResult<RunEvent>> | undefined
+  private hasFirst = false
+
+  constructor(run: Run, { ui = 6, approvals = 'ask', after = [] }: UiStreamOptions) {
+    this.run = run
+    this.events = run[Symbol.asyncIterator]()
+    this.writer = new UiWriter(run.id, { ui, asks: approvals !== 'show' })
+    this.endsWaiting = approvals === 'end'
+    this.after = after
+    this.isBehind = after.length > 0
+  }
+
+  start(): UiMessageChunk7 {
+    return this.writer.start()
+  }
+
+  /** The chunks of the next event that has some. */
+  async next(): Promise<readonly UiMessageChunk7[]> {
+    if (this.first === undefined) {
+      // Asked for before anything is awaited: live events are gone once their node has ended.
+      this.first = this.events.next()
+      this.first.catch(() => undefined)
+      const kept = await this.begin()
+      if (kept.length > 0) return kept
+    }
+    while (!this.isOver) {
+      const { done, value } = await this.nextEvent()
+      if (done === true) break
+      const chunks = await this.read(value)
+      if (chunks.length > 0) return chunks
+    }
+    this.isOver = true
+    return []
+  }
+
+  async close(): Promise<void> {
+    await this.events.return?.()
+  }
+
+  private nextEvent(): Promise<IteratorResult<RunEvent>> {
+    const next = this.hasFirst ? undefined : this.first
+    this.hasFirst = true
+    return next ?? this.events.next()
+  }
+
+  /** The parts of an answer that were kept when it was made anew: no event tells of them. */
+  private async begin(): Promise<readonly UiMessageChunk7[]> {
+    const { run, writer } = this
+    if (!(run instanceof RunHandle)) return []
+    const tree = await run.rows()
+    const row = tree.conversation(run.conversationId)
+    const events = row === undefined ? [] : untoldEvents(tree.nodesOf(run.id), row)
+    const chunks = events.flatMap((event) => writer.write(event))
+    return this.isBehind ? [] : chunks
+  }
+
+  private async read(event: RunEvent): Promise<readonly UiMessageChunk7[]> {
+    const { writer } = this
+    const chunks = writer.write(event)
+    const isEnd = event.type === 'run-end' && event.runId === this.run.id
+    if (this.isBehind && !isEnd) {
+      this.isBehind = !(writer.isWaiting && writer.hasAsked(this.after))
+      return []
+    }
+    const mayEnd = this.endsWaiting && writer.isWaiting && WAITS.has(event.type)
+    if (!mayEnd || !(await this.isStillWaiting())) return chunks
+    this.isOver = true
+    return [...chunks, writer.pause()]
+  }
+
+  /** False where an approval was answered since it was asked for: these events are of the past. */
+  private async isStillWaiting(): Promise<boolean> {
+    const { run, writer } = this
+    if (!(run instanceof RunHandle)) return true
+    const tree = await run.rows()
+    return [...writer.waitingFor].every(([nodeId, seen]) => {
+      const node = tree.node(nodeId)
+      return node?.state === 'awaiting_approval' && approvalOf(node).digest === seen
+    })
+  }
+}

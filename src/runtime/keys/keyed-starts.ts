@@ -1,0 +1,160 @@
+// Starts under texts that callers have chosen: `key` stands for a run, `conversationKey` for a conversation.
+//
+// Owns:      the hash of a request, the search for a run that was started before, and the id that a conversation has now.
+//            `start-names` has the ids that stand for the texts.
+// Called by: `RunStarter`, and `Runtime.conversationIdFor`. Loaded with the code that runs nodes.
+// Must stay true:
+//   - The same text gives the same id in every process, so two processes that start one key at the same moment make one run:
+//     the store refuses the second row, and the look after that finds the first.
+//   - The key of a deleted run never starts a second one. The key of a deleted conversation begins a new one.
+//   - Keys of one owner never meet those of another (I9).
+
+import type { ValidInput } from '../../agent/definition/input.ts'
+import { ConflictError, InputError, isLegateError, NotFoundError } from '../../base/error.ts'
+import { shortSha256 } from '../../base/hash.ts'
+import { type ForeignKey, foreignId } from '../../base/id.ts'
+import { canonicalJson, toJson } from '../../base/json.ts'
+import { after, attempt, type Later } from '../../base/maybe.ts'
+import type { TreeReader } from '../../graph/reader.ts'
+import { requireSame } from '../../graph/refused.ts'
+import type { Id, Turn } from '../../graph/rows.ts'
+import type { Ledger } from '../../store/ledger.ts'
+import { wasDeleted } from '../../store/not-found.ts'
+import type { Store } from '../../store/store.ts'
+import { foreignKey, type KeyedStart, type KeyName } from './start-names.ts'
+
+/** The id of the conversation that a key stands for now. Each deleted one leads to the next. */
+export function findConversationId(store: Store, name: KeyName): Later<Id> {
+  const key = foreignKey(name)
+  return unlessDeleted(store, key, foreignId(key))
+}
+
+function unlessDeleted(store: Store, key: ForeignKey, id: Id): Later<Id> {
+  return after(store.rootOf(id), (rootId) => {
+    if (rootId !== undefined) return id
+    return after(store.archive?.tombstone(id), (stone) => {
+      return stone === undefined ? id : unlessDeleted(store, key, foreignId({ ...key, after: `${id} ${stone.hash}` }))
+    })
+  })
+}
+
+/** The parts of a request, beside its names, that must be the same when its key is used again. */
+interface KeyedRequest {
+  readonly input: ValidInput
+  readonly attributes: Turn['attributes']
+  readonly title: string | null
+  readonly whileRunning: string
+}
+
+/**
+ * The hash of a request: equal for equal requests, whatever the order of their fields. Code (tools, a signal) is not compared,
+ * and neither is the agent's definition: it may be newer.
+ */
+export function requestHashOf(start: KeyedStart, request: KeyedRequest): string {
+  const { agent, named, conversationKey, grant = null, budget = null } = start
+  const { input, attributes, title, whileRunning } = request
+  const asked = { value: input.value, said: input.said ?? null }
+  const parts = { agent, named, conversationKey, asked, grant, budget, attributes, title, whileRunning }
+  const json = toJson(parts)
+  if (!json.ok) throw new InputError('invalid_input', `run(agent, input, { key }): it is not JSON. ${json.error}`)
+  return shortSha256(canonicalJson(json.value))
+}
+
+/** A run that is to be recorded under a key. */
+export interface KeyedRun {
+  readonly runId: Id
+  readonly start: KeyedStart
+  readonly requestHash: string | null
+  /** Records it as a new run of this conversation. */
+  readonly record: (conversationId: Id) => Later<void>
+}
+
+/** Records starts under keys. Looks again where another writer was faster. */
+export class KeyedStarts {
+  private readonly ledger: Ledger
+  /** One start of a run at a time: the next one finds what this one has recorded. */
+  private readonly open: Map<Id, Promise<void>> = new Map()
+
+  constructor(ledger: Ledger) {
+    this.ledger = ledger
+  }
+
+  begin(run: KeyedRun): Later<void> {
+    const { runId } = run
+    const look = () => this.look(run)
+    const before = this.open.get(runId)
+    const done = before === undefined ? attempt(look) : before.then(look, look)
+    if (!(done instanceof Promise)) return undefined
+    const settled = done.catch((error: unknown) => this.again(look, error))
+    const leave = () => {
+      if (this.open.get(runId) === settled) this.open.delete(runId)
+    }
+    this.open.set(runId, settled)
+    settled.then(leave, leave)
+    return settled
+  }
+
+  /** Finds the run of the key, or records it. */
+  private look(run: KeyedRun): Later<void> {
+    const { store } = this.ledger
+    return after(run.requestHash === null ? undefined : findRoot(store, run.runId), (rootId) => {
+      if (rootId !== undefined) return after(store.tree(rootId), (tree) => join(tree, run))
+      return after(findPlace(store, run.start), (conversationId) => {
+        run.start.place.conversationId = conversationId
+        return run.record(conversationId)
+      })
+    })
+  }
+
+  private async again(look: () => Later<void>, first: unknown): Promise<void> {
+    const { scheduler } = this.ledger
+    let error = first
+    for (let tries = 1; isOvertaken(error) && tries < MOST_TRIES; tries++) {
+      await scheduler.pause((scheduler.random() / 2 ** 32) * Math.min(50, tries))
+      try {
+        await look()
+        return
+      } catch (failure) {
+        error = failure
+      }
+    }
+    throw error
+  }
+}
+
+const MOST_TRIES = 200
+
+/** The tree of the run that was started under this id; undefined where there is none. Refuses a run that was deleted. */
+function findRoot(store: Store, runId: Id): Later<Id | undefined> {
+  return after(store.rootOf(runId), (rootId) => {
+    if (rootId !== undefined) return rootId
+    return after(store.archive?.tombstone(runId), (stone) => {
+      if (stone === undefined) return undefined
+      const message = `The run ${runId} of this key ${wasDeleted(stone)} Use a new key to start another.`
+      throw new NotFoundError('deleted', message, { details: { runId, deleted: stone } })
+    })
+  })
+}
+
+function findPlace(store: Store, { owner, agent, conversationKey, place }: KeyedStart): Later<Id> {
+  if (conversationKey === null) return place.conversationId
+  return findConversationId(store, { owner, agent, key: conversationKey })
+}
+
+/** The handle of a repeated start is one of the first run. */
+function join(tree: TreeReader, { runId, start, requestHash }: KeyedRun): void {
+  const turn = tree.turn(runId)
+  if (turn === undefined) throw overtaken()
+  requireSame(turn, requestHash)
+  start.place.conversationId = turn.conversationId
+}
+
+/** Ends a plan that another writer was faster than: what it was planned on has to be looked for again. */
+export function overtaken(): ConflictError {
+  const message = 'Other processes were faster again and again: try it once more.'
+  return new ConflictError('conflict', message, { details: { overtaken: true }, isRetryable: true })
+}
+
+function isOvertaken(error: unknown): boolean {
+  return isLegateError(error) && error.details['overtaken'] === true
+}

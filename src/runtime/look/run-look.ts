@@ -1,0 +1,93 @@
+import { InputError } from '../../base/error.ts'
+import { int, list, type OptionRules, readOptions } from '../../base/options.ts'
+import { EventView } from '../../conversation/fields/view.ts'
+import { pages } from '../../conversation/pages.ts'
+import { type RunTree, runTreeOf } from '../../conversation/tree.ts'
+import { DURABLE_EVENTS, type DurableEvent, type DurableEventType, toEvent } from '../../graph/event.ts'
+import type { Spending } from '../../graph/limits.ts'
+import type { Id, Node } from '../../graph/rows.ts'
+import type { Store } from '../../store/store.ts'
+
+/** A run in short: its state, what it delegated, and how far the record of its tree goes. */
+export interface RunLook extends RunTree {
+  readonly rootId: Id
+  /** The owner of its conversation. */
+  readonly owner: string | null
+  /** The input that it was given. */
+  readonly input: unknown
+  /** The `seq` of the last event of its tree. */
+  readonly lastSeq: number
+  /** The part of its limits that it has spent; null where it has none. */
+  readonly spend: Spending | null
+}
+
+/** Which recorded events of a run to give. */
+export interface RunEventQuery {
+  /** Only events after this one, by `seq`. Default 0. */
+  readonly after?: number
+  /** The most events of the page. Default 200. */
+  readonly limit?: number
+  /** Only events of these types. Default: all types. */
+  readonly types?: readonly string[]
+}
+
+/** Recorded events of a run and of what it delegated. */
+export interface RunEventPage {
+  readonly events: readonly DurableEvent[]
+  /** The `after` of the next page; null where the record has no more now. */
+  readonly next: number | null
+}
+
+const QUERY: OptionRules<RunEventQuery> = { after: int(0), limit: int(1, 1_000), types: list }
+
+/** Looks at a run; undefined where its tree does not have it. */
+export async function lookAtRun(store: Store, rootId: Id, runId: Id): Promise<RunLook | undefined> {
+  const tree = await store.tree(rootId)
+  const turn = tree.turn(runId)
+  const run = runTreeOf(tree, runId)
+  if (turn === undefined || run === undefined) return undefined
+  const owner = tree.conversation(rootId)?.owner ?? null
+  return { ...run, rootId, owner, input: turn.input, lastSeq: tree.lastSeq(rootId), spend: turn.spend }
+}
+
+/** Reads one page of the record of a run. It reads no more of the tree's log than the page needs. */
+export async function runEventPage(
+  store: Store,
+  { rootId, runId }: { readonly rootId: Id; readonly runId: Id },
+  query: RunEventQuery,
+): Promise<RunEventPage> {
+  const { after = 0, limit = 200, types } = readOptions('eventPage(runId, query)', query, QUERY)
+  const wanted = types === undefined ? undefined : new Set(types.map(knownType))
+  const tree = await store.tree(rootId)
+  const view = new EventView(tree, runId)
+  const from = Math.max(after, tree.turn(runId)?.afterSeq ?? 0)
+  const events: DurableEvent[] = []
+  for await (const rows of pages(store, rootId, { after: from })) {
+    for (const row of rows) {
+      const event = view.show(toEvent(row)) as DurableEvent | undefined
+      if (event === undefined || wanted?.has(event.type) === false) continue
+      if (events.length === limit) return { events, next: events.at(-1)?.seq ?? null }
+      events.push(event)
+    }
+  }
+  return { events, next: null }
+}
+
+function knownType(type: string): DurableEventType {
+  const known = DURABLE_EVENTS.find((one) => one === type)
+  if (known !== undefined) return known
+  throw new InputError(
+    'invalid_input',
+    `There is no event "${type}" in the record. There are: ${DURABLE_EVENTS.join(', ')}.`,
+  )
+}
+
+/** The nodes of a run, a page of them by their place. */
+export async function nodesOfRun(
+  store: Store,
+  { rootId, runId }: { readonly rootId: Id; readonly runId: Id },
+  page: { readonly from: number; readonly limit: number },
+): Promise<readonly Node[]> {
+  const nodes = (await store.tree(rootId)).nodesOf(runId)
+  return nodes.slice(page.from, page.from + page.limit)
+}

@@ -1,0 +1,131 @@
+import type { Json } from '../base/json.ts'
+import { readOptions, record } from '../base/options.ts'
+import type { ConversationHandle } from '../conversation/conversation.ts'
+import type {
+  EventPageQuery,
+  MessagePageQuery,
+  TranscriptPage,
+  TurnPageQuery,
+} from '../conversation/conversation-pages.ts'
+import type { ConversationHistory } from '../conversation/history-handle.ts'
+import type { LaneInfo } from '../conversation/tree.ts'
+import type { UiMessage } from '../conversation/ui/ui-chunk.ts'
+import type { UiPageQuery } from '../conversation/ui/ui-options.ts'
+import type { UsageQuery, UsageStats } from '../conversation/usage-stats.ts'
+import type { Grant } from '../grant/grant.ts'
+import { narrowedCeiling, type Scope } from '../grant/principal.ts'
+import type { Content } from '../graph/content.ts'
+import type { TranscriptLine } from '../graph/context.ts'
+import type { DurableEvent } from '../graph/event.ts'
+import type { Conversation, Id, Node } from '../graph/rows.ts'
+import type { OpenSession } from '../rules/delegation/session.ts'
+import type { ObservedMessage } from '../rules/turn/observe.ts'
+
+/** On whose behalf a conversation is changed. */
+export interface OnBehalf {
+  /** The layers of the turns that it begins. */
+  readonly caller: readonly Json[]
+  /** Throws where its runs may not be cancelled. */
+  readonly mayCancel: () => void
+  /** Rejects where no turn may begin. */
+  readonly mayBegin: () => Promise<void>
+}
+
+/** How a conversation is opened. */
+export interface OpenOptions {
+  /** Narrows everything that its changes begin. Default: nothing. */
+  readonly grant?: Grant
+}
+
+/** The layers of what is begun in a conversation that was opened so. */
+export function narrowedLayers(layers: readonly Json[], options: OpenOptions): readonly Json[] {
+  const { grant } = readOptions('conversation(id, options)', options, { grant: record })
+  return grant === undefined ? layers : narrowedCeiling(layers, grant, 'conversation(id, { grant })')
+}
+
+/**
+ * A conversation that a principal may read. `history` and everything else that changes it need the scope `history`. See
+ * `ConversationHandle` for each method.
+ */
+export class ScopedConversation {
+  readonly id: Id
+  readonly rootId: Id
+  private readonly handle: ConversationHandle
+  private readonly require: (scope: Scope) => void
+
+  constructor(handle: ConversationHandle, require: (scope: Scope) => void) {
+    this.handle = handle
+    this.require = require
+    this.id = handle.id
+    this.rootId = handle.rootId
+  }
+
+  /** Changes what was said and done. Throws a DeniedError without the scope `history`. */
+  get history(): ConversationHistory {
+    this.require('history')
+    return this.handle.history
+  }
+
+  /** Its row as it is now; undefined when it was deleted. */
+  row(): Promise<Conversation | undefined> {
+    return this.handle.row()
+  }
+
+  /** The visible lines of a page, with its turns and the cursors for the pages on both sides. */
+  transcriptPage(query: TurnPageQuery = {}): Promise<TranscriptPage> {
+    return this.handle.transcriptPage(query)
+  }
+
+  /** The visible messages, one by one. */
+  messagePage(query: MessagePageQuery = {}): Promise<TranscriptLine[]> {
+    return this.handle.messagePage(query)
+  }
+
+  /** The latest turns as messages for `useChat`, as `toUIMessages` of `legate/ai-sdk` gives them. */
+  async uiMessages(query: UiPageQuery = {}): Promise<UiMessage[]> {
+    const { toUIMessages } = await import('../conversation/ui/ui-message-stream.ts')
+    return toUIMessages(this.handle, query)
+  }
+
+  /** The nodes that a node's model would see, and the node itself. */
+  contextFor(nodeId: Id, options: { readonly limitTurns?: number } = {}): Promise<Node[]> {
+    return this.handle.contextFor(nodeId, options)
+  }
+
+  /** Recorded events of this conversation, or of one node. */
+  eventPage(query: EventPageQuery = {}): Promise<DurableEvent[]> {
+    return this.handle.eventPage(query)
+  }
+
+  /** The usage of this lane's model calls: in all, by model and by day. */
+  usageStats(query: UsageQuery = {}): Promise<UsageStats> {
+    return this.handle.usageStats(query)
+  }
+
+  /** The open sessions with subagents that it has started. */
+  sessions(): Promise<readonly OpenSession[]> {
+    return this.handle.sessions()
+  }
+
+  /** The lanes that were forked from it, newest first. */
+  lanes(): Promise<readonly LaneInfo[]> {
+    return this.handle.history.lanes()
+  }
+
+  /** All versions of a node in this lane, oldest first. */
+  versions(nodeId: Id): Promise<readonly Node[]> {
+    return this.handle.history.versions(nodeId)
+  }
+
+  /** Adds a message without starting a turn. */
+  async observe(message: Content | ObservedMessage): Promise<Id> {
+    this.require('history')
+    return this.handle.observe(message)
+  }
+
+  /** Closes a session: you can still read it, but add no turn to it. */
+  async closeSession(id: Id): Promise<void> {
+    this.require('history')
+    await this.handle.closeSession(id)
+  }
+}

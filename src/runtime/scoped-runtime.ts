@@ -1,0 +1,499 @@
+// A runtime as one principal may use it: `runtime.as(principal)`. The only thing that a surface ever holds (I12).
+//
+// Owns:      the check before every door: the scope, then the owner of the tree that an id leads to.
+// Called by: `Runtime.as`; servers, protocols and pages through it.
+// Must stay true:
+//   - Every id is taken to the root of its tree first. The id of another owner and an id that does not exist give the same
+//     answer after the same reads (I9).
+//   - What it starts is bound by the principal's layers: the conversation by its creator's for good, a run by those of who
+//     starts it (I1).
+//   - `by` is the principal's id, and never comes from a caller.
+
+import type { AnyAgent } from '../agent/definition/agent.ts'
+import type { ForgottenOwner, PruneOptions } from '../audit/archive.ts'
+import type { AuditOptions, AuditReport } from '../audit/audit.ts'
+import type { RunDiff } from '../audit/diff.ts'
+import type { PictureOptions } from '../audit/picture.ts'
+import type { Why } from '../audit/why.ts'
+import { DeniedError, NotFoundError } from '../base/error.ts'
+import type { Json } from '../base/json.ts'
+import type { ConversationHandle } from '../conversation/conversation.ts'
+import type { GraphData, GraphQuery } from '../conversation/data/graph-data.ts'
+import type { ConversationInfo, ListQuery, RunInfo, RunsQuery } from '../conversation/data/lists.ts'
+import type { NodeInfo, WholeResult } from '../conversation/data/node-info.ts'
+import type { TimelineRun } from '../conversation/data/timeline.ts'
+import type { DaysQuery, PricedDay } from '../conversation/data/usage-by-day.ts'
+import type { InboxItem, InboxQuery } from '../conversation/inbox/inbox.ts'
+import type { ApprovalsQuery, PendingApproval, PendingQuestion, QuestionsQuery } from '../conversation/inbox/pending.ts'
+import type { SaidWord, SettleWord } from '../conversation/inbox/settle.ts'
+import type { Run, TreeEventsOptions } from '../conversation/run.ts'
+import type { ConversationTree } from '../conversation/tree.ts'
+import type { UsageShare } from '../conversation/usage.ts'
+import type { Explanation } from '../grant/decide.ts'
+import {
+  checkPrincipal,
+  hasScope,
+  maySee,
+  mayStart,
+  ownersSeenBy,
+  type Principal,
+  principalCeiling,
+  requireEdit,
+  type Scope,
+} from '../grant/principal.ts'
+import type { RunEvent } from '../graph/event.ts'
+import type { Conversation, Id, Node } from '../graph/rows.ts'
+import type { SettledCall } from '../rules/history/settle-call.ts'
+import type { Tombstone } from '../store/archive.ts'
+import type { ChangePage } from '../store/feed.ts'
+import { missingError } from '../store/not-found.ts'
+import type { Store } from '../store/store.ts'
+import type { AgentInfo } from './look/agent-info.ts'
+import type { AskedRequest } from './look/asked-request.ts'
+import type { FoundIds, TreeEvents, TreesQuery } from './look/find.ts'
+import type { ProcessesQuery, ProcessInfo } from './look/process-info.ts'
+import type { ShownRequest } from './look/request-of.ts'
+import type { RunEventPage, RunEventQuery, RunLook } from './look/run-look.ts'
+import { byCreation, byDay, byExpiry, bySince, byStart, SeenLists } from './look/seen-lists.ts'
+import type { TreeData } from './look/tree-data.ts'
+import type { ResultWord, ScopedStart, ScopedStartOptions, ScopedWord } from './options.ts'
+import { narrowedLayers, type OnBehalf, type OpenOptions, ScopedConversation } from './scoped-conversation.ts'
+import type { StoreOperations } from './store-operations.ts'
+
+/** The parts of a runtime that a scoped one works with. */
+export interface ScopedParts {
+  readonly store: Store
+  /** An id that this runtime has found before; empty for none. */
+  readonly known: { id: Id }
+  readonly operations: StoreOperations
+  /** Settles a call under the layers of whoever says it. */
+  readonly settle: (nodeId: Id, word: SettleWord, who: Pick<SaidWord, 'by' | 'caller'>) => Promise<SettledCall>
+  readonly start: (agent: AnyAgent, input: unknown, start: ScopedStart) => Run
+  readonly attach: (runId: Id, mayCancel: () => void) => Promise<Run>
+  readonly conversation: (id: Id, on: OnBehalf) => Promise<ConversationHandle>
+  /** Throws where the principal's day is used up, or it would work in another's conversation. */
+  readonly requireDay: (layers: readonly Json[], owner: string | null) => Promise<void>
+  readonly explain: (of: Id | AnyAgent, request: string) => Promise<Explanation>
+  /** The agent of that name, if the program offers it. */
+  readonly findAgent: (name: string) => AnyAgent | undefined
+  readonly agents: () => Promise<readonly AgentInfo[]>
+  readonly events: (conversationId: Id, options: TreeEventsOptions) => AsyncIterable<RunEvent>
+  readonly requestOf: (nodeId: Id) => Promise<ShownRequest>
+}
+
+type Named = 'run' | 'conversation' | 'node'
+const NOWHERE = '00000000-0000-7000-8000-000000000000'
+
+/** The runtime as one principal may use it. Foreign ids answer like unknown ones. */
+export class ScopedRuntime {
+  readonly principal: Principal
+  private readonly parts: ScopedParts
+  /** Lists as the principal sees them. */
+  private readonly seen: SeenLists
+  /** The principal's layers, frozen. */
+  private readonly layers: readonly Json[]
+
+  constructor(parts: ScopedParts, principal: Principal) {
+    this.parts = parts
+    this.principal = checkPrincipal(principal, 'runtime.as(principal)')
+    this.layers = principalCeiling(this.principal)
+    this.seen = new SeenLists(this.principal)
+  }
+
+  /** True where the principal may do this at all. */
+  may(scope: Scope): boolean {
+    return hasScope(this.principal, scope)
+  }
+
+  /** Starts an agent, by its name or itself, and returns at once. The principal owns the conversation. */
+  run(agent: AnyAgent | string, input?: unknown, options: ScopedStartOptions = {}): Run {
+    this.require('start')
+    return this.parts.start(this.agentToStart(agent), input, { options, by: this.principal, layers: this.layers })
+  }
+
+  private agentToStart(agent: AnyAgent | string): AnyAgent {
+    const name = typeof agent === 'string' ? agent : agent.name
+    const found = typeof agent === 'string' ? this.parts.findAgent(agent) : agent
+    if (found !== undefined && mayStart(this.principal, name)) return found
+    throw new NotFoundError('not_found', `There is no agent ${JSON.stringify(name)} here.`)
+  }
+
+  /** The agents that the principal may start, by name. */
+  async agents(): Promise<readonly AgentInfo[]> {
+    this.require('read')
+    const known = await this.parts.agents()
+    return known.filter(({ name }) => this.parts.findAgent(name) !== undefined && mayStart(this.principal, name))
+  }
+
+  /** The id of the principal's conversation with an agent that it knows by a text of its own: see `conversationKey`. */
+  async conversationIdFor(agent: string, key: string): Promise<Id> {
+    this.require('read')
+    return this.parts.operations.conversationIdFor({ name: agent }, key, { owner: this.principal.id })
+  }
+
+  /** The latest run of each conversation that the principal sees, newest conversation first. */
+  async runs(query: RunsQuery = {}): Promise<RunInfo[]> {
+    this.require('read')
+    return this.seen.listed(query, (owned) => this.parts.operations.runs(owned), byStart)
+  }
+
+  /** The conversations that the principal sees, newest first. */
+  async conversations(query: ListQuery = {}): Promise<ConversationInfo[]> {
+    this.require('read')
+    return this.seen.listed(query, (owned) => this.parts.operations.conversations(owned), byCreation)
+  }
+
+  /** Everything that needs a person, in what the principal sees. */
+  async inbox(query: InboxQuery = {}): Promise<InboxItem[]> {
+    this.require('read')
+    return this.seen.ofItsAgents(
+      await this.seen.overOwners(query, (owned) => this.parts.operations.inbox(owned), bySince),
+    )
+  }
+
+  /** The events of a whole tree, by the id of a conversation of it. */
+  async events(conversationId: Id, options: TreeEventsOptions = {}): Promise<AsyncIterable<RunEvent>> {
+    await this.enter('read', 'conversation', conversationId)
+    return this.parts.events(conversationId, options)
+  }
+
+  /** The graph of a conversation or lane as data, page by page. */
+  async graph(conversationId: Id, options: GraphQuery = {}): Promise<GraphData> {
+    await this.enter('read', 'conversation', conversationId)
+    return this.parts.operations.graph(conversationId, options)
+  }
+
+  /** A run and all below it in time. */
+  async timeline(runId: Id): Promise<TimelineRun> {
+    await this.enter('read', 'run', runId)
+    return this.parts.operations.timeline(runId)
+  }
+
+  /** The trace of a run and everything below it, or of all runs of a conversation, as OTLP/JSON. */
+  async otlp(id: Id, options?: Parameters<StoreOperations['otlp']>[1]): ReturnType<StoreOperations['otlp']> {
+    await this.enter('export', 'run', id)
+    return this.parts.operations.otlp(id, options)
+  }
+
+  /** A node with its contents. */
+  async nodeInfo(nodeId: Id): Promise<NodeInfo> {
+    await this.enter('read', 'node', nodeId)
+    return this.parts.operations.nodeInfo(nodeId)
+  }
+
+  /** All of a node's result, or of its message, as text. */
+  async result(nodeId: Id): Promise<WholeResult> {
+    await this.enter('read', 'node', nodeId)
+    return this.parts.operations.result(nodeId)
+  }
+
+  /** The request that the model of a node got, made again from its rows. */
+  async requestOf(nodeId: Id): Promise<ShownRequest> {
+    await this.enter('read', 'node', nodeId)
+    return this.parts.requestOf(nodeId)
+  }
+
+  /** Which trees that the principal sees went on after a cursor. `changes(null, 0)` gives the cursor of now. */
+  async changes(after: string | null, limit: number): Promise<ChangePage> {
+    this.require('read')
+    const page = await this.parts.operations.changes(after, limit)
+    const seen = page.changes.filter(({ owner }) => maySee(this.principal, owner))
+    return { ...page, changes: this.seen.ofItsAgents(seen) }
+  }
+
+  /** The usage of owners that the principal sees, by day, agent and model. Both days are included. */
+  async usageByDay(query: DaysQuery): Promise<PricedDay[]> {
+    this.require('read')
+    const { from, to } = query
+    const read = ({ owner }: ListQuery) =>
+      this.parts.operations.usageByDay(owner === undefined ? { from, to } : { from, to, owner })
+    return this.seen.overOwners({ ...query, limit: EVERY_DAY }, read, byDay)
+  }
+
+  /** A run in short, with what it delegated. */
+  async look(runId: Id): Promise<RunLook> {
+    const { id } = await this.enter('read', 'run', runId)
+    const { lookAtRun } = await import('./look/run-look.ts')
+    const look = await lookAtRun(this.parts.store, id, runId)
+    if (look === undefined) throw missingError('run', runId, undefined)
+    return look
+  }
+
+  /** Recorded events of a run and of what it delegated, page by page. */
+  async eventPage(runId: Id, query: RunEventQuery = {}): Promise<RunEventPage> {
+    const { id } = await this.enter('read', 'run', runId)
+    const { runEventPage } = await import('./look/run-look.ts')
+    return runEventPage(this.parts.store, { rootId: id, runId }, query)
+  }
+
+  /** The nodes of a run, by their place in it. */
+  async nodes(runId: Id, page: { readonly from: number; readonly limit: number }): Promise<readonly Node[]> {
+    const { id } = await this.enter('read', 'run', runId)
+    const { nodesOfRun } = await import('./look/run-look.ts')
+    return nodesOfRun(this.parts.store, { rootId: id, runId }, page)
+  }
+
+  /** One node, as its row. */
+  async node(nodeId: Id): Promise<Node> {
+    const { id } = await this.enter('read', 'node', nodeId)
+    const node = (await this.parts.store.tree(id)).node(nodeId)
+    if (node === undefined) throw missingError('node', nodeId, undefined)
+    return node
+  }
+
+  /** The `seq` of the last event of the tree that has this conversation. */
+  async lastSeq(conversationId: Id): Promise<number> {
+    const { id } = await this.enter('read', 'conversation', conversationId)
+    return (await this.parts.store.tree(id)).lastSeq(id)
+  }
+
+  /** The rows of a tree as data, by the id of anything in it. */
+  async treeData(id: Id, nodes: 'all' | 'open' = 'all'): Promise<TreeData> {
+    const root = await this.enter('read', 'conversation', id)
+    const { readTreeData } = await import('./look/tree-data.ts')
+    return readTreeData(this.parts.store, root.id, nodes)
+  }
+
+  /** The newest trees that the principal sees, or those with an open run, with their open nodes. */
+  async trees(query: TreesQuery): Promise<readonly TreeData[]> {
+    this.require('read')
+    const { listTrees } = await import('./look/find.ts')
+    const trees = await listTrees(this.parts.store, query, (owned, read, order) =>
+      this.seen.overOwners(owned, read, order),
+    )
+    return trees.filter(({ rootId, conversations }) => {
+      return mayStart(this.principal, conversations.find(({ id }) => id === rootId)?.agent.name ?? '')
+    })
+  }
+
+  /** Recorded events of a tree, and what its running nodes have said so far. */
+  async treeEvents(id: Id, { after, limit }: { readonly after: number; readonly limit: number }): Promise<TreeEvents> {
+    const root = await this.enter('read', 'conversation', id)
+    const { store } = this.parts
+    return { events: await store.events(root.id, after, limit), blocks: await store.blocks(root.id, 0) }
+  }
+
+  /** Finds ids by their ending: in all trees for a principal that sees all, else in the newest 200 that it sees. */
+  async find(ending: string): Promise<FoundIds> {
+    this.require('read')
+    const { findIds, findIn } = await import('./look/find.ts')
+    const isWhole = ownersSeenBy(this.principal) === 'all' && this.principal.agents === undefined
+    return isWhole ? findIds(this.parts.store, ending) : findIn(await this.trees({ limit: 200 }), ending)
+  }
+
+  /** A handle for a run. Its `cancel` needs the scope `cancel`. */
+  async attach(runId: Id): Promise<Run> {
+    await this.enter('read', 'run', runId)
+    return this.parts.attach(runId, () => this.require('cancel'))
+  }
+
+  /** A conversation or lane, to read; its history changes with the scope `history`. `grant` narrows what its changes begin. */
+  async conversation(id: Id, options: OpenOptions = {}): Promise<ScopedConversation> {
+    const { owner } = await this.enter('read', 'conversation', id)
+    const handle = await this.parts.conversation(id, {
+      caller: narrowedLayers(this.layers, options),
+      mayCancel: () => this.require('cancel'),
+      mayBegin: () => this.requireStart(owner),
+    })
+    return new ScopedConversation(handle, (scope) => this.require(scope))
+  }
+
+  /** Asks a run and all it started to stop. */
+  async cancel(runId: Id, reason?: string): Promise<void> {
+    await this.enter('cancel', 'run', runId)
+    await this.parts.operations.cancel(runId, reason)
+  }
+
+  /** The usage of a run so far, with the share of each run it started. */
+  async usage(runId: Id): Promise<UsageShare> {
+    await this.enter('read', 'run', runId)
+    return this.parts.operations.usage(runId)
+  }
+
+  /** The tree of a conversation or lane: its latest runs and its lanes. */
+  async tree(conversationId: Id, options: { readonly limitTurns?: number } = {}): Promise<ConversationTree> {
+    await this.enter('read', 'conversation', conversationId)
+    return this.parts.operations.tree(conversationId, options)
+  }
+
+  /** Why a run does not go on, or what it is doing, in words. */
+  async why(id: Id): Promise<Why> {
+    await this.enter('read', 'run', id)
+    return this.parts.operations.why(id, { processes: ownersSeenBy(this.principal) === 'all' })
+  }
+
+  /** Why a run may or may not do something: `tool:deploy`. Also of an agent that the principal may start, by its name. */
+  async explain(of: Id | { readonly agent: string }, request: string): Promise<Explanation> {
+    if (typeof of !== 'string') {
+      this.require('read')
+      return this.parts.explain(this.agentToStart(of.agent), request)
+    }
+    await this.enter('read', 'run', of)
+    return this.parts.explain(of, request)
+  }
+
+  /** A picture of a tree, for Mermaid or Graphviz. */
+  async picture(id: Id, options: PictureOptions = {}): Promise<string> {
+    await this.enter('read', 'conversation', id)
+    return this.parts.operations.picture(id, options)
+  }
+
+  /** Two runs node by node, with all they delegated. */
+  async diff(firstRunId: Id, secondRunId: Id): Promise<RunDiff> {
+    await this.enter('read', 'run', firstRunId)
+    await this.enter('read', 'run', secondRunId)
+    return this.parts.operations.diff(firstRunId, secondRunId)
+  }
+
+  /** The approvals that wait for a person, in everything the principal sees. */
+  async approvals(query: ApprovalsQuery = {}): Promise<PendingApproval[]> {
+    await (query.runId === undefined ? this.require('approve') : this.enter('approve', 'run', query.runId))
+    return this.seen.ofItsAgents(
+      await this.seen.overOwners(query, (owned) => this.parts.operations.approvals(owned), byExpiry),
+    )
+  }
+
+  /** The questions that wait for a person, in everything the principal sees. */
+  async questions(query: QuestionsQuery = {}): Promise<PendingQuestion[]> {
+    await (query.runId === undefined ? this.require('approve') : this.enter('approve', 'run', query.runId))
+    return this.seen.ofItsAgents(
+      await this.seen.overOwners(query, (owned) => this.parts.operations.questions(owned), byExpiry),
+    )
+  }
+
+  /** The principal's word on what awaits approval, its answer to a question, or the result of a call that it executed. */
+  async answer(nodeId: Id, word: ScopedWord): Promise<void> {
+    const say = await this.checkAnswer(nodeId, word)
+    await say()
+  }
+
+  /** Checks a word as `answer` does. Gives what says it: whoever has several checks all of them before the first is said. */
+  async checkAnswer(nodeId: Id, word: ScopedWord): Promise<() => Promise<void>> {
+    if ('result' in word) return this.checkResult(nodeId, word)
+    const root = await this.enter('approve', 'node', nodeId)
+    if ('always' in word && word.always === true) this.require('approve:always')
+    const asked = await this.requireApproval(root, nodeId)
+    if ('edit' in word && word.edit !== undefined) requireEdit(this.principal)
+    // The word holds for what was checked, and for nothing that the node may ask for meanwhile.
+    const seen = word.seen ?? asked?.seen
+    const said = { ...word, ...(seen === undefined ? {} : { seen }), by: this.principal.id }
+    return this.parts.operations.checkAnswer(nodeId, said)
+  }
+
+  /** The principal's word on a call whose effect may or may not have happened. */
+  async settle(nodeId: Id, word: SettleWord): Promise<SettledCall> {
+    const root = await this.enter('approve', 'node', nodeId)
+    await this.requireApproval(root, nodeId)
+    return this.parts.settle(nodeId, word, { by: this.principal.id, caller: this.layers })
+  }
+
+  private async checkResult(nodeId: Id, word: Omit<ResultWord, 'by'>): Promise<() => Promise<void>> {
+    const { id, owner } = await this.enter('start', 'node', nodeId)
+    const { requireExecutor } = await import('./look/asked-request.ts')
+    requireExecutor(await this.parts.store.tree(id), nodeId, { owner, by: this.principal.id })
+    return this.parts.operations.checkAnswer(nodeId, { ...word, by: this.principal.id })
+  }
+
+  private async requireApproval({ id, owner }: Conversation, nodeId: Id): Promise<AskedRequest | undefined> {
+    const { requireApprover } = await import('./look/asked-request.ts')
+    return requireApprover(await this.parts.store.tree(id), nodeId, { owner, principal: this.principal })
+  }
+
+  /** All of a tree as JSON Lines. */
+  async export(rootId: Id): Promise<AsyncIterable<string>> {
+    await this.enter('export', 'conversation', rootId)
+    return this.parts.operations.export(rootId)
+  }
+
+  /** Takes a tree that `export` gave. Whose it is, the tree itself says: only an admin may bring one in. */
+  async import(lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
+    this.require('admin')
+    return this.parts.operations.import(lines)
+  }
+
+  /** Deletes the whole tree of a conversation at the root, or of a run of it. */
+  async forget(id: Id, reason?: string): Promise<Tombstone> {
+    await this.enter('delete', 'conversation', id)
+    return this.parts.operations.forget(id, reason)
+  }
+
+  /** Deletes trees without an open run: of the principal's own, or of all owners that it sees. */
+  async prune(options: PruneOptions): Promise<Tombstone[]> {
+    this.require('delete')
+    const seen = ownersSeenBy(this.principal)
+    if (options.owner === undefined && seen === 'all') return this.parts.operations.prune(options)
+    const owners = options.owner === undefined ? seen : [options.owner]
+    const stones: Tombstone[] = []
+    for (const owner of owners) {
+      if (maySee(this.principal, owner)) stones.push(...(await this.parts.operations.prune({ ...options, owner })))
+    }
+    return stones
+  }
+
+  /** Cancels and deletes everything of an owner: for an admin who sees that owner. */
+  async forgetOwner(owner: string, reason = 'forgotten'): Promise<ForgottenOwner> {
+    this.require('admin')
+    this.require('delete')
+    if (!maySee(this.principal, owner)) throw new DeniedError('denied', `${this.principal.id} does not see ${owner}.`)
+    return this.parts.operations.forgetOwner(owner, reason)
+  }
+
+  /** Looks for everything that can be wrong with stored rows: of one tree, or of all for a principal that sees all. */
+  async audit(options: Omit<AuditOptions, 'repair'> = {}): Promise<AuditReport> {
+    this.require('audit')
+    if (options.rootId === undefined) this.requireAll()
+    else await this.enter('audit', 'conversation', options.rootId)
+    return this.parts.operations.audit(options)
+  }
+
+  /** The processes that run nodes of this store. */
+  async processes(query: ProcessesQuery = {}): Promise<readonly ProcessInfo[]> {
+    this.require('audit')
+    this.requireAll()
+    return this.parts.operations.processes(query)
+  }
+
+  /** Throws a DeniedError where the principal may not begin a run in a conversation of this owner. */
+  private async requireStart(owner: string | null): Promise<void> {
+    this.require('start')
+    await this.parts.requireDay(this.layers, owner)
+  }
+
+  /** Throws a DeniedError unless the principal has the scope. */
+  require(scope: Scope): void {
+    if (hasScope(this.principal, scope)) return
+    throw new DeniedError('denied', `${this.principal.id} lacks the scope ${scope}.`, { details: { scope } })
+  }
+
+  private requireAll(): void {
+    if (ownersSeenBy(this.principal) === 'all') return
+    throw new DeniedError('denied', `${this.principal.id} does not see all owners: name a conversation of its own.`)
+  }
+
+  /** Checks the scope, then takes an id to the root of its tree: the same reads and the same error, whoever has it. */
+  private async enter(scope: Scope, what: Named, id: Id): Promise<Conversation> {
+    this.require(scope)
+    const { store, known } = this.parts
+    const place = await store.ownerOf(id)
+    const root =
+      place !== undefined && maySee(this.principal, place.owner) ? await this.rootAt(place.rootId) : undefined
+    if (root !== undefined) {
+      known.id = id
+      return root
+    }
+    // A look that finds something takes longer than one that does not: whoever is refused waits for one of each.
+    await store.ownerOf(place === undefined ? known.id : NOWHERE)
+    const stone = await store.archive?.tombstone(id)
+    const isOwn = place === undefined && stone !== undefined && maySee(this.principal, stone.owner)
+    throw missingError(what, id, isOwn ? stone : undefined)
+  }
+
+  /** The root as its record has it, where the principal sees its owner. */
+  private async rootAt(rootId: Id): Promise<Conversation | undefined> {
+    const root = (await this.parts.store.tree(rootId)).conversation(rootId)
+    const isSeen = root !== undefined && maySee(this.principal, root.owner) && mayStart(this.principal, root.agent.name)
+    return isSeen ? root : undefined
+  }
+}
+
+const EVERY_DAY = Number.MAX_SAFE_INTEGER

@@ -1,0 +1,136 @@
+import type { Json } from '../../index.ts'
+import { json, NOTHING, type Route } from '../table/route.ts'
+import { answer, bodyOf, bodySchema, DONE, FLAG, given, LIMIT, param, SHORT, TEXT } from './parts.ts'
+
+const ANSWERED = { ...DONE, 409: { description: 'Somebody answered before, or it asks for something else now.' } }
+
+interface Word {
+  readonly allow: boolean
+  readonly edit?: Json
+  readonly always?: boolean
+  readonly reason?: string
+  readonly seen: string
+}
+
+/** Routes of what waits for a person. */
+export const INBOX_ROUTES: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v1/inbox',
+    scope: 'read',
+    summary: 'Everything that needs a person: approvals, questions, uncertain calls, failed and stalled runs.',
+    query: { owner: { type: 'string', description: 'Only what belongs to this owner.' }, limit: LIMIT },
+    answers: { 200: answer('Inbox', 'The items, the most urgent first.') },
+    handler: async ({ runtime, query }) =>
+      json({
+        items: await runtime.inbox({ ...given({ owner: query.text('owner') }), limit: query.number('limit') ?? 50 }),
+        next: null,
+      }),
+  },
+  {
+    method: 'POST',
+    path: '/v1/uncertain/{nodeId}',
+    scope: 'approve',
+    beginsRun: true,
+    summary: 'Says what became of a call whose process was lost: it happened, it did not, or leave it.',
+    params: { nodeId: 'id' },
+    body: bodySchema({
+      happened: { ...FLAG, description: 'True: it did, with `result`. False: it runs again.' },
+      result: { description: 'The result that the agent reads.' },
+      leave: { const: true, description: 'Leave it as it is.' },
+    }),
+    answers: { 200: answer('SettledCall', 'The run that goes on from there.') },
+    example: { body: { leave: true } },
+    handler: async (call) =>
+      json(await call.runtime.settle(param(call, 'nodeId'), bodyOf<{ readonly leave: true }>(call))),
+  },
+  {
+    method: 'GET',
+    path: '/v1/approvals',
+    scope: 'approve',
+    summary: 'The requests that wait for a person, those that expire first before the others.',
+    query: { limit: LIMIT },
+    answers: { 200: answer('Approvals', 'The requests.') },
+    handler: async ({ runtime, query }) =>
+      json({ approvals: await runtime.approvals({ limit: query.number('limit') ?? 50 }), next: null }),
+  },
+  {
+    method: 'POST',
+    path: '/v1/approvals/{nodeId}',
+    scope: 'approve',
+    summary: 'Allows or denies a request. The first answer counts.',
+    description:
+      '`seen` is the hash that the list showed: an answer to another request than the one you saw is refused.',
+    params: { nodeId: 'id' },
+    body: bodySchema(
+      {
+        allow: FLAG,
+        seen: { ...SHORT, description: 'The hash of what you saw.' },
+        edit: { description: 'Allow it with these arguments instead.' },
+        always: { ...FLAG, description: 'For the rest of the conversation. Needs the scope `approve:always`.' },
+        reason: { ...TEXT, description: 'What the model reads when you deny it.' },
+      },
+      ['allow', 'seen'],
+    ),
+    answers: ANSWERED,
+    example: { body: { allow: true, seen: 'abc' } },
+    handler: async (call) => {
+      await call.runtime.answer(param(call, 'nodeId'), bodyOf<Word>(call))
+      return NOTHING
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/questions',
+    scope: 'approve',
+    summary: 'The questions of agents that wait for a person.',
+    query: {
+      limit: LIMIT,
+      outside: { type: 'boolean', description: 'Also calls that wait for who executes them.' },
+    },
+    answers: { 200: answer('Questions', 'The questions.') },
+    handler: async ({ runtime, query }) => {
+      const limit = query.number('limit') ?? 50
+      return json({ questions: await runtime.questions({ limit, outside: query.flag('outside') }), next: null })
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/questions/{nodeId}',
+    scope: 'approve',
+    summary: 'Answers a question. The first answer counts.',
+    params: { nodeId: 'id' },
+    body: bodySchema(
+      { text: { ...TEXT, minLength: 1 }, seen: { ...SHORT, description: 'The hash of what you saw.' } },
+      ['text'],
+    ),
+    answers: ANSWERED,
+    example: { body: { text: 'Forty-two.' } },
+    handler: async (call) => {
+      await call.runtime.answer(param(call, 'nodeId'), bodyOf<{ readonly text: string }>(call))
+      return NOTHING
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/calls/{nodeId}/result',
+    scope: 'start',
+    summary: 'Gives the result of a call that you have executed. The first one counts.',
+    description:
+      'For tools with `execute: "outside"`. Its events name the call: `tool-call`, then `question` with `to: "outside"`. The owner of the conversation executes it, or the principal that the tool names.',
+    params: { nodeId: 'id' },
+    body: bodySchema(
+      {
+        result: { description: 'The result, as the tool promises it.' },
+        isError: { ...FLAG, description: 'It failed.' },
+      },
+      ['result'],
+    ),
+    answers: ANSWERED,
+    example: { body: { result: 'done' } },
+    handler: async (call) => {
+      await call.runtime.answer(param(call, 'nodeId'), bodyOf<{ readonly result: Json }>(call))
+      return NOTHING
+    },
+  },
+]

@@ -1,0 +1,354 @@
+import { isTraceparent } from '../../base/traceparent.ts'
+import { InputError, type Run, type ScopedRuntime } from '../../index.ts'
+import type { StreamItem } from '../stream/frames.ts'
+import type { StreamRequest } from '../stream/reader.ts'
+import { type Answer, json, NOTHING, type Route, type RouteCall } from '../table/route.ts'
+import {
+  ANY_JSON,
+  answer,
+  bodyOf,
+  bodySchema,
+  given,
+  ID,
+  LIST_QUERY,
+  listQuery,
+  nodeView,
+  OBJECT,
+  param,
+  SHORT,
+} from './parts.ts'
+import { EVENTS, placeOf, runStream, STREAM_QUERY, wantsStream } from './run-stream.ts'
+
+type StartOptions = NonNullable<Parameters<ScopedRuntime['run']>[2]>
+
+export const START_PROPERTIES = {
+  input: { ...ANY_JSON, description: 'The input: a text, or what the input schema of the agent wants.' },
+  grant: { ...OBJECT, description: 'Narrows what this run may do: `use`, `ask` and `deny`.' },
+  budget: { ...OBJECT, description: 'Limits of this run, within those of the agent and of your token.' },
+  attributes: { ...OBJECT, description: 'Facts for tools. Models do not see them.' },
+  whileRunning: { enum: ['queue', 'restart'], description: 'What to do while a run is going on in the conversation.' },
+}
+
+const START_BODY = bodySchema(
+  {
+    agent: { ...SHORT, description: 'The name of the agent.' },
+    ...START_PROPERTIES,
+    conversationId: { ...ID, description: 'Goes on in this conversation.' },
+    conversationKey: { ...SHORT, description: 'Goes on in the conversation that you know by this text, or begins it.' },
+    title: { ...SHORT, description: 'The title of a new conversation.' },
+  },
+  ['agent'],
+)
+
+const WAIT = {
+  type: 'integer',
+  description: 'Seconds to wait for the outcome. Without it the answer comes at once.',
+  minimum: 0,
+  maximum: 60,
+} as const
+
+const MEDIA_BYTES = 10_000_000
+
+/** Headers of every start. */
+export const START_HEADERS = {
+  'Idempotency-Key': 'The same key and the same request give the same run, however often you send them.',
+  Accept: '`text/event-stream` gives the stream of the run as the answer.',
+  traceparent: 'The place of the caller in a trace (W3C Trace Context): the trace of the run goes on from there.',
+}
+
+export const START_ANSWERS = {
+  200: answer('RunStart', 'The run has ended within `wait`: the run with its outcome.'),
+  202: answer('RunStart', 'The run is recorded and will be done.'),
+}
+
+/** Routes of runs. */
+export const RUN_ROUTES: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/runs',
+    scope: 'start',
+    summary: 'Starts an agent.',
+    query: { wait: WAIT, slim: STREAM_QUERY['slim'] ?? WAIT, live: STREAM_QUERY['live'] ?? WAIT },
+    headers: START_HEADERS,
+    body: START_BODY,
+    maxBody: MEDIA_BYTES,
+    answers: START_ANSWERS,
+    example: { body: { agent: 'greeter', input: 'Hello' } },
+    handler: (call) => {
+      const { agent, ...rest } = bodyOf<{ readonly agent: string }>(call)
+      return start(call, agent, rest)
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs',
+    scope: 'read',
+    summary: 'The latest run of each conversation that you see, the newest conversation first.',
+    query: {
+      ...LIST_QUERY,
+      state: {
+        type: 'string',
+        description: 'Only runs in this state.',
+        enum: ['open', 'completed', 'failed', 'uncertain'],
+      },
+    },
+    answers: { 200: answer('Runs', 'The runs.') },
+    handler: async ({ runtime, query }) => {
+      const limit = query.number('limit') ?? 50
+      const state = given({ state: query.text('state') as 'open' | undefined })
+      const runs = await runtime.runs({ ...listQuery(query), ...state, limit })
+      return json({ runs, next: runs.length < limit ? null : (runs.at(-1)?.rootId ?? null) })
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs/{id}',
+    scope: 'read',
+    summary: 'A run: its state, its outcome, and what it delegated.',
+    params: { id: 'id' },
+    answers: { 200: answer('Run', 'The run.') },
+    handler: async (call) => json(await call.runtime.look(param(call))),
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs/{id}/events',
+    scope: 'read',
+    summary: 'The events of a run and of what it delegated, as a stream.',
+    description:
+      'Server-sent events until the run has ended. With `Accept: application/json` it is a page of recorded events instead. 204: the run has ended and you have everything.',
+    params: { id: 'id' },
+    query: {
+      ...STREAM_QUERY,
+      limit: { type: 'integer', description: 'The most events of a page.', minimum: 1, maximum: 1_000, default: 200 },
+    },
+    headers: { 'Last-Event-ID': 'The last `id:` that you have.', Accept: '`application/json` gives a page.' },
+    answers: {
+      200: { ...EVENTS, page: 'RunEvents' },
+      204: { description: 'There is nothing more.' },
+    },
+    handler: readEvents,
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs/{id}/result',
+    scope: 'read',
+    summary: 'The outcome of a run.',
+    params: { id: 'id' },
+    query: { wait: WAIT },
+    answers: { 200: answer('Result', 'The run has ended: its outcome.'), 202: answer('Result', 'It has not yet.') },
+    handler: (call) =>
+      counted(call, async () => {
+        const run = await call.runtime.attach(param(call))
+        const outcome = await outcomeWithin(run, call)
+        return outcome === undefined ? json({ runId: run.id, outcome: null }, 202) : json({ runId: run.id, outcome })
+      }),
+  },
+  {
+    method: 'POST',
+    path: '/v1/runs/{id}/cancel',
+    scope: 'cancel',
+    summary: 'Asks a run and all it started to stop.',
+    params: { id: 'id' },
+    body: bodySchema({ reason: SHORT }),
+    answers: { 204: { description: 'The request is recorded.' } },
+    example: { body: { reason: 'No longer needed.' } },
+    handler: async (call) => {
+      await call.runtime.cancel(param(call), bodyOf<{ readonly reason?: string }>(call).reason)
+      return NOTHING
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs/{id}/why',
+    scope: 'read',
+    summary: 'Says why a run does not go on, or what it is doing.',
+    params: { id: 'id' },
+    answers: { 200: answer('Why', 'The reasons, in words.') },
+    handler: async (call) => json(await call.runtime.why(param(call))),
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs/{id}/usage',
+    scope: 'read',
+    summary: 'The usage of a run, with the share of each run it started.',
+    params: { id: 'id' },
+    answers: { 200: answer('RunUsage', 'The usage.') },
+    handler: async (call) => json(await call.runtime.usage(param(call))),
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs/{id}/timeline',
+    scope: 'read',
+    summary: 'A run and all below it in time: for each node its start, end, waits, tries, tokens and dollars.',
+    params: { id: 'id' },
+    answers: { 200: answer('Timeline', 'The run in time.') },
+    handler: async (call) => json(await call.runtime.timeline(param(call))),
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs/{id}/otlp',
+    scope: 'export',
+    summary: 'The trace of a run and all below it as OTLP/JSON, made from rows.',
+    description:
+      'The same rows give the same bytes, with the ids that live spans have. What has not ended is left out.',
+    params: { id: 'id' },
+    query: {
+      content: { type: 'boolean', description: 'With the text of people and models, arguments and results.' },
+      vocabulary: { type: 'string', description: 'The names of the attributes.', enum: ['1.41', 'latest'] },
+    },
+    answers: { 200: answer('Traces', 'The body of a request to a collector, `POST /v1/traces`.') },
+    handler: async (call) => {
+      const vocabulary = given({ vocabulary: call.query.text('vocabulary') as 'latest' | undefined })
+      return json(await call.runtime.otlp(param(call), { content: call.query.flag('content'), ...vocabulary }))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs/{id}/nodes',
+    scope: 'read',
+    summary: 'The nodes of a run, in order.',
+    params: { id: 'id' },
+    query: {
+      from: { type: 'integer', description: 'The place of the first node. Default 0.' },
+      limit: { type: 'integer', description: 'The most nodes.', minimum: 1, maximum: 1_000, default: 200 },
+    },
+    answers: { 200: answer('Nodes', 'The nodes.') },
+    handler: async (call) => {
+      const from = call.query.number('from') ?? 0
+      const limit = call.query.number('limit') ?? 200
+      const nodes = await call.runtime.nodes(param(call), { from, limit })
+      return json({ nodes: nodes.map(nodeView), next: nodes.length < limit ? null : from + limit })
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs/{id}/diff/{other}',
+    scope: 'read',
+    summary: 'Two runs node by node, with all they delegated.',
+    params: { id: 'id', other: 'id' },
+    answers: { 200: answer('Diff', 'The differences.') },
+    handler: async (call) => json(await call.runtime.diff(param(call), param(call, 'other'))),
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs/{id}/explain',
+    scope: 'read',
+    summary: 'Says why a run may or may not do something.',
+    params: { id: 'id' },
+    query: { request: { type: 'string', description: 'The request: `tool:deploy`.', default: '' } },
+    answers: { 200: answer('Explanation', 'The verdict and the layers that made it.') },
+    example: { query: 'request=tool:deploy' },
+    handler: async (call) => json(await call.runtime.explain(param(call), requestOf(call))),
+  },
+]
+
+/** Starts a run, and answers with it, its outcome or its stream. */
+export async function start(call: RouteCall, agent: string, body: object): Promise<Answer> {
+  const { runtime, server, principal } = call
+  if (!wantsStream(call, false)) return counted(call, () => startNow(call, agent, body))
+  runtime.require('read')
+  server.streams.check({ principalId: principal.id })
+  return startNow(call, agent, body)
+}
+
+/** Counts who waits like a stream, and refuses one too many before anything is begun. */
+async function counted(call: RouteCall, work: () => Promise<Answer>): Promise<Answer> {
+  const { server, principal, query } = call
+  const release = (query.number('wait') ?? 0) > 0 ? server.streams.hold({ principalId: principal.id }) : undefined
+  try {
+    return await work()
+  } finally {
+    release?.()
+  }
+}
+
+async function startNow(call: RouteCall, agent: string, body: object): Promise<Answer> {
+  const { runtime, headers } = call
+  const { input, ...options } = body as { readonly input?: unknown }
+  const key = checkKey(headers.get('idempotency-key') ?? undefined)
+  const run = runtime.run(agent, input, { ...options, ...given({ key }), ...tracedFrom(headers) } as StartOptions)
+  const location = { location: `/v1/runs/${run.id}` }
+  // It reads from the first word on: what a quick model says is not to be had later.
+  if (wantsStream(call, false)) return { status: 200, stream: await begun(runStream(call, run, 0)), headers: location }
+  await leave(await begun(runStream(call, run, 0)))
+  const outcome = await outcomeWithin(run, call)
+  return { ...json(await lookOf(call, run, outcome), outcome === undefined ? 202 : 200), headers: location }
+}
+
+/** The run, with its answer for who waited for it. Who may start but not read gets the ids only. */
+async function lookOf({ runtime }: RouteCall, { id, conversationId }: Run, outcome: unknown): Promise<object> {
+  if (!runtime.may('read')) return { runId: id, conversationId }
+  const look = await runtime.look(id)
+  return outcome === undefined ? look : { ...look, outcome }
+}
+
+/** The place of the caller in a trace. A header that says nothing usable is no reason to refuse a run. */
+function tracedFrom(headers: Headers): { readonly traceparent?: string } {
+  const traceparent = headers.get('traceparent')
+  return isTraceparent(traceparent) ? { traceparent } : {}
+}
+
+function checkKey(key: string | undefined): string | undefined {
+  if (key === undefined || /^[\x21-\x7e]{1,200}$/.test(key)) return key
+  throw new InputError('invalid_input', 'The header Idempotency-Key must be 1 to 200 visible characters.')
+}
+
+/** Resolves when the run is in the rows; throws why it could not be put there. */
+async function begun(stream: StreamRequest): Promise<StreamRequest> {
+  const { items } = stream
+  const first = { result: (await items.next()) as IteratorResult<StreamItem> | undefined }
+  const next = async () => {
+    const { result } = first
+    first.result = undefined
+    return result ?? items.next()
+  }
+  return { ...stream, items: { next, return: async () => (await items.return?.()) ?? END } }
+}
+
+const END: IteratorReturnResult<undefined> = { value: undefined, done: true }
+
+async function leave({ items }: StreamRequest): Promise<void> {
+  await items.return?.()
+}
+
+/** The outcome if the run ends within the time that the caller waits. */
+async function outcomeWithin(run: Run, { query, signal }: RouteCall): Promise<unknown> {
+  const seconds = query.number('wait') ?? 0
+  let timer: NodeJS.Timeout | undefined
+  let leave: (() => void) | undefined
+  const over = new Promise<undefined>((resolve) => {
+    leave = () => resolve(undefined)
+    timer = setTimeout(leave, seconds * 1_000)
+    if (seconds > 0) signal.addEventListener('abort', leave, { once: true })
+  })
+  try {
+    return await Promise.race([run.result, over])
+  } finally {
+    clearTimeout(timer)
+    if (leave !== undefined && seconds > 0) signal.removeEventListener('abort', leave)
+  }
+}
+
+async function readEvents(call: RouteCall): Promise<Answer> {
+  const { runtime, query } = call
+  const runId = param(call)
+  const { lastSeq, state } = await runtime.look(runId)
+  const after = placeOf(call, lastSeq)
+  if (!wantsStream(call, true)) {
+    const types = query.list('types')
+    const limit = query.number('limit') ?? 200
+    return json(await runtime.eventPage(runId, { after, limit, ...(types === undefined ? {} : { types }) }))
+  }
+  if (state === 'ended' && after > 0) {
+    const { events } = await runtime.eventPage(runId, { after, limit: 1 })
+    if (events.length === 0) return NOTHING
+  }
+  return { status: 200, stream: runStream(call, await runtime.attach(runId), after) }
+}
+
+/** The request that an explanation is about. */
+export function requestOf({ query }: RouteCall): string {
+  const request = query.text('request') ?? ''
+  if (request !== '') return request
+  throw new InputError('invalid_input', 'Say which request you mean: ?request=tool:deploy.')
+}

@@ -1,0 +1,68 @@
+import { createRequire } from 'node:module'
+import { openApi } from '../table/openapi.ts'
+import { json, NOTHING, type Route } from '../table/route.ts'
+import { answer } from './parts.ts'
+
+const OPEN_METRICS = 'application/openmetrics-text'
+
+/** Routes about the server itself. */
+export const SERVER_ROUTES: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/health',
+    scope: 'none',
+    summary: 'Says that the server answers.',
+    answers: { 204: { description: 'It does.' } },
+    handler: () => NOTHING,
+  },
+  {
+    method: 'GET',
+    path: '/ready',
+    scope: 'none',
+    summary: 'Says whether the store answers and any process runs nodes.',
+    answers: { 204: { description: 'Both do.' }, 503: { description: 'One of them does not.' } },
+    handler: async ({ server }) => ((await server.ready()) ? NOTHING : { status: 503 }),
+  },
+  {
+    method: 'GET',
+    path: '/metrics',
+    scope: 'audit',
+    needsAll: true,
+    summary: 'Figures of the server, for Prometheus and its like. Only for who sees all owners.',
+    answers: { 200: { description: 'OpenMetrics.', type: OPEN_METRICS } },
+    handler: async ({ server }) => {
+      return {
+        status: 200,
+        text: await server.metrics(),
+        headers: { 'content-type': `${OPEN_METRICS}; version=1.0.0; charset=utf-8` },
+      }
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1',
+    scope: 'any',
+    summary: 'Says who you are, what you may do, and what the server allows.',
+    answers: { 200: answer('Server', 'The version, the principal and the limits.') },
+    handler: ({ principal, server }) => {
+      const { within: _, ...shown } = principal
+      return json({ version: version(), principal: shown, limits: server.limits })
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/openapi.json',
+    scope: 'any',
+    summary: 'The description of this API in the form of OpenAPI 3.1.',
+    answers: { 200: { description: 'The description.', type: 'application/json' } },
+    handler: async ({ server }) => json(await openApi(server.table(), version())),
+  },
+]
+
+let read: string | undefined
+
+/** The version of the package. */
+function version(): string {
+  read ??= (createRequire(import.meta.url)('legate/package.json') as { readonly version: string }).version
+  return read
+}

@@ -1,0 +1,72 @@
+import type { ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { type Answered, ownerOf } from './service.ts'
+import { nodeSink, webSink } from './stream/sink.ts'
+import type { Streams } from './stream/streams.ts'
+
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'x-accel-buffering': 'no',
+}
+
+/** A reader of a long body that takes nothing for this long is gone. */
+const SILENT_MS = 60_000
+
+/** Writes an answer to a response of Node. */
+export async function sendToNode(answer: Answered, response: ServerResponse, streams: Streams): Promise<void> {
+  const { stream, lines, identity } = answer
+  if (stream !== undefined && identity !== undefined) {
+    response.writeHead(answer.status, { ...answer.headers, ...STREAM_HEADERS })
+    response.flushHeaders()
+    await streams.begin(ownerOf(identity), stream, (events) => nodeSink(response, events))
+  } else if (lines !== undefined) {
+    response.writeHead(answer.status, { 'content-type': 'application/x-ndjson', ...answer.headers })
+    response.setTimeout(SILENT_MS, () => response.destroy())
+    await pipeline(Readable.from(withBreaks(lines)), response)
+  } else {
+    const { text, type } = bodyOf(answer)
+    const length = text === undefined ? {} : { 'content-length': String(Buffer.byteLength(text)) }
+    response.writeHead(answer.status, { ...type, ...length, ...answer.headers })
+    response.end(text)
+  }
+}
+
+/** Makes a `Response` of an answer, for other hosts. */
+export function toResponse(answer: Answered, streams: Streams): Response {
+  const { stream, lines, identity, status } = answer
+  if (stream !== undefined && identity !== undefined) {
+    const parts: { body?: ReadableStream<Uint8Array> } = {}
+    streams
+      .begin(ownerOf(identity), stream, (events) => {
+        const { sink, body } = webSink(events)
+        parts.body = body
+        return sink
+      })
+      .catch(() => undefined)
+    return new Response(parts.body ?? null, { status, headers: { ...answer.headers, ...STREAM_HEADERS } })
+  }
+  if (lines !== undefined) {
+    const body = Readable.toWeb(Readable.from(withBreaks(lines))) as ReadableStream<Uint8Array>
+    return new Response(body, { status, headers: { 'content-type': 'application/x-ndjson', ...answer.headers } })
+  }
+  const { text, type } = bodyOf(answer)
+  return new Response(text instanceof Buffer ? new Uint8Array(text) : (text ?? null), {
+    status,
+    headers: { ...type, ...answer.headers },
+  })
+}
+
+function bodyOf({ json, text, bytes }: Answered): {
+  readonly text?: string | Buffer
+  readonly type: Readonly<Record<string, string>>
+} {
+  if (bytes !== undefined) return { text: bytes, type: { 'content-type': 'text/plain; charset=utf-8' } }
+  if (text !== undefined) return { text, type: { 'content-type': 'text/plain; charset=utf-8' } }
+  if (json === undefined) return { type: {} }
+  return { text: JSON.stringify(json), type: { 'content-type': 'application/json' } }
+}
+
+async function* withBreaks(lines: AsyncIterable<string>): AsyncGenerator<Buffer> {
+  for await (const line of lines) yield Buffer.from(`${line}\n`)
+}

@@ -1,0 +1,287 @@
+// The service: one request in, one answer out, whatever host stands around it.
+//
+// Owns:      the way of a request: gate, query, body, handler; and that everything thrown becomes a problem.
+// Called by: `handler` and `serve`.
+// Must stay true:
+//   - `answer` never throws.
+//   - A handler gets the runtime only as its caller may use it (I12).
+//   - An answer that took long is not given to a caller whose token was revoked meanwhile.
+
+import { messageOf } from '../base/error.ts'
+import type { Runtime } from '../index.ts'
+import { McpEndpoint } from '../surfaces/mcp/http.ts'
+import { signingKey } from '../surfaces/mcp/signing-key.ts'
+import { checkBodyHead, type JsonBody, readJson, readLines } from './defence/body.ts'
+import { corsHeaders, type OriginRules, preflightHeaders, securityHeaders } from './defence/origin.ts'
+import { isLarge, Turns } from './defence/turns.ts'
+import { type Arrival, Gate, type Passed } from './gate.ts'
+import { Courier } from './hooks/courier.ts'
+import { Retention } from './hooks/retention.ts'
+import { Webhooks } from './hooks/webhooks.ts'
+import type { Authenticator, Identity } from './identity/authenticator.ts'
+import type { Tokens } from './identity/tokens.ts'
+import { Counters } from './metrics.ts'
+import { type HandlerOptions, LIMIT_DEFAULTS, WEBHOOK_DEFAULTS } from './options.ts'
+import { type Problem, problemOf, unauthenticated } from './problem/problem.ts'
+import { TABLE } from './routes/table.ts'
+import { type StreamOwner, Streams } from './stream/streams.ts'
+import { ChangeTicker } from './stream/ticker.ts'
+import { checkBody, readQuery } from './table/check.ts'
+import {
+  type Answer,
+  type Route,
+  type RouteCall,
+  type ServerLimits,
+  type ServerParts,
+  takesBody,
+} from './table/route.ts'
+import { Router } from './table/router.ts'
+import { Upkeep } from './upkeep.ts'
+
+export interface ServiceParts {
+  readonly runtime: Runtime
+  readonly options: HandlerOptions
+  readonly tokens: Tokens
+  /** Further ways to say who asks, before and after tokens. */
+  readonly ways: readonly Authenticator[]
+  /** The port that the server listens on itself. */
+  readonly port: number | undefined
+}
+
+/** An answer and whom it is for. */
+export interface Answered extends Answer {
+  readonly identity?: Identity
+  /** The path of its route; left out where there is none. */
+  readonly route?: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+const MAX_BODY = 1_000_000
+/** An answer that took longer than this is given only to who may still have it. */
+const LONG_MS = 1_000
+
+export class Service {
+  readonly streams: Streams
+  /** The work in the background. */
+  readonly upkeep: Upkeep
+  private readonly parts: ServiceParts
+  private readonly counters: Counters = new Counters()
+  private readonly limits: Required<ServerLimits>
+  private readonly rules: Omit<OriginRules, 'isSocket'>
+  private readonly headers: Readonly<Record<string, string>>
+  private readonly gate: Gate
+  private readonly turns: Turns = new Turns()
+  private readonly server: ServerParts
+  private readonly report: (error: unknown) => void
+
+  constructor(parts: ServiceParts) {
+    const { options, runtime } = parts
+    const { allowHosts = [], allowOrigins = [] } = options
+    this.parts = parts
+    this.limits = { ...LIMIT_DEFAULTS, ...options.limits }
+    this.rules = { allowHosts, allowOrigins, port: parts.port }
+    this.report = options.report ?? warn
+    this.streams = new Streams({ perPrincipal: this.limits.streamsPerPrincipal, inAll: this.limits.streams })
+    this.headers = securityHeaders(options.oidc === undefined ? [] : [new URL(options.oidc.issuer).origin])
+    const table = options.ui === false ? TABLE.filter(({ isPage }) => isPage !== true) : TABLE
+    this.gate = new Gate({ router: new Router(table), ways: parts.ways, rules: this.rules, limits: this.limits })
+    const { upkeep, webhooks, retention } = makeUpkeep(parts, this.report)
+    this.upkeep = upkeep
+    this.server = {
+      tokens: parts.tokens,
+      streams: this.streams,
+      webhooks,
+      retention,
+      ticker: new ChangeTicker(async () => (await runtime.store.changes(null, 0)).cursor),
+      mcp: new McpEndpoint({ key: () => signingKey(runtime.store), report: this.report }),
+      mcpOptions: options.mcp ?? {},
+      countStart: (principal) => this.gate.countStart(principal),
+      countRead: (principal) => this.gate.countRead(principal),
+      metrics: () =>
+        this.counters.page({
+          runtime,
+          streams: this.streams.count,
+          courier: upkeep.courier.counts,
+          webhooks: () => webhooks.count(),
+          isUpkeeper: upkeep.isHeld,
+        }),
+      ready: () => isReady(runtime),
+      hasTree: async (rootId) => (await runtime.store.ownerOf(rootId)) !== undefined,
+      table: () => table,
+      limits: this.limits,
+    }
+  }
+
+  /** Answers a request, and counts it. Never throws. */
+  async answer(arrival: Arrival): Promise<Answered> {
+    const began = performance.now()
+    const answered = await this.answerUncounted(arrival)
+    const ms = performance.now() - began
+    const { status, route = '' } = answered
+    this.counters.answered({ method: arrival.request.method, route, status, ms })
+    this.tell(arrival, answered, ms)
+    return answered
+  }
+
+  private tell({ request, url }: Arrival, { status, identity }: Answered, ms: number): void {
+    const { heard } = this.parts.options
+    if (heard === undefined) return
+    try {
+      heard({ method: request.method, path: url.pathname, status, ms, principal: identity?.principal.id ?? null })
+    } catch (error) {
+      this.report(error)
+    }
+  }
+
+  private async answerUncounted(arrival: Arrival): Promise<Answered> {
+    const { request } = arrival
+    let route: string | undefined
+    try {
+      if (isPreflight(request)) return this.preflight(arrival)
+      const passed = await this.gate.pass(arrival)
+      route = passed.route.path
+      const began = performance.now()
+      const answer = await this.call(arrival, passed)
+      if (performance.now() - began > LONG_MS) await recheck(answer, passed.identity)
+      if (answer.stream !== undefined) this.checkStream(answer, passed.identity)
+      return { ...answer, route, identity: passed.identity, headers: { ...this.common(request), ...answer.headers } }
+    } catch (error) {
+      return { ...this.refusal(request, problemOf(error, this.report)), ...(route === undefined ? {} : { route }) }
+    }
+  }
+
+  /** A stream too many leaves its source alone. */
+  private checkStream({ stream }: Answer, identity: Identity): void {
+    try {
+      this.streams.check(ownerOf(identity))
+    } catch (error) {
+      leaveStream(stream)
+      throw error
+    }
+  }
+
+  private preflight(arrival: Arrival): Answered {
+    this.gate.checkCaller(arrival)
+    return { status: 204, headers: { ...this.common(arrival.request), ...preflightHeaders() } }
+  }
+
+  private refusal(request: Request, { details, headers }: Problem): Answered {
+    const type = { 'content-type': 'application/problem+json' }
+    return {
+      status: details.status,
+      text: JSON.stringify(details),
+      headers: { ...this.common(request), ...type, ...headers },
+    }
+  }
+
+  private common(request: Request): Readonly<Record<string, string>> {
+    return { ...this.headers, ...corsHeaders(request.headers, this.rules) }
+  }
+
+  private async call(arrival: Arrival, passed: Passed): Promise<Answer> {
+    const { request, url } = arrival
+    const { route, identity } = passed
+    const query = readQuery(route, url.searchParams)
+    if (!takesBody(route.method)) return this.handle(request, passed, { query, ...NO_BODY })
+    const limits = { maxBytes: route.maxBody ?? MAX_BODY, timeoutMs: this.limits.bodyMs }
+    checkBodyHead(request.headers, typesOf(route), limits.maxBytes)
+    const work = async (read: () => void) => {
+      const isJson = route.takesLines !== true
+      const { value: body, sent } = isJson ? await readJson(request, limits) : NO_JSON
+      if (isJson) read()
+      await checkBody(route, sent)
+      return this.handle(request, passed, { query, body, lines: isJson ? NO_LINES : readLines(request, limits) })
+    }
+    return isLarge(request.headers) ? this.turns.take(identity.principal.id, work) : work(() => undefined)
+  }
+
+  private async handle(
+    request: Request,
+    { route, params, identity }: Passed,
+    parts: Pick<RouteCall, 'query' | 'body' | 'lines'>,
+  ): Promise<Answer> {
+    const { principal, tokenId, endsAt = null } = identity
+    return route.handler({
+      ...parts,
+      params,
+      headers: request.headers,
+      principal,
+      tokenId,
+      endsAt,
+      runtime: this.parts.runtime.as(principal),
+      server: this.server,
+      get signal() {
+        return request.signal
+      },
+    })
+  }
+}
+
+/** Who waited for an answer gets it only if he may still have it. */
+async function recheck({ stream }: Answer, { isStillValid }: Identity): Promise<void> {
+  if (await isStillValid()) return
+  leaveStream(stream)
+  throw unauthenticated()
+}
+
+function leaveStream(stream: Answer['stream']): void {
+  stream?.items.return?.().catch(() => undefined)
+}
+
+/** Whose stream it is. */
+export function ownerOf({ principal, tokenId, isStillValid }: Identity): StreamOwner {
+  return { principalId: principal.id, tokenId, isStillValid }
+}
+
+const NO_JSON: JsonBody = { value: {}, sent: {} }
+const NO_LINES: AsyncIterable<string> = (async function* () {})()
+const NO_BODY = { body: {}, lines: NO_LINES }
+
+function isPreflight({ method, headers }: Request): boolean {
+  return method === 'OPTIONS' && headers.has('origin') && headers.has('access-control-request-method')
+}
+
+function typesOf({ takesLines }: Route): readonly string[] {
+  return takesLines === true ? ['application/x-ndjson'] : ['application/json']
+}
+
+/** A process without workers has no agents. */
+async function isReady(runtime: Runtime): Promise<boolean> {
+  try {
+    return (await runtime.processes()).some(({ isAlive, agents }) => isAlive && agents?.length !== 0)
+  } catch {
+    return false
+  }
+}
+
+/** Webhooks, retention, and what does their work. */
+function makeUpkeep({ runtime, tokens, options }: ServiceParts, report: (error: unknown) => void) {
+  const { registry } = runtime.store
+  const settings = { ...WEBHOOK_DEFAULTS, ...options.webhooks }
+  const parts: { upkeep?: Upkeep } = {}
+  const webhooks = new Webhooks({
+    registry,
+    allowPrivate: settings.allowPrivate,
+    begin: async () => parts.upkeep?.begin(),
+    wake: () => parts.upkeep?.wake(),
+  })
+  const retention = new Retention(runtime, options)
+  // Who loses the lease ends what it sends before another begins.
+  const timeoutMs = Math.min(settings.timeoutMs, Math.floor(settings.leaseMs / 3))
+  const upkeep = new Upkeep({
+    registry,
+    leaseMs: settings.leaseMs,
+    newest: async () => (await runtime.changes(null, 0)).cursor,
+    webhooks,
+    retention,
+    courier: (isHeld) =>
+      new Courier({ runtime, webhooks, tokens, settings: { ...settings, timeoutMs }, isHeld, report }),
+    report,
+  })
+  parts.upkeep = upkeep
+  return { upkeep, webhooks, retention }
+}
+
+function warn(error: unknown): void {
+  process.emitWarning(messageOf(error), { type: 'LegateWarning' })
+}

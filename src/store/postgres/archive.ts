@@ -1,0 +1,211 @@
+import { ConflictError } from '../../base/error.ts'
+import { parseOwnJson } from '../../base/json.ts'
+import { rootState } from '../../graph/kinds.ts'
+import type { Id, Turn } from '../../graph/rows.ts'
+import {
+  type Archive,
+  type Finding,
+  finding,
+  type Removal,
+  type Tombstone,
+  type VerifyReport,
+  type WholeTree,
+} from '../archive.ts'
+import { parseRow, toConversation, toTurn } from '../codec/rows.ts'
+import { unpackTree } from '../codec/tree-text.ts'
+import { forgottenStone, liftedBy, readTombstone, tombstoneFor, tombstoneOf } from '../not-found.ts'
+import { openTree } from '../store.ts'
+import type { Database } from './database.ts'
+import type { PgRow, Query } from './driver.ts'
+import { escaped, escapedOrNull, unescaped } from './escape.ts'
+import { readTree, type TableTree, verifyTables } from './whole-tree.ts'
+import { columnsOf, edgeGroups, newestOf } from './write.ts'
+
+const AT_ONE_MOMENT = 'REPEATABLE READ READ ONLY'
+
+/** `forget` is called with each tree that was deleted or made. */
+export function postgresArchive(database: Database, forget: (rootId: Id) => void): Archive {
+  const change = <T>(work: (query: Query) => Promise<T>) => database.transaction('READ COMMITTED', work)
+  return {
+    read: (rootId) => database.transaction(AT_ONE_MOMENT, async (query) => (await readTree(query, rootId))?.whole),
+    verify: (rootId) => verify(database, rootId),
+    restore: async (tree) => {
+      await change((query) => restore(query, tree))
+      forget(tree.rootId)
+    },
+    remove: async (rootId, removal) => {
+      const stone = await change((query) => remove(query, rootId, removal))
+      forget(rootId)
+      return stone
+    },
+    tombstones: async () => (await database.query(STONES)).map(toStone),
+    tombstone: async (id) => {
+      const stones = (await database.query(STONES_OF, [[escaped(String(id))]])).map(toStone)
+      return tombstoneFor(stones, (one) => one === id)
+    },
+    forgetOwner: (owner) => change((query) => forgetOwner(query, owner)),
+    compact: async () => {
+      await change((query) => query(FOLD_SPENT))
+    },
+  }
+}
+
+const STONES = 'SELECT data, s FROM @.stones ORDER BY at, s'
+const STONES_OF = 'SELECT data, s FROM @.stones WHERE s IN (SELECT s FROM @.stone_ids WHERE id = ANY ($1)) ORDER BY s'
+
+function toStone([data]: PgRow): Tombstone {
+  return readTombstone(parseOwnJson(String(data)) as Tombstone)
+}
+
+const ROOTS = 'SELECT root_id FROM @.trees WHERE root_id > $1 ORDER BY root_id LIMIT 100'
+const STRAY = `SELECT id, letter::text FROM @.rows r WHERE NOT EXISTS (SELECT 1 FROM @.trees t WHERE t.root_id = r.root_id) LIMIT 100`
+
+async function verify(database: Database, rootId: Id | undefined): Promise<VerifyReport> {
+  const report = { findings: [] as Finding[], rows: 0, commits: 0 }
+  const one = async (id: Id): Promise<void> => {
+    const tree = await database.transaction(AT_ONE_MOMENT, (query) => readTree(query, id))
+    if (tree === undefined) return
+    report.rows += tree.whole.rows.length
+    report.commits += tree.whole.records.length
+    report.findings.push(...verifyTables(tree))
+  }
+  if (rootId !== undefined) {
+    await one(rootId)
+    return report
+  }
+  for (let page = await database.query(ROOTS, ['']); page.length > 0; ) {
+    for (const [id] of page) await one(unescaped(String(id)))
+    page = await database.query(ROOTS, [page.at(-1)?.[0]])
+  }
+  for (const [id, letter] of await database.query(STRAY)) {
+    const place = { subject: 'store', id: String(id), rootId: null, conversationId: null } as const
+    report.findings.push(finding('unknown_row', place, `The row ${id} (${letter}) is of a tree that is not there.`))
+  }
+  return report
+}
+
+const LOCK = 'SELECT seq FROM @.trees WHERE root_id = $1 FOR UPDATE'
+const HEADS = `SELECT letter::text, data FROM @.rows WHERE root_id = $1 AND letter IN ('c', 't') ORDER BY letter, id <> root_id, n, ordinal, id`
+const HASH = 'SELECT hash FROM @.trees WHERE root_id = $1'
+const DROPS = ['rows', 'commits', 'bodies', 'blocks', 'trees'].map(
+  (table) => `DELETE FROM @.${table} WHERE root_id = $1`,
+)
+const ADD_STONE = 'INSERT INTO @.stones (root_id, hash, at, owner, data) VALUES ($1, $2, $3, $4, $5) RETURNING s'
+const ADD_STONE_IDS = 'INSERT INTO @.stone_ids (id, s) SELECT DISTINCT id, $2::bigint FROM unnest($1::text[]) AS id'
+
+async function remove(query: Query, rootId: Id, removal: Removal): Promise<Tombstone | undefined> {
+  const id = escaped(rootId)
+  const [locked] = await query(LOCK, [id])
+  if (locked === undefined || (removal.seq ?? locked[0]) !== locked[0]) return undefined
+  const isAltered = removal.evenTampered === true && isDifferent(await readTree(query, rootId))
+  const { conversations, turns } = await headsOf(query, id, isAltered)
+  const open = turns.find(({ state }) => state !== 'ended')
+  if (open !== undefined && !isAltered) throw openTree(rootId, open.id)
+  const [[hash] = []] = await query(HASH, [id])
+  const stone = tombstoneOf({ rootId, hash: String(hash), seq: Number(locked[0]), conversations, turns }, removal)
+  if (removal.dryRun === true) return stone
+  for (const drop of DROPS) await query(drop, [id])
+  await putStone(query, stone)
+  return stone
+}
+
+function isDifferent(tree: TableTree | undefined): boolean {
+  return tree !== undefined && verifyTables(tree).length > 0
+}
+
+interface Heads {
+  readonly conversations: Parameters<typeof tombstoneOf>[0]['conversations'][number][]
+  readonly turns: Turn[]
+}
+
+async function headsOf(query: Query, id: string, isAltered: boolean): Promise<Heads> {
+  const found: Heads = { conversations: [], turns: [] }
+  for (const [, data] of await query(HEADS, [id])) {
+    try {
+      const packed = parseRow(String(data))
+      if ('conversation' in packed) found.conversations.push(toConversation(packed))
+      else if ('turn' in packed) found.turns.push(toTurn(packed))
+    } catch (error) {
+      // A tree that differs from its commits goes whatever its rows say.
+      if (!isAltered) throw error
+    }
+  }
+  return found
+}
+
+async function putStone(query: Query, stone: Tombstone): Promise<void> {
+  const values = [escaped(stone.rootId), stone.hash, stone.at, escapedOrNull(stone.owner), JSON.stringify(stone)]
+  const [row] = await query(ADD_STONE, values)
+  const ids = stone.conversations.flatMap(({ id, runs }) => [id, ...runs]).map(escaped)
+  await query(ADD_STONE_IDS, [ids, row?.[0]])
+}
+
+const DROP_STONE = 'WITH gone AS (DELETE FROM @.stones WHERE s = $1) DELETE FROM @.stone_ids WHERE s = $1'
+const KNOWN = `SELECT r.id FROM @.rows r JOIN json_to_recordset($1) AS n(i text, l text) ON r.id = n.i AND r.letter = n.l::"char" LIMIT 1`
+const ADD_TREE = `INSERT INTO @.trees (root_id, n, seq, hash, owner, agent, state, ordinal) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+const ADD_ROWS = `INSERT INTO @.rows (id, letter, root_id, version, n, span, turn_id, conversation_id, ordinal, queue, due, mark, wait, state, epoch, kind, key, data)
+  SELECT i, l::"char", $2, v, $3::int, CASE WHEN l = 'n' THEN t END, t, c, o, q, d, m, w, s::"char", p, k, y, x
+  FROM json_to_recordset($1) AS r(i text, l text, v int, t text, c text, o bigint, q text, d float8, m float8, w text, s text, p int, k text, y text, x text)`
+const ADD_EDGES = `INSERT INTO @.rows (id, letter, root_id, version, n, span, turn_id, conversation_id, data)
+  SELECT t || ' ' || $3::int, 'e', $2, 1, $3::int, t, t, c, x FROM json_to_recordset($1) AS r(t text, c text, x text)`
+const ADD_RECORDS = `INSERT INTO @.commits (root_id, seq, n, id, kind, at, events, marks, hash, ids)
+  SELECT $2, seq, n, '', kind, at, events, marks, hash, '[]'
+  FROM json_to_recordset($1) AS r(seq int, n int, kind text, at float8, events text, marks text, hash text)`
+const ADD_BODY = 'INSERT INTO @.bodies (root_id, hash, n, data) VALUES ($1, $2, 0, $3)'
+
+/** Rows keep their texts byte for byte, and so their hashes. */
+async function restore(query: Query, tree: WholeTree): Promise<void> {
+  const { rootId, records } = tree
+  const id = escaped(rootId)
+  const rows = unpackTree(tree)
+  const texts = new Map(tree.rows.map((row) => [row.letter + escaped(row.id), row.text]))
+  const homes = new Map(rows.conversations.map((row) => [row.id, row]))
+  const { columns } = columnsOf(rows, { conversationOf: (one) => homes.get(one) }, rootId)
+  const written = JSON.stringify(columns.map((row) => ({ ...row, x: texts.get(row.l + row.i) ?? row.x })))
+  const [known] = await query(KNOWN, [written])
+  if (known !== undefined) {
+    const taken = unescaped(String(known[0]))
+    throw new ConflictError('conflict', `The row ${taken} is in this store already.`, { details: { id: taken } })
+  }
+  await liftStone(query, tree)
+  const root = homes.get(rootId)
+  const newest = newestOf(rows.turns, rootId)
+  const { seq = 0, hash = '' } = records.at(-1) ?? {}
+  const n = records.length
+  const facts = [escapedOrNull(root?.owner), escaped(root?.agent.name ?? ''), rootState(newest), newest?.ordinal ?? -1]
+  await query(ADD_TREE, [id, n, seq, hash, ...facts])
+  await query(ADD_ROWS, [written, id, n])
+  const turns = new Map(rows.nodes.map((node) => [node.id, node.turnId]))
+  const groups = edgeGroups(rows.edges, (nodeId) => turns.get(nodeId) ?? '')
+  await query(ADD_EDGES, [JSON.stringify(groups), id, n])
+  await query(ADD_RECORDS, [JSON.stringify(records.map((record, at) => ({ ...record, n: at + 1 }))), id])
+  for (const { hash: name, text } of tree.bodies) await query(ADD_BODY, [id, escaped(name), Buffer.from(text, 'utf8')])
+}
+
+/** Removes the tombstone of a tree that comes back. */
+async function liftStone(query: Query, tree: WholeTree): Promise<void> {
+  const ids = tree.rows.filter(({ letter }) => letter === 'c' || letter === 't').map((row) => escaped(row.id))
+  const found = await query(STONES_OF, [ids])
+  const stones = found.map(toStone)
+  const lifted = liftedBy(stones, tree, tree.records.at(-1)?.hash ?? '')
+  const at = lifted === undefined ? -1 : stones.indexOf(lifted)
+  if (at >= 0) await query(DROP_STONE, [found[at]?.[1]])
+}
+
+const FORGET_CHANGES = `UPDATE @.changes SET root_id = '', owner = NULL, agent = '', types = '[]' WHERE owner = $1`
+const FORGET_SPENT = 'DELETE FROM @.spent WHERE owner = $1'
+const FORGET_REGISTERED = 'DELETE FROM @.registry WHERE owner = $1'
+const STONES_OF_OWNER = 'SELECT data, s FROM @.stones WHERE owner = $1 FOR UPDATE'
+const SET_STONE = 'UPDATE @.stones SET data = $2, owner = NULL WHERE s = $1'
+
+async function forgetOwner(query: Query, owner: string): Promise<void> {
+  for (const forget of [FORGET_CHANGES, FORGET_SPENT, FORGET_REGISTERED]) await query(forget, [escaped(owner)])
+  for (const row of await query(STONES_OF_OWNER, [escaped(owner)])) {
+    await query(SET_STONE, [row[1], JSON.stringify(forgottenStone(toStone(row)))])
+  }
+}
+
+/** Sums of one key become one row again. */
+const FOLD_SPENT = `WITH gone AS (DELETE FROM @.spent RETURNING *)
+  INSERT INTO @.spent SELECT owner, day, agent, model, sum(runs), sum(model_calls), sum(input), sum(output), sum(cache_read), sum(cache_write)
+  FROM gone GROUP BY 1, 2, 3, 4`

@@ -1,0 +1,130 @@
+import { type Json, parseOwnJson } from '../../base/json.ts'
+import type { ChangePage, TreeChange } from '../feed.ts'
+import { type Registry, type RegistryRow, requireRegistryRow, staleRegistryRow } from '../registry.ts'
+import type { DayUsage, SpentQuery } from '../spent.ts'
+import type { Database } from './database.ts'
+import type { PgRow } from './driver.ts'
+import { escaped, escapedOrNull, unescaped } from './escape.ts'
+
+const FIELDS = 'kind, id, owner, version, at, data'
+const GET = `SELECT ${FIELDS} FROM @.registry WHERE kind = $1 AND id = $2`
+const LIST = `SELECT ${FIELDS} FROM @.registry WHERE kind = $1 AND id > $2 ORDER BY id LIMIT $3`
+const LIST_OF_OWNER = `SELECT ${FIELDS} FROM @.registry WHERE kind = $1 AND id > $2 AND owner = $4 ORDER BY id LIMIT $3`
+const PUT = `WITH put AS (
+    INSERT INTO @.registry AS r (kind, id, owner, version, at, data) SELECT $1, $2, $3, $4, $5, $6
+    WHERE $4 = 1 OR EXISTS (SELECT 1 FROM @.registry WHERE kind = $1 AND id = $2)
+    ON CONFLICT (kind, id) DO UPDATE SET owner = $3, version = $4, at = $5, data = $6 WHERE r.version = $4 - 1 RETURNING 1)
+  SELECT count(*), nextval('@.writes') FROM put`
+const DROP = `WITH gone AS (DELETE FROM @.registry WHERE kind = $1 AND id = $2 RETURNING 1) SELECT count(*), nextval('@.writes') FROM gone`
+
+/** `told` is called after a write. */
+export function postgresRegistry(database: Database, told: () => void): Registry {
+  return {
+    get: async (kind, id) => (await database.query(GET, [escaped(kind), escaped(id)])).map(registryRow)[0],
+    list: async (kind, { owner, after = '', limit }) => {
+      const values = [escaped(kind), escaped(after), Math.min(Math.max(0, limit), 2 ** 31 - 1)]
+      const rows =
+        owner === undefined
+          ? await database.query(LIST, values)
+          : await database.query(LIST_OF_OWNER, [...values, escaped(owner)])
+      return rows.map(registryRow)
+    },
+    put: async (row) => {
+      requireRegistryRow(row)
+      const { kind, id, owner, version, at, data } = row
+      const values = [escaped(kind), escaped(id), escapedOrNull(owner), version, at, JSON.stringify(data)]
+      const [found] = await putOnce(database, values)
+      if (Number(found?.[0]) !== 1) throw staleRegistryRow(row)
+      told()
+    },
+    drop: async (kind, id) => {
+      const [found] = await database.query(DROP, [escaped(kind), escaped(id)])
+      told()
+      return Number(found?.[0]) > 0
+    },
+  }
+}
+
+/** Sent twice, a row would be refused the second time: whoever loses the answer reads and decides again. */
+async function putOnce(database: Database, values: readonly unknown[]): Promise<readonly PgRow[]> {
+  try {
+    return await database.once(PUT, values)
+  } catch (error) {
+    throw database.failure(error)
+  }
+}
+
+function registryRow([kind, id, owner, version, at, data]: PgRow): RegistryRow {
+  return {
+    kind: unescaped(String(kind)),
+    id: unescaped(String(id)),
+    owner: owner === null ? null : unescaped(String(owner)),
+    version: Number(version),
+    at: Number(at),
+    data: parseOwnJson(String(data)) as Json,
+  }
+}
+
+const USAGE = `SELECT owner, day, agent, model, sum(runs)::float8, sum(model_calls)::float8, sum(input)::float8, sum(output)::float8,
+  sum(cache_read)::float8, sum(cache_write)::float8 FROM @.spent
+  WHERE day >= $1 AND day <= $2 AND ($3::text IS NULL OR owner = $3) GROUP BY 1, 2, 3, 4 ORDER BY day, owner, agent, model`
+
+export async function readUsage(database: Database, { owner, from, to }: SpentQuery): Promise<readonly DayUsage[]> {
+  const rows = await database.query(USAGE, [from, to, escapedOrNull(owner)])
+  return rows.map(([whose, day, agent, model, runs, modelCalls, input, output, cacheRead, cacheWrite]) => ({
+    owner: unescaped(String(whose)),
+    day: String(day),
+    agent: unescaped(String(agent)),
+    model: unescaped(String(model)),
+    runs: Number(runs),
+    modelCalls: Number(modelCalls),
+    usage: {
+      inputTokens: Number(input),
+      outputTokens: Number(output),
+      cacheReadTokens: Number(cacheRead),
+      cacheWriteTokens: Number(cacheWrite),
+    },
+  }))
+}
+
+/** Changes before all transactions that are still open: none of them can come in later. */
+const CHANGES = `WITH s AS (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS xmin, pg_snapshot_xmax(pg_current_snapshot()) AS xmax,
+    coalesce((SELECT min(c) FROM @.changes), 0) AS first)
+  SELECT s.xmin::text, s.xmax::text, s.first, c.xid::text, c.c, c.root_id, c.seq, c.owner, c.agent, c.at, c.types FROM s LEFT JOIN LATERAL (
+    SELECT * FROM @.changes WHERE xid < s.xmin AND (xid, c) > ($1::text::xid8, $2) ORDER BY xid, c LIMIT $3) c ON true ORDER BY c.xid, c.c`
+
+export async function readChanges(database: Database, after: string | null, limit: number): Promise<ChangePage> {
+  const asked = after === null ? START : readPlace(after)
+  const rows = await database.query(CHANGES, [...(asked ?? START), Math.min(Math.max(0, limit), 2 ** 31 - 1)])
+  const [xmin, xmax] = (rows[0] ?? []).map(String)
+  if (after === null && limit <= 0) return { changes: [], cursor: `${BigInt(xmin ?? 0) - 1n}-${LAST}`, isCut: false }
+  if (asked === undefined || BigInt(asked[0]) >= BigInt(xmax ?? 0)) {
+    const { changes, cursor } = await readChanges(database, `0-0`, limit)
+    return { changes, cursor, isCut: true }
+  }
+  const found = rows.filter(([, , , xid]) => xid !== null)
+  const last = found.at(-1)
+  const cursor = last === undefined ? `${asked[0]}-${asked[1]}` : `${last[3]}-${last[4]}`
+  return { changes: found.flatMap((row) => changeOf(row) ?? []), cursor, isCut: false }
+}
+
+const START = ['0', '0'] as const
+/** Greater than the number of every change. */
+const LAST = '9007199254740991'
+
+function readPlace(cursor: string): readonly [xid: string, c: string] | undefined {
+  const [, xid, c] = /^(\d{1,18})-(\d{1,16})$/.exec(cursor) ?? []
+  return xid === undefined || c === undefined ? undefined : [xid, c]
+}
+
+function changeOf([, , , , , rootId, seq, owner, agent, at, types]: PgRow): TreeChange | undefined {
+  if (rootId === '') return undefined
+  return {
+    rootId: unescaped(String(rootId)),
+    seq: Number(seq),
+    owner: owner === null ? null : unescaped(String(owner)),
+    agent: unescaped(String(agent)),
+    at: Number(at),
+    types: parseOwnJson(String(types)) as TreeChange['types'],
+  }
+}

@@ -1,0 +1,72 @@
+import { StoreError } from '../../base/error.ts'
+
+export type PgRow = readonly unknown[]
+
+/** Runs one statement; `@` stands for the schema. */
+export type Query = (text: string, values?: readonly unknown[]) => Promise<readonly PgRow[]>
+
+/** A connection of the package `pg`, as far as the store uses it. */
+export interface PostgresClient {
+  query(config: object): Promise<{ readonly rows: readonly unknown[] }>
+  on(event: string, heard: (...values: unknown[]) => void): unknown
+  off(event: string, heard: (...values: unknown[]) => void): unknown
+  release(isBroken?: boolean): void
+  unref?(): void
+}
+
+/** A pool of the package `pg`, as far as the store uses it. */
+export interface PostgresPool {
+  connect(): Promise<PostgresClient>
+  end(): Promise<void>
+  on(event: 'error', heard: (error: Error) => void): unknown
+}
+
+/** A database that does not answer for so long is away: its connection is given up, and the statement is sent again. */
+const ANSWER_MS = 15_000
+
+export async function newPool(url: string, connections: number): Promise<PostgresPool> {
+  const pg = await loadDriver()
+  const limits = { connectionTimeoutMillis: 5_000, query_timeout: ANSWER_MS, idleTimeoutMillis: 30_000 }
+  const options = {
+    connectionString: url,
+    max: connections,
+    keepAlive: true,
+    allowExitOnIdle: true,
+    application_name: 'legate',
+    ...limits,
+  }
+  return new pg.Pool(options) as unknown as PostgresPool
+}
+
+async function loadDriver(): Promise<Pick<typeof import('pg'), 'Pool'>> {
+  try {
+    return (await import('pg')).default
+  } catch (cause) {
+    throw new StoreError('store', 'A store on PostgreSQL needs the package pg: npm install pg', { cause })
+  }
+}
+
+type Parser = (text: string) => unknown
+
+const PARSERS: ReadonlyMap<number, Parser> = new Map<number, Parser>([
+  [16, (text) => text === 't'],
+  [17, (text) => Buffer.from(text.slice(2), 'hex')],
+  [20, Number],
+  [21, Number],
+  [23, Number],
+  [700, Number],
+  [701, Number],
+  [
+    1016,
+    (text) =>
+      text
+        .slice(1, -1)
+        .split(',')
+        .map((one) => (one === 'NULL' ? null : Number(one))),
+  ],
+])
+const asIs: Parser = (text) => text
+/** Its own, whatever the user's pool has set. */
+export const TYPES: { getTypeParser: (type: number) => Parser } = {
+  getTypeParser: (type: number) => PARSERS.get(type) ?? asIs,
+}

@@ -1,0 +1,112 @@
+import { isLegateError, StoreError } from '../../base/error.ts'
+
+/** An error of the driver, as far as its fields are known. */
+interface DriverError {
+  readonly code?: unknown
+  readonly message?: unknown
+}
+
+/** True where the connection ended, or never began: nobody knows whether the statement was run. */
+export function isLost(error: unknown): boolean {
+  const { code, message } = (error ?? {}) as DriverError
+  if (typeof code === 'string') return LOST_CODE.test(code)
+  return typeof message === 'string' && LOST_MESSAGE.test(message)
+}
+
+const LOST_CODE = /^(?:08|57P0[1-3]|E(?:CONN|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN)|53300|40001|40P01)/
+const LOST_MESSAGE = /terminated|timeout|Connection ended|not queryable|connection error/i
+
+/** True where the rows contradict a commit. */
+export function isRefusal(error: unknown): boolean {
+  const { code } = (error ?? {}) as DriverError
+  return code === 'LG001' || code === 'LG002' || code === '23505'
+}
+
+interface Place {
+  /** The address without its password. */
+  readonly address: string
+  readonly schema: string
+}
+
+type Words = (place: Place, message: string) => StoreError
+
+/** One sentence about the cause and one about the remedy, by the code of the database. */
+const KNOWN: readonly (readonly [code: RegExp, words: Words])[] = [
+  [
+    /^ENOTFOUND/,
+    ({ address }) => storeError('store', `There is no host of this name: ${address}. Check the address of the store.`),
+  ],
+  [
+    /^28/,
+    ({ address }) =>
+      storeError(
+        'store',
+        `The database at ${address} does not accept this user and password. Check the address of the store.`,
+      ),
+  ],
+  [
+    /^3D000/,
+    ({ address }, message) =>
+      storeError('store', `There is no such database at ${address} (${message}). Create it, or name another.`),
+  ],
+  [/^(?:3F000|42P01|42883)/, ({ schema }) => missingSchema(schema)],
+  [
+    /^25006/,
+    ({ address }) =>
+      storeError(
+        'store_readonly',
+        `The database at ${address} can only be read: it is a replica, or its transactions are read only. Name the primary, or open the store with \`readOnly\`.`,
+      ),
+  ],
+  [
+    /^42501/,
+    ({ address, schema }, message) =>
+      storeError(
+        'store_readonly',
+        `This user may not write to the schema ${schema} at ${address} (${message}). Grant it, or open the store with \`readOnly\`.`,
+      ),
+  ],
+  [
+    /^53[12]00/,
+    ({ address }, message) =>
+      storeError(
+        'store_full',
+        `The database at ${address} has no space left (${message}). Nothing was written; free some space.`,
+      ),
+  ],
+  [
+    /^53300/,
+    ({ address }) =>
+      storeError(
+        'store_busy',
+        `The database at ${address} has no connection left. Raise its max_connections, put PgBouncer in front of it, or give the store fewer connections.`,
+      ),
+  ],
+]
+
+/** Turns an error of the driver into one of ours. */
+export function failure(error: unknown, place: Place): Error {
+  if (isLegateError(error)) return error as Error
+  const { code, message } = (error ?? {}) as DriverError
+  const said = String(message)
+  const known = KNOWN.find(([pattern]) => pattern.test(String(code)))
+  const made = known?.[1](place, said) ?? unknownFailure(error, place, said)
+  return Object.assign(made, { cause: error })
+}
+
+function unknownFailure(error: unknown, { address }: Place, message: string): StoreError {
+  if (!isLost(error)) return storeError('store', `The database at ${address} says: ${message}`)
+  return storeError(
+    'store_busy',
+    `The database at ${address} does not answer (${message}). Check that it runs and can be reached.`,
+  )
+}
+
+function storeError(code: 'store' | 'store_busy' | 'store_full' | 'store_readonly', message: string): StoreError {
+  return new StoreError(code, message)
+}
+
+export function missingSchema(schema: string): StoreError {
+  const message = `The database has no schema ${schema} with tables of legate. Open the store once without \`readOnly\`, or name the right schema.`
+  return new StoreError('store', message, { details: { schema } })
+}

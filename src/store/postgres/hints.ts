@@ -1,0 +1,182 @@
+import { parseJson } from '../../base/json.ts'
+import type { Commit } from '../../graph/commit.ts'
+import type { Id } from '../../graph/rows.ts'
+import type { Hint } from '../replica/transport.ts'
+import type { Database } from './database.ts'
+import type { PostgresClient } from './driver.ts'
+
+/** How often this process tells others of its commits, at most. One message of the database is slow for all its users. */
+const TELL_MS = 25
+/** How often it asks whether somebody has written. This alone would do. */
+const LOOK_MS = 1_000
+/** How long it waits before it listens again after its connection was lost. */
+const AGAIN_MS = 500
+/** PostgreSQL takes no longer message. */
+const MOST_BYTES = 7_000
+
+const WRITES = 'SELECT last_value FROM @.writes'
+
+export interface HintsOptions {
+  readonly database: Database
+  /** True for a tree that somebody elsewhere reads: he hears of all commits. */
+  readonly isRead: (rootId: Id) => boolean
+  /** Called each second while somebody listens. */
+  readonly look: () => Promise<void>
+  /** The connection was lost. */
+  readonly lost: () => void
+}
+
+/** Tells other processes of commits, and hears of theirs. Everything said here may be lost: whoever misses it finds it by looking. */
+export class Hints {
+  private readonly options: HintsOptions
+  private readonly origin = Math.random().toString(36).slice(2)
+  private readonly channel: string
+  private readonly listeners = new Set<(hint: Hint) => void>()
+  private readonly untold = new Map<Id, Hint>()
+  private telling: NodeJS.Timeout | undefined
+  private looking: NodeJS.Timeout | undefined
+  private client: PostgresClient | undefined
+  private isListening = false
+  private isEnded = false
+  /** How many writes it knows of: its own, and those it has heard of. */
+  private known = 0
+  private seen = -1
+
+  constructor(options: HintsOptions) {
+    this.options = options
+    this.channel = `legate_${options.database.options.schema}`.slice(0, 60)
+  }
+
+  /** Takes note of a commit of this process. */
+  committed(commit: Commit): void {
+    this.known++
+    const hint = hintOf(commit)
+    if (hint === undefined || hint.rootId === null) return
+    if (!hint.runnable && !hint.stop && !this.options.isRead(hint.rootId)) return
+    const before = this.untold.get(hint.rootId)
+    this.untold.set(hint.rootId, before === undefined ? hint : joined(before, hint))
+    this.arm()
+  }
+
+  /** Tells that something changed that is of no tree. */
+  changed(): void {
+    this.known++
+    this.untold.set('', { rootId: null, runnable: false, stop: false })
+    this.arm()
+  }
+
+  listen(heard: (hint: Hint) => void): () => void {
+    this.listeners.add(heard)
+    this.begin()
+    return () => {
+      this.listeners.delete(heard)
+    }
+  }
+
+  async end(): Promise<void> {
+    this.isEnded = true
+    this.listeners.clear()
+    clearTimeout(this.looking)
+    if (this.telling !== undefined) await this.tell().catch(() => undefined)
+    const { client } = this
+    this.client = undefined
+    client?.release(true)
+  }
+
+  private arm(): void {
+    if (this.isEnded) return
+    this.telling ??= setTimeout(() => {
+      // Whoever does not hear it looks.
+      this.tell().catch(() => undefined)
+    }, TELL_MS)
+  }
+
+  private async tell(): Promise<void> {
+    clearTimeout(this.telling)
+    this.telling = undefined
+    const list = [...this.untold.values()].map(({ rootId, runnable, stop }) => [rootId, runnable ? 1 : 0, stop ? 1 : 0])
+    this.untold.clear()
+    const message = JSON.stringify([this.origin, list])
+    const isShort = Buffer.byteLength(message) <= MOST_BYTES
+    const told = isShort ? message : JSON.stringify([this.origin, [[null, 1, 1]]])
+    await this.options.database.query('SELECT pg_notify($1, $2)', [this.channel, told])
+  }
+
+  private begin(): void {
+    if (this.isListening || this.isEnded) return
+    this.isListening = true
+    this.hear().catch(() => this.hearAgain())
+    this.lookLater()
+  }
+
+  private async hear(): Promise<void> {
+    const client = await this.options.database.reserve()
+    if (this.isEnded) return client.release(true)
+    this.client = client
+    const over = () => {
+      if (this.client !== client) return
+      this.client = undefined
+      client.release(true)
+      this.options.lost()
+      this.hearAgain()
+    }
+    client.on('error', over)
+    client.on('end', over)
+    client.on('notification', (message) => this.heard(String((message as { payload?: unknown }).payload)))
+    client.unref?.()
+    await client.query({ text: `LISTEN "${this.channel.replaceAll('"', '""')}"` })
+  }
+
+  private hearAgain(): void {
+    if (this.isEnded) return
+    setTimeout(() => {
+      if (!this.isEnded) this.hear().catch(() => this.hearAgain())
+    }, AGAIN_MS).unref()
+  }
+
+  /** Anybody may write to a channel: what is no hint is passed over. */
+  private heard(message: string): void {
+    const read = parseJson(message)
+    const [origin, list] = read.ok && Array.isArray(read.value) ? read.value : []
+    if (origin === this.origin || !Array.isArray(list)) return
+    for (const [rootId, runnable, stop] of list.filter((one) => Array.isArray(one))) {
+      const hint = { rootId: typeof rootId === 'string' ? rootId : null, runnable: runnable === 1, stop: stop === 1 }
+      for (const listener of this.listeners) listener(hint)
+    }
+  }
+
+  private lookLater(): void {
+    if (this.isEnded) return
+    this.looking = setTimeout(() => {
+      this.look()
+        .catch(() => undefined)
+        .finally(() => this.lookLater())
+    }, LOOK_MS)
+    this.looking.unref()
+  }
+
+  /** Others have written where there were more writes than those of this process. */
+  private async look(): Promise<void> {
+    await this.options.look()
+    const own = this.known
+    const [row] = await this.options.database.query(WRITES)
+    const writes = Number(row?.[0]) - own
+    const isNews = this.seen >= 0 && writes > this.seen
+    this.seen = writes
+    if (isNews) for (const listener of this.listeners) listener({ rootId: null, runnable: true, stop: true })
+  }
+}
+
+function joined(a: Hint, b: Hint): Hint {
+  return { rootId: a.rootId, runnable: a.runnable || b.runnable, stop: a.stop || b.stop }
+}
+
+/** Changes that others may have to act on: a node that nobody claimed, a stop, an end. */
+function hintOf({ rootId, nodes, turns }: Commit): Hint | undefined {
+  if (rootId === null) return undefined
+  const runnable = nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
+  const stop =
+    turns.some(({ cancel, state }) => cancel !== null || state === 'ended') ||
+    nodes.some(({ marks }) => marks?.stop != null)
+  return { rootId, runnable, stop }
+}

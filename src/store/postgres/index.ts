@@ -1,0 +1,182 @@
+// The store on PostgreSQL: one truth for any number of machines.
+//
+// Owns:      the options, and how the parts of the store are put together.
+// Called by: users, through `legate/store/postgres`, and commands whose store is an address.
+// Must stay true:
+//   - It connects with the first use, and loads the driver then.
+//   - The event loop never waits for the database.
+//   - A commit is done when the server has it on its disk, unless the user asked for less.
+
+import { systemScheduler } from '../../base/clock.ts'
+import { DefinitionError, StoreError } from '../../base/error.ts'
+import { anything, flag, int, number, type OptionRules, oneOf, readOptions, text } from '../../base/options.ts'
+import type { Commit } from '../../graph/commit.ts'
+import type { Id } from '../../graph/rows.ts'
+import type { Transport } from '../replica/transport.ts'
+import { Trees } from '../replica/trees.ts'
+import type { Store } from '../store.ts'
+import { postgresArchive } from './archive.ts'
+import { postgresRegistry, readChanges, readUsage } from './beside.ts'
+import { Blocks } from './blocks.ts'
+import { Database } from './database.ts'
+import type { PostgresPool } from './driver.ts'
+import { Hints } from './hints.ts'
+import { postgresScans } from './scans.ts'
+import { postgresTransport } from './transport.ts'
+
+export type { PostgresClient, PostgresPool } from './driver.ts'
+
+export interface PostgresStoreOptions {
+  /** The address of the database: `postgres://user:password@host:5432/database`. This or `pool`. */
+  readonly url?: string
+  /** A pool of the package `pg` that you have already. The store leaves it open when it is closed. */
+  readonly pool?: PostgresPool
+  /** The schema with the tables of the store; it is made if it is not there. Default: `?schema=` of the address, else `legate`. */
+  readonly schema?: string
+  /**
+   * The failure that acknowledged commits survive: `power` = a crash of the server (the default), `process` = kill -9 of a client;
+   * a crash of the server may then lose the last second.
+   */
+  readonly durability?: 'process' | 'power'
+  /** How long a commit waits while the database does not answer, before it fails with `store_busy`. Default 30 s. */
+  readonly busyMs?: number
+  /** How many connections it opens at most, besides one that listens. Default 8. */
+  readonly connections?: number
+  /** Creates, migrates and writes nothing: for a role that may only read, or a replica. Commits are refused. */
+  readonly readOnly?: boolean
+}
+
+const OPTIONS: OptionRules<PostgresStoreOptions> = {
+  url: text,
+  pool: anything,
+  schema: text,
+  durability: oneOf('process', 'power'),
+  busyMs: number(0),
+  connections: int(2, 1_000),
+  readOnly: flag,
+}
+
+/** Opens a schema of a PostgreSQL database for any number of processes on any number of machines. */
+export function postgresStore(urlOrOptions: string | PostgresStoreOptions): Store {
+  const options = typeof urlOrOptions === 'string' ? { url: urlOrOptions } : urlOrOptions
+  const given = readOptions<PostgresStoreOptions>('postgresStore()', options ?? {}, OPTIONS)
+  const { url, pool, schema = schemaIn(url), busyMs = 30_000, connections = 8, readOnly = false, durability } = given
+  requirePlace(given)
+  const database = new Database({ url, pool, schema, busyMs, connections: connections + 1, readOnly })
+  return new PostgresParts(database, durability === 'process').store()
+}
+
+function requirePlace({ url, pool, schema }: PostgresStoreOptions): void {
+  if ((url === undefined) === (pool === undefined)) {
+    throw new DefinitionError('definition', 'postgresStore() needs either `url` or `pool`.')
+  }
+  if (url !== undefined && !isPostgresUrl(url)) {
+    throw new DefinitionError(
+      'definition',
+      'postgresStore({ url }): an address begins with postgres:// or postgresql://.',
+    )
+  }
+  if (schema === '' || (schema ?? '').length > 48) {
+    throw new DefinitionError('definition', 'postgresStore({ schema }): a name of 1 to 48 characters.')
+  }
+}
+
+/** The schema that an address names. */
+function schemaIn(url: string | undefined): string {
+  const named = url !== undefined && URL.canParse(url) ? new URL(url).searchParams.get('schema') : null
+  return named === null || named === '' ? 'legate' : named
+}
+
+/** True for the address of a database, as commands and variables name it. */
+export function isPostgresUrl(place: string): boolean {
+  return /^postgres(?:ql)?:\/\//.test(place)
+}
+
+/** The parts of one store, which share a database. */
+class PostgresParts {
+  private readonly database: Database
+  private readonly trees: Trees
+  private readonly blocks: Blocks
+  private readonly hints: Hints
+  /** The engines whose leases this process has written. */
+  private readonly engines = new Set<Id>()
+
+  constructor(database: Database, isRelaxed: boolean) {
+    this.database = database
+    const transport: Transport = {
+      ...postgresTransport(database, { isRelaxed, known: (rootId) => this.trees.known(rootId)?.head?.n ?? 0 }),
+      listen: (heard) => this.hints.listen(heard),
+    }
+    this.trees = new Trees({
+      transport,
+      requireOpen: () => database.requireOpen(),
+      pause: (ms) => systemScheduler.pause(ms),
+      defer: () => new Promise((resolve) => systemScheduler.defer(resolve)),
+      patienceMs: database.options.busyMs,
+      now: () => performance.now(),
+    })
+    this.blocks = new Blocks({ database, trees: this.trees, isOwn: (id) => this.engines.has(id) })
+    this.hints = new Hints({
+      database,
+      isRead: (rootId) => this.blocks.isRead(rootId),
+      look: () => this.blocks.look(),
+      lost: () => this.blocks.doubt(),
+    })
+  }
+
+  store(): Store {
+    const { database, trees, blocks, hints } = this
+    return {
+      name: 'postgres',
+      shared: true,
+      isReadOnly: database.options.readOnly,
+      ...postgresScans(database),
+      tree: (rootId) => trees.tree(rootId),
+      known: (rootId) => trees.unchecked(rootId),
+      blocks: async (rootId, after) => {
+        database.requireOpen()
+        return blocks.blocks(rootId, after)
+      },
+      commit: (commit) => this.commit(commit),
+      now: async () => {
+        const [row] = await database.query(NOW)
+        return Number(row?.[0])
+      },
+      archive: postgresArchive(database, (rootId) => trees.forget(rootId)),
+      changes: (after, limit) => readChanges(database, after, limit),
+      usage: (query) => readUsage(database, query),
+      registry: postgresRegistry(database, () => hints.changed()),
+      watch: (changed) => {
+        database.requireOpen()
+        return hints.listen(({ rootId, runnable, stop }) =>
+          changed(rootId === null ? null : { rootId, runnable, stop }),
+        )
+      },
+      close: async () => {
+        await hints.end()
+        await database.close()
+        trees.forgetAll()
+      },
+    }
+  }
+
+  private async commit(commit: Commit): Promise<void> {
+    this.database.requireOpen()
+    this.requireWritable()
+    // A stream changes no row of its tree.
+    if (commit.kind === 'stream' && commit.blocks.length > 0) return this.blocks.add(commit.blocks)
+    await this.trees.commit(commit)
+    for (const { id } of commit.engines) this.engines.add(id)
+    if (commit.dropBlocks.length > 0) this.blocks.drop(commit.dropBlocks)
+    this.hints.committed(commit)
+  }
+
+  private requireWritable(): void {
+    const { database } = this
+    if (!database.options.readOnly) return
+    const message = `The store at ${database.address} was opened to be read only. Open it without \`readOnly\` to write.`
+    throw new StoreError('store_readonly', message)
+  }
+}
+
+const NOW = 'SELECT extract(epoch FROM clock_timestamp()) * 1000::float8'

@@ -1,0 +1,189 @@
+import { parseOwnJson } from '../../base/json.ts'
+import type { EngineRow } from '../../graph/commit.ts'
+import type { AwaitingQuery, RootsQuery, RunnableQuery, Scans, StoreReader } from '../../graph/reader.ts'
+import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
+import { unpackEvents } from '../codec/event-text.ts'
+import { parseRow, toConversation, toNode, toTurn } from '../codec/rows.ts'
+import { inTurn } from '../in-turn.ts'
+import type { Database } from './database.ts'
+import type { PgRow } from './driver.ts'
+import { escaped, escapedOrNull, unescaped } from './escape.ts'
+
+const NODE = 'r.data, r.turn_id, r.conversation_id, r.root_id'
+const OVERDUE = `SELECT data FROM @.rows WHERE queue = 't' AND due <= $1 ORDER BY due LIMIT $2`
+/** Finds the turns first: joined at once, a young table is read whole. */
+const UNSTOPPED = `WITH t AS MATERIALIZED (SELECT id, root_id FROM @.rows WHERE mark <= $1 AND letter = 't')
+  SELECT ${NODE} FROM t JOIN @.rows r ON r.root_id = t.root_id AND r.span = t.id WHERE r.letter = 'n' AND r.state = 'r' LIMIT $2`
+const WAITING = `SELECT ${NODE} FROM @.rows r WHERE queue = $1 AND (due, id) > ($2, $3) ORDER BY due, id LIMIT $4`
+const WAITING_OF_OWNER = `SELECT ${NODE} FROM @.rows r WHERE wait = $1 AND (due, id) > ($2, $3) ORDER BY due, id LIMIT $4`
+const CLAIMED = `SELECT ${NODE} FROM @.rows r WHERE queue = $1 LIMIT $2`
+const ENGINES = 'SELECT data FROM @.engines ORDER BY id'
+const ENGINE = 'SELECT data FROM @.engines WHERE id = $1'
+const NEXT_DUE = `SELECT least((SELECT min(due) FROM @.rows WHERE queue = 't' AND due > $1), (SELECT min(due) FROM @.rows WHERE queue = 'w' AND due > $1),
+  (SELECT min(mark) FROM @.rows WHERE letter = 'n' AND mark > $1))`
+const EVENTS = `SELECT seq, events, n FROM @.commits WHERE root_id = $1 AND seq > $2 AND events <> '[]' ORDER BY seq, n LIMIT $3`
+const CONVERSATIONS = `SELECT data FROM @.rows WHERE letter = 'c' AND id > $1 AND ($2::text IS NULL OR root_id = $2) ORDER BY id LIMIT $3`
+const FIND_IDS = `SELECT id, letter::text FROM @.rows WHERE letter IN ('c', 't', 'n') AND right(id, length($1)) = $1
+  ORDER BY strpos('ctn', letter::text) LIMIT $2`
+const OPEN_TURNS = `SELECT data FROM @.rows WHERE queue IN ('t', 'u') AND ($2::text IS NULL OR root_id = $2) LIMIT $1`
+const OPEN_ROOTS = `SELECT data FROM @.rows WHERE queue IN ('t', 'u') AND kind = 'user' LIMIT $1`
+const OPEN_ROOTS_OF_OWNER = 'SELECT data FROM @.rows WHERE wait = $1 LIMIT $2'
+const ROOT_OF = `SELECT t.root_id, t.owner FROM @.rows r JOIN @.trees t USING (root_id) WHERE r.id = $1 AND letter IN ('c', 't', 'n')
+  ORDER BY strpos('ctn', letter::text) LIMIT 1`
+
+/** Skips from one queue to the next, however many rows are in it. */
+const queuesBetween = (from: string, to: string) => `WITH RECURSIVE q (queue) AS (
+    (SELECT queue FROM @.rows WHERE queue >= '${from}' AND queue < '${to}' ORDER BY queue LIMIT 1)
+    UNION ALL SELECT (SELECT r.queue FROM @.rows r WHERE r.queue > q.queue AND r.queue < '${to}' ORDER BY r.queue LIMIT 1)
+      FROM q WHERE q.queue IS NOT NULL)
+  SELECT queue FROM q WHERE queue IS NOT NULL`
+const READY_QUEUES = queuesBetween('r', 's')
+const CLAIMANTS = queuesBetween('e', 'f')
+const RUNNABLE = `SELECT q.at, f.* FROM unnest($1::text[]) WITH ORDINALITY AS q (queue, at) CROSS JOIN LATERAL (
+    SELECT ${NODE} FROM @.rows r JOIN @.rows c ON c.id = r.conversation_id AND c.letter = 'c'
+    WHERE r.queue = q.queue AND (r.mark IS NULL OR r.mark <= $2) AND r.kind = ANY ($3) AND c.kind = ANY ($4)
+    ORDER BY r.due, r.ordinal LIMIT $5) f`
+
+type PostgresScans = Omit<Scans, 'blocks'> & Pick<StoreReader, 'rootOf' | 'ownerOf'>
+
+/** Scans over all trees, answered by the database. */
+export function postgresScans(database: Database): PostgresScans {
+  const ask = (text: string, values: readonly unknown[] = []) => database.query(text, values)
+  const nodes = async (text: string, values: readonly unknown[]) => (await ask(text, values)).map(nodeOf)
+  const turns = async (text: string, values: readonly unknown[]) => (await ask(text, values)).map(turnOf)
+  const ownerOf = async (id: Id) => {
+    const [row] = await ask(ROOT_OF, [escaped(id)])
+    return row === undefined ? undefined : { rootId: unescaped(String(row[0])), owner: unescapedOrNull(row[1]) }
+  }
+  return {
+    ownerOf,
+    rootOf: async (id) => (await ownerOf(id))?.rootId,
+    runnable: (query) => runnable(database, query),
+    overdue: (now, limit) => turns(OVERDUE, [now, bound(limit)]),
+    unstopped: (before, limit) => nodes(UNSTOPPED, [before, bound(limit)]),
+    awaiting: (query) => waiting(database, 'a', query),
+    timed: (query) => waiting(database, 'w', query),
+    claimedBy: (engineId, limit) => nodes(CLAIMED, [`e${escaped(engineId)}`, bound(limit)]),
+    claimants: async () => (await ask(CLAIMANTS)).map(([queue]) => unescaped(String(queue).slice(1))),
+    engines: async () => (await ask(ENGINES)).map(engineOf),
+    engine: async (id) => (await ask(ENGINE, [escaped(id)])).map(engineOf)[0],
+    nextDue: async (now) => {
+      const [row] = await ask(NEXT_DUE, [now])
+      return row?.[0] == null ? undefined : Number(row[0])
+    },
+    events: async (rootId, after, limit) => {
+      const most = bound(limit)
+      const found = await ask(EVENTS, [escaped(rootId), Math.max(0, Math.floor(after)), most])
+      const events = found.flatMap(([seq, text]) => unpackEvents(String(text), Number(seq)))
+      return events.filter(({ seq }) => seq > after).slice(0, most)
+    },
+    roots: (query) => roots(database, query),
+    conversations: async ({ rootId, after = '', limit }) =>
+      (await ask(CONVERSATIONS, [escaped(after), escapedOrNull(rootId), bound(limit)])).map(conversationOf),
+    findIds: async (ending, limit) =>
+      ending === '' ? nothing(database) : (await ask(FIND_IDS, [escaped(ending), bound(limit)])).map(foundId),
+    openTurns: (limit, rootId) => turns(OPEN_TURNS, [bound(limit), escapedOrNull(rootId)]),
+    openRoots: ({ limit, owner }) =>
+      owner === undefined
+        ? turns(OPEN_ROOTS, [bound(limit)])
+        : turns(OPEN_ROOTS_OF_OWNER, [`o${escaped(owner)}`, bound(limit)]),
+  }
+}
+
+function nothing(database: Database): [] {
+  database.requireOpen()
+  return []
+}
+
+/** Asks each owner for its share first; where some have less, the others for more. */
+async function runnable(database: Database, query: RunnableQuery): Promise<readonly Node[]> {
+  const { now, limit, kinds, agents, after } = query
+  database.requireOpen()
+  if (limit <= 0 || kinds.length === 0 || agents.length === 0) return []
+  const queues = (await database.query(READY_QUEUES)).map(([queue]) => String(queue))
+  const turns = inTurns(queues, after)
+  for (let share = Math.max(1, Math.ceil(limit / Math.max(1, turns.length))); turns.length > 0; ) {
+    const values = [turns, now, kinds.map(escaped), agents.map(escaped), Math.min(share, MOST)]
+    const lists = turns.map((): Node[] => [])
+    for (const [at, ...row] of await database.query(RUNNABLE, values)) lists[Number(at) - 1]?.push(nodeOf(row))
+    const found = inTurn(lists, limit)
+    const isCut = lists.some(({ length }) => length >= share)
+    if (found.length >= limit || !isCut || share >= limit) return found
+    share = Math.min(share * 4, limit)
+  }
+  return []
+}
+
+/** The queues of owners, beginning after one of them. */
+function inTurns(queues: readonly string[], after: RunnableQuery['after']): string[] {
+  if (after === undefined) return [...queues]
+  const last = after === null ? 'r' : `r${escaped(after)}`
+  return [...queues.filter((queue) => queue > last), ...queues.filter((queue) => queue <= last)]
+}
+
+async function waiting(database: Database, queue: 'a' | 'w', query: AwaitingQuery): Promise<readonly Node[]> {
+  const { limit, owner, after = { wakeAt: -1, id: '' } } = query
+  const place = [after.wakeAt, escaped(after.id), bound(limit)]
+  const rows =
+    owner === undefined
+      ? await database.query(WAITING, [queue, ...place])
+      : await database.query(WAITING_OF_OWNER, [queue + escaped(owner), ...place])
+  return rows.map(nodeOf)
+}
+
+async function roots(database: Database, query: RootsQuery): Promise<readonly Conversation[]> {
+  const { limit, before, owner, agent, state } = query
+  const values: unknown[] = [bound(limit)]
+  const terms: string[] = []
+  const add = (term: string, value: string | undefined): void => {
+    if (value === undefined) return
+    values.push(escaped(value))
+    terms.push(term.replace('?', `$${values.length}`))
+  }
+  add('t.t < (SELECT t FROM @.trees WHERE root_id = ?)', before)
+  add('t.owner = ?', owner)
+  add('t.agent = ?', agent)
+  add('t.state = ?', state)
+  const where = terms.length === 0 ? '' : `WHERE ${terms.join(' AND ')}`
+  const sql = `SELECT r.data FROM @.trees t JOIN @.rows r ON r.id = t.root_id AND r.letter = 'c' ${where} ORDER BY t.t DESC LIMIT $1`
+  return (await database.query(sql, values)).map(conversationOf)
+}
+
+/** More than PostgreSQL takes as a limit of ours. */
+const MOST = 2 ** 31 - 1
+
+function bound(limit: number): number {
+  return Math.min(Math.max(0, limit), MOST)
+}
+
+function nodeOf([data, turnId, conversationId, rootId]: PgRow): Node {
+  const place = {
+    id: unescaped(String(turnId)),
+    conversationId: unescaped(String(conversationId)),
+    rootId: unescaped(String(rootId)),
+  }
+  const packed = parseRow(String(data))
+  return toNode(packed as Parameters<typeof toNode>[0], place as Turn)
+}
+
+function turnOf([data]: PgRow): Turn {
+  return toTurn(parseRow(String(data)) as Parameters<typeof toTurn>[0])
+}
+
+function conversationOf([data]: PgRow): Conversation {
+  return toConversation(parseRow(String(data)) as Parameters<typeof toConversation>[0])
+}
+
+function engineOf([data]: PgRow): EngineRow {
+  return parseOwnJson(String(data)) as EngineRow
+}
+
+const TYPES = { c: 'conversation', t: 'turn', n: 'node' } as const
+
+function foundId([id, letter]: PgRow): Awaited<ReturnType<Scans['findIds']>>[number] {
+  return { id: unescaped(String(id)), type: TYPES[letter as keyof typeof TYPES] }
+}
+
+function unescapedOrNull(value: unknown): string | null {
+  return value === null ? null : unescaped(String(value))
+}

@@ -1,0 +1,192 @@
+import { StoreError } from '../../base/error.ts'
+import { COMMIT } from './commit-function.ts'
+import type { Query } from './driver.ts'
+import { missingSchema } from './failure.ts'
+
+/**
+ * The tables. Ids, names and owners may be any text, and PostgreSQL takes no NUL in one: `escaped` writes them. Rows are JSON as
+ * text: `jsonb` would give it back in another order, and its hash would differ.
+ * - `trees`: one row per tree; whoever locks it may extend the tree. `t` is its number, `n` counts its commits.
+ * - `rows`: conversations (c), turns (t), nodes (n), links (l), and edges of one turn in one commit (e). `span` is the turn of a
+ *   node or of edges, so that one turn can be read alone; `n` is the commit that wrote the row last.
+ * - `commits`: one row per commit, with its events; `ids` names the rows that it wrote.
+ */
+const TABLES = `
+CREATE TABLE @.trees (
+  root_id text COLLATE "C" PRIMARY KEY,
+  t bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  n int NOT NULL,
+  seq int NOT NULL,
+  hash text NOT NULL,
+  owner text COLLATE "C",
+  agent text COLLATE "C" NOT NULL,
+  state text NOT NULL,      -- of the newest turn of the root's own lane
+  ordinal bigint NOT NULL   -- of that turn; -1 for none
+) WITH (fillfactor = 70);
+CREATE INDEX trees_made ON @.trees (t);
+CREATE INDEX trees_of_owner ON @.trees (owner, t) WHERE owner IS NOT NULL;
+CREATE INDEX trees_of_state ON @.trees (state, t) WHERE state IN ('failed', 'uncertain', 'open');
+
+CREATE TABLE @.rows (
+  id text COLLATE "C" NOT NULL,
+  letter "char" NOT NULL,
+  root_id text COLLATE "C" NOT NULL,
+  version int NOT NULL,
+  n int NOT NULL,
+  span text COLLATE "C",
+  turn_id text COLLATE "C",          -- of a node, a link or edges
+  conversation_id text COLLATE "C",  -- of a turn, a node or edges
+  ordinal bigint,
+  queue text COLLATE "C",    -- t: running turn, u: queued turn, r and owner: runnable node, a: one that awaits a person,
+                             -- w: one that waits until a moment, e and engine: claimed node
+  due double precision,      -- t: the deadline, r: when it was made, a and w: when it goes on by itself
+  mark double precision,     -- when a runnable node wakes; when an open turn was asked to stop
+  wait text COLLATE "C",     -- a, w or o (open turn of a user), and the owner of the tree
+  state "char",              -- of an open node: its first letter
+  epoch int,                 -- of an open node
+  kind text COLLATE "C",     -- of a runnable node; of a turn, the type of its conversation; of a conversation, its code
+  key text COLLATE "C",      -- kind and idempotency key of a node
+  data text NOT NULL,
+  PRIMARY KEY (id, letter)
+) WITH (fillfactor = 80);
+CREATE INDEX rows_of_tree ON @.rows (root_id, span);
+CREATE INDEX rows_in_queue ON @.rows (queue, due, id) WHERE queue IS NOT NULL;
+CREATE INDEX rows_marked ON @.rows (mark) WHERE mark IS NOT NULL;
+CREATE INDEX rows_of_owner ON @.rows (wait, due, id) WHERE wait IS NOT NULL;
+CREATE UNIQUE INDEX rows_by_key ON @.rows (span, key) WHERE key IS NOT NULL;
+
+CREATE TABLE @.commits (
+  root_id text COLLATE "C" NOT NULL,
+  seq int NOT NULL,
+  n int NOT NULL,
+  id text COLLATE "C" NOT NULL,
+  kind text NOT NULL,
+  at double precision NOT NULL,
+  events text NOT NULL,
+  marks text NOT NULL,
+  hash text NOT NULL,
+  ids text NOT NULL,         -- a list of letter and id, as JSON
+  PRIMARY KEY (root_id, seq, n)
+);
+
+CREATE TABLE @.bodies (
+  root_id text COLLATE "C" NOT NULL,
+  hash text COLLATE "C" NOT NULL,
+  n int NOT NULL,
+  data bytea NOT NULL,
+  PRIMARY KEY (root_id, hash)
+);
+
+CREATE TABLE @.engines (id text COLLATE "C" PRIMARY KEY, version int NOT NULL, data text NOT NULL) WITH (fillfactor = 50);
+
+-- The feed of changes. Transactions end in any order: a reader takes only those before all that are still open.
+CREATE TABLE @.changes (
+  c bigint GENERATED ALWAYS AS IDENTITY,
+  xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+  root_id text NOT NULL,     -- empty where its owner was forgotten
+  seq int NOT NULL,
+  owner text COLLATE "C",
+  agent text NOT NULL,
+  at double precision NOT NULL,
+  types text NOT NULL,
+  PRIMARY KEY (xid, c)
+);
+
+-- Sums by owner, day, agent and model; several rows of one key are one sum.
+CREATE TABLE @.spent (
+  owner text COLLATE "C" NOT NULL,
+  day text COLLATE "C" NOT NULL,
+  agent text COLLATE "C" NOT NULL,
+  model text COLLATE "C" NOT NULL,
+  runs bigint NOT NULL,
+  model_calls bigint NOT NULL,
+  input bigint NOT NULL,
+  output bigint NOT NULL,
+  cache_read bigint NOT NULL,
+  cache_write bigint NOT NULL
+);
+CREATE INDEX spent_by_day ON @.spent (day, owner);
+
+CREATE TABLE @.registry (
+  kind text COLLATE "C" NOT NULL,
+  id text COLLATE "C" NOT NULL,
+  owner text COLLATE "C",
+  version int NOT NULL,
+  at bigint NOT NULL,
+  data text NOT NULL,
+  PRIMARY KEY (kind, id)
+);
+CREATE INDEX registry_of_owner ON @.registry (owner, kind, id) WHERE owner IS NOT NULL;
+
+CREATE TABLE @.stones (
+  s bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  root_id text COLLATE "C" NOT NULL,
+  hash text NOT NULL,
+  at double precision NOT NULL,
+  owner text COLLATE "C",
+  data text NOT NULL
+);
+CREATE TABLE @.stone_ids (id text COLLATE "C" NOT NULL, s bigint NOT NULL, PRIMARY KEY (id, s));
+CREATE INDEX stone_ids_of_stone ON @.stone_ids (s);
+
+-- Streams of running nodes, for readers in other processes, and the trees that somebody reads. A crash of the server empties
+-- both: who reads leaves its row again, and who runs writes its stream again.
+CREATE SEQUENCE @.block_numbers;
+CREATE UNLOGGED TABLE @.blocks (
+  b bigint NOT NULL DEFAULT nextval('@.block_numbers') PRIMARY KEY,
+  node_id text COLLATE "C" NOT NULL,
+  root_id text COLLATE "C" NOT NULL,
+  data text NOT NULL
+);
+CREATE INDEX blocks_of_tree ON @.blocks (root_id, b);
+CREATE INDEX blocks_of_node ON @.blocks (node_id);
+CREATE UNLOGGED TABLE @.readers (root_id text COLLATE "C" PRIMARY KEY, until timestamptz NOT NULL);
+
+-- Counts writes, so that a process that hears nothing can ask whether there was one.
+CREATE SEQUENCE @.writes;
+`
+
+/** Step n leads from version n to n + 1. Steps are never changed once published, only added, and only add. */
+const MIGRATIONS: readonly string[] = [`${TABLES}${COMMIT}`]
+
+/** The oldest version of the software that may still write to a schema of this version. */
+const LEAST = 1
+
+const VERSION = 'SELECT version, least FROM @.legate'
+
+/** Makes the schema, or takes the steps that it lacks. Processes that start together take turns. */
+export async function migrate(query: Query, schema: string): Promise<void> {
+  if ((await versionOf(query)).version >= MIGRATIONS.length) return
+  await query('BEGIN')
+  try {
+    await query('SELECT pg_advisory_xact_lock(hashtext($1))', [`legate ${schema}`])
+    await query('CREATE SCHEMA IF NOT EXISTS @')
+    await query('CREATE TABLE IF NOT EXISTS @.legate (version int NOT NULL, least int NOT NULL)')
+    const { version } = await versionOf(query)
+    for (const step of MIGRATIONS.slice(version)) await query(step)
+    await query(
+      version === 0 ? 'INSERT INTO @.legate VALUES ($1, $2)' : 'UPDATE @.legate SET version = $1, least = $2',
+      [MIGRATIONS.length, LEAST],
+    )
+    await query('COMMIT')
+  } catch (error) {
+    await query('ROLLBACK').catch(() => undefined)
+    throw error
+  }
+}
+
+/** Refuses a schema that is not there, or that only newer software can write to. */
+export async function requireSchema(query: Query, schema: string): Promise<void> {
+  const { version, least } = await versionOf(query)
+  if (version === 0) throw missingSchema(schema)
+  if (least > MIGRATIONS.length) {
+    const message = `The schema ${schema} is of version ${version}, and this version of legate knows ${MIGRATIONS.length}: update it.`
+    throw new StoreError('store_newer_schema', message, { details: { schema, version } })
+  }
+}
+
+async function versionOf(query: Query): Promise<{ readonly version: number; readonly least: number }> {
+  const [found] = await query(`SELECT to_regclass('@.legate') IS NOT NULL`)
+  const [row] = found?.[0] === true ? await query(VERSION) : []
+  return { version: Number(row?.[0] ?? 0), least: Number(row?.[1] ?? 0) }
+}

@@ -1,0 +1,98 @@
+import { sha256 } from '../../base/hash.ts'
+import type { Edge, Id } from '../../graph/rows.ts'
+import { type Finding, finding, type WholeTree, type WrittenRow } from '../archive.ts'
+import { unpackTree, verifyTree } from '../codec/tree-text.ts'
+import type { RowLetter } from '../commit-chain.ts'
+import { edgesIn } from '../replica/replica.ts'
+import type { PgRow, Query } from './driver.ts'
+import { escaped, unescaped } from './escape.ts'
+import { columnsOf, type WrittenColumns } from './write.ts'
+
+/** A tree as the tables have it, with the columns by which its rows are found. */
+export interface TableTree {
+  readonly whole: WholeTree
+  /** The hash and the sequence that the next commit goes on from. */
+  readonly head: { readonly hash: string; readonly seq: number; readonly n: number }
+  /** By letter and id. */
+  readonly columns: ReadonlyMap<string, PgRow>
+}
+
+const TREE = 'SELECT n, seq, hash FROM @.trees WHERE root_id = $1'
+const ROWS = `SELECT id, letter::text, turn_id, conversation_id, data, queue, due, mark, wait, state::text, epoch, kind, version FROM @.rows
+  WHERE root_id = $1 ORDER BY strpos('ctnle', letter::text), id <> root_id, n, ordinal, id`
+const RECORDS = 'SELECT kind, at, seq, events, marks, hash FROM @.commits WHERE root_id = $1 ORDER BY seq, n'
+const BODIES = 'SELECT hash, data FROM @.bodies WHERE root_id = $1 ORDER BY hash'
+
+/** Reads a whole tree. Undefined where there is none. Must be run at one moment. */
+export async function readTree(query: Query, rootId: Id): Promise<TableTree | undefined> {
+  const id = escaped(rootId)
+  const [found] = await query(TREE, [id])
+  if (found === undefined) return undefined
+  const rows: WrittenRow[] = []
+  const edges = new Map<string, Edge>()
+  const columns = new Map<string, PgRow>()
+  for (const [key, letter, turn, conversation, data, ...others] of await query(ROWS, [id])) {
+    const text = String(data)
+    const turnId = turn === null ? null : unescaped(String(turn))
+    if (letter === 'e') addEdges(edges, text, { rootId, conversationId: unescaped(String(conversation)) })
+    else rows.push({ letter: letter as RowLetter, id: unescaped(String(key)), turnId, text })
+    columns.set(`${letter}${key}`, others)
+  }
+  const records = (await query(RECORDS, [id])).map(([kind, at, seq, events, marks, hash]) => ({
+    kind: String(kind),
+    at: Number(at),
+    seq: Number(seq),
+    events: String(events),
+    marks: String(marks),
+    hash: String(hash),
+  }))
+  const bodies = (await query(BODIES, [id])).map(([hash, data]) => ({
+    hash: unescaped(String(hash)),
+    text: (data as Buffer).toString('utf8'),
+  }))
+  const [n, seq, hash] = found
+  const whole = { rootId, rows, edges: [...edges.values()], bodies, records }
+  return { whole, head: { n: Number(n), seq: Number(seq), hash: String(hash) }, columns }
+}
+
+function addEdges(edges: Map<string, Edge>, text: string, place: Pick<Edge, 'rootId' | 'conversationId'>): void {
+  try {
+    for (const edge of edgesIn(text, place)) edges.set(`${edge.from} ${edge.to} ${edge.type}`, edge)
+  } catch {
+    // The commit names edges that are then missing.
+  }
+}
+
+/** Everything in which the tables differ from what was committed. */
+export function verifyTables({ whole, head, columns }: TableTree): Finding[] {
+  const { rootId, records, bodies } = whole
+  const found = [...verifyTree(whole)]
+  const last = records.at(-1)
+  if (last?.hash !== head.hash || last.seq !== head.seq || records.length !== head.n) {
+    const message = `The tree ${rootId} does not end in its last commit.`
+    found.push(finding('broken_chain', { subject: 'commit', id: rootId, rootId, conversationId: null }, message))
+  }
+  for (const { hash, text } of bodies) {
+    if (sha256(text) === hash) continue
+    const message = `The text ${hash} is not what was written: it has another hash.`
+    found.push(finding('altered_body', { subject: 'body', id: hash, rootId, conversationId: null }, message))
+  }
+  return found.length > 0 ? found : wrongColumns(whole, columns)
+}
+
+/** Rows that are found otherwise than their text says. */
+function wrongColumns(whole: WholeTree, columns: TableTree['columns']): Finding[] {
+  const { rootId } = whole
+  const rows = unpackTree(whole)
+  const conversations = new Map(rows.conversations.map((row) => [row.id, row]))
+  const right = columnsOf(rows, { conversationOf: (id) => conversations.get(id) }, rootId)
+  return right.columns.flatMap((row) => {
+    if (JSON.stringify(columns.get(row.l + row.i)) === JSON.stringify(findColumns(row))) return []
+    const message = `The row ${unescaped(row.i)} is found by other columns than its text says.`
+    return [finding('altered_index', { subject: 'store', id: unescaped(row.i), rootId, conversationId: null }, message)]
+  })
+}
+
+function findColumns({ q, d, m, w, s, p, k, v }: WrittenColumns): PgRow {
+  return [q ?? null, d ?? null, m ?? null, w ?? null, s ?? null, p ?? null, k ?? null, v]
+}

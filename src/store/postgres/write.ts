@@ -1,0 +1,273 @@
+import type { Commit } from '../../graph/commit.ts'
+import { codeOf, isOpen, rootState } from '../../graph/kinds.ts'
+import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.ts'
+import type { WrittenRow } from '../archive.ts'
+import { packEvents } from '../codec/event-text.ts'
+import { queueOf, READY } from '../codec/rows.ts'
+import { conversationText, linkText, marksOf, nodeText, turnText } from '../codec/tree-text.ts'
+import { changeTypes } from '../feed.ts'
+import type { Sending } from '../replica/transport.ts'
+import { escaped, escapedOrNull } from './escape.ts'
+
+/** A row with its columns; the names are those of `commit_1`. What is null is left out. */
+export interface WrittenColumns {
+  /** id, letter, version */
+  i: string
+  l: string
+  v?: number
+  /** turn, conversation, ordinal */
+  t?: string
+  c?: string
+  o?: number
+  /** queue, due, mark, wait, state, epoch, kind, key, data */
+  q?: string
+  d?: number
+  m?: number
+  w?: string
+  s?: string
+  p?: number
+  k?: string
+  y?: string
+  x: string
+}
+
+/** Facts beside the row that its columns are made from. */
+interface RowFacts {
+  /** The owner of the tree. */
+  readonly owner: string | null
+  readonly typeOf: (conversationId: Id) => string
+}
+
+function conversationColumns(row: Conversation, { text }: WrittenRow): WrittenColumns {
+  return { i: escaped(row.id), l: 'c', v: row.version, k: escaped(codeOf(row.agent)), x: text }
+}
+
+function turnColumns(row: Turn, { text }: WrittenRow, { owner, typeOf }: RowFacts): WrittenColumns {
+  const columns: WrittenColumns = { i: escaped(row.id), l: 't', v: row.version, x: text }
+  columns.c = escaped(row.conversationId)
+  columns.o = row.ordinal
+  if (row.state === 'ended') return columns
+  columns.q = row.state === 'running' ? 't' : 'u'
+  if (row.state === 'running' && row.deadline !== null) columns.d = row.deadline
+  if (row.cancel !== null) columns.m = row.cancel.at
+  columns.k = typeOf(row.conversationId)
+  if (owner !== null && columns.k === 'user') columns.w = `o${escaped(owner)}`
+  return columns
+}
+
+function nodeColumns(row: Node, { text }: WrittenRow, { owner }: RowFacts): WrittenColumns {
+  const columns: WrittenColumns = { i: escaped(row.id), l: 'n', v: row.version, x: text }
+  columns.t = escaped(row.turnId)
+  columns.c = escaped(row.conversationId)
+  columns.o = row.ordinal
+  if (row.idempotencyKey !== null) columns.y = `${escaped(row.kind)}\n${escaped(row.idempotencyKey)}`
+  if (!isOpen(row.state)) return columns
+  columns.s = row.state[0] as string
+  columns.p = row.epoch
+  const queue = queueOf(row)
+  if (queue === READY) return readyColumns(columns, row, owner)
+  if (queue === null) return columns
+  columns.q = escaped(queue)
+  if (queue !== 'a' && queue !== 'w') return columns
+  columns.d = row.wakeAt ?? 0
+  if (owner !== null) columns.w = queue + escaped(owner)
+  return columns
+}
+
+function readyColumns(columns: WrittenColumns, row: Node, owner: string | null): WrittenColumns {
+  columns.q = owner === null ? READY : READY + escaped(owner)
+  columns.d = row.createdAt
+  columns.k = escaped(row.kind)
+  if (row.wakeAt !== null) columns.m = row.wakeAt
+  return columns
+}
+
+function linkColumns(row: Link, { text }: WrittenRow): WrittenColumns {
+  return { i: escaped(row.id), l: 'l', v: row.version, t: escaped(row.hostTurnId), o: row.ordinal, x: text }
+}
+
+/** The values of a call of `commit_1`. */
+export type CommitValues = readonly [
+  header: string,
+  added: string | null,
+  changed: string | null,
+  events: string,
+  marks: string,
+  bodies: Uint8Array | null,
+]
+
+export interface WriteOptions extends Sending {
+  /** Answers before the server has written to its disk. */
+  readonly isRelaxed: boolean
+  /** How many commits of the tree this process knows. */
+  readonly known: number
+}
+
+export function commitValues(commit: Commit, options: WriteOptions): CommitValues {
+  const { rootId } = commit
+  if (rootId === null) return [JSON.stringify({ ...besides(commit), ...flags(options) }), null, null, '[]', '', null]
+  const turnOf = turnFinder(commit, options)
+  const { columns, written } = columnsOf(commit, options, rootId)
+  const isNew = commit.conversations.some(({ id, version }) => id === rootId && version === 1)
+  const groups = edgeGroups(commit.edges, turnOf)
+  const header = {
+    root: escaped(rootId),
+    ...(isNew ? { isNew } : {}),
+    ...flags(options),
+    id: escaped(commit.id),
+    kind: commit.kind,
+    head: `${commit.kind} ${commit.at}`,
+    at: commit.at,
+    count: commit.events.length,
+    ids: JSON.stringify([...columns.map(({ i, l }) => l + i), ...groups.map(({ t }) => `e${t}`)]),
+    ...rootFacts(commit, rootId),
+    ...(groups.length === 0 ? {} : { edges: groups }),
+    ...(options.seen !== null ? { seen: options.seen } : joinsOld(commit) ? { seen: options.known } : {}),
+    ...bodyParts(commit),
+    ...besides(commit),
+  }
+  const added = columns.filter(({ v }) => v === 1)
+  const changed = columns.filter(({ v }) => v !== 1)
+  return [
+    JSON.stringify(header),
+    added.length === 0 ? null : JSON.stringify(added),
+    changed.length === 0 ? null : JSON.stringify(changed),
+    packEvents(commit.events),
+    marksOf(written, commit.edges, turnOf),
+    commit.bodies.length === 0 ? null : Buffer.concat(commit.bodies.map(({ text }) => Buffer.from(text, 'utf8'))),
+  ]
+}
+
+function flags({ again, isRelaxed }: WriteOptions): object {
+  return { ...(again ? { again } : {}), ...(isRelaxed ? { relaxed: true } : {}) }
+}
+
+export interface ColumnsOfCommit {
+  readonly columns: readonly WrittenColumns[]
+  readonly written: readonly WrittenRow[]
+}
+
+export function columnsOf(
+  commit: Commit,
+  { conversationOf }: Pick<Sending, 'conversationOf'>,
+  rootId: Id,
+): ColumnsOfCommit {
+  const facts: RowFacts = {
+    owner: conversationOf(rootId)?.owner ?? null,
+    typeOf: (id) => conversationOf(id)?.type ?? 'user',
+  }
+  const columns: WrittenColumns[] = []
+  const written: WrittenRow[] = []
+  const add = (text: WrittenRow, made: WrittenColumns): void => {
+    written.push(text)
+    columns.push(made)
+  }
+  for (const row of commit.conversations) {
+    const text = conversationText(row)
+    add(text, conversationColumns(row, text))
+  }
+  for (const row of commit.turns) {
+    const text = turnText(row)
+    add(text, turnColumns(row, text, facts))
+  }
+  for (const row of commit.nodes) {
+    const text = nodeText(row)
+    add(text, nodeColumns(row, text, facts))
+  }
+  for (const row of commit.links) {
+    const text = linkText(row)
+    add(text, linkColumns(row, text))
+  }
+  return { columns, written }
+}
+
+/** Owner, agent and state of the tree, as far as the commit tells. */
+function rootFacts({ conversations, turns }: Commit, rootId: Id): object {
+  const root = conversations.find(({ id }) => id === rootId)
+  const newest = newestOf(turns, rootId)
+  return {
+    ...(root === undefined ? {} : { owner: escapedOrNull(root.owner), agent: escaped(root.agent.name) }),
+    ...(newest === undefined ? {} : { state: rootState(newest), ordinal: newest.ordinal }),
+  }
+}
+
+export function newestOf(turns: readonly Turn[], laneId: Id): Turn | undefined {
+  let newest: Turn | undefined
+  for (const turn of turns) if (turn.laneId === laneId && (newest?.ordinal ?? -1) < turn.ordinal) newest = turn
+  return newest
+}
+
+function turnFinder({ nodes }: Commit, { turnOf }: Sending): (nodeId: Id) => Id {
+  return (nodeId) => nodes.find(({ id }) => id === nodeId)?.turnId ?? turnOf(nodeId)
+}
+
+/** Edges of one turn, with its conversation. */
+interface EdgeGroup {
+  readonly t: string
+  readonly c: string
+  readonly x: string
+}
+
+/** Edges by turn. One between two turns belongs to both. */
+export function edgeGroups(edges: readonly Edge[], turnOf: (nodeId: Id) => Id): EdgeGroup[] {
+  const groups = new Map<Id, Edge[]>()
+  for (const edge of edges) {
+    for (const turnId of new Set([turnOf(edge.from), turnOf(edge.to)])) {
+      const known = groups.get(turnId)
+      if (known === undefined) groups.set(turnId, [edge])
+      else known.push(edge)
+    }
+  }
+  return [...groups].map(([turnId, list]) => ({
+    t: escaped(turnId),
+    c: escaped(list[0]?.conversationId ?? ''),
+    x: JSON.stringify(list.map(({ from, to, type }) => [from, to, type[0]])),
+  }))
+}
+
+/** True for a commit with an edge between nodes that were there. */
+function joinsOld({ edges, nodes }: Commit): boolean {
+  const isNew = (id: Id) => nodes.some((node) => node.id === id && node.version === 1)
+  return edges.some(({ from, to }) => !isNew(from) && !isNew(to))
+}
+
+function bodyParts({ bodies }: Commit): object {
+  if (bodies.length === 0) return {}
+  let from = 1
+  const parts = bodies.map(({ hash, text }) => {
+    const part = { h: escaped(hash), f: from, l: Buffer.byteLength(text, 'utf8') }
+    from += part.l
+    return part
+  })
+  return { bodies: parts }
+}
+
+/** The rows of a commit outside of its tree. */
+function besides(commit: Commit): object {
+  const { engines, dropEngines, dropBlocks, spent } = commit
+  const types = commit.rootId === null ? [] : changeTypes(commit)
+  return {
+    ...(engines.length === 0
+      ? {}
+      : { engines: engines.map((row) => ({ i: escaped(row.id), v: row.version, d: JSON.stringify(row) })) }),
+    ...(dropEngines.length === 0 ? {} : { dropEngines: dropEngines.map(escaped) }),
+    ...(dropBlocks.length === 0 ? {} : { dropBlocks: dropBlocks.map(escaped) }),
+    ...(types.length === 0 ? {} : { types: JSON.stringify(types) }),
+    ...(spent.length === 0 ? {} : { spent: spent.map(spentColumns) }),
+  }
+}
+
+function spentColumns({ owner, day, agent, model, runs, modelCalls, usage }: Commit['spent'][number]): object {
+  return {
+    owner: escaped(owner),
+    day,
+    agent: escaped(agent),
+    model: escaped(model),
+    runs,
+    model_calls: modelCalls,
+    input: usage.inputTokens,
+    output: usage.outputTokens,
+    cache_read: usage.cacheReadTokens,
+    cache_write: usage.cacheWriteTokens,
+  }
+}

@@ -1,0 +1,82 @@
+// The way to rows that are somewhere else.
+//
+// Owns:      the port between the copies of trees in this process and the database that has the truth.
+// Called by: `Trees` sends commits and loads trees through it; `store/postgres` implements it, and so does a simulation.
+// Must stay true:
+//   - A commit has an id of its own: sent twice, it is stored once.
+//   - What `load` gives is of one moment.
+
+import type { Commit } from '../../graph/commit.ts'
+import type { Body, Id } from '../../graph/rows.ts'
+import type { RowLetter } from '../commit-chain.ts'
+
+/** How far a tree is. */
+export interface Head {
+  /** The number of the tree. One that was deleted and made again under the same id has another. */
+  readonly tree: number
+  /** How many commits it has. */
+  readonly n: number
+  /** The number of its last event. */
+  readonly seq: number
+}
+
+/** A row in its stored form; `e` has edges of a turn. */
+export interface StoredRow {
+  readonly letter: RowLetter | 'e'
+  /** The turn of a node, a link or edges. */
+  readonly turnId: Id | null
+  /** The conversation of edges. */
+  readonly conversationId: Id | null
+  readonly text: string
+}
+
+/** A tree, or what of it was written after a commit, at one moment. */
+export interface TreePart {
+  readonly head: Head
+  /** Conversations first, then turns, nodes, links, edges. */
+  readonly rows: readonly StoredRow[]
+  readonly bodies: readonly Body[]
+}
+
+/** A commit of another process, as far as it says so. Without a root: something changed. */
+export interface Hint {
+  readonly rootId: Id | null
+  readonly runnable: boolean
+  readonly stop: boolean
+}
+
+export interface Transport {
+  /**
+   * Stores a commit and gives the tree's head after it; undefined for a commit of no tree. Throws `Refused` when the rows
+   * contradict it, and `AnswerLost` when nobody knows whether it was stored: then `again` sends it once more.
+   */
+  send(commit: Commit, sending: Sending): Promise<Head | undefined>
+  /** The heads of trees, in the order of their ids; undefined for one that is not there. */
+  heads(rootIds: readonly Id[]): Promise<readonly (Head | undefined)[]>
+  /** A tree, or what was written to it after `since`. Undefined where there is no such tree. */
+  load(rootId: Id, since?: Head): Promise<TreePart | undefined>
+  /** Calls `heard` with what other processes say. Ends with the function that it gives. */
+  listen(heard: (hint: Hint) => void): () => void
+}
+
+export interface Sending {
+  /** True where an earlier answer was lost. */
+  readonly again: boolean
+  /** The commit counts only where the tree has exactly so many commits before it; null where its rows alone decide. */
+  readonly seen: number | null
+  /** The turn of a node that the commit does not bring. */
+  readonly turnOf: (nodeId: Id) => Id
+  /** Conversations, as the commit leaves them. */
+  readonly conversationOf: (id: Id) => ConversationFacts | undefined
+}
+
+export interface ConversationFacts {
+  readonly type: string
+  readonly owner: string | null
+}
+
+/** The rows contradict the commit: another writer was faster, or it is wrong. */
+export class Refused extends Error {}
+
+/** The connection ended before the answer came. */
+export class AnswerLost extends Error {}

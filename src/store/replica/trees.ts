@@ -1,0 +1,273 @@
+// Copies of trees in this process, kept up with a database elsewhere.
+//
+// Owns:      when a copy is compared with the truth, what is loaded of it, and that a commit whose answer was lost is stored once.
+// Called by: stores that several machines share (`store/postgres`), and simulations with another transport.
+// Must stay true:
+//   - `tree()` shows every commit that was acknowledged, anywhere, before it was called.
+//   - The database decides: a copy that is old makes a commit fail, never a wrong row.
+//   - Nothing here waits for the database but the caller: the event loop goes on.
+
+import { StoreError } from '../../base/error.ts'
+import type { Commit } from '../../graph/commit.ts'
+import type { EventRow } from '../../graph/event.ts'
+import type { TreeReader } from '../../graph/reader.ts'
+import type { Id } from '../../graph/rows.ts'
+import { checkCommit } from '../memory/commit.ts'
+import { requireNoTreeRows, staleRow, unknownTree } from '../store.ts'
+import { CHECKED, Replica, tablesOf } from './replica.ts'
+import { AnswerLost, type Head, Refused, type Sending, type Transport } from './transport.ts'
+
+export interface TreesOptions {
+  readonly transport: Transport
+  /** Throws when the store is closed. */
+  readonly requireOpen: () => void
+  /** Lets other work run. */
+  readonly defer: () => Promise<void>
+  /** Waits between two tries at sending. */
+  readonly pause: (ms: number) => Promise<void>
+  /** For how long a commit is sent again while the database does not answer. */
+  readonly patienceMs: number
+  readonly now: () => number
+}
+
+/** Copies with more rows than this together are forgotten, those that were used longest ago first. */
+const MOST_ROWS = 100_000
+
+export class Trees {
+  private readonly options: TreesOptions
+  /** In the order of their last use. */
+  private readonly replicas = new Map<Id, Replica>()
+  private size = 0
+  private asked: AskedHeads | undefined
+  private readonly loading = new Map<Replica, Promise<boolean>>()
+
+  constructor(options: TreesOptions) {
+    this.options = options
+  }
+
+  /** The rows of a tree, as they are now or later. */
+  async tree(rootId: Id): Promise<TreeReader> {
+    return (await this.fresh(rootId)).reader
+  }
+
+  /** Stores a commit, or throws. */
+  async commit(commit: Commit): Promise<void> {
+    this.options.requireOpen()
+    if (commit.rootId === null) requireNoTreeRows(commit)
+    // Rules plan on a copy, and only on rows of one tree. Whoever puts rows together by hand is checked first.
+    else if (commit.plannedOn === undefined) await this.check(commit, commit.rootId)
+    const head = await this.send(commit)
+    if (head === undefined || commit.rootId === null) return
+    numberEvents(commit.events, head.seq)
+    const replica = this.use(commit.rootId)
+    this.resized(replica, () => replica.takeOwn(commit, head))
+  }
+
+  /** Forgets the rows of a tree: they are loaded anew. */
+  forget(rootId: Id): void {
+    const replica = this.replicas.get(rootId)
+    if (replica !== undefined) this.resized(replica, () => replica.clear())
+  }
+
+  forgetAll(): void {
+    this.replicas.clear()
+    this.size = 0
+  }
+
+  /** The rows of a tree, where this process has all that it knows to be there. */
+  unchecked(rootId: Id): TreeReader | undefined {
+    this.options.requireOpen()
+    const replica = this.replicas.get(rootId)
+    return replica?.isCurrent === true ? replica.unchecked : undefined
+  }
+
+  /** The copy of a tree, where there is one. */
+  known(rootId: Id): Replica | undefined {
+    return this.replicas.get(rootId)
+  }
+
+  private async fresh(rootId: Id): Promise<Replica> {
+    this.options.requireOpen()
+    const before = this.use(rootId)
+    const known = before.head
+    const head = await this.head(rootId)
+    this.options.requireOpen()
+    const replica = this.use(rootId)
+    // Where this process has made the tree meanwhile, the answer was older.
+    if (head === undefined && (replica !== before || replica.head !== known)) return this.fresh(rootId)
+    if (head === undefined) this.resized(replica, () => replica.empty())
+    else while (!replica.has(head) && (await this.loadOnce(replica)));
+    this.options.requireOpen()
+    return replica
+  }
+
+  /** Loads what a copy lacks; callers that come meanwhile share it. False where the tree is gone. */
+  private loadOnce(replica: Replica): Promise<boolean> {
+    const known = this.loading.get(replica)
+    if (known !== undefined) return known
+    const loaded = this.load(replica).finally(() => this.loading.delete(replica))
+    this.loading.set(replica, loaded)
+    return loaded
+  }
+
+  private async load(replica: Replica): Promise<boolean> {
+    const { transport, defer } = this.options
+    const since = replica.head
+    const part = await transport.load(replica.rootId, since)
+    if (part === undefined) {
+      // It was deleted, or deleted and made again: then it is loaded whole.
+      this.resized(replica, () => replica.clear())
+      if (since !== undefined) return true
+      replica.empty()
+      return false
+    }
+    const tables = since === undefined ? await tablesOf(replica.rootId, part, defer) : undefined
+    this.resized(replica, () => {
+      if (tables !== undefined) replica.adopt(tables, part.head)
+      // While it was loading, the copy may have been forgotten: then a part is not enough.
+      else if (replica.head?.tree === part.head.tree) replica.take(part)
+    })
+    return true
+  }
+
+  /** Asks for the heads of all trees that are wanted in this turn of the event loop with one question. */
+  private head(rootId: Id): Promise<Head | undefined> {
+    if (this.asked === undefined) {
+      const asked = new AskedHeads()
+      this.asked = asked
+      queueMicrotask(() => {
+        this.asked = undefined
+        asked.answer(this.options.transport)
+      })
+    }
+    return this.asked.ask(rootId)
+  }
+
+  private use(rootId: Id): Replica {
+    const known = this.replicas.get(rootId)
+    const replica = known ?? new Replica(rootId, this.options.requireOpen)
+    if (known === undefined) this.size += replica.size
+    else this.replicas.delete(rootId)
+    this.replicas.set(rootId, replica)
+    return replica
+  }
+
+  /** Changes a copy, and forgets others where all of them have too many rows. */
+  private resized(replica: Replica, change: () => void): void {
+    const before = replica.size
+    change()
+    if (this.replicas.get(replica.rootId) !== replica) return
+    this.size += replica.size - before
+    if (this.size > MOST_ROWS) this.forgetOldest()
+  }
+
+  private forgetOldest(): void {
+    for (const [rootId, replica] of this.replicas) {
+      if (this.size <= MOST_ROWS * 0.8) return
+      this.replicas.delete(rootId)
+      this.size -= replica.size
+    }
+  }
+
+  private async check(commit: Commit, rootId: Id): Promise<void> {
+    const { rows } = await this.fresh(rootId)
+    // Engines are of no tree: the database checks their versions.
+    checkCommit(rows, { ...commit, engines: [] })
+  }
+
+  private async send(commit: Commit): Promise<Head | undefined> {
+    const { now, pause, patienceMs } = this.options
+    const giveUpAt = now() + patienceMs
+    for (let tries = 0; ; tries++) {
+      try {
+        return await this.sendOnce(commit, tries > 0)
+      } catch (error) {
+        if (!(error instanceof AnswerLost)) throw error
+        if (now() >= giveUpAt) throw noAnswer(patienceMs, error)
+        await pause(Math.min(1_000, 20 * 2 ** tries))
+        this.options.requireOpen()
+      }
+    }
+  }
+
+  private async sendOnce(commit: Commit, again: boolean): Promise<Head | undefined> {
+    try {
+      return await this.options.transport.send(commit, this.sending(commit, again))
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      if (commit.rootId !== null) this.markOld(commit.rootId)
+      throw await this.refusal(commit)
+    }
+  }
+
+  /** Somebody else has written to it. */
+  private markOld(rootId: Id): void {
+    this.replicas.get(rootId)?.markOld()
+  }
+
+  private sending(commit: Commit, again: boolean): Sending {
+    const rows = commit.rootId === null ? undefined : this.replicas.get(commit.rootId)?.reader
+    const { plannedOn = CHECKED } = commit
+    return {
+      again,
+      seen: plannedOn === CHECKED ? null : plannedOn,
+      turnOf: (id) => rows?.node(id)?.turnId ?? '',
+      conversationOf: (id) => commit.conversations.find((row) => row.id === id) ?? rows?.conversation(id),
+    }
+  }
+
+  /** The reason for a refusal, in the words of all stores: found by the rows as they are now. */
+  private async refusal(commit: Commit): Promise<Error> {
+    const { rootId, conversations, turns, nodes, links, engines } = commit
+    const [engine] = engines
+    if (rootId === null) return staleRow('engines', engine ?? NO_ROW)
+    // The ledger plans again on fresh rows, whatever was wrong.
+    if (commit.plannedOn !== undefined) return staleRow('trees', { id: rootId, version: 2 })
+    try {
+      await this.check(commit, rootId)
+    } catch (error) {
+      return error as Error
+    }
+    const tables = { conversations, turns, nodes, links, engines }
+    for (const [table, rows] of Object.entries(tables)) {
+      const row = rows.find(({ version }) => version > 1) ?? rows[0]
+      if (row !== undefined) return staleRow(table, row)
+    }
+    return unknownTree(rootId, commit)
+  }
+}
+
+const NO_ROW = { id: '', version: 1 }
+
+/** Heads of several trees, asked for together. */
+class AskedHeads {
+  private readonly waiting = new Map<Id, ((head: Promise<Head | undefined>) => void)[]>()
+
+  ask(rootId: Id): Promise<Head | undefined> {
+    return new Promise((resolve) => {
+      const known = this.waiting.get(rootId)
+      if (known === undefined) this.waiting.set(rootId, [resolve])
+      else known.push(resolve)
+    })
+  }
+
+  answer(transport: Transport): void {
+    const ids = [...this.waiting.keys()]
+    const answer = transport.heads(ids)
+    for (const [at, id] of ids.entries()) {
+      const head = answer.then((heads) => heads[at])
+      for (const resolve of this.waiting.get(id) ?? []) resolve(head)
+    }
+  }
+}
+
+function numberEvents(events: readonly EventRow[], last: number): void {
+  events.forEach((event, index) => {
+    ;(event as { seq: number }).seq = last - events.length + index + 1
+  })
+}
+
+function noAnswer(patienceMs: number, cause: unknown): StoreError {
+  const message = `The database has not answered for ${Math.round(patienceMs / 1000)} s. Nobody knows whether the commit was stored; read its rows when the database is back.`
+  return new StoreError('store_busy', message, { cause })
+}

@@ -1,0 +1,82 @@
+import { StoreError } from '../../../base/error.ts'
+import { type Json, parseOwnJson } from '../../../base/json.ts'
+import type { SqlValue } from '../../codec/rows.ts'
+import { type Registry, type RegistryRow, requireRegistryRow, staleRegistryRow } from '../../registry.ts'
+import { type Connection, type SqlAccess, type SqlRow, textOf } from './connection.ts'
+
+/** Rows that belong to no tree. */
+export const REGISTRY = `
+CREATE TABLE registry (
+  kind TEXT NOT NULL,
+  id TEXT NOT NULL,
+  owner TEXT,
+  version INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  data TEXT NOT NULL,
+  PRIMARY KEY (kind, id)
+) WITHOUT ROWID;
+CREATE INDEX registry_of_owner ON registry (owner, kind, id) WHERE owner IS NOT NULL;
+`
+
+const FIELDS = 'CAST(kind AS BLOB), CAST(id AS BLOB), CAST(owner AS BLOB), version, at, CAST(data AS BLOB)'
+const GET = `SELECT ${FIELDS} FROM registry WHERE kind = ? AND id = ?`
+const LIST = `SELECT ${FIELDS} FROM registry WHERE kind = ? AND id > ? ORDER BY id LIMIT ?`
+const LIST_OF_OWNER = `SELECT ${FIELDS} FROM registry WHERE owner = ? AND kind = ? AND id > ? ORDER BY id LIMIT ?`
+const ADD = 'INSERT OR IGNORE INTO registry (owner, version, at, data, kind, id) VALUES (?, ?, ?, ?, ?, ?)'
+const SET = 'UPDATE registry SET owner = ?, version = ?, at = ?, data = ? WHERE kind = ? AND id = ? AND version = ?'
+const DROP = 'DELETE FROM registry WHERE kind = ? AND id = ?'
+
+export function sqliteRegistry({ read, write }: SqlAccess): Registry {
+  return {
+    get: (kind, id) => {
+      const row = read((db) => db.first(GET, [kind, id]))
+      return row === undefined ? undefined : toRow(row)
+    },
+    list: (kind, { owner, after = '', limit }) => {
+      const most = Math.min(Math.max(0, limit), Number.MAX_SAFE_INTEGER)
+      const rows = read((db) =>
+        owner === undefined ? db.all(LIST, [kind, after, most]) : db.all(LIST_OF_OWNER, [owner, kind, after, most]),
+      )
+      return rows.map(toRow)
+    },
+    put: (row) => {
+      requireRegistryRow(row)
+      return write((db) => put(db, row))
+    },
+    drop: (kind, id) => {
+      let dropped = 0
+      const written = write((db) => {
+        dropped = db.run(DROP, [kind, id])
+      })
+      return written instanceof Promise ? written.then(() => dropped > 0) : dropped > 0
+    },
+  }
+}
+
+export function forgetRegistered(db: Connection, owner: string): void {
+  db.run('DELETE FROM registry WHERE owner = ?', [owner])
+}
+
+function put(db: Connection, row: RegistryRow): void {
+  const { kind, id, owner, version, at, data } = row
+  const values: SqlValue[] = [owner, version, at, JSON.stringify(data), kind, id]
+  const changes = version === 1 ? db.run(ADD, values) : db.run(SET, [...values, version - 1])
+  if (changes !== 1) throw staleRegistryRow(row)
+}
+
+function toRow([kind, id, owner, version, at, data]: SqlRow): RegistryRow {
+  const place = { kind: textOf(kind), id: textOf(id) }
+  try {
+    const value = parseOwnJson(textOf(data)) as Json
+    return {
+      ...place,
+      owner: owner === null ? null : textOf(owner),
+      version: Number(version),
+      at: Number(at),
+      data: value,
+    }
+  } catch (cause) {
+    const message = `The row ${place.kind} ${place.id} of the registry cannot be read: somebody changed it outside of the runtime.`
+    throw new StoreError('store', message, { details: place, cause })
+  }
+}

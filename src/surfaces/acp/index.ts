@@ -1,0 +1,2 @@
+export { SESSION_FOLDER } from './session-folder.ts'
+export { type AcpOptions, serveAcp } from './stdio.ts'

@@ -1,0 +1,245 @@
+// One session of an editor: a conversation, or a child's conversation to read.
+//
+// Owns:      what a prompt does, how a run is shown, and what is asked on the way.
+// Must stay true:
+//   - It reaches rows only through the principal's runtime (I12). A waiting permission is a row: if the editor goes away nothing
+//     is lost, and loading the session asks again.
+//   - A permission that is cancelled answers nothing.
+
+import { MODES, type Mode } from '../../doors/recipe.ts'
+import {
+  ConflictError,
+  type Grant,
+  type Id,
+  InputError,
+  isLegateError,
+  type Run,
+  type RunEvent,
+  type RunOutcome,
+  type ScopedRuntime,
+} from '../../index.ts'
+import { type AskedPermission, permissionOf, wordOf } from './permission.ts'
+import { contentOf } from './prompt.ts'
+import { SESSION_FOLDER } from './session-folder.ts'
+import { type Update, UpdateWriter, type WriterOptions } from './updates.ts'
+
+/** The editor, as a session talks to it. */
+export interface Editor {
+  update(sessionId: string, update: Update): Promise<void>
+  /** Asks the person. `signal` takes the request back. */
+  permission(
+    params: ReturnType<typeof permissionOf>,
+    signal: AbortSignal,
+  ): Promise<{ readonly outcome: string; readonly optionId?: string }>
+}
+
+export interface EditorSessionParts {
+  readonly id: Id
+  /** The agent of its conversation. */
+  readonly agent: string
+  /** The folder of the editor. */
+  readonly folder: string
+  readonly runtime: ScopedRuntime
+  readonly editor: Editor
+  readonly figures: Pick<WriterOptions, 'windowOf' | 'costOf'>
+  /** The text that its conversation is begun under; null where it exists. */
+  readonly key: string | null
+  /** True: the conversation of a child, which only its host talks to. */
+  readonly isChild: boolean
+}
+
+const MOST_TURNS = 10_000
+const PAGE = 1_000
+const RETRY = 'retry'
+
+/** The commands that a person may type. */
+export const COMMANDS: readonly { readonly name: string; readonly description: string }[] = [
+  { name: RETRY, description: 'Answers the last message again.' },
+]
+
+export class Session {
+  readonly id: Id
+  mode: Mode = 'auto'
+  private readonly parts: EditorSessionParts
+  private key: string | null
+  /** Requests for permission that the editor shows, by node. */
+  private readonly open: Map<string, AbortController> = new Map()
+  private closing: AbortController = new AbortController()
+  private isCancelled = false
+
+  constructor(parts: EditorSessionParts) {
+    this.parts = parts
+    this.id = parts.id
+    this.key = parts.key
+  }
+
+  /** Says something, and shows what follows, until the run has ended or asks the person something. */
+  async prompt(blocks: Parameters<typeof contentOf>[0]): Promise<RunOutcome | 'asks'> {
+    this.isCancelled = false
+    if (this.parts.isChild)
+      throw new InputError('invalid_input', 'This is the conversation of a subagent: you can read it.')
+    const content = contentOf(blocks)
+    const waiting = await this.answered(content)
+    if (waiting !== undefined) return this.follow(waiting.run, waiting.after)
+    const run = content === `/${RETRY}` ? await this.again() : this.begin(content)
+    return this.follow(run, 0)
+  }
+
+  private begin(content: ReturnType<typeof contentOf>): Run {
+    const { runtime, agent, folder } = this.parts
+    const place = this.key === null ? { conversationId: this.id } : { conversationKey: this.key }
+    return runtime.run(agent, content, { ...place, ...this.narrowed, attributes: { [SESSION_FOLDER]: folder } })
+  }
+
+  /** The grant that narrows the agent to the mode. */
+  private get narrowed(): { readonly grant?: Grant } {
+    return this.mode === 'auto' ? {} : { grant: MODES[this.mode] }
+  }
+
+  private async again(): Promise<Run> {
+    const conversation = await this.parts.runtime.conversation(this.id, this.narrowed)
+    const { transcript } = await conversation.transcriptPage({ limitTurns: 1 })
+    const last = transcript.findLast(({ role }) => role === 'agent')
+    if (last === undefined) throw new InputError('invalid_input', 'There is no answer yet.')
+    const { history } = conversation
+    return last.state === 'finished' ? history.rerun(last.nodeId) : history.retry(last.nodeId)
+  }
+
+  /** Where a question waits, the prompt is its answer: gives the run that goes on, and where it stood. */
+  private async answered(content: ReturnType<typeof contentOf>): Promise<{ run: Run; after: number } | undefined> {
+    const { runtime } = this.parts
+    const newest = await this.newest()
+    if (newest === undefined || newest.state === 'ended' || typeof content !== 'string') return undefined
+    const [question] = await runtime.questions({ runId: newest.runId })
+    if (question === undefined) return undefined
+    const { lastSeq } = await runtime.look(newest.runId)
+    await runtime.answer(question.nodeId, { text: content, seen: question.seen })
+    return { run: await runtime.attach(newest.runId), after: lastSeq }
+  }
+
+  /** Sends everything that was said and done, and goes on with what is open, without anybody waiting for it. */
+  async replay(): Promise<void> {
+    const { runtime } = this.parts
+    const { runs } = await runtime.tree(this.id, { limitTurns: MOST_TURNS })
+    const writer = this.writer(true)
+    let last = 0
+    for (const { runId } of runs) last = await this.replayRun(runId, writer)
+    const newest = runs.at(-1)
+    if (newest !== undefined && newest.state !== 'ended') this.goOn(newest.runId, last)
+  }
+
+  private async replayRun(runId: Id, writer: UpdateWriter): Promise<number> {
+    let after = 0
+    for (;;) {
+      const { events, next } = await this.parts.runtime.eventPage(runId, { after, limit: PAGE })
+      for (const event of events) await this.send(writer.write(event))
+      after = events.at(-1)?.seq ?? after
+      if (next === null) return after
+      after = next
+    }
+  }
+
+  /** Goes on with a run that was open when the session was opened: what waits is asked again. */
+  goOn(runId: Id, after: number): void {
+    const work = async () => {
+      const { runtime } = this.parts
+      const run = await runtime.attach(runId)
+      for (const { nodeId, ...asked } of await runtime.approvals({ runId })) this.ask({ nodeId, ...asked })
+      await this.follow(run, after)
+    }
+    work().catch(() => undefined)
+  }
+
+  /** Goes on with the newest run, where it is open; sends nothing of what was before. */
+  async resume(): Promise<void> {
+    const newest = await this.newest()
+    if (newest === undefined || newest.state === 'ended') return
+    this.goOn(newest.runId, (await this.parts.runtime.look(newest.runId)).lastSeq)
+  }
+
+  private async newest() {
+    if (this.key !== null) return undefined
+    const { runs } = await this.parts.runtime.tree(this.id, { limitTurns: 1 })
+    return runs.at(-1)
+  }
+
+  private writer(isReplay: boolean): UpdateWriter {
+    return new UpdateWriter({ folder: this.parts.folder, isReplay, ...this.parts.figures })
+  }
+
+  private async follow(run: Run, after: number): Promise<RunOutcome | 'asks'> {
+    const { signal } = this.closing
+    const writer = this.writer(false)
+    const events = run.events(after === 0 ? {} : { after, live: true })[Symbol.asyncIterator]()
+    const leave = () => events.return?.().catch(() => undefined)
+    signal.addEventListener('abort', leave, { once: true })
+    try {
+      for (;;) {
+        const { done, value } = await events.next()
+        this.key = null
+        if (done === true) return await run.result
+        if (signal.aborted) return 'asks'
+        await this.send(writer.write(value))
+        if (await this.handle(value, run)) return 'asks'
+      }
+    } finally {
+      signal.removeEventListener('abort', leave)
+      await leave()
+    }
+  }
+
+  /** True where the person must say something before it goes on. */
+  private async handle(event: RunEvent, run: Run): Promise<boolean> {
+    if (event.type === 'approval-request') this.ask(askedIn(event))
+    if (event.type === 'approval-answer') this.open.get(event.nodeId ?? '')?.abort()
+    if (event.type !== 'question' || event.to !== 'person') return false
+    return (await this.parts.runtime.questions({ runId: run.id })).length > 0
+  }
+
+  /** Puts a request to the person, once, and takes his word. */
+  private ask(asked: AskedPermission): void {
+    if (this.open.has(asked.nodeId) || this.isCancelled) return
+    const taken = new AbortController()
+    this.open.set(asked.nodeId, taken)
+    this.answer(asked, taken.signal)
+      .catch(() => undefined)
+      .finally(() => this.open.delete(asked.nodeId))
+  }
+
+  private async answer(asked: AskedPermission, signal: AbortSignal): Promise<void> {
+    const { editor, runtime, folder } = this.parts
+    const outcome = await editor.permission(permissionOf(this.id, asked, folder), signal)
+    const word = signal.aborted || this.isCancelled ? undefined : wordOf(outcome, asked.seen)
+    if (word === undefined) return
+    await runtime.answer(asked.nodeId, word).catch((error: unknown) => {
+      // Somebody was faster.
+      if (!ConflictError.isInstance(error)) throw error
+    })
+  }
+
+  private async send(updates: readonly Update[]): Promise<void> {
+    for (const update of updates) await this.parts.editor.update(this.id, update)
+  }
+
+  /** Stops what goes on. Permissions that wait are taken back, and answer nothing. */
+  async cancel(): Promise<void> {
+    this.isCancelled = true
+    for (const taken of this.open.values()) taken.abort()
+    const newest = await this.newest()
+    if (newest === undefined || newest.state === 'ended') return
+    await this.parts.runtime.cancel(newest.runId, 'The person stopped it.').catch((error: unknown) => {
+      if (!isLegateError(error, 'not_found')) throw error
+    })
+  }
+
+  /** Stops showing it. */
+  leave(): void {
+    this.closing.abort()
+    this.closing = new AbortController()
+  }
+}
+
+function askedIn(event: Extract<RunEvent, { type: 'approval-request' }>): AskedPermission {
+  const { nodeId, path, request, call, input, seen } = event
+  return { nodeId: nodeId ?? '', path, request, tool: call?.name ?? null, input, seen }
+}

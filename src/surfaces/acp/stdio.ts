@@ -1,0 +1,32 @@
+import { Readable, Writable } from 'node:stream'
+import { code, type OptionRules, readOptions, text } from '../../base/options.ts'
+import type { ScopedRuntime } from '../../index.ts'
+import { makeAgent } from './serving.ts'
+
+/** How an agent is offered to an editor. */
+export interface AcpOptions {
+  /** The name of the agent. */
+  readonly agent: string
+  /** The runtime of a folder that the editor works in, as the person at the editor may use it. */
+  readonly runtimeFor: (folder: string) => Promise<ScopedRuntime> | ScopedRuntime
+  /**
+   * The folder of a session; null for a conversation that belongs to none. A session is loaded and listed in its own folder and in
+   * no other. Default: sessions belong to every folder.
+   */
+  readonly folderOf?: (sessionId: string) => Promise<string | null> | string | null
+}
+
+const OPTIONS: OptionRules<AcpOptions> = { agent: text, runtimeFor: code, folderOf: code }
+
+/**
+ * Speaks ACP with an editor over stdin and stdout, which nothing else may write to. Resolves when the editor has left; runs go on
+ * until their runtime is closed.
+ */
+export async function serveAcp(options: AcpOptions): Promise<void> {
+  const { agent, runtimeFor, folderOf } = readOptions('serveAcp(options)', options, OPTIONS)
+  const sdk = await import('@agentclientprotocol/sdk')
+  const output = Writable.toWeb(process.stdout) as WritableStream<Uint8Array>
+  const input = Readable.toWeb(process.stdin) as ReadableStream<Uint8Array>
+  const app = makeAgent({ sdk, agent, runtimeFor: async (folder) => runtimeFor(folder), folderOf })
+  await app.connect(sdk.ndJsonStream(output, input)).closed
+}

@@ -1,0 +1,106 @@
+// Calls of tools as an editor shows them: title, kind, files, changes, plan. Pure functions.
+
+import type { Content, Json } from '../../index.ts'
+
+/** Where the files of a session are. */
+export type Folder = string
+
+/** The kinds of calls that editors know. */
+export type CallKind = 'read' | 'edit' | 'delete' | 'search' | 'execute' | 'think' | 'fetch' | 'other'
+
+interface Call {
+  readonly name: string
+  readonly input: Json
+}
+
+const KINDS: readonly (readonly [RegExp, CallKind])[] = [
+  [/^(?:read|get|list)_|^view|^describe/, 'read'],
+  [/search|grep|glob|find/, 'search'],
+  [/^delete_|^remove_/, 'delete'],
+  [/^(?:write|edit|create|update|patch)_|replace/, 'edit'],
+  [/shell|exec|bash|command|^run_/, 'execute'],
+  [/fetch|http|url|web/, 'fetch'],
+]
+
+/** The kind of a call: by the request that a rule decides on, else by the tool's name. */
+export function kindOf({ name }: Call, delegates: boolean): CallKind {
+  if (delegates) return 'think'
+  return KINDS.find(([form]) => form.test(name))?.[1] ?? 'other'
+}
+
+/** A title for people: who calls what, with what is most telling of its arguments. */
+export function titleOf({ name, input }: Call, path: readonly string[]): string {
+  const above = path.length > 1 ? `${path.slice(1).join(' > ')}: ` : ''
+  const fields = fieldsOf(input)
+  const telling = ['path', 'command', 'query', 'pattern', 'url', 'message'].map((key) => fields[key]).find(isText)
+  return `${above}${name}${telling === undefined ? '' : ` ${short(telling)}`}`
+}
+
+/** The files that a call is about, in the folder of the session. */
+export function locationsOf({ input }: Call, folder: Folder): { path: string; line?: number }[] {
+  const { path, line, offset } = fieldsOf(input)
+  if (!isText(path)) return []
+  const at = [line, offset].find((value) => typeof value === 'number')
+  return [{ path: realPath(path, folder), ...(at === undefined ? {} : { line: Number(at) }) }]
+}
+
+export type CallContent =
+  | { readonly type: 'content'; readonly content: { readonly type: 'text'; readonly text: string } }
+  | { readonly type: 'diff'; readonly path: string; readonly oldText: string | null; readonly newText: string }
+
+/** The changes of files that a call makes, as far as its arguments say them. */
+export function diffsOf({ input }: Call, folder: Folder): CallContent[] {
+  const { path, content, edits } = fieldsOf(input)
+  if (!isText(path)) return []
+  const at = realPath(path, folder)
+  if (isText(content)) return [{ type: 'diff', path: at, oldText: null, newText: content }]
+  if (!Array.isArray(edits)) return []
+  return edits.flatMap((edit) => {
+    const { oldText, newText } = fieldsOf(edit)
+    return isText(oldText) && typeof newText === 'string' ? [{ type: 'diff' as const, path: at, oldText, newText }] : []
+  })
+}
+
+export interface PlanEntry {
+  readonly content: string
+  readonly priority: 'medium'
+  readonly status: 'pending' | 'completed'
+}
+
+/** The plan that a call of `todo_write` writes; undefined for other calls. */
+export function planOf({ name, input }: Call): PlanEntry[] | undefined {
+  const { content } = fieldsOf(input)
+  if (name !== 'todo_write' || typeof content !== 'string') return undefined
+  return content.split('\n').flatMap((line) => {
+    const [, done = '', text = ''] = /^\s*(?:[-*]\s*)?(?:\[([ xX])\]\s*)?(.*\S)\s*$/.exec(line) ?? []
+    if (text === '') return []
+    return [{ content: text, priority: 'medium' as const, status: done.trim() === '' ? 'pending' : 'completed' }]
+  })
+}
+
+/** The text of a result. */
+export function textContent(content: Content): CallContent[] {
+  const texts =
+    typeof content === 'string' ? [content] : content.map((one) => ('text' in one ? one.text : `[${one.type}]`))
+  const text = texts.join('\n')
+  return text === '' ? [] : [{ type: 'content', content: { type: 'text', text } }]
+}
+
+/** Agents see the folder of the session as /workspace/. */
+function realPath(path: string, folder: Folder): string {
+  if (path.startsWith('/workspace/')) return `${folder}/${path.slice('/workspace/'.length)}`
+  return path.startsWith('/') ? path : `${folder}/${path}`
+}
+
+function fieldsOf(value: Json | undefined): Readonly<Record<string, Json | undefined>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
+}
+
+function isText(value: Json | undefined): value is string {
+  return typeof value === 'string' && value !== ''
+}
+
+function short(text: string): string {
+  const line = text.split('\n')[0] ?? ''
+  return line.length > 80 ? `${line.slice(0, 80)}...` : line
+}

@@ -1,0 +1,85 @@
+// Waits for a person, as requests that an MCP client puts to him, and his answers as words on them. Pure functions.
+//
+// Must stay true:
+//   - A key names the node and what it asks: an answer to one request can never count for another.
+//   - What cannot be read as an answer leaves the request open.
+
+import type { AnswerWord, ApprovalWord, Json, PendingApproval, PendingQuestion } from '../../../index.ts'
+
+/** One thing that waits for a person. */
+export type Ask =
+  | { readonly kind: 'approval'; readonly of: PendingApproval }
+  | { readonly kind: 'question'; readonly of: PendingQuestion }
+
+/** A word on one node. */
+export type AskWord = Omit<ApprovalWord, 'by'> | Omit<AnswerWord, 'by'>
+
+const SEEN_CHARS = 16
+const LONGEST_INPUT = 4_000
+
+/** The key of a request: its node, and the beginning of the hash of what it asks. */
+export function askKey({ of }: Ask): string {
+  return `${of.nodeId}.${of.seen.slice(0, SEEN_CHARS)}`
+}
+
+/** The requests for a client, by key. `mayAlways`: the person may allow it for the rest of the conversation. */
+export function inputRequests(asks: readonly Ask[], mayAlways: boolean): Record<string, object> {
+  return Object.fromEntries(asks.map((ask) => [askKey(ask), elicitation(ask, mayAlways)]))
+}
+
+function elicitation(ask: Ask, mayAlways: boolean): object {
+  return {
+    method: 'elicitation/create',
+    params: { mode: 'form', message: askText(ask), requestedSchema: form(ask, mayAlways) },
+  }
+}
+
+/** The question, in words. */
+export function askText({ kind, of }: Ask): string {
+  const who = of.path.join(' > ')
+  if (kind === 'question') return `${who} asks: ${of.text}`
+  const input = JSON.stringify(of.input) ?? ''
+  const shown =
+    input.length > LONGEST_INPUT ? `${input.slice(0, LONGEST_INPUT)}... (${input.length} characters)` : input
+  return `${who} wants to do ${of.request}. ${of.reason}\n${shown}`
+}
+
+function form({ kind }: Ask, mayAlways: boolean): object {
+  if (kind === 'question') return object({ answer: { type: 'string', title: 'Answer' } }, ['answer'])
+  const decisions = ['allow_once', ...(mayAlways ? ['allow_here'] : []), 'deny']
+  const decision = {
+    type: 'string',
+    title: 'Decision',
+    description: mayAlways ? 'allow_here holds for the rest of the conversation.' : 'It holds for this call.',
+    enum: decisions,
+  }
+  return object({ decision, reason: { type: 'string', title: 'Reason' } }, ['decision'])
+}
+
+function object(properties: object, required: readonly string[]): object {
+  return { type: 'object', properties, required }
+}
+
+/** Reads a client's answer to a request; undefined where it says nothing that counts. */
+export function readWord({ kind, of }: Ask, response: unknown): AskWord | undefined {
+  const { action, content } = Object(response) as { readonly action?: unknown; readonly content?: unknown }
+  if (action === 'decline' && kind === 'approval')
+    return { allow: false, reason: 'The person declined.', seen: of.seen }
+  if (action !== 'accept' || typeof content !== 'object' || content === null) return undefined
+  const given = content as Readonly<Record<string, Json>>
+  return kind === 'question' ? readAnswer(given, of.seen) : readDecision(given, of.seen)
+}
+
+/** A client that has forms of its own may name its field otherwise. */
+function readAnswer(given: Readonly<Record<string, Json>>, seen: string): AskWord | undefined {
+  const { answer } = given
+  const text = typeof answer === 'string' ? answer : Object.keys(given).length === 0 ? '' : JSON.stringify(given)
+  return text.trim() === '' ? undefined : { text, seen }
+}
+
+function readDecision({ decision, reason }: Readonly<Record<string, Json>>, seen: string): AskWord | undefined {
+  const why = typeof reason === 'string' && reason.trim() !== '' ? { reason } : {}
+  if (decision === 'deny') return { allow: false, ...why, seen }
+  if (decision === 'allow_once') return { allow: true, ...why, seen }
+  return decision === 'allow_here' ? { allow: true, always: true, ...why, seen } : undefined
+}

@@ -1,0 +1,91 @@
+// Outcomes of runs as results of MCP. Pure functions.
+//
+// Must stay true: a run that did not complete is an error that says what to do, never a result that looks like an answer.
+
+import type { Block } from '../../../doors/rows.ts'
+import type { Content, Id, Json, RunOutcome, Usage } from '../../../index.ts'
+
+/** A piece of a result, as MCP writes it. */
+export type McpContent =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'image' | 'audio'; readonly data: string; readonly mimeType: string }
+  | { readonly type: 'resource'; readonly resource: { readonly uri: string; readonly mimeType: string } & Payload }
+
+type Payload = { readonly text: string } | { readonly blob: string }
+
+/** A result of `tools/call`. */
+export interface McpResult {
+  readonly content: readonly McpContent[]
+  readonly structuredContent?: Json
+  readonly isError?: boolean
+  readonly _meta?: { readonly [key: string]: Json }
+}
+
+/** How the answers of an agent are shown. */
+export interface AnswerShape {
+  /** `object`: its output is the structured content. `value`: under `output`. `none`: it answers with words. */
+  readonly output: 'object' | 'value' | 'none'
+  /** True: the result names the session, so that the client can go on in it. */
+  readonly namesSession: boolean
+}
+
+/** The result of a run that has ended. */
+export function resultOf(outcome: RunOutcome, shape: AnswerShape): McpResult {
+  const { runId, conversationId, status, usage } = outcome
+  const _meta = metaOf({ runId, conversationId, status, usage })
+  if (status !== 'completed') return { content: [textContent(failureText(outcome))], isError: true, _meta }
+  const session = shape.namesSession ? [textContent(`session_id: ${conversationId}`)] : []
+  const content = [...contentOf(outcome.content, outcome.answerNodeId ?? runId), ...session]
+  if (shape.output === 'none') return { content, _meta }
+  const output = outcome.output as Json
+  return { content, structuredContent: shape.output === 'object' ? output : { output }, _meta }
+}
+
+/** The result of a call whose run goes on without it. */
+export function runningResult(run: RunPlace, why: string, shape: AnswerShape): McpResult {
+  const text = [
+    `The run goes on; its answer is not there yet. ${why}`.trim(),
+    `run_id: ${run.runId}`,
+    'Wait for it with run_wait, look at it with run_get, or stop it with run_cancel.',
+  ].join('\n')
+  // A client that knows an output schema takes a result without a value only as an error.
+  const isError = shape.output === 'none' ? {} : { isError: true }
+  return { content: [textContent(text)], ...isError, _meta: metaOf({ ...run, status: 'running', usage: null }) }
+}
+
+interface RunPlace {
+  readonly runId: Id
+  readonly conversationId: Id
+}
+
+function metaOf(run: RunPlace & { readonly status: string; readonly usage: Usage | null }): { [key: string]: Json } {
+  const { usage, ...place } = run
+  return { 'legate/run': { ...place, ...(usage === null ? {} : { usage: { ...usage } }) } }
+}
+
+/** Says how a run ended that did not complete, what can be done, and what there is of its answer. */
+function failureText({ status, error, advice, text }: RunOutcome): string {
+  const why = error === null ? '' : `: ${error.message}`
+  const parts = [`The run ended ${status}${why}`, advice ?? '', text === '' ? '' : `What it had said so far:\n${text}`]
+  return parts.filter((part) => part !== '').join('\n\n')
+}
+
+export function textContent(text: string): McpContent {
+  return { type: 'text', text }
+}
+
+/** The pieces of an answer. Thoughts of the model stay here. */
+function contentOf(content: Content, nodeId: Id): McpContent[] {
+  if (typeof content === 'string') return [textContent(content)]
+  return content.flatMap((block) => blockContent(block, nodeId))
+}
+
+function blockContent(block: Block, nodeId: Id): McpContent[] {
+  if (block.type === 'reasoning') return []
+  if (block.type === 'text') return [textContent(block.text)]
+  if (block.type === 'json') return [textContent(JSON.stringify(block.value))]
+  const { type, mediaType: mimeType, data } = block
+  if (/^https?:/i.test(data)) return [textContent(data)]
+  if (type === 'image' || type === 'audio') return [{ type, data, mimeType }]
+  return [{ type: 'resource', resource: { uri: `legate://results/${nodeId}`, mimeType, blob: data } }]
+}

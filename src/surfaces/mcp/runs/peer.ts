@@ -1,0 +1,190 @@
+// One caller over MCP: the runtime as it may use it, and the calls that follow its runs.
+//
+// Must stay true:
+//   - It reaches rows only through the principal's runtime (I12).
+//   - What waits for a person is put to the caller only if its principal has the scope `approve`.
+//   - A call that the caller leaves cancels its run; a run that has become a task goes on.
+
+import {
+  ConflictError,
+  DeniedError,
+  type Id,
+  type Json,
+  type JsonSchema,
+  NotFoundError,
+  type Run,
+  type ScopedRuntime,
+} from '../../../index.ts'
+import { hasForms, hasTasks } from '../offer/client.ts'
+import type { McpCall } from '../offer/offer.ts'
+import type { McpOptions } from '../offer/options.ts'
+import { type Ask, askKey, askText, inputRequests, readWord } from './asks.ts'
+import { type AnswerShape, resultOf, runningResult } from './content.ts'
+import { type Followed, followRun, progressText } from './follow.ts'
+import { newTask } from './task.ts'
+
+/** Who calls, and how agents are offered to him. */
+export interface McpCaller {
+  readonly runtime: ScopedRuntime
+  readonly options: McpOptions
+  /** Throws where the caller may not begin a run now. */
+  readonly beforeStart?: () => void
+}
+
+/** How a call waits for its run. */
+export interface Waiting {
+  readonly call: McpCall
+  readonly shape: AnswerShape
+  readonly waitMs: number
+  /** True: a caller who leaves cancels the run, because it was made for this call. */
+  readonly isOwn: boolean
+}
+
+export class Peer {
+  readonly runtime: ScopedRuntime
+  readonly options: McpOptions
+  private readonly parts: McpCaller
+
+  constructor(parts: McpCaller) {
+    this.parts = parts
+    this.runtime = parts.runtime
+    this.options = parts.options
+  }
+
+  /** Starts a run. Resolves when it is recorded. */
+  async start(agent: string, input: unknown, session: string | undefined): Promise<Run> {
+    this.parts.beforeStart?.()
+    const run = this.runtime.run(agent, input, session === undefined ? {} : sessionOption(session))
+    const events = run[Symbol.asyncIterator]()
+    await events.next()
+    await events.return?.()
+    return run
+  }
+
+  /** The things in a run that wait for a person and that this caller may answer. */
+  async asks(runId: Id): Promise<readonly Ask[]> {
+    if (!this.runtime.may('approve')) return []
+    const approvals = await this.runtime.approvals({ runId })
+    const questions = await this.runtime.questions({ runId })
+    return [
+      ...approvals.map((of) => ({ kind: 'approval', of }) as const),
+      ...questions.map((of) => ({ kind: 'question', of }) as const),
+    ]
+  }
+
+  private async hasAsks(runId: Id): Promise<boolean> {
+    return (await this.asks(runId)).length > 0
+  }
+
+  /** Does the run wait for a person now, whoever may answer? */
+  private async waits(runId: Id): Promise<boolean> {
+    const { reasons } = await this.runtime.why(runId)
+    return reasons.some(({ code }) => code === 'approval' || code === 'question')
+  }
+
+  /** Takes a client's answers to what waits in a run. Keys that nothing waits under are left alone. */
+  async answer(runId: Id, answers: Readonly<Record<string, unknown>>): Promise<void> {
+    for (const ask of await this.asks(runId)) {
+      const word = readWord(ask, answers[askKey(ask)])
+      if (word === undefined) continue
+      await this.runtime.answer(ask.of.nodeId, word).catch((error: unknown) => {
+        // Somebody was faster: the run shows it.
+        if (!ConflictError.isInstance(error)) throw error
+      })
+    }
+  }
+
+  /** The requests for a client's person, by key. */
+  requests(asks: readonly Ask[]): Record<string, object> {
+    return inputRequests(asks, this.runtime.may('approve:always'))
+  }
+
+  /** May this client be asked? */
+  canAsk(client: McpCall['client']): boolean {
+    return this.runtime.may('approve') && hasForms(client)
+  }
+
+  /** Waits for a run, and gives a result of `tools/call`: its answer, a request for input, a task, or where it stands. */
+  async wait(run: Run, waiting: Waiting): Promise<object> {
+    const { call, shape, waitMs, isOwn } = waiting
+    if (waitMs === 0 && hasTasks(call.client)) return newTask(run.id)
+    const canAsk = this.canAsk(call.client)
+    let count = 0
+    const followed = await followRun(run, {
+      waitMs,
+      signal: call.signal,
+      heard: (event) => {
+        const message = progressText(event)
+        if (message !== undefined) call.progress(++count, { message }).catch(() => undefined)
+      },
+      asked: () => (canAsk ? this.hasAsks(run.id) : this.waits(run.id)),
+    })
+    if (followed.how === 'left' && isOwn) await this.cancel(run.id)
+    if (followed.how === 'ended') return resultOf(followed.outcome, shape)
+    return this.unfinished(run, followed, waiting)
+  }
+
+  private async unfinished(run: Run, { how }: Followed, { call, shape }: Waiting): Promise<object> {
+    const asks = how === 'asks' && this.canAsk(call.client) ? await this.asks(run.id) : []
+    if (asks.length > 0) {
+      const requestState = await call.sign({ runId: run.id })
+      return { resultType: 'input_required', inputRequests: this.requests(asks), requestState }
+    }
+    if (hasTasks(call.client)) return newTask(run.id)
+    const place = { runId: run.id, conversationId: run.conversationId }
+    return runningResult(place, await this.whyText(run.id), shape)
+  }
+
+  /** Says why a run does not go on, and what waits in it for this caller's word. */
+  async whyText(runId: Id): Promise<string> {
+    const { reasons } = await this.runtime.why(runId)
+    const asks = (await this.asks(runId)).map((ask) => `node_id ${ask.of.nodeId}: ${askText(ask)}`)
+    return [...reasons.map(({ text }) => text), ...asks].join('\n')
+  }
+
+  private async cancel(runId: Id): Promise<void> {
+    await this.runtime.cancel(runId, 'The caller left.').catch((error: unknown) => {
+      // Who may start but not cancel leaves it running.
+      if (!DeniedError.isInstance(error)) throw error
+    })
+  }
+
+  /** How the answers of an agent are shown. */
+  async shapeOf(agent: string): Promise<AnswerShape> {
+    const found = (await this.runtime.agents()).find(({ name }) => name === agent)
+    return found === undefined ? WORDS : shapeOf(found)
+  }
+}
+
+const WORDS: AnswerShape = { output: 'none', namesSession: false }
+
+/** Only an agent that takes messages goes on in a session. */
+export function shapeOf(agent: { readonly input: JsonSchema | null; readonly output: JsonSchema | null }): AnswerShape {
+  const { input, output } = agent
+  const kind = output === null ? 'none' : isObjectSchema(output) ? 'object' : 'value'
+  return { output: kind, namesSession: input === null }
+}
+
+/** Does a schema take objects only? */
+export function isObjectSchema(schema: JsonSchema): boolean {
+  return (schema as { readonly type?: unknown }).type === 'object'
+}
+
+const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** An id that we gave names a conversation of the caller; any other text is his own name for one. */
+function sessionOption(session: string): { readonly conversationId: Id } | { readonly conversationKey: string } {
+  return ID.test(session) ? { conversationId: session } : { conversationKey: `mcp:${session}` }
+}
+
+/** The run that a signed state names. */
+export function runIn(state: Json | undefined): Id | undefined {
+  const { runId } = Object(state ?? null) as { readonly runId?: unknown }
+  return typeof runId === 'string' ? runId : undefined
+}
+
+/** A run of the caller by an id that a client sent; unknown and foreign ones are refused alike. */
+export async function attachRun({ runtime }: Peer, runId: unknown): Promise<Run> {
+  if (typeof runId === 'string' && ID.test(runId)) return runtime.attach(runId)
+  throw new NotFoundError('not_found', 'There is no such run.')
+}

@@ -1,0 +1,2 @@
+/** Gives the path of the built file, in a folder of its own. */
+export function buildSimulation(): Promise<string>

@@ -1,0 +1,196 @@
+// The truth: rows in memory, the commits of each tree in order, and the laws that each commit must keep.
+
+import { ConflictError } from '../../src/base/error.ts'
+import type { Commit } from '../../src/graph/commit.ts'
+import type { Id, Node, Turn } from '../../src/graph/rows.ts'
+import { conversationText, linkText, nodeText, turnText } from '../../src/store/codec/tree-text.ts'
+import { memoryStore } from '../../src/store/memory/index.ts'
+import { type Head, Refused, type StoredRow, type TreePart } from '../../src/store/replica/transport.ts'
+import type { LocalStore } from '../../src/store/store.ts'
+import { PATIENCE_MS, type World } from './world.ts'
+
+/** Commits that write a node in the name of the process that runs it. */
+const OF_HOLDERS = new Set(['expand', 'spawn', 'result', 'end', 'retry', 'ask', 'reserve', 'deliver'])
+
+/** A process that sends commits. */
+export interface Sender {
+  readonly name: string
+  /** How far its leases are ahead of the time, because of its clock. */
+  readonly leaseSkew: number
+}
+
+interface KnownEngine {
+  readonly process: Sender
+  /** When its lease really ends. */
+  readonly leaseEnd: number
+  /** When it last renewed its lease too late. */
+  readonly lateAt: number
+}
+
+interface TreeLog {
+  readonly commits: Commit[]
+  /** The number of the last event after each commit. */
+  readonly seqs: number[]
+  /** The latest commit that somebody knows of. */
+  acknowledged: number
+}
+
+export class SimServer {
+  readonly store: LocalStore = memoryStore({ keep: Number.POSITIVE_INFINITY })
+  readonly trees: Map<Id, TreeLog> = new Map()
+  private readonly world: World
+  private readonly known: Map<Id, Head | undefined> = new Map()
+  private readonly engines: Map<Id, KnownEngine> = new Map()
+  commits = 0
+  recoveries = 0
+
+  constructor(world: World) {
+    this.world = world
+  }
+
+  /** Stores a commit once, however often it comes. Throws Refused where rows contradict it. */
+  commit(commit: Commit, seen: number | null, from: Sender): Head | undefined {
+    if (this.known.has(commit.id)) return this.known.get(commit.id)
+    const n = this.trees.get(commit.rootId ?? '')?.commits.length ?? 0
+    if (seen !== null && commit.rootId !== null && seen !== n) throw new Refused('it was planned on an older tree')
+    this.check(commit, from)
+    try {
+      this.store.commit({ ...commit, plannedOn: undefined })
+    } catch (error) {
+      if (ConflictError.isInstance(error)) throw new Refused(error.message)
+      throw error
+    }
+    this.commits++
+    if (TRACES) trace(this.world, commit, from)
+    this.noteLeases(commit, from)
+    const head = commit.rootId === null ? undefined : this.log(commit, commit.rootId)
+    this.known.set(commit.id, head)
+    return head
+  }
+
+  private noteLeases({ engines, dropEngines }: Commit, process: Sender): void {
+    const { now } = this.world
+    for (const { id, leaseUntil } of engines) {
+      if (dropEngines.includes(id)) continue
+      const before = this.engines.get(id)
+      const lateAt = before !== undefined && before.leaseEnd <= now ? now : (before?.lateAt ?? 0)
+      this.engines.set(id, { process, leaseEnd: leaseUntil - process.leaseSkew, lateAt })
+    }
+  }
+
+  private log(commit: Commit, rootId: Id): Head {
+    const log = this.trees.get(rootId) ?? { commits: [], seqs: [], acknowledged: 0 }
+    this.trees.set(rootId, log)
+    const n = log.commits.push(commit)
+    log.seqs.push(this.store.lastSeq(rootId))
+    return { tree: 1, n, seq: this.store.lastSeq(rootId) }
+  }
+
+  /** Somebody has heard that this commit is stored. */
+  acknowledge(commit: Commit, head: Head | undefined): void {
+    const log = this.trees.get(commit.rootId ?? '')
+    if (head === undefined || log === undefined) return
+    if (log.commits[head.n - 1]?.id !== commit.id) this.world.fail(`an acknowledged ${commit.kind} is not at its place`)
+    log.acknowledged = Math.max(log.acknowledged, head.n)
+  }
+
+  headOf(rootId: Id): Head | undefined {
+    const log = this.trees.get(rootId)
+    return log === undefined ? undefined : { tree: 1, n: log.commits.length, seq: log.seqs.at(-1) ?? 0 }
+  }
+
+  load(rootId: Id, since: Head | undefined): TreePart | undefined {
+    const log = this.trees.get(rootId)
+    const head = this.headOf(rootId)
+    if (log === undefined || head === undefined) return undefined
+    const part = new PartMaker()
+    for (let n = since?.n ?? 0; n < log.commits.length; n++) part.add(log.commits[n] as Commit)
+    return part.make(head)
+  }
+
+  /** The laws that rows alone do not show: who may write what, and who may take what from whom. */
+  private check(commit: Commit, from: Sender): void {
+    for (const node of commit.nodes) {
+      const before = this.store.node(node.id)
+      if (before === undefined) continue
+      if (before.endedAt !== null && before.state !== node.state && commit.kind !== 'mutate') {
+        if (node.version === before.version + 1) this.world.fail(`a ${before.state} node became ${node.state}`)
+      }
+      if (before.version !== node.version - 1 || before.state !== 'running' || before.engineId === null) continue
+      this.checkHolder(commit, { before, node, from })
+    }
+  }
+
+  private checkHolder({ kind }: Commit, { before, node, from }: NodeChange): void {
+    const holder = this.engines.get(before.engineId ?? '')
+    const isOwn = holder?.process === from
+    if (isOwn || node.state === 'running') return
+    if (OF_HOLDERS.has(kind) && node.startedAt === before.startedAt && node.endedAt !== null) {
+      const wasCancelled = this.store.turn(node.turnId)?.cancel != null
+      if (!wasCancelled) this.world.fail(`a process wrote the ${kind} of a node that another one runs`)
+    }
+    if (kind !== 'recover' || holder === undefined) return
+    this.recoveries++
+    // Whoever found it silent may say so a little after it spoke again.
+    const wasSilent = this.world.now < holder.lateAt + 2 * PATIENCE_MS
+    if (holder.leaseEnd > this.world.now && !wasSilent && this.store.engine(before.engineId ?? '') !== undefined) {
+      this.world.fail('the claim of a living process was taken before its lease was over')
+    }
+  }
+}
+
+const TRACES = process.env['SIM_TRACE'] === '1'
+
+/** One line for each commit, to read what happened. */
+function trace({ now }: World, { kind, nodes, turns, engines }: Commit, { name }: Sender): void {
+  const states = nodes.map(
+    ({ id, kind: what, state, epoch, wakeAt }) => `${id.slice(-4)} ${what} ${state} ${epoch} ${wakeAt ?? ''}`,
+  )
+  const ends = turns.map(({ id, state, outcome }) => `${id.slice(-4)} ${state} ${outcome?.status ?? ''}`)
+  const leases = engines.map(({ id, leaseUntil }) => `${id.slice(-4)} until ${leaseUntil}`)
+  process.stderr.write(`${now} ${name} ${kind}: ${[...states, ...ends, ...leases].join('; ')}\n`)
+}
+
+interface NodeChange {
+  readonly before: Node
+  readonly node: Node
+  readonly from: Sender
+}
+
+/** Collects the newest version of the rows of several commits, in their stored form. */
+class PartMaker {
+  private readonly rows = {
+    c: new Map<Id, StoredRow>(),
+    t: new Map<Id, StoredRow>(),
+    n: new Map<Id, StoredRow>(),
+    l: new Map<Id, StoredRow>(),
+  }
+  private readonly edges: StoredRow[] = []
+  private readonly bodies: TreePart['bodies'][number][] = []
+  private readonly turnOf = new Map<Id, Id>()
+
+  add({ conversations, turns, nodes, links, edges, bodies }: Commit): void {
+    for (const row of conversations) this.put('c', row.id, { ...conversationText(row), conversationId: null })
+    for (const row of turns) this.put('t', row.id, { ...turnText(row as Turn), conversationId: null })
+    for (const row of nodes) this.put('n', row.id, { ...nodeText(row), conversationId: null })
+    for (const row of links) this.put('l', row.id, { ...linkText(row), conversationId: null })
+    for (const { from, to, type, conversationId } of edges) {
+      const text = JSON.stringify([[from, to, type[0]]])
+      this.edges.push({ letter: 'e', turnId: this.turnOf.get(from) ?? null, conversationId, text })
+    }
+    this.bodies.push(...bodies)
+  }
+
+  make(head: Head): TreePart {
+    const { c, t, n, l } = this.rows
+    return {
+      head,
+      rows: [...c.values(), ...t.values(), ...n.values(), ...l.values(), ...this.edges],
+      bodies: this.bodies,
+    }
+  }
+
+  private put(letter: 'c' | 't' | 'n' | 'l', id: Id, row: StoredRow): void {
+    this.rows[letter].set(id, row)
+  }
+}

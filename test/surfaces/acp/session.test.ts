@@ -1,0 +1,290 @@
+// Editors: the client of ACP's own package against our agent, in one process.
+
+import * as acp from '@agentclientprotocol/sdk'
+import { type AnyAgent, agent, createRuntime, type Principal, type Runtime, type RuntimeOptions, tool } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import { todoTools } from 'legate/tools'
+import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { makeAgent } from '../../../src/surfaces/acp/serving.ts'
+
+const ME: Principal = { id: 'local', scopes: ['start', 'read', 'cancel', 'approve', 'approve:always', 'history'] }
+const FOLDER = '/home/ann/project'
+
+const written: string[] = []
+const write_file = tool({
+  description: 'Writes.',
+  input: z.object({ path: z.string(), content: z.string() }),
+  execute: ({ path }) => {
+    written.push(path)
+    return `wrote ${path}`
+  },
+})
+
+const WRITE = { name: 'write_file', input: { path: '/workspace/a.txt', content: 'new' } }
+
+/** Writes a file once, and says so. */
+const writer = agent({
+  name: 'writer',
+  instructions: 'Write.',
+  model: scriptedModel(({ messages }) =>
+    messages.at(-1)?.role === 'tool' ? 'Written.' : { text: 'I write.', calls: [WRITE] },
+  ),
+  tools: { write_file },
+  grant: { ask: ['tool:write_file'] },
+})
+
+/** Greets the first time, and writes when it is asked for another answer. */
+function greeter() {
+  let isGreeted = false
+  const model = scriptedModel(({ messages }) => {
+    if (messages.at(-1)?.role === 'tool') return 'Written.'
+    if (isGreeted) return { calls: [WRITE] }
+    isGreeted = true
+    return 'Hello.'
+  })
+  return agent({ name: 'greeter', instructions: 'Greet.', model, tools: { write_file } })
+}
+
+const lead = agent({
+  name: 'lead',
+  instructions: 'Lead.',
+  model: scriptedModel(({ messages }) =>
+    messages.at(-1)?.role === 'tool' ? 'All done.' : { calls: [{ name: 'writer', input: { message: 'Write.' } }] },
+  ),
+  subagents: { writer },
+})
+
+const planner = agent({
+  name: 'planner',
+  instructions: 'Plan.',
+  model: scriptedModel(({ messages }) =>
+    messages.at(-1)?.role === 'tool'
+      ? 'Planned.'
+      : { calls: [{ name: 'todo_write', input: { content: '- [x] look\n- [ ] fix' } }] },
+  ),
+  tools: todoTools(),
+})
+
+const asker = agent({
+  name: 'asker',
+  grant: { use: ['tool:ask_person'] },
+  effect: 'pure',
+  reply: async (_, { ask }) => `You like ${await ask('Which colour?')}.`,
+})
+
+type Choice = 'allow_once' | 'allow_always' | 'reject_once' | 'wait'
+
+/** An editor that answers permissions in one way, and keeps what it was shown. */
+class TestEditor {
+  readonly updates: acp.SessionUpdate[] = []
+  readonly asked: acp.RequestPermissionRequest[] = []
+  readonly agent: acp.ClientContext
+  private readonly connection: acp.ClientConnection
+
+  constructor(runtime: Runtime, name: string, choice: Choice = 'allow_once') {
+    const app = makeAgent({ sdk: acp, agent: name, runtimeFor: async () => runtime.as(ME) })
+    const editor = acp
+      .client({ name: 'test' })
+      .onNotification(acp.methods.client.session.update, ({ params }) => void this.updates.push(params.update))
+      .onRequest(acp.methods.client.session.requestPermission, async ({ params, signal }) => {
+        this.asked.push(params)
+        if (choice !== 'wait') return { outcome: { outcome: 'selected' as const, optionId: choice } }
+        await new Promise((resolve) => signal.addEventListener('abort', resolve))
+        return { outcome: { outcome: 'cancelled' as const } }
+      })
+    this.connection = editor.connect(app)
+    this.agent = this.connection.agent
+    onTestFinished(() => this.connection.close())
+  }
+
+  private async begin() {
+    await this.agent.request(acp.methods.agent.initialize, { protocolVersion: 1, clientCapabilities: {} })
+  }
+
+  async open(): Promise<string> {
+    const { session } = acp.methods.agent
+    await this.begin()
+    return (await this.agent.request(session.new, { cwd: FOLDER, mcpServers: [] })).sessionId
+  }
+
+  async prompt(sessionId: string, text: string): Promise<string> {
+    const prompt = [{ type: 'text' as const, text }]
+    const { prompt: method } = acp.methods.agent.session
+    return (await this.agent.request<acp.PromptResponse>(method, { sessionId, prompt })).stopReason
+  }
+
+  async load(sessionId: string) {
+    await this.begin()
+    return this.agent.request(acp.methods.agent.session.load, { sessionId, cwd: FOLDER, mcpServers: [] })
+  }
+
+  /** All text of one sort of update. */
+  said(kind: 'agent_message_chunk' | 'user_message_chunk'): string {
+    return this.updates
+      .flatMap((one) => (one.sessionUpdate === kind && one.content.type === 'text' ? [one.content.text] : []))
+      .join('')
+  }
+
+  of<Kind extends acp.SessionUpdate['sessionUpdate']>(kind: Kind) {
+    return this.updates.filter((one) => one.sessionUpdate === kind) as Extract<
+      acp.SessionUpdate,
+      { sessionUpdate: Kind }
+    >[]
+  }
+}
+
+function runtimeOf(agents: readonly AnyAgent[], options: RuntimeOptions = {}): Runtime {
+  const runtime = createRuntime({ agents, ...options })
+  onTestFinished(() => runtime.close())
+  return runtime
+}
+
+test('a prompt streams words, calls with diff and location, and asks before the call runs', async () => {
+  written.length = 0
+  const editor = new TestEditor(runtimeOf([writer]), 'writer')
+  const session = await editor.open()
+  expect(await editor.prompt(session, 'Go.')).toBe('end_turn')
+  expect(editor.said('agent_message_chunk')).toBe('I write.Written.')
+  const [call] = editor.of('tool_call')
+  expect(call).toMatchObject({
+    title: 'write_file /workspace/a.txt',
+    kind: 'edit',
+    locations: [{ path: `${FOLDER}/a.txt` }],
+    content: [{ type: 'diff', path: `${FOLDER}/a.txt`, newText: 'new' }],
+  })
+  expect(editor.of('tool_call_update').map(({ status }) => status)).toEqual(['pending', 'in_progress', 'completed'])
+  expect(editor.asked).toMatchObject([
+    { toolCall: { toolCallId: call?.toolCallId }, options: [{ kind: 'allow_once' }, {}, {}] },
+  ])
+  expect(written).toEqual(['/workspace/a.txt'])
+})
+
+test('a call of a subagent is asked for in the editor, its words are shown, and its session can be loaded to read', async () => {
+  written.length = 0
+  const runtime = runtimeOf([lead, writer])
+  const editor = new TestEditor(runtime, 'lead')
+  const session = await editor.open()
+  expect(await editor.prompt(session, 'Go.')).toBe('end_turn')
+  expect(editor.asked[0]?.toolCall.title).toBe('writer: write_file /workspace/a.txt')
+  expect(written).toHaveLength(1)
+  const child = editor.of('tool_call_update').find(({ _meta }) => _meta?.['legate/child'] !== undefined)
+  const { sessionId } = Object(child?._meta)['legate/child'] as { sessionId: string }
+  const words = editor
+    .of('tool_call_update')
+    .filter(({ toolCallId, content }) => toolCallId === child?.toolCallId && content)
+  expect(JSON.stringify(words.at(-1)?.content)).toContain('Written.')
+  const reader = new TestEditor(runtime, 'lead')
+  await reader.load(sessionId)
+  expect(reader.said('user_message_chunk')).toBe('Write.')
+  expect(reader.said('agent_message_chunk')).toBe('I write.Written.')
+  await expect(reader.prompt(sessionId, 'Me too.')).rejects.toThrow('you can read it')
+})
+
+test('denying refuses the call, and allow_always is not asked again', async () => {
+  written.length = 0
+  const no = new TestEditor(runtimeOf([writer]), 'writer', 'reject_once')
+  expect(await no.prompt(await no.open(), 'Go.')).toBe('end_turn')
+  expect(no.of('tool_call_update').at(-1)?.status).toBe('failed')
+  expect(written).toEqual([])
+  const always = new TestEditor(runtimeOf([writer]), 'writer', 'allow_always')
+  const session = await always.open()
+  await always.prompt(session, 'Go.')
+  await always.prompt(session, 'Again.')
+  expect(always.asked).toHaveLength(1)
+  expect(written).toHaveLength(2)
+})
+
+test('a loaded session has everything that was said and done, and goes on', async () => {
+  const runtime = runtimeOf([writer])
+  const first = new TestEditor(runtime, 'writer')
+  const session = await first.open()
+  await first.prompt(session, 'Go.')
+  const { sessions } = await first.agent.request(acp.methods.agent.session.list, {})
+  expect(sessions).toMatchObject([{ sessionId: session }])
+  const second = new TestEditor(runtime, 'writer')
+  await second.load(session)
+  expect(second.said('user_message_chunk')).toBe('Go.')
+  expect(second.said('agent_message_chunk')).toBe('I write.Written.')
+  expect(second.of('tool_call')).toEqual(first.of('tool_call'))
+  expect(second.asked).toEqual([])
+  expect(await second.prompt(session, 'Again.')).toBe('end_turn')
+})
+
+test('a permission that waits is asked again when the session is loaded', async () => {
+  written.length = 0
+  const runtime = runtimeOf([writer])
+  const gone = new TestEditor(runtime, 'writer', 'wait')
+  const session = await gone.open()
+  const left = gone.prompt(session, 'Go.').catch(() => undefined)
+  while (gone.asked.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  const back = new TestEditor(runtime, 'writer')
+  await back.load(session)
+  while (!back.said('agent_message_chunk').includes('Written.')) await new Promise((resolve) => setTimeout(resolve, 5))
+  expect(back.asked).toHaveLength(1)
+  expect(written).toHaveLength(1)
+  await left
+})
+
+test('cancelling ends the prompt, and what was asked answers nothing', async () => {
+  written.length = 0
+  const editor = new TestEditor(runtimeOf([writer]), 'writer', 'wait')
+  const session = await editor.open()
+  const prompted = editor.prompt(session, 'Go.')
+  while (editor.asked.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  await editor.agent.notify(acp.methods.agent.session.cancel, { sessionId: session })
+  expect(await prompted).toBe('cancelled')
+  expect(written).toEqual([])
+})
+
+test('a list of what is to do is a plan, and a question is answered by the next prompt', async () => {
+  const runtime = runtimeOf([planner, asker])
+  const plans = new TestEditor(runtime, 'planner')
+  await plans.prompt(await plans.open(), 'Go.')
+  expect(plans.of('plan')[0]?.entries).toMatchObject([
+    { content: 'look', status: 'completed' },
+    { content: 'fix', status: 'pending' },
+  ])
+  const asks = new TestEditor(runtime, 'asker')
+  const session = await asks.open()
+  expect(await asks.prompt(session, 'Go.')).toBe('end_turn')
+  expect(asks.said('agent_message_chunk')).toBe('Which colour?')
+  expect(await asks.prompt(session, 'Blue')).toBe('end_turn')
+  expect(asks.said('agent_message_chunk')).toContain('You like Blue.')
+})
+
+test('a mode narrows what follows; retry answers again; closing ends what goes on', async () => {
+  written.length = 0
+  const editor = new TestEditor(runtimeOf([writer]), 'writer')
+  const session = await editor.open()
+  const { setMode, close } = acp.methods.agent.session
+  await editor.agent.request(setMode, { sessionId: session, modeId: 'chat' })
+  await editor.prompt(session, 'Go.')
+  expect(written).toEqual([])
+  await editor.agent.request(setMode, { sessionId: session, modeId: 'auto' })
+  expect(await editor.prompt(session, '/retry')).toBe('end_turn')
+  await expect(editor.agent.request(setMode, { sessionId: session, modeId: 'root' })).rejects.toThrow()
+  await editor.agent.request(close, { sessionId: session })
+  await expect(editor.prompt(session, 'Go.')).rejects.toThrow()
+})
+
+test.each(['chat', 'approve'] as const)('retry is bound by the mode %s too', async (modeId) => {
+  written.length = 0
+  const editor = new TestEditor(runtimeOf([greeter()]), 'greeter', 'reject_once')
+  const sessionId = await editor.open()
+  await editor.prompt(sessionId, 'Go.')
+  await editor.agent.request(acp.methods.agent.session.setMode, { sessionId, modeId })
+  await editor.prompt(sessionId, '/retry')
+  expect([written.length, editor.asked.length]).toEqual([0, modeId === 'approve' ? 1 : 0])
+  expect((await editor.load(sessionId)).modes?.currentModeId).toBe('auto')
+})
+
+test('the session of another owner does not exist', async () => {
+  const runtime = runtimeOf([writer])
+  const { conversationId } = await runtime.run(writer, 'Go.', { owner: 'eve' })
+  const editor = new TestEditor(runtime, 'writer')
+  await editor.open()
+  const foreign = await editor.load(conversationId).catch((error: Error) => error.message)
+  const unknown = await editor.load('01890000-0000-7000-8000-00000000dead').catch((error: Error) => error.message)
+  expect(foreign).toBe(unknown)
+})

@@ -1,0 +1,3 @@
+export const ARGS: string[]
+export function missingBrowser(): string
+export function unpackBrowser(): Promise<string>

@@ -1,0 +1,46 @@
+import type { TreeNode } from 'legate/client'
+
+type Content = NonNullable<TreeNode['content']>
+
+/** The words of a message; values as JSON, media by their names. */
+export function textOf(content: Content | null): string {
+  if (content === null) return ''
+  if (typeof content === 'string') return content
+  return content.map(blockText).filter(Boolean).join('\n\n')
+}
+
+function blockText(block: Exclude<Content, string>[number]): string {
+  if (block.type === 'text') return block.text
+  if (block.type === 'reasoning') return ''
+  if (block.type === 'json') return `\`\`\`\n${JSON.stringify(block.value, null, 2)}\n\`\`\``
+  return `(${block.type}, ${block.mediaType})`
+}
+
+/** A text as a value where it is the JSON of one; else undefined. */
+export function jsonIn(text: string): unknown {
+  const first = text.trimStart()[0]
+  if (first !== '{' && first !== '[') return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** JSON in a form for people; other texts as they are. */
+export function pretty(text: string): string {
+  const value = jsonIn(text)
+  return value === undefined ? text : JSON.stringify(value, null, 2)
+}
+
+/** The first line of a text that says something. */
+export function firstLine(text: string): string {
+  return text.slice(0, 400).trim().split('\n', 1)[0] ?? ''
+}
+
+const SESSION = /^session_id: \S+\s+/
+
+/** The answer of a subagent, without the id of its session, which stands first for the model that asked. */
+export function answerOf(content: Content): string {
+  return textOf(content).replace(SESSION, '')
+}

@@ -1,0 +1,185 @@
+// One thing that needs a person: what it is, since when, and the buttons that help.
+
+import { type ReactNode, useState } from 'react'
+import { putAway } from '../../data/away.ts'
+import { useConnection } from '../../data/feed.ts'
+import { moment, shortId } from '../../data/format.ts'
+import { reload } from '../../data/request.ts'
+import { retryRun } from '../../data/retry.ts'
+import { pathOfRun } from '../../data/router.ts'
+import { useMay } from '../../data/server.ts'
+import { shownItem, statusWords } from '../../data/shown.ts'
+import { useTask } from '../../data/task.ts'
+import type { InboxItem } from '../../data/types.ts'
+import { ApprovalCard } from '../../panes/ask/approval-card.tsx'
+import { wantedOf } from '../../panes/ask/facts.ts'
+import { QuestionCard } from '../../panes/ask/question-card.tsx'
+import { SettleButtons } from '../../panes/ask/settle-buttons.tsx'
+import { Waited } from '../../panes/ask/waited.tsx'
+import { Button, copy } from '../../parts/button.tsx'
+import { AgentPath, Span } from '../../parts/figures.tsx'
+import { Link } from '../../parts/link.tsx'
+import { Shape } from '../../parts/state.tsx'
+
+interface NeedsItemProps {
+  readonly item: InboxItem
+  /** The title of its run. */
+  readonly title: string | null
+  /** The first one is open. */
+  readonly isFirst: boolean
+}
+
+export function NeedsItem({ item, title, isFirst }: NeedsItemProps): ReactNode {
+  const [isOpened, setOpened] = useState<boolean | null>(null)
+  const isOpen = isOpened ?? isFirst
+  const to = pathOfRun(item.rootId, '', item.nodeId ?? undefined)
+  const canOpen = item.type === 'approval' || item.type === 'question'
+  return (
+    <li className={`item ${isOpen && canOpen ? 'is-sel' : ''}`} data-nav tabIndex={-1}>
+      <Shape state={shownItem(item)} />
+      <div className="grow">
+        <div className="item-t">
+          <Link to={to} className="cut">
+            <ItemWords item={item} title={title} />
+          </Link>
+        </div>
+        <div className="item-s">
+          {item.path.length > 1 ? <AgentPath path={item.path} /> : null}
+          {item.path.length > 1 ? <span aria-hidden="true">·</span> : null}
+          <span className="cut">{secondLine(item, title)}</span>
+        </div>
+      </div>
+      <div className="item-a">
+        <ItemTime item={item} />
+        {canOpen ? (
+          <OpenButton item={item} isOpen={isOpen} onToggle={() => setOpened(!isOpen)} />
+        ) : (
+          <ItemButtons item={item} />
+        )}
+      </div>
+      {isOpen ? <ItemCard item={item} /> : null}
+    </li>
+  )
+}
+
+interface OpenButtonProps {
+  readonly item: InboxItem
+  readonly isOpen: boolean
+  readonly onToggle: () => void
+}
+
+function OpenButton({ item, isOpen, onToggle }: OpenButtonProps): ReactNode {
+  const words = item.type === 'approval' ? 'Read and answer' : 'Answer'
+  return (
+    <Button isSmall look={isOpen ? 'quiet' : 'plain'} aria-expanded={isOpen} onClick={onToggle}>
+      {isOpen ? 'Fold' : words}
+    </Button>
+  )
+}
+
+function ItemCard({ item }: { readonly item: InboxItem }): ReactNode {
+  if (item.type !== 'approval' && item.type !== 'question') return null
+  return (
+    <div className="item-b">
+      {item.type === 'approval' ? (
+        <ApprovalCard key={item.approval.seen} approval={item.approval} isFlat />
+      ) : (
+        <QuestionCard key={item.question.seen} question={item.question} isFlat />
+      )}
+    </div>
+  )
+}
+
+function ItemWords({ item, title }: Pick<NeedsItemProps, 'item' | 'title'>): ReactNode {
+  const who = <b>{item.agent}</b>
+  const what = title ?? `the run ${shortId(item.runId)}`
+  switch (item.type) {
+    case 'approval':
+      return (
+        <>
+          {who} wants{' '}
+          <code>
+            <b>{wantedOf(item.approval.request)}</b>
+          </code>
+        </>
+      )
+    case 'question':
+      return (
+        <>
+          {who} asks: {item.question.text}
+        </>
+      )
+    case 'uncertain':
+      return (
+        <>
+          {who}: <code>{item.tool}</code> may or may not have happened
+        </>
+      )
+    case 'failed':
+      return (
+        <>
+          {who}: {what} {item.status === 'failed' ? 'failed' : `ended: ${statusWords(item.status)}`}
+        </>
+      )
+    case 'no-worker':
+      return (
+        <>
+          {who}: Nobody works on {what}
+        </>
+      )
+    default:
+      return (
+        <>
+          {who}: {what} does not go on by itself
+        </>
+      )
+  }
+}
+
+function secondLine(item: InboxItem, title: string | null): string {
+  if (item.type === 'approval' || item.type === 'question') return title ?? `Run ${shortId(item.runId)}`
+  if (item.type === 'uncertain') return `${item.text} Look at the far side, then decide.`
+  return item.text
+}
+
+function ItemTime({ item }: { readonly item: InboxItem }): ReactNode {
+  if (item.type === 'approval')
+    return <Waited since={item.since} expiresAt={item.approval.expiresAt} then="it is denied" />
+  if (item.type === 'question')
+    return <Waited since={item.since} expiresAt={item.question.expiresAt} then="it goes on without an answer" />
+  return (
+    <span className="meta">{item.type === 'failed' ? moment(item.since) : <Span from={item.since} to={null} />}</span>
+  )
+}
+
+function ItemButtons({ item }: { readonly item: InboxItem }): ReactNode {
+  if (item.type === 'uncertain') return <SettleButtons nodeId={item.nodeId ?? ''} />
+  if (item.type === 'failed') return <FailedButtons runId={item.runId} />
+  const command = item.type === 'no-worker' ? `legate resume ${shortId(item.runId)}` : 'legate audit'
+  return (
+    <Button isSmall icon="copy" onClick={() => copy(command, `Copied: ${command}`)}>
+      {item.type === 'no-worker' ? 'legate resume' : 'legate audit'}
+    </Button>
+  )
+}
+
+function FailedButtons({ runId }: { readonly runId: string }): ReactNode {
+  const task = useTask()
+  const mayRetry = useMay('history')
+  const isLive = useConnection().kind === 'live'
+  const retry = () => {
+    void task.run(() => retryRun(runId), 'Only what failed is done again').then(() => reload('lists '))
+  }
+  return (
+    <>
+      {mayRetry ? (
+        <Button isSmall disabled={task.isBusy || !isLive} onClick={retry}>
+          Retry
+        </Button>
+      ) : null}
+      <Button isSmall look="quiet" onClick={() => putAway(runId)}>
+        Put away
+      </Button>
+    </>
+  )
+}
