@@ -178,8 +178,10 @@ export class RowCache {
   private putTurn(tree: CachedTree, row: Turn, n: number): void {
     const known = tree.turns.get(row.id)
     const lane = tree.turnsOf.get(row.laneId)
-    if (known === undefined) lane?.put(this.addTurn(row, n))
-    else {
+    if (known === undefined) {
+      const cell = this.addTurn(row, n)
+      lane?.put(cell)
+    } else {
       known.row = row
       if (row.state === 'queued') lane?.queue(row.ordinal)
     }
