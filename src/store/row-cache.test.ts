@@ -11,5 +11,10 @@ test('a new turn is cached with its nodes, also in a lane whose turns nobody has
 
   cache.putCommit(commit, { numbers: [7, 8], ends: new Map(), tail: { tree: 0, commit: 2, seq: 1, hash: '' } })
 
-  expect(cache.home('turn-1')?.turns.get('turn-1')?.nodes.map(({ row }) => row.id)).toEqual(['node-1'])
+  expect(
+    cache
+      .home('turn-1')
+      ?.turns.get('turn-1')
+      ?.nodes.map(({ row }) => row.id),
+  ).toEqual(['node-1'])
 })
