@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { GraphNode } from '../../web/data/types.ts'
 import { type Column, nearTheirHosts } from '../../web/pages/graph/columns.ts'
 import { layoutColumns } from '../../web/pages/graph/layout.ts'
-import type { ColumnShape } from '../../web/pages/graph/places.ts'
+import { type ColumnShape, NODE } from '../../web/pages/graph/places.ts'
 
 const line = (id: string, nodes: readonly string[], from: string | null = null): ColumnShape => ({
   id,
@@ -35,6 +35,40 @@ test('tasks without an edge between them stand side by side', () => {
   expect(nodes['b']?.y).toBe(nodes['c']?.y)
   expect(Math.abs((nodes['b']?.x ?? 0) - (nodes['c']?.x ?? 0))).toBeGreaterThan(100)
 })
+
+test('columns of one depth stand below each other, and lines to them cross no node', () => {
+  const tasks = ['b', 'c', 'd']
+  const host = { id: 'host', nodes: ['a', ...tasks], edges: tasks.map((to) => ({ from: 'a', to })), from: null }
+  const children = tasks.map((task) => line(`child ${task}`, [`${task}1`, `${task}2`], task))
+  const shapes: ColumnShape[] = [host, ...children, line('grandchild', ['x', 'y'], 'b1')]
+  const { columns, nodes, routes } = layoutColumns(shapes)
+  const placeOf = (id: string) => columns[id] ?? { x: 0, y: 0, width: 0, height: 0 }
+
+  expect(Object.keys(routes)).toEqual([...children.map(({ id }) => id), 'grandchild'])
+  for (const { id, nodes: own } of shapes) {
+    for (const { x, y } of own.map((node) => nodes[node] ?? { x: 0, y: 0 })) {
+      const box = { left: placeOf(id).x + x, top: placeOf(id).y + y }
+      for (const route of Object.values(routes)) expect(passes(route, box), `${route} ${id}`).toBe(false)
+    }
+  }
+  const [first, second, third] = children.map(({ id }) => placeOf(id))
+  expect([second?.x, third?.x]).toEqual([first?.x, first?.x])
+  expect(second?.y).toBeGreaterThan((first?.y ?? 0) + (first?.height ?? 0))
+  expect(third?.y).toBeGreaterThan((second?.y ?? 0) + (second?.height ?? 0))
+})
+
+/** True where a route of horizontal and vertical lines goes through the inside of a node. */
+function passes(route: string, { left, top }: { readonly left: number; readonly top: number }): boolean {
+  const [from = '', ...steps] = route.slice(1).split(' ')
+  let [x = 0, y = 0] = from.split(',').map(Number)
+  return steps.some((step) => {
+    const [x0, y0] = [x, y]
+    if (step.startsWith('H')) x = Number(step.slice(1))
+    else y = Number(step.slice(1))
+    const isAcross = Math.max(x0, x) > left && Math.min(x0, x) < left + NODE.width
+    return isAcross && Math.max(y0, y) > top && Math.min(y0, y) < top + NODE.height
+  })
+}
 
 test('a column without nodes has its head', () => {
   expect(layoutColumns([line('empty', [])]).columns['empty']).toMatchObject({ x: 0, y: 0 })

@@ -1,7 +1,7 @@
-import { Handle, type Node, type NodeProps, Position } from '@xyflow/react'
+import { BaseEdge, type Edge, type EdgeProps, Handle, type Node, type NodeProps, Position } from '@xyflow/react'
 import type { ReactNode } from 'react'
 import { Shape } from '../../parts/state.tsx'
-import type { FrameFacts, NodeFacts } from './shapes.ts'
+import type { FrameFacts, NodeFacts, RouteFacts } from './shapes.ts'
 
 /** One node: its state, its name, one line. Earlier versions stand behind it. */
 function CallNode({ data, selected }: NodeProps<Node<NodeFacts, 'call'>>): ReactNode {
@@ -32,4 +32,10 @@ function FrameNode({ data }: NodeProps<Node<FrameFacts, 'frame'>>): ReactNode {
   )
 }
 
+/** The line to a child or lane, as the layout drew it. */
+function RouteEdge({ id, data, markerEnd }: EdgeProps<Edge<RouteFacts, 'route'>>): ReactNode {
+  return <BaseEdge id={id} path={data?.path ?? ''} {...(markerEnd === undefined ? {} : { markerEnd })} />
+}
+
+export const EDGE_TYPES = { route: RouteEdge }
 export const NODE_TYPES = { call: CallNode, frame: FrameNode }

@@ -9,7 +9,7 @@ import { useRun } from '../../data/run.ts'
 import { RunFrame } from '../../panes/run-frame.tsx'
 import { ProblemNote } from '../../parts/states.tsx'
 import '../../styles/graph.css'
-import { NODE_TYPES } from './graph-nodes.tsx'
+import { EDGE_TYPES, NODE_TYPES } from './graph-nodes.tsx'
 import { type LoadedGraph, loadGraph } from './load-graph.ts'
 import { NodePane } from './node-pane.tsx'
 import type { Layout } from './places.ts'
@@ -74,12 +74,13 @@ interface CanvasProps {
 function Canvas({ graph: { columns }, layout, chosen, onChoose }: CanvasProps): ReactNode {
   const drawn = useMemo(() => drawNodes(columns, layout), [columns, layout])
   const nodes = useMemo(() => drawn.map((node) => ({ ...node, selected: node.id === chosen })), [drawn, chosen])
-  const edges = useMemo(() => drawEdges(columns), [columns])
+  const edges = useMemo(() => drawEdges(columns, layout), [columns, layout])
   return (
     <ReactFlow
       nodes={nodes}
       edges={edges}
       nodeTypes={NODE_TYPES}
+      edgeTypes={EDGE_TYPES}
       nodesDraggable={false}
       nodesConnectable={false}
       edgesFocusable={false}

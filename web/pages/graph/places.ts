@@ -24,4 +24,6 @@ export interface Layout {
   readonly columns: Readonly<Record<string, ColumnPlace>>
   /** By node, inside of its column. */
   readonly nodes: Readonly<Record<string, Place>>
+  /** By column: the line from the node that began it, as an SVG path. */
+  readonly routes: Readonly<Record<string, string>>
 }

@@ -102,7 +102,11 @@ const STATES: Readonly<Record<GraphNode['state'], Shown>> = {
 
 const ARROW = { type: MarkerType.ArrowClosed, width: 16, height: 16 } as const
 
-export function drawEdges(columns: readonly Column[]): Edge[] {
+export interface RouteFacts extends Record<string, unknown> {
+  readonly path: string
+}
+
+export function drawEdges(columns: readonly Column[], { routes }: Layout): Edge[] {
   const known = new Set(columns.flatMap(({ nodes }) => nodes.map(({ id }) => id)))
   return columns.flatMap(({ id, edges, nodes, from, isFork }) => {
     const inside = edges.map(({ from: a, to: b }) => ({ id: `${a} ${b}`, source: a, target: b, markerEnd: ARROW }))
@@ -116,8 +120,10 @@ export function drawEdges(columns: readonly Column[]): Edge[] {
       className,
       sourceHandle: 'out',
       targetHandle: 'in',
+      type: 'route',
+      data: { path: routes[id] ?? '' },
     }
-    // Above the boxes that it passes.
+    // Above the frames that it enters and leaves.
     return [...inside, { ...begun, markerEnd: ARROW, zIndex: 1 }]
   })
 }
