@@ -14,6 +14,7 @@ import {
   speaker,
   tokens,
 } from '../../web/data/format.ts'
+import { signed } from '../../web/pages/diff/figures.tsx'
 
 test.each([
   [0, '0'],
@@ -80,5 +81,16 @@ test('groups keep the order of their first items', () => {
   expect([...groupBy(['b1', 'a1', 'b2'], ([first = '']) => first)]).toEqual([
     ['b', ['b1', 'b2']],
     ['a', ['a1']],
+  ])
+})
+
+test('a difference has a sign, and is left out where its words say nothing', () => {
+  expect(signed(-3_000, span)).toBe('−3.0 s')
+  expect(signed(0.02, money)).toBe('+$0.02')
+  expect([signed(-20, span), signed(0.000_1, money), signed(0, String), signed(null, money)]).toEqual([
+    null,
+    null,
+    null,
+    null,
   ])
 })

@@ -62,8 +62,9 @@ export function difference(first: number | null, second: number | null): number 
   return first === null || second === null ? null : second - first
 }
 
-/** `+310`, `−3.0 s`; null where nothing differs. */
+/** `+310`, `−3.0 s`; null where the difference is too small to be shown. */
 export function signed(amount: number | null, words: (amount: number) => string): string | null {
-  if (amount === null || amount === 0) return null
-  return `${amount > 0 ? '+' : '−'}${words(Math.abs(amount))}`
+  const size = words(Math.abs(amount ?? 0))
+  if (amount === null || size.startsWith('<') || !/[1-9]/.test(size)) return null
+  return `${amount > 0 ? '+' : '−'}${size}`
 }
