@@ -66,13 +66,17 @@ function shape(text: string): string {
     if (!known.has(id)) known.set(id, `ID${known.size}`)
     return known.get(id) ?? ''
   }
-  return text
-    .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, named)
-    .replaceAll(/\b(?=[0-9a-f]*\d)[0-9a-f]{8}\b/g, named)
-    .replaceAll(/hash [\w-]{43}/g, 'HASH')
-    .replaceAll(/\b1[789]\d{11}\b|"elapsedMs":\d+/g, 'TIME')
-    .replaceAll(/\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{3}Z)?/g, 'MOMENT')
-    .replaceAll(/ *\b\d+(?:\.\d)? (?:s|min|h|d)\b|\d+[mhd] \d+[smh]/g, ' AGO')
+  return (
+    text
+      .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, named)
+      .replaceAll(/\b(?=[0-9a-f]*\d)[0-9a-f]{8}\b/g, named)
+      .replaceAll(/hash [\w-]{43}/g, 'HASH')
+      .replaceAll(/\b1[789]\d{11}\b|"elapsedMs":\d+/g, 'TIME')
+      .replaceAll(/\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{3}Z)?/g, 'MOMENT')
+      .replaceAll(/\b(?:\d+(?:\.\d)? (?:s|min|h|d)|\d+[mhd] \d+[smh])\b/g, 'AGO')
+      // A column is as wide as its widest time: one of the two may have reached "1m 00s", and the other not yet.
+      .replaceAll(/(?<=\S) {2,}/g, '  ')
+  )
 }
 
 function shapeOf({ code, stdout, stderr }: Ended): Ended {

@@ -9,6 +9,7 @@ import { sqliteStore } from 'legate/store/sqlite'
 import { onTestFinished, type TestContext } from 'vitest'
 import type { LocalStore } from '../../../src/store/store.ts'
 import { localStore } from '../../support/rows.ts'
+import { callHost, isHosted } from './host.ts'
 
 export const root = path.resolve(import.meta.dirname, '../../..')
 export const program = path.join(root, 'dist/cli/main.js')
@@ -109,8 +110,12 @@ export class Place {
     return this.start([program, ...args], options)
   }
 
-  /** Fails, and says what was printed so far, when it does not end. */
+  /** Fails, and says what was printed so far, when it does not end. Where the process is not what counts, it is not a new one. */
   async run(args: readonly string[], options: StartOptions = {}): Promise<Ended> {
+    if (isHosted(args, options)) {
+      const { env = {}, cwd = this.folder, input } = options
+      return callHost({ program, args, env: { ...this.env, ...env }, cwd, input })
+    }
     const started = this.legate(args, options)
     const timer = setTimeout(() => started.kill('SIGKILL'), PATIENCE_MS)
     const ended = await started.ended
