@@ -1,6 +1,19 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import path from 'node:path'
-import type { Ended, StartOptions } from './cli.ts'
+
+export interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface StartOptions {
+  readonly env?: NodeJS.ProcessEnv
+  readonly uid?: number
+  readonly cwd?: string
+  /** What comes in; left out: nothing does. */
+  readonly input?: string
+}
 
 /** One call of the program. */
 export interface HostedCall {
@@ -11,46 +24,18 @@ export interface HostedCall {
   readonly input: string | undefined
 }
 
-/** Commands that read a store or files, or write into them, and end. They run no agent and load no module of a user. */
-const HOSTED = [
-  'answer',
-  'approvals',
-  'approve',
-  'audit',
-  'cancel',
-  'convert',
-  'deny',
-  'diff',
-  'doctor',
-  'edit',
-  'export',
-  'forget',
-  'fork',
-  'help',
-  'import',
-  'inbox',
-  'log',
-  'prune',
-  'ps',
-  'retry',
-  'settle',
-  'show',
-  'token',
-  'transcript',
-  'tree',
-  'validate',
-  'why',
-]
+/** Commands that go on until somebody stops them, or that are about the process that they are. */
+const ALONE = ['acp', 'chat', 'demo', 'mcp', 'open', 'resume', 'serve', 'worker']
 const FOLLOWS = ['-f', '--follow']
-const PATIENCE_MS = 20_000
+/** Once loaded, the code of a user stays, and so does what it left behind. */
+const MODULE = /\.[cm]?[jt]s$/
+/** Generous: only a test that fails waits so long. */
+export const PATIENCE_MS = 20_000
 
-/**
- * Whether a call may run in the process of the calls before it. In full each has its own, and so have commands that run agents,
- * and those that follow a run: others would wait for them.
- */
+/** Whether a call may run in the process of the calls before it, which ended by themselves. In full each has its own. */
 export function isHosted(args: readonly string[], { uid }: StartOptions): boolean {
-  const isAlone = process.env['LEGATE_FULL'] === '1' || uid !== undefined || args.some((arg) => FOLLOWS.includes(arg))
-  return !isAlone && HOSTED.includes(args[0] ?? '')
+  if (process.env['LEGATE_FULL'] === '1' || uid !== undefined) return false
+  return !args.some((arg) => ALONE.includes(arg) || FOLLOWS.includes(arg) || MODULE.test(arg))
 }
 
 let host: ChildProcess | undefined
