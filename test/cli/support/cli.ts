@@ -98,10 +98,9 @@ export class Place {
 
   /** Fails, and says what was printed so far, when it does not end. Where the process is not what counts, it is not a new one. */
   async run(args: readonly string[], options: StartOptions = {}): Promise<Ended> {
-    if (isHosted(args, options)) {
-      const { env = {}, cwd = this.folder, input } = options
-      return callHost({ program, args, env: { ...this.env, ...env }, cwd, input })
-    }
+    const { cwd = this.folder, input } = options
+    const env = { ...this.env, ...options.env }
+    if (isHosted(args, { ...options, env })) return callHost({ program, args, env, cwd, input })
     const started = this.legate(args, options)
     const timer = setTimeout(() => started.kill('SIGKILL'), PATIENCE_MS)
     const ended = await started.ended

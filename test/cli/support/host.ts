@@ -33,8 +33,10 @@ const MODULE = /\.[cm]?[jt]s$/
 export const PATIENCE_MS = 20_000
 
 /** Whether a call may run in the process of the calls before it, which ended by themselves. In full each has its own. */
-export function isHosted(args: readonly string[], { uid }: StartOptions): boolean {
-  if (process.env['LEGATE_FULL'] === '1' || uid !== undefined) return false
+export function isHosted(args: readonly string[], { uid, env = {} }: StartOptions): boolean {
+  // Node reads its options when it starts.
+  const isOwn = uid !== undefined || env['NODE_OPTIONS'] !== process.env['NODE_OPTIONS']
+  if (isOwn || process.env['LEGATE_FULL'] === '1') return false
   return !args.some((arg) => ALONE.includes(arg) || FOLLOWS.includes(arg) || MODULE.test(arg))
 }
 
