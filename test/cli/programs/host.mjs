@@ -1,4 +1,4 @@
-// Runs `legate` many times in one process, one call after the other: to start Node takes ten times as long as most commands do.
+// Runs `legate` many times in one process, one call after the other: to start Node and load the program takes longer than most commands do.
 // A message is { program, args, env, cwd, input }, the answer { code, stdout, stderr }, as of a process that ended by itself.
 
 import { Readable, Writable } from 'node:stream'
