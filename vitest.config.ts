@@ -11,6 +11,8 @@ const crash = ['test/crash/**/*.test.ts']
 const postgres = ['test/postgres/**/*.test.ts']
 const suite = ['test/**/*.test.ts']
 const browser = ['test/web/browser/**/*.test.ts']
+/** They measure how fast a page answers: nothing else may run then. */
+const page = ['test/web/browser/load.test.ts']
 /** They replace a module for themselves, before anything else has loaded it. */
 const alone = ['test/attack/paths-interleaved.test.ts', 'test/e2e/examples/contracts.test.ts']
 
@@ -28,13 +30,14 @@ const notCommon = [...house, ...crash, ...postgres, ...alone, ...browser]
 
 /** With every in-memory state dropped before each node. Large figures are reached once, without. */
 const forgetting = { LEGATE_FRESH: '1', LEGATE_FIGURES: '', LEGATE_FULL: '', LEGATE_ONE_STORE: isFull ? '' : '1' }
-/** What runs no node in this process, is of stores or of other programs: a second time only in full. */
+/** What is not about agents, delegations, conversations, grants and the engine, and what is large: a second time only in full. */
 const once = [
-  'src/{base,grant,fields,prompt,recipe,store,cli}/**',
-  'test/{attack,cli,client,e2e,fields/parser,files,laws,model,prompt,server,sim,store,surfaces,tools,web}/**',
-  'test/recipe/*.test.ts',
-  'test/graph/{audit,gating,proof,reading,spawn,states}.test.ts',
-  'test/conversation/history/random.test.ts',
+  'src/**',
+  'test/{attack,cli,client,e2e,fields,files,graph,laws,model,prompt,recipe,runtime,server,sim,store}/**',
+  'test/{surfaces,testing,tool,tools,web}/**',
+  'test/engine/{call-limits,cancel-dead,cancel-random,full-disk,lots,settle-killed,turns-of-owners}.test.ts',
+  'test/conversation/history/{random,usage,whole}.test.ts',
+  'test/conversation/live/{buffer,law}.test.ts',
 ]
 const left = isFull ? [] : once
 
@@ -43,6 +46,13 @@ const HOURS = 4 * 3_600_000
 const fresh = { env: forgetting, setupFiles: [...setupFiles, 'test/support/forget.ts'], testTimeout: 120_000 }
 const usual = isFull ? { testTimeout: HOURS, hookTimeout: HOURS } : { testTimeout: 30_000 }
 const slow = isFull ? usual : { testTimeout: 300_000, hookTimeout: 60_000 }
+
+const inBrowser = {
+  isolate: false,
+  ...slow,
+  globalSetup: 'test/web/support/start-browser.ts',
+  expect: { poll: { timeout: 20_000, interval: 50 } },
+}
 
 /** Files go by their size, as long as nothing is known of their time. The last ones must not take long. */
 const long = [
@@ -94,15 +104,9 @@ export default defineConfig({
         globalSetup: 'test/crash/support/build-programs.ts',
       }),
       project('postgres', { include: postgres, isolate: false, setupFiles, ...slow }),
-      project('browser', {
-        include: browser,
-        isolate: false,
-        ...slow,
-        // Two windows that are busy at once would measure each other.
-        fileParallelism: false,
-        globalSetup: 'test/web/support/start-browser.ts',
-        expect: { poll: { timeout: 20_000, interval: 50 } },
-      }),
+      // First, and one after the other: two windows that are busy at once would measure each other.
+      project('page', { ...inBrowser, include: page, fileParallelism: false, sequence: { groupOrder: 0 } }),
+      project('browser', { ...inBrowser, include: browser, exclude: page, sequence: { groupOrder: 1 } }),
       project('suite', { ...common, exclude: notCommon, ...usual }),
       project('alone', { include: alone, setupFiles, ...again, ...usual }),
       project('fresh', { ...common, exclude: [...notCommon, ...left], ...fresh }),

@@ -30,7 +30,7 @@ const SUITES = ['crash', 'postgres', 'suite', 'alone']
 const FRESH = 'fresh'
 
 /** By itself: it measures how fast a page answers, and others would be measured with it. */
-const browser = suites('browser', ['browser'])
+const browser = suites('browser', ['page', 'browser'])
 
 /** Together, so that no processor waits for the other at the end of the first. */
 const quick = [...checks, [browser], [suites('suites', [...SUITES, FRESH])]]
@@ -52,9 +52,9 @@ const OFFLINE = { NODE_EXTRA_CA_CERTS: undefined }
 const ENOUGH_BYTES = 4 * 2 ** 30
 
 const FRESH_NOTE = `
-fresh leaves out tests that run no node in their process, those of stores, and those of other programs and their clients:
-src/{base,grant,fields,prompt,recipe,store,cli}, test/{attack,cli,client,e2e,fields/parser,files,laws,model,prompt,server,sim,store,surfaces,tools,web}, test/recipe without its folders,
-test/graph/{audit,gating,proof,reading,spawn,states}, test/conversation/history/random. Where a test is for every store, fresh takes SQLite. npm run test:full leaves nothing out.`
+fresh takes test/{agent,conversation,delegation,engine,extension,grant}, without what is large there or of other processes:
+test/engine/{call-limits,cancel-dead,cancel-random,full-disk,lots,settle-killed,turns-of-owners}, test/conversation/history/{random,usage,whole},
+test/conversation/live/{buffer,law}. Where a test is for every store, fresh takes SQLite. npm run test:full leaves nothing out.`
 
 await main()
 

@@ -328,6 +328,20 @@ test('a test in the sources has the name of the file that it tests', () => {
   expect(tests.filter((file) => !existsSync(path.join(root, file.replace('.test.ts', '.ts'))))).toEqual([])
 })
 
+test('an exported type name is declared once', () => {
+  const files = new Map<string, string[]>()
+  for (const { file, text } of sources) {
+    for (const [, name = ''] of text.matchAll(/^export (?:declare |abstract )*(?:interface|type|class) (\w+)/gm)) {
+      files.set(name, [...(files.get(name) ?? []), file])
+    }
+  }
+  // A class and an interface of one name in one file are one type.
+  const twice = [...files].filter(([, found]) => new Set(found).size > 1)
+
+  expect(files.size).toBeGreaterThan(500)
+  expect(twice).toEqual([])
+})
+
 test('a file that 18 others import opens with what it owns, who calls it, and what must stay true', () => {
   const most = sources
     .filter(({ file, room }) => !['index', 'doors'].includes(room) && !file.endsWith('.made.ts'))

@@ -38,7 +38,7 @@ import { type FeedItem, type FeedOptions, readFeed } from './feed.ts'
 import { readEvents } from './follow.ts'
 import { type RunRequest, startParts } from './start.ts'
 import type { ClientStreamOptions } from './stream.ts'
-import { type ConnectOptions, pathOf, type QueryValues, type RequestParts, Transport } from './transport.ts'
+import { type ConnectOptions, pathOf, type QueryValues, type RequestParts, ServerRequests } from './transport.ts'
 import type { TreeState } from './tree/tree-state.ts'
 import type { MadeWebhook, WebhookDelivery, WebhookInfo, WebhookRequest } from './webhook-info.ts'
 
@@ -47,14 +47,14 @@ const MOST_WAIT = 55
 
 /** Connects to a server. Nothing is sent before the first request. */
 export function connect(options: ConnectOptions): LegateClient {
-  return new LegateClient(new Transport(options))
+  return new LegateClient(new ServerRequests(options))
 }
 
 /** A server, by its routes. */
 export class LegateClient {
-  private readonly transport: Transport
+  private readonly transport: ServerRequests
 
-  constructor(transport: Transport) {
+  constructor(transport: ServerRequests) {
     this.transport = transport
   }
 

@@ -13,7 +13,7 @@ import type { ChangeAnswer, ConversationAnswer, Page, StartedRun } from './answe
 import { readTreeStates } from './follow.ts'
 import { type RunRequest, startParts } from './start.ts'
 import type { ClientStreamOptions } from './stream.ts'
-import { pathOf, type QueryValues, type Transport } from './transport.ts'
+import { pathOf, type QueryValues, type ServerRequests } from './transport.ts'
 import type { TreeState } from './tree/tree-state.ts'
 
 /** Options of every call: a signal that gives it up. */
@@ -25,9 +25,9 @@ export interface CallOptions {
 /** One conversation or lane on a server. */
 export class ConversationClient {
   readonly id: Id
-  private readonly transport: Transport
+  private readonly transport: ServerRequests
 
-  constructor(transport: Transport, id: Id) {
+  constructor(transport: ServerRequests, id: Id) {
     this.transport = transport
     this.id = id
   }

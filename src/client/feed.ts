@@ -3,7 +3,7 @@ import type { Id } from '../graph/rows.ts'
 import type { TreeChange } from '../store/feed.ts'
 import { dataIn } from './follow.ts'
 import { type ClientStreamOptions, readStream } from './stream.ts'
-import type { Transport } from './transport.ts'
+import type { ServerRequests } from './transport.ts'
 
 /** The trees and changes to hear of. */
 export interface FeedOptions extends ClientStreamOptions {
@@ -40,7 +40,7 @@ export interface FeedPlace {
 }
 
 /** Reads the feed. Its cursor is opaque: a new connection begins after the last one. */
-export async function* readFeed(transport: Transport, options: FeedOptions): AsyncGenerator<FeedItem, void> {
+export async function* readFeed(transport: ServerRequests, options: FeedOptions): AsyncGenerator<FeedItem, void> {
   const { trees = {}, after, ...stream } = options
   const tree = Object.entries(trees).map(([id, seq]) => `${id}:${seq}`)
   const place = { path: '/v1/feed', query: { tree: tree.length === 0 ? undefined : tree }, lastId: after }

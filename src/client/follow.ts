@@ -3,7 +3,7 @@ import { ClientError } from './error.ts'
 import type { Frame } from './frame-reader.ts'
 import { readJson } from './read-json.ts'
 import { type ClientStreamOptions, readStream, type StreamPlace } from './stream.ts'
-import type { QueryValues, Transport } from './transport.ts'
+import type { QueryValues, ServerRequests } from './transport.ts'
 import { reduceTree } from './tree/reduce.ts'
 import { emptyTree, type TreeState } from './tree/tree-state.ts'
 
@@ -20,7 +20,7 @@ export interface EventsPlace {
  * again what a node that streams has said so far; it replaces what you have of the node.
  */
 export async function* readEvents(
-  transport: Transport,
+  transport: ServerRequests,
   place: EventsPlace,
   options: ClientStreamOptions,
 ): AsyncGenerator<RunEvent, void> {
@@ -29,7 +29,7 @@ export async function* readEvents(
 
 /** The states of a tree: one for each piece of the stream that changed it. */
 export async function* readTreeStates(
-  transport: Transport,
+  transport: ServerRequests,
   path: string,
   options: ClientStreamOptions,
 ): AsyncGenerator<TreeState, void> {

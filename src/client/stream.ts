@@ -7,7 +7,7 @@
 
 import { ClientError, errorOf } from './error.ts'
 import { type Frame, FrameReader } from './frame-reader.ts'
-import type { QueryValues, Transport } from './transport.ts'
+import type { QueryValues, ServerRequests } from './transport.ts'
 
 /** How a stream behaves when it is cut. */
 export interface ClientStreamOptions {
@@ -54,7 +54,7 @@ const NOT_FOR_READERS: ReadonlySet<string> = new Set([...FAREWELLS, 'hello', 'en
 
 /** The frames of a stream, as many at a time as have come together. */
 export async function* readStream(
-  transport: Transport,
+  transport: ServerRequests,
   place: StreamPlace,
   options: ClientStreamOptions = {},
 ): AsyncGenerator<readonly Frame[], void> {
@@ -71,7 +71,7 @@ export async function* readStream(
 }
 
 class Stream {
-  private readonly transport: Transport
+  private readonly transport: ServerRequests
   private readonly place: StreamPlace
   private readonly options: ClientStreamOptions
   private lastId: string | undefined
@@ -84,7 +84,7 @@ class Stream {
   private heardAt: number = Date.now()
   private retryMs: number = RETRY_MS
 
-  constructor(transport: Transport, place: StreamPlace, options: ClientStreamOptions) {
+  constructor(transport: ServerRequests, place: StreamPlace, options: ClientStreamOptions) {
     this.transport = transport
     this.place = place
     this.options = options

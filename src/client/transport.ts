@@ -35,7 +35,7 @@ export interface RequestParts {
 }
 
 /** Sends requests to one server. */
-export class Transport {
+export class ServerRequests {
   private readonly base: string
   private readonly token: ConnectOptions['token']
   private readonly fetch: NonNullable<ConnectOptions['fetch']>

@@ -13,7 +13,7 @@ import type { Store } from '../store/store.ts'
 import { type Feeds, LiveNode, type TreeFeed } from './feeds.ts'
 
 /** A tree that somebody reads. */
-export interface LivePlace {
+export interface LiveReading {
   readonly store: Store
   readonly feeds: Feeds
   readonly feed: TreeFeed
@@ -23,7 +23,7 @@ export interface LivePlace {
  * Gives a function that makes one `live` event for each node that streams at the moment of the call. Nodes that run in other
  * processes and have shown nothing yet are among them: their reader may have heard more elsewhere, and hears all of it again.
  */
-export function liveReader(place: LivePlace): Later<() => LiveEvent[]> {
+export function liveReader(place: LiveReading): Later<() => LiveEvent[]> {
   const { store, feeds, feed } = place
   if (!store.shared) return after(store.tree(feed.rootId), (tree) => () => liveEvents(place, tree, []))
   return after(store.openTurns(MOST_TURNS, feed.rootId), (turns) =>
@@ -42,7 +42,7 @@ function isSpoken({ input }: Node): boolean {
 
 const MOST_TURNS = 10_000
 
-function liveEvents({ feeds, feed }: LivePlace, tree: TreeReader, silent: readonly Node[]): LiveEvent[] {
+function liveEvents({ feeds, feed }: LiveReading, tree: TreeReader, silent: readonly Node[]): LiveEvent[] {
   const streams = new Map<Id, LiveNode>()
   for (const node of silent) streams.set(node.id, silentNode(tree, node))
   for (const stream of feed.streams.values()) streams.set(stream.node.id, stream)

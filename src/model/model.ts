@@ -10,6 +10,7 @@
 import type { Json } from '../base/json.ts'
 import type { JsonSchema } from '../base/schema/schema.ts'
 import type { Block, Content, ToolCall, Usage } from '../graph/content.ts'
+import type { RequestSettings } from '../prompt/render/to-request.ts'
 
 export type Message =
   | { readonly role: 'system'; readonly content: string }
@@ -30,23 +31,7 @@ export interface ToolSchema {
 }
 
 /** Passed to the model as they are. The names follow the AI SDK. */
-export interface ModelSettings {
-  /** How freely the model chooses its words. Default: the provider's. */
-  readonly temperature?: number
-  /** Chooses among the words that make up this share of probability. Default: the provider's. */
-  readonly topP?: number
-  /** Chooses among so many words. Default: the provider's. */
-  readonly topK?: number
-  /** The most tokens of one answer. Default: the provider's. */
-  readonly maxOutputTokens?: number
-  /** Texts at which the answer ends. Default: the provider's. */
-  readonly stopSequences?: readonly string[]
-  /** Equal seeds ask for equal answers, where the provider can. Default: the provider's. */
-  readonly seed?: number
-  /** Makes words that were used before less likely. Default: the provider's. */
-  readonly presencePenalty?: number
-  /** Makes words less likely the more often they were used. Default: the provider's. */
-  readonly frequencyPenalty?: number
+export interface ModelSettings extends RequestSettings {
   /** How much the model thinks before it answers, if it can be set. */
   readonly reasoning?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh'
   /** False: sets no marks for a prompt cache. Providers that need no marks ignore it. */

@@ -32,13 +32,13 @@ export interface OnBehalf {
 }
 
 /** How a conversation is opened. */
-export interface OpenOptions {
+export interface ConversationOptions {
   /** Narrows everything that its changes begin. Default: nothing. */
   readonly grant?: Grant
 }
 
 /** The layers of what is begun in a conversation that was opened so. */
-export function narrowedLayers(layers: readonly Json[], options: OpenOptions): readonly Json[] {
+export function narrowedLayers(layers: readonly Json[], options: ConversationOptions): readonly Json[] {
   const { grant } = readOptions('conversation(id, options)', options, { grant: record })
   return grant === undefined ? layers : narrowedCeiling(layers, grant, 'conversation(id, { grant })')
 }

@@ -57,7 +57,7 @@ import type { RunEventPage, RunEventQuery, RunLook } from './look/run-look.ts'
 import { byCreation, byDay, byExpiry, bySince, byStart, SeenLists } from './look/seen-lists.ts'
 import type { TreeData } from './look/tree-data.ts'
 import type { ResultWord, ScopedStart, ScopedStartOptions, ScopedWord } from './options.ts'
-import { narrowedLayers, type OnBehalf, type OpenOptions, ScopedConversation } from './scoped-conversation.ts'
+import { type ConversationOptions, narrowedLayers, type OnBehalf, ScopedConversation } from './scoped-conversation.ts'
 import type { StoreOperations } from './store-operations.ts'
 
 /** The parts of a runtime that a scoped one works with. */
@@ -288,7 +288,7 @@ export class ScopedRuntime {
   }
 
   /** A conversation or lane, to read; its history changes with the scope `history`. `grant` narrows what its changes begin. */
-  async conversation(id: Id, options: OpenOptions = {}): Promise<ScopedConversation> {
+  async conversation(id: Id, options: ConversationOptions = {}): Promise<ScopedConversation> {
     const { owner } = await this.enter('read', 'conversation', id)
     const handle = await this.parts.conversation(id, {
       caller: narrowedLayers(this.layers, options),

@@ -1,8 +1,11 @@
 // Every command that looks or answers, once on the store and once through a server: the same output and the same exit code.
 
+import { once } from 'node:events'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import path from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { isRemote } from '../../src/cli/command/command.ts'
 import { COMMANDS } from '../../src/cli/commands.ts'
 import { localStore } from '../support/rows.ts'
@@ -66,13 +69,18 @@ function shape(text: string): string {
     if (!known.has(id)) known.set(id, `ID${known.size}`)
     return known.get(id) ?? ''
   }
-  return text
-    .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, named)
-    .replaceAll(/\b(?=[0-9a-f]*\d)[0-9a-f]{8}\b/g, named)
-    .replaceAll(/hash [\w-]{43}/g, 'HASH')
-    .replaceAll(/\b1[789]\d{11}\b|"elapsedMs":\d+/g, 'TIME')
-    .replaceAll(/\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{3}Z)?/g, 'MOMENT')
-    .replaceAll(/ *\b\d+(?:\.\d)? (?:s|min|h|d)\b|\d+[mhd] \d+[smh]/g, ' AGO')
+  return (
+    text
+      .replaceAll(/(?:Continue|Follow it) with: legate .*|(?<=waits for an input: ).*/g, 'NEXT')
+      .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, named)
+      .replaceAll(/\b(?=[0-9a-f]*\d)[0-9a-f]{8}\b/g, named)
+      .replaceAll(/hash [\w-]{43}/g, 'HASH')
+      .replaceAll(/\b1[789]\d{11}\b|"elapsedMs":\d+/g, 'TIME')
+      .replaceAll(/\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{3}Z)?/g, 'MOMENT')
+      .replaceAll(/\b(?:\d+(?:\.\d)? (?:s|min|h|d)|\d+[mhd] \d+[smh])\b/g, 'AGO')
+      // A column is as wide as its widest time: one of the two may have reached "1m 00s", and the other not yet.
+      .replaceAll(/(?<=\S) {2,}/g, '  ')
+  )
 }
 
 function shapeOf({ code, stdout, stderr }: Ended): Ended {
@@ -198,11 +206,18 @@ it('commands that answer or change something', { timeout: 120_000 }, async () =>
   const [here, there] = [made.copy(), made.copy()]
   for (const place of [here, there]) place.more['USER'] = 'local'
   const [server] = await Promise.all([served(there, ['--workers', '0']), served(here, ['--workers', '0'])])
+  const said = new Map<string, string>()
   for (const line of CHANGES) {
     const words = wordsOf(line)
     const [local, remote] = await Promise.all([here.run(words), there.run([...words, '--server', server.url])])
     expect({ line, ...shapeOf(remote) }).toEqual({ line, ...shapeOf(local) })
+    said.set(line, remote.stdout)
   }
+  // The next step is one that the server takes, and its token is not printed.
+  const follow = new RegExp(` Follow it with: legate log -f \\w{8} --server ${server.base}\n$`)
+  expect(said.get('edit @lead Other-words')).toMatch(follow)
+  expect(said.get('retry @failing')).toMatch(follow)
+  expect(said.get('fork @lead')).toMatch(/ It waits for an input: POST \/v1\/conversations\/[\w-]{36}\/messages\n$/)
   const lines = (await made.run(['export', ids['talker'] ?? ''])).stdout
   const [fresh, far] = [new Place(), new Place()]
   const farServer = await served(far, ['--workers', '0'])
@@ -308,6 +323,39 @@ describe('legate open', () => {
     expect((await place.run(['open'])).stdout).toBe(`${server.url}\n`)
     expect((await place.run(['open', id.slice(-8)])).stdout).toBe(`${server.url}&run=${id}\n`)
     expect((await place.run(['open', 'zzzzzzzz'])).code).toBe(2)
+  })
+
+  it('finds each of several servers of a folder, of one store the one that was started last', async () => {
+    const place = new Place()
+    await place.endedRuns('talker')
+    const other = ['--store', path.join(place.folder, 'other.db')]
+    const first = await served(place, ['--workers', '0'])
+    const second = await served(place, ['--workers', '0'])
+    const third = await served(place, ['--workers', '0', ...other])
+    expect((await place.run(['open'])).stdout).toBe(`${second.url}\n`)
+    expect((await place.run(['open', ...other])).stdout).toBe(`${third.url}\n`)
+    second.process.kill('SIGTERM')
+    await second.process.ended
+    expect((await place.run(['open'])).stdout).toBe(`${first.url}\n`)
+    third.process.kill('SIGKILL')
+    await third.process.ended
+    expect((await place.run(['open', ...other])).code).toBe(1)
+    expect((await place.run(['open'])).stdout).toBe(`${first.url}\n`)
+  })
+
+  it('says so where the server has no page', async () => {
+    const place = new Place()
+    await place.endedRuns('talker')
+    const bare = createServer((_, answer) => answer.writeHead(404).end()).listen(0, '127.0.0.1')
+    onTestFinished(() => void bare.close())
+    await once(bare, 'listening')
+    const url = `http://127.0.0.1:${(bare.address() as AddressInfo).port}/#token=none`
+    const line = JSON.stringify({ url, pid: process.pid, store: place.store })
+    writeFileSync(path.join(place.folder, 'serve.json'), `${line}\n`, { mode: 0o600 })
+    const terminal = new Terminal(place, ['open'], { cols: 200, rows: 10, env: { BROWSER: 'true' } })
+    expect(await terminal.ended).toBe(0)
+    expect(terminal.written).toContain('This server has no page')
+    expect(terminal.written).not.toContain('Opened')
   })
 
   it('opens the page in a browser from a terminal, and keeps the token out of the list of processes', async () => {

@@ -105,6 +105,19 @@ describe('legate doctor', () => {
     '.goose/recipes/wrong.yaml': 'title: W\ndescription: D\nprompt: "{{ x }}"\n',
   }
 
+  test('names a broken recipe among other files of the folder, and leaves those that are none alone', async () => {
+    const place = project({
+      'mine.yaml': 'title: Mine\ndescription: D\nprompt: [\n',
+      'compose.yaml': 'services: [\n',
+      'notes.yaml': '# the title of a prompt\nlist: [\n',
+    })
+    const { code, stdout } = await place.run(['doctor'], { env: KEYS })
+
+    expect(code).toBe(1)
+    expect(stdout).toMatch(/^mine\.yaml:\d+/m)
+    expect(stdout).not.toMatch(/compose|notes/)
+  })
+
   test('shows what is found, from where, what shadows what and what is wrong', async () => {
     const { code, stdout } = await project(files).run(['doctor'], { env: KEYS })
     const lines = stdout.split('\n')

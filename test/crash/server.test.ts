@@ -14,7 +14,7 @@ import { firstSeed, seededRandom } from './support/random.ts'
 import { freePort, ServingCase, untilAnswered } from './support/serving.ts'
 import { Totals } from './support/totals.ts'
 
-const KILLS = isFull ? 1_000 : 12
+const KILLS = isFull ? 1_000 : 9
 const KILLS_OF_CASE = 9
 /** About how long a server lives before it is killed. */
 const LIFE_MS = 500

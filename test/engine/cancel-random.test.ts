@@ -24,7 +24,7 @@ const isFresh = process.env['LEGATE_FRESH'] === '1'
 
 /** How many cancels on which store; each costs a tree of 19 runs. */
 const CANCELS: Readonly<Record<string, number>> = {
-  memory: isFresh ? 4 : isFull ? 10_000 : 300,
+  memory: isFresh ? 4 : isFull ? 10_000 : 120,
   'memory that answers later': isFresh ? 4 : isFull ? 500 : 20,
   sqlite: isFresh ? 4 : isFull ? 1_000 : 20,
 }

@@ -19,7 +19,7 @@ import { corpus, skipWithoutCorpus } from './support/corpus.ts'
 import { folderWith } from './support/folder.ts'
 
 const IS_FULL = process.env['LEGATE_FULL'] === '1'
-const FILES = IS_FULL ? 400 : 30
+const FILES = IS_FULL ? 400 : 15
 
 const TOOLS = [
   ...['read_text_file', 'read_multiple_files', 'get_file_info', 'write_file', 'edit_file', 'delete_file', 'shell'],

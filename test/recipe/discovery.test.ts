@@ -46,7 +46,7 @@ describe('discovery', () => {
     const { definitions, notices } = await discover(options)
 
     expect(definitions.map(({ name }) => name)).toEqual(['good'])
-    expect(notices.map(({ file }) => path.basename(file))).toEqual(['bad.md'])
+    expect(notices.map(({ file }) => path.basename(file))).toEqual(['broken.yaml', 'bad.md'])
   })
 
   test('aster-goose 14/95: of one name the project wins, both are shown, and the spelling of a path decides nothing', async () => {

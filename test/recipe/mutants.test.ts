@@ -9,7 +9,7 @@ import { isFull } from '../crash/support/full.ts'
 import { Chance } from '../support/chance.ts'
 import { watchWork } from '../support/pace.ts'
 
-const MUTANTS = isFull ? 1_000_000 : 5_000
+const MUTANTS = isFull ? 1_000_000 : 2_000
 /** One broken file must not hold up the next. */
 const SLOWEST_MS = 2_000
 

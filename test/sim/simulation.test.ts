@@ -11,7 +11,7 @@ import { buildSimulation } from './build.mjs'
 const isFull = process.env['LEGATE_FULL'] === '1'
 const SEEDS = isFull ? 1_000_000 : 20_000
 /** Where the machine is too slow for all seeds, those count that fit into this time. */
-const SECONDS = isFull ? 14_400 : 20
+const SECONDS = isFull ? 14_400 : 8
 const PLAYERS = 2
 const PATIENCE_MS = isFull ? 15_000_000 : 240_000
 

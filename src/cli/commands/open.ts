@@ -23,8 +23,14 @@ export async function open(call: Call): Promise<number> {
 
 /** Who reads the address in a terminal wants to see the page; a program that reads it wants the address. */
 async function show({ env }: Call, store: string, url: string): Promise<void> {
+  if (!(await hasPage(url))) return note('This server has no page: use its API at the address above.')
   const isOpen = await openBrowser(writeLeadingPage(store, url), env)
   note(isOpen ? 'Opened in your browser.' : 'There is no browser here to open: use the address above.')
+}
+
+async function hasPage(url: string): Promise<boolean> {
+  const answer = await fetch(new URL('/', url)).catch(() => undefined)
+  return answer?.ok === true && answer.headers.get('content-type')?.startsWith('text/html') === true
 }
 
 /** The address of a run: its part of the fragment stands beside the token, which is never sent. */

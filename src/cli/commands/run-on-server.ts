@@ -4,7 +4,7 @@ import type { Id } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, listOption, textOption } from '../command/command.ts'
 import { inputFor } from '../definition/input.ts'
 import { RemoteDesk } from '../desk/remote-desk.ts'
-import { asCliErrors, serverOf } from '../store/open-desk.ts'
+import { asCliErrors, placeOfServer } from '../store/open-desk.ts'
 import { continueWithoutReader, write } from '../terminal/output.ts'
 import { viewFor } from '../watch/view.ts'
 import { respondersFor } from '../worker/inline-ask.ts'
@@ -52,7 +52,7 @@ async function follow(call: Call, desk: RemoteDesk, runId: Id): Promise<number> 
     isBeside: true,
     isAllowed: isSet(call, 'yes'),
   })
-  const goOn = (id: Id) => `legate log -f ${id.slice(-8)} --server ${placeOf(call)}`
+  const goOn = (id: Id) => `legate log -f ${id.slice(-8)} --server ${placeOfServer(call)}`
   const worker = new Worker({
     desk,
     view,
@@ -60,7 +60,7 @@ async function follow(call: Call, desk: RemoteDesk, runId: Id): Promise<number> 
     lastSeqs: new Map(),
     askers: respondersFor(call, desk, view),
     ended: (one) => reportFailure(desk, one, goOn),
-    standstills: { where: ` --server ${placeOf(call)}`, goOn },
+    standstills: { where: ` --server ${placeOfServer(call)}`, goOn },
     stopsAll: true,
   })
   continueWithoutReader()
@@ -69,9 +69,4 @@ async function follow(call: Call, desk: RemoteDesk, runId: Id): Promise<number> 
   const code = worker.end()
   if (!isJson) await write(await lastAnswer(desk, run))
   return code
-}
-
-/** The address without its token, which must not be printed. */
-function placeOf(call: Call): string {
-  return (serverOf(call) ?? '').replace(/\/?#.*$/, '')
 }

@@ -1,6 +1,7 @@
 // The file `serve.json` beside a store, or in the user's state folder for a database: how other commands find the server of the store.
+// It has a line for each server of the folder, the newest last.
 
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { parseJson } from '../../base/json.ts'
 import { isPostgresUrl } from '../../store/postgres/index.ts'
@@ -15,13 +16,11 @@ export interface RunningServer {
   readonly store: string
 }
 
-/** Writes the file, readable only by its user. The newest server of a folder is the one that is found. */
+/** Adds a server to the file, which only its user can read. */
 export function writeServeFile(server: RunningServer): void {
   const file = fileBeside(server.store)
   if (isPostgresUrl(server.store)) mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  // A file that is there keeps its mode when it is written again.
-  rmSync(file, { force: true })
-  writeFileSync(file, `${JSON.stringify(server)}\n`, { mode: 0o600 })
+  writeServers(file, [...othersIn(file), server])
 }
 
 /**
@@ -38,18 +37,30 @@ export function writeLeadingPage(store: string, url: string): string {
 
 const LEADING = 'serve.html'
 
-/** Removes the file, unless it is another server's by now. */
+/** Removes this process from the file; the last one removes the file. */
 export function removeServeFile(store: string): void {
   const file = fileBeside(store)
-  if (readServer(file)?.pid !== process.pid) return
-  rmSync(file, { force: true })
+  writeServers(file, othersIn(file))
   rmSync(join(dirname(file), LEADING), { force: true })
 }
 
-/** Finds the server of a store; undefined if none runs. */
+/** Finds the server of a store, of several the one that was started last; undefined if none runs. */
 export function findServer(store: string): RunningServer | undefined {
-  const found = readServer(fileBeside(store))
-  return found !== undefined && found.store === placeOf(store) && isAlive(found.pid) ? found : undefined
+  return readServers(fileBeside(store)).findLast((one) => one.store === placeOf(store) && isAlive(one.pid))
+}
+
+/** The servers of other processes that live. */
+function othersIn(file: string): RunningServer[] {
+  return readServers(file).filter(({ pid }) => pid !== process.pid && isAlive(pid))
+}
+
+/** A file that is there would keep its mode: a new one takes its place at once. */
+function writeServers(file: string, servers: readonly RunningServer[]): void {
+  if (servers.length === 0) return rmSync(file, { force: true })
+  const written = `${file}.${process.pid}`
+  rmSync(written, { force: true })
+  writeFileSync(written, servers.map((server) => `${JSON.stringify(server)}\n`).join(''), { mode: 0o600 })
+  renameSync(written, file)
 }
 
 function placeOf(store: string): string {
@@ -61,15 +72,19 @@ function fileBeside(store: string): string {
   return join(stateFolder(process.env), `serve-${encodeURIComponent(store).replaceAll('%', '_').slice(0, 200)}.json`)
 }
 
-function readServer(file: string): RunningServer | undefined {
+function readServers(file: string): RunningServer[] {
   try {
-    const read = parseJson(readFileSync(file, 'utf8'))
-    const { url, pid, store } = Object(read.ok ? read.value : null) as Partial<RunningServer>
-    const isWhole = typeof url === 'string' && typeof pid === 'number' && typeof store === 'string'
-    return isWhole ? { url, pid, store } : undefined
+    return readFileSync(file, 'utf8').split('\n').flatMap(serverIn)
   } catch {
-    return undefined
+    return []
   }
+}
+
+function serverIn(line: string): RunningServer[] {
+  const read = parseJson(line)
+  const { url, pid, store } = Object(read.ok ? read.value : null) as Partial<RunningServer>
+  const isWhole = typeof url === 'string' && typeof pid === 'number' && typeof store === 'string'
+  return isWhole ? [{ url, pid, store }] : []
 }
 
 function isAlive(pid: number): boolean {

@@ -36,6 +36,11 @@ export function serverOf(call: Call): string | undefined {
   return named ?? (store === undefined && usual !== '' ? usual : undefined)
 }
 
+/** The address of that server without its token, for commands that are shown. */
+export function placeOfServer(call: Call): string {
+  return (serverOf(call) ?? '').replace(/\/?#.*$/, '')
+}
+
 /** The client of the server that a command was told to use; undefined: it uses the store. */
 export function clientFor(call: Call): LegateClient | undefined {
   const server = serverOf(call)

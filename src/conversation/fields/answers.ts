@@ -8,7 +8,7 @@ import type { Id } from '../../graph/rows.ts'
 import type { FieldBatch, FieldSource } from './run-field.ts'
 
 /** Reads the answers of all runs whose events it receives. */
-export class Answers {
+export class AnswerReader {
   private readonly source: Pick<FieldSource, 'schemaOf'>
   private readonly tree: TreeReader
   private readonly runs: Map<Id, RunAnswers> = new Map()

@@ -7,8 +7,8 @@ import type { FieldBatch, FieldSource } from './run-field.ts'
  * while somebody reads; each reader has its own parser and sees everything from the beginning.
  */
 export async function* readFields(source: FieldSource, agent?: string): AsyncGenerator<FieldBatch, void> {
-  const { Answers } = await import('./answers.ts')
-  const answers = new Answers(source, await source.tree())
+  const { AnswerReader } = await import('./answers.ts')
+  const answers = new AnswerReader(source, await source.tree())
   const isWanted = wantedBy(source, agent)
   for await (const event of source.events()) {
     if (!isWanted(event)) continue

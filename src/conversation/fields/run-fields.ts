@@ -133,8 +133,8 @@ export async function* eventsWithFields(source: FieldSource, after: number): Asy
   const tree = await source.tree()
   const view = new EventView(tree, runId)
   const fields = new EventView(tree, runId, 'fields')
-  const { Answers } = await import('./answers.ts')
-  const answers = new Answers(source, tree)
+  const { AnswerReader } = await import('./answers.ts')
+  const answers = new AnswerReader(source, tree)
   for await (const event of source.events()) {
     const shown = view.show(event)
     const batch = fields.show(event) === undefined ? undefined : answers.take(event)

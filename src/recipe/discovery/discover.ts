@@ -111,16 +111,22 @@ function formRank(file: string): number {
 }
 
 async function readFound(file: string, place: DefinitionPlace, notices: Notice[]): Promise<Definition | undefined> {
+  let text = ''
   try {
-    const text = readTextNow(file)
+    text = readTextNow(file)
     const found = place.kind === 'agent' ? await agentIn(text, file, notices) : await recipeIn(text, file, place)
     return found === undefined ? undefined : { ...found, file, scope: place.scope, kind: place.kind, shadowedBy: null }
   } catch (error) {
     const [notice] = noticesOf(error)
     if (notice === undefined) throw error
-    if (!place.isShared) notices.push(notice)
+    if (!place.isShared || isSurelyRecipe(text)) notices.push(notice)
     return undefined
   }
+}
+
+/** Whether a file that cannot be read and lies among others is a recipe, as far as one can see. */
+function isSurelyRecipe(text: string): boolean {
+  return /^["']?title["']?[ \t]*:/m.test(text) && /^["']?(?:instructions|prompt)["']?[ \t]*:/m.test(text)
 }
 
 type DefinitionHead = Pick<Definition, 'name' | 'description' | 'dialect' | 'notices'>

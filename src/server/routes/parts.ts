@@ -2,7 +2,7 @@
 
 import type { Answers, ConversationAnswer, NodeAnswer } from '../../client/index.ts'
 import type { Conversation, Node } from '../../doors/rows.ts'
-import type { AnswerForm, Query, QuerySchema, RouteCall } from '../table/route.ts'
+import type { AnswerForm, QuerySchema, RouteCall, RouteQuery } from '../table/route.ts'
 
 export const OBJECT: { readonly [key: string]: unknown } = { type: 'object' }
 
@@ -30,7 +30,7 @@ export const LIST_QUERY: Readonly<Record<string, QuerySchema>> = {
 }
 
 /** Reads it. */
-export function listQuery(query: Query): {
+export function listQuery(query: RouteQuery): {
   readonly owner?: string
   readonly agent?: string
   readonly before?: string

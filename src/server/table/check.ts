@@ -4,12 +4,12 @@ import type { ErrorObject, ValidateFunction } from 'ajv'
 import { isId } from '../../base/id.ts'
 import type { Json } from '../../index.ts'
 import { Problem } from '../problem/problem.ts'
-import type { Query, QuerySchema, Route } from './route.ts'
+import type { QuerySchema, Route, RouteQuery } from './route.ts'
 
 type Value = string | number | boolean | readonly string[]
 
 /** Reads the query by the schemas of the route. A name that the route does not have is refused, so no mistake passes. */
-export function readQuery({ query = {}, isPage }: Pick<Route, 'query' | 'isPage'>, given: URLSearchParams): Query {
+export function readQuery({ query = {}, isPage }: Pick<Route, 'query' | 'isPage'>, given: URLSearchParams): RouteQuery {
   const values = new Map<string, Value>()
   for (const [name, schema] of Object.entries(query)) {
     if (schema.default !== undefined) values.set(name, schema.default)

@@ -84,7 +84,7 @@ export interface AnswerForm {
 /** A request that has passed every check. */
 export interface RouteCall {
   readonly params: Readonly<Record<string, string>>
-  readonly query: Query
+  readonly query: RouteQuery
   readonly body: Json
   /** The lines of a body that is not JSON. */
   readonly lines: AsyncIterable<string>
@@ -148,7 +148,7 @@ export interface ServerLimits {
 }
 
 /** Values of the query, read by the schemas of the route. */
-export interface Query {
+export interface RouteQuery {
   text(name: string): string | undefined
   number(name: string): number | undefined
   flag(name: string): boolean

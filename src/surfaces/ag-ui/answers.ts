@@ -35,7 +35,7 @@ export function shownInterrupt({ id, nodeId, reason, message, subagentRunId, exp
 }
 
 /** A request that the contract of interrupts refuses: the answer is a stream that says so. */
-export class Refused extends Error {
+export class ThreadRefusal extends Error {
   readonly code: string
 
   constructor(code: string, message: string) {
@@ -48,7 +48,7 @@ export class Refused extends Error {
 export function refuse(error: unknown, answered: string): never {
   if (!isLegateError(error)) throw error
   const why = error.message.startsWith('Nothing was answered: ') ? error.message.slice(22) : error.message
-  throw new Refused(error.code, `${why} ${answered}`)
+  throw new ThreadRefusal(error.code, `${why} ${answered}`)
 }
 
 /** Throws where the client answers something that does not wait. */
@@ -70,8 +70,11 @@ interface Answer {
   readonly word: Word
 }
 
-function notOpen({ interruptId }: ResumeWord): Refused {
-  return new Refused('interrupt_unknown', `Nothing was answered: no interrupt ${interruptId} is open in this thread.`)
+function notOpen({ interruptId }: ResumeWord): ThreadRefusal {
+  return new ThreadRefusal(
+    'interrupt_unknown',
+    `Nothing was answered: no interrupt ${interruptId} is open in this thread.`,
+  )
 }
 
 /** The answer to an interrupt: an entry of `resume`, or the result of a tool that the client executes. */
@@ -81,7 +84,7 @@ function wordFor({ id, nodeId, reason, message }: Interrupt, { resume, results }
   const result = reason === 'tool_result' ? results.get(nodeId) : undefined
   if (result !== undefined) return { interruptId: id, isCancelled: false, payload: { result } }
   const why = resume === null ? 'interrupts_open' : 'interrupt_unanswered'
-  throw new Refused(why, `The thread waits: answer every interrupt with "resume" (${message}).`)
+  throw new ThreadRefusal(why, `The thread waits: answer every interrupt with "resume" (${message}).`)
 }
 
 /** The client's answer, as a word for the node that waits. Only `approved: true` allows. */
@@ -99,7 +102,7 @@ function requireShape({ id, reason }: Interrupt, { payload }: ResumeWord): void 
     tool_result: result === undefined ? '{ result }' : null,
   }[reason]
   if (needs !== null)
-    throw new Refused('invalid_input', `Nothing was answered: the payload for ${id} must be ${needs}.`)
+    throw new ThreadRefusal('invalid_input', `Nothing was answered: the payload for ${id} must be ${needs}.`)
 }
 
 function approvalOf({ seen }: Interrupt, { payload, isCancelled }: ResumeWord): Word {

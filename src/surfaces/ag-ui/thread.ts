@@ -19,7 +19,7 @@ import {
   type RunEvent,
   type ScopedRuntime,
 } from '../../index.ts'
-import { answersTo, Refused, refuse, requireNoResume, shownInterrupt } from './answers.ts'
+import { answersTo, refuse, requireNoResume, shownInterrupt, ThreadRefusal } from './answers.ts'
 import type { AgUiEvent } from './event.ts'
 import { groupBy, type Interrupt, interruptsOf, isParked, messagesOf, turnAbove } from './rows.ts'
 import type { RunInput } from './run-input.ts'
@@ -61,10 +61,10 @@ export class AgUiThread {
       if (before !== null && open.length > 0) return this.told(await this.answer({ before, open }, input))
       requireNoResume(input)
       if (input.said === null)
-        throw new Refused('nothing_said', 'The newest message is no message of a person, and nothing waits.')
+        throw new ThreadRefusal('nothing_said', 'The newest message is no message of a person, and nothing waits.')
       return this.told({ run: await this.say(input.said), before, after: null })
     } catch (error) {
-      if (error instanceof Refused) return this.refused(error)
+      if (error instanceof ThreadRefusal) return this.refused(error)
       throw error
     }
   }
@@ -102,7 +102,7 @@ export class AgUiThread {
     return { run, before, after: before.lastSeq }
   }
 
-  private async *refused({ code, message }: Refused): AsyncGenerator<AgUiEvent> {
+  private async *refused({ code, message }: ThreadRefusal): AsyncGenerator<AgUiEvent> {
     yield this.started()
     yield { type: 'RUN_ERROR', message, code }
   }

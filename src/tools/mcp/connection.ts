@@ -20,7 +20,7 @@ import type { ServerSettings } from './options.ts'
 import { type ListedTool, listTools, readTools } from './read-tools.ts'
 import { resourceTools } from './resource-tools.ts'
 import { type OpenServer, shownLine, shownResult, shownText } from './server.ts'
-import { lastWords, openSession, plainReason, type Session } from './session.ts'
+import { lastWords, type McpSession, openSession, plainReason } from './session.ts'
 import { StdioTransport } from './stdio-transport.ts'
 
 /** Starts a server and lists its tools. */
@@ -45,8 +45,8 @@ class McpConnection implements OpenSource, OpenServer {
   private readonly settings: ServerSettings
   private readonly place: SourcePlace
   private readonly values: ReadonlyMap<string, string>
-  private session: Session | undefined
-  private starting: Promise<Session> | undefined
+  private session: McpSession | undefined
+  private starting: Promise<McpSession> | undefined
   /** The transport that a start waits for. */
   private opening: Transport | undefined
   private listing: Promise<void> | undefined
@@ -108,7 +108,7 @@ class McpConnection implements OpenSource, OpenServer {
     await this.end()
   }
 
-  private async connected(): Promise<Session> {
+  private async connected(): Promise<McpSession> {
     if (this.isClosed) throw new ToolError('tool', `${this.place.name} has been closed`)
     if (this.session !== undefined) return this.session
     this.starting ??= this.start().finally(() => {
@@ -117,7 +117,7 @@ class McpConnection implements OpenSource, OpenServer {
     return this.starting
   }
 
-  private async start(): Promise<Session> {
+  private async start(): Promise<McpSession> {
     const now = Date.now()
     this.starts = [...this.starts.filter((at) => now - at < START_WINDOW_MS), now]
     if (this.starts.length > MOST_STARTS) {
@@ -183,7 +183,7 @@ class McpConnection implements OpenSource, OpenServer {
   }
 
   /** Lists all tools, page by page. It trusts nothing in the answers. */
-  private async list(session: Session): Promise<void> {
+  private async list(session: McpSession): Promise<void> {
     this.isChanged = false
     try {
       this.listen(session.client).catch(() => undefined)
@@ -254,7 +254,7 @@ async function endSession(transport: object): Promise<void> {
 }
 
 /** True when the request was refused unread: no such session, or nobody there. */
-function isUnheard(error: unknown, { transport }: Session): boolean {
+function isUnheard(error: unknown, { transport }: McpSession): boolean {
   if (typeof error !== 'object' || error === null) return false
   const status: unknown = Reflect.get(error, 'status')
   if (transport.sessionId !== undefined && (status === 404 || status === 400)) return true

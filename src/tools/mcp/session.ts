@@ -2,7 +2,7 @@ import type { Client, Transport } from '@modelcontextprotocol/client'
 import { messageOf, ToolError } from '../../base/error.ts'
 import { setToolsAside } from './read-tools.ts'
 
-export interface Session {
+export interface McpSession {
   readonly client: Client
   readonly transport: Transport
 }
@@ -23,7 +23,7 @@ export interface SessionParts {
  * Connects to a server of any revision: sends `server/discover`, and `initialize` to a server that does not know it.
  * Some older programs end at the first request: they are started once more. Rejects with the reason.
  */
-export async function openSession(parts: SessionParts): Promise<Session> {
+export async function openSession(parts: SessionParts): Promise<McpSession> {
   const first = await parts.transport()
   try {
     return await connect(first, parts, parts.isOld)
@@ -45,7 +45,7 @@ export function lastWords(transport: Transport): string {
   return 'lastWords' in transport && typeof transport.lastWords === 'string' ? transport.lastWords : ''
 }
 
-async function connect(transport: Transport, parts: SessionParts, isOld: boolean): Promise<Session> {
+async function connect(transport: Transport, parts: SessionParts, isOld: boolean): Promise<McpSession> {
   const { Client } = await import('@modelcontextprotocol/client')
   const client = new Client(
     { name: 'legate', version: '0' },

@@ -9,29 +9,16 @@ import { sqliteStore } from 'legate/store/sqlite'
 import { onTestFinished, type TestContext } from 'vitest'
 import type { LocalStore } from '../../../src/store/store.ts'
 import { localStore } from '../../support/rows.ts'
+import { callHost, type Ended, isHosted, PATIENCE_MS, type StartOptions } from './host.ts'
+
+export type { Ended } from './host.ts'
 
 export const root = path.resolve(import.meta.dirname, '../../..')
 export const program = path.join(root, 'dist/cli/main.js')
 export const agentsModule = path.join(root, 'test/cli/programs/agents.mjs')
-/** Generous: only a test that fails waits so long. */
-export const PATIENCE_MS = 20_000
 
 export function skipUnlessBuilt({ skip }: Pick<TestContext, 'skip'>): void {
   skip(!existsSync(program), 'dist is not built: npm run build')
-}
-
-export interface Ended {
-  readonly code: number | null
-  readonly stdout: string
-  readonly stderr: string
-}
-
-export interface StartOptions {
-  readonly env?: NodeJS.ProcessEnv
-  readonly uid?: number
-  readonly cwd?: string
-  /** What comes in; left out: nothing does. */
-  readonly input?: string
 }
 
 /** A folder with a store and a gate that holds agents until it is opened; all is gone after the test. */
@@ -109,8 +96,11 @@ export class Place {
     return this.start([program, ...args], options)
   }
 
-  /** Fails, and says what was printed so far, when it does not end. */
+  /** Fails, and says what was printed so far, when it does not end. Where the process is not what counts, it is not a new one. */
   async run(args: readonly string[], options: StartOptions = {}): Promise<Ended> {
+    const { cwd = this.folder, input } = options
+    const env = { ...this.env, ...options.env }
+    if (isHosted(args, { ...options, env })) return callHost({ program, args, env, cwd, input })
     const started = this.legate(args, options)
     const timer = setTimeout(() => started.kill('SIGKILL'), PATIENCE_MS)
     const ended = await started.ended

@@ -13,7 +13,7 @@ const GONE = [/ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY_RESPONSE|Failed to fetch|
 
 test('the page survives kill -9 of the server, comes back by itself, and misses nothing', async () => {
   const place = new Place()
-  place.more['LEGATE_TEST_PACE'] = '120'
+  place.more['LEGATE_TEST_PACE'] = '600'
   place.more['LEGATE_TEST_MARKS'] = path.join(place.folder, 'marks')
   const first = await inspector(place)
   const ann = await visitor()

@@ -3,7 +3,7 @@ import type { Id } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import type { Desk, DeskRows } from '../../desk/desk.ts'
 import { findNodes, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
-import { withDesk } from '../../store/open-desk.ts'
+import { placeOfServer, serverOf, withDesk } from '../../store/open-desk.ts'
 import { standardInput } from '../../terminal/ask-line.ts'
 import { oneLine } from '../../terminal/clean.ts'
 import { jsonLine, write } from '../../terminal/output.ts'
@@ -25,7 +25,7 @@ export async function edit(call: Call): Promise<number> {
         : await findNode(desk.store, turn, named)
     const talk = await desk.conversation(turn.conversationId)
     const run = await talk.history.edit(node.id, text)
-    const told = `Message edited. New run: ${shortId(run.id)}. Continue with: ${await continueHint(call, desk, run.id)}\n`
+    const told = `Message edited. New run: ${shortId(run.id)}. ${await nextStep(call, desk, run.id)}\n`
     await write(isSet(call, 'json') ? jsonLine({ nodeId: node.id, runId: run.id }) : told)
     return EXIT.completed
   })
@@ -42,7 +42,7 @@ export function retry(call: Call): Promise<number> {
         : await findNode(desk.store, turn, named)
     const talk = await desk.conversation(turn.conversationId)
     const run = await talk.history.retry(node.id)
-    const told = `${shortId(node.id)} is retried in the run ${shortId(run.id)}. Continue with: ${await continueHint(call, desk, run.id)}\n`
+    const told = `${shortId(node.id)} is retried in the run ${shortId(run.id)}. ${await nextStep(call, desk, run.id)}\n`
     await write(isSet(call, 'json') ? jsonLine({ nodeId: node.id, runId: run.id }) : told)
     return EXIT.completed
   })
@@ -86,8 +86,8 @@ export function fork(call: Call): Promise<number> {
     }
     const next =
       lane.run === null
-        ? `It waits for an input: ${await continueLane(desk, lane.id)}`
-        : `It continues as ${shortId(lane.run.id)}: ${await continueHint(call, desk, lane.run.id)}`
+        ? `It waits for an input: ${await continueLane(call, desk, lane.id)}`
+        : `It continues as ${shortId(lane.run.id)}. ${await nextStep(call, desk, lane.run.id)}`
     await write(`Forked at ${shortId(node.id)}: the lane ${shortId(lane.id)}. ${next}\n`)
     return EXIT.completed
   })
@@ -97,7 +97,8 @@ function isLastWord({ kind, purpose, endedAt }: Node, followers: number): boolea
   return kind === 'agent_message' && purpose === 'answer' && endedAt !== null && followers === 0
 }
 
-async function continueLane({ store }: Desk, laneId: Id): Promise<string> {
+async function continueLane(call: Call, { store }: Desk, laneId: Id): Promise<string> {
+  if (serverOf(call) !== undefined) return `POST /v1/conversations/${laneId}/messages`
   return codeOf((await treeWith(store, laneId)).conversation(laneId)) === ''
     ? `legate chat --continue ${shortId(laneId)}`
     : `runtime.run(agent, input, { conversationId: '${laneId}' })`
@@ -130,9 +131,12 @@ interface NodeChoice {
   readonly none: string
 }
 
-/** Returns the command that continues a run which no process works on. */
-export async function continueHint(call: Call, { store }: Desk, runId: Id): Promise<string> {
+/** Says which command continues a run that no process works on; a server works on its runs by itself. */
+export async function nextStep(call: Call, { store }: Desk, runId: Id): Promise<string> {
+  if (serverOf(call) !== undefined) {
+    return `Follow it with: legate log -f ${shortId(runId)} --server ${placeOfServer(call)}`
+  }
   const rootId = (await store.rootOf(runId)) ?? ''
   const file = codeOf((await store.tree(rootId)).conversation(rootId)) === '' ? undefined : 'FILE'
-  return continueCommand(file, textOption(call, 'store'))(runId)
+  return `Continue with: ${continueCommand(file, textOption(call, 'store'))(runId)}`
 }

@@ -8,7 +8,7 @@ import { withDesk } from '../../store/open-desk.ts'
 import { exactLine } from '../../terminal/clean.ts'
 import { jsonLine, write } from '../../terminal/output.ts'
 import { describeCall, describeWholeCall } from '../../watch/request-text.ts'
-import { continueHint } from './edit.ts'
+import { nextStep } from './edit.ts'
 
 /** Settles a call whose effect may or may not have happened, by the word of a person. */
 export function settle(call: Call): Promise<number> {
@@ -86,7 +86,7 @@ async function wordsFor(call: Call, desk: Desk, { node, settled, by }: SettledWo
   const what = how === 'happened' ? 'with the result' : 'and calls it again'
   const turn = (await treeWith(desk.store, runId)).turn(runId)
   if (turn?.state === 'ended') return `${head} ${where} ${what}, and has ended: legate show ${shortId(runId)}\n`
-  return `${head} ${where} ${what}. Continue with: ${await continueHint(call, desk, runId)}\n`
+  return `${head} ${where} ${what}. ${await nextStep(call, desk, runId)}\n`
 }
 
 const SAID = { happened: 'happened', not_happened: 'did not happen', left: 'is left as it is' } as const
