@@ -18,6 +18,8 @@ const WRITES = 'SELECT last_value FROM @.writes'
 
 export interface HintsOptions {
   readonly database: Database
+  /** True where a queue tells others of runnable nodes. */
+  readonly isQueued: boolean
   /** True for a tree that somebody elsewhere reads: he hears of all commits. */
   readonly isRead: (rootId: Id) => boolean
   /** Called each second while somebody listens. */
@@ -50,11 +52,20 @@ export class Hints {
   /** Takes note of a commit of this process. */
   committed(commit: Commit): void {
     this.known++
-    const hint = hintOf(commit)
+    const hint = hintOf(commit, this.options.isQueued)
     if (hint === undefined || hint.rootId === null) return
     if (!hint.runnable && !hint.stop && !this.options.isRead(hint.rootId)) return
-    const before = this.untold.get(hint.rootId)
-    this.untold.set(hint.rootId, before === undefined ? hint : joined(before, hint))
+    this.note(hint.rootId, hint)
+  }
+
+  /** Tells that a tree has work which this process does not do. */
+  left(rootId: Id): void {
+    this.note(rootId, { rootId, runnable: true, stop: false })
+  }
+
+  private note(rootId: Id, hint: Hint): void {
+    const before = this.untold.get(rootId)
+    this.untold.set(rootId, before === undefined ? hint : joined(before, hint))
     this.arm()
   }
 
@@ -172,9 +183,9 @@ function joined(a: Hint, b: Hint): Hint {
 }
 
 /** Changes that others may have to act on: a node that nobody claimed, a stop, an end. */
-function hintOf({ rootId, nodes, turns }: Commit): Hint | undefined {
+function hintOf({ rootId, nodes, turns }: Commit, isQueued: boolean): Hint | undefined {
   if (rootId === null) return undefined
-  const runnable = nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
+  const runnable = !isQueued && nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
   const stop =
     turns.some(({ cancel, state }) => cancel !== null || state === 'ended') ||
     nodes.some(({ marks }) => marks?.stop != null)

@@ -12,6 +12,7 @@ import { freshId } from '../../base/id.ts'
 import type { Later } from '../../base/maybe.ts'
 import { code, type OptionRules, readOptions, text } from '../../base/options.ts'
 import type { Engine, EngineFactory, Executor, Work } from '../../engine/engine.ts'
+import { localEngine } from '../../engine/local.ts'
 import { type EngineRow, emptyCommit } from '../../graph/commit.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { withKinds } from '../../graph/kinds.ts'
@@ -30,8 +31,8 @@ import type { Store } from '../../store/store.ts'
 export interface EngineConformance {
   /** The name shown before every law. */
   readonly name: string
-  /** Makes the engine, as `createRuntime({ engine: { create } })` would. */
-  readonly create: EngineFactory
+  /** Makes the engine, as `createRuntime({ engine: { create } })` would. Default: the local one, woken as its store does. */
+  readonly create?: EngineFactory
   /** Opens the store that the engine works on. Default: a memory store. */
   readonly open?: () => Later<Store>
   /** The `test` function of any test runner. */
@@ -42,7 +43,7 @@ const CONFORMANCE: OptionRules<EngineConformance> = { name: text, create: code, 
 
 /** Registers one test for each law that every engine must keep. */
 export function engineConformance(suite: EngineConformance): void {
-  const { name, create, open = memoryStore, test } = readOptions('engineConformance()', suite, CONFORMANCE)
+  const { name, create = localEngine, open = memoryStore, test } = readOptions('engineConformance()', suite, CONFORMANCE)
   for (const [sentence, check] of LAWS) {
     test(`${name}: ${sentence}`, async () => {
       const world = new EngineWorld(await open(), create)
