@@ -149,19 +149,20 @@ class LocalEngine implements Engine, NodeHost {
   private async begin(execute: Executor): Promise<void> {
     this.execute = execute
     await this.lease.renew()
-    if (this.state !== 'idle') return
+    await this.listen()
+    if (this.state !== 'idle') return this.unlisten()
     this.state = 'started'
     this.unwatch = this.ledger.store.watch((change) => this.heard(change))
     this.arm(this.clock.now() + this.options.sweepMs)
-    await this.listen()
   }
 
   /** Takes wakes from the queue of the store, if it has one. */
   private async listen(): Promise<void> {
     const { report, workers } = this.options
-    if (workers === 0) return
+    const { wakes } = this.ledger.store
+    if (workers === 0 || wakes === undefined) return
     const wake = (rootId: Id, at: number | null) => this.wake(rootId, at)
-    this.unlisten = (await this.ledger.store.wakes?.listen({ wake, report })) ?? this.unlisten
+    this.unlisten = await wakes.listen({ wake, report })
   }
 
   /** A wake that comes a little early waits; one that comes much too early is left to the sweep. */

@@ -3,15 +3,17 @@
 // Owns:      the options, and the call of DBOS's SQL function that a commit makes.
 // Called by: users, through `legate/engine/dbos`: `postgresStore({ url, dispatch: dbos() })`; `legate worker --queue`.
 // Must stay true:
-//   - The rows of the store are the only truth. DBOS is never asked what happened, and no model or tool runs in a step of it.
+//   - The rows of the store are the only truth. DBOS is never asked what happened, and no model or tool runs in a step of it, nor
+//     in the context of its workflow.
 //   - A wake is put into the queue in the transaction of the commit that left the work.
 //   - The package of DBOS is loaded by processes that take wakes, and by the first that needs its tables.
 
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { DefinitionError, StoreError } from '../../base/error.ts'
 import { number, type OptionRules, readOptions, text } from '../../base/options.ts'
 import type { Dispatch, SessionQuery, SqlQueue } from '../../store/dispatch.ts'
 import type { WakeTaker } from '../../store/store.ts'
-import { APPLICATION, type DbosPlace, VERSION, WAKE } from './place.ts'
+import { APPLICATION, type DbosPlace, storeName, VERSION, WAKE } from './place.ts'
 
 export interface DbosOptions {
   /** The queue of wakes. Processes that name the same one share the work. Default `legate`. */
@@ -46,6 +48,8 @@ function tablesOf(schema: string): string {
 class DbosQueue implements SqlQueue {
   readonly enqueue: string
   private readonly place: DbosPlace
+  /** Calls a function as if the program had called it where it made the store: what a wake starts is not inside of DBOS. */
+  private readonly outside = AsyncLocalStorage.snapshot()
 
   constructor(place: DbosPlace) {
     this.place = place
@@ -60,9 +64,9 @@ class DbosQueue implements SqlQueue {
     if (!(await isThere())) throw doesNotFit(this.place)
   }
 
-  async listen(taker: WakeTaker): Promise<() => Promise<void>> {
+  async listen({ wake, report }: WakeTaker): Promise<() => Promise<void>> {
     const { listen } = await import('./launch.ts')
-    return listen(this.place, taker)
+    return listen(this.place, { report, wake: (rootId, at) => this.outside(wake, rootId, at) })
   }
 
   private async hasFunction(query: SessionQuery): Promise<boolean> {
@@ -75,9 +79,11 @@ class DbosQueue implements SqlQueue {
 const SIGNATURE =
   'enqueue_workflow(text,text,json[],json,text,text,text,text,bigint,bigint,text,integer,text,text,text,bigint,text)'
 
-function enqueueCall({ tables, queue }: DbosPlace): string {
-  return `"${tables}".enqueue_workflow('${WAKE}', '${queue}', ARRAY[to_json(w.root), to_json(w.at)], workflow_id => w.id,
-    app_version => '${VERSION}', application_name => '${APPLICATION}', delay_until_epoch_ms => w.at)`
+function enqueueCall(place: DbosPlace): string {
+  const { tables, queue } = place
+  return `"${tables}".enqueue_workflow('${WAKE}', '${queue}',
+    ARRAY[to_json('${storeName(place)}'::text), to_json(w.root), to_json(w.at)], workflow_id => w.id, app_version => '${VERSION}',
+    application_name => '${APPLICATION}', delay_until_epoch_ms => w.at)`
 }
 
 function doesNotFit({ tables }: DbosPlace): StoreError {

@@ -4,10 +4,8 @@
 // Called by: `engine/dbos`, when a worker starts and when the tables of DBOS are missing.
 // Must stay true:
 //   - A wake catches everything and is short: it looks at its tree, claims, hands over and returns.
-//   - What a wake starts runs outside of DBOS: not in the context of its workflow, and in no step.
 //   - One process at a time makes the tables: DBOS does not lock them.
 
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -16,7 +14,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreError } from '../../base/error.ts'
 import { unescaped } from '../../store/postgres/escape.ts'
 import type { WakeTaker } from '../../store/store.ts'
-import { APPLICATION, type DbosPlace, VERSION, WAKE } from './place.ts'
+import { APPLICATION, type DbosPlace, storeName, VERSION, WAKE } from './place.ts'
 
 type Dbos = typeof import('@dbos-inc/dbos-sdk').DBOS
 
@@ -37,7 +35,8 @@ const DRAIN_MS = 2_000
 interface Launched {
   readonly key: string
   readonly dbos: Dbos
-  readonly takers: Set<WakeTaker>
+  /** Takers, with the store whose wakes they take. */
+  readonly takers: Map<WakeTaker, string>
   readonly stopTidying: () => Promise<void>
 }
 
@@ -57,7 +56,7 @@ export async function listen(place: DbosPlace, taker: WakeTaker): Promise<() => 
     const key = JSON.stringify([place.url ?? 'pool', place.tables, place.queue])
     launched ??= await launchFor(place, key)
     if (launched.key !== key) throw new StoreError('store', ONE_QUEUE)
-    launched.takers.add(taker)
+    launched.takers.set(taker, storeName(place))
   })
   return () => inTurn(() => leave(taker))
 }
@@ -95,7 +94,7 @@ async function launchFor(place: DbosPlace, key: string): Promise<Launched> {
   }
   const limits = { workerConcurrency: AT_ONCE, minPollingIntervalMs: POLL_MS }
   await dbos.registerQueue(place.queue, { ...limits, onConflict: 'never_update' })
-  return { key, dbos, takers: new Set(), stopTidying: tidying(dbos, place) }
+  return { key, dbos, takers: new Map(), stopTidying: tidying(dbos, place) }
 }
 
 const LAUNCHED =
@@ -167,15 +166,14 @@ let isRegistered = false
 function register(dbos: Dbos): void {
   if (isRegistered) return
   isRegistered = true
-  const outside = AsyncLocalStorage.snapshot()
-  dbos.registerWorkflow((rootId: string, at: number | null) => outside(wake, unescaped(rootId), at), { name: WAKE })
+  dbos.registerWorkflow(wake, { name: WAKE })
 }
 
 /** Offers a wake to each taker of this process until one has left nothing to do. */
-async function wake(rootId: string, at: number | null): Promise<void> {
-  for (const taker of launched?.takers ?? []) {
+async function wake(store: string, rootId: string, at: number | null): Promise<void> {
+  for (const [taker, own] of launched?.takers ?? []) {
     try {
-      if (await taker.wake(rootId, at)) return
+      if (own === store && (await taker.wake(unescaped(rootId), at))) return
     } catch (error) {
       taker.report(error)
     }

@@ -1,3 +1,4 @@
+import { sha256 } from '../../base/hash.ts'
 import type { DispatchPlace } from '../../store/dispatch.ts'
 
 /** The place of one queue. */
@@ -6,6 +7,11 @@ export interface DbosPlace extends DispatchPlace {
   /** The schema of DBOS's tables. */
   readonly tables: string
   readonly keepMs: number
+}
+
+/** The name of a store in its wakes: several may share the tables of DBOS, and a queue. */
+export function storeName({ schema }: DispatchPlace): string {
+  return sha256(schema).slice(0, 12)
 }
 
 /** The one workflow: it wakes a tree. */

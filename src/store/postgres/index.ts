@@ -81,7 +81,7 @@ function queueOf(
   place: DispatchPlace,
 ): SqlQueue | undefined {
   if (dispatch === 'poll' || readOnly === true) return undefined
-  if (typeof dispatch?.at === 'function') return dispatch.at(place)
+  if (typeof dispatch === 'object' && typeof dispatch?.at === 'function') return dispatch.at(place)
   const message = "postgresStore({ dispatch }): 'poll', or dbos() of legate/engine/dbos."
   throw new DefinitionError('definition', message)
 }

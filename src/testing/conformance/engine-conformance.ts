@@ -276,10 +276,11 @@ const LAWS: readonly EngineLaw[] = [
         await world.start()
         const turn = await world.say('this process')
         await until('the node runs', async () => world.times(turn) === 1)
-        const asked = Date.now()
         await world.cancel(turn, by)
-        await until('the node has ended', async () => (await world.node(turn)).endedAt !== null)
+        const asked = Date.now()
+        await until('the node is asked to stop', async () => world.begun.at(-1)?.work.stopCause === 'cancel')
         const took = Date.now() - asked
+        await until('the node has ended', async () => (await world.node(turn)).endedAt !== null)
         if (by === 'this process' && took > 200) throw new Error(`it took ${took} ms`)
       }
     },
@@ -359,7 +360,7 @@ const LAWS: readonly EngineLaw[] = [
       let most = 0
       world.execute = async (node, work) => {
         most = Math.max(most, ++running)
-        await sleep(5)
+        await sleep(40)
         running--
         await world.end(node, work.claim)
       }
