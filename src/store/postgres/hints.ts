@@ -42,6 +42,7 @@ export class Hints {
   private isEnded = false
   /** How many writes it knows of: its own, and those it has heard of. */
   private known = 0
+  /** The writes of others at the last look; -1 where some may have been missed since. */
   private seen = -1
 
   constructor(options: HintsOptions) {
@@ -136,6 +137,7 @@ export class Hints {
     client.on('notification', (message) => this.heard(String((message as { payload?: unknown }).payload)))
     client.unref?.()
     await client.query({ text: `LISTEN "${this.channel.replaceAll('"', '""')}"` })
+    this.seen = -1
   }
 
   private hearAgain(): void {
@@ -172,7 +174,7 @@ export class Hints {
     const own = this.known
     const [row] = await this.options.database.query(WRITES)
     const writes = Number(row?.[0]) - own
-    const isNews = this.seen >= 0 && writes > this.seen
+    const isNews = writes > this.seen
     this.seen = writes
     if (isNews) for (const listener of this.listeners) listener({ rootId: null, runnable: true, stop: true })
   }
