@@ -73,12 +73,18 @@ export async function sweepTree(ledger: Ledger, options: SweepOptions, rootId: I
     }
     for (const { id } of (await ledger.store.tree(rootId)).openNodes(turn.id)) {
       const node = (await ledger.store.tree(rootId)).node(id)
-      const step = node === undefined ? undefined : dueStep(node, { turn, now, lost, options })
-      if (step !== undefined) await tryStep(ledger, options, step)
-      else if (node !== undefined && isRunnable(node, now) && !(await claimed(ledger, options, node))) isDone = false
+      if (node !== undefined && !(await doDue(ledger, node, { turn, now, lost, options }))) isDone = false
     }
   }
   return isDone
+}
+
+/** Does what is due at an open node. False where it could run, and not here. */
+async function doDue(ledger: Ledger, node: Node, around: NodeSurroundings): Promise<boolean> {
+  const { now, options } = around
+  const step = dueStep(node, around)
+  if (step !== undefined) await tryStep(ledger, options, step)
+  return step !== undefined || !isRunnable(node, now) || (await claimed(ledger, options, node))
 }
 
 /** Claims a node if it runs here. */

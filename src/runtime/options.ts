@@ -193,7 +193,6 @@ export const ENGINE_DEFAULTS = {
 /** Where a queue brings work, the sweep is only its net. */
 const QUEUE_SWEEP_MS = 2_000
 
-
 const OPTIONS = {
   store: anything,
   agents: list,

@@ -118,7 +118,10 @@ describe.skipIf(noPostgres !== undefined)('DBOS', async () => {
       })
     // Its clock is a day behind, but for a second: what it asks expires then.
     const behindMs = 24 * 3_600_000 - 1_000
-    const clock = { now: () => Date.now() - behindMs, at: (time: number, go: () => void) => laterAt(time + behindMs, go) }
+    const clock = {
+      now: () => Date.now() - behindMs,
+      at: (time: number, go: () => void) => laterAt(time + behindMs, go),
+    }
     const first = runtimeOn(storeIn(schema), { agents: [asker()], clock })
     const run = first.run(asker(), 'go')
     for await (const event of run) if (event.type === 'approval-request') break
@@ -135,7 +138,9 @@ describe.skipIf(noPostgres !== undefined)('DBOS', async () => {
     const run = first.run(agent({ ...plain('flaky'), model: scriptedModel([{ error: overloaded }]) }), 'go')
     for await (const event of run) if (event.type === 'retry') break
     await first.close()
-    const second = runtimeOn(storeIn(schema), { agents: [agent({ ...plain('flaky'), model: scriptedModel(['fine']) })] })
+    const second = runtimeOn(storeIn(schema), {
+      agents: [agent({ ...plain('flaky'), model: scriptedModel(['fine']) })],
+    })
     await second.resume()
     expect(await (await second.attach(run.id)).result).toMatchObject({ status: 'completed', text: 'fine' })
   })
@@ -143,7 +148,11 @@ describe.skipIf(noPostgres !== undefined)('DBOS', async () => {
   test('the database may crash: then wakes come as before', async () => {
     const schema = freshSchema()
     const inside: unknown[] = []
-    const seen = agent({ ...plain('seen'), model: scriptedModel(() => (inside.push(DBOS.workflowID), 'done')) })
+    const look = () => {
+      inside.push(DBOS.workflowID)
+      return 'done'
+    }
+    const seen = agent({ ...plain('seen'), model: scriptedModel(look) })
     const worker = runtimeOn(storeIn(schema), { agents: [seen] })
     await worker.resume()
     const submitter = runtimeOn(storeIn(schema), { engine: { workers: 0 } })
@@ -200,7 +209,8 @@ describe.skipIf(noPostgres !== undefined)('DBOS', async () => {
     const left = () =>
       rows(`SELECT (SELECT count(*)::int FROM @.workflow_status WHERE status NOT IN ('ENQUEUED', 'DELAYED', 'PENDING')) AS ended,
         (SELECT count(*)::int FROM @.workflow_output) AS outputs`)
-    for (let tries = 0; tries < 50 && JSON.stringify(await left()) !== JSON.stringify(NONE_LEFT); tries++) await sleep(100)
+    for (let tries = 0; tries < 50 && JSON.stringify(await left()) !== JSON.stringify(NONE_LEFT); tries++)
+      await sleep(100)
     expect(await left()).toEqual(NONE_LEFT)
   })
 
@@ -234,7 +244,10 @@ describe.skipIf(noPostgres !== undefined)('DBOS', async () => {
     expect(new Set(statuses)).toEqual(new Set(['completed']))
     expect(await workers[1]?.end()).toBe(0)
     const found = await checkCase({ url, folder, jobs: JOBS, leaseMs: 0 })
-    figure('D-1', `${JOBS} runs by two workers that DBOS wakes, one of them killed: ${found.events} events, ${found.uncertain} uncertain`)
+    figure(
+      'D-1',
+      `${JOBS} runs by two workers that DBOS wakes, one of them killed: ${found.events} events, ${found.uncertain} uncertain`,
+    )
     expect(found.wrong).toEqual([])
     expect(found.trees).toBe(JOBS)
   })

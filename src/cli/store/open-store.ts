@@ -55,7 +55,8 @@ export function openStore(call: Call, use: Use): Store {
 export function openOrMakeStore(call: Call): Store {
   const path = storePath(call)
   const queue = textOption(call, 'queue')
-  if (isPostgresUrl(path)) return postgresStore({ url: path, ...(queue === undefined ? {} : { dispatch: dbos({ queue }) }) })
+  if (isPostgresUrl(path))
+    return postgresStore({ url: path, ...(queue === undefined ? {} : { dispatch: dbos({ queue }) }) })
   if (queue !== undefined) throw new CliError(`--queue needs a store on PostgreSQL, and ${path} is a file.`, EXIT.usage)
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -69,7 +70,8 @@ export function openOrMakeStore(call: Call): Store {
 /** A module that brings its store says there how work reaches its workers. */
 export function refuseQueue(call: Call): void {
   if (textOption(call, 'queue') === undefined) return
-  const message = 'The module brings its own store: name the queue there, with postgresStore({ dispatch: dbos({ queue }) }).'
+  const message =
+    'The module brings its own store: name the queue there, with postgresStore({ dispatch: dbos({ queue }) }).'
   throw new CliError(message, EXIT.usage)
 }
 

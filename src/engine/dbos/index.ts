@@ -36,7 +36,9 @@ export function dbos(options: DbosOptions = {}): Dispatch {
     const message = 'dbos({ queue }): up to 100 letters, digits, and . : - _, and not _dbos at the beginning.'
     throw new DefinitionError('definition', message)
   }
-  return { at: (place) => new DbosQueue({ ...place, queue, keepMs, tables: tablesOf(schema ?? `${place.schema}_dbos`) }) }
+  return {
+    at: (place) => new DbosQueue({ ...place, queue, keepMs, tables: tablesOf(schema ?? `${place.schema}_dbos`) }),
+  }
 }
 
 function tablesOf(schema: string): string {

@@ -194,7 +194,10 @@ const INSTALL = 'npm install @dbos-inc/dbos-sdk@~5.3'
 function requireVersion(): void {
   const found = installedVersion()
   if (found === undefined || /^5\.3\./.test(found)) return
-  throw new StoreError('store', `Wakes through DBOS need version 5.3 of its package, and ${found} is installed: ${INSTALL}`)
+  throw new StoreError(
+    'store',
+    `Wakes through DBOS need version 5.3 of its package, and ${found} is installed: ${INSTALL}`,
+  )
 }
 
 /** Undefined where a bundler has hidden it. */
@@ -229,7 +232,10 @@ function momentBefore(ms: number): string {
 async function tidy(dbos: Dbos, keepMs: number): Promise<void> {
   const before = momentBefore(keepMs)
   const page = { workflowName: WAKE, limit: PAGE, loadInput: false, loadOutput: false }
-  for (const over of [{ completedBefore: before }, { status: 'PENDING' as const, dequeuedBefore: momentBefore(Math.max(keepMs, LOST_MS)) }]) {
+  for (const over of [
+    { completedBefore: before },
+    { status: 'PENDING' as const, dequeuedBefore: momentBefore(Math.max(keepMs, LOST_MS)) },
+  ]) {
     for (let found = PAGE; found === PAGE; ) {
       const list = await dbos.listWorkflows({ ...page, ...over })
       found = list.length

@@ -26,6 +26,7 @@ import { postgresScans } from './scans.ts'
 import { postgresTransport } from './transport.ts'
 
 export type { Dispatch, DispatchPlace, SessionQuery, SqlQueue } from '../dispatch.ts'
+export type { WakeQueue, WakeTaker } from '../store.ts'
 export type { PostgresClient, PostgresPool } from './driver.ts'
 
 export interface PostgresStoreOptions {
@@ -76,10 +77,7 @@ export function postgresStore(urlOrOptions: string | PostgresStoreOptions): Stor
   return new PostgresParts(database, durability === 'process', queue).store()
 }
 
-function queueOf(
-  { dispatch = 'poll', readOnly }: PostgresStoreOptions,
-  place: DispatchPlace,
-): SqlQueue | undefined {
+function queueOf({ dispatch = 'poll', readOnly }: PostgresStoreOptions, place: DispatchPlace): SqlQueue | undefined {
   if (dispatch === 'poll' || readOnly === true) return undefined
   if (typeof dispatch === 'object' && typeof dispatch?.at === 'function') return dispatch.at(place)
   const message = "postgresStore({ dispatch }): 'poll', or dbos() of legate/engine/dbos."

@@ -43,7 +43,12 @@ const CONFORMANCE: OptionRules<EngineConformance> = { name: text, create: code, 
 
 /** Registers one test for each law that every engine must keep. */
 export function engineConformance(suite: EngineConformance): void {
-  const { name, create = localEngine, open = memoryStore, test } = readOptions('engineConformance()', suite, CONFORMANCE)
+  const {
+    name,
+    create = localEngine,
+    open = memoryStore,
+    test,
+  } = readOptions('engineConformance()', suite, CONFORMANCE)
   for (const [sentence, check] of LAWS) {
     test(`${name}: ${sentence}`, async () => {
       const world = new EngineWorld(await open(), create)

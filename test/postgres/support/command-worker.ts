@@ -32,7 +32,7 @@ export class CommandWorker {
       }
       this.child.stdout?.on('data', hear)
       this.child.stderr?.on('data', hear)
-      this.ended.then((how) => reject(new Error(`it ended with ${how}: ${this.said}`)))
+      this.ended.then((how) => reject(new Error(`it ended with ${how}: ${this.said}`)), reject)
     })
     this.ready.catch(() => undefined)
   }
