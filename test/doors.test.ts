@@ -383,7 +383,7 @@ const WITHOUT_OPTIONS: readonly string[] = [
 
 const ENTRIES: readonly object[] = [
   ...[root, aiSdk, background, compat, fields, grant, hooks, mcp, mcpServing, models, promptEntry, recipe, rows, tools],
-  ...[acp, json, memory, postgres, server, sqlite, testing],
+  ...[acp, dbosEngine, json, memory, postgres, server, sqlite, testing],
 ]
 
 test('every public function is at a door of this table, or takes no options', () => {

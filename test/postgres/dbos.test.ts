@@ -6,6 +6,7 @@ import { postgresStore } from 'legate/store/postgres'
 import { engineConformance, scriptedModel } from 'legate/testing'
 import pg from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
+import { requireVersion } from '../../src/engine/dbos/launch.ts'
 import type { Store, WakeTaker } from '../../src/store/store.ts'
 import { commitOf, next, nodeRow, placeIn, treeCommit } from '../../src/testing/conformance/store-rows.ts'
 import { figure } from '../crash/support/figure.ts'
@@ -223,10 +224,14 @@ describe.skipIf(noPostgres !== undefined)('DBOS', async () => {
     await rows('ALTER FUNCTION @.enqueue_workflow_of_later RENAME TO enqueue_workflow')
   })
 
-  test('refuses names that it cannot use', () => {
+  test('refuses names and versions that it cannot use', () => {
     expect(() => dbos({ queue: "it's" })).toThrow(/dbos\(\{ queue \}\)/)
     expect(() => storeIn('x', { schema: 'a"b' })).toThrow(/dbos\(\{ schema \}\)/)
     expect(() => postgresStore({ url: server.url(), dispatch: 'push' as never })).toThrow(/dispatch/)
+    expect(() => requireVersion('5.4.0')).toThrow(
+      /^Wakes through DBOS need version 5\.3 .* 5\.4\.0 is installed: npm install/,
+    )
+    requireVersion('5.3.7')
   })
 
   test(`${JOBS} runs, two workers, one killed: all end, nothing is doubled`, async () => {

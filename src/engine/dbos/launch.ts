@@ -7,7 +7,6 @@
 //   - One process at a time makes the tables: DBOS does not lock them.
 
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -181,7 +180,7 @@ async function wake(store: string, rootId: string, at: number | null): Promise<v
 }
 
 async function loadDbos(): Promise<Dbos> {
-  requireVersion()
+  requireVersion(installedVersion())
   try {
     return (await import('@dbos-inc/dbos-sdk')).DBOS
   } catch (cause) {
@@ -191,21 +190,19 @@ async function loadDbos(): Promise<Dbos> {
 
 const INSTALL = 'npm install @dbos-inc/dbos-sdk@~5.3'
 
-function requireVersion(): void {
-  const found = installedVersion()
+/** Refuses another version than the one whose function commits call. An unknown one is judged by its tables. */
+export function requireVersion(found: string | undefined): void {
   if (found === undefined || /^5\.3\./.test(found)) return
-  throw new StoreError(
-    'store',
-    `Wakes through DBOS need version 5.3 of its package, and ${found} is installed: ${INSTALL}`,
-  )
+  const message = `Wakes through DBOS need version 5.3 of its package, and ${found} is installed: ${INSTALL}`
+  throw new StoreError('store', message)
 }
 
-/** Undefined where a bundler has hidden it. */
+/** Undefined where the package is missing, or a bundler has hidden it. */
 function installedVersion(): string | undefined {
   try {
-    const main = createRequire(import.meta.url).resolve('@dbos-inc/dbos-sdk')
-    const file = main.replace(/dbos-sdk[\\/].*$/, 'dbos-sdk/package.json')
-    return (JSON.parse(readFileSync(file, 'utf8')) as { version?: string }).version
+    const load = createRequire(import.meta.url)
+    const main = load.resolve('@dbos-inc/dbos-sdk')
+    return (load(main.replace(/dbos-sdk[\\/].*$/, 'dbos-sdk/package.json')) as { version?: string }).version
   } catch {
     return undefined
   }
