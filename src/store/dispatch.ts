@@ -21,6 +21,8 @@ export interface DispatchPlace {
   readonly pool: object | undefined
   /** The schema of the store. */
   readonly schema: string
+  /** Which of these trees, by the roots of their wakes, have no open turn. */
+  ended(roots: readonly string[]): Promise<ReadonlySet<string>>
   /** Uses one connection of the store. It may be used before the store is prepared. */
   session<T>(use: (query: SessionQuery) => Promise<T>): Promise<T>
 }

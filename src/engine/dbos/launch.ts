@@ -209,11 +209,21 @@ function installedVersion(): string | undefined {
 }
 
 /** Removes wakes that are over, now and then. Each process does so at moments of its own. */
-function tidying(dbos: Dbos, { keepMs }: DbosPlace): () => Promise<void> {
+function tidying(dbos: Dbos, place: DbosPlace): () => Promise<void> {
+  const { keepMs } = place
   let working: Promise<void> = Promise.resolve()
+  let last = Date.now()
   const everyMs = Math.min(TIDY_MS, Math.max(100, keepMs)) * (0.75 + Math.random() / 2)
+  const tidy = async () => {
+    const now = Date.now()
+    await removeEnded(dbos, keepMs)
+    for (const ageMs of [keepMs, 6 * keepMs]) {
+      await removeNeedless(dbos, place, { startTime: moment(last - ageMs), endTime: moment(now - ageMs) })
+    }
+    last = now
+  }
   const timer = setInterval(() => {
-    working = working.then(() => tidy(dbos, keepMs)).catch(nothing)
+    working = working.then(tidy).catch(nothing)
   }, everyMs).unref()
   return () => {
     clearInterval(timer)
@@ -221,22 +231,39 @@ function tidying(dbos: Dbos, { keepMs }: DbosPlace): () => Promise<void> {
   }
 }
 
-function momentBefore(ms: number): string {
-  return new Date(Date.now() - ms).toISOString()
-}
+const LIST = { workflowName: WAKE, limit: PAGE, loadOutput: false } as const
 
 /** Ended wakes go, and those that a process had taken before it died. */
-async function tidy(dbos: Dbos, keepMs: number): Promise<void> {
-  const before = momentBefore(keepMs)
-  const page = { workflowName: WAKE, limit: PAGE, loadInput: false, loadOutput: false }
-  for (const over of [
-    { completedBefore: before },
-    { status: 'PENDING' as const, dequeuedBefore: momentBefore(Math.max(keepMs, LOST_MS)) },
-  ]) {
+async function removeEnded(dbos: Dbos, keepMs: number): Promise<void> {
+  const ended = { completedBefore: moment(Date.now() - keepMs) }
+  const lost = { status: 'PENDING' as const, dequeuedBefore: moment(Date.now() - Math.max(keepMs, LOST_MS)) }
+  for (const over of [ended, lost]) {
     for (let found = PAGE; found === PAGE; ) {
-      const list = await dbos.listWorkflows({ ...page, ...over })
+      const list = await dbos.listWorkflows({ ...LIST, ...over, loadInput: false })
       found = list.length
       if (found > 0) await dbos.deleteWorkflows(list.map(({ workflowID }) => workflowID))
     }
   }
+}
+
+interface MadeBetween {
+  readonly startTime: string
+  readonly endTime: string
+}
+
+/** Where nothing of its tree is open any more, as after most runs, a delayed wake need not come. Each is looked at twice. */
+async function removeNeedless(dbos: Dbos, place: DbosPlace, made: MadeBetween): Promise<void> {
+  for (let offset = 0, found = PAGE; found === PAGE; ) {
+    const list = await dbos.listWorkflows({ ...LIST, ...made, status: 'DELAYED', offset, loadInput: true })
+    found = list.length
+    const own = list.filter(({ input }) => input?.[0] === storeName(place))
+    const ended = await place.ended(own.map(({ input }) => String(input?.[1])))
+    const needless = own.filter(({ input }) => ended.has(String(input?.[1])))
+    if (needless.length > 0) await dbos.deleteWorkflows(needless.map(({ workflowID }) => workflowID))
+    offset += found - needless.length
+  }
+}
+
+function moment(at: number): string {
+  return new Date(at).toISOString()
 }

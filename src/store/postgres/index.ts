@@ -71,7 +71,13 @@ export function postgresStore(urlOrOptions: string | PostgresStoreOptions): Stor
   const given = readOptions<PostgresStoreOptions>('postgresStore()', options ?? {}, OPTIONS)
   const { url, pool, schema = schemaIn(url), busyMs = 30_000, connections = 8, readOnly = false, durability } = given
   requirePlace(given)
-  const queue = queueOf(given, { url, pool, schema, session: (use) => database.session(use) })
+  const queue = queueOf(given, {
+    url,
+    pool,
+    schema,
+    ended: async (roots) => new Set((await database.query(ENDED, [roots])).map(([root]) => String(root))),
+    session: (use) => database.session(use),
+  })
   const prepare = queue === undefined ? undefined : () => queue.prepare()
   const database = new Database({ url, pool, schema, busyMs, connections: connections + 1, readOnly, prepare })
   return new PostgresParts(database, durability === 'process', queue).store()
@@ -219,4 +225,6 @@ class PostgresParts {
   }
 }
 
+const ENDED = `SELECT root FROM unnest($1::text[]) AS root
+  WHERE NOT EXISTS (SELECT 1 FROM @.rows WHERE root_id = root AND letter = 't' AND queue IS NOT NULL)`
 const NOW = 'SELECT extract(epoch FROM clock_timestamp()) * 1000::float8'
