@@ -19,6 +19,7 @@ const PARTS = {
     'store/sqlite/index',
     'store/postgres/index',
     'store/json/index',
+    'engine/dbos/index',
   ],
   'of-doors': ['extension/prompt-files', 'doors/tools', 'doors/mcp', 'doors/hooks', 'doors/grant'],
   'of-index': ['index'],

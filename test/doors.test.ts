@@ -6,6 +6,7 @@ import * as acp from 'legate/acp'
 import * as aiSdk from 'legate/ai-sdk'
 import * as background from 'legate/background'
 import * as compat from 'legate/compat'
+import * as dbosEngine from 'legate/engine/dbos'
 import * as fields from 'legate/fields'
 import * as grant from 'legate/grant'
 import * as hooks from 'legate/hooks'
@@ -125,6 +126,7 @@ const FUNCTIONS: Doors = {
   runProcess: [(o: object) => tools.runProcess('true', [], { signal: AbortSignal.timeout(9), ...o }), { cwd: 5 }],
   scheduleTasks: [(o) => background.scheduleTasks(runtime, [], o), { maxConcurrency: 'many' }],
   skillsTools: [(o) => recipe.skillsTools(o), { cwd: 5 }],
+  dbos: [(o) => dbosEngine.dbos(o), { keepMs: 'long' }],
   postgresStore: [(o: object) => postgres.postgresStore({ url: 'postgres://x', ...o }), { readOnly: 'yes' }],
   sqliteStore: [(o: object) => sqlite.sqliteStore({ path: join(folder, 'rows.db'), ...o }), { readOnly: 'yes' }],
   engineConformance: [
@@ -381,7 +383,7 @@ const WITHOUT_OPTIONS: readonly string[] = [
 
 const ENTRIES: readonly object[] = [
   ...[root, aiSdk, background, compat, fields, grant, hooks, mcp, mcpServing, models, promptEntry, recipe, rows, tools],
-  ...[acp, json, memory, postgres, server, sqlite, testing],
+  ...[acp, dbosEngine, json, memory, postgres, server, sqlite, testing],
 ]
 
 test('every public function is at a door of this table, or takes no options', () => {

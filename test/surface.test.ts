@@ -193,7 +193,12 @@ const surface: Readonly<Record<string, Door>> = {
   },
   'legate/store/postgres': {
     values: 'isPostgresUrl postgresStore',
-    types: 'PostgresClient PostgresPool PostgresStoreOptions',
+    types:
+      'Dispatch DispatchPlace PostgresClient PostgresPool PostgresStoreOptions SessionQuery SqlQueue WakeQueue WakeTaker',
+  },
+  'legate/engine/dbos': {
+    values: 'dbos',
+    types: 'DbosOptions',
   },
 }
 

@@ -9,6 +9,12 @@ const MODULE: Option = {
   text: 'a module that exports agents, with options of createRuntime',
 }
 
+const QUEUE: Option = {
+  name: 'queue',
+  value: 'QUEUE',
+  text: 'DBOS brings work through this queue: needs PostgreSQL',
+}
+
 /** Commands for a server and its tokens, and for processes that only work. */
 export const SERVER_COMMANDS: readonly CliCommand[] = [
   {
@@ -31,6 +37,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
       { name: 'host', value: 'ADDRESS', text: 'the address to listen on (127.0.0.1)' },
       { name: 'socket', value: 'PATH', text: 'a Unix socket instead: who can open the file needs no token' },
       { name: 'workers', value: 'N', text: 'how many steps run at the same time (256); 0 for none' },
+      QUEUE,
       { name: 'allow-host', value: 'NAME', isList: true, text: 'a name that the server also goes by; may be repeated' },
       { name: 'allow-origin', value: 'URL', isList: true, text: 'a web page that may use it; may be repeated' },
       { name: 'oidc-issuer', value: 'URL', text: 'takes tokens of this OpenID Connect provider' },
@@ -100,7 +107,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'worker',
-    usage: '[FILE...] [--module FILE] [--agents LIST] [--workers N] [--on-changed WHAT]',
+    usage: '[FILE...] [--module FILE] [--agents LIST] [--workers N] [--queue QUEUE] [--on-changed WHAT]',
     summary: 'only work: run the steps of a store until a signal ends it',
     about: [
       'A worker takes steps whose code it has, of runs that any process started. Start as many as you need, with the same ' +
@@ -110,12 +117,15 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
       'If an agent was defined differently when a run began, the worker goes on with its own definition. With --on-changed ' +
         'wait it leaves such runs to workers that still have the old one, so that you can roll out a new one beside it.',
       'Runs of recipe and agent files need no code. A worker takes those that were started in its folder.',
+      'With --queue and a store on PostgreSQL, DBOS (npm install @dbos-inc/dbos-sdk) wakes one worker where there is work. Give ' +
+        'the same queue to legate serve and to your programs: what a process without it leaves is found by looking.',
     ],
     options: [
       MODULE,
       { name: 'model', value: 'MODEL', text: 'provider/model, used instead of the ones in the files' },
       { name: 'agents', value: 'LIST', text: 'only these of the agents, with all below them: lead,writer' },
       { name: 'workers', value: 'N', text: 'how many steps run at the same time (256)' },
+      QUEUE,
       {
         name: 'on-changed',
         value: 'WHAT',
@@ -125,6 +135,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
     examples: [
       ['legate worker -m agents.mjs --store runs.db', 'one more process for this store'],
       ['legate worker -m agents.mjs --agents writer', 'for one agent only'],
+      ['legate worker -m agents.mjs --store postgres://db/app --queue agents', 'woken by DBOS'],
       ['legate worker -m agents.mjs --on-changed wait', 'beside workers with another version of the code'],
     ],
     takes: [0, Number.MAX_SAFE_INTEGER],

@@ -28,6 +28,8 @@ import type { OwnerLine, SweepOptions } from './sweep.ts'
 
 /** How many nodes of one commit start at once. */
 const LOT = 32
+/** How long a wake waits for its moment. Clocks of processes differ a little; those of their queue may differ more. */
+const EARLY_MS = 2_000
 /** A process that runs nothing has code for nobody. */
 const NO_AGENTS: ReadonlySet<string> = new Set()
 const NOTHING_TOLD: ProcessReport = {}
@@ -75,6 +77,7 @@ class LocalEngine implements Engine, NodeHost {
   private armedAt = Number.POSITIVE_INFINITY
   private disarm: () => void = () => undefined
   private unwatch: () => void = () => undefined
+  private unlisten: () => Promise<void> = async () => undefined
   private sweeping: Promise<void> | undefined
   private sweepAgain = false
   private drained: (() => void) | undefined
@@ -125,13 +128,9 @@ class LocalEngine implements Engine, NodeHost {
   }
 
   async takeUp(rootId?: Id): Promise<void> {
-    const { sweepTree } = await upkeep()
+    await upkeep()
     if (rootId === undefined) return this.look()
-    if (this.state !== 'started') return
-    await this.lease.renew()
-    const options = this.sweepOptions()
-    const freeWorkers = () => (this.line.isCrowded ? 0 : options.freeWorkers())
-    await sweepTree(this.ledger, { ...options, freeWorkers }, rootId)
+    if (this.state === 'started') await this.lookAt(rootId)
   }
 
   stop(): Promise<void> {
@@ -143,21 +142,58 @@ class LocalEngine implements Engine, NodeHost {
     this.state = 'stopped'
     this.disarm()
     this.unwatch()
+    this.unlisten().catch(this.options.report)
     for (const work of [...this.running.values(), ...this.abandoned]) work.stop('shutdown')
   }
 
   private async begin(execute: Executor): Promise<void> {
     this.execute = execute
     await this.lease.renew()
-    if (this.state !== 'idle') return
+    await this.listen()
+    if (this.state !== 'idle') return this.unlisten()
     this.state = 'started'
     this.unwatch = this.ledger.store.watch((change) => this.heard(change))
     this.arm(this.clock.now() + this.options.sweepMs)
   }
 
-  /** Another process has committed: looks for work where it may have left some. */
+  /** Takes wakes from the queue of the store, if it has one. */
+  private async listen(): Promise<void> {
+    const { report, workers } = this.options
+    const { wakes } = this.ledger.store
+    if (workers === 0 || wakes === undefined) return
+    const wake = (rootId: Id, at: number | null) => this.wake(rootId, at)
+    this.unlisten = await wakes.listen({ wake, report })
+  }
+
+  /** A wake that comes a little early waits; one that comes much too early is left to the sweep. */
+  private async wake(rootId: Id, at: number | null): Promise<boolean> {
+    const isEarly = at !== null && at > this.clock.now() && at <= this.clock.now() + EARLY_MS
+    if (isEarly) await new Promise<void>((resolve) => this.clock.at(at, resolve))
+    return this.state === 'started' && this.lookAt(rootId)
+  }
+
+  /** Does what is due in one tree. False where work is left that others may do. */
+  private async lookAt(rootId: Id): Promise<boolean> {
+    const { sweepTree } = await upkeep()
+    await this.lease.renew()
+    const options = this.sweepOptions()
+    const freeWorkers = () => (this.line.isCrowded ? 0 : options.freeWorkers())
+    return sweepTree(this.ledger, { ...options, freeWorkers }, rootId)
+  }
+
+  /**
+   * Another process has committed: looks for work where it may have left some. Where a queue brings work, it looks only for what
+   * is not in the queue, and for stops of what runs here.
+   */
   private heard(change: StoreChange | null): void {
-    if (change === null || change.runnable || change.stop) this.look()
+    if (this.ledger.store.wakes === undefined) {
+      if (change === null || change.runnable || change.stop) this.look()
+    } else if (change !== null && (change.runnable || (change.stop && this.runsIn(change.rootId)))) this.look()
+  }
+
+  private runsIn(rootId: Id): boolean {
+    for (const { claim } of this.running.values()) if (claim.rootId === rootId) return true
+    return false
   }
 
   private abandon(nodeId: Id): void {
@@ -362,7 +398,9 @@ class LocalEngine implements Engine, NodeHost {
     this.arm(at)
   }
 
+  /** A queue brings wakes for what is due; without one, every process sets its alarm for it. */
   private async nextDue(now: number): Promise<number> {
+    if (this.ledger.store.wakes !== undefined) return Number.POSITIVE_INFINITY
     try {
       return (await this.ledger.store.nextDue(now)) ?? Number.POSITIVE_INFINITY
     } catch (error) {
@@ -391,6 +429,7 @@ class LocalEngine implements Engine, NodeHost {
     await started?.catch(() => undefined)
     this.disarm()
     this.unwatch()
+    await this.unlisten().catch(this.options.report)
     await this.sweeping
     await this.drain()
     for (const work of [...this.running.values(), ...this.abandoned]) work.stop('shutdown')

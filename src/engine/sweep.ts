@@ -62,8 +62,9 @@ export async function sweep(ledger: Ledger, options: SweepOptions): Promise<void
   await waitAgain(ledger, options)
 }
 
-/** Does everything that is due in one tree. */
-export async function sweepTree(ledger: Ledger, options: SweepOptions, rootId: Id): Promise<void> {
+/** Does everything that is due in one tree. False where a runnable node is left: its code is not here, or no worker is free. */
+export async function sweepTree(ledger: Ledger, options: SweepOptions, rootId: Id): Promise<boolean> {
+  let isDone = true
   const lost = new Map((await lostEngines(ledger)).map((engine) => [engine.engineId, engine]))
   for (const turn of await ledger.store.openTurns(Number.MAX_SAFE_INTEGER, rootId)) {
     const now = ledger.clock.now()
@@ -72,10 +73,24 @@ export async function sweepTree(ledger: Ledger, options: SweepOptions, rootId: I
     }
     for (const { id } of (await ledger.store.tree(rootId)).openNodes(turn.id)) {
       const node = (await ledger.store.tree(rootId)).node(id)
-      const step = node === undefined ? undefined : dueStep(node, { turn, now, lost, options })
-      if (step !== undefined) await tryStep(ledger, options, step)
+      if (node !== undefined && !(await doDue(ledger, node, { turn, now, lost, options }))) isDone = false
     }
   }
+  return isDone
+}
+
+/** Does what is due at an open node. False where it could run, and not here. */
+async function doDue(ledger: Ledger, node: Node, around: NodeSurroundings): Promise<boolean> {
+  const { now, options } = around
+  const step = dueStep(node, around)
+  if (step !== undefined) await tryStep(ledger, options, step)
+  return step !== undefined || !isRunnable(node, now) || (await claimed(ledger, options, node))
+}
+
+/** Claims a node if it runs here. */
+async function claimed(ledger: Ledger, options: SweepOptions, { id, rootId }: NodePlace): Promise<boolean> {
+  if (options.freeWorkers() <= 0) return false
+  return (await tryStep(ledger, options, { kind: 'claim', rootId, plan: (draft) => planClaim(draft, [id]) })) === 1
 }
 
 interface NodeSurroundings {
@@ -87,15 +102,11 @@ interface NodeSurroundings {
 
 /** The step that is due at an open node, if any. */
 function dueStep(node: Node, { turn, now, lost, options }: NodeSurroundings): Step<unknown> | undefined {
-  const { id, rootId, state, wakeAt } = node
+  const { state, wakeAt } = node
   const holder = lost.get(node.engineId ?? '')
   if (holder !== undefined && holder.engineId !== options.engineId) return recovery(node, holder)
   if (state === 'running') {
     return turn.cancel !== null && turn.cancel.at <= now - options.graceMs ? forcedStop(node) : undefined
-  }
-  if (isRunnable(node, now)) {
-    if (options.freeWorkers() <= 0) return undefined
-    return { kind: 'claim', rootId, plan: (draft) => planClaim(draft, [id]) }
   }
   if (wakeAt === null || wakeAt > now) return undefined
   if (state === 'awaiting_approval') return unanswered(node)

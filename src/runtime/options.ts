@@ -77,7 +77,7 @@ export interface RuntimeOptions {
     readonly workers?: number
     /** How long `close` and a cancelled node may take. Default 5 s. */
     readonly graceMs?: number
-    /** How often it looks at all rows for work that is due. Default 1 s. */
+    /** How often it looks at all rows for work that is due. Default 1 s; 2 s where a queue brings work. */
     readonly sweepMs?: number
     /** How long other processes wait for a sign of life before they take over its work. Default 15 s. */
     readonly leaseMs?: number
@@ -190,6 +190,8 @@ export const ENGINE_DEFAULTS = {
   stalledMs: 300_000,
   onChanged: 'continue',
 } as const
+/** Where a queue brings work, the sweep is only its net. */
+const QUEUE_SWEEP_MS = 2_000
 
 const OPTIONS = {
   store: anything,
@@ -317,6 +319,17 @@ export function checkIsAgent(agent: unknown, where: string): void {
 
 function refuse(message: string): never {
   throw new DefinitionError('definition', message)
+}
+
+type EngineSettings = NonNullable<RuntimeOptions['engine']>
+
+/** Reads the options of the engine on a store. */
+export function engineSettings(
+  given: EngineSettings | undefined,
+  { wakes }: Store,
+): EngineSettings & Required<Omit<EngineSettings, 'create'>> {
+  const sweepMs = wakes === undefined ? ENGINE_DEFAULTS.sweepMs : QUEUE_SWEEP_MS
+  return { ...ENGINE_DEFAULTS, sweepMs, ...given }
 }
 
 /** Reads what holds for all runs of a runtime. */

@@ -46,7 +46,7 @@ import type { ShownRequest } from './look/request-of.ts'
 import {
   checkEngine,
   checkOptions,
-  ENGINE_DEFAULTS,
+  engineSettings,
   type RuntimeOptions,
   type StartOptions,
   settingsOf,
@@ -95,9 +95,9 @@ export class Runtime extends StoreOperations {
     super()
     const { kinds = {}, budget, extensions = [] } = options
     const settings = settingsOf(options)
-    const { create = localEngine, onChanged, ...engine } = { ...ENGINE_DEFAULTS, ...options.engine }
     const runtimeLayer = runtimeLayers(frozenCopy(options.grant), frozenCopy(budget))
     this.store = options.store ?? memoryStore()
+    const { create = localEngine, onChanged, ...engine } = engineSettings(options.engine, this.store)
     this.clock = options.clock ?? (this.store.now === undefined ? systemClock : followingClock())
     this.graceMs = engine.graceMs
     const ledger = new Ledger({

@@ -61,7 +61,23 @@ export interface Store extends StoreReader {
    * null. Returns a function that ends it.
    */
   watch(changed: (change: StoreChange | null) => void): () => void
+  /** The queue in which its commits leave their wakes. Missing: an engine finds work by watching and looking. */
+  readonly wakes?: WakeQueue
   close(): Promise<void>
+}
+
+/** Brings each wake to one process that works. A wake may be lost, late or come twice: rows alone say what there is to do. */
+export interface WakeQueue {
+  /** Gives wakes whose time has come to `taker`. Returns a function that ends it. */
+  listen(taker: WakeTaker): Promise<() => Promise<void>>
+}
+
+/** A process that takes wakes. */
+export interface WakeTaker {
+  /** Does what is due in a tree. `at` is the moment that the wake was meant for. False where work is left that others may do. */
+  wake(rootId: Id, at: number | null): Promise<boolean>
+  /** Takes errors that nobody waits for. */
+  report(error: unknown): void
 }
 
 /** A commit of another process, as far as others must act on it. */

@@ -6,7 +6,7 @@ import { loadOffered } from '../serve/offered-agents.ts'
 import { splitPrompts } from '../serve/offered-prompts.ts'
 import { removeServeFile, writeServeFile } from '../serve/serve-file.ts'
 import { checkReach, listenError, readServeOptions, workersOf } from '../serve/serve-options.ts'
-import { openOrMakeStore, shownStore } from '../store/open-store.ts'
+import { openOrMakeStore, refuseQueue, shownStore } from '../store/open-store.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { continueWithoutReader, note, write } from '../terminal/output.ts'
@@ -19,6 +19,7 @@ export async function serve(call: Call): Promise<number> {
   const workers = workersOf(call)
   const { store: own, engine, ...offered } = await loadOffered({ ...call, words })
   const isOwn = own !== undefined && textOption(call, 'store') === undefined
+  if (isOwn) refuseQueue(call)
   const store = isOwn ? own : openOrMakeStore(call)
   const runtime = createRuntime({
     ...offered,

@@ -5,7 +5,7 @@ import type { WorkerOptions } from '../definition/module-agent.ts'
 import { folderStore } from '../serve/folder-store.ts'
 import { loadOffered } from '../serve/offered-agents.ts'
 import { workersOf } from '../serve/serve-options.ts'
-import { openOrMakeStore, shownStore } from '../store/open-store.ts'
+import { openOrMakeStore, refuseQueue, shownStore } from '../store/open-store.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { continueWithoutReader, note, write } from '../terminal/output.ts'
 import { untilSignalled } from '../worker/signals.ts'
@@ -17,6 +17,7 @@ export async function worker(call: Call): Promise<number> {
   const named = namedIn(call)
   const chosen = chooseAgents(agents, named)
   const isOwn = own !== undefined && textOption(call, 'store') === undefined
+  if (isOwn) refuseQueue(call)
   const store = isOwn ? own : openOrMakeStore(call)
   const runtime = createRuntime({
     logger: stderrLogger,

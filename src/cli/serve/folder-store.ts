@@ -20,7 +20,11 @@ export function folderStore(store: Store, names?: ReadonlySet<string>): Store {
     const own = session ?? folderOf(root) ?? folder
     return root === undefined || codeOf(root) !== '' || (isNamed && own === folder)
   })
-  return { ...store, runnable: (query) => only(query.limit, isHere, (limit) => store.runnable({ ...query, limit })) }
+  return {
+    ...store,
+    ...wakesHere(store, isHere),
+    runnable: (query) => only(query.limit, isHere, (limit) => store.runnable({ ...query, limit })),
+  }
 }
 
 /** Limits the store of an editor's folder to the sessions of a person in it: nothing else is claimed, ended or woken there. */
@@ -31,6 +35,7 @@ export function sessionStore(store: Store, { folder, owner }: { folder: string; 
   })
   return {
     ...store,
+    ...wakesHere(store, isHere),
     runnable: (query) => only(query.limit, isHere, (limit) => store.runnable({ ...query, limit })),
     claimedBy: (engineId, most) => only(most, isHere, (limit) => store.claimedBy(engineId, limit)),
     overdue: (now, most) => only(most, isHere, (limit) => store.overdue(now, limit)),
@@ -49,6 +54,14 @@ export async function sessionFolder(store: Store, id: Id): Promise<string | unde
 }
 
 type IsHere = (rootId: Id) => Promise<boolean>
+
+/** Limits wakes too: those of other trees are left to others. */
+export function wakesHere({ wakes }: Store, isHere: IsHere): Pick<Store, 'wakes'> {
+  if (wakes === undefined) return {}
+  const listen: typeof wakes.listen = ({ wake, report }) =>
+    wakes.listen({ report, wake: async (rootId, at) => (await isHere(rootId)) && wake(rootId, at) })
+  return { wakes: { listen } }
+}
 
 function remembered(find: IsHere): IsHere {
   const known = new Map<Id, boolean>()

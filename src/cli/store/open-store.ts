@@ -1,6 +1,7 @@
 import { mkdirSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { dbos } from '../../engine/dbos/index.ts'
 import { createRuntime, type Runtime, type Store } from '../../index.ts'
 import { isPostgresUrl, postgresStore } from '../../store/postgres/index.ts'
 import { sqliteStore } from '../../store/sqlite/index.ts'
@@ -47,10 +48,16 @@ export function openStore(call: Call, use: Use): Store {
   return sqliteStore({ path, busyMs: BUSY_MS[use], readOnly: use === 'read' })
 }
 
-/** Opens the store of a command that starts a run; creates it and its folder if needed. */
+/**
+ * Opens the store of a command that starts a run; creates it and its folder if needed. With `--queue`, DBOS brings work to the
+ * processes on that queue.
+ */
 export function openOrMakeStore(call: Call): Store {
   const path = storePath(call)
-  if (isPostgresUrl(path)) return postgresStore(path)
+  const queue = textOption(call, 'queue')
+  if (isPostgresUrl(path))
+    return postgresStore({ url: path, ...(queue === undefined ? {} : { dispatch: dbos({ queue }) }) })
+  if (queue !== undefined) throw new CliError(`--queue needs a store on PostgreSQL, and ${path} is a file.`, EXIT.usage)
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   } catch (error) {
@@ -58,6 +65,14 @@ export function openOrMakeStore(call: Call): Store {
     throw new CliError(`Cannot create the folder of the store ${path}: ${why}. Name another with --store PATH.`)
   }
   return sqliteStore({ path, busyMs: BUSY_MS.write })
+}
+
+/** A module that brings its store says there how work reaches its workers. */
+export function refuseQueue(call: Call): void {
+  if (textOption(call, 'queue') === undefined) return
+  const message =
+    'The module brings its own store: name the queue there, with postgresStore({ dispatch: dbos({ queue }) }).'
+  throw new CliError(message, EXIT.usage)
 }
 
 /**

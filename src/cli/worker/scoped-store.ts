@@ -1,4 +1,5 @@
 import type { Id, Store } from '../../index.ts'
+import { wakesHere } from '../serve/folder-store.ts'
 
 /** The number of rows read, to find enough wanted ones among the others. */
 const LOOKED_AT = 10_000
@@ -32,6 +33,7 @@ function onlyTrees(store: Store, trees: ReadonlySet<Id>): Store {
   }
   return {
     ...store,
+    ...wakesHere(store, async (rootId) => trees.has(rootId)),
     runnable: (query) => ours(query.limit, (limit) => store.runnable({ ...query, limit })),
     claimedBy: (engineId, most) => ours(most, (limit) => store.claimedBy(engineId, limit)),
     overdue: (now, most) => ours(most, (limit) => store.overdue(now, limit)),

@@ -12,6 +12,8 @@ export interface DatabaseOptions {
   readonly readOnly: boolean
   readonly busyMs: number
   readonly connections: number
+  /** More to do before the first use of a database that may be written to. */
+  readonly prepare?: (() => Promise<void>) | undefined
 }
 
 /** The database of a store. It connects with the first use, and again when a connection is lost. */
@@ -77,6 +79,11 @@ export class Database {
     return (await this.poolOf()).connect()
   }
 
+  /** Uses one connection, also before the database is open. */
+  session<T>(use: (query: Query) => Promise<T>): Promise<T> {
+    return this.withClient(use)
+  }
+
   statement(text: string): Statement {
     const known = this.statements.get(text)
     if (known !== undefined) return known
@@ -114,6 +121,7 @@ export class Database {
       if (!this.options.readOnly) await migrate(query, this.options.schema)
       await requireSchema(query, this.options.schema)
     })
+    if (!this.options.readOnly) await this.options.prepare?.()
     this.isOpen = true
   }
 

@@ -18,6 +18,8 @@ const WRITES = 'SELECT last_value FROM @.writes'
 
 export interface HintsOptions {
   readonly database: Database
+  /** True where a queue tells others of runnable nodes. */
+  readonly isQueued: boolean
   /** True for a tree that somebody elsewhere reads: he hears of all commits. */
   readonly isRead: (rootId: Id) => boolean
   /** Called each second while somebody listens. */
@@ -40,6 +42,7 @@ export class Hints {
   private isEnded = false
   /** How many writes it knows of: its own, and those it has heard of. */
   private known = 0
+  /** The writes of others at the last look; -1 where some may have been missed since. */
   private seen = -1
 
   constructor(options: HintsOptions) {
@@ -50,11 +53,20 @@ export class Hints {
   /** Takes note of a commit of this process. */
   committed(commit: Commit): void {
     this.known++
-    const hint = hintOf(commit)
+    const hint = hintOf(commit, this.options.isQueued)
     if (hint === undefined || hint.rootId === null) return
     if (!hint.runnable && !hint.stop && !this.options.isRead(hint.rootId)) return
-    const before = this.untold.get(hint.rootId)
-    this.untold.set(hint.rootId, before === undefined ? hint : joined(before, hint))
+    this.note(hint.rootId, hint)
+  }
+
+  /** Tells that a tree has work which this process does not do. */
+  left(rootId: Id): void {
+    this.note(rootId, { rootId, runnable: true, stop: false })
+  }
+
+  private note(rootId: Id, hint: Hint): void {
+    const before = this.untold.get(rootId)
+    this.untold.set(rootId, before === undefined ? hint : joined(before, hint))
     this.arm()
   }
 
@@ -125,6 +137,7 @@ export class Hints {
     client.on('notification', (message) => this.heard(String((message as { payload?: unknown }).payload)))
     client.unref?.()
     await client.query({ text: `LISTEN "${this.channel.replaceAll('"', '""')}"` })
+    this.seen = -1
   }
 
   private hearAgain(): void {
@@ -161,7 +174,7 @@ export class Hints {
     const own = this.known
     const [row] = await this.options.database.query(WRITES)
     const writes = Number(row?.[0]) - own
-    const isNews = this.seen >= 0 && writes > this.seen
+    const isNews = writes > this.seen
     this.seen = writes
     if (isNews) for (const listener of this.listeners) listener({ rootId: null, runnable: true, stop: true })
   }
@@ -172,9 +185,9 @@ function joined(a: Hint, b: Hint): Hint {
 }
 
 /** Changes that others may have to act on: a node that nobody claimed, a stop, an end. */
-function hintOf({ rootId, nodes, turns }: Commit): Hint | undefined {
+function hintOf({ rootId, nodes, turns }: Commit, isQueued: boolean): Hint | undefined {
   if (rootId === null) return undefined
-  const runnable = nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
+  const runnable = !isQueued && nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
   const stop =
     turns.some(({ cancel, state }) => cancel !== null || state === 'ended') ||
     nodes.some(({ marks }) => marks?.stop != null)

@@ -12,9 +12,10 @@ import { DefinitionError, StoreError } from '../../base/error.ts'
 import { anything, flag, int, number, type OptionRules, oneOf, readOptions, text } from '../../base/options.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
+import type { Dispatch, DispatchPlace, SqlQueue } from '../dispatch.ts'
 import type { Transport } from '../replica/transport.ts'
 import { Trees } from '../replica/trees.ts'
-import type { Store } from '../store.ts'
+import type { Store, WakeQueue } from '../store.ts'
 import { postgresArchive } from './archive.ts'
 import { postgresRegistry, readChanges, readUsage } from './beside.ts'
 import { Blocks } from './blocks.ts'
@@ -24,6 +25,8 @@ import { Hints } from './hints.ts'
 import { postgresScans } from './scans.ts'
 import { postgresTransport } from './transport.ts'
 
+export type { Dispatch, DispatchPlace, SessionQuery, SqlQueue } from '../dispatch.ts'
+export type { WakeQueue, WakeTaker } from '../store.ts'
 export type { PostgresClient, PostgresPool } from './driver.ts'
 
 export interface PostgresStoreOptions {
@@ -44,6 +47,11 @@ export interface PostgresStoreOptions {
   readonly connections?: number
   /** Creates, migrates and writes nothing: for a role that may only read, or a replica. Commits are refused. */
   readonly readOnly?: boolean
+  /**
+   * How the work that a commit leaves reaches other processes: `poll` (default) = they look each second, and hints make it faster;
+   * `dbos()` of `legate/engine/dbos` = a queue in the same database brings it to one of them.
+   */
+  readonly dispatch?: 'poll' | Dispatch
 }
 
 const OPTIONS: OptionRules<PostgresStoreOptions> = {
@@ -54,6 +62,7 @@ const OPTIONS: OptionRules<PostgresStoreOptions> = {
   busyMs: number(0),
   connections: int(2, 1_000),
   readOnly: flag,
+  dispatch: anything,
 }
 
 /** Opens a schema of a PostgreSQL database for any number of processes on any number of machines. */
@@ -62,8 +71,23 @@ export function postgresStore(urlOrOptions: string | PostgresStoreOptions): Stor
   const given = readOptions<PostgresStoreOptions>('postgresStore()', options ?? {}, OPTIONS)
   const { url, pool, schema = schemaIn(url), busyMs = 30_000, connections = 8, readOnly = false, durability } = given
   requirePlace(given)
-  const database = new Database({ url, pool, schema, busyMs, connections: connections + 1, readOnly })
-  return new PostgresParts(database, durability === 'process').store()
+  const queue = queueOf(given, {
+    url,
+    pool,
+    schema,
+    ended: async (roots) => new Set((await database.query(ENDED, [roots])).map(([root]) => String(root))),
+    session: (use) => database.session(use),
+  })
+  const prepare = queue === undefined ? undefined : () => queue.prepare()
+  const database = new Database({ url, pool, schema, busyMs, connections: connections + 1, readOnly, prepare })
+  return new PostgresParts(database, durability === 'process', queue).store()
+}
+
+function queueOf({ dispatch = 'poll', readOnly }: PostgresStoreOptions, place: DispatchPlace): SqlQueue | undefined {
+  if (dispatch === 'poll' || readOnly === true) return undefined
+  if (typeof dispatch === 'object' && typeof dispatch?.at === 'function') return dispatch.at(place)
+  const message = "postgresStore({ dispatch }): 'poll', or dbos() of legate/engine/dbos."
+  throw new DefinitionError('definition', message)
 }
 
 function requirePlace({ url, pool, schema }: PostgresStoreOptions): void {
@@ -98,13 +122,16 @@ class PostgresParts {
   private readonly trees: Trees
   private readonly blocks: Blocks
   private readonly hints: Hints
+  private readonly queue: SqlQueue | undefined
   /** The engines whose leases this process has written. */
   private readonly engines = new Set<Id>()
 
-  constructor(database: Database, isRelaxed: boolean) {
+  constructor(database: Database, isRelaxed: boolean, queue: SqlQueue | undefined) {
     this.database = database
+    this.queue = queue
+    const known = (rootId: Id) => this.trees.known(rootId)?.head?.n ?? 0
     const transport: Transport = {
-      ...postgresTransport(database, { isRelaxed, known: (rootId) => this.trees.known(rootId)?.head?.n ?? 0 }),
+      ...postgresTransport(database, { isRelaxed, known, enqueue: queue?.enqueue }),
       listen: (heard) => this.hints.listen(heard),
     }
     this.trees = new Trees({
@@ -118,6 +145,7 @@ class PostgresParts {
     this.blocks = new Blocks({ database, trees: this.trees, isOwn: (id) => this.engines.has(id) })
     this.hints = new Hints({
       database,
+      isQueued: queue !== undefined,
       isRead: (rootId) => this.blocks.isRead(rootId),
       look: () => this.blocks.look(),
       lost: () => this.blocks.doubt(),
@@ -152,10 +180,28 @@ class PostgresParts {
           changed(rootId === null ? null : { rootId, runnable, stop }),
         )
       },
+      ...(this.queue === undefined ? {} : { wakes: this.tellLeft(this.queue) }),
       close: async () => {
         await hints.end()
         await database.close()
         trees.forgetAll()
+      },
+    }
+  }
+
+  /** A wake may come to a process without the code or without a free worker: then the others are told. */
+  private tellLeft(queue: WakeQueue): WakeQueue {
+    return {
+      listen: async ({ wake, report }) => {
+        await this.database.query('SELECT 1')
+        return queue.listen({
+          report,
+          wake: async (rootId, at) => {
+            const isDone = await wake(rootId, at)
+            if (!isDone) this.hints.left(rootId)
+            return isDone
+          },
+        })
       },
     }
   }
@@ -179,4 +225,6 @@ class PostgresParts {
   }
 }
 
+const ENDED = `SELECT root FROM unnest($1::text[]) AS root
+  WHERE NOT EXISTS (SELECT 1 FROM @.rows WHERE root_id = root AND letter = 't' AND queue IS NOT NULL)`
 const NOW = 'SELECT extract(epoch FROM clock_timestamp()) * 1000::float8'

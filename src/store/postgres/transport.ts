@@ -1,5 +1,6 @@
 import type { Commit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
+import { sendWithWakes } from '../dispatch.ts'
 import {
   AnswerLost,
   type Head,
@@ -13,7 +14,7 @@ import type { Database } from './database.ts'
 import type { PgRow } from './driver.ts'
 import { escaped, unescaped } from './escape.ts'
 import { isLost, isRefusal } from './failure.ts'
-import { commitValues } from './write.ts'
+import { commitValues, wakeValues } from './write.ts'
 
 const SEND = 'SELECT @.commit_1($1, $2, $3, $4, $5, $6)'
 const HEADS = 'SELECT root_id, t, n, seq FROM @.trees WHERE root_id = ANY ($1)'
@@ -32,7 +33,7 @@ const BODIES = 'SELECT hash, data FROM @.bodies WHERE root_id = $1 AND n > $2'
 /** Sends commits to PostgreSQL and loads trees from it. */
 export function postgresTransport(
   database: Database,
-  options: { isRelaxed: boolean; known: (rootId: Id) => number },
+  options: Omit<SendOptions, keyof Sending>,
 ): Omit<Transport, 'listen'> {
   return {
     send: async (commit, sending) => send(database, commit, { ...sending, ...options }),
@@ -48,13 +49,19 @@ export function postgresTransport(
 interface SendOptions extends Sending {
   readonly isRelaxed: boolean
   readonly known: (rootId: Id) => number
+  /** The call that puts a wake into the queue of the store, if it has one. */
+  readonly enqueue: string | undefined
 }
 
 async function send(database: Database, commit: Commit, options: SendOptions): Promise<Head | undefined> {
   const { rootId } = commit
   const values = commitValues(commit, { ...options, known: rootId === null ? 0 : options.known(rootId) })
+  const wakes = options.enqueue === undefined ? undefined : wakeValues(commit)
   try {
-    const [row] = await database.once(SEND, values)
+    const [row] =
+      options.enqueue === undefined || wakes === undefined
+        ? await database.once(SEND, values)
+        : await database.once(sendWithWakes(SEND, options.enqueue), [...values, wakes])
     return rootId === null ? undefined : headOf(row?.[0] as PgRow)
   } catch (error) {
     if (isRefusal(error)) throw new Refused('The rows contradict the commit.', { cause: error })

@@ -257,6 +257,14 @@ function besides(commit: Commit): object {
   }
 }
 
+/** The wakes of a commit for its store's queue; undefined where it has none. A wake before its moment would find nothing due. */
+export function wakeValues({ rootId, wakes }: Commit): string | undefined {
+  if (rootId === null || wakes.length === 0) return undefined
+  const root = escaped(rootId)
+  const momentOf = (at: number) => Math.min(Math.max(0, Math.ceil(at)), Number.MAX_SAFE_INTEGER)
+  return JSON.stringify(wakes.map(({ id, at }) => ({ id: escaped(id), root, at: at === null ? null : momentOf(at) })))
+}
+
 function spentColumns({ owner, day, agent, model, runs, modelCalls, usage }: Commit['spent'][number]): object {
   return {
     owner: escaped(owner),

@@ -12,6 +12,7 @@ import { freshId } from '../../base/id.ts'
 import type { Later } from '../../base/maybe.ts'
 import { code, type OptionRules, readOptions, text } from '../../base/options.ts'
 import type { Engine, EngineFactory, Executor, Work } from '../../engine/engine.ts'
+import { localEngine } from '../../engine/local.ts'
 import { type EngineRow, emptyCommit } from '../../graph/commit.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { withKinds } from '../../graph/kinds.ts'
@@ -30,8 +31,8 @@ import type { Store } from '../../store/store.ts'
 export interface EngineConformance {
   /** The name shown before every law. */
   readonly name: string
-  /** Makes the engine, as `createRuntime({ engine: { create } })` would. */
-  readonly create: EngineFactory
+  /** Makes the engine, as `createRuntime({ engine: { create } })` would. Default: the local one, woken as its store does. */
+  readonly create?: EngineFactory
   /** Opens the store that the engine works on. Default: a memory store. */
   readonly open?: () => Later<Store>
   /** The `test` function of any test runner. */
@@ -42,7 +43,12 @@ const CONFORMANCE: OptionRules<EngineConformance> = { name: text, create: code, 
 
 /** Registers one test for each law that every engine must keep. */
 export function engineConformance(suite: EngineConformance): void {
-  const { name, create, open = memoryStore, test } = readOptions('engineConformance()', suite, CONFORMANCE)
+  const {
+    name,
+    create = localEngine,
+    open = memoryStore,
+    test,
+  } = readOptions('engineConformance()', suite, CONFORMANCE)
   for (const [sentence, check] of LAWS) {
     test(`${name}: ${sentence}`, async () => {
       const world = new EngineWorld(await open(), create)
@@ -275,10 +281,11 @@ const LAWS: readonly EngineLaw[] = [
         await world.start()
         const turn = await world.say('this process')
         await until('the node runs', async () => world.times(turn) === 1)
-        const asked = Date.now()
         await world.cancel(turn, by)
-        await until('the node has ended', async () => (await world.node(turn)).endedAt !== null)
+        const asked = Date.now()
+        await until('the node is asked to stop', async () => world.begun.at(-1)?.work.stopCause === 'cancel')
         const took = Date.now() - asked
+        await until('the node has ended', async () => (await world.node(turn)).endedAt !== null)
         if (by === 'this process' && took > 200) throw new Error(`it took ${took} ms`)
       }
     },
@@ -358,7 +365,7 @@ const LAWS: readonly EngineLaw[] = [
       let most = 0
       world.execute = async (node, work) => {
         most = Math.max(most, ++running)
-        await sleep(5)
+        await sleep(40)
         running--
         await world.end(node, work.claim)
       }

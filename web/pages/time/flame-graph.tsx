@@ -109,8 +109,8 @@ interface LabelProps {
 function Label({ box, words, x, y, width }: LabelProps): ReactNode {
   const most = Math.floor((width - 16) / LETTER)
   const whole = box.kind === 'agent' ? `${box.name} ${words}` : box.name
-  if (most < 3) return null
-  const shown = whole.length > most ? `${whole.slice(0, most - 1)}…` : whole
+  const shown = wordsWithin(whole, most)
+  if (shown === '') return null
   return (
     <>
       {isHatched(box.kind) ? (
@@ -128,4 +128,11 @@ function Label({ box, words, x, y, width }: LabelProps): ReactNode {
       </text>
     </>
   )
+}
+
+/** The first words that have room. A word that is cut off would not be a part of the name that a screen reader says. */
+function wordsWithin(whole: string, most: number): string {
+  if (whole.length <= most) return whole
+  const end = whole.lastIndexOf(' ', most)
+  return end < 0 ? '' : whole.slice(0, end)
 }
