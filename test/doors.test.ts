@@ -93,6 +93,7 @@ const FUNCTIONS: Doors = {
   generalWorker: [(o) => background.generalWorker(o), { tools: 5 }],
   getKeyResult: [(o) => compat.getKeyResult(menuRun, 'dish', o), { mustInPrompt: 'yes' }],
   joinSpawned: [(o) => background.joinSpawned([spawned], 'all', o), { timeoutMs: 'long' }],
+  'useMcp with options': [(o: object) => compat.useMcp(cook, { cat: { command: 'cat' } }, o), { asks: 1 }],
   jsonStore: [(o: object) => json.jsonStore({ folder: join(folder, 'rows'), ...o }), { durability: 'some' }],
   loadAgentFile: [(o) => recipe.loadAgentFile(file, o), { mode: 'loose' }],
   loadDefinition: [(o) => recipe.loadDefinition(file, o), { mode: 'loose' }],
