@@ -17,14 +17,10 @@ const EXPECTED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   '2026-07-28': {
     'input-required-result-basic-sampling': 'sampling is deprecated, and not offered',
     'input-required-result-basic-list-roots': 'roots are deprecated, and not offered',
-    'json-schema-2020-12': 'pending in the suite: no fixture for it here',
     'http-custom-header-server-validation': 'pending in the suite: no tool here has such headers',
   },
   '2025-11-25': {
-    'logging-set-level': 'logging is deprecated, and not offered',
-    'tools-call-with-logging': 'logging is deprecated, and not offered',
     'tools-call-sampling': 'sampling is deprecated, and not offered',
-    'json-schema-2020-12': 'pending in the suite: no fixture for it here',
   },
 }
 
