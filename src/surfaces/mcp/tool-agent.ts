@@ -1,6 +1,7 @@
+import { parseJson } from '../../base/json.ts'
 import { flag, type OptionRules, readOptions } from '../../base/options.ts'
 import type { Model, ModelRequest } from '../../doors/models.ts'
-import { type AnyAgent, agent, type Content, type Tool } from '../../index.ts'
+import { type AnyAgent, agent, type Content, type Json, type Tool } from '../../index.ts'
 
 /** How a tool is offered by itself. */
 export interface ToolAgentOptions {
@@ -38,7 +39,7 @@ function callingOnce(name: string): Model {
     async *stream({ messages }: ModelRequest) {
       const last = messages.at(-1)
       if (last?.role !== 'tool') {
-        yield { type: 'tool-call', id: 'call', name, input: JSON.parse(wordsOf(last?.content ?? '{}')) }
+        yield { type: 'tool-call', id: 'call', name, input: inputOf(wordsOf(last?.content ?? '')) }
         yield { type: 'finish', reason: 'tool-calls', usage: NO_USAGE }
         return
       }
@@ -47,6 +48,12 @@ function callingOnce(name: string): Model {
       yield { type: 'finish', reason: 'stop', usage: NO_USAGE }
     },
   }
+}
+
+/** The run's input is its first message, as JSON. */
+function inputOf(text: string): Json {
+  const read = parseJson(text)
+  return read.ok ? read.value : text
 }
 
 function wordsOf(content: Content): string {
