@@ -111,7 +111,8 @@ const surface: Readonly<Record<string, Door>> = {
   'legate/compat': {
     values:
       'getKeyResult loadJsonPrompt loadYamlPrompt makeSubagentTool registerTool startWaiter toolFunc useMcp useTools waitKeys whenKey',
-    types: 'KeyOptions MakeSubagentOptions ShapedTool SubagentHost SubagentSpec SubagentTool ToolFunctionOptions UseMcpOptions',
+    types:
+      'KeyOptions MakeSubagentOptions ShapedTool SubagentHost SubagentSpec SubagentTool ToolFunctionOptions UseMcpOptions',
   },
   'legate/grant': {
     values:

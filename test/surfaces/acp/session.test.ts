@@ -361,6 +361,20 @@ function adder(grant?: Grant) {
   return agent({ name: 'adder', instructions: 'Add.', model, ...(grant === undefined ? {} : { grant }) })
 }
 
+test('a path outside of the folder is no place to follow the agent to', async () => {
+  const paths = ['/etc/passwd', '/workspace/../x', 'b.txt']
+  const model = scriptedModel([{ calls: paths.map((one) => ({ name: 'look_at', input: { path: one } })) }, 'Done.'])
+  const look_at = tool({ description: 'x', input: z.object({ path: z.string() }), execute: () => 'seen' })
+  const looker = agent({ name: 'looker', instructions: 'Look.', model, tools: { look_at } })
+  const editor = new TestEditor(runtimeOf([looker]), looker)
+  await editor.prompt(await editor.open(), 'Go.')
+  expect(editor.of('tool_call').map(({ locations }) => locations)).toEqual([
+    undefined,
+    undefined,
+    [{ path: `${FOLDER}/b.txt` }],
+  ])
+})
+
 test('servers of the editor are started when the person allows it, and asked for once in a conversation', async () => {
   const own = adder({ use: ['model:*'] })
   const editor = new TestEditor(runtimeOf([own]), own, { choice: 'allow_always' })
