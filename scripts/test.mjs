@@ -42,7 +42,7 @@ const full = [
   [suites('fresh', [FRESH, 'fresh alone'])],
   [command('mutation', 'node', 'test/mutation/check.mjs')],
   [command('node24', 'node', 'scripts/node24.mjs')],
-  [command('mcp', 'node', 'scripts/mcp-conformance.mjs')],
+  [command('protocols', 'node', 'scripts/protocols.mjs')],
   [suites('suites', SUITES)],
 ]
 

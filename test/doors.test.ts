@@ -89,6 +89,10 @@ const FUNCTIONS: Doors = {
   fieldParser: [(o) => fields.fieldParser(o), { strict: 'yes' }],
   handler: [(o) => server.handler(runtime, o), { allowHosts: 5 }],
   serveAcp: [(o) => acp.serveAcp(o as never), { agent: 5 }],
+  toolAgent: [
+    (o) => mcpServing.toolAgent('t', tool({ description: 'X.', input: schema, execute: () => 1 }) as never, o),
+    { ask: 'yes' },
+  ],
   serveMcp: [(o) => mcpServing.serveMcp(runtime.as({ id: 'ann', scopes: [] }), o), { waitMs: 'soon' }],
   serve: [(o) => server.serve(runtime, o), { allowOrigins: 5 }],
   generalWorker: [(o) => background.generalWorker(o), { tools: 5 }],

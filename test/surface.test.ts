@@ -111,7 +111,8 @@ const surface: Readonly<Record<string, Door>> = {
   'legate/compat': {
     values:
       'getKeyResult loadJsonPrompt loadYamlPrompt makeSubagentTool registerTool startWaiter toolFunc useMcp useTools waitKeys whenKey',
-    types: 'KeyOptions MakeSubagentOptions ShapedTool SubagentHost SubagentSpec SubagentTool ToolFunctionOptions',
+    types:
+      'KeyOptions MakeSubagentOptions ShapedTool SubagentHost SubagentSpec SubagentTool ToolFunctionOptions UseMcpOptions',
   },
   'legate/grant': {
     values:
@@ -123,9 +124,10 @@ const surface: Readonly<Record<string, Door>> = {
   },
   'legate/acp': { values: 'SESSION_FOLDER serveAcp', types: 'AcpOptions' },
   'legate/mcp-server': {
-    values: 'McpRefusal recipePrompt serveMcp signingKey',
+    values: 'McpRefusal recipePrompt serveMcp signingKey toolAgent',
     types:
-      'McpAgentOptions McpArguments McpCall McpOptions McpPrompt McpPromptArgument McpReader McpResource McpTool ServeMcpOptions',
+      'McpAgentOptions McpArguments McpCall McpOptions McpPrompt McpPromptArgument McpReader McpResource McpTool ServeMcpOptions ' +
+      'ToolAgentOptions',
   },
   'legate/server': {
     values: 'LOCAL_PRINCIPAL Tokens handler localTokenFile serve',

@@ -1,4 +1,4 @@
-import { withFunction, withMcp, withSelectedTools, withTool } from '../agent/build/with-tools.ts'
+import { type UseMcpOptions, withFunction, withMcp, withSelectedTools, withTool } from '../agent/build/with-tools.ts'
 import type {
   AgentCore,
   AnyAgent,
@@ -27,6 +27,7 @@ import type { McpServerOptions } from '../tools/mcp/options.ts'
  * `run.onField` and `run.settled` for fields, `agent({ tools, sources })` for tools, `loadPromptFile` and `loadPromptText` for
  * prompt files.
  */
+export type { UseMcpOptions } from '../agent/build/with-tools.ts'
 export type { ToolFunctionOptions } from '../agent/definition/agent.ts'
 export type { KeyOptions } from '../conversation/fields/run-fields.ts'
 export {
@@ -119,13 +120,15 @@ export function toolFunc(agent: AnyAgent, ...given: Rest<typeof withFunction>): 
 
 /**
  * Returns the agent with the tools of MCP servers: `{ github: { command, args } }`, as in `mcpServers` of config files; one of
- * these without a name; an address, `https://...`; or a script, `server.py` or `server.js`.
+ * these without a name; an address, `https://...`; or a script, `server.py` or `server.js`. With `asks: true` a person is asked
+ * before one of them starts, though no rule of the agent allows it.
  */
 export function useMcp<Self extends AnyAgent>(
   agent: Self,
   servers: string | McpServers | McpServerOptions | { readonly mcpServers: McpServers },
+  options: UseMcpOptions = {},
 ): Self {
-  return changeAgent(agent, (core) => withMcp(core, servers))
+  return changeAgent(agent, (core) => withMcp(core, servers, options))
 }
 
 type Rest<F extends (agent: AgentCore, ...others: never[]) => unknown> =

@@ -1,5 +1,6 @@
 // Figures of the server in the text form of OpenMetrics.
 
+import { performance } from 'node:perf_hooks'
 import type { Runtime } from '../index.ts'
 import type { CourierCounts } from './hooks/courier.ts'
 

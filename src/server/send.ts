@@ -51,10 +51,8 @@ export function toResponse(answer: Answered, streams: Streams): Response {
     return new Response(body, { status, headers: { 'content-type': 'application/x-ndjson', ...answer.headers } })
   }
   const { text, type } = bodyOf(answer)
-  return new Response(text instanceof Buffer ? new Uint8Array(text) : (text ?? null), {
-    status,
-    headers: { ...type, ...answer.headers },
-  })
+  const body = typeof text === 'string' || text == null ? text : new Uint8Array(text)
+  return new Response(body ?? null, { status, headers: { ...type, ...answer.headers } })
 }
 
 function bodyOf({ json, text, bytes }: Answered): {

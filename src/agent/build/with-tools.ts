@@ -1,11 +1,12 @@
 import { DefinitionError } from '../../base/error.ts'
 import { type Parameter, parseParameters } from '../../base/function-parameters.ts'
 import type { Json } from '../../base/json.ts'
-import { anything, code, mostAlike, type OptionRules, readOptions, record, text } from '../../base/options.ts'
+import { anything, code, flag, mostAlike, type OptionRules, readOptions, record, text } from '../../base/options.ts'
 import type { Schema } from '../../base/schema/schema.ts'
+import type { Grant } from '../../grant/grant.ts'
 import { readShape } from '../../prompt/shape/read-shape.ts'
 import { shapeSchema } from '../../prompt/shape/shape-schema.ts'
-import { isToolSource } from '../../tool/source.ts'
+import { isToolSource, type ToolSource } from '../../tool/source.ts'
 import { isTool, type ShapedTool, type ToolDefinition, tool } from '../../tool/tool.ts'
 import { isForeignTool } from '../../tools/from-ai-sdk-tool.ts'
 import { mcpServer } from '../../tools/mcp/mcp-server.ts'
@@ -161,6 +162,14 @@ function byParameters(given: (...given: never[]) => unknown, where: string) {
 
 const GENERATORS: ReadonlySet<string> = new Set(['GeneratorFunction', 'AsyncGeneratorFunction'])
 
+/** How servers are added. */
+export interface UseMcpOptions {
+  /** True: a person is asked before one of them starts, though no rule of the agent allows its program or host. Default false. */
+  readonly asks?: boolean
+}
+
+const USE_MCP: OptionRules<UseMcpOptions> = { asks: flag }
+
 /**
  * Adds MCP servers by their names, as a config file has them, with or without `mcpServers` around; or one without a
  * name.
@@ -168,14 +177,24 @@ const GENERATORS: ReadonlySet<string> = new Set(['GeneratorFunction', 'AsyncGene
 export function withMcp(
   agent: AgentCore,
   given: string | McpServers | McpServerOptions | { readonly mcpServers: McpServers },
+  options: UseMcpOptions = {},
 ): AgentCore {
+  const { asks = false } = readOptions('useMcp(agent, servers, options)', options, USE_MCP)
   const servers = serversIn(agent, given)
   const sources = Object.entries(servers as McpServers).map(([name, server]) => {
     return [name, isToolSource(server) ? server : mcpServer(server)] as const
   })
   if (sources.length === 0)
     refuse(`${whereOf(agent)}, useMcp: name a server: useMcp(agent, { github: { command: '...' } }).`)
-  return withTools(agent, { sources: Object.fromEntries(sources) })
+  const added = withTools(agent, { sources: Object.fromEntries(sources) })
+  return asks ? withIdentity({ ...added, grant: askingFor(agent.grant, sources) }) : added
+}
+
+/** The grant with a question for the start of each source. Their tools join the list of those that the agent may use. */
+function askingFor(grant: Grant | undefined, sources: readonly (readonly [string, ToolSource])[]): Grant {
+  const starts = sources.flatMap(([, { needs }]) => needs.map(({ domain, name, key = name }) => `${domain}:${key}`))
+  const use = grant?.use === undefined ? {} : { use: [...grant.use, ...sources.map(([name]) => `tool:${name}__*`)] }
+  return { ...grant, ...use, ask: [...(grant?.ask ?? []), ...starts] }
 }
 
 function serversIn(agent: AgentCore, given: Parameters<typeof withMcp>[1]): McpServers {

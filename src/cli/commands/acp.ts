@@ -17,7 +17,7 @@ const PERSON: Principal = {
 /** Speaks ACP with an editor over stdin and stdout until it leaves, and works on the runs of its sessions. */
 export async function acp(call: Call): Promise<number> {
   const { store: own, files: _, ...offered } = await loadOffered(call)
-  const { name } = chosen(offered.agents, textOption(call, 'agent'))
+  const agent = chosen(offered.agents, textOption(call, 'agent'))
   const store = own !== undefined && textOption(call, 'store') === undefined ? own : openOrMakeStore(call)
   const runtimes = new Map<string, Runtime>()
   /** Each folder of the editor is the workspace of a runtime of its own, which works on the sessions of that folder. */
@@ -33,7 +33,7 @@ export async function acp(call: Call): Promise<number> {
   const folderOf = async (id: string) => (await sessionFolder(store, id)) ?? null
   continueWithoutReader()
   try {
-    await Promise.race([serveAcp({ agent: name, runtimeFor, folderOf }), signalled()])
+    await Promise.race([serveAcp({ agent, runtimeFor, folderOf }), signalled()])
     return EXIT.completed
   } finally {
     for (const runtime of runtimes.values()) await runtime.close()

@@ -21,7 +21,8 @@ export async function mcp(call: Call): Promise<number> {
   try {
     await runtime.resume()
     const key = await signingKey(store)
-    const served = serveMcp(runtime.as(principalOf(call)), {
+    const names = [...offered.agents.map(({ name }) => name), ...prompts.flatMap(({ agent = [] }) => agent)]
+    const served = serveMcp(runtime.as(principalOf(call, names)), {
       key,
       prompts,
       manage: isSet(call, 'manage'),
@@ -34,9 +35,13 @@ export async function mcp(call: Call): Promise<number> {
   }
 }
 
-/** The client works for the user of this machine. It allows nothing unless the user said so: it may be the one who asks. */
-function principalOf(call: Call): Principal {
-  return { id: 'local', scopes: ['start', 'read', 'cancel', ...(isSet(call, 'approve') ? (['approve'] as const) : [])] }
+/**
+ * The client works for the user of this machine, and sees runs of the agents that it is offered. It allows nothing unless the user
+ * said so: it may be the one who asks.
+ */
+function principalOf(call: Call, agents: readonly string[]): Principal {
+  const approve = isSet(call, 'approve') ? (['approve'] as const) : []
+  return { id: 'local', scopes: ['start', 'read', 'cancel', ...approve], agents: [...agents] }
 }
 
 function noteError(error: unknown): void {

@@ -156,18 +156,19 @@ export interface TryParts extends SpanParts {
   readonly tried: ModelTry
 }
 
-export function toolStart(tree: TreeReader, node: Node, { vocabulary }: SpanStyle): SpanStart {
+export function toolStart(tree: TreeReader, node: Node, { vocabulary, shows }: SpanStyle): SpanStart {
   const tool = nameOf(node.input.call?.name ?? node.kind)
   const agent = vocabulary === '1.41' ? null : childOf(tree, node)
   const attributes: Attributes = {
     'gen_ai.operation.name': 'execute_tool',
     'gen_ai.tool.name': tool,
     'gen_ai.tool.type': 'function',
-    'gen_ai.tool.call.id': nameOf(node.input.call?.id ?? ''),
     'gen_ai.conversation.id': node.conversationId,
     'legate.run.id': node.turnId,
     'legate.node.id': node.id,
   }
+  // A model may write the id of a call itself.
+  if (shows('arguments')) attributes['gen_ai.tool.call.id'] = nameOf(node.input.call?.id ?? '')
   if (agent !== null) addTransfer(attributes, agent)
   const name = agent === null ? `execute_tool ${tool}` : `execute_tool ${tool} ${agent}`
   const { traceId, spanId, parentId, isParentForeign } = nodePlace(tree, node)

@@ -22,7 +22,9 @@ export class UiCalls {
   /** Keyed by the task. */
   private readonly tasks: Map<string, { toolCallId: string; toolName: string }> = new Map()
   private readonly asking: Set<string> = new Set()
-  /** The tasks that have not ended; and those of them that wait for a person's word, with the hash of what they ask. */
+  /** The tasks that have waited for somebody. */
+  private readonly asked: Set<string> = new Set()
+  /** The tasks that have not ended; and those of them that wait for somebody, with the hash of what they ask. */
   private readonly running: Set<string> = new Set()
   private readonly waiting: Map<string, string> = new Map()
   /** The chunks of this step's tasks. */
@@ -32,19 +34,19 @@ export class UiCalls {
     this.form = form
   }
 
-  /** True while this run does nothing but wait for a person's word on calls of its own. */
+  /** True while this run does nothing but wait for a person's word on calls of its own, or for their results from outside. */
   get isWaiting(): boolean {
     return this.waiting.size > 0 && this.waiting.size === this.running.size
   }
 
-  /** The tasks that wait for a person's word, with the hash of what each asks. */
+  /** The tasks that wait for somebody, with the hash of what each asks. */
   get waitingFor(): ReadonlyMap<string, string> {
     return this.waiting
   }
 
-  /** True when all of these approvals have been asked for. */
-  hasAsked(approvalIds: readonly string[]): boolean {
-    return approvalIds.every((id) => this.asking.has(this.idOfTask(id) ?? ''))
+  /** True when all of these tasks have waited for somebody. */
+  hasAsked(nodeIds: readonly string[]): boolean {
+    return nodeIds.every((id) => this.asked.has(id))
   }
 
   /** A step begins: what was told before it stays. */
@@ -77,10 +79,15 @@ export class UiCalls {
     return this.tasks.get(nodeId ?? '')?.toolCallId ?? null
   }
 
-  asked({ nodeId, reason, seen }: Of<'approval-request'>): UiMessageChunk7[] {
+  /** A call is executed elsewhere: it waits for its result. A page sees that it has no output yet. */
+  handedOut({ nodeId, to, seen }: Of<'question'>): void {
+    if (to === 'outside' && this.tasks.has(nodeId ?? '')) this.wait(nodeId ?? '', seen)
+  }
+
+  approve({ nodeId, reason, seen }: Of<'approval-request'>): UiMessageChunk7[] {
     const toolCallId = this.idOfTask(nodeId)
     if (toolCallId === null || nodeId === null) return []
-    this.waiting.set(nodeId, seen)
+    this.wait(nodeId, seen)
     if (!this.form.asks) return []
     this.asking.add(toolCallId)
     const why = this.form.ui === 7 && reason !== '' ? { reason } : {}
@@ -121,6 +128,11 @@ export class UiCalls {
       toolCallId,
       errorText: 'The answer was cut and is asked for again.',
     }))
+  }
+
+  private wait(nodeId: string, seen: string): void {
+    this.asked.add(nodeId)
+    this.waiting.set(nodeId, seen)
   }
 
   private tell(chunk: UiMessageChunk7): UiMessageChunk7[] {

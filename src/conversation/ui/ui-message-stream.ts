@@ -8,6 +8,7 @@ import type { UiReader } from './ui-reader.ts'
 const OPTIONS: OptionRules<UiStreamOptions> = {
   ui: int(6, 7),
   approvals: oneOf('ask', 'end', 'show'),
+  executes: text,
   after: listOf(text, 'texts'),
 }
 

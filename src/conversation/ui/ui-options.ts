@@ -9,7 +9,12 @@ export interface UiStreamOptions {
    * does not ask: the page only sees that the run waits.
    */
   readonly approvals?: UiApprovals
-  /** Goes on after the end that waited for these approvals, by their ids: leaves out what the page has already. */
+  /**
+   * The id of the principal whose page executes calls of tools with `execute: 'outside'`. The stream also ends once the run waits
+   * for nothing but its results, because `useChat` sends them in its next request. Default: the stream stays open.
+   */
+  readonly executes?: string
+  /** Goes on after the end that waited for these nodes, by their ids: leaves out what the page has already. */
   readonly after?: readonly string[]
 }
 

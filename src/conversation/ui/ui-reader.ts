@@ -1,5 +1,7 @@
 import type { RunEvent } from '../../graph/event.ts'
+import type { Node } from '../../graph/rows.ts'
 import { approvalOf } from '../../rules/turn/approve.ts'
+import { questionOf, seenOf } from '../../rules/turn/question-of.ts'
 import type { Run } from '../run.ts'
 import { RunHandle } from '../run-handle.ts'
 import type { UiMessageChunk7 } from './ui-chunk.ts'
@@ -8,7 +10,7 @@ import { untoldEvents } from './ui-untold.ts'
 import { UiWriter } from './ui-writer.ts'
 
 /** The events after which a run may do nothing but wait. */
-const WAITS: ReadonlySet<string> = new Set(['approval-request', 'tool-result'])
+const WAITS: ReadonlySet<string> = new Set(['approval-request', 'question', 'tool-result'])
 
 /** Reads the events of a run as chunks, from its beginning or from where a page waited for a person. */
 export class UiReader {
@@ -16,18 +18,19 @@ export class UiReader {
   private readonly run: Run
   private readonly events: AsyncIterator<RunEvent>
   private readonly writer: UiWriter
-  private readonly endsWaiting: boolean
+  /** Whether the page answers approvals, and the principal whose results it sends. */
+  private readonly page: { readonly approves: boolean; readonly executes: string | null }
   private readonly after: readonly string[]
   /** True while it reads what the page has already. */
   private isBehind: boolean
   private first: Promise<IteratorResult<RunEvent>> | undefined
   private hasFirst = false
 
-  constructor(run: Run, { ui = 6, approvals = 'ask', after = [] }: UiStreamOptions) {
+  constructor(run: Run, { ui = 6, approvals = 'ask', executes, after = [] }: UiStreamOptions) {
     this.run = run
     this.events = run[Symbol.asyncIterator]()
     this.writer = new UiWriter(run.id, { ui, asks: approvals !== 'show' })
-    this.endsWaiting = approvals === 'end'
+    this.page = { approves: approvals === 'end', executes: executes ?? null }
     this.after = after
     this.isBehind = after.length > 0
   }
@@ -84,20 +87,27 @@ export class UiReader {
       this.isBehind = !(writer.isWaiting && writer.hasAsked(this.after))
       return []
     }
-    const mayEnd = this.endsWaiting && writer.isWaiting && WAITS.has(event.type)
-    if (!mayEnd || !(await this.isStillWaiting())) return chunks
+    const { approves, executes } = this.page
+    const mayEnd = (approves || executes !== null) && writer.isWaiting && WAITS.has(event.type)
+    if (!mayEnd || !(await this.waitsForPage())) return chunks
     this.isOver = true
     return [...chunks, writer.pause()]
   }
 
-  /** False where an approval was answered since it was asked for: these events are of the past. */
-  private async isStillWaiting(): Promise<boolean> {
+  /** False where the page cannot answer, or something was answered since it was asked: these events are of the past. */
+  private async waitsForPage(): Promise<boolean> {
     const { run, writer } = this
-    if (!(run instanceof RunHandle)) return true
+    if (!(run instanceof RunHandle)) return this.page.approves
     const tree = await run.rows()
-    return [...writer.waitingFor].every(([nodeId, seen]) => {
-      const node = tree.node(nodeId)
-      return node?.state === 'awaiting_approval' && approvalOf(node).digest === seen
-    })
+    const owner = tree.conversation(tree.conversation(run.conversationId)?.rootId ?? '')?.owner ?? null
+    return [...writer.waitingFor].every(([nodeId, seen]) => this.isForPage(tree.node(nodeId), seen, owner))
+  }
+
+  private isForPage(node: Node | undefined, seen: string, owner: string | null): boolean {
+    const { approves, executes } = this.page
+    if (node?.state === 'awaiting_approval') return approves && approvalOf(node).digest === seen
+    const question = node?.state === 'waiting' && node.wait?.on === 'question' ? questionOf(node) : undefined
+    if (question?.outside === undefined || seenOf(question) !== seen) return false
+    return executes !== null && (question.outside.by ?? owner) === executes
   }
 }

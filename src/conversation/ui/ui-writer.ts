@@ -38,17 +38,17 @@ export class UiWriter {
     this.calls = new UiCalls(form)
   }
 
-  /** True while the run does nothing but wait for a person's word on calls of its own. */
+  /** True while the run does nothing but wait for a person's word on calls of its own, or for their results from outside. */
   get isWaiting(): boolean {
     return this.calls.isWaiting
   }
 
-  /** True when all of these approvals have been asked for. */
-  hasAsked(approvalIds: readonly string[]): boolean {
-    return this.calls.hasAsked(approvalIds)
+  /** True when all of these tasks have waited for somebody. */
+  hasAsked(nodeIds: readonly string[]): boolean {
+    return this.calls.hasAsked(nodeIds)
   }
 
-  /** The own calls that wait for a person's word, with the hash of what each asks. */
+  /** The own calls that wait for somebody, with the hash of what each asks. */
   get waitingFor(): ReadonlyMap<string, string> {
     return this.calls.waitingFor
   }
@@ -114,8 +114,10 @@ export class UiWriter {
         this.put(...this.calls.called(this.nodeId ?? '', event))
         return
       case 'approval-request':
-        this.put(...this.calls.asked(event))
+        this.put(...this.calls.approve(event))
         return
+      case 'question':
+        return this.calls.handedOut(event)
       case 'approval-answer':
         this.put(...this.calls.answered(event))
         return

@@ -7,10 +7,11 @@
 
 import { randomUUID } from 'node:crypto'
 import path from 'node:path'
-import type { AgentApp, AgentContext } from '@agentclientprotocol/sdk'
+import type { AgentApp, AgentContext, InitializeRequest, McpServer } from '@agentclientprotocol/sdk'
 import { costOf, modelInfo } from '../../doors/models.ts'
 import { MODES, type Mode } from '../../doors/recipe.ts'
-import { isLegateError, type RunOutcome, type ScopedRuntime } from '../../index.ts'
+import { type AnyAgent, isLegateError, type RunOutcome, type ScopedRuntime } from '../../index.ts'
+import { withEditorServers } from './editor-servers.ts'
 import { COMMANDS, type Editor, type EditorSessionParts, Session } from './session.ts'
 
 /** The package, loaded when it is first needed. */
@@ -18,8 +19,8 @@ export type AcpSdk = typeof import('@agentclientprotocol/sdk')
 
 export interface AcpParts {
   readonly sdk: AcpSdk
-  /** The name of the agent that the editor talks to. */
-  readonly agent: string
+  /** The agent that the editor talks to, or its name: then the editor can add no servers. */
+  readonly agent: AnyAgent | string
   /** The runtime of a folder, as the person at the editor may use it. */
   readonly runtimeFor: (folder: string) => Promise<ScopedRuntime>
   /** The folder of a session, null for none; undefined where sessions belong to every folder. */
@@ -57,11 +58,21 @@ interface Opening {
   readonly folder: string
   readonly runtime: ScopedRuntime
   readonly isChild: boolean
+  /** The servers that the editor names for the session. */
+  readonly servers: readonly McpServer[]
+}
+
+/** What the editor says of a session: its folder, and its servers. */
+interface SessionPlace {
+  readonly cwd: string
+  readonly mcpServers?: readonly McpServer[]
 }
 
 class Serving {
   private readonly parts: AcpParts
   private readonly sessions: Map<string, Session> = new Map()
+  /** Whether the editor has forms. */
+  private hasForms = false
 
   constructor(parts: AcpParts) {
     this.parts = parts
@@ -72,11 +83,11 @@ class Serving {
     const { session, initialize } = sdk.methods.agent
     return sdk
       .agent({ name: 'legate' })
-      .onRequest(initialize, () => this.initialize())
-      .onRequest(session.new, ({ params, client }) => this.told(() => this.create(params.cwd, client)))
+      .onRequest(initialize, ({ params }) => this.initialize(params))
+      .onRequest(session.new, ({ params, client }) => this.told(() => this.create(params, client)))
       .onRequest(session.load, ({ params, client }) => {
         return this.told(async () => {
-          const opened = await this.find(params.sessionId, params.cwd, client)
+          const opened = await this.find(params.sessionId, params, client)
           await opened.replay()
           await this.offerCommands(opened, client)
           return { modes: this.modes(opened) }
@@ -84,7 +95,7 @@ class Serving {
       })
       .onRequest(session.resume, ({ params, client }) => {
         return this.told(async () => {
-          const opened = await this.find(params.sessionId, params.cwd, client)
+          const opened = await this.find(params.sessionId, params, client)
           await opened.resume()
           await this.offerCommands(opened, client)
           return { modes: this.modes(opened) }
@@ -119,12 +130,19 @@ class Serving {
       .onNotification(session.cancel, async ({ params }) => this.sessions.get(params.sessionId)?.cancel())
   }
 
-  private initialize() {
+  private get name(): string {
+    const { agent } = this.parts
+    return typeof agent === 'string' ? agent : agent.name
+  }
+
+  private initialize({ clientCapabilities }: InitializeRequest) {
+    this.hasForms = clientCapabilities?.elicitation?.form != null
     return {
       protocolVersion: VERSION,
-      agentInfo: { name: 'legate', title: this.parts.agent, version: '0.1.0' },
+      agentInfo: { name: 'legate', title: this.name, version: '0.1.0' },
       agentCapabilities: {
         loadSession: true,
+        mcpCapabilities: { http: typeof this.parts.agent !== 'string', sse: false },
         promptCapabilities: { image: true, audio: true, embeddedContext: true },
         sessionCapabilities: { list: {}, resume: {}, close: {} },
       },
@@ -133,25 +151,29 @@ class Serving {
   }
 
   /** The conversation begins with the first prompt; its id is known before. */
-  private async create(cwd: string, client: AgentContext) {
+  private async create({ cwd, mcpServers: servers = [] }: SessionPlace, client: AgentContext) {
     const folder = path.resolve(cwd)
     const runtime = await this.parts.runtimeFor(folder)
     const key = `acp:${randomUUID()}`
-    const id = await runtime.conversationIdFor(this.parts.agent, key)
-    const opened = this.open({ id, key, folder, runtime, isChild: false }, client)
+    const id = await runtime.conversationIdFor(this.name, key)
+    const opened = await this.open({ id, key, folder, runtime, isChild: false, servers }, client)
     await this.offerCommands(opened, client)
     return { sessionId: id, modes: this.modes(opened) }
   }
 
   /** A session that exists: of this connection, or of rows. A child's conversation is one too. */
-  private async find(id: string, cwd: string, client: AgentContext): Promise<Session> {
+  private async find(
+    id: string,
+    { cwd, mcpServers: servers = [] }: SessionPlace,
+    client: AgentContext,
+  ): Promise<Session> {
     const folder = path.resolve(cwd)
     const runtime = await this.parts.runtimeFor(folder)
     const row = await (await runtime.conversation(id)).row()
     await this.requireFolder(id, folder)
     this.sessions.get(id)?.leave()
     const isChild = row !== undefined && row.parentConversationId !== null
-    return this.open({ id, key: null, folder, runtime, isChild }, client)
+    return this.open({ id, key: null, folder, runtime, isChild, servers }, client)
   }
 
   private async requireFolder(id: string, folder: string): Promise<void> {
@@ -163,9 +185,10 @@ class Serving {
     throw sdk.RequestError.invalidParams(undefined, what)
   }
 
-  private open(opening: Opening, client: AgentContext): Session {
-    const editor = editorOf(this.parts.sdk, client)
-    const { agent } = this.parts
+  private async open({ servers, ...opening }: Opening, client: AgentContext): Promise<Session> {
+    const { agent: own, sdk } = this.parts
+    const editor = editorOf(sdk, client, this.hasForms)
+    const agent = typeof own === 'string' ? own : await withEditorServers(own, servers, opening.folder)
     const session = new Session({ ...opening, agent, editor, figures: FIGURES })
     this.sessions.set(opening.id, session)
     return session
@@ -181,7 +204,7 @@ class Serving {
     const { folderOf } = this.parts
     const folder = cwd === null ? null : path.resolve(cwd)
     const runtime = await this.parts.runtimeFor(folder ?? process.cwd())
-    const query = { agent: this.parts.agent, limit: PAGE, ...(cursor === null ? {} : { before: cursor }) }
+    const query = { agent: this.name, limit: PAGE, ...(cursor === null ? {} : { before: cursor }) }
     const conversations = await runtime.conversations(query)
     const nextCursor = conversations.length < PAGE ? {} : { nextCursor: conversations.at(-1)?.id ?? null }
     const sessions = await Promise.all(
@@ -234,7 +257,9 @@ const FIGURES: EditorSessionParts['figures'] = {
   costOf: ({ usage, model }) => costOf(usage, model),
 }
 
-function editorOf({ methods }: AcpSdk, client: AgentContext): Editor {
+function editorOf({ methods }: AcpSdk, client: AgentContext, hasForms: boolean): Editor {
+  const form: Editor['form'] = (params, cancellationSignal) =>
+    client.request(methods.client.elicitation.create, params, { cancellationSignal })
   return {
     update: (sessionId, update) => client.notify(methods.client.session.update, { sessionId, update: update as never }),
     permission: async (params, cancellationSignal) => {
@@ -242,5 +267,6 @@ function editorOf({ methods }: AcpSdk, client: AgentContext): Editor {
       const { outcome } = await client.request(method, params as never, { cancellationSignal })
       return outcome
     },
+    form: hasForms ? form : null,
   }
 }

@@ -8,7 +8,7 @@
 
 import { MODES, type Mode } from '../../doors/recipe.ts'
 import {
-  ConflictError,
+  type AnyAgent,
   type Grant,
   type Id,
   InputError,
@@ -20,6 +20,7 @@ import {
 } from '../../index.ts'
 import { type AskedPermission, permissionOf, wordOf } from './permission.ts'
 import { contentOf } from './prompt.ts'
+import { type AskedQuestion, answerOf, type FormReply, formOf } from './question.ts'
 import { SESSION_FOLDER } from './session-folder.ts'
 import { type Update, UpdateWriter, type WriterOptions } from './updates.ts'
 
@@ -31,12 +32,14 @@ export interface Editor {
     params: ReturnType<typeof permissionOf>,
     signal: AbortSignal,
   ): Promise<{ readonly outcome: string; readonly optionId?: string }>
+  /** Shows a form; null where the editor has none: then a question is said, and the next prompt answers it. */
+  readonly form: ((params: ReturnType<typeof formOf>, signal: AbortSignal) => Promise<FormReply>) | null
 }
 
 export interface EditorSessionParts {
   readonly id: Id
-  /** The agent of its conversation. */
-  readonly agent: string
+  /** The agent of its conversation, by its name or itself: with the servers of the editor it is another one. */
+  readonly agent: AnyAgent | string
   /** The folder of the editor. */
   readonly folder: string
   readonly runtime: ScopedRuntime
@@ -62,7 +65,7 @@ export class Session {
   mode: Mode = 'auto'
   private readonly parts: EditorSessionParts
   private key: string | null
-  /** Requests for permission that the editor shows, by node. */
+  /** Requests for permission and forms that the editor shows, by node. */
   private readonly open: Map<string, AbortController> = new Map()
   private closing: AbortController = new AbortController()
   private isCancelled = false
@@ -144,7 +147,8 @@ export class Session {
     const work = async () => {
       const { runtime } = this.parts
       const run = await runtime.attach(runId)
-      for (const { nodeId, ...asked } of await runtime.approvals({ runId })) this.ask({ nodeId, ...asked })
+      for (const asked of await runtime.approvals({ runId })) this.ask(asked)
+      for (const asked of await runtime.questions({ runId })) this.question(asked)
       await this.follow(run, after)
     }
     work().catch(() => undefined)
@@ -191,30 +195,45 @@ export class Session {
   /** True where the person must say something before it goes on. */
   private async handle(event: RunEvent, run: Run): Promise<boolean> {
     if (event.type === 'approval-request') this.ask(askedIn(event))
-    if (event.type === 'approval-answer') this.open.get(event.nodeId ?? '')?.abort()
+    if (event.type === 'approval-answer' || event.type === 'answer') this.open.get(event.nodeId ?? '')?.abort()
     if (event.type !== 'question' || event.to !== 'person') return false
+    const { nodeId, text, seen } = event
+    if (this.question({ nodeId: nodeId ?? '', text, seen })) return false
     return (await this.parts.runtime.questions({ runId: run.id })).length > 0
   }
 
-  /** Puts a request to the person, once, and takes his word. */
+  /** Puts a request to the person, and takes his word. */
   private ask(asked: AskedPermission): void {
-    if (this.open.has(asked.nodeId) || this.isCancelled) return
-    const taken = new AbortController()
-    this.open.set(asked.nodeId, taken)
-    this.answer(asked, taken.signal)
-      .catch(() => undefined)
-      .finally(() => this.open.delete(asked.nodeId))
+    this.show(asked.nodeId, async (signal) => {
+      const { editor, folder } = this.parts
+      return wordOf(await editor.permission(permissionOf(this.id, asked, folder), signal), asked.seen)
+    })
   }
 
-  private async answer(asked: AskedPermission, signal: AbortSignal): Promise<void> {
-    const { editor, runtime, folder } = this.parts
-    const outcome = await editor.permission(permissionOf(this.id, asked, folder), signal)
-    const word = signal.aborted || this.isCancelled ? undefined : wordOf(outcome, asked.seen)
-    if (word === undefined) return
-    await runtime.answer(asked.nodeId, word).catch((error: unknown) => {
-      // Somebody was faster.
-      if (!ConflictError.isInstance(error)) throw error
+  /** Puts a question to the person with a form. False where the editor has none. */
+  private question(asked: AskedQuestion): boolean {
+    const { form } = this.parts.editor
+    if (form === null) return false
+    this.show(asked.nodeId, async (signal) => {
+      return { text: answerOf(await form(formOf(this.id, asked), signal)), seen: asked.seen }
     })
+    return true
+  }
+
+  /** Shows something to the person, once for each node, and says what he says. */
+  private show(nodeId: string, put: (signal: AbortSignal) => Promise<Word | undefined>): void {
+    if (this.open.has(nodeId) || this.isCancelled) return
+    const taken = new AbortController()
+    this.open.set(nodeId, taken)
+    const work = async () => {
+      const word = await put(taken.signal)
+      if (word === undefined || taken.signal.aborted || this.isCancelled) return
+      await this.parts.runtime.answer(nodeId, word)
+    }
+    // Where the editor went away the node waits, and somebody may have been faster.
+    work()
+      .catch(() => undefined)
+      .finally(() => this.open.delete(nodeId))
   }
 
   private async send(updates: readonly Update[]): Promise<void> {
@@ -238,6 +257,8 @@ export class Session {
     this.closing = new AbortController()
   }
 }
+
+type Word = Parameters<ScopedRuntime['answer']>[1]
 
 function askedIn(event: Extract<RunEvent, { type: 'approval-request' }>): AskedPermission {
   const { nodeId, path, request, call, input, seen } = event

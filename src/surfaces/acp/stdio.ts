@@ -1,12 +1,12 @@
 import { Readable, Writable } from 'node:stream'
-import { code, type OptionRules, readOptions, text } from '../../base/options.ts'
-import type { ScopedRuntime } from '../../index.ts'
+import { code, type OptionRule, type OptionRules, readOptions } from '../../base/options.ts'
+import { type AnyAgent, isAgent, type ScopedRuntime } from '../../index.ts'
 import { makeAgent } from './serving.ts'
 
 /** How an agent is offered to an editor. */
 export interface AcpOptions {
-  /** The name of the agent. */
-  readonly agent: string
+  /** The agent, or its name. With the agent itself, MCP servers of the editor join its tools: the person is asked before each starts. */
+  readonly agent: AnyAgent | string
   /** The runtime of a folder that the editor works in, as the person at the editor may use it. */
   readonly runtimeFor: (folder: string) => Promise<ScopedRuntime> | ScopedRuntime
   /**
@@ -16,7 +16,10 @@ export interface AcpOptions {
   readonly folderOf?: (sessionId: string) => Promise<string | null> | string | null
 }
 
-const OPTIONS: OptionRules<AcpOptions> = { agent: text, runtimeFor: code, folderOf: code }
+const agentOrName: OptionRule = (value) =>
+  typeof value === 'string' || isAgent(value) ? null : 'an agent, or its name'
+
+const OPTIONS: OptionRules<AcpOptions> = { agent: agentOrName, runtimeFor: code, folderOf: code }
 
 /**
  * Speaks ACP with an editor over stdin and stdout, which nothing else may write to. Resolves when the editor has left; runs go on

@@ -1,5 +1,6 @@
 // Calls of tools as an editor shows them: title, kind, files, changes, plan. Pure functions.
 
+import { resolve } from 'node:path'
 import type { Content, Json } from '../../index.ts'
 
 /** Where the files of a session are. */
@@ -36,12 +37,13 @@ export function titleOf({ name, input }: Call, path: readonly string[]): string 
   return `${above}${name}${telling === undefined ? '' : ` ${short(telling)}`}`
 }
 
-/** The files that a call is about, in the folder of the session. */
+/** The files that a call is about, in the folder of the session. Others are no place to follow the agent to: it may not go there. */
 export function locationsOf({ input }: Call, folder: Folder): { path: string; line?: number }[] {
   const { path, line, offset } = fieldsOf(input)
-  if (!isText(path)) return []
+  const real = isText(path) ? resolve(realPath(path, folder)) : ''
+  if (!real.startsWith(`${folder}/`)) return []
   const at = [line, offset].find((value) => typeof value === 'number')
-  return [{ path: realPath(path, folder), ...(at === undefined ? {} : { line: Number(at) }) }]
+  return [{ path: real, ...(at === undefined ? {} : { line: Number(at) }) }]
 }
 
 export type CallContent =

@@ -157,9 +157,11 @@ function toolCall({ id, input: { call } }: Node): Json {
   return { id, type: 'function', function: { name: call?.name ?? '', arguments: JSON.stringify(call?.input ?? null) } }
 }
 
-function resultMessage({ id, output, endedAt }: Node, from: From): Json[] {
+function resultMessage({ id, output, endedAt, state }: Node, from: From): Json[] {
   if (endedAt === null) return []
-  return [{ ...from, id: `${id}/result`, role: 'tool', toolCallId: id, content: contentText(output.content ?? '') }]
+  const content = contentText(output.content ?? '')
+  const failed = output.isError === true || state !== 'finished' ? { error: content === '' ? state : content } : {}
+  return [{ ...from, id: `${id}/result`, role: 'tool', toolCallId: id, content, ...failed }]
 }
 
 /** The words of a content. */

@@ -219,11 +219,13 @@ export class AgUiWriter {
     ]
   }
 
-  private result({ nodeId, runId, content }: Of<'tool-result'>): AgUiEvent[] {
+  private result({ nodeId, runId, content, isError, state }: Of<'tool-result'>): AgUiEvent[] {
     this.asked.delete(nodeId ?? '')
     const text = contentText(content)
     const about = { messageId: `${nodeId}/result`, toolCallId: nodeId ?? '', role: 'tool' }
-    return [{ type: 'TOOL_CALL_RESULT', ...about, content: text, ...this.from(runId) }]
+    // The event has no field of its own for a failure.
+    const failed = isError || state !== 'finished' ? { metadata: { isError: true } } : {}
+    return [{ type: 'TOOL_CALL_RESULT', ...about, content: text, ...failed, ...this.from(runId) }]
   }
 
   private count({ usage, model }: Of<'usage'>): AgUiEvent[] {

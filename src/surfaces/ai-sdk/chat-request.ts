@@ -1,6 +1,7 @@
 // Reads what a page of `useChat` posts.
 //
-// Owns:      the form of a request. Nothing of it is used but the newest message of the person, words on approvals, and ids.
+// Owns:      the form of a request. Nothing of it is used but the newest message of the person, words on approvals, results of calls
+//            that the page executes, and ids.
 // Called by: the routes of the chat.
 // Must stay true: the page's copy of the history is never trusted. Everything else is read from rows.
 
@@ -18,6 +19,8 @@ export interface ChatRequest {
   readonly said: PageMessage | null
   /** The words of the person on the calls of the newest answer. */
   readonly words: ChatWords
+  /** What the page holds as results of the calls of the newest answer. The rows say which of them the page may give. */
+  readonly outputs: ChatOutputs
 }
 
 /** A message of a person under the page's own id. */
@@ -43,6 +46,20 @@ export interface ChatWord {
   readonly seen: string | null
 }
 
+/** The results of the calls of one answer, as the page holds them. */
+export interface ChatOutputs {
+  /** The answer that called; null where there are no results. */
+  readonly messageId: string | null
+  readonly list: readonly ChatOutput[]
+}
+
+/** The result of one call. */
+export interface ChatOutput {
+  readonly toolCallId: string
+  readonly result: Json
+  readonly isError: boolean
+}
+
 type Fields = Readonly<Record<string, Json | undefined>>
 
 const TRIGGERS = ['submit-message', 'regenerate-message']
@@ -63,11 +80,12 @@ export function readChatRequest(body: Json): ChatRequest {
     isAgain,
     messageId: isName(messageId) ? messageId : null,
     said: isAgain || last?.['role'] !== 'user' ? null : readMessage(last),
-    words: isAgain ? NO_WORDS : readWords(list),
+    words: isAgain ? NONE : readAnswer(list, readWord),
+    outputs: isAgain ? NONE : readAnswer(list, readOutput),
   }
 }
 
-const NO_WORDS: ChatWords = { messageId: null, list: [] }
+const NONE = { messageId: null, list: [] }
 
 function readMessage({ id, parts }: Fields): PageMessage {
   if (!isName(id)) refuse('the newest message needs an "id"')
@@ -90,13 +108,19 @@ function readPart({ type, text, url, mediaType }: Fields): Block[] {
   return [{ type: kind as 'file', mediaType, data }]
 }
 
-/** The words in the newest answer of the page. */
-function readWords(messages: readonly Fields[]): ChatWords {
+/** What the parts of the page's newest answer say. */
+function readAnswer<T>(messages: readonly Fields[], read: (part: Fields, parts: readonly Fields[]) => T[]) {
   const answer = messages.findLast(({ role }) => role === 'assistant')
-  if (answer === undefined || !isName(answer['id'])) return NO_WORDS
+  if (answer === undefined || !isName(answer['id'])) return NONE
   const parts = partsOf(answer['parts'])
-  const list = parts.flatMap((part) => readWord(part, parts))
-  return list.length === 0 ? NO_WORDS : { messageId: answer['id'], list }
+  const list = parts.flatMap((part) => read(part, parts))
+  return list.length === 0 ? NONE : { messageId: answer['id'], list }
+}
+
+function readOutput({ toolCallId, state, output, errorText }: Fields): ChatOutput[] {
+  if (!isName(toolCallId)) return []
+  if (state === 'output-available') return [{ toolCallId, result: output ?? null, isError: false }]
+  return state === 'output-error' ? [{ toolCallId, result: errorText ?? 'It failed.', isError: true }] : []
 }
 
 function readWord({ state, approval }: Fields, parts: readonly Fields[]): ChatWord[] {

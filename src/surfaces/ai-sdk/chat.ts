@@ -9,7 +9,8 @@
 
 import { toUIMessageStream, UI_MESSAGE_ID, type UiMessage, type UiMessageChunk7 } from '../../doors/ai-sdk.ts'
 import { ConflictError, type Id, InputError, NotFoundError, type Run, type ScopedRuntime } from '../../index.ts'
-import type { ChatRequest, ChatWord, ChatWords, PageMessage } from './chat-request.ts'
+import { interruptsOf } from '../ag-ui/rows.ts'
+import type { ChatOutput, ChatOutputs, ChatRequest, ChatWord, ChatWords, PageMessage } from './chat-request.ts'
 
 export type ChatStream = ReadableStream<UiMessageChunk7>
 
@@ -31,16 +32,18 @@ export class Chat {
   }
 
   /** Does what the page wants, and gives the message that follows: a new one, or the rest of the one that waited. */
-  async post({ isAgain, messageId, said, words }: ChatRequest): Promise<ChatStream> {
+  async post({ isAgain, messageId, said, words, outputs }: ChatRequest): Promise<ChatStream> {
     if (isAgain) return this.stream(await this.rerun(messageId))
+    const given = said === null ? await this.openOutputs(outputs) : NO_OUTPUTS
+    // A result that does not fit is refused before anything is answered.
+    const says = given.open.map(({ nodeId, result, isError }) => this.runtime.checkAnswer(nodeId, { result, isError }))
+    const checked = await Promise.all(says)
     if (words.messageId !== null) await this.answer(words)
+    for (const say of checked) await say()
     if (said !== null) return this.stream(await this.say(said, messageId === said.id))
-    if (words.messageId === null) throw new InputError('invalid_input', 'The request of the page says nothing new.')
-    const run = await this.runtime.attach(words.messageId)
-    return this.stream(
-      run,
-      words.list.map(({ id }) => id),
-    )
+    const after = [...words.list.map(({ id }) => id), ...given.nodeIds]
+    if (after.length === 0) throw new InputError('invalid_input', 'The request of the page says nothing new.')
+    return this.stream(await this.runtime.attach(words.messageId ?? outputs.messageId ?? ''), after)
   }
 
   /**
@@ -79,7 +82,7 @@ export class Chat {
 
   private stream(run: Run, after: readonly string[] = []): ChatStream {
     const approvals = this.sight === 'ask' ? 'end' : 'show'
-    return toUIMessageStream(run, { ui: this.place.ui, approvals, after })
+    return toUIMessageStream(run, { ui: this.place.ui, approvals, executes: this.runtime.principal.id, after })
   }
 
   private async runs(limitTurns: number) {
@@ -107,12 +110,31 @@ export class Chat {
     return run
   }
 
-  /** True while the person is asked, and says something else instead: to wait for his word would wait for ever. */
+  /** True while the page is asked, and its person says something else instead: to wait for the answer would wait for ever. */
   private async isAsking(): Promise<boolean> {
-    if (this.sight === 'show') return false
     const [newest] = await this.runs(1)
-    const waits = newest?.waitingOn.map(({ on }) => on) ?? []
-    return waits.includes('approval') && waits.every((on) => on === 'approval' || on === 'nodes')
+    const asks = newest?.waitingOn.filter(({ on }) => on !== 'nodes') ?? []
+    if (asks.length === 0 || !asks.every(({ on }) => on === 'approval' || on === 'question')) return false
+    const id = await this.id()
+    const sight = { principalId: this.runtime.principal.id, approves: this.sight === 'ask' }
+    const open = interruptsOf(await this.runtime.treeData(id), id, sight)
+    const nodeIds = new Set(open.flatMap(({ reason, nodeId }) => (reason === 'input_required' ? [] : [nodeId])))
+    return asks.every(({ nodeId }) => nodeIds.has(nodeId))
+  }
+
+  /**
+   * The results that the page gives for calls which it executes. The rows say which calls those are; what the page holds of
+   * others came from the server.
+   */
+  private async openOutputs({ messageId, list }: ChatOutputs): Promise<GivenOutputs> {
+    if (messageId === null) return NO_OUTPUTS
+    const message = (await this.messages(ASKED_TURNS)).find(({ id }) => id === messageId)
+    const asked = message?.parts.flatMap((part) => (part.type === 'data-question' ? [part.data] : [])) ?? []
+    const mine = asked.flatMap(({ nodeId, toolCallId, to, status }) => {
+      const given = list.find((one) => one.toolCallId === toolCallId)
+      return to === 'outside' && given !== undefined ? [{ ...given, nodeId, status }] : []
+    })
+    return { nodeIds: mine.map(({ nodeId }) => nodeId), open: mine.filter(({ status }) => status === 'open') }
   }
 
   /** The run of a page's message, among the newest turns. */
@@ -188,6 +210,16 @@ export class Chat {
     throw new ConflictError('conflict', `The approval ${id} was answered otherwise, or is over: load the chat again.`)
   }
 }
+
+/** Results of calls that the page executes. */
+interface GivenOutputs {
+  /** The calls, those that were answered before among them. */
+  readonly nodeIds: readonly Id[]
+  /** Those that wait. */
+  readonly open: readonly (ChatOutput & { readonly nodeId: Id })[]
+}
+
+const NO_OUTPUTS: GivenOutputs = { nodeIds: [], open: [] }
 
 interface Sent {
   readonly message: UiMessage

@@ -69,6 +69,7 @@ class Serving {
           prompts: {},
           resources: parts.era === 'legacy' ? { subscribe: true } : {},
           completions: {},
+          ...(parts.era === 'legacy' ? { logging: {} } : {}),
           extensions: { [TASKS]: {} },
         },
         instructions: INSTRUCTIONS,
@@ -229,6 +230,9 @@ class Serving {
         if (token === undefined) return
         const params = { progressToken: token, progress, ...more }
         await mcpReq.notify({ method: 'notifications/progress', params })
+      },
+      log: async (level, message) => {
+        if (this.parts.era === 'legacy') await mcpReq.log(level, message, 'legate')
       },
     }
   }

@@ -64,6 +64,8 @@ function wantedVocabulary(): Vocabulary {
 /** A span of the API that is not over, and its context. */
 interface Held {
   readonly span: OtelSpan
+  /** The context of what is below it. A context is a copy of a map: one is made for all of it. */
+  readonly own: Context
   readonly inside: Inside
 }
 
@@ -136,7 +138,7 @@ class OtelTelemetry implements Telemetry {
 
   private hold(spanId: string, span: OtelSpan): Held {
     const own = trace.setSpan(ROOT_CONTEXT, span)
-    const held: Held = { span, inside: (code) => context.with(own, code) }
+    const held: Held = { span, own, inside: (code) => context.with(own, code) }
     this.held.set(spanId, held)
     const [oldest] = this.held.size > MOST_HELD ? this.held.keys() : []
     if (oldest !== undefined) this.held.delete(oldest)
@@ -146,7 +148,7 @@ class OtelTelemetry implements Telemetry {
   /** The context of the parent: of a span that is held here, of one in another process, or of the caller. */
   private above({ traceId, spanId, parentId }: SpanStart): Context {
     const held = parentId === null ? undefined : this.held.get(parentId)
-    if (held !== undefined) return trace.setSpan(ROOT_CONTEXT, held.span)
+    if (held !== undefined) return held.own
     // Without a parent the ids are ours where the provider takes them. Else the trace still is that of the run.
     if (parentId === null && this.takesIds()) return ROOT_CONTEXT
     const parent = { traceId, spanId: parentId ?? spanId, traceFlags: TraceFlags.SAMPLED, isRemote: true }

@@ -1,8 +1,7 @@
-import { type AnyAgent, agent, type ConversationHandle, type Principal, type Run, type Runtime, tool } from 'legate'
+import { type AnyAgent, agent, type ConversationHandle, type Run, type Runtime, tool } from 'legate'
 import { backgroundSubagents, type SessionStore } from 'legate/background'
 import { makeSubagentTool } from 'legate/compat'
 import type { Node } from 'legate/rows'
-import { handler } from 'legate/server'
 import { type Script, scriptedModel } from 'legate/testing'
 import type { RuntimeOptions } from '../../../src/runtime/options.ts'
 import { callerLayer, RuntimeFor } from '../../support/callers.ts'
@@ -10,6 +9,7 @@ import { startProcess, until } from '../../support/process.ts'
 import { localStore } from '../../support/rows.ts'
 import type { Bound, Door, Try } from './door.ts'
 import { openDoors } from './open-doors.ts'
+import { surfaceDoors } from './surface-doors.ts'
 
 export const doors: readonly Door[] = [
   offered('a typed subagent', 'typed', {}),
@@ -82,7 +82,7 @@ export const doors: readonly Door[] = [
 export const rootDoors: readonly Door[] = [
   { name: 'runtime.run, new conversation', depth: 0, hasOffer: false, open: (attempt) => atRoot(attempt, false) },
   { name: 'runtime.run, known conversation', depth: 0, hasOffer: false, open: (attempt) => atRoot(attempt, true) },
-  { name: 'a tool of MCP', depth: 0, hasOffer: false, open: throughMcp },
+  ...surfaceDoors(finish),
 ]
 
 /** Whether a host that was only told to begin delegates. */
@@ -445,38 +445,6 @@ function atRoot(attempt: Try, isKnown: boolean): Promise<void> {
     const { conversationId } = await runtime.run(root, 'hello' as never).result
     return runtime.run(root, 'probe' as never, { conversationId })
   })
-}
-
-/** A client of MCP calls the worker with a token that says what binds it. */
-async function throughMcp({ create, bound, worker, smuggled }: Try): Promise<void> {
-  const rows = create()
-  const root = worker.make('message')
-  const { runtime } = startProcess(rows, { ...bound.runtime, agents: [root], mayFail: true })
-  const answer = handler(runtime, { authenticate: () => principalOf(bound) })
-  const params = { name: root.name, arguments: { ...smuggled, message: 'probe' } }
-  const called = await answer(
-    new Request('http://localhost/mcp', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
-    }),
-  )
-  const [, runId = ''] = /"runId":"([^"]+)"/.exec(await called.text()) ?? []
-  await finish(runtime, (await runtime.attach(runId)).result)
-  await runtime.close()
-  await rows.drop()
-}
-
-/** What binds a worker at the root, as a token says it. */
-function principalOf({ layers, request }: Bound): Principal {
-  const [layer] = layers?.caller ?? layers?.creator ?? []
-  const { deny } = Object(layer ?? null) as { readonly deny?: readonly string[] }
-  return {
-    id: 'ann',
-    scopes: ['start', 'read'],
-    ...(deny === undefined ? {} : { grant: { deny: [...deny] } }),
-    ...request,
-  } as Principal
 }
 
 /** The runtime as the host's caller has it. */

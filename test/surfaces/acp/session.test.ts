@@ -1,7 +1,17 @@
 // Editors: the client of ACP's own package against our agent, in one process.
 
+import path from 'node:path'
 import * as acp from '@agentclientprotocol/sdk'
-import { type AnyAgent, agent, createRuntime, type Principal, type Runtime, type RuntimeOptions, tool } from 'legate'
+import {
+  type AnyAgent,
+  agent,
+  createRuntime,
+  type Grant,
+  type Principal,
+  type Runtime,
+  type RuntimeOptions,
+  tool,
+} from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { todoTools } from 'legate/tools'
 import { expect, onTestFinished, test } from 'vitest'
@@ -73,17 +83,26 @@ const asker = agent({
   reply: async (_, { ask }) => `You like ${await ask('Which colour?')}.`,
 })
 
+/** How an editor answers: a permission, and a form where it has forms. */
+interface EditorManners {
+  readonly choice?: Choice
+  readonly reply?: acp.CreateElicitationResponse | null
+}
+
 type Choice = 'allow_once' | 'allow_always' | 'reject_once' | 'wait'
 
 /** An editor that answers permissions in one way, and keeps what it was shown. */
 class TestEditor {
   readonly updates: acp.SessionUpdate[] = []
   readonly asked: acp.RequestPermissionRequest[] = []
+  readonly forms: acp.CreateElicitationRequest[] = []
   readonly agent: acp.ClientContext
+  private readonly reply: acp.CreateElicitationResponse | null
   private readonly connection: acp.ClientConnection
 
-  constructor(runtime: Runtime, name: string, choice: Choice = 'allow_once') {
-    const app = makeAgent({ sdk: acp, agent: name, runtimeFor: async () => runtime.as(ME) })
+  constructor(runtime: Runtime, own: AnyAgent | string, { choice = 'allow_once', reply = null }: EditorManners = {}) {
+    const app = makeAgent({ sdk: acp, agent: own, runtimeFor: async () => runtime.as(ME) })
+    this.reply = reply
     const editor = acp
       .client({ name: 'test' })
       .onNotification(acp.methods.client.session.update, ({ params }) => void this.updates.push(params.update))
@@ -93,19 +112,27 @@ class TestEditor {
         await new Promise((resolve) => signal.addEventListener('abort', resolve))
         return { outcome: { outcome: 'cancelled' as const } }
       })
+      .onRequest(acp.methods.client.elicitation.create, ({ params }) => {
+        this.forms.push(params)
+        return reply ?? { action: 'cancel' }
+      })
     this.connection = editor.connect(app)
     this.agent = this.connection.agent
     onTestFinished(() => this.connection.close())
   }
 
-  private async begin() {
-    await this.agent.request(acp.methods.agent.initialize, { protocolVersion: 1, clientCapabilities: {} })
+  async begin() {
+    const clientCapabilities = this.reply === null ? {} : { elicitation: { form: {} } }
+    return this.agent.request<acp.InitializeResponse>(acp.methods.agent.initialize, {
+      protocolVersion: 1,
+      clientCapabilities,
+    })
   }
 
-  async open(): Promise<string> {
+  async open(mcpServers: acp.McpServer[] = [], cwd = FOLDER): Promise<string> {
     const { session } = acp.methods.agent
     await this.begin()
-    return (await this.agent.request(session.new, { cwd: FOLDER, mcpServers: [] })).sessionId
+    return (await this.agent.request(session.new, { cwd, mcpServers })).sessionId
   }
 
   async prompt(sessionId: string, text: string): Promise<string> {
@@ -183,11 +210,11 @@ test('a call of a subagent is asked for in the editor, its words are shown, and 
 
 test('denying refuses the call, and allow_always is not asked again', async () => {
   written.length = 0
-  const no = new TestEditor(runtimeOf([writer]), 'writer', 'reject_once')
+  const no = new TestEditor(runtimeOf([writer]), 'writer', { choice: 'reject_once' })
   expect(await no.prompt(await no.open(), 'Go.')).toBe('end_turn')
   expect(no.of('tool_call_update').at(-1)?.status).toBe('failed')
   expect(written).toEqual([])
-  const always = new TestEditor(runtimeOf([writer]), 'writer', 'allow_always')
+  const always = new TestEditor(runtimeOf([writer]), 'writer', { choice: 'allow_always' })
   const session = await always.open()
   await always.prompt(session, 'Go.')
   await always.prompt(session, 'Again.')
@@ -214,7 +241,7 @@ test('a loaded session has everything that was said and done, and goes on', asyn
 test('a permission that waits is asked again when the session is loaded', async () => {
   written.length = 0
   const runtime = runtimeOf([writer])
-  const gone = new TestEditor(runtime, 'writer', 'wait')
+  const gone = new TestEditor(runtime, 'writer', { choice: 'wait' })
   const session = await gone.open()
   const left = gone.prompt(session, 'Go.').catch(() => undefined)
   while (gone.asked.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
@@ -228,7 +255,7 @@ test('a permission that waits is asked again when the session is loaded', async 
 
 test('cancelling ends the prompt, and what was asked answers nothing', async () => {
   written.length = 0
-  const editor = new TestEditor(runtimeOf([writer]), 'writer', 'wait')
+  const editor = new TestEditor(runtimeOf([writer]), 'writer', { choice: 'wait' })
   const session = await editor.open()
   const prompted = editor.prompt(session, 'Go.')
   while (editor.asked.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
@@ -270,7 +297,7 @@ test('a mode narrows what follows; retry answers again; closing ends what goes o
 
 test.each(['chat', 'approve'] as const)('retry is bound by the mode %s too', async (modeId) => {
   written.length = 0
-  const editor = new TestEditor(runtimeOf([greeter()]), 'greeter', 'reject_once')
+  const editor = new TestEditor(runtimeOf([greeter()]), 'greeter', { choice: 'reject_once' })
   const sessionId = await editor.open()
   await editor.prompt(sessionId, 'Go.')
   await editor.agent.request(acp.methods.agent.session.setMode, { sessionId, modeId })
@@ -287,4 +314,100 @@ test('the session of another owner does not exist', async () => {
   const foreign = await editor.load(conversationId).catch((error: Error) => error.message)
   const unknown = await editor.load('01890000-0000-7000-8000-00000000dead').catch((error: Error) => error.message)
   expect(foreign).toBe(unknown)
+})
+
+test('a question is a form where the editor has forms, and a person who turns it down is a fact', async () => {
+  const runtime = runtimeOf([asker])
+  const asks = new TestEditor(runtime, 'asker', { reply: { action: 'accept', content: { answer: 'Red' } } })
+  expect(await asks.prompt(await asks.open(), 'Go.')).toBe('end_turn')
+  expect(asks.forms).toMatchObject([
+    { mode: 'form', message: 'Which colour?', requestedSchema: { required: ['answer'] } },
+  ])
+  expect(asks.said('agent_message_chunk')).toContain('You like Red.')
+  const shy = new TestEditor(runtime, 'asker', { reply: { action: 'decline' } })
+  await shy.prompt(await shy.open(), 'Go.')
+  expect(shy.said('agent_message_chunk')).toContain('does not answer')
+})
+
+test('a question that waits is asked again with a form when the session is loaded', async () => {
+  const runtime = runtimeOf([asker])
+  const plain = new TestEditor(runtime, 'asker')
+  const session = await plain.open()
+  await plain.prompt(session, 'Go.')
+  const forms = new TestEditor(runtime, 'asker', { reply: { action: 'accept', content: { answer: 'Green' } } })
+  await forms.load(session)
+  while (!forms.said('agent_message_chunk').includes('You like Green.'))
+    await new Promise((done) => setTimeout(done, 5))
+  expect(forms.forms).toHaveLength(1)
+})
+
+const root = path.resolve(import.meta.dirname, '../../..')
+const everything: acp.McpServer = {
+  name: 'My sums',
+  command: process.execPath,
+  args: [path.join(root, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'), 'stdio'],
+  env: [{ name: 'API_TOKEN', value: 'sesame-12345' }],
+}
+
+/** Adds with the editor's server where it has it, and says what it read. */
+function adder(grant?: Grant) {
+  const model = scriptedModel(({ messages, tools }) => {
+    const last = messages.findLastIndex(({ role }) => role === 'user')
+    const result = messages.slice(last).find(({ role }) => role === 'tool')
+    if (result !== undefined) return `I read: ${String(result.content)}`
+    const sum = tools.find(({ name }) => name === 'My_sums__get-sum')
+    return sum === undefined ? 'I cannot add.' : { calls: [{ name: sum.name, input: { a: 2, b: 3 } }] }
+  })
+  return agent({ name: 'adder', instructions: 'Add.', model, ...(grant === undefined ? {} : { grant }) })
+}
+
+test('a path outside of the folder is no place to follow the agent to', async () => {
+  const paths = ['/etc/passwd', '/workspace/../x', 'b.txt']
+  const model = scriptedModel([{ calls: paths.map((one) => ({ name: 'look_at', input: { path: one } })) }, 'Done.'])
+  const look_at = tool({ description: 'x', input: z.object({ path: z.string() }), execute: () => 'seen' })
+  const looker = agent({ name: 'looker', instructions: 'Look.', model, tools: { look_at } })
+  const editor = new TestEditor(runtimeOf([looker]), looker)
+  await editor.prompt(await editor.open(), 'Go.')
+  expect(editor.of('tool_call').map(({ locations }) => locations)).toEqual([
+    undefined,
+    undefined,
+    [{ path: `${FOLDER}/b.txt` }],
+  ])
+})
+
+test('servers of the editor are started when the person allows it, and asked for once in a conversation', async () => {
+  const own = adder({ use: ['model:*'] })
+  const editor = new TestEditor(runtimeOf([own]), own, { choice: 'allow_always' })
+  const session = await editor.open([everything], root)
+  await editor.prompt(session, '2 + 3?')
+  expect(editor.said('agent_message_chunk')).toContain('The sum of 2 and 3 is 5.')
+  expect(editor.asked).toHaveLength(1)
+  expect(editor.asked[0]?.toolCall.title).toContain('server-everything')
+  expect(JSON.stringify([editor.asked, editor.updates])).not.toContain('sesame-12345')
+  await editor.prompt(session, 'Once more?')
+  expect(editor.asked).toHaveLength(1)
+})
+
+test('a run goes on without a server that the person denies, or that the agent may not start', async () => {
+  const plain = adder()
+  const no = new TestEditor(runtimeOf([plain]), plain, { choice: 'reject_once' })
+  expect(await no.prompt(await no.open([everything], root), '2 + 3?')).toBe('end_turn')
+  expect([no.asked.length, no.said('agent_message_chunk')]).toEqual([1, 'I cannot add.'])
+  const strict = adder({ deny: ['exec:*'] })
+  const never = new TestEditor(runtimeOf([strict]), strict)
+  await never.prompt(await never.open([everything], root), '2 + 3?')
+  expect([never.asked.length, never.said('agent_message_chunk')]).toEqual([0, 'I cannot add.'])
+  const other = new TestEditor(runtimeOf([plain]), plain)
+  await other.prompt(await other.open([], root), '2 + 3?')
+  expect([other.asked.length, other.said('agent_message_chunk')]).toEqual([0, 'I cannot add.'])
+})
+
+test('a server that speaks SSE is refused, and what the agent takes is announced', async () => {
+  const own = adder()
+  const editor = new TestEditor(runtimeOf([own]), own)
+  await expect(editor.open([{ type: 'sse', name: 'old', url: 'http://127.0.0.1:9', headers: [] }])).rejects.toThrow(
+    'SSE',
+  )
+  const { agentCapabilities } = await editor.begin()
+  expect(agentCapabilities?.mcpCapabilities).toEqual({ http: true, sse: false })
 })

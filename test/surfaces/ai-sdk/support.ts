@@ -3,6 +3,7 @@ import {
   DefaultChatTransport,
   isToolUIPart,
   lastAssistantMessageIsCompleteWithApprovalResponses,
+  lastAssistantMessageIsCompleteWithToolCalls,
   type UIMessage,
 } from 'ai'
 import type { Principal, Runtime } from 'legate'
@@ -34,14 +35,26 @@ export interface Page {
 
 /** A page of `useChat`, with the class that the hook of React holds. */
 export function openPage(fetch: typeof globalThis.fetch, options: PageOptions = {}): Page {
-  const { agent = 'host', id = 'chat 1/ä', messages = [], isAutomatic = true } = options
+  const { agent = 'host', id = 'chat 1/ä', messages = [], isAutomatic = true, tools = {} } = options
   const errors: Error[] = []
+  const isComplete = (given: { messages: PageMessage[] }) =>
+    lastAssistantMessageIsCompleteWithApprovalResponses(given) || lastAssistantMessageIsCompleteWithToolCalls(given)
   const chat = new Chat<PageMessage>({
     id,
     messages,
     transport: new DefaultChatTransport<PageMessage>({ api: `http://legate.test/ai-sdk/${agent}`, fetch }),
     onError: (error) => errors.push(error),
-    ...(isAutomatic ? { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses } : {}),
+    // To wait for it here would wait for the stream that calls.
+    onToolCall: ({ toolCall: { toolCallId, toolName: tool, input } }) => {
+      const execute = tools[tool]
+      if (execute === undefined) return
+      Promise.resolve(input)
+        .then(execute)
+        .then((output) => chat.addToolOutput({ tool, toolCallId, output }))
+        .catch(({ message }) => chat.addToolOutput({ state: 'output-error', tool, toolCallId, errorText: message }))
+        .catch((error) => errors.push(error))
+    },
+    ...(isAutomatic ? { sendAutomaticallyWhen: isComplete } : {}),
   })
   return { chat, errors }
 }
@@ -51,6 +64,8 @@ interface PageOptions {
   readonly id?: string
   readonly messages?: PageMessage[]
   readonly isAutomatic?: boolean
+  /** The tools that the page executes. */
+  readonly tools?: Readonly<Record<string, (input: unknown) => unknown>>
 }
 
 /** The approvals that the page asks its person for. */

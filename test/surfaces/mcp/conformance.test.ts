@@ -1,16 +1,14 @@
-// The official conformance suite of MCP against our server. It needs Node 22: `node scripts/mcp-conformance.mjs` fetches both,
-// and runs this file with their folder in the environment.
+// The official conformance suite of MCP against our server. It needs Node 22: `node scripts/protocols.mjs` fetches both, and
+// runs this file with their folder in the environment.
 
-import { spawn } from 'node:child_process'
-import path from 'node:path'
 import type { Principal } from 'legate'
 import { SCOPES } from 'legate/grant'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { startServer } from '../../server/support/server.ts'
+import { foreignFolder, foreignProgram } from '../support/foreign-program.ts'
 import { conformanceAgents } from './support/conformance-agents.ts'
 import { conformanceOffer } from './support/conformance-offer.ts'
 
-const folder = process.env['LEGATE_CONFORMANCE'] ?? ''
 const suite: Principal = { id: 'suite', scopes: [...SCOPES] }
 const plenty = 1_000_000
 
@@ -19,18 +17,14 @@ const EXPECTED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   '2026-07-28': {
     'input-required-result-basic-sampling': 'sampling is deprecated, and not offered',
     'input-required-result-basic-list-roots': 'roots are deprecated, and not offered',
-    'json-schema-2020-12': 'pending in the suite: no fixture for it here',
     'http-custom-header-server-validation': 'pending in the suite: no tool here has such headers',
   },
   '2025-11-25': {
-    'logging-set-level': 'logging is deprecated, and not offered',
-    'tools-call-with-logging': 'logging is deprecated, and not offered',
     'tools-call-sampling': 'sampling is deprecated, and not offered',
-    'json-schema-2020-12': 'pending in the suite: no fixture for it here',
   },
 }
 
-describe.skipIf(folder === '')('the conformance suite of MCP', () => {
+describe.skipIf(foreignFolder === '')('the conformance suite of MCP', () => {
   test.each(Object.keys(EXPECTED))('passes for the revision %s', { timeout: 300_000 }, async (revision) => {
     const limits = { startsPerMinute: plenty, readsPerMinute: plenty, perAddressPerMinute: plenty }
     const options = { authenticate: () => suite, mcp: conformanceOffer, limits }
@@ -45,16 +39,9 @@ describe.skipIf(folder === '')('the conformance suite of MCP', () => {
 
 /** The verdict of each scenario that a revision requires, and of those that are run for information. */
 async function judged(url: string, revision: string): Promise<ReadonlyMap<string, string>> {
-  const modules = path.join(folder, 'node_modules')
-  const program = path.join(modules, '@modelcontextprotocol/conformance/dist/index.js')
-  const args = [program, 'server', '--url', url, '--requirements', revision]
-  const child = spawn(path.join(modules, '.bin/node'), args, { stdio: ['ignore', 'pipe', 'inherit'] })
-  let text = ''
-  child.stdout.setEncoding('utf8').on('data', (part: string) => {
-    text += part
-  })
-  await new Promise((resolve) => child.once('close', resolve))
-  const [, summary = ''] = text.split('=== SUMMARY ===')
+  const program = '@modelcontextprotocol/conformance/dist/index.js'
+  const { stdout } = await foreignProgram(program, ['server', '--url', url, '--requirements', revision])
+  const [, summary = ''] = stdout.split('=== SUMMARY ===')
   return new Map(
     [...summary.matchAll(/^([✓✗]) (\S+): \d+ passed/gm)].map(([, verdict = '', name = '']) => [name, verdict]),
   )

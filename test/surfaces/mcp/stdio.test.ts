@@ -33,6 +33,22 @@ test('agents of a module are tools over stdio', async () => {
   expect(textIn(result)).toContain('All of them saw it: 2.')
 })
 
+test('a client sees runs of the agents that it is offered, and no others of this user', async () => {
+  const place = new Place()
+  place.open()
+  const wide = await clientOf(place, [agentsModule])
+  const { _meta } = await wide.callTool({ name: 'talker', arguments: { message: 'Go.' } })
+  const { runId } = Object(_meta)['legate/run'] as { runId: string }
+  const uri = `legate://runs/${runId}`
+  expect((await wide.readResource({ uri })).contents).toHaveLength(1)
+  await wide.close()
+  const narrow = await clientOf(place, [path.join(import.meta.dirname, '../acp/programs/noter.mjs')])
+
+  expect((await narrow.listResources()).resources).toEqual([])
+  await expect(narrow.readResource({ uri })).rejects.toThrow('not found')
+  expect((await narrow.callTool({ name: 'run_get', arguments: { run_id: runId } })).isError).toBe(true)
+})
+
 test('with --approve the person at a client of the older revision is asked', async () => {
   const place = new Place()
   place.open()

@@ -29,6 +29,8 @@ export interface McpCall extends McpReader {
   sign(state: Json): Promise<string>
   /** Says how far the call is, to a client that asked for it. */
   progress(progress: number, more?: { readonly total?: number; readonly message?: string }): Promise<void>
+  /** Writes into the log of a client of the revision 2025-11-25 or before, as far as it wants this level. Later ones have no log. */
+  log(level: 'debug' | 'info' | 'warning' | 'error', message: string): Promise<void>
 }
 
 /** A tool that clients may call. */

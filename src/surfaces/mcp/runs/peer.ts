@@ -114,6 +114,7 @@ export class Peer {
       waitMs,
       signal: call.signal,
       heard: (event) => {
+        if (event.type === 'warning') call.log('warning', event.message).catch(() => undefined)
         const message = progressText(event)
         if (message !== undefined) call.progress(++count, { message }).catch(() => undefined)
       },

@@ -109,11 +109,45 @@ const tools: readonly McpTool[] = [
     inputSchema: nothing,
     call: (_, { client }) => ('sampling' in client ? text('It is there.') : missing('sampling')),
   },
-  {
-    name: 'test_logging_tool',
-    description: 'Logs nothing.',
+  ...['test_logging_tool', 'test_tool_with_logging'].map((name) => ({
+    name,
+    description: 'Logs three lines.',
     inputSchema: nothing,
-    call: () => text('Nothing was logged.'),
+    call: async (_: unknown, { log }: McpCall) => {
+      for (const line of ['Tool execution started', 'Tool processing data', 'Tool execution completed']) {
+        await log('info', line)
+      }
+      return text('Three lines were logged.')
+    },
+  })),
+  {
+    name: 'json_schema_2020_12_tool',
+    description: 'Has a schema with newer words.',
+    inputSchema: {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      type: 'object',
+      $defs: {
+        address: {
+          $anchor: 'addressDef',
+          type: 'object',
+          properties: { street: { type: 'string' }, city: { type: 'string' } },
+        },
+      },
+      properties: {
+        name: { type: 'string' },
+        address: { $ref: '#/$defs/address' },
+        contactMethod: { type: 'string', enum: ['phone', 'email'] },
+        phone: { type: 'string' },
+        email: { type: 'string' },
+      },
+      allOf: [{ anyOf: [{ required: ['phone'] }, { required: ['email'] }] }],
+      if: { properties: { contactMethod: { const: 'phone' } }, required: ['contactMethod'] },
+      // biome-ignore lint/suspicious/noThenProperty: a word of JSON Schema.
+      then: { required: ['phone'] },
+      else: { required: ['email'] },
+      additionalProperties: false,
+    },
+    call: () => text('ok'),
   },
   {
     name: 'test_streaming_elicitation',

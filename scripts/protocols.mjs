@@ -1,28 +1,35 @@
-// The official conformance suite of MCP against our server. It needs Node 22, we run on 20: Node and the suite come from the npm
-// registry into a folder of their own; without it the step is skipped. LEGATE_CONFORMANCE names a folder that has both.
+// Programs of others against ours: the conformance suite and the inspector of MCP, and acpx, a client of ACP. They need Node 22, we
+// run on 20: Node and the programs come from the npm registry into a folder of their own; without it the step is skipped.
+// LEGATE_PROTOCOLS names a folder that has them.
 
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 
-const packages = { node: '24', '@modelcontextprotocol/conformance': '0.2.0-alpha.12' }
+const packages = {
+  node: '24',
+  '@modelcontextprotocol/conformance': '0.2.0-alpha.12',
+  '@modelcontextprotocol/inspector': '2.12.0',
+  acpx: '0.19.1',
+}
+const tests = ['mcp/conformance', 'mcp/inspector', 'acp/acpx'].map((name) => `test/surfaces/${name}.test.ts`)
 const root = path.resolve(import.meta.dirname, '..')
-const given = process.env.LEGATE_CONFORMANCE
+const given = process.env.LEGATE_PROTOCOLS
 
-const folder = given ?? mkdtempSync(path.join(tmpdir(), 'legate-conformance-'))
+const folder = given ?? mkdtempSync(path.join(tmpdir(), 'legate-protocols-'))
 try {
   const problem = given === undefined ? install() : undefined
   if (problem === undefined) process.exitCode = run()
-  else console.log(`SKIPPED: the conformance suite of MCP. ${problem}`)
+  else console.log(`SKIPPED: programs of others that speak MCP and ACP. ${problem}`)
 } finally {
   if (given === undefined) rmSync(folder, { recursive: true, force: true })
 }
 
 function run() {
   const vitest = path.join(root, 'node_modules/vitest/vitest.mjs')
-  const args = [vitest, 'run', '--project', 'suite', 'test/surfaces/mcp/conformance.test.ts']
-  const env = { ...process.env, LEGATE_CONFORMANCE: folder }
+  const args = [vitest, 'run', '--project', 'suite', ...tests]
+  const env = { ...process.env, LEGATE_PROTOCOLS: folder }
   return spawnSync(process.execPath, args, { cwd: root, env, stdio: 'inherit' }).status ?? 1
 }
 
@@ -30,7 +37,7 @@ function run() {
 function install() {
   writeFileSync(path.join(folder, 'package.json'), JSON.stringify({ private: true, dependencies: packages }))
   const npm = ['install', '--no-audit', '--no-fund', '--no-package-lock', '--loglevel=error', '--fetch-retries=1']
-  const { status, stderr, error } = spawnSync('npm', npm, { cwd: folder, encoding: 'utf8', timeout: 180_000 })
+  const { status, stderr, error } = spawnSync('npm', npm, { cwd: folder, encoding: 'utf8', timeout: 300_000 })
   if (error) return `npm did not run: ${error.message}`
   return status === 0 ? undefined : `The npm registry gave no packages: ${stderr.split('\n')[0]}`
 }

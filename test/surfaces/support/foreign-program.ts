@@ -1,0 +1,24 @@
+import { spawn } from 'node:child_process'
+import path from 'node:path'
+
+/** The folder with a newer Node and programs of others; empty where `node scripts/protocols.mjs` has not fetched them. */
+export const foreignFolder: string = process.env['LEGATE_PROTOCOLS'] ?? ''
+
+/** Runs a program of others on that Node. */
+export async function foreignProgram(
+  file: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<{ code: number | null; stdout: string }> {
+  const modules = path.join(foreignFolder, 'node_modules')
+  const child = spawn(path.join(modules, '.bin/node'), [path.join(modules, file), ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env,
+  })
+  let stdout = ''
+  child.stdout.setEncoding('utf8').on('data', (part: string) => {
+    stdout += part
+  })
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  return { code, stdout }
+}
