@@ -3,7 +3,7 @@ import { canonicalJson } from '../../base/json.ts'
 import type { AgentInfo } from '../../doors/rows.ts'
 import type { Json } from '../../index.ts'
 import { INPUT_TYPES } from './parts.ts'
-import { A2A_VERSION } from './wire.ts'
+import { A2A_VERSION, IDEMPOTENT } from './wire.ts'
 
 /** Where cards lead to, and how callers say who they are. */
 export interface CardPlace {
@@ -29,7 +29,12 @@ export function cardOf(agent: AgentInfo, { origin, issuer }: CardPlace): Json {
     supportedInterfaces: ['JSONRPC', 'HTTP+JSON'].map((protocolBinding) => {
       return { url, protocolBinding, protocolVersion: A2A_VERSION }
     }),
-    capabilities: { streaming: true, pushNotifications: true, extendedAgentCard: false },
+    capabilities: {
+      streaming: true,
+      pushNotifications: true,
+      extendedAgentCard: false,
+      extensions: [{ uri: IDEMPOTENT, description: 'A message that arrives again is the same task.', required: false }],
+    },
     ...security(issuer),
     defaultInputModes: inputModes,
     defaultOutputModes: outputModes,

@@ -68,6 +68,19 @@ function partOf(block: Block): A2aPart[] {
   return [/^https?:/i.test(data) ? { url: data, mediaType } : { raw: data, mediaType }]
 }
 
+/** The parts of an answer as content: a text where they are texts. */
+export function blocksOf(parts: readonly A2aPart[]): Content {
+  const isText = parts.every(({ text }) => text !== undefined)
+  return isText ? textIn({ parts }) : parts.map(blockIn)
+}
+
+function blockIn({ text, data, raw, url, mediaType = 'application/octet-stream' }: A2aPart): Block {
+  if (text !== undefined) return { type: 'text', text }
+  return data === undefined
+    ? { type: kindOf(mediaType), mediaType, data: raw ?? url ?? '' }
+    : { type: 'json', value: data }
+}
+
 /** The words of a message. */
 export function textIn({ parts }: Pick<A2aMessage, 'parts'>): string {
   return parts.flatMap(({ text }) => (text === undefined ? [] : [text])).join('\n')

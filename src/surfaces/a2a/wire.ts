@@ -5,6 +5,9 @@ import type { Json } from '../../index.ts'
 /** The version of the protocol. A request that names none speaks 0.3, which is not served. */
 export const A2A_VERSION = '1.0'
 
+/** Names, on cards, servers for which a message that arrives again is the same task. */
+export const IDEMPOTENT = 'urn:legate:a2a:idempotent-messages'
+
 export type A2aState =
   | 'TASK_STATE_SUBMITTED'
   | 'TASK_STATE_WORKING'
