@@ -125,7 +125,7 @@ export class RowsHandler implements A2ARequestHandler {
         throw new A2aRefusal('UnsupportedOperationError', 'The task is over: read it with GetTask.')
       return { run: await this.caller.tasks.runtime.attach(id), after: 0 }
     })
-    yield* this.updates(this.caller.tasks.stream(followed, { signal: this.caller.signal, isWhole: true }))
+    yield* this.updates(this.caller.tasks.watch(followed, { signal: this.caller.signal, isWhole: true }))
   }
 
   createTaskPushNotificationConfig(params: TaskPushNotificationConfig): Promise<TaskPushNotificationConfig> {

@@ -159,7 +159,7 @@ export class AgentTasks {
   /** The stream of a message that was sent: the task, then what happens to it until it is over or waits for the peer. */
   async *streamSent({ run, after }: Followed, signal: AbortSignal, view: TaskView): AsyncGenerator<A2aUpdate> {
     const watching = { signal, isWhole: false }
-    if (after > 0) return yield* this.stream({ run, after }, watching, view)
+    if (after > 0) return yield* this.watch({ run, after }, watching, view)
     const look = await this.look(run.id)
     const task = await this.shown({ ...look, state: 'queued', outcome: null }, { ...view, artifacts: false })
     const status = { state: 'TASK_STATE_SUBMITTED', timestamp: task.status.timestamp } as const
@@ -168,7 +168,7 @@ export class AgentTasks {
   }
 
   /** The stream of a task: the task as it is, then what happens to it. */
-  async *stream(followed: Followed, { signal, isWhole }: Watching, view: TaskView = {}): AsyncGenerator<A2aUpdate> {
+  async *watch(followed: Followed, { signal, isWhole }: Watching, view: TaskView = {}): AsyncGenerator<A2aUpdate> {
     const look = await this.look(followed.run.id)
     const task = await this.shown(look, view)
     yield { task }

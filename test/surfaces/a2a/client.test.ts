@@ -151,10 +151,9 @@ const PROGRAM = `
   import { sqliteStore } from 'legate/store/sqlite'
   const { LEGATE_PLACE: place, LEGATE_URL: url, LEGATE_AGAIN: again } = process.env
   const remote = a2aAgent({ name: 'expert', url })
-  const runtime = createRuntime({ store: sqliteStore(place + '/rows.db'), agents: [remote], engine: { sweepMs: 50 } })
-  const run = again === '1' ? await runtime.attach((await runtime.runs())[0].runId) : runtime.run(remote, 'hold on')
+  const runtime = createRuntime({ store: sqliteStore(place + '/rows.db'), agents: [remote], engine: { sweepMs: 50, leaseMs: 1_000 } })
+  const run = again === '1' ? (await runtime.resume())[0] : runtime.run(remote, 'hold on')
   if (again !== '1') for await (const { type } of run) if (type === 'progress') process.kill(process.pid, 'SIGKILL')
-  setTimeout(() => fetch(url + '/release'), 300)
   console.log((await run.result).text)
   await runtime.close()
 `

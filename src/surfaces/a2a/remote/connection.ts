@@ -4,6 +4,7 @@
 //   - Only the host is reached that the grant was asked for: no redirect, no card that leads elsewhere.
 //   - No answer is longer than the limit, and none is waited for without end.
 
+import { within } from '../../../base/abort.ts'
 import { parseJson } from '../../../base/json.ts'
 import { hostRequest } from '../../../doors/grant.ts'
 import { type Json, ToolError } from '../../../index.ts'
@@ -75,14 +76,10 @@ async function send(place: RemotePlace, url: string, init: RequestInit): Promise
     'a2a-version': A2A_VERSION,
     ...(init.body === undefined ? {} : { 'content-type': 'application/json' }),
   }
-  const signal = AbortSignal.any([place.signal, AbortSignal.timeout(ANSWER_MS)])
-  // The clock is for the head of an answer: a stream takes as long as the task.
-  const response = await fetch(url, {
-    ...init,
-    headers,
-    redirect: 'manual',
-    signal: init.method === 'GET' ? signal : place.signal,
-  })
+  const asked = fetch(url, { ...init, headers, redirect: 'manual', signal: place.signal })
+  const response = await within(asked, ANSWER_MS)
+  if (response === undefined)
+    throw new ToolError('tool', `The remote agent did not answer within ${ANSWER_MS / 1_000} s.`)
   if (response.status >= 300 && response.status < 400) {
     throw new ToolError('tool', `The remote agent sends us elsewhere: ${response.status}.`)
   }

@@ -228,8 +228,11 @@ export class RemoteTask {
   /** Tells the remote agent to stop. It has a moment to say so. */
   private async cancelRemote(): Promise<void> {
     if (this.state.taskId === null) return
-    const place = { ...this.rpcPlace(), signal: AbortSignal.timeout(CANCEL_MS) }
+    const stop = new AbortController()
+    const timer = setTimeout(() => stop.abort(new Error('The remote agent does not stop.')), CANCEL_MS)
+    const place = { ...this.rpcPlace(), signal: stop.signal }
     await callRemote(place, 'CancelTask', { id: this.state.taskId }).catch(() => undefined)
+    clearTimeout(timer)
   }
 }
 
