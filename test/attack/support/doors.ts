@@ -83,6 +83,8 @@ export const rootDoors: readonly Door[] = [
   { name: 'runtime.run, new conversation', depth: 0, hasOffer: false, open: (attempt) => atRoot(attempt, false) },
   { name: 'runtime.run, known conversation', depth: 0, hasOffer: false, open: (attempt) => atRoot(attempt, true) },
   { name: 'a tool of MCP', depth: 0, hasOffer: false, open: throughMcp },
+  { name: 'a message of A2A', depth: 0, hasOffer: false, open: (attempt) => throughA2a(attempt, false) },
+  { name: 'a message in a context of A2A', depth: 0, hasOffer: false, open: (attempt) => throughA2a(attempt, true) },
 ]
 
 /** Whether a host that was only told to begin delegates. */
@@ -463,6 +465,38 @@ async function throughMcp({ create, bound, worker, smuggled }: Try): Promise<voi
   )
   const [, runId = ''] = /"runId":"([^"]+)"/.exec(await called.text()) ?? []
   await finish(runtime, (await runtime.attach(runId)).result)
+  await runtime.close()
+  await rows.drop()
+}
+
+/** A peer of A2A sends the worker a message, with a token that says what binds it. */
+async function throughA2a({ create, bound, worker, smuggled }: Try, isKnown: boolean): Promise<void> {
+  const rows = create()
+  const root = worker.make('message')
+  const { runtime } = startProcess(rows, { ...bound.runtime, agents: [root], mayFail: true })
+  const answer = handler(runtime, { authenticate: () => principalOf(bound) })
+  const send = async (text: string, more: object) => {
+    const message = {
+      messageId: crypto.randomUUID(),
+      role: 'ROLE_USER',
+      parts: [{ text }],
+      metadata: smuggled,
+      ...more,
+    }
+    const params = { message, metadata: smuggled, configuration: { returnImmediately: true } }
+    const sent = await answer(
+      new Request(`http://localhost/a2a/${root.name}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params }),
+      }),
+    )
+    const { result } = (await sent.json()) as { result: { task: { id: string; contextId: string } } }
+    await finish(runtime, (await runtime.attach(result.task.id)).result)
+    return result.task
+  }
+  const { contextId } = isKnown ? await send('hello', {}) : { contextId: undefined }
+  await send('probe', contextId === undefined ? {} : { contextId })
   await runtime.close()
   await rows.drop()
 }
