@@ -181,7 +181,7 @@ export class Webhooks {
 
   /** The run is over and its peer was told: nothing more can come. */
   async endPush({ row, data }: StoredHook): Promise<void> {
-    if (data.push !== undefined) await this.parts.registry.drop(HOOK, row.id)
+    if (data.push !== undefined) await this.drop(row.id)
   }
 
   /** The webhooks that a principal may know of: its own, and for an admin those of owners that it sees. */
@@ -204,6 +204,10 @@ export class Webhooks {
   /** Deletes a webhook with all of its deliveries. */
   async remove(id: string, by: Principal): Promise<void> {
     await this.find(id, by)
+    await this.drop(id)
+  }
+
+  private async drop(id: string): Promise<void> {
     await this.parts.registry.drop(HOOK, id)
     for (const kind of [WAITING, OVER]) {
       for (const row of await this.rows(kind, id)) await this.parts.registry.drop(kind, row.id)

@@ -1,9 +1,11 @@
 import { agent, createRuntime, type Runtime } from 'legate'
 import { a2aAgent } from 'legate/a2a'
 import { scriptedModel } from 'legate/testing'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import { startProcess } from '../../support/process.ts'
 import { runProgram, skipUnlessBuilt } from '../../support/program.ts'
+import { memoryRows } from '../../support/stores.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 import { SdkServer } from './support/sdk-server.ts'
 
@@ -143,6 +145,75 @@ test('a card that changed is asked for again, and one that leads elsewhere is re
   server.leadsTo = 'http://elsewhere.example/rpc'
   const other = await runtime.run(a2aAgent({ name: 'other', url: server.url }), 'hello').result
   expect(other.error?.message).toMatch(/leads to another host: elsewhere.example/)
+})
+
+describe('a process that dies', () => {
+  function restart(server: SdkServer) {
+    const rows = memoryRows()
+    onTestFinished(() => rows.drop())
+    const remote = a2aAgent({ name: 'expert', url: server.url })
+    const begin = () => startProcess(rows, { agents: [remote], mayFail: true })
+    const goOn = async (runId: string) => {
+      const { runtime } = begin()
+      onTestFinished(() => runtime.close())
+      await runtime.resume()
+      return { runtime, run: await runtime.attach(runId) }
+    }
+    return { first: begin(), remote, goOn }
+  }
+
+  test.each(['before', 'after'] as const)('while it sends, %s the remote agent has it: sent once', async (moment) => {
+    await using server = await new SdkServer().listen()
+    const { first, remote, goOn } = restart(server)
+    let isKilled = false
+    server.around = async (method, when) => {
+      if (method !== 'SendMessage' || when !== moment || isKilled) return undefined
+      isKilled = true
+      await first.kill()
+      return 'gone'
+    }
+    const { id } = first.runtime.run(remote, 'hello')
+    await expect.poll(() => isKilled).toBe(true)
+    const { run } = await goOn(id)
+
+    expect((await run.result).text).toBe('Echo: hello')
+    expect(server.messages).toHaveLength(1)
+    expect(server.methods).toContain('ListTasks')
+  })
+
+  test('while a person is asked: the question stays, and the answer goes to the same task', async () => {
+    await using server = await new SdkServer().listen()
+    const { first, remote, goOn } = restart(server)
+    const { id } = first.runtime.run(remote, 'ask')
+    const { nodeId } = await question(first.runtime)
+    await first.kill()
+    const { runtime, run } = await goOn(id)
+    await runtime.answer(nodeId, { text: 'Bern' })
+
+    expect((await run.result).text).toBe('You said Bern.')
+    expect(server.messages).toHaveLength(2)
+  })
+})
+
+test('its place in a trace goes along', async () => {
+  await using server = await new SdkServer().listen()
+  const runtime = runtimeFor()
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+  await runtime.run(a2aAgent({ name: 'expert', url: server.url }), 'hello', { traceparent }).result
+
+  expect(server.headers[0]?.['traceparent']).toMatch(/^00-0af7651916cd43dd8448eb211c80319c-/)
+  expect(server.messages[0]?.metadata?.['traceparent']).toBe(server.headers[0]?.['traceparent'])
+})
+
+test('a turn that follows goes on in the same remote context', async () => {
+  await using server = await new SdkServer().listen()
+  const runtime = runtimeFor()
+  const remote = a2aAgent({ name: 'expert', url: server.url })
+  const { conversationId } = await runtime.run(remote, 'one').result
+  await runtime.run(remote, 'two', { conversationId }).result
+
+  expect(new Set(server.messages.map(({ contextId }) => contextId)).size).toBe(1)
+  expect(new Set(server.messages.map(({ taskId }) => taskId)).size).toBe(2)
 })
 
 const PROGRAM = `

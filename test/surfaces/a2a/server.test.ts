@@ -218,6 +218,15 @@ test('push notifications arrive signed, in order, and end with their task', asyn
     .toEqual([])
 })
 
+test('the trace of a peer goes on in its task', async () => {
+  await using setting = await start()
+  const client = await clientOf(`${setting.server.url}/a2a/greeter`, await setting.tokenFor(ann))
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+  const { id } = task(await client.sendMessage(said('Hi', { metadata: { traceparent } })))
+
+  expect(JSON.stringify(await setting.runtime.otlp(id))).toContain('0af7651916cd43dd8448eb211c80319c')
+})
+
 test('push notifications are made, listed and deleted for a task', async () => {
   await using setting = await start()
   const client = await clientOf(`${setting.server.url}/a2a/greeter`, await setting.tokenFor(ann))

@@ -27,6 +27,7 @@ export type RemoteAnswer = readonly A2aPart[]
 
 const POLL_MS = 1_000
 const CANCEL_MS = 3_000
+const MOST_KEPT = 25_000
 
 export class RemoteTask {
   private readonly parts: RemoteParts
@@ -65,7 +66,7 @@ export class RemoteTask {
     const text = `The card of ${name} at ${new URL(place.url).host} has changed since it was used here: it was ${known.slice(0, 12)}, it is ${hash.slice(0, 12)}. Go on with it? Answer yes or no.`
     if (!isYes(await this.ask(text)))
       throw new ToolError('tool', `The card of "${name}" has changed, and nobody allowed it.`)
-    await this.noteSent()
+    await this.note(this.replayed - 1, 'sent')
     await this.keep({ card: hash })
   }
 
@@ -74,20 +75,29 @@ export class RemoteTask {
     return this.parts.context.keep(stateJson(this.state))
   }
 
-  /** Asks a person. Questions of an earlier try come again in their order, with the answers that they got. */
+  /**
+   * Asks a person. Questions of an earlier try come again first, in their order, with the answers that they got: those that were
+   * sent, and those that the remote agent does not ask any more.
+   */
   private async ask(text: string): Promise<string | null> {
-    const known = this.state.asked[this.replayed]
-    if (known === undefined) await this.keep({ asked: [...this.state.asked, { text, state: 'open' }] })
+    const { context } = this.parts
+    for (const known of this.state.asked.slice(this.replayed)) {
+      if (known.state !== 'sent' && known.text === text) break
+      this.replayed++
+      await context.ask(known.text)
+    }
+    const isKnown = this.replayed < this.state.asked.length
+    if (!isKnown) await this.keep({ asked: [...this.state.asked, { text, state: 'open' }] })
     this.replayed++
-    return this.parts.context.ask(known?.text ?? text)
+    return context.ask(text)
   }
 
-  private noteSent(state: AskedQuestion['state'] = 'sent'): Promise<void> {
-    const asked = this.state.asked.with(this.replayed - 1, {
-      text: this.state.asked[this.replayed - 1]?.text ?? '',
-      state,
+  /** Notes what became of the answers from a place on. */
+  private note(from: number, state: AskedQuestion['state']): Promise<void> {
+    const { replayed } = this
+    return this.keep({
+      asked: this.state.asked.map((one, at) => (at >= from && at < replayed ? { ...one, state } : one)),
     })
-    return this.keep({ asked })
   }
 
   private get messageId(): string {
@@ -106,7 +116,10 @@ export class RemoteTask {
     if (task !== undefined) return this.keep({ taskId: String(task.id), contextId: String(task.contextId ?? '') })
     if (message === undefined)
       throw new ToolError('tool', 'The remote agent answered with neither a task nor a message.')
-    await this.keep({ message: message as unknown as Json })
+    const kept = { ...this.state, message: message as unknown as Json }
+    // A longer one is not kept: after a crash it is looked up, or asked for again.
+    if (JSON.stringify(kept).length < MOST_KEPT) await this.keep(kept)
+    else this.state = kept
   }
 
   /** The process died while it sent the message: did the remote agent get it? Throws where that cannot be known. */
@@ -206,23 +219,25 @@ export class RemoteTask {
 
   /** Puts what the remote agent asks to a person, and sends the answers. */
   private async answer({ message: asked, timestamp }: A2aStatus): Promise<void> {
-    const asks = asksIn(asked)
     const words: A2aPart[] = []
-    for (const { text, toPart } of asks) {
-      const known = this.state.asked[this.replayed]
+    let from: number | undefined
+    for (const { text, toPart } of asksIn(asked)) {
       const said = await this.ask(text)
+      from ??= this.replayed - 1
       if (said === null) {
         await this.cancelRemote()
         throw new ToolError('tool', 'Nobody answered what the remote agent asked.')
       }
-      if (known?.state !== 'sent') words.push(toPart(said))
+      words.push(toPart(said))
     }
-    if (words.length === 0) return
-    await this.noteSent('sending')
-    const id = `${this.messageId}-${this.replayed}-${timestamp ?? ''}`
-    const message = { ...this.messageOf(words, id), taskId: this.state.taskId ?? '' }
+    const place = from ?? this.replayed
+    await this.note(place, 'sending')
+    const message = {
+      ...this.messageOf(words, `${this.messageId}-${place}-${timestamp ?? ''}`),
+      taskId: this.state.taskId ?? '',
+    }
     await this.call('SendMessage', { message, configuration: { returnImmediately: true } })
-    await this.noteSent()
+    await this.note(place, 'sent')
   }
 
   /** Tells the remote agent to stop. It has a moment to say so. */

@@ -23,6 +23,8 @@ export class SdkServer {
   description = 'Does what the first word says.'
   /** The address that the card leads to; empty: its own. */
   leadsTo = ''
+  /** Called before and after each request is served. */
+  around: (method: string, when: 'before' | 'after') => unknown = () => undefined
   /** Lets a task of `hold` end. */
   release: () => void = () => undefined
   private readonly held: Promise<void> = new Promise((resolve) => {
@@ -78,10 +80,13 @@ export class SdkServer {
     const parts: Buffer[] = []
     for await (const part of request) parts.push(part as Buffer)
     const body = JSON.parse(Buffer.concat(parts).toString()) as Record<string, unknown>
-    this.methods.push(String(body['method']))
+    const method = String(body['method'])
+    this.methods.push(method)
+    if ((await this.around(method, 'before')) === 'gone') return void response.destroy()
     this.headers.push(request.headers)
     const context = new ServerCallContext({ requestedVersion: String(request.headers['a2a-version']) })
     const answer = await this.transport.handle(body, context)
+    await this.around(method, 'after')
     if (!(Symbol.asyncIterator in answer)) return void response.end(JSON.stringify(answer))
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     for await (const item of answer) response.write(`data: ${JSON.stringify(item)}\n\n`)
