@@ -26,7 +26,7 @@ export function statusOf(run: RunTree, asks: readonly A2aAsk[]): A2aStatus {
   return { state, timestamp: isoOf(run.startedAt ?? Date.now()) }
 }
 
-export function endStatus(place: A2aPlace, outcome: Ended, endedAt: number): A2aStatus {
+function endStatus(place: A2aPlace, outcome: Ended, endedAt: number): A2aStatus {
   const status = { state: endState(outcome), timestamp: isoOf(endedAt) }
   const why = outcome.error?.message ?? ''
   return why === '' ? status : { ...status, message: agentMessage(place, 'end', [{ text: why }]) }

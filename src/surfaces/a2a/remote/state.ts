@@ -22,7 +22,7 @@ export interface RemoteState {
   readonly asked: readonly AskedQuestion[]
 }
 
-export const NO_STATE: RemoteState = Object.freeze({
+const NO_STATE: RemoteState = Object.freeze({
   card: null,
   isSending: false,
   taskId: null,
