@@ -56,7 +56,7 @@ export default defineConfig({
   // What the sources import is a dependency, one of these few that are copied in (THIRD-PARTY.md), or the build fails.
   deps: {
     neverBundle: [/^node:/],
-    onlyBundle: ['hono', '@hono/node-server', 'jose', '@agentclientprotocol/sdk', 'zod'],
+    onlyBundle: ['hono', '@hono/node-server', 'jose', '@agentclientprotocol/sdk', '@a2a-js/sdk', 'zod'],
   },
 })
 

@@ -399,6 +399,7 @@ describe('importing the built package', () => {
     const isLarge = (door: string) =>
       [
         '.',
+        './a2a',
         './acp',
         './background',
         './compat',

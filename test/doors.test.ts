@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as root from 'legate'
+import * as a2a from 'legate/a2a'
 import * as acp from 'legate/acp'
 import * as aiSdk from 'legate/ai-sdk'
 import * as background from 'legate/background'
@@ -88,6 +89,7 @@ const FUNCTIONS: Doors = {
   failpoints: [(o) => testing.failpoints(o), { passed: 5 }],
   fieldParser: [(o) => fields.fieldParser(o), { strict: 'yes' }],
   handler: [(o) => server.handler(runtime, o), { allowHosts: 5 }],
+  a2aAgent: [(o: object) => a2a.a2aAgent({ name: 'x', url: 'https://agents.example/x', ...o }), { headers: 5 }],
   serveAcp: [(o) => acp.serveAcp(o as never), { agent: 5 }],
   toolAgent: [
     (o) => mcpServing.toolAgent('t', tool({ description: 'X.', input: schema, execute: () => 1 }) as never, o),
@@ -387,7 +389,7 @@ const WITHOUT_OPTIONS: readonly string[] = [
 
 const ENTRIES: readonly object[] = [
   ...[root, aiSdk, background, compat, fields, grant, hooks, mcp, mcpServing, models, promptEntry, recipe, rows, tools],
-  ...[acp, dbosEngine, json, memory, postgres, server, sqlite, testing],
+  ...[a2a, acp, dbosEngine, json, memory, postgres, server, sqlite, testing],
 ]
 
 test('every public function is at a door of this table, or takes no options', () => {

@@ -122,6 +122,7 @@ const surface: Readonly<Record<string, Door>> = {
       'ApprovalRight DayBudget Decision Explanation HostRequest KnownRequests Layer LayerAnswer LintFinding MadeToken Profiles RevokedTokens ' +
       'ProgramRequest Request Scope TokenInfo Verdict',
   },
+  'legate/a2a': { values: 'a2aAgent', types: 'A2aAgentOptions' },
   'legate/acp': { values: 'SESSION_FOLDER serveAcp', types: 'AcpOptions' },
   'legate/mcp-server': {
     values: 'McpRefusal recipePrompt serveMcp signingKey toolAgent',

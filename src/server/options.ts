@@ -24,6 +24,12 @@ export const WEBHOOK_DEFAULTS: Required<WebhookOptions> = Object.freeze({
   leaseMs: 30_000,
 })
 
+/** How agents are offered over A2A. */
+export interface A2aOptions {
+  /** The agent whose card is at `/.well-known/agent-card.json`. Default: the first by name that the caller may start. */
+  readonly agent?: string
+}
+
 /** How a server knows its callers, and whom it lets in. */
 export interface HandlerOptions extends RetentionOptions {
   /** Says who asks, by the program that has the server inside it; null: nobody it knows. Asked after tokens. */
@@ -42,6 +48,8 @@ export interface HandlerOptions extends RetentionOptions {
   readonly webhooks?: WebhookOptions
   /** How agents are offered to clients of MCP. */
   readonly mcp?: McpOptions
+  /** How agents are offered over A2A. */
+  readonly a2a?: A2aOptions
   /** False: the inspector is not served. Default true. */
   readonly ui?: boolean
   /** Hears of errors that callers are not told of. Default: warnings of the process. */
@@ -119,6 +127,7 @@ const HANDLER: OptionRules<HandlerOptions> = {
   limits: record,
   webhooks: record,
   mcp: record,
+  a2a: record,
   keepDays: int(1),
   keepDaysOf: record,
   ui: flag,
@@ -144,6 +153,7 @@ const SERVE: OptionRules<ServeOptions> = {
   graceMs: int(0),
 }
 
+const A2A: OptionRules<A2aOptions> = { agent: text }
 const OIDC: OptionRules<OidcOptions> = { issuer: text, audience: text, principal: code }
 const TLS: OptionRules<TlsFiles> = { cert: anything, key: anything }
 
@@ -160,8 +170,9 @@ export function checkServeOptions(options: ServeOptions): void {
   checkParts(options)
 }
 
-function checkParts({ limits, oidc, webhooks, mcp, keepDaysOf = {} }: HandlerOptions): void {
+function checkParts({ limits, oidc, webhooks, mcp, a2a, keepDaysOf = {} }: HandlerOptions): void {
   if (mcp !== undefined) checkMcpOptions(mcp, 'serve({ mcp })')
+  if (a2a !== undefined) readOptions('serve({ a2a })', a2a, A2A)
   if (webhooks !== undefined) readOptions('serve({ webhooks })', webhooks, WEBHOOKS)
   const days = Object.fromEntries(Object.keys(keepDaysOf).map((owner) => [owner, int(1)]))
   readOptions('serve({ keepDaysOf })', keepDaysOf, days)

@@ -9,6 +9,7 @@
 
 import { messageOf } from '../base/error.ts'
 import type { Runtime } from '../index.ts'
+import { A2aEndpoint } from '../surfaces/a2a/endpoint.ts'
 import { McpEndpoint } from '../surfaces/mcp/http.ts'
 import { signingKey } from '../surfaces/mcp/signing-key.ts'
 import { checkBodyHead, type JsonBody, readJson, readLines } from './defence/body.ts'
@@ -16,6 +17,7 @@ import { corsHeaders, type OriginRules, preflightHeaders, securityHeaders } from
 import { isLarge, Turns } from './defence/turns.ts'
 import { type Arrival, Gate, type Passed } from './gate.ts'
 import { Courier } from './hooks/courier.ts'
+import { HookPushes } from './hooks/push.ts'
 import { Retention } from './hooks/retention.ts'
 import { Webhooks } from './hooks/webhooks.ts'
 import type { Authenticator, Identity } from './identity/authenticator.ts'
@@ -95,6 +97,12 @@ export class Service {
       ticker: new ChangeTicker(async () => (await runtime.store.changes(null, 0)).cursor),
       mcp: new McpEndpoint({ key: () => signingKey(runtime.store), report: this.report }),
       mcpOptions: options.mcp ?? {},
+      a2a: new A2aEndpoint(),
+      a2aAgent: options.a2a?.agent ?? null,
+      push: (maker) => new HookPushes({ store: runtime.store, webhooks }, maker),
+      issuer: options.oidc?.issuer ?? null,
+      startedAt: Date.now(),
+      report: this.report,
       countStart: (principal) => this.gate.countStart(principal),
       countRead: (principal) => this.gate.countRead(principal),
       metrics: () =>
@@ -182,7 +190,8 @@ export class Service {
     const { request, url } = arrival
     const { route, identity } = passed
     const query = readQuery(route, url.searchParams)
-    if (!takesBody(route.method)) return this.handle(request, passed, { query, ...NO_BODY })
+    const origin = originOf(arrival, this.parts.options.behindProxy === true)
+    if (!takesBody(route.method)) return this.handle(request, passed, { query, origin, ...NO_BODY })
     const limits = { maxBytes: route.maxBody ?? MAX_BODY, timeoutMs: this.limits.bodyMs }
     checkBodyHead(request.headers, typesOf(route), limits.maxBytes)
     const work = async (read: () => void) => {
@@ -190,7 +199,12 @@ export class Service {
       const { value: body, sent } = isJson ? await readJson(request, limits) : NO_JSON
       if (isJson) read()
       await checkBody(route, sent)
-      return this.handle(request, passed, { query, body, lines: isJson ? NO_LINES : readLines(request, limits) })
+      return this.handle(request, passed, {
+        query,
+        origin,
+        body,
+        lines: isJson ? NO_LINES : readLines(request, limits),
+      })
     }
     return isLarge(request.headers) ? this.turns.take(identity.principal.id, work) : work(() => undefined)
   }
@@ -198,7 +212,7 @@ export class Service {
   private async handle(
     request: Request,
     { route, params, identity }: Passed,
-    parts: Pick<RouteCall, 'query' | 'body' | 'lines'>,
+    parts: Pick<RouteCall, 'query' | 'body' | 'lines' | 'origin'>,
   ): Promise<Answer> {
     const { principal, tokenId, endsAt = null } = identity
     return route.handler({
@@ -236,6 +250,13 @@ export function ownerOf({ principal, tokenId, isStillValid }: Identity): StreamO
 const NO_JSON: JsonBody = { value: {}, sent: {} }
 const NO_LINES: AsyncIterable<string> = (async function* () {})()
 const NO_BODY = { body: {}, lines: NO_LINES }
+
+/** A proxy that ends TLS says so, or is taken at its word. */
+function originOf({ request, url }: Arrival, isBehindProxy: boolean): string {
+  const host = request.headers.get('host') ?? url.host
+  const forwarded = request.headers.get('x-forwarded-proto') === 'http' ? 'http:' : 'https:'
+  return `${isBehindProxy ? forwarded : url.protocol}//${host}`
+}
 
 function isPreflight({ method, headers }: Request): boolean {
   return method === 'OPTIONS' && headers.has('origin') && headers.has('access-control-request-method')

@@ -61,9 +61,23 @@ export function refuseCall(
     if (answer !== undefined) return answer
   }
   let asked: Refusal | undefined
-  for (const [place, request] of needsOf(tool, call.input).entries()) {
+  for (const [place, request] of needsOf(tool.needs, call.input).entries()) {
     const answer = permit(asker, request, call.asked)
     if (answer.verdict === 'deny' && !(tool.skipsDenied && request.domain.startsWith('file.'))) return answer
+    if (answer.verdict === 'ask') asked ??= { ...answer, ask: { ...answer.ask, place } }
+  }
+  return asked
+}
+
+/** Tells everything that code does beside being called, from its input. */
+export type Needs = (input: unknown) => readonly (string | Request)[]
+
+/** Decides everything that an agent which is code needs, before its code runs. Undefined when it may run. */
+export function refuseCode(asker: Requester, needs: Needs | null, input: Json): Refusal | undefined {
+  let asked: Refusal | undefined
+  for (const [place, request] of needsOf(needs, input).entries()) {
+    const answer = permit(asker, request, input)
+    if (answer.verdict === 'deny') return answer
     if (answer.verdict === 'ask') asked ??= { ...answer, ask: { ...answer.ask, place } }
   }
   return asked
@@ -108,11 +122,11 @@ function withAnswer(
   }
 }
 
-/** Reads the needs of a call. If the tool's function fails, the call is refused. */
-function needsOf(tool: Tool, input: unknown): readonly Request[] {
-  if (tool.needs === null) return NONE
+/** Reads the needs of a call. If the function fails, the call is refused. */
+function needsOf(needs: Needs | null, input: unknown): readonly Request[] {
+  if (needs === null) return NONE
   try {
-    return tool.needs(input).map((need) => (isRequest(need) ? need : readRequest(String(need))))
+    return needs(input).map((need) => (isRequest(need) ? need : readRequest(String(need))))
   } catch (error) {
     return [unreadable(messageOf(error))]
   }

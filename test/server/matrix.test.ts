@@ -69,9 +69,10 @@ function pathOf({ path, params = {}, example }: Route, isUnknown = false): strin
   const { ids } = scene
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     if (params[name] === 'name') return 'greeter'
-    if (params[name] === 'text') return isUnknown ? '0000000000000000' : ids.token
+    const isTask = path.startsWith('/a2a/')
+    if (params[name] === 'text' && !isTask) return isUnknown ? '0000000000000000' : ids.token
     if (isUnknown) return UNKNOWN
-    if (path.startsWith('/v1/runs')) return ids.run
+    if (isTask || path.startsWith('/v1/runs')) return ids.run
     return path.startsWith('/v1/conversations') ? ids.conversation : ids.node
   })
   return example?.query === undefined ? filled : `${filled}?${example.query}`
@@ -108,6 +109,7 @@ function ask(route: Route, change: Change = {}): Promise<Answered> {
         path: pathOf(route, isUnknown),
         method: route.method,
         headers: {
+          ...(route.headers?.['A2A-Version'] === undefined ? {} : { 'a2a-version': '1.0' }),
           ...(token === null ? {} : { authorization: `Bearer ${token}` }),
           ...(body === undefined ? {} : { 'content-type': typeOf(route), 'content-length': Buffer.byteLength(body) }),
           ...headers,

@@ -55,6 +55,7 @@ const OPTIONS: OptionRules<Definition> = {
   files: oneOf('inherit'),
   reply: code,
   effect: anything,
+  needs: anything,
 }
 
 /** For an agent that is code, many options are refused by name, whatever their value. */

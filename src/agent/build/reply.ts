@@ -1,5 +1,7 @@
 import { DefinitionError } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
 import type { InferInput, InferOutput, Schema } from '../../base/schema/schema.ts'
+import type { Request } from '../../grant/request.ts'
 import type { Content } from '../../graph/content.ts'
 import type { Outcome } from '../../graph/outcome.ts'
 import type { Effect } from '../../graph/rows.ts'
@@ -32,7 +34,7 @@ export interface ReplyDefinition<
   In extends Schema | undefined,
   Out extends Schema | undefined,
   Below extends Subagents = Record<never, never>,
-> extends Omit<AgentDefinition<In, Out>, ForModels | 'subagents' | 'reply' | 'effect'> {
+> extends Omit<AgentDefinition<In, Out>, ForModels | 'subagents' | 'reply' | 'effect' | 'needs'> {
   /**
    * Returns the answer. A generator also yields text on the way, which readers see live; its return value is the
    * answer, or, without `output`, all the text it yielded.
@@ -44,6 +46,11 @@ export interface ReplyDefinition<
    * order.
    */
   readonly effect?: Effect
+  /**
+   * Everything that its code does beside answering, such as `net:api.example.com`: each is decided before the code runs. If
+   * a person must allow one, the run waits for it.
+   */
+  needs?(input: ReplyInput<In>): readonly (string | Request)[]
   /** Agents it may delegate to, by key: `context.delegate('key', input)`. */
   readonly subagents?: Below
 }
@@ -65,6 +72,13 @@ export interface ReplyContext<Below = Record<never, never>> extends Omit<KindCon
    * tool call. `runtime.questions()` lists the questions, `runtime.answer(nodeId, { text })` answers one.
    */
   ask(question: string): Promise<string | null>
+  /** The value that the code kept in an earlier try of this answer; null where there is none. */
+  readonly kept: Json
+  /**
+   * Keeps a value of at most 100,000 bytes in the row of this answer. When the process dies and the code runs again, it finds
+   * the value in `kept`: such as the id of something that it began elsewhere.
+   */
+  keep(value: Json): Promise<void>
 }
 
 /** Also takes the key of one of its subagents, with the settings it has there. */
@@ -98,11 +112,12 @@ type OutputOf<Value> =
 
 /** Reads the code and its effect; null for an agent with a model. Refuses options for a model. */
 export function readReply(definition: object, name: string): ReplyCore | null {
-  const given = definition as { readonly reply?: unknown; readonly effect?: unknown }
-  const { reply, effect = 'effectful' } = given
+  const given = definition as { readonly reply?: unknown; readonly effect?: unknown; readonly needs?: unknown }
+  const { reply, effect = 'effectful', needs } = given
   if (reply === undefined) {
-    if (given.effect === undefined) return null
-    return refuse(`"${name}": effect is of code that answers: give it a reply too, or leave effect out.`)
+    const lone = given.effect === undefined ? (needs === undefined ? undefined : 'needs') : 'effect'
+    if (lone === undefined) return null
+    return refuse(`"${name}": ${lone} is of code that answers: give it a reply too, or leave ${lone} out.`)
   }
   if (typeof reply !== 'function') return refuse(`the reply of "${name}" must be a function: reply(input, context).`)
   const other = FOR_MODELS.find((key) => Reflect.get(definition, key) !== undefined)
@@ -114,7 +129,9 @@ export function readReply(definition: object, name: string): ReplyCore | null {
   if (!EFFECTS.includes(effect as Effect)) {
     refuse(`the effect of "${name}" is "pure", "idempotent" or "effectful", not ${JSON.stringify(effect)}.`)
   }
-  return { effect: effect as Effect, code: reply as ReplyCore['code'] }
+  if (needs !== undefined && typeof needs !== 'function')
+    refuse(`the needs of "${name}" must be a function of its input.`)
+  return { effect: effect as Effect, code: reply as ReplyCore['code'], needs: (needs ?? null) as ReplyCore['needs'] }
 }
 
 const EFFECTS: readonly Effect[] = ['pure', 'idempotent', 'effectful']

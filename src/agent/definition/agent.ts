@@ -109,6 +109,7 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
   /** An agent that is code has its own form: see ReplyDefinition. */
   readonly reply?: undefined
   readonly effect?: undefined
+  readonly needs?: undefined
 }
 
 /** Returns an agent, at once or later. Called once per delegation. */

@@ -2,6 +2,7 @@ import { DefinitionError } from '../../base/error.ts'
 import { type Json, toJson } from '../../base/json.ts'
 import { after } from '../../base/maybe.ts'
 import { type CheckedSchema, describeIssues, type Issue, type Validation } from '../../base/schema/schema.ts'
+import type { Request } from '../../grant/request.ts'
 import { type Block, type Content, isBlock } from '../../graph/content.ts'
 import type { Effect } from '../../graph/rows.ts'
 import type { TurnBriefing } from '../../rules/turn/open-turn.ts'
@@ -182,6 +183,8 @@ function refused(error: string): InputResult {
 export interface ReplyCore {
   /** May it run again when its process dies in the middle? */
   readonly effect: Effect
+  /** Gives the requests that are decided before the code runs; null: it has none. */
+  readonly needs: ((input: never) => readonly (string | Request)[]) | null
   /** Gives the answer, now or later, or a generator of its words that returns it. */
   readonly code: (input: never, context: never) => unknown
 }

@@ -15,13 +15,14 @@ import type { Outcome } from '../../graph/outcome.ts'
 import type { Failure, Id, Node, NodeOutput } from '../../graph/rows.ts'
 import { planCodeQuestion } from '../../rules/delegation/question.ts'
 import { type ChildIds, childIds } from '../../rules/delegation/spawn.ts'
-import { planBeginCode } from '../../rules/turn/claim.ts'
+import { planAsk } from '../../rules/turn/approve.ts'
+import { planBeginCode, planKeep } from '../../rules/turn/claim.ts'
 import { interruptedEnd, type NodeEnd } from '../../rules/turn/end-node.ts'
 import { planResult } from '../../rules/turn/result.ts'
 import { ATTEMPTS, type Attempts } from '../../tool/attempts.ts'
 import type { SpawnedChild, SpawnOptions } from '../../tool/current.ts'
 import { orStopped } from '../../tool/invoke.ts'
-import { permit } from '../../tool/permit.ts'
+import { type Needs, permit, refuseCode } from '../../tool/permit.ts'
 import { type CodeResult, type Watch, watchedContext } from '../../tool/tape.ts'
 import type { Delegate } from '../../tool/tool.ts'
 import { CalledChildren } from '../called-children.ts'
@@ -30,6 +31,7 @@ import { isSubagentEntry, type SubagentEntry, withPresets } from '../subagent.ts
 
 /** Runs one agent_message of an agent that is code: calls the code and commits its answer. */
 export async function runReply(given: NodeRun): Promise<void> {
+  if (await isRefused(given)) return
   const run = await begin(given)
   if (run === undefined) return
   const { node, work, home } = run
@@ -45,6 +47,31 @@ export async function runReply(given: NodeRun): Promise<void> {
     rootId: node.rootId,
     plan: (draft) => planResult(draft, work.claim, end),
   })
+}
+
+/** Decides what the code needs. Where it may not run, the row says so: the node waits for a person, or ends. */
+async function isRefused(run: NodeRun): Promise<boolean> {
+  const { node, work, home, agent } = run
+  const needs = (agent.reply?.needs ?? null) as Needs | null
+  const refusal = needs === null ? undefined : refuseCode(run, needs, toAsk(inputOf(run)))
+  if (refusal === undefined) return false
+  const { rootId } = node
+  if (refusal.verdict === 'ask') {
+    await home.ledger.commit({ kind: 'ask', rootId, plan: (draft) => planAsk(draft, work.claim, refusal.ask) })
+    return true
+  }
+  const end: NodeEnd = {
+    state: 'errored',
+    failure: failed('denied', `"${agent.name}" may not run: ${refusal.reason}.`),
+  }
+  await home.ledger.commit({ kind: 'result', rootId, plan: (draft) => planResult(draft, work.claim, end) })
+  return true
+}
+
+/** The input as a person is asked about it. */
+function toAsk(input: Json | Content): Json {
+  const json = toJson(input)
+  return json.ok ? json.value : null
 }
 
 /**
@@ -240,7 +267,8 @@ export class ReplyChildren extends CalledChildren {
     const given = this.context()
     const delegate = ((to: object | string, input: unknown, attempts?: Attempts) =>
       this.delegate(to, input, attempts)) as Delegate as ReplyDelegate<Record<never, never>>
-    const own = { delegate, ask: (question: string) => this.ask(question), graph: this.run.tree }
+    const keep = (value: Json) => this.keep(value)
+    const own = { delegate, ask: (question: string) => this.ask(question), graph: this.run.tree, kept: this.kept, keep }
     return Object.defineProperties(given, Object.getOwnPropertyDescriptors(own)) as unknown as ReplyContext
   }
 
@@ -318,6 +346,23 @@ export class ReplyChildren extends CalledChildren {
     return answerIn(ended)
   }
 
+  /** The value that an earlier try kept. */
+  private get kept(): Json {
+    return this.run.node.metadata['kept'] ?? null
+  }
+
+  private async keep(value: Json): Promise<void> {
+    const { home, node, work } = this.run
+    const json = toJson(value)
+    if (!json.ok) throw new InputError('invalid_input', `keep(value): it is not JSON. ${json.error}`)
+    const bytes = sizeOf(JSON.stringify(json.value))
+    if (bytes > MOST_KEPT)
+      throw new InputError('invalid_input', `keep(value): at most ${MOST_KEPT} bytes, not ${bytes}.`)
+    const plan = (draft: Parameters<typeof planKeep>[0]) => planKeep(draft, work.claim, json.value)
+    const kept = await home.ledger.commit({ kind: 'note', rootId: node.rootId, plan })
+    if (kept === undefined) throw this.lost()
+  }
+
   private permitAsking(question: string): void {
     const permission = permit(this.run, toolRequest(ASK), { question })
     if (permission.verdict === 'allow') return
@@ -334,6 +379,7 @@ export class ReplyChildren extends CalledChildren {
 
 const ASK = 'ask_person'
 const MOST_CHARS = 8_000
+const MOST_KEPT = 100_000
 
 function readQuestion(question: unknown): string {
   const text = typeof question === 'string' ? question.trim() : ''

@@ -6,6 +6,7 @@
 //   - Each claim has a greater epoch than the one before. A write with an older epoch changes nothing but an event (I4).
 //   - `heldNode` gives undefined for a lost claim, and its caller then writes nothing.
 
+import type { Json } from '../../base/json.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { isRunnable } from '../../graph/kinds.ts'
 import type { Effect, Id, Node } from '../../graph/rows.ts'
@@ -49,4 +50,10 @@ export function heldNode(draft: Draft, claim: Claim): Node | undefined {
 export function planBeginCode(draft: Draft, claim: Claim, effect: Effect): Node | undefined {
   const node = heldNode(draft, claim)
   return node === undefined ? undefined : draft.changeNode(node, { effect })
+}
+
+/** What the code of a message wants to know when it runs again. Undefined when the claim was lost. */
+export function planKeep(draft: Draft, claim: Claim, kept: Json): Node | undefined {
+  const node = heldNode(draft, claim)
+  return node === undefined ? undefined : draft.changeNode(node, { metadata: { ...node.metadata, kept } })
 }

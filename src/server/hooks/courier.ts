@@ -16,6 +16,7 @@ import type { Tokens } from '../identity/tokens.ts'
 import { isStale } from './lease.ts'
 import { bodyOf, type HookMessage, messageIdOf, messagesOf, outcomeFor } from './messages.ts'
 import { type HookAnswer, postHook } from './post.ts'
+import { isAbout, pushText, topRunOf } from './push.ts'
 import { signedHeaders } from './signature.ts'
 import { type DeliveryData, messageId, type StoredDelivery, type StoredHook, type Webhooks } from './webhooks.ts'
 
@@ -147,8 +148,9 @@ export class Courier {
   private async storeChange(change: TreeChange, hooks: readonly StoredHook[]): Promise<StoredDelivery[]> {
     const made: StoredDelivery[] = []
     for (const message of await messagesOf(this.parts.runtime.store, change)) {
+      const top = await topRunOf(this.parts.runtime.store, change.rootId, message.runId)
       for (const hook of hooks) {
-        const isWanted = hook.data.types.includes(message.type)
+        const isWanted = isAbout(hook, top) && hook.data.types.includes(message.type)
         const stored = isWanted ? await this.make(change, message, hook) : undefined
         if (stored !== undefined) made.push(stored)
       }
@@ -161,13 +163,16 @@ export class Courier {
     const { include, principal } = hook.data
     const outcome =
       include === 'outcome' ? await outcomeFor(runtime, principal, message).catch(noneIfMissing) : undefined
+    const { push } = hook.data
+    const pushed =
+      push === undefined ? undefined : await pushText(runtime.store, { rootId: change.rootId, push }, message)
     const id = `${hook.row.id}.${messageIdOf(change, message)}`
     await webhooks.put(id, change.owner, {
       hookId: hook.row.id,
       type: message.type,
       rootId: change.rootId,
       seq: message.seq,
-      body: bodyOf(message, outcome as Json | undefined),
+      body: pushed ?? bodyOf(message, outcome as Json | undefined),
       attempts: 0,
       nextAt: 0,
       last: null,
@@ -264,7 +269,7 @@ export class Courier {
     const message = { id: messageId(row.id), timestamp: Math.floor(Date.now() / 1_000), body: data.body }
     const { url, secret } = hook
     const { timeoutMs, allowPrivate } = settings
-    const headers = signedHeaders(secret, message)
+    const headers = { ...hook.push?.headers, ...signedHeaders(secret, message) }
     const answer = await postHook({ url, headers, body: data.body, timeoutMs, allowPrivate, signal: this.stop.signal })
     return this.stop.signal.aborted && 'error' in answer ? undefined : answer
   }
@@ -279,6 +284,7 @@ export class Courier {
       await webhooks.end(delivery, { ...data, state: 'delivered' })
       this.count.delivered++
       leave(lane, delivery.row.id)
+      if (data.type === 'run.ended') await webhooks.endPush(hook)
       if (this.count.delivered % PRUNE_EVERY === 0) await webhooks.prune(lane.hookId)
       return
     }

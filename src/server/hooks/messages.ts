@@ -39,7 +39,11 @@ async function eventsOf(store: Runtime['store'], { rootId, seq, at, types }: Tre
   }
 }
 
-function messagesAbout(event: StoredEvent, change: TreeChange): HookMessage[] {
+/** The messages about one event of a tree. */
+export function messagesAbout(
+  event: StoredEvent,
+  change: Pick<TreeChange, 'rootId' | 'agent' | 'owner'>,
+): HookMessage[] {
   const { seq, at, runId, conversationId, nodeId } = event
   const place = { rootId: change.rootId, conversationId, runId, nodeId, agent: change.agent, owner: change.owner }
   return factsOf(event).map(([type, facts]) => ({ type, seq, at, runId, data: { ...place, seq, ...facts } }))
@@ -82,7 +86,7 @@ function waiting(type: WebhookType, why: string, facts: Facts): (readonly [Webho
 }
 
 /** Begins with time and place, so that a list by id is in order. The same event gives the same id. */
-export function messageIdOf({ rootId }: TreeChange, { type, seq, at }: HookMessage): string {
+export function messageIdOf({ rootId }: Pick<TreeChange, 'rootId'>, { type, seq, at }: HookMessage): string {
   const place = `${at.toString(36).padStart(9, '0')}${String(seq).padStart(9, '0')}${HOOK_TYPES.indexOf(type)}`
   return `msg_${place}${sha256(`${rootId} ${seq} ${type}`).slice(0, 16)}`
 }

@@ -8,6 +8,7 @@
 //   - The id of a delivery comes from its event, so the same event never makes two.
 
 import { randomBytes } from 'node:crypto'
+import { sha256 } from '../../base/hash.ts'
 import type { MadeWebhook, WebhookDelivery, WebhookInfo, WebhookRequest, WebhookType } from '../../client/index.ts'
 import { checkPrincipal, hasScope, maySee } from '../../doors/grant.ts'
 import type { Registry, RegistryRow } from '../../doors/rows.ts'
@@ -34,6 +35,17 @@ export interface HookData extends Omit<WebhookInfo, 'id' | 'owner'> {
   readonly tokenId: string | null
   /** When the login ends that made it; null, or left out, where it does not say. */
   readonly endsAt?: number | null
+  /** Left out where it hears of all runs. */
+  readonly push?: HookPush
+}
+
+/** A webhook of one run, in the form of A2A. It ends with the run. */
+export interface HookPush {
+  readonly runId: string
+  /** The peer's name for it. */
+  readonly configId: string
+  /** Headers that the peer wants back. */
+  readonly headers: Readonly<Record<string, string>>
 }
 
 export interface StoredHook {
@@ -61,11 +73,21 @@ export interface StoredDelivery {
   readonly data: DeliveryData
 }
 
+/** A webhook of one run that is to be made. */
+export interface PushRequest {
+  readonly url: string
+  readonly secret: string
+  /** Events from this moment on are told. */
+  readonly createdAt: number
+  readonly push: HookPush
+}
+
 const HOOK = 'webhook'
 const WAITING = 'delivery'
 const OVER = 'delivered'
 const PAGE = 500
 const MOST_PER_OWNER = 100
+const MOST_PUSHES = 1_000
 const MOST_KEPT = 500
 
 /** How deliveries begin, and what of a token is known. */
@@ -95,10 +117,7 @@ export class Webhooks {
     const { registry, allowPrivate, begin } = this.parts
     const principal = checkPrincipal(maker.principal, 'webhook')
     const { href } = readHookUrl(given.url, allowPrivate)
-    const own = await registry.list(HOOK, { owner: principal.id, limit: MOST_PER_OWNER })
-    if (own.length >= MOST_PER_OWNER) {
-      throw new ConflictError('conflict', `${principal.id} has ${own.length} webhooks, which is the most.`)
-    }
+    await this.requireRoom(principal.id, false)
     await begin()
     const data: HookData = {
       url: href,
@@ -116,6 +135,53 @@ export class Webhooks {
     await registry.put(row)
     this.parts.wake()
     return { webhook: infoOf({ row, data }), secret: data.secret }
+  }
+
+  private async requireRoom(owner: string, isPush: boolean): Promise<void> {
+    const own = (await this.rows(HOOK, '', { owner })).filter((row) => (hookOf(row).push !== undefined) === isPush)
+    if (own.length < (isPush ? MOST_PUSHES : MOST_PER_OWNER)) return
+    throw new ConflictError('conflict', `${owner} has ${own.length} webhooks, which is the most.`)
+  }
+
+  /** Makes a webhook of one run, or replaces the one of this name. */
+  async makePush(maker: Maker, given: PushRequest): Promise<StoredHook> {
+    const { registry, allowPrivate, begin } = this.parts
+    const principal = checkPrincipal(maker.principal, 'webhook')
+    const { href } = readHookUrl(given.url, allowPrivate)
+    const { push, secret, createdAt } = given
+    const id = sha256(JSON.stringify([principal.id, push.runId, push.configId])).slice(0, 16)
+    const known = await registry.get(HOOK, id)
+    if (known === undefined) await this.requireRoom(principal.id, true)
+    await begin()
+    const types: WebhookType[] = hasScope(principal, 'approve') ? ['run.ended', 'run.waiting'] : ['run.ended']
+    const data: HookData = {
+      url: href,
+      types,
+      include: null,
+      name: `A2A ${push.configId}`,
+      createdAt,
+      disabled: null,
+      secret,
+      principal,
+      tokenId: maker.tokenId,
+      endsAt: maker.endsAt ?? null,
+      push,
+    }
+    const row = { ...newRow({ kind: HOOK, id, owner: principal.id }, data), version: (known?.version ?? 0) + 1 }
+    await registry.put(row)
+    this.parts.wake()
+    return { row, data }
+  }
+
+  /** The webhooks of one run that a principal has made. */
+  async pushes(by: Principal, runId: string): Promise<readonly StoredHook[]> {
+    const rows = await this.rows(HOOK, '', { owner: by.id })
+    return rows.map((row) => ({ row, data: hookOf(row) })).filter(({ data }) => data.push?.runId === runId)
+  }
+
+  /** The run is over and its peer was told: nothing more can come. */
+  async endPush({ row, data }: StoredHook): Promise<void> {
+    if (data.push !== undefined) await this.drop(row.id)
   }
 
   /** The webhooks that a principal may know of: its own, and for an admin those of owners that it sees. */
@@ -138,6 +204,10 @@ export class Webhooks {
   /** Deletes a webhook with all of its deliveries. */
   async remove(id: string, by: Principal): Promise<void> {
     await this.find(id, by)
+    await this.drop(id)
+  }
+
+  private async drop(id: string): Promise<void> {
     await this.parts.registry.drop(HOOK, id)
     for (const kind of [WAITING, OVER]) {
       for (const row of await this.rows(kind, id)) await this.parts.registry.drop(kind, row.id)
@@ -210,6 +280,11 @@ export class Webhooks {
     } catch (error) {
       if (!isStale(error)) throw error
     }
+  }
+
+  /** Was it sent, or given up? */
+  async isOver(id: string): Promise<boolean> {
+    return (await this.parts.registry.get(OVER, id)) !== undefined
   }
 
   /** Everything that is to be sent. */

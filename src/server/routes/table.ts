@@ -1,6 +1,7 @@
 // The route table. Router, validation, OpenAPI, the reference page and the attack matrix are made from it.
 
 import { PAGE_ROUTES } from '../page/routes.ts'
+import { A2A_ROUTES } from '../surfaces/a2a.ts'
 import { AG_UI_ROUTES } from '../surfaces/ag-ui.ts'
 import { MCP_ROUTES } from '../surfaces/mcp.ts'
 import type { Route } from '../table/route.ts'
@@ -35,6 +36,7 @@ export const TABLE: readonly Route[] = [
   ...ADMIN_ROUTES,
   ...AI_SDK_ROUTES,
   ...AG_UI_ROUTES,
+  ...A2A_ROUTES,
   ...MCP_ROUTES,
   ...PAGE_ROUTES,
 ]

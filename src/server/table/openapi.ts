@@ -54,6 +54,7 @@ function example({ example: given }: Route): Part {
 export function operationId({ method, path }: Pick<Route, 'method' | 'path'>): string {
   const words = path
     .replace(/^\/v1/, '')
+    .replace(/(.)\/$/, '$1/slash')
     .split(/[^\w]+/)
     .filter(Boolean)
   const rest = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')

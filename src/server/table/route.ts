@@ -9,11 +9,13 @@
 import type { Answers } from '../../client/index.ts'
 import type { Scope } from '../../doors/grant.ts'
 import type { Json, JsonSchema, Principal, ScopedRuntime } from '../../index.ts'
+import type { A2aEndpoint } from '../../surfaces/a2a/endpoint.ts'
+import type { PushStore } from '../../surfaces/a2a/push.ts'
 import type { McpEndpoint } from '../../surfaces/mcp/http.ts'
 import type { McpOptions } from '../../surfaces/mcp/index.ts'
 import type { Retention } from '../hooks/retention.ts'
 import type { Webhooks } from '../hooks/webhooks.ts'
-import type { Tokens } from '../identity/tokens.ts'
+import type { Maker, Tokens } from '../identity/tokens.ts'
 import type { StreamRequest } from '../stream/reader.ts'
 import type { Streams } from '../stream/streams.ts'
 import type { ChangeTicker } from '../stream/ticker.ts'
@@ -97,6 +99,8 @@ export interface RouteCall {
   /** The runtime as the caller may use it. */
   readonly runtime: ScopedRuntime
   readonly server: ServerParts
+  /** The address that the caller reached the server by: `https://agents.example`. */
+  readonly origin: string
   /** Aborted when the caller is gone. */
   readonly signal: AbortSignal
 }
@@ -112,6 +116,18 @@ export interface ServerParts {
   /** Answers messages of MCP. */
   readonly mcp: McpEndpoint
   readonly mcpOptions: McpOptions
+  /** Answers requests of A2A. */
+  readonly a2a: A2aEndpoint
+  /** The agent whose card is the server's own; null: the first by name. */
+  readonly a2aAgent: string | null
+  /** The push notifications of who asks. */
+  readonly push: (maker: Maker) => PushStore
+  /** The issuer of OpenID Connect whose tokens are taken; null: none. */
+  readonly issuer: string | null
+  /** When the server began. */
+  readonly startedAt: number
+  /** Hears of errors that callers are not told of. */
+  readonly report: (error: unknown) => void
   /** Counts a run that a route of another scope is about to begin. Throws where it is one too many. */
   readonly countStart: (principal: Principal) => void
   /** Counts one more message of a request that has several. Throws where it is one too many. */

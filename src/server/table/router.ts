@@ -16,7 +16,9 @@ export class Router {
 
   constructor(table: readonly Route[]) {
     for (const route of table) {
-      const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1')
+      const path = route.path.replaceAll(/\{(\w+)\}(:\w+)?/g, (_, name: string, verb?: string) => {
+        return verb === undefined ? `:${name}` : `:${name}{[^/:]+${verb}}`
+      })
       this.routes.add(route.method, path, route)
       this.methods.add('ALL', path, route.method)
     }
@@ -41,10 +43,10 @@ export class Router {
 type Params = Readonly<Record<string, string>>
 
 /** A parameter that cannot be what it stands for is unknown: the store is not asked. */
-function readParams({ params = {} }: Route, given: Params): Params {
+function readParams({ path, params = {} }: Route, given: Params): Params {
   return Object.fromEntries(
     Object.entries(params).map(([name, kind]) => {
-      const value = decoded(given[name] ?? '')
+      const value = decoded(withoutVerb(path, name, given[name] ?? ''))
       if (value === undefined || !FORMS[kind](value)) throw new Problem('not_found', NOT_FOUND.detail)
       return [name, value]
     }),
@@ -55,6 +57,13 @@ const FORMS: Readonly<Record<ParamKind, (value: string) => boolean>> = {
   id: isId,
   name: (value) => value.length > 0 && value.length <= 200,
   text: (value) => value.length > 0 && value.length <= 500,
+}
+
+/** The part of a segment such as `{id}:cancel` that is the parameter. */
+function withoutVerb(path: string, name: string, segment: string): string {
+  const [, verb = ''] = path.split(`{${name}}`)
+  const [ending = ''] = /^:\w+/.exec(verb) ?? []
+  return ending !== '' && segment.endsWith(ending) ? segment.slice(0, -ending.length) : segment
 }
 
 function decoded(text: string): string | undefined {

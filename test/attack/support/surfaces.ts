@@ -52,12 +52,25 @@ export const surfaces: readonly Surface[] = [
         messages: [{ id: 'm', role: 'user', parts: [{ type: 'text', text }], metadata: place.smuggled }],
       }),
   },
+  {
+    name: 'a message of A2A',
+    say: (place, text) =>
+      post(place, `/a2a/${place.agent}`, {
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'SendMessage',
+        params: {
+          message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }], metadata: place.smuggled },
+          metadata: place.smuggled,
+        },
+      }),
+  },
   { name: 'a session of ACP', say: sayInEditor },
 ]
 
 async function post({ runtime, principal }: SurfacePlace, path: string, body: object): Promise<void> {
   const answer = handler(runtime, { authenticate: () => principal, limits: LIMITS })
-  const headers = { host: 'localhost', 'content-type': 'application/json' }
+  const headers = { host: 'localhost', 'content-type': 'application/json', 'a2a-version': '1.0' }
   const response = await answer(
     new Request(`http://localhost${path}`, { method: 'POST', headers, body: JSON.stringify(body) }),
   )

@@ -1,0 +1,87 @@
+// What waits for the peer in a task, as the message of its status, and the peer's answers as words on it. Pure functions.
+//
+// Must stay true: an answer holds for the node that it names, or for the only one that waits. What cannot be read answers
+// nothing.
+
+import type { Json, PendingApproval, PendingQuestion, ScopedRuntime } from '../../index.ts'
+import { dataIn, malformed, textIn } from './parts.ts'
+import type { A2aMessage, A2aPart } from './wire.ts'
+
+/** One thing that waits for the peer. */
+export type A2aAsk =
+  | { readonly kind: 'approval'; readonly of: PendingApproval }
+  | { readonly kind: 'question'; readonly of: PendingQuestion }
+
+type Word = Parameters<ScopedRuntime['answer']>[1]
+
+/** A word on one node. */
+export interface A2aAnswer {
+  readonly nodeId: string
+  readonly word: Word
+}
+
+/** The question in words, then what a program needs to answer it. */
+export function askParts(asks: readonly A2aAsk[]): A2aPart[] {
+  return [{ text: asks.map(askText).join('\n') }, ...asks.map((ask) => ({ data: askData(ask) }))]
+}
+
+function askText({ kind, of }: A2aAsk): string {
+  return kind === 'question' ? of.text : `May ${of.path.join(' > ')} do ${of.request}? ${of.reason}`
+}
+
+function askData({ kind, of }: A2aAsk): Json {
+  const about = { kind, nodeId: of.nodeId, path: [...of.path], seen: of.seen, expiresAt: of.expiresAt }
+  if (kind === 'question') return { ...about, text: of.text }
+  return { ...about, request: of.request, tool: of.tool, input: of.input, reason: of.reason }
+}
+
+/** When the newest of them began to wait. */
+export function askedAt(asks: readonly A2aAsk[]): number {
+  return Math.max(...asks.map(({ of }) => of.since))
+}
+
+/** Reads the answers of a message: data parts that name nodes, or a text for the only question. */
+export function readAnswers(message: A2aMessage, asks: readonly A2aAsk[]): A2aAnswer[] {
+  const named = dataIn(message).map((data) => namedAnswer(fieldsOf(data), asks))
+  if (named.length > 0) return named
+  const [only, ...others] = asks
+  const text = textIn(message)
+  if (only?.kind !== 'question' || others.length > 0 || text.trim() === '') {
+    throw malformed(
+      'Answer with a data part for each node: { nodeId, allow } for an approval, { nodeId, text } for a question.',
+    )
+  }
+  return [{ nodeId: only.of.nodeId, word: { text, seen: only.of.seen } }]
+}
+
+type Fields = Readonly<Record<string, Json | undefined>>
+
+function namedAnswer(given: Fields, asks: readonly A2aAsk[]): A2aAnswer {
+  const ask = asks.find(({ of }) => of.nodeId === given['nodeId'])
+  if (ask === undefined) throw malformed('A data part names no node that waits: { nodeId, allow } or { nodeId, text }.')
+  return {
+    nodeId: ask.of.nodeId,
+    word: ask.kind === 'question' ? reply(given, ask.of.seen) : decision(given, ask.of.seen),
+  }
+}
+
+function reply({ text, seen }: Fields, now: string): Word {
+  if (typeof text !== 'string' || text.trim() === '') throw malformed('A question is answered with { nodeId, text }.')
+  return { text, seen: typeof seen === 'string' ? seen : now }
+}
+
+function decision({ allow, reason, edit, always, seen }: Fields, now: string): Word {
+  if (typeof allow !== 'boolean')
+    throw malformed('An approval is answered with { nodeId, allow: true } or { nodeId, allow: false }.')
+  return {
+    allow,
+    seen: typeof seen === 'string' ? seen : now,
+    ...(typeof reason === 'string' && reason !== '' ? { reason } : {}),
+    ...(allow && edit !== undefined ? { edit } : {}),
+    ...(allow && always === true ? { always } : {}),
+  }
+}
+
+function fieldsOf(value: Json): Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
+}
