@@ -16,6 +16,7 @@ import type { Commit, StoredBlock } from '../graph/commit.ts'
 import { type EventRow, type LiveBody, type LiveEvent, type RunEvent, toEvent } from '../graph/event.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
+import { look, nearTree } from '../store/look.ts'
 import type { Store } from '../store/store.ts'
 import { takePages } from './pages.ts'
 
@@ -304,7 +305,8 @@ export class TreeFeed {
     if (!this.isLoaded) return
     await this.catchUp()
     await this.takeBlocks()
-    if ((await this.store.tree(this.rootId)).conversation(this.rootId) === undefined) this.isClosed = true
+    const root = await look(this.store, this.rootId, (tree) => tree.conversation(this.rootId))
+    if (root === undefined) this.isClosed = true
     this.wake()
   }
 
@@ -350,7 +352,7 @@ export class TreeFeed {
   /** Reads the events that are new in the store. This process may publish some of them meanwhile. */
   private catchUp(): Later<void> {
     // Whoever reads an event may read its rows: they are in reach before the event is.
-    const take = (events: readonly EventRow[]) => after(this.store.tree(this.rootId), () => this.takeUnknown(events))
+    const take = (events: readonly EventRow[]) => after(nearTree(this.store, this.rootId), () => this.takeUnknown(events))
     return takePages(this.store, this.rootId, { after: this.whole, take })
   }
 
@@ -365,9 +367,13 @@ export class TreeFeed {
     if (!this.store.shared) return undefined
     return after(this.store.blocks(this.rootId, this.lastBlock), (blocks) => {
       if (blocks.length === 0 && this.streams.size === 0) return undefined
-      return after(this.store.tree(this.rootId), (tree) => {
-        for (const block of blocks) if (block.n > this.lastBlock) this.takeBlock(block, tree.node(block.nodeId))
-        for (const { node } of this.streams.values()) if (!isRun(tree.node(node.id), node)) this.streams.delete(node.id)
+      const named = [...blocks.map(({ nodeId }) => nodeId), ...this.streams.keys()]
+      const nodes = (tree: TreeReader) => new Map(named.map((id) => [id, tree.node(id)]))
+      return after(look(this.store, this.rootId, nodes), (found) => {
+        for (const block of blocks) if (block.n > this.lastBlock) this.takeBlock(block, found.get(block.nodeId))
+        for (const { node } of [...this.streams.values()]) {
+          if (found.has(node.id) && !isRun(found.get(node.id), node)) this.streams.delete(node.id)
+        }
       })
     })
   }

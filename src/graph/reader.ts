@@ -109,6 +109,11 @@ export interface StoreReader extends Scans {
    * waited for something, to see all that was acknowledged meanwhile.
    */
   tree(rootId: Id): Later<TreeReader>
+  /**
+   * Like `tree`, of a store far away: its reader throws `MissingRows` where a row of a large tree has to be loaded first, and
+   * `tree` loads all of them. Used through `look`.
+   */
+  near?(rootId: Id): Promise<TreeReader>
   /** The root of the tree that has this conversation, turn or node; undefined where no tree has it. */
   rootOf(id: Id): Later<Id | undefined>
   /** The root of that tree and whose it is, as the rows say that are not checked yet. One read, which loads no tree. */

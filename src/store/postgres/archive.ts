@@ -143,11 +143,11 @@ async function putStone(query: Query, stone: Tombstone): Promise<void> {
 const DROP_STONE = 'WITH gone AS (DELETE FROM @.stones WHERE s = $1) DELETE FROM @.stone_ids WHERE s = $1'
 const KNOWN = `SELECT r.id FROM @.rows r JOIN json_to_recordset($1) AS n(i text, l text) ON r.id = n.i AND r.letter = n.l::"char" LIMIT 1`
 const ADD_TREE = `INSERT INTO @.trees (root_id, n, seq, hash, owner, agent, state, ordinal) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
-const ADD_ROWS = `INSERT INTO @.rows (id, letter, root_id, version, n, span, turn_id, conversation_id, ordinal, queue, due, mark, wait, state, epoch, kind, key, data)
-  SELECT i, l::"char", $2, v, $3::int, CASE WHEN l = 'n' THEN t END, t, c, o, q, d, m, w, s::"char", p, k, y, x
+const ADD_ROWS = `INSERT INTO @.rows (id, letter, root_id, version, n, span, conversation_id, ordinal, queue, due, mark, wait, state, epoch, kind, key, data)
+  SELECT i, l::"char", $2, v, $3::int, t, c, o, q, d, m, w, s::"char", p, k, y, x
   FROM json_to_recordset($1) AS r(i text, l text, v int, t text, c text, o bigint, q text, d float8, m float8, w text, s text, p int, k text, y text, x text)`
-const ADD_EDGES = `INSERT INTO @.rows (id, letter, root_id, version, n, span, turn_id, conversation_id, data)
-  SELECT t || ' ' || $3::int, 'e', $2, 1, $3::int, t, t, c, x FROM json_to_recordset($1) AS r(t text, c text, x text)`
+const ADD_EDGES = `INSERT INTO @.rows (id, letter, root_id, version, n, span, conversation_id, data)
+  SELECT t || ' ' || $3::int, 'e', $2, 1, $3::int, t, c, x FROM json_to_recordset($1) AS r(t text, c text, x text)`
 const ADD_RECORDS = `INSERT INTO @.commits (root_id, seq, n, id, kind, at, events, marks, hash, ids)
   SELECT $2, seq, n, '', kind, at, events, marks, hash, '[]'
   FROM json_to_recordset($1) AS r(seq int, n int, kind text, at float8, events text, marks text, hash text)`

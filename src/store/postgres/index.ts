@@ -132,6 +132,7 @@ class PostgresParts {
       isReadOnly: database.options.readOnly,
       ...postgresScans(database),
       tree: (rootId) => trees.tree(rootId),
+      near: (rootId) => trees.near(rootId),
       known: (rootId) => trees.unchecked(rootId),
       blocks: async (rootId, after) => {
         database.requireOpen()

@@ -8,6 +8,7 @@ import {
   type StoredRow,
   type Transport,
   type TreePart,
+  type Wanted,
 } from '../replica/transport.ts'
 import type { Database } from './database.ts'
 import type { PgRow } from './driver.ts'
@@ -17,17 +18,45 @@ import { commitValues } from './write.ts'
 
 const SEND = 'SELECT @.commit_1($1, $2, $3, $4, $5, $6)'
 const HEADS = 'SELECT root_id, t, n, seq FROM @.trees WHERE root_id = ANY ($1)'
-const ORDER = `ORDER BY strpos('ctnle', letter::text), r.ordinal, r.n, r.id`
-const ROWS = `SELECT t.t, t.n, t.seq, letter::text, turn_id, conversation_id, data
-  FROM @.trees t LEFT JOIN @.rows r ON r.root_id = t.root_id WHERE t.root_id = $1 ${ORDER}`
+const ORDER = `ORDER BY strpos('ctnle', letter::text), x.ordinal, x.n, x.id`
+const COLUMNS = 'id, letter, n, ordinal, span, conversation_id, data'
+const FOUND = 't.t, t.n, t.seq, x.letter::text, x.span, x.conversation_id, x.data'
+const HEAD = 'SELECT t, n, seq FROM @.trees WHERE root_id = $1'
+/** All rows, or none where there are more than wanted. */
+const ROWS = `SELECT ${FOUND} FROM (${HEAD}) t LEFT JOIN (SELECT ${COLUMNS} FROM @.rows WHERE root_id = $1 LIMIT (
+    SELECT CASE WHEN count(*) > $2 THEN 0 ELSE $2 END FROM (SELECT 1 FROM @.rows WHERE root_id = $1 LIMIT $2::bigint + 1) c)) x
+  ON true ${ORDER}`
 /** The rows that later commits have named. */
 const NEWER = `WITH t AS (SELECT t, n, seq FROM @.trees WHERE root_id = $1 AND t = $2),
   named AS (SELECT DISTINCT left(x, 1) AS letter, substr(x, 2) || CASE WHEN left(x, 1) = 'e' THEN ' ' || c.n ELSE '' END AS id
     FROM t, @.commits c, json_array_elements_text(c.ids::json) AS w(x) WHERE c.root_id = $1 AND c.seq >= $4 AND c.n > $3)
-  SELECT t.t, t.n, t.seq, r.letter::text, turn_id, conversation_id, data FROM t LEFT JOIN (
-    SELECT rows.* FROM named JOIN @.rows ON rows.id = named.id AND rows.letter = named.letter::"char" AND rows.root_id = $1) r
+  SELECT ${FOUND} FROM t LEFT JOIN (
+    SELECT rows.* FROM named JOIN @.rows ON rows.id = named.id AND rows.letter = named.letter::"char" AND rows.root_id = $1) x
   ON true ${ORDER}`
-const BODIES = 'SELECT hash, data FROM @.bodies WHERE root_id = $1 AND n > $2'
+/** Turns by id, by what they hold, of lanes and open ones; with them, those that called them. Then all their rows. */
+const FIND = `WITH RECURSIVE t AS (${HEAD}),
+  named AS (SELECT id, letter, span FROM @.rows WHERE id = ANY ($2) AND letter <> 'e' AND root_id = $1),
+  turns (id) AS (
+    (SELECT f.id FROM unnest($3::text[], $4::bigint[], $5::bigint[]) AS q (lane, last, most) CROSS JOIN LATERAL (
+      SELECT id FROM @.rows WHERE root_id = $1 AND span = '/' || q.lane AND ordinal <= q.last ORDER BY ordinal DESC LIMIT q.most) f
+    UNION ALL SELECT CASE WHEN letter = 't' THEN id ELSE span END FROM named WHERE letter <> 'c'
+    UNION ALL SELECT id FROM @.rows WHERE $6 AND queue IN ('t', 'u') AND root_id = $1)
+    UNION SELECT l.span FROM turns JOIN @.rows l ON l.id = turns.id AND l.letter = 'l' AND l.root_id = $1),
+  of_turns AS (SELECT ${prefixed('r')} FROM turns JOIN @.rows r ON r.id = turns.id AND r.letter = 't' AND r.root_id = $1)
+  SELECT ${FOUND} FROM t LEFT JOIN (
+    SELECT ${prefixed('r')} FROM turns JOIN @.rows r ON r.root_id = $1 AND r.span = turns.id
+    UNION ALL SELECT * FROM of_turns
+    UNION ALL SELECT ${prefixed('r')} FROM (SELECT conversation_id AS id FROM of_turns UNION SELECT id FROM named WHERE letter = 'c'
+      UNION SELECT root_id FROM @.trees WHERE root_id = $1) c JOIN @.rows r ON r.id = c.id AND r.letter = 'c' AND r.root_id = $1) x
+  ON true ${ORDER}`
+const NEW_BODIES = 'SELECT hash, data FROM @.bodies WHERE root_id = $1 AND n > $2'
+const BODIES = 'SELECT hash, data FROM @.bodies WHERE root_id = $1 AND hash = ANY ($2)'
+
+function prefixed(table: string): string {
+  return COLUMNS.split(', ')
+    .map((column) => `${table}.${column}`)
+    .join(', ')
+}
 
 /** Sends commits to PostgreSQL and loads trees from it. */
 export function postgresTransport(
@@ -41,7 +70,11 @@ export function postgresTransport(
       const heads = new Map(rows.map(([id, ...head]) => [id, headOf(head)]))
       return rootIds.map((id) => heads.get(escaped(id)))
     },
-    load: async (rootId, since) => load(database, rootId, since),
+    load: (rootId, most) => load(database, rootId, most),
+    newer: (rootId, since) => newer(database, rootId, since),
+    find: async (rootId, wanted) => partOf(await database.query(FIND, wantedValues(rootId, wanted)), []),
+    bodies: async (rootId, hashes) =>
+      (await database.query(BODIES, [escaped(rootId), hashes.map(escaped)])).map(bodyOf),
   }
 }
 
@@ -64,30 +97,55 @@ async function send(database: Database, commit: Commit, options: SendOptions): P
 }
 
 /** Only rows and heads must be of one moment; a body never changes, and comes with the node that names it or before. */
-async function load(database: Database, rootId: Id, since: Head | undefined): Promise<TreePart | undefined> {
+async function load(database: Database, rootId: Id, most: number): Promise<TreePart | undefined> {
   const id = escaped(rootId)
-  const found =
-    since === undefined
-      ? await database.query(ROWS, [id])
-      : await database.query(NEWER, [id, since.tree, since.n, since.seq])
+  const found = await database.query(ROWS, [id, Math.min(most, MOST)])
+  const [first] = found
+  // A tree has at least its root.
+  if (first?.[3] === null) return { head: headOf(first), rows: undefined, bodies: [] }
+  return partOf(found, first === undefined ? [] : await database.query(NEW_BODIES, [id, 0]))
+}
+
+async function newer(database: Database, rootId: Id, since: Head): Promise<TreePart | undefined> {
+  const id = escaped(rootId)
+  const found = await database.query(NEWER, [id, since.tree, since.n, since.seq])
+  return partOf(found, found.length === 0 ? [] : await database.query(NEW_BODIES, [id, since.n]))
+}
+
+function wantedValues(rootId: Id, { ids, lanes, open }: Wanted): readonly unknown[] {
+  const ranges = [
+    lanes.map(({ laneId }) => escaped(laneId)),
+    lanes.map(({ last }) => last),
+    lanes.map(({ limit }) => Math.min(limit, MOST)),
+  ]
+  return [escaped(rootId), ids.map(escaped), ...ranges, open]
+}
+
+/** More than PostgreSQL takes as a limit of ours. */
+const MOST = 2 ** 31 - 1
+
+function partOf(found: readonly PgRow[], bodies: readonly PgRow[]): TreePart | undefined {
   const [first] = found
   if (first === undefined) return undefined
-  const bodies = await database.query(BODIES, [id, since?.n ?? 0])
   return {
     head: headOf(first),
     rows: found.filter(([, , , letter]) => letter !== null).map(([, , , ...row]) => storedRow(row)),
-    bodies: bodies.map(([hash, data]) => ({ hash: unescaped(String(hash)), text: (data as Buffer).toString('utf8') })),
+    bodies: bodies.map(bodyOf),
   }
+}
+
+function bodyOf([hash, data]: PgRow): TreePart['bodies'][number] {
+  return { hash: unescaped(String(hash)), text: (data as Buffer).toString('utf8') }
 }
 
 function headOf([tree, n, seq]: PgRow): Head {
   return { tree: Number(tree), n: Number(n), seq: Number(seq) }
 }
 
-function storedRow([letter, turnId, conversationId, text]: PgRow): StoredRow {
+function storedRow([letter, span, conversationId, text]: PgRow): StoredRow {
   return {
     letter: letter as StoredRow['letter'],
-    turnId: turnId === null ? null : unescaped(String(turnId)),
+    turnId: span === null ? null : unescaped(String(span)),
     conversationId: conversationId === null ? null : unescaped(String(conversationId)),
     text: String(text),
   }
