@@ -7,8 +7,8 @@ import { readOutcome } from '../graph/conclude.ts'
 import { type Outcome, type OutcomeRecord, withWords } from '../graph/outcome.ts'
 import { type TreeReader, treeWith } from '../graph/reader.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
-import { notFound } from '../store/not-found.ts'
 import { look, treeLoaded } from '../store/look.ts'
+import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
 /**

@@ -352,7 +352,8 @@ export class TreeFeed {
   /** Reads the events that are new in the store. This process may publish some of them meanwhile. */
   private catchUp(): Later<void> {
     // Whoever reads an event may read its rows: they are in reach before the event is.
-    const take = (events: readonly EventRow[]) => after(nearTree(this.store, this.rootId), () => this.takeUnknown(events))
+    const take = (events: readonly EventRow[]) =>
+      after(nearTree(this.store, this.rootId), () => this.takeUnknown(events))
     return takePages(this.store, this.rootId, { after: this.whole, take })
   }
 

@@ -3,8 +3,8 @@ import { after, type Later } from '../base/maybe.ts'
 import { type EventRow, type LiveEvent, type RunEvent, toEvent } from '../graph/event.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
-import { notFound } from '../store/not-found.ts'
 import { lookWith, MissingRows, untilLoaded } from '../store/look.ts'
+import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { KeepAlive } from './ends.ts'
 import type { Feeds, TreeFeed } from './feeds.ts'
@@ -93,9 +93,9 @@ async function refuseDeleted(options: FollowOptions): Promise<never> {
 /** Reads a run that is over page by page, and keeps nothing of it. */
 async function* readEnded(options: FollowOptions, view: EventView, turn: Turn): AsyncGenerator<RunEvent, void> {
   for await (const events of pages(options.store, turn.rootId, { after: firstWanted(options, turn) })) {
+    if (options.store.near !== undefined) await untilLoaded(() => view.prepare(events))
     for (const row of events) {
-      const told = toEvent(row)
-      const event = options.store.near === undefined ? view.show(told) : await untilLoaded(() => view.show(told))
+      const event = view.show(toEvent(row))
       if (event === undefined) continue
       if (event.seq > options.after) yield event
       if (isEnd(event, options.runId)) return

@@ -35,8 +35,8 @@ import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Turn } from '../graph/rows.ts'
 import type { TurnRequest } from '../rules/turn/open-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
-import { notFound } from '../store/not-found.ts'
 import { treeLoaded } from '../store/look.ts'
+import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { CurrentCall } from '../tool/current.ts'
 import type { Telemetry } from '../tool/telemetry.ts'
@@ -194,8 +194,9 @@ export class RunStarter {
   private recordNew(request: CheckedRequest, options: SayOptions): void | Promise<void> {
     const { conversationId, isFresh } = options
     const rootId = isFresh ? conversationId : this.store.rootOf(conversationId)
+    const rows = (tree: TreeReader) => tree.turn(options.runId) ?? tree.conversation(conversationId)
     return after(rootId, (root = conversationId) =>
-      after(treeLoaded(this.store, root, placeOf(options)), (tree) => this.recordIn(tree, request, options)),
+      after(treeLoaded(this.store, root, rows), (tree) => this.recordIn(tree, request, options)),
     )
   }
 
@@ -315,11 +316,6 @@ interface SayOptions {
 type Budgets = readonly (Budget | undefined)[]
 
 /** One more turn of an agent at the root: what it is asked, and what it may use under the budgets of everyone above it. */
-/** Reads what a new run may find in its tree. */
-function placeOf({ conversationId, runId }: SayOptions): (tree: TreeReader) => unknown {
-  return (tree) => tree.turn(runId) ?? tree.conversation(conversationId)
-}
-
 function turnRequest(
   { agent, input }: CheckedRequest,
   { runId, nodeIds, attributes, traceparent, aborted, ceiling, requestHash }: SayOptions,

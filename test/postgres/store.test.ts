@@ -22,6 +22,7 @@ import {
 import { scriptedModel } from '../../src/testing/stand-ins/scripted-model.ts'
 import { noPostgres, type PostgresServer, usePostgres } from '../support/postgres.ts'
 import { tempFolder } from '../support/temp-folder.ts'
+import { leaveUnaudited } from '../support/unaudited.ts'
 import { Cable } from './support/faults.ts'
 
 const place = placeIn('root-a')
@@ -260,6 +261,39 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
       await expect(store.archive?.remove('root-a', { at: 1, reason: 'x' })).rejects.toMatchObject({ code: 'conflict' })
       await store.archive?.remove('root-a', { at: 1, reason: 'x', evenTampered: true })
       expect(await findings()).toEqual([])
+    })
+  })
+
+  test('a row that somebody changed behind its back is not given to anybody, and its tree takes no more commits', async () => {
+    const name = schema()
+    await using({ schema: name }, async (store) => {
+      await store.commit(treeCommit('root-a'))
+      await store.commit(treeCommit('root-b'))
+    })
+    const changes = {
+      a_row: `UPDATE ${name}.rows SET data = replace(data, 'editor', 'thief') WHERE letter = 'c' AND root_id = 'root-a'`,
+      an_older_commit: `UPDATE ${name}.commits SET marks = overlay(marks PLACING 'x' FROM 12) WHERE root_id = 'root-a'`,
+    }
+    for (const change of Object.values(changes)) {
+      const [table] = /rows|commits/.exec(change) ?? []
+      await asAdmin(`CREATE TABLE ${name}.kept AS SELECT * FROM ${name}.${table}`, change)
+      await using({ schema: name }, async (store) => {
+        leaveUnaudited(store)
+        await expect(store.tree('root-a')).rejects.toMatchObject({ code: 'tampered', details: { rootId: 'root-a' } })
+        await expect(store.near?.('root-a')).rejects.toMatchObject({ code: 'tampered' })
+        await expect(store.commit(commitOf('root-a', {}))).rejects.toMatchObject({ code: 'tampered' })
+        expect(store.tampered?.().map(({ details }) => details['rootId'])).toEqual(['root-a'])
+        expect((await store.tree('root-b')).conversation('root-b')?.id).toBe('root-b')
+        expect((await store.archive?.verify())?.findings.length).toBeGreaterThan(0)
+      })
+      await asAdmin(
+        `DELETE FROM ${name}.${table}`,
+        `INSERT INTO ${name}.${table} SELECT * FROM ${name}.kept`,
+        `DROP TABLE ${name}.kept`,
+      )
+    }
+    await using({ schema: name }, async (store) => {
+      expect((await store.tree('root-a')).conversation('root-a')?.agent.name).toBe('editor')
     })
   })
 

@@ -98,13 +98,19 @@ class PostgresParts {
   private readonly trees: Trees
   private readonly blocks: Blocks
   private readonly hints: Hints
+  /** Trees that somebody else was found to have changed. */
+  private readonly altered = new Map<Id, StoreError>()
   /** The engines whose leases this process has written. */
   private readonly engines = new Set<Id>()
 
   constructor(database: Database, isRelaxed: boolean) {
     this.database = database
     const transport: Transport = {
-      ...postgresTransport(database, { isRelaxed, known: (rootId) => this.trees.known(rootId)?.head?.n ?? 0 }),
+      ...postgresTransport(database, {
+        isRelaxed,
+        known: (rootId) => this.trees.known(rootId)?.head?.n ?? 0,
+        altered: (rootId, error) => this.altered.set(rootId, error),
+      }),
       listen: (heard) => this.hints.listen(heard),
     }
     this.trees = new Trees({
@@ -143,7 +149,11 @@ class PostgresParts {
         const [row] = await database.query(NOW)
         return Number(row?.[0])
       },
-      archive: postgresArchive(database, (rootId) => trees.forget(rootId)),
+      tampered: () => [...this.altered.values()],
+      archive: postgresArchive(database, (rootId) => {
+        this.altered.delete(rootId)
+        trees.forget(rootId)
+      }),
       changes: (after, limit) => readChanges(database, after, limit),
       usage: (query) => readUsage(database, query),
       registry: postgresRegistry(database, () => hints.changed()),
@@ -164,6 +174,8 @@ class PostgresParts {
   private async commit(commit: Commit): Promise<void> {
     this.database.requireOpen()
     this.requireWritable()
+    const altered = this.altered.get(commit.rootId ?? '')
+    if (altered !== undefined) throw altered
     // A stream changes no row of its tree.
     if (commit.kind === 'stream' && commit.blocks.length > 0) return this.blocks.add(commit.blocks)
     await this.trees.commit(commit)

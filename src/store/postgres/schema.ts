@@ -8,8 +8,8 @@ import { missingSchema } from './failure.ts'
  * text: `jsonb` would give it back in another order, and its hash would differ.
  * - `trees`: one row per tree; whoever locks it may extend the tree. `t` is its number, `n` counts its commits.
  * - `rows`: conversations (c), turns (t), nodes (n), links (l), and edges of one turn in one commit (e). `span` is the turn of a
- *   node, a link or edges, so that one turn can be read alone, and of a turn its lane after a slash; `n` is the commit that wrote
- *   the row last.
+ *   node, a link or edges, so that one turn can be read alone, and of a turn its lane after a slash; `n` and `seq` name
+ *   the commit that wrote the row last.
  * - `commits`: one row per commit, with its events; `ids` names the rows that it wrote.
  */
 const TABLES = `
@@ -34,6 +34,7 @@ CREATE TABLE @.rows (
   root_id text COLLATE "C" NOT NULL,
   version int NOT NULL,
   n int NOT NULL,
+  seq int NOT NULL,
   span text COLLATE "C",
   conversation_id text COLLATE "C",  -- of a turn, a node or edges
   ordinal bigint,

@@ -1,11 +1,13 @@
+import type { StoreError } from '../../base/error.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
+import { tampered } from '../not-found.ts'
+import { agree, isNamedRight, type LoadedRow } from '../replica/agreement.ts'
 import {
   AnswerLost,
   type Head,
   Refused,
   type Sending,
-  type StoredRow,
   type Transport,
   type TreePart,
   type Wanted,
@@ -14,13 +16,14 @@ import type { Database } from './database.ts'
 import type { PgRow } from './driver.ts'
 import { escaped, unescaped } from './escape.ts'
 import { isLost, isRefusal } from './failure.ts'
+import { AT_ONE_MOMENT, readTree, verifyTables } from './whole-tree.ts'
 import { commitValues } from './write.ts'
 
 const SEND = 'SELECT @.commit_1($1, $2, $3, $4, $5, $6)'
 const HEADS = 'SELECT root_id, t, n, seq FROM @.trees WHERE root_id = ANY ($1)'
 const ORDER = `ORDER BY strpos('ctnle', letter::text), x.ordinal, x.n, x.id`
-const COLUMNS = 'id, letter, n, ordinal, span, conversation_id, data'
-const FOUND = 't.t, t.n, t.seq, x.letter::text, x.span, x.conversation_id, x.data'
+const COLUMNS = 'id, letter, n, seq, ordinal, span, conversation_id, data'
+const FOUND = 't.t, t.n, t.seq, x.letter::text, x.id, x.n, x.seq, x.span, x.conversation_id, x.data'
 const HEAD = 'SELECT t, n, seq FROM @.trees WHERE root_id = $1'
 /** All rows, or none where there are more than wanted. */
 const ROWS = `SELECT ${FOUND} FROM (${HEAD}) t LEFT JOIN (SELECT ${COLUMNS} FROM @.rows WHERE root_id = $1 LIMIT (
@@ -49,7 +52,11 @@ const FIND = `WITH RECURSIVE t AS (${HEAD}),
     UNION ALL SELECT ${prefixed('r')} FROM (SELECT conversation_id AS id FROM of_turns UNION SELECT id FROM named WHERE letter = 'c'
       UNION SELECT root_id FROM @.trees WHERE root_id = $1) c JOIN @.rows r ON r.id = c.id AND r.letter = 'c' AND r.root_id = $1) x
   ON true ${ORDER}`
-const NEW_BODIES = 'SELECT hash, data FROM @.bodies WHERE root_id = $1 AND n > $2'
+/** What commits say of their rows, and texts that they brought. */
+const BESIDE = `SELECT n, marks, NULL, NULL FROM @.commits WHERE root_id = $1 AND seq >= $3 AND n > $2
+  UNION ALL SELECT n, NULL, hash, data FROM @.bodies WHERE root_id = $1 AND n > $2`
+const MARKS = `SELECT c.n, marks FROM unnest($2::int[], $3::int[]) AS q (seq, n)
+  JOIN @.commits c ON c.root_id = $1 AND c.seq = q.seq AND c.n = q.n`
 const BODIES = 'SELECT hash, data FROM @.bodies WHERE root_id = $1 AND hash = ANY ($2)'
 
 function prefixed(table: string): string {
@@ -58,11 +65,17 @@ function prefixed(table: string): string {
     .join(', ')
 }
 
+export interface TransportOptions {
+  readonly isRelaxed: boolean
+  /** How many commits of a tree this process knows. */
+  readonly known: (rootId: Id) => number
+  /** Called with the error for a tree that somebody else has changed. */
+  readonly altered?: (rootId: Id, error: StoreError) => void
+}
+
 /** Sends commits to PostgreSQL and loads trees from it. */
-export function postgresTransport(
-  database: Database,
-  options: { isRelaxed: boolean; known: (rootId: Id) => number },
-): Omit<Transport, 'listen'> {
+export function postgresTransport(database: Database, options: TransportOptions): Omit<Transport, 'listen'> {
+  const checked = (rootId: Id, load: () => Promise<Loaded | undefined>) => loadChecked(database, { rootId, load, options })
   return {
     send: async (commit, sending) => send(database, commit, { ...sending, ...options }),
     heads: async (rootIds) => {
@@ -70,9 +83,9 @@ export function postgresTransport(
       const heads = new Map(rows.map(([id, ...head]) => [id, headOf(head)]))
       return rootIds.map((id) => heads.get(escaped(id)))
     },
-    load: (rootId, most) => load(database, rootId, most),
-    newer: (rootId, since) => newer(database, rootId, since),
-    find: async (rootId, wanted) => partOf(await database.query(FIND, wantedValues(rootId, wanted)), []),
+    load: (rootId, most) => checked(rootId, () => load(database, rootId, most)),
+    newer: (rootId, since) => checked(rootId, () => newer(database, rootId, since)),
+    find: (rootId, wanted) => checked(rootId, () => find(database, rootId, wanted)),
     bodies: async (rootId, hashes) =>
       (await database.query(BODIES, [escaped(rootId), hashes.map(escaped)])).map(bodyOf),
   }
@@ -96,20 +109,59 @@ async function send(database: Database, commit: Commit, options: SendOptions): P
   }
 }
 
+/** Rows, and the marks of the commits that wrote them. */
+interface Loaded {
+  readonly part: TreePart & { readonly rows: readonly LoadedRow[] | undefined }
+  readonly marks: ReadonlyMap<number, string>
+}
+
+interface Load {
+  readonly rootId: Id
+  readonly load: () => Promise<Loaded | undefined>
+  readonly options: TransportOptions
+}
+
+/** Gives only rows that their commits wrote. A difference counts when the whole tree shows it at one moment. */
+async function loadChecked(database: Database, { rootId, load, options }: Load): Promise<TreePart | undefined> {
+  for (;;) {
+    const loaded = await load()
+    if (loaded === undefined || isRight(loaded)) return loaded?.part
+    const tree = await database.transaction(AT_ONE_MOMENT, (query) => readTree(query, rootId))
+    const [wrong] = tree === undefined ? [] : verifyTables(tree)
+    if (wrong !== undefined) {
+      const error = tampered(wrong.message.replace(/\.$/, ''), { rootId, path: database.address })
+      options.altered?.(rootId, error)
+      throw error
+    }
+    if (tree?.head.n === loaded.part.head.n) return loaded.part
+  }
+}
+
+function isRight({ part, marks }: Loaded): boolean {
+  return agree(part.rows ?? [], (n) => marks.get(n)) && part.bodies.every(isNamedRight)
+}
+
 /** Only rows and heads must be of one moment; a body never changes, and comes with the node that names it or before. */
-async function load(database: Database, rootId: Id, most: number): Promise<TreePart | undefined> {
+async function load(database: Database, rootId: Id, most: number): Promise<Loaded | undefined> {
   const id = escaped(rootId)
   const found = await database.query(ROWS, [id, Math.min(most, MOST)])
   const [first] = found
   // A tree has at least its root.
-  if (first?.[3] === null) return { head: headOf(first), rows: undefined, bodies: [] }
-  return partOf(found, first === undefined ? [] : await database.query(NEW_BODIES, [id, 0]))
+  if (first?.[3] === null) return { part: { head: headOf(first), rows: undefined, bodies: [] }, marks: new Map() }
+  return loadedOf(found, first === undefined ? [] : await database.query(BESIDE, [id, 0, 0]))
 }
 
-async function newer(database: Database, rootId: Id, since: Head): Promise<TreePart | undefined> {
+async function newer(database: Database, rootId: Id, since: Head): Promise<Loaded | undefined> {
   const id = escaped(rootId)
   const found = await database.query(NEWER, [id, since.tree, since.n, since.seq])
-  return partOf(found, found.length === 0 ? [] : await database.query(NEW_BODIES, [id, since.n]))
+  return loadedOf(found, found.length === 0 ? [] : await database.query(BESIDE, [id, since.n, since.seq]))
+}
+
+async function find(database: Database, rootId: Id, wanted: Wanted): Promise<Loaded | undefined> {
+  const found = await database.query(FIND, wantedValues(rootId, wanted))
+  const writers = new Map(found.map(([, , , , , n, seq]) => [Number(n), Number(seq)]))
+  const marks = await database.query(MARKS, [escaped(rootId), [...writers.values()], [...writers.keys()]])
+  return loadedOf(found, marks)
 }
 
 function wantedValues(rootId: Id, { ids, lanes, open }: Wanted): readonly unknown[] {
@@ -124,14 +176,13 @@ function wantedValues(rootId: Id, { ids, lanes, open }: Wanted): readonly unknow
 /** More than PostgreSQL takes as a limit of ours. */
 const MOST = 2 ** 31 - 1
 
-function partOf(found: readonly PgRow[], bodies: readonly PgRow[]): TreePart | undefined {
+function loadedOf(found: readonly PgRow[], beside: readonly PgRow[]): Loaded | undefined {
   const [first] = found
   if (first === undefined) return undefined
-  return {
-    head: headOf(first),
-    rows: found.filter(([, , , letter]) => letter !== null).map(([, , , ...row]) => storedRow(row)),
-    bodies: bodies.map(bodyOf),
-  }
+  const bodies = beside.filter(([, marks]) => marks === null).map(([, , ...body]) => bodyOf(body))
+  const marks = new Map(beside.filter(([, text]) => text !== null).map(([n, text]) => [Number(n), String(text)]))
+  const rows = found.filter(([, , , letter]) => letter !== null).map(([, , , ...row]) => loadedRow(row))
+  return { part: { head: headOf(first), rows, bodies }, marks }
 }
 
 function bodyOf([hash, data]: PgRow): TreePart['bodies'][number] {
@@ -142,9 +193,11 @@ function headOf([tree, n, seq]: PgRow): Head {
   return { tree: Number(tree), n: Number(n), seq: Number(seq) }
 }
 
-function storedRow([letter, span, conversationId, text]: PgRow): StoredRow {
+function loadedRow([letter, id, n, , span, conversationId, text]: PgRow): LoadedRow {
   return {
-    letter: letter as StoredRow['letter'],
+    letter: letter as LoadedRow['letter'],
+    id: unescaped(String(id)),
+    n: Number(n),
     turnId: span === null ? null : unescaped(String(span)),
     conversationId: conversationId === null ? null : unescaped(String(conversationId)),
     text: String(text),

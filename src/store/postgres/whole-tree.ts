@@ -23,6 +23,9 @@ const ROWS = `SELECT id, letter::text, span, conversation_id, data, queue, due, 
 const RECORDS = 'SELECT kind, at, seq, events, marks, hash FROM @.commits WHERE root_id = $1 ORDER BY seq, n'
 const BODIES = 'SELECT hash, data FROM @.bodies WHERE root_id = $1 ORDER BY hash'
 
+/** All reads of a transaction see the same rows. */
+export const AT_ONE_MOMENT = 'REPEATABLE READ READ ONLY'
+
 /** Reads a whole tree. Undefined where there is none. Must be run at one moment. */
 export async function readTree(query: Query, rootId: Id): Promise<TableTree | undefined> {
   const id = escaped(rootId)

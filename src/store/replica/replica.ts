@@ -181,17 +181,16 @@ export class Replica {
   /** Puts rows of turns that are here, or that are new. Gives the ids of those that have not ended and are not here. */
   private put(read: Commit, bodies: readonly Body[]): readonly Id[] {
     const { rootId, rows, part } = this
-    const others: Turn[] = []
     const isHere = (turn: Turn) =>
       part === undefined || rows.turns.get(turn.id) !== undefined || turn.version === 1 || part.isNext(turn)
-    const turns = read.turns.filter((turn) => isHere(turn) || (others.push(turn), false))
+    const turns = read.turns.filter(isHere)
     const made = new Set(turns.map(({ id }) => id))
     const isOfHere = (turnId: Id) => part === undefined || made.has(turnId) || rows.turns.get(turnId) !== undefined
     const nodes = read.nodes.filter(({ turnId }) => isOfHere(turnId))
     const links = read.links.filter(({ hostTurnId }) => isOfHere(hostTurnId))
     putRows(rows, { rootId, rows: { ...read, turns, nodes, links }, bodies })
     if (part !== undefined) for (const { id } of turns) part.put(rows.turns.get(id) as TurnEntry)
-    return others.filter(({ state }) => state !== 'ended').map(({ id }) => id)
+    return read.turns.filter(({ id, state }) => state !== 'ended' && !made.has(id)).map(({ id }) => id)
   }
 
   private lastSeq(id: Id): number {
@@ -251,7 +250,11 @@ function bodiesNamed(nodes: Commit['nodes']): string[] {
 export function bodiesLacking(tables: Tables, rootId: Id, rows: readonly StoredRow[]): string[] {
   const named = rows.filter(({ letter, text }) => letter === 'n' && text.includes('bodyRef'))
   if (named.length === 0) return []
-  const { nodes } = unpacked(rootId, [...rows.filter(({ letter }) => letter === 't'), ...named], (id) => tables.turns.get(id)?.row)
+  const { nodes } = unpacked(
+    rootId,
+    [...rows.filter(({ letter }) => letter === 't'), ...named],
+    (id) => tables.turns.get(id)?.row,
+  )
   return [...new Set(bodiesNamed(nodes))].filter((hash) => !tables.bodies.has(hash))
 }
 
@@ -259,7 +262,11 @@ export function bodiesLacking(tables: Tables, rootId: Id, rows: readonly StoredR
 const LOT = 2_000
 
 /** Reads a whole tree, however large it is, and lets other work run meanwhile. */
-export async function tablesOf(rootId: Id, { rows = [], bodies }: TreePart, defer: () => Promise<void>): Promise<Tables> {
+export async function tablesOf(
+  rootId: Id,
+  { rows = [], bodies }: TreePart,
+  defer: () => Promise<void>,
+): Promise<Tables> {
   const tables = emptyTables()
   const turn = (id: Id) => tables.turns.get(id)?.row
   for (let at = 0; at < rows.length; at += LOT) {

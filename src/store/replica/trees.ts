@@ -17,7 +17,15 @@ import type { Tables } from '../memory/tables.ts'
 import { requireNoTreeRows, staleRow, unknownTree } from '../store.ts'
 import { NEWEST } from './part.ts'
 import { bodiesLacking, CHECKED, Replica, type ReplicaLimits, type ReplicaOptions, tablesOf } from './replica.ts'
-import { AnswerLost, type Head, Refused, type Sending, type Transport, type TreePart, type Wanted } from './transport.ts'
+import {
+  AnswerLost,
+  type Head,
+  Refused,
+  type Sending,
+  type Transport,
+  type TreePart,
+  type Wanted,
+} from './transport.ts'
 
 export interface TreesOptions {
   readonly transport: Transport
@@ -336,7 +344,8 @@ export class Trees {
       seen: plannedOn === CHECKED ? null : plannedOn,
       turnOf: (id) => inTables(({ nodes }) => nodes.get(id)?.row.turnId) ?? '',
       conversationOf: (id) =>
-        commit.conversations.find((row) => row.id === id) ?? inTables(({ conversations }) => conversations.get(id)?.row),
+        commit.conversations.find((row) => row.id === id) ??
+        inTables(({ conversations }) => conversations.get(id)?.row),
     }
   }
 
