@@ -204,10 +204,11 @@ class LocalEngine implements Engine, NodeHost {
    */
   private runLater(nodes: readonly Node[]): Later<void> {
     const lot = nodes.slice(0, LOT)
-    const causes = (tree: TreeReader) => lot.map(({ id, epoch }) => this.causeIn(tree, id, epoch))
+    const causes = (tree: TreeReader) =>
+      lot.map(({ id, epoch }) => (this.state === 'started' ? this.causeIn(tree, id, epoch) : 'shutdown'))
     return after(look(this.ledger.store, nodes[0]?.rootId ?? '', causes), (found) => {
       for (const [at, node] of lot.entries()) {
-        const cause = this.state === 'started' ? found[at] : 'shutdown'
+        const cause = found[at]
         if (cause === null || cause === 'cancel') this.run(node, cause)
         else this.reserved--
       }

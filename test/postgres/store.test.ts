@@ -53,6 +53,14 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
     await client.end()
   }
 
+  async function numbers(sql: string): Promise<number[]> {
+    const client = new pg.Client({ connectionString: server.url() })
+    await client.connect()
+    const { rows } = await client.query({ text: sql, rowMode: 'array' })
+    await client.end()
+    return (rows[0] as unknown[]).map(Number)
+  }
+
   describe('says in one sentence what is wrong', () => {
     const read = (store: Store) => store.roots({ limit: 1 })
 
@@ -357,6 +365,46 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
       expect((await store.archive?.verify())?.findings).toEqual([])
     })
     await from.close()
+  })
+
+  test('the feed keeps the newest changes, and says so to a reader who was away for too long', async () => {
+    const name = schema()
+    await using({ schema: name }, async (store) => {
+      await store.commit(treeCommit('root-a'))
+      const { cursor: early } = await store.changes(null, 0)
+      await asAdmin(
+        `INSERT INTO ${name}.changes (root_id, seq, agent, at, types) SELECT 'root-a', n, 'editor', 1, '["run-end"]' FROM generate_series(1, 115000) AS n`,
+        `INSERT INTO ${name}.changes (root_id, seq, agent, at, types) VALUES ('root-a', 115001, 'editor', 1, '["run-end"]')`,
+      )
+      expect(await store.changes(early, 1)).toMatchObject({ isCut: false, changes: [{ seq: 1 }] })
+      await store.archive?.compact?.()
+      const first = await store.changes(early, 2)
+      expect(first).toMatchObject({ isCut: true, changes: [{ seq: 15_002 }, { seq: 15_003 }] })
+      expect(await store.changes(first.cursor, 1)).toMatchObject({ isCut: false, changes: [{ seq: 15_004 }] })
+      expect(await store.changes(null, 1)).toMatchObject({ isCut: false, changes: [{ seq: 15_002 }] })
+    })
+  })
+
+  test('streams that are over and names of old commits are forgotten, and copies of trees go on', async () => {
+    const name = schema()
+    await using({ schema: name }, (one) =>
+      using({ schema: name }, async (other) => {
+        await one.commit(treeCommit('root-a'))
+        expect((await other.tree('root-a')).node('new')).toBeUndefined()
+        const long = Date.now() - 2 * 86_400_000
+        await one.commit({ ...commitOf('root-a', { nodes: [nodeRow(place, 'new', { ordinal: 7 })] }), at: long })
+        await asAdmin(
+          `INSERT INTO ${name}.blocks (node_id, root_id, data) VALUES ('gone', 'root-a', '{}')`,
+          `INSERT INTO ${name}.readers VALUES ('root-a', now() - interval '1 s')`,
+        )
+        await one.archive?.compact?.()
+        const counts = await numbers(`SELECT (SELECT count(*) FROM ${name}.blocks), (SELECT count(*) FROM ${name}.readers),
+          (SELECT count(*) FROM ${name}.commits WHERE ids = '')`)
+        expect(counts).toEqual([0, 0, 2])
+        expect((await other.tree('root-a')).node('new')?.version).toBe(1)
+        expect((await one.archive?.verify())?.findings).toEqual([])
+      }),
+    )
   })
 
   test('leases go by the clock of the database', async () => {

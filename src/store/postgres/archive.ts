@@ -17,6 +17,7 @@ import { unpackTree } from '../codec/tree-text.ts'
 import { edgeMark, memberText, readMarks, rowMark } from '../commit-chain.ts'
 import { forgottenStone, liftedBy, readTombstone, tombstoneFor, tombstoneOf } from '../not-found.ts'
 import { openTree } from '../store.ts'
+import { tidyCommits } from './beside.ts'
 import type { Database } from './database.ts'
 import type { PgRow, Query } from './driver.ts'
 import { escaped, escapedOrNull, unescaped } from './escape.ts'
@@ -46,6 +47,7 @@ export function postgresArchive(database: Database, forget: (rootId: Id) => void
     forgetOwner: (owner) => change((query) => forgetOwner(query, owner)),
     compact: async () => {
       await change((query) => query(FOLD_SPENT))
+      await tidyCommits(database, Date.now())
     },
   }
 }

@@ -16,7 +16,7 @@ import type { Transport } from '../replica/transport.ts'
 import { Trees } from '../replica/trees.ts'
 import type { Store } from '../store.ts'
 import { postgresArchive } from './archive.ts'
-import { postgresRegistry, readChanges, readUsage } from './beside.ts'
+import { postgresRegistry, readChanges, readUsage, tidy } from './beside.ts'
 import { Blocks } from './blocks.ts'
 import { Database } from './database.ts'
 import type { PostgresPool } from './driver.ts'
@@ -126,6 +126,7 @@ class PostgresParts {
       database,
       isRead: (rootId) => this.blocks.isRead(rootId),
       look: () => this.blocks.look(),
+      tidy: () => (database.options.readOnly ? Promise.resolve() : tidy(database)),
       lost: () => this.blocks.doubt(),
     })
   }

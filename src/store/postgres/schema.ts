@@ -66,7 +66,7 @@ CREATE TABLE @.commits (
   events text NOT NULL,
   marks text NOT NULL,
   hash text NOT NULL,
-  ids text NOT NULL,         -- a list of letter and id, as JSON
+  ids text NOT NULL,         -- a list of letter and id, as JSON; empty for a commit of long ago
   PRIMARY KEY (root_id, seq, n)
 );
 
@@ -92,6 +92,10 @@ CREATE TABLE @.changes (
   types text NOT NULL,
   PRIMARY KEY (xid, c)
 );
+
+-- Changes up to this one are gone.
+CREATE TABLE @.feed (xid xid8 NOT NULL, c bigint NOT NULL);
+INSERT INTO @.feed VALUES ('0', 0);
 
 -- Sums by owner, day, agent and model; several rows of one key are one sum.
 CREATE TABLE @.spent (

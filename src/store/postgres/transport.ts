@@ -30,7 +30,8 @@ const ROWS = `SELECT ${FOUND} FROM (${HEAD}) t LEFT JOIN (SELECT ${COLUMNS} FROM
     SELECT CASE WHEN count(*) > $2 THEN 0 ELSE $2 END FROM (SELECT 1 FROM @.rows WHERE root_id = $1 LIMIT $2::bigint + 1) c)) x
   ON true ${ORDER}`
 /** The rows that later commits have named. */
-const NEWER = `WITH t AS (SELECT t, n, seq FROM @.trees WHERE root_id = $1 AND t = $2),
+const NEWER = `WITH t AS (SELECT t, n, seq FROM @.trees WHERE root_id = $1 AND t = $2 AND NOT EXISTS (
+    SELECT 1 FROM @.commits c WHERE c.root_id = $1 AND c.seq >= $4 AND c.n > $3 AND c.ids = '')),
   named AS (SELECT DISTINCT left(x, 1) AS letter, substr(x, 2) || CASE WHEN left(x, 1) = 'e' THEN ' ' || c.n ELSE '' END AS id
     FROM t, @.commits c, json_array_elements_text(c.ids::json) AS w(x) WHERE c.root_id = $1 AND c.seq >= $4 AND c.n > $3)
   SELECT ${FOUND} FROM t LEFT JOIN (
