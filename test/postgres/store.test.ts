@@ -398,7 +398,8 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
           `INSERT INTO ${name}.readers VALUES ('root-a', now() - interval '1 s')`,
         )
         await one.archive?.compact?.()
-        const counts = await numbers(`SELECT (SELECT count(*) FROM ${name}.blocks), (SELECT count(*) FROM ${name}.readers),
+        const counts =
+          await numbers(`SELECT (SELECT count(*) FROM ${name}.blocks), (SELECT count(*) FROM ${name}.readers),
           (SELECT count(*) FROM ${name}.commits WHERE ids = '')`)
         expect(counts).toEqual([0, 0, 2])
         expect((await other.tree('root-a')).node('new')?.version).toBe(1)

@@ -50,7 +50,8 @@ CREATE TABLE @.rows (
   data text NOT NULL,
   PRIMARY KEY (id, letter)
 ) WITH (fillfactor = 80);
-CREATE INDEX rows_of_tree ON @.rows (root_id, span, ordinal);
+CREATE INDEX rows_of_tree ON @.rows (root_id, span);
+CREATE INDEX rows_of_lane ON @.rows (span, ordinal) WHERE letter = 't';
 CREATE INDEX rows_in_queue ON @.rows (queue, due, id) WHERE queue IS NOT NULL;
 CREATE INDEX rows_marked ON @.rows (mark) WHERE mark IS NOT NULL;
 CREATE INDEX rows_of_owner ON @.rows (wait, due, id) WHERE wait IS NOT NULL;

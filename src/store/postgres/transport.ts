@@ -42,7 +42,8 @@ const FIND = `WITH RECURSIVE t AS (${HEAD}),
   named AS (SELECT id, letter, span FROM @.rows WHERE id = ANY ($2) AND letter <> 'e' AND root_id = $1),
   turns (id) AS (
     (SELECT f.id FROM unnest($3::text[], $4::bigint[], $5::bigint[]) AS q (lane, last, most) CROSS JOIN LATERAL (
-      SELECT id FROM @.rows WHERE root_id = $1 AND span = '/' || q.lane AND ordinal <= q.last ORDER BY ordinal DESC LIMIT q.most) f
+      SELECT id FROM @.rows WHERE letter = 't' AND span = '/' || q.lane AND ordinal <= q.last AND root_id = $1
+        ORDER BY ordinal DESC LIMIT q.most) f
     UNION ALL SELECT CASE WHEN letter = 't' THEN id ELSE span END FROM named WHERE letter <> 'c'
     UNION ALL SELECT id FROM @.rows WHERE $6 AND queue IN ('t', 'u') AND root_id = $1)
     UNION SELECT l.span FROM turns JOIN @.rows l ON l.id = turns.id AND l.letter = 'l' AND l.root_id = $1),
@@ -76,7 +77,8 @@ export interface TransportOptions {
 
 /** Sends commits to PostgreSQL and loads trees from it. */
 export function postgresTransport(database: Database, options: TransportOptions): Omit<Transport, 'listen'> {
-  const checked = (rootId: Id, load: () => Promise<Loaded | undefined>) => loadChecked(database, { rootId, load, options })
+  const checked = (rootId: Id, load: () => Promise<Loaded | undefined>) =>
+    loadChecked(database, { rootId, load, options })
   return {
     send: async (commit, sending) => send(database, commit, { ...sending, ...options }),
     heads: async (rootIds) => {
