@@ -104,12 +104,11 @@ export interface Scans {
 /** The read side of a store. */
 export interface StoreReader extends Scans {
   /**
-   * The rows of one tree: at once where they are in reach, else when they are loaded. A tree that does not exist yet is empty. A
-   * reader stays valid and shows later commits when this process learns of them; ask again to see all that was acknowledged.
+   * The rows of one tree: at once where they are in reach (memory, JSON, SQLite), else when they are loaded. A tree that does not
+   * exist yet is empty. A reader stays valid and shows later commits when this process learns of them; ask again after you have
+   * waited for something, to see all that was acknowledged meanwhile.
    */
   tree(rootId: Id): Later<TreeReader>
-  /** Like `tree`, but its reader throws `MissingRows` for rows of a large tree that are not here. Used through `look`. */
-  near?(rootId: Id): Promise<TreeReader>
   /** The root of the tree that has this conversation, turn or node; undefined where no tree has it. */
   rootOf(id: Id): Later<Id | undefined>
   /** The root of that tree and whose it is, as the rows say that are not checked yet. One read, which loads no tree. */
@@ -127,7 +126,7 @@ export function treeWith(store: Pick<StoreReader, 'rootOf' | 'tree'>, id: Id): L
   return after(store.rootOf(id), (rootId = id) => store.tree(rootId))
 }
 
-/** A store in this process: it answers at once, and reads all trees through one reader. */
+/** The read side of a store in this process: it answers at once, and reads all trees through one reader. */
 export interface LocalReader extends TreeReader, LocalScans {
   /** The rows of one tree. */
   tree(rootId: Id): TreeReader

@@ -8,7 +8,8 @@
 
 import { after, type Later } from '../base/maybe.ts'
 import type { StoreReader, TreeReader } from '../graph/reader.ts'
-import type { Id } from '../graph/rows.ts'
+import type { Id, Node } from '../graph/rows.ts'
+import type { Store } from './store.ts'
 
 /** A read of rows that are not in this process: of a large tree in a store far away, only the newest turns are. */
 export class MissingRows extends Error {
@@ -21,7 +22,7 @@ export class MissingRows extends Error {
   }
 }
 
-type Near = Pick<StoreReader, 'near' | 'tree'>
+type Near = Pick<StoreReader, 'tree'> & Pick<Store, 'near'>
 
 /** The rows of one tree, as far as they are here: reading others throws `MissingRows`. */
 export function nearTree(store: Near, rootId: Id): Later<TreeReader> {
@@ -41,6 +42,16 @@ export function lookWith<T>(
   read: (tree: TreeReader) => Later<T>,
 ): Later<T> {
   return after(store.rootOf(id), (rootId = id) => look(store, rootId, read))
+}
+
+/** False where there is no such tree. */
+export function isThere(store: Near, rootId: Id): Later<boolean> {
+  return look(store, rootId, (tree) => tree.conversation(rootId) !== undefined)
+}
+
+/** Nodes by their ids; undefined for one that does not exist. */
+export function lookAtNodes(store: Near, rootId: Id, ids: readonly Id[]): Later<ReadonlyMap<Id, Node | undefined>> {
+  return look(store, rootId, (tree) => new Map(ids.map((id) => [id, tree.node(id)])))
 }
 
 /** The rows of one tree, with those that `read` reads: for code that reads just these, at once. */
