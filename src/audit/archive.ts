@@ -8,6 +8,7 @@ import { CONVERSATION_COLUMNS, LINK_COLUMNS, NODE_COLUMNS, TURN_COLUMNS } from '
 import type { Archive, Removal, Tombstone, WholeTree } from '../store/archive.ts'
 import { TreeParser, toLines, unpackTree, verifyTree } from '../store/codec/tree-text.ts'
 import type { Ledger } from '../store/ledger.ts'
+import { look, lookWith } from '../store/look.ts'
 import { memoryStore } from '../store/memory/index.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
@@ -15,7 +16,7 @@ import { auditTree } from './audit.ts'
 
 /** Writes a whole tree as lines of JSON. */
 export async function exportTree(store: Store, rootId: Id): Promise<Iterable<string>> {
-  const conversation = (await treeWith(store, rootId)).conversation(rootId)
+  const conversation = await lookWith(store, rootId, (tree) => tree.conversation(rootId))
   if (conversation === undefined) throw await notFound(store, 'conversation', rootId)
   if (conversation.rootId !== rootId) {
     const message = `${rootId} is a child of the tree ${conversation.rootId}: trees are exported whole. Name its root.`
@@ -50,7 +51,7 @@ export async function importTree(ledger: Ledger, lines: Iterable<string> | Async
   const { store } = ledger
   const archive = archiveOf(store)
   const { rootId } = tree
-  const isKnown = (await store.tree(rootId)).conversation(rootId) !== undefined
+  const isKnown = (await look(store, rootId, (tree) => tree.conversation(rootId))) !== undefined
   const known = isKnown ? headOf(await archive.read(rootId)) : undefined
   if (isKnown && known === headOf(tree)) return rootId
   const bare = await checkTree(ledger, tree)
@@ -300,7 +301,7 @@ async function idleTrees(store: Store, { owner, notOwners }: PruneOptions, until
   for (const root of await store.roots({ limit: MANY, ...(owner === undefined ? {} : { owner }) })) {
     const { id, createdAt } = root
     if (open.has(id) || createdAt > until || (root.owner !== null && others.has(root.owner))) continue
-    const seq = (await store.tree(id)).lastSeq(id)
+    const seq = await look(store, id, (tree) => tree.lastSeq(id))
     const [last] = await store.events(id, seq - 1, 1)
     trees.push({ rootId: id, seq, at: last?.at ?? createdAt })
   }

@@ -14,6 +14,7 @@ import { eachTree, loadTree, type TreeReader, type TreeRows } from '../graph/rea
 import type { Conversation, Id } from '../graph/rows.ts'
 import { FINDING_TYPES, type Finding, type FindingType, finding } from '../store/archive.ts'
 import type { Ledger } from '../store/ledger.ts'
+import { look } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { AuditContext, Check } from './check.ts'
@@ -218,7 +219,7 @@ class Auditor {
   /** True where another process deleted the tree while it was being read. */
   private async isDeleted(rootId: Id): Promise<boolean> {
     const { store } = this.ledger
-    if ((await store.tree(rootId)).conversation(rootId) !== undefined) return false
+    if ((await look(store, rootId, (tree) => tree.conversation(rootId))) !== undefined) return false
     return (await store.archive?.tombstone(rootId)) !== undefined
   }
 

@@ -1,7 +1,8 @@
 import { oneOf, readOptions } from '../base/options.ts'
 import { isOpen } from '../graph/kinds.ts'
-import { loadTree, type TreeRows, treeWith } from '../graph/reader.ts'
+import { loadTree, type TreeRows } from '../graph/reader.ts'
 import type { Conversation, Edge, Id, Node, Turn } from '../graph/rows.ts'
+import { lookWith } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
@@ -15,7 +16,7 @@ export interface PictureOptions {
 /** Draws the tree of this conversation; a graph of a child shows the child alone. */
 export async function drawPicture(store: Store, id: Id, given: PictureOptions): Promise<string> {
   const { of = 'tree', format = 'mermaid' } = readOptions('picture()', given, OPTIONS)
-  const conversation = (await treeWith(store, id)).conversation(id)
+  const conversation = await lookWith(store, id, (tree) => tree.conversation(id))
   if (conversation === undefined) throw await notFound(store, 'conversation', id)
   const tree = await loadTree(store, conversation.rootId)
   const picture = of === 'tree' ? drawTree(tree) : drawGraph(tree, id === conversation.rootId ? undefined : id)

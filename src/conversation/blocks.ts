@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import { emptyCommit } from '../graph/commit.ts'
+import { nearTree, untilLoaded } from '../store/look.ts'
 import type { Store } from '../store/store.ts'
 import type { Feeds } from './feeds.ts'
 
@@ -52,7 +53,8 @@ export class BlockWriter {
     this.armed = false
     for (const live of this.feeds.unwritten()) {
       const { id: nodeId, rootId, epoch } = live.node
-      const node = (this.store.known?.(rootId) ?? (await this.store.tree(rootId))).node(nodeId)
+      const tree = this.store.known?.(rootId) ?? (await nearTree(this.store, rootId))
+      const node = await untilLoaded(() => tree.node(nodeId))
       if (node === undefined || node.epoch !== epoch || node.state !== 'running') continue
       const { events, mark } = live.unwritten(this.clock.now())
       await this.store.commit({

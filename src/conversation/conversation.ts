@@ -15,6 +15,7 @@ import { type Mutation, planMutate } from '../rules/history/mutate.ts'
 import { type ObservedMessage, planObserve } from '../rules/turn/observe.ts'
 import { type ConversationSettings, planSettings } from '../rules/turn/say.ts'
 import type { Ledger } from '../store/ledger.ts'
+import { look, treeLoaded } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import { type Groups, groupStates, switchGroups } from '../tool/groups.ts'
@@ -77,25 +78,28 @@ export class ConversationHandle {
 
   /** Its row as it is now; undefined when it was deleted. */
   async row(): Promise<Conversation | undefined> {
-    return (await this.store.tree(this.rootId)).conversation(this.id)
+    return look(this.store, this.rootId, (tree) => tree.conversation(this.id))
   }
 
-  private async pages(): Promise<ConversationPages> {
-    return new ConversationPages(await this.store.tree(this.rootId), this.id, this.ledger.kinds)
+  /** Reads a page: of a large tree, only the turns that it needs are loaded. */
+  private async page<T>(read: (pages: ConversationPages) => T): Promise<T> {
+    return look(this.store, this.rootId, (tree) => read(new ConversationPages(tree, this.id, this.ledger.kinds)))
   }
 
-  /** Its tree and its row. Throws where the conversation was deleted. */
-  private async known(): Promise<{ readonly tree: TreeReader; readonly row: Conversation }> {
-    const tree = await this.store.tree(this.rootId)
-    const row = tree.conversation(this.id)
-    if (row === undefined) throw await notFound(this.store, 'conversation', this.id)
-    return { tree, row }
+  /** Reads its row and what belongs to it. Throws where the conversation was deleted. */
+  private async known<T>(read: (tree: TreeReader, row: Conversation) => T): Promise<T> {
+    const found = await look(this.store, this.rootId, (tree) => {
+      const row = tree.conversation(this.id)
+      return row === undefined ? undefined : { value: read(tree, row) }
+    })
+    if (found === undefined) throw await notFound(this.store, 'conversation', this.id)
+    return found.value
   }
 
   /** Changes the most that its agent may use, and how many rounds its model sees, from its next node on. */
   async configure(settings: ConversationSettings): Promise<void> {
     const { policyProfile, contextTurns } = readOptions('configure()', settings, SETTINGS)
-    const { row } = await this.known()
+    const row = await this.known((_, own) => own)
     if (policyProfile !== undefined) profileLayer(policyProfile, this.home.profiles)
     const plan = (draft: Draft) => planSettings(draft, this.id, { policyProfile, contextTurns })
     await this.ledger.commit({ kind: 'note', rootId: row.rootId, plan })
@@ -104,17 +108,17 @@ export class ConversationHandle {
   /** The visible lines of the latest rounds, oldest first. */
   async recentTurns(query: Pick<TurnPageQuery, 'limitTurns'> = {}): Promise<readonly TranscriptLine[]> {
     const { limitTurns } = readOptions('recentTurns()', query, { limitTurns: anything })
-    return (await this.pages()).transcript(limitTurns === undefined ? {} : { limitTurns }).transcript
+    return this.page((pages) => pages.transcript(limitTurns === undefined ? {} : { limitTurns }).transcript)
   }
 
   /** The visible lines, page by page: the latest, those before a turn, or those after it. */
   async transcript(query: TurnPageQuery = {}): Promise<readonly TranscriptLine[]> {
-    return (await this.pages()).transcript(query).transcript
+    return this.page((pages) => pages.transcript(query).transcript)
   }
 
   /** Like `transcript`, with the turns of the page and the cursors for the pages on both sides. */
   async transcriptPage(query: TurnPageQuery = {}): Promise<TranscriptPage> {
-    return (await this.pages()).transcript(query)
+    return this.page((pages) => pages.transcript(query))
   }
 
   /** The lines that led to a node: its causes among the latest turns, and nothing else. */
@@ -122,27 +126,28 @@ export class ConversationHandle {
     nodeId: Id,
     options: { readonly limitTurns?: number; readonly limit?: number } = {},
   ): Promise<TranscriptLine[]> {
-    return (await this.pages()).transcriptFor(nodeId, options)
+    return this.page((pages) => pages.transcriptFor(nodeId, options))
   }
 
   /** The nodes that a node's model would see, and the node itself. */
   async contextFor(nodeId: Id, options: { readonly limitTurns?: number } = {}): Promise<Node[]> {
-    return (await this.pages()).context(nodeId, options)
+    return this.page((pages) => pages.context(nodeId, options))
   }
 
   /** The visible messages, one by one. A page may be short where many of the scanned messages are hidden. */
   async messagePage(query: MessagePageQuery = {}): Promise<TranscriptLine[]> {
-    return (await this.pages()).messages(query)
+    return this.page((pages) => pages.messages(query))
   }
 
   /** Recorded events of this conversation, or of one node. */
   async eventPage(query: EventPageQuery = {}): Promise<DurableEvent[]> {
-    return (await this.pages()).events(this.store, query)
+    const tree = await treeLoaded(this.store, this.rootId, (rows) => rows.conversation(this.id))
+    return new ConversationPages(tree, this.id, this.ledger.kinds).events(this.store, query)
   }
 
   /** Checks its rows and delegations; with `repair`, returns the problems that remain. See `runtime.audit`. */
   async audit(options: Omit<AuditOptions, 'rootId'> = {}): Promise<AuditReport> {
-    const { row } = await this.known()
+    const row = await this.known((_, own) => own)
     const { auditConversation } = await import('../audit/audit.ts')
     return auditConversation(this.ledger, row, options)
   }
@@ -155,8 +160,7 @@ export class ConversationHandle {
   /** The groups of its agent's toolkit, and whether each is on here. */
   async groups(options: NoOptions = {}): Promise<{ readonly [group: string]: boolean }> {
     readOptions('groups()', options, {})
-    const { tree, row } = await this.known()
-    return groupStates(this.knownGroups(tree, row), row.groups, NO_CHANGES)
+    return this.known((tree, row) => groupStates(this.knownGroups(tree, row), row.groups, NO_CHANGES))
   }
 
   /** Switches groups of tools on: its next model call is offered them, as far as grants allow. */
@@ -173,12 +177,11 @@ export class ConversationHandle {
    * of its node. While a turn runs, the message comes after it.
    */
   async observe(message: Content | ObservedMessage): Promise<Id> {
-    const { tree, row } = await this.known()
+    const { limits } = await this.known((tree, row) => this.home.boundsOf(tree, row, this.caller))
     const observed = readObserved(message)
-    const { limits } = this.home.boundsOf(tree, row, this.caller)
     return this.ledger.commit({
       kind: 'mutate',
-      rootId: row.rootId,
+      rootId: this.rootId,
       plan: (draft) => planObserve(draft, this.id, { message: observed, limits, ceiling: this.caller }),
     })
   }
@@ -186,14 +189,15 @@ export class ConversationHandle {
   /** The open sessions with subagents that this conversation has started, the newest last. */
   async sessions(options: NoOptions = {}): Promise<readonly OpenSession[]> {
     readOptions('sessions()', options, {})
-    const tree = await this.store.tree(this.rootId)
-    const row = tree.conversation(this.id)
-    return row === undefined ? [] : openSessions(tree, row, this.ledger.clock.now())
+    return look(this.store, this.rootId, (tree) => {
+      const row = tree.conversation(this.id)
+      return row === undefined ? [] : openSessions(tree, row, this.ledger.clock.now())
+    })
   }
 
   /** Closes one of them: you can still read it, but add no turn to it. */
   async closeSession(id: Id): Promise<void> {
-    const session = (await this.store.tree(this.rootId)).conversation(id)
+    const session = await look(this.store, this.rootId, (tree) => tree.conversation(id))
     if (session === undefined || session.parentConversationId !== this.id) {
       throw new NotFoundError('not_found', `There is no session ${id} of the conversation ${this.id}.`)
     }
@@ -213,20 +217,18 @@ export class ConversationHandle {
         'mutate(change): change must be a function: (graph) => graph.createNode(...).',
       )
     }
-    const { tree, row } = await this.known()
     const { caller: ceiling } = this
-    const bounds = this.home.boundsOf(tree, row, ceiling)
+    const bounds = await this.known((tree, row) => this.home.boundsOf(tree, row, ceiling))
     const scope = { conversationId: this.id, ceiling, ...bounds, ...(runId === undefined ? {} : { runId }) }
     return this.ledger.commit({
       kind: 'mutate',
-      rootId: row.rootId,
+      rootId: this.rootId,
       plan: (draft) => planMutate(draft, scope, change),
     })
   }
 
   private async switch(names: readonly string[], isOn: boolean): Promise<{ readonly [group: string]: boolean }> {
-    const { tree, row } = await this.known()
-    const groups = this.knownGroups(tree, row)
+    const groups = await this.known((tree, row) => this.knownGroups(tree, row))
     const unknown = names.find((name) => !groups.has(name))
     if (unknown !== undefined) throw new NotFoundError('not_found', `Tool group '${unknown}' does not exist.`)
     const changes = new Map(names.map((name) => [name, isOn]))

@@ -1,12 +1,13 @@
 import { onAbort } from '../base/abort.ts'
 import { IdMap } from '../base/collections.ts'
 import { isLegateError, NotFoundError, StoreError } from '../base/error.ts'
-import { after, type Later } from '../base/maybe.ts'
+import type { Later } from '../base/maybe.ts'
 import type { Commit } from '../graph/commit.ts'
 import { readOutcome } from '../graph/conclude.ts'
 import { type Outcome, type OutcomeRecord, withWords } from '../graph/outcome.ts'
 import { type TreeReader, treeWith } from '../graph/reader.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
+import { look, treeLoaded } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
@@ -30,7 +31,17 @@ export class TurnEnds {
   }
 
   private treeOf(turnId: Id, rootId: Id | undefined): Later<TreeReader> {
-    return rootId === undefined ? treeWith(this.store, turnId) : this.store.tree(rootId)
+    const { store } = this
+    if (store.near !== undefined) return this.nearEnd(turnId, rootId)
+    return rootId === undefined ? treeWith(store, turnId) : store.tree(rootId)
+  }
+
+  /** The rows of a tree, with those of the turn's outcome. */
+  private async nearEnd(turnId: Id, rootId?: Id): Promise<TreeReader> {
+    return treeLoaded(this.store, rootId ?? (await this.store.rootOf(turnId)) ?? turnId, (tree) => {
+      const turn = tree.turn(turnId)
+      if (turn?.outcome) readOutcome(tree, turn.outcome)
+    })
   }
 
   private waitIn(tree: TreeReader, turnId: Id): Promise<Outcome> {
@@ -47,7 +58,7 @@ export class TurnEnds {
   /** The outcome of a turn, or null as soon as the signal aborts: nothing is kept for a caller that stopped waiting. */
   async waitUnless(turnId: Id, signal: AbortSignal | undefined): Promise<Outcome | null> {
     if (signal?.aborted) return null
-    const tree = await treeWith(this.store, turnId)
+    const tree = await this.treeOf(turnId, undefined)
     const turn = tree.turn(turnId)
     if (turn?.outcome) return readOutcome(tree, turn.outcome)
     const altered = this.findAltered(turn)
@@ -111,7 +122,7 @@ export class TurnEnds {
   async changed(): Promise<void> {
     for (const [turnId] of [...this.waiters.entries()]) {
       try {
-        const tree = await treeWith(this.store, turnId)
+        const tree = await this.treeOf(turnId, undefined)
         const turn = tree.turn(turnId)
         if (turn?.state === 'ended') this.notify(turn, (record) => readOutcome(tree, record))
         else if (turn === undefined) await this.failDeleted(turnId)
@@ -159,7 +170,7 @@ export class TurnEnds {
   private whole({ nodes }: Commit, { rootId }: Turn, record: OutcomeRecord): Later<Outcome> {
     const said = nodes.find(({ id }) => id === record.answerNodeId)
     if (said !== undefined && record.delegations.length === 0) return withWords(record, said.output)
-    return after(this.store.tree(rootId), (tree) => readOutcome(tree, record))
+    return look(this.store, rootId, (tree) => readOutcome(tree, record))
   }
 
   private notify(turn: Turn, wholeOf: (record: OutcomeRecord) => Later<Outcome>): void {
@@ -196,7 +207,7 @@ export class NodeEnds {
 
   /** The node when it has ended; null as soon as the signal aborts. Takes one waiter at a time. */
   async waitUnless({ id: nodeId, rootId }: NodePlace, signal: AbortSignal): Promise<Node | null> {
-    const node = (await this.store.tree(rootId)).node(nodeId)
+    const node = await look(this.store, rootId, (tree) => tree.node(nodeId))
     if (node !== undefined && node.endedAt !== null) return node
     return new Promise((resolve) => {
       const leave = onAbort(signal, () => {
@@ -219,7 +230,7 @@ export class NodeEnds {
   /** Called when another process has written. */
   async changed(): Promise<void> {
     for (const [nodeId, { rootId }] of [...this.waiters.entries()]) {
-      const node = (await this.store.tree(rootId)).node(nodeId)
+      const node = await look(this.store, rootId, (tree) => tree.node(nodeId))
       if (node !== undefined && node.endedAt !== null) this.notify(node)
     }
   }

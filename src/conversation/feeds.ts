@@ -1,6 +1,5 @@
-// Live events: one feed for each tree that somebody reads, and the streams of running nodes. `conversation/follow`
-// reads a feed, `agent/step/call` streams into it, the ledger's commits publish durable events to it, and
-// `conversation/blocks` copies streams to other processes.
+// Live events: one feed for each tree that somebody reads, and the streams of running nodes. `conversation/follow` reads a feed,
+// `agent/step/call` streams into it, commits publish durable events to it, and `conversation/blocks` copies streams elsewhere.
 //
 // Stays true:
 // - A feed is a buffer, never the record: after a restart, readers continue from the log.
@@ -16,6 +15,7 @@ import type { Commit, StoredBlock } from '../graph/commit.ts'
 import { type EventRow, type LiveBody, type LiveEvent, type RunEvent, toEvent } from '../graph/event.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
+import { isThere, lookAtNodes, nearTree } from '../store/look.ts'
 import type { Store } from '../store/store.ts'
 import { takePages } from './pages.ts'
 
@@ -304,7 +304,7 @@ export class TreeFeed {
     if (!this.isLoaded) return
     await this.catchUp()
     await this.takeBlocks()
-    if ((await this.store.tree(this.rootId)).conversation(this.rootId) === undefined) this.isClosed = true
+    if (!(await isThere(this.store, this.rootId))) this.isClosed = true
     this.wake()
   }
 
@@ -350,7 +350,7 @@ export class TreeFeed {
   /** Reads the events that are new in the store. This process may publish some of them meanwhile. */
   private catchUp(): Later<void> {
     // Whoever reads an event may read its rows: they are in reach before the event is.
-    const take = (events: readonly EventRow[]) => after(this.store.tree(this.rootId), () => this.takeUnknown(events))
+    const take = (rows: readonly EventRow[]) => after(nearTree(this.store, this.rootId), () => this.takeUnknown(rows))
     return takePages(this.store, this.rootId, { after: this.whole, take })
   }
 
@@ -365,21 +365,21 @@ export class TreeFeed {
     if (!this.store.shared) return undefined
     return after(this.store.blocks(this.rootId, this.lastBlock), (blocks) => {
       if (blocks.length === 0 && this.streams.size === 0) return undefined
-      return after(this.store.tree(this.rootId), (tree) => {
-        for (const block of blocks) if (block.n > this.lastBlock) this.takeBlock(block, tree.node(block.nodeId))
-        for (const { node } of this.streams.values()) if (!isRun(tree.node(node.id), node)) this.streams.delete(node.id)
+      const ids = [...blocks.map(({ nodeId }) => nodeId), ...this.streams.keys()]
+      return after(lookAtNodes(this.store, this.rootId, ids), (nodes) => {
+        for (const block of blocks) if (block.n > this.lastBlock) this.takeBlock(block, nodes.get(block.nodeId))
+        for (const id of ids) if (!isRun(nodes.get(id), this.streams.get(id)?.node)) this.streams.delete(id)
       })
     })
   }
 
   private takeBlock(block: StoredBlock, node: Node | undefined): void {
     this.lastBlock = block.n
-    if (node === undefined || !isRun(node, block) || !this.options.isElsewhere(node)) return
-    const known = this.streams.get(node.id)
+    if (!isRun(node, block) || !this.options.isElsewhere(node)) return
+    const old = this.streams.get(node.id)
     const [first] = block.events
     if (first === undefined) return
-    const stream =
-      isRun(known?.node, node) && known !== undefined ? known : new LiveNode(node, first.path, first.parentId)
+    const stream = old !== undefined && isRun(old.node, node) ? old : new LiveNode(node, first.path, first.parentId)
     this.streams.set(node.id, stream)
     for (const event of block.events) {
       stream.keep(event)
@@ -412,8 +412,8 @@ export class TreeFeed {
 }
 
 /** True while a claim of a node is the one that runs it. */
-function isRun(node: Node | undefined, { epoch }: { readonly epoch: number }): boolean {
-  return node !== undefined && node.state === 'running' && node.epoch === epoch
+function isRun(node: Node | undefined, of: { readonly epoch: number } | undefined): node is Node {
+  return node?.state === 'running' && node.epoch === of?.epoch
 }
 
 type StreamedPiece = { -readonly [Key in keyof LiveBody]: LiveBody[Key] } & { text?: string; callId?: string }

@@ -1,8 +1,9 @@
 import { NotFoundError } from '../base/error.ts'
 import { after, type Later } from '../base/maybe.ts'
 import { type EventRow, type LiveEvent, type RunEvent, toEvent } from '../graph/event.ts'
-import { type TreeReader, treeWith } from '../graph/reader.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
+import { lookWith, MissingRows, untilLoaded } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { KeepAlive } from './ends.ts'
@@ -30,12 +31,17 @@ export interface TreeOptions {
  * reads only the part of a tree's log between the run's first event and its last.
  */
 export function follow(options: FollowOptions): Later<AsyncIterableIterator<RunEvent>> {
-  return after(treeWith(options.store, options.runId), (tree) => followIn(tree, options))
+  const { store, runId } = options
+  const found = lookWith(store, runId, (tree) => ({ tree, turn: tree.turn(runId) }))
+  return after(found, ({ tree, turn }) => followIn(tree, turn, options))
 }
 
-function followIn(tree: TreeReader, options: FollowOptions): Later<AsyncIterableIterator<RunEvent>> {
+function followIn(
+  tree: TreeReader,
+  turn: Turn | undefined,
+  options: FollowOptions,
+): Later<AsyncIterableIterator<RunEvent>> {
   const { runId, sees } = options
-  const turn = tree.turn(runId)
   if (turn === undefined) return refuseDeleted(options)
   const view = new EventView(tree, runId, sees)
   if (turn.state === 'ended') return readEnded(options, view, turn)
@@ -47,8 +53,7 @@ function followIn(tree: TreeReader, options: FollowOptions): Later<AsyncIterable
  */
 export async function followTree(options: TreeOptions, id: Id): Promise<AsyncIterableIterator<RunEvent>> {
   const { store } = options
-  const tree = await treeWith(store, id)
-  const row = tree.conversation(id)
+  const { tree, row } = await lookWith(store, id, (rows) => ({ tree: rows, row: rows.conversation(id) }))
   if (row === undefined) throw await notFound(store, 'conversation', id)
   const from = Math.max(0, Math.floor(options.after))
   return enterTree(options, { tree, view: null, rootId: row.rootId, runId: null, after: from })
@@ -88,6 +93,7 @@ async function refuseDeleted(options: FollowOptions): Promise<never> {
 /** Reads a run that is over page by page, and keeps nothing of it. */
 async function* readEnded(options: FollowOptions, view: EventView, turn: Turn): AsyncGenerator<RunEvent, void> {
   for await (const events of pages(options.store, turn.rootId, { after: firstWanted(options, turn) })) {
+    if (options.store.near !== undefined) await untilLoaded(() => view.prepare(events))
     for (const row of events) {
       const event = view.show(toEvent(row))
       if (event === undefined) continue
@@ -125,6 +131,8 @@ class Follower implements AsyncIterableIterator<RunEvent> {
   private early: readonly RunEvent[] = []
   private earlyIndex = 0
   private isReading = false
+  /** An event that is shown when rows about it are loaded. */
+  private held: RunEvent | undefined
   private failure: { readonly error: unknown } | undefined
   /** True until it has caught up: it skips deltas, and then gets all of them as one. */
   private isBehind: boolean
@@ -177,9 +185,9 @@ class Follower implements AsyncIterableIterator<RunEvent> {
 
   private take(): IteratorResult<RunEvent> | undefined {
     if (this.isDone) return { value: undefined, done: true }
-    const { view, runId } = this.parts
-    for (let next = this.nextEvent(); next !== undefined; next = this.nextEvent()) {
-      const event = view === null ? next : view.show(next)
+    const { runId } = this.parts
+    for (let next = this.nextShown(); next !== undefined; next = this.nextShown()) {
+      const { event } = next
       if (event === undefined) continue
       const isLast = runId !== null && isEnd(event, runId)
       if (isLast) this.finish()
@@ -187,6 +195,23 @@ class Follower implements AsyncIterableIterator<RunEvent> {
       if (isLast) return { value: undefined, done: true }
     }
     return undefined
+  }
+
+  /** The next event, as the view shows it; undefined while there is none, or rows about it are being loaded. */
+  private nextShown(): { readonly event: RunEvent | undefined } | undefined {
+    if (this.held !== undefined && this.isReading) return undefined
+    const next = this.held ?? this.nextEvent()
+    this.held = undefined
+    const { view } = this.parts
+    if (next === undefined || view === null) return next === undefined ? undefined : { event: next }
+    try {
+      return { event: view.show(next) }
+    } catch (error) {
+      if (!(error instanceof MissingRows)) throw error
+      this.held = next
+      this.readThen(error.load())
+      return undefined
+    }
   }
 
   private nextEvent(): RunEvent | undefined {
@@ -238,14 +263,17 @@ class Follower implements AsyncIterableIterator<RunEvent> {
       this.takePage(page)
       return true
     }
-    this.isReading = true
-    page
-      .then((rows) => this.takePage(rows))
-      .then(
-        () => this.readOn(),
-        (error: unknown) => this.failWaiting(error),
-      )
+    this.readThen(page.then((rows) => this.takePage(rows)))
     return false
+  }
+
+  /** Goes on when something was read. */
+  private readThen(read: Promise<void>): void {
+    this.isReading = true
+    read.then(
+      () => this.readOn(),
+      (error: unknown) => this.failWaiting(error),
+    )
   }
 
   /** A page is empty where the tree was deleted. */

@@ -9,7 +9,6 @@
 
 import { InputError } from '../base/error.ts'
 import { type Json, toJson } from '../base/json.ts'
-import type { Later } from '../base/maybe.ts'
 import { anything, list, type NoOptions, type OptionRules, oneOf, readOptions, text } from '../base/options.ts'
 import { stackCeilings } from '../grant/ceiling.ts'
 import { type Content, isBlock } from '../graph/content.ts'
@@ -28,6 +27,7 @@ import { planCompress, planUncompress } from '../rules/turn/compaction.ts'
 import type { ObservedMessage } from '../rules/turn/observe.ts'
 import type { TurnBounds } from '../rules/turn/open-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
+import { look } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Run } from './run.ts'
 import { type LaneInfo, lanesOf, versionsOf } from './tree.ts'
@@ -147,7 +147,7 @@ export class ConversationHistory {
 
   /** All versions of a node in this lane, oldest first. */
   async versions(nodeId: Id): Promise<readonly Node[]> {
-    return versionsOf(await this.tree(), this.id, nodeId)
+    return look(this.ledger.store, this.rootId, (tree) => versionsOf(tree, this.id, nodeId))
   }
 
   /** Makes a lane that knows everything up to a node and continues on its own. This lane does not change. */
@@ -162,7 +162,7 @@ export class ConversationHistory {
   /** The lanes that were forked from this one, newest first. */
   async lanes(options: NoOptions = {}): Promise<readonly LaneInfo[]> {
     readOptions('lanes()', options, {})
-    return lanesOf(await this.tree(), this.id)
+    return look(this.ledger.store, this.rootId, (tree) => lanesOf(tree, this.id))
   }
 
   /** Merges other lanes of this conversation into this one: the agent answers with knowledge of all of them. */
@@ -236,7 +236,8 @@ export class ConversationHistory {
 
   private async change<T>(plan: (draft: Draft) => T): Promise<T> {
     const { ledger, id, rootId } = this
-    if ((await this.tree()).conversation(id) === undefined) throw await notFound(ledger.store, 'conversation', id)
+    const row = await look(ledger.store, rootId, (tree) => tree.conversation(id))
+    if (row === undefined) throw await notFound(ledger.store, 'conversation', id)
     return ledger.commit({ kind: 'mutate', rootId, plan })
   }
 
@@ -245,10 +246,6 @@ export class ConversationHistory {
     const row = draft.conversation(id)
     const boundsUnder = (ceiling: readonly Json[]) => home.boundsOf(draft.stored, row, ceiling)
     return { conversationId: id, caller, boundsUnder }
-  }
-
-  private tree(): Later<TreeReader> {
-    return this.ledger.store.tree(this.rootId)
   }
 }
 

@@ -9,6 +9,7 @@ import type { LiveCall, LiveState } from '../graph/content.ts'
 import type { LiveBody, LiveEvent } from '../graph/event.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
+import { look, MissingRows } from '../store/look.ts'
 import type { Store } from '../store/store.ts'
 import { type Feeds, LiveNode, type TreeFeed } from './feeds.ts'
 
@@ -27,10 +28,11 @@ export function liveReader(place: LiveReading): Later<() => LiveEvent[]> {
   const { store, feeds, feed } = place
   if (!store.shared) return after(store.tree(feed.rootId), (tree) => () => liveEvents(place, tree, []))
   return after(store.openTurns(MOST_TURNS, feed.rootId), (turns) =>
-    after(store.tree(feed.rootId), (tree) => {
+    look(store, feed.rootId, (tree) => {
       const open = turns.flatMap(({ id }) => tree.openNodes(id))
       const silent = open.filter((node) => node.state === 'running' && isSpoken(node) && !feeds.isOwn(node))
-      return () => liveEvents(place, tree, silent)
+      const streams = silent.map((node) => silentNode(tree, node))
+      return () => liveEvents(place, tree, streams)
     }),
   )
 }
@@ -42,9 +44,9 @@ function isSpoken({ input }: Node): boolean {
 
 const MOST_TURNS = 10_000
 
-function liveEvents({ feeds, feed }: LiveReading, tree: TreeReader, silent: readonly Node[]): LiveEvent[] {
+function liveEvents({ feeds, feed }: LiveReading, tree: TreeReader, silent: readonly LiveNode[]): LiveEvent[] {
   const streams = new Map<Id, LiveNode>()
-  for (const node of silent) streams.set(node.id, silentNode(tree, node))
+  for (const stream of silent) streams.set(stream.node.id, stream)
   for (const stream of feed.streams.values()) streams.set(stream.node.id, stream)
   for (const stream of feeds.liveIn(feed.rootId)) streams.set(stream.node.id, stream)
   return [...streams.values()].flatMap((stream) => {
@@ -64,8 +66,14 @@ function silentNode(tree: TreeReader, node: Node): LiveNode {
 
 /** The end of a node, and its next try, come as durable events: its deltas count only until then. */
 function isOpen(tree: TreeReader, { id, epoch }: Node): boolean {
-  const row = tree.node(id)
-  return row !== undefined && row.state === 'running' && row.epoch === epoch
+  try {
+    const row = tree.node(id)
+    return row !== undefined && row.state === 'running' && row.epoch === epoch
+  } catch (error) {
+    // Rows that are not here have ended.
+    if (!(error instanceof MissingRows)) throw error
+    return false
+  }
 }
 
 function liveEvent({ node, path, parentId }: LiveNode, state: LiveState, now: Moment): LiveEvent {

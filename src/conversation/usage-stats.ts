@@ -4,6 +4,7 @@ import type { EventRow } from '../graph/event.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Turn } from '../graph/rows.ts'
 import { costOf } from '../model/named/prices.ts'
+import { look } from '../store/look.ts'
 import type { Store } from '../store/store.ts'
 
 export interface UsageQuery {
@@ -41,14 +42,13 @@ export interface UsageStats {
 export async function usageStats(store: Store, lane: LanePlace, query: UsageQuery): Promise<UsageStats> {
   const { since, until, of } = checked(query)
   const { id: laneId, rootId } = lane
-  const tree = await store.tree(rootId)
   const total = new Sums()
   const [byModel, byDay, byLane] = [new Sums(), new Sums(), new Sums()]
   // Nearly everything in a tree happens while its root works.
   const isAll = of === 'tree' || (laneId === rootId && since === Number.NEGATIVE_INFINITY)
   const events = isAll
-    ? newestEvents(store, { rootId, last: tree.lastSeq(rootId) }, since)
-    : turnEvents(store, rootId, turnsSince(tree, laneId, { since, until }))
+    ? newestEvents(store, { rootId, last: await look(store, rootId, (tree) => tree.lastSeq(rootId)) }, since)
+    : turnEvents(store, rootId, await look(store, rootId, (tree) => turnsSince(tree, laneId, { since, until })))
   for await (const { body, at, conversationId } of events) {
     if (body.type !== 'usage' || at < since || at >= until || (of === 'lane' && conversationId !== laneId)) continue
     total.add('all', body)

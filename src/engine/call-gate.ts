@@ -16,6 +16,7 @@ import type { Json } from '../base/json.ts'
 import type { CallLimits, RateLimit } from '../grant/call-limits.ts'
 import { matchName } from '../grant/match.ts'
 import type { Id } from '../graph/rows.ts'
+import { look } from '../store/look.ts'
 import type { Store } from '../store/store.ts'
 import {
   endOfMinute,
@@ -228,7 +229,7 @@ export class CallGate {
 
   private async isLive([rootId, nodeId, epoch]: LimitState['live'][number]): Promise<boolean> {
     try {
-      const node = (await this.parts.store.tree(rootId)).node(nodeId)
+      const node = await look(this.parts.store, rootId, (tree) => tree.node(nodeId))
       return node?.state === 'running' && node.epoch === epoch
     } catch (error) {
       // A tree that was changed from outside runs nothing, and does not hold up the others.

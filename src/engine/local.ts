@@ -20,6 +20,7 @@ import { codeOf } from '../graph/kinds.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { AgentRef, Id, Node } from '../graph/rows.ts'
 import type { Ledger } from '../store/ledger.ts'
+import { look } from '../store/look.ts'
 import type { StoreChange } from '../store/store.ts'
 import type { Engine, EngineOptions, Executor, StopCause } from './engine.ts'
 import { Lease, quietUntil } from './lease.ts'
@@ -238,9 +239,12 @@ class LocalEngine implements Engine, NodeHost {
    * closes gives their claims back.
    */
   private runLater(nodes: readonly Node[]): Later<void> {
-    return after(this.ledger.store.tree(nodes[0]?.rootId ?? ''), (tree) => {
-      for (const node of nodes.slice(0, LOT)) {
-        const cause = this.state === 'started' ? this.causeIn(tree, node.id, node.epoch) : 'shutdown'
+    const lot = nodes.slice(0, LOT)
+    const causes = (tree: TreeReader) =>
+      lot.map(({ id, epoch }) => (this.state === 'started' ? this.causeIn(tree, id, epoch) : 'shutdown'))
+    return after(look(this.ledger.store, nodes[0]?.rootId ?? '', causes), (found) => {
+      for (const [at, node] of lot.entries()) {
+        const cause = found[at]
         if (cause === null || cause === 'cancel') this.run(node, cause)
         else this.reserved--
       }
@@ -362,7 +366,7 @@ class LocalEngine implements Engine, NodeHost {
     if (work.timeoutAt <= now) return 'timeout'
     if (work.isStalled(now)) return 'stalled'
     const { nodeId, rootId, epoch } = work.claim
-    return after(this.ledger.store.tree(rootId), (tree) => this.causeIn(tree, nodeId, epoch))
+    return look(this.ledger.store, rootId, (tree) => this.causeIn(tree, nodeId, epoch))
   }
 
   private causeIn(tree: TreeReader, nodeId: Id, epoch: number): 'lost' | 'cancel' | null {

@@ -19,6 +19,7 @@ import { planCancel } from '../rules/turn/cancel.ts'
 import { type Claim, planClaim } from '../rules/turn/claim.ts'
 import { type LostClaim, planForce, planRecover, planWaitAgain } from '../rules/turn/result.ts'
 import type { Ledger, Step } from '../store/ledger.ts'
+import { look } from '../store/look.ts'
 import { isProvenDead } from '../store/process-proof.ts'
 import { dropEngine, isDead, leaseTime } from './lease.ts'
 
@@ -71,8 +72,8 @@ export async function sweepTree(ledger: Ledger, options: SweepOptions, rootId: I
     if (turn.state === 'running' && turn.deadline !== null && turn.deadline <= now) {
       await tryStep(ledger, options, expiry(turn))
     }
-    for (const { id } of (await ledger.store.tree(rootId)).openNodes(turn.id)) {
-      const node = (await ledger.store.tree(rootId)).node(id)
+    for (const { id } of await look(ledger.store, rootId, (tree) => tree.openNodes(turn.id))) {
+      const node = await look(ledger.store, rootId, (tree) => tree.node(id))
       if (node !== undefined && !(await doDue(ledger, node, { turn, now, lost, options }))) isDone = false
     }
   }
@@ -148,10 +149,11 @@ export async function recoverStopped(ledger: Ledger, rootId: Id, own: Id): Promi
   for (const lost of await lostEngines(ledger)) {
     if (lost.engineId === own) continue
     const claimed = await store.claimedBy(lost.engineId, Number.MAX_SAFE_INTEGER)
-    const tree = await store.tree(rootId)
-    const isAsked = (node: Node) =>
-      node.rootId === rootId && (node.marks?.stop ?? tree.turn(node.turnId)?.cancel) != null
-    for (const { id } of claimed.filter(isAsked)) {
+    const here = claimed.filter((node) => node.rootId === rootId)
+    const asked = await look(store, rootId, (tree) =>
+      here.filter((node) => (node.marks?.stop ?? tree.turn(node.turnId)?.cancel) != null),
+    )
+    for (const { id } of asked) {
       await ledger.commit({ kind: 'recover', rootId, plan: (draft) => planRecover(draft, id, lostClaim(lost)) })
     }
   }
@@ -165,7 +167,7 @@ export async function forceStopped(
 ): Promise<void> {
   const before = ledger.clock.now() - graceMs
   for (const { nodeId, rootId } of running) {
-    const node = (await ledger.store.tree(rootId)).node(nodeId)
+    const node = await look(ledger.store, rootId, (tree) => tree.node(nodeId))
     if (node?.marks?.stop == null || node.marks.stop.at > before) continue
     await ledger.commit({ kind: 'force', rootId, plan: (draft) => planForce(draft, nodeId) })
   }
@@ -217,8 +219,11 @@ async function onlyOf(
 ): Promise<Node[]> {
   const own: Node[] = []
   for (const node of nodes) {
-    const tree = await store.tree(node.rootId)
-    const agent = unlessTampered(() => tree.conversation(node.conversationId))?.agent
+    const agent = await look(
+      store,
+      node.rootId,
+      (tree) => unlessTampered(() => tree.conversation(node.conversationId))?.agent,
+    )
     if (agent === undefined || mayRun(agent)) own.push(node)
   }
   return own
@@ -237,8 +242,7 @@ async function isCrowded(ledger: Ledger, options: SweepOptions): Promise<boolean
 }
 
 async function ownerOf({ store }: Ledger, { rootId }: Pick<Node, 'rootId'>): Promise<string | null> {
-  const tree = await store.tree(rootId)
-  return unlessTampered(() => tree.conversation(rootId))?.owner ?? null
+  return look(store, rootId, (tree) => unlessTampered(() => tree.conversation(rootId))?.owner ?? null)
 }
 
 /** Reschedules nodes that wait for a clock that was set back since, by whatever process. */
@@ -247,7 +251,7 @@ async function waitAgain(ledger: Ledger, options: SweepOptions): Promise<void> {
   const everything = { now: Number.MAX_SAFE_INTEGER, limit: BATCH, ...options.canRun() }
   for (const { id, rootId, wakeAt } of await store.runnable(everything)) {
     if (wakeAt === null || wakeAt <= clock.now()) continue
-    const last = (await store.tree(rootId)).lastSeq(rootId)
+    const last = await look(store, rootId, (tree) => tree.lastSeq(rootId))
     const writtenAt = (await store.events(rootId, last - 1, 1))[0]?.at ?? 0
     if (writtenAt <= clock.now()) continue
     await tryStep(ledger, options, { kind: 'retry', rootId, plan: (draft) => planWaitAgain(draft, id, writtenAt) })

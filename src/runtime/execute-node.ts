@@ -13,6 +13,7 @@ import type { SourceBoard } from '../engine/source-board.ts'
 import type { CallLimits } from '../grant/call-limits.ts'
 import { hostOf, type TreeReader, treeWith } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
+import { MissingRows, nearTree } from '../store/look.ts'
 import { isOver } from '../store/not-found.ts'
 import type { SourcePool } from '../tool/source-pool.ts'
 import { leaveTape } from '../tool/tape.ts'
@@ -97,7 +98,11 @@ export class NodeExecutor {
   }
 
   private tryRun(claimed: Node, work: Work): void | Promise<void> {
-    const onError = (error: unknown) => this.fail(claimed, work, error)
+    const onError = (error: unknown): Promise<void> => {
+      // Its model was not asked yet: what it is shown has to be loaded first.
+      if (error instanceof MissingRows) return error.load().then(() => this.tryRun(claimed, work))
+      return this.fail(claimed, work, error)
+    }
     try {
       const tree = this.treeOf(claimed)
       const isReady = this.loaded !== undefined && !this.parts.agents.hasLateProviders
@@ -112,7 +117,7 @@ export class NodeExecutor {
   /** The rows of a claimed node's tree. What this process knows of them has its own claim, and all that was there before it. */
   private treeOf({ rootId }: Node): Later<TreeReader> {
     const { store } = this.parts.ledger
-    return store.known?.(rootId) ?? store.tree(rootId)
+    return store.known?.(rootId) ?? nearTree(store, rootId)
   }
 
   private begin(tree: TreeReader, claimed: Node, work: Work): void | Promise<void> {
@@ -206,7 +211,7 @@ export class NodeExecutor {
   private async withChange(run: NodeRun): Promise<NodeRun> {
     const { ledger } = this.parts
     await noteChange(ledger, run.conversation, run.agent)
-    const tree = await ledger.store.tree(run.node.rootId)
+    const tree = await nearTree(ledger.store, run.node.rootId)
     return { ...run, tree, conversation: tree.conversation(run.conversation.id) ?? run.conversation }
   }
 

@@ -30,9 +30,10 @@ import type { Commit } from '../graph/commit.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { RunEvent } from '../graph/event.ts'
 import { codeOf, withKinds } from '../graph/kinds.ts'
-import { openTopRuns, type TreeReader, treeWith, unlessTampered } from '../graph/reader.ts'
+import { openTopRuns, type TreeReader, unlessTampered } from '../graph/reader.ts'
 import type { AgentRef, Id } from '../graph/rows.ts'
 import { Ledger } from '../store/ledger.ts'
+import { lookWith } from '../store/look.ts'
 import { memoryStore } from '../store/memory/index.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
@@ -199,14 +200,17 @@ export class Runtime extends StoreOperations {
   }
 
   private async attachFor<Out, Written>(runId: Id, mayCancel?: () => void): Promise<Run<Out, Written>> {
-    const tree = await treeWith(this.store, runId)
-    const turn = tree.turn(runId)
+    const { turn, output } = await lookWith(this.store, runId, (tree) => {
+      const row = tree.turn(runId)
+      const isKnown = row !== undefined || this.recordings.ofRun(runId) !== undefined
+      // A tree that was changed from outside still gives a handle: awaiting it says so.
+      const outputOf = () => this.directory.registry.outputOf(tree, runId)
+      return { turn: row, output: isKnown ? unlessTampered(outputOf) : undefined }
+    })
     const found: StartingRun | undefined = turn ?? this.recordings.ofRun(runId)
     if (found === undefined) throw await notFound(this.store, 'run', runId)
     this.watch()
     const { conversationId, place, started } = found
-    // A tree that was changed from outside still gives a handle: awaiting it says so.
-    const output = unlessTampered(() => this.directory.registry.outputOf(tree, runId))
     const rootId = turn?.rootId
     const options = { runId, conversationId, place, rootId, started, isOwn: false, output, mayCancel }
     return this.handles.make<Out, Written>(options)
@@ -265,7 +269,7 @@ export class Runtime extends StoreOperations {
 
   private async conversationFor(id: Id, { caller, mayCancel, mayBegin }: HandleFor): Promise<ConversationHandle> {
     await this.recordings.settled(id)
-    const row = (await treeWith(this.store, id)).conversation(id)
+    const row = await lookWith(this.store, id, (tree) => tree.conversation(id))
     if (row === undefined) throw await notFound(this.store, 'conversation', id)
     await (this.store.isReadOnly === true ? this.executor.load() : this.start())
     const { ConversationHandle } = await import('../conversation/conversation.ts')
@@ -309,7 +313,7 @@ export class Runtime extends StoreOperations {
   async idle(runId?: Id): Promise<void> {
     this.watch()
     await this.recordings.settled()
-    const turn = runId === undefined ? undefined : (await treeWith(this.store, runId)).turn(runId)
+    const turn = runId === undefined ? undefined : await lookWith(this.store, runId, (tree) => tree.turn(runId))
     if (runId !== undefined && turn === undefined) throw await notFound(this.store, 'run', runId)
     await untilIdle(this.store, this.live.ends, turn?.rootId)
     await this.live.extensions.settled()

@@ -46,6 +46,7 @@ import type { Conversation, Id, Node } from '../graph/rows.ts'
 import type { SettledCall } from '../rules/history/settle-call.ts'
 import type { Tombstone } from '../store/archive.ts'
 import type { ChangePage } from '../store/feed.ts'
+import { look } from '../store/look.ts'
 import { missingError } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { AgentInfo } from './look/agent-info.ts'
@@ -236,7 +237,7 @@ export class ScopedRuntime {
   /** One node, as its row. */
   async node(nodeId: Id): Promise<Node> {
     const { id } = await this.enter('read', 'node', nodeId)
-    const node = (await this.parts.store.tree(id)).node(nodeId)
+    const node = await look(this.parts.store, id, (tree) => tree.node(nodeId))
     if (node === undefined) throw missingError('node', nodeId, undefined)
     return node
   }
@@ -244,7 +245,7 @@ export class ScopedRuntime {
   /** The `seq` of the last event of the tree that has this conversation. */
   async lastSeq(conversationId: Id): Promise<number> {
     const { id } = await this.enter('read', 'conversation', conversationId)
-    return (await this.parts.store.tree(id)).lastSeq(id)
+    return look(this.parts.store, id, (tree) => tree.lastSeq(id))
   }
 
   /** The rows of a tree as data, by the id of anything in it. */
@@ -390,13 +391,13 @@ export class ScopedRuntime {
   private async checkResult(nodeId: Id, word: Omit<ResultWord, 'by'>): Promise<() => Promise<void>> {
     const { id, owner } = await this.enter('start', 'node', nodeId)
     const { requireExecutor } = await import('./look/asked-request.ts')
-    requireExecutor(await this.parts.store.tree(id), nodeId, { owner, by: this.principal.id })
+    await look(this.parts.store, id, (tree) => requireExecutor(tree, nodeId, { owner, by: this.principal.id }))
     return this.parts.operations.checkAnswer(nodeId, { ...word, by: this.principal.id })
   }
 
   private async requireApproval({ id, owner }: Conversation, nodeId: Id): Promise<AskedRequest | undefined> {
     const { requireApprover } = await import('./look/asked-request.ts')
-    return requireApprover(await this.parts.store.tree(id), nodeId, { owner, principal: this.principal })
+    return look(this.parts.store, id, (tree) => requireApprover(tree, nodeId, { owner, principal: this.principal }))
   }
 
   /** All of a tree as JSON Lines. */
@@ -490,7 +491,7 @@ export class ScopedRuntime {
 
   /** The root as its record has it, where the principal sees its owner. */
   private async rootAt(rootId: Id): Promise<Conversation | undefined> {
-    const root = (await this.parts.store.tree(rootId)).conversation(rootId)
+    const root = await look(this.parts.store, rootId, (tree) => tree.conversation(rootId))
     const isSeen = root !== undefined && maySee(this.principal, root.owner) && mayStart(this.principal, root.agent.name)
     return isSeen ? root : undefined
   }

@@ -35,6 +35,7 @@ import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Turn } from '../graph/rows.ts'
 import type { TurnRequest } from '../rules/turn/open-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
+import { treeLoaded } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { CurrentCall } from '../tool/current.ts'
@@ -193,8 +194,9 @@ export class RunStarter {
   private recordNew(request: CheckedRequest, options: SayOptions): void | Promise<void> {
     const { conversationId, isFresh } = options
     const rootId = isFresh ? conversationId : this.store.rootOf(conversationId)
+    const rows = (tree: TreeReader) => tree.turn(options.runId) ?? tree.conversation(conversationId)
     return after(rootId, (root = conversationId) =>
-      after(this.store.tree(root), (tree) => this.recordIn(tree, request, options)),
+      after(treeLoaded(this.store, root, rows), (tree) => this.recordIn(tree, request, options)),
     )
   }
 

@@ -37,6 +37,7 @@ import type { ApprovalAnswer } from '../rules/turn/approve.ts'
 import type { Tombstone } from '../store/archive.ts'
 import type { ChangePage } from '../store/feed.ts'
 import type { Ledger } from '../store/ledger.ts'
+import { lookWith } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import { readConversationName } from './keys/start-names.ts'
@@ -87,7 +88,7 @@ export abstract class StoreOperations {
 
   /** The usage of a run so far, with the share of each run it started. */
   async usage(runId: Id): Promise<UsageShare> {
-    const share = usageOf(await treeWith(this.store, runId), runId)
+    const share = await lookWith(this.store, runId, (tree) => usageOf(tree, runId))
     if (share === undefined) throw await notFound(this.store, 'run', runId)
     return share
   }
@@ -96,11 +97,14 @@ export abstract class StoreOperations {
   async tree(conversationId: Id, options: { readonly limitTurns?: number } = {}): Promise<ConversationTree> {
     const { limitTurns = 50 } = readOptions('tree(conversationId, options)', options, { limitTurns: anything })
     await this.parts.recordings.settled(conversationId)
-    const tree = await treeWith(this.store, conversationId)
-    const row = tree.conversation(conversationId)
-    if (row === undefined) throw await notFound(this.store, 'conversation', conversationId)
     const { treeOf } = await import('../conversation/tree.ts')
-    return treeOf(tree, row, positiveNumber(limitTurns, 'limitTurns'))
+    const most = positiveNumber(limitTurns, 'limitTurns')
+    const found = await lookWith(this.store, conversationId, (tree) => {
+      const row = tree.conversation(conversationId)
+      return row === undefined ? undefined : treeOf(tree, row, most)
+    })
+    if (found === undefined) throw await notFound(this.store, 'conversation', conversationId)
+    return found
   }
 
   /** The graph of a conversation or lane as data: nodes, edges, lanes and versions, page by page, the newest turns first. */
@@ -135,23 +139,22 @@ export abstract class StoreOperations {
 
   /** A node with its contents. Where its result is long, it is cut: `result(nodeId)` has all of it. */
   async nodeInfo(nodeId: Id): Promise<NodeInfo> {
-    const { tree, node } = await this.nodeIn(nodeId)
     const { nodeInfo } = await import('../conversation/data/node-info.ts')
-    return nodeInfo(tree, node)
+    return this.inNode(nodeId, nodeInfo)
   }
 
   /** All of a node's result, or of its message, as text. */
   async result(nodeId: Id): Promise<WholeResult> {
-    const { tree, node } = await this.nodeIn(nodeId)
     const { wholeResult } = await import('../conversation/data/node-info.ts')
-    return wholeResult(tree, node)
+    return this.inNode(nodeId, wholeResult)
   }
 
-  private async nodeIn(nodeId: Id): Promise<{ readonly tree: TreeReader; readonly node: Node }> {
-    const tree = await treeWith(this.store, nodeId)
-    const node = tree.node(nodeId)
-    if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId} in this store.`)
-    return { tree, node }
+  private async inNode<T>(nodeId: Id, read: (tree: TreeReader, node: Node) => T): Promise<T> {
+    return lookWith(this.store, nodeId, (tree) => {
+      const node = tree.node(nodeId)
+      if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId} in this store.`)
+      return read(tree, node)
+    })
   }
 
   /**
@@ -224,7 +227,7 @@ export abstract class StoreOperations {
     if (typeof answer === 'object' && answer !== null && 'result' in answer) return this.checkResult(nodeId, answer)
     // Read before anything is awaited: what its holder changes later changes nothing.
     const given = readWord(answer)
-    const { node } = await this.nodeIn(nodeId)
+    const node = await this.inNode(nodeId, (_, found) => found)
     if ('edit' in given && given.edit !== undefined) {
       const { checkEdit } = await import('../conversation/inbox/pending.ts')
       await checkEdit(node, given.edit)
@@ -237,8 +240,12 @@ export abstract class StoreOperations {
   private async checkResult(nodeId: Id, word: ResultWord): Promise<() => Promise<void>> {
     const { readResult } = await import('../conversation/inbox/outside-result.ts')
     const given = readResult(word)
-    const { tree, node } = await this.nodeIn(nodeId)
-    const result = await given(node, this.parts.resultSchemaOf(tree, node))
+    const { resultSchemaOf } = this.parts
+    const { node, schema } = await this.inNode(nodeId, (tree, row) => ({
+      node: row,
+      schema: resultSchemaOf(tree, row),
+    }))
+    const result = await given(node, schema)
     return this.sayer(node, ({ planOutsideResult }, draft) => planOutsideResult(draft, nodeId, result))
   }
 
@@ -279,10 +286,8 @@ export abstract class StoreOperations {
 
   /** At once where the store answers at once: nothing of the run begins after the call. */
   private cancelNow(runId: Id, reason: string | undefined): Later<void> {
-    return after(treeWith(this.store, runId), (tree) => {
-      const turn = tree.turn(runId)
-      return turn === undefined ? this.refuseUnknown(runId) : this.cancelTurn(turn, reason)
-    })
+    const found = lookWith(this.store, runId, (tree) => tree.turn(runId))
+    return after(found, (turn) => (turn === undefined ? this.refuseUnknown(runId) : this.cancelTurn(turn, reason)))
   }
 
   private async refuseUnknown(runId: Id): Promise<never> {

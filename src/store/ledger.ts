@@ -17,6 +17,7 @@ import { Draft } from '../graph/draft.ts'
 import type { Kinds } from '../graph/kinds.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
+import { MissingRows, nearTree } from './look.ts'
 import type { Store } from './store.ts'
 
 export interface Step<T> {
@@ -100,17 +101,29 @@ export class Ledger {
   /** Plans on the rows that are here. What comes of it counts only if it was stored: else these rows may be old. */
   private async commitFar<T>(step: Step<T>): Promise<T> {
     const known = this.store.known?.(step.rootId)
-    if (known !== undefined) {
-      const attempt = new Attempt(known, step, this)
+    if (known === undefined) return this.again(step, undefined)
+    let attempt: Attempt<T>
+    try {
+      attempt = await this.tryLoaded(known, step)
+    } catch (error) {
+      return this.again(step, StoreError.isInstance(error) ? error : undefined)
+    }
+    return attempt.commit === null ? this.again(step, undefined) : this.finish(attempt)
+  }
+
+  /** Plans again on the same rows where some had to be loaded. */
+  private async tryLoaded<T>(tree: TreeReader, step: Step<T>): Promise<Attempt<T>> {
+    for (;;) {
+      const attempt = new Attempt(tree, step, this)
       try {
         await attempt.make()
-        if (attempt.commit !== null) return this.finish(attempt)
+        return attempt
       } catch (error) {
         attempt.giveBack()
-        if (StoreError.isInstance(error)) return this.again(step, error)
+        if (!(error instanceof MissingRows)) throw error
+        await error.load()
       }
     }
-    return this.commitOn(await this.store.tree(step.rootId), step)
   }
 
   private commitOn<T>(tree: TreeReader, step: Step<T>): T | Promise<T> {
@@ -135,17 +148,17 @@ export class Ledger {
     return this.finish(attempt)
   }
 
-  /** Another writer was faster: runs the rule again on the rows as they are now. */
+  /** Runs the rule on the rows as they are now: another writer was faster, or it is the first time. */
   private async again<T>(step: Step<T>, first: unknown): Promise<T> {
     let error = first
     for (let tries = 2; this.mayTryAgain(step, error, tries); tries++) {
       if (isFull(error)) await this.scheduler.pause(ROOM_MS)
       else if (tries > 3) await this.pauseBriefly(tries)
-      const attempt = new Attempt(await this.store.tree(step.rootId), step, this)
+      const tree = await nearTree(this.store, step.rootId)
+      let attempt: Attempt<T>
       try {
-        await attempt.make()
+        attempt = await this.tryLoaded(tree, step)
       } catch (failure) {
-        attempt.giveBack()
         error = failure
         continue
       }
@@ -162,7 +175,7 @@ export class Ledger {
   /** Keeps the result of a node until there is space: no model is called again for it. */
   private mayTryAgain({ kind }: Step<unknown>, error: unknown, tries: number): boolean {
     if (isFull(error)) return OF_NODES.has(kind) && this.listener.mayWait(error)
-    return isStale(error) && tries <= MAX_ATTEMPTS
+    return error === undefined || (isStale(error) && tries <= MAX_ATTEMPTS)
   }
 
   private finish<T>(attempt: Attempt<T>): T {

@@ -37,6 +37,8 @@ export interface Store extends StoreReader {
    * the commit of a plan on them is refused, and the ledger plans again on `tree(rootId)`.
    */
   known?(rootId: Id): TreeReader | undefined
+  /** Like `tree`, but its reader throws for rows of a large tree that are not here: the functions of `look` load them. */
+  near?(rootId: Id): Promise<TreeReader>
   /**
    * The time by which leases are granted and judged, in milliseconds. A store that several machines share gives its own; without
    * it the runtime's clock counts.

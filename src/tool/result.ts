@@ -12,9 +12,10 @@ import { type Json, toJson, truncateUtf8 } from '../base/json.ts'
 import { describeIssues } from '../base/schema/schema.ts'
 import { outputContent, outputText, SHOWN_BYTES } from '../graph/commit.ts'
 import { type Block, type Content, isBlock } from '../graph/content.ts'
-import { type StoreReader, treeWith } from '../graph/reader.ts'
+import type { StoreReader } from '../graph/reader.ts'
 import type { Body } from '../graph/rows.ts'
 import type { NodeEnd } from '../rules/turn/end-node.ts'
+import { lookWith } from '../store/look.ts'
 import type { CodeResult } from './tape.ts'
 import { type Tool, tool } from './tool.ts'
 
@@ -123,11 +124,12 @@ export function readResultTool(store: StoreReader): Tool {
     execute: async (input, { node }) => {
       const { id, offset } = input as { id: string; offset: number }
       const { isOwnResult } = await import('../graph/lane.ts')
-      const tree = await treeWith(store, node.id)
-      const task = tree.node(id)
-      const isOwn = task !== undefined && isOwnResult(tree, node, task)
-      const own = isOwn ? task.output.bodyRef : undefined
-      const text = own === undefined ? undefined : tree.body(own)
+      const text = await lookWith(store, node.id, (tree) => {
+        const task = tree.node(id)
+        const isOwn = task !== undefined && isOwnResult(tree, node, task)
+        const own = isOwn ? task.output.bodyRef : undefined
+        return own === undefined ? undefined : tree.body(own)
+      })
       if (text === undefined) throw new Error(`there is no cut result ${id} in this conversation`)
       const page = truncateUtf8(text.slice(offset, offset + SHOWN_BYTES), SHOWN_BYTES - 1_024)
       const end = offset + page.length

@@ -22,6 +22,7 @@ import {
 import { scriptedModel } from '../../src/testing/stand-ins/scripted-model.ts'
 import { noPostgres, type PostgresServer, usePostgres } from '../support/postgres.ts'
 import { tempFolder } from '../support/temp-folder.ts'
+import { leaveUnaudited } from '../support/unaudited.ts'
 import { Cable } from './support/faults.ts'
 
 const place = placeIn('root-a')
@@ -50,6 +51,14 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
     await client.connect()
     for (const statement of statements) await client.query(statement)
     await client.end()
+  }
+
+  async function numbers(sql: string): Promise<number[]> {
+    const client = new pg.Client({ connectionString: server.url() })
+    await client.connect()
+    const { rows } = await client.query({ text: sql, rowMode: 'array' })
+    await client.end()
+    return (rows[0] as unknown[]).map(Number)
   }
 
   describe('says in one sentence what is wrong', () => {
@@ -263,6 +272,39 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
     })
   })
 
+  test('a row that somebody changed behind its back is not given to anybody, and its tree takes no more commits', async () => {
+    const name = schema()
+    await using({ schema: name }, async (store) => {
+      await store.commit(treeCommit('root-a'))
+      await store.commit(treeCommit('root-b'))
+    })
+    const changes = {
+      a_row: `UPDATE ${name}.rows SET data = replace(data, 'editor', 'thief') WHERE letter = 'c' AND root_id = 'root-a'`,
+      an_older_commit: `UPDATE ${name}.commits SET marks = overlay(marks PLACING 'x' FROM 12) WHERE root_id = 'root-a'`,
+    }
+    for (const change of Object.values(changes)) {
+      const [table] = /rows|commits/.exec(change) ?? []
+      await asAdmin(`CREATE TABLE ${name}.kept AS SELECT * FROM ${name}.${table}`, change)
+      await using({ schema: name }, async (store) => {
+        leaveUnaudited(store)
+        await expect(store.tree('root-a')).rejects.toMatchObject({ code: 'tampered', details: { rootId: 'root-a' } })
+        await expect(store.near?.('root-a')).rejects.toMatchObject({ code: 'tampered' })
+        await expect(store.commit(commitOf('root-a', {}))).rejects.toMatchObject({ code: 'tampered' })
+        expect(store.tampered?.().map(({ details }) => details['rootId'])).toEqual(['root-a'])
+        expect((await store.tree('root-b')).conversation('root-b')?.id).toBe('root-b')
+        expect((await store.archive?.verify())?.findings.length).toBeGreaterThan(0)
+      })
+      await asAdmin(
+        `DELETE FROM ${name}.${table}`,
+        `INSERT INTO ${name}.${table} SELECT * FROM ${name}.kept`,
+        `DROP TABLE ${name}.kept`,
+      )
+    }
+    await using({ schema: name }, async (store) => {
+      expect((await store.tree('root-a')).conversation('root-a')?.agent.name).toBe('editor')
+    })
+  })
+
   test('a stream is written only while somebody elsewhere reads its tree: all of it, then what comes', async () => {
     const name = schema()
     const count = async () => {
@@ -323,6 +365,47 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
       expect((await store.archive?.verify())?.findings).toEqual([])
     })
     await from.close()
+  })
+
+  test('the feed keeps the newest changes, and says so to a reader who was away for too long', async () => {
+    const name = schema()
+    await using({ schema: name }, async (store) => {
+      await store.commit(treeCommit('root-a'))
+      const { cursor: early } = await store.changes(null, 0)
+      await asAdmin(
+        `INSERT INTO ${name}.changes (root_id, seq, agent, at, types) SELECT 'root-a', n, 'editor', 1, '["run-end"]' FROM generate_series(1, 115000) AS n`,
+        `INSERT INTO ${name}.changes (root_id, seq, agent, at, types) VALUES ('root-a', 115001, 'editor', 1, '["run-end"]')`,
+      )
+      expect(await store.changes(early, 1)).toMatchObject({ isCut: false, changes: [{ seq: 1 }] })
+      await store.archive?.compact?.()
+      const first = await store.changes(early, 2)
+      expect(first).toMatchObject({ isCut: true, changes: [{ seq: 15_002 }, { seq: 15_003 }] })
+      expect(await store.changes(first.cursor, 1)).toMatchObject({ isCut: false, changes: [{ seq: 15_004 }] })
+      expect(await store.changes(null, 1)).toMatchObject({ isCut: false, changes: [{ seq: 15_002 }] })
+    })
+  })
+
+  test('streams that are over and names of old commits are forgotten, and copies of trees go on', async () => {
+    const name = schema()
+    await using({ schema: name }, (one) =>
+      using({ schema: name }, async (other) => {
+        await one.commit(treeCommit('root-a'))
+        expect((await other.tree('root-a')).node('new')).toBeUndefined()
+        const long = Date.now() - 2 * 86_400_000
+        await one.commit({ ...commitOf('root-a', { nodes: [nodeRow(place, 'new', { ordinal: 7 })] }), at: long })
+        await asAdmin(
+          `INSERT INTO ${name}.blocks (node_id, root_id, data) VALUES ('gone', 'root-a', '{}')`,
+          `INSERT INTO ${name}.readers VALUES ('root-a', now() - interval '1 s')`,
+        )
+        await one.archive?.compact?.()
+        const counts =
+          await numbers(`SELECT (SELECT count(*) FROM ${name}.blocks), (SELECT count(*) FROM ${name}.readers),
+          (SELECT count(*) FROM ${name}.commits WHERE ids = '')`)
+        expect(counts).toEqual([0, 0, 2])
+        expect((await other.tree('root-a')).node('new')?.version).toBe(1)
+        expect((await one.archive?.verify())?.findings).toEqual([])
+      }),
+    )
   })
 
   test('leases go by the clock of the database', async () => {

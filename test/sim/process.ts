@@ -5,6 +5,7 @@ import { StoreError } from '../../src/base/error.ts'
 import type { Engine, EngineFactory, Executor, Work } from '../../src/engine/engine.ts'
 import { localEngine } from '../../src/engine/local.ts'
 import type { Commit } from '../../src/graph/commit.ts'
+import type { TreeReader } from '../../src/graph/reader.ts'
 import type { Id } from '../../src/graph/rows.ts'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts'
 import { AnswerLost, type Hint, type Transport } from '../../src/store/replica/transport.ts'
@@ -26,6 +27,8 @@ export interface ProcessOptions {
   readonly delayMs: number
   readonly loss: number
   readonly twice: number
+  /** True where it keeps few rows of a tree. */
+  readonly fewRows: boolean
   readonly bug: Bug | undefined
 }
 
@@ -95,6 +98,8 @@ export class SimProcess implements Owner {
       defer: () => world.sleep(0, this),
       patienceMs: PATIENCE_MS,
       now: () => world.now,
+      // In half of the worlds every tree is too large to be loaded whole.
+      limits: options.fewRows ? { whole: 4, turns: 1 } : { whole: 5_000, turns: 8 },
     })
     this.runtime = createRuntime({
       store: this.store(),
@@ -240,7 +245,10 @@ export class SimProcess implements Owner {
         return head
       },
       heads: (ids) => this.read(() => ids.map((id) => server.headOf(id))),
-      load: (rootId, since) => this.read(() => server.load(rootId, since)),
+      load: (rootId, most) => this.read(() => server.load(rootId, most)),
+      newer: (rootId, since) => this.read(() => server.newer(rootId, since)),
+      find: (rootId, wanted) => this.read(() => server.find(rootId, wanted)),
+      bodies: (rootId, hashes) => this.read(() => server.bodies(rootId, hashes)),
       listen: (_heard: (hint: Hint) => void) => () => undefined,
     }
   }
@@ -255,7 +263,8 @@ export class SimProcess implements Owner {
       ...Object.fromEntries(scans),
       name: 'simulated',
       shared: true,
-      tree: (rootId: Id) => this.tree(rootId),
+      tree: (rootId: Id) => this.checked(rootId, () => this.trees.tree(rootId)),
+      near: (rootId: Id) => this.checked(rootId, () => this.trees.near(rootId)),
       known: (rootId: Id) => this.trees.unchecked(rootId),
       commit: (commit: Commit) => this.trees.commit(onThisMachine(commit, this.name)),
       ...(this.options.bug === 'lease' ? {} : { now: () => this.read(() => world.now) }),
@@ -270,11 +279,11 @@ export class SimProcess implements Owner {
   }
 
   /** Law: a read shows every commit that anybody knew to be stored before it began. */
-  private async tree(rootId: Id) {
+  private async checked(rootId: Id, read: () => Promise<TreeReader>): Promise<TreeReader> {
     const { server, world } = this.stage
     const known = server.trees.get(rootId)?.acknowledged ?? 0
-    const own = this.options.bug === 'replica' ? this.trees.known(rootId)?.reader : undefined
-    const reader = own ?? (await this.trees.tree(rootId))
+    const own = this.options.bug === 'replica' ? this.trees.known(rootId)?.near : undefined
+    const reader = own ?? (await read())
     const seen = this.trees.known(rootId)?.head?.n ?? 0
     if (seen < known) world.fail(`a read shows ${seen} commits of a tree; ${known} were acknowledged before it`)
     return reader

@@ -1,11 +1,11 @@
 // The truth: rows in memory, the commits of each tree in order, and the laws that each commit must keep.
 
 import { ConflictError } from '../../src/base/error.ts'
-import type { Commit } from '../../src/graph/commit.ts'
+import { type Commit, emptyCommit } from '../../src/graph/commit.ts'
 import type { Id, Node, Turn } from '../../src/graph/rows.ts'
 import { conversationText, linkText, nodeText, turnText } from '../../src/store/codec/tree-text.ts'
 import { memoryStore } from '../../src/store/memory/index.ts'
-import { type Head, Refused, type StoredRow, type TreePart } from '../../src/store/replica/transport.ts'
+import { type Head, Refused, type StoredRow, type TreePart, type Wanted } from '../../src/store/replica/transport.ts'
 import type { LocalStore } from '../../src/store/store.ts'
 import { PATIENCE_MS, type World } from './world.ts'
 
@@ -99,13 +99,56 @@ export class SimServer {
     return log === undefined ? undefined : { tree: 1, n: log.commits.length, seq: log.seqs.at(-1) ?? 0 }
   }
 
-  load(rootId: Id, since: Head | undefined): TreePart | undefined {
+  load(rootId: Id, most: number): TreePart | undefined {
+    const whole = this.newer(rootId, { tree: 1, n: 0, seq: 0 })
+    if (whole?.rows === undefined || whole.rows.length <= most) return whole
+    return { head: whole.head, rows: undefined, bodies: [] }
+  }
+
+  newer(rootId: Id, since: Head): TreePart | undefined {
     const log = this.trees.get(rootId)
     const head = this.headOf(rootId)
     if (log === undefined || head === undefined) return undefined
     const part = new PartMaker()
-    for (let n = since?.n ?? 0; n < log.commits.length; n++) part.add(log.commits[n] as Commit)
+    for (let { n } = since; n < log.commits.length; n++) part.add(log.commits[n] as Commit)
     return part.make(head)
+  }
+
+  find(rootId: Id, { ids, lanes, open }: Wanted): TreePart | undefined {
+    const head = this.headOf(rootId)
+    if (head === undefined) return undefined
+    const { store } = this
+    const turns = new Set<Id>()
+    const add = (turnId: Id | undefined): void => {
+      if (turnId === undefined || turns.has(turnId) || store.turn(turnId) === undefined) return
+      turns.add(turnId)
+      add(store.link(turnId)?.hostTurnId)
+    }
+    for (const id of ids) for (const turnId of [id, store.node(id)?.turnId, store.link(id)?.hostTurnId]) add(turnId)
+    for (const { laneId, last, limit } of lanes) for (const { id } of store.turnsOf(laneId, { last, limit })) add(id)
+    if (open) for (const { id } of store.openTurns(1_000, rootId)) add(id)
+    const part = new PartMaker()
+    part.add(this.rowsOf(rootId, ids, turns))
+    return { ...part.make(head), bodies: [] }
+  }
+
+  bodies(_rootId: Id, hashes: readonly string[]): TreePart['bodies'] {
+    return hashes.flatMap((hash) => ({ hash, text: this.store.body(hash) ?? '' }))
+  }
+
+  private rowsOf(rootId: Id, ids: readonly Id[], turnIds: ReadonlySet<Id>): Commit {
+    const { store } = this
+    const turns = [...turnIds].flatMap((id) => store.turn(id) ?? [])
+    const homes = new Set([rootId, ...ids, ...turns.map(({ conversationId }) => conversationId)])
+    const nodes = turns.flatMap(({ id }) => store.nodesOf(id))
+    return {
+      ...emptyCommit('mutate', 0, rootId),
+      conversations: [...homes].flatMap((id) => store.conversation(id) ?? []),
+      turns,
+      nodes,
+      links: turns.flatMap(({ id }) => store.linksOf(id)),
+      edges: nodes.flatMap(({ id }) => [...store.edgesFrom(id), ...store.edgesTo(id)]),
+    }
   }
 
   /** The laws that rows alone do not show: who may write what, and who may take what from whom. */

@@ -99,9 +99,17 @@ class Play {
 
   private begin(slot: number): void {
     const { skew = 0, delayMs = 1 } = this.story.processes[slot] ?? {}
-    const { loss, twice } = this.story
+    const { loss, twice, seed } = this.story
     const name = `p${slot}.${this.stage.processes.length}`
-    const process = new SimProcess(this.stage, { name, skew, delayMs, loss, twice, bug: this.bug })
+    const process = new SimProcess(this.stage, {
+      name,
+      skew,
+      delayMs,
+      loss,
+      twice,
+      fewRows: seed % 2 === 0,
+      bug: this.bug,
+    })
     this.stage.processes.push(process)
     this.slots[slot] = process
     this.on(process, (runtime) => resumed(runtime, process))

@@ -6,6 +6,7 @@ import { withWords } from '../../graph/outcome.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Id, Purpose, Turn } from '../../graph/rows.ts'
 import type { Ledger } from '../../store/ledger.ts'
+import { look } from '../../store/look.ts'
 import type { Logger } from '../../tool/tool.ts'
 import type { ExtensionCore } from '../definition/extension.ts'
 import { type EventOf, type HookContext, type HookName, useEach } from '../definition/hooks.ts'
@@ -137,7 +138,7 @@ export class ExtensionRuns {
   async changed(): Promise<void> {
     const { store } = this.ledger
     for (const [runId, { rootId }] of [...this.open]) {
-      const turn = (await store.tree(rootId)).turn(runId)
+      const turn = await look(store, rootId, (tree) => tree.turn(runId))
       if (turn?.state === 'ended') this.end(turn)
       else if (turn === undefined && (await store.archive?.tombstone(runId)) !== undefined) this.leave(runId)
     }

@@ -14,6 +14,7 @@ import { ROOT_STATES, type RootState, type WaitingOn } from '../../graph/kinds.t
 import type { Status } from '../../graph/outcome.ts'
 import { ignoreTampered, type RootsQuery, type TreeReader } from '../../graph/reader.ts'
 import type { Conversation, Id, Turn, TurnState } from '../../graph/rows.ts'
+import { look } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 import { waitingOn } from '../tree.ts'
 import { usageOf } from '../usage.ts'
@@ -107,7 +108,7 @@ async function listRoots<Item>(store: Store, query: RunsQuery, read: Reading<Ite
 
 async function itemOf<Item>(store: Store, row: Conversation, read: Reading<Item>): Promise<Item | undefined> {
   try {
-    return read(await store.tree(row.id), row)
+    return await look(store, row.id, (tree) => read(tree, row))
   } catch (error) {
     return ignoreTampered(error)
   }

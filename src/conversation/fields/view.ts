@@ -37,6 +37,11 @@ export class EventView {
     this.known = new Map([[runId, ALL]])
   }
 
+  /** Reads all rows that `show` needs for these events. */
+  prepare(events: readonly Pick<RunEvent, 'runId' | 'parentId'>[]): void {
+    for (const { runId, parentId } of events) this.sightOf(runId, parentId)
+  }
+
   /** Returns the event as the reader sees it; undefined when it is hidden. */
   show(event: RunEvent): RunEvent | undefined {
     const sight = this.sightOf(event.runId, event.parentId)

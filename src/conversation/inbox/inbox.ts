@@ -8,6 +8,7 @@ import { codeOf } from '../../graph/kinds.ts'
 import type { Status } from '../../graph/outcome.ts'
 import { openTopRuns, type TreeReader, unlessTampered } from '../../graph/reader.ts'
 import type { AgentRef, Conversation, Id, Node, Turn } from '../../graph/rows.ts'
+import { lookWith } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 import { approvalsOf, type PendingApproval, type PendingQuestion, questionsOf } from './pending.ts'
 
@@ -172,8 +173,8 @@ class Inbox {
 
   private async placeOf(asked: PendingApproval | PendingQuestion, words: string): Promise<InboxPlace | undefined> {
     const { nodeId, runId, since } = asked
-    const tree = await this.store.tree((await this.store.rootOf(nodeId)) ?? nodeId)
-    return unlessTampered(() => this.place(tree, runId, { nodeId, since, text: words }))
+    const about = { nodeId, since, text: words }
+    return lookWith(this.store, nodeId, (tree) => unlessTampered(() => this.place(tree, runId, about)))
   }
 
   /** Undefined for what belongs to another owner. */

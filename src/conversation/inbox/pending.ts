@@ -7,6 +7,7 @@ import { type AwaitingQuery, idsUpward, type TreeReader, unlessTampered } from '
 import type { Id, Node } from '../../graph/rows.ts'
 import { approvalOf } from '../../rules/turn/approve.ts'
 import { questionOf, seenOf } from '../../rules/turn/question-of.ts'
+import { look } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 
 /** A request that waits for a person: `runtime.answer(nodeId, { allow })` answers it. */
@@ -80,8 +81,7 @@ async function waitingIn<Shown>(
   while (found.length < limit) {
     const nodes = await read(pageOf(owner, last))
     for (const node of nodes) {
-      const tree = await store.tree(node.rootId)
-      const shown = unlessTampered(() => show(tree, node))
+      const shown = await look(store, node.rootId, (tree) => unlessTampered(() => show(tree, node)))
       if (shown !== undefined) found.push(shown)
       last = { wakeAt: node.wakeAt ?? 0, id: node.id }
     }

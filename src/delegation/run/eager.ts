@@ -14,6 +14,7 @@ import type { Id } from '../../graph/rows.ts'
 import { type EagerItem, planAskedItem, planRefusedItem } from '../../rules/delegation/eager.ts'
 import { childIds } from '../../rules/delegation/spawn.ts'
 import type { ApprovalRequest } from '../../rules/turn/approve.ts'
+import { untilLoaded } from '../../store/look.ts'
 import { type EagerOffer, eagerOffers } from '../eager-offers.ts'
 import { type Offer, spawn } from '../spawn.ts'
 
@@ -63,7 +64,8 @@ export class EagerChildren implements EagerWork {
     const ordinal = seen.get(digest) ?? 0
     seen.set(digest, ordinal + 1)
     const [taskId = ''] = deriveIds(this.run.turn.id, `eager/${digest}/${ordinal}`, 1)
-    if (this.run.tree.node(taskId) === undefined) await this.begin(offer, { taskId, field, item })
+    const known = await untilLoaded(() => this.run.tree.node(taskId))
+    if (known === undefined) await this.begin(offer, { taskId, field, item })
     return taskId
   }
 

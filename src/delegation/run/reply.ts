@@ -12,13 +12,14 @@ import { describeIssues } from '../../base/schema/schema.ts'
 import { toolRequest } from '../../grant/request.ts'
 import { type Content, isBlock, saysNothing, textOf } from '../../graph/content.ts'
 import type { Outcome } from '../../graph/outcome.ts'
-import type { Failure, Id, Node, NodeOutput } from '../../graph/rows.ts'
+import type { Failure, Id, Link, Node, NodeOutput } from '../../graph/rows.ts'
 import { planCodeQuestion } from '../../rules/delegation/question.ts'
 import { type ChildIds, childIds } from '../../rules/delegation/spawn.ts'
 import { planAsk } from '../../rules/turn/approve.ts'
 import { planBeginCode, planKeep } from '../../rules/turn/claim.ts'
 import { interruptedEnd, type NodeEnd } from '../../rules/turn/end-node.ts'
 import { planResult } from '../../rules/turn/result.ts'
+import { untilLoaded } from '../../store/look.ts'
 import { ATTEMPTS, type Attempts } from '../../tool/attempts.ts'
 import type { SpawnedChild, SpawnOptions } from '../../tool/current.ts'
 import { orStopped } from '../../tool/invoke.ts'
@@ -294,14 +295,19 @@ export class ReplyChildren extends CalledChildren {
   }
 
   protected override async begin(offer: Offer, input: unknown, ids: ChildIds): Promise<SpawnResult> {
-    const { tree } = this.run
-    const known = tree.link(ids.turn)
+    const { known, question } = await this.placeOf(ids)
     const isOther = known !== undefined && known.agentName !== offer.agent.name
-    if (isOther || tree.node(askId(ids)) !== undefined) throw this.conflicting(`delegates to "${offer.agent.name}"`)
+    if (isOther || question !== undefined) throw this.conflicting(`delegates to "${offer.agent.name}"`)
     const spawned = await super.begin(offer, input, ids)
     const isRefused = 'refused' in spawned && (spawned.isChanged || spawned.refused.status === 'invalid_input')
     if (isRefused && known !== undefined) throw this.conflicting(`delegates something else to "${offer.agent.name}"`)
     return spawned
+  }
+
+  /** What an earlier try has done at this place. */
+  private placeOf(ids: ChildIds): Promise<{ readonly known: Link | undefined; readonly question: Node | undefined }> {
+    const { tree } = this.run
+    return untilLoaded(() => ({ known: tree.link(ids.turn), question: tree.node(askId(ids)) }))
   }
 
   private delegate(to: object | string, input: unknown, attempts: Attempts | undefined): Promise<Outcome> {
@@ -329,10 +335,11 @@ export class ReplyChildren extends CalledChildren {
   }
 
   private async asked(text: string, ids: ChildIds): Promise<string | null> {
-    const { tree, home, node, work } = this.run
+    const { home, node, work } = this.run
     const id = askId(ids)
-    if (tree.link(ids.turn) !== undefined) throw this.conflicting('asks a person')
-    if (tree.node(id) === undefined) this.permitAsking(text)
+    const before = await this.placeOf(ids)
+    if (before.known !== undefined) throw this.conflicting('asks a person')
+    if (before.question === undefined) this.permitAsking(text)
     const question = await home.ledger.commit({
       kind: 'ask',
       rootId: node.rootId,

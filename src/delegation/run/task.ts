@@ -22,6 +22,7 @@ import { childIds } from '../../rules/delegation/spawn.ts'
 import { type ApprovalRequest, planAsk } from '../../rules/turn/approve.ts'
 import type { Expansion } from '../../rules/turn/expand.ts'
 import { planResult } from '../../rules/turn/result.ts'
+import { MissingRows } from '../../store/look.ts'
 import { inactiveText } from '../../tool/groups.ts'
 import { invoke, type PendingPermission } from '../../tool/invoke.ts'
 import { withArgumentsOf } from '../../tool/permit.ts'
@@ -161,7 +162,17 @@ const MOST_CALLS = 16
  * Prepares the children that the commit of an answer can start itself: their calls are already checked and allowed, and
  * nobody has to be asked. This saves a commit per delegation.
  */
-export function readyChildren(before: NodeRun, { answer, tasks, ids }: Expansion): readonly ReadyChild[] {
+export function readyChildren(before: NodeRun, expansion: Expansion): readonly ReadyChild[] {
+  try {
+    return childrenAtOnce(before, expansion)
+  } catch (error) {
+    // Rows have to be loaded: each task starts its own child.
+    if (!(error instanceof MissingRows)) throw error
+    return NONE
+  }
+}
+
+function childrenAtOnce(before: NodeRun, { answer, tasks, ids }: Expansion): readonly ReadyChild[] {
   if (tasks.length > MOST_CALLS || !stillHolds(before)) return NONE
   const { home, tree } = before
   if (before.hooks?.has('beforeTool') === true || home.agents.hooksAbove(before) !== null) return NONE

@@ -19,6 +19,7 @@ import type { TreeReader } from '../../graph/reader.ts'
 import { requireSame } from '../../graph/refused.ts'
 import type { Id, Turn } from '../../graph/rows.ts'
 import type { Ledger } from '../../store/ledger.ts'
+import { look } from '../../store/look.ts'
 import { wasDeleted } from '../../store/not-found.ts'
 import type { Store } from '../../store/store.ts'
 import { foreignKey, type KeyedStart, type KeyName } from './start-names.ts'
@@ -98,7 +99,7 @@ export class KeyedStarts {
   private look(run: KeyedRun): Later<void> {
     const { store } = this.ledger
     return after(run.requestHash === null ? undefined : findRoot(store, run.runId), (rootId) => {
-      if (rootId !== undefined) return after(store.tree(rootId), (tree) => join(tree, run))
+      if (rootId !== undefined) return look(store, rootId, (tree) => join(tree, run))
       return after(findPlace(store, run.start), (conversationId) => {
         run.start.place.conversationId = conversationId
         return run.record(conversationId)

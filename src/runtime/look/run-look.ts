@@ -6,6 +6,7 @@ import { type RunTree, runTreeOf } from '../../conversation/tree.ts'
 import { DURABLE_EVENTS, type DurableEvent, type DurableEventType, toEvent } from '../../graph/event.ts'
 import type { Spending } from '../../graph/limits.ts'
 import type { Id, Node } from '../../graph/rows.ts'
+import { look } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 
 /** A run in short: its state, what it delegated, and how far the record of its tree goes. */
@@ -42,12 +43,13 @@ const QUERY: OptionRules<RunEventQuery> = { after: int(0), limit: int(1, 1_000),
 
 /** Looks at a run; undefined where its tree does not have it. */
 export async function lookAtRun(store: Store, rootId: Id, runId: Id): Promise<RunLook | undefined> {
-  const tree = await store.tree(rootId)
-  const turn = tree.turn(runId)
-  const run = runTreeOf(tree, runId)
-  if (turn === undefined || run === undefined) return undefined
-  const owner = tree.conversation(rootId)?.owner ?? null
-  return { ...run, rootId, owner, input: turn.input, lastSeq: tree.lastSeq(rootId), spend: turn.spend }
+  return look(store, rootId, (tree) => {
+    const turn = tree.turn(runId)
+    const run = runTreeOf(tree, runId)
+    if (turn === undefined || run === undefined) return undefined
+    const owner = tree.conversation(rootId)?.owner ?? null
+    return { ...run, rootId, owner, input: turn.input, lastSeq: tree.lastSeq(rootId), spend: turn.spend }
+  })
 }
 
 /** Reads one page of the record of a run. It reads no more of the tree's log than the page needs. */
@@ -88,6 +90,6 @@ export async function nodesOfRun(
   { rootId, runId }: { readonly rootId: Id; readonly runId: Id },
   page: { readonly from: number; readonly limit: number },
 ): Promise<readonly Node[]> {
-  const nodes = (await store.tree(rootId)).nodesOf(runId)
+  const nodes = await look(store, rootId, (tree) => tree.nodesOf(runId))
   return nodes.slice(page.from, page.from + page.limit)
 }

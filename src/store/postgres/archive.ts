@@ -1,7 +1,7 @@
 import { ConflictError } from '../../base/error.ts'
 import { parseOwnJson } from '../../base/json.ts'
 import { rootState } from '../../graph/kinds.ts'
-import type { Id, Turn } from '../../graph/rows.ts'
+import type { Edge, Id, Turn } from '../../graph/rows.ts'
 import {
   type Archive,
   type Finding,
@@ -10,18 +10,19 @@ import {
   type Tombstone,
   type VerifyReport,
   type WholeTree,
+  type WrittenRow,
 } from '../archive.ts'
 import { parseRow, toConversation, toTurn } from '../codec/rows.ts'
 import { unpackTree } from '../codec/tree-text.ts'
+import { edgeMark, memberText, readMarks, rowMark } from '../commit-chain.ts'
 import { forgottenStone, liftedBy, readTombstone, tombstoneFor, tombstoneOf } from '../not-found.ts'
 import { openTree } from '../store.ts'
+import { tidyCommits } from './beside.ts'
 import type { Database } from './database.ts'
 import type { PgRow, Query } from './driver.ts'
 import { escaped, escapedOrNull, unescaped } from './escape.ts'
-import { readTree, type TableTree, verifyTables } from './whole-tree.ts'
+import { AT_ONE_MOMENT, readTree, type TableTree, verifyTables } from './whole-tree.ts'
 import { columnsOf, edgeGroups, newestOf } from './write.ts'
-
-const AT_ONE_MOMENT = 'REPEATABLE READ READ ONLY'
 
 /** `forget` is called with each tree that was deleted or made. */
 export function postgresArchive(database: Database, forget: (rootId: Id) => void): Archive {
@@ -46,6 +47,7 @@ export function postgresArchive(database: Database, forget: (rootId: Id) => void
     forgetOwner: (owner) => change((query) => forgetOwner(query, owner)),
     compact: async () => {
       await change((query) => query(FOLD_SPENT))
+      await tidyCommits(database, Date.now())
     },
   }
 }
@@ -143,25 +145,73 @@ async function putStone(query: Query, stone: Tombstone): Promise<void> {
 const DROP_STONE = 'WITH gone AS (DELETE FROM @.stones WHERE s = $1) DELETE FROM @.stone_ids WHERE s = $1'
 const KNOWN = `SELECT r.id FROM @.rows r JOIN json_to_recordset($1) AS n(i text, l text) ON r.id = n.i AND r.letter = n.l::"char" LIMIT 1`
 const ADD_TREE = `INSERT INTO @.trees (root_id, n, seq, hash, owner, agent, state, ordinal) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
-const ADD_ROWS = `INSERT INTO @.rows (id, letter, root_id, version, n, span, turn_id, conversation_id, ordinal, queue, due, mark, wait, state, epoch, kind, key, data)
-  SELECT i, l::"char", $2, v, $3::int, CASE WHEN l = 'n' THEN t END, t, c, o, q, d, m, w, s::"char", p, k, y, x
-  FROM json_to_recordset($1) AS r(i text, l text, v int, t text, c text, o bigint, q text, d float8, m float8, w text, s text, p int, k text, y text, x text)`
-const ADD_EDGES = `INSERT INTO @.rows (id, letter, root_id, version, n, span, turn_id, conversation_id, data)
-  SELECT t || ' ' || $3::int, 'e', $2, 1, $3::int, t, t, c, x FROM json_to_recordset($1) AS r(t text, c text, x text)`
+const ADD_ROWS = `INSERT INTO @.rows (id, letter, root_id, version, n, seq, span, conversation_id, ordinal, queue, due, mark, wait, state, epoch, kind, key, data)
+  SELECT i, l::"char", $2, v, n, seq, t, c, o, q, d, m, w, s::"char", p, k, y, x
+  FROM json_to_recordset($1) AS r(i text, l text, v int, n int, seq int, t text, c text, o bigint, q text, d float8, m float8, w text, s text, p int, k text, y text, x text)`
+const ADD_EDGES = `INSERT INTO @.rows (id, letter, root_id, version, n, seq, span, conversation_id, data)
+  SELECT t || ' ' || n, 'e', $2, 1, n, seq, t, c, x FROM json_to_recordset($1) AS r(n int, seq int, t text, c text, x text)`
 const ADD_RECORDS = `INSERT INTO @.commits (root_id, seq, n, id, kind, at, events, marks, hash, ids)
   SELECT $2, seq, n, '', kind, at, events, marks, hash, '[]'
   FROM json_to_recordset($1) AS r(seq int, n int, kind text, at float8, events text, marks text, hash text)`
 const ADD_BODY = 'INSERT INTO @.bodies (root_id, hash, n, data) VALUES ($1, $2, 0, $3)'
+
+/** The number of a commit, and of its last event. */
+interface Writer {
+  readonly n: number
+  readonly seq: number
+}
+
+const NOBODY: Writer = { n: 0, seq: 0 }
+
+interface Writers {
+  readonly ofRow: (row: WrittenRow | undefined) => Writer
+  /** Edges by the commit that wrote them. */
+  readonly ofEdges: (edges: readonly Edge[]) => { readonly writer: Writer; readonly edges: Edge[] }[]
+}
+
+/** Finds the last commit that wrote a row as it is. */
+function writersIn(records: WholeTree['records']): Writers {
+  const writers = new Map<string, Writer>()
+  for (const [at, { marks, seq }] of records.entries()) {
+    for (const { key, hash } of readMarks(marks) ?? []) {
+      writers.set(key === hash ? key : key + hash, { n: at + 1, seq })
+    }
+  }
+  const of = (mark: string) => writers.get(mark) ?? NOBODY
+  return {
+    ofRow: (row) => {
+      if (row === undefined) return NOBODY
+      const { letter, id, turnId, text } = row
+      return of(rowMark(letter, id, turnId === null ? text : memberText(turnId, text)))
+    },
+    ofEdges: (edges) => {
+      const groups = new Map<number, { writer: Writer; edges: Edge[] }>()
+      for (const edge of edges) {
+        const writer = of(edgeMark(edge))
+        const known = groups.get(writer.n)
+        if (known === undefined) groups.set(writer.n, { writer, edges: [edge] })
+        else known.edges.push(edge)
+      }
+      return [...groups.values()]
+    },
+  }
+}
 
 /** Rows keep their texts byte for byte, and so their hashes. */
 async function restore(query: Query, tree: WholeTree): Promise<void> {
   const { rootId, records } = tree
   const id = escaped(rootId)
   const rows = unpackTree(tree)
-  const texts = new Map(tree.rows.map((row) => [row.letter + escaped(row.id), row.text]))
+  const texts = new Map(tree.rows.map((row) => [row.letter + escaped(row.id), row]))
   const homes = new Map(rows.conversations.map((row) => [row.id, row]))
-  const { columns } = columnsOf(rows, { conversationOf: (one) => homes.get(one) }, rootId)
-  const written = JSON.stringify(columns.map((row) => ({ ...row, x: texts.get(row.l + row.i) ?? row.x })))
+  const { columns, written: plain } = columnsOf(rows, { conversationOf: (one) => homes.get(one) }, rootId)
+  const writers = writersIn(records)
+  const written = JSON.stringify(
+    columns.map((row, at) => {
+      const text = texts.get(row.l + row.i)
+      return { ...row, ...writers.ofRow(text ?? plain[at]), x: text?.text ?? row.x }
+    }),
+  )
   const [known] = await query(KNOWN, [written])
   if (known !== undefined) {
     const taken = unescaped(String(known[0]))
@@ -174,10 +224,14 @@ async function restore(query: Query, tree: WholeTree): Promise<void> {
   const n = records.length
   const facts = [escapedOrNull(root?.owner), escaped(root?.agent.name ?? ''), rootState(newest), newest?.ordinal ?? -1]
   await query(ADD_TREE, [id, n, seq, hash, ...facts])
-  await query(ADD_ROWS, [written, id, n])
+  await query(ADD_ROWS, [written, id])
   const turns = new Map(rows.nodes.map((node) => [node.id, node.turnId]))
-  const groups = edgeGroups(rows.edges, (nodeId) => turns.get(nodeId) ?? '')
-  await query(ADD_EDGES, [JSON.stringify(groups), id, n])
+  const groups = writers
+    .ofEdges(rows.edges)
+    .flatMap(({ writer, edges }) =>
+      edgeGroups(edges, (nodeId) => turns.get(nodeId) ?? '').map((group) => ({ ...group, ...writer })),
+    )
+  await query(ADD_EDGES, [JSON.stringify(groups), id])
   await query(ADD_RECORDS, [JSON.stringify(records.map((record, at) => ({ ...record, n: at + 1 }))), id])
   for (const { hash: name, text } of tree.bodies) await query(ADD_BODY, [id, escaped(name), Buffer.from(text, 'utf8')])
 }

@@ -89,22 +89,22 @@ export async function readUsage(database: Database, { owner, from, to }: SpentQu
 
 /** Changes before all transactions that are still open: none of them can come in later. */
 const CHANGES = `WITH s AS (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS xmin, pg_snapshot_xmax(pg_current_snapshot()) AS xmax,
-    coalesce((SELECT min(c) FROM @.changes), 0) AS first)
-  SELECT s.xmin::text, s.xmax::text, s.first, c.xid::text, c.c, c.root_id, c.seq, c.owner, c.agent, c.at, c.types FROM s LEFT JOIN LATERAL (
+    EXISTS (SELECT 1 FROM @.feed f WHERE ($1::text::xid8, $2::bigint) < (f.xid, f.c)) AS gone)
+  SELECT s.xmin::text, s.xmax::text, s.gone, c.xid::text, c.c, c.root_id, c.seq, c.owner, c.agent, c.at, c.types FROM s LEFT JOIN LATERAL (
     SELECT * FROM @.changes WHERE xid < s.xmin AND (xid, c) > ($1::text::xid8, $2) ORDER BY xid, c LIMIT $3) c ON true ORDER BY c.xid, c.c`
 
 export async function readChanges(database: Database, after: string | null, limit: number): Promise<ChangePage> {
   const asked = after === null ? START : readPlace(after)
   const rows = await database.query(CHANGES, [...(asked ?? START), Math.min(Math.max(0, limit), 2 ** 31 - 1)])
-  const [xmin, xmax] = (rows[0] ?? []).map(String)
+  const [xmin, xmax, gone] = (rows[0] ?? []).map(String)
   if (after === null && limit <= 0) return { changes: [], cursor: `${BigInt(xmin ?? 0) - 1n}-${LAST}`, isCut: false }
-  if (asked === undefined || BigInt(asked[0]) >= BigInt(xmax ?? 0)) {
-    const { changes, cursor } = await readChanges(database, `0-0`, limit)
-    return { changes, cursor, isCut: true }
-  }
+  // Whoever begins anew reads what is kept.
+  const isCut = asked === undefined || BigInt(asked[0]) >= BigInt(xmax ?? 0) || (gone === 'true' && after !== null)
+  if (isCut && after !== null) return { ...(await readChanges(database, null, limit)), isCut }
   const found = rows.filter(([, , , xid]) => xid !== null)
   const last = found.at(-1)
-  const cursor = last === undefined ? `${asked[0]}-${asked[1]}` : `${last[3]}-${last[4]}`
+  const [xid, c] = last === undefined ? (asked ?? START) : [last[3], last[4]]
+  const cursor = `${xid}-${c}`
   return { changes: found.flatMap((row) => changeOf(row) ?? []), cursor, isCut: false }
 }
 
@@ -127,4 +127,33 @@ function changeOf([, , , , , rootId, seq, owner, agent, at, types]: PgRow): Tree
     at: Number(at),
     types: parseOwnJson(String(types)) as TreeChange['types'],
   }
+}
+
+/** So many of the newest changes are kept, and up to a tenth more. */
+const KEPT = 100_000
+/** How long commits can be asked for by their own id, and copies of trees go on from where they were. */
+const NAMED_MS = 86_400_000
+
+const FORGET_CHANGES = `WITH last AS (SELECT xid, c FROM @.changes ORDER BY xid DESC, c DESC OFFSET ${KEPT} LIMIT 1),
+    cut AS (UPDATE @.feed f SET xid = last.xid, c = last.c FROM last WHERE (f.xid, f.c) < (last.xid, last.c))
+  DELETE FROM @.changes g USING last WHERE (g.xid, g.c) <= (last.xid, last.c)`
+const IS_LONG = `SELECT (SELECT max(c) FROM (SELECT c FROM @.changes ORDER BY xid DESC, c DESC LIMIT 1) n)
+  - (SELECT c FROM @.changes ORDER BY xid, c LIMIT 1) >= ${KEPT * 1.1}`
+/** Streams of nodes that no longer run, and readers that are gone. */
+const FORGET_STREAMS = `DELETE FROM @.blocks b WHERE NOT EXISTS (
+  SELECT 1 FROM @.rows r WHERE r.id = b.node_id AND r.letter = 'n' AND r.state = 'r')`
+const FORGET_READERS = 'DELETE FROM @.readers WHERE until < now()'
+const FORGET_NAMES = `UPDATE @.commits SET id = '', ids = '' WHERE at < $1 AND ids <> ''`
+
+/** Forgets what nobody needs any more: old changes, streams that are over. Costs little where there is little. */
+export async function tidy(database: Database): Promise<void> {
+  const [row] = await database.query(IS_LONG)
+  if (row?.[0] === true) await database.query(FORGET_CHANGES)
+  for (const forget of [FORGET_STREAMS, FORGET_READERS]) await database.query(forget)
+}
+
+/** Forgets the names of old commits, too. */
+export async function tidyCommits(database: Database, now: number): Promise<void> {
+  await tidy(database)
+  await database.query(FORGET_NAMES, [now - NAMED_MS])
 }

@@ -121,7 +121,7 @@ export class Blocks {
 
   private forgetEnded(): void {
     for (const [id, { rootId, epoch }] of this.own) {
-      const node = this.options.trees.known(rootId)?.reader.node(id)
+      const node = this.options.trees.known(rootId)?.rows.nodes.get(id)?.row
       if (node !== undefined && (node.state !== 'running' || node.epoch !== epoch)) this.own.delete(id)
     }
   }
@@ -146,7 +146,7 @@ export class Blocks {
   private restart(nodeId: Id, stream: OwnStream): void {
     const { rootId, epoch, blocks } = stream
     const first = blocks[0]?.events[0]
-    const node = this.options.trees.known(rootId)?.reader.node(nodeId)
+    const node = this.options.trees.known(rootId)?.rows.nodes.get(nodeId)?.row
     stream.isUnsure = false
     stream.written = 0
     if (first === undefined || first.type === 'reset') return

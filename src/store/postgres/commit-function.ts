@@ -54,20 +54,20 @@ BEGIN
       IF (p ->> 'seen')::int <> v_n - 1 THEN RAISE EXCEPTION 'stale' USING ERRCODE = 'LG001'; END IF;
     END IF;
     IF p_added IS NOT NULL THEN
-      INSERT INTO @.rows (id, letter, root_id, version, n, span, turn_id, conversation_id, ordinal, queue, due, mark, wait, state, epoch, kind, key, data)
-        SELECT i, l::"char", v_root, 1, v_n, CASE WHEN l = 'n' THEN t END, t, c, o, q, d, m, w, s::"char", r.p, k, y, x
+      INSERT INTO @.rows (id, letter, root_id, version, n, seq, span, conversation_id, ordinal, queue, due, mark, wait, state, epoch, kind, key, data)
+        SELECT i, l::"char", v_root, 1, v_n, v_seq, t, c, o, q, d, m, w, s::"char", r.p, k, y, x
         FROM json_to_recordset(p_added) AS r(i text, l text, t text, c text, o bigint, q text, d float8, m float8, w text, s text, p int, k text, y text, x text);
     END IF;
     IF p_changed IS NOT NULL THEN
-      UPDATE @.rows AS r SET version = v, n = v_n, queue = q, due = d, mark = m, wait = w, state = s::"char", epoch = u.p, kind = k, data = x
+      UPDATE @.rows AS r SET version = v, n = v_n, seq = v_seq, queue = q, due = d, mark = m, wait = w, state = s::"char", epoch = u.p, kind = k, data = x
         FROM json_to_recordset(p_changed) AS u(i text, l text, v int, q text, d float8, m float8, w text, s text, p int, k text, x text)
         WHERE r.id = u.i AND r.letter = u.l::"char" AND r.root_id = v_root AND r.version = u.v - 1;
       GET DIAGNOSTICS v_count = ROW_COUNT;
       IF v_count <> json_array_length(p_changed) THEN RAISE EXCEPTION 'stale' USING ERRCODE = 'LG001'; END IF;
     END IF;
     IF p ? 'edges' THEN
-      INSERT INTO @.rows (id, letter, root_id, version, n, span, turn_id, conversation_id, data)
-        SELECT t || ' ' || v_n, 'e', v_root, 1, v_n, t, t, c, x FROM jsonb_to_recordset(p -> 'edges') AS r(t text, c text, x text);
+      INSERT INTO @.rows (id, letter, root_id, version, n, seq, span, conversation_id, data)
+        SELECT t || ' ' || v_n, 'e', v_root, 1, v_n, v_seq, t, c, x FROM jsonb_to_recordset(p -> 'edges') AS r(t text, c text, x text);
     END IF;
     IF p ? 'bodies' THEN
       INSERT INTO @.bodies (root_id, hash, n, data)

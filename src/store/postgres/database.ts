@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreError } from '../../base/error.ts'
 import { newPool, type PgRow, type PostgresClient, type PostgresPool, type Query, TYPES } from './driver.ts'
-import { failure, isLost } from './failure.ts'
+import { failure, isLost, isNameUnknown } from './failure.ts'
 import { migrate, requireSchema } from './schema.ts'
 
 export interface DatabaseOptions {
@@ -107,6 +107,8 @@ export class Database {
   }
 
   private isOpen = false
+  /** False behind a pooler that gives each transaction another connection: names of statements are of one connection. */
+  private hasNames = true
 
   private async open(): Promise<void> {
     if (this.isOpen) return
@@ -146,9 +148,15 @@ export class Database {
   private async run(client: PostgresClient, text: string, values: readonly unknown[]): Promise<readonly PgRow[]> {
     const statement = this.statement(text)
     // Statements without values may be several in one text, which cannot be prepared.
-    const asked = values.length === 0 ? { text: statement.text } : { ...statement, values }
-    const { rows } = await client.query({ ...asked, rowMode: 'array', types: TYPES })
-    return rows as readonly PgRow[]
+    const named = this.hasNames ? statement : { text: statement.text }
+    const asked = values.length === 0 ? { text: statement.text } : { ...named, values }
+    try {
+      const { rows } = await client.query({ ...asked, rowMode: 'array', types: TYPES })
+      return rows as readonly PgRow[]
+    } catch (error) {
+      if (isNameUnknown(error)) this.hasNames = false
+      throw error
+    }
   }
 
   private async patiently<T>(run: () => Promise<T>): Promise<T> {

@@ -13,8 +13,15 @@ export function isLost(error: unknown): boolean {
   return typeof message === 'string' && LOST_MESSAGE.test(message)
 }
 
-const LOST_CODE = /^(?:08|57P0[1-3]|E(?:CONN|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN)|53300|40001|40P01)/
+const LOST_CODE =
+  /^(?:08|57P0[1-3]|E(?:CONN|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN)|53300|40001|40P01|26000|42P05)/
 const LOST_MESSAGE = /terminated|timeout|Connection ended|not queryable|connection error/i
+
+/** True where a pooler gave the statement to a connection that does not know its name. Nothing was run. */
+export function isNameUnknown(error: unknown): boolean {
+  const { code } = (error ?? {}) as DriverError
+  return code === '26000' || code === '42P05'
+}
 
 /** True where the rows contradict a commit. */
 export function isRefusal(error: unknown): boolean {
@@ -30,6 +37,8 @@ interface Place {
 
 type Words = (place: Place, message: string) => StoreError
 
+const CERTIFICATE = /^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_|CERT_|ERR_TLS_CERT)/
+
 /** One sentence about the cause and one about the remedy, by the code of the database. */
 const KNOWN: readonly (readonly [code: RegExp, words: Words])[] = [
   [
@@ -37,11 +46,21 @@ const KNOWN: readonly (readonly [code: RegExp, words: Words])[] = [
     ({ address }) => storeError('store', `There is no host of this name: ${address}. Check the address of the store.`),
   ],
   [
-    /^28/,
-    ({ address }) =>
+    CERTIFICATE,
+    ({ address }, message) =>
       storeError(
         'store',
-        `The database at ${address} does not accept this user and password. Check the address of the store.`,
+        `The certificate of the database at ${address} is not trusted (${message}). Name the authority that signed it: \`?sslmode=verify-full&sslrootcert=FILE\`.`,
+      ),
+  ],
+  [
+    /^28/,
+    ({ address }, message) =>
+      storeError(
+        'store',
+        /pg_hba|encryption/.test(message)
+          ? `The database at ${address} does not let this user in from here (${message}). Add \`?sslmode=verify-full\` to the address, or change its pg_hba.conf.`
+          : `The database at ${address} does not accept this user and password. Check the address of the store.`,
       ),
   ],
   [
@@ -89,9 +108,17 @@ export function failure(error: unknown, place: Place): Error {
   if (isLegateError(error)) return error as Error
   const { code, message } = (error ?? {}) as DriverError
   const said = String(message)
+  if (/does not support SSL/i.test(said)) return Object.assign(noTls(place), { cause: error })
   const known = KNOWN.find(([pattern]) => pattern.test(String(code)))
   const made = known?.[1](place, said) ?? unknownFailure(error, place, said)
   return Object.assign(made, { cause: error })
+}
+
+function noTls({ address }: Place): StoreError {
+  return storeError(
+    'store',
+    `The database at ${address} does not speak TLS. Turn \`ssl\` on there, or leave \`sslmode\` out of the address.`,
+  )
 }
 
 function unknownFailure(error: unknown, { address }: Place, message: string): StoreError {

@@ -9,6 +9,8 @@ import type { PostgresClient } from './driver.ts'
 const TELL_MS = 25
 /** How often it asks whether somebody has written. This alone would do. */
 const LOOK_MS = 1_000
+/** So many times it looks until it forgets what nobody needs. */
+const TIDY_EVERY = 60
 /** How long it waits before it listens again after its connection was lost. */
 const AGAIN_MS = 500
 /** PostgreSQL takes no longer message. */
@@ -24,6 +26,8 @@ export interface HintsOptions {
   readonly isRead: (rootId: Id) => boolean
   /** Called each second while somebody listens. */
   readonly look: () => Promise<void>
+  /** Called now and then. */
+  readonly tidy: () => Promise<void>
   /** The connection was lost. */
   readonly lost: () => void
 }
@@ -44,6 +48,7 @@ export class Hints {
   private known = 0
   /** The writes of others at the last look; -1 where some may have been missed since. */
   private seen = -1
+  private looks = 0
 
   constructor(options: HintsOptions) {
     this.options = options
@@ -171,6 +176,7 @@ export class Hints {
   /** Others have written where there were more writes than those of this process. */
   private async look(): Promise<void> {
     await this.options.look()
+    if (++this.looks % TIDY_EVERY === 0) await this.options.tidy()
     const own = this.known
     const [row] = await this.options.database.query(WRITES)
     const writes = Number(row?.[0]) - own

@@ -17,7 +17,7 @@ import type { Transport } from '../replica/transport.ts'
 import { Trees } from '../replica/trees.ts'
 import type { Store, WakeQueue } from '../store.ts'
 import { postgresArchive } from './archive.ts'
-import { postgresRegistry, readChanges, readUsage } from './beside.ts'
+import { postgresRegistry, readChanges, readUsage, tidy } from './beside.ts'
 import { Blocks } from './blocks.ts'
 import { Database } from './database.ts'
 import type { PostgresPool } from './driver.ts'
@@ -123,6 +123,8 @@ class PostgresParts {
   private readonly blocks: Blocks
   private readonly hints: Hints
   private readonly queue: SqlQueue | undefined
+  /** Trees that somebody else was found to have changed. */
+  private readonly altered = new Map<Id, StoreError>()
   /** The engines whose leases this process has written. */
   private readonly engines = new Set<Id>()
 
@@ -131,7 +133,12 @@ class PostgresParts {
     this.queue = queue
     const known = (rootId: Id) => this.trees.known(rootId)?.head?.n ?? 0
     const transport: Transport = {
-      ...postgresTransport(database, { isRelaxed, known, enqueue: queue?.enqueue }),
+      ...postgresTransport(database, {
+        isRelaxed,
+        known,
+        enqueue: queue?.enqueue,
+        altered: (rootId, error) => this.altered.set(rootId, error),
+      }),
       listen: (heard) => this.hints.listen(heard),
     }
     this.trees = new Trees({
@@ -148,6 +155,7 @@ class PostgresParts {
       isQueued: queue !== undefined,
       isRead: (rootId) => this.blocks.isRead(rootId),
       look: () => this.blocks.look(),
+      tidy: () => (database.options.readOnly ? Promise.resolve() : tidy(database)),
       lost: () => this.blocks.doubt(),
     })
   }
@@ -160,6 +168,7 @@ class PostgresParts {
       isReadOnly: database.options.readOnly,
       ...postgresScans(database),
       tree: (rootId) => trees.tree(rootId),
+      near: (rootId) => trees.near(rootId),
       known: (rootId) => trees.unchecked(rootId),
       blocks: async (rootId, after) => {
         database.requireOpen()
@@ -170,7 +179,11 @@ class PostgresParts {
         const [row] = await database.query(NOW)
         return Number(row?.[0])
       },
-      archive: postgresArchive(database, (rootId) => trees.forget(rootId)),
+      tampered: () => [...this.altered.values()],
+      archive: postgresArchive(database, (rootId) => {
+        this.altered.delete(rootId)
+        trees.forget(rootId)
+      }),
       changes: (after, limit) => readChanges(database, after, limit),
       usage: (query) => readUsage(database, query),
       registry: postgresRegistry(database, () => hints.changed()),
@@ -209,6 +222,8 @@ class PostgresParts {
   private async commit(commit: Commit): Promise<void> {
     this.database.requireOpen()
     this.requireWritable()
+    const altered = this.altered.get(commit.rootId ?? '')
+    if (altered !== undefined) throw altered
     // A stream changes no row of its tree.
     if (commit.kind === 'stream' && commit.blocks.length > 0) return this.blocks.add(commit.blocks)
     await this.trees.commit(commit)

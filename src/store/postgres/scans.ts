@@ -9,7 +9,7 @@ import type { Database } from './database.ts'
 import type { PgRow } from './driver.ts'
 import { escaped, escapedOrNull, unescaped } from './escape.ts'
 
-const NODE = 'r.data, r.turn_id, r.conversation_id, r.root_id'
+const NODE = 'r.data, r.span, r.conversation_id, r.root_id'
 const OVERDUE = `SELECT data FROM @.rows WHERE queue = 't' AND due <= $1 ORDER BY due LIMIT $2`
 /** Finds the turns first: joined at once, a young table is read whole. */
 const UNSTOPPED = `WITH t AS MATERIALIZED (SELECT id, root_id FROM @.rows WHERE mark <= $1 AND letter = 't')

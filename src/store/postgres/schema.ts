@@ -8,7 +8,8 @@ import { missingSchema } from './failure.ts'
  * text: `jsonb` would give it back in another order, and its hash would differ.
  * - `trees`: one row per tree; whoever locks it may extend the tree. `t` is its number, `n` counts its commits.
  * - `rows`: conversations (c), turns (t), nodes (n), links (l), and edges of one turn in one commit (e). `span` is the turn of a
- *   node or of edges, so that one turn can be read alone; `n` is the commit that wrote the row last.
+ *   node, a link or edges, so that one turn can be read alone, and of a turn its lane after a slash; `n` and `seq` name
+ *   the commit that wrote the row last.
  * - `commits`: one row per commit, with its events; `ids` names the rows that it wrote.
  */
 const TABLES = `
@@ -33,8 +34,8 @@ CREATE TABLE @.rows (
   root_id text COLLATE "C" NOT NULL,
   version int NOT NULL,
   n int NOT NULL,
+  seq int NOT NULL,
   span text COLLATE "C",
-  turn_id text COLLATE "C",          -- of a node, a link or edges
   conversation_id text COLLATE "C",  -- of a turn, a node or edges
   ordinal bigint,
   queue text COLLATE "C",    -- t: running turn, u: queued turn, r and owner: runnable node, a: one that awaits a person,
@@ -50,6 +51,7 @@ CREATE TABLE @.rows (
   PRIMARY KEY (id, letter)
 ) WITH (fillfactor = 80);
 CREATE INDEX rows_of_tree ON @.rows (root_id, span);
+CREATE INDEX rows_of_lane ON @.rows (span, ordinal) WHERE letter = 't';
 CREATE INDEX rows_in_queue ON @.rows (queue, due, id) WHERE queue IS NOT NULL;
 CREATE INDEX rows_marked ON @.rows (mark) WHERE mark IS NOT NULL;
 CREATE INDEX rows_of_owner ON @.rows (wait, due, id) WHERE wait IS NOT NULL;
@@ -65,7 +67,7 @@ CREATE TABLE @.commits (
   events text NOT NULL,
   marks text NOT NULL,
   hash text NOT NULL,
-  ids text NOT NULL,         -- a list of letter and id, as JSON
+  ids text NOT NULL,         -- a list of letter and id, as JSON; empty for a commit of long ago
   PRIMARY KEY (root_id, seq, n)
 );
 
@@ -91,6 +93,10 @@ CREATE TABLE @.changes (
   types text NOT NULL,
   PRIMARY KEY (xid, c)
 );
+
+-- Changes up to this one are gone.
+CREATE TABLE @.feed (xid xid8 NOT NULL, c bigint NOT NULL);
+INSERT INTO @.feed VALUES ('0', 0);
 
 -- Sums by owner, day, agent and model; several rows of one key are one sum.
 CREATE TABLE @.spent (

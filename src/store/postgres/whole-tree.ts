@@ -18,10 +18,13 @@ export interface TableTree {
 }
 
 const TREE = 'SELECT n, seq, hash FROM @.trees WHERE root_id = $1'
-const ROWS = `SELECT id, letter::text, turn_id, conversation_id, data, queue, due, mark, wait, state::text, epoch, kind, version FROM @.rows
+const ROWS = `SELECT id, letter::text, span, conversation_id, data, queue, due, mark, wait, state::text, epoch, kind, version FROM @.rows
   WHERE root_id = $1 ORDER BY strpos('ctnle', letter::text), id <> root_id, n, ordinal, id`
 const RECORDS = 'SELECT kind, at, seq, events, marks, hash FROM @.commits WHERE root_id = $1 ORDER BY seq, n'
 const BODIES = 'SELECT hash, data FROM @.bodies WHERE root_id = $1 ORDER BY hash'
+
+/** All reads of a transaction see the same rows. */
+export const AT_ONE_MOMENT = 'REPEATABLE READ READ ONLY'
 
 /** Reads a whole tree. Undefined where there is none. Must be run at one moment. */
 export async function readTree(query: Query, rootId: Id): Promise<TableTree | undefined> {
@@ -31,9 +34,9 @@ export async function readTree(query: Query, rootId: Id): Promise<TableTree | un
   const rows: WrittenRow[] = []
   const edges = new Map<string, Edge>()
   const columns = new Map<string, PgRow>()
-  for (const [key, letter, turn, conversation, data, ...others] of await query(ROWS, [id])) {
+  for (const [key, letter, span, conversation, data, ...others] of await query(ROWS, [id])) {
     const text = String(data)
-    const turnId = turn === null ? null : unescaped(String(turn))
+    const turnId = span === null || letter === 't' ? null : unescaped(String(span))
     if (letter === 'e') addEdges(edges, text, { rootId, conversationId: unescaped(String(conversation)) })
     else rows.push({ letter: letter as RowLetter, id: unescaped(String(key)), turnId, text })
     columns.set(`${letter}${key}`, others)

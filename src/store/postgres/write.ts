@@ -15,7 +15,7 @@ export interface WrittenColumns {
   i: string
   l: string
   v?: number
-  /** turn, conversation, ordinal */
+  /** span, conversation, ordinal */
   t?: string
   c?: string
   o?: number
@@ -44,6 +44,7 @@ function conversationColumns(row: Conversation, { text }: WrittenRow): WrittenCo
 
 function turnColumns(row: Turn, { text }: WrittenRow, { owner, typeOf }: RowFacts): WrittenColumns {
   const columns: WrittenColumns = { i: escaped(row.id), l: 't', v: row.version, x: text }
+  columns.t = `/${escaped(row.laneId)}`
   columns.c = escaped(row.conversationId)
   columns.o = row.ordinal
   if (row.state === 'ended') return columns

@@ -30,12 +30,29 @@ export interface StoredRow {
   readonly text: string
 }
 
-/** A tree, or what of it was written after a commit, at one moment. */
+/** A tree, or what of it was written after a commit, or was asked for, at one moment. */
 export interface TreePart {
   readonly head: Head
-  /** Conversations first, then turns, nodes, links, edges. */
-  readonly rows: readonly StoredRow[]
+  /** Conversations first, then turns, nodes, links, edges. Undefined for a tree with more rows than were wanted. */
+  readonly rows: readonly StoredRow[] | undefined
   readonly bodies: readonly Body[]
+}
+
+/** Which rows of a large tree are loaded. A turn comes with all its rows, its conversation, and the turns that called it. */
+export interface Wanted {
+  /** Of conversations, turns, nodes or links: for all but conversations, their whole turns. */
+  readonly ids: readonly Id[]
+  /** The newest turns of lanes. */
+  readonly lanes: readonly LaneRange[]
+  /** All turns that have not ended. */
+  readonly open: boolean
+}
+
+/** The newest `limit` turns of a lane with an ordinal of at most `last`. */
+export interface LaneRange {
+  readonly laneId: Id
+  readonly last: number
+  readonly limit: number
 }
 
 /** A commit of another process, as far as it says so. Without a root: something changed. */
@@ -53,8 +70,14 @@ export interface Transport {
   send(commit: Commit, sending: Sending): Promise<Head | undefined>
   /** The heads of trees, in the order of their ids; undefined for one that is not there. */
   heads(rootIds: readonly Id[]): Promise<readonly (Head | undefined)[]>
-  /** A tree, or what was written to it after `since`. Undefined where there is no such tree. */
-  load(rootId: Id, since?: Head): Promise<TreePart | undefined>
+  /** A whole tree, unless it has more than `most` rows. Undefined where there is no such tree. */
+  load(rootId: Id, most: number): Promise<TreePart | undefined>
+  /** What was written to a tree after `since`; undefined where it is gone, or is another one. */
+  newer(rootId: Id, since: Head): Promise<TreePart | undefined>
+  /** Some rows of a tree, without bodies. */
+  find(rootId: Id, wanted: Wanted): Promise<TreePart | undefined>
+  /** Texts of a tree by their hashes. They never change. */
+  bodies(rootId: Id, hashes: readonly string[]): Promise<readonly Body[]>
   /** Calls `heard` with what other processes say. Ends with the function that it gives. */
   listen(heard: (hint: Hint) => void): () => void
 }

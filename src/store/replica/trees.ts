@@ -13,9 +13,19 @@ import type { EventRow } from '../../graph/event.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
 import { checkCommit } from '../memory/commit.ts'
+import type { Tables } from '../memory/tables.ts'
 import { requireNoTreeRows, staleRow, unknownTree } from '../store.ts'
-import { CHECKED, Replica, tablesOf } from './replica.ts'
-import { AnswerLost, type Head, Refused, type Sending, type Transport } from './transport.ts'
+import { NEWEST } from './part.ts'
+import { bodiesLacking, CHECKED, Replica, type ReplicaLimits, type ReplicaOptions, tablesOf } from './replica.ts'
+import {
+  AnswerLost,
+  type Head,
+  Refused,
+  type Sending,
+  type Transport,
+  type TreePart,
+  type Wanted,
+} from './transport.ts'
 
 export interface TreesOptions {
   readonly transport: Transport
@@ -28,26 +38,46 @@ export interface TreesOptions {
   /** For how long a commit is sent again while the database does not answer. */
   readonly patienceMs: number
   readonly now: () => number
+  /** How much of large trees is kept. */
+  readonly limits?: ReplicaLimits
 }
+
+const LIMITS: ReplicaLimits = { whole: 5_000, turns: 8 }
+
+/** So many large trees are kept whole for those who read all of them. */
+const MOST_WHOLE = 2
 
 /** Copies with more rows than this together are forgotten, those that were used longest ago first. */
 const MOST_ROWS = 100_000
 
 export class Trees {
   private readonly options: TreesOptions
+  private readonly ofReplicas: ReplicaOptions
   /** In the order of their last use. */
   private readonly replicas = new Map<Id, Replica>()
+  /** Large trees as a whole, for those who read all of them. */
+  private readonly wholes = new Map<Id, Replica>()
   private size = 0
   private asked: AskedHeads | undefined
   private readonly loading = new Map<Replica, Promise<boolean>>()
+  /** How many searches for rows are under way. */
+  private readonly finding = new Map<Replica, number>()
+  private readonly shrinking = new Set<Replica>()
 
   constructor(options: TreesOptions) {
     this.options = options
+    const { requireOpen, limits = LIMITS } = options
+    this.ofReplicas = { requireOpen, limits, find: (replica, wanted) => this.find(replica, wanted) }
   }
 
-  /** The rows of a tree, as they are now or later. */
+  /** All rows of a tree, as they are now or later. */
   async tree(rootId: Id): Promise<TreeReader> {
-    return (await this.fresh(rootId)).reader
+    return (await this.whole(rootId)).reader
+  }
+
+  /** Rows of a tree, as they are now or later; those of a large one as far as they are here. */
+  async near(rootId: Id): Promise<TreeReader> {
+    return (await this.fresh(rootId)).near
   }
 
   /** Stores a commit, or throws. */
@@ -60,17 +90,22 @@ export class Trees {
     if (head === undefined || commit.rootId === null) return
     numberEvents(commit.events, head.seq)
     const replica = this.use(commit.rootId)
-    this.resized(replica, () => replica.takeOwn(commit, head))
+    const open = this.resized(replica, () => replica.takeOwn(commit, head))
+    this.wholes.get(commit.rootId)?.takeOwn(commit, head)
+    if (open.length > 0) await this.find(replica, { ids: open, lanes: [], open: false })
   }
 
   /** Forgets the rows of a tree: they are loaded anew. */
   forget(rootId: Id): void {
     const replica = this.replicas.get(rootId)
     if (replica !== undefined) this.resized(replica, () => replica.clear())
+    this.wholes.get(rootId)?.clear()
+    this.wholes.delete(rootId)
   }
 
   forgetAll(): void {
     this.replicas.clear()
+    this.wholes.clear()
     this.size = 0
   }
 
@@ -84,6 +119,20 @@ export class Trees {
   /** The copy of a tree, where there is one. */
   known(rootId: Id): Replica | undefined {
     return this.replicas.get(rootId)
+  }
+
+  private async whole(rootId: Id): Promise<Replica> {
+    const near = await this.fresh(rootId)
+    if (near.isWhole) return near
+    const limits = { whole: Number.POSITIVE_INFINITY, turns: 0 }
+    const known = this.wholes.get(rootId) ?? new Replica(rootId, { ...this.ofReplicas, limits })
+    this.wholes.delete(rootId)
+    this.wholes.set(rootId, known)
+    for (const id of this.wholes.keys()) if (this.wholes.size > MOST_WHOLE) this.wholes.delete(id)
+    const { head } = near
+    while (head !== undefined && !known.has(head) && (await this.loadOnce(known)));
+    this.options.requireOpen()
+    return known
   }
 
   private async fresh(rootId: Id): Promise<Replica> {
@@ -105,29 +154,95 @@ export class Trees {
   private loadOnce(replica: Replica): Promise<boolean> {
     const known = this.loading.get(replica)
     if (known !== undefined) return known
-    const loaded = this.load(replica).finally(() => this.loading.delete(replica))
+    const { head } = replica
+    const part = (head === undefined ? this.loadFirst(replica) : this.loadNewer(replica, head)).finally(() => {
+      this.loading.delete(replica)
+    })
+    const loaded = part.then((open) => {
+      if (open === undefined || open.length === 0) return open !== undefined
+      return this.find(replica, { ids: open, lanes: [], open: false }).then(() => true)
+    })
     this.loading.set(replica, loaded)
     return loaded
   }
 
-  private async load(replica: Replica): Promise<boolean> {
+  /** Gives the ids of open turns that the copy needs, too; undefined where the tree is gone. */
+  private async loadFirst(replica: Replica): Promise<readonly Id[] | undefined> {
+    const { rootId, limits } = replica
     const { transport, defer } = this.options
-    const since = replica.head
-    const part = await transport.load(replica.rootId, since)
-    if (part === undefined) {
-      // It was deleted, or deleted and made again: then it is loaded whole.
-      this.resized(replica, () => replica.clear())
-      if (since !== undefined) return true
-      replica.empty()
-      return false
+    const { whole, turns } = limits
+    const part = await transport.load(rootId, whole)
+    if (part !== undefined && part.rows === undefined) {
+      const wanted = { ids: [rootId], lanes: [{ laneId: rootId, last: NEWEST, limit: turns }], open: true }
+      return this.loadPart(replica, wanted)
     }
-    const tables = since === undefined ? await tablesOf(replica.rootId, part, defer) : undefined
-    this.resized(replica, () => {
-      if (tables !== undefined) replica.adopt(tables, part.head)
-      // While it was loading, the copy may have been forgotten: then a part is not enough.
-      else if (replica.head?.tree === part.head.tree) replica.take(part)
-    })
-    return true
+    if (part === undefined) return this.isGone(replica)
+    const tables = await tablesOf(rootId, part, defer)
+    this.resized(replica, () => replica.adopt(tables, part.head))
+    return []
+  }
+
+  /** Loads the newest rows of a large tree. */
+  private async loadPart(replica: Replica, wanted: Wanted): Promise<readonly Id[] | undefined> {
+    const part = await this.findIn(replica, wanted)
+    if (part === undefined) return this.isGone(replica)
+    const tables = await tablesOf(replica.rootId, part, this.options.defer)
+    this.resized(replica, () => replica.adopt(tables, part.head, wanted))
+    return []
+  }
+
+  private isGone(replica: Replica): undefined {
+    this.resized(replica, () => replica.clear())
+    replica.empty()
+  }
+
+  private async loadNewer(replica: Replica, since: Head): Promise<readonly Id[]> {
+    const { rootId } = replica
+    const newer = await this.options.transport.newer(rootId, since)
+    if (newer === undefined) {
+      // It was deleted, or deleted and made again: then it is loaded anew.
+      this.resized(replica, () => replica.clear())
+      return []
+    }
+    const part = replica.isWhole ? newer : await this.withBodies(replica, newer)
+    // While it was loading, the copy may have been forgotten: then a part is not enough.
+    const isSame = replica.head?.tree === part.head.tree
+    return isSame ? this.resized(replica, () => replica.take(part)) : []
+  }
+
+  /** Adds rows to the copy of a large tree. */
+  private async find(replica: Replica, wanted: Wanted): Promise<void> {
+    this.finding.set(replica, (this.finding.get(replica) ?? 0) + 1)
+    try {
+      while (!(await this.findOnce(replica, wanted)));
+    } finally {
+      const left = (this.finding.get(replica) ?? 1) - 1
+      if (left > 0) this.finding.set(replica, left)
+      else this.finding.delete(replica)
+      this.shrinkLater(replica)
+    }
+  }
+
+  /** False where the tree has changed meanwhile. */
+  private async findOnce(replica: Replica, wanted: Wanted): Promise<boolean> {
+    const part = await this.findIn(replica, wanted)
+    this.options.requireOpen()
+    if (part === undefined || replica.head === undefined) return true
+    if (this.resized(replica, () => replica.add(part, wanted))) return true
+    if (!replica.has(part.head)) await this.loadOnce(replica)
+    return false
+  }
+
+  private async findIn(replica: Replica, wanted: Wanted): Promise<TreePart | undefined> {
+    const part = await this.options.transport.find(replica.rootId, wanted)
+    return part === undefined ? undefined : this.withBodies(replica, part)
+  }
+
+  /** A large tree has only the texts that its rows name. */
+  private async withBodies({ rootId, rows }: Replica, part: TreePart): Promise<TreePart> {
+    const hashes = bodiesLacking(rows, rootId, part.rows ?? [])
+    if (hashes.length === 0) return part
+    return { ...part, bodies: [...part.bodies, ...(await this.options.transport.bodies(rootId, hashes))] }
   }
 
   /** Asks for the heads of all trees that are wanted in this turn of the event loop with one question. */
@@ -145,7 +260,7 @@ export class Trees {
 
   private use(rootId: Id): Replica {
     const known = this.replicas.get(rootId)
-    const replica = known ?? new Replica(rootId, this.options.requireOpen)
+    const replica = known ?? new Replica(rootId, this.ofReplicas)
     if (known === undefined) this.size += replica.size
     else this.replicas.delete(rootId)
     this.replicas.set(rootId, replica)
@@ -153,12 +268,26 @@ export class Trees {
   }
 
   /** Changes a copy, and forgets others where all of them have too many rows. */
-  private resized(replica: Replica, change: () => void): void {
+  private resized<T>(replica: Replica, change: () => T): T {
     const before = replica.size
-    change()
-    if (this.replicas.get(replica.rootId) !== replica) return
+    const result = change()
+    if (this.replicas.get(replica.rootId) !== replica) return result
     this.size += replica.size - before
     if (this.size > MOST_ROWS) this.forgetOldest()
+    this.shrinkLater(replica)
+    return result
+  }
+
+  /** Whoever reads rows that were just loaded does so before: a copy loses none while somebody searches. */
+  private shrinkLater(replica: Replica): void {
+    if (!replica.isTooLarge || this.finding.has(replica) || this.shrinking.has(replica)) return
+    if (this.replicas.get(replica.rootId) !== replica) return
+    this.shrinking.add(replica)
+    const shrink = () => {
+      this.shrinking.delete(replica)
+      if (!this.finding.has(replica) && replica.isTooLarge) this.resized(replica, () => replica.shrink())
+    }
+    this.options.defer().then(shrink, shrink)
   }
 
   private forgetOldest(): void {
@@ -170,7 +299,7 @@ export class Trees {
   }
 
   private async check(commit: Commit, rootId: Id): Promise<void> {
-    const { rows } = await this.fresh(rootId)
+    const { rows } = await this.whole(rootId)
     // Engines are of no tree: the database checks their versions.
     checkCommit(rows, { ...commit, engines: [] })
   }
@@ -206,13 +335,17 @@ export class Trees {
   }
 
   private sending(commit: Commit, again: boolean): Sending {
-    const rows = commit.rootId === null ? undefined : this.replicas.get(commit.rootId)?.reader
-    const { plannedOn = CHECKED } = commit
+    const { rootId, plannedOn = CHECKED } = commit
+    const known = rootId === null ? [] : [this.replicas.get(rootId), this.wholes.get(rootId)]
+    const tables = known.flatMap((replica) => replica?.rows ?? [])
+    const inTables = <T>(find: (rows: Tables) => T | undefined) => tables.map(find).find((found) => found !== undefined)
     return {
       again,
       seen: plannedOn === CHECKED ? null : plannedOn,
-      turnOf: (id) => rows?.node(id)?.turnId ?? '',
-      conversationOf: (id) => commit.conversations.find((row) => row.id === id) ?? rows?.conversation(id),
+      turnOf: (id) => inTables(({ nodes }) => nodes.get(id)?.row.turnId) ?? '',
+      conversationOf: (id) =>
+        commit.conversations.find((row) => row.id === id) ??
+        inTables(({ conversations }) => conversations.get(id)?.row),
     }
   }
 

@@ -1,0 +1,145 @@
+import type { TreeReader } from '../../graph/reader.ts'
+import type { Id, Turn } from '../../graph/rows.ts'
+import { MissingRows } from '../look.ts'
+import { memoryReader } from '../memory/scan.ts'
+import type { Tables, TurnEntry } from '../memory/tables.ts'
+import { LaneList } from '../row-cache.ts'
+import type { LaneRange, Wanted } from './transport.ts'
+
+/**
+ * What is here of a large tree. A turn that is here is here with all its rows and its conversation; so are all turns that have not
+ * ended. Of lanes, some turns in a row are.
+ */
+export class Part {
+  private readonly lanes = new Map<Id, LaneList<TurnEntry>>()
+  /** Ids and ranges that were asked for: what is not here of them does not exist. */
+  private readonly asked = new Set<string>()
+
+  /** True where everything of this id is here. */
+  has(id: Id): boolean {
+    return this.asked.has(id)
+  }
+
+  /** The turns of a lane; undefined where they are not all here. */
+  turnsOf(range: LaneRange): TurnEntry[] | undefined {
+    return this.lanes.get(range.laneId)?.upTo(range.last, range.limit)
+  }
+
+  /** True where a range was asked for. */
+  hasRange(range: LaneRange): boolean {
+    return this.asked.has(nameOf(range))
+  }
+
+  /** True for a turn that was made after all that are here of its lane: all its rows are newer. */
+  isNext({ laneId, ordinal }: Turn): boolean {
+    const [newest] = this.turnsOf({ laneId, last: NEWEST, limit: 1 }) ?? []
+    return newest === undefined ? this.lanes.get(laneId)?.isWhole === true : newest.row.ordinal < ordinal
+  }
+
+  /** Others have written: what did not exist may exist now. */
+  doubt(): void {
+    this.asked.clear()
+  }
+
+  /** A lane was made in this process. */
+  begin(laneId: Id): void {
+    if (!this.lanes.has(laneId)) this.lanes.set(laneId, new LaneList(true))
+  }
+
+  /** A turn was added to its lane, or is queued again. */
+  put(turn: TurnEntry): void {
+    this.lanes.get(turn.row.laneId)?.put(turn)
+  }
+
+  /** Takes note of what was asked for and is in these tables now. */
+  learn({ ids, lanes }: Wanted, tables: Tables): void {
+    for (const id of ids) this.asked.add(id)
+    for (const range of lanes) this.learnLane(range, tables)
+  }
+
+  private learnLane(range: LaneRange, tables: Tables): void {
+    const { laneId, last, limit } = range
+    this.asked.add(nameOf(range))
+    const all = tables.lanes.get(laneId)?.turns ?? []
+    const found = all.filter(({ row }) => row.ordinal <= last).slice(-limit)
+    const known = this.lanes.get(laneId) ?? new LaneList<TurnEntry>(found.length === 0)
+    this.lanes.set(laneId, known)
+    known.learn(found, last)
+  }
+}
+
+function nameOf({ laneId, last, limit }: LaneRange): string {
+  return `${laneId} ${last} ${limit}`
+}
+
+/** Greater than every ordinal. */
+export const NEWEST: number = Number.MAX_SAFE_INTEGER
+
+/** Rows that are here, for readers that load what is not. */
+export interface PartSource {
+  readonly tables: () => Tables
+  /** Undefined where the whole tree is here. */
+  readonly part: () => Part | undefined
+  readonly find: (wanted: Wanted) => Promise<void>
+  readonly writes: () => number
+  readonly lastSeq: (rootId: Id) => number
+}
+
+/** Reads what is here, and throws `MissingRows` for what may be elsewhere. */
+export function partReader({ tables, part, find, writes, lastSeq }: PartSource): TreeReader {
+  const all = memoryReader(tables)
+  /** Undefined where there is no such row. */
+  const missing = (id: Id): undefined => {
+    if (part()?.has(id) === false) throw new MissingRows(() => find({ ...NOTHING, ids: [id] }))
+  }
+  const needNode = (id: Id): void => {
+    if (tables().nodes.get(id) === undefined) missing(id)
+  }
+  const needTurn = (id: Id): void => {
+    if (tables().turns.get(id) === undefined) missing(id)
+  }
+  const turnsOf: TreeReader['turnsOf'] = (laneId, { last = NEWEST, limit }) => {
+    const here = part()
+    const range = { laneId, last, limit }
+    if (here === undefined || limit <= 0) return all.turnsOf(laneId, range)
+    const found = here.turnsOf(range)
+    if (found !== undefined) return found.map(({ row }) => row)
+    if (here.hasRange(range)) return all.turnsOf(laneId, range)
+    throw new MissingRows(() => find({ ...NOTHING, lanes: [range] }))
+  }
+  return {
+    writes,
+    conversation: (id) => all.conversation(id) ?? missing(id),
+    turn: (id) => all.turn(id) ?? missing(id),
+    node: (id) => all.node(id) ?? missing(id),
+    link: (id) => all.link(id) ?? missing(id),
+    // A text comes with the nodes that name it.
+    body: all.body,
+    edgesFrom: (id) => guarded(needNode, id, all.edgesFrom),
+    edgesTo: (id) => guarded(needNode, id, all.edgesTo),
+    nodesOf: (id) => guarded(needTurn, id, all.nodesOf),
+    openNodes: (id) => guarded(needTurn, id, all.openNodes),
+    nodeByKey: (id, kind, key) => guarded(needTurn, id, (turnId) => all.nodeByKey(turnId, kind, key)),
+    linksOf: (id) => guarded(needTurn, id, all.linksOf),
+    linkAt: (id, ordinal) => guarded(needTurn, id, (turnId) => all.linkAt(turnId, ordinal)),
+    openLinks: (id) => guarded(needTurn, id, all.openLinks),
+    turnsOf,
+    queuedTurn: (laneId) => (part() === undefined ? all.queuedTurn(laneId) : queuedIn(laneId, turnsOf)),
+    lastSeq,
+  }
+}
+
+const NOTHING: Wanted = { ids: [], lanes: [], open: false }
+
+function guarded<T>(need: (id: Id) => void, id: Id, read: (id: Id) => T): T {
+  need(id)
+  return read(id)
+}
+
+/** Queued turns are the last of their lane. */
+function queuedIn(laneId: Id, turnsOf: TreeReader['turnsOf']): Turn | undefined {
+  for (let limit = 8; ; limit *= 4) {
+    const turns = turnsOf(laneId, { limit })
+    if (turns.length < limit || turns[0]?.state !== 'queued') return turns.find(({ state }) => state === 'queued')
+  }
+}
