@@ -1,5 +1,5 @@
 import { type Task, TaskState } from '@a2a-js/sdk'
-import { agent, type Principal, tool } from 'legate'
+import { agent, type Content, type Principal, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -216,6 +216,32 @@ test('push notifications arrive signed, in order, and end with their task', asyn
         (await client.listTaskPushNotificationConfig({ tenant: '', taskId: id, pageSize: 0, pageToken: '' })).configs,
     )
     .toEqual([])
+})
+
+test('pieces of an answer are parts, and a run that may not begin is rejected', async () => {
+  const maker = agent({
+    name: 'maker',
+    reply: (): Content => [
+      { type: 'text', text: 'Here it is.' },
+      { type: 'json', value: { pages: 2 } },
+      { type: 'file', mediaType: 'application/pdf', data: 'JVBERg==' },
+      { type: 'image', mediaType: 'image/png', data: 'https://images.example/a.png' },
+    ],
+  })
+  const barred = agent({ name: 'barred', reply: () => 'x', needs: () => ['net:b.example'] })
+  await using setting = await startServer({}, { agents: [maker, barred] })
+  const token = await setting.tokenFor(ann)
+  const made = task(await (await clientOf(`${setting.server.url}/a2a/maker`, token)).sendMessage(said('Hi')))
+
+  expect(made.artifacts[0]?.parts.map(({ content, mediaType }) => [content, mediaType])).toEqual([
+    [{ $case: 'text', value: 'Here it is.' }, ''],
+    [{ $case: 'data', value: { pages: 2 } }, 'application/json'],
+    [{ $case: 'raw', value: Buffer.from('JVBERg==', 'base64') }, 'application/pdf'],
+    [{ $case: 'url', value: 'https://images.example/a.png' }, 'image/png'],
+  ])
+  const refused = task(await (await clientOf(`${setting.server.url}/a2a/barred`, token)).sendMessage(said('Hi')))
+  expect(refused.status?.state).toBe(TaskState.TASK_STATE_REJECTED)
+  expect(refused.metadata).toMatchObject({ 'legate.status': 'denied' })
 })
 
 test('the trace of a peer goes on in its task', async () => {
