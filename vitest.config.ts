@@ -93,7 +93,13 @@ export default defineConfig({
         ...slow,
         globalSetup: 'test/crash/support/build-programs.ts',
       }),
-      project('postgres', { include: postgres, isolate: false, setupFiles, ...slow }),
+      project('postgres', {
+        include: postgres,
+        isolate: false,
+        setupFiles,
+        ...slow,
+        globalSetup: 'test/crash/support/build-programs.ts',
+      }),
       project('browser', {
         include: browser,
         isolate: false,

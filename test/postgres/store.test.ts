@@ -22,7 +22,7 @@ import {
 import { scriptedModel } from '../../src/testing/stand-ins/scripted-model.ts'
 import { noPostgres, type PostgresServer, usePostgres } from '../support/postgres.ts'
 import { tempFolder } from '../support/temp-folder.ts'
-import { Cable } from './support/faults.ts'
+import { Cable } from './support/cable.ts'
 
 const place = placeIn('root-a')
 
