@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { WorkerProcess } from 'legate/testing'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { useCounter } from '../crash/support/counter.ts'
 import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
@@ -8,6 +8,7 @@ import { noPostgres, type PostgresServer, usePostgres } from '../support/postgre
 import { Cable } from './support/cable.ts'
 import { CrewCase, told } from './support/crew.ts'
 import type { CrewRole } from './support/crew-role.ts'
+import { HOME, Machines, noMachines } from './support/machines.ts'
 
 const KILLS = isFull ? 200 : 4
 const CRASHES = isFull ? 20 : 2
@@ -19,7 +20,10 @@ const LEASE_MS = 1_500
 describe.skipIf(noPostgres !== undefined)('faults', async () => {
   const server = noPostgres === undefined ? await usePostgres() : (undefined as unknown as PostgresServer)
   const counter = await useCounter()
-  const crewOf = (role: Partial<CrewRole> = {}) => new CrewCase({ counter, url: server.url() }, { jobs: JOBS, ...role })
+  const crewOf = (role: Partial<CrewRole> = {}, at = `127.0.0.1:${server.port}`) => {
+    const url = server.url().replace(`127.0.0.1:${server.port}`, at)
+    return new CrewCase({ counter, url }, { jobs: JOBS, ...role })
+  }
 
   test(`${KILLS} kills of workers on one database: nothing is lost, doubled or left open`, async () => {
     const crew = crewOf()
@@ -57,6 +61,26 @@ describe.skipIf(noPostgres !== undefined)('faults', async () => {
     await conclude(crew, 'D-4', workers, `one of two machines cut off ${CUTS} times, lease ${LEASE_MS} ms`)
     await cable.close()
   })
+
+  test.runIf(isFull && noMachines === undefined)(
+    'the same with machines of their own whose wires are pulled',
+    async () => {
+      const machines = new Machines(3)
+      onTestFinished(() => machines.drop())
+      const way = await Cable.open(server.port, HOME)
+      const crew = crewOf({}, `${HOME}:${way.port}`)
+      const workers = [0, 1, 2].map((at) => machines.on(at, () => crew.start()))
+      for (let cut = 1; cut <= CUTS; cut++) {
+        await crew.untilEnded(((cut - 1) * JOBS) / CUTS + 1, workers)
+        const chosen = [0, 1, 2].filter((at) => at === cut % 3 || Math.random() < 0.3)
+        for (const at of chosen) machines.setWire(at, 'down')
+        await sleep(1_000 + Math.random() * 6_000)
+        for (const at of chosen) machines.setWire(at, 'up')
+      }
+      await conclude(crew, 'D-4, namespaces', workers, `the wires of 1 to 3 of three machines pulled ${CUTS} times`)
+      await way.close()
+    },
+  )
 
   test.runIf(isFull)('connections that one side has forgotten, and 40 ms on the way', async () => {
     const cable = await Cable.open(server.port)
