@@ -95,8 +95,10 @@ export async function crash(options: CrashOptions, kills: readonly Kill[]): Prom
 const POINT: OptionRules<KillPoint> = { point: text, hit: int(1) }
 
 /** What one worker is given beside the options of its case. */
-interface WorkerGiven {
+export interface WorkerGiven {
+  /** The point at which it is killed. */
   readonly killAt?: KillPoint
+  /** Its role. Default: the role of the case. */
   readonly role?: string
   /** Another address of the same database: a way to it that the test can cut. */
   readonly store?: `postgres://${string}`
@@ -121,6 +123,7 @@ export class CrashCase {
     return rowsOf({ folder: this.folder, store: this.options.store ?? 'sqlite' })
   }
 
+  /** Starts a worker. */
   start(given: WorkerGiven = {}): WorkerProcess {
     const { program, counter, nodeOptions = [], timeoutMs = 30_000, maxWorkers = 20 } = this.options
     if (this.workers.length >= maxWorkers)
