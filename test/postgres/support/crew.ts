@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CrashCase, type OutsideCounter, type WorkerExit, type WorkerProcess } from 'legate/testing'
 import pg from 'pg'
+import { onTestFinished } from 'vitest'
 import { brokenExits, leftBehind } from '../../../src/testing/crash/laws.ts'
 import { withRows } from '../../../src/testing/crash/stored-rows.ts'
 import { programFile } from '../../crash/support/program.ts'
@@ -26,6 +27,7 @@ export interface CrewFindings {
 export class CrewCase {
   readonly crash: CrashCase
   private readonly common: CrewRole
+  private readonly workers: WorkerProcess[] = []
 
   constructor(options: { readonly counter: OutsideCounter; readonly url: string }, role: Partial<CrewRole> = {}) {
     const { counter, url } = options
@@ -33,12 +35,18 @@ export class CrewCase {
     const limits = { timeoutMs: 3_600_000, maxWorkers: 100_000 }
     this.crash = new CrashCase({ program, counter, store: url as Address, ...limits })
     this.common = { ...CREW, ...role }
+    // Also where the test has failed: its files stay then, its processes do not.
+    onTestFinished(() => {
+      for (const worker of this.workers) worker.signal('SIGKILL')
+    })
   }
 
   /** Starts a process, which may reach the database by a way of its own. */
   start(role: Partial<CrewRole> = {}, port?: number): WorkerProcess {
     const given = { role: JSON.stringify({ ...this.common, ...role }) }
-    return this.crash.start(port === undefined ? given : { ...given, store: this.by(port) })
+    const worker = this.crash.start(port === undefined ? given : { ...given, store: this.by(port) })
+    this.workers.push(worker)
+    return worker
   }
 
   /** Waits until so many jobs have ended. A process that fails meanwhile ends the waiting. */
