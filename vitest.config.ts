@@ -103,7 +103,13 @@ export default defineConfig({
         ...slow,
         globalSetup: 'test/crash/support/build-programs.ts',
       }),
-      project('postgres', { include: postgres, isolate: false, setupFiles, ...slow }),
+      project('postgres', {
+        include: postgres,
+        isolate: false,
+        setupFiles,
+        ...slow,
+        globalSetup: 'test/crash/support/build-programs.ts',
+      }),
       // First, and one after the other: two windows that are busy at once would measure each other.
       project('page', { ...inBrowser, include: page, fileParallelism: false, sequence: { groupOrder: 0 } }),
       project('browser', { ...inBrowser, include: browser, exclude: page, sequence: { groupOrder: 1 } }),

@@ -190,7 +190,7 @@ function testFiles() {
       ),
     )
     .map((file) => file.split(path.sep).join('/'))
-    .filter((file) => file.endsWith('.test.ts'))
+    .filter((file) => file.endsWith('.test.ts') || file.includes('/suites/'))
     .sort()
 }
 

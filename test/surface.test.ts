@@ -46,7 +46,7 @@ const surface: Readonly<Record<string, Door>> = {
     types:
       'Aftermath Clock ContractOptions CountedEffect CrashOptions CrashProgram CrashWorker EngineConformance Evidence ' +
       'Failpoint FailpointPlan Failpoints FakeClock Kill KillMoment KillPoint LocalStore OutsideCounter RecordOptions ' +
-      'Replay Script ScriptedAnswer ScriptedModel ScriptedAnswerFields ScriptedInput TreeRows WorkerExit WorkerLine WorkerProcess',
+      'Replay Script ScriptedAnswer ScriptedModel ScriptedAnswerFields ScriptedInput TreeRows WorkerExit WorkerGiven WorkerLine WorkerProcess',
   },
   'legate/tools': {
     values:

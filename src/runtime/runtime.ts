@@ -397,7 +397,12 @@ export class Runtime extends StoreOperations {
   private swept(): void {
     this.live.hear()
     // Alone, this process has heard of every end.
-    if (this.store.shared) this.executor.leaveEnded().catch(this.live.report)
+    if (this.store.shared) this.executor.leaveEnded().catch(this.unlessClosing)
+  }
+
+  /** What comes back after the store was closed tells nobody anything. */
+  private readonly unlessClosing = (error: unknown): void => {
+    if (this.closing === undefined) this.live.report(error)
   }
 }
 

@@ -14,7 +14,7 @@ export { type EngineConformance, engineConformance } from './conformance/engine-
 export { storeConformance } from './conformance/store-conformance.ts'
 export { type ContractOptions, checkSubagentContract } from './conformance/subagent-contract.ts'
 export { type Aftermath, aftermath, checkStanding, type Evidence } from './crash/aftermath.ts'
-export { CrashCase, type CrashOptions, crash, type Kill, type KillMoment } from './crash/crash.ts'
+export { CrashCase, type CrashOptions, crash, type Kill, type KillMoment, type WorkerGiven } from './crash/crash.ts'
 export {
   type CrashProgram,
   type CrashWorker,

@@ -45,7 +45,7 @@ test('I4: an effectful tool that kills its process is uncertain at once', async 
 async function loop(role: string) {
   const test = new CrashCase({ program, counter, role })
   await test.runToEnd()
-  const { kills, trees } = test.conclude()
+  const { kills, trees } = await test.conclude()
   const nodes = trees.flatMap((tree) => [...tree.nodes.values()])
   const [turn] = trees.flatMap((tree) => [...tree.turns.values()])
   return { kills, turn, nodes, text: String(nodes.at(-1)?.output.content ?? '') }

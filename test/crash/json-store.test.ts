@@ -30,7 +30,7 @@ describe.each(isFull ? ['delegate', 'sessions'] : ['sessions'])('%s on a JSON st
       await one.runAndKill({ afterMs })
       await one.runAndKill({ afterMs: afterMs / 2 })
       await one.runToEnd()
-      one.conclude()
+      await one.conclude()
     })
   })
 })

@@ -19,7 +19,7 @@ test('two processes that start the same keys at the same moment make one run of 
     { code: 0, errors: '' },
   ])
   const calls = test.evidence().effects?.filter(({ name }) => name === 'model') ?? []
-  const { lines, trees } = test.conclude()
+  const { lines, trees } = await test.conclude()
   expectOneOfEach(trees)
   expect(calls).toHaveLength(ORDERS)
   // The store took one start of each: the other was refused, and found the run.
@@ -37,11 +37,11 @@ test.each([
   for (const hit of [1, 2, 3]) {
     const { signal } = await test.ended(test.start({ role, killAt: { point, hit } }))
     expect(signal).toBe('SIGKILL')
-    test.checkStanding()
+    await test.checkStanding()
   }
   expect(await test.ended(test.start({ role }))).toMatchObject({ code: 0, errors: '' })
 
-  expectOneOfEach(test.conclude().trees)
+  expectOneOfEach((await test.conclude()).trees)
 })
 
 /** Half of the orders are conversations of their own, the other half are turns of one. */

@@ -77,7 +77,7 @@ async function oneCase(seed: number): Promise<Aftermath> {
     await Promise.race([serving.crash.ended(server), sleep(random() * LIFE_MS)])
     server.signal('SIGKILL')
     await serving.crash.ended(server)
-    serving.crash.checkStanding()
+    await serving.crash.checkStanding()
     server = await serving.start({ port, workers: WORKERS }, random() < 0.5 ? pointOf(random) : undefined)
   }
   // The last one may be on its way to a failpoint.

@@ -17,7 +17,7 @@ test('two processes on one file share the work of one tree', async () => {
 
   for (const worker of workers) await test.ended(worker)
 
-  const { lines, trees } = test.conclude()
+  const { lines, trees } = await test.conclude()
   const answers = lines.filter((line) => line.type === 'commit' && (line.kind === 'expand' || line.kind === 'end'))
   expect(new Set(answers.map(({ pid }) => pid))).toEqual(new Set(workers.map(({ pid }) => pid)))
   const outcomes = trees.flatMap(({ turns }) => [...turns.values()].map(({ outcome }) => outcome?.status))
@@ -35,7 +35,7 @@ test('a third process cancels a tree that two run, and all of it ends within a s
   workers.push(test.start({ role: 'dormant/cancel' }))
   for (const worker of workers) await test.ended(worker)
 
-  const { trees } = test.conclude()
+  const { trees } = await test.conclude()
   const turns = trees.flatMap((tree) => [...tree.turns.values()])
   expect(new Set(turns.map(({ outcome }) => outcome?.status))).toEqual(new Set(['cancelled']))
   const root = turns.find(({ cancel }) => cancel?.cause === 'cancelled')
@@ -54,13 +54,13 @@ test('cybros A65: a parent waits for its child while all processes are killed ag
     await sleep(50)
     worker.signal('SIGKILL')
     await test.ended(worker)
-    test.checkStanding()
+    await test.checkStanding()
   }
   await looking(test, (store) => store.engines().every(({ id }) => store.claimedBy(id, 1).length === 0))
   await test.ended(test.start({ role: 'patient/answer' }))
 
   const calls = test.evidence().effects?.filter(({ name }) => name === 'model') ?? []
-  const { trees } = test.conclude()
+  const { trees } = await test.conclude()
   expect(calls.map(({ key }) => key).toSorted()).toEqual(['patient', 'patient', 'patient/careful', 'patient/careful'])
   const results = trees.flatMap(({ events }) => events.filter(({ body }) => body.type === 'tool-result'))
   expect(results).toHaveLength(2)

@@ -91,7 +91,7 @@ test('start on A, read on both, answer on B, cancel on A; a worker elsewhere doe
   expect(await onB.result(asked.runId)).toMatchObject({ status: 'cancelled' })
   await waiting.done
   await serving.stop(worker, a, b)
-  serving.crash.conclude()
+  await serving.crash.conclude()
 })
 
 test('a worker that is killed has a successor, and readers of a killed server move to the other one', async () => {
@@ -118,7 +118,7 @@ test('a worker that is killed has a successor, and readers of a killed server mo
     expect(text.startsWith(lastWords(reader))).toBe(true)
   }
   await serving.stop(next, b)
-  serving.crash.conclude()
+  await serving.crash.conclude()
 })
 
 test('an approval on a server wakes the worker soon', async () => {
@@ -142,5 +142,5 @@ test('an approval on a server wakes the worker soon', async () => {
   // The goal is 150 ms; other tests run beside this one.
   expect(p50).toBeLessThan(600)
   await serving.stop(worker, a, b)
-  serving.crash.conclude()
+  await serving.crash.conclude()
 })

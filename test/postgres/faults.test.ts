@@ -1,96 +1,126 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, test } from 'vitest'
+import type { WorkerProcess } from 'legate/testing'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { useCounter } from '../crash/support/counter.ts'
 import { figure } from '../crash/support/figure.ts'
+import { isFull } from '../crash/support/full.ts'
 import { noPostgres, type PostgresServer, usePostgres } from '../support/postgres.ts'
-import { tempFolder } from '../support/temp-folder.ts'
-import { Cable, checkCase, type FaultCase, Worker } from './support/faults.ts'
+import { Cable } from './support/cable.ts'
+import { CrewCase, told } from './support/crew.ts'
+import type { CrewRole } from './support/crew-role.ts'
+import { HOME, Machines, noMachines } from './support/machines.ts'
 
-const isFull = process.env['LEGATE_FULL'] === '1'
-const KILLS = isFull ? 200 : 20
+const KILLS = isFull ? 200 : 4
 const CRASHES = isFull ? 20 : 2
-const JOBS = isFull ? 400 : 40
+const CUTS = isFull ? 20 : 1
+const JOBS = isFull ? 400 : 20
+const HOUR_MS = 3_600_000
+const LEASE_MS = 1_500
 
 describe.skipIf(noPostgres !== undefined)('faults', async () => {
   const server = noPostgres === undefined ? await usePostgres() : (undefined as unknown as PostgresServer)
+  const counter = await useCounter()
+  const crewOf = (role: Partial<CrewRole> = {}, at = `127.0.0.1:${server.port}`) => {
+    const url = server.url().replace(`127.0.0.1:${server.port}`, at)
+    return new CrewCase({ counter, url }, { jobs: JOBS, ...role })
+  }
 
   test(`${KILLS} kills of workers on one database: nothing is lost, doubled or left open`, async () => {
-    const place = caseOf(server, 'kills')
-    let kills = 0
-    while (kills < KILLS) {
-      const pair = [new Worker(place), new Worker(place)]
-      await sleep(700 + Math.random() * 800)
-      for (const worker of pair) worker.kill()
-      const exits = await Promise.all(pair.map(({ ended }) => ended))
-      kills += exits.filter((exit) => exit === 'SIGKILL').length
-      if (exits.every((exit) => exit === 0)) break
+    const crew = crewOf()
+    for (let kills = 0; kills < KILLS && crew.ended() < JOBS; kills += 2) {
+      const pair = [crew.start(), crew.start()]
+      const moment = 200 + Math.random() * 800
+      await Promise.all(pair.map((worker) => crew.crash.kill(worker, { afterMs: moment })))
+      await crew.crash.checkStanding()
     }
-    await runToEnd(place, 2)
-
-    const found = await checkCase(place)
-    figure('D-2', `kill -9 of workers on PostgreSQL: ${kills} kills, ${told(found)}`)
-    expect(found.wrong).toEqual([])
-    expect(found.trees).toBe(JOBS)
+    await conclude(crew, 'D-2', [crew.start(), crew.start()])
   })
 
   test(`${CRASHES} crashes of the database under load: nothing is lost, doubled or left open`, async () => {
-    const place = caseOf(server, 'crashes')
-    const workers = [new Worker(place), new Worker(place)]
+    const crew = crewOf()
+    const workers = [crew.start(), crew.start()]
     for (let crash = 1; crash <= CRASHES; crash++) {
-      await untilEnded(workers, (crash * JOBS) / (CRASHES + 2))
+      await crew.untilEnded((crash * JOBS) / (CRASHES + 2), workers)
       await server.stop('immediate')
-      expect(endedIn(workers)).toBeLessThan(JOBS)
       await sleep(300)
       await server.start()
     }
-    expect(await Promise.all(workers.map(exitOf))).toEqual([0, 0])
-
-    const found = await checkCase(place)
-    figure('D-3', `${CRASHES} crashes of the database under load: ${told(found)}`)
-    expect(found.wrong).toEqual([])
+    await conclude(crew, 'D-3', workers, `${CRASHES} crashes of the database under load`)
   })
 
-  test('a machine that is cut off past its lease: another takes over, and its late answers are refused', async () => {
+  test(`${CUTS} times a machine is cut off past its lease: another takes over, and its late answers are refused`, async () => {
     const cable = await Cable.open(server.port)
-    const place = caseOf(server, 'partition', 1_500)
-    const cutOff = new Worker({ ...place, url: place.url.replace(`:${server.port}/`, `:${cable.port}/`) })
-    await sleep(1_200)
-    cable.cut()
-    const other = new Worker(place)
-    await sleep(4_000)
-    cable.heal()
-    expect(await Promise.all([cutOff, other].map(exitOf))).toEqual([0, 0])
+    const crew = crewOf()
+    const workers = [crew.start({}, cable.port), crew.start()]
+    for (let cut = 1; cut <= CUTS; cut++) {
+      await crew.untilEnded(((cut - 1) * JOBS) / CUTS + 1, workers)
+      faultOf(cable, cut)
+      await sleep(LEASE_MS + 1_000 + (isFull ? Math.random() * 4_000 : 0))
+      cable.heal()
+    }
+    await conclude(crew, 'D-4', workers, `one of two machines cut off ${CUTS} times, lease ${LEASE_MS} ms`)
     await cable.close()
+  })
 
-    const found = await checkCase(place)
-    figure('D-4', `one of two machines cut off for 4 s, lease 1.5 s: ${told(found)}`)
-    expect(found.wrong).toEqual([])
+  test.runIf(isFull && noMachines === undefined)(
+    'the same with machines of their own whose wires are pulled',
+    async () => {
+      const machines = new Machines(3)
+      onTestFinished(() => machines.drop())
+      const way = await Cable.open(server.port, HOME)
+      const crew = crewOf({}, `${HOME}:${way.port}`)
+      const workers = [0, 1, 2].map((at) => machines.on(at, () => crew.start()))
+      for (let cut = 1; cut <= CUTS; cut++) {
+        await crew.untilEnded(((cut - 1) * JOBS) / CUTS + 1, workers)
+        const chosen = [0, 1, 2].filter((at) => at === cut % 3 || Math.random() < 0.3)
+        for (const at of chosen) machines.setWire(at, 'down')
+        await sleep(1_000 + Math.random() * 6_000)
+        for (const at of chosen) machines.setWire(at, 'up')
+      }
+      await conclude(crew, 'D-4, namespaces', workers, `the wires of 1 to 3 of three machines pulled ${CUTS} times`)
+      await way.close()
+    },
+  )
+
+  test.runIf(isFull)('connections that one side has forgotten, and 40 ms on the way', async () => {
+    const cable = await Cable.open(server.port)
+    cable.delayMs = 20
+    const crew = crewOf({ jobs: 100 })
+    const workers = [crew.start({}, cable.port), crew.start()]
+    await crew.untilEnded(5, workers)
+    cable.forget()
+    await conclude(
+      crew,
+      'D-4, half-open and slow',
+      workers,
+      'all connections of one machine forgotten once, 40 ms away',
+    )
+    await cable.close()
+  })
+
+  test('machines whose clocks are an hour ahead and behind, one of which stands still past its lease', async () => {
+    const crew = crewOf()
+    const ahead = crew.start({ aheadMs: HOUR_MS })
+    const behind = crew.start({ aheadMs: -HOUR_MS })
+    for (let stop = 1; stop <= CUTS; stop++) {
+      await crew.untilEnded(((stop - 1) * JOBS) / CUTS + 1, [ahead, behind])
+      ahead.signal('SIGSTOP')
+      await sleep(LEASE_MS + 1_000)
+      ahead.signal('SIGCONT')
+    }
+    await conclude(crew, 'D-6', [ahead, behind], `clocks +1 h and -1 h, ${CUTS} times SIGSTOP past the lease`)
   })
 })
 
-function caseOf(server: PostgresServer, schema: string, leaseMs = 1_500): FaultCase {
-  return { url: `${server.url()}?schema=${schema}`, folder: tempFolder(), jobs: JOBS, leaseMs }
+/** Nothing passes, or only what the machine sends. */
+function faultOf(cable: Cable, cut: number): void {
+  if (cut % 2 === 1) cable.cut()
+  else cable.loseAnswers()
 }
 
-async function runToEnd(place: FaultCase, count: number): Promise<void> {
-  const workers = Array.from({ length: count }, () => new Worker(place))
-  expect(await Promise.all(workers.map(exitOf))).toEqual(workers.map(() => 0))
-}
-
-/** Waits until so many jobs have ended. */
-async function untilEnded(workers: readonly Worker[], jobs: number): Promise<void> {
-  while (endedIn(workers) < jobs) await sleep(5)
-}
-
-function endedIn(workers: readonly Worker[]): number {
-  return new Set(workers.flatMap(({ output }) => output.match(/^ended \d+$/gm) ?? [])).size
-}
-
-async function exitOf(worker: Worker): Promise<number | string> {
-  const exit = await worker.ended
-  if (exit !== 0) console.error(worker.output)
-  return exit
-}
-
-function told({ trees, acknowledged, events, uncertain }: Awaited<ReturnType<typeof checkCase>>): string {
-  return `${trees} trees, ${acknowledged} acknowledged commits, ${events} events, 0 lost, 0 doubled, 0 left open, ${uncertain} uncertain`
+async function conclude(crew: CrewCase, name: string, workers: readonly WorkerProcess[], what?: string): Promise<void> {
+  const found = await crew.check(workers)
+  expect(found.wrong).toEqual([])
+  figure(`${name} on PostgreSQL`, `${what ?? `${found.kills} kills of workers`}: ${told(found)}`)
+  await crew.crash.drop()
 }

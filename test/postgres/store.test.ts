@@ -23,7 +23,7 @@ import { scriptedModel } from '../../src/testing/stand-ins/scripted-model.ts'
 import { noPostgres, type PostgresServer, usePostgres } from '../support/postgres.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
-import { Cable } from './support/faults.ts'
+import { Cable } from './support/cable.ts'
 
 const place = placeIn('root-a')
 

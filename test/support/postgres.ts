@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
+  appendFileSync,
   chmodSync,
   chownSync,
   cpSync,
@@ -31,6 +32,12 @@ export interface PostgresServer {
   /** `immediate` is a crash: the server writes nothing more, and repairs its files at the next start. */
   stop(mode?: 'fast' | 'immediate'): Promise<void>
   start(): Promise<void>
+  /** Stops it and removes its files. */
+  drop(): Promise<void>
+  /** Makes another server that follows this one, which it reaches at that port. This one is stopped for it for a moment. */
+  follow(via: number): Promise<PostgresServer>
+  /** Makes a server that follows another one a server of its own. */
+  promote(): Promise<void>
 }
 
 const PASSWORD = 'right'
@@ -42,29 +49,61 @@ const isRoot = process.getuid?.() === 0
 export const noPostgres: string | undefined = await whyNone()
 
 /** Starts a server for the tests of one file, and stops it after them. */
-export async function usePostgres(settings: readonly string[] = []): Promise<PostgresServer> {
-  const server = await startPostgres(settings)
-  afterAll(async () => {
-    await server.stop('immediate')
-    rmSync(server.folder, { recursive: true, force: true, maxRetries: 3 })
-  })
+export async function usePostgres(options: ServerOptions = {}): Promise<PostgresServer> {
+  const server = await startPostgres(options)
+  afterAll(() => server.drop())
   return server
 }
 
-export async function startPostgres(settings: readonly string[] = []): Promise<PostgresServer> {
+/** The programs of PostgreSQL 15 that Debian has installed; undefined elsewhere. */
+export const debianPrograms: string | undefined = ['/usr/lib/postgresql/15'].find((folder) =>
+  existsSync(path.join(folder, 'bin', 'initdb')),
+)
+
+/** What a server of tests is made of; by default, the programs of the package, and no other settings. */
+export interface ServerOptions {
+  readonly settings?: readonly string[]
+  /** The folder that has `bin` with the programs. */
+  readonly programs?: string
+}
+
+export async function startPostgres({ settings = [], programs }: ServerOptions = {}): Promise<PostgresServer> {
   await stopLeftovers()
-  const programs = await programsFolder()
+  const place = makePlace(programs ?? (await programsFolder()))
+  const { folder, data } = place
+  const password = path.join(folder, 'password')
+  writeFileSync(password, PASSWORD)
+  if (place.user !== undefined) chownSync(password, place.user.uid, place.user.gid)
+  const made = ['-D', data, '-U', 'postgres', '--pwfile', password, '-A', 'scram-sha-256']
+  await runIn(place, 'initdb', [...made, '-E', 'UTF8', '--no-locale', '--no-sync'])
+  const server = serverAt(place, await freePort(), settings)
+  await server.start()
+  return server
+}
+
+/** Where a server has its files, and who runs it. */
+interface ServerPlace {
+  readonly programs: string
+  readonly folder: string
+  readonly data: string
+  readonly user: Ids | undefined
+}
+
+function makePlace(programs: string): ServerPlace {
   const folder = mkdtempSync(path.join(tmpdir(), MARK))
   writeFileSync(path.join(folder, OWNER), String(process.pid))
-  writeFileSync(path.join(folder, 'password'), PASSWORD)
   const user = isRoot ? idsOfNobody() : undefined
   chmodSync(folder, 0o755)
-  if (user !== undefined) for (const one of [folder, path.join(folder, 'password')]) chownSync(one, user.uid, user.gid)
-  const data = path.join(folder, 'data')
-  const run = (program: string, args: readonly string[]) => runProgram(path.join(programs, 'bin', program), args, user)
-  const made = ['-D', data, '-U', 'postgres', '--pwfile', path.join(folder, 'password'), '-A', 'scram-sha-256']
-  await run('initdb', [...made, '-E', 'UTF8', '--no-locale', '--no-sync'])
-  const port = await freePort()
+  if (user !== undefined) chownSync(folder, user.uid, user.gid)
+  return { programs, folder, data: path.join(folder, 'data'), user }
+}
+
+function runIn({ programs, user }: ServerPlace, program: string, args: readonly string[]): Promise<void> {
+  return runProgram(path.join(programs, 'bin', program), args, user)
+}
+
+function serverAt(place: ServerPlace, port: number, settings: readonly string[]): PostgresServer {
+  const { folder, data } = place
   const options = [
     'listen_addresses=127.0.0.1',
     `port=${port}`,
@@ -74,19 +113,34 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
     ...settings,
   ]
   const flags = options.map((option) => `-c ${option}`).join(' ')
-  const start = async () => {
-    await run('pg_ctl', ['start', '-w', '-D', data, '-l', path.join(folder, 'log'), '-o', flags])
-  }
-  await start()
-  return {
+  const server: PostgresServer = {
     port,
     folder,
     url: (name = 'postgres', password = PASSWORD) => `postgres://${name}:${password}@127.0.0.1:${port}/postgres`,
-    start,
+    start: () => runIn(place, 'pg_ctl', ['start', '-w', '-D', data, '-l', path.join(folder, 'log'), '-o', flags]),
     stop: async (mode = 'fast') => {
-      if (existsSync(path.join(data, 'postmaster.pid'))) await run('pg_ctl', ['stop', '-w', '-D', data, '-m', mode])
+      if (existsSync(path.join(data, 'postmaster.pid')))
+        await runIn(place, 'pg_ctl', ['stop', '-w', '-D', data, '-m', mode])
+    },
+    drop: async () => {
+      await server.stop('immediate')
+      rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+    },
+    promote: () => runIn(place, 'pg_ctl', ['promote', '-w', '-D', data]),
+    follow: async (via) => {
+      const copy = makePlace(place.programs)
+      await server.stop()
+      await runProgram('cp', ['-a', data, copy.data], copy.user)
+      await server.start()
+      writeFileSync(path.join(copy.data, 'standby.signal'), '')
+      const way = `host=127.0.0.1 port=${via} user=postgres password=${PASSWORD}`
+      appendFileSync(path.join(copy.data, 'postgresql.auto.conf'), `primary_conninfo = '${way}'\n`)
+      const replica = serverAt(copy, await freePort(), settings)
+      await replica.start()
+      return replica
     },
   }
+  return server
 }
 
 async function whyNone(): Promise<string | undefined> {

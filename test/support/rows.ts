@@ -28,11 +28,11 @@ export function eventsOfType<T extends DurableEventType>(
 }
 
 /** The turns of a tree, hosts before their children. */
-export function turnsOfTree(store: LocalStore, runId: Id): Id[] {
+export function turnsOfTree(store: Pick<TreeReader, 'linksOf'>, runId: Id): Id[] {
   return [runId, ...store.linksOf(runId).flatMap((link) => turnsOfTree(store, link.id))]
 }
 
-export function nodesOfTree(store: LocalStore, runId: Id): Node[] {
+export function nodesOfTree(store: Pick<TreeReader, 'linksOf' | 'nodesOf'>, runId: Id): Node[] {
   return turnsOfTree(store, runId).flatMap((turnId) => [...store.nodesOf(turnId)])
 }
 

@@ -1,28 +1,17 @@
-import { statSync } from 'node:fs'
 import { auditTree } from '../../audit/audit.ts'
 import { BUILT_IN_KINDS } from '../../graph/kinds.ts'
-import { readTrees, type TreeRows } from '../../graph/reader.ts'
-import { type Connection, connect } from '../../store/sqlite/driver.ts'
-import { sqliteStore } from '../../store/sqlite/index.ts'
+import type { TreeRows } from '../../graph/reader.ts'
 import type { WorkerLine } from './failpoints.ts'
-import {
-  brokenChains,
-  brokenExits,
-  leftBehind,
-  leftInFolder,
-  leftLocks,
-  lostEvents,
-  unevenSequences,
-  unsettled,
-  withJsonRows,
-  wrongEffects,
-} from './laws.ts'
+import { brokenExits, leftBehind, lostEvents, unevenSequences, unsettled, wrongEffects } from './laws.ts'
 import type { CountedEffect } from './outside-counter.ts'
+import { withRows } from './stored-rows.ts'
 import type { WorkerExit } from './worker-process.ts'
 
 /** The evidence a crash test leaves behind. */
 export interface Evidence {
-  /** The file of a SQLite store, or the folder of a JSON store. */
+  /** The folder of the case. */
+  readonly folder: string
+  /** The file of a SQLite store, the folder of a JSON store, or the address of a schema in PostgreSQL. */
   readonly database: string
   /** The commits that workers acknowledged, and the points they passed. */
   readonly lines: readonly WorkerLine[]
@@ -47,13 +36,13 @@ export interface Aftermath {
  * Checks, after all runs have ended and all workers are gone, every promise about crashes (L1 to L9). Throws if one is
  * broken.
  */
-export function aftermath(evidence: Evidence): Aftermath {
-  const left = leftBehind(evidence.database)
-  return withRows(evidence.database, ({ trees, wrongFiles, leftOpen }) => {
+export async function aftermath(evidence: Evidence): Promise<Aftermath> {
+  const left = leftBehind(evidence)
+  return withRows(evidence.database, async ({ trees, wrongStore, leftOpen }) => {
     const wrong = [
       ...left,
-      ...leftOpen(),
-      ...wrongFiles(),
+      ...(await leftOpen()),
+      ...(await wrongStore()),
       ...brokenRows(evidence, trees),
       ...trees.flatMap(unsettled),
       ...(evidence.effects === null ? [] : wrongEffects(evidence.effects, trees)),
@@ -67,9 +56,9 @@ export function aftermath(evidence: Evidence): Aftermath {
 /**
  * Checks what must hold at any moment, however many workers were just killed: L1, L2, L7 and the shape of the graph.
  */
-export function checkStanding(evidence: Pick<Evidence, 'database' | 'lines'>): void {
-  withRows(evidence.database, ({ trees, wrongFiles }) =>
-    requireNothing([...wrongFiles(), ...brokenRows(evidence, trees)], evidence),
+export async function checkStanding(evidence: Pick<Evidence, 'database' | 'lines'>): Promise<void> {
+  await withRows(evidence.database, async ({ trees, wrongStore }) =>
+    requireNothing([...(await wrongStore()), ...brokenRows(evidence, trees)], evidence),
   )
 }
 
@@ -77,61 +66,12 @@ function brokenRows({ lines }: Pick<Evidence, 'lines'>, trees: readonly TreeRows
   return [...lostEvents(lines, trees), ...unevenSequences(lines, trees), ...trees.flatMap(brokenGraph)]
 }
 
-/** The stored rows, whatever store holds them. */
-interface StoredRows {
-  readonly trees: readonly TreeRows[]
-  /** Lists problems of the files themselves. */
-  readonly wrongFiles: () => string[]
-  /** Lists locks and claims of workers that are gone. */
-  readonly leftOpen: () => string[]
-}
-
-function withRows<T>(database: string, use: (found: StoredRows) => T): T {
-  if (!statSync(database).isDirectory()) return withSqliteRows(database, use)
-  const left = leftInFolder(database)
-  return withJsonRows(database, (trees, wrongFiles) => use({ trees, wrongFiles, leftOpen: () => left }))
-}
-
-function withSqliteRows<T>(database: string, use: (found: StoredRows) => T): T {
-  const store = sqliteStore(database)
-  const db = connect(database)
-  try {
-    const trees = readTrees(store)
-    const wrongFiles = () => [...damage(db), ...brokenChains(db), ...unreached(trees, db)]
-    return use({ trees, wrongFiles, leftOpen: () => leftLocks(db) })
-  } finally {
-    db.close()
-    store.close().catch(() => undefined)
-  }
-}
-
-function damage(db: Connection): string[] {
-  const [[said] = ['']] = db.all('PRAGMA integrity_check')
-  const foreign = db.all('PRAGMA foreign_key_check')
-  return [
-    ...(said === 'ok' ? [] : [`the database is damaged: ${said}`]),
-    ...foreign.map(([table]) => `a row of ${table} refers to nothing`),
-  ]
-}
-
-/** Lists rows that no walk from a root reaches. */
-function unreached(trees: readonly TreeRows[], db: Connection): string[] {
-  return (['conversations', 'turns', 'nodes', 'links'] as const).flatMap((table) => {
-    const found = trees.reduce((sum, tree) => sum + tree[table].size, 0)
-    const stored = Number(db.first(COUNTS[table])?.[0])
-    return found === stored ? [] : [`${stored - found} of ${stored} ${table} belong to nothing`]
-  })
-}
-
-const COUNTS = {
-  conversations: 'SELECT count(*) FROM conversations',
-  turns: 'SELECT count(*) FROM turns',
-  nodes: 'SELECT count(*) FROM nodes',
-  links: 'SELECT count(*) FROM links',
-}
-
 function requireNothing(wrong: readonly string[], { database }: Pick<Evidence, 'database'>): void {
-  if (wrong.length > 0) throw new Error(`${wrong.length} wrong in ${database}:\n${wrong.join('\n')}`)
+  if (wrong.length > 0) throw new Error(`${wrong.length} wrong in ${withoutPassword(database)}:\n${wrong.join('\n')}`)
+}
+
+function withoutPassword(database: string): string {
+  return database.replace(/:[^:@/]*@/, '@')
 }
 
 function figuresOf({ lines, exits }: Evidence, trees: readonly TreeRows[]): Aftermath {

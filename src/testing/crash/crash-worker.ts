@@ -1,11 +1,12 @@
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { parseOwnJson } from '../../base/json.ts'
 import { code, readOptions, record } from '../../base/options.ts'
 import type { RuntimeOptions } from '../../runtime/options.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import { jsonStore } from '../../store/json/index.ts'
+import { isPostgresUrl, postgresStore } from '../../store/postgres/index.ts'
 import { sqliteStore } from '../../store/sqlite/index.ts'
-import type { LocalStore } from '../../store/store.ts'
+import type { Store } from '../../store/store.ts'
 import {
   type Failpoints,
   failpoints,
@@ -28,7 +29,7 @@ export interface CrashProgram {
 
 export interface CrashWorker {
   readonly runtime: Runtime
-  readonly store: LocalStore
+  readonly store: Store
 }
 
 /** The orders for a new worker; its only argument. */
@@ -40,11 +41,20 @@ export interface WorkerOrders {
   readonly store: CrashStore
 }
 
-/** The kind of store that workers use. */
-export type CrashStore = 'sqlite' | 'json'
+/** The kind of store that workers use, or the address of a PostgreSQL database, where each case has a schema of its own. */
+export type CrashStore = 'sqlite' | 'json' | `postgres://${string}`
 
-/** The name of the database, or of the folder with the rows, in a case's folder. */
-export const ROWS: Readonly<Record<CrashStore, string>> = { sqlite: 'rows.db', json: 'rows' }
+/** Where the rows of a case are: a file or a folder in its folder, or a schema that has its name. */
+export function rowsOf({ folder, store }: Pick<WorkerOrders, 'folder' | 'store'>): string {
+  if (store === 'sqlite') return join(folder, 'rows.db')
+  return store === 'json' ? join(folder, 'rows') : schemaOf(store, basename(folder))
+}
+
+function schemaOf(address: string, name: string): string {
+  const url = new URL(address)
+  url.searchParams.set('schema', name)
+  return url.href
+}
 
 /** Runs a program as one of the processes of a crash test. */
 export async function crashWorker(program: CrashProgram): Promise<void> {
@@ -57,10 +67,10 @@ export async function crashWorker(program: CrashProgram): Promise<void> {
   await runtime.close()
 }
 
-function openRows(): LocalStore {
-  const { folder, store } = orders()
-  const path = join(folder, ROWS[store])
-  return store === 'sqlite' ? sqliteStore(path) : jsonStore({ folder: path, compactBytes: 20_000 })
+function openRows(): Store {
+  const place = rowsOf(orders())
+  if (isPostgresUrl(place)) return postgresStore(place)
+  return orders().store === 'sqlite' ? sqliteStore(place) : jsonStore({ folder: place, compactBytes: 20_000 })
 }
 
 /** Returns the role that the test gave this worker. */

@@ -4,7 +4,7 @@
 // Called by: crash tests; `aftermath` judges the evidence by the laws L1 to L9 of `laws.ts`.
 //
 // Must stay true:
-// - The rows are judged on a copy while workers are still to come: the next worker must find the files untouched.
+// - Files are judged on a copy while workers are still to come, and a database is only read: the next worker must find them untouched.
 // - The log of acknowledgements survives the kill, because the test holds the file open.
 // - No worker outlives the test process.
 
@@ -17,17 +17,19 @@ import {
   int,
   listOf,
   mostAlike,
+  type OptionRule,
   type OptionRules,
-  oneOf,
   positive,
   readOptions,
   record,
   text,
 } from '../../base/options.ts'
+import { isPostgresUrl } from '../../store/postgres/index.ts'
 import { type Aftermath, aftermath, checkStanding, type Evidence } from './aftermath.ts'
-import { type CrashStore, ROWS, type WorkerOrders } from './crash-worker.ts'
+import { type CrashStore, rowsOf, type WorkerOrders } from './crash-worker.ts'
 import { FAILPOINTS, type KillPoint, LOG, readLines } from './failpoints.ts'
 import type { OutsideCounter } from './outside-counter.ts'
+import { dropRows } from './stored-rows.ts'
 import { type WorkerExit, WorkerProcess } from './worker-process.ts'
 
 /** When to kill a worker: at a point it passes, or some time after it has started or become ready. */
@@ -47,7 +49,10 @@ export interface CrashOptions {
   readonly counter?: OutsideCounter
   /** The role that the program is started in: `workerRole()` gives it there. */
   readonly role?: string
-  /** The store of the workers. Default: `sqlite`. Only one worker at a time may have a `json` store open. */
+  /**
+   * The store of the workers: `sqlite` (the default), `json`, which only one worker at a time may have open, or the address of a
+   * PostgreSQL database. There each case makes a schema of its own, and drops it when nothing was wrong.
+   */
   readonly store?: CrashStore
   /** Flags of Node for the workers. */
   readonly nodeOptions?: readonly string[]
@@ -57,11 +62,18 @@ export interface CrashOptions {
   readonly maxWorkers?: number
 }
 
+function isPlace(value: unknown): boolean {
+  return value === 'sqlite' || value === 'json' || (typeof value === 'string' && isPostgresUrl(value))
+}
+
+const kindOrAddress: OptionRule = (value) =>
+  isPlace(value) ? null : '"sqlite", "json" or the address of a PostgreSQL database'
+
 const CRASH: OptionRules<CrashOptions> = {
   program: text,
   counter: record,
   role: text,
-  store: oneOf('sqlite', 'json'),
+  store: kindOrAddress,
   nodeOptions: listOf(text, 'flags'),
   timeoutMs: positive,
   maxWorkers: int(1),
@@ -76,11 +88,21 @@ export async function crash(options: CrashOptions, kills: readonly Kill[]): Prom
   const test = new CrashCase(options)
   for (const kill of kills) if (!(await test.runAndKill(kill))) break
   await test.runToEnd()
-  test.checkPassed(kills)
+  await test.checkPassed(kills)
   return test.conclude()
 }
 
 const POINT: OptionRules<KillPoint> = { point: text, hit: int(1) }
+
+/** What one worker is given beside the options of its case. */
+export interface WorkerGiven {
+  /** The point at which it is killed. */
+  readonly killAt?: KillPoint
+  /** Its role. Default: the role of the case. */
+  readonly role?: string
+  /** Another address of the same database: a way to it that the test can cut. */
+  readonly store?: `postgres://${string}`
+}
 
 /** One database and its workers, one after the other or several at once. */
 export class CrashCase {
@@ -98,10 +120,11 @@ export class CrashCase {
   }
 
   get database(): string {
-    return join(this.folder, ROWS[this.options.store ?? 'sqlite'])
+    return rowsOf({ folder: this.folder, store: this.options.store ?? 'sqlite' })
   }
 
-  start(given: { readonly killAt?: KillPoint; readonly role?: string } = {}): WorkerProcess {
+  /** Starts a worker. */
+  start(given: WorkerGiven = {}): WorkerProcess {
     const { program, counter, nodeOptions = [], timeoutMs = 30_000, maxWorkers = 20 } = this.options
     if (this.workers.length >= maxWorkers)
       throw this.failure(`${maxWorkers} workers were started and none came to an end`)
@@ -110,7 +133,7 @@ export class CrashCase {
       role: given.role ?? this.options.role ?? '',
       counter: counter?.address ?? null,
       killAt: given.killAt ?? null,
-      store: this.options.store ?? 'sqlite',
+      store: given.store ?? this.options.store ?? 'sqlite',
     }
     const argument = JSON.stringify(orders)
     const worker = new WorkerProcess({ program, argument, log: this.log, nodeOptions, timeoutMs })
@@ -122,7 +145,7 @@ export class CrashCase {
   async runAndKill(kill: Kill): Promise<boolean> {
     const { signal } =
       'point' in kill ? await this.ended(this.start({ killAt: kill })) : await this.kill(this.start(), kill)
-    this.checkStanding()
+    await this.checkStanding()
     return signal === 'SIGKILL'
   }
 
@@ -134,15 +157,16 @@ export class CrashCase {
     return this.ended(worker)
   }
 
-  /** Checks the files that killed workers left, on a copy: the next worker must find them untouched. */
-  checkStanding(): void {
-    if (!existsSync(this.database)) return
+  /** Checks the rows that killed workers left. Files are copied first: the next worker must find them untouched. */
+  async checkStanding(): Promise<void> {
+    const { database } = this
+    const lines = readLines(this.log)
+    if (isPostgresUrl(database)) return this.named(() => checkStanding({ database, lines }))
+    if (!existsSync(database)) return
     const copy = mkdtempSync(join(tmpdir(), 'legate-crash-copy-'))
     try {
       cpSync(this.folder, copy, { recursive: true })
-      checkStanding({ database: join(copy, basename(this.database)), lines: readLines(this.log) })
-    } catch (error) {
-      throw this.failure(messageOf(error))
+      await this.named(() => checkStanding({ database: join(copy, basename(database)), lines }))
     } finally {
       rmSync(copy, { recursive: true, force: true })
     }
@@ -157,12 +181,12 @@ export class CrashCase {
   }
 
   /** Throws for a point that does not exist: no failpoint, and nothing that a worker passed. It would kill nobody. */
-  checkPassed(kills: readonly Kill[]): void {
+  async checkPassed(kills: readonly Kill[]): Promise<void> {
     const passed = readLines(this.log).flatMap((line) => (line.type === 'pass' ? line.point : []))
     const there = new Set<string>([...FAILPOINTS, ...passed])
     const [point] = kills.flatMap((kill) => ('point' in kill && !there.has(kill.point) ? kill.point : []))
     if (point === undefined) return
-    this.drop()
+    await this.drop()
     const alike = mostAlike(point, [...there], 5).join(', ')
     throw new InputError('invalid_input', `crash(): no worker passes a point "${point}". There are ${alike}.`)
   }
@@ -178,6 +202,7 @@ export class CrashCase {
   evidence(): Evidence {
     const { counter } = this.options
     return {
+      folder: this.folder,
       database: this.database,
       lines: readLines(this.log),
       exits: this.exits,
@@ -186,20 +211,29 @@ export class CrashCase {
   }
 
   /** Checks everything after all workers are gone, and removes the case. */
-  conclude(): Aftermath {
-    const found = aftermath(this.evidence())
-    this.drop()
+  async conclude(): Promise<Aftermath> {
+    const found = await aftermath(this.evidence())
+    await this.drop()
     return found
   }
 
-  /** Kills running workers and removes the files. */
-  drop(): void {
+  /** Kills running workers and removes the rows. */
+  async drop(): Promise<void> {
     for (const worker of this.workers) worker.signal('SIGKILL')
     rmSync(this.folder, { recursive: true, force: true })
+    await dropRows(this.database)
   }
 
   private get log(): string {
     return join(this.folder, LOG)
+  }
+
+  private async named(check: () => Promise<void>): Promise<void> {
+    try {
+      await check()
+    } catch (error) {
+      throw this.failure(messageOf(error))
+    }
   }
 
   private failure(message: string): Error {

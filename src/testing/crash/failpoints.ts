@@ -66,9 +66,14 @@ export type WorkerLine =
   | {
       readonly type: 'commit'
       readonly pid: number
+      /** The id of the commit. */
+      readonly id: Id
       readonly kind: CommitKind
       readonly rootId: Id | null
       readonly events: readonly EventRow[]
+      /** When it was given to the store and when it was acknowledged, by `machineMs`. */
+      readonly sent: number
+      readonly at: number
     }
   | { readonly type: 'pass'; readonly pid: number; readonly point: string; readonly hit: number }
 
@@ -77,6 +82,11 @@ export const LOG = 'workers.jsonl'
 
 /** The descriptor of the log, opened for appending: written lines survive the kill of a worker. */
 const LOG_DESCRIPTOR = 3
+
+/** Milliseconds by a clock that all processes of a machine share, and that nobody can set. */
+export function machineMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6
+}
 
 /** Writes a line after a line break, because the line before may be torn. */
 export function writeLine(line: WorkerLine): void {
@@ -100,14 +110,15 @@ function readLine(text: string): WorkerLine[] {
 
 /** Logs every commit of a store once it is acknowledged. */
 export function withAcknowledgements<Kind extends Store>(store: Kind): Kind {
-  const tell = ({ kind, rootId, events }: Commit) => {
-    writeLine({ type: 'commit', pid: process.pid, kind, rootId, events })
+  const tell = ({ id, kind, rootId, events }: Commit, sent: number) => {
+    writeLine({ type: 'commit', pid: process.pid, id, kind, rootId, events, sent, at: machineMs() })
   }
   return {
     ...store,
     commit: (commit: Commit) => {
+      const sent = machineMs()
       const stored = store.commit(commit)
-      return stored instanceof Promise ? stored.then(() => tell(commit)) : tell(commit)
+      return stored instanceof Promise ? stored.then(() => tell(commit, sent)) : tell(commit, sent)
     },
   }
 }

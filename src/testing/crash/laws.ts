@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, join } from 'node:path'
 import { parseJson } from '../../base/json.ts'
 import { addUsage, NO_USAGE, type Usage } from '../../graph/content.ts'
 import type { DurableEventType, EventBody, EventRow } from '../../graph/event.ts'
@@ -8,6 +8,7 @@ import { readTrees, type TreeRows } from '../../graph/reader.ts'
 import type { Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { endedTurns, type SessionDocument } from '../../rules/delegation/session-document.ts'
 import { brokenLinks } from '../../store/codec/tree-text.ts'
+import type { ChainRecord } from '../../store/commit-chain.ts'
 import { jsonStore } from '../../store/json/index.ts'
 import { isSessionFile, sessionFile } from '../../store/json/session.ts'
 import type { Connection } from '../../store/sqlite/driver.ts'
@@ -239,12 +240,15 @@ function tally(ids: readonly Id[]): Map<Id, number> {
 }
 
 /** Opens a JSON store, which checks its journal, and passes on its rows and the problems of its folder. */
-export function withJsonRows<T>(folder: string, use: (trees: readonly TreeRows[], wrong: () => string[]) => T): T {
+export async function withJsonRows<T>(
+  folder: string,
+  use: (trees: readonly TreeRows[], wrong: () => string[]) => Promise<T>,
+): Promise<T> {
   const unfinished = brokenDocuments(folder)
   const store = jsonStore(folder)
   try {
     const trees = readTrees(store)
-    return use(trees, () => [...unfinished, ...missingDocuments(folder, store, trees)])
+    return await use(trees, () => [...unfinished, ...missingDocuments(folder, store, trees)])
   } finally {
     store.close().catch(() => undefined)
   }
@@ -318,18 +322,26 @@ export function unevenSequences(lines: readonly WorkerLine[], trees: readonly Tr
 /** Checks L7: the rows are exactly the committed ones, and one changed byte in a commit would be detected. */
 export function brokenChains(db: Connection): string[] {
   const wrong = verifySqlite(db).findings.map(({ message }) => `L7 ${message}`)
-  const trees = [...findTrees(db).byRoot]
-  const [rootId, place] = trees[Math.floor(Math.random() * trees.length)] ?? []
-  const records = place?.tree === undefined ? [] : readRecords(db, place.tree)
+  const [rootId, place] = anyOf([...findTrees(db).byRoot]) ?? []
+  if (wrong.length > 0 || rootId === undefined || place?.tree === undefined) return wrong
+  return unseenForgery(rootId, readRecords(db, place.tree))
+}
+
+export function anyOf<T>(items: readonly T[]): T | undefined {
+  return items[Math.floor(Math.random() * items.length)]
+}
+
+/** Changes one byte of a commit of a tree, and lists the parts where nothing would notice it. */
+export function unseenForgery(rootId: Id, records: readonly ChainRecord[]): string[] {
   const at = Math.floor(Math.random() * records.length)
   const victim = records[at]
-  if (wrong.length > 0 || victim === undefined || rootId === undefined) return wrong
-  for (const field of ['events', 'marks', 'hash', 'kind'] as const) {
+  if (victim === undefined) return []
+  const fields = ['events', 'marks', 'hash', 'kind'] as const
+  const unseen = fields.filter((field) => {
     const forged = { ...victim, [field]: withFlippedByte(victim[field]) }
-    if (brokenLinks(rootId, records.with(at, forged)).length > 0) continue
-    wrong.push(`L7 ${rootId}: a changed byte in the ${field} of commit ${at + 1} is not found`)
-  }
-  return wrong
+    return brokenLinks(rootId, records.with(at, forged)).length === 0
+  })
+  return unseen.map((field) => `L7 ${rootId}: a changed byte in the ${field} of commit ${at + 1} is not found`)
 }
 
 /** Flips a byte; an empty text gets one. */
@@ -343,8 +355,7 @@ function withFlippedByte(text: string): string {
 /**
  * Checks L8: no process of the case is left, and no file beside the database, its write-ahead log and the workers' log.
  */
-export function leftBehind(database: string): string[] {
-  const folder = dirname(database)
+export function leftBehind({ folder, database }: { readonly folder: string; readonly database: string }): string[] {
   const known = ['', '-wal', '-shm'].map((ending) => basename(database) + ending)
   const strays = readdirSync(folder).filter((file) => !known.includes(file) && file !== LOG)
   return [

@@ -47,7 +47,8 @@ const host = agent({
 await crashWorker({
   options: { agents: [host], engine: QUICK },
   drive: async ({ runtime, store }) => {
-    if (roundsOf(store, 'background').length === 0) await recorded(runtime.run(host, 'Go.', { title: 'background' }))
+    if ((await roundsOf(store, 'background')).length === 0)
+      await recorded(runtime.run(host, 'Go.', { title: 'background' }))
     await runtime.idle()
   },
 })

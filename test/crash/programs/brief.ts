@@ -30,7 +30,7 @@ const lead = agent({ name: 'lead', instructions: 'You lead.', model, subagents: 
 await crashWorker({
   options: { agents: [lead], engine: QUICK },
   drive: async ({ runtime, store }) => {
-    const known = roundsOf(store, 'brief')
+    const known = await roundsOf(store, 'brief')
     const run =
       known[0] === undefined ? runtime.run(lead, 'Go.', { title: 'brief' }) : await runtime.attach(known[0].id)
     const { conversationId } = await run.result

@@ -1,7 +1,7 @@
 import { agent, type Id, tool } from 'legate'
 import { countEffect, crashWorker, passPoint } from 'legate/testing'
 import { runProcess } from 'legate/tools'
-import type { LocalStore } from '../../../src/store/store.ts'
+import { type TreeReader, treeWith } from '../../../src/graph/reader.ts'
 import { ANYTHING, call, counted, QUICK, recorded, roundsOf, steppingModel, until } from './parts.ts'
 
 /** A tree that is cancelled at work: children that run programs, wait, are queued, and one that goes on all the same. */
@@ -61,21 +61,22 @@ const boss = agent({
 await crashWorker({
   options: { agents: [boss], engine: QUICK },
   drive: async ({ runtime, store }) => {
-    if (roundsOf(store, 'boss').length === 0) await recorded(runtime.run(boss, 'Go.', { title: 'boss' }))
-    for (const { id } of roundsOf(store, 'boss')) {
-      await until(() => isAtWork(store, id) || undefined)
+    if ((await roundsOf(store, 'boss')).length === 0) await recorded(runtime.run(boss, 'Go.', { title: 'boss' }))
+    for (const { id } of await roundsOf(store, 'boss')) {
+      await until(async () => isAtWork(await treeWith(store, id), id) || undefined)
       await runtime.cancel(id, 'Enough.')
       await (await runtime.attach(id)).result
-      await Promise.all(store.linksOf(id).map(async (link) => (await runtime.attach(link.id)).result))
+      const tree = await treeWith(store, id)
+      await Promise.all(tree.linksOf(id).map(async (link) => (await runtime.attach(link.id)).result))
     }
   },
 })
 
 /** Runs the leaf its tools, or is the run already over? */
-function isAtWork(store: LocalStore, runId: Id): boolean {
-  if (store.turn(runId)?.state === 'ended') return true
-  const links = store.linksOf(runId)
+function isAtWork(tree: TreeReader, runId: Id): boolean {
+  if (tree.turn(runId)?.state === 'ended') return true
+  const links = tree.linksOf(runId)
   if (links.length < 3) return false
-  const leaves = links.flatMap(({ id }) => store.linksOf(id))
-  return leaves.some(({ id }) => store.nodesOf(id).filter(({ kind }) => kind === 'task').length === 2)
+  const leaves = links.flatMap(({ id }) => tree.linksOf(id))
+  return leaves.some(({ id }) => tree.nodesOf(id).filter(({ kind }) => kind === 'task').length === 2)
 }

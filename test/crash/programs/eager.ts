@@ -64,7 +64,7 @@ const lead = agent({
 await crashWorker({
   options: { agents: [lead], engine: QUICK },
   drive: async ({ runtime, store }) => {
-    if (roundsOf(store, 'eager').length === 0) await recorded(runtime.run(lead, 'Go.', { title: 'eager' }))
+    if ((await roundsOf(store, 'eager')).length === 0) await recorded(runtime.run(lead, 'Go.', { title: 'eager' }))
     await runtime.idle()
   },
 })

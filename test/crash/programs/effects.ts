@@ -17,7 +17,7 @@ const actor = agent({
 await crashWorker({
   options: { agents: [actor], engine: QUICK },
   drive: async ({ runtime, store }) => {
-    if (roundsOf(store, 'act').length === 0) await recorded(runtime.run(actor, 'Go.', { title: 'act' }))
-    for (const { id } of roundsOf(store, 'act')) await (await runtime.attach(id)).result
+    if ((await roundsOf(store, 'act')).length === 0) await recorded(runtime.run(actor, 'Go.', { title: 'act' }))
+    for (const { id } of await roundsOf(store, 'act')) await (await runtime.attach(id)).result
   },
 })

@@ -1,7 +1,8 @@
-import { agent, type ConversationHandle, type Id } from 'legate'
+import { agent, type ConversationHandle, type Id, type Runtime } from 'legate'
 import type { Node } from 'legate/rows'
-import { type CrashWorker, countEffect, crashWorker, scriptedModel } from 'legate/testing'
+import { countEffect, crashWorker, scriptedModel } from 'legate/testing'
 import type { LocalStore } from '../../../src/store/store.ts'
+import { localStore } from '../../support/rows.ts'
 import { call, counted, QUICK, recorded, roundsOf, steppingModel } from './parts.ts'
 
 /** A history that is changed in every way: each change is one commit, made once, whatever is killed between. */
@@ -25,9 +26,10 @@ const boss = agent({
 
 await crashWorker({
   options: { agents: [boss], engine: QUICK, kinds: { check: { execute: () => 'checked' } } },
-  drive: async ({ runtime, store }) => {
-    if (roundsOf(store, 'story').length === 0) await recorded(runtime.run(boss, 'One.', { title: 'story' }))
-    const rootId = roundsOf(store, 'story')[0]?.conversationId ?? ''
+  drive: async ({ runtime }) => {
+    const store = localStore(runtime)
+    if ((await roundsOf(store, 'story')).length === 0) await recorded(runtime.run(boss, 'One.', { title: 'story' }))
+    const rootId = (await roundsOf(store, 'story'))[0]?.conversationId ?? ''
     const talk = await runtime.conversation(rootId)
     const find = (kind: string, turn: number) => nodeOf(store, rootId, { kind, turn })
     const allEnd = async () => {
@@ -40,7 +42,8 @@ await crashWorker({
     }
     await allEnd()
     await once('rerun', () => talk.history.rerun(find('agent_message', 0).id))
-    if (roundsOf(store, 'story').length < 3) await recorded(runtime.run(boss, 'Two.', { conversationId: rootId }))
+    if ((await roundsOf(store, 'story')).length < 3)
+      await recorded(runtime.run(boss, 'Two.', { conversationId: rootId }))
     await allEnd()
     await once('edit', () => talk.history.edit(find('user_message', 2).id, 'Three.'))
     await once('adopt', () => talk.history.adopt(find('agent_message', 2).id))
@@ -56,17 +59,20 @@ await crashWorker({
     await once('delete', () => talk.history.softDelete(first.id))
     await once('restore', () => talk.history.restore(first.id))
 
-    await checkAll({ runtime, store }, talk)
+    await checkAll(runtime, talk)
     for (const { id } of store.openTurns(100)) await (await runtime.attach(id)).result
     await once('archive', () => talk.history.archive())
   },
 })
 
 /** Three checks that wait for a person: one is denied and tried again, one is stopped, one is left out. */
-async function checkAll({ runtime, store }: CrashWorker, talk: ConversationHandle): Promise<void> {
+async function checkAll(runtime: Runtime, talk: ConversationHandle): Promise<void> {
+  const store = localStore(runtime)
   const isMade = (change: string) => changesOf(store, talk.id).includes(change)
   if (!isMade('node')) await talk.mutate(putChecks)
-  const checks = roundsOf(store, 'story').flatMap(({ id }) => store.nodesOf(id).filter(({ kind }) => kind === 'check'))
+  const checks = (await roundsOf(store, 'story')).flatMap(({ id }) =>
+    store.nodesOf(id).filter(({ kind }) => kind === 'check'),
+  )
   const [denied = '', stopped = '', skipped = ''] = checks.map(({ id }) => id)
   if (!isMade('stop')) await talk.history.stop(stopped)
   if (!isMade('skip')) await talk.history.skip(skipped)

@@ -52,7 +52,7 @@ export const lead = agent({
 
 /** Runs it once, whatever there is of it already, and plays the person who is asked. */
 export async function driveLead({ runtime, store }: CrashWorker): Promise<void> {
-  const [known] = roundsOf(store, 'lead')
+  const [known] = await roundsOf(store, 'lead')
   const run = known === undefined ? runtime.run(lead, 'Write.', { title: 'lead' }) : await runtime.attach(known.id)
   await allowAll(runtime, run)
   await run.result

@@ -1,7 +1,8 @@
 import { agent, type Id, type Runtime } from 'legate'
 import type { Message } from 'legate/models'
 import { countEffect, crashWorker, scriptedModel } from 'legate/testing'
-import type { LocalStore } from '../../../src/store/store.ts'
+import { treeWith } from '../../../src/graph/reader.ts'
+import type { Store } from '../../../src/store/store.ts'
 import { call, counted, QUICK, recorded, roundsOf, steppingModel, until } from './parts.ts'
 
 /** Children that wait for their turn, a session that is gone on with, a call that is denied, a child that stays behind. */
@@ -38,17 +39,21 @@ const quitter = agent({
   model: steppingModel({ calls: [call('keep', { message: 'Keep it.' })] }),
 })
 
+/** The states of a call before a person is asked. */
+const AT_WORK: readonly string[] = ['pending', 'running']
+
 await crashWorker({
   options: { agents: [host, quitter], engine: QUICK },
   drive: async ({ runtime, store }) => {
-    if (roundsOf(store, 'quitter').length === 0) await recorded(runtime.run(quitter, 'Go.', { title: 'quitter' }))
-    for (const { id } of roundsOf(store, 'quitter')) {
-      const link = await until(() => store.linksOf(id)[0])
+    if ((await roundsOf(store, 'quitter')).length === 0)
+      await recorded(runtime.run(quitter, 'Go.', { title: 'quitter' }))
+    for (const { id } of await roundsOf(store, 'quitter')) {
+      const link = await until(async () => (await treeWith(store, id)).linksOf(id)[0])
       await runtime.cancel(id, 'Leave it.')
       await Promise.all([(await runtime.attach(id)).result, (await runtime.attach(link.id)).result])
     }
-    if (roundsOf(store, 'host').length === 0) await recorded(runtime.run(host, 'Go.', { title: 'host' }))
-    for (const { id } of roundsOf(store, 'host')) {
+    if ((await roundsOf(store, 'host')).length === 0) await recorded(runtime.run(host, 'Go.', { title: 'host' }))
+    for (const { id } of await roundsOf(store, 'host')) {
       await denyAll(runtime, store, id)
       await (await runtime.attach(id)).result
     }
@@ -65,8 +70,11 @@ function sessionIn(results: readonly Message[]): string {
   return text?.split('\n')[0]?.slice('session_id: '.length) ?? ''
 }
 
-/** Denies the call that awaits a person's word, once there is one. */
-async function denyAll(runtime: Runtime, store: LocalStore, runId: Id): Promise<void> {
-  const sign = await until(() => store.nodesOf(runId).find(({ input }) => input.call?.name === 'sign'))
+/** Denies the call that awaits a person's word, once it does. */
+async function denyAll(runtime: Runtime, store: Store, runId: Id): Promise<void> {
+  const sign = await until(async () => {
+    const nodes = (await treeWith(store, runId)).nodesOf(runId)
+    return nodes.find(({ input, state }) => input.call?.name === 'sign' && !AT_WORK.includes(state))
+  })
   if (sign.state === 'awaiting_approval') await runtime.answer(sign.id, { allow: false, reason: 'Not today.' })
 }

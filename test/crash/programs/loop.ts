@@ -28,7 +28,7 @@ const victim = agent({
 await crashWorker({
   options: { agents: [victim], engine: QUICK },
   drive: async ({ runtime, store }) => {
-    if (roundsOf(store, 'loop').length === 0) await recorded(runtime.run(victim, 'Go.', { title: 'loop' }))
-    for (const { id } of roundsOf(store, 'loop')) await (await runtime.attach(id)).result
+    if ((await roundsOf(store, 'loop')).length === 0) await recorded(runtime.run(victim, 'Go.', { title: 'loop' }))
+    for (const { id } of await roundsOf(store, 'loop')) await (await runtime.attach(id)).result
   },
 })

@@ -1,7 +1,7 @@
 import { agent, tool } from 'legate'
 import { type CrashWorker, countEffect, crashWorker, workerRole } from 'legate/testing'
 import { asker, driveLead, lead } from './lead.ts'
-import { ANYTHING, call, counted, QUICK, recorded, roundsOf, slowed, steppingModel, until } from './parts.ts'
+import { ANYTHING, allRounds, call, counted, QUICK, recorded, roundsOf, slowed, steppingModel, until } from './parts.ts'
 
 /**
  * What goes on at the same time in an ordinary process: a tree with an approval, a talk that streams, a run that is
@@ -49,18 +49,18 @@ await crashWorker({
   options: { agents: [lead, asker, speaker, boss], engine: { ...QUICK, workers: 4 } },
   drive: async (worker) => {
     const { runtime, store } = worker
-    const everything = () => ['lead', 'talk', 'boss'].flatMap((title) => roundsOf(store, title))
-    if (workerRole() === 'help') await until(() => everything().length === 4 || undefined)
+    const everything = () => allRounds(store, 'lead', 'talk', 'boss')
+    if (workerRole() === 'help') await until(async () => (await everything()).length === 4 || undefined)
     else await begin(worker)
-    await Promise.all(everything().map(async ({ id }) => (await runtime.attach(id)).result))
+    await Promise.all((await everything()).map(async ({ id }) => (await runtime.attach(id)).result))
   },
 })
 
 async function begin(worker: CrashWorker): Promise<void> {
   const { runtime, store } = worker
-  if (roundsOf(store, 'talk').length === 0) await recorded(runtime.run(speaker, 'Hello.', { title: 'talk' }))
-  const conversationId = roundsOf(store, 'talk')[0]?.conversationId ?? ''
-  if (roundsOf(store, 'talk').length === 1) await recorded(runtime.run(speaker, 'Again.', { conversationId }))
-  if (roundsOf(store, 'boss').length === 0) await recorded(runtime.run(boss, 'Go.', { title: 'boss' }))
+  if ((await roundsOf(store, 'talk')).length === 0) await recorded(runtime.run(speaker, 'Hello.', { title: 'talk' }))
+  const conversationId = (await roundsOf(store, 'talk'))[0]?.conversationId ?? ''
+  if ((await roundsOf(store, 'talk')).length === 1) await recorded(runtime.run(speaker, 'Again.', { conversationId }))
+  if ((await roundsOf(store, 'boss')).length === 0) await recorded(runtime.run(boss, 'Go.', { title: 'boss' }))
   await driveLead(worker)
 }

@@ -79,7 +79,7 @@ const parent = agent({
 await crashWorker({
   options: { agents: [parent], engine: { sweepMs: 20, graceMs: 100, leaseMs: 600 } },
   drive: async ({ runtime, store }) => {
-    if (roundsOf(store, 'owner').length === 0) await recorded(runtime.run(parent, 'Go.', { title: 'owner' }))
-    for (const { id } of roundsOf(store, 'owner')) await (await runtime.attach(id)).result
+    if ((await roundsOf(store, 'owner')).length === 0) await recorded(runtime.run(parent, 'Go.', { title: 'owner' }))
+    for (const { id } of await roundsOf(store, 'owner')) await (await runtime.attach(id)).result
   },
 })

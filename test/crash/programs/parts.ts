@@ -3,8 +3,9 @@ import { type Effect, type Run, type Runtime, type StandardSchema, tool } from '
 import type { Model } from 'legate/models'
 import type { Turn } from 'legate/rows'
 import { countEffect, passPoint, type Script, type ScriptedAnswerFields, scriptedModel } from 'legate/testing'
-import type { LocalStore } from '../../../src/store/store.ts'
-import { localStore } from '../../support/rows.ts'
+import type { Later } from '../../../src/base/maybe.ts'
+import { treeWith } from '../../../src/graph/reader.ts'
+import type { Store } from '../../../src/store/store.ts'
 
 /** Workers of crash tests look often, so that a test is over soon. */
 export const QUICK = { sweepMs: 20, graceMs: 100 } as const
@@ -69,9 +70,15 @@ export function call(name: string, input: { readonly [key: string]: string } = {
 }
 
 /** The rounds of the conversation with this title; none when it is not there yet. */
-export function roundsOf(store: LocalStore, title: string): readonly Turn[] {
-  const root = store.roots({ limit: 100 }).find((conversation) => conversation.title === title)
-  return root === undefined ? [] : store.turnsOf(root.id, { limit: 100 })
+export async function roundsOf(store: Store, title: string): Promise<readonly Turn[]> {
+  const roots = await store.roots({ limit: 100 })
+  const root = roots.find((conversation) => conversation.title === title)
+  return root === undefined ? [] : (await store.tree(root.id)).turnsOf(root.id, { limit: 100 })
+}
+
+/** The rounds of several conversations. */
+export async function allRounds(store: Store, ...titles: readonly string[]): Promise<readonly Turn[]> {
+  return (await Promise.all(titles.map((title) => roundsOf(store, title)))).flat()
 }
 
 /** Resolves when the run is in the store. */
@@ -83,15 +90,16 @@ export async function recorded(run: Run): Promise<void> {
 export async function allowAll(runtime: Runtime, run: Run): Promise<void> {
   for await (const event of run) {
     if (event.type !== 'approval-request' || event.nodeId === null) continue
-    if (localStore(runtime).node(event.nodeId)?.state !== 'awaiting_approval') continue
+    const tree = await treeWith(runtime.store, event.nodeId)
+    if (tree.node(event.nodeId)?.state !== 'awaiting_approval') continue
     await runtime.answer(event.nodeId, { allow: true })
   }
 }
 
 /** Resolves with what `look` finds. */
-export async function until<T>(look: () => T | undefined): Promise<T> {
+export async function until<T>(look: () => Later<T | undefined>): Promise<T> {
   for (;;) {
-    const found = look()
+    const found = await look()
     if (found !== undefined) return found
     await sleep(5)
   }

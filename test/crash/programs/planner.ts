@@ -35,7 +35,7 @@ const lead = agent({ name: 'lead', instructions: 'You lead.', model, tools: { lo
 await crashWorker({
   options: { agents: [lead], engine: QUICK },
   drive: async ({ runtime, store }) => {
-    const [known] = roundsOf(store, 'planner')
+    const [known] = await roundsOf(store, 'planner')
     const run = known === undefined ? runtime.run(lead, 'Go.', { title: 'planner' }) : await runtime.attach(known.id)
     await run.result
   },

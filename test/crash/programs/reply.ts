@@ -34,14 +34,14 @@ const lead = agent({
 await crashWorker({
   options: { agents: [lead], engine: QUICK },
   drive: async ({ runtime, store }) => {
-    if (roundsOf(store, 'reply').length === 0) await recorded(runtime.run(lead, 'Go.', { title: 'reply' }))
+    if ((await roundsOf(store, 'reply')).length === 0) await recorded(runtime.run(lead, 'Go.', { title: 'reply' }))
     const answering = setInterval(async () => {
       for (const { nodeId } of await runtime.questions()) {
         passPoint('person:answers')
         await runtime.answer(nodeId, { text: 'Yes.' }).catch(() => undefined)
       }
     }, 5)
-    for (const { id } of roundsOf(store, 'reply')) await (await runtime.attach(id)).result
+    for (const { id } of await roundsOf(store, 'reply')) await (await runtime.attach(id)).result
     clearInterval(answering)
   },
 })

@@ -31,7 +31,7 @@ await crashWorker({
   options: { agents: [host], engine: QUICK },
   drive: async ({ runtime, store }) => {
     for (const [at, text] of ['One.', 'Two.', 'Three.'].entries()) {
-      const known = roundsOf(store, 'sessions')
+      const known = await roundsOf(store, 'sessions')
       const turn = known[at]
       const options = known[0] === undefined ? { title: 'sessions' } : { conversationId: known[0].conversationId }
       await (turn === undefined ? runtime.run(host, text, options) : await runtime.attach(turn.id)).result

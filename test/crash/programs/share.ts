@@ -1,7 +1,7 @@
 import { agent } from 'legate'
 import type { Link } from 'legate/rows'
 import { crashWorker, tellTest, workerRole } from 'legate/testing'
-import type { LocalStore } from '../../../src/store/store.ts'
+import { type TreeReader, treeWith } from '../../../src/graph/reader.ts'
 import { allowAll, call, counted, recorded, roundsOf, slowed, steppingModel, until } from './parts.ts'
 
 /**
@@ -66,13 +66,16 @@ const first = { crew, dormant, patient }[title] ?? crew
 await crashWorker({
   options: { agents: role === 'cancel' ? [] : [first], engine: { sweepMs: 1_000, graceMs: 100, workers: 3 } },
   drive: async ({ runtime, store }) => {
-    if (role === 'help') await until(() => roundsOf(store, title)[0])
-    if (roundsOf(store, title).length === 0) await recorded(runtime.run(first, 'Go.', { title }))
-    for (const { id } of roundsOf(store, title)) {
+    if (role === 'help') await until(async () => (await roundsOf(store, title))[0])
+    if ((await roundsOf(store, title)).length === 0) await recorded(runtime.run(first, 'Go.', { title }))
+    for (const { id } of await roundsOf(store, title)) {
       const run = await runtime.attach(id)
       if (role === 'cancel') await runtime.cancel(id, 'Enough.')
       if (role === 'wait') {
-        await until(() => store.linksOf(id).find((link) => isAwaited(store, link)))
+        await until(async () => {
+          const tree = await treeWith(store, id)
+          return tree.linksOf(id).find((link) => isAwaited(tree, link))
+        })
         tellTest('waiting')
       }
       if (role === 'answer') await allowAll(runtime, run)
@@ -81,6 +84,6 @@ await crashWorker({
   },
 })
 
-function isAwaited(store: LocalStore, child: Link): boolean {
-  return store.openNodes(child.id).some(({ state }) => state === 'awaiting_approval')
+function isAwaited(tree: TreeReader, child: Link): boolean {
+  return tree.openNodes(child.id).some(({ state }) => state === 'awaiting_approval')
 }

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { agent, type Id } from 'legate'
 import { crashWorker } from 'legate/testing'
-import type { LocalStore } from '../../../src/store/store.ts'
-import { call, counted, QUICK, recorded, roundsOf, slowed, steppingModel, until } from './parts.ts'
+import { type TreeReader, treeWith } from '../../../src/graph/reader.ts'
+import { allRounds, call, counted, QUICK, recorded, roundsOf, slowed, steppingModel, until } from './parts.ts'
 
 /** Runs that are stopped: by a deadline, by a person with a tree of children at work, and by force. */
 const LONG = { lastsMs: 60_000 }
@@ -40,27 +40,27 @@ await crashWorker({
     kinds: { stubborn: { execute: () => sleep(500, 'too late') } },
   },
   drive: async ({ runtime, store }) => {
-    if (roundsOf(store, 'late').length === 0) await recorded(runtime.run(late, 'Go.', { title: 'late' }))
-    if (roundsOf(store, 'boss').length === 0) await recorded(runtime.run(boss, 'Go.', { title: 'boss' }))
-    for (const { id } of roundsOf(store, 'boss')) {
-      await until(() => isAtWork(store, id) || undefined)
+    if ((await roundsOf(store, 'late')).length === 0) await recorded(runtime.run(late, 'Go.', { title: 'late' }))
+    if ((await roundsOf(store, 'boss')).length === 0) await recorded(runtime.run(boss, 'Go.', { title: 'boss' }))
+    for (const { id } of await roundsOf(store, 'boss')) {
+      await until(async () => isAtWork(await treeWith(store, id), id) || undefined)
       await runtime.cancel(id, 'Enough.')
     }
-    if (roundsOf(store, 'talk').length === 0) await recorded(runtime.run(speaker, 'Hello.', { title: 'talk' }))
-    for (const { id } of roundsOf(store, 'talk').slice(0, 1)) await (await runtime.attach(id)).result
-    if (roundsOf(store, 'talk').length === 1) {
-      const talk = await runtime.conversation(roundsOf(store, 'talk')[0]?.conversationId ?? '')
+    if ((await roundsOf(store, 'talk')).length === 0) await recorded(runtime.run(speaker, 'Hello.', { title: 'talk' }))
+    for (const { id } of (await roundsOf(store, 'talk')).slice(0, 1)) await (await runtime.attach(id)).result
+    if ((await roundsOf(store, 'talk')).length === 1) {
+      const talk = await runtime.conversation((await roundsOf(store, 'talk'))[0]?.conversationId ?? '')
       await talk.mutate((graph) => graph.createNode({ kind: 'stubborn', effect: 'pure' }))
     }
-    for (const { id } of roundsOf(store, 'talk')) await runtime.cancel(id)
-    const all = ['late', 'boss', 'talk'].flatMap((title) => roundsOf(store, title))
+    for (const { id } of await roundsOf(store, 'talk')) await runtime.cancel(id)
+    const all = await allRounds(store, 'late', 'boss', 'talk')
     await Promise.all(all.map(async ({ id }) => (await runtime.attach(id)).result))
   },
 })
 
 /** Has every child of the run begun to use its tools, or is the run already over? */
-function isAtWork(store: LocalStore, runId: Id): boolean {
-  if (store.turn(runId)?.state === 'ended') return true
-  const links = store.linksOf(runId)
-  return links.length === 2 && links.every(({ id }) => store.nodesOf(id).some(({ kind }) => kind === 'task'))
+function isAtWork(tree: TreeReader, runId: Id): boolean {
+  if (tree.turn(runId)?.state === 'ended') return true
+  const links = tree.linksOf(runId)
+  return links.length === 2 && links.every(({ id }) => tree.nodesOf(id).some(({ kind }) => kind === 'task'))
 }

@@ -34,14 +34,14 @@ await crashWorker({
   },
   drive: async ({ runtime, store }) => {
     const rounds = () => roundsOf(store, 'talk')
-    const allEnd = () => Promise.all(rounds().map(async ({ id }) => (await runtime.attach(id)).result))
-    if (rounds().length === 0) await recorded(runtime.run(first, 'One.', { title: 'talk' }))
-    const conversationId = rounds()[0]?.conversationId ?? ''
-    if (rounds().length === 1) await recorded(runtime.run(first, 'Two.', { conversationId }))
+    const allEnd = async () => Promise.all((await rounds()).map(async ({ id }) => (await runtime.attach(id)).result))
+    if ((await rounds()).length === 0) await recorded(runtime.run(first, 'One.', { title: 'talk' }))
+    const conversationId = (await rounds())[0]?.conversationId ?? ''
+    if ((await rounds()).length === 1) await recorded(runtime.run(first, 'Two.', { conversationId }))
     await allEnd()
-    if (rounds().length === 2) await recorded(runtime.run(second, 'Three.', { conversationId }))
+    if ((await rounds()).length === 2) await recorded(runtime.run(second, 'Three.', { conversationId }))
     await allEnd()
-    if (rounds().length === 3) {
+    if ((await rounds()).length === 3) {
       const talk = await runtime.conversation(conversationId)
       await talk.mutate((graph) => {
         const asked = graph.createNode({ kind: 'user_message', content: 'Check it.' })

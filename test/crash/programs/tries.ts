@@ -48,7 +48,7 @@ const boss = agent({
 await crashWorker({
   options: { agents: [boss], engine: QUICK },
   drive: async ({ runtime, store }) => {
-    if (roundsOf(store, 'boss').length === 0) await recorded(runtime.run(boss, 'Go.', { title: 'boss' }))
-    for (const { id } of roundsOf(store, 'boss')) await (await runtime.attach(id)).result
+    if ((await roundsOf(store, 'boss')).length === 0) await recorded(runtime.run(boss, 'Go.', { title: 'boss' }))
+    for (const { id } of await roundsOf(store, 'boss')) await (await runtime.attach(id)).result
   },
 })

@@ -12,7 +12,8 @@ declare module 'vitest' {
 }
 
 const root = path.resolve(import.meta.dirname, '../../..')
-const sources = path.join(root, 'test/crash/programs')
+/** Those of crash tests, and those of tests with several processes on one database. */
+const sources = ['test/crash/programs', 'test/postgres/programs'].map((folder) => path.join(root, folder))
 const cache = path.join(root, 'node_modules/.cache')
 
 /** What programs import of the package, and where it is. */
@@ -22,6 +23,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'legate/background': 'src/doors/background.ts',
   'legate/server': 'src/server/index.ts',
   'legate/store/json': 'src/store/json/index.ts',
+  'legate/store/postgres': 'src/store/postgres/index.ts',
   'legate/store/sqlite': 'src/store/sqlite/index.ts',
 }
 
@@ -34,12 +36,16 @@ export default async function buildPrograms(project: TestProject): Promise<() =>
   const folder = mkdtempSync(path.join(cache, 'legate-crash-'))
   await buildPackage(folder)
   await buildFiles(folder, {
-    entry: readdirSync(sources).map((file) => path.join(sources, file)),
+    entry: Object.fromEntries(sources.flatMap(programsIn)),
     format: 'esm',
     plugins: [{ name: 'doors', resolveId: (id) => (id in DOORS ? { id: doorFile(id), external: true } : null) }],
   })
   project.provide('crashPrograms', folder)
   return () => rmSync(folder, { recursive: true, force: true })
+}
+
+function programsIn(folder: string): (readonly [name: string, file: string])[] {
+  return readdirSync(folder).map((file) => [path.parse(file).name, path.join(folder, file)])
 }
 
 /** One file for all doors, so that they share their modules; and for each door a module that gives its names. */
@@ -72,7 +78,10 @@ const READABLE = { compress: false, mangle: false, codegen: true } as const
 
 /** A script that Node takes from its cache has lost the way to import: what it loads later is required instead. */
 function withRequire(code: string): string {
-  return code.replaceAll(/\bimport\((`[^`]+`)\)/g, (_, name: string) => `Promise.resolve().then(()=>require(${name}))`)
+  return code.replaceAll(
+    /\bimport\((`[^`]+`)\)/g,
+    (_, name: string) => `Promise.resolve().then(()=>asModule(require(${name})))`,
+  )
 }
 
 /** Every other character is in a string, a template or an expression, and means the same as its escape. */
@@ -91,16 +100,18 @@ const built = filename + '.code'
 const ofProgram = join(__dirname, basename(process.argv[1]) + '.code')
 const kept = [ofProgram, built].find(existsSync)
 const cachedData = kept && readFileSync(kept)
-const text = '(function (exports, require, module, __filename, __dirname) {' + readFileSync(filename, 'latin1') + '\\n})'
+const text = '(function (exports, require, module, __filename, __dirname, asModule) {' + readFileSync(filename, 'latin1') + '\\n})'
 const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER
 // Newer Node warns that the way to load modules is experimental; a worker must print nothing.
 const { emitWarning } = process
 process.emitWarning = (warning, ...more) => {
   if (!String(warning).includes('USE_MAIN_CONTEXT')) emitWarning.call(process, warning, ...more)
 }
+/** What is required has its default as an import has it. */
+const asModule = (found) => Object.create(found, { default: { value: found.default ?? found } })
 const script = new Script(text, { filename, cachedData, importModuleDynamically })
 const loaded = { exports: {} }
-script.runInThisContext()(loaded.exports, require, loaded, filename, __dirname)
+script.runInThisContext()(loaded.exports, require, loaded, filename, __dirname, asModule)
 if (kept === undefined) keep(built)
 else if (kept === built) process.once('exit', () => keep(ofProgram))
 

@@ -1,0 +1,135 @@
+import { statSync } from 'node:fs'
+import { isLegateError } from '../../base/error.ts'
+import type { Later } from '../../base/maybe.ts'
+import { eachTree, readTrees, type TreeRows } from '../../graph/reader.ts'
+import type { Archive } from '../../store/archive.ts'
+import { Database } from '../../store/postgres/database.ts'
+import { isPostgresUrl, postgresStore } from '../../store/postgres/index.ts'
+import { type Connection, connect } from '../../store/sqlite/driver.ts'
+import { sqliteStore } from '../../store/sqlite/index.ts'
+import type { Store } from '../../store/store.ts'
+import { anyOf, brokenChains, leftInFolder, leftLocks, unseenForgery, withJsonRows } from './laws.ts'
+
+/** The stored rows of a case, whatever store holds them. */
+interface StoredRows {
+  readonly trees: readonly TreeRows[]
+  /** Lists problems of the store itself. */
+  readonly wrongStore: () => Later<string[]>
+  /** Lists locks and claims of workers that are gone. */
+  readonly leftOpen: () => Later<string[]>
+}
+
+type Use<T> = (found: StoredRows) => Promise<T>
+
+/** Opens the rows at a place, and closes them after use. */
+export function withRows<T>(database: string, use: Use<T>): Promise<T> {
+  if (isPostgresUrl(database)) return withPostgresRows(database, use)
+  if (!statSync(database).isDirectory()) return withSqliteRows(database, use)
+  const left = leftInFolder(database)
+  return withJsonRows(database, (trees, wrongFiles) => use({ trees, wrongStore: wrongFiles, leftOpen: () => left }))
+}
+
+async function withSqliteRows<T>(database: string, use: Use<T>): Promise<T> {
+  const store = sqliteStore(database)
+  const db = connect(database)
+  try {
+    const trees = readTrees(store)
+    const wrongStore = () => [...damage(db), ...brokenChains(db), ...unreached(trees, db)]
+    return await use({ trees, wrongStore, leftOpen: () => leftLocks(db) })
+  } finally {
+    db.close()
+    store.close().catch(() => undefined)
+  }
+}
+
+function damage(db: Connection): string[] {
+  const [[said] = ['']] = db.all('PRAGMA integrity_check')
+  const foreign = db.all('PRAGMA foreign_key_check')
+  return [
+    ...(said === 'ok' ? [] : [`the database is damaged: ${said}`]),
+    ...foreign.map(([table]) => `a row of ${table} refers to nothing`),
+  ]
+}
+
+const TABLES = ['conversations', 'turns', 'nodes', 'links'] as const
+
+/** Lists rows that no walk from a root reaches. */
+function unreached(trees: readonly TreeRows[], db: Connection): string[] {
+  return TABLES.flatMap((table) => {
+    const found = trees.reduce((sum, tree) => sum + tree[table].size, 0)
+    const stored = Number(db.first(COUNTS[table])?.[0])
+    return found === stored ? [] : [`${stored - found} of ${stored} ${table} belong to nothing`]
+  })
+}
+
+const COUNTS = {
+  conversations: 'SELECT count(*) FROM conversations',
+  turns: 'SELECT count(*) FROM turns',
+  nodes: 'SELECT count(*) FROM nodes',
+  links: 'SELECT count(*) FROM links',
+}
+
+async function withPostgresRows<T>(database: string, use: Use<T>): Promise<T> {
+  const store = postgresStore({ url: database, readOnly: true })
+  try {
+    const trees = await treesIn(store)
+    const leftOpen = () => (trees.length === 0 ? [] : leftClaims(store))
+    return await use({ trees, wrongStore: () => wrongArchive(store.archive, trees), leftOpen })
+  } finally {
+    await store.close()
+  }
+}
+
+/** All trees; none where every worker was killed before the schema was made. */
+async function treesIn(store: Store): Promise<TreeRows[]> {
+  const trees: TreeRows[] = []
+  try {
+    for await (const tree of eachTree(store)) trees.push(tree)
+  } catch (error) {
+    if (!isMissingSchema(error)) throw error
+  }
+  return trees
+}
+
+function isMissingSchema(error: unknown): boolean {
+  return isLegateError(error, 'store') && error.details['schema'] !== undefined
+}
+
+/** Checks L7 with the archive of a store: the record of each tree, the rows that it names, and one changed byte. */
+async function wrongArchive(archive: Archive | undefined, trees: readonly TreeRows[]): Promise<string[]> {
+  if (archive === undefined || trees.length === 0) return []
+  const { findings } = await archive.verify()
+  const wrong = findings.map(({ message }) => `L7 ${message}`)
+  for (const tree of trees) {
+    const stored = (await archive.read(tree.rootId))?.rows.length ?? 0
+    const found = TABLES.reduce((sum, table) => sum + tree[table].size, 0)
+    if (stored < found) wrong.push(`${found - stored} of ${found} rows of ${tree.rootId} are gone`)
+    if (stored > found) wrong.push(`${stored - found} of ${stored} rows of ${tree.rootId} belong to nothing`)
+  }
+  const { rootId } = anyOf(trees) ?? { rootId: '' }
+  return [...wrong, ...unseenForgery(rootId, (await archive.read(rootId))?.records ?? [])]
+}
+
+async function leftClaims(store: Store): Promise<string[]> {
+  const left = await store.engines()
+  const claimants = await store.claimants()
+  return [
+    ...left.map(({ id }) => `L8 the lease of engine ${id} is left`),
+    ...claimants.map((id) => `L3 a node is claimed by ${id}, which is gone`),
+  ]
+}
+
+/** Removes the rows of a case that lie outside of its folder. */
+export async function dropRows(place: string): Promise<void> {
+  if (!isPostgresUrl(place)) return
+  const schema = new URL(place).searchParams.get('schema') ?? ''
+  const options = { url: place, pool: undefined, schema, readOnly: true, busyMs: 5_000, connections: 1 }
+  const database = new Database(options)
+  try {
+    await database.query('DROP SCHEMA @ CASCADE')
+  } catch (error) {
+    if (!isMissingSchema(error)) throw error
+  } finally {
+    await database.close()
+  }
+}

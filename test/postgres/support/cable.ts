@@ -1,0 +1,81 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+
+type Pair = readonly [near: Socket, far: Socket]
+
+/** A way to a server that can be cut, so that nothing passes and no end is told, as when a cable is pulled. */
+export class Cable {
+  readonly port: number
+  /** The port that new connections are led to. */
+  to: number
+  /** How long everything takes on its way. */
+  delayMs = 0
+  private readonly server: ReturnType<typeof createServer>
+  private readonly pairs: Set<Pair> = new Set()
+  /** Pairs that nothing passes through any more. */
+  private readonly dead: Set<Pair> = new Set()
+  private isCut = false
+  private isDeaf = false
+
+  private constructor(server: ReturnType<typeof createServer>, to: number) {
+    this.server = server
+    this.to = to
+    const address = server.address()
+    this.port = typeof address === 'object' && address !== null ? address.port : 0
+    server.on('connection', (near) => this.join(near, connect(this.to, '127.0.0.1')))
+  }
+
+  static async open(to: number, host = '127.0.0.1'): Promise<Cable> {
+    const server = createServer().listen(0, host)
+    await once(server, 'listening')
+    return new Cable(server, to)
+  }
+
+  cut(): void {
+    this.isCut = true
+  }
+
+  /** What is sent arrives; no answer does. */
+  loseAnswers(): void {
+    this.isDeaf = true
+  }
+
+  /** Nothing passes through the connections of now any more, and neither side is told; new ones work. */
+  forget(): void {
+    for (const pair of this.pairs) this.dead.add(pair)
+  }
+
+  /** Connections that were cut end now: both sides had forgotten each other. */
+  heal(): void {
+    this.isCut = false
+    this.isDeaf = false
+    for (const pair of this.pairs) for (const socket of pair) socket.destroy()
+  }
+
+  async close(): Promise<void> {
+    this.heal()
+    this.server.close()
+    await once(this.server, 'close')
+  }
+
+  private join(near: Socket, far: Socket): void {
+    const pair: Pair = [near, far]
+    this.pairs.add(pair)
+    this.lead(pair, near, far)
+    this.lead(pair, far, near)
+  }
+
+  private lead(pair: Pair, from: Socket, to: Socket): void {
+    from.on('error', () => undefined)
+    from.on('data', (data) => {
+      if (this.isCut || this.dead.has(pair) || (this.isDeaf && from === pair[1])) return
+      if (this.delayMs === 0) to.write(data)
+      else setTimeout(() => to.destroyed || to.write(data), this.delayMs)
+    })
+    from.on('close', () => {
+      this.pairs.delete(pair)
+      this.dead.delete(pair)
+      to.destroy()
+    })
+  }
+}

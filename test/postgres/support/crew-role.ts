@@ -1,0 +1,26 @@
+/** What a process of a fault test is to do: see `programs/crew.ts`. */
+export interface CrewRole {
+  /** How many jobs there are in all. */
+  readonly jobs: number
+  /** It begins the jobs, answers for the person who is asked, and cancels. Else it only works along. */
+  readonly begins: boolean
+  /** How many jobs it has under way at once. */
+  readonly width: number
+  /** How many nodes it runs at once. */
+  readonly workers: number
+  /** How many trees it reads while they go on. */
+  readonly reads: number
+  readonly leaseMs: number
+  /** How far its clock is ahead. */
+  readonly aheadMs: number
+}
+
+export const CREW: CrewRole = {
+  jobs: 20,
+  begins: true,
+  width: 20,
+  workers: 16,
+  reads: 2,
+  leaseMs: 1_500,
+  aheadMs: 0,
+}
