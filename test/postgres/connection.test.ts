@@ -17,7 +17,8 @@ import { noPostgres, type PostgresServer, usePostgres } from '../support/postgre
 import { tempFolder } from '../support/temp-folder.ts'
 
 const isRoot = process.getuid?.() === 0
-const hasOpenssl = answers('openssl', ['version'])
+const openssl = 'openssl'
+const hasOpenssl = answers(openssl, ['version'])
 const pgbouncer = process.env['LEGATE_PGBOUNCER'] ?? '/usr/sbin/pgbouncer'
 const hasPgbouncer = answers(pgbouncer, ['--version'])
 const nobody = isRoot ? idsOfNobody() : undefined
@@ -41,7 +42,7 @@ describe.skipIf(noPostgres !== undefined || !hasOpenssl)(`TLS${unless(hasOpenssl
   if (hasOpenssl) {
     const made = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost']
     const names = ['-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1', '-keyout', key, '-out', certificate]
-    execFileSync('openssl', [...made, ...names], { stdio: 'ignore' })
+    execFileSync(openssl, [...made, ...names], { stdio: 'ignore' })
     chmodSync(key, 0o600)
     if (nobody !== undefined) chownSync(key, nobody.uid, nobody.gid)
   }

@@ -90,7 +90,7 @@ export class Replica {
   }
 
   get isTooLarge(): boolean {
-    return this.size > this.most
+    return this.head !== undefined && this.size > this.most
   }
 
   clear(): void {
