@@ -107,11 +107,14 @@ export class TurnEnds {
     }
   }
 
-  /** Called when another process has written. */
-  async changed(): Promise<void> {
-    for (const [turnId] of [...this.waiters.entries()]) {
+  /** Called when another process has written: to one tree, or to any. */
+  async changed(rootId?: Id): Promise<void> {
+    for (const [turnId, waiting] of [...this.waiters.entries()]) {
+      // Whoever waits for a turn that is not recorded yet does not know its tree.
+      const known = waiting.find((waiter) => waiter.rootId !== null)?.rootId ?? undefined
+      if (known !== undefined && known !== (rootId ?? known)) continue
       try {
-        const tree = await treeWith(this.store, turnId)
+        const tree = await this.treeOf(turnId, known)
         const turn = tree.turn(turnId)
         if (turn?.state === 'ended') this.notify(turn, (record) => readOutcome(tree, record))
         else if (turn === undefined) await this.failDeleted(turnId)
@@ -216,9 +219,10 @@ export class NodeEnds {
     for (const node of nodes) if (node.endedAt !== null) this.notify(node)
   }
 
-  /** Called when another process has written. */
-  async changed(): Promise<void> {
+  /** Called when another process has written: to one tree, or to any. */
+  async changed(changedId?: Id): Promise<void> {
     for (const [nodeId, { rootId }] of [...this.waiters.entries()]) {
+      if (rootId !== (changedId ?? rootId)) continue
       const node = (await this.store.tree(rootId)).node(nodeId)
       if (node !== undefined && node.endedAt !== null) this.notify(node)
     }

@@ -34,6 +34,9 @@ const NOTHING_TOLD: ProcessReport = {}
 
 type Upkeep = typeof import('./sweep.ts')
 
+/** What a look is for: everything that is due, or nodes that nobody has claimed. */
+type Look = 'all' | 'runnable'
+
 let loaded: Upkeep | undefined
 
 /** Loads the sweep with its first use: a run that succeeds is over before. */
@@ -76,7 +79,8 @@ class LocalEngine implements Engine, NodeHost {
   private disarm: () => void = () => undefined
   private unwatch: () => void = () => undefined
   private sweeping: Promise<void> | undefined
-  private sweepAgain = false
+  /** What to look for once the current look is over. */
+  private lookAgain: Look | undefined
   private drained: (() => void) | undefined
 
   constructor(ledger: Ledger, options: EngineOptions) {
@@ -155,9 +159,15 @@ class LocalEngine implements Engine, NodeHost {
     this.arm(this.clock.now() + this.options.sweepMs)
   }
 
-  /** Another process has committed: looks for work where it may have left some. */
+  /** Another process has committed: looks for work where it may have left some, and for stops where a node of this process may be meant. */
   private heard(change: StoreChange | null): void {
-    if (change === null || change.runnable || change.stop) this.look()
+    if (change === null || (change.stop && this.runsIn(change.rootId))) this.look()
+    else if (change.runnable) this.look('runnable')
+  }
+
+  private runsIn(rootId: Id): boolean {
+    for (const { claim } of this.running.values()) if (claim.rootId === rootId) return true
+    return false
   }
 
   private abandon(nodeId: Id): void {
@@ -255,18 +265,18 @@ class LocalEngine implements Engine, NodeHost {
     if (delta === 1 && this.starved) this.look()
   }
 
-  /** Sweeps now, or once more after the current sweep. */
-  private look(): void {
+  /** Looks now, or once more after the current look. */
+  private look(what: Look = 'all'): void {
     if (this.state !== 'started') return
     if (this.sweeping !== undefined) {
-      this.sweepAgain = true
+      this.lookAgain = this.lookAgain === 'all' ? 'all' : what
       return
     }
-    this.sweeping = this.sweepOnce().finally(() => {
+    this.sweeping = (what === 'all' ? this.sweepOnce() : this.claimOnce()).finally(() => {
       this.sweeping = undefined
-      if (!this.sweepAgain) return
-      this.sweepAgain = false
-      this.look()
+      const again = this.lookAgain
+      this.lookAgain = undefined
+      if (again !== undefined) this.look(again)
     })
   }
 
@@ -298,6 +308,17 @@ class LocalEngine implements Engine, NodeHost {
       this.options.report(error)
     }
     await this.armNext()
+  }
+
+  /** Takes what others have left, and leaves the rest of a sweep to the timer. */
+  private async claimOnce(): Promise<void> {
+    if (this.availableWorkers() <= 0) return
+    try {
+      const { claimRunnable } = await upkeep()
+      await claimRunnable(this.ledger, this.sweepOptions())
+    } catch (error) {
+      this.options.report(error)
+    }
   }
 
   /** Counts free workers. Without one, runnable nodes stay pending until a worker is free. */

@@ -34,6 +34,8 @@ export class Hints {
   private readonly listeners = new Set<(hint: Hint) => void>()
   private readonly untold = new Map<Id, Hint>()
   private telling: NodeJS.Timeout | undefined
+  /** Runs for some time after a message; the next one waits for its end. */
+  private resting: NodeJS.Timeout | undefined
   private looking: NodeJS.Timeout | undefined
   private client: PostgresClient | undefined
   private isListening = false
@@ -77,23 +79,34 @@ export class Hints {
     this.isEnded = true
     this.listeners.clear()
     clearTimeout(this.looking)
-    if (this.telling !== undefined) await this.tell().catch(() => undefined)
+    if (this.untold.size > 0) await this.tell().catch(() => undefined)
+    clearTimeout(this.resting)
     const { client } = this
     this.client = undefined
     client?.release(true)
   }
 
+  /** The first commit after a rest is told at once, those that come soon after it together. */
   private arm(): void {
-    if (this.isEnded) return
+    if (this.isEnded || this.resting !== undefined) return
     this.telling ??= setTimeout(() => {
       // Whoever does not hear it looks.
       this.tell().catch(() => undefined)
+    }, 0)
+  }
+
+  private rest(): void {
+    this.resting = setTimeout(() => {
+      this.resting = undefined
+      if (this.untold.size > 0) this.arm()
     }, TELL_MS)
+    this.resting.unref()
   }
 
   private async tell(): Promise<void> {
     clearTimeout(this.telling)
     this.telling = undefined
+    this.rest()
     const list = [...this.untold.values()].map(({ rootId, runnable, stop }) => [rootId, runnable ? 1 : 0, stop ? 1 : 0])
     this.untold.clear()
     const message = JSON.stringify([this.origin, list])
