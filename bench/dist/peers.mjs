@@ -2,22 +2,26 @@
 
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 const PACKAGES = {
   dbos: { '@dbos-inc/dbos-sdk': '5.3.0', pg: '8.16.3' },
+  // Newer ones of LangGraph's parts need versions of each other that npm does not have.
   langgraph: {
     '@langchain/core': '1.2.13',
     '@langchain/langgraph': '1.4.18',
     '@langchain/langgraph-checkpoint': '1.1.5',
     '@langchain/langgraph-checkpoint-postgres': '1.0.5',
+    '@langchain/langgraph-sdk': '1.12.0',
     zod: '4.1.12',
   },
   mastra: { '@mastra/core': '1.71.0', '@mastra/pg': '1.27.1', node: '24', zod: '4.1.12' },
 }
+
+/** A file beside the packages, so that they are found as they would be by a program there. */
+const LOADER = 'load.mjs'
 
 export const PEERS = Object.keys(PACKAGES)
 
@@ -25,9 +29,9 @@ export const PEERS = Object.keys(PACKAGES)
 const home = process.env.LEGATE_PEERS ?? path.join(tmpdir(), 'legate-dist-peers')
 
 /** Loads a module of a peer. */
-export function peer(name, module) {
-  const require = createRequire(path.join(home, name, 'package.json'))
-  return import(pathToFileURL(require.resolve(module)).href)
+export async function peer(name, module) {
+  const { load } = await import(pathToFileURL(path.join(home, name, LOADER)).href)
+  return load(module)
 }
 
 /** Installs a peer where it is missing. Gives the Node that it runs on. */
@@ -40,6 +44,7 @@ export function installPeer(name) {
     const { status, stderr } = spawnSync('npm', args, { cwd: folder, encoding: 'utf8', timeout: 600_000 })
     if (status !== 0) throw new Error(`npm gave no ${name}: ${stderr}`)
   }
+  writeFileSync(path.join(folder, LOADER), 'export const load = (module) => import(module)\n')
   const own = path.join(folder, 'node_modules/node/bin/node')
   return existsSync(own) ? own : process.execPath
 }

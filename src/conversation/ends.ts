@@ -29,6 +29,15 @@ export class TurnEnds {
     return tree instanceof Promise ? tree.then((loaded) => this.waitIn(loaded, turnId)) : this.waitIn(tree, turnId)
   }
 
+  /**
+   * The same for a turn that this process has just recorded. What it knows of the tree need not be compared: an end that somebody
+   * else writes is told, or found by the next look.
+   */
+  waitRecorded(turnId: Id, rootId: Id): Promise<Outcome> {
+    const tree = this.store.known?.(rootId)
+    return tree?.turn(turnId) === undefined ? this.wait(turnId, rootId) : this.waitIn(tree, turnId)
+  }
+
   private treeOf(turnId: Id, rootId: Id | undefined): Later<TreeReader> {
     return rootId === undefined ? treeWith(this.store, turnId) : this.store.tree(rootId)
   }
@@ -162,7 +171,8 @@ export class TurnEnds {
   private whole({ nodes }: Commit, { rootId }: Turn, record: OutcomeRecord): Later<Outcome> {
     const said = nodes.find(({ id }) => id === record.answerNodeId)
     if (said !== undefined && record.delegations.length === 0) return withWords(record, said.output)
-    return after(this.store.tree(rootId), (tree) => readOutcome(tree, record))
+    // The commit is of this process, so its own copy has all that the outcome names.
+    return after(this.store.known?.(rootId) ?? this.store.tree(rootId), (tree) => readOutcome(tree, record))
   }
 
   private notify(turn: Turn, wholeOf: (record: OutcomeRecord) => Later<Outcome>): void {

@@ -186,13 +186,15 @@ export class RunHandles {
     const { store, live, recordings, fields } = this.parts
     const { feeds, keepAlive, ends } = live
     const wait = () => ends.wait(runId, rootId)
+    const waitRecorded = () => (isOwn && rootId !== undefined ? ends.waitRecorded(runId, rootId) : wait())
     const run = new RunHandle<Out, Written>({
       id: runId,
       conversationId,
       place,
       isOwn,
       started,
-      result: () => (outcome ?? (started instanceof Promise ? started.then(wait) : wait())) as Promise<RunOutcome<Out>>,
+      result: () =>
+        (outcome ?? (started instanceof Promise ? started.then(waitRecorded) : wait())) as Promise<RunOutcome<Out>>,
       follow: (from, sees) => follow({ store, feeds, keepAlive, runId, ...from, sees }),
       cancel: async (reason) => {
         mayCancel?.()

@@ -18,7 +18,11 @@ export async function open({ url, schema }) {
   const host = new StateGraph(State)
     .addNode('host', ({ messages }) => {
       const isTold = messages.some(({ role }) => role === 'tool')
-      return { messages: [{ role: 'assistant', content: isTold ? 'finished' : '', calls: isTold ? 0 : Number(messages[0].content) }] }
+      return {
+        messages: [
+          { role: 'assistant', content: isTold ? 'finished' : '', calls: isTold ? 0 : Number(messages[0].content) },
+        ],
+      }
     })
     .addNode('sub', async (_, config) => {
       const { messages } = await sub.invoke({ messages: [{ role: 'user', content: 'work' }] }, config)

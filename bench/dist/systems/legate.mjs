@@ -28,7 +28,9 @@ export async function open({ url, schema, workers = 256, tell }) {
     instructions: 'You ask.',
     tools: { publish },
     grant: { use: ['model:*'], ask: ['tool:publish'] },
-    model: scriptedModel(({ messages }) => (isTold(messages) ? 'finished' : { calls: [{ name: 'publish', input: {} }] })),
+    model: scriptedModel(({ messages }) =>
+      isTold(messages) ? 'finished' : { calls: [{ name: 'publish', input: {} }] },
+    ),
   })
   const waked = agent({
     name: 'waked',

@@ -9,7 +9,9 @@ export async function open({ url, schema }) {
   const { z } = await peer('mastra', 'zod')
   const any = { inputSchema: z.object({ text: z.string() }), outputSchema: z.object({ text: z.string() }) }
   const step = (id, text) => createStep({ id, ...any, execute: async () => ({ text }) })
-  const sub = createWorkflow({ id: 'sub', ...any }).then(step('work', 'done')).commit()
+  const sub = createWorkflow({ id: 'sub', ...any })
+    .then(step('work', 'done'))
+    .commit()
   const host = createWorkflow({ id: 'host', ...any })
     .then(step('delegate', 'work'))
     .then(sub)
