@@ -258,7 +258,7 @@ export class SimProcess implements Owner {
       name: 'simulated',
       shared: true,
       tree: (rootId: Id) => this.tree(rootId),
-      known: (rootId: Id) => this.trees.unchecked(rootId),
+      known: (rootId: Id, isNew?: boolean) => this.trees.unchecked(rootId, isNew),
       commit: (commit: Commit) => this.trees.commit(onThisMachine(commit, this.name)),
       ...(this.options.bug === 'lease' ? {} : { now: () => this.read(() => world.now, INSTANT_SCANS) }),
       registry: server.store.registry,

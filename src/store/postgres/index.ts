@@ -132,7 +132,7 @@ class PostgresParts {
       isReadOnly: database.options.readOnly,
       ...postgresScans(database),
       tree: (rootId) => trees.tree(rootId),
-      known: (rootId) => trees.unchecked(rootId),
+      known: (rootId, isNew) => trees.unchecked(rootId, isNew),
       blocks: async (rootId, after) => {
         database.requireOpen()
         return blocks.blocks(rootId, after)
