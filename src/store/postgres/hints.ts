@@ -64,7 +64,7 @@ export class Hints {
   changed(): void {
     this.known++
     this.untold.set('', { rootId: null, runnable: false, stop: false })
-    this.arm()
+    this.arm(TELL_MS)
   }
 
   listen(heard: (hint: Hint) => void): () => void {
@@ -86,13 +86,13 @@ export class Hints {
     client?.release(true)
   }
 
-  /** The first commit after a rest is told at once, those that come soon after it together. */
-  private arm(): void {
+  /** The first commit after a rest is told at once, those that come soon after it together. What is of no tree has time. */
+  private arm(ms = 0): void {
     if (this.isEnded || this.resting !== undefined) return
     this.telling ??= setTimeout(() => {
       // Whoever does not hear it looks.
       this.tell().catch(() => undefined)
-    }, 0)
+    }, ms)
   }
 
   private rest(): void {
