@@ -118,19 +118,25 @@ export class TurnEnds {
 
   /** Called when another process has written: to one tree, or to any. */
   async changed(rootId?: Id): Promise<void> {
-    for (const [turnId, waiting] of [...this.waiters.entries()]) {
+    const looks: Promise<void>[] = []
+    for (const [turnId, waiting] of this.waiters.entries()) {
       // Whoever waits for a turn that is not recorded yet does not know its tree.
       const known = waiting.find((waiter) => waiter.rootId !== null)?.rootId ?? undefined
-      if (known !== undefined && known !== (rootId ?? known)) continue
-      try {
-        const tree = await this.treeOf(turnId, known)
-        const turn = tree.turn(turnId)
-        if (turn?.state === 'ended') this.notify(turn, (record) => readOutcome(tree, record))
-        else if (turn === undefined) await this.failDeleted(turnId)
-      } catch (error) {
-        if (!isLegateError(error, 'tampered')) throw error
-        this.fail(turnId, error)
-      }
+      // Together: a store far away answers for many trees at once.
+      if (known === undefined || known === (rootId ?? known)) looks.push(this.lookAt(turnId, known))
+    }
+    await Promise.all(looks)
+  }
+
+  private async lookAt(turnId: Id, rootId: Id | undefined): Promise<void> {
+    try {
+      const tree = await this.treeOf(turnId, rootId)
+      const turn = tree.turn(turnId)
+      if (turn?.state === 'ended') this.notify(turn, (record) => readOutcome(tree, record))
+      else if (turn === undefined) await this.failDeleted(turnId)
+    } catch (error) {
+      if (!isLegateError(error, 'tampered')) throw error
+      if (this.waiters.has(turnId)) this.fail(turnId, error)
     }
   }
 
