@@ -7,7 +7,7 @@ import { readOutcome } from '../graph/conclude.ts'
 import { type Outcome, type OutcomeRecord, withWords } from '../graph/outcome.ts'
 import { type TreeReader, treeWith } from '../graph/reader.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
-import { look, treeLoaded } from '../store/look.ts'
+import { look, treeLoaded, untilLoaded } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
@@ -28,6 +28,15 @@ export class TurnEnds {
   wait(turnId: Id, rootId?: Id): Promise<Outcome> {
     const tree = this.treeOf(turnId, rootId)
     return tree instanceof Promise ? tree.then((loaded) => this.waitIn(loaded, turnId)) : this.waitIn(tree, turnId)
+  }
+
+  /**
+   * The same for a turn that this process has just recorded. What it knows of the tree need not be compared: an end that somebody
+   * else writes is told, or found by the next look.
+   */
+  waitRecorded(turnId: Id, rootId: Id): Promise<Outcome> {
+    const tree = this.store.known?.(rootId)
+    return tree?.turn(turnId)?.state === 'running' ? this.waitIn(tree, turnId) : this.wait(turnId, rootId)
   }
 
   private treeOf(turnId: Id, rootId: Id | undefined): Later<TreeReader> {
@@ -118,18 +127,27 @@ export class TurnEnds {
     }
   }
 
-  /** Called when another process has written. */
-  async changed(): Promise<void> {
-    for (const [turnId] of [...this.waiters.entries()]) {
-      try {
-        const tree = await this.treeOf(turnId, undefined)
-        const turn = tree.turn(turnId)
-        if (turn?.state === 'ended') this.notify(turn, (record) => readOutcome(tree, record))
-        else if (turn === undefined) await this.failDeleted(turnId)
-      } catch (error) {
-        if (!isLegateError(error, 'tampered')) throw error
-        this.fail(turnId, error)
-      }
+  /** Called when another process has written: to one tree, or to any. */
+  async changed(rootId?: Id): Promise<void> {
+    const looks: Promise<void>[] = []
+    for (const [turnId, waiting] of this.waiters.entries()) {
+      // Whoever waits for a turn that is not recorded yet does not know its tree.
+      const known = waiting.find((waiter) => waiter.rootId !== null)?.rootId ?? undefined
+      // Together: a store far away answers for many trees at once.
+      if (known === undefined || known === (rootId ?? known)) looks.push(this.lookAt(turnId, known))
+    }
+    await Promise.all(looks)
+  }
+
+  private async lookAt(turnId: Id, rootId: Id | undefined): Promise<void> {
+    try {
+      const tree = await this.treeOf(turnId, rootId)
+      const turn = tree.turn(turnId)
+      if (turn?.state === 'ended') this.notify(turn, (record) => readOutcome(tree, record))
+      else if (turn === undefined) await this.failDeleted(turnId)
+    } catch (error) {
+      if (!isLegateError(error, 'tampered')) throw error
+      if (this.waiters.has(turnId)) this.fail(turnId, error)
     }
   }
 
@@ -170,6 +188,9 @@ export class TurnEnds {
   private whole({ nodes }: Commit, { rootId }: Turn, record: OutcomeRecord): Later<Outcome> {
     const said = nodes.find(({ id }) => id === record.answerNodeId)
     if (said !== undefined && record.delegations.length === 0) return withWords(record, said.output)
+    // The commit is of this process, so its own copy has what the outcome names, or can load it.
+    const own = this.store.known?.(rootId)
+    if (own !== undefined) return untilLoaded(() => readOutcome(own, record))
     return look(this.store, rootId, (tree) => readOutcome(tree, record))
   }
 
@@ -227,9 +248,10 @@ export class NodeEnds {
     for (const node of nodes) if (node.endedAt !== null) this.notify(node)
   }
 
-  /** Called when another process has written. */
-  async changed(): Promise<void> {
+  /** Called when another process has written: to one tree, or to any. */
+  async changed(changedId?: Id): Promise<void> {
     for (const [nodeId, { rootId }] of [...this.waiters.entries()]) {
+      if (rootId !== (changedId ?? rootId)) continue
       const node = await look(this.store, rootId, (tree) => tree.node(nodeId))
       if (node !== undefined && node.endedAt !== null) this.notify(node)
     }

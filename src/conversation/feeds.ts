@@ -51,8 +51,8 @@ export class Feeds {
     this.trees.get(commit.rootId)?.feed.publish(commit.events)
   }
 
-  async changed(): Promise<void> {
-    for (const { feed } of [...this.trees.values()]) await feed.changed()
+  async changed(rootId?: Id): Promise<void> {
+    for (const [id, { feed }] of [...this.trees.entries()]) if (id === (rootId ?? id)) await feed.changed()
   }
 
   /** Ends the readers of one tree. */

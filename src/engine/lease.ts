@@ -57,7 +57,11 @@ export class Lease {
   async end(): Promise<void> {
     this.until = 0
     const row = await this.options.store.engine(this.options.engineId)
-    if (row !== undefined) await dropEngine(this.options.store, row, this.options.clock.now())
+    if (row === undefined) return
+    // Others drop it at the same moment where its lease was over.
+    await dropEngine(this.options.store, row, this.options.clock.now()).catch((error: unknown) => {
+      if (!ConflictError.isInstance(error)) throw error
+    })
   }
 
   /** Another process may be dropping the row at the same moment; then it is written again. */

@@ -37,6 +37,9 @@ const NOTHING_TOLD: ProcessReport = {}
 
 type Upkeep = typeof import('./sweep.ts')
 
+/** What a look is for: everything that is due, or nodes that nobody has claimed. */
+type Look = 'all' | 'runnable'
+
 let loaded: Upkeep | undefined
 
 /** Loads the sweep with its first use: a run that succeeds is over before. */
@@ -80,7 +83,8 @@ class LocalEngine implements Engine, NodeHost {
   private unwatch: () => void = () => undefined
   private unlisten: () => Promise<void> = async () => undefined
   private sweeping: Promise<void> | undefined
-  private sweepAgain = false
+  /** What to look for once the current look is over. */
+  private lookAgain: Look | undefined
   private drained: (() => void) | undefined
 
   constructor(ledger: Ledger, options: EngineOptions) {
@@ -183,13 +187,14 @@ class LocalEngine implements Engine, NodeHost {
   }
 
   /**
-   * Another process has committed: looks for work where it may have left some. Where a queue brings work, it looks only for what
-   * is not in the queue, and for stops of what runs here.
+   * Another process has committed: looks for work where it may have left some, and for stops where a node of this process may be
+   * meant. Where a queue brings work, only what is not in the queue is told.
    */
   private heard(change: StoreChange | null): void {
-    if (this.ledger.store.wakes === undefined) {
-      if (change === null || change.runnable || change.stop) this.look()
-    } else if (change !== null && (change.runnable || (change.stop && this.runsIn(change.rootId)))) this.look()
+    if (change === null) {
+      if (this.ledger.store.wakes === undefined) this.look()
+    } else if (change.stop && this.runsIn(change.rootId)) this.look()
+    else if (change.runnable) this.look('runnable')
   }
 
   private runsIn(rootId: Id): boolean {
@@ -295,18 +300,18 @@ class LocalEngine implements Engine, NodeHost {
     if (delta === 1 && this.starved) this.look()
   }
 
-  /** Sweeps now, or once more after the current sweep. */
-  private look(): void {
+  /** Looks now, or once more after the current look. */
+  private look(what: Look = 'all'): void {
     if (this.state !== 'started') return
     if (this.sweeping !== undefined) {
-      this.sweepAgain = true
+      this.lookAgain = this.lookAgain === 'all' ? 'all' : what
       return
     }
-    this.sweeping = this.sweepOnce().finally(() => {
+    this.sweeping = (what === 'all' ? this.sweepOnce() : this.claimOnce()).finally(() => {
       this.sweeping = undefined
-      if (!this.sweepAgain) return
-      this.sweepAgain = false
-      this.look()
+      const again = this.lookAgain
+      this.lookAgain = undefined
+      if (again !== undefined) this.look(again)
     })
   }
 
@@ -338,6 +343,17 @@ class LocalEngine implements Engine, NodeHost {
       this.options.report(error)
     }
     await this.armNext()
+  }
+
+  /** Takes what others have left, and leaves the rest of a sweep to the timer. */
+  private async claimOnce(): Promise<void> {
+    if (this.availableWorkers() <= 0) return
+    try {
+      const { claimRunnable } = await upkeep()
+      await claimRunnable(this.ledger, this.sweepOptions())
+    } catch (error) {
+      this.options.report(error)
+    }
   }
 
   /** Counts free workers. Without one, runnable nodes stay pending until a worker is free. */

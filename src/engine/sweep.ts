@@ -8,6 +8,7 @@
 //   - A damaged tree does not hold up the others.
 
 import { ConflictError, StoreError } from '../base/error.ts'
+import type { Later } from '../base/maybe.ts'
 import type { EngineRow } from '../graph/commit.ts'
 import { isRunnable } from '../graph/kinds.ts'
 import { type RunnableQuery, unlessTampered } from '../graph/reader.ts'
@@ -179,7 +180,7 @@ export async function reportStalled(ledger: Ledger, claim: Claim, since: number 
 }
 
 /** Claims as many nodes as there are workers, of each owner in turn. */
-async function claimRunnable(ledger: Ledger, options: SweepOptions): Promise<void> {
+export async function claimRunnable(ledger: Ledger, options: SweepOptions): Promise<void> {
   const { line } = options
   // Whoever runs nodes already had a turn.
   if (line.last === undefined) for (const claim of options.running()) line.last = await ownerOf(ledger, claim)
@@ -260,11 +261,9 @@ async function waitAgain(ledger: Ledger, options: SweepOptions): Promise<void> {
 
 async function recoverLost(ledger: Ledger, options: SweepOptions): Promise<void> {
   const { store } = ledger
-  for (const lost of await lostEngines(ledger)) {
-    if (lost.engineId !== options.engineId) await recoverClaims(ledger, options, lost)
-  }
-  const now = await leaseTime(ledger)
-  for (const engine of await store.engines()) {
+  const { now, lost, engines } = await lookAtEngines(ledger)
+  for (const one of lost) if (one.engineId !== options.engineId) await recoverClaims(ledger, options, one)
+  for (const engine of engines) {
     const isOurs = engine.id === options.engineId
     if (isOurs || !isDead(engine, now) || (await store.claimedBy(engine.id, 1)).length > 0) continue
     // The engine lives after all, or another process was faster.
@@ -272,15 +271,26 @@ async function recoverLost(ledger: Ledger, options: SweepOptions): Promise<void>
   }
 }
 
-/** Engines that hold claims and are gone. */
-async function lostEngines(ledger: Ledger): Promise<LostEngine[]> {
+interface EnginesNow {
+  readonly now: number
+  readonly engines: readonly EngineRow[]
+  /** Those that hold claims and are gone. */
+  readonly lost: readonly LostEngine[]
+}
+
+/** Reads claimants before engines: whoever claims has a row by then. */
+async function lookAtEngines(ledger: Ledger): Promise<EnginesNow> {
   const now = await leaseTime(ledger)
-  const lost: LostEngine[] = []
-  for (const engineId of await ledger.store.claimants()) {
-    const engine = await ledger.store.engine(engineId)
-    if (engine === undefined || isDead(engine, now)) lost.push({ engineId, engine })
-  }
-  return lost
+  const claimants = await ledger.store.claimants()
+  const engines = await ledger.store.engines()
+  const lost = claimants
+    .map((engineId) => ({ engineId, engine: engines.find(({ id }) => id === engineId) }))
+    .filter(({ engine }) => engine === undefined || isDead(engine, now))
+  return { now, engines, lost }
+}
+
+async function lostEngines(ledger: Ledger): Promise<readonly LostEngine[]> {
+  return (await lookAtEngines(ledger)).lost
 }
 
 interface LostEngine {
@@ -308,18 +318,23 @@ async function expireTurns(ledger: Ledger, options: SweepOptions): Promise<void>
 }
 
 async function expireAsks(ledger: Ledger, options: SweepOptions): Promise<void> {
-  for (const node of await ledger.store.awaiting({ limit: BATCH })) {
-    if (node.wakeAt === null || node.wakeAt > ledger.clock.now()) return
+  for (const node of await dueOf(ledger, (limit) => ledger.store.awaiting({ limit }))) {
     await tryStep(ledger, options, unanswered(node))
   }
 }
 
 /** Ends waits whose time has come. */
 async function endWaits(ledger: Ledger, options: SweepOptions): Promise<void> {
-  for (const node of await ledger.store.timed({ limit: BATCH })) {
-    if (node.wakeAt === null || node.wakeAt > ledger.clock.now()) return
+  for (const node of await dueOf(ledger, (limit) => ledger.store.timed({ limit }))) {
     await tryStep(ledger, options, endOfWait(node))
   }
+}
+
+/** The nodes whose time has come, of a list by time. Mostly the first one says that there are none, however many wait. */
+async function dueOf({ clock }: Ledger, read: (limit: number) => Later<readonly Node[]>): Promise<readonly Node[]> {
+  const isDue = ({ wakeAt }: Node) => wakeAt !== null && wakeAt <= clock.now()
+  const first = await read(1)
+  return first.some(isDue) ? (await read(BATCH)).filter(isDue) : []
 }
 
 async function forceStops(ledger: Ledger, options: SweepOptions): Promise<void> {

@@ -38,6 +38,9 @@ interface Loaded {
   readonly home: Home
 }
 
+/** How many runs a sweep looks at, to let go of those that others have ended. */
+const LOOKED_AT = 64
+
 /**
  * Runs the nodes that the engine claims. Each goes the same way: `resolve` finds in rows and agents what the node needs,
  * `complete` waits for what is still missing, which mostly is nothing, and `execute` hands the run to what its kind needs.
@@ -48,6 +51,8 @@ export class NodeExecutor {
   private loaded: Loaded | undefined
   /** Made for the first run that has sources. */
   private pool: SourcePool | undefined
+  /** How many of the runs of this process were looked at in the current round. */
+  private lookedAt = 0
   private isClosed = false
 
   constructor(parts: ExecutorParts) {
@@ -262,10 +267,13 @@ export class NodeExecutor {
     this.pool?.leave(runId)
   }
 
-  /** Lets go of all runs that have ended in other processes. */
+  /** Lets go of runs that have ended in other processes: of some at a time, in turns. */
   async leaveEnded(): Promise<void> {
     const { agents, ledger } = this.parts
-    const runs = new Set([...agents.registry.runs(), ...(this.pool?.runs() ?? [])])
+    const own = agents.registry.runs()
+    const from = this.lookedAt < own.length ? this.lookedAt : 0
+    this.lookedAt = from + LOOKED_AT
+    const runs = new Set([...own.slice(from, from + LOOKED_AT), ...(this.pool?.runs() ?? [])])
     for (const runId of runs) if (await isOver(ledger.store, runId)) this.leave(runId)
   }
 

@@ -19,7 +19,7 @@ import type { RunEvent } from '../graph/event.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Ledger } from '../store/ledger.ts'
-import type { Store } from '../store/store.ts'
+import type { Store, StoreChange } from '../store/store.ts'
 import type { Tape } from '../tool/tape.ts'
 import type { Logger } from '../tool/tool.ts'
 import type { KeyedStart } from './keys/start-names.ts'
@@ -71,14 +71,14 @@ export class LiveRuns implements LiveParts {
     this.nodeEnds.committed(commit)
   }
 
-  /** Looks at the rows again: another process may have written. */
-  async changed(): Promise<void> {
+  /** Looks at the rows again: another process may have written, to one tree or to any. */
+  async changed(rootId?: Id): Promise<void> {
     try {
-      this.gate?.changed()
-      await this.feeds.changed()
-      await this.ends.changed()
-      await this.nodeEnds.changed()
-      await this.extensions.changed()
+      if (rootId === undefined) this.gate?.changed()
+      await this.feeds.changed(rootId)
+      await this.ends.changed(rootId)
+      await this.nodeEnds.changed(rootId)
+      await this.extensions.changed(rootId)
       for (const error of this.options.ledger.store.tampered?.() ?? []) this.report(error)
     } catch (error) {
       // Whoever closed the store knows that it is closed.
@@ -86,9 +86,9 @@ export class LiveRuns implements LiveParts {
     }
   }
 
-  /** Called when another process may have written. */
-  readonly hear = (): void => {
-    this.changed().catch(this.report)
+  /** Called when another process may have written. A store that cannot tell where gives null. */
+  readonly hear = (change: StoreChange | null = null): void => {
+    this.changed(change?.rootId).catch(this.report)
   }
 
   close(): void {
@@ -186,13 +186,15 @@ export class RunHandles {
     const { store, live, recordings, fields } = this.parts
     const { feeds, keepAlive, ends } = live
     const wait = () => ends.wait(runId, rootId)
+    const waitRecorded = () => (isOwn && rootId !== undefined ? ends.waitRecorded(runId, rootId) : wait())
     const run = new RunHandle<Out, Written>({
       id: runId,
       conversationId,
       place,
       isOwn,
       started,
-      result: () => (outcome ?? (started instanceof Promise ? started.then(wait) : wait())) as Promise<RunOutcome<Out>>,
+      result: () =>
+        (outcome ?? (started instanceof Promise ? started.then(waitRecorded) : wait())) as Promise<RunOutcome<Out>>,
       follow: (from, sees) => follow({ store, feeds, keepAlive, runId, ...from, sees }),
       cancel: async (reason) => {
         mayCancel?.()

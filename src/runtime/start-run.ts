@@ -192,7 +192,9 @@ export class RunStarter {
   }
 
   private recordNew(request: CheckedRequest, options: SayOptions): void | Promise<void> {
-    const { conversationId, isFresh } = options
+    const { conversationId, isFresh, keyed } = options
+    const fresh = isFresh && keyed === null ? this.store.known?.(conversationId, true) : undefined
+    if (fresh !== undefined) return this.recordIn(fresh, request, options)
     const rootId = isFresh ? conversationId : this.store.rootOf(conversationId)
     const rows = (tree: TreeReader) => tree.turn(options.runId) ?? tree.conversation(conversationId)
     return after(rootId, (root = conversationId) =>

@@ -34,9 +34,10 @@ export interface Store extends StoreReader {
   commit(commit: Commit): Later<void>
   /**
    * The rows of a tree as this process knows them, for plans: only of a store far away, which keeps copies. They may be old. Then
-   * the commit of a plan on them is refused, and the ledger plans again on `tree(rootId)`.
+   * the commit of a plan on them is refused, and the ledger plans again on `tree(rootId)`. `isNew`: the id was made just now, so
+   * there is nothing to ask for.
    */
-  known?(rootId: Id): TreeReader | undefined
+  known?(rootId: Id, isNew?: boolean): TreeReader | undefined
   /** Like `tree`, but its reader throws for rows of a large tree that are not here: the functions of `look` load them. */
   near?(rootId: Id): Promise<TreeReader>
   /**

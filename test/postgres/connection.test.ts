@@ -47,7 +47,7 @@ describe.skipIf(noPostgres !== undefined || !hasOpenssl)(`TLS${unless(hasOpenssl
     if (nobody !== undefined) chownSync(key, nobody.uid, nobody.gid)
   }
   const settings = ['ssl=on', `ssl_cert_file=${certificate}`, `ssl_key_file=${key}`]
-  const server = noPostgres === undefined && hasOpenssl ? await usePostgres(settings) : undefined
+  const server = noPostgres === undefined && hasOpenssl ? await usePostgres({ settings }) : undefined
 
   test('a certificate that is trusted, one that is not, and a server without TLS', async () => {
     const url = server?.url() ?? ''

@@ -44,6 +44,8 @@ export const LEASE_MS = 2_000
 const SWEEP_MS = 1_500
 const POLL_MS = 1_000
 const NEVER_MS = 86_400_000
+/** A sweep is a dozen scans, so one or two of them are late. */
+const INSTANT_SCANS = 0.9
 
 const SCANS = [
   'runnable',
@@ -146,11 +148,11 @@ export class SimProcess implements Owner {
     })
   }
 
-  /** Hints may be lost: it also asks each second whether anything was written. */
+  /** Hints may be lost: it also asks each second whether others have written. */
   private poll(seen: number): void {
     const { world, server } = this.stage
     world.at(world.now + POLL_MS, this, () => {
-      this.call(() => server.commits).then(
+      this.call(() => server.commits - server.commitsOf(this)).then(
         (commits) => {
           if (commits !== seen) for (const changed of this.watchers) changed(null)
           this.poll(commits)
@@ -218,10 +220,9 @@ export class SimProcess implements Owner {
     })
   }
 
-  /** Reading may be repeated: it is, for some time. */
-  private async read<T>(work: () => T): Promise<T> {
-    // Most answers take no time that would matter.
-    if (this.isReachable && this.stage.world.chance.is(0.6)) return work()
+  /** Reading may be repeated: it is, for some time. `instant`: how likely the answer takes no time that would matter. */
+  private async read<T>(work: () => T, instant = 0.6): Promise<T> {
+    if (this.isReachable && this.stage.world.chance.is(instant)) return work()
     for (let tries = 1; ; tries++) {
       try {
         return await this.call(work)
@@ -257,7 +258,8 @@ export class SimProcess implements Owner {
     const { server, world } = this.stage
     const scans = SCANS.map((scan) => [
       scan,
-      (...asked: never[]) => this.read(() => (server.store[scan] as (...asked: never[]) => unknown)(...asked)),
+      (...asked: never[]) =>
+        this.read(() => (server.store[scan] as (...asked: never[]) => unknown)(...asked), INSTANT_SCANS),
     ])
     return {
       ...Object.fromEntries(scans),
@@ -265,9 +267,9 @@ export class SimProcess implements Owner {
       shared: true,
       tree: (rootId: Id) => this.checked(rootId, () => this.trees.tree(rootId)),
       near: (rootId: Id) => this.checked(rootId, () => this.trees.near(rootId)),
-      known: (rootId: Id) => this.trees.unchecked(rootId),
+      known: (rootId: Id, isNew?: boolean) => this.trees.unchecked(rootId, isNew),
       commit: (commit: Commit) => this.trees.commit(onThisMachine(commit, this.name)),
-      ...(this.options.bug === 'lease' ? {} : { now: () => this.read(() => world.now) }),
+      ...(this.options.bug === 'lease' ? {} : { now: () => this.read(() => world.now, INSTANT_SCANS) }),
       registry: server.store.registry,
       watch: (changed: (change: StoreChange | null) => void) => {
         if (this.watchers.size === 0 && this.options.bug !== 'wake') this.poll(0)

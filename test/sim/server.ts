@@ -41,6 +41,7 @@ export class SimServer {
   private readonly world: World
   private readonly known: Map<Id, Head | undefined> = new Map()
   private readonly engines: Map<Id, KnownEngine> = new Map()
+  private readonly senders: Map<Sender, number> = new Map()
   commits = 0
   recoveries = 0
 
@@ -61,11 +62,17 @@ export class SimServer {
       throw error
     }
     this.commits++
+    this.senders.set(from, this.commitsOf(from) + 1)
     if (TRACES) trace(this.world, commit, from)
     this.noteLeases(commit, from)
     const head = commit.rootId === null ? undefined : this.log(commit, commit.rootId)
     this.known.set(commit.id, head)
     return head
+  }
+
+  /** How many of the commits came from this process. */
+  commitsOf(process: Sender): number {
+    return this.senders.get(process) ?? 0
   }
 
   private noteLeases({ engines, dropEngines }: Commit, process: Sender): void {

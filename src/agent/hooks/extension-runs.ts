@@ -135,9 +135,10 @@ export class ExtensionRuns {
   }
 
   /** Called when another process has written: runs that it ended have ended here too. */
-  async changed(): Promise<void> {
+  async changed(changedId?: Id): Promise<void> {
     const { store } = this.ledger
     for (const [runId, { rootId }] of [...this.open]) {
+      if (rootId !== (changedId ?? rootId)) continue
       const turn = await look(store, rootId, (tree) => tree.turn(runId))
       if (turn?.state === 'ended') this.end(turn)
       else if (turn === undefined && (await store.archive?.tombstone(runId)) !== undefined) this.leave(runId)

@@ -40,6 +40,8 @@ export class Hints {
   private readonly listeners = new Set<(hint: Hint) => void>()
   private readonly untold = new Map<Id, Hint>()
   private telling: NodeJS.Timeout | undefined
+  /** Runs for some time after a message; the next one waits for its end. */
+  private resting: NodeJS.Timeout | undefined
   private looking: NodeJS.Timeout | undefined
   private client: PostgresClient | undefined
   private isListening = false
@@ -79,7 +81,7 @@ export class Hints {
   changed(): void {
     this.known++
     this.untold.set('', { rootId: null, runnable: false, stop: false })
-    this.arm()
+    this.arm(TELL_MS)
   }
 
   listen(heard: (hint: Hint) => void): () => void {
@@ -94,23 +96,34 @@ export class Hints {
     this.isEnded = true
     this.listeners.clear()
     clearTimeout(this.looking)
-    if (this.telling !== undefined) await this.tell().catch(() => undefined)
+    if (this.untold.size > 0) await this.tell().catch(() => undefined)
+    clearTimeout(this.resting)
     const { client } = this
     this.client = undefined
     client?.release(true)
   }
 
-  private arm(): void {
-    if (this.isEnded) return
+  /** The first commit after a rest is told at once, those that come soon after it together. What is of no tree has time. */
+  private arm(ms = 0): void {
+    if (this.isEnded || this.resting !== undefined) return
     this.telling ??= setTimeout(() => {
       // Whoever does not hear it looks.
       this.tell().catch(() => undefined)
+    }, ms)
+  }
+
+  private rest(): void {
+    this.resting = setTimeout(() => {
+      this.resting = undefined
+      if (this.untold.size > 0) this.arm()
     }, TELL_MS)
+    this.resting.unref()
   }
 
   private async tell(): Promise<void> {
     clearTimeout(this.telling)
     this.telling = undefined
+    this.rest()
     const list = [...this.untold.values()].map(({ rootId, runnable, stop }) => [rootId, runnable ? 1 : 0, stop ? 1 : 0])
     this.untold.clear()
     const message = JSON.stringify([this.origin, list])

@@ -169,7 +169,7 @@ class PostgresParts {
       ...postgresScans(database),
       tree: (rootId) => trees.tree(rootId),
       near: (rootId) => trees.near(rootId),
-      known: (rootId) => trees.unchecked(rootId),
+      known: (rootId, isNew) => trees.unchecked(rootId, isNew),
       blocks: async (rootId, after) => {
         database.requireOpen()
         return blocks.blocks(rootId, after)

@@ -109,10 +109,11 @@ export class Trees {
     this.size = 0
   }
 
-  /** The rows of a tree, where this process has all that it knows to be there. */
-  unchecked(rootId: Id): TreeReader | undefined {
+  /** The rows of a tree, where this process has all that it knows to be there. A tree that it is about to make has none. */
+  unchecked(rootId: Id, isNew = false): TreeReader | undefined {
     this.options.requireOpen()
-    const replica = this.replicas.get(rootId)
+    const replica = isNew ? this.use(rootId) : this.replicas.get(rootId)
+    if (isNew) replica?.empty()
     return replica?.isCurrent === true ? replica.unchecked : undefined
   }
 
