@@ -166,8 +166,7 @@ class LocalEngine implements Engine, NodeHost {
     const { report, workers } = this.options
     const { wakes } = this.ledger.store
     if (workers === 0 || wakes === undefined) return
-    const wake = (rootId: Id, at: number | null) => this.wake(rootId, at)
-    this.unlisten = await wakes.listen({ wake, report })
+    this.unlisten = await wakes.listen({ wake: (rootId, at) => this.wake(rootId, at), report })
   }
 
   /** A wake that comes a little early waits; one that comes much too early is left to the sweep. */
@@ -181,9 +180,8 @@ class LocalEngine implements Engine, NodeHost {
   private async lookAt(rootId: Id): Promise<boolean> {
     const { sweepTree } = await upkeep()
     await this.lease.renew()
-    const options = this.sweepOptions()
-    const freeWorkers = () => (this.line.isCrowded ? 0 : options.freeWorkers())
-    return sweepTree(this.ledger, { ...options, freeWorkers }, rootId)
+    const freeWorkers = () => (this.line.isCrowded ? 0 : this.availableWorkers())
+    return sweepTree(this.ledger, { ...this.sweepOptions(), freeWorkers }, rootId)
   }
 
   /**

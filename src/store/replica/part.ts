@@ -10,7 +10,7 @@ import type { LaneRange, Wanted } from './transport.ts'
  * What is here of a large tree. A turn that is here is here with all its rows and its conversation; so are all turns that have not
  * ended. Of lanes, some turns in a row are.
  */
-export class Part {
+export class PartialRows {
   private readonly lanes = new Map<Id, LaneList<TurnEntry>>()
   /** Ids and ranges that were asked for: what is not here of them does not exist. */
   private readonly asked = new Set<string>()
@@ -79,7 +79,7 @@ export const NEWEST: number = Number.MAX_SAFE_INTEGER
 export interface PartSource {
   readonly tables: () => Tables
   /** Undefined where the whole tree is here. */
-  readonly part: () => Part | undefined
+  readonly part: () => PartialRows | undefined
   readonly find: (wanted: Wanted) => Promise<void>
   readonly writes: () => number
   readonly lastSeq: (rootId: Id) => number

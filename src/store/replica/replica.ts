@@ -5,7 +5,7 @@ import type { Body, Edge, EdgeType, Id, Turn } from '../../graph/rows.ts'
 import { edgeType, parseRow, toConversation, toLink, toNode, toTurn } from '../codec/rows.ts'
 import { applyCommit } from '../memory/commit.ts'
 import { emptyTables, type NodeEntry, type Tables, type TurnEntry } from '../memory/tables.ts'
-import { NEWEST, Part, partReader } from './part.ts'
+import { NEWEST, PartialRows, partReader } from './part.ts'
 import type { Head, StoredRow, TreePart, Wanted } from './transport.ts'
 
 /** How much of a large tree is kept. */
@@ -38,7 +38,7 @@ export class Replica {
   private kept: { tables: Tables }
   private whole: TreeReader
   /** Undefined where the whole tree is here. */
-  private part: Part | undefined
+  private part: PartialRows | undefined
   /** With more rows than this, it lets go of old ones. */
   private most: number
 
@@ -133,7 +133,7 @@ export class Replica {
     if (this.has(head)) return
     tables.writes = this.rows.writes + 1
     this.kept.tables = tables
-    this.part = wanted === undefined ? undefined : new Part()
+    this.part = wanted === undefined ? undefined : new PartialRows()
     if (wanted !== undefined) this.part?.learn(wanted, tables)
     this.head = head
     this.newest = head.n
@@ -173,7 +173,7 @@ export class Replica {
     putRows(tables, { rootId, ...rowsOf(rows, rootId, turns) })
     this.kept = { tables }
     this.whole = this.readerOf(this.kept)
-    this.part = new Part()
+    this.part = new PartialRows()
     if (newest !== undefined) this.part.learn({ ids: [], lanes: [lane], open: true }, tables)
     this.most = Math.max(this.options.limits.whole, this.size * 2)
   }

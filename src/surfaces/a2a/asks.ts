@@ -15,7 +15,7 @@ export type A2aAsk =
 type Word = Parameters<ScopedRuntime['answer']>[1]
 
 /** A word on one node. */
-export interface A2aAnswer {
+export interface AskAnswer {
   readonly nodeId: string
   readonly word: Word
 }
@@ -41,7 +41,7 @@ export function askedAt(asks: readonly A2aAsk[]): number {
 }
 
 /** Reads the answers of a message: data parts that name nodes, or a text for the only question. */
-export function readAnswers(message: A2aMessage, asks: readonly A2aAsk[]): A2aAnswer[] {
+export function readAnswers(message: A2aMessage, asks: readonly A2aAsk[]): AskAnswer[] {
   const named = dataIn(message).map((data) => namedAnswer(fieldsOf(data), asks))
   if (named.length > 0) return named
   const [only, ...others] = asks
@@ -56,7 +56,7 @@ export function readAnswers(message: A2aMessage, asks: readonly A2aAsk[]): A2aAn
 
 type Fields = Readonly<Record<string, Json | undefined>>
 
-function namedAnswer(given: Fields, asks: readonly A2aAsk[]): A2aAnswer {
+function namedAnswer(given: Fields, asks: readonly A2aAsk[]): AskAnswer {
   const ask = asks.find(({ of }) => of.nodeId === given['nodeId'])
   if (ask === undefined) throw malformed('A data part names no node that waits: { nodeId, allow } or { nodeId, text }.')
   return {

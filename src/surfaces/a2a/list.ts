@@ -4,7 +4,7 @@ import type { AgentTasks } from './tasks.ts'
 import type { A2aTask } from './wire.ts'
 
 /** Which tasks a peer wants. */
-export interface TaskQuery {
+export interface TaskListQuery {
   /** Empty: of all contexts. */
   readonly contextId: string
   /** A state; empty: all. */
@@ -28,7 +28,7 @@ const PAGE = 50
 const MOST = 100
 
 /** A page of tasks, the newest status first. */
-export async function listTasks(tasks: AgentTasks, query: TaskQuery): Promise<TaskPage> {
+export async function listTasks(tasks: AgentTasks, query: TaskListQuery): Promise<TaskPage> {
   const { pageSize = PAGE, historyLength = 0, includeArtifacts } = query
   if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > MOST) {
     throw malformed(`pageSize is a whole number from 1 to ${MOST}.`)

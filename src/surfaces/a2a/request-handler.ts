@@ -26,7 +26,7 @@ import { listTasks } from './list.ts'
 import { malformed } from './parts.ts'
 import type { PushConfig, PushStore } from './push.ts'
 import type { A2aSdk } from './sdk.ts'
-import type { AgentTasks, Followed, Sent } from './tasks.ts'
+import type { AgentTasks, FollowedTask, Sent } from './tasks.ts'
 import { type A2aMessage, A2aRefusal, type A2aTask, type A2aUpdate, isOver, taskNotFound } from './wire.ts'
 
 /** One caller of one agent. */
@@ -79,7 +79,7 @@ export class RowsHandler implements A2ARequestHandler {
     yield* this.updates(this.caller.tasks.streamSent(followed, this.caller.signal, { historyLength }))
   }
 
-  private async send(params: SendMessageRequest): Promise<Followed> {
+  private async send(params: SendMessageRequest): Promise<FollowedTask> {
     const sent = this.readSent(params)
     const config = params.configuration?.taskPushNotificationConfig
     const since = Date.now()

@@ -41,7 +41,7 @@ export interface TaskView {
 }
 
 /** A task that was begun or answered: follow it from this place. */
-export interface Followed {
+export interface FollowedTask {
   readonly run: Run
   readonly after: number
 }
@@ -59,7 +59,7 @@ export class AgentTasks {
   }
 
   /** Begins a task with a message, or gives the answers of one to a task that waits for them. */
-  async send({ message, traceparent }: Sent): Promise<Followed> {
+  async send({ message, traceparent }: Sent): Promise<FollowedTask> {
     this.runtime.require('read')
     const { taskId = '', contextId = '' } = message
     if (message.messageId === '') throw malformed('The message needs a messageId.')
@@ -91,7 +91,7 @@ export class AgentTasks {
     return tree?.agent
   }
 
-  private async answer(taskId: string, message: A2aMessage): Promise<Followed> {
+  private async answer(taskId: string, message: A2aMessage): Promise<FollowedTask> {
     const look = await this.look(taskId)
     const { contextId = '' } = message
     if (contextId !== '' && contextId !== look.conversationId) throw malformed('The task belongs to another context.')
@@ -152,12 +152,12 @@ export class AgentTasks {
   }
 
   /** Waits until a task is over or waits for the peer, or the peer leaves. */
-  async settle(followed: Followed, signal: AbortSignal): Promise<void> {
+  async settle(followed: FollowedTask, signal: AbortSignal): Promise<void> {
     for await (const _ of this.follow(followed, { signal, isWhole: false })) if (signal.aborted) return
   }
 
   /** The stream of a message that was sent: the task, then what happens to it until it is over or waits for the peer. */
-  async *streamSent({ run, after }: Followed, signal: AbortSignal, view: TaskView): AsyncGenerator<A2aUpdate> {
+  async *streamSent({ run, after }: FollowedTask, signal: AbortSignal, view: TaskView): AsyncGenerator<A2aUpdate> {
     const watching = { signal, isWhole: false }
     if (after > 0) return yield* this.watch({ run, after }, watching, view)
     const look = await this.look(run.id)
@@ -168,7 +168,7 @@ export class AgentTasks {
   }
 
   /** The stream of a task: the task as it is, then what happens to it. */
-  async *watch(followed: Followed, { signal, isWhole }: Watching, view: TaskView = {}): AsyncGenerator<A2aUpdate> {
+  async *watch(followed: FollowedTask, { signal, isWhole }: Watching, view: TaskView = {}): AsyncGenerator<A2aUpdate> {
     const look = await this.look(followed.run.id)
     const task = await this.shown(look, view)
     yield { task }
@@ -178,7 +178,7 @@ export class AgentTasks {
   }
 
   /** The updates of a run, to its end or, where it is not followed whole, until it waits for the peer. */
-  private async *follow({ run, after }: Followed, { signal, isWhole }: Watching): AsyncGenerator<A2aUpdate> {
+  private async *follow({ run, after }: FollowedTask, { signal, isWhole }: Watching): AsyncGenerator<A2aUpdate> {
     const place: A2aPlace = { taskId: run.id, contextId: run.conversationId }
     const look = await this.look(run.id)
     const isAsking = !isWhole && after > 0 && (await this.asks(look)).length > 0

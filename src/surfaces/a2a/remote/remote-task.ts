@@ -11,7 +11,7 @@ import { dataIn, textIn } from '../parts.ts'
 import { type A2aArtifact, type A2aMessage, type A2aPart, type A2aStatus, type A2aTask, isOver } from '../wire.ts'
 import { type CheckedCard, checkCard, pinnedHash, previousContext } from './card-check.ts'
 import { callRemote, fetchCard, type RemotePlace, RemoteRefusal, streamRemote } from './connection.ts'
-import { type AskedQuestion, type RemoteState, readState, stateJson } from './state.ts'
+import { type RemoteQuestion, type RemoteState, readState, stateJson } from './state.ts'
 
 /** A remote agent, and the answer that is being given through it. */
 export interface RemoteParts {
@@ -93,7 +93,7 @@ export class RemoteTask {
   }
 
   /** Notes what became of the answers from a place on. */
-  private note(from: number, state: AskedQuestion['state']): Promise<void> {
+  private note(from: number, state: RemoteQuestion['state']): Promise<void> {
     const { replayed } = this
     return this.keep({
       asked: this.state.asked.map((one, at) => (at >= from && at < replayed ? { ...one, state } : one)),

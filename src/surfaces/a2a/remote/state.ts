@@ -3,7 +3,7 @@
 import type { Json } from '../../../index.ts'
 
 /** A question that a person was asked, and whether the answer was sent. */
-export interface AskedQuestion {
+export interface RemoteQuestion {
   readonly text: string
   /** `open`: no answer yet. `sending`: it may have been sent. `sent`: it was. */
   readonly state: 'open' | 'sending' | 'sent'
@@ -19,7 +19,7 @@ export interface RemoteState {
   /** The answer of an agent that answered without a task. */
   readonly message: Json
   /** Questions in the order in which they were asked. */
-  readonly asked: readonly AskedQuestion[]
+  readonly asked: readonly RemoteQuestion[]
 }
 
 const NO_STATE: RemoteState = Object.freeze({
