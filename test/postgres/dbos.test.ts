@@ -24,7 +24,7 @@ const JOBS = isFull ? 400 : 24
 /** So seldom that only wakes can be the cause of what a test waits for. */
 const NEVER_MS = 600_000
 
-describe.skipIf(noPostgres !== undefined)('DBOS', async () => {
+describe.skipIf(noPostgres !== undefined)('I14: wakes of DBOS', async () => {
   const server = noPostgres === undefined ? await usePostgres() : (undefined as unknown as PostgresServer)
   const pool = new pg.Pool({ connectionString: server?.url() ?? '', max: 2 })
   pool.on('error', () => undefined)
