@@ -353,7 +353,8 @@ test('every answer in JSON was one that OpenAPI describes', async () => {
 const JSON_PAGE = { headers: { accept: 'application/json' } }
 
 /** Routes that others than this client use: `useChat`, clients of AG-UI and MCP, the command line with `--server`, and browsers, which get the inspector. */
-const OF_OTHERS = /^\w+ \/(?:$|(?:new|c|diff|ops|assets)\b|ai-sdk\/|ag-ui\/|a2a\/|\.well-known\/|mcp$|v1\/(?:find|trees)\b)/
+const OF_OTHERS =
+  /^\w+ \/(?:$|(?:new|c|diff|ops|assets)\b|ai-sdk\/|ag-ui\/|a2a\/|\.well-known\/|mcp$|v1\/(?:find|trees)\b)/
 
 /** The last message of the agent in a run. */
 async function lastAnswer(runId: Id): Promise<Id> {
