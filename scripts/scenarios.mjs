@@ -18,12 +18,12 @@ const citation = new RegExp(
   'g',
 )
 const leading = /^(\d+(?:(?:, | and | to |-|–)\d+)*)[:,]/
-const invariant = /\bI(?:1[01]|[1-9])\b/g
+const invariant = /\bI(?:1[0-4]|[1-9])\b/g
 
 const heading = [
   '# Scenarios',
   '',
-  'This page says which tests prove what. Tests cite an invariant (`I1` to `I11`, see [ARCHITECTURE.md](../ARCHITECTURE.md)) or a',
+  'This page says which tests prove what. Tests cite an invariant (`I1` to `I14`, see [ARCHITECTURE.md](../ARCHITECTURE.md)) or a',
   'scenario in their names, and `node scripts/scenarios.mjs` writes the page from these names. A scenario is a behaviour that users',
   'of another framework rely on. It has the name of that framework and a number, so that one number means one thing in all tests;',
   'what it says is in the second column, in the words of the tests.',
@@ -54,7 +54,7 @@ const reasons = [
   ],
   [
     'agentscope 8.9/120',
-    'A child is a conversation in the store of its host: processes that share a store run it anywhere (`test/crash/share.test.ts`). There is no child on another machine behind HTTP.',
+    'A child is a conversation in the store of its host: processes that share a store run it anywhere (`test/crash/share.test.ts`). A child behind HTTP is an agent of A2A: `a2aAgent({ url })` (`test/surfaces/a2a/client.test.ts`).',
   ],
   [
     'agentscope 8.9/121',
