@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createRuntime } from '../../src/runtime/runtime.ts'
 import { agent } from '../../src/runtime/standalone.ts'
 import { type PostgresStoreOptions, postgresStore } from '../../src/store/postgres/index.ts'
@@ -117,7 +117,7 @@ describe.skipIf(noPostgres !== undefined || !mount)(
         'tmpfs',
         disk,
       ])
-      afterAll(() => {
+      onTestFinished(() => {
         execFileSync('umount', ['-l', disk])
       })
       await number(server.url(), `CREATE TABLESPACE small LOCATION '${disk}'`)
