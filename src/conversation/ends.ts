@@ -31,7 +31,7 @@ export class TurnEnds {
   }
 
   /**
-   * The same for a turn that this process has just recorded. What it knows of the tree need not be compared: an end that somebody
+   * Waits for a turn that this process has just recorded. Its copy of the tree need not be compared: an end that somebody
    * else writes is told, or found by the next look.
    */
   waitRecorded(turnId: Id, rootId: Id): Promise<Outcome> {

@@ -37,7 +37,7 @@ const NOTHING_TOLD: ProcessReport = {}
 
 type Upkeep = typeof import('./sweep.ts')
 
-/** What a look is for: everything that is due, or nodes that nobody has claimed. */
+/** The reason of a look: everything that is due, or nodes that nobody has claimed. */
 type Look = 'all' | 'runnable'
 
 let loaded: Upkeep | undefined
@@ -83,7 +83,7 @@ class LocalEngine implements Engine, NodeHost {
   private unwatch: () => void = () => undefined
   private unlisten: () => Promise<void> = async () => undefined
   private sweeping: Promise<void> | undefined
-  /** What to look for once the current look is over. */
+  /** The next look, once the current one is over. */
   private lookAgain: Look | undefined
   private drained: (() => void) | undefined
 

@@ -400,7 +400,7 @@ export class Runtime extends StoreOperations {
     if (this.store.shared) this.executor.leaveEnded().catch(this.unlessClosing)
   }
 
-  /** What comes back after the store was closed tells nobody anything. */
+  /** An error that comes back after the store was closed tells nobody anything. */
   private readonly unlessClosing = (error: unknown): void => {
     if (this.closing === undefined) this.live.report(error)
   }

@@ -304,7 +304,7 @@ export class ReplyChildren extends CalledChildren {
     return spawned
   }
 
-  /** What an earlier try has done at this place. */
+  /** The work that an earlier try has done at this place. */
   private placeOf(ids: ChildIds): Promise<{ readonly known: Link | undefined; readonly question: Node | undefined }> {
     const { tree } = this.run
     return untilLoaded(() => ({ known: tree.link(ids.turn), question: tree.node(askId(ids)) }))

@@ -132,7 +132,7 @@ function withoutSchema(address: string): string {
 }
 
 const nothing = (): void => undefined
-/** What goes wrong in DBOS delays wakes, and the sweep finds their work: rows say how a run is. */
+/** Errors of DBOS delay wakes, and the sweep finds their work: rows say how a run is. */
 const SILENT = { debug: nothing, info: nothing, warn: nothing, error: nothing }
 
 /**

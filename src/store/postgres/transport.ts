@@ -55,7 +55,7 @@ const FIND = `WITH RECURSIVE t AS (${HEAD}),
     UNION ALL SELECT ${prefixed('r')} FROM (SELECT conversation_id AS id FROM of_turns UNION SELECT id FROM named WHERE letter = 'c'
       UNION SELECT root_id FROM @.trees WHERE root_id = $1) c JOIN @.rows r ON r.id = c.id AND r.letter = 'c' AND r.root_id = $1) x
   ON true ${ORDER}`
-/** What commits say of their rows, and texts that they brought. */
+/** The marks that commits have of their rows, and the texts that they brought. */
 const BESIDE = `SELECT n, marks, NULL, NULL FROM @.commits WHERE root_id = $1 AND seq >= $3 AND n > $2
   UNION ALL SELECT n, NULL, hash, data FROM @.bodies WHERE root_id = $1 AND n > $2`
 const MARKS = `SELECT c.n, marks FROM unnest($2::int[], $3::int[]) AS q (seq, n)

@@ -7,7 +7,7 @@ import { LaneList } from '../row-cache.ts'
 import type { LaneRange, Wanted } from './transport.ts'
 
 /**
- * What is here of a large tree. A turn that is here is here with all its rows and its conversation; so are all turns that have not
+ * The rows of a large tree that are here. A turn that is here is here with all its rows and its conversation; so are all turns that have not
  * ended. Of lanes, some turns in a row are.
  */
 export class PartialRows {

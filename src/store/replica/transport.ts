@@ -40,7 +40,7 @@ export interface TreePart {
 
 /** Which rows of a large tree are loaded. A turn comes with all its rows, its conversation, and the turns that called it. */
 export interface Wanted {
-  /** Of conversations, turns, nodes or links: for all but conversations, their whole turns. */
+  /** Ids of conversations, turns, nodes or links: for all but conversations, their whole turns. */
   readonly ids: readonly Id[]
   /** The newest turns of lanes. */
   readonly lanes: readonly LaneRange[]
@@ -72,7 +72,7 @@ export interface Transport {
   heads(rootIds: readonly Id[]): Promise<readonly (Head | undefined)[]>
   /** A whole tree, unless it has more than `most` rows. Undefined where there is no such tree. */
   load(rootId: Id, most: number): Promise<TreePart | undefined>
-  /** What was written to a tree after `since`; undefined where it is gone, or is another one. */
+  /** The rows that were written to a tree after `since`; undefined where it is gone, or is another one. */
   newer(rootId: Id, since: Head): Promise<TreePart | undefined>
   /** Some rows of a tree, without bodies. */
   find(rootId: Id, wanted: Wanted): Promise<TreePart | undefined>

@@ -1,4 +1,4 @@
-// What waits for the peer in a task, as the message of its status, and the peer's answers as words on it. Pure functions.
+// Approvals and questions of a task as the message of its status, and the peer's answers to them. Pure functions.
 //
 // Must stay true: an answer holds for the node that it names, or for the only one that waits. What cannot be read answers
 // nothing.

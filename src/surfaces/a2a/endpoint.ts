@@ -69,7 +69,7 @@ export class A2aEndpoint {
     }
   }
 
-  /** What goes wrong before the first item is an answer of its own. */
+  /** An error before the first item is an answer of its own. */
   private async stream(
     handler: RowsHandler,
     frames: AsyncGenerator<string>,

@@ -5,7 +5,7 @@ import type { Block } from '../../doors/rows.ts'
 import type { Content, Json } from '../../index.ts'
 import { type A2aMessage, type A2aPart, A2aRefusal } from './wire.ts'
 
-/** What a peer may send to an agent that takes messages. */
+/** The types of content that a peer may send to an agent that takes messages. */
 export const INPUT_TYPES: readonly string[] = Object.freeze([
   'text/plain',
   'application/json',

@@ -113,7 +113,7 @@ export class AgentTasks {
     return look
   }
 
-  /** What waits in a run for the peer. */
+  /** The approvals and questions of a run that wait for the peer. */
   private async asks({ runId, state }: RunTree): Promise<readonly A2aAsk[]> {
     if (state === 'ended' || !this.runtime.may('approve')) return []
     const approvals = await this.runtime.approvals({ runId })
@@ -241,7 +241,7 @@ export interface Watching {
   readonly isWhole: boolean
 }
 
-/** The same message again is the same start. Peers that use an id twice for other words begin another task. */
+/** A message that comes again is the same start. Peers that use an id twice for other words begin another task. */
 function keyOf(agent: string, { messageId, contextId = '', parts }: A2aMessage): string {
   return JSON.stringify(['a2a', agent, contextId, messageId, sha256(canonicalJson(parts as unknown as Json))])
 }

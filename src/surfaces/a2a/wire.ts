@@ -106,7 +106,7 @@ export class A2aRefusal extends Error {
   }
 }
 
-/** The same words for a task that is unknown and for another's. */
+/** The words for a task that is unknown, and for one of somebody else. */
 export function taskNotFound(): A2aRefusal {
   return new A2aRefusal('TaskNotFoundError', 'There is no such task.')
 }

@@ -62,7 +62,7 @@ interface Opening {
   readonly servers: readonly McpServer[]
 }
 
-/** What the editor says of a session: its folder, and its servers. */
+/** A session as the editor describes it: its folder, and its servers. */
 interface SessionPlace {
   readonly cwd: string
   readonly mcpServers?: readonly McpServer[]

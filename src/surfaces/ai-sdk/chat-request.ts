@@ -19,7 +19,7 @@ export interface ChatRequest {
   readonly said: PageMessage | null
   /** The words of the person on the calls of the newest answer. */
   readonly words: ChatWords
-  /** What the page holds as results of the calls of the newest answer. The rows say which of them the page may give. */
+  /** The page's results of the calls of the newest answer. The rows say which of them the page may give. */
   readonly outputs: ChatOutputs
 }
 
@@ -108,7 +108,7 @@ function readPart({ type, text, url, mediaType }: Fields): Block[] {
   return [{ type: kind as 'file', mediaType, data }]
 }
 
-/** What the parts of the page's newest answer say. */
+/** Reads the parts of the page's newest answer. */
 function readAnswer<T>(messages: readonly Fields[], read: (part: Fields, parts: readonly Fields[]) => T[]) {
   const answer = messages.findLast(({ role }) => role === 'assistant')
   if (answer === undefined || !isName(answer['id'])) return NONE

@@ -94,7 +94,7 @@ export async function crash(options: CrashOptions, kills: readonly Kill[]): Prom
 
 const POINT: OptionRules<KillPoint> = { point: text, hit: int(1) }
 
-/** What one worker is given beside the options of its case. */
+/** The values that one worker gets beside the options of its case. */
 export interface WorkerGiven {
   /** The point at which it is killed. */
   readonly killAt?: KillPoint

@@ -39,7 +39,7 @@ export interface A2aAgentOptions<
   readonly headers?: Readonly<Record<string, string>>
   /** The SHA-256 that its card must have. Default: that of its first use in a conversation. */
   readonly card?: string
-  /** What it may do. Default: reach its host and ask a person. Its hosts and the runtime must allow `net:` for it too. */
+  /** Its permissions. Default: reach its host and ask a person. Its hosts and the runtime must allow `net:` for it too. */
   readonly grant?: Grant
   /** The most that a run of it may use, such as its time. */
   readonly budget?: Budget

@@ -22,7 +22,7 @@ export interface RemoteParts {
   readonly context: ReplyContext
 }
 
-/** What the remote agent answered. */
+/** The parts that the remote agent answered with. */
 export type RemoteAnswer = readonly A2aPart[]
 
 const POLL_MS = 1_000

@@ -1,4 +1,4 @@
-// What an agent behind A2A keeps in its row, so that a process that comes later goes on with the same remote task.
+// The state that an agent behind A2A keeps in its row, so that a process that comes later goes on with the same remote task.
 
 import type { Json } from '../../../index.ts'
 
