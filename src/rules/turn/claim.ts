@@ -52,7 +52,7 @@ export function planBeginCode(draft: Draft, claim: Claim, effect: Effect): Node 
   return node === undefined ? undefined : draft.changeNode(node, { effect })
 }
 
-/** The value that the code of a message kept for when it runs again. Undefined when the claim was lost. */
+/** Keeps a value of the code of a message for when it runs again. Undefined when the claim was lost. */
 export function planKeep(draft: Draft, claim: Claim, kept: Json): Node | undefined {
   const node = heldNode(draft, claim)
   return node === undefined ? undefined : draft.changeNode(node, { metadata: { ...node.metadata, kept } })
