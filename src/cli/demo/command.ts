@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Node, TreeReader } from '../../doors/rows.ts'
 import { createRuntime, type Id, type Run, type Runtime } from '../../index.ts'
@@ -25,7 +25,7 @@ export async function demo(entry: string): Promise<number> {
     clearOnExit(folder, worker)
     const runtime = createRuntime({ store: sqliteStore(join(folder, 'demo.db')) })
     const timer = setTimeout(() => fail(`the run was not over after ${LONGEST_MS / 1000} s.`), LONGEST_MS)
-    const code = await new Stage(folder, worker, runtime).play()
+    const code = await new Stage({ folder, worker, runtime, command: commandOf(entry) }).play()
     clearTimeout(timer)
     await worker.ended
     await runtime.close()
@@ -33,6 +33,12 @@ export async function demo(entry: string): Promise<number> {
   } catch (error) {
     return fail(error instanceof Error ? error.message : String(error))
   }
+}
+
+/** How this program is called here: in a clone of the package there is no `legate` on the path. */
+function commandOf(entry: string): string {
+  if (basename(entry) !== 'main.js') return 'legate'
+  return entry.includes('node_modules') ? 'npx legate' : `node ${relative('.', entry)}`
 }
 
 /** Removes the process, however the demo ends, and the files of a demo that was not played to its end. */
@@ -59,16 +65,25 @@ interface Kill {
   readonly lastSeq: number
 }
 
+interface StageParts {
+  readonly folder: string
+  readonly worker: WorkerProcess
+  readonly runtime: Runtime
+  readonly command: string
+}
+
 class Stage {
   private readonly folder: string
+  private readonly command: string
   private readonly worker: WorkerProcess
   private readonly runtime: Runtime
   private readonly paint: Paint = painter(process.stdout, process.env)
   private readonly startedAt: number = Date.now()
   private kill: Kill | undefined
 
-  constructor(folder: string, worker: WorkerProcess, runtime: Runtime) {
+  constructor({ folder, worker, runtime, command }: StageParts) {
     this.folder = folder
+    this.command = command
     this.worker = worker
     this.runtime = runtime
   }
@@ -140,7 +155,7 @@ The run ended ${bold(status)} after ${seconds} s and ${report.processes} process
 
 See the run in your browser, step by step:
 
-  legate serve --store ${join(this.folder, 'demo.db')}
+  ${this.command} serve --store ${join(this.folder, 'demo.db')}
 
 Try next: examples/02-delegation.ts (typed subagents), examples/08-survive-a-restart.ts, then README.md.
 `)

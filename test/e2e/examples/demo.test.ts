@@ -35,7 +35,7 @@ describe('legate demo', () => {
     expect(stdout).toMatch(/The run ended completed after [\d.]+ s and 2 processes\./)
     expect(stdout.trimEnd().split('\n').at(-1)).toMatch(/^Try next: examples\//)
     expect(stdout).not.toContain('\u001b')
-    const [, store = ''] = /legate serve --store (\S+)/.exec(stdout) ?? []
+    const [, store = ''] = /node \S*main\.js serve --store (\S+)/.exec(stdout) ?? []
     expect(path.dirname(path.dirname(store))).toBe(folder)
     const served = await servedRuns(store)
     expect(served.runs).toMatchObject([{ agent: 'lead', status: 'completed' }])
