@@ -12,7 +12,7 @@ import type { Runtime } from '../index.ts'
 import { A2aEndpoint } from '../surfaces/a2a/endpoint.ts'
 import { McpEndpoint } from '../surfaces/mcp/http.ts'
 import { signingKey } from '../surfaces/mcp/signing-key.ts'
-import { checkBodyHead, type JsonBody, readJson, readLines } from './defence/body.ts'
+import { checkBodyHead, type JsonBody, readJson, readLines, UnreadableBody } from './defence/body.ts'
 import { corsHeaders, type OriginRules, preflightHeaders, securityHeaders } from './defence/origin.ts'
 import { isLarge, Turns } from './defence/turns.ts'
 import { type Arrival, Gate, type Passed } from './gate.ts'
@@ -206,7 +206,12 @@ export class Service {
         lines: isJson ? NO_LINES : readLines(request, limits),
       })
     }
-    return isLarge(request.headers) ? this.turns.take(identity.principal.id, work) : work(() => undefined)
+    try {
+      return await (isLarge(request.headers) ? this.turns.take(identity.principal.id, work) : work(() => undefined))
+    } catch (error) {
+      if (error instanceof UnreadableBody && route.unreadable !== undefined) return route.unreadable
+      throw error
+    }
   }
 
   private async handle(

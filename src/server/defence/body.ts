@@ -30,6 +30,9 @@ export function checkBodyHead(headers: Headers, types: readonly string[], maxByt
   if (length !== null && !(Number(length) <= maxBytes)) throw tooLarge(maxBytes)
 }
 
+/** The body is not JSON, or is nested too deep. */
+export class UnreadableBody extends Problem {}
+
 /** A body that was read. */
 export interface JsonBody {
   /** With U+FFFD for each half of a character. */
@@ -43,7 +46,7 @@ export async function readJson(request: Request, limits: BodyLimits): Promise<Js
   const text = await readText(request, limits)
   if (text === '') return { value: {}, sent: {} }
   const parsed = parseJson(text, { maxDepth: 64, maxBytes: limits.maxBytes })
-  if (!parsed.ok) throw new Problem('invalid_input', `The body cannot be read. ${parsed.error}`)
+  if (!parsed.ok) throw new UnreadableBody('invalid_input', `The body cannot be read. ${parsed.error}`)
   const { value } = parsed
   // It has passed: only the halves of characters differ.
   return { value, sent: HALF.test(text) ? (parseOwnJson(text.replace(/^\ufeff/, '')) as Json) : value }

@@ -3,7 +3,7 @@ import { isTraceparent } from '../../base/traceparent.ts'
 import type { AgentInfo } from '../../doors/rows.ts'
 import { type Json, NotFoundError } from '../../index.ts'
 import { cardOf } from '../../surfaces/a2a/card.ts'
-import type { A2aAnswer, RestOperation } from '../../surfaces/a2a/endpoint.ts'
+import { type A2aAnswer, PARSE_ERROR, type RestOperation } from '../../surfaces/a2a/endpoint.ts'
 import type { A2aCaller } from '../../surfaces/a2a/request-handler.ts'
 import { AgentTasks } from '../../surfaces/a2a/tasks.ts'
 import type { PlainItem } from '../stream/frames.ts'
@@ -60,8 +60,9 @@ export const A2A_ROUTES: readonly Route[] = [
       description:
         'What a method needs, it needs as elsewhere: SendMessage the scope `start`, GetTask `read`, CancelTask `cancel`. A task is a run, and its context a conversation. A message that arrives again begins nothing twice.',
       params: { agent: 'name' },
-      body: { type: ['object', 'array'] },
+      body: {},
       maxBody: MESSAGE_BYTES,
+      unreadable: { status: 400, json: PARSE_ERROR },
       headers: VERSION,
       answers: { 200: { description: 'The answer of JSON-RPC, or a stream of them.', type: JSON_TYPE } },
       example: { body: { jsonrpc: '2.0', id: 1, method: 'ListTasks', params: {} } },

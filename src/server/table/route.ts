@@ -52,6 +52,8 @@ export interface Route {
   readonly takesLines?: boolean
   /** Bytes of the body. Default 1,000,000. */
   readonly maxBody?: number
+  /** The answer to a body that is not JSON, where a protocol has one of its own. Default: a problem. */
+  readonly unreadable?: Answer
   /** Headers that it reads, with their meaning. */
   readonly headers?: Readonly<Record<string, string>>
   readonly answers: Readonly<Record<number, AnswerForm>>

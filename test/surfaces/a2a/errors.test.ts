@@ -104,6 +104,16 @@ describe('every error has its code', () => {
   })
 })
 
+test.each([
+  ['{', 400, -32700],
+  ['"text"', 200, -32600],
+  ['[]', 200, -32600],
+])('a message that is no request of JSON-RPC has its code: %s', async (body, status, code) => {
+  const headers = { ...V1, authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const answer = await fetch(`${setting.server.url}/a2a/greeter`, { method: 'POST', headers, body })
+  expect([answer.status, await answer.json()]).toMatchObject([status, { jsonrpc: '2.0', id: null, error: { code } }])
+})
+
 test('over HTTP+JSON the same errors have a status and the form of google.rpc.Status', async () => {
   const missing = await setting.get(`/a2a/greeter/tasks/${UNKNOWN}`, { token, headers: V1 })
   expect([missing.status, missing.headers.get('content-type')]).toEqual([404, 'application/json'])
