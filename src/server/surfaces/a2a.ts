@@ -3,11 +3,11 @@ import { isTraceparent } from '../../base/traceparent.ts'
 import type { AgentInfo } from '../../doors/rows.ts'
 import { type Json, NotFoundError } from '../../index.ts'
 import { cardOf } from '../../surfaces/a2a/card.ts'
-import { type A2aAnswer, PARSE_ERROR, type RestOperation } from '../../surfaces/a2a/endpoint.ts'
+import type { A2aAnswer, RestOperation } from '../../surfaces/a2a/endpoint.ts'
 import type { A2aCaller } from '../../surfaces/a2a/request-handler.ts'
 import { AgentTasks } from '../../surfaces/a2a/tasks.ts'
 import type { PlainItem } from '../stream/frames.ts'
-import { type Answer, NOTHING, type Route, type RouteCall } from '../table/route.ts'
+import { type Answer, NOTHING, PARSE_ERROR, type Route, type RouteCall } from '../table/route.ts'
 
 /** Files come as data inside of messages. */
 const MESSAGE_BYTES = 10_000_000
@@ -62,9 +62,12 @@ export const A2A_ROUTES: readonly Route[] = [
       params: { agent: 'name' },
       body: {},
       maxBody: MESSAGE_BYTES,
-      unreadable: { status: 400, json: PARSE_ERROR },
+      unreadable: PARSE_ERROR,
       headers: VERSION,
-      answers: { 200: { description: 'The answer of JSON-RPC, or a stream of them.', type: JSON_TYPE } },
+      answers: {
+        200: { description: 'The answer of JSON-RPC, or a stream of them.', type: JSON_TYPE },
+        400: { description: 'The body is not JSON: an error of JSON-RPC.', type: JSON_TYPE },
+      },
       example: { body: { jsonrpc: '2.0', id: 1, method: 'ListTasks', params: {} } },
       handler: async (call) => {
         const version = call.headers.get('a2a-version')

@@ -2,7 +2,7 @@ import { DeniedError } from '../../index.ts'
 import { SESSION_HEADER } from '../../surfaces/mcp/http.ts'
 import { NOT_FOUND, Problem } from '../problem/problem.ts'
 import type { PlainItem } from '../stream/frames.ts'
-import type { Answer, Route, RouteCall } from '../table/route.ts'
+import { type Answer, PARSE_ERROR, type Route, type RouteCall } from '../table/route.ts'
 
 const MCP_BYTES = 4_000_000
 
@@ -27,6 +27,7 @@ export const MCP_ROUTES: readonly Route[] = [
       'Speaks the revisions 2026-07-28 and 2025-11-25. What a message needs, it needs as elsewhere: a call the scope `start`, a list `read`. A client of the newest revision that closes the connection cancels a call that still waits.',
     body: { type: ['object', 'array'] },
     maxBody: MCP_BYTES,
+    unreadable: PARSE_ERROR,
     headers: {
       ...SESSION,
       Accept: '`application/json, text/event-stream`.',

@@ -192,3 +192,9 @@ export function json(value: unknown, status = 200): Answer {
 
 /** An answer without a body. */
 export const NOTHING: Answer = Object.freeze({ status: 204 })
+
+/** The answer of JSON-RPC to a text that is not JSON. */
+export const PARSE_ERROR: Answer = {
+  status: 400,
+  json: { jsonrpc: '2.0', id: null, error: { code: -32_700, message: 'This is not JSON.' } },
+}

@@ -102,9 +102,6 @@ interface Envelope {
 
 const INVALID_REQUEST = -32_600
 
-/** The answer of JSON-RPC to a text that is not JSON. */
-export const PARSE_ERROR: Json = { jsonrpc: '2.0', id: null, error: { code: -32_700, message: 'This is not JSON.' } }
-
 function readEnvelope(body: Json): Envelope {
   const { jsonrpc, method, id = null } = Object(body) as Readonly<Record<string, unknown>>
   const isNamed = id === null || typeof id === 'string' || (typeof id === 'number' && Number.isInteger(id))
