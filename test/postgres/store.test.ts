@@ -363,6 +363,7 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
       const { status } = await going.run(clerk, 'again', { conversationId }).result
       expect(status).toBe('completed')
       expect((await store.archive?.verify())?.findings).toEqual([])
+      await Promise.all([to.close(), going.close()])
     })
     await from.close()
   })
