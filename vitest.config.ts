@@ -58,6 +58,10 @@ const inBrowser = {
 const long = [
   'crash/random-kill',
   'crash/failpoints',
+  'postgres/bench',
+  'postgres/crash',
+  'server/bench',
+  'sim/simulation',
   'e2e/corpus/agents',
   'e2e/corpus/recipes',
   'e2e/examples/docs',
