@@ -29,7 +29,7 @@ const common = { include: [...unit, ...suite], isolate: false, setupFiles, ...ag
 const notCommon = [...house, ...crash, ...postgres, ...alone, ...browser]
 
 /** With every in-memory state dropped before each node. Large figures are reached once, without. */
-const forgetting = { LEGATE_FRESH: '1', LEGATE_FIGURES: '', LEGATE_FULL: '', LEGATE_ONE_STORE: isFull ? '' : '1' }
+const forgetting = { LEGATE_FRESH: '1', LEGATE_FIGURES: '', LEGATE_FULL: '', LEGATE_STORES: isFull ? 'all' : 'one' }
 /** What is not about agents, delegations, conversations, grants and the engine, and what is large: a second time only in full. */
 const once = [
   'src/**',
@@ -58,6 +58,10 @@ const inBrowser = {
 const long = [
   'crash/random-kill',
   'crash/failpoints',
+  'postgres/bench',
+  'postgres/crash',
+  'server/bench',
+  'sim/simulation',
   'e2e/corpus/agents',
   'e2e/corpus/recipes',
   'e2e/examples/docs',

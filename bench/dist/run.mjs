@@ -79,6 +79,7 @@ async function p3() {
 /** Conversations that wait for a person, then all are answered. */
 async function p4() {
   const count = Number(values.parked)
+  const idleMs = Math.min(2_000, seconds * 1_000)
   await withProcesses('legate', [{}], async (processes) => {
     const [process] = processes
     const parked = await measured(processes, async () => {
@@ -86,12 +87,12 @@ async function p4() {
       return { done: count }
     })
     const { rss } = await process.ask('figures')
-    const idle = await measured(processes, () => pause(2_000).then(() => ({ done: 1 })))
+    const idle = await measured(processes, () => pause(idleMs).then(() => ({ done: 1 })))
     const answered = await measured(processes, async () => ({ done: await process.ask('once', { name: 'answer' }) }))
     print({ part: 'p4 park', system: 'legate', workers: 1 }, { ...parked, rssMb: Math.round(rss / 1e6) })
     print(
       { part: 'p4 wait', system: 'legate', workers: 1 },
-      { cpuShare: figure((idle.clientMs + idle.serverMs) / 2_000) },
+      { cpuShare: figure((idle.clientMs + idle.serverMs) / idleMs) },
     )
     print({ part: 'p4 answer', system: 'legate', workers: 1 }, answered)
     if (answered.done !== count) throw new Error(`${answered.done} of ${count} conversations have ended.`)

@@ -244,7 +244,7 @@ const requests: Readonly<
 const asked = Object.entries(requests).filter(([name]) => isFull || (name !== 'equal' && name !== 'tighter'))
 
 /** The doors are the same on every store; memory stands for all of them unless the full figures are wanted. */
-const tried = isFull ? stores : stores.filter(([name]) => name === 'memory')
+const tried = isFull ? stores : ([['memory', memoryRows]] as const)
 
 let cells = 0
 

@@ -1,6 +1,7 @@
 import path from 'node:path'
 import { LLMock } from '@copilotkit/aimock'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { stopMock } from '../support/mock-provider.ts'
 import { type Place, skipUnlessBuilt } from './support/cli.ts'
 import { serveModel } from './support/model-server.ts'
 import { project } from './support/project.ts'
@@ -36,7 +37,7 @@ async function serveAnthropic({ more }: Place, text: string): Promise<LLMock> {
   const mock = new LLMock({ port: 0, logLevel: 'silent' })
   mock.on({}, { content: text })
   await mock.start()
-  onTestFinished(() => mock.stop())
+  onTestFinished(() => stopMock(mock))
   Object.assign(more, { ANTHROPIC_BASE_URL: `${mock.url}/v1`, ANTHROPIC_API_KEY: 'key' })
   return mock
 }

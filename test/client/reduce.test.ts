@@ -20,7 +20,7 @@ import { callsThenSays, simpleTool, useWorld } from '../support/agents.ts'
 import { type Followed, followAll } from '../support/follow-all.ts'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, localStore } from '../support/rows.ts'
-import { lasting, stores } from '../support/stores.ts'
+import { lasting, memoryRows, stores } from '../support/stores.ts'
 
 const rows = [...stores, ...lasting.filter(([name]) => name === 'json')]
 
@@ -306,7 +306,7 @@ test('after each of any 50 changes of history in a row the tree of the events is
 
 describe('a state', () => {
   beforeEach(() => leave())
-  const world = useWorld(stores[0]?.[1] ?? expect.fail)
+  const world = useWorld(memoryRows)
 
   /** The states after each stored event of a run with many children. */
   async function wideRun(children: number) {

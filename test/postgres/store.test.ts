@@ -349,7 +349,8 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
     const ids = [await from.run(clerk, 'go').result, await from.run(clerk, 'on').result].map(
       (run) => run.conversationId,
     )
-    await using({ schema: schema() }, async (store) => {
+    const own = { schema: schema() }
+    await using(own, async (store) => {
       const to = createRuntime({ store, engine: { workers: 0 } })
       for (const id of ids) {
         const lines: string[] = []
@@ -358,11 +359,15 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
         expect((await store.archive?.read(id))?.records).toEqual((await file.archive?.read(id))?.records)
       }
       expect((await store.archive?.verify())?.findings).toEqual([])
+      await to.close()
+    })
+    await using(own, async (store) => {
       const going = createRuntime({ store })
       const [conversationId = ''] = ids
       const { status } = await going.run(clerk, 'again', { conversationId }).result
       expect(status).toBe('completed')
       expect((await store.archive?.verify())?.findings).toEqual([])
+      await going.close()
     })
     await from.close()
   })

@@ -1,6 +1,6 @@
 import { createRuntime, type Principal } from 'legate'
 import { type HandlerOptions, handler } from 'legate/server'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { startProvider } from './support/provider.ts'
 import { Receiver } from './support/receiver.ts'
 import { startServer } from './support/server.ts'
@@ -157,20 +157,27 @@ describe('tokens of a provider', () => {
   })
 })
 
-describe('a program that says who asks', () => {
-  async function asked(authenticate: unknown) {
-    const runtime = createRuntime()
-    const reported: unknown[] = []
-    const answer = handler(runtime, {
-      allowHosts: ['app.example'],
-      authenticate: authenticate as NonNullable<HandlerOptions['authenticate']>,
-      report: (error) => reported.push(error),
-    })
-    const got = await answer(new Request('https://app.example/v1'))
-    await runtime.close()
-    return { status: got.status, headers: got.headers, text: await got.text(), reported }
-  }
+/** It takes ten seconds, in which everything else here is tried. */
+let unanswered: ReturnType<typeof asked>
+beforeAll(() => {
+  unanswered = asked(() => new Promise(() => undefined))
+})
 
+async function asked(authenticate: unknown) {
+  const began = Date.now()
+  const runtime = createRuntime()
+  const reported: unknown[] = []
+  const answer = handler(runtime, {
+    allowHosts: ['app.example'],
+    authenticate: authenticate as NonNullable<HandlerOptions['authenticate']>,
+    report: (error) => reported.push(error),
+  })
+  const got = await answer(new Request('https://app.example/v1'))
+  await runtime.close()
+  return { status: got.status, headers: got.headers, text: await got.text(), reported, tookMs: Date.now() - began }
+}
+
+describe('a program that says who asks', () => {
   test.each([
     ['a text', () => 'ann'],
     ['nothing', () => undefined],
@@ -195,11 +202,10 @@ describe('a program that says who asks', () => {
   })
 
   test('and never answers does not keep callers waiting', async () => {
-    const began = Date.now()
-    const { status, headers, reported } = await asked(() => new Promise(() => undefined))
+    const { status, headers, reported, tookMs } = await unanswered
 
     expect([status, headers.get('retry-after')]).toEqual([503, '5'])
-    expect(Date.now() - began).toBeLessThan(12_000)
+    expect(tookMs).toBeLessThan(12_000)
     expect(String(reported[0])).toMatch('within 10 seconds')
   }, 20_000)
 })

@@ -25,7 +25,7 @@ export interface HostedCall {
 }
 
 /** Commands that go on until somebody stops them, or that are about the process that they are. */
-const ALONE = ['acp', 'chat', 'demo', 'mcp', 'open', 'resume', 'serve', 'worker']
+const ALONE = ['acp', 'demo', 'mcp', 'open', 'serve', 'worker']
 const FOLLOWS = ['-f', '--follow']
 /** Once loaded, the code of a user stays, and so does what it left behind. */
 const MODULE = /\.[cm]?[jt]s$/

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LLMock } from '@copilotkit/aimock'
 import { onTestFinished } from 'vitest'
+import { stopMock } from '../../support/mock-provider.ts'
 import type { Place } from './cli.ts'
 
 /** The name of a model that a server of `serveModel` answers for. */
@@ -13,7 +14,7 @@ export async function serveModel(place: Place, answers: (mock: LLMock) => void):
   await mock.start()
   // An answer that nobody waits for any more is not waited for here either.
   onTestFinished(async () => {
-    await Promise.race([mock.stop(), sleep(500)])
+    await Promise.race([stopMock(mock), sleep(500)])
   })
   Object.assign(place.more, { OPENAI_BASE_URL: `${mock.url}/v1`, OPENAI_API_KEY: 'test-key', LEGATE_MODEL: MODEL })
   return mock

@@ -15,7 +15,7 @@ import { tempFolder } from '../../support/temp-folder.ts'
 import { type Listener, listen, speakers } from './random-readers.ts'
 
 const isFull = process.env['LEGATE_FULL'] === '1'
-const ROUNDS = isFull ? 40 : 3
+const ROUNDS = isFull ? 40 : 2
 const root = path.resolve(import.meta.dirname, '../../..')
 
 describe('readers that stop and go on at any moment end with what the log has', () => {

@@ -10,7 +10,7 @@ import { unsettled } from '../../../src/testing/crash/laws.ts'
 import { useWorld } from '../../support/agents.ts'
 import { makeGate } from '../../support/gate.ts'
 import { QUICK } from '../../support/process.ts'
-import { stores } from '../../support/stores.ts'
+import { memoryRows, stores } from '../../support/stores.ts'
 import {
   call,
   data,
@@ -296,7 +296,7 @@ describe.each(stores)(
 )
 
 describe('limits of what tells of ends', () => {
-  const world = useWorld(stores[0]?.[1] ?? (() => never()))
+  const world = useWorld(memoryRows)
 
   test('it goes on with the budget of the run it tells: what it starts cannot go on without end', async () => {
     const script: Script = (request) => (request.messages.at(-1)?.role === 'user' ? { calls: [spawnCall()] } : 'done')
@@ -432,10 +432,6 @@ describe('limits of what tells of ends', () => {
     expectSound(world.store)
   })
 })
-
-function never(): never {
-  throw new Error('there are no stores')
-}
 
 /** What the host's model was told of ends, each as data. */
 function toldOf(model: ScriptedModel) {

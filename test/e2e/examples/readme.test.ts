@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { type ChatCompletionRequest, LLMock } from '@copilotkit/aimock'
 import { expect, onTestFinished, test } from 'vitest'
+import { stopMock } from '../../support/mock-provider.ts'
 import { runProgram, skipUnlessBuilt } from '../../support/program.ts'
 import { snippetsIn } from './snippets.ts'
 
@@ -39,7 +40,7 @@ async function openaiStandIn(): Promise<LLMock> {
   const mock = new LLMock({ port: 0, logLevel: 'silent' })
   mock.on({}, (request) => answerTo(request))
   await mock.start()
-  onTestFinished(() => mock.stop())
+  onTestFinished(() => stopMock(mock))
   return mock
 }
 

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LLMock } from '@copilotkit/aimock'
+import { stopMock } from '../../support/mock-provider.ts'
 
 /** What happens to one answer on its way back. `events` are counted as the provider's stream has them. */
 export type Fault =
@@ -73,7 +74,7 @@ export class Wire {
   async close(): Promise<void> {
     this.server.closeAllConnections()
     await new Promise((resolve) => this.server.close(resolve))
-    await this.mock.stop()
+    await stopMock(this.mock)
   }
 
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {

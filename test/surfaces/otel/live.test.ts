@@ -245,7 +245,7 @@ test('a run that was recorded before anybody traced has the trace that it would 
 })
 
 test('two processes make one trace: spans of the second have their parents in the first', async () => {
-  const rows = stores[1]?.[1]()
+  const rows = stores.find(([name]) => name.includes('later'))?.[1]()
   if (rows === undefined) throw new Error('there is no store that two runtimes can open')
   const { provider, spans } = spansInMemory()
   const deploy = tool({ description: 'x', input: z.object({}), execute: () => 'out' })

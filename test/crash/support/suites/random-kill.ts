@@ -39,7 +39,7 @@ export function randomKillSuite(place: SuitePlace): void {
 
 function killsOf(place: SuitePlace): number {
   if (isFull) return place.isSample ? 1_000 : 10_000
-  return isSmall(place) ? 6 : 40
+  return isSmall(place) ? 6 : 24
 }
 
 /** One seed per case, until there were enough kills. */

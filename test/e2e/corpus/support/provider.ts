@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ChatCompletionRequest, type ChatMessage, LLMock } from '@copilotkit/aimock'
 import { onTestFinished } from 'vitest'
+import { stopMock } from '../../../support/mock-provider.ts'
 import { CHILD_ANSWER, type Expectation } from './expectation.ts'
 
 export const ANSWER = 'Every tool was tried.'
@@ -21,7 +22,7 @@ export class Provider {
   async start(): Promise<NodeJS.ProcessEnv> {
     await this.mock.start()
     onTestFinished(async () => {
-      await Promise.race([this.mock.stop(), sleep(500)])
+      await Promise.race([stopMock(this.mock), sleep(500)])
     })
     const { url } = this.mock
     return {
