@@ -21,8 +21,16 @@ export function storePath(call: Call): string {
   if (option === '') throw new CliError('--store is empty: name the file of the store, or leave it out.', EXIT.usage)
   const named = option ?? call.env['LEGATE_DB'] ?? ''
   if (option === undefined && (call.env['LEGATE_SERVER'] ?? '') !== '') throw new CliError(NO_SERVER, EXIT.usage)
-  if (named !== '') return isPostgresUrl(named) ? named : resolve(named)
+  if (named !== '') return isPostgresUrl(named) ? named : resolve(asPath(named))
   return join(stateFolder(call.env), 'legate.db')
+}
+
+/** An address that is not one of PostgreSQL is a slip of the pen, not the name of a new file. */
+function asPath(named: string): string {
+  const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(named) ?? []
+  if (scheme === undefined) return named
+  const message = `A store is a file, or an address that begins with postgres://, not with ${scheme}://.`
+  throw new CliError(message, EXIT.usage)
 }
 
 /** The folder for what belongs to the user and to no project. */
