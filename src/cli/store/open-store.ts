@@ -6,6 +6,7 @@ import { createRuntime, type Runtime, type Store } from '../../index.ts'
 import { isPostgresUrl, postgresStore } from '../../store/postgres/index.ts'
 import { sqliteStore } from '../../store/sqlite/index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
+import { note } from '../terminal/output.ts'
 
 /** A person waits for the answer, so reading soon reports that the file is locked. Writing may wait longer. */
 const BUSY_MS = { read: 1_000, write: 10_000 } as const
@@ -74,6 +75,18 @@ export function openOrMakeStore(call: Call): Store {
   }
   return sqliteStore({ path, busyMs: BUSY_MS.write })
 }
+
+/** Tells a person who waits that a database does not answer: a store on PostgreSQL waits half a minute before it says so. */
+export async function noteIfSlow<T>(call: Call, waited: Promise<T>): Promise<T> {
+  const timer = setTimeout(() => note(`legate: Waiting for ${shownStore(call)}, which has not answered yet.`), SLOW_MS)
+  try {
+    return await waited
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const SLOW_MS = 3_000
 
 /** A module that brings its store says there how work reaches its workers. */
 export function refuseQueue(call: Call): void {
