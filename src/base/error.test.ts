@@ -187,6 +187,7 @@ describe('messageOf', () => {
     expect(messageOf(new Error('failed', { cause: 'the disk' }))).toBe('failed: the disk')
     expect(messageOf(new AggregateError([behind], 'all failed'))).toBe(`all failed: ${behind.message}`)
     expect(messageOf(new AggregateError([behind], ''))).toBe(behind.message)
+    expect(messageOf(new Error('It failed.', { cause: behind }))).toBe(`It failed. ${behind.message}`)
   })
 
   test('an error that is its own cause is read', () => {

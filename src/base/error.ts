@@ -216,7 +216,7 @@ function describe(thrown: unknown): string {
   const behind = causeMessage(thrown)
   if (own === '') return behind === '' ? nameOf(thrown) : behind
   if (behind === '' || own.includes(behind)) return own
-  return `${own.slice(0, maxMessageLength / 2)}: ${behind}`
+  return `${own.slice(0, maxMessageLength / 2)}${own.endsWith('.') ? '' : ':'} ${behind}`
 }
 
 function ownMessage(thrown: object): string {

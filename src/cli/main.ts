@@ -31,7 +31,7 @@ async function main(args: string[]): Promise<number> {
     if (read === 'version') return print(`${version()}\n`)
     if (read === 'help') return print(helpText(COMMANDS))
     if (read.wantsHelp) return print(helpText(COMMANDS, read.command.name))
-    hideExperimentalWarnings()
+    hideForeignWarnings()
     const run = await read.command.load()
     return await run(read.call)
   } catch (error) {
@@ -40,7 +40,7 @@ async function main(args: string[]): Promise<number> {
 }
 
 async function demoWorker(folder: string): Promise<number> {
-  hideExperimentalWarnings()
+  hideForeignWarnings()
   const worker = await import('./demo/worker.ts')
   return worker.demoWorker(folder)
 }
@@ -88,10 +88,14 @@ function version(): string {
   return current
 }
 
-/** Hides the warning with which Node 22 and newer announce SQLite as experimental in the middle of our output. */
-function hideExperimentalWarnings(): void {
+/**
+ * Hides warnings about which nobody at a terminal can do anything: Node 22 and newer announce SQLite as experimental, and the
+ * package of DBOS uses `pg` in a way that version 9 of it will refuse.
+ */
+function hideForeignWarnings(): void {
   process.removeAllListeners('warning')
   process.on('warning', ({ name, message }) => {
-    if (name !== 'ExperimentalWarning') process.stderr.write(`${name}: ${message}\n`)
+    if (name === 'ExperimentalWarning' || message.startsWith('Calling client.query() when')) return
+    process.stderr.write(`${name}: ${message}\n`)
   })
 }

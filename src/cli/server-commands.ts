@@ -117,7 +117,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
       'If an agent was defined differently when a run began, the worker goes on with its own definition. With --on-changed ' +
         'wait it leaves such runs to workers that still have the old one, so that you can roll out a new one beside it.',
       'Runs of recipe and agent files need no code. A worker takes those that were started in its folder.',
-      'With --queue and a store on PostgreSQL, DBOS (npm install @dbos-inc/dbos-sdk) wakes one worker where there is work. Give ' +
+      'With --queue and a store on PostgreSQL, DBOS (npm install @dbos-inc/dbos-sdk@~5.3) wakes one worker where there is work. Give ' +
         'the same queue to legate serve and to your programs: what a process without it leaves is found by looking.',
     ],
     options: [

@@ -52,6 +52,8 @@ describe('what makes no sense', () => {
     [['show', 'a', 'b'], 'too many arguments: legate show [ID]'],
     [['ps', '--follow'], "Unknown option '--follow'"],
     [['ps', '--store', ''], '--store is empty: name the file of the store'],
+    [['ps', '--store', 'postgers://db/app'], 'A store is a file, or an address that begins with postgres://'],
+    [['worker', '--store', 'mysql://db/app'], 'A store is a file, or an address that begins with postgres://'],
     [['ps', '--store'], "Option '--store <value>' argument missing"],
     [['cancel', 'a', '--timeout', 'soon'], '--timeout is a number of seconds'],
     [['completion', 'tcsh'], 'There is no completion for "tcsh"'],
@@ -62,6 +64,7 @@ describe('what makes no sense', () => {
     [['prune', '--keep', '1', 'x'], '"prune" takes no arguments'],
     [['help', 'nonsense'], 'There is no command "nonsense".'],
     [['help', 'runn'], 'There is no command "runn". Did you mean "run"?'],
+    [['mcp', 'a.md', '--aprove'], 'Unknown option \'--aprove\'. Did you mean "--approve"?'],
     [['run', 'a.md', '--modle', 'x'], 'Unknown option \'--modle\'. Did you mean "--model"?'],
   ])('%j is refused on stderr with exit code 2', async (args, message) => {
     const { code, stdout, stderr } = await new Place().run(args)

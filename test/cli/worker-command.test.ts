@@ -78,6 +78,14 @@ describe('legate worker', () => {
     expect(await starter.outcomeOf(id)).toBe('completed')
   })
 
+  it.each(['worker', 'serve'])('%s says that it waits for a database which does not answer', async (command) => {
+    const args = [command, '-m', agentsModule, '--store', 'postgres://ann:secret@127.0.0.1:1/app']
+    const waiting = new Place().legate(args)
+    await waiting.says('legate: Waiting for postgres://ann@127.0.0.1:1/app, which has not answered yet.')
+    waiting.kill('SIGKILL')
+    expect((await waiting.ended).stdout).toBe('')
+  })
+
   it('drains at SIGTERM: its claims go back, it leaves the list, and another worker ends the run', async () => {
     const place = new Place()
     const starter = new Starter(place)

@@ -197,6 +197,7 @@ describe('a model by name', () => {
 
   test.each([
     ['composer-1', /There is no model "composer-1"\. Write "provider\/model".*openai.*ollama/],
+    ['opanai/gpt-5', /There is no model "opanai\/gpt-5"\. Did you mean "openai\/gpt-5"\? Write/],
     ['nobody/gpt-5', /There is no model "nobody\/gpt-5"/],
     ['openai/', /There is no model/],
     ['__proto__/x', /There is no model/],

@@ -120,15 +120,22 @@ export interface SuggestionOptions {
   readonly sign?: string
 }
 
-/** Suggests the name that was probably meant: the same letters in another order, or the same beginning. */
+/** Suggests the name that was probably meant: the same letters in another order, one letter too few or too many, or the same beginning. */
 export function suggestion(name: string, { names, alike, sign = '' }: SuggestionOptions): string {
   const found =
-    names.find((one) => lettersOf(one) === lettersOf(name)) ?? names.find((one) => one.startsWith(name.slice(0, alike)))
+    names.find((one) => lettersOf(one) === lettersOf(name)) ??
+    names.find((one) => isOneLetterOff(one, name)) ??
+    names.find((one) => one.startsWith(name.slice(0, alike)))
   return found === undefined || name.length < 2 ? '' : ` Did you mean "${sign}${found}"?`
 }
 
 export function noCommand(name: string, commands: readonly CliCommand[]): string {
   return `There is no command "${name}".${suggestion(name, { names: commands.map((command) => command.name), alike: 2 })}`
+}
+
+function isOneLetterOff(one: string, other: string): boolean {
+  const [short, long] = one.length < other.length ? [one, other] : [other, one]
+  return long.length === short.length + 1 && [...long].some((_, at) => long.slice(0, at) + long.slice(at + 1) === short)
 }
 
 function lettersOf(word: string): string {

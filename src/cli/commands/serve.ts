@@ -6,7 +6,7 @@ import { loadOffered } from '../serve/offered-agents.ts'
 import { splitPrompts } from '../serve/offered-prompts.ts'
 import { removeServeFile, writeServeFile } from '../serve/serve-file.ts'
 import { checkReach, listenError, readServeOptions, workersOf } from '../serve/serve-options.ts'
-import { openOrMakeStore, refuseQueue, shownStore } from '../store/open-store.ts'
+import { noteIfSlow, openOrMakeStore, refuseQueue, shownStore } from '../store/open-store.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { continueWithoutReader, note, write } from '../terminal/output.ts'
@@ -29,7 +29,8 @@ export async function serve(call: Call): Promise<number> {
   continueWithoutReader()
   try {
     await checkReach(options, store)
-    const server = await listen(runtime, options, call)
+    const listening = listen(runtime, options, call)
+    const server = await (isOwn ? listening : noteIfSlow(call, listening))
     return await untilEnded(runtime, server, isOwn ? undefined : shownStore(call))
   } finally {
     await runtime.close()

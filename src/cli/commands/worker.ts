@@ -5,7 +5,7 @@ import type { WorkerOptions } from '../definition/module-agent.ts'
 import { folderStore } from '../serve/folder-store.ts'
 import { loadOffered } from '../serve/offered-agents.ts'
 import { workersOf } from '../serve/serve-options.ts'
-import { openOrMakeStore, refuseQueue, shownStore } from '../store/open-store.ts'
+import { noteIfSlow, openOrMakeStore, refuseQueue, shownStore } from '../store/open-store.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { continueWithoutReader, note, write } from '../terminal/output.ts'
 import { untilSignalled } from '../worker/signals.ts'
@@ -29,7 +29,7 @@ export async function worker(call: Call): Promise<number> {
   continueWithoutReader()
   const signalled = untilSignalled('Draining: running steps get a few seconds, the rest goes back to the store.')
   try {
-    await runtime.resume()
+    await (isOwn ? runtime.resume() : noteIfSlow(call, runtime.resume()))
     await write(
       `Process ${process.pid} on ${hostname()} works on ${isOwn ? 'the store of its module' : shownStore(call)}: ${namesOf(chosen)}.\n`,
     )

@@ -6,6 +6,7 @@ import { createRuntime, type Runtime, type Store } from '../../index.ts'
 import { isPostgresUrl, postgresStore } from '../../store/postgres/index.ts'
 import { sqliteStore } from '../../store/sqlite/index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
+import { note } from '../terminal/output.ts'
 
 /** A person waits for the answer, so reading soon reports that the file is locked. Writing may wait longer. */
 const BUSY_MS = { read: 1_000, write: 10_000 } as const
@@ -21,8 +22,16 @@ export function storePath(call: Call): string {
   if (option === '') throw new CliError('--store is empty: name the file of the store, or leave it out.', EXIT.usage)
   const named = option ?? call.env['LEGATE_DB'] ?? ''
   if (option === undefined && (call.env['LEGATE_SERVER'] ?? '') !== '') throw new CliError(NO_SERVER, EXIT.usage)
-  if (named !== '') return isPostgresUrl(named) ? named : resolve(named)
+  if (named !== '') return isPostgresUrl(named) ? named : resolve(asPath(named))
   return join(stateFolder(call.env), 'legate.db')
+}
+
+/** An address that is not one of PostgreSQL is a slip of the pen, not the name of a new file. */
+function asPath(named: string): string {
+  const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(named) ?? []
+  if (scheme === undefined) return named
+  const message = `A store is a file, or an address that begins with postgres://, not with ${scheme}://.`
+  throw new CliError(message, EXIT.usage)
 }
 
 /** The folder for what belongs to the user and to no project. */
@@ -66,6 +75,18 @@ export function openOrMakeStore(call: Call): Store {
   }
   return sqliteStore({ path, busyMs: BUSY_MS.write })
 }
+
+/** Tells a person who waits that a database does not answer: a store on PostgreSQL waits half a minute before it says so. */
+export async function noteIfSlow<T>(call: Call, waited: Promise<T>): Promise<T> {
+  const timer = setTimeout(() => note(`legate: Waiting for ${shownStore(call)}, which has not answered yet.`), SLOW_MS)
+  try {
+    return await waited
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const SLOW_MS = 3_000
 
 /** A module that brings its store says there how work reaches its workers. */
 export function refuseQueue(call: Call): void {

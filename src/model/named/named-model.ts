@@ -1,4 +1,5 @@
 import { DefinitionError, ModelError } from '../../base/error.ts'
+import { nearest } from '../../base/options.ts'
 import { adapt } from '../ai-sdk/from-ai-sdk.ts'
 import { holdsUser, readConfig } from '../config.ts'
 import type { Model } from '../model.ts'
@@ -81,9 +82,12 @@ function noSuchModel(name: string, id: string): DefinitionError {
   const { aliases, path } = readConfig()
   const known = aliases.size === 0 ? `none in ${path}` : [...aliases.keys()].join(', ')
   const what = name === id ? `"${name}"` : `"${name}" (alias of "${id}")`
+  const [written = '', ...rest] = id.split('/')
+  const meant = rest.length === 0 ? undefined : nearest(written, providerNames())
+  const hint = meant === undefined ? '' : ` Did you mean "${[meant, ...rest].join('/')}"?`
   return new DefinitionError(
     'definition',
-    `There is no model ${what}. Write "provider/model", such as "openai/gpt-5", with one of the providers ${providerNames().join(', ')}; any other OpenAI-compatible server is named in ${path}: {"providers":{"NAME":{"url":"https://..."}}}. Aliases: ${known}.`,
+    `There is no model ${what}.${hint} Write "provider/model", such as "openai/gpt-5", with one of the providers ${providerNames().join(', ')}; any other OpenAI-compatible server is named in ${path}: {"providers":{"NAME":{"url":"https://..."}}}. Aliases: ${known}.`,
   )
 }
 

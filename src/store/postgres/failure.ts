@@ -134,6 +134,6 @@ function storeError(code: 'store' | 'store_busy' | 'store_full' | 'store_readonl
 }
 
 export function missingSchema(schema: string): StoreError {
-  const message = `The database has no schema ${schema} with tables of legate. Open the store once without \`readOnly\`, or name the right schema.`
+  const message = `The database has no schema ${schema} with tables of legate. Open the store once for writing, as \`legate worker\` does, or name the right schema.`
   return new StoreError('store', message, { details: { schema } })
 }

@@ -1,5 +1,6 @@
 import { agent, createRuntime, type Runtime } from 'legate'
 import { a2aAgent } from 'legate/a2a'
+import { serve } from 'legate/server'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
@@ -61,6 +62,25 @@ test('values go as data, and its contract is checked on both sides', async () =>
   const strict = a2aAgent({ name: 'strict', url: server.url, input, output: z.object({ sum: z.number() }) })
   expect(await runtime.run(strict, { n: 2 }).result).toMatchObject({ status: 'invalid_output', output: null })
   await expect(runtime.run(remote, { n: 'two' } as never).result).rejects.toThrow(/n/)
+})
+
+test('a wrong token, a wrong address and a host that does not answer say what to check', async () => {
+  const there = runtimeFor({ agents: [agent({ name: 'clerk', reply: async () => 'Hello.' })] })
+  const server = await serve(there, {
+    port: 0,
+    localToken: false,
+    authenticate: ({ headers }) =>
+      headers.get('authorization') === 'Bearer secret' ? { id: 'ann', scopes: ['start', 'read'] } : null,
+  })
+  onTestFinished(() => server.close())
+  const runtime = runtimeFor()
+  const said = async (url: string, token: string) =>
+    (await runtime.run(a2aAgent({ name: 'clerk', url, token }), 'Hi').result).error?.message
+
+  expect(await said(`${server.url}/a2a/clerk`, 'wrong')).toMatch(/answered 401\. Check the `token` of a2aAgent\(\)\.$/)
+  expect(await said(`${server.url}/a2a/clark`, 'secret')).toMatch(/answered 404\. Check the `url` of a2aAgent\(\)\.$/)
+  const gone = 'http://127.0.0.1:1/a2a/clerk'
+  expect(await said(gone, 'secret')).toMatch(`The card of the remote agent cannot be read: ${gone}`)
 })
 
 test('its progress is shown, its failure is a failure, and its question is put to a person', async () => {

@@ -5,6 +5,7 @@
 //   - No answer is longer than the limit, and none is waited for without end.
 
 import { within } from '../../../base/abort.ts'
+import { messageOf } from '../../../base/error.ts'
 import { parseJson } from '../../../base/json.ts'
 import { hostRequest } from '../../../doors/grant.ts'
 import { type Json, ToolError } from '../../../index.ts'
@@ -37,10 +38,21 @@ export class RemoteRefusal extends ToolError {
 export async function fetchCard(place: RemotePlace): Promise<Json> {
   const base = place.url.endsWith('/') ? place.url : `${place.url}/`
   const url = place.url.endsWith('.json') ? place.url : new URL('.well-known/agent-card.json', base).href
-  const response = await send(place, url, { method: 'GET' })
-  if (!response.ok)
-    throw new ToolError('tool', `The card of the remote agent cannot be read: ${url} answered ${response.status}.`)
+  const response = await send(place, url, { method: 'GET' }).catch((error: unknown) => {
+    if (!(error instanceof TypeError)) throw error
+    throw new ToolError('tool', `The card of the remote agent cannot be read: ${url}: ${messageOf(error)}`)
+  })
+  if (!response.ok) {
+    const why = `${url} answered ${response.status}.${CARD_ADVICE[response.status] ?? ''}`
+    throw new ToolError('tool', `The card of the remote agent cannot be read: ${why}`)
+  }
   return jsonIn(await textOf(response))
+}
+
+const CARD_ADVICE: Readonly<Record<number, string>> = {
+  401: ' Check the `token` of a2aAgent().',
+  403: ' Check what its token may do.',
+  404: ' Check the `url` of a2aAgent().',
 }
 
 /** Calls a method at the address that the card names. */

@@ -140,7 +140,7 @@ export class Peer {
   async whyText(runId: Id): Promise<string> {
     const { reasons } = await this.runtime.why(runId)
     const asks = (await this.asks(runId)).map((ask) => `node_id ${ask.of.nodeId}: ${askText(ask)}`)
-    return [...reasons.map(({ text }) => text), ...asks].join('\n')
+    return [...reasons.map(({ text }) => asSentence(text)), ...asks].join('\n')
   }
 
   private async cancel(runId: Id): Promise<void> {
@@ -188,4 +188,9 @@ export function runIn(state: Json | undefined): Id | undefined {
 export async function attachRun({ runtime }: Peer, runId: unknown): Promise<Run> {
   if (typeof runId === 'string' && ID.test(runId)) return runtime.attach(runId)
   throw new NotFoundError('not_found', 'There is no such run.')
+}
+
+/** The words of a reason may go on after a name and a colon; here they stand alone. */
+function asSentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
 }
