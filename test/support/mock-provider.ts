@@ -3,8 +3,8 @@ import { IncomingMessage } from 'node:http'
 import type { LLMock } from '@copilotkit/aimock'
 
 /**
- * A mock follows each request through every promise of this process, and goes on with that when it was stopped: after fifty of
- * them, a promise takes a hundred times as long. By their ports, so that it can be ended.
+ * A mock follows each request through every promise of this process, and goes on with that when it was stopped: after forty of
+ * them, promises took fifty times as long on Node 20. By their ports, so that it can be ended.
  */
 const scopes = new Map<number, AsyncLocalStorage<unknown>>()
 
