@@ -102,6 +102,10 @@ export class TurnEnds {
     return this.store.tampered?.().find(({ details }) => details['rootId'] === turn.rootId)
   }
 
+  isAwaited(turnId: Id): boolean {
+    return this.waiters.has(turnId)
+  }
+
   private add(turnId: Id, waiter: Waiter): void {
     const others = this.waiters.get(turnId)
     if (others !== undefined) {
