@@ -18,10 +18,13 @@ export class TurnEnds {
   private readonly store: Store
   private readonly waiters: IdMap<Waiter[]> = new IdMap()
   private readonly keepAlive: KeepAlive
+  private readonly found: (turnId: Id) => void
 
-  constructor(store: Store, keepAlive: KeepAlive) {
+  /** `found` hears of turns that were found to have ended in other processes. */
+  constructor(store: Store, keepAlive: KeepAlive, found: (turnId: Id) => void) {
     this.store = store
     this.keepAlive = keepAlive
+    this.found = found
   }
 
   /** The outcome of a turn, now or when it ends. The process stays alive until then. */
@@ -99,6 +102,10 @@ export class TurnEnds {
     return this.store.tampered?.().find(({ details }) => details['rootId'] === turn.rootId)
   }
 
+  isAwaited(turnId: Id): boolean {
+    return this.waiters.has(turnId)
+  }
+
   private add(turnId: Id, waiter: Waiter): void {
     const others = this.waiters.get(turnId)
     if (others !== undefined) {
@@ -143,8 +150,10 @@ export class TurnEnds {
     try {
       const tree = await this.treeOf(turnId, rootId)
       const turn = tree.turn(turnId)
-      if (turn?.state === 'ended') this.notify(turn, (record) => readOutcome(tree, record))
-      else if (turn === undefined) await this.failDeleted(turnId)
+      if (turn?.state === 'ended') {
+        this.notify(turn, (record) => readOutcome(tree, record))
+        this.found(turnId)
+      } else if (turn === undefined) await this.failDeleted(turnId)
     } catch (error) {
       if (!isLegateError(error, 'tampered')) throw error
       if (this.waiters.has(turnId)) this.fail(turnId, error)

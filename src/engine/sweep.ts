@@ -242,7 +242,10 @@ async function isCrowded(ledger: Ledger, options: SweepOptions): Promise<boolean
   return false
 }
 
+/** The owner of a tree, which stays the same. */
 async function ownerOf({ store }: Ledger, { rootId }: Pick<Node, 'rootId'>): Promise<string | null> {
+  const known = unlessTampered(() => store.known?.(rootId)?.conversation(rootId))
+  if (known !== undefined) return known.owner
   return look(store, rootId, (tree) => unlessTampered(() => tree.conversation(rootId))?.owner ?? null)
 }
 

@@ -267,14 +267,16 @@ export class NodeExecutor {
     this.pool?.leave(runId)
   }
 
-  /** Lets go of runs that have ended in other processes: of some at a time, in turns. */
+  /** Lets go of runs that have ended in other processes: of some at a time, in turns. Whoever waits for one finds its end. */
   async leaveEnded(): Promise<void> {
-    const { agents, ledger } = this.parts
+    const { agents, ledger, live } = this.parts
     const own = agents.registry.runs()
     const from = this.lookedAt < own.length ? this.lookedAt : 0
     this.lookedAt = from + LOOKED_AT
     const runs = new Set([...own.slice(from, from + LOOKED_AT), ...(this.pool?.runs() ?? [])])
-    for (const runId of runs) if (await isOver(ledger.store, runId)) this.leave(runId)
+    for (const runId of runs) {
+      if (!live.ends.isAwaited(runId) && (await isOver(ledger.store, runId))) this.leave(runId)
+    }
   }
 
   async close(): Promise<void> {

@@ -30,6 +30,8 @@ export interface LiveOptions {
   readonly logger: Logger
   /** Asked for when it is needed: the engine is made later. */
   readonly engine: () => Engine
+  /** Lets go of what a run held in this process: it has ended in another. */
+  readonly leave: (runId: Id) => void
 }
 
 /** The open runs of a process: their readers, their waiters, their extensions. */
@@ -56,7 +58,7 @@ export class LiveRuns implements LiveParts {
     this.options = options
     this.runtime = options.runtime
     this.feeds = new Feeds(store, clock, () => options.engine().id)
-    this.ends = new TurnEnds(store, this.keepAlive)
+    this.ends = new TurnEnds(store, this.keepAlive, options.leave)
     this.nodeEnds = new NodeEnds(store)
     this.extensions = new ExtensionRuns(options.ledger, options.logger)
     this.blocks = new BlockWriter({ store, feeds: this.feeds, clock, report: this.report })

@@ -112,7 +112,13 @@ export class Runtime extends StoreOperations {
         mayWait: (error) => this.mayWait(error),
       },
     })
-    const live = new LiveRuns({ runtime: this, ledger, logger: settings.logger, engine: () => this.engine })
+    const live = new LiveRuns({
+      runtime: this,
+      ledger,
+      logger: settings.logger,
+      engine: () => this.engine,
+      leave: (runId) => this.executor.leave(runId),
+    })
     const { report } = live
     const models = new Models(options, settings.logger)
     const agents = new AgentDirectory({

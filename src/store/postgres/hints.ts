@@ -24,6 +24,8 @@ export interface HintsOptions {
   readonly isQueued: boolean
   /** True for a tree that somebody elsewhere reads: he hears of all commits. */
   readonly isRead: (rootId: Id) => boolean
+  /** Called before others hear that somebody has written to a tree. */
+  readonly heard: (rootId: Id) => void
   /** Called each second while somebody listens. */
   readonly look: () => Promise<void>
   /** Called now and then. */
@@ -172,6 +174,7 @@ export class Hints {
     if (origin === this.origin || !Array.isArray(list)) return
     for (const [rootId, runnable, stop] of list.filter((one) => Array.isArray(one))) {
       const hint = { rootId: typeof rootId === 'string' ? rootId : null, runnable: runnable === 1, stop: stop === 1 }
+      if (hint.rootId !== null) this.options.heard(hint.rootId)
       for (const listener of this.listeners) listener(hint)
     }
   }

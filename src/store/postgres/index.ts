@@ -154,6 +154,7 @@ class PostgresParts {
       database,
       isQueued: queue !== undefined,
       isRead: (rootId) => this.blocks.isRead(rootId),
+      heard: (rootId) => this.trees.hear(rootId),
       look: () => this.blocks.look(),
       tidy: () => (database.options.readOnly ? Promise.resolve() : tidy(database)),
       lost: () => this.blocks.doubt(),

@@ -32,13 +32,13 @@ const ROOT_OF = `SELECT t.root_id, t.owner FROM @.rows r JOIN @.trees t USING (r
   ORDER BY strpos('ctn', letter::text) LIMIT 1`
 
 /** Skips from one queue to the next, however many rows are in it. */
-const queuesBetween = (from: string, to: string) => `WITH RECURSIVE q (queue) AS (
-    (SELECT queue FROM @.rows WHERE queue >= '${from}' AND queue < '${to}' ORDER BY queue LIMIT 1)
-    UNION ALL SELECT (SELECT r.queue FROM @.rows r WHERE r.queue > q.queue AND r.queue < '${to}' ORDER BY r.queue LIMIT 1)
+const QUEUES_BETWEEN = `WITH RECURSIVE q (queue) AS (
+    (SELECT queue FROM @.rows WHERE queue >= $1 AND queue < $2 ORDER BY queue LIMIT 1)
+    UNION ALL SELECT (SELECT r.queue FROM @.rows r WHERE r.queue > q.queue AND r.queue < $2 ORDER BY r.queue LIMIT 1)
       FROM q WHERE q.queue IS NOT NULL)
   SELECT queue FROM q WHERE queue IS NOT NULL`
-const READY_QUEUES = queuesBetween('r', 's')
-const CLAIMANTS = queuesBetween('e', 'f')
+const READY_QUEUES = ['r', 's']
+const CLAIMANTS = ['e', 'f']
 const RUNNABLE = `SELECT q.at, f.* FROM unnest($1::text[]) WITH ORDINALITY AS q (queue, at) CROSS JOIN LATERAL (
     SELECT ${NODE} FROM @.rows r JOIN @.rows c ON c.id = r.conversation_id AND c.letter = 'c'
     WHERE r.queue = q.queue AND (r.mark IS NULL OR r.mark <= $2) AND r.kind = ANY ($3) AND c.kind = ANY ($4)
@@ -64,7 +64,7 @@ export function postgresScans(database: Database): PostgresScans {
     awaiting: (query) => waiting(database, 'a', query),
     timed: (query) => waiting(database, 'w', query),
     claimedBy: (engineId, limit) => nodes(CLAIMED, [`e${escaped(engineId)}`, bound(limit)]),
-    claimants: async () => (await ask(CLAIMANTS)).map(([queue]) => unescaped(String(queue).slice(1))),
+    claimants: async () => (await ask(QUEUES_BETWEEN, CLAIMANTS)).map(([queue]) => unescaped(String(queue).slice(1))),
     engines: async () => (await ask(ENGINES)).map(engineOf),
     engine: async (id) => (await ask(ENGINE, [escaped(id)])).map(engineOf)[0],
     nextDue: async (now) => {
@@ -100,7 +100,7 @@ async function runnable(database: Database, query: RunnableQuery): Promise<reado
   const { now, limit, kinds, agents, after } = query
   database.requireOpen()
   if (limit <= 0 || kinds.length === 0 || agents.length === 0) return []
-  const queues = (await database.query(READY_QUEUES)).map(([queue]) => String(queue))
+  const queues = (await database.query(QUEUES_BETWEEN, READY_QUEUES)).map(([queue]) => String(queue))
   const turns = inTurns(queues, after)
   for (let share = Math.max(1, Math.ceil(limit / Math.max(1, turns.length))); turns.length > 0; ) {
     const values = [turns, now, kinds.map(escaped), agents.map(escaped), Math.min(share, MOST)]

@@ -1,6 +1,6 @@
 import type { StoreError } from '../../base/error.ts'
 import type { Commit } from '../../graph/commit.ts'
-import type { Id } from '../../graph/rows.ts'
+import type { Body, Id } from '../../graph/rows.ts'
 import { sendWithWakes } from '../dispatch.ts'
 import { tampered } from '../not-found.ts'
 import { agree, isNamedRight, type LoadedRow } from '../replica/agreement.ts'
@@ -25,18 +25,26 @@ const HEADS = 'SELECT root_id, t, n, seq FROM @.trees WHERE root_id = ANY ($1)'
 const ORDER = `ORDER BY strpos('ctnle', letter::text), x.ordinal, x.n, x.id`
 const COLUMNS = 'id, letter, n, seq, ordinal, span, conversation_id, data'
 const FOUND = 't.t, t.n, t.seq, x.letter::text, x.id, x.n, x.seq, x.span, x.conversation_id, x.data'
+/** What commits say of their rows (m), and texts that they brought (b). */
+const beside = (ofCommits: string, ofBodies: string) => `
+    UNION ALL SELECT '', 'm', n, seq, NULL, NULL, NULL, marks, NULL FROM @.commits WHERE root_id = $1 AND ${ofCommits}
+    UNION ALL SELECT hash, 'b', n, 0, NULL, NULL, NULL, '', data FROM @.bodies WHERE root_id = $1 AND ${ofBodies}`
+const IS_FEW = '(SELECT yes FROM few)'
 const HEAD = 'SELECT t, n, seq FROM @.trees WHERE root_id = $1'
 /** All rows, or none where there are more than wanted. */
-const ROWS = `SELECT ${FOUND} FROM (${HEAD}) t LEFT JOIN (SELECT ${COLUMNS} FROM @.rows WHERE root_id = $1 LIMIT (
-    SELECT CASE WHEN count(*) > $2 THEN 0 ELSE $2 END FROM (SELECT 1 FROM @.rows WHERE root_id = $1 LIMIT $2::bigint + 1) c)) x
+const ROWS = `WITH few AS (SELECT count(*) <= $2 AS yes FROM (SELECT 1 FROM @.rows WHERE root_id = $1 LIMIT $2::bigint + 1) c)
+  SELECT ${FOUND}, x.body FROM (${HEAD}) t LEFT JOIN (
+    SELECT ${COLUMNS}, NULL::bytea AS body FROM @.rows WHERE root_id = $1 AND ${IS_FEW}${beside(IS_FEW, IS_FEW)}) x
   ON true ${ORDER}`
 /** The rows that later commits have named. */
 const NEWER = `WITH t AS (SELECT t, n, seq FROM @.trees WHERE root_id = $1 AND t = $2 AND NOT EXISTS (
     SELECT 1 FROM @.commits c WHERE c.root_id = $1 AND c.seq >= $4 AND c.n > $3 AND c.ids = '')),
   named AS (SELECT DISTINCT left(x, 1) AS letter, substr(x, 2) || CASE WHEN left(x, 1) = 'e' THEN ' ' || c.n ELSE '' END AS id
     FROM t, @.commits c, json_array_elements_text(c.ids::json) AS w(x) WHERE c.root_id = $1 AND c.seq >= $4 AND c.n > $3)
-  SELECT ${FOUND} FROM t LEFT JOIN (
-    SELECT rows.* FROM named JOIN @.rows ON rows.id = named.id AND rows.letter = named.letter::"char" AND rows.root_id = $1) x
+  SELECT ${FOUND}, x.body FROM t LEFT JOIN (
+    SELECT ${prefixed('rows')}, NULL::bytea AS body FROM named
+      JOIN @.rows ON rows.id = named.id AND rows.letter = named.letter::"char" AND rows.root_id = $1
+    ${beside('seq >= $4 AND n > $3', 'n > $3')}) x
   ON true ${ORDER}`
 /** Turns by id, by what they hold, of lanes and open ones; with them, those that called them. Then all their rows. */
 const FIND = `WITH RECURSIVE t AS (${HEAD}),
@@ -55,9 +63,6 @@ const FIND = `WITH RECURSIVE t AS (${HEAD}),
     UNION ALL SELECT ${prefixed('r')} FROM (SELECT conversation_id AS id FROM of_turns UNION SELECT id FROM named WHERE letter = 'c'
       UNION SELECT root_id FROM @.trees WHERE root_id = $1) c JOIN @.rows r ON r.id = c.id AND r.letter = 'c' AND r.root_id = $1) x
   ON true ${ORDER}`
-/** The marks that commits have of their rows, and the texts that they brought. */
-const BESIDE = `SELECT n, marks, NULL, NULL FROM @.commits WHERE root_id = $1 AND seq >= $3 AND n > $2
-  UNION ALL SELECT n, NULL, hash, data FROM @.bodies WHERE root_id = $1 AND n > $2`
 const MARKS = `SELECT c.n, marks FROM unnest($2::int[], $3::int[]) AS q (seq, n)
   JOIN @.commits c ON c.root_id = $1 AND c.seq = q.seq AND c.n = q.n`
 const BODIES = 'SELECT hash, data FROM @.bodies WHERE root_id = $1 AND hash = ANY ($2)'
@@ -150,20 +155,17 @@ function isRight({ part, marks }: Loaded): boolean {
   return agree(part.rows ?? [], (n) => marks.get(n)) && part.bodies.every(isNamedRight)
 }
 
-/** Only rows and heads must be of one moment; a body never changes, and comes with the node that names it or before. */
+/** A whole tree at one moment. */
 async function load(database: Database, rootId: Id, most: number): Promise<Loaded | undefined> {
-  const id = escaped(rootId)
-  const found = await database.query(ROWS, [id, Math.min(most, MOST)])
+  const found = await database.query(ROWS, [escaped(rootId), Math.min(most, MOST)])
   const [first] = found
   // A tree has at least its root.
   if (first?.[3] === null) return { part: { head: headOf(first), rows: undefined, bodies: [] }, marks: new Map() }
-  return loadedOf(found, first === undefined ? [] : await database.query(BESIDE, [id, 0, 0]))
+  return loadedOf(found)
 }
 
 async function newer(database: Database, rootId: Id, since: Head): Promise<Loaded | undefined> {
-  const id = escaped(rootId)
-  const found = await database.query(NEWER, [id, since.tree, since.n, since.seq])
-  return loadedOf(found, found.length === 0 ? [] : await database.query(BESIDE, [id, since.n, since.seq]))
+  return loadedOf(await database.query(NEWER, [escaped(rootId), since.tree, since.n, since.seq]))
 }
 
 async function find(database: Database, rootId: Id, wanted: Wanted): Promise<Loaded | undefined> {
@@ -185,16 +187,23 @@ function wantedValues(rootId: Id, { ids, lanes, open }: Wanted): readonly unknow
 /** More than PostgreSQL takes as a limit of ours. */
 const MOST = 2 ** 31 - 1
 
-function loadedOf(found: readonly PgRow[], beside: readonly PgRow[]): Loaded | undefined {
+/** Reads rows with their head, and what is beside them; `more` are marks that were asked for. */
+function loadedOf(found: readonly PgRow[], more: readonly PgRow[] = []): Loaded | undefined {
   const [first] = found
   if (first === undefined) return undefined
-  const bodies = beside.filter(([, marks]) => marks === null).map(([, , ...body]) => bodyOf(body))
-  const marks = new Map(beside.filter(([, text]) => text !== null).map(([n, text]) => [Number(n), String(text)]))
-  const rows = found.filter(([, , , letter]) => letter !== null).map(([, , , ...row]) => loadedRow(row))
+  const rows: LoadedRow[] = []
+  const bodies: Body[] = []
+  const marks = new Map(more.map(([n, text]) => [Number(n), String(text)]))
+  for (const [, , , ...row] of found) {
+    const [letter, id, n, , , , text, body] = row
+    if (letter === 'm') marks.set(Number(n), String(text))
+    else if (letter === 'b') bodies.push(bodyOf([id, body]))
+    else if (letter !== null) rows.push(loadedRow(row))
+  }
   return { part: { head: headOf(first), rows, bodies }, marks }
 }
 
-function bodyOf([hash, data]: PgRow): TreePart['bodies'][number] {
+function bodyOf([hash, data]: PgRow): Body {
   return { hash: unescaped(String(hash)), text: (data as Buffer).toString('utf8') }
 }
 

@@ -31,6 +31,8 @@ export class Replica {
   /** For plans that have not: their commits say on which head they were made. */
   readonly unchecked: TreeReader
   head: Head | undefined
+  /** True where somebody is said to have written since it was loaded. */
+  isHeard = false
   private readonly options: ReplicaOptions
   /** The number of the last commit that this process has heard of; beyond all numbers where it has not looked. */
   private newest = UNKNOWN

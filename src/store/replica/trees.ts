@@ -117,6 +117,12 @@ export class Trees {
     return replica?.isCurrent === true ? replica.unchecked : undefined
   }
 
+  /** Somebody is said to have written to a tree. */
+  hear(rootId: Id): void {
+    const replica = this.replicas.get(rootId)
+    if (replica !== undefined) replica.isHeard = true
+  }
+
   /** The copy of a tree, where there is one. */
   known(rootId: Id): Replica | undefined {
     return this.replicas.get(rootId)
@@ -139,6 +145,7 @@ export class Trees {
   private async fresh(rootId: Id): Promise<Replica> {
     this.options.requireOpen()
     const before = this.use(rootId)
+    if (this.isLoadDue(before)) return this.loadDue(before)
     const known = before.head
     const head = await this.head(rootId)
     this.options.requireOpen()
@@ -149,6 +156,23 @@ export class Trees {
     else while (!replica.has(head) && (await this.loadOnce(replica)));
     this.options.requireOpen()
     return replica
+  }
+
+  /** True where a head would only announce a load. A load that is under way may show less than this caller has to see. */
+  private isLoadDue(replica: Replica): boolean {
+    return (replica.head === undefined || replica.isHeard) && !this.loading.has(replica)
+  }
+
+  /** Loads without asking for the head first: the rows come with theirs. */
+  private async loadDue(replica: Replica): Promise<Replica> {
+    const since = replica.head
+    replica.isHeard = false
+    const isThere = await this.loadOnce(replica)
+    this.options.requireOpen()
+    const { head, rootId } = replica
+    const isKept = this.replicas.get(rootId) === replica
+    const isLoaded = isThere ? head !== undefined && head.tree === (since ?? head).tree : head === undefined
+    return isKept && isLoaded ? replica : this.fresh(rootId)
   }
 
   /** Loads what a copy lacks; callers that come meanwhile share it. False where the tree is gone. */
@@ -193,6 +217,8 @@ export class Trees {
   }
 
   private isGone(replica: Replica): undefined {
+    // Where this process has made the tree meanwhile, the answer was older.
+    if (replica.head !== undefined) return
     this.resized(replica, () => replica.clear())
     replica.empty()
   }
