@@ -90,5 +90,6 @@ export const ADVICE: Readonly<Partial<Record<ProblemCode, string>>> = {
   store_busy: 'Try again in a moment.',
   store_full: 'Free space where the store is, or delete old trees: `legate prune`.',
   timeout: 'Send the whole request within 30 seconds.',
-  not_found: 'Check the address, the name and the id. What belongs to another owner looks the same as what does not exist.',
+  not_found:
+    'Check the address, the name and the id. What belongs to another owner looks the same as what does not exist.',
 }
