@@ -192,7 +192,8 @@ export function withMcp(
 
 /** The grant with a question for the start of each source. Their tools join the list of those that the agent may use. */
 function askingFor(grant: Grant | undefined, sources: readonly (readonly [string, ToolSource])[]): Grant {
-  const starts = sources.flatMap(([, { needs }]) => needs.map(({ domain, name, key = name }) => `${domain}:${key}`))
+  // The name of a request is written as rules are: with quotes around words that hold blanks, quotes or stars.
+  const starts = sources.flatMap(([, { needs }]) => needs.map(({ domain, name }) => `${domain}:${name}`))
   const use = grant?.use === undefined ? {} : { use: [...grant.use, ...sources.map(([name]) => `tool:${name}__*`)] }
   return { ...grant, ...use, ask: [...(grant?.ask ?? []), ...starts] }
 }

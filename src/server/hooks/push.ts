@@ -32,6 +32,10 @@ export class HookPushes implements PushStore {
     this.maker = maker
   }
 
+  check({ url }: PushConfig): Promise<void> {
+    return this.parts.webhooks.checkPush(this.maker, url)
+  }
+
   async make(runId: string, config: PushConfig, since?: number): Promise<PushConfig> {
     const { url, token } = config
     const configId = config.id === '' ? runId : config.id

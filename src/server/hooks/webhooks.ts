@@ -143,6 +143,12 @@ export class Webhooks {
     throw new ConflictError('conflict', `${owner} has ${own.length} webhooks, which is the most.`)
   }
 
+  /** Throws where a webhook of one more run could not be made. */
+  async checkPush({ principal }: Maker, url: string): Promise<void> {
+    readHookUrl(url, this.parts.allowPrivate)
+    await this.requireRoom(principal.id, true)
+  }
+
   /** Makes a webhook of one run, or replaces the one of this name. */
   async makePush(maker: Maker, given: PushRequest): Promise<StoredHook> {
     const { registry, allowPrivate, begin } = this.parts

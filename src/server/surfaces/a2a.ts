@@ -58,7 +58,7 @@ export const A2A_ROUTES: readonly Route[] = [
       scope: 'any',
       summary: 'Takes a message of A2A in the binding JSON-RPC.',
       description:
-        'What a method needs, it needs as elsewhere: SendMessage the scope `start`, GetTask `read`, CancelTask `cancel`. A task is a run, and its context a conversation. A message that arrives again begins nothing twice.',
+        'What a method needs, it needs as elsewhere: SendMessage the scopes `start` and `read`, GetTask `read`, CancelTask `cancel` and `read`, a push notification `start` and `read`. A task is a run, and its context a conversation. A message that arrives again begins nothing twice.',
       params: { agent: 'name' },
       body: {},
       maxBody: MESSAGE_BYTES,

@@ -14,6 +14,8 @@ export interface PushConfig {
 
 /** The push notifications of one principal's runs. */
 export interface PushStore {
+  /** Throws where one could not be made: before the run that it is about begins. */
+  check(config: PushConfig): Promise<void>
   /**
    * Makes one, or replaces the one of this id. The answer has the secret, which is not shown again. `since`: also what happened
    * in the run after this moment is told.

@@ -81,11 +81,13 @@ export class RowsHandler implements A2ARequestHandler {
 
   private async send(params: SendMessageRequest): Promise<FollowedTask> {
     const sent = this.readSent(params)
-    const config = params.configuration?.taskPushNotificationConfig
+    const asked = params.configuration?.taskPushNotificationConfig
+    const config = asked === undefined ? undefined : readConfig(asked)
+    if (config !== undefined) await this.caller.push.check(config)
     const since = Date.now()
     if ((sent.message.taskId ?? '') === '') this.caller.beforeStart()
     const followed = await this.caller.tasks.send(sent)
-    if (config !== undefined) await this.caller.push.make(followed.run.id, readConfig(config), since)
+    if (config !== undefined) await this.caller.push.make(followed.run.id, config, since)
     return followed
   }
 
@@ -131,6 +133,7 @@ export class RowsHandler implements A2ARequestHandler {
   createTaskPushNotificationConfig(params: TaskPushNotificationConfig): Promise<TaskPushNotificationConfig> {
     return this.answer(async () => {
       const { taskId } = params
+      this.caller.tasks.runtime.require('start')
       await this.caller.tasks.look(taskId)
       return configOf(taskId, await this.caller.push.make(taskId, readConfig(params)))
     })
@@ -152,6 +155,7 @@ export class RowsHandler implements A2ARequestHandler {
 
   deleteTaskPushNotificationConfig({ taskId, id }: DeleteTaskPushNotificationConfigRequest): Promise<void> {
     return this.answer(async () => {
+      this.caller.tasks.runtime.require('start')
       await this.caller.tasks.look(taskId)
       await this.caller.push.remove(taskId, id)
     })

@@ -197,6 +197,7 @@ export class AgentTasks {
 
   /** Asks a run to stop, and waits a moment for it. */
   async cancel(taskId: string): Promise<A2aTask> {
+    this.runtime.require('cancel')
     const look = await this.look(taskId)
     if (look.state === 'ended') throw new A2aRefusal('TaskNotCancelableError', 'The task is over.')
     await this.runtime.cancel(taskId, 'The caller cancelled the task.')

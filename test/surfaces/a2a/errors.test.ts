@@ -140,6 +140,26 @@ test('who lacks a scope is refused, whatever the binding', async () => {
   ).toBe(403)
 })
 
+test.each([
+  ['CreateTaskPushNotificationConfig', () => ({ taskId: done, url: 'https://hooks.example/a2a' })],
+  ['DeleteTaskPushNotificationConfig', () => ({ taskId: done, id: done })],
+  ['CancelTask', () => ({ id: done })],
+])('a token that only reads may not %s', async (method, params) => {
+  const reader = await setting.tokenFor({ id: 'ann', scopes: ['read'] })
+  const body = { jsonrpc: '2.0', id: 1, method, params: params() }
+  const answer = await setting.post('/a2a/greeter', body, { token: reader, headers: V1 })
+  expect([answer.status, await answer.json()]).toMatchObject([403, { code: 'denied' }])
+})
+
+test('a message whose push notification is refused begins nothing', async () => {
+  const before = (await setting.runtime.runs()).length
+  const configuration = { taskPushNotificationConfig: { url: 'https://127.0.0.1/inside' } }
+  expect((await rpc('SendMessage', { message: said(), configuration })).error?.code).toBe(-32602)
+  const nameless = { taskPushNotificationConfig: { url: '' } }
+  expect((await rpc('SendMessage', { message: said(), configuration: nameless })).error?.code).toBe(-32602)
+  expect(await setting.runtime.runs()).toHaveLength(before)
+})
+
 test('cards are kept by their ETag, and one stands for the server', async () => {
   const own = await setting.get('/a2a/picky/.well-known/agent-card.json', { token })
   const etag = own.headers.get('etag') ?? ''

@@ -1,5 +1,6 @@
 // Editors: the client of ACP's own package against our agent, in one process.
 
+import { existsSync } from 'node:fs'
 import path from 'node:path'
 import * as acp from '@agentclientprotocol/sdk'
 import {
@@ -17,6 +18,7 @@ import { todoTools } from 'legate/tools'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { makeAgent } from '../../../src/surfaces/acp/serving.ts'
+import { tempFolder } from '../../support/temp-folder.ts'
 
 const ME: Principal = { id: 'local', scopes: ['start', 'read', 'cancel', 'approve', 'approve:always', 'history'] }
 const FOLDER = '/home/ann/project'
@@ -400,6 +402,19 @@ test('a run goes on without a server that the person denies, or that the agent m
   const other = new TestEditor(runtimeOf([plain]), plain)
   await other.prompt(await other.open([], root), '2 + 3?')
   expect([other.asked.length, other.said('agent_message_chunk')]).toEqual([0, 'I cannot add.'])
+})
+
+test.each([
+  ['no grant', undefined],
+  ['a grant for every program', { use: ['model:*', 'tool:*', 'exec:*', 'net:*'] }],
+])('a server whose command line has blanks, quotes and stars is asked for: %s', async (_, grant) => {
+  const mark = path.join(tempFolder(), 'it started')
+  const program = `require('fs').writeFileSync(${JSON.stringify(mark)}, "2 * 3 isn't 5")`
+  const loud: acp.McpServer = { name: 'loud', command: process.execPath, args: ['-e', program, '*', ''], env: [] }
+  const own = adder(grant)
+  const editor = new TestEditor(runtimeOf([own]), own, { choice: 'reject_once' })
+  expect(await editor.prompt(await editor.open([loud], root), '2 + 3?')).toBe('end_turn')
+  expect([editor.asked.length, existsSync(mark)]).toEqual([1, false])
 })
 
 test('a server that speaks SSE is refused, and what the agent takes is announced', async () => {

@@ -16,7 +16,7 @@ export interface CheckedCard {
   readonly isIdempotent: boolean
 }
 
-/** Reads a card. Refuses one that cannot be spoken to, or leads to another host. */
+/** Reads a card. Refuses one that cannot be spoken to, or leads to another host or out of https. */
 export function checkCard(card: Json, url: string): CheckedCard {
   const { name, supportedInterfaces, capabilities } = Object(card) as Readonly<Record<string, Json>>
   const all = (Array.isArray(supportedInterfaces) ? supportedInterfaces : []) as readonly Json[]
@@ -27,10 +27,17 @@ export function checkCard(card: Json, url: string): CheckedCard {
   if (hostRequest(found.url).name !== hostRequest(url).name) {
     throw new ToolError('tool', `The card of the remote agent leads to another host: ${hostRequest(found.url).name}.`)
   }
+  if (isSecure(url) && !isSecure(found.url)) {
+    throw new ToolError('tool', 'The card of the remote agent leads from https to an address that is not encrypted.')
+  }
   const { streaming, extensions } = Object(capabilities) as { readonly streaming?: Json; readonly extensions?: Json }
   const known = Array.isArray(extensions) ? extensions.map((one) => (Object(one) as { readonly uri?: Json }).uri) : []
   const hash = sha256(canonicalJson(card))
   return { hash, url: found.url, isStreaming: streaming === true, isIdempotent: known.includes(IDEMPOTENT) }
+}
+
+function isSecure(url: string): boolean {
+  return /^https:/i.test(url.trim())
 }
 
 function interfaceOf(given: Json) {

@@ -34,6 +34,13 @@ export class RemoteRefusal extends ToolError {
   }
 }
 
+/** The remote agent sent more than anybody needs: asking again would bring more of it. */
+export class RemoteFlood extends ToolError {
+  constructor() {
+    super('tool', `The remote agent sent more than ${MOST_CHARS} characters.`)
+  }
+}
+
 /** The card of an agent. */
 export async function fetchCard(place: RemotePlace): Promise<Json> {
   const base = place.url.endsWith('/') ? place.url : `${place.url}/`
@@ -103,17 +110,22 @@ async function textOf({ body }: Response): Promise<string> {
   if (body === null) return text
   for await (const piece of piecesOf(body)) {
     text += piece
-    if (text.length > MOST_CHARS) throw tooLong()
+    if (text.length > MOST_CHARS) throw new RemoteFlood()
   }
   return text
 }
 
 async function* framesIn(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   let rest = ''
+  let tail = ''
   for await (const piece of piecesOf(body)) {
-    const frames = (rest + piece).replaceAll('\r\n', '\n').split('\n\n')
+    rest += piece
+    tail = `${tail.slice(-3)}${piece}`
+    if (rest.length > MOST_CHARS) throw new RemoteFlood()
+    // A long frame comes in many pieces: what is there already is not read again with each of them.
+    if (!/\n\r?\n/.test(tail)) continue
+    const frames = rest.replaceAll('\r\n', '\n').split('\n\n')
     rest = frames.pop() ?? ''
-    if (rest.length > MOST_CHARS) throw tooLong()
     for (const frame of frames) {
       const lines = frame.split('\n').filter((line) => line.startsWith('data:'))
       if (lines.length > 0) yield lines.map((line) => line.slice(5)).join('\n')
@@ -140,10 +152,6 @@ function inTime<T>(reading: Promise<T>): Promise<T> {
     const timer = setTimeout(() => reject(new ToolError('tool', 'The remote agent is silent.')), SILENT_MS)
     reading.then(resolve, reject).finally(() => clearTimeout(timer))
   })
-}
-
-function tooLong(): ToolError {
-  return new ToolError('tool', `The remote agent sent more than ${MOST_CHARS} characters.`)
 }
 
 function jsonIn(text: string): Json {

@@ -10,7 +10,7 @@ import { isLegateError, type Json, ToolError } from '../../../index.ts'
 import { dataIn, textIn } from '../parts.ts'
 import { type A2aArtifact, type A2aMessage, type A2aPart, type A2aStatus, type A2aTask, isOver } from '../wire.ts'
 import { type CheckedCard, checkCard, pinnedHash, previousContext } from './card-check.ts'
-import { callRemote, fetchCard, type RemotePlace, RemoteRefusal, streamRemote } from './connection.ts'
+import { callRemote, fetchCard, RemoteFlood, type RemotePlace, RemoteRefusal, streamRemote } from './connection.ts'
 import { type RemoteQuestion, type RemoteState, readState, stateJson } from './state.ts'
 
 /** A remote agent, and the answer that is being given through it. */
@@ -173,13 +173,14 @@ export class RemoteTask {
     }
   }
 
-  /** The task when it is over or waits. */
+  /** The task when it is over or waits. Streams that tell nothing of that are opened as often as others are asked. */
   private async *followed(): AsyncGenerator<string, A2aTask, void> {
-    for (;;) {
+    for (let round = 0; ; round++) {
       const task = await this.read()
       if (!isAtWork(task.status)) return task
-      if (this.card?.isStreaming === true) yield* this.watch()
-      else await pause(POLL_MS, this.parts.context.signal)
+      const isStreaming = this.card?.isStreaming === true
+      if (!isStreaming || round > 0) await pause(POLL_MS, this.parts.context.signal)
+      if (isStreaming) yield* this.watch()
     }
   }
 
@@ -194,16 +195,25 @@ export class RemoteTask {
   private async *watch(): AsyncGenerator<string, void, void> {
     const { context } = this.parts
     try {
-      for await (const item of streamRemote(this.rpcPlace(), 'SubscribeToTask', { id: this.state.taskId })) {
-        const { task, statusUpdate, artifactUpdate } = Object(item) as Updates
+      for await (const { task, statusUpdate, artifactUpdate } of this.updates()) {
         if (artifactUpdate !== undefined) yield textIn({ parts: artifactUpdate.artifact.parts ?? [] })
         const status = task?.status ?? statusUpdate?.status
         if (status !== undefined && !this.isShown(status)) return
       }
     } catch (error) {
       // It ended meanwhile, or the stream broke: the task says what there is.
-      if (context.signal.aborted) throw error
+      if (context.signal.aborted || error instanceof RemoteFlood) throw error
       await pause(error instanceof RemoteRefusal ? 0 : POLL_MS, context.signal)
+    }
+  }
+
+  /** What the stream of the task says of that task. */
+  private async *updates(): AsyncGenerator<Updates, void, void> {
+    const { taskId } = this.state
+    for await (const item of streamRemote(this.rpcPlace(), 'SubscribeToTask', { id: taskId })) {
+      const update = Object(item) as Updates
+      const { task, statusUpdate, artifactUpdate } = update
+      if ((task?.id ?? statusUpdate?.taskId ?? artifactUpdate?.taskId ?? taskId) === taskId) yield update
     }
   }
 
@@ -253,8 +263,8 @@ export class RemoteTask {
 
 interface Updates {
   readonly task?: A2aTask
-  readonly statusUpdate?: { readonly status: A2aStatus }
-  readonly artifactUpdate?: { readonly artifact: A2aArtifact }
+  readonly statusUpdate?: { readonly taskId?: string; readonly status: A2aStatus }
+  readonly artifactUpdate?: { readonly taskId?: string; readonly artifact: A2aArtifact }
 }
 
 interface RemoteAsk {
