@@ -25,7 +25,7 @@ const HEADS = 'SELECT root_id, t, n, seq FROM @.trees WHERE root_id = ANY ($1)'
 const ORDER = `ORDER BY strpos('ctnle', letter::text), x.ordinal, x.n, x.id`
 const COLUMNS = 'id, letter, n, seq, ordinal, span, conversation_id, data'
 const FOUND = 't.t, t.n, t.seq, x.letter::text, x.id, x.n, x.seq, x.span, x.conversation_id, x.data'
-/** What commits say of their rows (m), and texts that they brought (b). */
+/** The marks that commits have of their rows (m), and the texts that they brought (b). */
 const beside = (ofCommits: string, ofBodies: string) => `
     UNION ALL SELECT '', 'm', n, seq, NULL, NULL, NULL, marks, NULL FROM @.commits WHERE root_id = $1 AND ${ofCommits}
     UNION ALL SELECT hash, 'b', n, 0, NULL, NULL, NULL, '', data FROM @.bodies WHERE root_id = $1 AND ${ofBodies}`

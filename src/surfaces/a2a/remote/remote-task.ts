@@ -207,7 +207,7 @@ export class RemoteTask {
     }
   }
 
-  /** What the stream of the task says of that task. */
+  /** The updates of the stream that are about the task. */
   private async *updates(): AsyncGenerator<Updates, void, void> {
     const { taskId } = this.state
     for await (const item of streamRemote(this.rpcPlace(), 'SubscribeToTask', { id: taskId })) {
