@@ -11,6 +11,7 @@ import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts'
 import { AnswerLost, type Hint, type Transport } from '../../src/store/replica/transport.ts'
 import { Trees } from '../../src/store/replica/trees.ts'
 import type { LocalStore, Store, StoreChange } from '../../src/store/store.ts'
+import { SCANS } from '../support/remote.ts'
 import { AGENTS } from './agents.ts'
 import type { SimServer } from './server.ts'
 import { type Owner, PATIENCE_MS, type World } from './world.ts'
@@ -46,30 +47,6 @@ const POLL_MS = 1_000
 const NEVER_MS = 86_400_000
 /** A sweep is a dozen scans, so one or two of them are late. */
 const INSTANT_SCANS = 0.9
-
-const SCANS = [
-  'runnable',
-  'overdue',
-  'unstopped',
-  'awaiting',
-  'timed',
-  'claimedBy',
-  'claimants',
-  'engines',
-  'engine',
-  'nextDue',
-  'events',
-  'blocks',
-  'roots',
-  'conversations',
-  'findIds',
-  'openTurns',
-  'openRoots',
-  'rootOf',
-  'ownerOf',
-  'changes',
-  'usage',
-] as const satisfies readonly (keyof LocalStore)[]
 
 export class SimProcess implements Owner {
   readonly name: string

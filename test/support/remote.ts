@@ -4,7 +4,8 @@ import type { Id } from '../../src/graph/rows.ts'
 import type { LocalStore, Store } from '../../src/store/store.ts'
 import type { Rows } from './stores.ts'
 
-const SCANS = [
+/** The reads of a store that may answer later. */
+export const SCANS = [
   'runnable',
   'overdue',
   'unstopped',
