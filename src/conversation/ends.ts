@@ -7,7 +7,7 @@ import { readOutcome } from '../graph/conclude.ts'
 import { type Outcome, type OutcomeRecord, withWords } from '../graph/outcome.ts'
 import { type TreeReader, treeWith } from '../graph/reader.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
-import { look, treeLoaded, untilLoaded } from '../store/look.ts'
+import { look, rootFor, treeLoaded, untilLoaded } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
@@ -50,7 +50,7 @@ export class TurnEnds {
 
   /** The rows of a tree, with those of the turn's outcome. */
   private async nearEnd(turnId: Id, rootId?: Id): Promise<TreeReader> {
-    return treeLoaded(this.store, rootId ?? (await this.store.rootOf(turnId)) ?? turnId, (tree) => {
+    return treeLoaded(this.store, rootId ?? (await rootFor(this.store, turnId)) ?? turnId, (tree) => {
       const turn = tree.turn(turnId)
       if (turn?.outcome) readOutcome(tree, turn.outcome)
     })

@@ -19,12 +19,13 @@ import type { Draft } from '../graph/draft.ts'
 import { codeOf } from '../graph/kinds.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { AgentRef, Id, Node } from '../graph/rows.ts'
+import type { Claim } from '../rules/turn/claim.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { look } from '../store/look.ts'
 import type { StoreChange } from '../store/store.ts'
 import type { Engine, EngineOptions, Executor, StopCause } from './engine.ts'
 import { Lease, quietUntil } from './lease.ts'
-import { type NodeHost, RunningNode } from './running-node.ts'
+import { type NodeHost, RunningNode, stopCauseIn } from './running-node.ts'
 import type { OwnerLine, SweepOptions } from './sweep.ts'
 
 /** How many nodes of one commit start at once. */
@@ -128,7 +129,7 @@ class LocalEngine implements Engine, NodeHost {
     for (let at = draft.aborted.length - 1; at >= 0; at--) this.running.get(draft.aborted[at] ?? '')?.stop('cancel')
     this.runLot(draft.started)
     // A node that stood in line may be all that is left of it.
-    if (this.line.wasCrowded && draft.leavesWork && this.availableWorkers() > 0) this.look()
+    if (this.line.wasCrowded && draft.leavesWork && this.availableWorkers() > 0) this.look('runnable')
     if (draft.dueAt < this.armedAt) this.arm(draft.dueAt)
   }
 
@@ -191,13 +192,16 @@ class LocalEngine implements Engine, NodeHost {
   private heard(change: StoreChange | null): void {
     if (change === null) {
       if (this.ledger.store.wakes === undefined) this.look()
-    } else if (change.stop && this.runsIn(change.rootId)) this.look()
-    else if (change.runnable) this.look('runnable')
+      return
+    }
+    if (change.stop) this.stopIn(change.rootId)
+    if (change.runnable) this.look('runnable')
   }
 
-  private runsIn(rootId: Id): boolean {
-    for (const { claim } of this.running.values()) if (claim.rootId === rootId) return true
-    return false
+  /** Stops what was asked to stop in one tree. It does not wait for a sweep that is under way: a person waits for it. */
+  private stopIn(rootId: Id): void {
+    const here = [...this.running.values()].filter(({ claim }) => claim.rootId === rootId)
+    if (here.length > 0) this.stopAsked(here).catch(this.options.report)
   }
 
   private abandon(nodeId: Id): void {
@@ -209,7 +213,7 @@ class LocalEngine implements Engine, NodeHost {
   private release(nodeId: Id): void {
     this.running.delete(nodeId)
     if (this.running.size === 0) this.drained?.()
-    if (this.starved) this.look()
+    if (this.starved) this.look('runnable')
   }
 
   private take(kind: string, agent: AgentRef, isItsTurn: boolean): boolean {
@@ -243,8 +247,11 @@ class LocalEngine implements Engine, NodeHost {
    */
   private runLater(nodes: readonly Node[]): Later<void> {
     const lot = nodes.slice(0, LOT)
+    const { report } = this.options
     const causes = (tree: TreeReader) =>
-      lot.map(({ id, epoch }) => (this.state === 'started' ? this.causeIn(tree, id, epoch) : 'shutdown'))
+      lot.map(({ id, epoch }) =>
+        this.state === 'started' ? stopCauseIn(tree, { nodeId: id, epoch }, report) : 'shutdown',
+      )
     return after(look(this.ledger.store, nodes[0]?.rootId ?? '', causes), (found) => {
       for (const [at, node] of lot.entries()) {
         const cause = found[at]
@@ -295,7 +302,7 @@ class LocalEngine implements Engine, NodeHost {
   /** Lends a worker while its node only awaits a child, and takes it back after that. */
   lend(delta: 1 | -1): void {
     this.lent += delta
-    if (delta === 1 && this.starved) this.look()
+    if (delta === 1 && this.starved) this.look('runnable')
   }
 
   /** Looks now, or once more after the current look. */
@@ -330,11 +337,11 @@ class LocalEngine implements Engine, NodeHost {
     const options = this.sweepOptions()
     this.starved = false
     try {
-      const { forceStopped, sweep, reportStalled } = await upkeep()
+      const { forceStopped, sweep } = await upkeep()
       // Renews last, just before claiming: the waiting above may have taken longer than a lease.
       await this.lease.renew()
-      await this.stopAsked(reportStalled)
-      await forceStopped(this.ledger, options.running(), options)
+      await this.stopAsked([...this.running.values()])
+      await forceStopped(this.ledger, this.askedToStop(), options)
       await sweep(this.ledger, options)
       this.options.swept()
     } catch (error) {
@@ -345,6 +352,7 @@ class LocalEngine implements Engine, NodeHost {
 
   /** Takes what others have left, and leaves the rest of a sweep to the timer. */
   private async claimOnce(): Promise<void> {
+    this.starved = false
     if (this.availableWorkers() <= 0) return
     try {
       const { claimRunnable } = await upkeep()
@@ -362,38 +370,29 @@ class LocalEngine implements Engine, NodeHost {
     return free
   }
 
-  /** Stops nodes that were cancelled elsewhere, taken over, or take too long. */
-  private async stopAsked(tell: Upkeep['reportStalled']): Promise<void> {
+  /** Stops those that were cancelled elsewhere, taken over, or take too long. A store far away is asked for all of them at once. */
+  private async stopAsked(works: readonly RunningNode[]): Promise<void> {
+    const { reportStalled } = await upkeep()
     const now = this.clock.now()
-    for (const [nodeId, work] of [...this.running.entries()]) {
-      const found = this.stopCauseOf(work, now)
-      const cause = found instanceof Promise ? await found : found
-      if (this.running.get(nodeId) !== work) continue
-      if (cause === null || cause === 'stalled') this.reportSilence(work, now, tell)
+    const causes = await Promise.all(works.map((work) => this.stopCauseOf(work, now)))
+    for (const [at, work] of works.entries()) {
+      const cause = causes[at] ?? null
+      if (this.running.get(work.claim.nodeId) !== work) continue
+      if (cause === null || cause === 'stalled') this.reportSilence(work, now, reportStalled)
       if (cause !== null) work.stop(cause)
       // It holds no worker any more, whatever its code still does.
-      if (cause === 'lost') this.abandon(nodeId)
+      if (cause === 'lost') this.abandon(work.claim.nodeId)
     }
   }
 
   private stopCauseOf(work: RunningNode, now: number): Later<StopCause | null> {
     if (work.timeoutAt <= now) return 'timeout'
     if (work.isStalled(now)) return 'stalled'
-    const { nodeId, rootId, epoch } = work.claim
-    return look(this.ledger.store, rootId, (tree) => this.causeIn(tree, nodeId, epoch))
+    return look(this.ledger.store, work.claim.rootId, (tree) => stopCauseIn(tree, work.claim, this.options.report))
   }
 
-  private causeIn(tree: TreeReader, nodeId: Id, epoch: number): 'lost' | 'cancel' | null {
-    try {
-      const node = tree.node(nodeId)
-      if (node === undefined || node.epoch !== epoch) return 'lost'
-      if (node.marks?.stop != null) return 'cancel'
-      return tree.turn(node.turnId)?.cancel ? 'cancel' : null
-    } catch (error) {
-      if (!isLegateError(error, 'tampered')) throw error
-      this.options.report(error)
-      return 'lost'
-    }
+  private askedToStop(): readonly Claim[] {
+    return [...this.running.values()].filter(({ stopCause }) => stopCause !== null).map(({ claim }) => claim)
   }
 
   /** Reports once that a node has been silent for too long, and once that it speaks again. */

@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
-import { LegateError } from '../base/error.ts'
+import { isLegateError, LegateError } from '../base/error.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Node } from '../graph/rows.ts'
 import type { Claim } from '../rules/turn/claim.ts'
 import type { StopCause, Work } from './engine.ts'
@@ -112,6 +113,24 @@ export class RunningNode implements Work {
         this.lender.lend(-1)
       }
     }
+  }
+}
+
+/** Why a claimed node has to stop, by the rows of its tree. A damaged tree takes no writes, so a claim in it is lost. */
+export function stopCauseIn(
+  tree: TreeReader,
+  { nodeId, epoch }: Pick<Claim, 'nodeId' | 'epoch'>,
+  report: (error: unknown) => void,
+): 'lost' | 'cancel' | null {
+  try {
+    const node = tree.node(nodeId)
+    if (node === undefined || node.epoch !== epoch) return 'lost'
+    if (node.marks?.stop != null) return 'cancel'
+    return tree.turn(node.turnId)?.cancel ? 'cancel' : null
+  } catch (error) {
+    if (!isLegateError(error, 'tampered')) throw error
+    report(error)
+    return 'lost'
   }
 }
 

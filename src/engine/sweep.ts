@@ -283,8 +283,7 @@ interface EnginesNow {
 
 /** Reads claimants before engines: whoever claims has a row by then. */
 async function lookAtEngines(ledger: Ledger): Promise<EnginesNow> {
-  const now = await leaseTime(ledger)
-  const claimants = await ledger.store.claimants()
+  const [now, claimants] = await Promise.all([leaseTime(ledger), ledger.store.claimants()])
   const engines = await ledger.store.engines()
   const lost = claimants
     .map((engineId) => ({ engineId, engine: engines.find(({ id }) => id === engineId) }))

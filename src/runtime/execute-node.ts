@@ -274,9 +274,10 @@ export class NodeExecutor {
     const from = this.lookedAt < own.length ? this.lookedAt : 0
     this.lookedAt = from + LOOKED_AT
     const runs = new Set([...own.slice(from, from + LOOKED_AT), ...(this.pool?.runs() ?? [])])
-    for (const runId of runs) {
-      if (!live.ends.isAwaited(runId) && (await isOver(ledger.store, runId))) this.leave(runId)
-    }
+    const open = [...runs].filter((runId) => !live.ends.isAwaited(runId))
+    // Together: a store far away answers for many trees at once.
+    const ended = await Promise.all(open.map((runId) => isOver(ledger.store, runId)))
+    for (const [at, runId] of open.entries()) if (ended[at]) this.leave(runId)
   }
 
   async close(): Promise<void> {

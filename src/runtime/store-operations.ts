@@ -30,14 +30,14 @@ import type { Engine } from '../engine/engine.ts'
 import { leaseTime } from '../engine/lease.ts'
 import type { Draft } from '../graph/draft.ts'
 import { type TreeReader, treeWith } from '../graph/reader.ts'
-import type { AgentRef, Id, Node, Turn } from '../graph/rows.ts'
+import type { AgentRef, Id, Node } from '../graph/rows.ts'
 import type { Reply } from '../rules/delegation/question.ts'
 import type { SettledCall } from '../rules/history/settle-call.ts'
 import type { ApprovalAnswer } from '../rules/turn/approve.ts'
 import type { Tombstone } from '../store/archive.ts'
 import type { ChangePage } from '../store/feed.ts'
 import type { Ledger } from '../store/ledger.ts'
-import { lookWith } from '../store/look.ts'
+import { lookWith, rootFor } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import { readConversationName } from './keys/start-names.ts'
@@ -286,20 +286,29 @@ export abstract class StoreOperations {
 
   /** At once where the store answers at once: nothing of the run begins after the call. */
   private cancelNow(runId: Id, reason: string | undefined): Later<void> {
-    const found = lookWith(this.store, runId, (tree) => tree.turn(runId))
-    return after(found, (turn) => (turn === undefined ? this.refuseUnknown(runId) : this.cancelTurn(turn, reason)))
+    return after(rootFor(this.store, runId), (rootId) =>
+      rootId === undefined ? this.refuseUnknown(runId) : this.cancelIn(rootId, runId, reason),
+    )
   }
 
   private async refuseUnknown(runId: Id): Promise<never> {
     throw await notFound(this.store, 'run', runId)
   }
 
-  private cancelTurn({ id, rootId }: Turn, reason: string | undefined): Later<void> {
+  private cancelIn(rootId: Id, runId: Id, reason: string | undefined): Later<void> {
     const request = { cause: 'cancelled', reason: reason ?? null } as const
-    const asked = after(this.parts.rules(), ({ planCancel }) =>
-      this.parts.ledger.commit({ kind: 'cancel', rootId, plan: (draft) => planCancel(draft, id, request) }),
-    )
-    return after(asked, () => this.recoverLost(rootId))
+    const asked = after(this.parts.rules(), ({ planCancel }) => {
+      const plan = (draft: Draft) => {
+        planCancel(draft, runId, request)
+        return draft.findTurn(runId) !== undefined
+      }
+      return this.parts.ledger.commit({ kind: 'cancel', rootId, plan })
+    })
+    return after(asked, (isThere) => {
+      if (!isThere) return this.refuseUnknown(runId)
+      const hasEnded = this.store.known?.(rootId)?.turn(runId)?.state === 'ended'
+      return hasEnded ? undefined : this.recoverLost(rootId)
+    })
   }
 
   /** Processes that are gone end nothing of it any more, and there may be no other. */

@@ -24,6 +24,8 @@ export class MissingRows extends Error {
 
 type Near = Pick<StoreReader, 'tree'> & Pick<Store, 'near'>
 
+type Places = Pick<StoreReader, 'rootOf'> & Pick<Store, 'writtenRoot'>
+
 /** The rows of one tree, as far as they are here: reading others throws `MissingRows`. */
 export function nearTree(store: Near, rootId: Id): Later<TreeReader> {
   return store.near === undefined ? store.tree(rootId) : store.near(rootId)
@@ -36,12 +38,13 @@ export function look<T>(store: Near, rootId: Id, read: (tree: TreeReader) => Lat
 }
 
 /** Reads the tree that has this conversation, turn or node: see `look`. */
-export function lookWith<T>(
-  store: Near & Pick<StoreReader, 'rootOf'>,
-  id: Id,
-  read: (tree: TreeReader) => Later<T>,
-): Later<T> {
-  return after(store.rootOf(id), (rootId = id) => look(store, rootId, read))
+export function lookWith<T>(store: Near & Places, id: Id, read: (tree: TreeReader) => Later<T>): Later<T> {
+  return after(rootFor(store, id), (rootId = id) => look(store, rootId, read))
+}
+
+/** The tree to read for an id, which is asked for only where this process does not know it; undefined where there is none. */
+export function rootFor(store: Places, id: Id): Later<Id | undefined> {
+  return store.writtenRoot?.(id) ?? store.rootOf(id)
 }
 
 /** False where there is no such tree. */

@@ -9,7 +9,7 @@
 import { ConflictError, NotFoundError, StoreError } from '../base/error.ts'
 import type { Conversation, Id, Turn } from '../graph/rows.ts'
 import type { Removal, Tombstone, WholeTree } from './archive.ts'
-import { look } from './look.ts'
+import { look, rootFor } from './look.ts'
 import type { Store } from './store.ts'
 
 /** The facts about a tree that its tombstone keeps. */
@@ -79,8 +79,8 @@ export function missingError(what: string, id: Id, stone: Tombstone | undefined)
 }
 
 /** True where this run has ended or was deleted. A run that is not recorded yet has not ended. */
-export async function isOver(store: Pick<Store, 'archive' | 'tree' | 'rootOf'>, runId: Id): Promise<boolean> {
-  const rootId = await store.rootOf(runId)
+export async function isOver(store: Store, runId: Id): Promise<boolean> {
+  const rootId = await rootFor(store, runId)
   const turn = rootId === undefined ? undefined : await look(store, rootId, (tree) => tree.turn(runId))
   return turn === undefined ? (await store.archive?.tombstone(runId)) !== undefined : turn.state === 'ended'
 }

@@ -171,6 +171,7 @@ class PostgresParts {
       tree: (rootId) => trees.tree(rootId),
       near: (rootId) => trees.near(rootId),
       known: (rootId, isNew) => trees.unchecked(rootId, isNew),
+      writtenRoot: (turnId) => trees.writtenRoot(turnId),
       blocks: async (rootId, after) => {
         database.requireOpen()
         return blocks.blocks(rootId, after)

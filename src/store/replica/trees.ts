@@ -50,6 +50,9 @@ const MOST_WHOLE = 2
 /** Copies with more rows than this together are forgotten, those that were used longest ago first. */
 const MOST_ROWS = 100_000
 
+/** It remembers the trees of so many turns. */
+const MOST_TURNS = 20_000
+
 export class Trees {
   private readonly options: TreesOptions
   private readonly ofReplicas: ReplicaOptions
@@ -57,6 +60,8 @@ export class Trees {
   private readonly replicas = new Map<Id, Replica>()
   /** Large trees as a whole, for those who read all of them. */
   private readonly wholes = new Map<Id, Replica>()
+  /** The trees of turns that this process has written to. */
+  private readonly roots = new Map<Id, Id>()
   private size = 0
   private asked: AskedHeads | undefined
   private readonly loading = new Map<Replica, Promise<boolean>>()
@@ -92,7 +97,21 @@ export class Trees {
     const replica = this.use(commit.rootId)
     const open = this.resized(replica, () => replica.takeOwn(commit, head))
     this.wholes.get(commit.rootId)?.takeOwn(commit, head)
+    this.noteTurns(commit.turns, commit.rootId)
     if (open.length > 0) await this.find(replica, { ids: open, lanes: [], open: false })
+  }
+
+  /** The tree of a turn that this process has written to; it may have been deleted since. */
+  writtenRoot(turnId: Id): Id | undefined {
+    return this.roots.get(turnId)
+  }
+
+  private noteTurns(turns: Commit['turns'], rootId: Id): void {
+    for (const { id } of turns) this.roots.set(id, rootId)
+    for (const id of this.roots.keys()) {
+      if (this.roots.size <= MOST_TURNS) return
+      this.roots.delete(id)
+    }
   }
 
   /** Forgets the rows of a tree: they are loaded anew. */
@@ -106,6 +125,7 @@ export class Trees {
   forgetAll(): void {
     this.replicas.clear()
     this.wholes.clear()
+    this.roots.clear()
     this.size = 0
   }
 

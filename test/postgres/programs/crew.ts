@@ -3,7 +3,7 @@ import { type AnyAgent, agent, isLegateError, type Run, type Runtime, tool } fro
 import type { Message } from 'legate/models'
 import { type CrashWorker, countEffect, crashWorker, scriptedModel, tellTest, workerRole } from 'legate/testing'
 import { machineMs, writeLine } from '../../../src/testing/crash/failpoints.ts'
-import { ANYTHING, call, counted, until } from '../../crash/programs/parts.ts'
+import { ANYTHING, call, counted } from '../../crash/programs/parts.ts'
 import type { CrewRole } from '../support/crew-role.ts'
 import type { CancelLine, ReadLine } from '../support/history.ts'
 
@@ -62,6 +62,10 @@ function wordsIn(messages: readonly Message[]): string {
   return /pay|sign|wait/.exec(said)?.[0] ?? 'pay'
 }
 
+/** How often it looks whether all is over. */
+const LOOK_MS = 200
+/** How often it reads on. */
+const READ_MS = 100
 /** How many events a reader asks for at once. */
 const PAGE = 20
 
@@ -76,7 +80,7 @@ await crashWorker({
     let isOver = false
     const aside = [readAll(worker, () => isOver), ...(role.begins ? [answerAll(worker.runtime, () => isOver)] : [])]
     if (role.begins) await beginAll(worker.runtime)
-    await until(async () => (await hasEnded(worker)) || undefined)
+    while (!(await hasEnded(worker))) await sleep(LOOK_MS)
     isOver = true
     await Promise.all(aside)
   },
@@ -84,9 +88,7 @@ await crashWorker({
 
 async function hasEnded({ store }: CrashWorker): Promise<boolean> {
   if ((await store.openTurns(1)).length > 0) return false
-  if ((await store.roots({ limit: role.jobs })).length >= role.jobs) return true
-  await sleep(100)
-  return false
+  return (await store.roots({ limit: role.jobs })).length >= role.jobs
 }
 
 async function beginAll(runtime: Runtime): Promise<void> {
@@ -151,17 +153,20 @@ async function readAll({ store }: CrashWorker, isOver: () => boolean): Promise<v
   const seen = new Map<string, number>()
   for (let isLast = false; !isLast; ) {
     isLast = isOver()
-    await patiently(async () => {
-      for (const { id, title } of await store.roots({ limit: role.jobs })) {
-        if (Number(title?.slice('job-'.length)) < role.reads) seen.set(id, seen.get(id) ?? 0)
-      }
-    })
+    if (seen.size < role.reads) await patiently(() => findJobs(store, seen))
     for (const [rootId, after] of seen) {
       await patiently(async () => {
         seen.set(rootId, await readOn({ store }, rootId, after))
       })
     }
-    await sleep(20)
+    await sleep(READ_MS)
+  }
+}
+
+/** Finds the trees that are to be read. They are the first that are begun, so they are found while there are few. */
+async function findJobs(store: CrashWorker['store'], seen: Map<string, number>): Promise<void> {
+  for (const { id, title } of await store.roots({ limit: role.jobs })) {
+    if (Number(title?.slice('job-'.length)) < role.reads) seen.set(id, seen.get(id) ?? 0)
   }
 }
 
