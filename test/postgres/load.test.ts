@@ -15,9 +15,11 @@ describe.skipIf(noPostgres !== undefined)('load', async () => {
 
   test(`${WORKERS} processes work on ${JOBS} conversations three levels deep, which others begin, approve and cancel`, async () => {
     const crew = new CrewCase({ counter, url }, { jobs: JOBS, leaseMs: 15_000 })
+    const work = Array.from({ length: WORKERS }, () => crew.start({ begins: false, reads: 1 }))
+    // Cancels are measured with processes that work, not with those that are about to.
+    await crew.untilAlive(WORKERS)
     const began = performance.now()
     const begins = crew.start({ workers: 0, width: isFull ? 100 : 20 })
-    const work = Array.from({ length: WORKERS }, () => crew.start({ begins: false, reads: 1 }))
 
     const found = await crew.check([begins, ...work])
 

@@ -49,6 +49,15 @@ export class CrewCase {
     return worker
   }
 
+  /** Waits until so many processes say that they live. */
+  async untilAlive(processes: number): Promise<void> {
+    const count = () =>
+      withSchema(this.crash.database, ({ client, schema }) => client.query(`SELECT id FROM ${schema}.engines`))
+    // Before the first of them there is no table.
+    const alive = async () => (await count().catch(() => undefined))?.rows.length ?? 0
+    while ((await alive()) < processes) await sleep(50)
+  }
+
   /** Waits until so many jobs have ended. A process that fails meanwhile ends the waiting. */
   async untilEnded(jobs: number, workers: readonly WorkerProcess[]): Promise<void> {
     const failed = new Set<WorkerExit>()
@@ -120,15 +129,24 @@ function countLines(lines: readonly HistoryLine[]): Pick<CrewFindings, 'acknowle
 
 /** The chains of all trees, from the table itself. */
 async function readChain(database: string): Promise<StoredCommit[]> {
-  const client = new pg.Client({ connectionString: database })
-  await client.connect()
-  try {
-    const schema = client.escapeIdentifier(new URL(database).searchParams.get('schema') ?? '')
+  return withSchema(database, async ({ client, schema }) => {
     const found = await client.query<StoredCommit>(
       `SELECT root_id AS "rootId", n, id, kind, seq, json_array_length(events::json) AS count
       FROM ${schema}.commits ORDER BY root_id, n`,
     )
     return found.rows
+  })
+}
+
+/** Looks into the tables themselves. */
+async function withSchema<T>(
+  database: string,
+  use: (tables: { readonly client: pg.Client; readonly schema: string }) => Promise<T>,
+): Promise<T> {
+  const client = new pg.Client({ connectionString: database })
+  await client.connect()
+  try {
+    return await use({ client, schema: client.escapeIdentifier(new URL(database).searchParams.get('schema') ?? '') })
   } finally {
     await client.end()
   }
