@@ -37,8 +37,9 @@ export class TurnEnds {
    * Waits for a turn that this process has just recorded. Its copy of the tree need not be compared: an end that somebody
    * else writes is told, or found by the next look.
    */
-  waitRecorded(turnId: Id, rootId: Id): Promise<Outcome> {
-    const tree = this.store.known?.(rootId)
+  waitRecorded(turnId: Id, rootId: Id | undefined): Promise<Outcome> {
+    const root = rootId ?? this.store.writtenRoot?.(turnId)
+    const tree = root === undefined ? undefined : this.store.known?.(root)
     return tree?.turn(turnId)?.state === 'running' ? this.waitIn(tree, turnId) : this.wait(turnId, rootId)
   }
 

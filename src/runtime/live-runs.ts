@@ -19,6 +19,7 @@ import type { RunEvent } from '../graph/event.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Ledger } from '../store/ledger.ts'
+import { rootFor } from '../store/look.ts'
 import type { Store, StoreChange } from '../store/store.ts'
 import type { Tape } from '../tool/tape.ts'
 import type { Logger } from '../tool/tool.ts'
@@ -188,7 +189,7 @@ export class RunHandles {
     const { store, live, recordings, fields } = this.parts
     const { feeds, keepAlive, ends } = live
     const wait = () => ends.wait(runId, rootId)
-    const waitRecorded = () => (isOwn && rootId !== undefined ? ends.waitRecorded(runId, rootId) : wait())
+    const waitRecorded = () => (isOwn ? ends.waitRecorded(runId, rootId) : wait())
     const run = new RunHandle<Out, Written>({
       id: runId,
       conversationId,
@@ -219,7 +220,7 @@ export class RunHandles {
   /** Resolves when the run is in the rows; rejects when it could not be put there. */
   async recorded(run: Run): Promise<Run> {
     await this.parts.recordings.settled(run.id)
-    if ((await this.parts.store.rootOf(run.id)) === undefined) await run.result
+    if ((await rootFor(this.parts.store, run.id)) === undefined) await run.result
     return run
   }
 

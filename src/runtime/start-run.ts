@@ -182,18 +182,19 @@ export class RunStarter {
 
   private recordOnce({ agent, input }: CheckedRequest, options: SayOptions): void | Promise<void> {
     const { keyed } = options
-    if (keyed === null) return this.recordNew({ agent, input }, options)
+    if (keyed === null) return this.recordNew({ agent, input }, options, options.isFresh)
     const { KeyedStarts, requestHashOf } = this.parts.executor.loadedParts().code
     const requestHash = keyed.runId === null ? null : requestHashOf(keyed, { ...options, input })
-    const { runId } = options
-    const record = (conversationId: Id) => this.recordNew({ agent, input }, { ...options, conversationId, requestHash })
+    const record = (conversationId: Id, isNew: boolean) =>
+      this.recordNew({ agent, input }, { ...options, conversationId, requestHash }, isNew)
     this.keyed ??= new KeyedStarts(this.parts.ledger)
-    return this.keyed.begin({ runId, start: keyed, requestHash, record })
+    return this.keyed.begin({ runId: options.runId, start: keyed, requestHash, record })
   }
 
-  private recordNew(request: CheckedRequest, options: SayOptions): void | Promise<void> {
-    const { conversationId, isFresh, keyed } = options
-    const fresh = isFresh && keyed === null ? this.store.known?.(conversationId, true) : undefined
+  /** A store far away is not asked for the rows of a conversation that is new: it refuses the commit if there are some. */
+  private recordNew(request: CheckedRequest, options: SayOptions, isNew: boolean): void | Promise<void> {
+    const { conversationId, isFresh } = options
+    const fresh = isNew ? this.store.known?.(conversationId, true) : undefined
     if (fresh !== undefined) return this.recordIn(fresh, request, options)
     const rootId = isFresh ? conversationId : this.store.rootOf(conversationId)
     const rows = (tree: TreeReader) => tree.turn(options.runId) ?? tree.conversation(conversationId)

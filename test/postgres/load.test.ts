@@ -14,7 +14,7 @@ describe.skipIf(noPostgres !== undefined)('load', async () => {
   const counter = await useCounter()
 
   test(`${WORKERS} processes work on ${JOBS} conversations three levels deep, which others begin, approve and cancel`, async () => {
-    const crew = new CrewCase({ counter, url }, { jobs: JOBS, leaseMs: 15_000 })
+    const crew = new CrewCase({ counter, url }, { jobs: JOBS, leaseMs: 15_000, sweepMs: 1_000 })
     const work = Array.from({ length: WORKERS }, () => crew.start({ begins: false, reads: 1 }))
     // Cancels are measured with processes that work, not with those that are about to.
     await crew.untilAlive(WORKERS)

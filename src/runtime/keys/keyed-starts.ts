@@ -66,8 +66,8 @@ export interface KeyedRun {
   readonly runId: Id
   readonly start: KeyedStart
   readonly requestHash: string | null
-  /** Records it as a new run of this conversation. */
-  readonly record: (conversationId: Id) => Later<void>
+  /** Records it as a new run of this conversation, which is made with it where it `isNew`. */
+  readonly record: (conversationId: Id, isNew: boolean) => Later<void>
 }
 
 /** Records starts under keys. Looks again where another writer was faster. */
@@ -82,7 +82,8 @@ export class KeyedStarts {
 
   begin(run: KeyedRun): Later<void> {
     const { runId } = run
-    const look = () => this.look(run)
+    let looks = 0
+    const look = () => this.look(run, looks++ === 0)
     const before = this.open.get(runId)
     const done = before === undefined ? attempt(look) : before.then(look, look)
     if (!(done instanceof Promise)) return undefined
@@ -95,14 +96,16 @@ export class KeyedStarts {
     return settled
   }
 
-  /** Finds the run of the key, or records it. */
-  private look(run: KeyedRun): Later<void> {
+  /** Finds the run of the key, or records it. Where no run has the key, nobody has its conversation: the first time, that is taken for granted. */
+  private look(run: KeyedRun, isFirst: boolean): Later<void> {
     const { store } = this.ledger
+    const { named, conversationKey } = run.start
+    const isNew = isFirst && named === null && conversationKey === null
     return after(run.requestHash === null ? undefined : findRoot(store, run.runId), (rootId) => {
       if (rootId !== undefined) return look(store, rootId, (tree) => join(tree, run))
       return after(findPlace(store, run.start), (conversationId) => {
         run.start.place.conversationId = conversationId
-        return run.record(conversationId)
+        return run.record(conversationId, isNew)
       })
     })
   }

@@ -73,7 +73,7 @@ const quiet = () => undefined
 await crashWorker({
   options: {
     agents: [top],
-    engine: { leaseMs: role.leaseMs, sweepMs: 200, graceMs: 500, workers: role.workers },
+    engine: { leaseMs: role.leaseMs, sweepMs: role.sweepMs, graceMs: 500, workers: role.workers },
     logger: { debug: quiet, info: quiet, warn: quiet, error: quiet },
   },
   drive: async (worker) => {

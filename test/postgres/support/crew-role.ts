@@ -11,6 +11,8 @@ export interface CrewRole {
   /** How many trees it reads while they go on. */
   readonly reads: number
   readonly leaseMs: number
+  /** How often it looks for all that is due. */
+  readonly sweepMs: number
   /** How far its clock is ahead. */
   readonly aheadMs: number
 }
@@ -22,5 +24,6 @@ export const CREW: CrewRole = {
   workers: 16,
   reads: 2,
   leaseMs: 1_500,
+  sweepMs: 200,
   aheadMs: 0,
 }

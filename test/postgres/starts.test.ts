@@ -1,0 +1,142 @@
+import pg from 'pg'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts'
+import { agent } from '../../src/runtime/standalone.ts'
+import type { PostgresPool } from '../../src/store/postgres/driver.ts'
+import { postgresStore } from '../../src/store/postgres/index.ts'
+import { scriptedModel } from '../../src/testing/stand-ins/scripted-model.ts'
+import { tool } from '../../src/tool/tool.ts'
+import { noPostgres, usePostgres } from '../support/postgres.ts'
+
+const echo = agent({ name: 'echo', instructions: 'Answer.', model: scriptedModel(() => 'done') })
+
+describe.skipIf(noPostgres !== undefined)('runs that processes on one PostgreSQL start and stop', async () => {
+  const url = noPostgres === undefined ? (await usePostgres()).url() : ''
+  let schemas = 0
+  const schema = () => `s${++schemas}`
+
+  function open(name: string, { sent = [], workers = 8 }: { sent?: string[]; workers?: number } = {}): Runtime {
+    const pool = new pg.Pool({ connectionString: url, max: 6 })
+    const store = postgresStore({ pool: listening(pool as unknown as PostgresPool, sent), schema: name })
+    const runtime = createRuntime({ store, agents: [echo, waiting.agent], engine: { sweepMs: 60_000, workers } })
+    onTestFinished(async () => {
+      await runtime.close()
+      await pool.end()
+    })
+    return runtime
+  }
+
+  test('two processes that start one key at the same moment make one run', async () => {
+    const name = schema()
+    const [a, b] = [open(name), open(name)]
+
+    for (let round = 0; round < 10; round++) {
+      const runs = [a, b, a].map((runtime) => runtime.run(echo, 'hi', { key: `k${round}` }))
+      const outcomes = await Promise.all(runs.map(({ result }) => result))
+
+      expect(outcomes.map(({ status }) => status)).toEqual(['completed', 'completed', 'completed'])
+      expect(new Set(runs.map(({ id }) => id)).size).toBe(1)
+      expect(new Set(runs.map(({ conversationId }) => conversationId)).size).toBe(1)
+    }
+    expect(await a.store.roots({ limit: 100 })).toHaveLength(10)
+  })
+
+  test('a start under a new key looks for the key, and writes', async () => {
+    const sent: string[] = []
+    const runtime = open(schema(), { sent })
+    await runtime.run(echo, 'hi').result
+    sent.length = 0
+
+    await runtime.run(echo, 'hi', { key: 'once' }).result
+
+    const first = sent.findIndex(isCommit)
+    expect(sent.slice(0, first)).toEqual([expect.stringContaining('.owner FROM'), expect.stringContaining('.stones')])
+  })
+
+  test('the key of a run that another process deleted starts no second one, and nobody can cancel that run', async () => {
+    const name = schema()
+    const [a, b] = [open(name), open(name)]
+    const run = a.run(echo, 'hi', { key: 'k' })
+    await run.result
+    await b.forget(run.conversationId)
+
+    await expect(a.run(echo, 'hi', { key: 'k' }).result).rejects.toMatchObject({ code: 'deleted' })
+    await expect(a.cancel(run.id)).rejects.toMatchObject({ code: 'not_found' })
+  })
+
+  test('the conversation of a key may be there already: then the run goes on with it', async () => {
+    const name = schema()
+    const first = open(name).run(echo, 'hi', { key: 'k' })
+    await first.result
+    const elsewhere = open(schema())
+    await elsewhere.run(echo, 'hi', { conversationId: first.conversationId, createConversation: true }).result
+
+    const run = elsewhere.run(echo, 'hi', { key: 'k' })
+
+    expect((await run.result).status).toBe('completed')
+    expect(run.conversationId).toBe(first.conversationId)
+    expect(await elsewhere.store.roots({ limit: 10 })).toHaveLength(1)
+  })
+
+  test('a cancel is the first thing that is sent, and stops the node of another process that sweeps once a minute', async () => {
+    const name = schema()
+    const sent: string[] = []
+    const [a, b] = [open(name, { sent, workers: 0 }), open(name)]
+    await b.run(echo, 'hi').result
+    const run = a.run(waiting.agent, 'hi')
+    await waiting.begun
+    sent.length = 0
+    const began = performance.now()
+
+    await a.cancel(run.id)
+
+    expect(isCommit(sent[0] ?? '')).toBe(true)
+    expect((await run.result).status).toBe('cancelled')
+    expect(performance.now() - began).toBeLessThan(10_000)
+  })
+})
+
+function isCommit(statement: string): boolean {
+  return statement.includes('.commit_1(')
+}
+
+/** Notes the statements that are sent. */
+function listening(pool: PostgresPool, sent: string[]): PostgresPool {
+  return {
+    connect: async () => {
+      const client = await pool.connect()
+      return {
+        query: (asked) => {
+          sent.push((asked as { text: string }).text)
+          return client.query(asked)
+        },
+        on: (event, heard) => client.on(event, heard),
+        off: (event, heard) => client.off(event, heard),
+        release: (isBroken) => client.release(isBroken),
+      }
+    },
+    end: () => pool.end(),
+    on: (event, heard) => pool.on(event, heard),
+  }
+}
+
+/** An agent whose tool runs until it is stopped. */
+const waiting = (() => {
+  let tell: () => void = () => undefined
+  const begun = new Promise<void>((resolve) => {
+    tell = resolve
+  })
+  const wait = tool({
+    description: 'Waits.',
+    input: { type: 'object' },
+    effect: 'pure',
+    execute: (_, { signal }) => {
+      tell()
+      return new Promise<string>((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason))
+      })
+    },
+  })
+  const model = scriptedModel(() => ({ calls: [{ name: 'wait', input: {} }] }))
+  return { begun, agent: agent({ name: 'waiting', instructions: 'Wait.', tools: { wait }, model }) }
+})()
