@@ -185,14 +185,16 @@ export async function claimRunnable(ledger: Ledger, options: SweepOptions): Prom
   // Whoever runs nodes already had a turn.
   if (line.last === undefined) for (const claim of options.running()) line.last = await ownerOf(ledger, claim)
   for (let free = options.freeWorkers(); free > 0; free = options.freeWorkers()) {
-    const nodes = await nextInLine(ledger, options, Math.min(free, BATCH))
+    const wanted = Math.min(free, BATCH)
+    const nodes = await nextInLine(ledger, options, wanted)
     let taken = 0
     for (const [rootId, ids] of byTree(nodes)) {
       taken += (await tryStep(ledger, options, { kind: 'claim', rootId, plan: (draft) => planClaim(draft, ids) })) ?? 0
     }
     const last = nodes.at(-1)
     if (last !== undefined) line.last = await ownerOf(ledger, last)
-    if (taken === 0) break
+    // Where there were fewer than wanted, none is left.
+    if (taken === 0 || nodes.length < wanted) break
   }
   line.isCrowded = options.freeWorkers() <= 0 && (await isCrowded(ledger, options))
   line.wasCrowded ||= line.isCrowded
