@@ -19,12 +19,13 @@ import type { Draft } from '../graph/draft.ts'
 import { codeOf } from '../graph/kinds.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { AgentRef, Id, Node } from '../graph/rows.ts'
-import type { Claim } from '../rules/turn/claim.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { look } from '../store/look.ts'
 import type { StoreChange } from '../store/store.ts'
+import { Crew } from './crew.ts'
 import type { Engine, EngineOptions, Executor, StopCause } from './engine.ts'
 import { Lease, quietUntil } from './lease.ts'
+import { type Look, Looks } from './looks.ts'
 import { type NodeHost, RunningNode, stopCauseIn } from './running-node.ts'
 import type { OwnerLine, SweepOptions } from './sweep.ts'
 
@@ -37,9 +38,6 @@ const NO_AGENTS: ReadonlySet<string> = new Set()
 const NOTHING_TOLD: ProcessReport = {}
 
 type Upkeep = typeof import('./sweep.ts')
-
-/** The reason of a look: everything that is due, or nodes that nobody has claimed. */
-type Look = 'all' | 'runnable'
 
 let loaded: Upkeep | undefined
 
@@ -79,13 +77,12 @@ class LocalEngine implements Engine, NodeHost {
   /** True when a node stayed pending for want of a worker: look for it when one is free. */
   private starved = false
   private readonly line: OwnerLine = { last: undefined, isCrowded: false, wasCrowded: false }
+  private readonly crew: Crew
   private armedAt = Number.POSITIVE_INFINITY
   private disarm: () => void = () => undefined
   private unwatch: () => void = () => undefined
   private unlisten: () => Promise<void> = async () => undefined
-  private sweeping: Promise<void> | undefined
-  /** The next look, once the current one is over. */
-  private lookAgain: Look | undefined
+  private readonly looks = new Looks((what) => this.lookFor(what))
   private drained: (() => void) | undefined
 
   constructor(ledger: Ledger, options: EngineOptions) {
@@ -95,6 +92,7 @@ class LocalEngine implements Engine, NodeHost {
     this.firstWordMs = options.firstWordMs
     this.stalledMs = options.stalledMs
     this.id = freshId(this.clock.now(), ledger.scheduler.random)
+    this.crew = new Crew(this.id)
     this.lease = new Lease({
       store: ledger.store,
       clock: ledger.clock,
@@ -140,7 +138,7 @@ class LocalEngine implements Engine, NodeHost {
   }
 
   stop(): Promise<void> {
-    this.stopping ??= this.end().catch(unlessGone)
+    this.stopping ??= this.end().catch(unless('store_gone'))
     return this.stopping
   }
 
@@ -195,7 +193,7 @@ class LocalEngine implements Engine, NodeHost {
       return
     }
     if (change.stop) this.stopIn(change.rootId)
-    if (change.runnable) this.look('runnable')
+    if (change.runnable && this.crew.hear(change)) this.look(change.isLeft ? 'runnable' : 'own')
   }
 
   /** Stops what was asked to stop in one tree. It does not wait for a sweep that is under way: a person waits for it. */
@@ -204,10 +202,9 @@ class LocalEngine implements Engine, NodeHost {
     if (here.length > 0) this.stopAsked(here).catch(this.options.report)
   }
 
-  private abandon(nodeId: Id): void {
-    const work = this.running.get(nodeId)
-    if (work !== undefined) this.abandoned.add(work)
-    this.release(nodeId)
+  private abandon(work: RunningNode): void {
+    this.abandoned.add(work)
+    this.release(work.claim.nodeId)
   }
 
   private release(nodeId: Id): void {
@@ -305,19 +302,13 @@ class LocalEngine implements Engine, NodeHost {
     if (delta === 1 && this.starved) this.look('runnable')
   }
 
-  /** Looks now, or once more after the current look. */
   private look(what: Look = 'all'): void {
+    if (this.state === 'started') this.looks.ask(what)
+  }
+
+  private async lookFor(what: Look): Promise<void> {
     if (this.state !== 'started') return
-    if (this.sweeping !== undefined) {
-      this.lookAgain = this.lookAgain === 'all' ? 'all' : what
-      return
-    }
-    this.sweeping = (what === 'all' ? this.sweepOnce() : this.claimOnce()).finally(() => {
-      this.sweeping = undefined
-      const again = this.lookAgain
-      this.lookAgain = undefined
-      if (again !== undefined) this.look(again)
-    })
+    await (what === 'all' ? this.sweepOnce() : this.claimOnce(what))
   }
 
   private sweepOptions(): SweepOptions {
@@ -328,6 +319,7 @@ class LocalEngine implements Engine, NodeHost {
       mayRun: this.options.mayRun,
       freeWorkers: () => this.availableWorkers(),
       line: this.line,
+      crew: this.crew,
       running: () => [...this.running.values()].map(({ claim }) => claim),
       report: this.options.report,
     }
@@ -341,8 +333,8 @@ class LocalEngine implements Engine, NodeHost {
       // Renews last, just before claiming: the waiting above may have taken longer than a lease.
       await this.lease.renew()
       await this.stopAsked([...this.running.values()])
-      await forceStopped(this.ledger, this.askedToStop(), options)
-      await sweep(this.ledger, options)
+      await forceStopped(this.ledger, [...this.running.values()], options)
+      this.leave(await sweep(this.ledger, options))
       this.options.swept()
     } catch (error) {
       this.options.report(error)
@@ -351,15 +343,21 @@ class LocalEngine implements Engine, NodeHost {
   }
 
   /** Takes what others have left, and leaves the rest of a sweep to the timer. */
-  private async claimOnce(): Promise<void> {
+  private async claimOnce(what: Look): Promise<void> {
     this.starved = false
-    if (this.availableWorkers() <= 0) return
+    if (this.availableWorkers() <= 0) return this.leave()
     try {
       const { claimRunnable } = await upkeep()
-      await claimRunnable(this.ledger, this.sweepOptions())
+      const mayTake = what === 'own' ? (rootId: Id) => this.crew.isFirst(rootId) : undefined
+      this.leave(await claimRunnable(this.ledger, { ...this.sweepOptions(), mayTake }))
     } catch (error) {
       this.options.report(error)
     }
+  }
+
+  /** Tells others of work that they have left to this process, and that it did not take. */
+  private leave(taken?: ReadonlySet<Id>): void {
+    for (const rootId of this.crew.leave(taken)) this.ledger.store.leave?.(rootId)
   }
 
   /** Counts free workers. Without one, runnable nodes stay pending until a worker is free. */
@@ -381,7 +379,7 @@ class LocalEngine implements Engine, NodeHost {
       if (cause === null || cause === 'stalled') this.reportSilence(work, now, reportStalled)
       if (cause !== null) work.stop(cause)
       // It holds no worker any more, whatever its code still does.
-      if (cause === 'lost') this.abandon(work.claim.nodeId)
+      if (cause === 'lost') this.abandon(work)
     }
   }
 
@@ -389,10 +387,6 @@ class LocalEngine implements Engine, NodeHost {
     if (work.timeoutAt <= now) return 'timeout'
     if (work.isStalled(now)) return 'stalled'
     return look(this.ledger.store, work.claim.rootId, (tree) => stopCauseIn(tree, work.claim, this.options.report))
-  }
-
-  private askedToStop(): readonly Claim[] {
-    return [...this.running.values()].filter(({ stopCause }) => stopCause !== null).map(({ claim }) => claim)
   }
 
   /** Reports once that a node has been silent for too long, and once that it speaks again. */
@@ -447,7 +441,7 @@ class LocalEngine implements Engine, NodeHost {
     this.disarm()
     this.unwatch()
     await this.unlisten().catch(this.options.report)
-    await this.sweeping
+    await this.looks.over()
     await this.drain()
     for (const work of [...this.running.values(), ...this.abandoned]) work.stop('shutdown')
     try {
@@ -464,7 +458,8 @@ class LocalEngine implements Engine, NodeHost {
    */
   private async giveBackAll(): Promise<void> {
     const claimed = await this.ledger.store.claimedBy(this.id, Number.MAX_SAFE_INTEGER)
-    for (const node of claimed) await this.giveBack(node, 'The process that ran it was closed.').catch(unlessTampered)
+    for (const node of claimed)
+      await this.giveBack(node, 'The process that ran it was closed.').catch(unless('tampered'))
   }
 
   /** Waits, at most for the grace, until all code has ended but code that awaits work elsewhere. */
@@ -488,12 +483,9 @@ class LocalEngine implements Engine, NodeHost {
   }
 }
 
-/** Ignores a tree that is gone: it has no claim to give back. */
-function unlessGone(error: unknown): void {
-  if (!isLegateError(error, 'store_gone')) throw error
-}
-
-/** Ignores a tree that was changed from outside: it takes no writes, and its discovery was reported. */
-function unlessTampered(error: unknown): void {
-  if (!isLegateError(error, 'tampered')) throw error
+/** Ignores one kind of error. */
+function unless(code: 'store_gone' | 'tampered'): (error: unknown) => void {
+  return (error) => {
+    if (!isLegateError(error, code)) throw error
+  }
 }

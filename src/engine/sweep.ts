@@ -10,6 +10,7 @@
 import { ConflictError, StoreError } from '../base/error.ts'
 import type { Later } from '../base/maybe.ts'
 import type { EngineRow } from '../graph/commit.ts'
+import type { Draft } from '../graph/draft.ts'
 import { isRunnable } from '../graph/kinds.ts'
 import { type RunnableQuery, unlessTampered } from '../graph/reader.ts'
 import type { AgentRef, Id, Node, Turn } from '../graph/rows.ts'
@@ -22,7 +23,9 @@ import { type LostClaim, planForce, planRecover, planWaitAgain } from '../rules/
 import type { Ledger, Step } from '../store/ledger.ts'
 import { look } from '../store/look.ts'
 import { isProvenDead } from '../store/process-proof.ts'
+import type { Crew } from './crew.ts'
 import { dropEngine, isDead, leaseTime } from './lease.ts'
+import type { RunningNode } from './running-node.ts'
 
 export interface SweepOptions {
   readonly engineId: Id
@@ -30,6 +33,9 @@ export interface SweepOptions {
   readonly graceMs: number
   readonly freeWorkers: () => number
   readonly line: OwnerLine
+  readonly crew: Pick<Crew, 'learn'>
+  /** Which trees it may take nodes of, where it leaves some to others; undefined for all. */
+  readonly mayTake?: ((rootId: Id) => boolean) | undefined
   /** The nodes that run in this process. */
   readonly running: () => Iterable<Claim>
   readonly canRun: () => { readonly agents: readonly string[]; readonly kinds: readonly string[] }
@@ -52,16 +58,18 @@ const BATCH = 256
 
 /**
  * Does everything that is due, from rows alone: claims of dead processes, deadlines, cancelled nodes that did not stop,
- * runnable nodes. Runs at start, every second and when another process has written; all progress could rest on it.
+ * runnable nodes. Runs at start, every second and when another process has written; all progress could rest on it. Gives the trees
+ * of the nodes that it has claimed.
  */
-export async function sweep(ledger: Ledger, options: SweepOptions): Promise<void> {
+export async function sweep(ledger: Ledger, options: SweepOptions): Promise<ReadonlySet<Id>> {
   await recoverLost(ledger, options)
   await expireTurns(ledger, options)
   await expireAsks(ledger, options)
   await endWaits(ledger, options)
   await forceStops(ledger, options)
-  await claimRunnable(ledger, options)
+  const taken = await claimRunnable(ledger, options)
   await waitAgain(ledger, options)
+  return taken
 }
 
 /** Does everything that is due in one tree. False where a runnable node is left: its code is not here, or no worker is free. */
@@ -163,11 +171,13 @@ export async function recoverStopped(ledger: Ledger, rootId: Id, own: Id): Promi
 /** Stops the nodes of this process that were asked to stop one by one and did not within the grace. */
 export async function forceStopped(
   ledger: Ledger,
-  running: Iterable<Claim>,
+  running: Iterable<Pick<RunningNode, 'claim' | 'stopCause'>>,
   { graceMs }: Pick<SweepOptions, 'graceMs'>,
 ): Promise<void> {
   const before = ledger.clock.now() - graceMs
-  for (const { nodeId, rootId } of running) {
+  for (const { claim, stopCause } of running) {
+    if (stopCause === null) continue
+    const { nodeId, rootId } = claim
     const node = await look(ledger.store, rootId, (tree) => tree.node(nodeId))
     if (node?.marks?.stop == null || node.marks.stop.at > before) continue
     await ledger.commit({ kind: 'force', rootId, plan: (draft) => planForce(draft, nodeId) })
@@ -179,32 +189,46 @@ export async function reportStalled(ledger: Ledger, claim: Claim, since: number 
   await ledger.commit({ kind: 'note', rootId: claim.rootId, plan: (draft) => planStalled(draft, claim, since) })
 }
 
-/** Claims as many nodes as there are workers, of each owner in turn. */
-export async function claimRunnable(ledger: Ledger, options: SweepOptions): Promise<void> {
+/** Claims as many nodes as there are workers, of each owner in turn. Gives their trees. */
+export async function claimRunnable(ledger: Ledger, options: SweepOptions): Promise<ReadonlySet<Id>> {
   const { line } = options
+  const trees = new Set<Id>()
   // Whoever runs nodes already had a turn.
   if (line.last === undefined) for (const claim of options.running()) line.last = await ownerOf(ledger, claim)
   for (let free = options.freeWorkers(); free > 0; free = options.freeWorkers()) {
     const wanted = Math.min(free, BATCH)
     const nodes = await nextInLine(ledger, options, wanted)
-    let taken = 0
-    for (const [rootId, ids] of byTree(nodes)) {
-      taken += (await tryStep(ledger, options, { kind: 'claim', rootId, plan: (draft) => planClaim(draft, ids) })) ?? 0
-    }
+    const taken = await claimAll(ledger, options, nodes)
+    for (const rootId of taken) trees.add(rootId)
     const last = nodes.at(-1)
     if (last !== undefined) line.last = await ownerOf(ledger, last)
     // Where there were fewer than wanted, none is left.
-    if (taken === 0 || nodes.length < wanted) break
+    if (taken.size === 0 || nodes.length < wanted) break
   }
   line.isCrowded = options.freeWorkers() <= 0 && (await isCrowded(ledger, options))
   line.wasCrowded ||= line.isCrowded
+  return trees
+}
+
+/** Claims nodes, and gives the trees of those that this process has got. */
+async function claimAll(ledger: Ledger, options: SweepOptions, nodes: readonly Node[]): Promise<ReadonlySet<Id>> {
+  const taken = new Set<Id>()
+  for (const [rootId, ids] of byTree(nodes)) {
+    const plan = (draft: Draft) => planClaim(draft, ids)
+    if (((await tryStep(ledger, options, { kind: 'claim', rootId, plan })) ?? 0) > 0) taken.add(rootId)
+  }
+  return taken
 }
 
 /** How many nodes are read to find some that run here among those that are left to others. */
 const LOOKED_AT = 10_000
 
 async function nextInLine(ledger: Ledger, options: SweepOptions, limit: number): Promise<readonly Node[]> {
-  const { canRun, mayRun, line } = options
+  const { canRun, mayRun, mayTake, line } = options
+  if (mayTake !== undefined) {
+    const all = await nextInLine(ledger, { ...options, mayTake: undefined }, BATCH)
+    return all.filter(({ rootId }) => mayTake(rootId)).slice(0, limit)
+  }
   const after = line.last === undefined ? {} : { after: line.last }
   const query: RunnableQuery = { now: ledger.clock.now(), limit, ...canRun(), ...after }
   const found = await ledger.store.runnable(query)
@@ -267,6 +291,7 @@ async function waitAgain(ledger: Ledger, options: SweepOptions): Promise<void> {
 async function recoverLost(ledger: Ledger, options: SweepOptions): Promise<void> {
   const { store } = ledger
   const { now, lost, engines } = await lookAtEngines(ledger)
+  options.crew.learn(engines, now)
   for (const one of lost) if (one.engineId !== options.engineId) await recoverClaims(ledger, options, one)
   for (const engine of engines) {
     const isOurs = engine.id === options.engineId

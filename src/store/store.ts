@@ -69,6 +69,8 @@ export interface Store extends StoreReader {
    * null. Returns a function that ends it.
    */
   watch(changed: (change: StoreChange | null) => void): () => void
+  /** Tells the other processes that a tree has work which this one cannot do. */
+  leave?(rootId: Id): void
   /** The queue in which its commits leave their wakes. Missing: an engine finds work by watching and looking. */
   readonly wakes?: WakeQueue
   close(): Promise<void>
@@ -93,6 +95,8 @@ export interface StoreChange {
   readonly rootId: Id
   /** It left a node that nobody has claimed. */
   readonly runnable: boolean
+  /** The process that was to claim it cannot: anybody may. */
+  readonly isLeft: boolean
   /** It asked running nodes to stop, or ended a turn. */
   readonly stop: boolean
 }

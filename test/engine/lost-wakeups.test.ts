@@ -94,17 +94,18 @@ function deaf(store: LocalStore): LocalStore {
 
 /** What one sweep claims when nothing else ever told anybody anything. */
 async function sweptBy(graph: Graph): Promise<readonly Node[]> {
-  return graph.sweep((ledger) =>
-    sweep(ledger, {
+  return graph.sweep(async (ledger) => {
+    await sweep(ledger, {
       engineId: graph.engineId,
       graceMs: 5_000,
       freeWorkers: () => graph.freeWorkers,
       line: { last: undefined, isCrowded: false, wasCrowded: false },
+      crew: { learn: () => undefined },
       running: () => [],
       canRun: () => ({ agents: ['agent'], kinds: ['agent_message', 'work'] }),
       report: (error) => {
         throw error
       },
-    }),
-  )
+    })
+  })
 }

@@ -114,12 +114,21 @@ export class SimProcess implements Owner {
 
   /** Another process has committed. */
   hear(commit: Commit): void {
-    const { world } = this.stage
-    if (commit.rootId === null || this.options.bug === 'wake' || this.isLost('back')) return
+    if (commit.rootId === null) return
     const runnable = commit.wakes.some(({ at }) => at === null)
     const stop = commit.turns.some(({ cancel, state }) => cancel !== null || state === 'ended')
     if (!runnable && !stop) return
-    const change = { rootId: commit.rootId, runnable, stop }
+    this.hearLater({ rootId: commit.rootId, runnable, isLeft: false, stop })
+  }
+
+  /** Another process leaves work to whoever can do it. */
+  hearLeft(rootId: Id): void {
+    this.hearLater({ rootId, runnable: true, isLeft: true, stop: false })
+  }
+
+  private hearLater(change: StoreChange): void {
+    const { world } = this.stage
+    if (this.options.bug === 'wake' || this.isLost('back')) return
     world.at(world.now + this.delay(), this, () => {
       for (const changed of this.watchers) changed(change)
     })
@@ -252,6 +261,9 @@ export class SimProcess implements Owner {
         if (this.watchers.size === 0 && this.options.bug !== 'wake') this.poll(0)
         this.watchers.add(changed)
         return () => this.watchers.delete(changed)
+      },
+      leave: (rootId: Id) => {
+        for (const other of this.stage.processes) if (other !== this && !other.isDead) other.hearLeft(rootId)
       },
       close: async () => undefined,
     } as unknown as Store

@@ -16,6 +16,10 @@ const AGAIN_MS = 500
 /** PostgreSQL takes no longer message. */
 const MOST_BYTES = 7_000
 
+/** A message says so of work that is left for anybody. */
+const LEFT = 2
+const ANYTHING: Hint = { rootId: null, runnable: true, isLeft: true, stop: true }
+
 const WRITES = 'SELECT last_value FROM @.writes'
 
 export interface HintsOptions {
@@ -70,7 +74,7 @@ export class Hints {
 
   /** Tells that a tree has work which this process does not do. */
   left(rootId: Id): void {
-    this.note(rootId, { rootId, runnable: true, stop: false })
+    this.note(rootId, { rootId, runnable: true, isLeft: true, stop: false })
   }
 
   private note(rootId: Id, hint: Hint): void {
@@ -82,7 +86,7 @@ export class Hints {
   /** Tells that something changed that is of no tree. */
   changed(): void {
     this.known++
-    this.untold.set('', { rootId: null, runnable: false, stop: false })
+    this.untold.set('', { ...ANYTHING, runnable: false, stop: false })
     this.arm(TELL_MS)
   }
 
@@ -126,7 +130,11 @@ export class Hints {
     clearTimeout(this.telling)
     this.telling = undefined
     this.rest()
-    const list = [...this.untold.values()].map(({ rootId, runnable, stop }) => [rootId, runnable ? 1 : 0, stop ? 1 : 0])
+    const list = [...this.untold.values()].map(({ rootId, runnable, isLeft, stop }) => [
+      rootId,
+      isLeft ? LEFT : Number(runnable),
+      Number(stop),
+    ])
     this.untold.clear()
     const message = JSON.stringify([this.origin, list])
     const isShort = Buffer.byteLength(message) <= MOST_BYTES
@@ -173,7 +181,13 @@ export class Hints {
     const [origin, list] = read.ok && Array.isArray(read.value) ? read.value : []
     if (origin === this.origin || !Array.isArray(list)) return
     for (const [rootId, runnable, stop] of list.filter((one) => Array.isArray(one))) {
-      const hint = { rootId: typeof rootId === 'string' ? rootId : null, runnable: runnable === 1, stop: stop === 1 }
+      const named = typeof rootId === 'string' ? rootId : null
+      const hint = {
+        rootId: named,
+        runnable: runnable === 1 || runnable === LEFT,
+        isLeft: runnable === LEFT,
+        stop: stop === 1,
+      }
       if (hint.rootId !== null) this.options.heard(hint.rootId)
       for (const listener of this.listeners) listener(hint)
     }
@@ -198,12 +212,13 @@ export class Hints {
     const writes = Number(row?.[0]) - own
     const isNews = writes > this.seen
     this.seen = writes
-    if (isNews) for (const listener of this.listeners) listener({ rootId: null, runnable: true, stop: true })
+    if (isNews) for (const listener of this.listeners) listener(ANYTHING)
   }
 }
 
 function joined(a: Hint, b: Hint): Hint {
-  return { rootId: a.rootId, runnable: a.runnable || b.runnable, stop: a.stop || b.stop }
+  const { rootId } = a
+  return { rootId, runnable: a.runnable || b.runnable, isLeft: a.isLeft || b.isLeft, stop: a.stop || b.stop }
 }
 
 /** Changes that others may have to act on: a node that nobody claimed, a stop, an end. */
@@ -213,5 +228,5 @@ function hintOf({ rootId, nodes, turns }: Commit, isQueued: boolean): Hint | und
   const stop =
     turns.some(({ cancel, state }) => cancel !== null || state === 'ended') ||
     nodes.some(({ marks }) => marks?.stop != null)
-  return { rootId, runnable, stop }
+  return { rootId, runnable, isLeft: false, stop }
 }

@@ -191,10 +191,9 @@ class PostgresParts {
       registry: postgresRegistry(database, () => hints.changed()),
       watch: (changed) => {
         database.requireOpen()
-        return hints.listen(({ rootId, runnable, stop }) =>
-          changed(rootId === null ? null : { rootId, runnable, stop }),
-        )
+        return hints.listen(({ rootId, ...change }) => changed(rootId === null ? null : { rootId, ...change }))
       },
+      leave: (rootId) => hints.left(rootId),
       ...(this.queue === undefined ? {} : { wakes: this.tellLeft(this.queue) }),
       close: async () => {
         await hints.end()

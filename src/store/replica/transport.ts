@@ -59,6 +59,8 @@ export interface LaneRange {
 export interface Hint {
   readonly rootId: Id | null
   readonly runnable: boolean
+  /** The process that was to claim a node cannot: anybody may. */
+  readonly isLeft: boolean
   readonly stop: boolean
 }
 

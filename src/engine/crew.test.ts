@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest'
+import type { EngineRow } from '../graph/commit.ts'
+import { engineRow } from '../testing/conformance/store-rows.ts'
+import { Crew } from './crew.ts'
+
+const NOW = 1_000
+const ids = ['one', 'two', 'three', 'four']
+const trees = Array.from({ length: 400 }, (_, at) => `tree-${at}`)
+const rows = ids.map(
+  (id): EngineRow => ({ ...engineRow(id), bootId: 'elsewhere', leaseUntil: NOW + 1, agents: ['host'] }),
+)
+
+function crewOf(id: string, engines: readonly EngineRow[]): Crew {
+  const crew = new Crew(id)
+  crew.learn(engines, NOW)
+  return crew
+}
+
+const work = (rootId: string) => ({ rootId, runnable: true, isLeft: false, stop: false })
+
+describe('work that several processes hear of', () => {
+  test('one of them takes it, and each about as much as the others', () => {
+    const crews = ids.map((id) => crewOf(id, rows))
+    const taken = crews.map((crew) => trees.filter((rootId) => crew.hear(work(rootId))))
+
+    expect(taken.flat().toSorted()).toEqual(trees.toSorted())
+    for (const { length } of taken) expect(length).toBeGreaterThan(60)
+  })
+
+  test('a process that is gone, or that runs nothing, is not waited for', () => {
+    const gone = rows.map((row, at) => (at === 0 ? row : { ...row, leaseUntil: NOW }))
+    const idle = rows.map((row, at) => (at === 0 ? row : { ...row, agents: [] }))
+
+    for (const engines of [gone, idle, []]) {
+      const crew = crewOf('one', engines)
+      expect(trees.every((rootId) => crew.hear(work(rootId)))).toBe(true)
+      // There is nobody who could be told.
+      expect(crew.leave()).toEqual([])
+    }
+  })
+
+  test('what it was to take and did not is left to the others, once; they all look for it', () => {
+    const crew = crewOf('one', rows)
+    const mine = trees.filter((rootId) => crew.hear(work(rootId)))
+    const [first = '', ...others] = mine
+
+    expect(crew.leave(new Set([first]))).toEqual(others)
+    expect(crew.leave()).toEqual([])
+    expect(ids.every((id) => crewOf(id, rows).hear({ ...work(first), isLeft: true }))).toBe(true)
+  })
+})

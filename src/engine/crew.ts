@@ -1,0 +1,59 @@
+// The processes that work on one store, as this one saw them last.
+//
+// Owns:      which of them takes work that all of them hear of.
+// Called by: the local engine asks it when another process has left work; each sweep tells it who lives.
+// Must stay true:
+//   - It only spreads work. Whoever is not first finds the same nodes with its next sweep, so a process that is gone, or is not
+//     known yet, delays work and never loses it.
+
+import type { EngineRow } from '../graph/commit.ts'
+import type { Id } from '../graph/rows.ts'
+import type { StoreChange } from '../store/store.ts'
+import { isDead } from './lease.ts'
+
+export class Crew {
+  private readonly own: Id
+  private others: readonly Id[] = []
+  /** Trees whose work this process is to take. */
+  private readonly expected = new Set<Id>()
+
+  constructor(own: Id) {
+    this.own = own
+  }
+
+  /** Takes note of the processes that run nodes. */
+  learn(engines: readonly EngineRow[], now: number): void {
+    const works = (engine: EngineRow) => engine.agents?.length !== 0 && !isDead(engine, now)
+    this.others = engines.filter((engine) => engine.id !== this.own && works(engine)).map(({ id }) => id)
+  }
+
+  /** True where this process is to look for work that another one has left: it is the first for its tree, or the first cannot. */
+  hear({ rootId, isLeft }: StoreChange): boolean {
+    if (isLeft) return true
+    if (!this.isFirst(rootId)) return false
+    this.expected.add(rootId)
+    return true
+  }
+
+  /** The trees whose work this process was to take, and has not: others may. */
+  leave(taken?: ReadonlySet<Id>): readonly Id[] {
+    if (this.expected.size === 0) return []
+    const left = this.others.length === 0 ? [] : [...this.expected].filter((rootId) => taken?.has(rootId) !== true)
+    this.expected.clear()
+    return left
+  }
+
+  /** Every process finds the same one to be first, and each is first for about as many trees. */
+  isFirst(rootId: Id): boolean {
+    const own = weightOf(this.own + rootId)
+    return this.others.every((id) => weightOf(id + rootId) <= own)
+  }
+}
+
+/** A number that is as good as random, and the same for the same text. */
+function weightOf(text: string): number {
+  let weight = 0x811c9dc5
+  for (let at = 0; at < text.length; at++) weight = Math.imul(weight ^ text.charCodeAt(at), 0x01000193)
+  weight = Math.imul(weight ^ (weight >>> 16), 0x85ebca6b)
+  return (weight ^ (weight >>> 13)) >>> 0
+}
