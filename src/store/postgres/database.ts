@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreError } from '../../base/error.ts'
 import { newPool, type PgRow, type PostgresClient, type PostgresPool, type Query, TYPES } from './driver.ts'
-import { failure, isLost, isNameUnknown } from './failure.ts'
+import { failure, isLost, isMissing, isNameUnknown } from './failure.ts'
 import { migrate, requireSchema } from './schema.ts'
 
 export interface DatabaseOptions {
@@ -127,7 +127,19 @@ export class Database {
     this.isOpen = true
   }
 
+  /** Software of a later version may have changed the schema meanwhile, so that this one cannot use it: then that is said. */
   private async withClient<T>(use: (query: Query) => Promise<T>): Promise<T> {
+    try {
+      return await this.withConnection(use)
+    } catch (error) {
+      if (this.isOpen && isMissing(error)) {
+        await this.withConnection((query) => requireSchema(query, this.options.schema))
+      }
+      throw error
+    }
+  }
+
+  private async withConnection<T>(use: (query: Query) => Promise<T>): Promise<T> {
     const client = await (await this.poolOf()).connect()
     let broken = false
     const noticed = () => {

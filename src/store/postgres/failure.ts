@@ -23,6 +23,14 @@ export function isNameUnknown(error: unknown): boolean {
   return code === '26000' || code === '42P05'
 }
 
+/** True where a schema, table, column or function is not there: it was dropped, or made by another version. */
+export function isMissing(error: unknown): boolean {
+  const { code } = (error ?? {}) as DriverError
+  return typeof code === 'string' && MISSING_CODE.test(code)
+}
+
+const MISSING_CODE = /^(?:3F000|42P01|42883|42703)/
+
 /** True where the rows contradict a commit. */
 export function isRefusal(error: unknown): boolean {
   const { code } = (error ?? {}) as DriverError
@@ -68,7 +76,7 @@ const KNOWN: readonly (readonly [code: RegExp, words: Words])[] = [
     ({ address }, message) =>
       storeError('store', `There is no such database at ${address} (${message}). Create it, or name another.`),
   ],
-  [/^(?:3F000|42P01|42883)/, ({ schema }) => missingSchema(schema)],
+  [MISSING_CODE, ({ schema }) => missingSchema(schema)],
   [
     /^25006/,
     ({ address }) =>

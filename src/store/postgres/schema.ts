@@ -152,10 +152,13 @@ CREATE UNLOGGED TABLE @.readers (root_id text COLLATE "C" PRIMARY KEY, until tim
 CREATE SEQUENCE @.writes;
 `
 
-/** Step n leads from version n to n + 1. Steps are never changed once published, only added, and only add. */
+/** Step n leads from version n to n + 1. Steps are never changed once published, only added, and only add: see `LEAST`. */
 const MIGRATIONS: readonly string[] = [`${TABLES}${COMMIT}`]
 
-/** The oldest version of the software that may still write to a schema of this version. */
+/**
+ * The oldest version that a process may know and still use a schema of this version. A step that raises it also drops the
+ * function that older processes commit with: those that run meanwhile are refused by the database, from that moment on.
+ */
 const LEAST = 1
 
 const VERSION = 'SELECT version, least FROM @.legate'
@@ -181,13 +184,13 @@ export async function migrate(query: Query, schema: string): Promise<void> {
   }
 }
 
-/** Refuses a schema that is not there, or that only newer software can write to. */
+/** Refuses a schema that is not there, or that only newer software can use. */
 export async function requireSchema(query: Query, schema: string): Promise<void> {
   const { version, least } = await versionOf(query)
   if (version === 0) throw missingSchema(schema)
   if (least > MIGRATIONS.length) {
-    const message = `The schema ${schema} is of version ${version}, and this version of legate knows ${MIGRATIONS.length}: update it.`
-    throw new StoreError('store_newer_schema', message, { details: { schema, version } })
+    const message = `The schema ${schema} is of version ${version}, for software that knows version ${least} or later; this process knows ${MIGRATIONS.length}. It has written nothing more: update legate here.`
+    throw new StoreError('store_newer_schema', message, { details: { schema, version, least } })
   }
 }
 
