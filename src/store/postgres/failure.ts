@@ -17,6 +17,12 @@ const LOST_CODE =
   /^(?:08|57P0[1-3]|E(?:CONN|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN)|53300|40001|40P01|26000|42P05)/
 const LOST_MESSAGE = /terminated|timeout|Connection ended|not queryable|connection error/i
 
+/** True where no answer came in time. The connection looks whole, and may be one that the other side has forgotten. */
+export function isSilent(error: unknown): boolean {
+  const { message } = (error ?? {}) as DriverError
+  return message === 'Query read timeout'
+}
+
 /** True where a pooler gave the statement to a connection that does not know its name. Nothing was run. */
 export function isNameUnknown(error: unknown): boolean {
   const { code } = (error ?? {}) as DriverError

@@ -2,8 +2,8 @@ import { parseJson } from '../../base/json.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Hint } from '../replica/transport.ts'
-import type { Database } from './database.ts'
-import type { PostgresClient } from './driver.ts'
+import { ANSWER_MS, type Database } from './database.ts'
+import type { PgRow, PostgresClient } from './driver.ts'
 
 /** How often this process tells others of its commits, at most. One message of the database is slow for all its users. */
 const TELL_MS = 25
@@ -145,19 +145,21 @@ export class Hints {
     const client = await this.options.database.reserve()
     if (this.isEnded) return client.release(true)
     this.client = client
-    const over = () => {
-      if (this.client !== client) return
-      this.client = undefined
-      client.release(true)
-      this.options.lost()
-      this.hearAgain()
-    }
+    const over = () => this.lose(client)
     client.on('error', over)
     client.on('end', over)
     client.on('notification', (message) => this.heard(String((message as { payload?: unknown }).payload)))
     client.unref?.()
-    await client.query({ text: `LISTEN "${this.channel.replaceAll('"', '""')}"` })
+    await client.query({ text: `LISTEN "${this.channel.replaceAll('"', '""')}"`, query_timeout: ANSWER_MS })
     this.seen = -1
+  }
+
+  private lose(client: PostgresClient): void {
+    if (this.client !== client) return
+    this.client = undefined
+    client.release(true)
+    this.options.lost()
+    this.hearAgain()
   }
 
   private hearAgain(): void {
@@ -194,11 +196,25 @@ export class Hints {
     await this.options.look()
     if (++this.looks % TIDY_EVERY === 0) await this.options.tidy()
     const own = this.known
-    const [row] = await this.options.database.query(WRITES)
-    const writes = Number(row?.[0]) - own
+    const writes = (await this.countWrites()) - own
     const isNews = writes > this.seen
     this.seen = writes
     if (isNews) for (const listener of this.listeners) listener({ rootId: null, runnable: true, stop: true })
+  }
+
+  /** Asks on the connection that listens: where the other side has forgotten it, nobody would ever say so. */
+  private async countWrites(): Promise<number> {
+    const { client } = this
+    const { database } = this.options
+    if (client === undefined) return Number((await database.query(WRITES))[0]?.[0])
+    try {
+      const { text } = database.statement(WRITES)
+      const { rows } = await client.query({ text, rowMode: 'array', query_timeout: ANSWER_MS })
+      return Number((rows[0] as PgRow | undefined)?.[0])
+    } catch (error) {
+      this.lose(client)
+      throw error
+    }
   }
 }
 

@@ -163,9 +163,13 @@ const LEAST = 1
 
 const VERSION = 'SELECT version, least FROM @.legate'
 
+/** True where the schema lacks steps, or is not there. */
+export async function isBehind(query: Query): Promise<boolean> {
+  return (await versionOf(query)).version < MIGRATIONS.length
+}
+
 /** Makes the schema, or takes the steps that it lacks. Processes that start together take turns. */
 export async function migrate(query: Query, schema: string): Promise<void> {
-  if ((await versionOf(query)).version >= MIGRATIONS.length) return
   await query('BEGIN')
   try {
     await query('SELECT pg_advisory_xact_lock(hashtext($1))', [`legate ${schema}`])
@@ -173,10 +177,13 @@ export async function migrate(query: Query, schema: string): Promise<void> {
     await query('CREATE TABLE IF NOT EXISTS @.legate (version int NOT NULL, least int NOT NULL)')
     const { version } = await versionOf(query)
     for (const step of MIGRATIONS.slice(version)) await query(step)
-    await query(
-      version === 0 ? 'INSERT INTO @.legate VALUES ($1, $2)' : 'UPDATE @.legate SET version = $1, least = $2',
-      [MIGRATIONS.length, LEAST],
-    )
+    // Another process may have been faster, and of a later version.
+    if (version < MIGRATIONS.length) {
+      await query(
+        version === 0 ? 'INSERT INTO @.legate VALUES ($1, $2)' : 'UPDATE @.legate SET version = $1, least = $2',
+        [MIGRATIONS.length, LEAST],
+      )
+    }
     await query('COMMIT')
   } catch (error) {
     await query('ROLLBACK').catch(() => undefined)
