@@ -139,7 +139,7 @@ class LocalEngine implements Engine, NodeHost {
   }
 
   stop(): Promise<void> {
-    this.stopping ??= this.end().catch(unlessGone)
+    this.stopping ??= this.end().catch(unless('store_gone'))
     return this.stopping
   }
 
@@ -323,6 +323,7 @@ class LocalEngine implements Engine, NodeHost {
       line: this.line,
       running: () => [...this.running.values()].map(({ claim }) => claim),
       report: this.options.report,
+      keep: () => this.lease.keep(),
     }
   }
 
@@ -452,7 +453,7 @@ class LocalEngine implements Engine, NodeHost {
     await this.drain()
     for (const work of [...this.running.values(), ...this.abandoned]) work.stop('shutdown')
     try {
-      await this.giveBackAll()
+      if (this.lease.wasHeld) await this.giveBackAll()
     } finally {
       this.state = 'stopped'
     }
@@ -465,7 +466,9 @@ class LocalEngine implements Engine, NodeHost {
    */
   private async giveBackAll(): Promise<void> {
     const claimed = await this.ledger.store.claimedBy(this.id, Number.MAX_SAFE_INTEGER)
-    for (const node of claimed) await this.giveBack(node, 'The process that ran it was closed.').catch(unlessTampered)
+    // A tree that was changed from outside takes no writes, and its discovery was reported.
+    const reason = 'The process that ran it was closed.'
+    for (const node of claimed) await this.giveBack(node, reason).catch(unless('tampered'))
   }
 
   /** Waits, at most for the grace, until all code has ended but code that awaits work elsewhere. */
@@ -489,12 +492,9 @@ class LocalEngine implements Engine, NodeHost {
   }
 }
 
-/** Ignores a tree that is gone: it has no claim to give back. */
-function unlessGone(error: unknown): void {
-  if (!isLegateError(error, 'store_gone')) throw error
-}
-
-/** Ignores a tree that was changed from outside: it takes no writes, and its discovery was reported. */
-function unlessTampered(error: unknown): void {
-  if (!isLegateError(error, 'tampered')) throw error
+/** Ignores this error. */
+function unless(code: 'store_gone' | 'tampered'): (error: unknown) => void {
+  return (error) => {
+    if (!isLegateError(error, code)) throw error
+  }
 }

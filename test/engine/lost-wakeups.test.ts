@@ -102,6 +102,7 @@ async function sweptBy(graph: Graph): Promise<readonly Node[]> {
       line: { last: undefined, isCrowded: false, wasCrowded: false },
       running: () => [],
       canRun: () => ({ agents: ['agent'], kinds: ['agent_message', 'work'] }),
+      keep: () => undefined,
       report: (error) => {
         throw error
       },

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { createRuntime } from '../../src/runtime/runtime.ts'
 import { postgresStore } from '../../src/store/postgres/index.ts'
 import { commitOf, nodeRow, placeIn, treeCommit, warningEvent } from '../../src/testing/conformance/store-rows.ts'
 import { noPostgres, type PostgresServer, usePostgres } from '../support/postgres.ts'
@@ -58,5 +59,13 @@ describe.skipIf(noPostgres !== undefined)('a database that is silent', async () 
     expect(performance.now() - later).toBeLessThan(6_000)
     await store.close()
     mute.close()
+  })
+
+  test('a runtime that could not start says so once: closing it asks for nothing, and is done at once', async () => {
+    const runtime = createRuntime({ store: postgresStore({ url: 'postgres://me@127.0.0.1:1/x', busyMs: 200 }) })
+    await expect(runtime.resume()).rejects.toMatchObject({ code: 'store_busy' })
+    const began = performance.now()
+    await runtime.close()
+    expect(performance.now() - began).toBeLessThan(150)
   })
 })
