@@ -48,15 +48,27 @@ export class Hints {
   private client: PostgresClient | undefined
   private isListening = false
   private isEnded = false
-  /** How many writes it knows of: its own, and those it has heard of. */
+  /** How many writes of its own it knows of. */
   private known = 0
-  /** The writes of others at the last look; -1 where some may have been missed since. */
+  /** How many writes of its own are under way: the database may have counted them already. */
+  private underWay = 0
+  /** The writes of others that there were at the last look, at least; -1 where some may have been missed since. */
   private seen = -1
   private looks = 0
 
   constructor(options: HintsOptions) {
     this.options = options
     this.channel = `legate_${options.database.options.schema}`.slice(0, 60)
+  }
+
+  /** Does a write of this process, which is counted when it is done. */
+  async write<T>(act: () => Promise<T>): Promise<T> {
+    this.underWay++
+    try {
+      return await act()
+    } finally {
+      this.underWay--
+    }
   }
 
   /** Takes note of a commit of this process. */
@@ -191,14 +203,17 @@ export class Hints {
     this.looking.unref()
   }
 
-  /** Others have written where there were more writes than those of this process. */
+  /**
+   * Others have written where there were more writes than those of this process. One that is under way may be among those that
+   * were counted, or not: it never hides one of somebody else.
+   */
   private async look(): Promise<void> {
     await this.options.look()
     if (++this.looks % TIDY_EVERY === 0) await this.options.tidy()
     const own = this.known
-    const writes = (await this.countWrites()) - own
-    const isNews = writes > this.seen
-    this.seen = writes
+    const writes = await this.countWrites()
+    const isNews = writes - own > this.seen
+    this.seen = writes - this.known - this.underWay
     if (isNews) for (const listener of this.listeners) listener({ rootId: null, runnable: true, stop: true })
   }
 
