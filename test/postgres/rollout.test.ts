@@ -49,6 +49,24 @@ describe.skipIf(noPostgres !== undefined)('a rollout', async () => {
     await crew.crash.drop()
   })
 
+  test('whose first processes of both versions make the schema at the same moment: it is of the later version', async () => {
+    const crew = crewOf(4)
+    const schema = schemaOf(crew.crash.database)
+    const gate = new pg.Client({ connectionString: server.url() })
+    await gate.connect()
+    await gate.query('SELECT pg_advisory_lock(hashtext($1))', [`legate ${schema.slice(1, -1)}`])
+    const waiting = "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    const young = crew.startLater(laterProgram('crew', adding()))
+    await until(async () => (await one(server, waiting)) === 1)
+    const old = crew.start()
+    await until(async () => (await one(server, waiting)) === 2)
+    await gate.end()
+
+    expect((await crew.check([young, old])).wrong).toEqual([])
+    expect(await one(server, `SELECT version FROM ${schema}.legate`)).toBe(2)
+    await crew.crash.drop()
+  })
+
   test('of a version that shuts the old one out: it says so, writes nothing more, and the new one ends its work', async () => {
     const crew = crewOf(1)
     const schema = schemaOf(crew.crash.database)
