@@ -18,6 +18,9 @@ export interface LeaseOptions {
   readonly tell: () => ProcessReport
 }
 
+/** So many times a row is written anew where others write it, too. */
+const MOST_TRIES = 10
+
 /** Proves that an engine is alive: one row for all of its claims, renewed while it lives. */
 export class Lease {
   private readonly options: LeaseOptions
@@ -30,6 +33,9 @@ export class Lease {
   private readonly since: Pick<EngineRow, 'host' | 'startedAt'>
   /** Others take its claims from then on: nothing may be claimed before the lease is renewed. */
   until = 0
+  private isOver = false
+  /** The last time that its row was written. */
+  private writing: Promise<void> = Promise.resolve()
 
   constructor(options: LeaseOptions) {
     this.options = options
@@ -40,13 +46,21 @@ export class Lease {
   async renew(): Promise<void> {
     const { store, clock, leaseMs, engineId } = this.options
     const own = clock.now()
+    if (this.isOver) return
     if (own < this.renewAt && this.isToldAll() && (await store.engine(engineId)) !== undefined) return
     const heardAt = await leaseTime(this.options)
-    await this.put(heardAt)
+    if (this.isOver) return
+    this.writing = this.put(heardAt)
+    await this.writing
     // A clock that follows the store may have jumped just now: what it said before counts no more.
     const now = store.now === undefined || clock.follow === undefined ? own : heardAt
     this.renewAt = now + leaseMs / 3
     this.until = now + leaseMs
+  }
+
+  /** Renews when it is time, and asks nobody before: for work that may take longer than the lease. */
+  keep(): Later<void> {
+    return this.options.clock.now() < this.renewAt ? undefined : this.renew()
   }
 
   private isToldAll(): boolean {
@@ -54,14 +68,28 @@ export class Lease {
     return this.named === agents.size && this.told === tell()
   }
 
+  /** True once its row was written. Whoever has no lease has claimed nothing. */
+  get wasHeld(): boolean {
+    return this.named >= 0
+  }
+
+  /** Deletes its row. A wake that is still under way may be renewing it: that comes to its end first. */
   async end(): Promise<void> {
+    const { store, clock, engineId } = this.options
+    this.isOver = true
+    await this.writing.catch(() => undefined)
     this.until = 0
-    const row = await this.options.store.engine(this.options.engineId)
-    if (row === undefined) return
-    // Others drop it at the same moment where its lease was over.
-    await dropEngine(this.options.store, row, this.options.clock.now()).catch((error: unknown) => {
-      if (!ConflictError.isInstance(error)) throw error
-    })
+    if (!this.wasHeld) return
+    for (let tries = 1; ; tries++) {
+      const row = await store.engine(engineId)
+      if (row === undefined) return
+      try {
+        return await dropEngine(store, row, clock.now())
+      } catch (error) {
+        // Others drop it where it was over; and where the answer was lost, it is gone already.
+        if (!ConflictError.isInstance(error) || tries >= MOST_TRIES) throw error
+      }
+    }
   }
 
   /** Another process may be dropping the row at the same moment; then it is written again. */
@@ -78,7 +106,7 @@ export class Lease {
         this.told = told
         return
       } catch (error) {
-        if (!ConflictError.isInstance(error) || tries >= 10) throw error
+        if (!ConflictError.isInstance(error) || tries >= MOST_TRIES) throw error
       }
     }
   }

@@ -322,6 +322,7 @@ class LocalEngine implements Engine, NodeHost {
       crew: this.crew,
       running: () => [...this.running.values()].map(({ claim }) => claim),
       report: this.options.report,
+      keep: () => this.lease.keep(),
     }
   }
 
@@ -445,7 +446,7 @@ class LocalEngine implements Engine, NodeHost {
     await this.drain()
     for (const work of [...this.running.values(), ...this.abandoned]) work.stop('shutdown')
     try {
-      await this.giveBackAll()
+      if (this.lease.wasHeld) await this.giveBackAll()
     } finally {
       this.state = 'stopped'
     }
@@ -458,8 +459,9 @@ class LocalEngine implements Engine, NodeHost {
    */
   private async giveBackAll(): Promise<void> {
     const claimed = await this.ledger.store.claimedBy(this.id, Number.MAX_SAFE_INTEGER)
-    for (const node of claimed)
-      await this.giveBack(node, 'The process that ran it was closed.').catch(unless('tampered'))
+    // A tree that was changed from outside takes no writes, and its discovery was reported.
+    const reason = 'The process that ran it was closed.'
+    for (const node of claimed) await this.giveBack(node, reason).catch(unless('tampered'))
   }
 
   /** Waits, at most for the grace, until all code has ended but code that awaits work elsewhere. */

@@ -42,6 +42,8 @@ export interface SweepOptions {
   /** See EngineOptions. */
   readonly mayRun?: ((agent: AgentRef) => boolean) | undefined
   readonly report: (error: unknown) => void
+  /** Renews the lease where it is time: with a store far away, a sweep may take longer than a lease. */
+  readonly keep: () => Later<void>
 }
 
 /** Where owners take turns while there are more runnable nodes than workers. An engine keeps it from sweep to sweep. */
@@ -62,15 +64,15 @@ const BATCH = 256
  * of the nodes that it has claimed.
  */
 export async function sweep(ledger: Ledger, options: SweepOptions): Promise<ReadonlySet<Id>> {
-  await recoverLost(ledger, options)
-  await expireTurns(ledger, options)
-  await expireAsks(ledger, options)
-  await endWaits(ledger, options)
-  await forceStops(ledger, options)
-  const taken = await claimRunnable(ledger, options)
-  await waitAgain(ledger, options)
-  return taken
+  for (const part of BEFORE_CLAIMING) {
+    await options.keep()
+    await part(ledger, options)
+  }
+  await options.keep()
+  return claimRunnable(ledger, options)
 }
+
+const BEFORE_CLAIMING = [recoverLost, expireTurns, expireAsks, endWaits, forceStops, waitAgain]
 
 /** Does everything that is due in one tree. False where a runnable node is left: its code is not here, or no worker is free. */
 export async function sweepTree(ledger: Ledger, options: SweepOptions, rootId: Id): Promise<boolean> {
@@ -373,8 +375,9 @@ async function forceStops(ledger: Ledger, options: SweepOptions): Promise<void> 
 }
 
 /** A damaged tree does not hold up the others; a store that is away holds up all. */
-async function tryStep<T>(ledger: Ledger, { report }: SweepOptions, step: Step<T>): Promise<T | undefined> {
+async function tryStep<T>(ledger: Ledger, { report, keep }: SweepOptions, step: Step<T>): Promise<T | undefined> {
   try {
+    await keep()
     return await ledger.commit(step)
   } catch (error) {
     if (StoreError.isInstance(error) && error.code !== 'tampered') throw error

@@ -102,7 +102,7 @@ export class LiveRuns implements LiveParts {
   /** Tells what went wrong beside the runs: to the log, and to who waits for a run that cannot end any more. */
   readonly report = (error: unknown): void => {
     if (isLegateError(error, 'store_full') && !this.isNewlyFull()) return
-    const isGone = isLegateError(error, 'store_gone')
+    const isGone = isOver(error)
     const loss = isGone || isLegateError(error, 'tampered') ? error : null
     const what = isGone ? null : loss?.details['rootId']
     if (this.lost.has(null) || (loss !== null && this.lost.has(what))) return
@@ -123,10 +123,10 @@ export class LiveRuns implements LiveParts {
     return true
   }
 
-  /** Ends the waiting for runs that cannot end any more: every run where the store is gone, else those of one tree. */
+  /** Ends the waiting for runs that cannot end any more: every run where the store is of no more use, else those of one tree. */
   private endRuns(error: LegateError): void {
     const { rootId } = error.details
-    if (error.code === 'store_gone') {
+    if (isOver(error)) {
       this.blocks.stop()
       this.options.engine().halt()
       this.ends.failAll(() => error)
@@ -136,6 +136,11 @@ export class LiveRuns implements LiveParts {
       this.feeds.closeTree(rootId)
     }
   }
+}
+
+/** True where this process can never use its store again. */
+function isOver(error: unknown): error is LegateError {
+  return isLegateError(error, 'store_gone') || isLegateError(error, 'store_newer_schema')
 }
 
 const MINUTE_MS = 60_000

@@ -103,6 +103,7 @@ async function sweptBy(graph: Graph): Promise<readonly Node[]> {
       crew: { learn: () => undefined },
       running: () => [],
       canRun: () => ({ agents: ['agent'], kinds: ['agent_message', 'work'] }),
+      keep: () => undefined,
       report: (error) => {
         throw error
       },

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { useCounter } from '../crash/support/counter.ts'
 import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
-import { noPostgres, type PostgresServer, usePostgres } from '../support/postgres.ts'
+import { noPostgres, type PostgresServer, postgresVersions, usePostgres } from '../support/postgres.ts'
 import { Cable } from './support/cable.ts'
 import { CrewCase, told } from './support/crew.ts'
 import type { CrewRole } from './support/crew-role.ts'
@@ -17,8 +17,8 @@ const JOBS = isFull ? 400 : 20
 const HOUR_MS = 3_600_000
 const LEASE_MS = 1_500
 
-describe.skipIf(noPostgres !== undefined)('faults', async () => {
-  const server = noPostgres === undefined ? await usePostgres() : (undefined as unknown as PostgresServer)
+describe.skipIf(noPostgres !== undefined).each(postgresVersions)('faults on $name', async ({ name, options }) => {
+  const server = noPostgres === undefined ? await usePostgres(options) : (undefined as unknown as PostgresServer)
   const counter = await useCounter()
   const crewOf = (role: Partial<CrewRole> = {}, at = `127.0.0.1:${server.port}`) => {
     const url = server.url().replace(`127.0.0.1:${server.port}`, at)
@@ -33,7 +33,7 @@ describe.skipIf(noPostgres !== undefined)('faults', async () => {
       await Promise.all(pair.map((worker) => crew.crash.kill(worker, { afterMs: moment })))
       await crew.crash.checkStanding()
     }
-    await conclude(crew, 'D-2', [crew.start(), crew.start()])
+    await conclude(crew, `D-2 on ${name}`, [crew.start(), crew.start()])
   })
 
   test(`${CRASHES} crashes of the database under load: nothing is lost, doubled or left open`, async () => {
@@ -45,7 +45,7 @@ describe.skipIf(noPostgres !== undefined)('faults', async () => {
       await sleep(300)
       await server.start()
     }
-    await conclude(crew, 'D-3', workers, `${CRASHES} crashes of the database under load`)
+    await conclude(crew, `D-3 on ${name}`, workers, `${CRASHES} crashes of the database under load`)
   })
 
   test(`${CUTS} times a machine is cut off past its lease: another takes over, and its late answers are refused`, async () => {
@@ -58,7 +58,7 @@ describe.skipIf(noPostgres !== undefined)('faults', async () => {
       await sleep(LEASE_MS + 1_000 + (isFull ? Math.random() * 4_000 : 0))
       cable.heal()
     }
-    await conclude(crew, 'D-4', workers, `one of two machines cut off ${CUTS} times, lease ${LEASE_MS} ms`)
+    await conclude(crew, `D-4 on ${name}`, workers, `one of two machines cut off ${CUTS} times, lease ${LEASE_MS} ms`)
     await cable.close()
   })
 
@@ -77,24 +77,36 @@ describe.skipIf(noPostgres !== undefined)('faults', async () => {
         await sleep(1_000 + Math.random() * 6_000)
         for (const at of chosen) machines.setWire(at, 'up')
       }
-      await conclude(crew, 'D-4, namespaces', workers, `the wires of 1 to 3 of three machines pulled ${CUTS} times`)
+      await conclude(
+        crew,
+        `D-4, namespaces on ${name}`,
+        workers,
+        `the wires of 1 to 3 of three machines pulled ${CUTS} times`,
+      )
       await way.close()
     },
   )
 
-  test.runIf(isFull)('connections that one side has forgotten, and 40 ms on the way', async () => {
+  test(`${CUTS} times connections are half-open, with bytes that vanish in one direction: both machines go on`, async () => {
+    const cables = [await Cable.open(server.port), await Cable.open(server.port)]
+    const crew = crewOf()
+    const workers = cables.map(({ port }) => crew.start({}, port))
+    for (let cut = 1; cut <= CUTS; cut++) {
+      await crew.untilEnded(((cut - 1) * JOBS) / CUTS + 1, workers)
+      for (const [at, cable] of cables.entries()) cable.forget((at + cut) % 2 === 0 ? 'questions' : 'answers')
+    }
+    const what = `all connections of two machines half-open ${CUTS} times, in one direction each`
+    await conclude(crew, `D-4, half-open on ${name}`, workers, what)
+    await Promise.all(cables.map((cable) => cable.close()))
+  })
+
+  test('machines that are 50 to 200 ms away, each time another, under load', async () => {
     const cable = await Cable.open(server.port)
-    cable.delayMs = 20
-    const crew = crewOf({ jobs: 100 })
-    const workers = [crew.start({}, cable.port), crew.start()]
-    await crew.untilEnded(5, workers)
-    cable.forget()
-    await conclude(
-      crew,
-      'D-4, half-open and slow',
-      workers,
-      'all connections of one machine forgotten once, 40 ms away',
-    )
+    // Half of it each way.
+    Object.assign(cable, { delayMs: 25, jitterMs: 75 })
+    const crew = crewOf()
+    const workers = [crew.start({}, cable.port), crew.start({}, cable.port)]
+    await conclude(crew, `D-4, far away on ${name}`, workers, 'two machines 50 to 200 ms away')
     await cable.close()
   })
 
@@ -108,7 +120,12 @@ describe.skipIf(noPostgres !== undefined)('faults', async () => {
       await sleep(LEASE_MS + 1_000)
       ahead.signal('SIGCONT')
     }
-    await conclude(crew, 'D-6', [ahead, behind], `clocks +1 h and -1 h, ${CUTS} times SIGSTOP past the lease`)
+    await conclude(
+      crew,
+      `D-6 on ${name}`,
+      [ahead, behind],
+      `clocks +1 h and -1 h, ${CUTS} times SIGSTOP past the lease`,
+    )
   })
 })
 
@@ -121,6 +138,6 @@ function faultOf(cable: Cable, cut: number): void {
 async function conclude(crew: CrewCase, name: string, workers: readonly WorkerProcess[], what?: string): Promise<void> {
   const found = await crew.check(workers)
   expect(found.wrong).toEqual([])
-  figure(`${name} on PostgreSQL`, `${what ?? `${found.kills} kills of workers`}: ${told(found)}`)
+  figure(name, `${what ?? `${found.kills} kills of workers`}: ${told(found)}`)
   await crew.crash.drop()
 }

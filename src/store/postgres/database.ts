@@ -1,8 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreError } from '../../base/error.ts'
 import { newPool, type PgRow, type PostgresClient, type PostgresPool, type Query, TYPES } from './driver.ts'
-import { failure, isLost, isNameUnknown } from './failure.ts'
-import { migrate, requireSchema } from './schema.ts'
+import { failure, isLost, isMissing, isNameUnknown, isSilent } from './failure.ts'
+import { isBehind, migrate, requireSchema } from './schema.ts'
+
+/** A database that does not answer for so long is away: its connection is given up, and the statement is sent again. */
+export const ANSWER_MS = 8_000
+/** The same for statements that may have much to do: steps of the schema, and those of a transaction. */
+const LONG_MS = 600_000
+/** How long a process waits for a database that it has never reached. Whoever starts it wants to know soon. */
+const FIRST_MS = 10_000
 
 export interface DatabaseOptions {
   readonly url: string | undefined
@@ -26,6 +33,12 @@ export class Database {
   private pool: PostgresPool | undefined
   private opened: Promise<void> | undefined
   private isClosed = false
+  /** When each connection gave its last answer. */
+  private readonly heardAt = new WeakMap<PostgresClient, number>()
+  /** When a connection was last found to be silent. Others that gave no answer since may be as dead. */
+  private silentAt = Number.NEGATIVE_INFINITY
+  /** Since when the database has been away; undefined while it answers. */
+  private awaySince: number | undefined
 
   constructor(options: DatabaseOptions) {
     this.options = options
@@ -47,7 +60,7 @@ export class Database {
   async once(text: string, values: readonly unknown[]): Promise<readonly PgRow[]> {
     this.requireOpen()
     if (this.opened !== undefined || !this.isOpen) await this.open()
-    return this.withClient((query) => query(text, values))
+    return this.withClient((query) => query(text, values), ANSWER_MS)
   }
 
   /** Runs several statements as one transaction, again where the connection was lost before its end. */
@@ -69,19 +82,19 @@ export class Database {
           if (!isLost(error)) await query('ROLLBACK').catch(() => undefined)
           throw error
         }
-      })
+      }, LONG_MS)
     })
   }
 
   /** A connection that stays with its user, to listen. */
   async reserve(): Promise<PostgresClient> {
     await this.open()
-    return (await this.poolOf()).connect()
+    return this.connect()
   }
 
   /** Uses one connection, also before the database is open. */
   session<T>(use: (query: Query) => Promise<T>): Promise<T> {
-    return this.withClient(use)
+    return this.withClient(use, LONG_MS)
   }
 
   statement(text: string): Statement {
@@ -119,56 +132,102 @@ export class Database {
   }
 
   private async prepare(): Promise<void> {
-    await this.withClient(async (query) => {
-      if (!this.options.readOnly) await migrate(query, this.options.schema)
-      await requireSchema(query, this.options.schema)
-    })
+    const { schema, readOnly } = this.options
+    if (!readOnly && (await this.withClient(isBehind, ANSWER_MS))) {
+      await this.withClient((query) => migrate(query, schema), LONG_MS)
+    }
+    await this.withClient((query) => requireSchema(query, schema), ANSWER_MS)
     if (!this.options.readOnly) await this.options.prepare?.()
     this.isOpen = true
   }
 
-  private async withClient<T>(use: (query: Query) => Promise<T>): Promise<T> {
-    const client = await (await this.poolOf()).connect()
+  /** Software of a later version may have changed the schema meanwhile, so that this one cannot use it: then that is said. */
+  private async withClient<T>(use: (query: Query) => Promise<T>, answerMs: number): Promise<T> {
+    try {
+      return await this.withConnection(use, answerMs)
+    } catch (error) {
+      if (this.isOpen && isMissing(error)) {
+        await this.withConnection((query) => requireSchema(query, this.options.schema), ANSWER_MS)
+      }
+      throw error
+    }
+  }
+
+  private async withConnection<T>(use: (query: Query) => Promise<T>, answerMs: number): Promise<T> {
+    const client = await this.connect()
     let broken = false
     const noticed = () => {
       broken = true
     }
     client.on('error', noticed)
     try {
-      return await use((text, values = []) => this.run(client, text, values))
+      return await use((text, values = []) =>
+        this.run(client, { ...this.asked(text, values), query_timeout: answerMs }),
+      )
     } catch (error) {
       broken ||= isLost(error)
       throw error
     } finally {
       client.off('error', noticed)
+      // Nobody may ever answer its last words: the process need not wait for that.
+      if (broken) client.unref?.()
       client.release(broken)
     }
   }
 
-  private async run(client: PostgresClient, text: string, values: readonly unknown[]): Promise<readonly PgRow[]> {
+  /** Gives a connection that has answered since one was found to be silent, or a new one. */
+  private async connect(): Promise<PostgresClient> {
+    const pool = await this.poolOf()
+    for (;;) {
+      const client = await pool.connect()
+      if ((this.heardAt.get(client) ?? this.silentAt) >= this.silentAt) return client
+      client.unref?.()
+      client.release(true)
+    }
+  }
+
+  private asked(text: string, values: readonly unknown[]): object {
     const statement = this.statement(text)
     // Statements without values may be several in one text, which cannot be prepared.
     const named = this.hasNames ? statement : { text: statement.text }
-    const asked = values.length === 0 ? { text: statement.text } : { ...named, values }
+    return {
+      ...(values.length === 0 ? { text: statement.text } : { ...named, values }),
+      rowMode: 'array',
+      types: TYPES,
+    }
+  }
+
+  private async run(client: PostgresClient, asked: object): Promise<readonly PgRow[]> {
     try {
-      const { rows } = await client.query({ ...asked, rowMode: 'array', types: TYPES })
+      const { rows } = await client.query(asked)
+      this.heardAt.set(client, performance.now())
+      this.awaySince = undefined
       return rows as readonly PgRow[]
     } catch (error) {
       if (isNameUnknown(error)) this.hasNames = false
+      if (isSilent(error)) this.silentAt = performance.now()
       throw error
     }
   }
 
+  /** Tries again while the database is away. All callers share the time that it may be away, so that late ones hear of it soon. */
   private async patiently<T>(run: () => Promise<T>): Promise<T> {
-    const giveUpAt = performance.now() + this.options.busyMs
+    const began = performance.now()
     for (let tries = 0; ; tries++) {
       try {
         return await run()
       } catch (error) {
-        if (!isLost(error) || performance.now() >= giveUpAt) throw this.failure(error)
+        if (!isLost(error)) throw this.failure(error)
+        this.awaySince ??= began
+        if (performance.now() >= Math.min(this.awaySince, began) + this.patienceMs) throw this.failure(error)
         await sleep(Math.min(1_000, 20 * 2 ** tries))
       }
     }
+  }
+
+  private get patienceMs(): number {
+    const { busyMs } = this.options
+    return this.isOpen ? busyMs : Math.min(busyMs, FIRST_MS)
   }
 
   private async poolOf(): Promise<PostgresPool> {

@@ -21,16 +21,19 @@ export interface PostgresPool {
   on(event: 'error', heard: (error: Error) => void): unknown
 }
 
-/** A database that does not answer for so long is away: its connection is given up, and the statement is sent again. */
-const ANSWER_MS = 15_000
+/** A connection that is not made in this time is given up. */
+const CONNECT_MS = 5_000
+/** A connection that nobody uses for so long is tried by the system. */
+const KEEP_ALIVE_MS = 10_000
 
 export async function newPool(url: string, connections: number): Promise<PostgresPool> {
   const pg = await loadDriver()
-  const limits = { connectionTimeoutMillis: 5_000, query_timeout: ANSWER_MS, idleTimeoutMillis: 30_000 }
+  const limits = { connectionTimeoutMillis: CONNECT_MS, idleTimeoutMillis: 30_000 }
   const options = {
     connectionString: url,
     max: connections,
     keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     allowExitOnIdle: true,
     application_name: 'legate',
     ...limits,

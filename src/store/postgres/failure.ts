@@ -17,11 +17,25 @@ const LOST_CODE =
   /^(?:08|57P0[1-3]|E(?:CONN|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN)|53300|40001|40P01|26000|42P05)/
 const LOST_MESSAGE = /terminated|timeout|Connection ended|not queryable|connection error/i
 
+/** True where no answer came in time. The connection looks whole, and may be one that the other side has forgotten. */
+export function isSilent(error: unknown): boolean {
+  const { message } = (error ?? {}) as DriverError
+  return message === 'Query read timeout'
+}
+
 /** True where a pooler gave the statement to a connection that does not know its name. Nothing was run. */
 export function isNameUnknown(error: unknown): boolean {
   const { code } = (error ?? {}) as DriverError
   return code === '26000' || code === '42P05'
 }
+
+/** True where a schema, table, column or function is not there: it was dropped, or made by another version. */
+export function isMissing(error: unknown): boolean {
+  const { code } = (error ?? {}) as DriverError
+  return typeof code === 'string' && MISSING_CODE.test(code)
+}
+
+const MISSING_CODE = /^(?:3F000|42P01|42883|42703)/
 
 /** True where the rows contradict a commit. */
 export function isRefusal(error: unknown): boolean {
@@ -68,7 +82,7 @@ const KNOWN: readonly (readonly [code: RegExp, words: Words])[] = [
     ({ address }, message) =>
       storeError('store', `There is no such database at ${address} (${message}). Create it, or name another.`),
   ],
-  [/^(?:3F000|42P01|42883)/, ({ schema }) => missingSchema(schema)],
+  [MISSING_CODE, ({ schema }) => missingSchema(schema)],
   [
     /^25006/,
     ({ address }) =>

@@ -2,8 +2,8 @@ import { parseJson } from '../../base/json.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Hint } from '../replica/transport.ts'
-import type { Database } from './database.ts'
-import type { PostgresClient } from './driver.ts'
+import { ANSWER_MS, type Database } from './database.ts'
+import type { PgRow, PostgresClient } from './driver.ts'
 
 /** How often this process tells others of its commits, at most. One message of the database is slow for all its users. */
 const TELL_MS = 25
@@ -52,15 +52,27 @@ export class Hints {
   private client: PostgresClient | undefined
   private isListening = false
   private isEnded = false
-  /** How many writes it knows of: its own, and those it has heard of. */
+  /** How many writes of its own it knows of. */
   private known = 0
-  /** The writes of others at the last look; -1 where some may have been missed since. */
+  /** How many writes of its own are under way: the database may have counted them already. */
+  private underWay = 0
+  /** The writes of others that there were at the last look, at least; -1 where some may have been missed since. */
   private seen = -1
   private looks = 0
 
   constructor(options: HintsOptions) {
     this.options = options
     this.channel = `legate_${options.database.options.schema}`.slice(0, 60)
+  }
+
+  /** Does a write of this process, which is counted when it is done. */
+  async write<T>(act: () => Promise<T>): Promise<T> {
+    this.underWay++
+    try {
+      return await act()
+    } finally {
+      this.underWay--
+    }
   }
 
   /** Takes note of a commit of this process. */
@@ -153,19 +165,21 @@ export class Hints {
     const client = await this.options.database.reserve()
     if (this.isEnded) return client.release(true)
     this.client = client
-    const over = () => {
-      if (this.client !== client) return
-      this.client = undefined
-      client.release(true)
-      this.options.lost()
-      this.hearAgain()
-    }
+    const over = () => this.lose(client)
     client.on('error', over)
     client.on('end', over)
     client.on('notification', (message) => this.heard(String((message as { payload?: unknown }).payload)))
     client.unref?.()
-    await client.query({ text: `LISTEN "${this.channel.replaceAll('"', '""')}"` })
+    await client.query({ text: `LISTEN "${this.channel.replaceAll('"', '""')}"`, query_timeout: ANSWER_MS })
     this.seen = -1
+  }
+
+  private lose(client: PostgresClient): void {
+    if (this.client !== client) return
+    this.client = undefined
+    client.release(true)
+    this.options.lost()
+    this.hearAgain()
   }
 
   private hearAgain(): void {
@@ -203,16 +217,33 @@ export class Hints {
     this.looking.unref()
   }
 
-  /** Others have written where there were more writes than those of this process. */
+  /**
+   * Others have written where there were more writes than those of this process. One that is under way may be among those that
+   * were counted, or not: it never hides one of somebody else.
+   */
   private async look(): Promise<void> {
     await this.options.look()
     if (++this.looks % TIDY_EVERY === 0) await this.options.tidy()
     const own = this.known
-    const [row] = await this.options.database.query(WRITES)
-    const writes = Number(row?.[0]) - own
-    const isNews = writes > this.seen
-    this.seen = writes
+    const writes = await this.countWrites()
+    const isNews = writes - own > this.seen
+    this.seen = writes - this.known - this.underWay
     if (isNews) for (const listener of this.listeners) listener(ANYTHING)
+  }
+
+  /** Asks on the connection that listens: where the other side has forgotten it, nobody would ever say so. */
+  private async countWrites(): Promise<number> {
+    const { client } = this
+    const { database } = this.options
+    if (client === undefined) return Number((await database.query(WRITES))[0]?.[0])
+    try {
+      const { text } = database.statement(WRITES)
+      const { rows } = await client.query({ text, rowMode: 'array', query_timeout: ANSWER_MS })
+      return Number((rows[0] as PgRow | undefined)?.[0])
+    } catch (error) {
+      this.lose(client)
+      throw error
+    }
   }
 }
 

@@ -227,10 +227,12 @@ class PostgresParts {
     if (altered !== undefined) throw altered
     // A stream changes no row of its tree.
     if (commit.kind === 'stream' && commit.blocks.length > 0) return this.blocks.add(commit.blocks)
-    await this.trees.commit(commit)
+    await this.hints.write(async () => {
+      await this.trees.commit(commit)
+      this.hints.committed(commit)
+    })
     for (const { id } of commit.engines) this.engines.add(id)
     if (commit.dropBlocks.length > 0) this.blocks.drop(commit.dropBlocks)
-    this.hints.committed(commit)
   }
 
   private requireWritable(): void {

@@ -152,17 +152,24 @@ CREATE UNLOGGED TABLE @.readers (root_id text COLLATE "C" PRIMARY KEY, until tim
 CREATE SEQUENCE @.writes;
 `
 
-/** Step n leads from version n to n + 1. Steps are never changed once published, only added, and only add. */
+/** Step n leads from version n to n + 1. Steps are never changed once published, only added, and only add: see `LEAST`. */
 const MIGRATIONS: readonly string[] = [`${TABLES}${COMMIT}`]
 
-/** The oldest version of the software that may still write to a schema of this version. */
+/**
+ * The oldest version that a process may know and still use a schema of this version. A step that raises it also drops the
+ * function that older processes commit with: those that run meanwhile are refused by the database, from that moment on.
+ */
 const LEAST = 1
 
 const VERSION = 'SELECT version, least FROM @.legate'
 
+/** True where the schema lacks steps, or is not there. */
+export async function isBehind(query: Query): Promise<boolean> {
+  return (await versionOf(query)).version < MIGRATIONS.length
+}
+
 /** Makes the schema, or takes the steps that it lacks. Processes that start together take turns. */
 export async function migrate(query: Query, schema: string): Promise<void> {
-  if ((await versionOf(query)).version >= MIGRATIONS.length) return
   await query('BEGIN')
   try {
     await query('SELECT pg_advisory_xact_lock(hashtext($1))', [`legate ${schema}`])
@@ -170,10 +177,13 @@ export async function migrate(query: Query, schema: string): Promise<void> {
     await query('CREATE TABLE IF NOT EXISTS @.legate (version int NOT NULL, least int NOT NULL)')
     const { version } = await versionOf(query)
     for (const step of MIGRATIONS.slice(version)) await query(step)
-    await query(
-      version === 0 ? 'INSERT INTO @.legate VALUES ($1, $2)' : 'UPDATE @.legate SET version = $1, least = $2',
-      [MIGRATIONS.length, LEAST],
-    )
+    // Another process may have been faster, and of a later version.
+    if (version < MIGRATIONS.length) {
+      await query(
+        version === 0 ? 'INSERT INTO @.legate VALUES ($1, $2)' : 'UPDATE @.legate SET version = $1, least = $2',
+        [MIGRATIONS.length, LEAST],
+      )
+    }
     await query('COMMIT')
   } catch (error) {
     await query('ROLLBACK').catch(() => undefined)
@@ -181,13 +191,13 @@ export async function migrate(query: Query, schema: string): Promise<void> {
   }
 }
 
-/** Refuses a schema that is not there, or that only newer software can write to. */
+/** Refuses a schema that is not there, or that only newer software can use. */
 export async function requireSchema(query: Query, schema: string): Promise<void> {
   const { version, least } = await versionOf(query)
   if (version === 0) throw missingSchema(schema)
   if (least > MIGRATIONS.length) {
-    const message = `The schema ${schema} is of version ${version}, and this version of legate knows ${MIGRATIONS.length}: update it.`
-    throw new StoreError('store_newer_schema', message, { details: { schema, version } })
+    const message = `The schema ${schema} is of version ${version}, for software that knows version ${least} or later; this process knows ${MIGRATIONS.length}. It has written nothing more: update legate here.`
+    throw new StoreError('store_newer_schema', message, { details: { schema, version, least } })
   }
 }
 

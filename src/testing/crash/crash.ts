@@ -102,6 +102,8 @@ export interface WorkerGiven {
   readonly role?: string
   /** Another address of the same database: a way to it that the test can cut. */
   readonly store?: `postgres://${string}`
+  /** Another program on the same rows, such as the next version of yours. Default: the program of the case. */
+  readonly program?: string
 }
 
 /** One database and its workers, one after the other or several at once. */
@@ -136,7 +138,8 @@ export class CrashCase {
       store: given.store ?? this.options.store ?? 'sqlite',
     }
     const argument = JSON.stringify(orders)
-    const worker = new WorkerProcess({ program, argument, log: this.log, nodeOptions, timeoutMs })
+    const start = { program: given.program ?? program, argument, log: this.log, nodeOptions, timeoutMs }
+    const worker = new WorkerProcess(start)
     this.workers.push(worker)
     return worker
   }

@@ -49,8 +49,14 @@ export function slowed(model: Model, pauseMs: number): Model {
   }
 }
 
+interface Duration {
+  readonly lastsMs?: number
+  /** It goes on until this is true. */
+  readonly isOver?: () => boolean
+}
+
 /** A tool whose only effect is seen by the outside counter. The worker can be killed just before and just after it. */
-export function counted(name: string, effect: Effect, { lastsMs = 0 }: { readonly lastsMs?: number } = {}) {
+export function counted(name: string, effect: Effect, { lastsMs = 0, isOver = () => true }: Duration = {}) {
   return tool({
     description: `Does ${name}.`,
     input: ANYTHING,
@@ -60,6 +66,7 @@ export function counted(name: string, effect: Effect, { lastsMs = 0 }: { readonl
       await countEffect(name, idempotencyKey)
       passPoint(`${name}:after`)
       if (lastsMs > 0) await sleep(lastsMs, undefined, { signal })
+      await until(() => isOver() || undefined)
       return `${name} is done.`
     },
   })

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { agent, type Id } from 'legate'
 import { crashWorker } from 'legate/testing'
@@ -37,7 +38,7 @@ await crashWorker({
   options: {
     agents: [late, boss, speaker],
     engine: QUICK,
-    kinds: { stubborn: { execute: () => sleep(500, 'too late') } },
+    kinds: { stubborn: { execute: (_, { signal }) => answerLate(signal) } },
   },
   drive: async ({ runtime, store }) => {
     if ((await roundsOf(store, 'late')).length === 0) await recorded(runtime.run(late, 'Go.', { title: 'late' }))
@@ -57,6 +58,12 @@ await crashWorker({
     await Promise.all(all.map(async ({ id }) => (await runtime.attach(id)).result))
   },
 })
+
+/** Does not stop when it is asked to. However slow the store is, it cannot end before. */
+async function answerLate(signal: AbortSignal): Promise<string> {
+  if (!signal.aborted) await once(signal, 'abort')
+  return sleep(500, 'too late')
+}
 
 /** Has every child of the run begun to use its tools, or is the run already over? */
 function isAtWork(tree: TreeReader, runId: Id): boolean {

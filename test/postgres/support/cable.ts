@@ -10,10 +10,12 @@ export class Cable {
   to: number
   /** How long everything takes on its way. */
   delayMs = 0
+  /** How much longer it takes at most, by chance. */
+  jitterMs = 0
   private readonly server: ReturnType<typeof createServer>
   private readonly pairs: Set<Pair> = new Set()
-  /** Pairs that nothing passes through any more. */
-  private readonly dead: Set<Pair> = new Set()
+  /** Ends that nothing of what they send arrives from any more. */
+  private readonly dumb: Set<Socket> = new Set()
   private isCut = false
   private isDeaf = false
 
@@ -40,9 +42,14 @@ export class Cable {
     this.isDeaf = true
   }
 
-  /** Nothing passes through the connections of now any more, and neither side is told; new ones work. */
-  forget(): void {
-    for (const pair of this.pairs) this.dead.add(pair)
+  /**
+   * Nothing passes through the connections of now any more, or nothing in one direction, and neither side is told. New ones work.
+   */
+  forget(what: 'all' | 'questions' | 'answers' = 'all'): void {
+    for (const [near, far] of this.pairs) {
+      if (what !== 'answers') this.dumb.add(near)
+      if (what !== 'questions') this.dumb.add(far)
+    }
   }
 
   /** Connections that were cut end now: both sides had forgotten each other. */
@@ -66,15 +73,22 @@ export class Cable {
   }
 
   private lead(pair: Pair, from: Socket, to: Socket): void {
+    let lastDue = 0
+    const waiting: Buffer[] = []
     from.on('error', () => undefined)
     from.on('data', (data) => {
-      if (this.isCut || this.dead.has(pair) || (this.isDeaf && from === pair[1])) return
-      if (this.delayMs === 0) to.write(data)
-      else setTimeout(() => to.destroyed || to.write(data), this.delayMs)
+      if (this.isCut || this.dumb.has(from) || (this.isDeaf && from === pair[1])) return
+      // What was sent first arrives first, however long it takes.
+      lastDue = Math.max(lastDue, performance.now() + this.delayMs + Math.random() * this.jitterMs)
+      if (lastDue <= performance.now() && waiting.length === 0) to.write(data)
+      else {
+        waiting.push(data)
+        setTimeout(() => to.destroyed || to.write(waiting.shift() ?? ''), lastDue - performance.now())
+      }
     })
     from.on('close', () => {
       this.pairs.delete(pair)
-      this.dead.delete(pair)
+      this.dumb.delete(from)
       to.destroy()
     })
   }

@@ -7,21 +7,23 @@ const agents = path.resolve(import.meta.dirname, '../programs/queue-agents.mjs')
 
 export interface CommandWorkerOptions {
   readonly url: string
-  readonly queue: string
+  /** The queue that wakes it, if any. */
+  readonly queue?: string
   /** Where it writes what its tools do. */
   readonly folder: string
 }
 
-/** `legate worker --queue`, as somebody would start it. */
+/** `legate worker`, as somebody would start it. */
 export class CommandWorker {
   /** Resolves when it works. */
   readonly ready: Promise<void>
   private readonly child: ChildProcess
-  private readonly ended: Promise<number | string>
+  /** Resolves with how it ended. */
+  readonly ended: Promise<number | string>
   private said = ''
 
   constructor({ url, queue, folder }: CommandWorkerOptions) {
-    const args = [command, 'worker', '-m', agents, '--store', url, '--queue', queue]
+    const args = [command, 'worker', '-m', agents, '--store', url, ...(queue === undefined ? [] : ['--queue', queue])]
     const env = { ...process.env, EFFECTS: path.join(folder, 'effects') }
     this.child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
     this.ended = once(this.child, 'exit').then(([code, signal]) => code ?? signal)

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { CrashCase, type OutsideCounter, type WorkerExit, type WorkerProcess } from 'legate/testing'
+import { CrashCase, type OutsideCounter, type WorkerExit, type WorkerGiven, type WorkerProcess } from 'legate/testing'
 import pg from 'pg'
 import { onTestFinished } from 'vitest'
 import { brokenExits, leftBehind } from '../../../src/testing/crash/laws.ts'
@@ -43,8 +43,16 @@ export class CrewCase {
 
   /** Starts a process, which may reach the database by a way of its own. */
   start(role: Partial<CrewRole> = {}, port?: number): WorkerProcess {
-    const given = { role: JSON.stringify({ ...this.common, ...role }) }
-    const worker = this.crash.start(port === undefined ? given : { ...given, store: this.by(port) })
+    return this.begin(role, port === undefined ? {} : { store: this.by(port) })
+  }
+
+  /** Starts a process of a later version of the package. */
+  startLater(program: string): WorkerProcess {
+    return this.begin({}, { program })
+  }
+
+  private begin(role: Partial<CrewRole>, given: WorkerGiven): WorkerProcess {
+    const worker = this.crash.start({ ...given, role: JSON.stringify({ ...this.common, ...role }) })
     this.workers.push(worker)
     return worker
   }

@@ -34,8 +34,7 @@ export function failpointSuite(place: SuitePlace): void {
       const found = await crash(caseOptions(place, name), kills)
       totals.add(found)
       for (const point of lastPoints(found)) killedAt.add(point)
-      // A database answers later: what a program means to cancel may have completed by then.
-      const ends = place.store === 'sqlite' ? endsOf(found) : endsOf(found).map(completedOrCancelled)
+      const ends = endsOf(found)
       undisturbed ??= ends
       expect(ends).toEqual(undisturbed)
       return found
@@ -104,10 +103,6 @@ function endsOf({ trees }: Aftermath): string[] {
     }),
   )
   return ends.toSorted()
-}
-
-function completedOrCancelled(end: string): string {
-  return end.replace(/ (?:completed|cancelled)$/, ' completed or cancelled')
 }
 
 /** The failpoints that the n-th worker of a case passed, each as often as it did. */
