@@ -16,7 +16,9 @@ describe.skipIf(noPostgres !== undefined)('a database that is silent', async () 
   const place = placeIn('root-a')
 
   for (const lost of ['questions', 'answers'] as const) {
-    test.concurrent(`${lost} vanish on all connections: they are noticed together, and nothing is written twice`, async () => {
+    test.concurrent(`${lost} vanish on all connections: they are noticed together, and nothing is written twice`, async ({
+      expect,
+    }) => {
       const cable = await Cable.open(server.port)
       const url = server.url().replace(`:${server.port}/`, `:${cable.port}/`)
       const store = postgresStore({ url, schema: `silent_${lost}` })
@@ -45,7 +47,9 @@ describe.skipIf(noPostgres !== undefined)('a database that is silent', async () 
     })
   }
 
-  test.concurrent('one that was never reached is said to be away after 10 s, and at once to those who ask later', async () => {
+  test.concurrent('one that was never reached is said to be away after 10 s, and at once to those who ask later', async ({
+    expect,
+  }) => {
     // It takes connections, and says nothing.
     const mute = createServer((socket) => socket.on('error', () => undefined)).listen(0, '127.0.0.1')
     await once(mute, 'listening')
