@@ -2,7 +2,7 @@ import { ConflictError, InputError, isLegateError, StoreError } from '../base/er
 import type { Column } from '../base/keep-shape.ts'
 import { checkHandle, flag, int, listOf, number, type OptionRules, readOptions, text } from '../base/options.ts'
 import type { Commit } from '../graph/commit.ts'
-import { readTree, treeWith } from '../graph/reader.ts'
+import { readTree } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
 import { CONVERSATION_COLUMNS, LINK_COLUMNS, NODE_COLUMNS, TURN_COLUMNS } from '../graph/rows.ts'
 import type { Archive, Removal, Tombstone, WholeTree } from '../store/archive.ts'
@@ -113,8 +113,11 @@ export async function forget(store: Store, id: Id, removal: Removal): Promise<To
 
 async function rootToDelete(store: Store, id: Id): Promise<Id> {
   try {
-    const tree = await treeWith(store, id)
-    const row = tree.conversation(id) ?? tree.conversation(tree.turn(id)?.conversationId ?? '')
+    const row = await lookWith(
+      store,
+      id,
+      (tree) => tree.conversation(id) ?? tree.conversation(tree.turn(id)?.conversationId ?? ''),
+    )
     if (row !== undefined && row.id !== row.rootId) throw partOf(row.rootId, id)
     return row?.id ?? id
   } catch (error) {

@@ -109,6 +109,8 @@ export interface StoreReader extends Scans {
    * waited for something, to see all that was acknowledged meanwhile.
    */
   tree(rootId: Id): Later<TreeReader>
+  /** Like `tree`, but its reader throws for rows of a large tree that are not here: the functions of `look` load them. */
+  near?(rootId: Id): Promise<TreeReader>
   /** The root of the tree that has this conversation, turn or node; undefined where no tree has it. */
   rootOf(id: Id): Later<Id | undefined>
   /** The root of that tree and whose it is, as the rows say that are not checked yet. One read, which loads no tree. */
@@ -341,27 +343,6 @@ function addMember(members: Map<Id, Id[]>, { id, rootId }: Conversation): void {
 
 function idOf({ id }: { readonly id: Id }): Id {
   return id
-}
-
-/**
- * Lists the open runs that work for no other open run, of these trees or of all: runs of user conversations first, then runs that
- * outlived their host, in the background or abandoned.
- */
-export async function openTopRuns(store: StoreReader, trees?: ReadonlySet<Id>): Promise<Turn[]> {
-  const roots = await store.openRoots({ limit: MANY })
-  const known = new Set(roots.map(idOf))
-  const tops = roots.filter(({ rootId }) => trees?.has(rootId) !== false)
-  for (const turn of await store.openTurns(MANY)) {
-    if (known.has(turn.id) || trees?.has(turn.rootId) === false) continue
-    const tree = await store.tree(turn.rootId)
-    if (unlessTampered(() => worksAlone(tree, turn)) === true) tops.push(turn)
-  }
-  return tops
-}
-
-function worksAlone(tree: TreeReader, { id }: Turn): boolean {
-  const host = tree.turn(tree.link(id)?.hostTurnId ?? '')
-  return host === undefined || host.state === 'ended'
 }
 
 /** Undefined where the rows were changed from outside: the store itself reports their tree. */

@@ -38,8 +38,6 @@ export interface Store extends StoreReader {
    * there is nothing to ask for.
    */
   known?(rootId: Id, isNew?: boolean): TreeReader | undefined
-  /** Like `tree`, but its reader throws for rows of a large tree that are not here: the functions of `look` load them. */
-  near?(rootId: Id): Promise<TreeReader>
   /**
    * The time by which leases are granted and judged, in milliseconds. A store that several machines share gives its own; without
    * it the runtime's clock counts.

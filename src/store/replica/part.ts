@@ -36,6 +36,22 @@ export class PartialRows {
     return newest === undefined ? this.lanes.get(laneId)?.isWhole === true : newest.row.ordinal < ordinal
   }
 
+  /** Runs that are not here and that were delegated after this one, by its host or by later turns of the host's lane. */
+  after(id: Id, { links, turns, lanes }: Tables, limit: number): Id[] {
+    const link = limit > 0 ? links.get(id)?.row : undefined
+    const host = turns.get(link?.hostTurnId ?? '')
+    const lane = lanes.get(host?.row.laneId ?? '')?.turns ?? []
+    const found: Id[] = []
+    for (let at = host === undefined ? lane.length : lane.indexOf(host); at < lane.length; at++) {
+      for (const { row } of lane[at]?.links ?? []) {
+        if (found.length >= limit) return found
+        const isNext = lane[at] !== host || row.ordinal > (link?.ordinal ?? 0)
+        if (isNext && turns.get(row.id) === undefined && !this.has(row.id)) found.push(row.id)
+      }
+    }
+    return found
+  }
+
   /** Others have written: what did not exist may exist now. */
   doubt(): void {
     this.asked.clear()
@@ -90,7 +106,9 @@ export function partReader({ tables, part, find, writes, lastSeq }: PartSource):
   const all = memoryReader(tables)
   /** Undefined where there is no such row. */
   const missing = (id: Id): undefined => {
-    if (part()?.has(id) === false) throw new MissingRows(() => find({ ...NOTHING, ids: [id] }))
+    const here = part()
+    if (here?.has(id) !== false) return
+    throw new MissingRows((ahead = 0) => find({ ...NOTHING, ids: [id, ...here.after(id, tables(), ahead)] }))
   }
   const needNode = (id: Id): void => {
     if (tables().nodes.get(id) === undefined) missing(id)
