@@ -15,8 +15,8 @@ import { int, list, type NoOptions, type OptionRules, oneOf, readOptions, record
 import type { CompletedOutcome, Run } from '../conversation/run.ts'
 import { readPath } from '../fields/path-pattern.ts'
 import { textOf } from '../graph/content.ts'
-import { lookWith } from '../store/look.ts'
 import type { Id } from '../graph/rows.ts'
+import { lookWith } from '../store/look.ts'
 
 export interface ChatMethods {
   /**

@@ -56,7 +56,9 @@ async function listed(run: NodeRun, spec: OpenSpec): Promise<string> {
   const { home, conversation } = run
   const sources = await sourcesOf(spec, keeperOf(run))
   const { store, clock } = home.ledger
-  const tasks = await look(store, conversation.rootId, (tree) => finishedTasks(new Draft(tree, clock.now()), conversation))
+  const tasks = await look(store, conversation.rootId, (tree) =>
+    finishedTasks(new Draft(tree, clock.now()), conversation),
+  )
   const finished = tasks.map((line) => `• ${line}`)
   const groups = HEADINGS.flatMap(([kind, heading]) => {
     const lines = sources.filter((one) => one.kind === kind).map(sourceLine)

@@ -38,18 +38,11 @@ export class PartialRows {
 
   /** Runs that are not here and that were delegated after this one, by its host or by later turns of the host's lane. */
   after(id: Id, { links, turns, lanes }: Tables, limit: number): Id[] {
-    const link = limit > 0 ? links.get(id)?.row : undefined
-    const host = turns.get(link?.hostTurnId ?? '')
-    const lane = lanes.get(host?.row.laneId ?? '')?.turns ?? []
-    const found: Id[] = []
-    for (let at = host === undefined ? lane.length : lane.indexOf(host); at < lane.length; at++) {
-      for (const { row } of lane[at]?.links ?? []) {
-        if (found.length >= limit) return found
-        const isNext = lane[at] !== host || row.ordinal > (link?.ordinal ?? 0)
-        if (isNext && turns.get(row.id) === undefined && !this.has(row.id)) found.push(row.id)
-      }
-    }
-    return found
+    const host = turns.get(links.get(id)?.row.hostTurnId ?? '')
+    if (limit === 0 || host === undefined) return []
+    const lane = lanes.get(host.row.laneId)?.turns ?? []
+    const later = lane.slice(lane.indexOf(host)).flatMap((turn) => turn.links.map(({ row }) => row.id))
+    return later.filter((one) => one !== id && turns.get(one) === undefined && !this.has(one)).slice(0, limit)
   }
 
   /** Others have written: what did not exist may exist now. */
