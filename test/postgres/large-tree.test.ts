@@ -2,10 +2,11 @@ import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { systemScheduler } from '../../src/base/clock.ts'
 import { ConversationPages } from '../../src/conversation/conversation-pages.ts'
+import { toUIMessages } from '../../src/doors/ai-sdk.ts'
 import { emptyCommit } from '../../src/graph/commit.ts'
 import { BUILT_IN_KINDS } from '../../src/graph/kinds.ts'
 import type { TreeReader } from '../../src/graph/reader.ts'
-import type { Id, Turn } from '../../src/graph/rows.ts'
+import type { Conversation, Id, Turn } from '../../src/graph/rows.ts'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts'
 import { agent } from '../../src/runtime/standalone.ts'
 import { look } from '../../src/store/look.ts'
@@ -31,7 +32,7 @@ describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of t
   test('one more turn loads few rows, in the process that wrote it and in another; so does a page of it', async () => {
     const writer = await open(server)
     const conversationId = await writer.say('first')
-    await repeatTurn(writer.store, conversationId, TURNS)
+    const firstId = await repeatTurn(writer.store, conversationId, TURNS)
     const another = await open(server)
     for (const { name, opened } of [
       { name: 'the writer', opened: writer },
@@ -45,8 +46,8 @@ describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of t
         expect(transcript.length).toBeGreaterThan(20)
         const older = await conversation.transcriptPage({ limitTurns: 20, beforeRunId: beforeRunId ?? '' })
         expect(older.runIds.length).toBe(20)
-        const old = await conversation.transcriptPage({ limitTurns: 20, beforeRunId: `${conversationId}-t100` })
-        expect(old.runIds.at(-1)).toBe(`${conversationId}-t99`)
+        const old = await conversation.transcriptPage({ limitTurns: 20, beforeRunId: `${firstId}-100` })
+        expect(old.runIds.at(-1)).toBe(`${firstId}-99`)
       })
       figure('large tree', `${TURNS} turns, ${name}: ${first} rows, then ${more}, for three pages ${page}`)
       expect(Math.max(first, more, page)).toBeLessThan(FEW)
@@ -56,6 +57,13 @@ describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of t
     expect(turns).toEqual([])
     await writer.close()
     await another.close()
+  })
+
+  test('each surface loads what it shows, and lets other work run', async () => {
+    const reader = await open(server)
+    const [root] = await reader.store.roots({ limit: 1 })
+    await readSurfaces(reader, root?.id ?? '')
+    await reader.close()
   })
 
   test('old turns that are read are let go again', async () => {
@@ -86,17 +94,22 @@ describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of t
   })
 })
 
+interface Counts {
+  rows: number
+  most: number
+}
+
 interface Opened {
   readonly runtime: Runtime
   readonly store: Store
-  readonly counts: { rows: number }
+  readonly counts: Counts
   say(text: string, conversationId?: Id): Promise<Id>
   close(): Promise<void>
 }
 
 async function open(server: PostgresServer): Promise<Opened> {
   const pool = new pg.Pool({ connectionString: server.url(), max: 6 })
-  const counts = { rows: 0 }
+  const counts = { rows: 0, most: 0 }
   const store = postgresStore({ pool: counting(pool as unknown as PostgresPool, counts) })
   leaveUnaudited(store)
   const sub = agent({ name: 'sub', instructions: '', model: scriptedModel(() => 'found') })
@@ -131,12 +144,13 @@ async function open(server: PostgresServer): Promise<Opened> {
   }
 }
 
-/** Counts the rows that come from the database. */
-function counting(pool: PostgresPool, counts: { rows: number }): PostgresPool {
+/** Counts the rows that come from the database, and the most that one answer has. */
+function counting(pool: PostgresPool, counts: Counts): PostgresPool {
   const clientOf = (client: PostgresClient): PostgresClient => ({
     query: async (config) => {
       const result = await client.query(config)
       counts.rows += result.rows?.length ?? 0
+      counts.most = Math.max(counts.most, result.rows?.length ?? 0)
       return result
     },
     on: (event, heard) => client.on(event, heard),
@@ -147,6 +161,55 @@ function counting(pool: PostgresPool, counts: { rows: number }): PostgresPool {
     connect: async () => clientOf(await pool.connect()),
     end: () => pool.end(),
     on: (event, heard) => pool.on(event, heard),
+  }
+}
+
+/** Reads a long conversation as surfaces do: each answer costs what it shows. */
+async function readSurfaces(reader: Opened, conversationId: Id): Promise<void> {
+  const { runtime, store } = reader
+  const oldId = (await look(store, conversationId, (tree) => tree.turnsOf(conversationId, { last: 100, limit: 1 })))[0]?.id ?? ''
+  const conversation = await runtime.conversation(conversationId)
+  const asked: { readonly [what: string]: () => Promise<unknown> } = {
+    'ui messages': () => toUIMessages(conversation, { limitTurns: 20 }),
+    'old ui messages': () => toUIMessages(conversation, { limitTurns: 20, beforeRunId: oldId }),
+    graph: () => runtime.graph(conversationId),
+    'old graph': () => runtime.graph(conversationId, { before: oldId }),
+    timeline: () => runtime.timeline(oldId),
+    trace: () => runtime.otlp(oldId),
+    why: () => runtime.why(oldId),
+    usage: () => runtime.usage(oldId),
+    tree: () => runtime.tree(conversationId),
+    diff: () => runtime.diff(oldId, oldId),
+    fields: async () => {
+      for await (const _ of (await runtime.attach(oldId)).fields(undefined, { agent: '*' }));
+    },
+    events: async () => {
+      for await (const _ of (await runtime.attach(oldId)).events());
+    },
+  }
+  for (const [what, ask] of Object.entries(asked)) {
+    const gaps = new Gaps()
+    const rows = await rowsOf(reader, ask)
+    figure('large tree', `${what}: ${rows} rows, the loop stood still for ${gaps.end()} ms at most`)
+  }
+}
+
+/** How long the event loop stands still. */
+class Gaps {
+  private last = performance.now()
+  private longest = 0
+  private readonly timer = setInterval(() => this.note(), 5)
+
+  private note(): void {
+    const now = performance.now()
+    this.longest = Math.max(this.longest, now - this.last - 5)
+    this.last = now
+  }
+
+  end(): number {
+    this.note()
+    clearInterval(this.timer)
+    return Math.round(this.longest)
   }
 }
 
@@ -170,26 +233,54 @@ function treesOn(database: Database): Trees {
   })
 }
 
-/** Writes turns like the first one, which has ended. */
-async function repeatTurn(store: Store, rootId: Id, count: number): Promise<void> {
-  const tree = await store.tree(rootId)
-  const [turn] = tree.turnsOf(rootId, { limit: 1 }) as [Turn]
-  const nodes = tree.nodesOf(turn.id).filter(({ kind }) => kind !== 'task')
-  let conversation = tree.conversation(rootId)
-  for (let from = 1; from < count; from += 1_000) {
-    if (conversation === undefined) throw new Error('it is gone')
-    const ordinals = Array.from({ length: Math.min(1_000, count - from) }, (_, at) => from + at)
-    const turnCount = from + ordinals.length
-    conversation = { ...conversation, version: conversation.version + 1, turnCount }
+/** Writes turns like the first one, which has ended: each with its events, its call and the run that it delegated. */
+async function repeatTurn(store: Store, rootId: Id, count: number): Promise<Id> {
+  const { conversations, turns, nodes, links, edges, events } = await firstTurn(store, rootId)
+  const ids = [...conversations.slice(1), ...turns, ...nodes].map(({ id }) => id)
+  const names = new RegExp(ids.join('|'), 'g')
+  let [root] = conversations as [Conversation]
+  for (let from = 1; from < count; from += LOT) {
+    const ordinals = Array.from({ length: Math.min(LOT, count - from) }, (_, at) => from + at)
+    const copies = <Row>(rows: readonly Row[], change: (row: Row, ordinal: number) => object = () => ({})): Row[] =>
+      ordinals.flatMap((ordinal) => {
+        const text = JSON.stringify(rows).replaceAll(names, (id) => `${id}-${ordinal}`)
+        return (JSON.parse(text) as Row[]).map((row) => ({ ...row, version: 1, ...change(row, ordinal) }))
+      })
+    root = { ...root, version: root.version + 1, turnCount: from + ordinals.length }
     await store.commit({
       ...emptyCommit('mutate', Date.now(), rootId),
       id: `repeat-${from}`,
-      conversations: [conversation],
-      turns: ordinals.map((ordinal) => ({ ...turn, id: `${rootId}-t${ordinal}`, version: 1, ordinal })),
-      nodes: ordinals.flatMap((ordinal) =>
-        nodes.map((node) => ({ ...node, id: `${node.id}-${ordinal}`, version: 1, turnId: `${rootId}-t${ordinal}` })),
-      ),
+      conversations: [root, ...copies(conversations.slice(1))],
+      turns: copies(turns, (turn, ordinal) => ({
+        afterSeq: turn.afterSeq + ordinal * events.length,
+        ordinal: turn.laneId === rootId ? ordinal : turn.ordinal,
+      })),
+      nodes: copies(nodes),
+      links: copies(links),
+      edges: copies(edges),
+      events: copies(events),
       plannedOn: -1,
     })
+  }
+  return turns[0]?.id ?? ''
+}
+
+/** So many turns are written with one commit. */
+const LOT = 25
+
+async function firstTurn(store: Store, rootId: Id) {
+  const tree = await store.tree(rootId)
+  const [first] = tree.turnsOf(rootId, { limit: 1 }) as [Turn]
+  const links = tree.linksOf(first.id)
+  const turns = [first, ...links.flatMap(({ id }) => tree.turn(id) ?? [])]
+  const nodes = turns.flatMap(({ id }) => tree.nodesOf(id))
+  const conversations = [...new Set(turns.map(({ conversationId }) => conversationId))]
+  return {
+    conversations: conversations.flatMap((id) => tree.conversation(id) ?? []),
+    turns,
+    nodes,
+    links,
+    edges: nodes.flatMap(({ id }) => tree.edgesTo(id)),
+    events: await store.events(rootId, 0, 1_000),
   }
 }
