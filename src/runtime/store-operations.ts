@@ -331,7 +331,7 @@ export abstract class StoreOperations {
   /** All of a tree as JSON Lines, for `import` of any store. Of an open run it is a copy: let only one of the two go on. */
   async *export(rootId: Id): AsyncIterable<string> {
     const { exportTree } = await import('../audit/archive.ts')
-    yield* await exportTree(this.store, rootId)
+    yield* exportTree(this.store, rootId)
   }
 
   /** Takes a tree that `export` gave, as lines or as one text, or nothing of it. Gives the id of its root conversation. */

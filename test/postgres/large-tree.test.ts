@@ -6,7 +6,9 @@ import { toUIMessages } from '../../src/doors/ai-sdk.ts'
 import { emptyCommit } from '../../src/graph/commit.ts'
 import { BUILT_IN_KINDS } from '../../src/graph/kinds.ts'
 import type { TreeReader } from '../../src/graph/reader.ts'
-import type { Conversation, Id, Turn } from '../../src/graph/rows.ts'
+import type { Conversation, Id, Node, Turn } from '../../src/graph/rows.ts'
+import { expansionIds } from '../../src/graph/tasks.ts'
+import { childIds } from '../../src/rules/delegation/spawn.ts'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts'
 import { agent } from '../../src/runtime/standalone.ts'
 import { look } from '../../src/store/look.ts'
@@ -32,7 +34,7 @@ describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of t
   test('one more turn loads few rows, in the process that wrote it and in another; so does a page of it', async () => {
     const writer = await open(server)
     const conversationId = await writer.say('first')
-    const firstId = await repeatTurn(writer.store, conversationId, TURNS)
+    const turnAt = await repeatTurn(writer.store, conversationId, TURNS)
     const another = await open(server)
     for (const { name, opened } of [
       { name: 'the writer', opened: writer },
@@ -46,8 +48,8 @@ describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of t
         expect(transcript.length).toBeGreaterThan(20)
         const older = await conversation.transcriptPage({ limitTurns: 20, beforeRunId: beforeRunId ?? '' })
         expect(older.runIds.length).toBe(20)
-        const old = await conversation.transcriptPage({ limitTurns: 20, beforeRunId: `${firstId}-100` })
-        expect(old.runIds.at(-1)).toBe(`${firstId}-99`)
+        const old = await conversation.transcriptPage({ limitTurns: 20, beforeRunId: turnAt(100) })
+        expect(old.runIds.at(-1)).toBe(turnAt(99))
       })
       figure('large tree', `${TURNS} turns, ${name}: ${first} rows, then ${more}, for three pages ${page}`)
       expect(Math.max(first, more, page)).toBeLessThan(FEW)
@@ -62,6 +64,10 @@ describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of t
   test('each surface loads what it shows, and lets other work run', async () => {
     const reader = await open(server)
     const [root] = await reader.store.roots({ limit: 1 })
+    // As the server does by itself, some time after so many rows were written.
+    const database = new Database({ ...PLACE, url: server.url() })
+    await database.query('ANALYZE @.rows')
+    await database.close()
     await readSurfaces(reader, root?.id ?? '')
     await reader.close()
   })
@@ -167,7 +173,8 @@ function counting(pool: PostgresPool, counts: Counts): PostgresPool {
 /** Reads a long conversation as surfaces do: each answer costs what it shows. */
 async function readSurfaces(reader: Opened, conversationId: Id): Promise<void> {
   const { runtime, store } = reader
-  const oldId = (await look(store, conversationId, (tree) => tree.turnsOf(conversationId, { last: 100, limit: 1 })))[0]?.id ?? ''
+  const oldId =
+    (await look(store, conversationId, (tree) => tree.turnsOf(conversationId, { last: 100, limit: 1 })))[0]?.id ?? ''
   const conversation = await runtime.conversation(conversationId)
   const asked: { readonly [what: string]: () => Promise<unknown> } = {
     'ui messages': () => toUIMessages(conversation, { limitTurns: 20 }),
@@ -183,6 +190,13 @@ async function readSurfaces(reader: Opened, conversationId: Id): Promise<void> {
     fields: async () => {
       for await (const _ of (await runtime.attach(oldId)).fields(undefined, { agent: '*' }));
     },
+    audit: async () => expect((await runtime.audit({ rootId: conversationId })).findings).toEqual([]),
+    picture: () => runtime.picture(conversationId),
+    export: async () => {
+      for await (const _ of runtime.export(conversationId));
+    },
+    verify: async () => expect((await runtime.audit({ rootId: conversationId, verify: true })).findings).toEqual([]),
+    'trace of all': () => runtime.otlp(conversationId),
     events: async () => {
       for await (const _ of (await runtime.attach(oldId)).events());
     },
@@ -234,16 +248,16 @@ function treesOn(database: Database): Trees {
 }
 
 /** Writes turns like the first one, which has ended: each with its events, its call and the run that it delegated. */
-async function repeatTurn(store: Store, rootId: Id, count: number): Promise<Id> {
+async function repeatTurn(store: Store, rootId: Id, count: number): Promise<(ordinal: number) => Id> {
   const { conversations, turns, nodes, links, edges, events } = await firstTurn(store, rootId)
-  const ids = [...conversations.slice(1), ...turns, ...nodes].map(({ id }) => id)
-  const names = new RegExp(ids.join('|'), 'g')
+  const names = new RegExp([...conversations.slice(1), ...turns, ...nodes].map(({ id }) => id).join('|'), 'g')
   let [root] = conversations as [Conversation]
   for (let from = 1; from < count; from += LOT) {
     const ordinals = Array.from({ length: Math.min(LOT, count - from) }, (_, at) => from + at)
     const copies = <Row>(rows: readonly Row[], change: (row: Row, ordinal: number) => object = () => ({})): Row[] =>
       ordinals.flatMap((ordinal) => {
-        const text = JSON.stringify(rows).replaceAll(names, (id) => `${id}-${ordinal}`)
+        const ids = idsOfCopy(nodes, ordinal)
+        const text = JSON.stringify(rows).replaceAll(names, (id) => ids(id))
         return (JSON.parse(text) as Row[]).map((row) => ({ ...row, version: 1, ...change(row, ordinal) }))
       })
     root = { ...root, version: root.version + 1, turnCount: from + ordinals.length }
@@ -262,7 +276,29 @@ async function repeatTurn(store: Store, rootId: Id, count: number): Promise<Id> 
       plannedOn: -1,
     })
   }
-  return turns[0]?.id ?? ''
+  return (ordinal) => idsOfCopy(nodes, ordinal)(turns[0]?.id ?? '')
+}
+
+/** The ids of a copy. Those of tasks and of what they start are derived, as rules do it. */
+function idsOfCopy(nodes: readonly Node[], ordinal: number): (id: Id) => Id {
+  const copyOf = (id: Id) => id.slice(0, -6) + ordinal.toString(16).padStart(6, '0')
+  const ids = new Map<Id, Id>()
+  for (const { id, output } of nodes) {
+    const count = output.calls?.length ?? 0
+    if (count === 0) continue
+    const made = [expansionIds(id, count), expansionIds(copyOf(id), count)] as const
+    made[0].forEach((old, at) => {
+      ids.set(old, made[1][at] ?? '')
+    })
+    const [child, copy] = made.map(([taskId = '']) => {
+      const { turn, conversation, nodes: others } = childIds(taskId, 1)
+      return [turn, conversation, ...others]
+    }) as [Id[], Id[]]
+    child.forEach((old, at) => {
+      ids.set(old, copy[at] ?? '')
+    })
+  }
+  return (id) => ids.get(id) ?? copyOf(id)
 }
 
 /** So many turns are written with one commit. */

@@ -127,21 +127,44 @@ export class Database {
     this.isOpen = true
   }
 
+  /** All reads of the session see the same rows. It must be ended. */
+  async moment(): Promise<HeldSession> {
+    this.requireOpen()
+    await this.open()
+    const held = await this.hold()
+    await held.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
+    await held.query('SET LOCAL idle_in_transaction_session_timeout = 30000')
+    return held
+  }
+
   private async withClient<T>(use: (query: Query) => Promise<T>): Promise<T> {
-    const client = await (await this.poolOf()).connect()
-    let broken = false
-    const noticed = () => {
-      broken = true
-    }
-    client.on('error', noticed)
+    const { query, end } = await this.hold()
     try {
-      return await use((text, values = []) => this.run(client, text, values))
+      return await use(query)
     } catch (error) {
-      broken ||= isLost(error)
+      end(isLost(error))
       throw error
     } finally {
-      client.off('error', noticed)
-      client.release(broken)
+      end(false)
+    }
+  }
+
+  private async hold(): Promise<HeldSession> {
+    const client = await (await this.poolOf()).connect()
+    let isBroken = false
+    let isEnded = false
+    const noticed = () => {
+      isBroken = true
+    }
+    client.on('error', noticed)
+    return {
+      query: (text, values = []) => this.run(client, text, values),
+      end: (isLost) => {
+        if (isEnded) return
+        isEnded = true
+        client.off('error', noticed)
+        client.release(isBroken || isLost)
+      },
     }
   }
 
@@ -180,6 +203,13 @@ export class Database {
     this.pool ??= found
     return this.pool
   }
+}
+
+/** A connection that somebody has for a while. */
+export interface HeldSession {
+  readonly query: Query
+  /** Gives it back; `isLost`: it is not used again. Once. */
+  readonly end: (isLost: boolean) => void
 }
 
 interface Statement {

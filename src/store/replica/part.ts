@@ -115,7 +115,7 @@ export function partReader({ tables, part, find, writes, lastSeq }: PartSource):
     if (here === undefined || limit <= 0) return all.turnsOf(laneId, range)
     const found = here.turnsOf(range)
     if (found !== undefined) return found.map(({ row }) => row)
-    if (here.hasRange(range)) return all.turnsOf(laneId, range)
+    if (here.hasRange(range) || isLaneHere(tables(), laneId)) return all.turnsOf(laneId, range)
     throw new MissingRows(() => find({ ...NOTHING, lanes: [range] }))
   }
   return {
@@ -138,6 +138,12 @@ export function partReader({ tables, part, find, writes, lastSeq }: PartSource):
     queuedTurn: (laneId) => (part() === undefined ? all.queuedTurn(laneId) : queuedIn(laneId, turnsOf)),
     lastSeq,
   }
+}
+
+/** A conversation counts its turns. */
+function isLaneHere({ conversations, lanes }: Tables, laneId: Id): boolean {
+  const row = conversations.get(laneId)?.row
+  return row !== undefined && row.turnCount === (lanes.get(laneId)?.turns.length ?? 0)
 }
 
 const NOTHING: Wanted = { ids: [], lanes: [], open: false }
