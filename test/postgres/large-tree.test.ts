@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { systemScheduler } from '../../src/base/clock.ts'
@@ -9,8 +10,10 @@ import type { TreeReader } from '../../src/graph/reader.ts'
 import type { Conversation, Id, Node, Turn } from '../../src/graph/rows.ts'
 import { expansionIds } from '../../src/graph/tasks.ts'
 import { childIds } from '../../src/rules/delegation/spawn.ts'
+import { readTreeData } from '../../src/runtime/look/tree-data.ts'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts'
 import { agent } from '../../src/runtime/standalone.ts'
+import { toLines } from '../../src/store/codec/tree-text.ts'
 import { look } from '../../src/store/look.ts'
 import { Database } from '../../src/store/postgres/database.ts'
 import type { PostgresClient, PostgresPool } from '../../src/store/postgres/driver.ts'
@@ -27,6 +30,8 @@ const isFull = process.env['LEGATE_FULL'] === '1'
 const TURNS = isFull ? 33_400 : 5_000
 /** Of the newest turns, what a model is shown, and one delegation: some hundred rows, however long the conversation is. */
 const FEW = 600
+/** Twenty turns, with the runs that they delegated and those around them. */
+const MORE = 1_500
 
 describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of turns', async () => {
   const server = noPostgres === undefined ? await usePostgres() : (undefined as unknown as PostgresServer)
@@ -64,11 +69,62 @@ describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of t
   test('each surface loads what it shows, and lets other work run', async () => {
     const reader = await open(server)
     const [root] = await reader.store.roots({ limit: 1 })
-    // As the server does by itself, some time after so many rows were written.
-    const database = new Database({ ...PLACE, url: server.url() })
-    await database.query('ANALYZE @.rows')
-    await database.close()
-    await readSurfaces(reader, root?.id ?? '')
+    const rootId = root?.id ?? ''
+    const turns = await look(reader.store, rootId, (tree) => tree.turnsOf(rootId, { last: 100, limit: 1 }))
+    for (const [what, ask] of Object.entries(asksOf(reader, rootId, turns[0]?.id ?? ''))) {
+      const { rows, gap } = await told(reader, what, ask)
+      expect(rows, what).toBeLessThan(MORE)
+      expect(gap, what).toBeLessThan(500)
+    }
+    await reader.close()
+  })
+
+  test('audits, pictures, exports and traces of a whole tree read it in parts', async () => {
+    const writer = await open(server)
+    const rootId = await writer.say('first')
+    await repeatTurn(writer.store, rootId, isFull ? TURNS : 600)
+    await writer.close()
+    await analyze(server)
+    const reader = await open(server)
+    const { runtime, store } = reader
+    const audit = await told(reader, 'an audit', async () => {
+      const { findings, checked } = await runtime.audit({ rootId })
+      expect(findings).toEqual([])
+      expect(checked.turns).toBe(2 * (isFull ? TURNS : 600))
+    })
+    const lines: string[] = []
+    const parts = await told(reader, 'an export', async () => {
+      for await (const line of runtime.export(rootId)) lines.push(line)
+    })
+    const trace = await told(reader, 'a trace', () => runtime.otlp(rootId))
+    const picture = await told(reader, 'a picture', () => runtime.picture(rootId))
+    for (const { most } of [audit, trace, picture]) expect(most).toBeLessThan(5_000)
+    expect(parts.most).toBeLessThan(1_001)
+    // All of it, at one moment.
+    const whole = await store.archive?.read(rootId)
+    expect(lines.length).toBeGreaterThan(5_000)
+    expect(whole !== undefined && isDeepStrictEqual(lines, [...toLines(whole)])).toBe(true)
+    if (isFull) await told(reader, 'an audit with hashes', () => runtime.audit({ rootId, verify: true }))
+    await runtime.forget(rootId)
+    await reader.close()
+  })
+
+  test('a commit that another process tells of while the tree is being loaded is in the next read', async () => {
+    const [writer, reader] = [await open(server), await open(server)]
+    const [root] = await writer.store.roots({ limit: 1 })
+    const rootId = root?.id ?? ''
+    for (let round = 0; round < 10; round++) {
+      const early = look(reader.store, rootId, (tree) => tree.lastSeq(rootId))
+      await writer.say(`round ${round}`, rootId)
+      const now = await look(writer.store, rootId, (tree) => tree.lastSeq(rootId))
+      const [seen, newest] = await look(reader.store, rootId, (tree) => [
+        tree.lastSeq(rootId),
+        tree.turnsOf(rootId, { limit: 1 })[0]?.input,
+      ])
+      expect({ seen, newest }).toEqual({ seen: now, newest: `round ${round}` })
+      await early
+    }
+    await writer.close()
     await reader.close()
   })
 
@@ -170,42 +226,50 @@ function counting(pool: PostgresPool, counts: Counts): PostgresPool {
   }
 }
 
-/** Reads a long conversation as surfaces do: each answer costs what it shows. */
-async function readSurfaces(reader: Opened, conversationId: Id): Promise<void> {
-  const { runtime, store } = reader
-  const oldId =
-    (await look(store, conversationId, (tree) => tree.turnsOf(conversationId, { last: 100, limit: 1 })))[0]?.id ?? ''
-  const conversation = await runtime.conversation(conversationId)
-  const asked: { readonly [what: string]: () => Promise<unknown> } = {
-    'ui messages': () => toUIMessages(conversation, { limitTurns: 20 }),
-    'old ui messages': () => toUIMessages(conversation, { limitTurns: 20, beforeRunId: oldId }),
-    graph: () => runtime.graph(conversationId),
-    'old graph': () => runtime.graph(conversationId, { before: oldId }),
-    timeline: () => runtime.timeline(oldId),
-    trace: () => runtime.otlp(oldId),
+/** What surfaces ask of a long conversation, of its newest turns and of old ones: each answer costs what it shows. */
+function asksOf({ runtime, store }: Opened, conversationId: Id, oldId: Id): Asks {
+  const conversation = () => runtime.conversation(conversationId)
+  return {
+    'UI messages': async () => toUIMessages(await conversation(), { limitTurns: 20 }),
+    'old UI messages': async () => toUIMessages(await conversation(), { limitTurns: 20, beforeRunId: oldId }),
+    'a graph': () => runtime.graph(conversationId),
+    'an old graph': () => runtime.graph(conversationId, { before: oldId }),
+    'a tree': () => runtime.tree(conversationId, { limitTurns: 20 }),
+    'a timeline': () => runtime.timeline(oldId),
+    'a trace': () => runtime.otlp(oldId),
+    'the usage': () => runtime.usage(oldId),
+    'a difference': () => runtime.diff(oldId, oldId),
     why: () => runtime.why(oldId),
-    usage: () => runtime.usage(oldId),
-    tree: () => runtime.tree(conversationId),
-    diff: () => runtime.diff(oldId, oldId),
-    fields: async () => {
-      for await (const _ of (await runtime.attach(oldId)).fields(undefined, { agent: '*' }));
-    },
-    audit: async () => expect((await runtime.audit({ rootId: conversationId })).findings).toEqual([]),
-    picture: () => runtime.picture(conversationId),
-    export: async () => {
-      for await (const _ of runtime.export(conversationId));
-    },
-    verify: async () => expect((await runtime.audit({ rootId: conversationId, verify: true })).findings).toEqual([]),
-    'trace of all': () => runtime.otlp(conversationId),
-    events: async () => {
-      for await (const _ of (await runtime.attach(oldId)).events());
-    },
+    'the inbox': () => runtime.inbox(),
+    'fields of all': async () => read((await runtime.attach(oldId)).fields(undefined, { agent: '*' })),
+    'events with fields': async () => read((await runtime.attach(oldId)).events({ fields: true })),
+    'rows for a remote desk': () => readTreeData(store, conversationId, 'all'),
   }
-  for (const [what, ask] of Object.entries(asked)) {
-    const gaps = new Gaps()
-    const rows = await rowsOf(reader, ask)
-    figure('large tree', `${what}: ${rows} rows, the loop stood still for ${gaps.end()} ms at most`)
-  }
+}
+
+interface Asks {
+  readonly [what: string]: () => Promise<unknown>
+}
+
+async function read(all: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of all);
+}
+
+async function told({ counts }: Opened, what: string, ask: () => Promise<unknown>): Promise<Told> {
+  const gaps = new Gaps()
+  const before = counts.rows
+  counts.most = 0
+  const began = performance.now()
+  await ask()
+  const found = { rows: counts.rows - before, most: counts.most, gap: gaps.end() }
+  const time = `${Math.round(performance.now() - began)} ms, the loop stood still for ${found.gap} ms at most`
+  figure('large tree', `${what}: ${found.rows} rows, at most ${found.most} at a time, ${time}`)
+  return found
+}
+
+interface Told extends Counts {
+  /** The longest time for which the event loop stood still. */
+  readonly gap: number
 }
 
 /** How long the event loop stands still. */
@@ -231,6 +295,13 @@ async function rowsOf({ counts }: Opened, work: () => Promise<unknown>): Promise
   const before = counts.rows
   await work()
   return counts.rows - before
+}
+
+/** As the server does by itself, some time after many rows were written. */
+async function analyze(server: PostgresServer): Promise<void> {
+  const database = new Database({ ...PLACE, url: server.url() })
+  await database.query('ANALYZE @.rows')
+  await database.close()
 }
 
 const PLACE = { pool: undefined, schema: 'legate', readOnly: false, busyMs: 5_000, connections: 4 }

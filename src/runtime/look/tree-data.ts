@@ -27,12 +27,14 @@ export interface TreeData {
 const MOST_NODES = 20_000
 const MOST_TURNS = 1_000
 /** Of a tree with more turns, so many of the root's newest are given, beside open ones. */
-const NEWEST_TURNS = 100
+const NEWEST_TURNS = 50
 const PAGE = 500
 
 /** Reads a tree: with all of its nodes, or only with those that are open. */
 export async function readTreeData(store: StoreReader, rootId: Id, nodes: 'all' | 'open'): Promise<TreeData> {
-  const conversations = await conversationsOf(store, rootId)
+  const root = await look(store, rootId, (tree) => tree.conversation(rootId))
+  const isLong = (root?.turnCount ?? 0) > MOST_TURNS
+  const conversations = isLong ? undefined : await conversationsOf(store, rootId)
   if (conversations === undefined) return readOpen(store, rootId)
   return look(store, rootId, (tree) => {
     const turns = conversations.flatMap(({ id, turnCount }) => [...tree.turnsOf(id, { limit: Math.max(1, turnCount) })])

@@ -123,7 +123,8 @@ export function partReader({ tables, part, find, writes, lastSeq }: PartSource):
     conversation: (id) => all.conversation(id) ?? missing(id),
     turn: (id) => all.turn(id) ?? missing(id),
     node: (id) => all.node(id) ?? missing(id),
-    link: (id) => all.link(id) ?? missing(id),
+    // Nobody delegated a turn at the root.
+    link: (id) => all.link(id) ?? (isAtRoot(tables(), id) ? undefined : missing(id)),
     // A text comes with the nodes that name it.
     body: all.body,
     edgesFrom: (id) => guarded(needNode, id, all.edgesFrom),
@@ -138,6 +139,10 @@ export function partReader({ tables, part, find, writes, lastSeq }: PartSource):
     queuedTurn: (laneId) => (part() === undefined ? all.queuedTurn(laneId) : queuedIn(laneId, turnsOf)),
     lastSeq,
   }
+}
+
+function isAtRoot({ turns }: Tables, id: Id): boolean {
+  return turns.get(id)?.conversation.row.parentTurnId === null
 }
 
 /** A conversation counts its turns. */
