@@ -23,10 +23,10 @@ export async function* exportTree(store: Store, rootId: Id): AsyncGenerator<stri
     throw new InputError('invalid_input', message, { details: { rootId: conversation.rootId } })
   }
   const archive = archiveOf(store)
-  const whole = archive.stream === undefined ? await archive.read(rootId) : undefined
+  const whole = archive.parts === undefined ? await archive.read(rootId) : undefined
   if (whole !== undefined) return yield* toLines(whole)
   let writer: TreeWriter | undefined
-  for await (const part of archive.stream?.(rootId) ?? []) {
+  for await (const part of archive.parts?.(rootId) ?? []) {
     const isFirst = writer === undefined
     writer ??= new TreeWriter(rootId, part.hash)
     if (isFirst) yield writer.head()

@@ -38,7 +38,7 @@ export {
 } from '../graph/event.ts'
 export type { RootState, Told, ToldLane, ToldNode, ToldPast, WaitingOn } from '../graph/kinds.ts'
 export { STATUSES } from '../graph/outcome.ts'
-export { type StoreReader, type TreeReader, treeWith } from '../graph/reader.ts'
+export type { StoreReader, TreeReader } from '../graph/reader.ts'
 export type { Conversation, Link, Node, NodeState, Turn } from '../graph/rows.ts'
 export type { Mutation, NodeSpec } from '../rules/history/mutate.ts'
 export type { SettledCall } from '../rules/history/settle-call.ts'

@@ -324,17 +324,13 @@ export class AgentDirectory implements Agents {
       checkIsAgent(of, 'runtime.explain(of, request)')
       return [...this.parts.runtimeLayer, ...fileUseLayers(of), useLayer(of.name, of.grant)]
     }
-    const found = await lookWith(this.store, of, (tree) => this.layersIn(tree, of))
-    if (found === undefined) throw await notFound(this.store, 'run', of)
-    return found
-  }
-
-  private layersIn(tree: TreeReader, runId: Id): readonly Layer[] | undefined {
-    const turn = tree.turn(runId)
-    const conversation = turn === undefined ? undefined : tree.conversation(turn.conversationId)
-    if (turn === undefined || conversation === undefined) return undefined
-    const place = { tree, turn, conversation }
-    return this.layers.of(this.agentOf(place), place, profileOf(conversation, this.profiles))
+    return lookWith(this.store, of, async (tree) => {
+      const turn = tree.turn(of)
+      const conversation = tree.conversation(turn?.conversationId ?? '')
+      if (turn === undefined || conversation === undefined) throw await notFound(this.store, 'run', of)
+      const place = { tree, turn, conversation }
+      return this.layers.of(this.agentOf(place), place, profileOf(conversation, this.profiles))
+    })
   }
 
   boundsOf(tree: TreeReader, conversation: Conversation, ceiling: readonly Json[]): TurnBounds {

@@ -31,7 +31,7 @@ export interface WholeTree {
 }
 
 /** Some records, rows, edges and texts of a tree, in this order from part to part, and the hash of its last commit. */
-export interface TreePart extends Omit<WholeTree, 'rootId'> {
+export interface ArchivePart extends Omit<WholeTree, 'rootId'> {
   readonly hash: string
 }
 
@@ -78,7 +78,7 @@ export interface Archive {
    * Reads the tree of one moment in parts, for a store that is elsewhere: nobody has to hold all of it. No part where there is no
    * such tree.
    */
-  stream?(rootId: Id): AsyncIterable<TreePart>
+  parts?(rootId: Id): AsyncIterable<ArchivePart>
   /** Compares the stored rows with the record of their commits: of one tree, or of all. */
   verify(rootId?: Id): Later<VerifyReport>
   /**

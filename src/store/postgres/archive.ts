@@ -4,11 +4,11 @@ import { rootState } from '../../graph/kinds.ts'
 import type { Edge, Id, Turn } from '../../graph/rows.ts'
 import {
   type Archive,
+  type ArchivePart,
   type Finding,
   finding,
   type Removal,
   type Tombstone,
-  type TreePart,
   type VerifyReport,
   type WholeTree,
   type WrittenRow,
@@ -30,7 +30,7 @@ export function postgresArchive(database: Database, forget: (rootId: Id) => void
   const change = <T>(work: (query: Query) => Promise<T>) => database.transaction('READ COMMITTED', work)
   return {
     read: (rootId) => database.transaction(AT_ONE_MOMENT, async (query) => (await readTree(query, rootId))?.whole),
-    stream: (rootId) => stream(database, rootId),
+    parts: (rootId) => parts(database, rootId),
     verify: (rootId) => verify(database, rootId),
     restore: async (tree) => {
       await change((query) => restore(query, tree))
@@ -54,7 +54,7 @@ export function postgresArchive(database: Database, forget: (rootId: Id) => void
   }
 }
 
-async function* stream(database: Database, rootId: Id): AsyncGenerator<TreePart> {
+async function* parts(database: Database, rootId: Id): AsyncGenerator<ArchivePart> {
   const { query, end } = await database.moment()
   let isLost = true
   try {

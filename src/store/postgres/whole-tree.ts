@@ -1,6 +1,6 @@
 import { sha256 } from '../../base/hash.ts'
 import type { Body, Edge, Id } from '../../graph/rows.ts'
-import { type Finding, finding, type TreePart, type WholeTree, type WrittenRow } from '../archive.ts'
+import { type ArchivePart, type Finding, finding, type WholeTree, type WrittenRow } from '../archive.ts'
 import { unpackTree, verifyTree } from '../codec/tree-text.ts'
 import type { ChainRecord, RowLetter } from '../commit-chain.ts'
 import { edgesIn } from '../replica/replica.ts'
@@ -24,7 +24,7 @@ const RECORDS = 'SELECT kind, at, seq, events, marks, hash FROM @.commits WHERE 
 const BODIES = 'SELECT hash, data FROM @.bodies WHERE root_id = $1 ORDER BY hash'
 
 /** Reads a whole tree in parts: some records, rows or texts at a time. Must be run at one moment. */
-export async function* readParts(query: Query, rootId: Id): AsyncGenerator<TreePart> {
+export async function* readParts(query: Query, rootId: Id): AsyncGenerator<ArchivePart> {
   const [found] = await query(TREE, [escaped(rootId)])
   if (found === undefined) return
   const nothing = { hash: String(found[2]), records: [], rows: [], edges: [], bodies: [] }
@@ -47,7 +47,7 @@ async function* pages(query: Query, text: string, rootId: Id): AsyncGenerator<re
   await query('CLOSE pages')
 }
 
-function partOf(found: readonly PgRow[], rootId: Id): Pick<TreePart, 'rows' | 'edges'> {
+function partOf(found: readonly PgRow[], rootId: Id): Pick<ArchivePart, 'rows' | 'edges'> {
   const rows: WrittenRow[] = []
   const edges = new Map<string, Edge>()
   for (const row of found) addRow(row, rootId, { rows, edges })
