@@ -2,11 +2,11 @@ import { ConflictError, InputError, isLegateError, StoreError } from '../base/er
 import type { Column } from '../base/keep-shape.ts'
 import { checkHandle, flag, int, listOf, number, type OptionRules, readOptions, text } from '../base/options.ts'
 import type { Commit } from '../graph/commit.ts'
-import { readTree, treeWith } from '../graph/reader.ts'
+import { readTree } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
 import { CONVERSATION_COLUMNS, LINK_COLUMNS, NODE_COLUMNS, TURN_COLUMNS } from '../graph/rows.ts'
 import type { Archive, Removal, Tombstone, WholeTree } from '../store/archive.ts'
-import { TreeParser, toLines, unpackTree, verifyTree } from '../store/codec/tree-text.ts'
+import { TreeParser, TreeWriter, toLines, unpackTree, verifyTree } from '../store/codec/tree-text.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { look, lookWith } from '../store/look.ts'
 import { memoryStore } from '../store/memory/index.ts'
@@ -14,17 +14,26 @@ import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import { auditTree } from './audit.ts'
 
-/** Writes a whole tree as lines of JSON. */
-export async function exportTree(store: Store, rootId: Id): Promise<Iterable<string>> {
+/** Writes a whole tree as lines of JSON, part by part where the store gives parts. */
+export async function* exportTree(store: Store, rootId: Id): AsyncGenerator<string> {
   const conversation = await lookWith(store, rootId, (tree) => tree.conversation(rootId))
   if (conversation === undefined) throw await notFound(store, 'conversation', rootId)
   if (conversation.rootId !== rootId) {
     const message = `${rootId} is a child of the tree ${conversation.rootId}: trees are exported whole. Name its root.`
     throw new InputError('invalid_input', message, { details: { rootId: conversation.rootId } })
   }
-  const whole = await archiveOf(store).read(rootId)
-  if (whole === undefined) throw await notFound(store, 'tree', rootId)
-  return toLines(whole)
+  const archive = archiveOf(store)
+  const whole = archive.parts === undefined ? await archive.read(rootId) : undefined
+  if (whole !== undefined) return yield* toLines(whole)
+  let writer: TreeWriter | undefined
+  for await (const part of archive.parts?.(rootId) ?? []) {
+    const isFirst = writer === undefined
+    writer ??= new TreeWriter(rootId, part.hash)
+    if (isFirst) yield writer.head()
+    yield* writer.lines(part)
+  }
+  if (writer === undefined) throw await notFound(store, 'tree', rootId)
+  yield writer.end()
 }
 
 /** The archive of a store that has one. */
@@ -76,7 +85,7 @@ async function checkTree({ kinds }: Ledger, tree: WholeTree): Promise<string | u
   const scratch = memoryStore()
   try {
     await scratch.archive?.restore(tree)
-    const around = { kinds, isAlive: () => true, hasBody: (hash: string) => scratch.body(hash) !== undefined }
+    const around = { kinds, isAlive: () => true }
     const found = auditTree(readTree(scratch, tree.rootId), around).find(({ severity }) => severity === 'error')
     if (found !== undefined) refuse(found.message)
     return headOf(await scratch.archive?.read(tree.rootId))
@@ -113,8 +122,11 @@ export async function forget(store: Store, id: Id, removal: Removal): Promise<To
 
 async function rootToDelete(store: Store, id: Id): Promise<Id> {
   try {
-    const tree = await treeWith(store, id)
-    const row = tree.conversation(id) ?? tree.conversation(tree.turn(id)?.conversationId ?? '')
+    const row = await lookWith(
+      store,
+      id,
+      (tree) => tree.conversation(id) ?? tree.conversation(tree.turn(id)?.conversationId ?? ''),
+    )
     if (row !== undefined && row.id !== row.rootId) throw partOf(row.rootId, id)
     return row?.id ?? id
   } catch (error) {

@@ -10,7 +10,7 @@
 import { InputError, isLegateError, type LegateError, messageOf, StoreError } from '../base/error.ts'
 import { flag, list, type OptionRules, readOptions, text } from '../base/options.ts'
 import { isDead } from '../engine/lease.ts'
-import { eachTree, loadTree, type TreeReader, type TreeRows } from '../graph/reader.ts'
+import type { TreeRows } from '../graph/reader.ts'
 import type { Conversation, Id } from '../graph/rows.ts'
 import { FINDING_TYPES, type Finding, type FindingType, finding } from '../store/archive.ts'
 import type { Ledger } from '../store/ledger.ts'
@@ -20,6 +20,7 @@ import type { Store } from '../store/store.ts'
 import type { AuditContext, Check } from './check.ts'
 import { background, orphans, parentage, places } from './conversation-checks.ts'
 import { linkEnds, linkOutcomes, lostChildren, twins, waits } from './link-checks.ts'
+import { eachTree, loadTree } from './load-tree.ts'
 import {
   blockers,
   bodies,
@@ -65,6 +66,9 @@ export interface AuditReport {
 
 const OPTIONS: OptionRules<Omit<AuditOptions, 'rootId'>> = { types: list, repair: flag, verify: flag }
 
+/** Trees with more nodes are large. */
+const LARGE = 1_000
+
 /** How often to check again: a repair may bring other defects to light. */
 const MAX_ROUNDS = 5
 
@@ -89,13 +93,12 @@ export async function auditConversation(
   options: Omit<AuditOptions, 'rootId'> = {},
 ): Promise<AuditReport> {
   const report = await audit(ledger, { ...readOptions('conversation.audit()', options, OPTIONS), rootId })
-  const tree = await ledger.store.tree(rootId)
-  const isIts = (one: Finding) => one.conversationId === id || isLinkOf(tree, one, id)
+  const links = [...report.findings, ...report.repaired].filter(({ subject }) => subject === 'link')
+  const own = await look(ledger.store, rootId, (tree) => {
+    return new Set(links.filter((one) => tree.link(one.id)?.childConversationId === id).map((one) => one.id))
+  })
+  const isIts = (one: Finding) => one.conversationId === id || (one.subject === 'link' && own.has(one.id))
   return { ...report, findings: report.findings.filter(isIts), repaired: report.repaired.filter(isIts) }
-}
-
-function isLinkOf(tree: TreeReader, { subject, id }: Finding, conversationId: Id): boolean {
-  return subject === 'link' && tree.link(id)?.childConversationId === conversationId
 }
 
 class Auditor {
@@ -183,15 +186,20 @@ class Auditor {
   }
 
   private async look(tree: TreeRows): Promise<Finding[]> {
-    return auditTree(tree, await this.around(tree.rootId), this.options.types)
+    const found: Finding[] = []
+    for (const some of checksOf(tree, await this.around(), this.options.types)) {
+      found.push(...some)
+      // A check of a large tree takes a while, so other work gets its turn after each.
+      if (tree.nodes.size > LARGE) await new Promise(setImmediate)
+    }
+    return found
   }
 
-  private async around(rootId: Id): Promise<AuditContext> {
+  private async around(): Promise<AuditContext> {
     const { store, kinds, clock } = this.ledger
-    const rows = await store.tree(rootId)
     const now = clock.now()
     const alive = new Set((await store.engines()).filter((engine) => !isDead(engine, now)).map(({ id }) => id))
-    return { kinds, isAlive: (id) => alive.has(id), hasBody: (hash) => hasBody(rows, hash) }
+    return { kinds, isAlive: (id) => alive.has(id) }
   }
 
   /**
@@ -258,16 +266,6 @@ async function rootOf(store: Store, id: Id): Promise<Id | undefined> {
   }
 }
 
-/** True also for a body that was changed: verifying reports that. */
-function hasBody(tree: TreeReader, hash: string): boolean {
-  try {
-    return tree.body(hash) !== undefined
-  } catch (error) {
-    if (isLegateError(error, 'tampered')) return true
-    throw error
-  }
-}
-
 const CHECKS: readonly Check[] = [
   nodeKinds,
   nodeTimes,
@@ -301,11 +299,13 @@ const CHECKS: readonly Check[] = [
 
 /** Finds every defect of these types in the rows of a tree. Rows as any commit leaves them have none. */
 export function auditTree(tree: TreeRows, around: AuditContext, types?: readonly FindingType[]): Finding[] {
-  const wanted = types === undefined ? undefined : new Set(types)
-  const found: Finding[] = []
+  return [...checksOf(tree, around, types)].flat()
+}
+
+/** The findings of one check after the other. */
+function* checksOf(tree: TreeRows, around: AuditContext, types?: readonly FindingType[]): Generator<Finding[]> {
+  const isWanted = (type: FindingType) => types === undefined || types.includes(type)
   for (const check of CHECKS) {
-    if (wanted !== undefined && !check.types.some((type) => wanted.has(type))) continue
-    for (const one of check.find(tree, around)) if (wanted === undefined || wanted.has(one.type)) found.push(one)
+    if (check.types.some(isWanted)) yield [...check.find(tree, around)].filter(({ type }) => isWanted(type))
   }
-  return found
 }

@@ -8,7 +8,6 @@ export interface AuditContext {
   readonly kinds: Kinds
   /** True where the engine lives, as far as can be known. */
   readonly isAlive: (engineId: Id) => boolean
-  readonly hasBody: (hash: string) => boolean
 }
 
 /** One family of defects. Reads rows only; finds each defect once. */

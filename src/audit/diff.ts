@@ -1,7 +1,8 @@
 import { totalTokens } from '../graph/content.ts'
-import { type TreeReader, treeWith } from '../graph/reader.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
 import { resultContent } from '../graph/tasks.ts'
+import { lookWith } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
@@ -49,7 +50,7 @@ export interface RunDiff {
 
 export async function diffRuns(store: Store, firstId: Id, secondId: Id): Promise<RunDiff> {
   const [first, second] = [await loadRun(store, firstId), await loadRun(store, secondId)]
-  const [one, two] = [nodesBelow(first), nodesBelow(second)]
+  const [one, two] = [first.nodes, second.nodes]
   const changes: NodeDiff[] = []
   let same = 0
   for (const [place, node] of one) {
@@ -63,21 +64,23 @@ export async function diffRuns(store: Store, firstId: Id, secondId: Id): Promise
 }
 
 interface LoadedRun {
-  readonly tree: TreeReader
   readonly turn: Turn
+  readonly nodes: NodesByPlace
 }
 
 async function loadRun(store: Store, runId: Id): Promise<LoadedRun> {
-  const tree = await treeWith(store, runId)
-  const turn = tree.turn(runId)
-  if (turn === undefined) throw await notFound(store, 'run', runId)
-  return { tree, turn }
+  const found = await lookWith(store, runId, (tree) => {
+    const turn = tree.turn(runId)
+    return turn === undefined ? undefined : { turn, nodes: nodesBelow(tree, turn) }
+  })
+  if (found === undefined) throw await notFound(store, 'run', runId)
+  return found
 }
 
 type NodesByPlace = Map<string, Node>
 
 /** Indexes nodes by place: the names of agents and the order of delegations and nodes, never ids or times. */
-function nodesBelow({ tree, turn }: LoadedRun): NodesByPlace {
+function nodesBelow(tree: TreeReader, turn: Turn): NodesByPlace {
   const found: NodesByPlace = new Map()
   const open: [Id, string][] = [[turn.id, tree.conversation(turn.conversationId)?.agent.name ?? '?']]
   for (let next = open.shift(); next !== undefined; next = open.shift()) {

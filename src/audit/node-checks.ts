@@ -139,7 +139,7 @@ export const callsWithTasks: Check = {
 
 export const bodies: Check = {
   types: ['missing_body'],
-  *find({ nodes }, { hasBody }) {
+  *find({ nodes, hasBody }) {
     for (const node of nodes.values()) {
       const { bodyRef } = node.output
       if (bodyRef === undefined || hasBody(bodyRef)) continue

@@ -1,10 +1,11 @@
 import { oneOf, readOptions } from '../base/options.ts'
 import { isOpen } from '../graph/kinds.ts'
-import { loadTree, type TreeRows } from '../graph/reader.ts'
+import type { TreeRows } from '../graph/reader.ts'
 import type { Conversation, Edge, Id, Node, Turn } from '../graph/rows.ts'
 import { lookWith } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
+import { loadNewest } from './load-tree.ts'
 
 export interface PictureOptions {
   /** `tree`: who delegated to whom, a box for each run. `graph`: every node and edge. Default `tree`. */
@@ -13,12 +14,15 @@ export interface PictureOptions {
   readonly format?: 'mermaid' | 'dot'
 }
 
+/** So many of the newest turns of each conversation are drawn: nobody sees more in one picture. */
+const MOST_TURNS = 200
+
 /** Draws the tree of this conversation; a graph of a child shows the child alone. */
 export async function drawPicture(store: Store, id: Id, given: PictureOptions): Promise<string> {
   const { of = 'tree', format = 'mermaid' } = readOptions('picture()', given, OPTIONS)
   const conversation = await lookWith(store, id, (tree) => tree.conversation(id))
   if (conversation === undefined) throw await notFound(store, 'conversation', id)
-  const tree = await loadTree(store, conversation.rootId)
+  const tree = await loadNewest(store, conversation, MOST_TURNS)
   const picture = of === 'tree' ? drawTree(tree) : drawGraph(tree, id === conversation.rootId ? undefined : id)
   return format === 'dot' ? toDot(picture) : toMermaid(picture)
 }

@@ -2,10 +2,11 @@ import { isDead } from '../engine/lease.ts'
 import { hindrance, processName } from '../engine/who-runs.ts'
 import type { EngineRow } from '../graph/commit.ts'
 import { codeOf } from '../graph/kinds.ts'
-import { type TreeReader, treeWith } from '../graph/reader.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { AgentRef, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { approvalOf } from '../rules/turn/approve.ts'
 import { questionOf } from '../rules/turn/question-of.ts'
+import { lookWith } from '../store/look.ts'
 import { notFound, wasDeleted } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
@@ -68,10 +69,12 @@ export interface WhyContext {
 /** Explains a run, the run of a node, or the latest run of a conversation. */
 export async function explainRun(context: WhyContext, id: Id): Promise<Why> {
   const { store } = context
-  const tree = await treeWith(store, id)
   const engines = await store.engines()
-  const turn = tree.turn(id) ?? tree.turn(tree.node(id)?.turnId ?? '') ?? tree.turnsOf(id, { limit: 1 })[0]
-  if (turn !== undefined) return explainTurn({ ...context, tree, engines }, turn)
+  const why = await lookWith(store, id, (tree) => {
+    const turn = tree.turn(id) ?? tree.turn(tree.node(id)?.turnId ?? '') ?? tree.turnsOf(id, { limit: 1 })[0]
+    return turn === undefined ? undefined : explainTurn({ ...context, tree, engines }, turn)
+  })
+  if (why !== undefined) return why
   const stone = await store.archive?.tombstone(id)
   if (stone === undefined) throw await notFound(store, 'run, node or conversation', id)
   const text = `It ${wasDeleted(stone)}`

@@ -4,8 +4,9 @@ import { after, attempt, type Later } from '../base/maybe.ts'
 import { flag, type NoOptions, number, type OptionRules, readOptions, text } from '../base/options.ts'
 import type { CheckedSchema } from '../base/schema/schema.ts'
 import type { RunEvent } from '../graph/event.ts'
-import { type TreeReader, treeWith } from '../graph/reader.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
+import { lookWith } from '../store/look.ts'
 import type { Store } from '../store/store.ts'
 import type { FieldResult } from './fields/field-handlers.ts'
 import type { FieldSource, RunField } from './fields/run-field.ts'
@@ -116,10 +117,10 @@ export class RunHandle<Out, Raw> implements Run<Out, Raw> {
     return this.read
   }
 
-  /** The rows of its tree. */
-  async rows(): Promise<TreeReader> {
+  /** Reads rows of its tree: see `look`. */
+  async look<T>(read: (tree: TreeReader) => T): Promise<T> {
     await this.options.started
-    return treeWith(this.options.fields.store, this.id)
+    return lookWith(this.options.fields.store, this.id, read) as Later<Awaited<T>>
   }
 
   private source(sees: EventScope): FieldSource {
@@ -127,7 +128,7 @@ export class RunHandle<Out, Raw> implements Run<Out, Raw> {
     return {
       runId: this.id,
       output,
-      tree: () => this.rows(),
+      tree: () => this.look((tree) => tree),
       schemaOf: (tree, runId) => (runId === this.id ? output : fields.schemaOf(tree, runId)),
       events: () => ({
         [Symbol.asyncIterator]: () => lateIterator(started, () => follow({ after: 0, live: false }, sees)),

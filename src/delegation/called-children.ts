@@ -15,6 +15,7 @@ import type { Id, Node } from '../graph/rows.ts'
 import { nextTryOf } from '../rules/delegation/retry-child.ts'
 import { type ChildIds, childIds, planDeliver } from '../rules/delegation/spawn.ts'
 import type { ApprovalRequest } from '../rules/turn/approve.ts'
+import { look } from '../store/look.ts'
 import { ATTEMPTS, type Attempts } from '../tool/attempts.ts'
 import {
   asCurrentCall,
@@ -195,7 +196,7 @@ export class CalledChildren implements CurrentCall {
     const { home } = this.run
     const { rootId } = this.run.turn
     const outcome = await home.live.ends.wait(runId, rootId)
-    const next = nextTryOf(await home.ledger.store.tree(rootId), runId)
+    const next = await look(home.ledger.store, rootId, (tree) => nextTryOf(tree, runId))
     if (next !== undefined) return this.taken(next)
     await this.deliver(runId)
     return outcome

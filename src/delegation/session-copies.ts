@@ -1,9 +1,10 @@
 import type { AgentCore } from '../agent/definition/agent.ts'
-import { after } from '../base/maybe.ts'
+import { after, type Later } from '../base/maybe.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Turn } from '../graph/rows.ts'
-import type { sessionDocument } from '../rules/delegation/session-document.ts'
+import type { SessionDocument, sessionDocument } from '../rules/delegation/session-document.ts'
+import { look } from '../store/look.ts'
 import { readSessionSettings, type SessionStore } from '../store/session-store.ts'
 import type { Store } from '../store/store.ts'
 
@@ -24,6 +25,11 @@ interface CopyRegistry {
 
 interface Rules {
   readonly sessionDocument: typeof sessionDocument
+}
+
+interface SessionCopy {
+  readonly store: SessionStore
+  readonly document: SessionDocument
 }
 
 /**
@@ -54,17 +60,18 @@ export class SessionCopies {
     if (!this.options.registry.copiesSessions) return
     await this.settled()
     const { store } = this.options
-    const tree = await store.tree(rootId)
     for (const { id } of await store.conversations({ rootId, limit: Number.MAX_SAFE_INTEGER })) {
-      const [last] = tree.turnsOf(id, { limit: 1 })
-      const copies = last === undefined ? undefined : this.storeOf(tree, last)
+      const copies = await look(store, rootId, (tree) => {
+        const [last] = tree.turnsOf(id, { limit: 1 })
+        return last === undefined ? undefined : this.storeOf(tree, last)
+      })
       await copies?.delete?.(id)
     }
   }
 
   private copyLast(conversationId: Id, rootId: Id): void {
-    const found = after(this.options.store.tree(rootId), (tree) => {
-      const [last] = tree.turnsOf(conversationId, { limit: 1 })
+    const newest = look(this.options.store, rootId, (tree) => tree.turnsOf(conversationId, { limit: 1 })[0])
+    const found = after(newest, (last) => {
       if (last !== undefined) this.copy(last)
     })
     if (found instanceof Promise) this.wait(conversationId, found)
@@ -72,23 +79,34 @@ export class SessionCopies {
 
   private copy(turn: Turn): void {
     const copied = after(this.options.rules(), (rules) =>
-      after(this.options.store.tree(turn.rootId), (tree) => this.copyNow(tree, turn, rules)),
+      after(this.read(turn, rules), (copy) => this.save(turn.conversationId, copy)),
     )
     if (copied instanceof Promise) this.wait(turn.conversationId, copied)
   }
 
-  private copyNow(tree: TreeReader, turn: Turn, rules: Rules): void {
-    const { report } = this.options
-    const id = turn.conversationId
+  /** The document of a session and where it is copied to; undefined where it is copied nowhere. */
+  private read(turn: Turn, rules: Rules): Later<SessionCopy | undefined> {
     try {
-      const store = this.storeOf(tree, turn)
-      const document = store === undefined ? undefined : rules.sessionDocument(tree, id)
-      if (store === undefined || document === undefined) return
+      return look(this.options.store, turn.rootId, (tree) => {
+        const store = this.storeOf(tree, turn)
+        const document = store === undefined ? undefined : rules.sessionDocument(tree, turn.conversationId)
+        return store === undefined || document === undefined ? undefined : { store, document }
+      })
+    } catch (error) {
+      this.options.report(error)
+      return undefined
+    }
+  }
+
+  private save(id: Id, copy: SessionCopy | undefined): void {
+    if (copy === undefined) return
+    const { store, document } = copy
+    try {
       const before = this.writing.get(id)
       const saved = before === undefined ? store.save(document) : before.then(() => store.save(document))
       if (saved instanceof Promise) this.wait(id, saved)
     } catch (error) {
-      report(error)
+      this.options.report(error)
     }
   }
 

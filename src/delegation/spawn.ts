@@ -33,13 +33,14 @@ import { refusedOutcome } from '../graph/conclude.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { Forward } from '../graph/event.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
-import { type TreeReader, treeWith } from '../graph/reader.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Link } from '../graph/rows.ts'
 import { type EagerItem, planEager } from '../rules/delegation/eager.ts'
 import type { SessionPlan } from '../rules/delegation/session.ts'
 import { countedDocument, readSessionDocument, type SessionDocument } from '../rules/delegation/session-document.ts'
 import { type BackgroundSpawn, type ChildIds, planSpawn, type SpawnRequest } from '../rules/delegation/spawn.ts'
 import type { ApprovalRequest } from '../rules/turn/approve.ts'
+import { lookWith } from '../store/look.ts'
 import type { SessionSettings, SessionStore } from '../store/session-store.ts'
 import { permit } from '../tool/permit.ts'
 import { type ChildBriefing, makeBriefing } from './briefing.ts'
@@ -387,11 +388,15 @@ function loadSession(
   id: Id | undefined,
 ): FoundSession | Promise<FoundSession> {
   if (!isId(id)) return NOTHING
-  return after(treeWith(run.home.ledger.store, id), (tree) => {
+  const inRows = lookWith(run.home.ledger.store, id, (tree) => {
     // An id that exists anywhere is not lost, so it is never restored from a document.
     const row = tree.conversation(id)
-    if (row !== undefined) return scope === 'owner' ? foundElsewhere(run, tree, row) : NOTHING
-    return store === undefined ? NOTHING : after(readBack(run, store, id), sessionFrom)
+    if (row === undefined) return undefined
+    return scope === 'owner' ? foundElsewhere(run, tree, row) : NOTHING
+  })
+  return after(inRows, (found) => {
+    if (found !== undefined || store === undefined) return found ?? NOTHING
+    return after(readBack(run, store, id), sessionFrom)
   })
 }
 

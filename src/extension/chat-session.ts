@@ -15,8 +15,8 @@ import { int, list, type NoOptions, type OptionRules, oneOf, readOptions, record
 import type { CompletedOutcome, Run } from '../conversation/run.ts'
 import { readPath } from '../fields/path-pattern.ts'
 import { textOf } from '../graph/content.ts'
-import { treeWith } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
+import { lookWith } from '../store/look.ts'
 
 export interface ChatMethods {
   /**
@@ -97,17 +97,19 @@ export class ChatSession {
   async history(options: NoOptions = {}): Promise<ChatMessage[]> {
     readOptions('history()', options, {})
     const { agent, record, runtime } = this.parts
-    const tree = await treeWith(agent.request().reader(runtime), this.conversationId)
-    const lane = tree.conversation(this.conversationId)
-    if (lane === undefined) return []
     const [{ contextAfter }, { chatHistory }] = await Promise.all([
       import('../graph/context.ts'),
       import('../agent/request/chat-history.ts'),
     ])
-    const before = contextAfter(tree, lane, contextTurnsOf(lane, agent) - 1)
-    return chatHistory(tree, before, record.maxLength).map(({ role, content }) => {
-      return { role: role === 'assistant' ? role : 'user', content: textOf(content) }
+    const said = await lookWith(agent.request().reader(runtime), this.conversationId, (tree) => {
+      const lane = tree.conversation(this.conversationId)
+      if (lane === undefined) return []
+      return chatHistory(tree, contextAfter(tree, lane, contextTurnsOf(lane, agent) - 1), record.maxLength)
     })
+    return said.map(({ role, content }) => ({
+      role: role === 'assistant' ? role : 'user',
+      content: textOf(content),
+    }))
   }
 
   /** Returns a chat that keeps these places of its next requests. */

@@ -109,6 +109,13 @@ export interface StoreReader extends Scans {
    * waited for something, to see all that was acknowledged meanwhile.
    */
   tree(rootId: Id): Later<TreeReader>
+  /** Like `tree`, but its reader throws for rows of a large tree that are not here: the functions of `look` load them. */
+  near?(rootId: Id): Promise<TreeReader>
+  /**
+   * The tree of a turn that this process has written to, without asking a store far away. The tree may have been deleted since:
+   * whoever reads it then finds nothing.
+   */
+  writtenRoot?(turnId: Id): Id | undefined
   /** The root of the tree that has this conversation, turn or node; undefined where no tree has it. */
   rootOf(id: Id): Later<Id | undefined>
   /** The root of that tree and whose it is, as the rows say that are not checked yet. One read, which loads no tree. */
@@ -204,6 +211,8 @@ export interface TreeRows {
   /** Read on first use. */
   readonly events: readonly EventRow[]
   readonly blocks: readonly StoredBlock[]
+  /** True for the hash of a long text that is there. */
+  readonly hasBody: (hash: string) => boolean
 }
 
 const MANY = Number.MAX_SAFE_INTEGER
@@ -235,86 +244,6 @@ function readWith(store: LocalReader, rootId: Id, members: readonly Id[]): TreeR
   })
 }
 
-/**
- * Loads all trees one by one, so that only one need be in memory. Skips trees that were changed from outside: the store reports
- * them.
- */
-export async function* eachTree(store: StoreReader): AsyncGenerator<TreeRows> {
-  const members = new Map<Id, Id[]>()
-  for await (const row of loadConversations(store)) addMember(members, row)
-  for (const { id } of await store.roots({ limit: MANY })) {
-    const tree = await loadWith(store, id, members.get(id) ?? []).catch(ignoreTampered)
-    if (tree !== undefined) yield tree
-  }
-}
-
-/** Loads all rows of one tree. */
-export async function loadTree(store: StoreReader, rootId: Id): Promise<TreeRows> {
-  const members: Id[] = []
-  for await (const { id } of loadConversations(store, rootId)) members.push(id)
-  return loadWith(store, rootId, members)
-}
-
-/** Reads again until rows, events and blocks are of one moment, while others commit. */
-async function loadWith(store: StoreReader, rootId: Id, members: readonly Id[]): Promise<TreeRows> {
-  const events = new LoadedEvents(store, rootId)
-  for (let seen = -1; ; ) {
-    await events.load()
-    const blocks = await store.blocks(rootId, 0)
-    const tree = await store.tree(rootId)
-    const seq = tree.lastSeq(rootId)
-    if (seq === events.last || seq === seen)
-      return collect(tree, { rootId, members, events: () => events.all(), blocks })
-    seen = seq
-  }
-}
-
-/** The events of a tree. A failure to read them concerns only those who want them. */
-class LoadedEvents {
-  private readonly store: StoreReader
-  private readonly rootId: Id
-  private readonly loaded: EventRow[] = []
-  private failure: { readonly error: unknown } | undefined
-
-  constructor(store: StoreReader, rootId: Id) {
-    this.store = store
-    this.rootId = rootId
-  }
-
-  /** The number of the last event. */
-  get last(): number {
-    return this.loaded.at(-1)?.seq ?? 0
-  }
-
-  /** Loads the events that came since the last time. */
-  async load(): Promise<void> {
-    this.failure = undefined
-    try {
-      for (let page = await this.page(); page.length > 0; page = await this.page()) {
-        for (const event of page) this.loaded.push(event)
-      }
-    } catch (error) {
-      this.failure = { error }
-    }
-  }
-
-  all(): readonly EventRow[] {
-    if (this.failure !== undefined) throw this.failure.error
-    return this.loaded
-  }
-
-  private page(): Later<readonly EventRow[]> {
-    return this.store.events(this.rootId, this.last, PAGE)
-  }
-}
-
-async function* loadConversations(store: StoreReader, rootId?: Id): AsyncGenerator<Conversation> {
-  for (let page = await store.conversations(pageAfter('', rootId)); page.length > 0; ) {
-    yield* page
-    page = await store.conversations(pageAfter(page.at(-1)?.id ?? '', rootId))
-  }
-}
-
 function* pagesOf(store: LocalReader, rootId?: Id): Generator<Conversation> {
   for (let page = store.conversations(pageAfter('', rootId)); page.length > 0; ) {
     yield* page
@@ -329,11 +258,11 @@ function* eventPages(store: LocalReader, rootId: Id): Generator<readonly EventRo
   }
 }
 
-function pageAfter(after: Id, rootId: Id | undefined): ConversationsQuery {
+export function pageAfter(after: Id, rootId: Id | undefined): ConversationsQuery {
   return { after, limit: PAGE, ...(rootId === undefined ? {} : { rootId }) }
 }
 
-function addMember(members: Map<Id, Id[]>, { id, rootId }: Conversation): void {
+export function addMember(members: Map<Id, Id[]>, { id, rootId }: Conversation): void {
   const known = members.get(rootId)
   if (known === undefined) members.set(rootId, [id])
   else known.push(id)
@@ -341,27 +270,6 @@ function addMember(members: Map<Id, Id[]>, { id, rootId }: Conversation): void {
 
 function idOf({ id }: { readonly id: Id }): Id {
   return id
-}
-
-/**
- * Lists the open runs that work for no other open run, of these trees or of all: runs of user conversations first, then runs that
- * outlived their host, in the background or abandoned.
- */
-export async function openTopRuns(store: StoreReader, trees?: ReadonlySet<Id>): Promise<Turn[]> {
-  const roots = await store.openRoots({ limit: MANY })
-  const known = new Set(roots.map(idOf))
-  const tops = roots.filter(({ rootId }) => trees?.has(rootId) !== false)
-  for (const turn of await store.openTurns(MANY)) {
-    if (known.has(turn.id) || trees?.has(turn.rootId) === false) continue
-    const tree = await store.tree(turn.rootId)
-    if (unlessTampered(() => worksAlone(tree, turn)) === true) tops.push(turn)
-  }
-  return tops
-}
-
-function worksAlone(tree: TreeReader, { id }: Turn): boolean {
-  const host = tree.turn(tree.link(id)?.hostTurnId ?? '')
-  return host === undefined || host.state === 'ended'
 }
 
 /** Undefined where the rows were changed from outside: the store itself reports their tree. */
@@ -379,39 +287,43 @@ export function ignoreTampered(error: unknown): undefined {
 }
 
 /** Everything that a walk needs besides the tree's reader. */
-interface TreeParts {
+export interface TreeParts {
   readonly rootId: Id
   /** The ids of its conversations. */
   readonly members: readonly Id[]
   readonly events: () => readonly EventRow[]
   readonly blocks: readonly StoredBlock[]
+  /** So many of the newest turns of each conversation. Missing: all. */
+  readonly newest?: number
 }
 
 /** Collects the rows that a walk from the root reaches first, hosts before their children, then all others of the tree. */
-function collect(tree: TreeReader, parts: TreeParts): TreeRows {
-  const rows = new Rows(tree, parts)
-  rows.walk(parts.rootId)
-  for (const id of parts.members) rows.walk(id)
+export function collect(tree: TreeReader, parts: TreeParts): TreeRows {
+  const rows = new CollectedRows(parts, (hash) => isThere(tree, hash))
+  for (const id of [parts.rootId, ...parts.members]) rows.walk(tree, id)
   return rows
 }
 
-class Rows implements TreeRows {
+/** The rows of a tree while they are being collected. Adding a turn again changes nothing. */
+export class CollectedRows implements TreeRows {
   readonly rootId: Id
-  readonly conversations = new Map<Id, Conversation>()
-  readonly turns = new Map<Id, Turn>()
-  readonly nodes = new Map<Id, Node>()
-  readonly links = new Map<Id, Link>()
-  readonly edgesTo = new Map<Id, readonly Edge[]>()
-  readonly turnsOf = new Map<Id, readonly Turn[]>()
-  readonly nodesOf = new Map<Id, readonly Node[]>()
-  readonly linksOf = new Map<Id, readonly Link[]>()
+  readonly conversations: Map<Id, Conversation> = new Map()
+  readonly turns: Map<Id, Turn> = new Map()
+  readonly nodes: Map<Id, Node> = new Map()
+  readonly links: Map<Id, Link> = new Map()
+  readonly edgesTo: Map<Id, readonly Edge[]> = new Map()
+  readonly turnsOf: Map<Id, readonly Turn[]> = new Map()
+  readonly nodesOf: Map<Id, readonly Node[]> = new Map()
+  readonly linksOf: Map<Id, readonly Link[]> = new Map()
   readonly blocks: readonly StoredBlock[]
-  private readonly reader: TreeReader
+  readonly hasBody: (hash: string) => boolean
+  private readonly newest: number
   private readonly readEvents: () => readonly EventRow[]
   private known: readonly EventRow[] | undefined
 
-  constructor(reader: TreeReader, { rootId, events, blocks }: TreeParts) {
-    this.reader = reader
+  constructor({ rootId, events, blocks, newest = MANY }: TreeParts, hasBody: (hash: string) => boolean) {
+    this.newest = newest
+    this.hasBody = hasBody
     this.rootId = rootId
     this.readEvents = events
     this.blocks = blocks
@@ -422,32 +334,47 @@ class Rows implements TreeRows {
     return this.known
   }
 
-  walk(first: Id): void {
+  walk(reader: TreeReader, first: Id): void {
     const open: Id[] = [first]
     for (let id = open.pop(); id !== undefined; id = open.pop()) {
-      const conversation = this.reader.conversation(id)
+      const conversation = reader.conversation(id)
       if (conversation === undefined || this.conversations.has(id)) continue
       this.conversations.set(id, conversation)
-      const turns = this.reader.turnsOf(id, { limit: MANY })
+      const turns = reader.turnsOf(id, { limit: this.newest })
       this.turnsOf.set(id, turns)
-      for (const turn of turns) open.push(...this.addTurn(turn))
+      if (this.newest < MANY) open.push(...lanesBeside(conversation))
+      for (const turn of turns) open.push(...this.addTurn(reader, turn))
     }
   }
 
   /** Adds a turn with its rows, and gives the conversations it delegated to. */
-  private addTurn(turn: Turn): Id[] {
+  addTurn(reader: TreeReader, turn: Turn): Id[] {
     this.turns.set(turn.id, turn)
-    const nodes = this.reader.nodesOf(turn.id)
-    const links = this.reader.linksOf(turn.id)
+    const nodes = reader.nodesOf(turn.id)
+    const links = reader.linksOf(turn.id)
     this.nodesOf.set(turn.id, nodes)
     this.linksOf.set(turn.id, links)
     for (const node of nodes) {
       this.nodes.set(node.id, node)
-      this.edgesTo.set(node.id, this.reader.edgesTo(node.id))
+      this.edgesTo.set(node.id, reader.edgesTo(node.id))
     }
     for (const link of links) this.links.set(link.id, link)
     return links.map(({ childConversationId }) => childConversationId)
   }
+}
+
+/** True also for a text that was changed: verifying reports that. */
+function isThere(reader: TreeReader, hash: string): boolean {
+  try {
+    return reader.body(hash) !== undefined
+  } catch (error) {
+    return ignoreTampered(error) === undefined
+  }
+}
+
+/** The newest lane that was forked from this one, and the one before this: from lane to lane they lead to all. */
+export function lanesBeside({ lane }: Conversation): Id[] {
+  return [lane?.newest ?? [], lane?.before ?? []].flat()
 }
 
 /** Finds runs and delegations, as a draft does. */

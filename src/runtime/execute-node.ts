@@ -11,9 +11,9 @@ import type { CallGate } from '../engine/call-gate.ts'
 import type { Work } from '../engine/engine.ts'
 import type { SourceBoard } from '../engine/source-board.ts'
 import type { CallLimits } from '../grant/call-limits.ts'
-import { hostOf, type TreeReader, treeWith } from '../graph/reader.ts'
+import { hostOf, type TreeReader } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
-import { MissingRows, nearTree } from '../store/look.ts'
+import { lookWith, MissingRows, nearTree } from '../store/look.ts'
 import { isOver } from '../store/not-found.ts'
 import type { SourcePool } from '../tool/source-pool.ts'
 import { leaveTape } from '../tool/tape.ts'
@@ -176,8 +176,11 @@ export class NodeExecutor {
   /** The request that the model of a node got, as far as rows and code of this process tell. Runs nothing. */
   async requestOf(nodeId: Id): Promise<ShownRequest> {
     await this.load()
-    const { agents, ledger } = this.parts
-    const tree = await treeWith(ledger.store, nodeId)
+    return lookWith(this.parts.ledger.store, nodeId, (tree) => this.requestIn(tree, nodeId))
+  }
+
+  private async requestIn(tree: TreeReader, nodeId: Id): Promise<ShownRequest> {
+    const { agents } = this.parts
     const node = tree.node(nodeId)
     const turn = tree.turn(node?.turnId ?? '')
     const conversation = tree.conversation(node?.conversationId ?? '')

@@ -27,13 +27,14 @@ import { freezeLayer } from '../grant/ceiling.ts'
 import { type Layer, useLayer } from '../grant/grant.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import { ALL_TURNS } from '../graph/kinds.ts'
-import { hostOf, type RunPlace, type TreeReader, treeWith } from '../graph/reader.ts'
+import { hostOf, type RunPlace, type TreeReader } from '../graph/reader.ts'
 import type { AgentRef, Conversation, Id, Node } from '../graph/rows.ts'
 import { askedInRun } from '../graph/tasks.ts'
 import type { Model } from '../model/model.ts'
 import type { InlineCode } from '../recipe/run/inline-core.ts'
 import type { TurnBounds } from '../rules/turn/open-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
+import { lookWith } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { Groups } from '../tool/groups.ts'
@@ -323,12 +324,13 @@ export class AgentDirectory implements Agents {
       checkIsAgent(of, 'runtime.explain(of, request)')
       return [...this.parts.runtimeLayer, ...fileUseLayers(of), useLayer(of.name, of.grant)]
     }
-    const tree = await treeWith(this.store, of)
-    const turn = tree.turn(of)
-    const conversation = turn === undefined ? undefined : tree.conversation(turn.conversationId)
-    if (turn === undefined || conversation === undefined) throw await notFound(this.store, 'run', of)
-    const place = { tree, turn, conversation }
-    return this.layers.of(this.agentOf(place), place, profileOf(conversation, this.profiles))
+    return lookWith(this.store, of, async (tree) => {
+      const turn = tree.turn(of)
+      const conversation = tree.conversation(turn?.conversationId ?? '')
+      if (turn === undefined || conversation === undefined) throw await notFound(this.store, 'run', of)
+      const place = { tree, turn, conversation }
+      return this.layers.of(this.agentOf(place), place, profileOf(conversation, this.profiles))
+    })
   }
 
   boundsOf(tree: TreeReader, conversation: Conversation, ceiling: readonly Json[]): TurnBounds {

@@ -29,7 +29,7 @@ import type { SessionCopies } from '../delegation/session-copies.ts'
 import type { Engine } from '../engine/engine.ts'
 import { leaseTime } from '../engine/lease.ts'
 import type { Draft } from '../graph/draft.ts'
-import { type TreeReader, treeWith } from '../graph/reader.ts'
+import type { TreeReader } from '../graph/reader.ts'
 import type { AgentRef, Id, Node } from '../graph/rows.ts'
 import type { Reply } from '../rules/delegation/question.ts'
 import type { SettledCall } from '../rules/history/settle-call.ts'
@@ -110,21 +110,17 @@ export abstract class StoreOperations {
   /** The graph of a conversation or lane as data: nodes, edges, lanes and versions, page by page, the newest turns first. */
   async graph(conversationId: Id, options: GraphQuery = {}): Promise<GraphData> {
     await this.parts.recordings.settled(conversationId)
-    const tree = await treeWith(this.store, conversationId)
-    const row = tree.conversation(conversationId)
-    if (row === undefined) throw await notFound(this.store, 'conversation', conversationId)
     const { graphOf } = await import('../conversation/data/graph-data.ts')
-    return graphOf(this.store, tree, { row, query: options })
+    return graphOf(this.store, conversationId, options)
   }
 
   /** A run and all below it in time: for each node its start, end, waits, tries, tokens and dollars. */
   async timeline(runId: Id): Promise<TimelineRun> {
     await this.parts.recordings.settled(runId)
-    const tree = await treeWith(this.store, runId)
-    const turn = tree.turn(runId)
+    const turn = await lookWith(this.store, runId, (tree) => tree.turn(runId))
     if (turn === undefined) throw await notFound(this.store, 'run', runId)
     const { timelineOf } = await import('../conversation/data/timeline.ts')
-    return timelineOf(this.store, tree, turn)
+    return timelineOf(this.store, turn)
   }
 
   /**
@@ -344,7 +340,7 @@ export abstract class StoreOperations {
   /** All of a tree as JSON Lines, for `import` of any store. Of an open run it is a copy: let only one of the two go on. */
   async *export(rootId: Id): AsyncIterable<string> {
     const { exportTree } = await import('../audit/archive.ts')
-    yield* await exportTree(this.store, rootId)
+    yield* exportTree(this.store, rootId)
   }
 
   /** Takes a tree that `export` gave, as lines or as one text, or nothing of it. Gives the id of its root conversation. */

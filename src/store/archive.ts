@@ -30,6 +30,11 @@ export interface WholeTree {
   readonly records: readonly ChainRecord[]
 }
 
+/** Some records, rows, edges and texts of a tree, in this order from part to part, and the hash of its last commit. */
+export interface ArchivePart extends Omit<WholeTree, 'rootId'> {
+  readonly hash: string
+}
+
 /** The trace of a deleted tree. */
 export interface Tombstone {
   readonly rootId: Id
@@ -69,6 +74,11 @@ export interface VerifyReport {
 export interface Archive {
   /** Undefined when there is no such tree. */
   read(rootId: Id): Later<WholeTree | undefined>
+  /**
+   * Reads the tree of one moment in parts, for a store that is elsewhere: nobody has to hold all of it. No part where there is no
+   * such tree.
+   */
+  parts?(rootId: Id): AsyncIterable<ArchivePart>
   /** Compares the stored rows with the record of their commits: of one tree, or of all. */
   verify(rootId?: Id): Later<VerifyReport>
   /**

@@ -7,24 +7,23 @@
 //   - What reads may run several times, so it does nothing else.
 
 import { after, type Later } from '../base/maybe.ts'
-import type { StoreReader, TreeReader } from '../graph/reader.ts'
-import type { Id, Node } from '../graph/rows.ts'
-import type { Store } from './store.ts'
+import { type StoreReader, type TreeReader, unlessTampered } from '../graph/reader.ts'
+import type { Id, Node, Turn } from '../graph/rows.ts'
 
 /** A read of rows that are not in this process: of a large tree in a store far away, only the newest turns are. */
 export class MissingRows extends Error {
-  /** Loads them. */
-  readonly load: () => Promise<void>
+  /** Loads them, and with them as many delegations that whoever walks through the tree comes to next. */
+  readonly load: (ahead?: number) => Promise<void>
 
-  constructor(load: () => Promise<void>) {
+  constructor(load: (ahead?: number) => Promise<void>) {
     super('These rows have to be loaded first.')
     this.load = load
   }
 }
 
-type Near = Pick<StoreReader, 'tree'> & Pick<Store, 'near'>
+type Near = Pick<StoreReader, 'tree' | 'near'>
 
-type Places = Pick<StoreReader, 'rootOf'> & Pick<Store, 'writtenRoot'>
+type Places = Pick<StoreReader, 'rootOf' | 'writtenRoot'>
 
 /** The rows of one tree, as far as they are here: reading others throws `MissingRows`. */
 export function nearTree(store: Near, rootId: Id): Later<TreeReader> {
@@ -66,14 +65,50 @@ export function treeLoaded(store: Near, rootId: Id, read: (tree: TreeReader) => 
   })
 }
 
+/** Reads at once where the rows are here, else when they are loaded. */
+export function onceLoaded<T>(read: () => T): Later<T> {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof MissingRows)) throw error
+    return error.load().then(() => untilLoaded(read))
+  }
+}
+
 /** Reads again as often as rows have to be loaded. */
 export async function untilLoaded<T>(read: () => Later<T>): Promise<T> {
-  for (;;) {
+  for (let ahead = 0; ; ahead = Math.min(MOST_AHEAD, 2 * ahead + 1)) {
     try {
       return await read()
     } catch (error) {
       if (!(error instanceof MissingRows)) throw error
-      await error.load()
+      await error.load(ahead)
     }
   }
 }
+
+/** Whoever lacks rows again and again walks through the tree: each time more is loaded, up to so many runs. */
+const MOST_AHEAD = 255
+
+/**
+ * Lists the open runs that work for no other open run, of these trees or of all: runs of user conversations first, then runs that
+ * outlived their host, in the background or abandoned.
+ */
+export async function openTopRuns(store: StoreReader, trees?: ReadonlySet<Id>): Promise<Turn[]> {
+  const roots = await store.openRoots({ limit: MANY })
+  const known = new Set(roots.map(({ id }) => id))
+  const tops = roots.filter(({ rootId }) => trees?.has(rootId) !== false)
+  for (const turn of await store.openTurns(MANY)) {
+    if (known.has(turn.id) || trees?.has(turn.rootId) === false) continue
+    const isTop = await look(store, turn.rootId, (tree) => unlessTampered(() => worksAlone(tree, turn)))
+    if (isTop === true) tops.push(turn)
+  }
+  return tops
+}
+
+function worksAlone(tree: TreeReader, { id }: Turn): boolean {
+  const host = tree.turn(tree.link(id)?.hostTurnId ?? '')
+  return host === undefined || host.state === 'ended'
+}
+
+const MANY = Number.MAX_SAFE_INTEGER

@@ -39,13 +39,6 @@ export interface Store extends StoreReader {
    */
   known?(rootId: Id, isNew?: boolean): TreeReader | undefined
   /**
-   * The tree of a turn that this process has written to, without asking a store far away. The tree may have been deleted since:
-   * whoever reads it then finds nothing.
-   */
-  writtenRoot?(turnId: Id): Id | undefined
-  /** Like `tree`, but its reader throws for rows of a large tree that are not here: the functions of `look` load them. */
-  near?(rootId: Id): Promise<TreeReader>
-  /**
    * The time by which leases are granted and judged, in milliseconds. A store that several machines share gives its own; without
    * it the runtime's clock counts.
    */

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
+import { eachTree } from '../../src/audit/load-tree.ts'
 import { StoreError } from '../../src/base/error.ts'
-import { eachTree, readTrees, type StoreReader } from '../../src/graph/reader.ts'
+import { readTrees, type StoreReader } from '../../src/graph/reader.ts'
 import { Runtime } from '../../src/runtime/runtime.ts'
 import type { LocalStore } from '../../src/store/store.ts'
 import { brokenGraph } from '../../src/testing/crash/aftermath.ts'

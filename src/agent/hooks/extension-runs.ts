@@ -1,12 +1,13 @@
 import { messageOf } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
+import type { Later } from '../../base/maybe.ts'
 import type { Commit } from '../../graph/commit.ts'
 import { type EventRow, type RunEvent, toEvent } from '../../graph/event.ts'
 import { withWords } from '../../graph/outcome.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Id, Purpose, Turn } from '../../graph/rows.ts'
 import type { Ledger } from '../../store/ledger.ts'
-import { look } from '../../store/look.ts'
+import { look, onceLoaded, treeLoaded } from '../../store/look.ts'
 import type { Logger } from '../../tool/tool.ts'
 import type { ExtensionCore } from '../definition/extension.ts'
 import { type EventOf, type HookContext, type HookName, useEach } from '../definition/hooks.ts'
@@ -166,7 +167,7 @@ export class ExtensionRuns {
     const hook = SEEING.get(row.body.type)
     if (run === undefined || (hook === undefined && !run.hooks.has('onEvent'))) return
     this.start(async () => {
-      const tree = await this.ledger.store.tree(run.rootId)
+      const tree = await this.placeOf(row.runId, run.rootId)
       const place = { tree, runId: row.runId, nodeId: row.nodeId, purpose: null, work: null }
       const event = toEvent(row)
       if (hook !== undefined) {
@@ -180,6 +181,11 @@ export class ExtensionRuns {
         (extension, context) => Promise.all(eventHooks(extension, event).map((own) => own(event, context))),
       )
     })
+  }
+
+  /** The rows of a tree, with those that a hook of this run is told of. */
+  private placeOf(runId: Id, rootId: Id): Later<TreeReader> {
+    return treeLoaded(this.ledger.store, rootId, (tree) => tree.conversation(tree.turn(runId)?.conversationId ?? ''))
   }
 
   /** Calls a watching hook of each extension; its errors do not affect the run. */
@@ -211,8 +217,9 @@ export class ExtensionRuns {
     this.start(async () => {
       if (this.ledger.store.shared && !(await this.isFirst(turn))) return this.leave(turn.id)
       const { outcome } = turn
-      const tree = await this.ledger.store.tree(turn.rootId)
-      const node = outcome?.answerNodeId == null ? undefined : tree.node(outcome.answerNodeId)
+      const tree = await this.placeOf(turn.id, turn.rootId)
+      const answerId = outcome?.answerNodeId ?? null
+      const node = answerId === null ? undefined : await onceLoaded(() => tree.node(answerId))
       const place = { tree, runId: turn.id, nodeId: null, purpose: null, work: null }
       if (outcome !== null) {
         const said = withWords(outcome, node?.output ?? {})

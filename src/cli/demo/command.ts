@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Node, TreeReader } from '../../doors/rows.ts'
+import { lookWith, type Node, type TreeReader } from '../../doors/rows.ts'
 import { createRuntime, type Id, type Run, type Runtime } from '../../index.ts'
 import { sqliteStore } from '../../store/sqlite/index.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
@@ -128,8 +128,11 @@ class Stage {
 
   private async killWorker({ id, conversationId }: Run): Promise<Kill> {
     const pid = await this.worker.kill()
-    const tree = await this.runtime.store.tree(conversationId)
-    return { pid, calls: callsOf(tree, id), lastSeq: tree.lastSeq(conversationId) }
+    return lookWith(this.runtime.store, id, (tree) => ({
+      pid,
+      calls: callsOf(tree, id),
+      lastSeq: tree.lastSeq(conversationId),
+    }))
   }
 
   private async comeBack({ pid, calls }: Kill): Promise<void> {

@@ -13,7 +13,8 @@ import type { Id, RunEvent, RunOutcome, Runtime, StoreError } from '../../index.
 export interface DeskRows
   extends Pick<
     StoreReader,
-    'tree' | 'rootOf' | 'findIds' | 'roots' | 'openRoots' | 'conversations' | 'events' | 'blocks' | 'claimedBy'
+    | ('tree' | 'near' | 'rootOf' | 'findIds' | 'roots' | 'openRoots' | 'openTurns')
+    | ('conversations' | 'events' | 'blocks' | 'claimedBy')
   > {
   /** One error for each tree that was found to be changed from outside. */
   tampered?(): readonly StoreError[]

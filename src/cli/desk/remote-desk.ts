@@ -1,15 +1,16 @@
 // A server as a desk: see `desk.ts`. Everything goes through the API, as whoever the token stands for.
 
 import { ClientError, type LegateClient } from '../../client/index.ts'
-import type {
-  AuditOptions,
-  AuditReport,
-  PruneOptions,
-  ResultWord,
-  RunDiff,
-  SettledCall,
-  Tombstone,
-  Why,
+import {
+  type AuditOptions,
+  type AuditReport,
+  look,
+  type PruneOptions,
+  type ResultWord,
+  type RunDiff,
+  type SettledCall,
+  type Tombstone,
+  type Why,
 } from '../../doors/rows.ts'
 import type {
   AnswerWord,
@@ -156,7 +157,7 @@ export class RemoteDesk implements Desk {
 
   async attach(runId: Id): Promise<DeskRun> {
     const rootId = await this.store.rootOf(runId)
-    const turn = rootId === undefined ? undefined : (await this.store.tree(rootId)).turn(runId)
+    const turn = rootId === undefined ? undefined : await look(this.store, rootId, (tree) => tree.turn(runId))
     const result = this.client.result(runId).finally(() => this.store.forget()) as Promise<RunOutcome<unknown>>
     result.catch(() => undefined)
     const conversationId = turn?.conversationId ?? ''

@@ -96,6 +96,11 @@ export class RemoteRows implements DeskRows {
     })
   }
 
+  async openTurns(limit: number, rootId?: Id): Promise<readonly Turn[]> {
+    const data = rootId === undefined ? undefined : await this.dataOf(rootId)
+    return (data?.turns ?? []).filter(({ state }) => state !== 'ended').slice(0, limit)
+  }
+
   async conversations({ rootId, after, limit }: { readonly rootId?: Id; readonly after?: Id; readonly limit: number }) {
     const data = rootId === undefined ? undefined : await this.dataOf(rootId)
     const rows = [...(data?.conversations ?? [])].sort((a, b) => (a.id < b.id ? -1 : 1))

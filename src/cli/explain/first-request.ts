@@ -1,7 +1,7 @@
 import type { ExtensionCore } from '../../doors/hooks.ts'
 import { type Model, type ModelRequest, modelInfo } from '../../doors/models.ts'
 import { type RecipeParameter, readDefinition } from '../../doors/recipe.ts'
-import type { Turn } from '../../doors/rows.ts'
+import { lookWith, type Turn } from '../../doors/rows.ts'
 import { diskFiles } from '../../doors/tools.ts'
 import { type AnyAgent, createRuntime, type Json } from '../../index.ts'
 import { type Call, isSet } from '../command/command.ts'
@@ -39,7 +39,7 @@ export async function firstRequest(agent: AnyAgent, input: Json): Promise<FirstR
   try {
     const run = runtime.run(agent, input as never)
     const outcome = await Promise.race([listener.heard, run.result])
-    const turn = (await runtime.store.tree(run.conversationId)).turn(run.id)
+    const turn = await lookWith(runtime.store, run.id, (tree) => tree.turn(run.id))
     if (turn === undefined) throw new Error('the run was not recorded')
     const { limits, spend } = turn
     if ('messages' in outcome) {

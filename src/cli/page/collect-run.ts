@@ -1,5 +1,6 @@
 // Everything that the inspector asks a server about one tree, asked beforehand: the answers of a file that needs no server.
 
+import { look } from '../../doors/rows.ts'
 import { createRuntime, type Id, type Runtime } from '../../index.ts'
 import { handler, LOCAL_PRINCIPAL } from '../../server/index.ts'
 import { memoryStore } from '../../store/memory/index.ts'
@@ -81,14 +82,17 @@ async function eventsOf(answers: Answers, rootId: Id): Promise<unknown[]> {
 
 async function askAll(answers: Answers, runtime: Runtime, rootId: Id): Promise<void> {
   await answers.keep('/v1/runs', '/v1/inbox', '/v1/agents', '/v1/processes')
-  const tree = await runtime.store.tree(rootId)
+  const { store } = runtime
   let left = MOST_REQUESTS
-  for (const { id } of await runtime.store.conversations({ rootId, limit: PLENTY })) {
+  for (const { id, turnCount } of await store.conversations({ rootId, limit: PLENTY })) {
     const path = `/v1/conversations/${id}`
     await answers.keep(path, `${path}/usage?of=tree`, `${path}/usage`, `${path}/graph`, `${path}/lanes`)
-    for (const turn of tree.turnsOf(id, { limit: PLENTY })) {
+    for (let ordinal = 0; ordinal < turnCount; ordinal++) {
+      const [turn] = await look(store, rootId, (tree) => tree.turnsOf(id, { last: ordinal, limit: 1 }))
+      if (turn?.ordinal !== ordinal) continue
       await keepRun(answers, turn.id)
-      for (const node of tree.nodesOf(turn.id)) left -= await keepNode(answers, node, left)
+      const nodes = await look(store, rootId, (tree) => tree.nodesOf(turn.id))
+      for (const node of nodes) left -= await keepNode(answers, node, left)
     }
   }
 }

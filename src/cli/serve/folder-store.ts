@@ -1,3 +1,4 @@
+import { look } from '../../doors/rows.ts'
 import type { Id, Store } from '../../index.ts'
 import { SESSION_FOLDER } from '../../surfaces/acp/index.ts'
 import { codeOf, folderOf } from '../watch/words.ts'
@@ -13,7 +14,7 @@ const LOOKED_AT = 10_000
 export function folderStore(store: Store, names?: ReadonlySet<string>): Store {
   const folder = process.cwd()
   const isHere = remembered(async (rootId) => {
-    const root = (await store.tree(rootId)).conversation(rootId)
+    const root = await look(store, rootId, (tree) => tree.conversation(rootId))
     const session = await sessionFolder(store, rootId)
     if (session !== undefined && session !== folder) return false
     const isNamed = names?.has(root?.agent.name ?? '') ?? true
@@ -30,7 +31,7 @@ export function folderStore(store: Store, names?: ReadonlySet<string>): Store {
 /** Limits the store of an editor's folder to the sessions of a person in it: nothing else is claimed, ended or woken there. */
 export function sessionStore(store: Store, { folder, owner }: { folder: string; owner: string }): Store {
   const isHere = remembered(async (rootId) => {
-    const root = (await store.tree(rootId)).conversation(rootId)
+    const root = await look(store, rootId, (tree) => tree.conversation(rootId))
     return root?.owner === owner && (await sessionFolder(store, rootId)) === folder
   })
   return {
@@ -48,7 +49,7 @@ export function sessionStore(store: Store, { folder, owner }: { folder: string; 
 /** The folder of the editor in which a conversation began; undefined where it began elsewhere. */
 export async function sessionFolder(store: Store, id: Id): Promise<string | undefined> {
   const rootId = (await store.rootOf(id)) ?? id
-  const [first] = (await store.tree(rootId)).turnsOf(rootId, { last: 0, limit: 1 })
+  const [first] = await look(store, rootId, (tree) => tree.turnsOf(rootId, { last: 0, limit: 1 }))
   const folder = first?.attributes?.[SESSION_FOLDER]
   return typeof folder === 'string' ? folder : undefined
 }

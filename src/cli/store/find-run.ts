@@ -5,7 +5,7 @@
 // Must stay true:
 //   - A command that changes something never guesses: an ending that fits two things is refused, with both of them.
 
-import { type Conversation, type Node, type Tombstone, type TreeReader, type Turn, treeWith } from '../../doors/rows.ts'
+import { type Conversation, lookWith, type Node, type Tombstone, type TreeReader, type Turn } from '../../doors/rows.ts'
 import type { Id } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import type { DeskRows } from '../desk/desk.ts'
@@ -36,7 +36,7 @@ export async function findRunOrNode(store: DeskRows, ending: string): Promise<Tu
 export async function findNodes(store: DeskRows, ending: string): Promise<Node[]> {
   const found: Node[] = []
   for (const { id, type } of await findIds(store, ending)) {
-    const node = type === 'node' ? (await treeWith(store, id)).node(id) : undefined
+    const node = type === 'node' ? await lookWith(store, id, (tree) => tree.node(id)) : undefined
     if (node !== undefined) found.push(node)
   }
   return found
@@ -61,9 +61,8 @@ async function named(store: DeskRows, ending: string): Promise<FoundIds> {
 async function runOf(store: DeskRows, ending: string, found: FoundIds): Promise<Turn> {
   const runs = new Map<Id, FoundRun>()
   for (const { id, type } of found) {
-    const tree = await treeWith(store, id)
-    const turn = turnOf(tree, id, type)
-    if (turn !== undefined) runs.set(turn.id, { tree, turn })
+    const run = await lookWith(store, id, (tree) => foundRun(tree, id, type))
+    if (run !== undefined) runs.set(run.turn.id, run)
   }
   if (runs.size === 0 && found.length === 0) await refuseDeleted(store, ending)
   const lane = runs.size === 0 ? found.find(({ type }) => type === 'conversation') : undefined
@@ -71,11 +70,16 @@ async function runOf(store: DeskRows, ending: string, found: FoundIds): Promise<
     const id = shortId(lane.id)
     throw new CliError(`${id} has no run yet. Send a message: legate chat --continue ${id}`, EXIT.usage)
   }
-  return onlyMatch([...runs.values()], ending, lineOf).turn
+  return onlyMatch([...runs.values()], ending, ({ line }) => line).turn
+}
+
+function foundRun(tree: TreeReader, id: Id, type: FoundIds[number]['type']): FoundRun | undefined {
+  const turn = turnOf(tree, id, type)
+  return turn === undefined ? undefined : { line: lineOf(tree, turn), turn }
 }
 
 interface FoundRun {
-  readonly tree: TreeReader
+  readonly line: string
   readonly turn: Turn
 }
 
@@ -83,8 +87,9 @@ interface FoundRun {
 export async function findConversation(store: DeskRows, ending: string): Promise<Conversation> {
   const found = new Map<Id, Conversation>()
   for (const { id, type } of await named(store, ending)) {
-    const tree = await treeWith(store, id)
-    const row = tree.conversation(type === 'turn' ? (tree.turn(id)?.conversationId ?? '') : id)
+    const row = await lookWith(store, id, (tree) =>
+      tree.conversation(type === 'turn' ? (tree.turn(id)?.conversationId ?? '') : id),
+    )
     if (row !== undefined) found.set(row.id, row)
   }
   if (found.size === 0) await refuseDeleted(store, ending)
@@ -148,7 +153,7 @@ function turnOf(tree: TreeReader, id: Id, type: 'conversation' | 'turn' | 'node'
   return tree.turn(tree.node(id)?.turnId ?? '')
 }
 
-function lineOf({ tree, turn }: FoundRun): string {
+function lineOf(tree: TreeReader, turn: Turn): string {
   const { agent } = tree.conversation(turn.conversationId) ?? { agent: { name: '?' } }
   const state = turn.outcome?.status ?? 'open'
   return `${turn.id}  ${state}  ${oneLine(agent.name)}  ${age(Date.now() - turn.createdAt)} ago`

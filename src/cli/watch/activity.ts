@@ -1,4 +1,4 @@
-import type { Link, Node, TreeReader, Turn } from '../../doors/rows.ts'
+import { type Link, look, type Node, type TreeReader, type Turn } from '../../doors/rows.ts'
 import type { Id, Json } from '../../index.ts'
 import type { Desk, DeskRows } from '../desk/desk.ts'
 import { duration } from '../terminal/amounts.ts'
@@ -26,50 +26,66 @@ export type ActivityOf = (turnId: Id, hears?: Heard | null) => Activity | null
  */
 export async function activityReader(desk: Desk, runIds: readonly Id[]): Promise<ActivityOf> {
   const { store } = desk
-  const roots = new Map<Id, TreeReader>()
-  for (const id of runIds) {
-    const rootId = (await store.rootOf(id)) ?? id
-    if (!roots.has(rootId)) roots.set(rootId, await store.tree(rootId))
-  }
-  const takers = await LiveProcesses.load(desk, roots)
-  const trees = [...new Set(roots.values())]
+  const rootIds = new Set<Id>()
+  for (const id of runIds) rootIds.add((await store.rootOf(id)) ?? id)
+  const runs = new Map<Id, OpenRun>()
+  for (const rootId of rootIds) for (const run of await openRunsOf(store, rootId)) runs.set(run.turn.id, run)
+  const takers = await LiveProcesses.load(desk, rootIds)
   return (turnId, hears = null) => {
-    for (const tree of trees) {
-      const turn = tree.turn(turnId)
-      if (turn !== undefined) return activityOf({ tree, turn, takers, hears })
-    }
-    return null
+    const run = runs.get(turnId)
+    return run === undefined ? null : activityOf({ ...run, takers, hears })
   }
 }
 
-function activityOf(look: ActivityContext): Activity | null {
-  const { state, cancel } = look.turn
-  if (state === 'ended') return null
+/** An open run, as far as its activity shows. */
+interface OpenRun {
+  readonly turn: Turn
+  /** Its open nodes. */
+  readonly nodes: readonly Node[]
+  /** The agents that it waits for. */
+  readonly waitsFor: readonly string[]
+  /** The agent whose code it needs. */
+  readonly code: string
+}
+
+async function openRunsOf(store: DeskRows, rootId: Id): Promise<readonly OpenRun[]> {
+  const open = await store.openTurns(Number.MAX_SAFE_INTEGER, rootId)
+  return look(store, rootId, (tree) =>
+    open.flatMap(({ id }) => {
+      const turn = tree.turn(id)
+      if (turn === undefined || turn.state === 'ended') return []
+      const waitsFor = tree.openLinks(id).map(({ agentName }) => oneLine(agentName))
+      const code = codeOf(tree.conversation(turn.conversationId))
+      return [{ turn, nodes: tree.openNodes(id), waitsFor, code }]
+    }),
+  )
+}
+
+function activityOf(context: ActivityContext): Activity {
+  const { state, cancel } = context.turn
   if (cancel !== null) return { text: 'stopping', mood: 'waits' }
   if (state === 'queued') return { text: 'queued', mood: 'waits' }
-  return doingOf(look)
+  return doingOf(context)
 }
 
-interface ActivityContext {
-  readonly tree: TreeReader
-  readonly turn: Turn
+interface ActivityContext extends OpenRun {
   readonly takers: LiveProcesses
   readonly hears: Heard | null
 }
 
-function doingOf(look: ActivityContext): Activity {
-  const nodes = look.tree.openNodes(look.turn.id)
+function doingOf(context: ActivityContext): Activity {
+  const { nodes, takers } = context
   const asked = nodes.filter(({ state }) => state === 'awaiting_approval')
   if (asked.length > 0)
     return { text: `needs a person: ${listed(asked.map((node) => describeCall(node)))}`, mood: 'person' }
   const askers = new Set(nodes.map(askingNode))
-  const isAlive = ({ engineId }: Node) => engineId !== null && look.takers.alive.has(engineId)
+  const isAlive = ({ engineId }: Node) => engineId !== null && takers.alive.has(engineId)
   const isAsking = (node: Node) => askers.has(node.id) && (node.effect !== 'effectful' || isAlive(node))
   const running = nodes.filter((node) => node.state === 'running' && !isAsking(node))
   const working = running.filter(isAlive)
-  if (working.length > 0) return { ...workOf(working, look), mood: 'works' }
+  if (working.length > 0) return { ...workOf(working, context), mood: 'works' }
   if (running.length > 0) return { text: 'its process is gone: continue with legate resume', mood: 'stuck' }
-  return waitOf(nodes, look)
+  return waitOf(context)
 }
 
 function workOf(working: readonly Node[], { hears }: ActivityContext): Pick<Activity, 'text' | 'label'> {
@@ -85,17 +101,15 @@ function workOf(working: readonly Node[], { hears }: ActivityContext): Pick<Acti
 
 const LABELS = { reasoning: 'thinking: ', call: 'calls ', text: 'says: ' } as const
 
-function waitOf(nodes: readonly Node[], { tree, turn, takers }: ActivityContext): Activity {
+function waitOf({ turn, nodes, waitsFor, code, takers }: ActivityContext): Activity {
   const { now } = takers
   const question = nodes.find(({ state, wait }) => state === 'waiting' && wait?.on === 'question')
   if (question !== undefined) return { text: `asks: ${questionOf(question)}`, mood: 'person' }
   const later = nodes.find(({ state, wakeAt }) => state === 'pending' && wakeAt !== null && wakeAt > now)
   if (later?.wakeAt) return { text: `retrying in ${duration(later.wakeAt - now)}`, mood: 'waits' }
-  const agents = tree.openLinks(turn.id).map(({ agentName }) => oneLine(agentName))
-  if (agents.length > 0) return { text: `waiting for ${listed(agents)}`, mood: 'waits' }
+  if (waitsFor.length > 0) return { text: `waiting for ${listed(waitsFor)}`, mood: 'waits' }
   const ready = nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
-  const agent = codeOf(tree.conversation(turn.conversationId))
-  if (ready && !takers.mayTake(turn, agent))
+  if (ready && !takers.mayTake(turn, code))
     return { text: 'no process works on it: continue with legate resume', mood: 'stuck' }
   return { text: ready ? 'waiting for a worker' : 'waiting', mood: 'waits' }
 }
@@ -137,13 +151,14 @@ class LiveProcesses {
   }
 
   /** Reads what the runs of these trees need: who works on others counts only if nothing happens in one of them. */
-  static async load(desk: Desk, trees: ReadonlyMap<Id, TreeReader>): Promise<LiveProcesses> {
+  static async load(desk: Desk, rootIds: Iterable<Id>): Promise<LiveProcesses> {
     const { store } = desk
     const alive = new Map<Id, number>()
     for (const { id, pid, isAlive } of await desk.processes()) if (isAlive) alive.set(id, pid)
     const lastEvents = new Map<Id, number>()
-    for (const [rootId, tree] of trees) {
-      const page = await store.events(rootId, tree.lastSeq(rootId) - 1, 1)
+    for (const rootId of rootIds) {
+      const last = await look(store, rootId, (tree) => tree.lastSeq(rootId))
+      const page = await store.events(rootId, last - 1, 1)
       lastEvents.set(rootId, page.at(-1)?.at ?? 0)
     }
     const now = Date.now()
@@ -178,7 +193,7 @@ async function findBusyAgents(store: DeskRows, engineIds: Iterable<Id>): Promise
   const agents: string[] = []
   for (const engineId of engineIds) {
     for (const { rootId, conversationId } of await store.claimedBy(engineId, LOOKED_AT)) {
-      agents.push(codeOf((await store.tree(rootId)).conversation(conversationId)))
+      agents.push(codeOf(await look(store, rootId, (tree) => tree.conversation(conversationId))))
     }
   }
   return agents
@@ -205,15 +220,14 @@ export interface OpenState {
 
 /** Reads the state of a run from the open part of its tree only. */
 export async function openStateOf(desk: Desk, turn: Turn): Promise<OpenState> {
-  const tree = await desk.store.tree(turn.rootId)
-  const look = new OpenStateReader(tree, await LiveProcesses.load(desk, new Map([[turn.rootId, tree]])))
-  look.at(turn)
-  const { asked, questions, needs, pids, wakes } = look
+  const takers = await LiveProcesses.load(desk, [turn.rootId])
+  const reader = await look(desk.store, turn.rootId, (tree) => new OpenStateReader(tree, takers).at(turn))
+  const { asked, questions, needs, pids, wakes } = reader
   const found = { asked, questions, needs: [...needs], pids: [...pids], wakes }
   if (turn.cancel !== null) return { ...found, state: 'stopping' }
-  if (look.isBusy || wakes) return { ...found, state: 'running' }
+  if (reader.isBusy || wakes) return { ...found, state: 'running' }
   if (needs.size > 0) {
-    const isExpected = [...needs].some((agent) => look.takers.mayTake(turn, agent))
+    const isExpected = [...needs].some((agent) => takers.mayTake(turn, agent))
     return { ...found, state: isExpected ? 'running' : 'unattended' }
   }
   if (asked.length + questions.length > 0) return { ...found, state: 'parked' }
@@ -228,7 +242,7 @@ class OpenStateReader {
   wakes = false
   /** Whether a process does more than wait for a person or for children. */
   isBusy = false
-  readonly takers: LiveProcesses
+  private readonly takers: LiveProcesses
   private readonly tree: TreeReader
 
   constructor(tree: TreeReader, takers: LiveProcesses) {
@@ -236,7 +250,7 @@ class OpenStateReader {
     this.takers = takers
   }
 
-  at(turn: Turn): void {
+  at(turn: Turn): this {
     const nodes = this.tree.openNodes(turn.id)
     const links = this.tree.openLinks(turn.id)
     const awaiting = new Set([...nodes.map(askingNode), ...links.map(callerOf)])
@@ -245,6 +259,7 @@ class OpenStateReader {
       const child = this.tree.turn(id)
       if (child !== undefined && child.state !== 'ended') this.at(child)
     }
+    return this
   }
 
   private node(node: Node, isAwaiting: boolean): void {

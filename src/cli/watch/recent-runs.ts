@@ -1,4 +1,4 @@
-import type { Conversation, TreeReader, Turn } from '../../doors/rows.ts'
+import { type Conversation, look, type TreeReader, type Turn } from '../../doors/rows.ts'
 import { type Id, isLegateError } from '../../index.ts'
 import { type Call, CliError, EXIT } from '../command/command.ts'
 import type { Desk, DeskRows } from '../desk/desk.ts'
@@ -62,7 +62,7 @@ async function newestRuns(store: DeskRows, limit: number): Promise<Turn[]> {
 /** Describes a run on one line: id, state, agent and age. */
 async function runLine(desk: Desk, turn: Turn): Promise<string> {
   const { id, rootId, conversationId, outcome, createdAt } = turn
-  const row = await unlessTampered(async () => (await desk.store.tree(rootId)).conversation(conversationId))
+  const row = await unlessTampered(async () => look(desk.store, rootId, (tree) => tree.conversation(conversationId)))
   const { agent } = row ?? { agent: { name: '?' } }
   const state = outcome?.status ?? (await unlessTampered(() => openStateOf(desk, turn)))?.state ?? turn.state
   return `${shortId(id)}  ${state}  ${oneLine(agent.name)}  ${age(Date.now() - createdAt)} ago`
@@ -87,26 +87,24 @@ export async function unlessTampered<T>(read: () => Promise<T>): Promise<T | und
 
 /** Hides a conversation whose own row was changed. */
 async function unchanged(store: DeskRows, turn: Turn): Promise<Turn> {
-  const tree = await store.tree(turn.rootId)
-  tree.conversation(turn.conversationId)
-  tree.conversation(turn.rootId)
+  await look(store, turn.rootId, (tree) => [tree.conversation(turn.conversationId), tree.conversation(turn.rootId)])
   return turn
 }
 
 /** A tree of a list. Reading it throws if its rows were changed outside the runtime. */
 interface ListedTree {
   readonly rootId: Id
-  readonly tree: () => Promise<TreeReader>
+  readonly rows: Pick<DeskRows, 'tree' | 'near'>
   readonly conversations: () => Promise<readonly Conversation[]>
 }
 
 async function newestTrees(store: DeskRows, query: { limit: number; before?: Id }): Promise<readonly ListedTree[]> {
   if (store.newestTrees !== undefined) {
-    return (await store.newestTrees(query)).map((one) => ({ ...one, tree: async () => one.tree }))
+    return (await store.newestTrees(query)).map(({ tree, ...one }) => ({ ...one, rows: { tree: () => tree } }))
   }
   return (await store.roots(query)).map(({ id }) => ({
     rootId: id,
-    tree: async () => store.tree(id),
+    rows: store,
     conversations: () => conversationsOf(store, id),
   }))
 }
@@ -125,10 +123,19 @@ async function conversationsOf(store: DeskRows, rootId: Id): Promise<readonly Co
 async function runsOfTree(listed: ListedTree): Promise<readonly Turn[]> {
   const turns: Turn[] = []
   await unlessTampered(async () => {
-    const tree = await listed.tree()
     for (const { id, type, turnCount } of await listed.conversations())
-      if (type === 'user') turns.push(...tree.turnsOf(id, { limit: turnCount }))
+      if (type === 'user') turns.push(...(await turnsIn(listed, id, turnCount)))
   })
+  return turns
+}
+
+/** The turns of a lane, read some at a time. */
+async function turnsIn({ rows, rootId }: ListedTree, laneId: Id, turnCount: number): Promise<Turn[]> {
+  const turns: Turn[] = []
+  for (let first = 0; first < turnCount; first += PAGE) {
+    const limit = Math.min(PAGE, turnCount - first)
+    turns.push(...(await look(rows, rootId, (tree) => tree.turnsOf(laneId, { last: first + limit - 1, limit }))))
+  }
   return turns
 }
 
@@ -137,8 +144,10 @@ async function lastTurns(store: DeskRows, limit: number): Promise<Turn[]> {
   const turns: Turn[] = []
   for (const listed of await newestTrees(store, { limit: LOOKED_AT })) {
     await unlessTampered(async () => {
-      const tree = await listed.tree()
-      for (const laneId of lanesFrom(tree, listed.rootId)) turns.push(...tree.turnsOf(laneId, { limit }))
+      const found = await look(listed.rows, listed.rootId, (tree) =>
+        lanesFrom(tree, listed.rootId).flatMap((laneId) => tree.turnsOf(laneId, { limit })),
+      )
+      turns.push(...found)
     })
   }
   return turns

@@ -1,4 +1,4 @@
-import { openTopRuns, type TreeReader, treeWith } from '../../doors/rows.ts'
+import { look, lookWith, openTopRuns, type TreeReader } from '../../doors/rows.ts'
 import type { Id, Run, Runtime } from '../../index.ts'
 import { EXIT } from '../command/command.ts'
 import type { RunVerdict } from './verdict.ts'
@@ -40,7 +40,8 @@ export class FollowedRuns {
     const open = await openTopRuns(store, this.trees)
     for (const { rootId } of open) await this.count(rootId)
     const ids: Id[] = []
-    for (const [rootId, count] of this.counts) ids.push(...newTurns(await store.tree(rootId), rootId, count))
+    for (const [rootId, count] of this.counts)
+      ids.push(...(await look(store, rootId, (tree) => newTurns(tree, rootId, count))))
     const news = [...new Set([...ids, ...open.map(({ id }) => id)])].filter((id) => !this.seen.has(id))
     for (const id of news) this.seen.add(id)
     return Promise.all(news.map((id) => this.runtime.attach(id)))
@@ -48,8 +49,8 @@ export class FollowedRuns {
 
   private async count(rootId: Id): Promise<void> {
     if (this.counts.has(rootId)) return
-    const tree = await this.runtime.store.tree(rootId)
-    this.counts.set(rootId, tree.conversation(rootId)?.turnCount ?? 0)
+    const root = await look(this.runtime.store, rootId, (tree) => tree.conversation(rootId))
+    this.counts.set(rootId, root?.turnCount ?? 0)
   }
 }
 
@@ -64,6 +65,6 @@ export async function ignoreChildEnd(
   { conversationId }: Pick<Run, 'conversationId'>,
   verdict: RunVerdict,
 ): Promise<RunVerdict> {
-  const isChild = (await treeWith(store, conversationId)).conversation(conversationId)?.type === 'sub_agent'
-  return isChild ? { ...verdict, exitCode: EXIT.completed } : verdict
+  const row = await lookWith(store, conversationId, (tree) => tree.conversation(conversationId))
+  return row?.type === 'sub_agent' ? { ...verdict, exitCode: EXIT.completed } : verdict
 }

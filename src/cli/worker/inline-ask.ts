@@ -1,4 +1,4 @@
-import { treeWith } from '../../doors/rows.ts'
+import { lookWith } from '../../doors/rows.ts'
 import type { AnswerWord, ApprovalWord } from '../../index.ts'
 import { type Call, isSet } from '../command/command.ts'
 import type { Desk, DeskRun } from '../desk/desk.ts'
@@ -66,7 +66,7 @@ export class InlineAsk implements Responder {
   }
 
   private async folderFor({ conversationId }: PersonRequest): Promise<string | undefined> {
-    return workspaceOf(await treeWith(this.options.desk.store, conversationId), conversationId)
+    return lookWith(this.options.desk.store, conversationId, (tree) => workspaceOf(tree, conversationId))
   }
 
   async settled(): Promise<void> {
@@ -80,7 +80,7 @@ export class InlineAsk implements Responder {
   }
 
   private async isOpen(asked: PersonRequest): Promise<boolean> {
-    const node = (await treeWith(this.options.desk.store, asked.nodeId)).node(asked.nodeId)
+    const node = await lookWith(this.options.desk.store, asked.nodeId, (tree) => tree.node(asked.nodeId))
     if (node === undefined || isQuestion(asked)) return node?.state === 'waiting'
     return node.state === 'awaiting_approval' && digestOf(node) === asked.seen
   }

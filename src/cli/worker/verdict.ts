@@ -1,4 +1,4 @@
-import { type Conversation, type TreeReader, treeWith } from '../../doors/rows.ts'
+import { type Conversation, look, lookWith, type TreeReader } from '../../doors/rows.ts'
 import type { Id, RunOutcome } from '../../index.ts'
 import { EXIT } from '../command/command.ts'
 import type { Desk, DeskRows, DeskRun } from '../desk/desk.ts'
@@ -60,13 +60,13 @@ export async function standstillOf(
   run: DeskRun,
   { known, where, goOn }: Standstills & { readonly known: ReadonlySet<string> },
 ): Promise<Standstill | null> {
-  const turn = (await treeWith(desk.store, run.id)).turn(run.id)
+  const turn = await lookWith(desk.store, run.id, (tree) => tree.turn(run.id))
   if (turn === undefined || turn.state === 'ended' || turn.cancel !== null) return null
   const standing = await openStateOf(desk, turn)
   const { state, asked, questions, needs, pids, wakes } = standing
   const name = await nameOf(desk, run)
-  const tree = await desk.store.tree(turn.rootId)
-  const text = `${name} waits for a person:\n${waitingLines(tree, standing, where).join('\n')}`
+  const lines = await look(desk.store, turn.rootId, (tree) => waitingLines(tree, standing, where))
+  const text = `${name} waits for a person:\n${lines.join('\n')}`
   if (state === 'parked' && pids.length > 0) {
     const holder = pids.includes(process.pid) ? 'this process' : `process ${pids.join(', ')}`
     return { exitCode: null, text: `${text}\n  Its code must not run twice, so ${holder} stays alive for it.` }
@@ -100,7 +100,7 @@ export function exitCodeOf(verdicts: readonly RunVerdict[]): number {
 }
 
 export async function nameOf({ store }: Desk, { id, conversationId }: DeskRun): Promise<string> {
-  const row = (await treeWith(store, conversationId)).conversation(conversationId)
+  const row = await lookWith(store, conversationId, (tree) => tree.conversation(conversationId))
   return `${oneLine(row?.agent.name ?? '?')} ${shortId(id)}`
 }
 
@@ -119,13 +119,13 @@ function indented(text: string): string {
 
 /** Returns the printed answer of the last turn of a run's conversation; empty if it did not complete. */
 export async function lastAnswer(desk: Desk, { conversationId }: Pick<DeskRun, 'conversationId'>): Promise<string> {
-  const [last] = (await treeWith(desk.store, conversationId)).turnsOf(conversationId, { limit: 1 })
+  const [last] = await lookWith(desk.store, conversationId, (tree) => tree.turnsOf(conversationId, { limit: 1 }))
   return last === undefined ? '' : answerOf(desk, last.id)
 }
 
 /** Returns the printed answer of a run; empty if it did not complete. */
 export async function answerOf(desk: Desk, runId: Id): Promise<string> {
-  const turn = (await treeWith(desk.store, runId)).turn(runId)
+  const turn = await lookWith(desk.store, runId, (tree) => tree.turn(runId))
   if (turn?.state !== 'ended') return ''
   const { result } = await desk.attach(runId)
   return printedAnswer(await result)
@@ -160,7 +160,7 @@ export function storeWords(store: string | undefined): string {
 export async function nothingOpen(store: DeskRows, again: (runId: Id, root: Conversation) => string): Promise<string> {
   const lines: string[] = []
   for (const root of await store.roots({ limit: LOOKED_AT })) {
-    const [last] = (await store.tree(root.id)).turnsOf(root.id, { limit: 1 })
+    const [last] = await look(store, root.id, (tree) => tree.turnsOf(root.id, { limit: 1 }))
     if (last?.outcome?.status !== 'cancelled') continue
     const when = age(Date.now() - (last.endedAt ?? 0))
     lines.push(`\n  ${again(last.id, root)}  # ${oneLine(root.agent.name)}, ${when} ago`)

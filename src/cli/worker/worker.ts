@@ -8,7 +8,7 @@
 // - A standstill counts only when it is seen twice, after everything answerable here was answered.
 // - The terminal is restored on every way out.
 
-import { type TreeReader, type Turn, treeWith } from '../../doors/rows.ts'
+import { look, lookWith, type Turn } from '../../doors/rows.ts'
 import type { AnyAgent, Id, Json, Run, Runtime } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import type { Desk, DeskRun } from '../desk/desk.ts'
@@ -135,8 +135,8 @@ export class Worker {
     const isAsking = askers.some(({ isPatient }) => isPatient) && this.exitCode === undefined
     for (const run of this.runs) {
       const verdict = await attempt(() => standstillOf(desk, run, { ...standstills, known }))
-      const tree = await treeWith(desk.store, run.id)
-      if (verdict === undefined || this.isOver(tree, run)) continue
+      const turn = await lookWith(desk.store, run.id, (tree) => tree.turn(run.id))
+      if (verdict === undefined || (this.verdicts.has(run.id) && turn?.state === 'ended')) continue
       // A person who is asked may take as long as needed.
       if (verdict !== null && verdict.exitCode !== EXIT.other && isAsking) continue
       if (verdict === null) {
@@ -156,10 +156,6 @@ export class Worker {
     this.parts.view.say(`${text}\n`)
   }
 
-  private isOver(tree: TreeReader, { id }: DeskRun): boolean {
-    return this.verdicts.has(id) && tree.turn(id)?.state === 'ended'
-  }
-
   /** Stops all runs of this worker, but not those of another live process. */
   private async stopAll(): Promise<void> {
     const { desk, view } = this.parts
@@ -167,7 +163,7 @@ export class Worker {
     const open: DeskRun[] = []
     const driven: DeskRun[] = []
     for (const run of this.runs) {
-      const turn = (await treeWith(desk.store, run.id)).turn(run.id)
+      const turn = await lookWith(desk.store, run.id, (tree) => tree.turn(run.id))
       if (turn?.state === 'ended') continue
       open.push(run)
       const isOurs = this.parts.stopsAll === true || turn === undefined || !(await isOfOthers(desk, turn))
@@ -262,7 +258,8 @@ const GO_ON = 'Go on where you stopped.'
 export async function continueCancelled(runtime: Runtime, target: Turn, agents: readonly AnyAgent[]): Promise<Run> {
   const id = shortId(target.id)
   const { status } = target.outcome ?? { status: 'running' }
-  const conversation = (await runtime.store.tree(target.rootId)).conversation(target.conversationId)
+  const { rootId, conversationId } = target
+  const conversation = await look(runtime.store, rootId, (tree) => tree.conversation(conversationId))
   if (status !== 'cancelled') throw new CliError(`The run ${id} has ended: ${status}. There is nothing to resume.`)
   if (conversation?.type !== 'user')
     throw new CliError(`The run ${id} belongs to a subagent. Only its host can start it again.`)

@@ -4,6 +4,7 @@ import { type WaitingOn, waitOf } from '../../graph/kinds.ts'
 import { isDeleted, isReplaced, rangeOf } from '../../graph/lane.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Conversation, EdgeType, Id, Link, Node, NodeState, Purpose, Turn, TurnState } from '../../graph/rows.ts'
+import { lookWith } from '../../store/look.ts'
 import { notFound } from '../../store/not-found.ts'
 import type { Store } from '../../store/store.ts'
 import { positiveNumber } from '../pages.ts'
@@ -99,16 +100,27 @@ export interface GraphData {
 
 const QUERY: OptionRules<GraphQuery> = { turns: anything, before: text }
 
-interface GraphPlace {
-  readonly row: Conversation
-  readonly query: GraphQuery
+/** Reads one page of a lane. It costs what the page holds, however long the lane is. */
+export async function graphOf(store: Store, id: Id, query: GraphQuery): Promise<GraphData> {
+  const { before } = readOptions('graph(conversationId, options)', query, QUERY)
+  const found = await lookWith(store, id, (tree) => {
+    const row = tree.conversation(id)
+    const cursor = before === undefined ? undefined : tree.turn(before)
+    if (row === undefined || (before !== undefined && cursor?.laneId !== row.id)) return { row }
+    return { row, page: pageOf(tree, row, { limit: query.turns ?? 20, cursor }) }
+  })
+  if (found.row === undefined) throw await notFound(store, 'conversation', id)
+  if (found.page === undefined) throw await notFound(store, 'run', before ?? '')
+  return found.page
 }
 
-/** Reads one page of a lane. It costs what the page holds, however long the lane is. */
-export async function graphOf(store: Store, tree: TreeReader, { row, query }: GraphPlace): Promise<GraphData> {
-  const { turns: limit = 20, before } = readOptions('graph(conversationId, options)', query, QUERY)
-  const cursor = before === undefined ? undefined : tree.turn(before)
-  if (before !== undefined && cursor?.laneId !== row.id) throw await notFound(store, 'run', before)
+interface PagePlace {
+  readonly limit: number
+  /** Turns older than this one; undefined for the newest. */
+  readonly cursor: Turn | undefined
+}
+
+function pageOf(tree: TreeReader, row: Conversation, { limit, cursor }: PagePlace): GraphData {
   const last = (cursor?.ordinal ?? row.turnCount) - 1
   const turns = last < 0 ? [] : tree.turnsOf(row.id, { last, limit: positiveNumber(limit, 'turns') })
   const nodes = turns.flatMap((turn) => nodesOf(tree, row, turn))

@@ -9,6 +9,7 @@ import type { EventBody, EventRow } from '../../graph/event.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Id, Node, NodeState, Purpose, Turn } from '../../graph/rows.ts'
 import { costOf } from '../../model/named/prices.ts'
+import { look } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 import { pages } from '../pages.ts'
 import { usageOf } from '../usage.ts'
@@ -79,10 +80,16 @@ export interface TimelineRun {
   readonly spans: readonly TimelineSpan[]
 }
 
-export async function timelineOf(store: Store, tree: TreeReader, turn: Turn): Promise<TimelineRun> {
-  const runs = new Set(runsBelow(tree, turn.id))
-  const happened = await readHappened(store, turn, runs)
-  return timelineRun(tree, turn, happened)
+export async function timelineOf(store: Store, turn: Turn): Promise<TimelineRun> {
+  const happened = await happenedIn(store, turn.rootId, [turn])
+  return look(store, turn.rootId, (tree) => timelineRun(tree, turn, happened))
+}
+
+/** What happened to the nodes of these turns and below. It reads the log once, however many there are. */
+export async function happenedIn(store: Store, rootId: Id, turns: readonly Turn[]): Promise<HappenedById> {
+  const runs = await look(store, rootId, (tree) => new Set(turns.flatMap(({ id }) => [...runsBelow(tree, id)])))
+  const after = Math.min(...turns.map(({ afterSeq }) => afterSeq))
+  return readHappened(store, { rootId, after }, runs)
 }
 
 function* runsBelow(tree: TreeReader, runId: Id): Generator<Id> {
@@ -100,13 +107,18 @@ interface Happened {
   model: string | null
 }
 
-type HappenedById = ReadonlyMap<Id, Happened>
+export type HappenedById = ReadonlyMap<Id, Happened>
+
+interface LogPlace {
+  readonly rootId: Id
+  readonly after: number
+}
 
 /** Reads what happened to nodes and runs, by their ids, until all of these runs have ended or the log has. */
-async function readHappened(store: Store, turn: Turn, runs: ReadonlySet<Id>): Promise<HappenedById> {
+async function readHappened(store: Store, { rootId, after }: LogPlace, runs: ReadonlySet<Id>): Promise<HappenedById> {
   const open = new Set(runs)
   const found = new Map<Id, Happened>()
-  for await (const events of pages(store, turn.rootId, { after: turn.afterSeq })) {
+  for await (const events of pages(store, rootId, { after })) {
     for (const event of events) {
       if (!runs.has(event.runId)) continue
       takeEvent(found, event)
@@ -167,7 +179,7 @@ function closeWait(waits: TimelineWait[], reason: TimelineWait['reason'], at: nu
   if (wait !== undefined) waits[index] = { ...wait, end: at }
 }
 
-function timelineRun(tree: TreeReader, turn: Turn, happened: HappenedById): TimelineRun {
+export function timelineRun(tree: TreeReader, turn: Turn, happened: HappenedById): TimelineRun {
   const { id: runId, conversationId, createdAt, startedAt, endedAt } = turn
   const links = tree.linksOf(runId)
   const spans = tree.nodesOf(runId).map((node) => {

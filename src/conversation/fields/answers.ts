@@ -7,7 +7,7 @@ import type { TreeReader } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { FieldBatch, FieldSource } from './run-field.ts'
 
-/** Reads the answers of all runs whose events it receives. */
+/** Reads the answers of all runs whose events it receives. An event for which rows are missing changes nothing. */
 export class AnswerReader {
   private readonly source: Pick<FieldSource, 'schemaOf'>
   private readonly tree: TreeReader

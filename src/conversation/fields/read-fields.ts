@@ -1,5 +1,6 @@
 import type { FieldEvent } from '../../fields/field-event.ts'
 import type { RunEvent } from '../../graph/event.ts'
+import { onceLoaded } from '../../store/look.ts'
 import type { FieldBatch, FieldSource } from './run-field.ts'
 
 /**
@@ -12,7 +13,8 @@ export async function* readFields(source: FieldSource, agent?: string): AsyncGen
   const isWanted = wantedBy(source, agent)
   for await (const event of source.events()) {
     if (!isWanted(event)) continue
-    const batch = answers.take(event)
+    const taken = onceLoaded(() => answers.take(event))
+    const batch = taken instanceof Promise ? await taken : taken
     if (batch !== undefined) yield batch
   }
 }

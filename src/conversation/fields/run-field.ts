@@ -86,7 +86,7 @@ export interface FieldSource {
   readonly runId: Id
   /** The output schema of the run: see `schemaOf`. */
   readonly output: CheckedSchema | null | undefined
-  /** The tree of the run, once the run is recorded. */
+  /** The tree of the run, once the run is recorded; of a large one the rows that are here. */
   tree(): Promise<TreeReader>
   events(): AsyncIterable<RunEvent>
   /**

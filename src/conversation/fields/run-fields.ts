@@ -4,6 +4,7 @@ import { anything, flag, number, type OptionRules, readOptions, text } from '../
 import { hasField } from '../../fields/locate.ts'
 import { type PathPattern, readPath } from '../../fields/path-pattern.ts'
 import type { LiveEvent, RunEvent } from '../../graph/event.ts'
+import { onceLoaded } from '../../store/look.ts'
 import { FieldHandlers, type FieldResult } from './field-handlers.ts'
 import { doneFields, readFields, wantedBy } from './read-fields.ts'
 import { type FieldBatch, type FieldSource, RunField } from './run-field.ts'
@@ -136,8 +137,12 @@ export async function* eventsWithFields(source: FieldSource, after: number): Asy
   const { AnswerReader } = await import('./answers.ts')
   const answers = new AnswerReader(source, tree)
   for await (const event of source.events()) {
-    const shown = view.show(event)
-    const batch = fields.show(event) === undefined ? undefined : answers.take(event)
+    const seen = onceLoaded(() => {
+      view.prepare([event])
+      const batch = fields.show(event) === undefined ? undefined : answers.take(event)
+      return { shown: view.show(event), batch }
+    })
+    const { shown, batch } = seen instanceof Promise ? await seen : seen
     if (event.seq <= after) continue
     if (shown !== undefined) yield shown
     if (batch !== undefined) yield* fieldEvents(batch)

@@ -15,6 +15,9 @@ interface Sight {
  */
 export type EventScope = 'forwarded' | 'fields' | 'all'
 
+/** Where an event happened. */
+type Place = Pick<RunEvent, 'runId' | 'parentId' | 'path'>
+
 type LiveShown = Extract<LiveEvent, { type: 'live' }>
 
 const ALL: Sight = { types: null, isCumulative: false }
@@ -38,13 +41,13 @@ export class EventView {
   }
 
   /** Reads all rows that `show` needs for these events. */
-  prepare(events: readonly Pick<RunEvent, 'runId' | 'parentId'>[]): void {
-    for (const { runId, parentId } of events) this.sightOf(runId, parentId)
+  prepare(events: readonly Place[]): void {
+    for (const event of events) this.sightAt(event)
   }
 
   /** Returns the event as the reader sees it; undefined when it is hidden. */
   show(event: RunEvent): RunEvent | undefined {
-    const sight = this.sightOf(event.runId, event.parentId)
+    const sight = this.sightAt(event)
     if (sight === ALL) return event
     if (sight === null) return undefined
     if (this.sees === 'all') return event
@@ -54,12 +57,22 @@ export class EventView {
     return sight.types === null || sight.types.has(event.type) ? shown : undefined
   }
 
+  private sightAt({ runId, parentId, path }: Place): Sight | null {
+    const known = this.known.get(runId)
+    if (known !== undefined) return known
+    // Nobody delegated a run at the root: no row has to be read to know that it is another one.
+    return path.length < 2 ? this.learn(runId, null) : this.sightOf(runId, parentId)
+  }
+
   private sightOf(turnId: Id, parentId: Id | null): Sight | null {
     const known = this.known.get(turnId)
     if (known !== undefined) return known
-    const host = this.tree.link(turnId)?.hostTurnId ?? parentId
+    const host = parentId ?? this.tree.link(turnId)?.hostTurnId ?? null
     const above = host === null ? null : this.sightOf(host, null)
-    const sight = above === null ? null : this.through(above, turnId)
+    return this.learn(turnId, above === null ? null : this.through(above, turnId))
+  }
+
+  private learn(turnId: Id, sight: Sight | null): Sight | null {
     this.known.set(turnId, sight)
     return sight
   }

@@ -6,9 +6,9 @@ import { hindrance } from '../../engine/who-runs.ts'
 import type { EngineRow } from '../../graph/commit.ts'
 import { codeOf } from '../../graph/kinds.ts'
 import type { Status } from '../../graph/outcome.ts'
-import { openTopRuns, type TreeReader, unlessTampered } from '../../graph/reader.ts'
+import { type TreeReader, unlessTampered } from '../../graph/reader.ts'
 import type { AgentRef, Conversation, Id, Node, Turn } from '../../graph/rows.ts'
-import { lookWith } from '../../store/look.ts'
+import { look, lookWith, openTopRuns } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 import { approvalsOf, type PendingApproval, type PendingQuestion, questionsOf } from './pending.ts'
 
@@ -107,12 +107,6 @@ interface InboxScope {
   readonly owner: string | undefined
 }
 
-/** An open run that no other works for, with its tree. */
-interface OpenRun {
-  readonly tree: TreeReader
-  readonly turn: Turn
-}
-
 interface WaitingQuery<Waiting> {
   readonly owner?: string
   readonly limit: number
@@ -122,7 +116,7 @@ interface WaitingQuery<Waiting> {
 class Inbox {
   private readonly store: Store
   private readonly scope: InboxScope
-  private opened: Promise<readonly OpenRun[]> | undefined
+  private opened: Promise<readonly Turn[]> | undefined
   private explained: Promise<readonly Item<'stalled' | 'no-worker'>[]> | undefined
 
   constructor(store: Store, scope: InboxScope) {
@@ -200,19 +194,22 @@ class Inbox {
   /** The unsettled calls of open runs, and of the newest run of each conversation. */
   private async uncertain(): Promise<InboxItem[]> {
     const found = new Map<Id, InboxItem>()
-    for (const { tree, turn } of await this.open()) {
-      const turns = unlessTampered(() => [...turnsBelow(tree, turn)]) ?? []
-      for (const one of turns) this.addUncertain(found, tree, one)
+    for (const turn of await this.open()) {
+      const items = await look(this.store, turn.rootId, (tree) => {
+        const turns = unlessTampered(() => [...turnsBelow(tree, turn)]) ?? []
+        return turns.flatMap((one) => this.uncertainIn(tree, one))
+      })
+      for (const item of items) found.set(item.nodeId ?? '', item)
     }
-    for await (const { tree, turn } of this.ended('uncertain')) this.addUncertain(found, tree, turn)
+    for await (const turn of this.ended('uncertain')) {
+      const items = await look(this.store, turn.rootId, (tree) => this.uncertainIn(tree, turn))
+      for (const item of items) found.set(item.nodeId ?? '', item)
+    }
     return [...found.values()]
   }
 
-  private addUncertain(found: Map<Id, InboxItem>, tree: TreeReader, turn: Turn): void {
-    for (const id of turn.account.uncertain) {
-      const item = unlessTampered(() => this.doubt(tree, tree.node(id)))
-      if (item !== undefined) found.set(id, item)
-    }
+  private uncertainIn(tree: TreeReader, { account }: Turn): InboxItem[] {
+    return account.uncertain.flatMap((id) => unlessTampered(() => this.doubt(tree, tree.node(id))) ?? [])
   }
 
   private doubt(tree: TreeReader, node: Node | undefined): InboxItem | undefined {
@@ -225,41 +222,40 @@ class Inbox {
   }
 
   private async *failed(before: Id | undefined): AsyncGenerator<Item<'failed'>> {
-    for await (const { tree, turn } of this.ended('failed', before)) {
+    for await (const turn of this.ended('failed', before)) {
       const { outcome, endedAt, createdAt } = turn
       const about = { nodeId: null, since: endedAt ?? createdAt, text: outcome?.error?.message ?? '' }
-      const place = this.place(tree, turn.id, about)
+      const place = await look(this.store, turn.rootId, (tree) => this.place(tree, turn.id, about))
       if (place !== undefined && outcome !== null) yield { ...place, type: 'failed', status: outcome.status }
     }
   }
 
-  private open(): Promise<readonly OpenRun[]> {
+  private open(): Promise<readonly Turn[]> {
     this.opened ??= this.readOpen()
     return this.opened
   }
 
-  private async readOpen(): Promise<OpenRun[]> {
-    const runs: OpenRun[] = []
+  /** The open runs that work for no other. */
+  private async readOpen(): Promise<Turn[]> {
+    const runs: Turn[] = []
     for (const turn of await openTopRuns(this.store)) {
-      const tree = await this.store.tree(turn.rootId)
-      const root = unlessTampered(() => tree.conversation(turn.rootId))
-      if (root !== undefined && this.isOwn(root)) runs.push({ tree, turn })
+      const { rootId } = turn
+      const root = await look(this.store, rootId, (tree) => unlessTampered(() => tree.conversation(rootId)))
+      if (root !== undefined && this.isOwn(root)) runs.push(turn)
     }
     return runs
   }
 
   /** Ended newest runs of root conversations in this state, newest conversation first. */
-  private async *ended(state: 'failed' | 'uncertain', first?: Id): AsyncGenerator<OpenRun> {
+  private async *ended(state: 'failed' | 'uncertain', first?: Id): AsyncGenerator<Turn> {
     let before = first
     for (;;) {
       const since = before === undefined ? {} : { before }
       const roots = await this.store.roots({ ...this.own, state, limit: PAGE, ...since })
       for (const root of roots) {
-        const tree = await this.store.tree(root.id)
-        const turn = unlessTampered(() => newestTurn(tree, root))
+        const turn = await look(this.store, root.id, (tree) => unlessTampered(() => newestTurn(tree, root)))
         // A run that ended uncertain and has nothing unsettled any more was left as it is.
-        if (turn?.outcome != null && (state === 'uncertain' || turn.outcome.status !== 'uncertain'))
-          yield { tree, turn }
+        if (turn?.outcome != null && (state === 'uncertain' || turn.outcome.status !== 'uncertain')) yield turn
       }
       before = roots.at(-1)?.id
       if (roots.length < PAGE) return
@@ -272,14 +268,15 @@ class Inbox {
     const engines = await this.store.engines()
     const living = engines.filter((engine) => !isDead(engine, now))
     const found: Item<'stalled' | 'no-worker'>[] = []
-    for (const { tree, turn } of await this.open()) {
-      const source = { store: this.store, now, engines, tree, knows: () => false, namesProcesses: false }
-      const why = unlessTampered(() => explainTurn(source, turn))
-      const at = await this.lastEventAt(tree, turn)
-      for (const reason of why?.reasons ?? []) {
-        const item = this.itemFor(tree, { reason, since: at, living })
-        if (item?.type === 'no-worker' || (item !== undefined && why?.goesOn === false)) found.push(item)
-      }
+    for (const turn of await this.open()) {
+      const since = await this.lastEventAt(turn)
+      const items = await look(this.store, turn.rootId, (tree) => {
+        const source = { store: this.store, now, engines, tree, knows: () => false, namesProcesses: false }
+        const why = unlessTampered(() => explainTurn(source, turn))
+        const all = (why?.reasons ?? []).flatMap((reason) => this.itemFor(tree, { reason, since, living }) ?? [])
+        return all.filter(({ type }) => type === 'no-worker' || why?.goesOn === false)
+      })
+      found.push(...items)
     }
     return found
   }
@@ -295,8 +292,8 @@ class Inbox {
     return { ...place, type: 'no-worker', needs: agent === undefined ? '' : codeOf(agent) }
   }
 
-  private async lastEventAt(tree: TreeReader, { rootId, createdAt }: Turn): Promise<number> {
-    const seq = unlessTampered(() => tree.lastSeq(rootId)) ?? 0
+  private async lastEventAt({ rootId, createdAt }: Turn): Promise<number> {
+    const seq = (await look(this.store, rootId, (tree) => unlessTampered(() => tree.lastSeq(rootId)))) ?? 0
     const [last] = await this.store.events(rootId, Math.max(0, seq - 1), 1)
     return last?.at ?? createdAt
   }

@@ -1,10 +1,10 @@
 import { InputError, NotFoundError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import { stackCeilings } from '../../grant/ceiling.ts'
-import { treeWith } from '../../graph/reader.ts'
 import type { Id, Node } from '../../graph/rows.ts'
 import { type CallSettlement, planSettle, type SettledCall } from '../../rules/history/settle-call.ts'
 import type { Ledger } from '../../store/ledger.ts'
+import { lookWith } from '../../store/look.ts'
 import { valueEnd } from '../../tool/result.ts'
 import type { HistoryHome } from '../history-handle.ts'
 
@@ -45,9 +45,10 @@ export async function settleCall(
   { word, by, caller }: SaidWord,
 ): Promise<SettledCall> {
   const said = readWord(word)
-  const tree = await treeWith(ledger.store, nodeId)
-  const node = tree.node(nodeId)
-  const row = node === undefined ? undefined : tree.conversation(node.laneId)
+  const { tree, node, row } = await lookWith(ledger.store, nodeId, (rows) => {
+    const found = rows.node(nodeId)
+    return { tree: rows, node: found, row: found === undefined ? undefined : rows.conversation(found.laneId) }
+  })
   if (node === undefined || row === undefined) {
     throw new NotFoundError('not_found', `There is no node ${nodeId} in this store.`)
   }

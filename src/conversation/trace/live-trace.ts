@@ -14,6 +14,7 @@ import type { EventRow } from '../../graph/event.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Id, Node, Turn } from '../../graph/rows.ts'
 import type { Part } from '../../model/model.ts'
+import { onceLoaded, treeLoaded } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 import type { Inside, SpanStart, Telemetry } from '../../tool/telemetry.ts'
 import { timelineOf } from '../data/timeline.ts'
@@ -104,7 +105,8 @@ export class LiveTrace {
     const { store, telemetry, report } = this.parts
     if (commit.rootId === null || !ENDING.has(commit.kind) || !telemetry.isOn()) return
     try {
-      const told = after(store.tree(commit.rootId), (tree) => this.tell(tree, commit))
+      const rows = treeLoaded(store, commit.rootId, (tree) => this.read(tree, commit))
+      const told = after(rows, (tree) => this.tell(tree, commit))
       if (told instanceof Promise) this.keep(told)
     } catch (error) {
       report(error)
@@ -114,6 +116,14 @@ export class LiveTrace {
   /** Resolves when all spans are told. */
   async settled(): Promise<void> {
     await Promise.all(this.late)
+  }
+
+  /** Reads all rows that the spans are made of: one of them may have to be loaded first. */
+  private read(tree: TreeReader, { at, events, nodes, turns }: Commit): void {
+    const { telemetry } = this.parts
+    for (const { body, nodeId } of events) if (body.type === 'retry' && nodeId !== null) tree.node(nodeId)
+    for (const node of nodes) if (node.endedAt === at) toolStart(tree, node, telemetry)
+    for (const turn of turns) if (turn.endedAt === at) runSpan(tree, turn, { style: telemetry })
   }
 
   private tell(tree: TreeReader, commit: Commit): void {
@@ -141,7 +151,7 @@ export class LiveTrace {
     if (!isCall(node)) return
     const hasAsked = node.metadata['approval'] !== undefined || node.metadata['question'] !== undefined
     if (!hasAsked) return this.endTool(tree, node, [])
-    this.keep(this.waitsOf(tree, turn, node.id).then((waits) => this.endTool(tree, node, waits)))
+    this.keep(this.waitsOf(turn, node.id).then((waits) => onceLoaded(() => this.endTool(tree, node, waits))))
   }
 
   private endCall(tree: TreeReader, node: Node, { call, attempt, end, error }: EndedCall): void {
@@ -192,8 +202,8 @@ export class LiveTrace {
   }
 
   /** Who asks a person is answered in any process: rows know how long it took. */
-  private async waitsOf(tree: TreeReader, turn: Turn, nodeId: Id): Promise<SpanWait[]> {
-    const { spans } = await timelineOf(this.parts.store, tree, turn)
+  private async waitsOf(turn: Turn, nodeId: Id): Promise<SpanWait[]> {
+    const { spans } = await timelineOf(this.parts.store, turn)
     const span = spans.find((one) => one.nodeId === nodeId)
     return span === undefined ? [] : waitsForPeople(span)
   }

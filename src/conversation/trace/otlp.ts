@@ -5,9 +5,10 @@
 
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Node, Turn } from '../../graph/rows.ts'
+import { look } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 import type { Span, SpanAttributes, SpanValue } from '../../tool/telemetry.ts'
-import { type TimelineAttempt, type TimelineRun, type TimelineSpan, timelineOf } from '../data/timeline.ts'
+import { happenedIn, type TimelineAttempt, type TimelineRun, type TimelineSpan, timelineRun } from '../data/timeline.ts'
 import { SCHEMA_URLS } from './names.ts'
 import {
   isCall,
@@ -66,14 +67,23 @@ export type OtlpValue =
   | { readonly boolValue: boolean }
   | { readonly arrayValue: { readonly values: readonly OtlpValue[] } }
 
-/** The runs with everything below them. What has not ended is left out. */
-export async function otlpOf(store: Store, runs: readonly Turn[], style: SpanStyle): Promise<OtlpTraces> {
-  const spans: Span[] = []
-  for (const turn of runs) {
-    const tree = await store.tree(turn.rootId)
-    spans.push(...spansBelow(tree, await timelineOf(store, tree, turn), style))
-  }
+/** The runs with everything below them, read page by page. What has not ended is left out. */
+export async function otlpOf(
+  store: Store,
+  runs: AsyncIterable<readonly Turn[]>,
+  style: SpanStyle,
+): Promise<OtlpTraces> {
+  const spans: OtlpSpan[] = []
+  for await (const turns of runs) for (const span of await spansOf(store, turns, style)) spans.push(otlpSpan(span))
   return otlpTraces(spans, style)
+}
+
+async function spansOf(store: Store, turns: readonly Turn[], style: SpanStyle): Promise<readonly Span[]> {
+  const rootId = turns[0]?.rootId ?? ''
+  const happened = await happenedIn(store, rootId, turns)
+  return look(store, rootId, (tree) =>
+    turns.flatMap((turn) => [...spansBelow(tree, timelineRun(tree, turn, happened), style)]),
+  )
 }
 
 function* spansBelow(tree: TreeReader, run: TimelineRun, style: SpanStyle): Generator<Span> {
@@ -114,9 +124,9 @@ function modelTry(
 }
 
 /** Spans as a document of OTLP. */
-function otlpTraces(spans: readonly Span[], { vocabulary }: Pick<SpanStyle, 'vocabulary'>): OtlpTraces {
+function otlpTraces(spans: readonly OtlpSpan[], { vocabulary }: Pick<SpanStyle, 'vocabulary'>): OtlpTraces {
   const resource = { 'service.name': 'legate', 'legate.vocabulary': vocabulary }
-  const scope = { scope: { name: 'legate' }, spans: spans.map(otlpSpan), schemaUrl: SCHEMA_URLS[vocabulary] }
+  const scope = { scope: { name: 'legate' }, spans, schemaUrl: SCHEMA_URLS[vocabulary] }
   return { resourceSpans: [{ resource: { attributes: attributesOf(resource) }, scopeSpans: [scope] }] }
 }
 

@@ -1,6 +1,6 @@
 import { code, type OptionRules, oneOf, orJust, readOptions } from '../../base/options.ts'
-import { treeWith } from '../../graph/reader.ts'
 import type { Id, Turn } from '../../graph/rows.ts'
+import { look, lookWith } from '../../store/look.ts'
 import { notFound } from '../../store/not-found.ts'
 import type { Store } from '../../store/store.ts'
 import type { SpanContent, Vocabulary } from '../../tool/telemetry.ts'
@@ -23,13 +23,21 @@ const RULES: OptionRules<OtlpOptions> = {
 export async function readOtlp(store: Store, id: Id, options: OtlpOptions): Promise<OtlpTraces> {
   const { content = false, vocabulary = '1.41' } = readOptions('otlp(id, options)', options, RULES)
   const shows = typeof content === 'function' ? content : () => content
-  return otlpOf(store, await runsOf(store, id), { vocabulary, shows })
+  return otlpOf(store, runsOf(store, id), { vocabulary, shows })
 }
 
-async function runsOf(store: Store, id: Id): Promise<readonly Turn[]> {
-  const tree = await treeWith(store, id)
-  const run = tree.turn(id)
-  if (run !== undefined) return [run]
-  if (tree.conversation(id) === undefined) throw await notFound(store, 'run', id)
-  return tree.turnsOf(id, { limit: Number.MAX_SAFE_INTEGER })
+const PAGE = 100
+
+/** The run, or all runs of the conversation, oldest first: some at a time. */
+async function* runsOf(store: Store, id: Id): AsyncGenerator<readonly Turn[]> {
+  const { run, row } = await lookWith(store, id, (tree) => ({ run: tree.turn(id), row: tree.conversation(id) }))
+  if (run === undefined && row === undefined) throw await notFound(store, 'run', id)
+  if (run !== undefined) yield [run]
+  if (run !== undefined || row === undefined) return
+  for (let first = 0; first < row.turnCount; first += PAGE) {
+    const limit = Math.min(PAGE, row.turnCount - first)
+    const range = { last: first + limit - 1, limit }
+    const turns = await look(store, row.rootId, (tree) => tree.turnsOf(id, range))
+    if (turns.length > 0) yield turns
+  }
 }

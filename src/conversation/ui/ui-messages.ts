@@ -7,6 +7,7 @@ import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
 import { approvalOf } from '../../rules/turn/approve.ts'
 import { resultEvent } from '../../rules/turn/end-node.ts'
 import { questionOf, seenOf } from '../../rules/turn/question-of.ts'
+import { look, onceLoaded } from '../../store/look.ts'
 import type { ConversationHandle } from '../conversation.ts'
 import { ConversationPages, TURN_PAGE } from '../conversation-pages.ts'
 import { EventView } from '../fields/view.ts'
@@ -36,24 +37,36 @@ export async function uiMessagesOf(
   query: UiPageQuery,
 ): Promise<UiMessage[]> {
   const { approvals = 'ask' } = readOptions('toUIMessages(conversation, query)', query, UI_PAGE)
-  const tree = await store.tree(rootId)
-  const row = tree.conversation(id)
-  const turns = new ConversationPages(tree, id, BUILT_IN_KINDS).turns(query)
-  if (row === undefined || turns.length === 0) return []
-  const answers = turns.map((turn) => new Answer(tree, row, { turn, asks: approvals === 'ask' }))
+  const answers = await look(store, rootId, (tree) => {
+    const row = tree.conversation(id)
+    const turns = new ConversationPages(tree, id, BUILT_IN_KINDS).turns(query)
+    if (row === undefined) return []
+    return turns.map((turn) => new Answer(tree, row, { turn, asks: approvals === 'ask' }))
+  })
+  if (answers.length === 0) return []
   const open = new Set(answers)
-  const after = Math.min(...turns.map(({ afterSeq }) => afterSeq))
+  const after = Math.min(...answers.map(({ turn }) => turn.afterSeq))
   for await (const rows of pages(store, rootId, { after })) {
+    await onceLoaded(() => {
+      for (const answer of open) answer.prepare(rows)
+    })
     for (const event of rows) for (const answer of open) if (answer.take(event)) open.delete(answer)
     if (open.size === 0) break
   }
-  return answers.flatMap((answer) => answer.messages())
+  const since = await look(store, rootId, (tree) => answers.map((answer) => answer.since(tree)))
+  return answers.flatMap((answer, at) => answer.messages(since[at]))
+}
+
+/** What has happened below a run since it ended. */
+interface Since {
+  readonly parts: readonly UiPart[]
+  /** The open requests of children that outlived it, as events. */
+  readonly asks: readonly RunEvent[]
 }
 
 /** One turn: the messages to the agent, and its answer as its stream shows it. */
 class Answer {
-  private readonly tree: TreeReader
-  private readonly turn: Turn
+  readonly turn: Turn
   private readonly nodes: readonly Node[]
   private readonly hidden: ReadonlySet<Id>
   private readonly view: EventView
@@ -62,7 +75,6 @@ class Answer {
 
   constructor(tree: TreeReader, conversation: Conversation, { turn, asks }: { turn: Turn; asks: boolean }) {
     const nodes = tree.nodesOf(turn.id)
-    this.tree = tree
     this.turn = turn
     this.nodes = nodes.filter(isShown)
     this.hidden = new Set(nodes.filter((node) => !isShown(node)).map(({ id }) => id))
@@ -70,6 +82,11 @@ class Answer {
     this.writer = new UiWriter(turn.id, { ui: 6, asks })
     this.maker = new UiMessageMaker(this.writer.start())
     for (const event of untoldEvents(this.nodes, conversation)) this.write(event)
+  }
+
+  /** Reads all rows that `take` needs for these events. */
+  prepare(rows: readonly EventRow[]): void {
+    this.view.prepare(rows)
   }
 
   /** Returns true when the run has ended, and its stream with it. */
@@ -81,15 +98,22 @@ class Answer {
     return event.runId === this.turn.id && event.type === 'run-end'
   }
 
-  messages(): UiMessage[] {
-    const { tree, turn, nodes, maker } = this
+  /** Reads from the rows what has happened below the run since it ended; undefined while it is open. */
+  since(tree: TreeReader): Since | undefined {
+    const { turn, maker } = this
+    if (turn.state !== 'ended') return undefined
+    return { parts: maker.message.parts.map((part) => partNow(tree, part)), asks: openAsks(tree, turn.id) }
+  }
+
+  messages(since: Since | undefined): UiMessage[] {
+    const { turn, nodes, maker } = this
     const said = nodes.filter(({ kind }) => kind === 'user_message').map(userMessage)
     const [first] = said
     const pageId = turn.attributes?.[UI_MESSAGE_ID]
     if (first !== undefined && typeof pageId === 'string') first.id = pageId
-    if (turn.state === 'ended') {
-      for (const part of maker.message.parts) bringUpToDate(tree, part)
-      for (const event of openAsks(tree, turn.id)) this.write(event)
+    if (since !== undefined) {
+      maker.message.parts.splice(0, Number.POSITIVE_INFINITY, ...since.parts)
+      for (const event of since.asks) this.write(event)
     }
     // A message that was only observed is no run, and has no answer.
     const isRun = turn.state === 'queued' || turn.startedAt !== null
@@ -127,12 +151,14 @@ function isAsking({ state, wait }: Node): boolean {
   return state === 'waiting' && wait?.on === 'question'
 }
 
-/** Reads from the rows everything that has happened below a run since it ended. */
-function bringUpToDate(tree: TreeReader, part: UiPart): void {
-  if (part.type === 'data-subagent') part.data = subagentNow(tree, part.id, part.data)
-  if (part.type === 'data-subagent-call') part.data = callNow(tree, part.id, part.data)
-  if (part.type === 'data-approval' && part.data.status === 'open') part.data = approvalNow(tree, part.data)
-  if (part.type === 'data-question' && part.data.status === 'open') part.data = questionNow(tree, part.data)
+function partNow(tree: TreeReader, part: UiPart): UiPart {
+  if (part.type === 'data-subagent') return { ...part, data: subagentNow(tree, part.id, part.data) }
+  if (part.type === 'data-subagent-call') return { ...part, data: callNow(tree, part.id, part.data) }
+  if (part.type === 'data-approval' && part.data.status === 'open')
+    return { ...part, data: approvalNow(tree, part.data) }
+  if (part.type === 'data-question' && part.data.status === 'open')
+    return { ...part, data: questionNow(tree, part.data) }
+  return part
 }
 
 function subagentNow(tree: TreeReader, runId: Id, data: UiSubagent): UiSubagent {

@@ -72,9 +72,10 @@ export class UiReader {
   private async begin(): Promise<readonly UiMessageChunk7[]> {
     const { run, writer } = this
     if (!(run instanceof RunHandle)) return []
-    const tree = await run.rows()
-    const row = tree.conversation(run.conversationId)
-    const events = row === undefined ? [] : untoldEvents(tree.nodesOf(run.id), row)
+    const events = await run.look((tree) => {
+      const row = tree.conversation(run.conversationId)
+      return row === undefined ? [] : untoldEvents(tree.nodesOf(run.id), row)
+    })
     const chunks = events.flatMap((event) => writer.write(event))
     return this.isBehind ? [] : chunks
   }
@@ -98,9 +99,10 @@ export class UiReader {
   private async waitsForPage(): Promise<boolean> {
     const { run, writer } = this
     if (!(run instanceof RunHandle)) return this.page.approves
-    const tree = await run.rows()
-    const owner = tree.conversation(tree.conversation(run.conversationId)?.rootId ?? '')?.owner ?? null
-    return [...writer.waitingFor].every(([nodeId, seen]) => this.isForPage(tree.node(nodeId), seen, owner))
+    return run.look((tree) => {
+      const owner = tree.conversation(tree.conversation(run.conversationId)?.rootId ?? '')?.owner ?? null
+      return [...writer.waitingFor].every(([nodeId, seen]) => this.isForPage(tree.node(nodeId), seen, owner))
+    })
   }
 
   private isForPage(node: Node | undefined, seen: string, owner: string | null): boolean {

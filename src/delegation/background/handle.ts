@@ -15,11 +15,12 @@ import type { Later } from '../../base/maybe.ts'
 import { int, type NoOptions, number, type OptionRules, readOptions, record, text } from '../../base/options.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import { Draft } from '../../graph/draft.ts'
-import { type TreeReader, treeWith } from '../../graph/reader.ts'
-import type { Id } from '../../graph/rows.ts'
+import type { TreeReader } from '../../graph/reader.ts'
+import type { Id, Turn } from '../../graph/rows.ts'
 import { activityOf, childState } from '../../rules/delegation/child-report.ts'
 import { linesOf } from '../../rules/delegation/child-tools.ts'
 import { questionOf, startersQuestion } from '../../rules/turn/question-of.ts'
+import { lookWith } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 
 /** The state of a spawned agent, as `subagent_poll` reports it. */
@@ -68,7 +69,7 @@ export interface SpawnedParts {
 
 export function spawnedHandle<Out>(parts: SpawnedParts): SpawnedAgent<Out> {
   const { clock, conversationId } = parts
-  const newest = async () => (await treeOf(parts)).turnsOf(conversationId, { limit: 1 })[0]?.id ?? parts.id
+  const newest = async () => (await turnsOf(parts, 1))[0]?.id ?? parts.id
   const take = async (signal: AbortSignal | undefined) =>
     (await parts.take(await newest(), signal)) as RunOutcome<Out> | null
   return {
@@ -81,14 +82,15 @@ export function spawnedHandle<Out>(parts: SpawnedParts): SpawnedAgent<Out> {
     wait: async (options = {}) => inTime(take, clock, readOptions('wait()', options, WAIT)),
     poll: async (options = {}) => {
       const { limitTurns = 10 } = readOptions('poll()', options, { limitTurns: int(0) })
-      return pollOf(await treeOf(parts), clock, { conversationId, limitTurns, runId: await newest() })
+      const runId = await newest()
+      return lookWith(parts.store, conversationId, (tree) => pollOf(tree, clock, { conversationId, limitTurns, runId }))
     },
     send: async (text) => {
       if (!(await isAnswer(parts, text))) await parts.send(text)
     },
     cancel: async (reason) => {
       readOptions('cancel()', { reason }, { reason: text })
-      const turns = (await treeOf(parts)).turnsOf(conversationId, { limit: MOST_OPEN })
+      const turns = await turnsOf(parts, MOST_OPEN)
       const open = turns.filter(({ state }) => state !== 'ended')
       for (const { id } of open) await parts.cancel(id, reason)
     },
@@ -98,18 +100,20 @@ export function spawnedHandle<Out>(parts: SpawnedParts): SpawnedAgent<Out> {
 const WAIT: OptionRules<WaitOptions> = { timeoutMs: number(0), abortSignal: record }
 const MOST_OPEN = 100
 
-/** The tree that the agent works in. */
-function treeOf({ store, conversationId }: SpawnedParts): Later<TreeReader> {
-  return treeWith(store, conversationId)
+/** The newest turns of the agent. */
+function turnsOf({ store, conversationId }: SpawnedParts, limit: number): Later<readonly Turn[]> {
+  return lookWith(store, conversationId, (tree) => tree.turnsOf(conversationId, { limit }))
 }
 
 /**
  * Tells whether the text answered an open question. If somebody else answered first, the text becomes one more turn.
  */
 async function isAnswer(parts: SpawnedParts, text: string): Promise<boolean> {
-  const { clock, conversationId, answer } = parts
-  const rows = new Draft(await treeOf(parts), clock.now())
-  const asked = startersQuestion(rows, rows.conversation(conversationId))
+  const { store, clock, conversationId, answer } = parts
+  const asked = await lookWith(store, conversationId, (tree) => {
+    const rows = new Draft(tree, clock.now())
+    return startersQuestion(rows, rows.conversation(conversationId))
+  })
   if (asked === undefined) return false
   try {
     await answer(asked.id, text)

@@ -3,6 +3,7 @@ import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
 import type { Keeper } from '../../files/files.ts'
 import { Draft } from '../../graph/draft.ts'
 import { finishedTasks, planLoadTask, type TaskWish } from '../../rules/delegation/child-tools.ts'
+import { look } from '../../store/look.ts'
 import { readDefinition } from '../discovery/load-definition.ts'
 import type { OpenSpec } from '../inline/spec.ts'
 import { Arguments, OpenRefusal, refusedCall } from './arguments.ts'
@@ -54,8 +55,11 @@ const HEADINGS: readonly (readonly [Source['kind'], string])[] = [
 async function listed(run: NodeRun, spec: OpenSpec): Promise<string> {
   const { home, conversation } = run
   const sources = await sourcesOf(spec, keeperOf(run))
-  const rows = new Draft(await home.ledger.store.tree(conversation.rootId), home.ledger.clock.now())
-  const finished = finishedTasks(rows, conversation).map((line) => `• ${line}`)
+  const { store, clock } = home.ledger
+  const tasks = await look(store, conversation.rootId, (tree) =>
+    finishedTasks(new Draft(tree, clock.now()), conversation),
+  )
+  const finished = tasks.map((line) => `• ${line}`)
   const groups = HEADINGS.flatMap(([kind, heading]) => {
     const lines = sources.filter((one) => one.kind === kind).map(sourceLine)
     return lines.length === 0 ? [] : [`${heading}:\n${lines.join('\n')}`]

@@ -3,6 +3,7 @@ import { isDead } from '../../engine/lease.ts'
 import type { EngineRow, SourceHealth } from '../../graph/commit.ts'
 import { unlessTampered } from '../../graph/reader.ts'
 import type { Id, Node } from '../../graph/rows.ts'
+import { look } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 
 /** A process that runs nodes of a store. */
@@ -67,7 +68,7 @@ function infoOf(engine: EngineRow, running: ProcessInfo['running'], now: number)
 
 async function claimedNode(store: Store, node: Node): Promise<ClaimedNode> {
   const { id: nodeId, turnId: runId, rootId, conversationId, input, startedAt: since } = node
-  const tree = await store.tree(rootId)
-  const path = unlessTampered(() => tree.conversation(conversationId))?.path ?? []
+  const row = await look(store, rootId, (tree) => unlessTampered(() => tree.conversation(conversationId)))
+  const path = row?.path ?? []
   return { nodeId, runId, path, tool: input.call?.name ?? null, since }
 }

@@ -6,7 +6,7 @@ import { type RunTree, runTreeOf } from '../../conversation/tree.ts'
 import { DURABLE_EVENTS, type DurableEvent, type DurableEventType, toEvent } from '../../graph/event.ts'
 import type { Spending } from '../../graph/limits.ts'
 import type { Id, Node } from '../../graph/rows.ts'
-import { look } from '../../store/look.ts'
+import { look, onceLoaded } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 
 /** A run in short: its state, what it delegated, and how far the record of its tree goes. */
@@ -60,11 +60,14 @@ export async function runEventPage(
 ): Promise<RunEventPage> {
   const { after = 0, limit = 200, types } = readOptions('eventPage(runId, query)', query, QUERY)
   const wanted = types === undefined ? undefined : new Set(types.map(knownType))
-  const tree = await store.tree(rootId)
-  const view = new EventView(tree, runId)
-  const from = Math.max(after, tree.turn(runId)?.afterSeq ?? 0)
+  const { view, begin } = await look(store, rootId, (tree) => ({
+    view: new EventView(tree, runId),
+    begin: tree.turn(runId)?.afterSeq ?? 0,
+  }))
+  const from = Math.max(after, begin)
   const events: DurableEvent[] = []
   for await (const rows of pages(store, rootId, { after: from })) {
+    await onceLoaded(() => view.prepare(rows))
     for (const row of rows) {
       const event = view.show(toEvent(row)) as DurableEvent | undefined
       if (event === undefined || wanted?.has(event.type) === false) continue

@@ -4,6 +4,7 @@
 //   - They are webhooks in everything else: whose they are, where they may go, signed, in order, tried again.
 //   - A peer is told that a run waits only if it may answer.
 
+import { look } from '../../doors/rows.ts'
 import type { Runtime } from '../../index.ts'
 import { type PushConfig, type PushStore, pushBody } from '../../surfaces/a2a/push.ts'
 import { endState } from '../../surfaces/a2a/task.ts'
@@ -63,10 +64,13 @@ export class HookPushes implements PushStore {
   private async tellSince(hook: StoredHook, push: HookPush): Promise<void> {
     const { store, webhooks } = this.parts
     const rootId = await store.rootOf(push.runId)
-    const root = rootId === undefined ? undefined : (await store.tree(rootId)).conversation(rootId)
-    if (rootId === undefined || root === undefined) return
+    if (rootId === undefined) return
+    const { root, from } = await look(store, rootId, (tree) => ({
+      root: tree.conversation(rootId),
+      from: tree.turn(push.runId)?.afterSeq ?? 0,
+    }))
+    if (root === undefined) return
     const change = { rootId, agent: root.agent.name, owner: root.owner }
-    const from = (await store.tree(rootId)).turn(push.runId)?.afterSeq ?? 0
     const events = await store.events(rootId, from, MOST_EVENTS)
     for (const message of events.flatMap((event) => messagesAbout(event, change))) {
       const isWanted =
@@ -114,10 +118,11 @@ export function isAbout({ data }: StoredHook, topRunId: string): boolean {
 
 /** The run at the root that a run is, or is below of. */
 export async function topRunOf(store: Store, rootId: string, runId: string): Promise<string> {
-  const tree = await store.tree(rootId)
-  let top = runId
-  for (let link = tree.link(top); link !== undefined; link = tree.link(top)) top = link.hostTurnId
-  return top
+  return look(store, rootId, (tree) => {
+    let top = runId
+    for (let link = tree.link(top); link !== undefined; link = tree.link(top)) top = link.hostTurnId
+    return top
+  })
 }
 
 interface PushedRun {
@@ -127,7 +132,7 @@ interface PushedRun {
 
 /** The body that is sent. */
 export async function pushText(store: Store, { rootId, push }: PushedRun, message: HookMessage): Promise<string> {
-  const turn = (await store.tree(rootId)).turn(push.runId)
+  const turn = await look(store, rootId, (tree) => tree.turn(push.runId))
   const outcome = message.type === 'run.ended' ? turn?.outcome : undefined
   const state = outcome == null ? 'TASK_STATE_INPUT_REQUIRED' : endState(outcome)
   const place = { taskId: push.runId, contextId: turn?.conversationId ?? '' }

@@ -129,18 +129,43 @@ const VERSION = 1
  * Writes a whole tree as JSON Lines: a header, every commit with its events, every row in its stored form, edges, texts, and an
  * end with the number of lines. Rows keep their bytes, so that the importer can compare them with the commits.
  */
-export function* toLines({ rootId, rows, edges, bodies, records }: WholeTree): Generator<string> {
-  const hash = records.at(-1)?.hash ?? ''
-  yield JSON.stringify({ legate: FORMAT, version: VERSION, rootId, hash })
-  for (const { kind, at, seq, marks, hash: own, events } of records) {
-    yield `["commit",${JSON.stringify({ kind, at, seq, marks, hash: own })}]`
-    yield `["events",${events}]`
+export function* toLines(tree: WholeTree): Generator<string> {
+  const writer = new TreeWriter(tree.rootId, tree.records.at(-1)?.hash ?? '')
+  yield writer.head()
+  yield* writer.lines(tree)
+  yield writer.end()
+}
+
+/** Writes a tree part by part, as `toLines` does. */
+export class TreeWriter {
+  private readonly rootId: Id
+  private readonly hash: string
+  private count = 2
+
+  constructor(rootId: Id, hash: string) {
+    this.rootId = rootId
+    this.hash = hash
   }
-  for (const { letter, turnId, text } of rows) yield `["row","${letter}",${JSON.stringify(turnId)},${text}]`
-  for (const { from, to, type, conversationId } of edges) yield JSON.stringify(['edge', conversationId, from, to, type])
-  for (const { hash: name, text } of bodies) yield JSON.stringify(['body', name, text])
-  const lines = 2 + 2 * records.length + rows.length + edges.length + bodies.length
-  yield JSON.stringify({ end: hash, lines })
+
+  head(): string {
+    return JSON.stringify({ legate: FORMAT, version: VERSION, rootId: this.rootId, hash: this.hash })
+  }
+
+  *lines({ rows, edges, bodies, records }: Omit<WholeTree, 'rootId'>): Generator<string> {
+    this.count += 2 * records.length + rows.length + edges.length + bodies.length
+    for (const { kind, at, seq, marks, hash: own, events } of records) {
+      yield `["commit",${JSON.stringify({ kind, at, seq, marks, hash: own })}]`
+      yield `["events",${events}]`
+    }
+    for (const { letter, turnId, text } of rows) yield `["row","${letter}",${JSON.stringify(turnId)},${text}]`
+    for (const { from, to, type, conversationId } of edges)
+      yield JSON.stringify(['edge', conversationId, from, to, type])
+    for (const { hash: name, text } of bodies) yield JSON.stringify(['body', name, text])
+  }
+
+  end(): string {
+    return JSON.stringify({ end: this.hash, lines: this.count })
+  }
 }
 
 /**

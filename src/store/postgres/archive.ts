@@ -4,6 +4,7 @@ import { rootState } from '../../graph/kinds.ts'
 import type { Edge, Id, Turn } from '../../graph/rows.ts'
 import {
   type Archive,
+  type ArchivePart,
   type Finding,
   finding,
   type Removal,
@@ -21,7 +22,7 @@ import { tidyCommits } from './beside.ts'
 import type { Database } from './database.ts'
 import type { PgRow, Query } from './driver.ts'
 import { escaped, escapedOrNull, unescaped } from './escape.ts'
-import { AT_ONE_MOMENT, readTree, type TableTree, verifyTables } from './whole-tree.ts'
+import { AT_ONE_MOMENT, readParts, readTree, type TableTree, verifyTables } from './whole-tree.ts'
 import { columnsOf, edgeGroups, newestOf } from './write.ts'
 
 /** `forget` is called with each tree that was deleted or made. */
@@ -29,6 +30,7 @@ export function postgresArchive(database: Database, forget: (rootId: Id) => void
   const change = <T>(work: (query: Query) => Promise<T>) => database.transaction('READ COMMITTED', work)
   return {
     read: (rootId) => database.transaction(AT_ONE_MOMENT, async (query) => (await readTree(query, rootId))?.whole),
+    parts: (rootId) => parts(database, rootId),
     verify: (rootId) => verify(database, rootId),
     restore: async (tree) => {
       await change((query) => restore(query, tree))
@@ -49,6 +51,21 @@ export function postgresArchive(database: Database, forget: (rootId: Id) => void
       await change((query) => query(FOLD_SPENT))
       await tidyCommits(database, Date.now())
     },
+  }
+}
+
+async function* parts(database: Database, rootId: Id): AsyncGenerator<ArchivePart> {
+  const { query, end } = await database.moment()
+  let isLost = true
+  try {
+    yield* readParts(query, rootId)
+    isLost = false
+  } catch (error) {
+    throw database.failure(error)
+  } finally {
+    // A reader that stops early leaves the connection in the middle of something.
+    if (!isLost) await query('COMMIT')
+    end(isLost)
   }
 }
 
@@ -99,10 +116,12 @@ async function remove(query: Query, rootId: Id, removal: Removal): Promise<Tombs
   const id = escaped(rootId)
   const [locked] = await query(LOCK, [id])
   if (locked === undefined || (removal.seq ?? locked[0]) !== locked[0]) return undefined
-  const isAltered = removal.evenTampered === true && isDifferent(await readTree(query, rootId))
-  const { conversations, turns } = await headsOf(query, id, isAltered)
+  const isEven = removal.evenTampered === true
+  const { conversations, turns } = await headsOf(query, id, isEven)
   const open = turns.find(({ state }) => state !== 'ended')
-  if (open !== undefined && !isAltered) throw openTree(rootId, open.id)
+  // Only a tree that would have to stay is compared with its commits.
+  const mayGo = open === undefined || (isEven && isDifferent(await readTree(query, rootId)))
+  if (!mayGo) throw openTree(rootId, open.id)
   const [[hash] = []] = await query(HASH, [id])
   const stone = tombstoneOf({ rootId, hash: String(hash), seq: Number(locked[0]), conversations, turns }, removal)
   if (removal.dryRun === true) return stone
@@ -120,7 +139,7 @@ interface Heads {
   readonly turns: Turn[]
 }
 
-async function headsOf(query: Query, id: string, isAltered: boolean): Promise<Heads> {
+async function headsOf(query: Query, id: string, isEven: boolean): Promise<Heads> {
   const found: Heads = { conversations: [], turns: [] }
   for (const [, data] of await query(HEADS, [id])) {
     try {
@@ -129,7 +148,7 @@ async function headsOf(query: Query, id: string, isAltered: boolean): Promise<He
       else if ('turn' in packed) found.turns.push(toTurn(packed))
     } catch (error) {
       // A tree that differs from its commits goes whatever its rows say.
-      if (!isAltered) throw error
+      if (!isEven) throw error
     }
   }
   return found

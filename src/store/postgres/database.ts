@@ -141,6 +141,16 @@ export class Database {
     this.isOpen = true
   }
 
+  /** All reads of the session see the same rows. It must be ended. */
+  async moment(): Promise<HeldSession> {
+    this.requireOpen()
+    await this.open()
+    const held = await this.hold(LONG_MS)
+    await held.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
+    await held.query('SET LOCAL idle_in_transaction_session_timeout = 30000')
+    return held
+  }
+
   /** Software of a later version may have changed the schema meanwhile, so that this one cannot use it: then that is said. */
   private async withClient<T>(use: (query: Query) => Promise<T>, answerMs: number): Promise<T> {
     try {
@@ -154,24 +164,35 @@ export class Database {
   }
 
   private async withConnection<T>(use: (query: Query) => Promise<T>, answerMs: number): Promise<T> {
-    const client = await this.connect()
-    let broken = false
-    const noticed = () => {
-      broken = true
-    }
-    client.on('error', noticed)
+    const { query, end } = await this.hold(answerMs)
     try {
-      return await use((text, values = []) =>
-        this.run(client, { ...this.asked(text, values), query_timeout: answerMs }),
-      )
+      return await use(query)
     } catch (error) {
-      broken ||= isLost(error)
+      end(isLost(error))
       throw error
     } finally {
-      client.off('error', noticed)
-      // Nobody may ever answer its last words: the process need not wait for that.
-      if (broken) client.unref?.()
-      client.release(broken)
+      end(false)
+    }
+  }
+
+  private async hold(answerMs: number): Promise<HeldSession> {
+    const client = await this.connect()
+    let isBroken = false
+    let isEnded = false
+    const noticed = () => {
+      isBroken = true
+    }
+    client.on('error', noticed)
+    return {
+      query: (text, values = []) => this.run(client, { ...this.asked(text, values), query_timeout: answerMs }),
+      end: (isLost) => {
+        if (isEnded) return
+        isEnded = true
+        client.off('error', noticed)
+        // Nobody may ever answer its last words: the process need not wait for that.
+        if (isBroken || isLost) client.unref?.()
+        client.release(isBroken || isLost)
+      },
     }
   }
 
@@ -239,6 +260,13 @@ export class Database {
     this.pool ??= found
     return this.pool
   }
+}
+
+/** A connection that somebody has for a while. */
+export interface HeldSession {
+  readonly query: Query
+  /** Gives it back; `isLost`: it is not used again. Once. */
+  readonly end: (isLost: boolean) => void
 }
 
 interface Statement {

@@ -21,7 +21,9 @@ const ENGINES = 'SELECT data FROM @.engines ORDER BY id'
 const ENGINE = 'SELECT data FROM @.engines WHERE id = $1'
 const NEXT_DUE = `SELECT least((SELECT min(due) FROM @.rows WHERE queue = 't' AND due > $1), (SELECT min(due) FROM @.rows WHERE queue = 'w' AND due > $1),
   (SELECT min(mark) FROM @.rows WHERE letter = 'n' AND mark > $1))`
-const EVENTS = `SELECT seq, events, n FROM @.commits WHERE root_id = $1 AND seq > $2 AND events <> '[]' ORDER BY seq, n LIMIT $3`
+/** Up to the commit that has the last event of the page. */
+const EVENTS = `SELECT seq, events, n FROM @.commits WHERE root_id = $1 AND seq > $2 AND events <> '[]' AND seq <= coalesce(
+    (SELECT min(seq) FROM @.commits WHERE root_id = $1 AND seq >= $2::bigint + $3), 2147483647) ORDER BY seq, n LIMIT $3`
 const CONVERSATIONS = `SELECT data FROM @.rows WHERE letter = 'c' AND id > $1 AND ($2::text IS NULL OR root_id = $2) ORDER BY id LIMIT $3`
 const FIND_IDS = `SELECT id, letter::text FROM @.rows WHERE letter IN ('c', 't', 'n') AND right(id, length($1)) = $1
   ORDER BY strpos('ctn', letter::text) LIMIT $2`

@@ -1,8 +1,8 @@
 import { sha256 } from '../../base/hash.ts'
-import type { Edge, Id } from '../../graph/rows.ts'
-import { type Finding, finding, type WholeTree, type WrittenRow } from '../archive.ts'
+import type { Body, Edge, Id } from '../../graph/rows.ts'
+import { type ArchivePart, type Finding, finding, type WholeTree, type WrittenRow } from '../archive.ts'
 import { unpackTree, verifyTree } from '../codec/tree-text.ts'
-import type { RowLetter } from '../commit-chain.ts'
+import type { ChainRecord, RowLetter } from '../commit-chain.ts'
 import { edgesIn } from '../replica/replica.ts'
 import type { PgRow, Query } from './driver.ts'
 import { escaped, unescaped } from './escape.ts'
@@ -23,6 +23,64 @@ const ROWS = `SELECT id, letter::text, span, conversation_id, data, queue, due, 
 const RECORDS = 'SELECT kind, at, seq, events, marks, hash FROM @.commits WHERE root_id = $1 ORDER BY seq, n'
 const BODIES = 'SELECT hash, data FROM @.bodies WHERE root_id = $1 ORDER BY hash'
 
+/** Reads a whole tree in parts: some records, rows or texts at a time. Must be run at one moment. */
+export async function* readParts(query: Query, rootId: Id): AsyncGenerator<ArchivePart> {
+  const [found] = await query(TREE, [escaped(rootId)])
+  if (found === undefined) return
+  const nothing = { hash: String(found[2]), records: [], rows: [], edges: [], bodies: [] }
+  for await (const rows of pages(query, RECORDS, rootId)) yield { ...nothing, records: rows.map(recordOf) }
+  for await (const rows of pages(query, ROWS, rootId)) yield { ...nothing, ...partOf(rows, rootId) }
+  for await (const rows of pages(query, BODIES, rootId)) yield { ...nothing, bodies: rows.map(bodyOf) }
+}
+
+/** So many rows are read at a time, and so many texts, which may be long. */
+const LOTS: ReadonlyMap<string, number> = new Map([
+  [RECORDS, 200],
+  [ROWS, 1_000],
+  [BODIES, 8],
+])
+
+async function* pages(query: Query, text: string, rootId: Id): AsyncGenerator<readonly PgRow[]> {
+  await query(`DECLARE pages NO SCROLL CURSOR FOR ${text}`, [escaped(rootId)])
+  const next = `FETCH ${LOTS.get(text)} FROM pages`
+  for (let page = await query(next); page.length > 0; page = await query(next)) yield page
+  await query('CLOSE pages')
+}
+
+function partOf(found: readonly PgRow[], rootId: Id): Pick<ArchivePart, 'rows' | 'edges'> {
+  const rows: WrittenRow[] = []
+  const edges = new Map<string, Edge>()
+  for (const row of found) addRow(row, rootId, { rows, edges })
+  return { rows, edges: [...edges.values()] }
+}
+
+interface ReadRows {
+  readonly rows: WrittenRow[]
+  readonly edges: Map<string, Edge>
+}
+
+function addRow([key, letter, span, conversation, data]: PgRow, rootId: Id, { rows, edges }: ReadRows): void {
+  const text = String(data)
+  const turnId = span === null || letter === 't' ? null : unescaped(String(span))
+  if (letter === 'e') addEdges(edges, text, { rootId, conversationId: unescaped(String(conversation)) })
+  else rows.push({ letter: letter as RowLetter, id: unescaped(String(key)), turnId, text })
+}
+
+function recordOf([kind, at, seq, events, marks, hash]: PgRow): ChainRecord {
+  return {
+    kind: String(kind),
+    at: Number(at),
+    seq: Number(seq),
+    events: String(events),
+    marks: String(marks),
+    hash: String(hash),
+  }
+}
+
+function bodyOf([hash, data]: PgRow): Body {
+  return { hash: unescaped(String(hash)), text: (data as Buffer).toString('utf8') }
+}
+
 /** All reads of a transaction see the same rows. */
 export const AT_ONE_MOMENT = 'REPEATABLE READ READ ONLY'
 
@@ -34,25 +92,13 @@ export async function readTree(query: Query, rootId: Id): Promise<TableTree | un
   const rows: WrittenRow[] = []
   const edges = new Map<string, Edge>()
   const columns = new Map<string, PgRow>()
-  for (const [key, letter, span, conversation, data, ...others] of await query(ROWS, [id])) {
-    const text = String(data)
-    const turnId = span === null || letter === 't' ? null : unescaped(String(span))
-    if (letter === 'e') addEdges(edges, text, { rootId, conversationId: unescaped(String(conversation)) })
-    else rows.push({ letter: letter as RowLetter, id: unescaped(String(key)), turnId, text })
+  for (const row of await query(ROWS, [id])) {
+    const [key, letter, , , , ...others] = row
+    addRow(row, rootId, { rows, edges })
     columns.set(`${letter}${key}`, others)
   }
-  const records = (await query(RECORDS, [id])).map(([kind, at, seq, events, marks, hash]) => ({
-    kind: String(kind),
-    at: Number(at),
-    seq: Number(seq),
-    events: String(events),
-    marks: String(marks),
-    hash: String(hash),
-  }))
-  const bodies = (await query(BODIES, [id])).map(([hash, data]) => ({
-    hash: unescaped(String(hash)),
-    text: (data as Buffer).toString('utf8'),
-  }))
+  const records = (await query(RECORDS, [id])).map(recordOf)
+  const bodies = (await query(BODIES, [id])).map(bodyOf)
   const [n, seq, hash] = found
   const whole = { rootId, rows, edges: [...edges.values()], bodies, records }
   return { whole, head: { n: Number(n), seq: Number(seq), hash: String(hash) }, columns }

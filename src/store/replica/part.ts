@@ -36,6 +36,15 @@ export class PartialRows {
     return newest === undefined ? this.lanes.get(laneId)?.isWhole === true : newest.row.ordinal < ordinal
   }
 
+  /** Runs that are not here and that were delegated after this one, by its host or by later turns of the host's lane. */
+  after(id: Id, { links, turns, lanes }: Tables, limit: number): Id[] {
+    const host = turns.get(links.get(id)?.row.hostTurnId ?? '')
+    if (limit === 0 || host === undefined) return []
+    const lane = lanes.get(host.row.laneId)?.turns ?? []
+    const later = lane.slice(lane.indexOf(host)).flatMap((turn) => turn.links.map(({ row }) => row.id))
+    return later.filter((one) => one !== id && turns.get(one) === undefined && !this.has(one)).slice(0, limit)
+  }
+
   /** Others have written: what did not exist may exist now. */
   doubt(): void {
     this.asked.clear()
@@ -90,7 +99,9 @@ export function partReader({ tables, part, find, writes, lastSeq }: PartSource):
   const all = memoryReader(tables)
   /** Undefined where there is no such row. */
   const missing = (id: Id): undefined => {
-    if (part()?.has(id) === false) throw new MissingRows(() => find({ ...NOTHING, ids: [id] }))
+    const here = part()
+    if (here?.has(id) !== false) return
+    throw new MissingRows((ahead = 0) => find({ ...NOTHING, ids: [id, ...here.after(id, tables(), ahead)] }))
   }
   const needNode = (id: Id): void => {
     if (tables().nodes.get(id) === undefined) missing(id)
@@ -104,7 +115,7 @@ export function partReader({ tables, part, find, writes, lastSeq }: PartSource):
     if (here === undefined || limit <= 0) return all.turnsOf(laneId, range)
     const found = here.turnsOf(range)
     if (found !== undefined) return found.map(({ row }) => row)
-    if (here.hasRange(range)) return all.turnsOf(laneId, range)
+    if (here.hasRange(range) || isLaneHere(tables(), laneId)) return all.turnsOf(laneId, range)
     throw new MissingRows(() => find({ ...NOTHING, lanes: [range] }))
   }
   return {
@@ -112,7 +123,8 @@ export function partReader({ tables, part, find, writes, lastSeq }: PartSource):
     conversation: (id) => all.conversation(id) ?? missing(id),
     turn: (id) => all.turn(id) ?? missing(id),
     node: (id) => all.node(id) ?? missing(id),
-    link: (id) => all.link(id) ?? missing(id),
+    // Nobody delegated a turn at the root.
+    link: (id) => all.link(id) ?? (isAtRoot(tables(), id) ? undefined : missing(id)),
     // A text comes with the nodes that name it.
     body: all.body,
     edgesFrom: (id) => guarded(needNode, id, all.edgesFrom),
@@ -127,6 +139,16 @@ export function partReader({ tables, part, find, writes, lastSeq }: PartSource):
     queuedTurn: (laneId) => (part() === undefined ? all.queuedTurn(laneId) : queuedIn(laneId, turnsOf)),
     lastSeq,
   }
+}
+
+function isAtRoot({ turns }: Tables, id: Id): boolean {
+  return turns.get(id)?.conversation.row.parentTurnId === null
+}
+
+/** A conversation counts its turns. */
+function isLaneHere({ conversations, lanes }: Tables, laneId: Id): boolean {
+  const row = conversations.get(laneId)?.row
+  return row !== undefined && row.turnCount === (lanes.get(laneId)?.turns.length ?? 0)
 }
 
 const NOTHING: Wanted = { ids: [], lanes: [], open: false }

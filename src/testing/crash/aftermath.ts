@@ -95,4 +95,4 @@ export function brokenGraph(tree: TreeRows): string[] {
 }
 
 /** Claims of dead processes are not wrong: other processes take them over. */
-const ANYWHERE = { kinds: BUILT_IN_KINDS, isAlive: () => true, hasBody: () => true }
+const ANYWHERE = { kinds: BUILT_IN_KINDS, isAlive: () => true }

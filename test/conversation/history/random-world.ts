@@ -373,7 +373,7 @@ interface Copying {
 }
 
 const CLAIMS = { engineId: ENGINE, take: () => true, giveBack: () => undefined }
-const ANYWHERE = { kinds: BUILT_IN_KINDS, isAlive: () => true, hasBody: () => true }
+const ANYWHERE = { kinds: BUILT_IN_KINDS, isAlive: () => true }
 const KINDS: Readonly<Record<string, string>> = { user_message: 'user', agent_message: 'agent', task: 'task' }
 
 function wordOf(node: Node): string {

@@ -1,5 +1,5 @@
 import { parseJson } from '../../../base/json.ts'
-import type { Node } from '../../../doors/rows.ts'
+import { look, type Node } from '../../../doors/rows.ts'
 import type { ApprovalWord, Json } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import type { Desk, DeskRows } from '../../desk/desk.ts'
@@ -33,13 +33,14 @@ function answer(call: Call, allow: boolean): Promise<number> {
     const named = await namedNode(store, ending)
     const node = named ?? (await onlyAsked(desk, ending))
     // `answer` below refuses a call that was answered already, and says who answered and how.
-    const folder = workspaceOf(await store.tree(node.rootId), node.conversationId)
+    const folder = await look(store, node.rootId, (tree) => workspaceOf(tree, node.conversationId))
     const isNeeded = allow && (named === undefined || wasAnswered(node))
     if (isAsking(node)) checkSeen(call, node, { isNeeded, folder })
     const word = readApproval(call, allow)
     // Binds the answer to the question the person saw, not to one that replaced it since.
     await desk.answer(node.id, { ...word, seen: digestOf(node) })
-    const answered = 'edit' in word ? ((await store.tree(node.rootId)).node(node.id) ?? node) : node
+    const edited = 'edit' in word ? await look(store, node.rootId, (tree) => tree.node(node.id)) : undefined
+    const answered = edited ?? node
     await write(`${allow ? 'Allowed' : 'Denied'}: ${describeWholeCall(answered)}\n`)
     return EXIT.completed
   })

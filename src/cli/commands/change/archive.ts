@@ -1,6 +1,6 @@
 import { createReadStream, existsSync, rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import type { Tombstone } from '../../../doors/rows.ts'
+import { look, type Tombstone } from '../../../doors/rows.ts'
 import { isPostgresUrl } from '../../../store/postgres/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import { findIds, onlyMatch, refuseDeleted, removalText, shortId } from '../../store/find-run.ts'
@@ -120,7 +120,7 @@ export async function importRun(call: Call): Promise<number> {
     return await withDesk(call, 'make', async (desk) => {
       const rootId = await desk.import(linesOf(file))
       isImported = true
-      const [turn] = (await desk.store.tree(rootId)).turnsOf(rootId, { limit: 1 })
+      const [turn] = await look(desk.store, rootId, (tree) => tree.turnsOf(rootId, { limit: 1 }))
       const id = shortId(turn?.id ?? rootId)
       const told = `Imported: ${id}. legate show ${id}\n`
       await write(isSet(call, 'json') ? jsonLine({ rootId, runId: turn?.id ?? null }) : told)

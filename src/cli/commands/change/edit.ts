@@ -1,4 +1,4 @@
-import { type Node, type TreeReader, type Turn, treeWith } from '../../../doors/rows.ts'
+import { look, lookWith, type Node, type TreeReader, type Turn } from '../../../doors/rows.ts'
 import type { Id } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import type { Desk, DeskRows } from '../../desk/desk.ts'
@@ -21,7 +21,7 @@ export async function edit(call: Call): Promise<number> {
     const none = `The run ${shortId(turn.id)} has no text input. legate show ${shortId(turn.id)} --nodes lists its nodes.`
     const node =
       named === undefined
-        ? onlyNode(await desk.store.tree(turn.rootId), turn, { fits: ({ kind }) => kind === 'user_message', none })
+        ? await onlyNode(desk.store, turn, { fits: ({ kind }) => kind === 'user_message', none })
         : await findNode(desk.store, turn, named)
     const talk = await desk.conversation(turn.conversationId)
     const run = await talk.history.edit(node.id, text)
@@ -38,7 +38,7 @@ export function retry(call: Call): Promise<number> {
     const none = `Nothing failed in the run ${shortId(turn.id)}. To get another answer, ask again: legate edit ${shortId(turn.id)} TEXT.`
     const node =
       named === undefined
-        ? onlyNode(await desk.store.tree(turn.rootId), turn, { fits: hasFailed, none })
+        ? await onlyNode(desk.store, turn, { fits: hasFailed, none })
         : await findNode(desk.store, turn, named)
     const talk = await desk.conversation(turn.conversationId)
     const run = await talk.history.retry(node.id)
@@ -64,10 +64,9 @@ export function fork(call: Call): Promise<number> {
       turn.state === 'ended'
         ? `The run ${id} has no last answer in force: it was replaced, or the run ended without one. Name the node to fork at: legate show ${id} --nodes lists them.`
         : `The run ${id} has no last answer yet. Name the node to fork at, or wait until the run ends.`
-    const tree = await desk.store.tree(turn.rootId)
     const node =
       named === undefined
-        ? onlyNode(tree, turn, { fits: (one) => isLastWord(one, tree.edgesFrom(one.id).length), none })
+        ? await onlyNode(desk.store, turn, { fits: isLastWord, none })
         : await findNode(desk.store, turn, named)
     const title = textOption(call, 'title')
     const talk = await desk.conversation(turn.conversationId)
@@ -93,13 +92,13 @@ export function fork(call: Call): Promise<number> {
   })
 }
 
-function isLastWord({ kind, purpose, endedAt }: Node, followers: number): boolean {
-  return kind === 'agent_message' && purpose === 'answer' && endedAt !== null && followers === 0
+function isLastWord({ id, kind, purpose, endedAt }: Node, tree: TreeReader): boolean {
+  return kind === 'agent_message' && purpose === 'answer' && endedAt !== null && tree.edgesFrom(id).length === 0
 }
 
 async function continueLane(call: Call, { store }: Desk, laneId: Id): Promise<string> {
   if (serverOf(call) !== undefined) return `POST /v1/conversations/${laneId}/messages`
-  return codeOf((await treeWith(store, laneId)).conversation(laneId)) === ''
+  return codeOf(await lookWith(store, laneId, (tree) => tree.conversation(laneId))) === ''
     ? `legate chat --continue ${shortId(laneId)}`
     : `runtime.run(agent, input, { conversationId: '${laneId}' })`
 }
@@ -117,8 +116,10 @@ export async function findNode(store: DeskRows, { conversationId, id: runId }: T
 }
 
 /** Returns the only node of a run that fits, or throws with advice. */
-export function onlyNode(tree: TreeReader, turn: Turn, { fits, none }: NodeChoice): Node {
-  const found = tree.nodesOf(turn.id).filter((node) => node.marks?.replacedBy == null && fits(node))
+export async function onlyNode(store: DeskRows, turn: Turn, { fits, none }: NodeChoice): Promise<Node> {
+  const found = await look(store, turn.rootId, (tree) =>
+    tree.nodesOf(turn.id).filter((node) => node.marks?.replacedBy == null && fits(node, tree)),
+  )
   const [first, ...others] = found
   if (first === undefined) throw new CliError(none, EXIT.usage)
   if (others.length === 0) return first
@@ -127,7 +128,7 @@ export function onlyNode(tree: TreeReader, turn: Turn, { fits, none }: NodeChoic
 }
 
 interface NodeChoice {
-  readonly fits: (node: Node) => boolean
+  readonly fits: (node: Node, tree: TreeReader) => boolean
   readonly none: string
 }
 
@@ -137,6 +138,7 @@ export async function nextStep(call: Call, { store }: Desk, runId: Id): Promise<
     return `Follow it with: legate log -f ${shortId(runId)} --server ${placeOfServer(call)}`
   }
   const rootId = (await store.rootOf(runId)) ?? ''
-  const file = codeOf((await store.tree(rootId)).conversation(rootId)) === '' ? undefined : 'FILE'
+  const root = await look(store, rootId, (tree) => tree.conversation(rootId))
+  const file = codeOf(root) === '' ? undefined : 'FILE'
   return `Continue with: ${continueCommand(file, textOption(call, 'store'))(runId)}`
 }

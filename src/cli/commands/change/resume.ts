@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Conversation, openTopRuns, type TreeReader, type Turn } from '../../../doors/rows.ts'
+import { type Conversation, look, openTopRuns, type TreeReader, type Turn } from '../../../doors/rows.ts'
 import { diskFiles } from '../../../doors/tools.ts'
 import { createRuntime, type Id, type Store } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
@@ -109,7 +109,7 @@ function needsNoCode(root: Conversation | undefined): boolean {
 }
 
 async function rootRow(store: Store, rootId: Id): Promise<Conversation | undefined> {
-  return (await store.tree(rootId)).conversation(rootId)
+  return look(store, rootId, (tree) => tree.conversation(rootId))
 }
 
 async function targetIn(store: Store, { words: [ending] }: Call): Promise<Turn | undefined> {
@@ -163,7 +163,7 @@ async function work(call: Call, { store: inner, options, target, trees, again }:
 async function lastSeqs(store: Store, target: Turn | undefined): Promise<ReadonlyMap<Id, number>> {
   const open = target === undefined ? await openTopRuns(store) : [target]
   const seqs = new Map<Id, number>()
-  for (const { rootId } of open) seqs.set(rootId, (await store.tree(rootId)).lastSeq(rootId))
+  for (const { rootId } of open) seqs.set(rootId, await look(store, rootId, (tree) => tree.lastSeq(rootId)))
   return seqs
 }
 
@@ -176,10 +176,12 @@ async function nothingHere(store: Store, call: Call): Promise<number> {
   const coded: string[] = []
   const elsewhere: string[] = []
   for (const { id, rootId, conversationId } of open) {
-    const tree = await store.tree(rootId)
-    const root = tree.conversation(rootId)
+    const { root, row } = await look(store, rootId, (tree) => ({
+      root: tree.conversation(rootId),
+      row: tree.conversation(conversationId),
+    }))
     if (needsNoCode(root)) elsewhere.push(`\n  ${again(id, root)}  # works in ${oneLine(folderOf(root) ?? '?')}`)
-    else coded.push(`"${oneLine(tree.conversation(conversationId)?.agent.name ?? '?')}"`)
+    else coded.push(`"${oneLine(row?.agent.name ?? '?')}"`)
   }
   const said = coded.length === 0 ? '' : `${NEEDS_MODULE} ${unfinished(coded)}`
   const more =
@@ -219,16 +221,19 @@ export function cancel(call: Call): Promise<number> {
   return withDesk(call, 'write', async (desk) => {
     const { store } = desk
     const turn = await findRun(store, call.words[0] ?? '')
-    const tree = await store.tree(turn.rootId)
-    const name = `${oneLine(tree.conversation(turn.conversationId)?.agent.name ?? '?')} ${shortId(turn.id)}`
+    const { row, open } = await look(store, turn.rootId, (tree) => ({
+      row: tree.conversation(turn.conversationId),
+      open: openRuns(tree, turn),
+    }))
+    const name = `${oneLine(row?.agent.name ?? '?')} ${shortId(turn.id)}`
     if (turn.outcome !== null) {
       await write(`${name} has already ended: ${turn.outcome.status}.\n`)
       return EXIT.completed
     }
-    const open = openRuns(tree, turn)
     await desk.cancel(turn.id, textOption(call, 'reason') ?? 'Cancelled from the command line.')
     if (await hasStopped(desk, turn, seconds * 1000)) {
-      const { status } = (await store.tree(turn.rootId)).turn(turn.id)?.outcome ?? { status: 'cancelled' }
+      const ended = await look(store, turn.rootId, (tree) => tree.turn(turn.id))
+      const { status } = ended?.outcome ?? { status: 'cancelled' }
       const others = open > 1 ? `, and ${plural(open - 1, 'subagent')} with it` : ''
       await write(`${name} has stopped: ${status}${others}. Its results are kept: legate show ${shortId(turn.id)}\n`)
       return EXIT.completed

@@ -1,5 +1,5 @@
 import { parseJson } from '../../../base/json.ts'
-import { type Node, type SettledCall, treeWith } from '../../../doors/rows.ts'
+import { look, lookWith, type Node, type SettledCall } from '../../../doors/rows.ts'
 import type { SettleWord } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import type { Desk, DeskRows } from '../../desk/desk.ts'
@@ -59,8 +59,7 @@ async function namedCall(store: DeskRows, ending: string): Promise<Node | undefi
 /** Accepts the id of a run if exactly one call in it or below it is unsettled. */
 async function onlyUnsettled(store: DeskRows, ending: string): Promise<Node> {
   const turn = await findRun(store, ending)
-  const tree = await treeWith(store, turn.id)
-  const nodes = turn.account.uncertain.flatMap((id) => tree.node(id) ?? [])
+  const nodes = await look(store, turn.rootId, (tree) => turn.account.uncertain.flatMap((id) => tree.node(id) ?? []))
   if (nodes.length > 0) return onlyMatch(nodes, ending, lineOf)
   const id = shortId(turn.id)
   throw new CliError(`No call of the run ${id} is uncertain. legate inbox lists those that are.`, EXIT.usage)
@@ -84,7 +83,7 @@ async function wordsFor(call: Call, desk: Desk, { node, settled, by }: SettledWo
   if (runId === null) return `${head}${how === 'left' ? '' : ` ${WHY_NOT[obstacle ?? ''] ?? STOPPED}`}\n`
   const where = runId === node.turnId ? 'Its run goes on' : `It goes on as ${shortId(runId)}`
   const what = how === 'happened' ? 'with the result' : 'and calls it again'
-  const turn = (await treeWith(desk.store, runId)).turn(runId)
+  const turn = await lookWith(desk.store, runId, (tree) => tree.turn(runId))
   if (turn?.state === 'ended') return `${head} ${where} ${what}, and has ended: legate show ${shortId(runId)}\n`
   return `${head} ${where} ${what}. ${await nextStep(call, desk, runId)}\n`
 }

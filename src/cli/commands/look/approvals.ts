@@ -1,4 +1,4 @@
-import { treeWith } from '../../../doors/rows.ts'
+import { lookWith } from '../../../doors/rows.ts'
 import type { PendingApproval, PendingQuestion } from '../../../index.ts'
 import { type Call, isSet } from '../../command/command.ts'
 import { shortId } from '../../store/find-run.ts'
@@ -20,8 +20,9 @@ export function approvals(call: Call): Promise<number> {
     const put = async (asked: PendingApproval | PendingQuestion) => {
       if (isSet(call, 'json')) return write(jsonLine(asked))
       if ('to' in asked) return write(questionLines(asked))
-      const tree = await treeWith(desk.store, asked.conversationId)
-      return write(approvalLines(asked, workspaceOf(tree, asked.conversationId)))
+      const { conversationId } = asked
+      const folder = await lookWith(desk.store, conversationId, (tree) => workspaceOf(tree, conversationId))
+      return write(approvalLines(asked, folder))
     }
     const count =
       (await all((query) => desk.approvals(query), put)) + (await all((query) => desk.questions(query), put))

@@ -1,4 +1,4 @@
-import { treeWith } from '../../../doors/rows.ts'
+import { look } from '../../../doors/rows.ts'
 import type { InboxItem } from '../../../index.ts'
 import { type Call, isSet, textOption } from '../../command/command.ts'
 import type { Desk } from '../../desk/desk.ts'
@@ -39,8 +39,8 @@ async function* itemsOf(desk: Desk, owner: string | undefined): AsyncGenerator<I
 async function linesOf({ store }: Desk, item: InboxItem): Promise<string> {
   if (item.type === 'question') return questionLines(item.question)
   if (item.type === 'approval') {
-    const tree = await treeWith(store, item.rootId)
-    return approvalLines(item.approval, workspaceOf(tree, item.approval.conversationId))
+    const { approval, rootId } = item
+    return approvalLines(approval, await look(store, rootId, (tree) => workspaceOf(tree, approval.conversationId)))
   }
   const { nodeId, runId, path, since } = item
   return [

@@ -1,4 +1,4 @@
-import type { Turn } from '../../../doors/rows.ts'
+import { look, type Turn } from '../../../doors/rows.ts'
 import type { Id, StoreError } from '../../../index.ts'
 import { type Call, isSet } from '../../command/command.ts'
 import type { Desk } from '../../desk/desk.ts'
@@ -58,11 +58,11 @@ async function rowOf(desk: Desk, turn: Turn): Promise<Row> {
   const { root } = await treeSoFar(store, turn)
   const { tokens, usd } = root === undefined ? NOTHING : spendOfTree(root)
   const doing = (await activityReader(desk, [turn.id]))(turn.id, root?.hears)
-  const tree = await store.tree(turn.rootId)
+  const row = await look(store, turn.rootId, (tree) => tree.conversation(turn.conversationId))
   return {
     id: turn.id,
     conversationId: turn.conversationId,
-    agent: tree.conversation(turn.conversationId)?.agent.name ?? '?',
+    agent: row?.agent.name ?? '?',
     state: turn.outcome?.status ?? (await openStateOf(desk, turn)).state,
     createdAt: turn.createdAt,
     elapsedMs: turn.startedAt === null ? null : (turn.endedAt ?? Date.now()) - turn.startedAt,

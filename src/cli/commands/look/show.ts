@@ -1,4 +1,4 @@
-import type { Node, TreeReader, Turn } from '../../../doors/rows.ts'
+import { look, type Node, type TreeReader, type Turn } from '../../../doors/rows.ts'
 import type { Outcome } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import type { Desk, DeskConversation } from '../../desk/desk.ts'
@@ -34,8 +34,8 @@ export function show(call: Call): Promise<number> {
 }
 
 async function listed({ store }: Desk, turn: Turn, isJson: boolean): Promise<number> {
-  const tree = await store.tree(turn.rootId)
-  for (const node of tree.nodesOf(turn.id)) await write(isJson ? jsonLine(node) : `${nodeLine(node)}\n`)
+  const nodes = await look(store, turn.rootId, (tree) => tree.nodesOf(turn.id))
+  for (const node of nodes) await write(isJson ? jsonLine(node) : `${nodeLine(node)}\n`)
   return EXIT.completed
 }
 
@@ -46,13 +46,16 @@ async function writePicture(desk: Desk, turn: Turn, format: 'mermaid' | 'dot'): 
 
 /** Everything there is to show about a run. */
 interface RunFacts {
-  readonly rows: TreeReader
   readonly turn: Turn
   readonly agent: string
   readonly tree: WatchedTree
   readonly doing: ActivityOf
   readonly outcome: Outcome | null
   readonly standing: OpenState | null
+  /** The calls that may or may not have had their effect. */
+  readonly uncertain: readonly Node[]
+  /** What a person is asked, in lines. */
+  readonly asked: string
 }
 
 async function readFacts(desk: Desk, turn: Turn): Promise<RunFacts> {
@@ -61,9 +64,12 @@ async function readFacts(desk: Desk, turn: Turn): Promise<RunFacts> {
   const outcome = isEnded ? await outcomeOf(desk, turn) : null
   const standing = isEnded ? null : await openStateOf(desk, turn)
   const doing = await activityReader(desk, [turn.id])
-  const rows = await desk.store.tree(turn.rootId)
-  const agent = rows.conversation(turn.conversationId)?.agent.name ?? '?'
-  return { rows, turn, agent, tree, doing, outcome, standing }
+  const read = await look(desk.store, turn.rootId, (rows) => ({
+    agent: rows.conversation(turn.conversationId)?.agent.name ?? '?',
+    uncertain: (outcome?.uncertain ?? []).flatMap((id) => rows.node(id) ?? []),
+    asked: askedLines(rows, standing),
+  }))
+  return { ...read, turn, tree, doing, outcome, standing }
 }
 
 async function outcomeOf(desk: Desk, { id }: Turn): Promise<Outcome> {
@@ -106,7 +112,7 @@ function asText(sight: RunFacts, paint: Paint): string {
     section('Why', errorText(outcome), paint),
     section('Uncertain', uncertainLines(sight), paint),
     section('Without', withoutLines(turn), paint),
-    section('Needs a person', askedLines(sight.rows, standing), paint),
+    section('Needs a person', sight.asked, paint),
     children(sight, paint),
   ]
   return parts.filter((part) => part !== '').join('\n')
@@ -140,9 +146,8 @@ function errorText(outcome: Outcome | null): string {
 }
 
 /** Lists calls that may or may not have had their effect. */
-function uncertainLines({ rows, outcome }: RunFacts): string {
-  const nodes = (outcome?.uncertain ?? []).flatMap((id) => rows.node(id) ?? [])
-  return nodes.map((node) => `${describeWholeCall(node)}: ${doubtWords(node)}`).join('\n')
+function uncertainLines({ uncertain }: RunFacts): string {
+  return uncertain.map((node) => `${describeWholeCall(node)}: ${doubtWords(node)}`).join('\n')
 }
 
 /** Describes what is known of an uncertain call, and how to settle it. */
@@ -203,7 +208,8 @@ export function transcript(call: Call): Promise<number> {
     const beforeRunId = before === undefined ? undefined : await turnBefore(desk, conversationId, before)
     const page = await talk.transcriptPage({ limitTurns, ...(beforeRunId === undefined ? {} : { beforeRunId }) })
     const paint = painter(process.stdout, call.env)
-    const agent = (await desk.store.tree(rootId)).conversation(conversationId)?.agent.name ?? '?'
+    const row = await look(desk.store, rootId, (tree) => tree.conversation(conversationId))
+    const agent = row?.agent.name ?? '?'
     for (const line of page.transcript)
       await write(isSet(call, 'json') ? jsonLine(line) : messageLines(line, paint, agent))
     if (!isSet(call, 'json')) await write(await footer(page, talk))

@@ -1,4 +1,4 @@
-import type { Turn } from '../../../doors/rows.ts'
+import { look, type Turn } from '../../../doors/rows.ts'
 import { type Call, EXIT, isSet } from '../../command/command.ts'
 import type { Desk } from '../../desk/desk.ts'
 import { shortId } from '../../store/find-run.ts'
@@ -72,7 +72,8 @@ export function log(call: Call): Promise<number> {
     const paint = painter(process.stdout, call.env)
     const lines = new EventLines({ paint, deltas: isSet(call, 'follow') })
     if (!isJson) {
-      const { name } = (await store.tree(turn.rootId)).conversation(turn.conversationId)?.agent ?? { name: '?' }
+      const row = await look(store, turn.rootId, (tree) => tree.conversation(turn.conversationId))
+      const { name } = row?.agent ?? { name: '?' }
       await write(paint('dim', `${oneLine(name)} ${shortId(turn.id)}, ${moment(turn.createdAt)}\n`))
     }
     const take = (event: Parameters<EventLines['tell']>[0]) => write(isJson ? jsonLine(event) : lines.tell(event))
