@@ -1,11 +1,12 @@
 import { sha256 } from '../../base/hash.ts'
 import type { Edge, Id } from '../../graph/rows.ts'
 import { type Finding, finding, type WholeTree, type WrittenRow } from '../archive.ts'
+import { longRow, longText } from '../codec/short-text.ts'
 import { unpackTree, verifyTree } from '../codec/tree-text.ts'
 import type { RowLetter } from '../commit-chain.ts'
 import { edgesIn } from '../replica/replica.ts'
 import type { PgRow, Query } from './driver.ts'
-import { escaped, unescaped } from './escape.ts'
+import { idOf, keyOf, laneOf, unescaped } from './escape.ts'
 import { columnsOf, type WrittenColumns } from './write.ts'
 
 /** A tree as the tables have it, with the columns by which its rows are found. */
@@ -17,45 +18,58 @@ export interface TableTree {
   readonly columns: ReadonlyMap<string, PgRow>
 }
 
-const TREE = 'SELECT n, seq, hash FROM @.trees WHERE root_id = $1'
-const ROWS = `SELECT id, letter::text, span, conversation_id, data, queue, due, mark, wait, state::text, epoch, kind, version FROM @.rows
-  WHERE root_id = $1 ORDER BY strpos('ctnle', letter::text), id <> root_id, n, ordinal, id`
-const RECORDS = 'SELECT kind, at, seq, events, marks, hash FROM @.commits WHERE root_id = $1 ORDER BY seq, n'
-const BODIES = 'SELECT hash, data FROM @.bodies WHERE root_id = $1 ORDER BY hash'
+const TREE = 'SELECT t, n, seq, hash FROM @.trees WHERE root_id = $1'
+const ROWS = `SELECT letter::text, id, version, span, data, conversation_id, edges, queue, due, mark, wait, state::text, epoch, kind, version FROM @.rows
+  WHERE t = $1 ORDER BY strpos('ctnle', letter::text), id <> $2, n, ordinal, id`
+const RECORDS = 'SELECT kind, at, seq, events, marks, hash FROM @.commits WHERE t = $1 ORDER BY seq, n'
+const BODIES = 'SELECT hash, data FROM @.bodies WHERE t = $1 ORDER BY hash'
 
 /** All reads of a transaction see the same rows. */
 export const AT_ONE_MOMENT = 'REPEATABLE READ READ ONLY'
 
 /** Reads a whole tree. Undefined where there is none. Must be run at one moment. */
 export async function readTree(query: Query, rootId: Id): Promise<TableTree | undefined> {
-  const id = escaped(rootId)
-  const [found] = await query(TREE, [id])
+  const root = keyOf(rootId)
+  const [found] = await query(TREE, [root])
   if (found === undefined) return undefined
+  const [t, n, seq, hash] = found
   const rows: WrittenRow[] = []
   const edges = new Map<string, Edge>()
   const columns = new Map<string, PgRow>()
-  for (const [key, letter, span, conversation, data, ...others] of await query(ROWS, [id])) {
-    const text = String(data)
-    const turnId = span === null || letter === 't' ? null : unescaped(String(span))
-    if (letter === 'e') addEdges(edges, text, { rootId, conversationId: unescaped(String(conversation)) })
-    else rows.push({ letter: letter as RowLetter, id: unescaped(String(key)), turnId, text })
-    columns.set(`${letter}${key}`, others)
+  for (const [letter, key, version, span, data, conversation, own, ...others] of await query(ROWS, [t, root])) {
+    const text = longData([letter, key, version, span, data], rootId)
+    const place = { rootId, conversationId: idOf(conversation) }
+    if (own !== null) addEdges(edges, longData(['e', key, version, span, own], rootId), place)
+    if (letter === 'e') addEdges(edges, text, place)
+    else {
+      const id = idOf(key)
+      const turnId = letter === 'n' || letter === 'l' ? idOf(span) : null
+      rows.push({ letter: letter as RowLetter, id, turnId, text })
+      columns.set(`${letter}${keyOf(id)}`, others)
+    }
   }
-  const records = (await query(RECORDS, [id])).map(([kind, at, seq, events, marks, hash]) => ({
+  const records = (await query(RECORDS, [t])).map(([kind, at, last, events, marks, mark]) => ({
     kind: String(kind),
     at: Number(at),
-    seq: Number(seq),
-    events: String(events),
+    seq: Number(last),
+    events: longText(String(events), [rootId]),
     marks: String(marks),
-    hash: String(hash),
+    hash: String(mark),
   }))
-  const bodies = (await query(BODIES, [id])).map(([hash, data]) => ({
-    hash: unescaped(String(hash)),
+  const bodies = (await query(BODIES, [t])).map(([name, data]) => ({
+    hash: unescaped(String(name)),
     text: (data as Buffer).toString('utf8'),
   }))
-  const [n, seq, hash] = found
   const whole = { rootId, rows, edges: [...edges.values()], bodies, records }
   return { whole, head: { n: Number(n), seq: Number(seq), hash: String(hash) }, columns }
+}
+
+/** The text of a row, or of edges, whose columns are letter, id, version, span and data. */
+export function longData([letter, key, version, span, data]: PgRow, rootId: Id): string {
+  const short = String(data)
+  if (letter === 'e') return longText(short, [idOf(span), rootId])
+  const near = letter === 'c' ? [rootId] : [letter === 't' ? laneOf(span) : idOf(span), rootId]
+  return longRow(short, { letter: letter as RowLetter, id: idOf(key), version: Number(version), near })
 }
 
 function addEdges(edges: Map<string, Edge>, text: string, place: Pick<Edge, 'rootId' | 'conversationId'>): void {
@@ -89,10 +103,11 @@ function wrongColumns(whole: WholeTree, columns: TableTree['columns']): Finding[
   const rows = unpackTree(whole)
   const conversations = new Map(rows.conversations.map((row) => [row.id, row]))
   const right = columnsOf(rows, { conversationOf: (id) => conversations.get(id) }, rootId)
-  return right.columns.flatMap((row) => {
+  return right.columns.flatMap((row, at) => {
     if (JSON.stringify(columns.get(row.l + row.i)) === JSON.stringify(findColumns(row))) return []
-    const message = `The row ${unescaped(row.i)} is found by other columns than its text says.`
-    return [finding('altered_index', { subject: 'store', id: unescaped(row.i), rootId, conversationId: null }, message)]
+    const id = right.written[at]?.id ?? ''
+    const message = `The row ${id} is found by other columns than its text says.`
+    return [finding('altered_index', { subject: 'store', id, rootId, conversationId: null }, message)]
   })
 }
 
