@@ -414,6 +414,57 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
     )
   })
 
+  test('ids are kept as bytes, and every one comes back', async () => {
+    const name = schema()
+    const roots = [
+      '01a1ecbc-7b2b-7379-9592-1147a21b2403',
+      'ff000000-7b2b-7379-9592-1147a21b2403',
+      '01A1ECBC-7b2b-7379-9592-1147a21b2403',
+      'fifteen letters',
+      'sixteen letters!',
+      'a\0b \ud800 and eight more',
+    ]
+    await using({ schema: name }, async (store) => {
+      for (const root of roots) await store.commit(treeCommit(root))
+    })
+    await using({ schema: name }, async (store) => {
+      for (const root of roots) {
+        expect((await store.tree(root)).conversation(root)?.id).toBe(root)
+        expect(await store.rootOf(placeIn(root).turnId)).toBe(root)
+        expect(await store.findIds(root, 9)).toContainEqual({ id: root, type: 'conversation' })
+      }
+      const listed = (await store.conversations({ limit: 9 })).map(({ id }) => id)
+      expect(listed.toSorted()).toEqual(roots.toSorted())
+      expect((await store.archive?.verify())?.findings).toEqual([])
+    })
+    const [uuids] = await numbers(`SELECT count(*) FROM ${name}.trees WHERE length(root_id) = 16`)
+    expect(uuids).toBe(2)
+  })
+
+  test('a copy of a tree takes what came since, whether its commits are few or many', async () => {
+    const name = schema()
+    const written = (nodeId: string, before: string) =>
+      commitOf('root-a', {
+        nodes: [nodeRow(place, nodeId, { ordinal: Number(nodeId.slice(1)) })],
+        edges: [{ rootId: 'root-a', conversationId: 'root-a', from: before, to: nodeId, type: 'sequence' }],
+      })
+    await using({ schema: name }, (one) =>
+      using({ schema: name }, async (other) => {
+        await one.commit(treeCommit('root-a'))
+        for (let n = 10; n < 75; n++) {
+          await one.commit(written(`n${n}`, n === 10 ? `${place.turnId}-node` : `n${n - 1}`))
+          if (n % 3 > 0) continue
+          const tree = await other.tree('root-a')
+          expect(tree.nodesOf(place.turnId)).toHaveLength(n - 8)
+          expect(tree.edgesTo(`n${n}`).map(({ from }) => from)).toEqual([`n${n - 1}`])
+        }
+        const [few, many] = await numbers(`SELECT count(*) FILTER (WHERE ids IS NULL), count(ids) FROM ${name}.commits`)
+        expect([few, many]).toEqual([50, 16])
+        expect((await one.archive?.verify())?.findings).toEqual([])
+      }),
+    )
+  })
+
   test('leases go by the clock of the database', async () => {
     await using({ schema: schema() }, async (store) => {
       const now = await store.now?.()

@@ -84,7 +84,7 @@ function valueCode(value: string, begins: string[]): string | undefined {
   const at = begins.indexOf(begin)
   if (at >= 0 && at < MOST_BEGINS) return String.fromCharCode(1 + at) + value.slice(BEGIN)
   begins.push(begin)
-  return NEW_ID + value
+  return NEW_ID + Buffer.from(value.replaceAll('-', ''), 'hex').toString('base64url')
 }
 
 export function longText(short: string, ids: readonly Id[]): string {
@@ -110,13 +110,19 @@ function meaningOf(coded: string, begins: string[], isFirst: boolean): string {
     const word = LONG.get(coded) ?? ''
     return isFirst && word.startsWith(',') ? word.slice(1) : word
   }
-  begins.push(beginOfId(coded.slice(1)))
-  return `"${coded.slice(1)}"`
+  const id = uuidOf(Buffer.from(coded.slice(1), 'base64url').toString('hex'))
+  begins.push(beginOfId(id))
+  return `"${id}"`
+}
+
+/** A UUID of its 32 digits. */
+export function uuidOf(hex: string): string {
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
 function lengthOf(code: number): number {
   if (code <= MOST_BEGINS) return 1 + WHOLE - BEGIN
-  if (code < FIRST_WORD) return 1 + WHOLE
+  if (code < FIRST_WORD) return 1 + BASE64
   return code < LAST_CODE ? 1 : 2
 }
 
@@ -129,9 +135,10 @@ function beginOfId(id: Id): string {
 }
 
 const IS_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
-/** The length of an id, and of the part that ids which were made together share. */
+/** The length of an id, of the part that ids which were made together share, and of its bytes as base64. */
 const WHOLE = 36
 const BEGIN = 28
+const BASE64 = 22
 
 /** JSON has no control characters: the first stand for how ids begin, then one for a new id, the others for words. */
 const MOST_BEGINS = 6

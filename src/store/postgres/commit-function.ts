@@ -21,15 +21,15 @@ DECLARE
   v_owner text;
   v_agent text;
   v_count int;
+  v_writes bigint;
   v_ordinal bigint := (p ->> 'ordinal')::bigint;
 BEGIN
   IF p ? 'relaxed' THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
   IF v_root IS NOT NULL THEN
-    -- A transaction gets its number when it writes first. Changes of a tree are read by these numbers: the lock comes before.
-    IF p ? 'again' OR p ? 'types' THEN
-      SELECT t INTO v_tree FROM @.trees WHERE root_id = v_root FOR UPDATE;
-    END IF;
+    -- A transaction gets its number when it writes first. Changes of a tree are read by these numbers: a lock comes before.
+    IF p ? 'types' THEN PERFORM pg_advisory_xact_lock(hashtextextended(p ->> 'root', 0)); END IF;
     IF p ? 'again' THEN
+      SELECT t INTO v_tree FROM @.trees WHERE root_id = v_root FOR UPDATE;
       SELECT n, seq INTO v_n, v_seq FROM @.commits WHERE t = v_tree AND id = p ->> 'id';
       IF FOUND THEN RETURN ARRAY[v_tree, v_n, v_seq]; END IF;
     END IF;
@@ -108,7 +108,7 @@ BEGIN
   IF p ? 'dropBlocks' THEN
     DELETE FROM @.blocks WHERE node_id IN (SELECT jsonb_array_elements_text(p -> 'dropBlocks')::bytea);
   END IF;
-  PERFORM nextval('@.writes');
+  v_writes := nextval('@.writes');
   RETURN ARRAY[v_tree, v_n, v_seq];
 END $legate$;
 
@@ -125,7 +125,7 @@ CREATE FUNCTION @.ids_1(p jsonb, p_added json, p_changed json, p_n int) RETURNS 
 $legate$;
 
 -- The hash that a commit adds to the chain of its tree: see \`chainHash\`.
-CREATE FUNCTION @.chain_1(p_before text, p_head text, p_marks text, p_events text) RETURNS text LANGUAGE sql IMMUTABLE AS $legate$
+CREATE FUNCTION @.chain_1(p_before text, p_head text, p_marks text, p_events text) RETURNS text LANGUAGE sql STABLE AS $legate$
   SELECT translate(rtrim(encode(sha256(convert_to(
     p_before || E'\\n' || p_head || E'\\n' || p_marks || E'\\n' || p_events, 'UTF8')), 'base64'), '='), '+/', '-_')
 $legate$;

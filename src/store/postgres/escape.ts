@@ -1,4 +1,5 @@
 import type { Id } from '../../graph/rows.ts'
+import { uuidOf } from '../codec/short-text.ts'
 
 /**
  * PostgreSQL takes no NUL in a text, and no half of a surrogate pair. Ids and names may have both: they are written as U+E000 and
@@ -42,8 +43,7 @@ export function idOf(key: unknown): Id {
   if (key === null) return ''
   const bytes = key as Buffer
   if (bytes.length !== 16 || bytes[0] === 0xff) return unescaped(bytes.toString('utf8', 1))
-  const hex = bytes.toString('hex')
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+  return uuidOf(bytes.toString('hex'))
 }
 
 const IS_UUID = /^(?!ff)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
