@@ -67,6 +67,7 @@ function endOfString(text: string, from: number): number {
 }
 
 function isEscaped(text: string, at: number): boolean {
+  if (text[at - 1] !== '\\') return false
   let before = at
   while (text[before - 1] === '\\') before--
   return (at - before) % 2 === 1

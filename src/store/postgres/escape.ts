@@ -33,7 +33,9 @@ function escapeUnit(unit: string): string {
  * greater, and come before other texts.
  */
 export function keyOf(id: Id): string {
-  return IS_UUID.test(id) ? `\\x${id.replaceAll('-', '')}` : `\\xff${Buffer.from(escaped(id), 'utf8').toString('hex')}`
+  return id.length === 36 && IS_UUID.test(id)
+    ? `\\x${id.slice(0, 8)}${id.slice(9, 13)}${id.slice(14, 18)}${id.slice(19, 23)}${id.slice(24)}`
+    : `\\xff${Buffer.from(escaped(id), 'utf8').toString('hex')}`
 }
 
 /** A key that is less than all others. */
