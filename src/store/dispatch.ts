@@ -38,8 +38,8 @@ export interface SqlQueue extends WakeQueue {
   prepare(): Promise<void>
 }
 
-/** Stores a commit by `send` and puts its wakes, `$7`, into the queue. The row `c` is made first: its lock comes first. */
+/** Stores a commit by `send` and puts its wakes, `$8`, into the queue. The row `c` is made first: its lock comes first. */
 export function sendWithWakes(send: string, enqueue: string): string {
-  return `SELECT c.head, (SELECT count(${enqueue}) FROM json_to_recordset($7) AS w(id text, root text, at bigint)
+  return `SELECT c.head, (SELECT count(${enqueue}) FROM json_to_recordset($8) AS w(id text, root text, at bigint)
     WHERE c.head IS NOT NULL) FROM (${send} AS head OFFSET 0) AS c`
 }

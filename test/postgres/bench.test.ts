@@ -21,6 +21,8 @@ test.skipIf(noPostgres !== undefined)(
     expect(stdout.match(/^p\d( \w+)?(?= +legate )/gm)).toEqual(parts)
     expect(stdout).toMatch(/^p4 answer +legate +1 +done 10 /m)
     expect(stdout).toMatch(/^p5 +legate +1 +wakes 8 +p50 [\d.]+ /m)
+    const [, log] = /^p1 .* walKb ([\d.]+) /m.exec(stdout) ?? []
+    expect(Number(log), 'KB of log that a delegation writes').toBeLessThan(20)
     expect(stdout).not.toMatch(/NaN|undefined| 0 +perSecond/)
   },
 )

@@ -130,7 +130,7 @@ describe.skipIf(noPostgres !== undefined)('a conversation of many thousands of t
 
   test('old turns that are read are let go again', async () => {
     const database = new Database({ ...PLACE, url: server.url() })
-    const [row] = await database.query('SELECT root_id FROM @.trees')
+    const [row] = await database.query('SELECT @.id_text(root_id) FROM @.trees')
     const rootId = String(row?.[0])
     const trees = treesOn(database)
     let before: Id | null = null

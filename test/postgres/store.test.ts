@@ -5,6 +5,7 @@ import { sha256 } from '../../src/base/hash.ts'
 import type { LiveBlock } from '../../src/graph/commit.ts'
 import { createRuntime } from '../../src/runtime/runtime.ts'
 import { agent } from '../../src/runtime/standalone.ts'
+import { keyOf } from '../../src/store/postgres/escape.ts'
 import { type PostgresStoreOptions, postgresStore } from '../../src/store/postgres/index.ts'
 import { sqliteStore } from '../../src/store/sqlite/index.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -258,13 +259,13 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
       await store.commit(treeCommit('root-a'))
       await store.commit(treeCommit('root-b'))
       const findings = async () => (await store.archive?.verify())?.findings.map(({ type }) => type)
-      await asAdmin(`UPDATE ${name}.rows SET queue = 'w' WHERE letter = 'n' AND root_id = 'root-a'`)
+      await asAdmin(`UPDATE ${name}.rows SET queue = 'w' WHERE letter = 'n' AND ${inRootA(name)}`)
       expect(await findings()).toEqual(['altered_index'])
       await asAdmin(
-        `UPDATE ${name}.rows SET data = replace(data, 'editor', 'thief') WHERE letter = 'c' AND root_id = 'root-a'`,
+        `UPDATE ${name}.rows SET data = replace(data, 'editor', 'thief') WHERE letter = 'c' AND ${inRootA(name)}`,
       )
       expect(await findings()).toEqual(['altered_row'])
-      await asAdmin(`UPDATE ${name}.commits SET events = '[{}]' WHERE root_id = 'root-a'`)
+      await asAdmin(`UPDATE ${name}.commits SET events = '[{}]' WHERE ${inRootA(name)}`)
       expect(await findings()).toContain('broken_chain')
       await expect(store.archive?.remove('root-a', { at: 1, reason: 'x' })).rejects.toMatchObject({ code: 'conflict' })
       await store.archive?.remove('root-a', { at: 1, reason: 'x', evenTampered: true })
@@ -279,8 +280,8 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
       await store.commit(treeCommit('root-b'))
     })
     const changes = {
-      a_row: `UPDATE ${name}.rows SET data = replace(data, 'editor', 'thief') WHERE letter = 'c' AND root_id = 'root-a'`,
-      an_older_commit: `UPDATE ${name}.commits SET marks = overlay(marks PLACING 'x' FROM 12) WHERE root_id = 'root-a'`,
+      a_row: `UPDATE ${name}.rows SET data = replace(data, 'editor', 'thief') WHERE letter = 'c' AND ${inRootA(name)}`,
+      an_older_commit: `UPDATE ${name}.commits SET marks = overlay(marks PLACING 'x' FROM 12) WHERE ${inRootA(name)}`,
     }
     for (const change of Object.values(changes)) {
       const [table] = /rows|commits/.exec(change) ?? []
@@ -378,8 +379,8 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
       await store.commit(treeCommit('root-a'))
       const { cursor: early } = await store.changes(null, 0)
       await asAdmin(
-        `INSERT INTO ${name}.changes (root_id, seq, agent, at, types) SELECT 'root-a', n, 'editor', 1, '["run-end"]' FROM generate_series(1, 115000) AS n`,
-        `INSERT INTO ${name}.changes (root_id, seq, agent, at, types) VALUES ('root-a', 115001, 'editor', 1, '["run-end"]')`,
+        `INSERT INTO ${name}.changes (root_id, seq, agent, at, types) SELECT '${keyOf('root-a')}', n, 'editor', 1, '["run-end"]' FROM generate_series(1, 115000) AS n`,
+        `INSERT INTO ${name}.changes (root_id, seq, agent, at, types) VALUES ('${keyOf('root-a')}', 115001, 'editor', 1, '["run-end"]')`,
       )
       expect(await store.changes(early, 1)).toMatchObject({ isCut: false, changes: [{ seq: 1 }] })
       await store.archive?.compact?.()
@@ -399,15 +400,66 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
         const long = Date.now() - 2 * 86_400_000
         await one.commit({ ...commitOf('root-a', { nodes: [nodeRow(place, 'new', { ordinal: 7 })] }), at: long })
         await asAdmin(
-          `INSERT INTO ${name}.blocks (node_id, root_id, data) VALUES ('gone', 'root-a', '{}')`,
-          `INSERT INTO ${name}.readers VALUES ('root-a', now() - interval '1 s')`,
+          `INSERT INTO ${name}.blocks (node_id, root_id, data) VALUES ('gone', '${keyOf('root-a')}', '{}')`,
+          `INSERT INTO ${name}.readers VALUES ('${keyOf('root-a')}', now() - interval '1 s')`,
         )
         await one.archive?.compact?.()
         const counts =
           await numbers(`SELECT (SELECT count(*) FROM ${name}.blocks), (SELECT count(*) FROM ${name}.readers),
-          (SELECT count(*) FROM ${name}.commits WHERE ids = '')`)
+          (SELECT count(*) FROM ${name}.commits WHERE id = '')`)
         expect(counts).toEqual([0, 0, 2])
         expect((await other.tree('root-a')).node('new')?.version).toBe(1)
+        expect((await one.archive?.verify())?.findings).toEqual([])
+      }),
+    )
+  })
+
+  test('ids are kept as bytes, and every one comes back', async () => {
+    const name = schema()
+    const roots = [
+      '01a1ecbc-7b2b-7379-9592-1147a21b2403',
+      'ff000000-7b2b-7379-9592-1147a21b2403',
+      '01A1ECBC-7b2b-7379-9592-1147a21b2403',
+      'fifteen letters',
+      'sixteen letters!',
+      'a\0b \ud800 and eight more',
+    ]
+    await using({ schema: name }, async (store) => {
+      for (const root of roots) await store.commit(treeCommit(root))
+    })
+    await using({ schema: name }, async (store) => {
+      for (const root of roots) {
+        expect((await store.tree(root)).conversation(root)?.id).toBe(root)
+        expect(await store.rootOf(placeIn(root).turnId)).toBe(root)
+        expect(await store.findIds(root, 9)).toContainEqual({ id: root, type: 'conversation' })
+      }
+      const listed = (await store.conversations({ limit: 9 })).map(({ id }) => id)
+      expect(listed.toSorted()).toEqual(roots.toSorted())
+      expect((await store.archive?.verify())?.findings).toEqual([])
+    })
+    const [uuids] = await numbers(`SELECT count(*) FROM ${name}.trees WHERE length(root_id) = 16`)
+    expect(uuids).toBe(2)
+  })
+
+  test('a copy of a tree takes what came since, whether its commits are few or many', async () => {
+    const name = schema()
+    const written = (nodeId: string, before: string) =>
+      commitOf('root-a', {
+        nodes: [nodeRow(place, nodeId, { ordinal: Number(nodeId.slice(1)) })],
+        edges: [{ rootId: 'root-a', conversationId: 'root-a', from: before, to: nodeId, type: 'sequence' }],
+      })
+    await using({ schema: name }, (one) =>
+      using({ schema: name }, async (other) => {
+        await one.commit(treeCommit('root-a'))
+        for (let n = 10; n < 75; n++) {
+          await one.commit(written(`n${n}`, n === 10 ? `${place.turnId}-node` : `n${n - 1}`))
+          if (n % 3 > 0) continue
+          const tree = await other.tree('root-a')
+          expect(tree.nodesOf(place.turnId)).toHaveLength(n - 8)
+          expect(tree.edgesTo(`n${n}`).map(({ from }) => from)).toEqual([`n${n - 1}`])
+        }
+        const [few, many] = await numbers(`SELECT count(*) FILTER (WHERE ids IS NULL), count(ids) FROM ${name}.commits`)
+        expect([few, many]).toEqual([50, 16])
         expect((await one.archive?.verify())?.findings).toEqual([])
       }),
     )
@@ -420,6 +472,10 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
     })
   })
 })
+
+function inRootA(name: string): string {
+  return `t = (SELECT t FROM ${name}.trees WHERE ${name}.id_text(root_id) = 'root-a')`
+}
 
 function blockOf(nodeId: string, text: string): LiveBlock {
   const { rootId, conversationId, turnId } = place

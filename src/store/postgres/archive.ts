@@ -14,6 +14,7 @@ import {
   type WrittenRow,
 } from '../archive.ts'
 import { parseRow, toConversation, toTurn } from '../codec/rows.ts'
+import { sameText, shortText } from '../codec/short-text.ts'
 import { unpackTree } from '../codec/tree-text.ts'
 import { edgeMark, memberText, readMarks, rowMark } from '../commit-chain.ts'
 import { forgottenStone, liftedBy, readTombstone, tombstoneFor, tombstoneOf } from '../not-found.ts'
@@ -21,8 +22,8 @@ import { openTree } from '../store.ts'
 import { tidyCommits } from './beside.ts'
 import type { Database } from './database.ts'
 import type { PgRow, Query } from './driver.ts'
-import { escaped, escapedOrNull, unescaped } from './escape.ts'
-import { AT_ONE_MOMENT, readParts, readTree, type TableTree, verifyTables } from './whole-tree.ts'
+import { escaped, escapedOrNull, FIRST_KEY, idOf, keyOf } from './escape.ts'
+import { AT_ONE_MOMENT, longData, readParts, readTree, type TableTree, verifyTables } from './whole-tree.ts'
 import { columnsOf, edgeGroups, newestOf } from './write.ts'
 
 /** `forget` is called with each tree that was deleted or made. */
@@ -77,7 +78,7 @@ function toStone([data]: PgRow): Tombstone {
 }
 
 const ROOTS = 'SELECT root_id FROM @.trees WHERE root_id > $1 ORDER BY root_id LIMIT 100'
-const STRAY = `SELECT id, letter::text FROM @.rows r WHERE NOT EXISTS (SELECT 1 FROM @.trees t WHERE t.root_id = r.root_id) LIMIT 100`
+const STRAY = `SELECT id, letter::text FROM @.rows r WHERE NOT EXISTS (SELECT 1 FROM @.trees h WHERE h.t = r.t) LIMIT 100`
 
 async function verify(database: Database, rootId: Id | undefined): Promise<VerifyReport> {
   const report = { findings: [] as Finding[], rows: 0, commits: 0 }
@@ -92,40 +93,39 @@ async function verify(database: Database, rootId: Id | undefined): Promise<Verif
     await one(rootId)
     return report
   }
-  for (let page = await database.query(ROOTS, ['']); page.length > 0; ) {
-    for (const [id] of page) await one(unescaped(String(id)))
+  for (let page = await database.query(ROOTS, [FIRST_KEY]); page.length > 0; ) {
+    for (const [id] of page) await one(idOf(id))
     page = await database.query(ROOTS, [page.at(-1)?.[0]])
   }
-  for (const [id, letter] of await database.query(STRAY)) {
-    const place = { subject: 'store', id: String(id), rootId: null, conversationId: null } as const
+  for (const [key, letter] of await database.query(STRAY)) {
+    const id = idOf(key)
+    const place = { subject: 'store', id, rootId: null, conversationId: null } as const
     report.findings.push(finding('unknown_row', place, `The row ${id} (${letter}) is of a tree that is not there.`))
   }
   return report
 }
 
-const LOCK = 'SELECT seq FROM @.trees WHERE root_id = $1 FOR UPDATE'
-const HEADS = `SELECT letter::text, data FROM @.rows WHERE root_id = $1 AND letter IN ('c', 't') ORDER BY letter, id <> root_id, n, ordinal, id`
-const HASH = 'SELECT hash FROM @.trees WHERE root_id = $1'
-const DROPS = ['rows', 'commits', 'bodies', 'blocks', 'trees'].map(
-  (table) => `DELETE FROM @.${table} WHERE root_id = $1`,
-)
+const LOCK = 'SELECT seq, t, hash FROM @.trees WHERE root_id = $1 FOR UPDATE'
+const HEADS = `SELECT letter::text, id, version, span, data FROM @.rows WHERE t = $1 AND letter IN ('c', 't') ORDER BY letter, id <> $2, n, ordinal, id`
+const DROPS = ['rows', 'commits', 'bodies', 'trees'].map((table) => `DELETE FROM @.${table} WHERE t = $1`)
+const DROP_BLOCKS = 'DELETE FROM @.blocks WHERE root_id = $1'
 const ADD_STONE = 'INSERT INTO @.stones (root_id, hash, at, owner, data) VALUES ($1, $2, $3, $4, $5) RETURNING s'
 const ADD_STONE_IDS = 'INSERT INTO @.stone_ids (id, s) SELECT DISTINCT id, $2::bigint FROM unnest($1::text[]) AS id'
 
 async function remove(query: Query, rootId: Id, removal: Removal): Promise<Tombstone | undefined> {
-  const id = escaped(rootId)
-  const [locked] = await query(LOCK, [id])
+  const [locked] = await query(LOCK, [keyOf(rootId)])
   if (locked === undefined || (removal.seq ?? locked[0]) !== locked[0]) return undefined
+  const [seq, t, hash] = locked
   const isEven = removal.evenTampered === true
-  const { conversations, turns } = await headsOf(query, id, isEven)
+  const { conversations, turns } = await headsOf(query, { rootId, t }, isEven)
   const open = turns.find(({ state }) => state !== 'ended')
   // Only a tree that would have to stay is compared with its commits.
   const mayGo = open === undefined || (isEven && isDifferent(await readTree(query, rootId)))
   if (!mayGo) throw openTree(rootId, open.id)
-  const [[hash] = []] = await query(HASH, [id])
-  const stone = tombstoneOf({ rootId, hash: String(hash), seq: Number(locked[0]), conversations, turns }, removal)
+  const stone = tombstoneOf({ rootId, hash: String(hash), seq: Number(seq), conversations, turns }, removal)
   if (removal.dryRun === true) return stone
-  for (const drop of DROPS) await query(drop, [id])
+  await query(DROP_BLOCKS, [keyOf(rootId)])
+  for (const drop of DROPS) await query(drop, [t])
   await putStone(query, stone)
   return stone
 }
@@ -139,11 +139,17 @@ interface Heads {
   readonly turns: Turn[]
 }
 
-async function headsOf(query: Query, id: string, isEven: boolean): Promise<Heads> {
+interface TreePlace {
+  readonly rootId: Id
+  /** The number of the tree. */
+  readonly t: unknown
+}
+
+async function headsOf(query: Query, { rootId, t }: TreePlace, isEven: boolean): Promise<Heads> {
   const found: Heads = { conversations: [], turns: [] }
-  for (const [, data] of await query(HEADS, [id])) {
+  for (const row of await query(HEADS, [t, keyOf(rootId)])) {
     try {
-      const packed = parseRow(String(data))
+      const packed = parseRow(longData(row, rootId))
       if ('conversation' in packed) found.conversations.push(toConversation(packed))
       else if ('turn' in packed) found.turns.push(toTurn(packed))
     } catch (error) {
@@ -162,17 +168,17 @@ async function putStone(query: Query, stone: Tombstone): Promise<void> {
 }
 
 const DROP_STONE = 'WITH gone AS (DELETE FROM @.stones WHERE s = $1) DELETE FROM @.stone_ids WHERE s = $1'
-const KNOWN = `SELECT r.id FROM @.rows r JOIN json_to_recordset($1) AS n(i text, l text) ON r.id = n.i AND r.letter = n.l::"char" LIMIT 1`
-const ADD_TREE = `INSERT INTO @.trees (root_id, n, seq, hash, owner, agent, state, ordinal) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
-const ADD_ROWS = `INSERT INTO @.rows (id, letter, root_id, version, n, seq, span, conversation_id, ordinal, queue, due, mark, wait, state, epoch, kind, key, data)
-  SELECT i, l::"char", $2, v, n, seq, t, c, o, q, d, m, w, s::"char", p, k, y, x
-  FROM json_to_recordset($1) AS r(i text, l text, v int, n int, seq int, t text, c text, o bigint, q text, d float8, m float8, w text, s text, p int, k text, y text, x text)`
-const ADD_EDGES = `INSERT INTO @.rows (id, letter, root_id, version, n, seq, span, conversation_id, data)
-  SELECT t || ' ' || n, 'e', $2, 1, n, seq, t, c, x FROM json_to_recordset($1) AS r(n int, seq int, t text, c text, x text)`
-const ADD_RECORDS = `INSERT INTO @.commits (root_id, seq, n, id, kind, at, events, marks, hash, ids)
-  SELECT $2, seq, n, '', kind, at, events, marks, hash, '[]'
+const KNOWN = `SELECT r.id FROM @.rows r JOIN json_to_recordset($1) AS n(i bytea, l "char") ON r.id = n.i AND r.letter = n.l LIMIT 1`
+const ADD_TREE = `INSERT INTO @.trees (root_id, n, seq, hash, owner, agent, state, ordinal) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING t`
+const ADD_ROWS = `INSERT INTO @.rows (id, letter, t, version, n, seq, span, conversation_id, ordinal, queue, due, mark, wait, state, epoch, kind, key, data)
+  SELECT i, l, $2, v, n, seq, t, c, o, q, d, m, w, s, p, k, y, x
+  FROM json_to_recordset($1) AS r(i bytea, l "char", v int, n int, seq int, t bytea, c bytea, o int, q text, d float8, m float8, w text, s "char", p int, k text, y text, x text)`
+const ADD_EDGES = `INSERT INTO @.rows (id, letter, t, version, n, seq, span, conversation_id, data)
+  SELECT @.edges_id_1(t, n), 'e', $2, 1, n, seq, t, c, x FROM json_to_recordset($1) AS r(n int, seq int, t bytea, c bytea, x text)`
+const ADD_RECORDS = `INSERT INTO @.commits (t, seq, n, id, kind, at, events, marks, hash, ids)
+  SELECT $2, seq, n, '', kind, at, events, marks, hash, '{}'
   FROM json_to_recordset($1) AS r(seq int, n int, kind text, at float8, events text, marks text, hash text)`
-const ADD_BODY = 'INSERT INTO @.bodies (root_id, hash, n, data) VALUES ($1, $2, 0, $3)'
+const ADD_BODY = 'INSERT INTO @.bodies (t, hash, n, data) VALUES ($1, $2, 0, $3)'
 
 /** The number of a commit, and of its last event. */
 interface Writer {
@@ -219,21 +225,21 @@ function writersIn(records: WholeTree['records']): Writers {
 /** Rows keep their texts byte for byte, and so their hashes. */
 async function restore(query: Query, tree: WholeTree): Promise<void> {
   const { rootId, records } = tree
-  const id = escaped(rootId)
   const rows = unpackTree(tree)
-  const texts = new Map(tree.rows.map((row) => [row.letter + escaped(row.id), row]))
+  const texts = new Map(tree.rows.map((row) => [row.letter + keyOf(row.id), row]))
   const homes = new Map(rows.conversations.map((row) => [row.id, row]))
   const { columns, written: plain } = columnsOf(rows, { conversationOf: (one) => homes.get(one) }, rootId)
   const writers = writersIn(records)
   const written = JSON.stringify(
     columns.map((row, at) => {
-      const text = texts.get(row.l + row.i)
-      return { ...row, ...writers.ofRow(text ?? plain[at]), x: text?.text ?? row.x }
+      const text = texts.get(row.l + row.i) ?? plain[at]
+      const isOther = text !== undefined && text.text !== plain[at]?.text
+      return { ...row, ...writers.ofRow(text), x: isOther ? sameText(text.text) : row.x }
     }),
   )
   const [known] = await query(KNOWN, [written])
   if (known !== undefined) {
-    const taken = unescaped(String(known[0]))
+    const taken = idOf(known[0])
     throw new ConflictError('conflict', `The row ${taken} is in this store already.`, { details: { id: taken } })
   }
   await liftStone(query, tree)
@@ -242,17 +248,18 @@ async function restore(query: Query, tree: WholeTree): Promise<void> {
   const { seq = 0, hash = '' } = records.at(-1) ?? {}
   const n = records.length
   const facts = [escapedOrNull(root?.owner), escaped(root?.agent.name ?? ''), rootState(newest), newest?.ordinal ?? -1]
-  await query(ADD_TREE, [id, n, seq, hash, ...facts])
-  await query(ADD_ROWS, [written, id])
+  const [[t] = []] = await query(ADD_TREE, [keyOf(rootId), n, seq, hash, ...facts])
+  await query(ADD_ROWS, [written, t])
   const turns = new Map(rows.nodes.map((node) => [node.id, node.turnId]))
   const groups = writers
     .ofEdges(rows.edges)
     .flatMap(({ writer, edges }) =>
-      edgeGroups(edges, (nodeId) => turns.get(nodeId) ?? '').map((group) => ({ ...group, ...writer })),
+      edgeGroups(edges, (nodeId) => turns.get(nodeId) ?? '', rootId).map((group) => ({ ...group, ...writer })),
     )
-  await query(ADD_EDGES, [JSON.stringify(groups), id])
-  await query(ADD_RECORDS, [JSON.stringify(records.map((record, at) => ({ ...record, n: at + 1 }))), id])
-  for (const { hash: name, text } of tree.bodies) await query(ADD_BODY, [id, escaped(name), Buffer.from(text, 'utf8')])
+  await query(ADD_EDGES, [JSON.stringify(groups), t])
+  const short = records.map((record, at) => ({ ...record, n: at + 1, events: shortText(record.events, [rootId]) }))
+  await query(ADD_RECORDS, [JSON.stringify(short), t])
+  for (const { hash: name, text } of tree.bodies) await query(ADD_BODY, [t, escaped(name), Buffer.from(text, 'utf8')])
 }
 
 /** Removes the tombstone of a tree that comes back. */
@@ -265,7 +272,7 @@ async function liftStone(query: Query, tree: WholeTree): Promise<void> {
   if (at >= 0) await query(DROP_STONE, [found[at]?.[1]])
 }
 
-const FORGET_CHANGES = `UPDATE @.changes SET root_id = '', owner = NULL, agent = '', types = '[]' WHERE owner = $1`
+const FORGET_CHANGES = `UPDATE @.changes SET root_id = NULL, owner = NULL, agent = '', types = '[]' WHERE owner = $1`
 const FORGET_SPENT = 'DELETE FROM @.spent WHERE owner = $1'
 const FORGET_REGISTERED = 'DELETE FROM @.registry WHERE owner = $1'
 const STONES_OF_OWNER = 'SELECT data, s FROM @.stones WHERE owner = $1 FOR UPDATE'

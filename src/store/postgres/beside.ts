@@ -4,7 +4,7 @@ import { type Registry, type RegistryRow, requireRegistryRow, staleRegistryRow }
 import type { DayUsage, SpentQuery } from '../spent.ts'
 import type { Database } from './database.ts'
 import type { PgRow } from './driver.ts'
-import { escaped, escapedOrNull, unescaped } from './escape.ts'
+import { escaped, escapedOrNull, idOf, unescaped } from './escape.ts'
 
 const FIELDS = 'kind, id, owner, version, at, data'
 const GET = `SELECT ${FIELDS} FROM @.registry WHERE kind = $1 AND id = $2`
@@ -118,9 +118,9 @@ function readPlace(cursor: string): readonly [xid: string, c: string] | undefine
 }
 
 function changeOf([, , , , , rootId, seq, owner, agent, at, types]: PgRow): TreeChange | undefined {
-  if (rootId === '') return undefined
+  if (rootId === null) return undefined
   return {
-    rootId: unescaped(String(rootId)),
+    rootId: idOf(rootId),
     seq: Number(seq),
     owner: owner === null ? null : unescaped(String(owner)),
     agent: unescaped(String(agent)),
@@ -131,7 +131,7 @@ function changeOf([, , , , , rootId, seq, owner, agent, at, types]: PgRow): Tree
 
 /** So many of the newest changes are kept, and up to a tenth more. */
 const KEPT = 100_000
-/** How long commits can be asked for by their own id, and copies of trees go on from where they were. */
+/** How long commits can be asked for by their own id. */
 const NAMED_MS = 86_400_000
 
 const FORGET_CHANGES = `WITH last AS (SELECT xid, c FROM @.changes ORDER BY xid DESC, c DESC OFFSET ${KEPT} LIMIT 1),
@@ -143,7 +143,7 @@ const IS_LONG = `SELECT (SELECT max(c) FROM (SELECT c FROM @.changes ORDER BY xi
 const FORGET_STREAMS = `DELETE FROM @.blocks b WHERE NOT EXISTS (
   SELECT 1 FROM @.rows r WHERE r.id = b.node_id AND r.letter = 'n' AND r.state = 'r')`
 const FORGET_READERS = 'DELETE FROM @.readers WHERE until < now()'
-const FORGET_NAMES = `UPDATE @.commits SET id = '', ids = '' WHERE at < $1 AND ids <> ''`
+const FORGET_NAMES = `UPDATE @.commits SET id = '' WHERE at < $1 AND id <> ''`
 
 /** Forgets what nobody needs any more: old changes, streams that are over. Costs little where there is little. */
 export async function tidy(database: Database): Promise<void> {

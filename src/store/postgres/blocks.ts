@@ -3,11 +3,11 @@ import type { LiveBlock, StoredBlock } from '../../graph/commit.ts'
 import type { Id, Node } from '../../graph/rows.ts'
 import type { Trees } from '../replica/trees.ts'
 import type { Database } from './database.ts'
-import { escaped } from './escape.ts'
+import { idOf, keyOf } from './escape.ts'
 
 /** Writes only for a node that still runs under this claim; its end waits until then, and takes them away. */
-const ADD = `INSERT INTO @.blocks (node_id, root_id, data) SELECT r.id, r.root_id, b.x
-  FROM ROWS FROM (json_to_recordset($1) AS (i text, p int, x text)) WITH ORDINALITY AS b(i, p, x, o)
+const ADD = `INSERT INTO @.blocks (node_id, root_id, data) SELECT r.id, b.t, b.x
+  FROM ROWS FROM (json_to_recordset($1) AS (i bytea, t bytea, p int, x text)) WITH ORDINALITY AS b(i, t, p, x, o)
   JOIN @.rows r ON r.id = b.i AND r.letter = 'n' AND r.state = 'r' AND r.epoch = b.p ORDER BY b.o FOR SHARE OF r`
 const DROP = 'DELETE FROM @.blocks WHERE node_id = ANY ($1)'
 const READ = 'SELECT b, data FROM @.blocks WHERE root_id = $1 AND b > $2 ORDER BY b'
@@ -80,8 +80,8 @@ export class Blocks {
       return
     }
     const ids = [...roots]
-    const found = new Set((await this.options.database.query(READERS, [ids.map(escaped)])).map(([id]) => String(id)))
-    this.read = new Set(ids.filter((id) => found.has(escaped(id))))
+    const found = new Set((await this.options.database.query(READERS, [ids.map(keyOf)])).map(([id]) => idOf(id)))
+    this.read = new Set(ids.filter((id) => found.has(id)))
     await this.write(({ rootId }) => this.read.has(rootId))
   }
 
@@ -91,7 +91,7 @@ export class Blocks {
     if (running.length > 0 && running.every(({ engineId }) => engineId !== null && isOwn(engineId))) return []
     await this.write((stream) => stream.rootId === rootId)
     if (running.length > 0) await this.stay(rootId)
-    const rows = await database.query(READ, [escaped(rootId), after])
+    const rows = await database.query(READ, [keyOf(rootId), after])
     return rows.map(([n, data]) => ({ ...(parseOwnJson(String(data)) as LiveBlock), n: Number(n) }))
   }
 
@@ -100,7 +100,7 @@ export class Blocks {
     if (now - (this.stayed.get(rootId) ?? Number.NEGATIVE_INFINITY) < STAY_MS) return
     for (const [id, at] of this.stayed) if (now - at > STAY_MS) this.stayed.delete(id)
     this.stayed.set(rootId, now)
-    if (!this.options.database.options.readOnly) await this.options.database.query(STAY, [escaped(rootId)])
+    if (!this.options.database.options.readOnly) await this.options.database.query(STAY, [keyOf(rootId)])
   }
 
   private running(rootId: Id): Node[] {
@@ -130,7 +130,7 @@ export class Blocks {
   private async write(isWanted: (stream: OwnStream) => boolean): Promise<void> {
     const wanted = [...this.own].filter(([, stream]) => isWanted(stream))
     const unsure = wanted.filter(([, { isUnsure }]) => isUnsure)
-    if (unsure.length > 0) await this.options.database.query(DROP, [unsure.map(([id]) => escaped(id))])
+    if (unsure.length > 0) await this.options.database.query(DROP, [unsure.map(([id]) => keyOf(id))])
     for (const [id, stream] of unsure) this.restart(id, stream)
     const parts = wanted.flatMap(([, stream]) => unwritten(stream))
     if (parts.length === 0) return
@@ -156,8 +156,9 @@ export class Blocks {
   }
 }
 
-function unwritten(stream: OwnStream): { i: string; p: number; x: string }[] {
+function unwritten(stream: OwnStream): { i: string; t: string; p: number; x: string }[] {
   const blocks = stream.blocks.slice(stream.written)
   stream.written = stream.blocks.length
-  return blocks.map((block) => ({ i: escaped(block.nodeId), p: block.epoch, x: JSON.stringify(block) }))
+  const t = keyOf(stream.rootId)
+  return blocks.map((block) => ({ i: keyOf(block.nodeId), t, p: block.epoch, x: JSON.stringify(block) }))
 }

@@ -1,40 +1,46 @@
+/** With fewer commits, a tree is small enough to look at all its rows. */
+const FEW_COMMITS = 50
+
 /**
  * Stores a commit in one round trip and one transaction. It locks the row of the tree first: commits of one tree come one after
  * the other, and those of two trees never meet, so there are no deadlocks. Then it checks versions. It throws LG001 when a row is
  * not at the version that the commit expects, and LG002 when there is no such tree.
  *
  * `p` has what is short, and only what there is: root, isNew, again, relaxed, id, head (kind and time), kind, at, count (of events),
- * ids, seen, edges, bodies (hash, place and length), engines, dropEngines, dropBlocks, agent, owner, state and ordinal (of the
- * root), types (of the change), spent.
+ * seen, edges (that no new row brings), bodies (hash, place and length), engines, dropEngines, dropBlocks, agent, owner, state and ordinal (of the root),
+ * types (of the change), spent. `p_short` is what is kept of `p_events`, which the hash is of.
  */
 export const COMMIT = `
-CREATE FUNCTION @.commit_1(p jsonb, p_added json, p_changed json, p_events text, p_marks text, p_bodies bytea) RETURNS bigint[] LANGUAGE plpgsql AS $legate$
+CREATE FUNCTION @.commit_1(p jsonb, p_added json, p_changed json, p_events text, p_short text, p_marks text, p_bodies bytea) RETURNS bigint[] LANGUAGE plpgsql AS $legate$
 DECLARE
-  v_root text := p ->> 'root';
+  v_root bytea := (p ->> 'root')::bytea;
   v_tree bigint;
   v_n int;
   v_seq int;
+  v_hash text;
+  v_owner text;
+  v_agent text;
   v_count int;
+  v_writes bigint;
   v_ordinal bigint := (p ->> 'ordinal')::bigint;
 BEGIN
   IF p ? 'relaxed' THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
-  PERFORM nextval('@.writes');
   IF v_root IS NOT NULL THEN
-    -- A transaction gets its number when it writes first. Changes of a tree are read by these numbers: the lock comes before.
-    IF p ? 'again' OR p ? 'types' THEN
-      PERFORM 1 FROM @.trees WHERE root_id = v_root FOR UPDATE;
-    END IF;
+    -- A transaction gets its number when it writes first. Changes of a tree are read by these numbers: a lock comes before.
+    IF p ? 'types' THEN PERFORM pg_advisory_xact_lock(hashtextextended(p ->> 'root', 0)); END IF;
     IF p ? 'again' THEN
-      SELECT t.t, c.n, c.seq INTO v_tree, v_n, v_seq FROM @.commits c JOIN @.trees t USING (root_id)
-        WHERE c.root_id = v_root AND c.id = p ->> 'id';
+      SELECT t INTO v_tree FROM @.trees WHERE root_id = v_root FOR UPDATE;
+      SELECT n, seq INTO v_n, v_seq FROM @.commits WHERE t = v_tree AND id = p ->> 'id';
       IF FOUND THEN RETURN ARRAY[v_tree, v_n, v_seq]; END IF;
     END IF;
     IF p ? 'isNew' THEN
       v_n := 1;
       v_seq := (p ->> 'count')::int;
+      v_owner := p ->> 'owner';
+      v_agent := p ->> 'agent';
+      v_hash := @.chain_1('', (p ->> 'head') || ' ' || v_seq, p_marks, p_events);
       INSERT INTO @.trees (root_id, n, seq, hash, owner, agent, state, ordinal)
-        VALUES (v_root, 1, v_seq, @.chain_1('', (p ->> 'head') || ' ' || v_seq, p_marks, p_events),
-          p ->> 'owner', p ->> 'agent', coalesce(p ->> 'state', 'completed'), coalesce(v_ordinal, -1))
+        VALUES (v_root, 1, v_seq, v_hash, v_owner, v_agent, coalesce(p ->> 'state', 'completed'), coalesce(v_ordinal, -1))
         RETURNING t INTO v_tree;
     ELSE
       UPDATE @.trees SET n = n + 1, seq = seq + (p ->> 'count')::int,
@@ -42,11 +48,11 @@ BEGIN
         agent = coalesce(p ->> 'agent', agent),
         state = CASE WHEN v_ordinal >= ordinal THEN p ->> 'state' ELSE state END,
         ordinal = greatest(ordinal, v_ordinal)
-        WHERE root_id = v_root RETURNING t, n, seq INTO v_tree, v_n, v_seq;
+        WHERE root_id = v_root RETURNING t, n, seq, hash, owner, agent INTO v_tree, v_n, v_seq, v_hash, v_owner, v_agent;
       IF NOT FOUND THEN RAISE EXCEPTION 'no tree' USING ERRCODE = 'LG002'; END IF;
       -- Nothing else would notice that a commit without rows comes twice.
       IF p_added IS NULL AND p_changed IS NULL AND EXISTS (
-        SELECT 1 FROM (SELECT id FROM @.commits WHERE root_id = v_root ORDER BY seq DESC, n DESC LIMIT 100) c
+        SELECT 1 FROM (SELECT id FROM @.commits WHERE t = v_tree ORDER BY seq DESC, n DESC LIMIT 100) c
           WHERE c.id = p ->> 'id') THEN
         RAISE EXCEPTION 'stored already' USING ERRCODE = 'LG001';
       END IF;
@@ -54,32 +60,32 @@ BEGIN
       IF (p ->> 'seen')::int <> v_n - 1 THEN RAISE EXCEPTION 'stale' USING ERRCODE = 'LG001'; END IF;
     END IF;
     IF p_added IS NOT NULL THEN
-      INSERT INTO @.rows (id, letter, root_id, version, n, seq, span, conversation_id, ordinal, queue, due, mark, wait, state, epoch, kind, key, data)
-        SELECT i, l::"char", v_root, 1, v_n, v_seq, t, c, o, q, d, m, w, s::"char", r.p, k, y, x
-        FROM json_to_recordset(p_added) AS r(i text, l text, t text, c text, o bigint, q text, d float8, m float8, w text, s text, p int, k text, y text, x text);
+      INSERT INTO @.rows (t, id, letter, version, n, seq, span, conversation_id, ordinal, edges, edges_n, edges_seq, queue, due, mark, wait, state, epoch, kind, key, data)
+        SELECT v_tree, i, l, 1, v_n, v_seq, r.t, c, o, e, CASE WHEN e IS NOT NULL THEN v_n END, CASE WHEN e IS NOT NULL THEN v_seq END, q, d, m, w, s, r.p, k, y, x
+        FROM json_to_recordset(p_added) AS r(i bytea, l "char", t bytea, c bytea, o int, e text, q text, d float8, m float8, w text, s "char", p int, k text, y text, x text);
     END IF;
     IF p_changed IS NOT NULL THEN
-      UPDATE @.rows AS r SET version = v, n = v_n, seq = v_seq, queue = q, due = d, mark = m, wait = w, state = s::"char", epoch = u.p, kind = k, data = x
-        FROM json_to_recordset(p_changed) AS u(i text, l text, v int, q text, d float8, m float8, w text, s text, p int, k text, x text)
-        WHERE r.id = u.i AND r.letter = u.l::"char" AND r.root_id = v_root AND r.version = u.v - 1;
+      UPDATE @.rows AS r SET version = v, n = v_n, seq = v_seq, queue = q, due = d, mark = m, wait = w, state = s, epoch = u.p, kind = k, data = x
+        FROM json_to_recordset(p_changed) AS u(i bytea, l "char", v int, q text, d float8, m float8, w text, s "char", p int, k text, x text)
+        WHERE r.id = u.i AND r.letter = u.l AND r.t = v_tree AND r.version = u.v - 1;
       GET DIAGNOSTICS v_count = ROW_COUNT;
       IF v_count <> json_array_length(p_changed) THEN RAISE EXCEPTION 'stale' USING ERRCODE = 'LG001'; END IF;
     END IF;
     IF p ? 'edges' THEN
-      INSERT INTO @.rows (id, letter, root_id, version, n, seq, span, conversation_id, data)
-        SELECT t || ' ' || v_n, 'e', v_root, 1, v_n, v_seq, t, c, x FROM jsonb_to_recordset(p -> 'edges') AS r(t text, c text, x text);
+      INSERT INTO @.rows (t, id, letter, version, n, seq, span, conversation_id, data)
+        SELECT v_tree, @.edges_id_1(r.t, v_n), 'e', 1, v_n, v_seq, r.t, c, x FROM jsonb_to_recordset(p -> 'edges') AS r(t bytea, c bytea, x text);
     END IF;
     IF p ? 'bodies' THEN
-      INSERT INTO @.bodies (root_id, hash, n, data)
-        SELECT v_root, h, v_n, substr(p_bodies, f, l) FROM jsonb_to_recordset(p -> 'bodies') AS r(h text, f int, l int)
+      INSERT INTO @.bodies (t, hash, n, data)
+        SELECT v_tree, h, v_n, substr(p_bodies, f, l) FROM jsonb_to_recordset(p -> 'bodies') AS r(h text, f int, l int)
         ON CONFLICT DO NOTHING;
     END IF;
-    INSERT INTO @.commits (root_id, seq, n, id, kind, at, events, marks, hash, ids)
-      SELECT v_root, v_seq, v_n, p ->> 'id', p ->> 'kind', (p ->> 'at')::float8, p_events, p_marks, hash, p ->> 'ids'
-      FROM @.trees WHERE root_id = v_root;
+    INSERT INTO @.commits (t, seq, n, id, kind, at, events, marks, hash, ids)
+      VALUES (v_tree, v_seq, v_n, p ->> 'id', p ->> 'kind', (p ->> 'at')::float8, p_short, p_marks, v_hash,
+        CASE WHEN v_n > ${FEW_COMMITS} THEN @.ids_1(p, p_added, p_changed, v_n) END);
     IF p ? 'types' THEN
       INSERT INTO @.changes (root_id, seq, owner, agent, at, types)
-        SELECT v_root, v_seq, owner, agent, (p ->> 'at')::float8, p ->> 'types' FROM @.trees WHERE root_id = v_root;
+        VALUES (v_root, v_seq, v_owner, v_agent, (p ->> 'at')::float8, p ->> 'types');
     END IF;
     IF p ? 'spent' THEN
       INSERT INTO @.spent SELECT * FROM jsonb_to_recordset(p -> 'spent') AS r(owner text, day text, agent text, model text,
@@ -100,13 +106,26 @@ BEGIN
     DELETE FROM @.engines WHERE id IN (SELECT jsonb_array_elements_text(p -> 'dropEngines'));
   END IF;
   IF p ? 'dropBlocks' THEN
-    DELETE FROM @.blocks WHERE node_id IN (SELECT jsonb_array_elements_text(p -> 'dropBlocks'));
+    DELETE FROM @.blocks WHERE node_id IN (SELECT jsonb_array_elements_text(p -> 'dropBlocks')::bytea);
   END IF;
+  v_writes := nextval('@.writes');
   RETURN ARRAY[v_tree, v_n, v_seq];
 END $legate$;
 
+CREATE FUNCTION @.edges_id_1(p_span bytea, p_n int) RETURNS bytea LANGUAGE sql IMMUTABLE AS $legate$
+  SELECT p_span || convert_to(' ' || p_n, 'UTF8')
+$legate$;
+
+-- Letter and id of each row that a commit writes.
+CREATE FUNCTION @.ids_1(p jsonb, p_added json, p_changed json, p_n int) RETURNS bytea[] LANGUAGE sql IMMUTABLE AS $legate$
+  SELECT coalesce(array_agg(convert_to(l, 'UTF8') || i), '{}') FROM (
+    SELECT i, l FROM json_to_recordset(coalesce(p_added, '[]')) AS r(i bytea, l text)
+    UNION ALL SELECT i, l FROM json_to_recordset(coalesce(p_changed, '[]')) AS r(i bytea, l text)
+    UNION ALL SELECT @.edges_id_1(t, p_n), 'e' FROM jsonb_to_recordset(coalesce(p -> 'edges', '[]')) AS r(t bytea)) x
+$legate$;
+
 -- The hash that a commit adds to the chain of its tree: see \`chainHash\`.
-CREATE FUNCTION @.chain_1(p_before text, p_head text, p_marks text, p_events text) RETURNS text LANGUAGE sql IMMUTABLE AS $legate$
+CREATE FUNCTION @.chain_1(p_before text, p_head text, p_marks text, p_events text) RETURNS text LANGUAGE sql STABLE AS $legate$
   SELECT translate(rtrim(encode(sha256(convert_to(
     p_before || E'\\n' || p_head || E'\\n' || p_marks || E'\\n' || p_events, 'UTF8')), 'base64'), '='), '+/', '-_')
 $legate$;

@@ -21,6 +21,7 @@ import { postgresRegistry, readChanges, readUsage, tidy } from './beside.ts'
 import { Blocks } from './blocks.ts'
 import { Database } from './database.ts'
 import type { PostgresPool } from './driver.ts'
+import { keyOf, unescaped } from './escape.ts'
 import { Hints } from './hints.ts'
 import { postgresScans } from './scans.ts'
 import { postgresTransport } from './transport.ts'
@@ -75,7 +76,10 @@ export function postgresStore(urlOrOptions: string | PostgresStoreOptions): Stor
     url,
     pool,
     schema,
-    ended: async (roots) => new Set((await database.query(ENDED, [roots])).map(([root]) => String(root))),
+    ended: async (roots) => {
+      const keys = roots.map((root) => keyOf(unescaped(root)))
+      return new Set((await database.query(ENDED, [roots, keys])).map(([root]) => String(root)))
+    },
     session: (use) => database.session(use),
   })
   const prepare = queue === undefined ? undefined : () => queue.prepare()
@@ -243,6 +247,6 @@ class PostgresParts {
   }
 }
 
-const ENDED = `SELECT root FROM unnest($1::text[]) AS root
-  WHERE NOT EXISTS (SELECT 1 FROM @.rows WHERE root_id = root AND letter = 't' AND queue IS NOT NULL)`
+const ENDED = `SELECT root FROM unnest($1::text[], $2::bytea[]) AS q (root, key) WHERE NOT EXISTS (
+  SELECT 1 FROM @.trees h JOIN @.rows r USING (t) WHERE h.root_id = q.key AND r.letter = 't' AND r.queue IS NOT NULL)`
 const NOW = 'SELECT extract(epoch FROM clock_timestamp()) * 1000::float8'

@@ -3,34 +3,44 @@ import type { EngineRow } from '../../graph/commit.ts'
 import type { AwaitingQuery, RootsQuery, RunnableQuery, Scans, StoreReader } from '../../graph/reader.ts'
 import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
 import { unpackEvents } from '../codec/event-text.ts'
-import { parseRow, toConversation, toNode, toTurn } from '../codec/rows.ts'
+import { type PackedRow, parseRow, toConversation, toNode, toTurn } from '../codec/rows.ts'
+import { longText } from '../codec/short-text.ts'
 import { inTurn } from '../in-turn.ts'
 import type { Database } from './database.ts'
 import type { PgRow } from './driver.ts'
-import { escaped, escapedOrNull, unescaped } from './escape.ts'
+import { escaped, FIRST_KEY, idOf, keyOf, unescaped } from './escape.ts'
+import { longData } from './whole-tree.ts'
 
-const NODE = 'r.data, r.span, r.conversation_id, r.root_id'
-const OVERDUE = `SELECT data FROM @.rows WHERE queue = 't' AND due <= $1 ORDER BY due LIMIT $2`
+/** What a text is read with. */
+const ROW = 'h.root_id, r.letter::text, r.id, r.version, r.span, r.data'
+const ROWS = `SELECT ${ROW} FROM @.rows r JOIN @.trees h USING (t)`
+/** Nodes, with the conversations of their turns. */
+const NODE = `${ROW}, c.conversation_id`
+const OF_NODE = `JOIN @.trees h USING (t) JOIN @.rows c ON c.id = r.span AND c.letter = 't'`
+const NODES = `SELECT ${NODE} FROM @.rows r ${OF_NODE}`
+const OVERDUE = `${ROWS} WHERE queue = 't' AND due <= $1 ORDER BY due LIMIT $2`
 /** Finds the turns first: joined at once, a young table is read whole. */
-const UNSTOPPED = `WITH t AS MATERIALIZED (SELECT id, root_id FROM @.rows WHERE mark <= $1 AND letter = 't')
-  SELECT ${NODE} FROM t JOIN @.rows r ON r.root_id = t.root_id AND r.span = t.id WHERE r.letter = 'n' AND r.state = 'r' LIMIT $2`
-const WAITING = `SELECT ${NODE} FROM @.rows r WHERE queue = $1 AND (due, id) > ($2, $3) ORDER BY due, id LIMIT $4`
-const WAITING_OF_OWNER = `SELECT ${NODE} FROM @.rows r WHERE wait = $1 AND (due, id) > ($2, $3) ORDER BY due, id LIMIT $4`
-const CLAIMED = `SELECT ${NODE} FROM @.rows r WHERE queue = $1 LIMIT $2`
+const UNSTOPPED = `WITH c AS MATERIALIZED (SELECT id, t, conversation_id FROM @.rows WHERE mark <= $1 AND letter = 't')
+  SELECT ${NODE} FROM c JOIN @.rows r ON r.t = c.t AND r.span = c.id JOIN @.trees h ON h.t = c.t
+  WHERE r.letter = 'n' AND r.state = 'r' LIMIT $2`
+const WAITING = `${NODES} WHERE r.queue = $1 AND (r.due, r.id) > ($2, $3) ORDER BY r.due, r.id LIMIT $4`
+const WAITING_OF_OWNER = `${NODES} WHERE r.wait = $1 AND (r.due, r.id) > ($2, $3) ORDER BY r.due, r.id LIMIT $4`
+const CLAIMED = `${NODES} WHERE r.queue = $1 LIMIT $2`
 const ENGINES = 'SELECT data FROM @.engines ORDER BY id'
 const ENGINE = 'SELECT data FROM @.engines WHERE id = $1'
 const NEXT_DUE = `SELECT least((SELECT min(due) FROM @.rows WHERE queue = 't' AND due > $1), (SELECT min(due) FROM @.rows WHERE queue = 'w' AND due > $1),
   (SELECT min(mark) FROM @.rows WHERE letter = 'n' AND mark > $1))`
 /** Up to the commit that has the last event of the page. */
-const EVENTS = `SELECT seq, events, n FROM @.commits WHERE root_id = $1 AND seq > $2 AND events <> '[]' AND seq <= coalesce(
-    (SELECT min(seq) FROM @.commits WHERE root_id = $1 AND seq >= $2::bigint + $3), 2147483647) ORDER BY seq, n LIMIT $3`
-const CONVERSATIONS = `SELECT data FROM @.rows WHERE letter = 'c' AND id > $1 AND ($2::text IS NULL OR root_id = $2) ORDER BY id LIMIT $3`
-const FIND_IDS = `SELECT id, letter::text FROM @.rows WHERE letter IN ('c', 't', 'n') AND right(id, length($1)) = $1
+const EVENTS = `WITH tree AS (SELECT t FROM @.trees WHERE root_id = $1)
+  SELECT seq, events, n FROM @.commits WHERE t = (SELECT t FROM tree) AND seq > $2 AND events <> '[]' AND seq <= coalesce(
+    (SELECT min(seq) FROM @.commits WHERE t = (SELECT t FROM tree) AND seq >= $2::bigint + $3), 2147483647) ORDER BY seq, n LIMIT $3`
+const CONVERSATIONS = `${ROWS} WHERE letter = 'c' AND id > $1 AND ($2::bytea IS NULL OR root_id = $2) ORDER BY id LIMIT $3`
+const FIND_IDS = `SELECT id, letter::text FROM @.rows WHERE letter IN ('c', 't', 'n') AND right(@.id_text(id), length($1)) = $1
   ORDER BY strpos('ctn', letter::text) LIMIT $2`
-const OPEN_TURNS = `SELECT data FROM @.rows WHERE queue IN ('t', 'u') AND ($2::text IS NULL OR root_id = $2) LIMIT $1`
-const OPEN_ROOTS = `SELECT data FROM @.rows WHERE queue IN ('t', 'u') AND kind = 'user' LIMIT $1`
-const OPEN_ROOTS_OF_OWNER = 'SELECT data FROM @.rows WHERE wait = $1 LIMIT $2'
-const ROOT_OF = `SELECT t.root_id, t.owner FROM @.rows r JOIN @.trees t USING (root_id) WHERE r.id = $1 AND letter IN ('c', 't', 'n')
+const OPEN_TURNS = `${ROWS} WHERE queue IN ('t', 'u') AND ($2::bytea IS NULL OR root_id = $2) LIMIT $1`
+const OPEN_ROOTS = `${ROWS} WHERE queue IN ('t', 'u') AND kind = 'user' LIMIT $1`
+const OPEN_ROOTS_OF_OWNER = `${ROWS} WHERE wait = $1 LIMIT $2`
+const ROOT_OF = `SELECT h.root_id, h.owner FROM @.rows r JOIN @.trees h USING (t) WHERE r.id = $1 AND letter IN ('c', 't', 'n')
   ORDER BY strpos('ctn', letter::text) LIMIT 1`
 
 /** Skips from one queue to the next, however many rows are in it. */
@@ -42,8 +52,8 @@ const QUEUES_BETWEEN = `WITH RECURSIVE q (queue) AS (
 const READY_QUEUES = ['r', 's']
 const CLAIMANTS = ['e', 'f']
 const RUNNABLE = `SELECT q.at, f.* FROM unnest($1::text[]) WITH ORDINALITY AS q (queue, at) CROSS JOIN LATERAL (
-    SELECT ${NODE} FROM @.rows r JOIN @.rows c ON c.id = r.conversation_id AND c.letter = 'c'
-    WHERE r.queue = q.queue AND (r.mark IS NULL OR r.mark <= $2) AND r.kind = ANY ($3) AND c.kind = ANY ($4)
+    ${NODES} JOIN @.rows a ON a.id = c.conversation_id AND a.letter = 'c'
+    WHERE r.queue = q.queue AND (r.mark IS NULL OR r.mark <= $2) AND r.kind = ANY ($3) AND a.kind = ANY ($4)
     ORDER BY r.due, r.ordinal LIMIT $5) f`
 
 type PostgresScans = Omit<Scans, 'blocks'> & Pick<StoreReader, 'rootOf' | 'ownerOf'>
@@ -54,8 +64,8 @@ export function postgresScans(database: Database): PostgresScans {
   const nodes = async (text: string, values: readonly unknown[]) => (await ask(text, values)).map(nodeOf)
   const turns = async (text: string, values: readonly unknown[]) => (await ask(text, values)).map(turnOf)
   const ownerOf = async (id: Id) => {
-    const [row] = await ask(ROOT_OF, [escaped(id)])
-    return row === undefined ? undefined : { rootId: unescaped(String(row[0])), owner: unescapedOrNull(row[1]) }
+    const [row] = await ask(ROOT_OF, [keyOf(id)])
+    return row === undefined ? undefined : { rootId: idOf(row[0]), owner: unescapedOrNull(row[1]) }
   }
   return {
     ownerOf,
@@ -75,16 +85,16 @@ export function postgresScans(database: Database): PostgresScans {
     },
     events: async (rootId, after, limit) => {
       const most = bound(limit)
-      const found = await ask(EVENTS, [escaped(rootId), Math.max(0, Math.floor(after)), most])
-      const events = found.flatMap(([seq, text]) => unpackEvents(String(text), Number(seq)))
+      const found = await ask(EVENTS, [keyOf(rootId), Math.max(0, Math.floor(after)), most])
+      const events = found.flatMap(([seq, text]) => unpackEvents(longText(String(text), [rootId]), Number(seq)))
       return events.filter(({ seq }) => seq > after).slice(0, most)
     },
     roots: (query) => roots(database, query),
     conversations: async ({ rootId, after = '', limit }) =>
-      (await ask(CONVERSATIONS, [escaped(after), escapedOrNull(rootId), bound(limit)])).map(conversationOf),
+      (await ask(CONVERSATIONS, [keyAfter(after), keyOrNull(rootId), bound(limit)])).map(conversationOf),
     findIds: async (ending, limit) =>
       ending === '' ? nothing(database) : (await ask(FIND_IDS, [escaped(ending), bound(limit)])).map(foundId),
-    openTurns: (limit, rootId) => turns(OPEN_TURNS, [bound(limit), escapedOrNull(rootId)]),
+    openTurns: (limit, rootId) => turns(OPEN_TURNS, [bound(limit), keyOrNull(rootId)]),
     openRoots: ({ limit, owner }) =>
       owner === undefined
         ? turns(OPEN_ROOTS, [bound(limit)])
@@ -125,7 +135,7 @@ function inTurns(queues: readonly string[], after: RunnableQuery['after']): stri
 
 async function waiting(database: Database, queue: 'a' | 'w', query: AwaitingQuery): Promise<readonly Node[]> {
   const { limit, owner, after = { wakeAt: -1, id: '' } } = query
-  const place = [after.wakeAt, escaped(after.id), bound(limit)]
+  const place = [after.wakeAt, keyAfter(after.id), bound(limit)]
   const rows =
     owner === undefined
       ? await database.query(WAITING, [queue, ...place])
@@ -139,15 +149,15 @@ async function roots(database: Database, query: RootsQuery): Promise<readonly Co
   const terms: string[] = []
   const add = (term: string, value: string | undefined): void => {
     if (value === undefined) return
-    values.push(escaped(value))
+    values.push(value)
     terms.push(term.replace('?', `$${values.length}`))
   }
-  add('t.t < (SELECT t FROM @.trees WHERE root_id = ?)', before)
-  add('t.owner = ?', owner)
-  add('t.agent = ?', agent)
-  add('t.state = ?', state)
+  add('h.t < (SELECT t FROM @.trees WHERE root_id = ?)', before === undefined ? undefined : keyOf(before))
+  add('h.owner = ?', owner === undefined ? undefined : escaped(owner))
+  add('h.agent = ?', agent === undefined ? undefined : escaped(agent))
+  add('h.state = ?', state)
   const where = terms.length === 0 ? '' : `WHERE ${terms.join(' AND ')}`
-  const sql = `SELECT r.data FROM @.trees t JOIN @.rows r ON r.id = t.root_id AND r.letter = 'c' ${where} ORDER BY t.t DESC LIMIT $1`
+  const sql = `SELECT ${ROW} FROM @.trees h JOIN @.rows r ON r.id = h.root_id AND r.letter = 'c' ${where} ORDER BY h.t DESC LIMIT $1`
   return (await database.query(sql, values)).map(conversationOf)
 }
 
@@ -158,22 +168,30 @@ function bound(limit: number): number {
   return Math.min(Math.max(0, limit), MOST)
 }
 
-function nodeOf([data, turnId, conversationId, rootId]: PgRow): Node {
-  const place = {
-    id: unescaped(String(turnId)),
-    conversationId: unescaped(String(conversationId)),
-    rootId: unescaped(String(rootId)),
-  }
-  const packed = parseRow(String(data))
-  return toNode(packed as Parameters<typeof toNode>[0], place as Turn)
+function keyAfter(id: Id): string {
+  return id === '' ? FIRST_KEY : keyOf(id)
 }
 
-function turnOf([data]: PgRow): Turn {
-  return toTurn(parseRow(String(data)) as Parameters<typeof toTurn>[0])
+function keyOrNull(id: Id | undefined): string | null {
+  return id === undefined ? null : keyOf(id)
 }
 
-function conversationOf([data]: PgRow): Conversation {
-  return toConversation(parseRow(String(data)) as Parameters<typeof toConversation>[0])
+function packedOf([root, ...row]: PgRow): PackedRow {
+  return parseRow(longData(row, idOf(root)))
+}
+
+function nodeOf(row: PgRow): Node {
+  const [root, , , , span, , conversation] = row
+  const place = { id: idOf(span), conversationId: idOf(conversation), rootId: idOf(root) }
+  return toNode(packedOf(row) as Parameters<typeof toNode>[0], place as Turn)
+}
+
+function turnOf(row: PgRow): Turn {
+  return toTurn(packedOf(row) as Parameters<typeof toTurn>[0])
+}
+
+function conversationOf(row: PgRow): Conversation {
+  return toConversation(packedOf(row) as Parameters<typeof toConversation>[0])
 }
 
 function engineOf([data]: PgRow): EngineRow {
@@ -183,7 +201,7 @@ function engineOf([data]: PgRow): EngineRow {
 const TYPES = { c: 'conversation', t: 'turn', n: 'node' } as const
 
 function foundId([id, letter]: PgRow): Awaited<ReturnType<Scans['findIds']>>[number] {
-  return { id: unescaped(String(id)), type: TYPES[letter as keyof typeof TYPES] }
+  return { id: idOf(id), type: TYPES[letter as keyof typeof TYPES] }
 }
 
 function unescapedOrNull(value: unknown): string | null {

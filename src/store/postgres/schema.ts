@@ -4,79 +4,82 @@ import type { Query } from './driver.ts'
 import { missingSchema } from './failure.ts'
 
 /**
- * The tables. Ids, names and owners may be any text, and PostgreSQL takes no NUL in one: `escaped` writes them. Rows are JSON as
- * text: `jsonb` would give it back in another order, and its hash would differ.
+ * The tables. A commit pays for each byte in each index, so ids are bytes (`keyOf`), rows name their tree by its number, and texts
+ * are short ones (`shortText`); `id_text` makes an id readable. Names and owners may be any text, and PostgreSQL takes no NUL in
+ * one: `escaped` writes them. Rows are not `jsonb`, which would give their text back in another order, and with another hash.
  * - `trees`: one row per tree; whoever locks it may extend the tree. `t` is its number, `n` counts its commits.
- * - `rows`: conversations (c), turns (t), nodes (n), links (l), and edges of one turn in one commit (e). `span` is the turn of a
+ * - `rows`: conversations (c), turns (t), nodes (n), links (l), and edges that came without a new node (e). `span` is the turn of a
  *   node, a link or edges, so that one turn can be read alone, and of a turn its lane after a slash; `n` and `seq` name
- *   the commit that wrote the row last.
- * - `commits`: one row per commit, with its events; `ids` names the rows that it wrote.
+ *   the commit that wrote the row last. Columns that never change come first: the log of an update leaves them out.
+ * - `commits`: one row per commit, with its events; `ids` names the rows that it wrote, in trees with many commits.
  */
 const TABLES = `
 CREATE TABLE @.trees (
-  root_id text COLLATE "C" PRIMARY KEY,
+  root_id bytea PRIMARY KEY,
   t bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
-  n int NOT NULL,
-  seq int NOT NULL,
-  hash text NOT NULL,
   owner text COLLATE "C",
   agent text COLLATE "C" NOT NULL,
-  state text NOT NULL,      -- of the newest turn of the root's own lane
-  ordinal bigint NOT NULL   -- of that turn; -1 for none
+  n int NOT NULL,
+  seq int NOT NULL,
+  ordinal bigint NOT NULL,  -- of the newest turn of the root's own lane; -1 for none
+  state text NOT NULL,      -- of that turn
+  hash text NOT NULL
 ) WITH (fillfactor = 70);
 CREATE INDEX trees_made ON @.trees (t);
 CREATE INDEX trees_of_owner ON @.trees (owner, t) WHERE owner IS NOT NULL;
 CREATE INDEX trees_of_state ON @.trees (state, t) WHERE state IN ('failed', 'uncertain', 'open');
 
 CREATE TABLE @.rows (
-  id text COLLATE "C" NOT NULL,
+  t bigint NOT NULL,
+  ordinal int,
+  edges_n int,               -- the commit that wrote the edges
+  edges_seq int,
   letter "char" NOT NULL,
-  root_id text COLLATE "C" NOT NULL,
+  id bytea NOT NULL,
+  span bytea,
+  conversation_id bytea,     -- of a turn or edges
+  edges text,                -- of a node that came with edges of its turn: all of them
+  key text COLLATE "C",      -- kind and idempotency key of a node
   version int NOT NULL,
   n int NOT NULL,
   seq int NOT NULL,
-  span text COLLATE "C",
-  conversation_id text COLLATE "C",  -- of a turn, a node or edges
-  ordinal bigint,
-  queue text COLLATE "C",    -- t: running turn, u: queued turn, r and owner: runnable node, a: one that awaits a person,
-                             -- w: one that waits until a moment, e and engine: claimed node
   due double precision,      -- t: the deadline, r: when it was made, a and w: when it goes on by itself
   mark double precision,     -- when a runnable node wakes; when an open turn was asked to stop
-  wait text COLLATE "C",     -- a, w or o (open turn of a user), and the owner of the tree
-  state "char",              -- of an open node: its first letter
   epoch int,                 -- of an open node
+  state "char",              -- of an open node: its first letter
+  queue text COLLATE "C",    -- t: running turn, u: queued turn, r and owner: runnable node, a: one that awaits a person,
+                             -- w: one that waits until a moment, e and engine: claimed node
+  wait text COLLATE "C",     -- a, w or o (open turn of a user), and the owner of the tree
   kind text COLLATE "C",     -- of a runnable node; of a turn, the type of its conversation; of a conversation, its code
-  key text COLLATE "C",      -- kind and idempotency key of a node
   data text NOT NULL,
   PRIMARY KEY (id, letter)
-) WITH (fillfactor = 80);
-CREATE INDEX rows_of_tree ON @.rows (root_id, span);
-CREATE INDEX rows_of_lane ON @.rows (span, ordinal) WHERE letter = 't';
-CREATE INDEX rows_in_queue ON @.rows (queue, due, id) WHERE queue IS NOT NULL;
+) WITH (fillfactor = 65);
+CREATE INDEX rows_of_tree ON @.rows (t, span, ordinal);
+CREATE INDEX rows_in_queue ON @.rows (queue, due) WHERE queue IS NOT NULL;
 CREATE INDEX rows_marked ON @.rows (mark) WHERE mark IS NOT NULL;
 CREATE INDEX rows_of_owner ON @.rows (wait, due, id) WHERE wait IS NOT NULL;
 CREATE UNIQUE INDEX rows_by_key ON @.rows (span, key) WHERE key IS NOT NULL;
 
 CREATE TABLE @.commits (
-  root_id text COLLATE "C" NOT NULL,
+  t bigint NOT NULL,
+  at double precision NOT NULL,
   seq int NOT NULL,
   n int NOT NULL,
   id text COLLATE "C" NOT NULL,
   kind text NOT NULL,
-  at double precision NOT NULL,
   events text NOT NULL,
   marks text NOT NULL,
   hash text NOT NULL,
-  ids text NOT NULL,         -- a list of letter and id, as JSON; empty for a commit of long ago
-  PRIMARY KEY (root_id, seq, n)
+  ids bytea[],               -- letter and id of each row; null in a tree with few commits, all of whose rows can be looked at
+  PRIMARY KEY (t, seq, n)
 );
 
 CREATE TABLE @.bodies (
-  root_id text COLLATE "C" NOT NULL,
-  hash text COLLATE "C" NOT NULL,
+  t bigint NOT NULL,
   n int NOT NULL,
+  hash text COLLATE "C" NOT NULL,
   data bytea NOT NULL,
-  PRIMARY KEY (root_id, hash)
+  PRIMARY KEY (t, hash)
 );
 
 CREATE TABLE @.engines (id text COLLATE "C" PRIMARY KEY, version int NOT NULL, data text NOT NULL) WITH (fillfactor = 50);
@@ -85,11 +88,11 @@ CREATE TABLE @.engines (id text COLLATE "C" PRIMARY KEY, version int NOT NULL, d
 CREATE TABLE @.changes (
   c bigint GENERATED ALWAYS AS IDENTITY,
   xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
-  root_id text NOT NULL,     -- empty where its owner was forgotten
+  at double precision NOT NULL,
   seq int NOT NULL,
+  root_id bytea,             -- null where its owner was forgotten
   owner text COLLATE "C",
   agent text NOT NULL,
-  at double precision NOT NULL,
   types text NOT NULL,
   PRIMARY KEY (xid, c)
 );
@@ -140,16 +143,22 @@ CREATE INDEX stone_ids_of_stone ON @.stone_ids (s);
 CREATE SEQUENCE @.block_numbers;
 CREATE UNLOGGED TABLE @.blocks (
   b bigint NOT NULL DEFAULT nextval('@.block_numbers') PRIMARY KEY,
-  node_id text COLLATE "C" NOT NULL,
-  root_id text COLLATE "C" NOT NULL,
+  node_id bytea NOT NULL,
+  root_id bytea NOT NULL,
   data text NOT NULL
 );
 CREATE INDEX blocks_of_tree ON @.blocks (root_id, b);
 CREATE INDEX blocks_of_node ON @.blocks (node_id);
-CREATE UNLOGGED TABLE @.readers (root_id text COLLATE "C" PRIMARY KEY, until timestamptz NOT NULL);
+CREATE UNLOGGED TABLE @.readers (root_id bytea PRIMARY KEY, until timestamptz NOT NULL);
 
 -- Counts writes, so that a process that hears nothing can ask whether there was one.
 CREATE SEQUENCE @.writes;
+
+-- An id as text: see \`keyOf\`.
+CREATE FUNCTION @.id_text(p_key bytea) RETURNS text LANGUAGE sql IMMUTABLE AS $legate$
+  SELECT CASE WHEN length(p_key) = 16 AND get_byte(p_key, 0) <> 255 THEN encode(p_key, 'hex')::uuid::text
+    ELSE convert_from(substr(p_key, 2), 'UTF8') END
+$legate$;
 `
 
 /** Step n leads from version n to n + 1. Steps are never changed once published, only added, and only add: see `LEAST`. */

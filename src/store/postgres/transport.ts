@@ -15,57 +15,63 @@ import {
 } from '../replica/transport.ts'
 import type { Database } from './database.ts'
 import type { PgRow } from './driver.ts'
-import { escaped, unescaped } from './escape.ts'
+import { escaped, idOf, keyOf, laneKey, unescaped } from './escape.ts'
 import { isLost, isRefusal } from './failure.ts'
-import { AT_ONE_MOMENT, readTree, verifyTables } from './whole-tree.ts'
+import { AT_ONE_MOMENT, longData, readTree, verifyTables } from './whole-tree.ts'
 import { commitValues, wakeValues } from './write.ts'
 
-const SEND = 'SELECT @.commit_1($1, $2, $3, $4, $5, $6)'
+const SEND = 'SELECT @.commit_1($1, $2, $3, $4, $5, $6, $7)'
 const HEADS = 'SELECT root_id, t, n, seq FROM @.trees WHERE root_id = ANY ($1)'
 const ORDER = `ORDER BY strpos('ctnle', letter::text), x.ordinal, x.n, x.id`
-const COLUMNS = 'id, letter, n, seq, ordinal, span, conversation_id, data'
-const FOUND = 't.t, t.n, t.seq, x.letter::text, x.id, x.n, x.seq, x.span, x.conversation_id, x.data'
+const COLUMNS = 'id, letter, version, n, seq, ordinal, span, conversation_id, data, edges, edges_n, edges_seq'
+const FOUND = `h.t, h.n, h.seq, x.letter::text, x.id, x.version, x.n, x.seq, x.span, x.conversation_id, x.data,
+  x.edges, x.edges_n, x.edges_seq`
+/** The tree, and its number for other tables. */
+const HEAD = 'h AS (SELECT t, n, seq FROM @.trees WHERE root_id = $1)'
+const TREE = '(SELECT t FROM h)'
 /** The marks that commits have of their rows (m), and the texts that they brought (b). */
 const beside = (ofCommits: string, ofBodies: string) => `
-    UNION ALL SELECT '', 'm', n, seq, NULL, NULL, NULL, marks, NULL FROM @.commits WHERE root_id = $1 AND ${ofCommits}
-    UNION ALL SELECT hash, 'b', n, 0, NULL, NULL, NULL, '', data FROM @.bodies WHERE root_id = $1 AND ${ofBodies}`
+    UNION ALL SELECT NULL, 'm', 0, n, seq, NULL, NULL, NULL, marks, NULL, 0, 0, NULL, NULL FROM @.commits WHERE t = ${TREE} AND ${ofCommits}
+    UNION ALL SELECT NULL, 'b', 0, n, 0, NULL, NULL, NULL, '', NULL, 0, 0, hash, data FROM @.bodies WHERE t = ${TREE} AND ${ofBodies}`
 const IS_FEW = '(SELECT yes FROM few)'
-const HEAD = 'SELECT t, n, seq FROM @.trees WHERE root_id = $1'
 /** All rows, or none where there are more than wanted. */
-const ROWS = `WITH few AS (SELECT count(*) <= $2 AS yes FROM (SELECT 1 FROM @.rows WHERE root_id = $1 LIMIT $2::bigint + 1) c)
-  SELECT ${FOUND}, x.body FROM (${HEAD}) t LEFT JOIN (
-    SELECT ${COLUMNS}, NULL::bytea AS body FROM @.rows WHERE root_id = $1 AND ${IS_FEW}${beside(IS_FEW, IS_FEW)}) x
+const ROWS = `WITH ${HEAD},
+  few AS (SELECT count(*) <= $2 AS yes FROM (SELECT 1 FROM @.rows WHERE t = ${TREE} LIMIT $2::bigint + 1) c)
+  SELECT ${FOUND}, x.hash, x.body FROM h LEFT JOIN (
+    SELECT ${COLUMNS}, NULL AS hash, NULL::bytea AS body FROM @.rows WHERE t = ${TREE} AND ${IS_FEW}${beside(IS_FEW, IS_FEW)}) x
   ON true ${ORDER}`
-/** The rows that later commits have named. */
-const NEWER = `WITH t AS (SELECT t, n, seq FROM @.trees WHERE root_id = $1 AND t = $2 AND NOT EXISTS (
-    SELECT 1 FROM @.commits c WHERE c.root_id = $1 AND c.seq >= $4 AND c.n > $3 AND c.ids = '')),
-  named AS (SELECT DISTINCT left(x, 1) AS letter, substr(x, 2) || CASE WHEN left(x, 1) = 'e' THEN ' ' || c.n ELSE '' END AS id
-    FROM t, @.commits c, json_array_elements_text(c.ids::json) AS w(x) WHERE c.root_id = $1 AND c.seq >= $4 AND c.n > $3)
-  SELECT ${FOUND}, x.body FROM t LEFT JOIN (
-    SELECT ${prefixed('rows')}, NULL::bytea AS body FROM named
-      JOIN @.rows ON rows.id = named.id AND rows.letter = named.letter::"char" AND rows.root_id = $1
+/** The rows that later commits have written: they name them, or all rows are looked at. */
+const NEWER = `WITH h AS (SELECT t, n, seq FROM @.trees WHERE root_id = $1 AND t = $2),
+  later AS MATERIALIZED (SELECT ids FROM @.commits WHERE t = ${TREE} AND seq >= $4 AND n > $3),
+  few AS (SELECT EXISTS (SELECT 1 FROM later WHERE ids IS NULL) AS yes),
+  named AS (SELECT DISTINCT x FROM later, unnest(ids) AS w(x) WHERE NOT ${IS_FEW})
+  SELECT ${FOUND}, x.hash, x.body FROM h LEFT JOIN (
+    SELECT ${prefixed('r')}, NULL AS hash, NULL::bytea AS body FROM named
+      JOIN @.rows r ON r.id = substr(x, 2) AND r.letter = convert_from(substr(x, 1, 1), 'UTF8')::"char" AND r.t = ${TREE}
+    UNION ALL SELECT ${COLUMNS}, NULL, NULL FROM @.rows WHERE t = ${TREE} AND n > $3 AND ${IS_FEW}
     ${beside('seq >= $4 AND n > $3', 'n > $3')}) x
   ON true ${ORDER}`
 /** Turns by id, by what they hold, of lanes and open ones; with them, those that called them. Then all their rows. */
-const FIND = `WITH RECURSIVE t AS (${HEAD}),
-  named AS (SELECT id, letter, span FROM @.rows WHERE id = ANY ($2) AND letter <> 'e' AND root_id = $1),
+const FIND = `WITH RECURSIVE ${HEAD},
+  named AS (SELECT id, letter, span FROM @.rows WHERE id = ANY ($2) AND letter <> 'e' AND t = ${TREE}),
   turns (id) AS (
-    (SELECT f.id FROM unnest($3::text[], $4::bigint[], $5::bigint[]) AS q (lane, last, most) CROSS JOIN LATERAL (
-      SELECT id FROM @.rows WHERE letter = 't' AND span = '/' || q.lane AND ordinal <= q.last AND root_id = $1
+    (SELECT f.id FROM unnest($3::bytea[], $4::bigint[], $5::bigint[]) AS q (lane, last, most) CROSS JOIN LATERAL (
+      SELECT id FROM @.rows WHERE t = ${TREE} AND letter = 't' AND span = q.lane AND ordinal <= q.last
         ORDER BY ordinal DESC LIMIT q.most) f
     UNION ALL SELECT CASE WHEN letter = 't' THEN id ELSE span END FROM named WHERE letter <> 'c'
-    UNION ALL SELECT id FROM @.rows WHERE $6 AND queue IN ('t', 'u') AND root_id = $1)
-    UNION SELECT l.span FROM turns JOIN @.rows l ON l.id = turns.id AND l.letter = 'l' AND l.root_id = $1),
-  of_turns AS (SELECT ${prefixed('r')} FROM turns JOIN @.rows r ON r.id = turns.id AND r.letter = 't' AND r.root_id = $1)
-  SELECT ${FOUND} FROM t LEFT JOIN (
-    SELECT ${prefixed('r')} FROM turns JOIN @.rows r ON r.root_id = $1 AND r.span = turns.id
+    UNION ALL SELECT id FROM @.rows WHERE $6 AND queue IN ('t', 'u') AND t = ${TREE})
+    UNION SELECT l.span FROM turns JOIN @.rows l ON l.id = turns.id AND l.letter = 'l' AND l.t = ${TREE}),
+  of_turns AS (SELECT ${prefixed('r')} FROM turns JOIN @.rows r ON r.id = turns.id AND r.letter = 't' AND r.t = ${TREE})
+  SELECT ${FOUND} FROM h LEFT JOIN (
+    SELECT ${prefixed('r')} FROM turns JOIN @.rows r ON r.t = ${TREE} AND r.span = turns.id
     UNION ALL SELECT * FROM of_turns
     UNION ALL SELECT ${prefixed('r')} FROM (SELECT conversation_id AS id FROM of_turns UNION SELECT id FROM named WHERE letter = 'c'
-      UNION SELECT root_id FROM @.trees WHERE root_id = $1) c JOIN @.rows r ON r.id = c.id AND r.letter = 'c' AND r.root_id = $1) x
+      UNION SELECT $1::bytea FROM h) c JOIN @.rows r ON r.id = c.id AND r.letter = 'c' AND r.t = ${TREE}) x
   ON true ${ORDER}`
 const MARKS = `SELECT c.n, marks FROM unnest($2::int[], $3::int[]) AS q (seq, n)
-  JOIN @.commits c ON c.root_id = $1 AND c.seq = q.seq AND c.n = q.n`
-const BODIES = 'SELECT hash, data FROM @.bodies WHERE root_id = $1 AND hash = ANY ($2)'
+  JOIN @.commits c ON c.t = $1 AND c.seq = q.seq AND c.n = q.n`
+const BODIES =
+  'SELECT hash, data FROM @.bodies WHERE t = (SELECT t FROM @.trees WHERE root_id = $1) AND hash = ANY ($2)'
 
 function prefixed(table: string): string {
   return COLUMNS.split(', ')
@@ -90,15 +96,14 @@ export function postgresTransport(database: Database, options: TransportOptions)
   return {
     send: async (commit, sending) => send(database, commit, { ...sending, ...options }),
     heads: async (rootIds) => {
-      const rows = await database.query(HEADS, [rootIds.map(escaped)])
-      const heads = new Map(rows.map(([id, ...head]) => [id, headOf(head)]))
-      return rootIds.map((id) => heads.get(escaped(id)))
+      const rows = await database.query(HEADS, [rootIds.map(keyOf)])
+      const heads = new Map(rows.map(([id, ...head]) => [idOf(id), headOf(head)]))
+      return rootIds.map((id) => heads.get(id))
     },
     load: (rootId, most) => checked(rootId, () => load(database, rootId, most)),
     newer: (rootId, since) => checked(rootId, () => newer(database, rootId, since)),
     find: (rootId, wanted) => checked(rootId, () => find(database, rootId, wanted)),
-    bodies: async (rootId, hashes) =>
-      (await database.query(BODIES, [escaped(rootId), hashes.map(escaped)])).map(bodyOf),
+    bodies: async (rootId, hashes) => (await database.query(BODIES, [keyOf(rootId), hashes.map(escaped)])).map(bodyOf),
   }
 }
 
@@ -157,50 +162,67 @@ function isRight({ part, marks }: Loaded): boolean {
 
 /** A whole tree at one moment. */
 async function load(database: Database, rootId: Id, most: number): Promise<Loaded | undefined> {
-  const found = await database.query(ROWS, [escaped(rootId), Math.min(most, MOST)])
+  const found = await database.query(ROWS, [keyOf(rootId), Math.min(most, MOST)])
   const [first] = found
   // A tree has at least its root.
   if (first?.[3] === null) return { part: { head: headOf(first), rows: undefined, bodies: [] }, marks: new Map() }
-  return loadedOf(found)
+  return loadedOf(found, { rootId, since: 0, marks: [] })
 }
 
 async function newer(database: Database, rootId: Id, since: Head): Promise<Loaded | undefined> {
-  return loadedOf(await database.query(NEWER, [escaped(rootId), since.tree, since.n, since.seq]))
+  const found = await database.query(NEWER, [keyOf(rootId), since.tree, since.n, since.seq])
+  return loadedOf(found, { rootId, since: since.n, marks: [] })
 }
 
 async function find(database: Database, rootId: Id, wanted: Wanted): Promise<Loaded | undefined> {
   const found = await database.query(FIND, wantedValues(rootId, wanted))
-  const writers = new Map(found.map(([, , , , , n, seq]) => [Number(n), Number(seq)]))
-  const marks = await database.query(MARKS, [escaped(rootId), [...writers.values()], [...writers.keys()]])
-  return loadedOf(found, marks)
+  const [tree] = found[0] ?? []
+  if (tree === undefined) return undefined
+  const writers = new Map<number, number>()
+  for (const [, , , , , , n, seq, , , , , edgesN, edgesSeq] of found) {
+    writers.set(Number(n), Number(seq))
+    if (edgesN !== null) writers.set(Number(edgesN), Number(edgesSeq))
+  }
+  const marks = await database.query(MARKS, [tree, [...writers.values()], [...writers.keys()]])
+  return loadedOf(found, { rootId, since: 0, marks })
 }
 
 function wantedValues(rootId: Id, { ids, lanes, open }: Wanted): readonly unknown[] {
   const ranges = [
-    lanes.map(({ laneId }) => escaped(laneId)),
+    lanes.map(({ laneId }) => laneKey(laneId)),
     lanes.map(({ last }) => last),
     lanes.map(({ limit }) => Math.min(limit, MOST)),
   ]
-  return [escaped(rootId), ids.map(escaped), ...ranges, open]
+  return [keyOf(rootId), ids.map(keyOf), ...ranges, open]
 }
 
 /** More than PostgreSQL takes as a limit of ours. */
 const MOST = 2 ** 31 - 1
 
-/** Reads rows with their head, and what is beside them; `more` are marks that were asked for. */
-function loadedOf(found: readonly PgRow[], more: readonly PgRow[] = []): Loaded | undefined {
+interface LoadedFrom {
+  readonly rootId: Id
+  /** Edges of commits up to this one are there already. */
+  readonly since: number
+  /** Marks that were asked for. */
+  readonly marks: readonly PgRow[]
+}
+
+/** Reads rows with their head, and what is beside them. */
+function loadedOf(found: readonly PgRow[], { rootId, since, marks: more }: LoadedFrom): Loaded | undefined {
   const [first] = found
   if (first === undefined) return undefined
   const rows: LoadedRow[] = []
+  const edges: LoadedRow[] = []
   const bodies: Body[] = []
   const marks = new Map(more.map(([n, text]) => [Number(n), String(text)]))
   for (const [, , , ...row] of found) {
-    const [letter, id, n, , , , text, body] = row
+    const [letter, , , n, , , , text, own, ownN, , hash, body] = row
     if (letter === 'm') marks.set(Number(n), String(text))
-    else if (letter === 'b') bodies.push(bodyOf([id, body]))
-    else if (letter !== null) rows.push(loadedRow(row))
+    else if (letter === 'b') bodies.push(bodyOf([hash, body]))
+    else if (letter !== null) rows.push(loadedRow(rootId, row))
+    if (own !== null && Number(ownN) > since) edges.push(loadedEdges(rootId, row))
   }
-  return { part: { head: headOf(first), rows, bodies }, marks }
+  return { part: { head: headOf(first), rows: [...rows, ...edges], bodies }, marks }
 }
 
 function bodyOf([hash, data]: PgRow): Body {
@@ -211,13 +233,20 @@ function headOf([tree, n, seq]: PgRow): Head {
   return { tree: Number(tree), n: Number(n), seq: Number(seq) }
 }
 
-function loadedRow([letter, id, n, , span, conversationId, text]: PgRow): LoadedRow {
+/** The edges that a node came with. */
+function loadedEdges(rootId: Id, [, key, version, , seq, span, conversation, , edges, n]: PgRow): LoadedRow {
+  return loadedRow(rootId, ['e', key, version, n, seq, span, conversation, edges])
+}
+
+function loadedRow(rootId: Id, [letter, key, version, n, , span, conversation, data]: PgRow): LoadedRow {
+  const isOfTurn = letter !== 'c' && letter !== 't'
+  const id = letter === 'e' ? '' : idOf(key)
   return {
     letter: letter as LoadedRow['letter'],
-    id: unescaped(String(id)),
+    id,
     n: Number(n),
-    turnId: span === null ? null : unescaped(String(span)),
-    conversationId: conversationId === null ? null : unescaped(String(conversationId)),
-    text: String(text),
+    turnId: isOfTurn ? idOf(span) : null,
+    conversationId: letter === 'e' ? idOf(conversation) : null,
+    text: longData([letter, key, version, span, data], rootId),
   }
 }

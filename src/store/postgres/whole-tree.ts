@@ -1,11 +1,12 @@
 import { sha256 } from '../../base/hash.ts'
 import type { Body, Edge, Id } from '../../graph/rows.ts'
 import { type ArchivePart, type Finding, finding, type WholeTree, type WrittenRow } from '../archive.ts'
+import { longRow, longText } from '../codec/short-text.ts'
 import { unpackTree, verifyTree } from '../codec/tree-text.ts'
 import type { ChainRecord, RowLetter } from '../commit-chain.ts'
 import { edgesIn } from '../replica/replica.ts'
 import type { PgRow, Query } from './driver.ts'
-import { escaped, unescaped } from './escape.ts'
+import { idOf, keyOf, laneOf, unescaped } from './escape.ts'
 import { columnsOf, type WrittenColumns } from './write.ts'
 
 /** A tree as the tables have it, with the columns by which its rows are found. */
@@ -17,20 +18,23 @@ export interface TableTree {
   readonly columns: ReadonlyMap<string, PgRow>
 }
 
-const TREE = 'SELECT n, seq, hash FROM @.trees WHERE root_id = $1'
-const ROWS = `SELECT id, letter::text, span, conversation_id, data, queue, due, mark, wait, state::text, epoch, kind, version FROM @.rows
-  WHERE root_id = $1 ORDER BY strpos('ctnle', letter::text), id <> root_id, n, ordinal, id`
-const RECORDS = 'SELECT kind, at, seq, events, marks, hash FROM @.commits WHERE root_id = $1 ORDER BY seq, n'
-const BODIES = 'SELECT hash, data FROM @.bodies WHERE root_id = $1 ORDER BY hash'
+const TREE = 'SELECT t, n, seq, hash FROM @.trees WHERE root_id = $1'
+const ROWS = `SELECT letter::text, id, version, span, data, conversation_id, edges, queue, due, mark, wait, state::text, epoch, kind, version FROM @.rows
+  WHERE t = $1 ORDER BY strpos('ctnle', letter::text), id <> $2, n, ordinal, id`
+const RECORDS = 'SELECT kind, at, seq, events, marks, hash FROM @.commits WHERE t = $1 ORDER BY seq, n'
+const BODIES = 'SELECT hash, data FROM @.bodies WHERE t = $1 ORDER BY hash'
 
 /** Reads a whole tree in parts: some records, rows or texts at a time. Must be run at one moment. */
 export async function* readParts(query: Query, rootId: Id): AsyncGenerator<ArchivePart> {
-  const [found] = await query(TREE, [escaped(rootId)])
+  const root = keyOf(rootId)
+  const [found] = await query(TREE, [root])
   if (found === undefined) return
-  const nothing = { hash: String(found[2]), records: [], rows: [], edges: [], bodies: [] }
-  for await (const rows of pages(query, RECORDS, rootId)) yield { ...nothing, records: rows.map(recordOf) }
-  for await (const rows of pages(query, ROWS, rootId)) yield { ...nothing, ...partOf(rows, rootId) }
-  for await (const rows of pages(query, BODIES, rootId)) yield { ...nothing, bodies: rows.map(bodyOf) }
+  const [t, , , hash] = found
+  const nothing = { hash: String(hash), records: [], rows: [], edges: [], bodies: [] }
+  const record = (row: PgRow) => recordOf(row, rootId)
+  for await (const rows of pages(query, RECORDS, [t])) yield { ...nothing, records: rows.map(record) }
+  for await (const rows of pages(query, ROWS, [t, root])) yield { ...nothing, ...partOf(rows, rootId) }
+  for await (const rows of pages(query, BODIES, [t])) yield { ...nothing, bodies: rows.map(bodyOf) }
 }
 
 /** So many rows are read at a time, and so many texts, which may be long. */
@@ -40,8 +44,8 @@ const LOTS: ReadonlyMap<string, number> = new Map([
   [BODIES, 8],
 ])
 
-async function* pages(query: Query, text: string, rootId: Id): AsyncGenerator<readonly PgRow[]> {
-  await query(`DECLARE pages NO SCROLL CURSOR FOR ${text}`, [escaped(rootId)])
+async function* pages(query: Query, text: string, values: readonly unknown[]): AsyncGenerator<readonly PgRow[]> {
+  await query(`DECLARE pages NO SCROLL CURSOR FOR ${text}`, values)
   const next = `FETCH ${LOTS.get(text)} FROM pages`
   for (let page = await query(next); page.length > 0; page = await query(next)) yield page
   await query('CLOSE pages')
@@ -59,19 +63,27 @@ interface ReadRows {
   readonly edges: Map<string, Edge>
 }
 
-function addRow([key, letter, span, conversation, data]: PgRow, rootId: Id, { rows, edges }: ReadRows): void {
-  const text = String(data)
-  const turnId = span === null || letter === 't' ? null : unescaped(String(span))
-  if (letter === 'e') addEdges(edges, text, { rootId, conversationId: unescaped(String(conversation)) })
-  else rows.push({ letter: letter as RowLetter, id: unescaped(String(key)), turnId, text })
+/** The columns of `ROWS` before those by which a row is found. */
+const FOUND_BY = 7
+
+function addRow(row: PgRow, rootId: Id, { rows, edges }: ReadRows): void {
+  const [letter, key, version, span, data, conversation, own] = row
+  const text = longData([letter, key, version, span, data], rootId)
+  const place = { rootId, conversationId: idOf(conversation) }
+  if (own !== null) addEdges(edges, longData(['e', key, version, span, own], rootId), place)
+  if (letter === 'e') addEdges(edges, text, place)
+  else {
+    const turnId = letter === 'n' || letter === 'l' ? idOf(span) : null
+    rows.push({ letter: letter as RowLetter, id: idOf(key), turnId, text })
+  }
 }
 
-function recordOf([kind, at, seq, events, marks, hash]: PgRow): ChainRecord {
+function recordOf([kind, at, seq, events, marks, hash]: PgRow, rootId: Id): ChainRecord {
   return {
     kind: String(kind),
     at: Number(at),
     seq: Number(seq),
-    events: String(events),
+    events: longText(String(events), [rootId]),
     marks: String(marks),
     hash: String(hash),
   }
@@ -86,22 +98,30 @@ export const AT_ONE_MOMENT = 'REPEATABLE READ READ ONLY'
 
 /** Reads a whole tree. Undefined where there is none. Must be run at one moment. */
 export async function readTree(query: Query, rootId: Id): Promise<TableTree | undefined> {
-  const id = escaped(rootId)
-  const [found] = await query(TREE, [id])
+  const root = keyOf(rootId)
+  const [found] = await query(TREE, [root])
   if (found === undefined) return undefined
+  const [t, n, seq, hash] = found
   const rows: WrittenRow[] = []
   const edges = new Map<string, Edge>()
   const columns = new Map<string, PgRow>()
-  for (const row of await query(ROWS, [id])) {
-    const [key, letter, , , , ...others] = row
+  for (const row of await query(ROWS, [t, root])) {
+    const [letter, key] = row
     addRow(row, rootId, { rows, edges })
-    columns.set(`${letter}${key}`, others)
+    if (letter !== 'e') columns.set(`${letter}${keyOf(idOf(key))}`, row.slice(FOUND_BY))
   }
-  const records = (await query(RECORDS, [id])).map(recordOf)
-  const bodies = (await query(BODIES, [id])).map(bodyOf)
-  const [n, seq, hash] = found
+  const records = (await query(RECORDS, [t])).map((row) => recordOf(row, rootId))
+  const bodies = (await query(BODIES, [t])).map(bodyOf)
   const whole = { rootId, rows, edges: [...edges.values()], bodies, records }
   return { whole, head: { n: Number(n), seq: Number(seq), hash: String(hash) }, columns }
+}
+
+/** The text of a row, or of edges, whose columns are letter, id, version, span and data. */
+export function longData([letter, key, version, span, data]: PgRow, rootId: Id): string {
+  const short = String(data)
+  if (letter === 'e') return longText(short, [idOf(span), rootId])
+  const near = letter === 'c' ? [rootId] : [letter === 't' ? laneOf(span) : idOf(span), rootId]
+  return longRow(short, { letter: letter as RowLetter, id: idOf(key), version: Number(version), near })
 }
 
 function addEdges(edges: Map<string, Edge>, text: string, place: Pick<Edge, 'rootId' | 'conversationId'>): void {
@@ -135,10 +155,11 @@ function wrongColumns(whole: WholeTree, columns: TableTree['columns']): Finding[
   const rows = unpackTree(whole)
   const conversations = new Map(rows.conversations.map((row) => [row.id, row]))
   const right = columnsOf(rows, { conversationOf: (id) => conversations.get(id) }, rootId)
-  return right.columns.flatMap((row) => {
+  return right.columns.flatMap((row, at) => {
     if (JSON.stringify(columns.get(row.l + row.i)) === JSON.stringify(findColumns(row))) return []
-    const message = `The row ${unescaped(row.i)} is found by other columns than its text says.`
-    return [finding('altered_index', { subject: 'store', id: unescaped(row.i), rootId, conversationId: null }, message)]
+    const id = right.written[at]?.id ?? ''
+    const message = `The row ${id} is found by other columns than its text says.`
+    return [finding('altered_index', { subject: 'store', id, rootId, conversationId: null }, message)]
   })
 }
 

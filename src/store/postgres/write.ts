@@ -4,10 +4,11 @@ import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.
 import type { WrittenRow } from '../archive.ts'
 import { packEvents } from '../codec/event-text.ts'
 import { queueOf, READY } from '../codec/rows.ts'
+import { shortRow, shortText } from '../codec/short-text.ts'
 import { conversationText, linkText, marksOf, nodeText, turnText } from '../codec/tree-text.ts'
 import { changeTypes } from '../feed.ts'
 import type { Sending } from '../replica/transport.ts'
-import { escaped, escapedOrNull } from './escape.ts'
+import { escaped, escapedOrNull, keyOf, laneKey } from './escape.ts'
 
 /** A row with its columns; the names are those of `commit_1`. What is null is left out. */
 export interface WrittenColumns {
@@ -19,6 +20,8 @@ export interface WrittenColumns {
   t?: string
   c?: string
   o?: number
+  /** Edges of its turn. */
+  e?: string
   /** queue, due, mark, wait, state, epoch, kind, key, data */
   q?: string
   d?: number
@@ -33,19 +36,24 @@ export interface WrittenColumns {
 
 /** Facts beside the row that its columns are made from. */
 interface RowFacts {
+  readonly rootId: Id
   /** The owner of the tree. */
   readonly owner: string | null
   readonly typeOf: (conversationId: Id) => string
 }
 
-function conversationColumns(row: Conversation, { text }: WrittenRow): WrittenColumns {
-  return { i: escaped(row.id), l: 'c', v: row.version, k: escaped(codeOf(row.agent)), x: text }
+function conversationColumns(row: Conversation, { text }: WrittenRow, { rootId }: RowFacts): WrittenColumns {
+  const { id, version } = row
+  const x = shortRow(text, { letter: 'c', id, version, near: [rootId] })
+  return { i: keyOf(id), l: 'c', v: version, k: escaped(codeOf(row.agent)), x }
 }
 
-function turnColumns(row: Turn, { text }: WrittenRow, { owner, typeOf }: RowFacts): WrittenColumns {
-  const columns: WrittenColumns = { i: escaped(row.id), l: 't', v: row.version, x: text }
-  columns.t = `/${escaped(row.laneId)}`
-  columns.c = escaped(row.conversationId)
+function turnColumns(row: Turn, { text }: WrittenRow, { rootId, owner, typeOf }: RowFacts): WrittenColumns {
+  const { id, version, laneId } = row
+  const x = shortRow(text, { letter: 't', id, version, near: [laneId, rootId] })
+  const columns: WrittenColumns = { i: keyOf(id), l: 't', v: version, x }
+  columns.t = laneKey(laneId)
+  columns.c = keyOf(row.conversationId)
   columns.o = row.ordinal
   if (row.state === 'ended') return columns
   columns.q = row.state === 'running' ? 't' : 'u'
@@ -56,10 +64,11 @@ function turnColumns(row: Turn, { text }: WrittenRow, { owner, typeOf }: RowFact
   return columns
 }
 
-function nodeColumns(row: Node, { text }: WrittenRow, { owner }: RowFacts): WrittenColumns {
-  const columns: WrittenColumns = { i: escaped(row.id), l: 'n', v: row.version, x: text }
-  columns.t = escaped(row.turnId)
-  columns.c = escaped(row.conversationId)
+function nodeColumns(row: Node, { text }: WrittenRow, { rootId, owner }: RowFacts): WrittenColumns {
+  const { id, version, turnId } = row
+  const x = shortRow(text, { letter: 'n', id, version, near: [turnId, rootId] })
+  const columns: WrittenColumns = { i: keyOf(id), l: 'n', v: version, x }
+  columns.t = keyOf(turnId)
   columns.o = row.ordinal
   if (row.idempotencyKey !== null) columns.y = `${escaped(row.kind)}\n${escaped(row.idempotencyKey)}`
   if (!isOpen(row.state)) return columns
@@ -83,8 +92,10 @@ function readyColumns(columns: WrittenColumns, row: Node, owner: string | null):
   return columns
 }
 
-function linkColumns(row: Link, { text }: WrittenRow): WrittenColumns {
-  return { i: escaped(row.id), l: 'l', v: row.version, t: escaped(row.hostTurnId), o: row.ordinal, x: text }
+function linkColumns(row: Link, { text }: WrittenRow, { rootId }: RowFacts): WrittenColumns {
+  const { id, version, hostTurnId, ordinal } = row
+  const x = shortRow(text, { letter: 'l', id, version, near: [hostTurnId, rootId] })
+  return { i: keyOf(id), l: 'l', v: version, t: keyOf(hostTurnId), o: ordinal, x }
 }
 
 /** The values of a call of `commit_1`. */
@@ -93,6 +104,7 @@ export type CommitValues = readonly [
   added: string | null,
   changed: string | null,
   events: string,
+  short: string,
   marks: string,
   bodies: Uint8Array | null,
 ]
@@ -106,13 +118,15 @@ export interface WriteOptions extends Sending {
 
 export function commitValues(commit: Commit, options: WriteOptions): CommitValues {
   const { rootId } = commit
-  if (rootId === null) return [JSON.stringify({ ...besides(commit), ...flags(options) }), null, null, '[]', '', null]
+  if (rootId === null)
+    return [JSON.stringify({ ...besides(commit), ...flags(options) }), null, null, '[]', '[]', '', null]
   const turnOf = turnFinder(commit, options)
   const { columns, written } = columnsOf(commit, options, rootId)
   const isNew = commit.conversations.some(({ id, version }) => id === rootId && version === 1)
-  const groups = edgeGroups(commit.edges, turnOf)
+  const alone = edgeGroups(commit.edges, turnOf, rootId).filter((group) => !isTaken(group, columns))
+  const events = packEvents(commit.events)
   const header = {
-    root: escaped(rootId),
+    root: keyOf(rootId),
     ...(isNew ? { isNew } : {}),
     ...flags(options),
     id: escaped(commit.id),
@@ -120,9 +134,8 @@ export function commitValues(commit: Commit, options: WriteOptions): CommitValue
     head: `${commit.kind} ${commit.at}`,
     at: commit.at,
     count: commit.events.length,
-    ids: JSON.stringify([...columns.map(({ i, l }) => l + i), ...groups.map(({ t }) => `e${t}`)]),
     ...rootFacts(commit, rootId),
-    ...(groups.length === 0 ? {} : { edges: groups }),
+    ...(alone.length === 0 ? {} : { edges: alone }),
     ...(options.seen !== null ? { seen: options.seen } : joinsOld(commit) ? { seen: options.known } : {}),
     ...bodyParts(commit),
     ...besides(commit),
@@ -133,7 +146,8 @@ export function commitValues(commit: Commit, options: WriteOptions): CommitValue
     JSON.stringify(header),
     added.length === 0 ? null : JSON.stringify(added),
     changed.length === 0 ? null : JSON.stringify(changed),
-    packEvents(commit.events),
+    events,
+    shortText(events, [rootId]),
     marksOf(written, commit.edges, turnOf),
     commit.bodies.length === 0 ? null : Buffer.concat(commit.bodies.map(({ text }) => Buffer.from(text, 'utf8'))),
   ]
@@ -154,6 +168,7 @@ export function columnsOf(
   rootId: Id,
 ): ColumnsOfCommit {
   const facts: RowFacts = {
+    rootId,
     owner: conversationOf(rootId)?.owner ?? null,
     typeOf: (id) => conversationOf(id)?.type ?? 'user',
   }
@@ -165,7 +180,7 @@ export function columnsOf(
   }
   for (const row of commit.conversations) {
     const text = conversationText(row)
-    add(text, conversationColumns(row, text))
+    add(text, conversationColumns(row, text, facts))
   }
   for (const row of commit.turns) {
     const text = turnText(row)
@@ -177,7 +192,7 @@ export function columnsOf(
   }
   for (const row of commit.links) {
     const text = linkText(row)
-    add(text, linkColumns(row, text))
+    add(text, linkColumns(row, text, facts))
   }
   return { columns, written }
 }
@@ -210,7 +225,7 @@ interface EdgeGroup {
 }
 
 /** Edges by turn. One between two turns belongs to both. */
-export function edgeGroups(edges: readonly Edge[], turnOf: (nodeId: Id) => Id): EdgeGroup[] {
+export function edgeGroups(edges: readonly Edge[], turnOf: (nodeId: Id) => Id, rootId: Id): EdgeGroup[] {
   const groups = new Map<Id, Edge[]>()
   for (const edge of edges) {
     for (const turnId of new Set([turnOf(edge.from), turnOf(edge.to)])) {
@@ -220,10 +235,19 @@ export function edgeGroups(edges: readonly Edge[], turnOf: (nodeId: Id) => Id): 
     }
   }
   return [...groups].map(([turnId, list]) => ({
-    t: escaped(turnId),
-    c: escaped(list[0]?.conversationId ?? ''),
-    x: JSON.stringify(list.map(({ from, to, type }) => [from, to, type[0]])),
+    t: keyOf(turnId),
+    c: keyOf(list[0]?.conversationId ?? ''),
+    x: shortText(JSON.stringify(list.map(({ from, to, type }) => [from, to, type[0]])), [turnId, rootId]),
   }))
+}
+
+/** Edges come with a new node of their turn, where there is one: a row of their own would cost more than they do. */
+function isTaken({ t, c, x }: EdgeGroup, columns: readonly WrittenColumns[]): boolean {
+  const node = columns.find((row) => row.l === 'n' && row.v === 1 && row.t === t)
+  if (node === undefined) return false
+  node.c = c
+  node.e = x
+  return true
 }
 
 /** True for a commit with an edge between nodes that were there. */
@@ -252,7 +276,7 @@ function besides(commit: Commit): object {
       ? {}
       : { engines: engines.map((row) => ({ i: escaped(row.id), v: row.version, d: JSON.stringify(row) })) }),
     ...(dropEngines.length === 0 ? {} : { dropEngines: dropEngines.map(escaped) }),
-    ...(dropBlocks.length === 0 ? {} : { dropBlocks: dropBlocks.map(escaped) }),
+    ...(dropBlocks.length === 0 ? {} : { dropBlocks: dropBlocks.map(keyOf) }),
     ...(types.length === 0 ? {} : { types: JSON.stringify(types) }),
     ...(spent.length === 0 ? {} : { spent: spent.map(spentColumns) }),
   }

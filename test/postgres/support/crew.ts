@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { CrashCase, type OutsideCounter, type WorkerExit, type WorkerGiven, type WorkerProcess } from 'legate/testing'
 import pg from 'pg'
 import { onTestFinished } from 'vitest'
+import { unpackEvents } from '../../../src/store/codec/event-text.ts'
+import { longText } from '../../../src/store/codec/short-text.ts'
 import { brokenExits, leftBehind } from '../../../src/testing/crash/laws.ts'
 import { withRows } from '../../../src/testing/crash/stored-rows.ts'
 import { programFile } from '../../crash/support/program.ts'
@@ -138,11 +140,14 @@ function countLines(lines: readonly HistoryLine[]): Pick<CrewFindings, 'acknowle
 /** The chains of all trees, from the table itself. */
 async function readChain(database: string): Promise<StoredCommit[]> {
   return withSchema(database, async ({ client, schema }) => {
-    const found = await client.query<StoredCommit>(
-      `SELECT root_id AS "rootId", n, id, kind, seq, json_array_length(events::json) AS count
-      FROM ${schema}.commits ORDER BY root_id, n`,
+    const found = await client.query<Omit<StoredCommit, 'count'> & { readonly events: string }>(
+      `SELECT ${schema}.id_text(root_id) AS "rootId", c.n, id, kind, c.seq, events
+      FROM ${schema}.commits c JOIN ${schema}.trees USING (t) ORDER BY root_id, n`,
     )
-    return found.rows
+    return found.rows.map(({ events, ...commit }) => ({
+      ...commit,
+      count: unpackEvents(longText(events, [commit.rootId]), commit.seq).length,
+    }))
   })
 }
 
