@@ -13,7 +13,7 @@ import { readForward } from '../agent/definition/subagent-options.ts'
 import { SubAgentUnavailable } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { after } from '../base/maybe.ts'
-import { type JsonSchema, readSchema } from '../base/schema/schema.ts'
+import { type CheckedSchema, type JsonSchema, readSchema } from '../base/schema/schema.ts'
 import { agentRequest } from '../grant/request.ts'
 import type { KeyLimit } from '../graph/limits.ts'
 import { keptOptions, NEW_NODE } from '../graph/rows.made.ts'
@@ -57,6 +57,14 @@ const MESSAGE_SCHEMA = {
   },
   required: ['message'],
 } as const
+
+let messageSchema: CheckedSchema | undefined
+
+/** Read once: every agent that takes a message has the same contract. */
+function messageContract(): CheckedSchema {
+  messageSchema ??= readSchema(MESSAGE_SCHEMA, 'the message contract')
+  return messageSchema
+}
 
 /** Lists the subagents of an agent. Throws, with the reason, for a provider that returns none. */
 export function subagentSources(host: AgentCore): SubagentSource[] {
@@ -141,7 +149,7 @@ const DELEGATING: KeptOptions = { ...keptOptions(NEW_NODE), effect: 'idempotent'
 function entryOf(name: string, { config, memberOf, agent, take }: ProvidedSubagent): SubagentEntry {
   const isTyped = agent.input !== null
   const description = firstText(config.description, agent.description) ?? `Call ${agent.name} to complete tasks`
-  const input = agent.input ?? readSchema(MESSAGE_SCHEMA, 'the message contract')
+  const input = agent.input ?? messageContract()
   const briefing = readBriefing(config.briefing, `subagents.${name}`) ?? agent.briefing
   return {
     name,

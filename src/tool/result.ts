@@ -13,7 +13,7 @@ import { describeIssues } from '../base/schema/schema.ts'
 import { outputContent, outputText, SHOWN_BYTES } from '../graph/commit.ts'
 import { type Block, type Content, isBlock } from '../graph/content.ts'
 import type { StoreReader } from '../graph/reader.ts'
-import type { Body } from '../graph/rows.ts'
+import type { Body, Node } from '../graph/rows.ts'
 import type { NodeEnd } from '../rules/turn/end-node.ts'
 import { lookWith } from '../store/look.ts'
 import type { CodeResult } from './tape.ts'
@@ -104,12 +104,14 @@ export function errorEnd(message: string): ToolEnd {
 
 export const READ_RESULT = 'read_result'
 
+let reader: Tool | undefined
+
 /**
  * Pages through results that were too long to show. A conversation with such a result offers it; it reads only its own
- * results.
+ * results. Its schema is read once, for all stores.
  */
 export function readResultTool(store: StoreReader): Tool {
-  return tool({
+  reader ??= tool({
     description: 'Reads more of an earlier tool result that was cut. Use the id and offset that the cut result names.',
     input: {
       type: 'object',
@@ -121,20 +123,30 @@ export function readResultTool(store: StoreReader): Tool {
       additionalProperties: false,
     },
     effect: 'pure',
-    execute: async (input, { node }) => {
-      const { id, offset } = input as { id: string; offset: number }
-      const { isOwnResult } = await import('../graph/lane.ts')
-      const text = await lookWith(store, node.id, (tree) => {
-        const task = tree.node(id)
-        const isOwn = task !== undefined && isOwnResult(tree, node, task)
-        const own = isOwn ? task.output.bodyRef : undefined
-        return own === undefined ? undefined : tree.body(own)
-      })
-      if (text === undefined) throw new Error(`there is no cut result ${id} in this conversation`)
-      const page = truncateUtf8(text.slice(offset, offset + SHOWN_BYTES), SHOWN_BYTES - 1_024)
-      const end = offset + page.length
-      if (end >= text.length) return page
-      return `${page}\n[${text.length - end} characters left. To read on: offset ${end}]`
-    },
+    execute: () => undefined,
   }) as Tool
+  const execute: Tool['execute'] = (input, { node }) => readOn(store, node, input as PageOfResult)
+  return Object.freeze({ ...reader, execute })
+}
+
+type Caller = Pick<Node, 'id' | 'conversationId'>
+
+interface PageOfResult {
+  readonly id: string
+  readonly offset: number
+}
+
+async function readOn(store: StoreReader, node: Caller, { id, offset }: PageOfResult): Promise<string> {
+  const { isOwnResult } = await import('../graph/lane.ts')
+  const text = await lookWith(store, node.id, (tree) => {
+    const task = tree.node(id)
+    const isOwn = task !== undefined && isOwnResult(tree, node, task)
+    const own = isOwn ? task.output.bodyRef : undefined
+    return own === undefined ? undefined : tree.body(own)
+  })
+  if (text === undefined) throw new Error(`there is no cut result ${id} in this conversation`)
+  const page = truncateUtf8(text.slice(offset, offset + SHOWN_BYTES), SHOWN_BYTES - 1_024)
+  const end = offset + page.length
+  if (end >= text.length) return page
+  return `${page}\n[${text.length - end} characters left. To read on: offset ${end}]`
 }

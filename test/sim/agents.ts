@@ -16,6 +16,8 @@ export interface Theatre {
   current: Player | null
   /** How often each effect happened, by the node of its call. */
   readonly effects: Map<string, number>
+  /** The epoch of the claim of a node, as the server knows it. */
+  readonly epochOf: (nodeId: string) => number | undefined
   /** How likely a model call fails in a way that passes. */
   readonly failing: number
 }
@@ -37,14 +39,25 @@ async function work(most: number, signal: AbortSignal): Promise<void> {
   await current.sleep(ms, signal)
 }
 
+/** Gives a function that notes whether the claim was lost meanwhile. */
+function watchClaim(nodeId: string): () => void {
+  const { world, epochOf } = theatre as Theatre
+  const epoch = epochOf(nodeId)
+  return () => {
+    if (epochOf(nodeId) !== epoch) world.happened.add('late result')
+  }
+}
+
 const INPUT = { type: 'object', properties: { message: { type: 'string' } } } as const
 
 const look = tool({
   description: 'Looks.',
   input: INPUT,
   effect: 'pure',
-  execute: async (_, { signal }) => {
+  execute: async (_, { node, signal }) => {
+    const noteLate = watchClaim(node.id)
     await work(60, signal)
+    noteLate()
     return 'seen'
   },
 })
@@ -55,10 +68,12 @@ const pay = tool({
   input: INPUT,
   effect: 'effectful',
   execute: async (_, { node, signal }) => {
-    await work(60, signal)
     const { effects } = theatre as Theatre
+    const noteLate = watchClaim(node.id)
+    await work(60, signal)
     effects.set(node.id, (effects.get(node.id) ?? 0) + 1)
     await work(60, signal)
+    noteLate()
     return 'paid'
   },
 })

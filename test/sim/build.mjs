@@ -18,6 +18,7 @@ export async function buildSimulation() {
     dts: false,
     clean: false,
     logLevel: 'error',
+    alias: { 'node:async_hooks': path.join(root, 'test/sim/async-hooks.ts') },
     outputOptions: { codeSplitting: false },
   })
   return path.join(outDir, 'main.mjs')

@@ -14,7 +14,7 @@ import type { LocalStore, Store, StoreChange } from '../../src/store/store.ts'
 import { SCANS } from '../support/remote.ts'
 import { AGENTS } from './agents.ts'
 import type { SimServer } from './server.ts'
-import { type Owner, PATIENCE_MS, type World } from './world.ts'
+import { type Happening, type Owner, PATIENCE_MS, type World } from './world.ts'
 
 /** Defects that the simulation must find. They are planted here, in what the test itself puts around the code. */
 export const BUGS = ['epoch', 'wake', 'answer', 'replica', 'lease'] as const
@@ -42,7 +42,7 @@ export interface Stage {
 
 const TIMEOUT_MS = 400
 export const LEASE_MS = 2_000
-const SWEEP_MS = 1_500
+export const SWEEP_MS = 1_500
 const POLL_MS = 1_000
 const NEVER_MS = 86_400_000
 /** A sweep is a dozen scans, so one or two of them are late. */
@@ -181,11 +181,15 @@ export class SimProcess implements Owner {
   }
 
   /** Asks the server to do something. Rejects with AnswerLost where no answer comes: it may have been done. */
-  private call<T>(work: () => T): Promise<T> {
+  private call<T>(work: () => T, isCommit = false): Promise<T> {
     const { world } = this.stage
+    const lost = (what: Happening) => {
+      if (isCommit) world.happened.add(what)
+    }
     return new Promise((resolve, reject) => {
       const giveUp = () => world.at(world.now + TIMEOUT_MS, this, () => reject(new AnswerLost('no answer came')))
       if (this.isLost('there')) {
+        lost('lost request')
         giveUp()
         return
       }
@@ -194,6 +198,7 @@ export class SimProcess implements Owner {
         world.entered(this)
         const done = attempt(work)
         if (this.isLost('back')) {
+          lost('lost answer')
           giveUp()
           return
         }
@@ -227,7 +232,7 @@ export class SimProcess implements Owner {
           const stored = server.commit(this.options.bug === 'answer' ? renamed(commit) : commit, seen, this)
           for (const other of processes) if (other !== this && !other.isDead) other.hear(commit)
           return stored
-        })
+        }, true)
         if (this.options.bug !== 'answer') server.acknowledge(commit, head)
         return head
       },
@@ -242,13 +247,8 @@ export class SimProcess implements Owner {
 
   private store(): Store {
     const { server, world } = this.stage
-    const scans = SCANS.map((scan) => [
-      scan,
-      (...asked: never[]) =>
-        this.read(() => (server.store[scan] as (...asked: never[]) => unknown)(...asked), INSTANT_SCANS),
-    ])
-    return {
-      ...Object.fromEntries(scans),
+    const scan: Scan = (name, asked) => this.read(() => (server.store[name] as Ask)(...asked), INSTANT_SCANS)
+    return Object.assign(new Scans(scan), {
       name: 'simulated',
       shared: true,
       tree: (rootId: Id) => this.checked(rootId, () => this.trees.tree(rootId)),
@@ -266,7 +266,7 @@ export class SimProcess implements Owner {
         for (const other of this.stage.processes) if (other !== this && !other.isDead) other.hearLeft(rootId)
       },
       close: async () => undefined,
-    } as unknown as Store
+    }) as unknown as Store
   }
 
   /** Law: a read shows every commit that anybody knew to be stored before it began. */
@@ -279,6 +279,26 @@ export class SimProcess implements Owner {
     if (seen < known) world.fail(`a read shows ${seen} commits of a tree; ${known} were acknowledged before it`)
     return reader
   }
+}
+
+type Ask = (...asked: never[]) => unknown
+type Scan = (name: (typeof SCANS)[number], asked: never[]) => Promise<unknown>
+
+/** The scans of a store. They stand in the prototype, since every seed makes several stores. */
+class Scans {
+  readonly scan: Scan
+
+  constructor(scan: Scan) {
+    this.scan = scan
+  }
+}
+
+for (const name of SCANS) {
+  Object.defineProperty(Scans.prototype, name, {
+    value(this: Scans, ...asked: never[]) {
+      return this.scan(name, asked)
+    },
+  })
 }
 
 const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }

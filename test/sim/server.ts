@@ -2,15 +2,24 @@
 
 import { ConflictError } from '../../src/base/error.ts'
 import { type Commit, emptyCommit } from '../../src/graph/commit.ts'
-import type { Id, Node, Turn } from '../../src/graph/rows.ts'
+import type { Id, Node } from '../../src/graph/rows.ts'
 import { conversationText, linkText, nodeText, turnText } from '../../src/store/codec/tree-text.ts'
 import { memoryStore } from '../../src/store/memory/index.ts'
 import { type Head, Refused, type StoredRow, type TreePart, type Wanted } from '../../src/store/replica/transport.ts'
 import type { LocalStore } from '../../src/store/store.ts'
-import { PATIENCE_MS, type World } from './world.ts'
+import { type Happening, PATIENCE_MS, type World } from './world.ts'
 
 /** Commits that write a node in the name of the process that runs it. */
 const OF_HOLDERS = new Set(['expand', 'spawn', 'result', 'end', 'retry', 'ask', 'reserve', 'deliver'])
+
+/** What a commit shows to have happened. */
+const OF_KINDS: Partial<Record<Commit['kind'], Happening>> = {
+  say: 'run',
+  answer: 'approval',
+  cancel: 'cancel',
+  expire: 'deadline',
+  retry: 'retry',
+}
 
 /** A process that sends commits. */
 export interface Sender {
@@ -51,23 +60,52 @@ export class SimServer {
 
   /** Stores a commit once, however often it comes. Throws Refused where rows contradict it. */
   commit(commit: Commit, seen: number | null, from: Sender): Head | undefined {
-    if (this.known.has(commit.id)) return this.known.get(commit.id)
+    if (this.known.has(commit.id)) {
+      this.world.happened.add('doubled')
+      return this.known.get(commit.id)
+    }
     const n = this.trees.get(commit.rootId ?? '')?.commits.length ?? 0
-    if (seen !== null && commit.rootId !== null && seen !== n) throw new Refused('it was planned on an older tree')
+    if (seen !== null && commit.rootId !== null && seen !== n)
+      throw this.refusal(commit, 'it was planned on an older tree')
     this.check(commit, from)
     try {
       this.store.commit({ ...commit, plannedOn: undefined })
     } catch (error) {
-      if (ConflictError.isInstance(error)) throw new Refused(error.message)
+      if (ConflictError.isInstance(error)) throw this.refusal(commit, error.message)
       throw error
     }
     this.commits++
     this.senders.set(from, this.commitsOf(from) + 1)
     if (TRACES) trace(this.world, commit, from)
     this.noteLeases(commit, from)
+    this.note(commit)
     const head = commit.rootId === null ? undefined : this.log(commit, commit.rootId)
     this.known.set(commit.id, head)
     return head
+  }
+
+  private refusal({ kind, nodes }: Commit, message: string): Refused {
+    const { happened } = this.world
+    happened.add('refused')
+    const isTaken = nodes.some(({ id, epoch }) => (this.store.node(id)?.epoch ?? 0) > epoch)
+    if (isTaken && OF_HOLDERS.has(kind)) happened.add('late result')
+    return new Refused(message)
+  }
+
+  private note({ kind, links, nodes }: Commit): void {
+    const { happened } = this.world
+    const what = OF_KINDS[kind]
+    if (what !== undefined) happened.add(what)
+    if (links.length > 0) happened.add('delegation')
+    if (nodes.some(({ state }) => state === 'uncertain')) happened.add('uncertain')
+  }
+
+  /** True where a node runs in this process, by the rows. */
+  isAtWork(process: Sender): boolean {
+    for (const [id, { process: holder }] of this.engines) {
+      if (holder === process && this.store.claimedBy(id, 1).length > 0) return true
+    }
+    return false
   }
 
   /** How many of the commits came from this process. */
@@ -173,17 +211,22 @@ export class SimServer {
 
   private checkHolder({ kind }: Commit, { before, node, from }: NodeChange): void {
     const holder = this.engines.get(before.engineId ?? '')
-    const isOwn = holder?.process === from
-    if (isOwn || node.state === 'running') return
+    if (holder?.process === from) return
+    if (kind === 'recover' && holder !== undefined) this.checkRecovery(before, holder)
+    if (node.state === 'running') return
     if (OF_HOLDERS.has(kind) && node.startedAt === before.startedAt && node.endedAt !== null) {
       const wasCancelled = this.store.turn(node.turnId)?.cancel != null
       if (!wasCancelled) this.world.fail(`a process wrote the ${kind} of a node that another one runs`)
     }
-    if (kind !== 'recover' || holder === undefined) return
+  }
+
+  /** Whoever recovers a node may run it at once, so it may be running before and after. */
+  private checkRecovery({ engineId }: Node, holder: KnownEngine): void {
     this.recoveries++
+    this.world.happened.add('recovery')
     // Whoever found it silent may say so a little after it spoke again.
     const wasSilent = this.world.now < holder.lateAt + 2 * PATIENCE_MS
-    if (holder.leaseEnd > this.world.now && !wasSilent && this.store.engine(before.engineId ?? '') !== undefined) {
+    if (holder.leaseEnd > this.world.now && !wasSilent && this.store.engine(engineId ?? '') !== undefined) {
       this.world.fail('the claim of a living process was taken before its lease was over')
     }
   }
@@ -220,10 +263,10 @@ class PartMaker {
   private readonly turnOf = new Map<Id, Id>()
 
   add({ conversations, turns, nodes, links, edges, bodies }: Commit): void {
-    for (const row of conversations) this.put('c', row.id, { ...conversationText(row), conversationId: null })
-    for (const row of turns) this.put('t', row.id, { ...turnText(row as Turn), conversationId: null })
-    for (const row of nodes) this.put('n', row.id, { ...nodeText(row), conversationId: null })
-    for (const row of links) this.put('l', row.id, { ...linkText(row), conversationId: null })
+    for (const row of conversations) this.rows.c.set(row.id, storedOf(row, conversationText))
+    for (const row of turns) this.rows.t.set(row.id, storedOf(row, turnText))
+    for (const row of nodes) this.rows.n.set(row.id, storedOf(row, nodeText))
+    for (const row of links) this.rows.l.set(row.id, storedOf(row, linkText))
     for (const { from, to, type, conversationId } of edges) {
       const text = JSON.stringify([[from, to, type[0]]])
       this.edges.push({ letter: 'e', turnId: this.turnOf.get(from) ?? null, conversationId, text })
@@ -239,8 +282,15 @@ class PartMaker {
       bodies: this.bodies,
     }
   }
+}
 
-  private put(letter: 'c' | 't' | 'n' | 'l', id: Id, row: StoredRow): void {
-    this.rows[letter].set(id, row)
-  }
+/** A row is the same object as long as it is not changed, and several processes load it. */
+const stored = new WeakMap<object, StoredRow>()
+
+function storedOf<Row extends object>(row: Row, text: (row: Row) => Omit<StoredRow, 'conversationId'>): StoredRow {
+  const known = stored.get(row)
+  if (known !== undefined) return known
+  const made = { ...text(row), conversationId: null }
+  stored.set(row, made)
+  return made
 }

@@ -7,8 +7,8 @@ import { brokenGraph } from '../../src/testing/crash/aftermath.ts'
 import { enter, host, type Theatre } from './agents.ts'
 import { type Bug, SimProcess, type Stage } from './process.ts'
 import { SimServer } from './server.ts'
-import { type Act, type Story, storyOf, TROUBLE_MS } from './story.ts'
-import { World } from './world.ts'
+import { type Act, type Story, storyOf, troubleMs } from './story.ts'
+import { type Happening, World } from './world.ts'
 
 export interface Played {
   /** The law that was broken; undefined where all were kept. */
@@ -16,6 +16,9 @@ export interface Played {
   readonly commits: number
   readonly recoveries: number
   readonly moments: number
+  /** A number that another story would hardly have. */
+  readonly mark: number
+  readonly happened: ReadonlySet<Happening>
 }
 
 /** The longest that runs may take once everything is whole again. */
@@ -24,7 +27,7 @@ const AFTERMATH_MS = 60_000
 /** Plays once in real time, so that all code is loaded that the other plays need. */
 export async function rehearse(): Promise<void> {
   const acts: Act[] = [{ at: 0, type: 'run', on: 0, deeds: ['pay', 'look', 'sub:pay', 'ask'], wallMs: null }]
-  const whole = { seed: 1, processes: [{ skew: 0, delayMs: 1 }], loss: 0, twice: 0, failing: 0 }
+  const whole = { seed: 1, processes: [{ skew: 0, delayMs: 1 }], loss: 0, twice: 0, failing: 0, fewRows: false }
   await new Play({ ...whole, acts: [...acts, { at: 5, type: 'follow', on: 0, run: 0 }] }, undefined, true).run()
 }
 
@@ -35,7 +38,9 @@ export async function simulate(
   const play = new Play(storyOf(seed, options.without), options.bug)
   await play.run()
   const { world, server } = play.stage
-  return { broken: world.broken, commits: server.commits, recoveries: server.recoveries, moments: world.moments }
+  const { broken, moments, happened } = world
+  const { commits, recoveries } = server
+  return { broken, commits, recoveries, moments, mark: world.mark(), happened }
 }
 
 /** Leaves out of a story what is not needed to break the law. Gives the numbers of what was left out. */
@@ -47,6 +52,13 @@ export async function minimise(seed: number, bug?: Bug): Promise<readonly number
     if ((await simulate(seed, { bug, without: fewer })).broken !== undefined) without = fewer
   }
   return without
+}
+
+interface StartedRun {
+  readonly id: Id
+  readonly conversationId: Id
+  readonly process: SimProcess
+  isRefused: boolean
 }
 
 interface Follower {
@@ -62,18 +74,17 @@ class Play {
   private readonly theatre: Theatre
   private readonly slots: SimProcess[] = []
   /** The ids of runs, by their place in the story. */
-  private readonly runs: { readonly id: Id; readonly conversationId: Id; readonly at: number }[] = []
+  private readonly runs: StartedRun[] = []
   private readonly followers: Follower[] = []
   private acted = 0
-  /** How many runs are being recorded. */
-  private starting = 0
 
   constructor(story: Story, bug: Bug | undefined, isLoading = false) {
     const world = new World(story.seed, isLoading)
     this.story = story
     this.bug = bug
     this.stage = { world, server: new SimServer(world), processes: [] }
-    this.theatre = { world, current: null, effects: new Map(), failing: story.failing }
+    const epochOf = (nodeId: Id) => this.stage.server.store.node(nodeId)?.epoch
+    this.theatre = { world, current: null, effects: new Map(), epochOf, failing: story.failing }
     world.entered = (owner) => {
       if (owner instanceof SimProcess) this.theatre.current = owner
     }
@@ -84,7 +95,7 @@ class Play {
   async run(): Promise<void> {
     const { world } = this.stage
     for (const act of this.story.acts) world.at(world.now + act.at, null, () => this.act(act))
-    await world.pass(TROUBLE_MS, () => this.isOver())
+    await world.pass(troubleMs(this.story), () => this.isOver())
     if (!this.isOver()) this.heal()
     await world.pass(AFTERMATH_MS, () => this.isOver())
     if (world.broken === undefined) this.judge()
@@ -93,13 +104,18 @@ class Play {
 
   /** Nothing is left to happen. */
   private isOver(): boolean {
-    if (this.acted < this.story.acts.length || this.starting > 0) return false
+    if (this.acted < this.story.acts.length || this.runs.some((run) => this.isStarting(run))) return false
     return this.stage.server.store.openTurns(1).length === 0 && this.followers.every(isSettled)
+  }
+
+  /** A run counts from when its rows are there; a process that dies before that takes it with it. */
+  private isStarting({ process, conversationId, isRefused }: StartedRun): boolean {
+    return !isRefused && !process.isDead && !this.stage.server.trees.has(conversationId)
   }
 
   private begin(slot: number): void {
     const { skew = 0, delayMs = 1 } = this.story.processes[slot] ?? {}
-    const { loss, twice, seed } = this.story
+    const { loss, twice, fewRows } = this.story
     const name = `p${slot}.${this.stage.processes.length}`
     const process = new SimProcess(this.stage, {
       name,
@@ -107,7 +123,7 @@ class Play {
       delayMs,
       loss,
       twice,
-      fewRows: seed % 2 === 0,
+      fewRows,
       bug: this.bug,
     })
     this.stage.processes.push(process)
@@ -126,6 +142,7 @@ class Play {
     const { world } = this.stage
     const process = this.slots[act.on]
     if (process === undefined || process.isDead) return
+    this.note(act, process)
     if (act.type === 'die') return this.die(process, act.on, act.backAfter)
     if (act.type === 'sleep') process.asleepUntil = Math.max(process.asleepUntil, world.now + act.ms)
     if (act.type === 'cut') this.cut(process, act.ms, act.ways)
@@ -136,6 +153,15 @@ class Play {
     if (run === undefined) return
     if (act.type === 'cancel') this.on(process, (runtime) => runtime.cancel(run.id))
     if (act.type === 'follow') this.follow(process, run.id)
+  }
+
+  /** Trouble counts where a run is open. */
+  private note({ type }: Act, process: SimProcess): void {
+    const { world, server } = this.stage
+    if (server.store.openTurns(1).length === 0) return
+    if (type === 'cut' || type === 'sleep') world.happened.add(type)
+    if (type === 'die') world.happened.add('crash')
+    if (type === 'die' && server.isAtWork(process)) world.happened.add('crash at work')
   }
 
   private die(process: SimProcess, slot: number, backAfter: number): void {
@@ -154,14 +180,12 @@ class Play {
   private start(process: SimProcess, { deeds, wallMs }: Extract<Act, { readonly type: 'run' }>): void {
     this.theatre.current = process
     const options = wallMs === null ? {} : { budget: { wallMs } }
-    const run = process.runtime.run(host, deeds.join(' '), options)
-    run.result.catch(() => undefined)
-    this.starting++
-    const recorded = () => {
-      this.starting--
-    }
-    process.runtime.attach(run.id).then(recorded, recorded)
-    this.runs.push({ id: run.id, conversationId: run.conversationId, at: this.stage.world.now })
+    const { id, conversationId, result } = process.runtime.run(host, deeds.join(' '), options)
+    const started: StartedRun = { id, conversationId, process, isRefused: false }
+    result.catch(() => {
+      started.isRefused = true
+    })
+    this.runs.push(started)
   }
 
   private approve(process: SimProcess, allow: boolean): void {
@@ -177,7 +201,10 @@ class Play {
     this.on(process, async (runtime) => {
       try {
         const run = await runtime.attach(runId)
-        for await (const event of run.events({ live: false })) follower.seqs.push(event.seq)
+        for await (const event of run.events({ live: false })) {
+          follower.seqs.push(event.seq)
+          this.stage.world.happened.add('reader')
+        }
       } finally {
         // One that was told of an error may read again: it does not wait.
         follower.isOver = true

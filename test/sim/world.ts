@@ -20,6 +20,29 @@ interface Moment {
   isCancelled: boolean
 }
 
+/** What is counted of a story: in how many seeds it happened. */
+export const HAPPENINGS = [
+  'run',
+  'delegation',
+  'crash',
+  'crash at work',
+  'sleep',
+  'cut',
+  'lost request',
+  'lost answer',
+  'doubled',
+  'refused',
+  'recovery',
+  'late result',
+  'uncertain',
+  'approval',
+  'cancel',
+  'deadline',
+  'retry',
+  'reader',
+] as const
+export type Happening = (typeof HAPPENINGS)[number]
+
 export class World {
   now = 1_800_000_000_000
   readonly chance: Chance
@@ -28,6 +51,7 @@ export class World {
   /** What broke a law: the first one counts. */
   broken: string | undefined
   moments = 0
+  readonly happened: Set<Happening> = new Set()
   /** Called before each moment, with its owner. */
   entered: (owner: Owner | null) => void = nothing
   private readonly queue: Moment[] = []
@@ -54,6 +78,11 @@ export class World {
 
   fail(law: string): void {
     this.broken ??= `${law} (at ${this.now - START} ms)`
+  }
+
+  /** Tells this story from others: all that it did took chances and time. */
+  mark(): number {
+    return Math.imul(this.chance.below(2 ** 32) ^ this.moments, (this.now - START) | 1) >>> 0
   }
 
   /** Lets time pass until it is over, or until nothing is to be waited for. */

@@ -16,7 +16,6 @@ import { countUpTo, type NodeEntry, type StoredTree, type Tables, type TurnEntry
 /** Reads and scans over rows in memory. `writes` counts writes where nobody else can write. */
 export function memoryReader(tables: () => Tables, writes?: () => number): LocalReader {
   const reader: LocalReader = {
-    ...(writes === undefined ? {} : { writes }),
     tree: () => reader,
     rootOf: (id) => rootOf(tables(), id),
     ownerOf: (id) => ownerOf(tables(), id),
@@ -70,7 +69,7 @@ export function memoryReader(tables: () => Tables, writes?: () => number): Local
     openTurns: (limit, rootId) => take(openTurns(tables(), rootId), limit),
     openRoots: ({ limit, owner }) => take(openRoots(tables(), owner), limit),
   }
-  return reader
+  return writes === undefined ? reader : Object.assign(reader, { writes })
 }
 
 function rootOf({ conversations, turns, nodes }: Tables, id: Id): Id | undefined {
