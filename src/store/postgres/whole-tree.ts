@@ -19,8 +19,11 @@ export interface TableTree {
 }
 
 const TREE = 'SELECT t, n, seq, hash FROM @.trees WHERE root_id = $1'
-const ROWS = `SELECT letter::text, id, version, span, data, conversation_id, edges, queue, due, mark, wait, state::text, epoch, kind, version FROM @.rows
-  WHERE t = $1 ORDER BY strpos('ctnle', letter::text), id <> $2, n, ordinal, id`
+const ORDER = `ORDER BY strpos('ctnle', letter::text), id <> $2, n, ordinal, id`
+const ROWS = `SELECT letter::text, id, version, span, data, conversation_id, edges, queue, due, mark, wait, state::text, epoch, kind, version
+  FROM @.rows WHERE t = $1 ${ORDER}`
+const EDGES = `SELECT letter::text, id, version, span, data, conversation_id, edges FROM @.rows
+  WHERE t = $1 AND (edges IS NOT NULL OR letter = 'e') ${ORDER}`
 const RECORDS = 'SELECT kind, at, seq, events, marks, hash FROM @.commits WHERE t = $1 ORDER BY seq, n'
 const BODIES = 'SELECT hash, data FROM @.bodies WHERE t = $1 ORDER BY hash'
 
@@ -33,7 +36,10 @@ export async function* readParts(query: Query, rootId: Id): AsyncGenerator<Archi
   const nothing = { hash: String(hash), records: [], rows: [], edges: [], bodies: [] }
   const record = (row: PgRow) => recordOf(row, rootId)
   for await (const rows of pages(query, RECORDS, [t])) yield { ...nothing, records: rows.map(record) }
-  for await (const rows of pages(query, ROWS, [t, root])) yield { ...nothing, ...partOf(rows, rootId) }
+  for await (const rows of pages(query, ROWS, [t, root])) yield { ...nothing, rows: rowsIn(rows, rootId) }
+  // Edges come after all rows, and one between two turns is in both.
+  const known = new Set<string>()
+  for await (const rows of pages(query, EDGES, [t, root])) yield { ...nothing, edges: newEdges(rows, rootId, known) }
   for await (const rows of pages(query, BODIES, [t])) yield { ...nothing, bodies: rows.map(bodyOf) }
 }
 
@@ -41,6 +47,7 @@ export async function* readParts(query: Query, rootId: Id): AsyncGenerator<Archi
 const LOTS: ReadonlyMap<string, number> = new Map([
   [RECORDS, 200],
   [ROWS, 1_000],
+  [EDGES, 1_000],
   [BODIES, 8],
 ])
 
@@ -51,31 +58,37 @@ async function* pages(query: Query, text: string, values: readonly unknown[]): A
   await query('CLOSE pages')
 }
 
-function partOf(found: readonly PgRow[], rootId: Id): Pick<ArchivePart, 'rows' | 'edges'> {
-  const rows: WrittenRow[] = []
-  const edges = new Map<string, Edge>()
-  for (const row of found) addRow(row, rootId, { rows, edges })
-  return { rows, edges: [...edges.values()] }
+function rowsIn(found: readonly PgRow[], rootId: Id): WrittenRow[] {
+  return found.filter(([letter]) => letter !== 'e').map((row) => rowOf(row, rootId))
 }
 
-interface ReadRows {
-  readonly rows: WrittenRow[]
-  readonly edges: Map<string, Edge>
+function newEdges(found: readonly PgRow[], rootId: Id, known: Set<string>): Edge[] {
+  const edges = new Map<string, Edge>()
+  for (const row of found) addEdgesOf(row, rootId, edges)
+  const added = [...edges].filter(([name]) => !known.has(name))
+  for (const [name] of added) known.add(name)
+  return added.map(([, edge]) => edge)
 }
 
 /** The columns of `ROWS` before those by which a row is found. */
 const FOUND_BY = 7
 
-function addRow(row: PgRow, rootId: Id, { rows, edges }: ReadRows): void {
-  const [letter, key, version, span, data, conversation, own] = row
-  const text = longData([letter, key, version, span, data], rootId)
+function rowOf(row: PgRow, rootId: Id): WrittenRow {
+  const [letter, key, , span] = row
+  const turnId = letter === 'n' || letter === 'l' ? idOf(span) : null
+  return { letter: letter as RowLetter, id: idOf(key), turnId, text: longData(row, rootId) }
+}
+
+/** Edges are a row of their own, or lie in the row of a node. */
+function addEdgesOf(
+  [letter, key, version, span, data, conversation, own]: PgRow,
+  rootId: Id,
+  edges: EdgesByName,
+): void {
+  const text = letter === 'e' ? data : own
+  if (text === null) return
   const place = { rootId, conversationId: idOf(conversation) }
-  if (own !== null) addEdges(edges, longData(['e', key, version, span, own], rootId), place)
-  if (letter === 'e') addEdges(edges, text, place)
-  else {
-    const turnId = letter === 'n' || letter === 'l' ? idOf(span) : null
-    rows.push({ letter: letter as RowLetter, id: idOf(key), turnId, text })
-  }
+  addEdges(edges, longData(['e', key, version, span, text], rootId), place)
 }
 
 function recordOf([kind, at, seq, events, marks, hash]: PgRow, rootId: Id): ChainRecord {
@@ -106,9 +119,11 @@ export async function readTree(query: Query, rootId: Id): Promise<TableTree | un
   const edges = new Map<string, Edge>()
   const columns = new Map<string, PgRow>()
   for (const row of await query(ROWS, [t, root])) {
-    const [letter, key] = row
-    addRow(row, rootId, { rows, edges })
-    if (letter !== 'e') columns.set(`${letter}${keyOf(idOf(key))}`, row.slice(FOUND_BY))
+    addEdgesOf(row, rootId, edges)
+    if (row[0] === 'e') continue
+    const written = rowOf(row, rootId)
+    rows.push(written)
+    columns.set(`${written.letter}${keyOf(written.id)}`, row.slice(FOUND_BY))
   }
   const records = (await query(RECORDS, [t])).map((row) => recordOf(row, rootId))
   const bodies = (await query(BODIES, [t])).map(bodyOf)
@@ -124,7 +139,9 @@ export function longData([letter, key, version, span, data]: PgRow, rootId: Id):
   return longRow(short, { letter: letter as RowLetter, id: idOf(key), version: Number(version), near })
 }
 
-function addEdges(edges: Map<string, Edge>, text: string, place: Pick<Edge, 'rootId' | 'conversationId'>): void {
+type EdgesByName = Map<string, Edge>
+
+function addEdges(edges: EdgesByName, text: string, place: Pick<Edge, 'rootId' | 'conversationId'>): void {
   try {
     for (const edge of edgesIn(text, place)) edges.set(`${edge.from} ${edge.to} ${edge.type}`, edge)
   } catch {
