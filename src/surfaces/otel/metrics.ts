@@ -1,7 +1,8 @@
 // Metrics of model calls, runs and tools, under the names of both vocabularies.
 
-import { type Attributes, type Counter, type Histogram, type Meter, metrics } from '@opentelemetry/api'
+import type { Attributes, Counter, Histogram, Meter } from '@opentelemetry/api'
 import type { Span, SpanValue, Vocabulary } from '../../doors/hooks.ts'
+import { metrics } from './api.ts'
 
 /** Gives meters, as a provider of OpenTelemetry does. */
 export interface MeterSource {

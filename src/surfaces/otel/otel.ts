@@ -7,23 +7,19 @@
 //   - It holds no state that a run needs: another process ends what this one began.
 //   - Where nobody has registered a provider, nothing is made.
 
+import type { Context, Span as OtelSpan, SpanContext, Tracer, TracerProvider } from '@opentelemetry/api'
+import type { Inside, Span, SpanContent, SpanStart, Telemetry, Vocabulary } from '../../doors/hooks.ts'
+import { DefinitionError } from '../../index.ts'
 import {
-  type Context,
   context,
   isSpanContextValid,
-  type Span as OtelSpan,
   ProxyTracerProvider,
   ROOT_CONTEXT,
-  type SpanContext,
   SpanKind,
   SpanStatusCode,
   TraceFlags,
-  type Tracer,
-  type TracerProvider,
   trace,
-} from '@opentelemetry/api'
-import type { Inside, Span, SpanContent, SpanStart, Telemetry, Vocabulary } from '../../doors/hooks.ts'
-import { DefinitionError } from '../../index.ts'
+} from './api.ts'
 import { isGiven, withIds } from './ids.ts'
 import { type MeterSource, Metrics } from './metrics.ts'
 
