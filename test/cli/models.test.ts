@@ -1,6 +1,6 @@
 import path from 'node:path'
 import { LLMock } from '@copilotkit/aimock'
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { stopMock } from '../support/mock-provider.ts'
 import { type Place, skipUnlessBuilt } from './support/cli.ts'
 import { serveModel } from './support/model-server.ts'
@@ -47,6 +47,17 @@ function modelsOf(mock: LLMock): readonly unknown[] {
 }
 
 describe('the model that a file names', () => {
+  test('that does not exist is the trouble that explain shows, once', async () => {
+    const warned = vi.spyOn(process, 'emitWarning')
+    onTestFinished(() => warned.mockRestore())
+
+    const { code, stdout, stderr } = await place(agentFile('writer', 'nope/x')).run(['explain', 'writer'])
+
+    expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
+    expect(stdout.match(/There is no model "nope\/x"/g)).toHaveLength(1)
+    expect(warned).not.toHaveBeenCalled()
+  })
+
   test.each([
     ['sonnet', 'claude-sonnet-5'],
     ['opus', 'claude-opus-5'],

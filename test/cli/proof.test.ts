@@ -136,6 +136,17 @@ describe('runs that are over', () => {
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('answered 503') })
     expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('add --otlp') })
     expect(two).toMatchObject({ code: 2, stderr: expect.stringContaining('not both') })
+    const missing = await place.run(['export', id, '--html', 'not/there/run.html'])
+    expect(missing).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(
+        'Cannot write not/there/run.html: there is no folder not/there. Make it, or name another file.',
+      ),
+    })
+    expect(await place.run(['export', id, '--html', '.'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('Cannot write .: it is a folder. Name a file in it.'),
+    })
     expect(JSON.parse(first.stdout).resourceSpans[0].scopeSpans[0].spans[0].traceId).toBe(id.replaceAll('-', ''))
   })
 

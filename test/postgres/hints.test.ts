@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { postgresStore } from '../../src/store/postgres/index.ts'
-import { commitOf, placeIn, treeCommit, warningEvent } from '../../src/testing/conformance/store-rows.ts'
+import { commitOf, nodeRow, placeIn, treeCommit, warningEvent } from '../../src/testing/conformance/store-rows.ts'
 import { noPostgres, type PostgresServer, usePostgres } from '../support/postgres.ts'
 
 /** A look comes each second. */
@@ -43,5 +43,30 @@ describe.skipIf(noPostgres !== undefined)('looking for writes of others', async 
     expect(news).toBe(quiet)
     unwatch()
     await Promise.all([store.close(), other.close(), admin.end()])
+  })
+
+  test('a tree that is brought in with work to do is told to others, and found by who brought it', async () => {
+    const from = postgresStore({ url: server.url(), schema: 'brought_from' })
+    await from.commit(treeCommit('root-a', { nodes: [nodeRow(placeIn('root-a'), 'n-1', { ordinal: 1 })] }))
+    const tree = await from.archive?.read('root-a')
+    if (tree === undefined) throw new Error('there is no tree')
+    const options = { url: server.url(), schema: 'brought_to' }
+    const [store, other] = [postgresStore(options), postgresStore(options)]
+    await store.commit(treeCommit('root-b'))
+    const heard: unknown[] = []
+    let news = 0
+    const unwatch = [
+      other.watch((change) => heard.push(change)),
+      store.watch((change) => {
+        if (change === null) news++
+      }),
+    ]
+    await sleep(LOOKS_MS)
+    const before = news
+    await store.archive?.restore(tree)
+    await expect.poll(() => heard, { timeout: 700 }).toContainEqual({ rootId: 'root-a', runnable: true, stop: false })
+    await expect.poll(() => news, { timeout: LOOKS_MS }).toBeGreaterThan(before)
+    for (const end of unwatch) end()
+    await Promise.all([from, store, other].map((one) => one.close()))
   })
 })

@@ -42,7 +42,11 @@ describe.skipIf(noPostgres !== undefined)('a database that is silent', async () 
       await other.commit(commitOf('root-a', { nodes: [nodeRow(place, 'new', { ordinal: 5 })] }))
       await expect.poll(() => heard, { timeout: 500 }).toContain('root-a')
       unwatch()
+      // Nobody waits for answers to last words.
+      cable.forget(lost)
+      const ending = performance.now()
       await Promise.all([store.close(), other.close()])
+      expect(performance.now() - ending).toBeLessThan(2_000)
       await cable.close()
     })
   }

@@ -28,6 +28,9 @@ const NOTHING: AsyncIterable<never> = {
   [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }),
 }
 
+const quiet = () => undefined
+const SILENT = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+
 /** Starts a real run in memory and stops it at the model call, so that it shows exactly what would be sent. */
 export async function firstRequest(agent: AnyAgent, input: Json): Promise<FirstRequest> {
   const listener = new Listener()
@@ -35,6 +38,8 @@ export async function firstRequest(agent: AnyAgent, input: Json): Promise<FirstR
     model: NO_MODEL,
     files: diskFiles({ workspace: process.cwd() }),
     extensions: [listener.extension],
+    // What goes wrong is shown as the trouble that it is.
+    logger: SILENT,
   })
   try {
     const run = runtime.run(agent, input as never)

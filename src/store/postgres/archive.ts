@@ -26,8 +26,14 @@ import { escaped, escapedOrNull, FIRST_KEY, idOf, keyOf } from './escape.ts'
 import { AT_ONE_MOMENT, longData, readParts, readTree, type TableTree, verifyTables } from './whole-tree.ts'
 import { columnsOf, edgeGroups, newestOf } from './write.ts'
 
-/** `forget` is called with each tree that was deleted or made. */
-export function postgresArchive(database: Database, forget: (rootId: Id) => void): Archive {
+export interface ArchiveChanges {
+  /** Called with each tree that was deleted or made. */
+  readonly forget: (rootId: Id) => void
+  /** Called with each tree that was made: it may have work. */
+  readonly made: (rootId: Id) => void
+}
+
+export function postgresArchive(database: Database, { forget, made }: ArchiveChanges): Archive {
   const change = <T>(work: (query: Query) => Promise<T>) => database.transaction('READ COMMITTED', work)
   return {
     read: (rootId) => database.transaction(AT_ONE_MOMENT, async (query) => (await readTree(query, rootId))?.whole),
@@ -36,6 +42,7 @@ export function postgresArchive(database: Database, forget: (rootId: Id) => void
     restore: async (tree) => {
       await change((query) => restore(query, tree))
       forget(tree.rootId)
+      made(tree.rootId)
     },
     remove: async (rootId, removal) => {
       const stone = await change((query) => remove(query, rootId, removal))
@@ -260,6 +267,8 @@ async function restore(query: Query, tree: WholeTree): Promise<void> {
   const short = records.map((record, at) => ({ ...record, n: at + 1, events: shortText(record.events, [rootId]) }))
   await query(ADD_RECORDS, [JSON.stringify(short), t])
   for (const { hash: name, text } of tree.bodies) await query(ADD_BODY, [t, escaped(name), Buffer.from(text, 'utf8')])
+  // Whoever looks for writes of others finds it, in this process too.
+  await query("SELECT nextval('@.writes')")
 }
 
 /** Removes the tombstone of a tree that comes back. */

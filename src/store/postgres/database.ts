@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreError } from '../../base/error.ts'
-import { newPool, type PgRow, type PostgresClient, type PostgresPool, type Query, TYPES } from './driver.ts'
+import { abandon, newPool, type PgRow, type PostgresClient, type PostgresPool, type Query, TYPES } from './driver.ts'
 import { failure, isLost, isMissing, isNameUnknown, isSilent } from './failure.ts'
 import { isBehind, migrate, requireSchema } from './schema.ts'
 
@@ -189,9 +189,8 @@ export class Database {
         if (isEnded) return
         isEnded = true
         client.off('error', noticed)
-        // Nobody may ever answer its last words: the process need not wait for that.
-        if (isBroken || isLost) client.unref?.()
-        client.release(isBroken || isLost)
+        if (isBroken || isLost) abandon(client)
+        else client.release()
       },
     }
   }
@@ -202,8 +201,7 @@ export class Database {
     for (;;) {
       const client = await pool.connect()
       if ((this.heardAt.get(client) ?? this.silentAt) >= this.silentAt) return client
-      client.unref?.()
-      client.release(true)
+      abandon(client)
     }
   }
 

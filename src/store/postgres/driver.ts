@@ -12,6 +12,13 @@ export interface PostgresClient {
   off(event: string, heard: (...values: unknown[]) => void): unknown
   release(isBroken?: boolean): void
   unref?(): void
+  readonly connection?: { readonly stream?: { destroy(): unknown } }
+}
+
+/** Ends a connection that may never answer again. Its pool would wait for an answer to the last words. */
+export function abandon(client: PostgresClient): void {
+  client.release(true)
+  client.connection?.stream?.destroy()
 }
 
 /** A pool of the package `pg`, as far as the store uses it. */

@@ -3,7 +3,7 @@ import type { Commit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Hint } from '../replica/transport.ts'
 import { ANSWER_MS, type Database } from './database.ts'
-import type { PgRow, PostgresClient } from './driver.ts'
+import { abandon, type PgRow, type PostgresClient } from './driver.ts'
 
 /** How often this process tells others of its commits, at most. One message of the database is slow for all its users. */
 const TELL_MS = 25
@@ -177,7 +177,7 @@ export class Hints {
   private lose(client: PostgresClient): void {
     if (this.client !== client) return
     this.client = undefined
-    client.release(true)
+    abandon(client)
     this.options.lost()
     this.hearAgain()
   }

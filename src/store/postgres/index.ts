@@ -186,9 +186,12 @@ class PostgresParts {
         return Number(row?.[0])
       },
       tampered: () => [...this.altered.values()],
-      archive: postgresArchive(database, (rootId) => {
-        this.altered.delete(rootId)
-        trees.forget(rootId)
+      archive: postgresArchive(database, {
+        forget: (rootId) => {
+          this.altered.delete(rootId)
+          trees.forget(rootId)
+        },
+        made: (rootId) => hints.left(rootId),
       }),
       changes: (after, limit) => readChanges(database, after, limit),
       usage: (query) => readUsage(database, query),

@@ -21,14 +21,14 @@ function cardOf(url: string) {
 }
 
 /** A remote agent with a task that is at work, and a stream of its own making. */
-async function remoteWith(stream: Reply) {
+async function remoteWith(stream: Reply, task: () => unknown = () => WORKING) {
   const methods: string[] = []
   const listener: RequestListener = async (request, response) => {
     if (request.method === 'GET') return void response.end(JSON.stringify(cardOf(`http://${request.headers.host}/rpc`)))
     const { method } = JSON.parse(await textOf(request)) as { method: string }
     methods.push(method)
     if (method === 'SubscribeToTask') return void stream(method, response)
-    const result = method === 'SendMessage' ? { task: WORKING } : WORKING
+    const result = method === 'SendMessage' ? { task: WORKING } : task()
     response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }))
   }
   const server = await listening(createServer(listener))
@@ -109,6 +109,65 @@ test('what a stream says of another task is left out', async () => {
   })
   expect((await outcomeOf(url, 600)).text).toBe('Ours.')
 })
+
+const status = { state: 'TASK_STATE_COMPLETED' }
+test.each([
+  ['another task', { ...WORKING, id: 'task-2', status }, 'answered with another task than it was asked for'],
+  ['no task', 'done', 'sent a task that is no object'],
+  ['no id', { status }, 'sent a task without an id'],
+  ['no state', { ...WORKING, status: null }, 'sent a task without a state'],
+  ['parts that are no list', { ...WORKING, status, artifacts: [{ parts: 'x' }] }, 'sent parts that are no list'],
+  ['a part that is null', { ...WORKING, status, artifacts: [{ parts: [null] }] }, 'sent a part that is no object'],
+  ['a text that is a number', { ...WORKING, status, artifacts: [{ parts: [{ text: 1 }] }] }, '"text" is no text'],
+  ['no artifacts', { ...WORKING, status, artifacts: 7 }, 'sent artifacts that are no list'],
+  ['a message that is a text', { ...WORKING, status: { ...status, message: 'x' } }, 'sent a message that is no object'],
+])('a remote agent that answers with %s fails the run in words of ours', async (_, task, words) => {
+  const { url } = await remoteWith(
+    (_method, response) => response.end(),
+    () => task,
+  )
+  const { status: ended, error } = await outcomeOf(url, 5_000)
+  expect({ ended, message: error?.message }).toEqual({ ended: 'failed', message: expect.stringContaining(words) })
+  expect(error?.message).toMatch(/^.*The remote agent /)
+})
+
+test('a part in a stream that is malformed fails the run, and is not asked for again', async () => {
+  const { url, methods } = await remoteWith((_, response) => {
+    begin(response)({ artifactUpdate: { ...PLACE, artifact: { artifactId: 'a', parts: [7] } } })
+  })
+  expect((await outcomeOf(url, 5_000)).error?.message).toContain('sent a part that is no object')
+  expect(methods.filter((method) => method === 'SubscribeToTask')).toHaveLength(1)
+})
+
+test.each([
+  ['pieces', (words: readonly string[]) => words.map((text, at) => artifactOf(text, at > 0))],
+  [
+    'the whole so far',
+    (words: readonly string[]) => words.map((_, at) => artifactOf(words.slice(0, at + 1).join(''), false)),
+  ],
+  [
+    'its task, then pieces',
+    (words: readonly string[], from: number) => [
+      { task: { ...WORKING, artifacts: [{ artifactId: 'a', parts: [{ text: words.slice(0, from).join('') }] }] } },
+      ...words.slice(from).map((text) => artifactOf(text, true)),
+    ],
+  ],
+])('words of a stream that breaks and tells %s again come once', async (_, tell) => {
+  const words = ['One ', 'two ', 'one ', 'three.']
+  let streams = 0
+  const { url } = await remoteWith((_method, response) => {
+    const say = begin(response)
+    const seen = ++streams * 2
+    for (const update of tell(words.slice(0, seen), streams === 1 ? 0 : 2)) say(update)
+    if (streams < 2) setTimeout(() => response.destroy(), 50)
+  })
+  expect((await outcomeOf(url, 2_500)).text).toBe(words.join(''))
+  expect(streams).toBe(2)
+})
+
+function artifactOf(text: string, append: boolean) {
+  return { artifactUpdate: { ...PLACE, append, artifact: { artifactId: 'a', parts: [{ text }] } } }
+}
 
 test('a frame that comes in small pieces is one frame, whatever its line ends', async () => {
   const { url } = await remoteWith((_, response) => {

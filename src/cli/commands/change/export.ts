@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import type { Desk } from '../../desk/desk.ts'
 import { findRunOrNode } from '../../store/find-run.ts'
@@ -31,12 +32,20 @@ async function writePage(lines: AsyncIterable<string>, file: string): Promise<nu
   try {
     writeFileSync(file, html, { mode: 0o600 })
   } catch (error) {
-    throw new CliError(`Cannot write ${oneLine(file)}: ${oneLine((error as Error).message)}`)
+    throw new CliError(`Cannot write ${oneLine(file)}: ${whyNot(file, error as NodeJS.ErrnoException)}`)
   }
   await write(
     `${oneLine(file)}: ${plural(Math.ceil(html.length / 1_000), 'kilobyte')}, opens in any browser without a server.\n`,
   )
   return EXIT.completed
+}
+
+function whyNot(file: string, { code, message }: NodeJS.ErrnoException): string {
+  if (code === 'ENOENT') return `there is no folder ${oneLine(dirname(file))}. Make it, or name another file.`
+  if (code === 'EISDIR') return 'it is a folder. Name a file in it.'
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
+    return 'this user may not write there. Name another file.'
+  return oneLine(message)
 }
 
 async function exportTrace(call: Call, desk: Desk, runId: string): Promise<number> {

@@ -8,9 +8,11 @@
 import type { ReplyContext } from '../../../doors/background.ts'
 import { isLegateError, type Json, ToolError } from '../../../index.ts'
 import { dataIn, textIn } from '../parts.ts'
-import { type A2aArtifact, type A2aMessage, type A2aPart, type A2aStatus, type A2aTask, isOver } from '../wire.ts'
+import { type A2aMessage, type A2aPart, type A2aStatus, type A2aTask, isOver } from '../wire.ts'
 import { type CheckedCard, checkCard, pinnedHash, previousContext } from './card-check.ts'
 import { callRemote, fetchCard, RemoteFlood, type RemotePlace, RemoteRefusal, streamRemote } from './connection.ts'
+import { RemoteNonsense, type RemoteUpdate, readMessage, readTask, readUpdate } from './read-remote.ts'
+import { ShownWords } from './shown-words.ts'
 import { type RemoteQuestion, type RemoteState, readState, stateJson } from './state.ts'
 
 /** A remote agent, and the answer that is being given through it. */
@@ -33,8 +35,9 @@ export class RemoteTask {
   private readonly parts: RemoteParts
   private state: RemoteState
   private card: CheckedCard | undefined
-  /** The message of a status that was shown last. */
+  /** The message of a status that was shown last: its id, or its words where it has none. */
   private shown = ''
+  private readonly words = new ShownWords()
   /** Questions of an earlier try that were asked again so far. */
   private replayed = 0
 
@@ -112,14 +115,18 @@ export class RemoteTask {
       message: { ...this.messageOf([part], this.messageId), ...(contextId === null ? {} : { contextId }) },
       configuration: { returnImmediately: true },
     })
-    const { task, message } = Object(answer) as { readonly task?: A2aTask; readonly message?: A2aMessage }
-    if (task !== undefined) return this.keep({ taskId: String(task.id), contextId: String(task.contextId ?? '') })
+    const { task, message } = Object(answer) as { readonly task?: unknown; readonly message?: unknown }
+    if (task !== undefined) return this.keepTask(readTask(task, null))
     if (message === undefined)
       throw new ToolError('tool', 'The remote agent answered with neither a task nor a message.')
-    const kept = { ...this.state, message: message as unknown as Json }
+    const kept = { ...this.state, message: readMessage(message) as unknown as Json }
     // A longer one is not kept: after a crash it is looked up, or asked for again.
     if (JSON.stringify(kept).length < MOST_KEPT) await this.keep(kept)
     else this.state = kept
+  }
+
+  private keepTask({ id, contextId }: A2aTask): Promise<void> {
+    return this.keep({ taskId: id, contextId })
   }
 
   /** The process died while it sent the message: did the remote agent get it? Throws where that cannot be known. */
@@ -128,9 +135,10 @@ export class RemoteTask {
     const page = await this.call('ListTasks', { pageSize: 100, historyLength: 10 }).catch((error: unknown) => {
       throw error instanceof RemoteRefusal ? new ToolError('tool', unknown) : error
     })
-    const tasks = (Object(page) as { readonly tasks?: readonly A2aTask[] }).tasks ?? []
+    const { tasks: listed } = Object(page) as { readonly tasks?: unknown }
+    const tasks = Array.isArray(listed) ? listed.map((task) => readTask(task, null)) : []
     const found = tasks.find(({ history = [] }) => history.some(({ messageId }) => messageId === this.messageId))
-    if (found !== undefined) await this.keep({ taskId: String(found.id), contextId: String(found.contextId ?? '') })
+    if (found !== undefined) await this.keepTask(found)
     const tells = tasks.length === 0 || tasks.some(({ history = [] }) => history.length > 0)
     if (found === undefined && !tells) throw new ToolError('tool', unknown)
     return found !== undefined
@@ -185,35 +193,41 @@ export class RemoteTask {
   }
 
   private async read(): Promise<A2aTask> {
-    const task = (await this.call('GetTask', { id: this.state.taskId })) as unknown as A2aTask
-    if (typeof Object(task.status).state !== 'string')
-      throw new ToolError('tool', 'The remote agent sent a task without a state.')
-    return task
+    const { taskId } = this.state
+    return readTask(await this.call('GetTask', { id: taskId }), taskId)
   }
 
   /** Shows what happens, until the task is over or waits, or the stream ends. */
   private async *watch(): AsyncGenerator<string, void, void> {
     const { context } = this.parts
     try {
-      for await (const { task, statusUpdate, artifactUpdate } of this.updates()) {
-        if (artifactUpdate !== undefined) yield textIn({ parts: artifactUpdate.artifact.parts ?? [] })
-        const status = task?.status ?? statusUpdate?.status
+      this.words.begin()
+      for await (const update of this.updates()) {
+        const { task, status = task?.status } = update
+        yield* this.newWords(update)
         if (status !== undefined && !this.isShown(status)) return
       }
     } catch (error) {
       // It ended meanwhile, or the stream broke: the task says what there is.
-      if (context.signal.aborted || error instanceof RemoteFlood) throw error
+      const isFinal = error instanceof RemoteFlood || error instanceof RemoteNonsense
+      if (context.signal.aborted || isFinal) throw error
       await pause(error instanceof RemoteRefusal ? 0 : POLL_MS, context.signal)
     }
   }
 
+  private *newWords({ task, artifact, isMore }: RemoteUpdate): Generator<string, void, void> {
+    for (const { artifactId, parts } of artifact === undefined ? (task?.artifacts ?? []) : [artifact]) {
+      const words = this.words.rest(artifactId, textIn({ parts }), isMore)
+      if (words !== '') yield words
+    }
+  }
+
   /** The updates of the stream that are about the task. */
-  private async *updates(): AsyncGenerator<Updates, void, void> {
+  private async *updates(): AsyncGenerator<RemoteUpdate, void, void> {
     const { taskId } = this.state
     for await (const item of streamRemote(this.rpcPlace(), 'SubscribeToTask', { id: taskId })) {
-      const update = Object(item) as Updates
-      const { task, statusUpdate, artifactUpdate } = update
-      if ((task?.id ?? statusUpdate?.taskId ?? artifactUpdate?.taskId ?? taskId) === taskId) yield update
+      const update = readUpdate(item, taskId)
+      if (update !== undefined) yield update
     }
   }
 
@@ -221,8 +235,9 @@ export class RemoteTask {
   private isShown(status: A2aStatus): boolean {
     const { parts = [], messageId = '' } = status.message ?? {}
     const said = textIn({ parts })
-    const isNew = said !== '' && (messageId === '' || messageId !== this.shown)
-    this.shown = messageId
+    const name = messageId === '' ? said : messageId
+    const isNew = said !== '' && name !== this.shown
+    this.shown = name
     if (isNew && isAtWork(status)) this.parts.context.progress(said)
     return isAtWork(status)
   }
@@ -261,12 +276,6 @@ export class RemoteTask {
   }
 }
 
-interface Updates {
-  readonly task?: A2aTask
-  readonly statusUpdate?: { readonly taskId?: string; readonly status: A2aStatus }
-  readonly artifactUpdate?: { readonly taskId?: string; readonly artifact: A2aArtifact }
-}
-
 interface RemoteAsk {
   readonly text: string
   readonly toPart: (said: string) => A2aPart
@@ -297,8 +306,8 @@ function isAtWork({ state }: A2aStatus): boolean {
   return state === 'TASK_STATE_WORKING' || state === 'TASK_STATE_SUBMITTED'
 }
 
-function answerOf({ artifacts = [], status }: A2aTask): RemoteAnswer {
-  const parts = artifacts.flatMap((artifact) => artifact.parts ?? [])
+function answerOf({ artifacts, status }: A2aTask): RemoteAnswer {
+  const parts = artifacts.flatMap((artifact) => artifact.parts)
   return parts.length > 0 ? parts : (status.message?.parts ?? [])
 }
 
