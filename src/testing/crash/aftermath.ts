@@ -87,10 +87,13 @@ function figuresOf({ lines, exits }: Evidence, trees: readonly TreeRows[]): Afte
   }
 }
 
-/** Lists violations of the rules that hold after every commit, and so whenever a process is killed. */
+/**
+ * Lists violations of the rules that hold after every commit, and so whenever a process is killed. A text that is gone was taken
+ * from outside.
+ */
 export function brokenGraph(tree: TreeRows): string[] {
   return auditTree(tree, ANYWHERE)
-    .filter(({ type }) => type !== 'unknown_kind')
+    .filter(({ type }) => type !== 'unknown_kind' && type !== 'missing_body')
     .map(({ type, message }) => `${type}: ${message}`)
 }
 
