@@ -64,7 +64,9 @@ describe.skipIf(noPostgres !== undefined)('looking for writes of others', async 
     await sleep(LOOKS_MS)
     const before = news
     await store.archive?.restore(tree)
-    await expect.poll(() => heard, { timeout: 700 }).toContainEqual({ rootId: 'root-a', runnable: true, stop: false })
+    await expect
+      .poll(() => heard, { timeout: 700 })
+      .toContainEqual({ isLeft: true, rootId: 'root-a', runnable: true, stop: false })
     await expect.poll(() => news, { timeout: LOOKS_MS }).toBeGreaterThan(before)
     for (const end of unwatch) end()
     await Promise.all([from, store, other].map((one) => one.close()))

@@ -7,7 +7,7 @@ import { withWords } from '../../graph/outcome.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Id, Purpose, Turn } from '../../graph/rows.ts'
 import type { Ledger } from '../../store/ledger.ts'
-import { look, onceLoaded, treeLoaded } from '../../store/look.ts'
+import { look, treeLoaded } from '../../store/look.ts'
 import type { Logger } from '../../tool/tool.ts'
 import type { ExtensionCore } from '../definition/extension.ts'
 import { type EventOf, type HookContext, type HookName, useEach } from '../definition/hooks.ts'
@@ -184,8 +184,11 @@ export class ExtensionRuns {
   }
 
   /** The rows of a tree, with those that a hook of this run is told of. */
-  private placeOf(runId: Id, rootId: Id): Later<TreeReader> {
-    return treeLoaded(this.ledger.store, rootId, (tree) => tree.conversation(tree.turn(runId)?.conversationId ?? ''))
+  private placeOf(runId: Id, rootId: Id, nodeId?: Id): Later<TreeReader> {
+    return treeLoaded(this.ledger.store, rootId, (tree) => {
+      tree.conversation(tree.turn(runId)?.conversationId ?? '')
+      if (nodeId !== undefined) tree.node(nodeId)
+    })
   }
 
   /** Calls a watching hook of each extension; its errors do not affect the run. */
@@ -217,9 +220,9 @@ export class ExtensionRuns {
     this.start(async () => {
       if (this.ledger.store.shared && !(await this.isFirst(turn))) return this.leave(turn.id)
       const { outcome } = turn
-      const tree = await this.placeOf(turn.id, turn.rootId)
-      const answerId = outcome?.answerNodeId ?? null
-      const node = answerId === null ? undefined : await onceLoaded(() => tree.node(answerId))
+      const answerId = outcome?.answerNodeId ?? undefined
+      const tree = await this.placeOf(turn.id, turn.rootId, answerId)
+      const node = answerId === undefined ? undefined : tree.node(answerId)
       const place = { tree, runId: turn.id, nodeId: null, purpose: null, work: null }
       if (outcome !== null) {
         const said = withWords(outcome, node?.output ?? {})
