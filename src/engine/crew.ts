@@ -35,12 +35,14 @@ export class Crew {
     return true
   }
 
-  /** The trees whose work this process was to take, and has not: others may. */
-  leave(taken?: ReadonlySet<Id>): readonly Id[] {
-    if (this.expected.size === 0) return []
-    const left = this.others.length === 0 ? [] : [...this.expected].filter((rootId) => taken?.has(rootId) !== true)
+  /**
+   * Begins a look for work. Gives the function that says, of the trees that this process had heard of by then, whose work it has
+   * not taken: others may.
+   */
+  begin(): (taken?: ReadonlySet<Id>) => readonly Id[] {
+    const expected = [...this.expected]
     this.expected.clear()
-    return left
+    return (taken) => (this.others.length === 0 ? [] : expected.filter((rootId) => taken?.has(rootId) !== true))
   }
 
   /** Every process finds the same one to be first, and each is first for about as many trees. */

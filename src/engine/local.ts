@@ -328,6 +328,7 @@ class LocalEngine implements Engine, NodeHost {
 
   private async sweepOnce(): Promise<void> {
     const options = this.sweepOptions()
+    const leftOf = this.crew.begin()
     this.starved = false
     try {
       const { forceStopped, sweep } = await upkeep()
@@ -335,7 +336,7 @@ class LocalEngine implements Engine, NodeHost {
       await this.lease.renew()
       await this.stopAsked([...this.running.values()])
       await forceStopped(this.ledger, [...this.running.values()], options)
-      this.leave(await sweep(this.ledger, options))
+      this.leave(leftOf(await sweep(this.ledger, options)))
       this.options.swept()
     } catch (error) {
       this.options.report(error)
@@ -346,19 +347,20 @@ class LocalEngine implements Engine, NodeHost {
   /** Takes what others have left, and leaves the rest of a sweep to the timer. */
   private async claimOnce(what: Look): Promise<void> {
     this.starved = false
-    if (this.availableWorkers() <= 0) return this.leave()
+    const leftOf = this.crew.begin()
+    if (this.availableWorkers() <= 0) return this.leave(leftOf())
     try {
       const { claimRunnable } = await upkeep()
       const mayTake = what === 'own' ? (rootId: Id) => this.crew.isFirst(rootId) : undefined
-      this.leave(await claimRunnable(this.ledger, { ...this.sweepOptions(), mayTake }))
+      this.leave(leftOf(await claimRunnable(this.ledger, { ...this.sweepOptions(), mayTake })))
     } catch (error) {
       this.options.report(error)
     }
   }
 
   /** Tells others of work that they have left to this process, and that it did not take. */
-  private leave(taken?: ReadonlySet<Id>): void {
-    for (const rootId of this.crew.leave(taken)) this.ledger.store.leave?.(rootId)
+  private leave(rootIds: readonly Id[]): void {
+    for (const rootId of rootIds) this.ledger.store.leave?.(rootId)
   }
 
   /** Counts free workers. Without one, runnable nodes stay pending until a worker is free. */
