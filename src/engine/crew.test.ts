@@ -39,18 +39,31 @@ describe('work that several processes hear of', () => {
     }
   })
 
-  test('what it was to take and did not is left to the others, once; they all look for it', () => {
+  test('without a worker it leaves all that it was to take; they all look for it', () => {
     const crew = crewOf('one', rows)
     const mine = trees.filter((rootId) => crew.hear(work(rootId)))
-    const [first = '', ...others] = mine
-
+    const [first = ''] = mine
     const leave = crew.begin()
     // This one comes too late for the look, and is for the next.
     crew.hear(work(first))
 
-    expect(leave(new Set([first]))).toEqual(others)
+    expect(leave()).toEqual(mine)
     expect(crew.begin()()).toEqual([first])
     expect(crew.begin()()).toEqual([])
     expect(ids.every((id) => crewOf(id, rows).hear({ ...work(first), isLeft: true }))).toBe(true)
+  })
+
+  test('what it did not find was taken by others, unless they have code that it has not', () => {
+    const same = crewOf('one', rows)
+    const mine = trees.filter((rootId) => same.hear(work(rootId)))
+    const [first = '', ...rest] = mine
+    expect(same.begin()(new Set([first]))).toEqual([])
+
+    const mixed = crewOf('one', [
+      ...rows.slice(0, 3),
+      ...rows.slice(3).map((row) => ({ ...row, agents: ['host', 'sub'] })),
+    ])
+    for (const rootId of mine) mixed.hear(work(rootId))
+    expect(mixed.begin()(new Set([first]))).toEqual(rest)
   })
 })

@@ -14,6 +14,8 @@ import { isDead } from './lease.ts'
 export class Crew {
   private readonly own: Id
   private others: readonly Id[] = []
+  /** True where another process has code that this one has not. */
+  private lacksCode = false
   /** Trees whose work this process is to take. */
   private readonly expected = new Set<Id>()
 
@@ -24,7 +26,10 @@ export class Crew {
   /** Takes note of the processes that run nodes. */
   learn(engines: readonly EngineRow[], now: number): void {
     const works = (engine: EngineRow) => engine.agents?.length !== 0 && !isDead(engine, now)
-    this.others = engines.filter((engine) => engine.id !== this.own && works(engine)).map(({ id }) => id)
+    const others = engines.filter((engine) => engine.id !== this.own && works(engine))
+    const own = engines.find(({ id }) => id === this.own)?.agents ?? []
+    this.others = others.map(({ id }) => id)
+    this.lacksCode = others.some(({ agents }) => agents?.some((name) => !own.includes(name)))
   }
 
   /** True where this process is to look for work that another one has left: it is the first for its tree, or the first cannot. */
@@ -36,13 +41,18 @@ export class Crew {
   }
 
   /**
-   * Begins a look for work. Gives the function that says, of the trees that this process had heard of by then, whose work it has
-   * not taken: others may.
+   * Begins a look for work. Gives the function that says, of the trees that this process had heard of by then, whose work it leaves to
+   * others: all of it where it took nothing, for want of workers, else what it may have no code for. Mostly, what is not taken was
+   * taken by others.
    */
   begin(): (taken?: ReadonlySet<Id>) => readonly Id[] {
     const expected = [...this.expected]
     this.expected.clear()
-    return (taken) => (this.others.length === 0 ? [] : expected.filter((rootId) => taken?.has(rootId) !== true))
+    return (taken) => {
+      if (this.others.length === 0) return []
+      if (taken === undefined) return expected
+      return this.lacksCode ? expected.filter((rootId) => !taken.has(rootId)) : []
+    }
   }
 
   /** Every process finds the same one to be first, and each is first for about as many trees. */
