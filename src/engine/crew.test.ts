@@ -11,7 +11,7 @@ const rows = ids.map(
 )
 
 function crewOf(id: string, engines: readonly EngineRow[]): Crew {
-  const crew = new Crew(id)
+  const crew = new Crew(id, true)
   crew.learn(engines, NOW)
   return crew
 }

@@ -19,8 +19,12 @@ export class Crew {
   /** Trees whose work this process is to take. */
   private readonly expected = new Set<Id>()
 
-  constructor(own: Id) {
+  private readonly works: boolean
+
+  /** `works` is false for a process that runs no nodes. */
+  constructor(own: Id, works: boolean) {
     this.own = own
+    this.works = works
   }
 
   /** Takes note of the processes that run nodes. */
@@ -55,8 +59,14 @@ export class Crew {
     }
   }
 
-  /** Every process finds the same one to be first, and each is first for about as many trees. */
+  /** True where others wait for this process to take the work of a tree. */
+  isAwaited(rootId: Id): boolean {
+    return this.works && this.others.length > 0 && this.isFirst(rootId)
+  }
+
+  /** Processes that know of each other find the same one to be first, and each is first for about as many trees. */
   isFirst(rootId: Id): boolean {
+    if (this.others.length === 0) return true
     const own = weightOf(this.own + rootId)
     return this.others.every((id) => weightOf(id + rootId) <= own)
   }

@@ -50,7 +50,9 @@ export class Lease {
     if (own < this.renewAt && this.isToldAll() && (await store.engine(engineId)) !== undefined) return
     const heardAt = await leaseTime(this.options)
     if (this.isOver) return
-    this.writing = this.put(heardAt)
+    // One after the other: the row is written by nobody once the lease has ended.
+    const before = this.writing.catch(() => undefined)
+    this.writing = before.then(() => (this.isOver ? undefined : this.put(heardAt)))
     await this.writing
     // A clock that follows the store may have jumped just now: what it said before counts no more.
     const now = store.now === undefined || clock.follow === undefined ? own : heardAt

@@ -23,10 +23,10 @@ import type { Ledger } from '../store/ledger.ts'
 import { look } from '../store/look.ts'
 import type { StoreChange } from '../store/store.ts'
 import { Crew } from './crew.ts'
-import type { Engine, EngineOptions, Executor, StopCause } from './engine.ts'
+import type { Engine, EngineOptions, Executor } from './engine.ts'
 import { Lease, quietUntil } from './lease.ts'
 import { type Look, Looks } from './looks.ts'
-import { type NodeHost, RunningNode, stopCauseIn } from './running-node.ts'
+import { type NodeHost, RunningNode, stopCauseIn, stopCauseOf, untilDrained } from './running-node.ts'
 import type { OwnerLine, SweepOptions } from './sweep.ts'
 
 /** How many nodes of one commit start at once. */
@@ -76,6 +76,8 @@ class LocalEngine implements Engine, NodeHost {
   private lent = 0
   /** True when a node stayed pending for want of a worker: look for it when one is free. */
   private starved = false
+  /** True when rows may say that this process runs a node that it does not run. */
+  private isInDoubt = false
   private readonly line: OwnerLine = { last: undefined, isCrowded: false, wasCrowded: false }
   private readonly crew: Crew
   private armedAt = Number.POSITIVE_INFINITY
@@ -92,7 +94,7 @@ class LocalEngine implements Engine, NodeHost {
     this.firstWordMs = options.firstWordMs
     this.stalledMs = options.stalledMs
     this.id = freshId(this.clock.now(), ledger.scheduler.random)
-    this.crew = new Crew(this.id)
+    this.crew = new Crew(this.id, options.workers > 0)
     this.lease = new Lease({
       store: ledger.store,
       clock: ledger.clock,
@@ -106,6 +108,8 @@ class LocalEngine implements Engine, NodeHost {
       take: (kind, agent, isItsTurn) => this.take(kind, agent, isItsTurn),
       giveBack: (taken) => {
         this.reserved -= taken
+        // The commit may be stored although nobody has heard so.
+        this.isInDoubt ||= taken > 0
       },
     }
   }
@@ -123,9 +127,12 @@ class LocalEngine implements Engine, NodeHost {
   }
 
   /** Acts on a commit: runs the nodes it claimed, stops those it cancelled, leaves first, and remembers when to look again. */
-  committed(_commit: Commit, draft: Draft): void {
+  committed(commit: Commit, draft: Draft): void {
     for (let at = draft.aborted.length - 1; at >= 0; at--) this.running.get(draft.aborted[at] ?? '')?.stop('cancel')
     this.runLot(draft.started)
+    // The others leave it to this process, which has no worker for it.
+    const { rootId } = commit
+    if (draft.leavesWork && rootId !== null && this.crew.isAwaited(rootId)) this.leave([rootId])
     // A node that stood in line may be all that is left of it.
     if (this.line.wasCrowded && draft.leavesWork && this.availableWorkers() > 0) this.look('runnable')
     if (draft.dueAt < this.armedAt) this.arm(draft.dueAt)
@@ -188,10 +195,7 @@ class LocalEngine implements Engine, NodeHost {
    * meant. Where a queue brings work, only what is not in the queue is told.
    */
   private heard(change: StoreChange | null): void {
-    if (change === null) {
-      if (this.ledger.store.wakes === undefined) this.look()
-      return
-    }
+    if (change === null) return this.ledger.store.wakes === undefined ? this.look() : undefined
     if (change.stop) this.stopIn(change.rootId)
     if (change.runnable && this.crew.hear(change)) this.look(change.isLeft ? 'runnable' : 'own')
   }
@@ -234,8 +238,15 @@ class LocalEngine implements Engine, NodeHost {
   private defer(nodes: readonly Node[]): void {
     this.ledger.scheduler.defer(() => {
       const begun = attempt(() => this.runLater(nodes))
-      if (begun instanceof Promise) begun.catch(this.options.report)
+      if (begun instanceof Promise) begun.catch((error: unknown) => this.notBegun(nodes, error))
     })
+  }
+
+  /** Their claims are given back by a sweep. */
+  private notBegun(nodes: readonly Node[], error: unknown): void {
+    this.options.report(error)
+    this.reserved -= nodes.length
+    this.isInDoubt = true
   }
 
   /**
@@ -244,11 +255,8 @@ class LocalEngine implements Engine, NodeHost {
    */
   private runLater(nodes: readonly Node[]): Later<void> {
     const lot = nodes.slice(0, LOT)
-    const { report } = this.options
     const causes = (tree: TreeReader) =>
-      lot.map(({ id, epoch }) =>
-        this.state === 'started' ? stopCauseIn(tree, { nodeId: id, epoch }, report) : 'shutdown',
-      )
+      lot.map(({ id, epoch }) => (this.state === 'started' ? stopCauseIn(tree, { nodeId: id, epoch }) : 'shutdown'))
     return after(look(this.ledger.store, nodes[0]?.rootId ?? '', causes), (found) => {
       for (const [at, node] of lot.entries()) {
         const cause = found[at]
@@ -331,11 +339,14 @@ class LocalEngine implements Engine, NodeHost {
     const leftOf = this.crew.begin()
     this.starved = false
     try {
-      const { forceStopped, sweep } = await upkeep()
-      // Renews last, just before claiming: the waiting above may have taken longer than a lease.
+      const { forceStopped, giveBackIdle, sweep } = await upkeep()
       await this.lease.renew()
       await this.stopAsked([...this.running.values()])
       await forceStopped(this.ledger, [...this.running.values()], options)
+      if (this.isInDoubt && this.reserved === 0) {
+        this.isInDoubt = false
+        await giveBackIdle(this.ledger, this.id, (nodeId) => this.isKnown(nodeId))
+      }
       this.leave(leftOf(await sweep(this.ledger, options)))
       this.options.swept()
     } catch (error) {
@@ -375,7 +386,9 @@ class LocalEngine implements Engine, NodeHost {
   private async stopAsked(works: readonly RunningNode[]): Promise<void> {
     const { reportStalled } = await upkeep()
     const now = this.clock.now()
-    const causes = await Promise.all(works.map((work) => this.stopCauseOf(work, now)))
+    const causes = await Promise.all(
+      works.map((work) => stopCauseOf(work, now, { store: this.ledger.store, report: this.options.report })),
+    )
     for (const [at, work] of works.entries()) {
       const cause = causes[at] ?? null
       if (this.running.get(work.claim.nodeId) !== work) continue
@@ -384,12 +397,6 @@ class LocalEngine implements Engine, NodeHost {
       // It holds no worker any more, whatever its code still does.
       if (cause === 'lost') this.abandon(work)
     }
-  }
-
-  private stopCauseOf(work: RunningNode, now: number): Later<StopCause | null> {
-    if (work.timeoutAt <= now) return 'timeout'
-    if (work.isStalled(now)) return 'stalled'
-    return look(this.ledger.store, work.claim.rootId, (tree) => stopCauseIn(tree, work.claim, this.options.report))
   }
 
   /** Reports once that a node has been silent for too long, and once that it speaks again. */
@@ -466,24 +473,20 @@ class LocalEngine implements Engine, NodeHost {
     for (const node of claimed) await this.giveBack(node, reason).catch(unless('tampered'))
   }
 
+  /** While a commit is under way, this process may have claimed more than it knows of. */
+  private isKnown(nodeId: Id): boolean {
+    this.isInDoubt ||= this.reserved > 0
+    return (
+      this.isInDoubt || this.running.has(nodeId) || [...this.abandoned].some(({ claim }) => claim.nodeId === nodeId)
+    )
+  }
+
   /** Waits, at most for the grace, until all code has ended but code that awaits work elsewhere. */
   private drain(): Promise<void> {
     if (this.running.size === 0) return Promise.resolve()
-    return new Promise((resolve) => {
-      let wasWaiting = false
-      const end = () => {
-        clearTimeout(timer)
-        clearInterval(looking)
-        resolve()
-      }
-      const timer = setTimeout(end, this.options.graceMs)
-      const looking = setInterval(() => {
-        const isWaiting = this.running.size <= this.lent
-        if (isWaiting && wasWaiting) end()
-        wasWaiting = isWaiting
-      }, 100)
-      this.drained = end
-    })
+    const drain = untilDrained(this.options.graceMs, () => this.running.size <= this.lent)
+    this.drained = drain.end
+    return drain.over
   }
 }
 

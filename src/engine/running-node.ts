@@ -1,8 +1,11 @@
 import type { Clock } from '../base/clock.ts'
-import { isLegateError, LegateError } from '../base/error.ts'
+import { LegateError } from '../base/error.ts'
+import type { Later } from '../base/maybe.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Node } from '../graph/rows.ts'
 import type { Claim } from '../rules/turn/claim.ts'
+import { lookUnlessTampered } from '../store/look.ts'
+import type { Store } from '../store/store.ts'
 import type { StopCause, Work } from './engine.ts'
 
 const REASONS: Readonly<Record<StopCause, string>> = {
@@ -116,22 +119,53 @@ export class RunningNode implements Work {
   }
 }
 
-/** Why a claimed node has to stop, by the rows of its tree. A damaged tree takes no writes, so a claim in it is lost. */
+/** Why a claimed node has to stop, by the rows of its tree. */
 export function stopCauseIn(
   tree: TreeReader,
   { nodeId, epoch }: Pick<Claim, 'nodeId' | 'epoch'>,
-  report: (error: unknown) => void,
 ): 'lost' | 'cancel' | null {
-  try {
-    const node = tree.node(nodeId)
-    if (node === undefined || node.epoch !== epoch) return 'lost'
-    if (node.marks?.stop != null) return 'cancel'
-    return tree.turn(node.turnId)?.cancel ? 'cancel' : null
-  } catch (error) {
-    if (!isLegateError(error, 'tampered')) throw error
-    report(error)
-    return 'lost'
-  }
+  const node = tree.node(nodeId)
+  if (node === undefined || node.epoch !== epoch) return 'lost'
+  if (node.marks?.stop != null) return 'cancel'
+  return tree.turn(node.turnId)?.cancel ? 'cancel' : null
+}
+
+/** Why a running node has to stop now. */
+export function stopCauseOf(work: RunningNode, now: number, { store, report }: StopSource): Later<StopCause | null> {
+  if (work.timeoutAt <= now) return 'timeout'
+  if (work.isStalled(now)) return 'stalled'
+  return lookUnlessTampered(store, work.claim.rootId, {
+    read: (tree) => stopCauseIn(tree, work.claim),
+    // Nothing more is written to such a tree.
+    altered: (error) => {
+      report(error)
+      return 'lost' as const
+    },
+  })
+}
+
+interface StopSource {
+  readonly store: Store
+  readonly report: (error: unknown) => void
+}
+
+/** Waits, at most for the grace, until all code has ended but code that awaits work elsewhere. `end` ends the waiting. */
+export function untilDrained(graceMs: number, isWaiting: () => boolean): { over: Promise<void>; end: () => void } {
+  let end: () => void = () => undefined
+  const over = new Promise<void>((resolve) => {
+    let wasWaiting = false
+    end = () => {
+      clearTimeout(timer)
+      clearInterval(looking)
+      resolve()
+    }
+    const timer = setTimeout(end, graceMs)
+    const looking = setInterval(() => {
+      if (isWaiting() && wasWaiting) end()
+      wasWaiting = isWaiting()
+    }, 100)
+  })
+  return { over, end }
 }
 
 function reasonOf(cause: StopCause): LegateError {

@@ -12,7 +12,7 @@ import type { Later } from '../base/maybe.ts'
 import type { EngineRow } from '../graph/commit.ts'
 import type { Draft } from '../graph/draft.ts'
 import { isRunnable } from '../graph/kinds.ts'
-import { type RunnableQuery, unlessTampered } from '../graph/reader.ts'
+import { type RunnableQuery, type TreeReader, unlessTampered } from '../graph/reader.ts'
 import type { AgentRef, Id, Node, Turn } from '../graph/rows.ts'
 import { planStalled } from '../rules/delegation/background.ts'
 import { planTimeUp } from '../rules/delegation/question.ts'
@@ -21,7 +21,7 @@ import { planCancel } from '../rules/turn/cancel.ts'
 import { type Claim, planClaim } from '../rules/turn/claim.ts'
 import { type LostClaim, planForce, planRecover, planWaitAgain } from '../rules/turn/result.ts'
 import type { Ledger, Step } from '../store/ledger.ts'
-import { look } from '../store/look.ts'
+import { look, lookUnlessTampered } from '../store/look.ts'
 import { isProvenDead } from '../store/process-proof.ts'
 import type { Crew } from './crew.ts'
 import { dropEngine, isDead, leaseTime } from './lease.ts'
@@ -69,10 +69,12 @@ export async function sweep(ledger: Ledger, options: SweepOptions): Promise<Read
     await part(ledger, options)
   }
   await options.keep()
-  return claimRunnable(ledger, options)
+  const taken = await claimRunnable(ledger, options)
+  await waitAgain(ledger, options)
+  return taken
 }
 
-const BEFORE_CLAIMING = [recoverLost, expireTurns, expireAsks, endWaits, forceStops, waitAgain]
+const BEFORE_CLAIMING = [recoverLost, expireTurns, expireAsks, endWaits, forceStops]
 
 /** Does everything that is due in one tree. False where a runnable node is left: its code is not here, or no worker is free. */
 export async function sweepTree(ledger: Ledger, options: SweepOptions, rootId: Id): Promise<boolean> {
@@ -154,6 +156,13 @@ export async function giveBack(ledger: Ledger, node: Pick<Node, 'id' | 'rootId'>
   await ledger.commit({ kind: 'recover', rootId: node.rootId, plan: (draft) => planRecover(draft, node.id, lost) })
 }
 
+/** Gives back what a process has claimed and does not know of: a commit whose answer was lost for too long, nodes that did not begin. */
+export async function giveBackIdle(ledger: Ledger, engineId: Id, isKnown: (nodeId: Id) => boolean): Promise<void> {
+  const claimed = await ledger.store.claimedBy(engineId, Number.MAX_SAFE_INTEGER)
+  const lost = { engineId, reason: 'The process that claimed it has not begun it.' }
+  for (const node of claimed) if (!isKnown(node.id)) await giveBack(ledger, node, lost)
+}
+
 /** Takes nodes that were asked to stop from processes that are gone: that needs rows, no engine. */
 export async function recoverStopped(ledger: Ledger, rootId: Id, own: Id): Promise<void> {
   const { store } = ledger
@@ -227,35 +236,44 @@ const LOOKED_AT = 10_000
 
 async function nextInLine(ledger: Ledger, options: SweepOptions, limit: number): Promise<readonly Node[]> {
   const { canRun, mayRun, mayTake, line } = options
-  if (mayTake !== undefined) {
-    const all = await nextInLine(ledger, { ...options, mayTake: undefined }, BATCH)
-    return all.filter(({ rootId }) => mayTake(rootId)).slice(0, limit)
-  }
   const after = line.last === undefined ? {} : { after: line.last }
   const query: RunnableQuery = { now: ledger.clock.now(), limit, ...canRun(), ...after }
+  if (mayTake !== undefined) {
+    const all = await ledger.store.runnable({ ...query, limit: BATCH })
+    const own = all.filter(({ rootId }) => mayTake(rootId))
+    return (await onlyOf(ledger, own.slice(0, limit), options)).slice(0, limit)
+  }
   const found = await ledger.store.runnable(query)
   if (mayRun === undefined) return found
-  const own = await onlyOf(ledger, found, mayRun)
+  const own = await onlyOf(ledger, found, options)
   if (own.length === found.length || found.length < limit) return own
   const more = await ledger.store.runnable({ ...query, limit: Math.max(limit, LOOKED_AT) })
-  return (await onlyOf(ledger, more, mayRun)).slice(0, limit)
+  return (await onlyOf(ledger, more, options)).slice(0, limit)
 }
 
-async function onlyOf(
-  { store }: Ledger,
-  nodes: readonly Node[],
-  mayRun: (agent: AgentRef) => boolean,
-): Promise<Node[]> {
+/** Those that may run here. A store far away is asked for many trees at once; those that were changed from outside are passed over. */
+async function onlyOf(ledger: Ledger, nodes: readonly Node[], options: SweepOptions): Promise<Node[]> {
   const own: Node[] = []
-  for (const node of nodes) {
-    const agent = await look(
-      store,
-      node.rootId,
-      (tree) => unlessTampered(() => tree.conversation(node.conversationId))?.agent,
-    )
-    if (agent === undefined || mayRun(agent)) own.push(node)
+  for (let from = 0; from < nodes.length; from += BATCH) {
+    const lot = nodes.slice(from, from + BATCH)
+    await options.keep()
+    const areOwn = await Promise.all(lot.map((node) => isOwn(ledger, node, options)))
+    own.push(...lot.filter((_, at) => areOwn[at]))
   }
   return own
+}
+
+function isOwn({ store }: Ledger, node: Node, { mayRun, report }: SweepOptions): Promise<boolean> {
+  return lookUnlessTampered(store, node.rootId, {
+    read: (tree) => {
+      const agent = tree.conversation(node.conversationId)?.agent
+      return agent === undefined || mayRun?.(agent) !== false
+    },
+    altered: (error) => {
+      report(error)
+      return false
+    },
+  })
 }
 
 /** Whether somebody waits for a worker while others have one. Nodes of one owner alone need no turns. */
@@ -274,7 +292,8 @@ async function isCrowded(ledger: Ledger, options: SweepOptions): Promise<boolean
 async function ownerOf({ store }: Ledger, { rootId }: Pick<Node, 'rootId'>): Promise<string | null> {
   const known = unlessTampered(() => store.known?.(rootId)?.conversation(rootId))
   if (known !== undefined) return known.owner
-  return look(store, rootId, (tree) => unlessTampered(() => tree.conversation(rootId))?.owner ?? null)
+  const read = (tree: TreeReader) => tree.conversation(rootId)?.owner ?? null
+  return lookUnlessTampered(store, rootId, { read, altered: () => null })
 }
 
 /** Reschedules nodes that wait for a clock that was set back since, by whatever process. */
@@ -283,7 +302,9 @@ async function waitAgain(ledger: Ledger, options: SweepOptions): Promise<void> {
   const everything = { now: Number.MAX_SAFE_INTEGER, limit: BATCH, ...options.canRun() }
   for (const { id, rootId, wakeAt } of await store.runnable(everything)) {
     if (wakeAt === null || wakeAt <= clock.now()) continue
-    const last = await look(store, rootId, (tree) => tree.lastSeq(rootId))
+    await options.keep()
+    const altered = () => 0
+    const last = await lookUnlessTampered(store, rootId, { read: (tree) => tree.lastSeq(rootId), altered })
     const writtenAt = (await store.events(rootId, last - 1, 1))[0]?.at ?? 0
     if (writtenAt <= clock.now()) continue
     await tryStep(ledger, options, { kind: 'retry', rootId, plan: (draft) => planWaitAgain(draft, id, writtenAt) })

@@ -30,7 +30,7 @@ import type { Commit } from '../graph/commit.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { RunEvent } from '../graph/event.ts'
 import { codeOf, withKinds } from '../graph/kinds.ts'
-import { type TreeReader, unlessTampered } from '../graph/reader.ts'
+import { ignoreTampered, type TreeReader, unlessTampered } from '../graph/reader.ts'
 import type { AgentRef, Id } from '../graph/rows.ts'
 import { Ledger } from '../store/ledger.ts'
 import { lookWith, openTopRuns } from '../store/look.ts'
@@ -292,7 +292,9 @@ export class Runtime extends StoreOperations {
     await this.start()
     await this.engine.takeUp()
     const open = await openTopRuns(this.store)
-    return Promise.all(open.map((turn) => this.attach(turn.id)))
+    // A tree that was changed from outside is reported, and holds up no other.
+    const runs = await Promise.all(open.map((turn) => this.attach(turn.id).catch(ignoreTampered)))
+    return runs.filter((run) => run !== undefined)
   }
 
   /**

@@ -7,7 +7,7 @@
 //   - What reads may run several times, so it does nothing else.
 
 import { after, type Later } from '../base/maybe.ts'
-import { type StoreReader, type TreeReader, unlessTampered } from '../graph/reader.ts'
+import { ignoreTampered, type StoreReader, type TreeReader } from '../graph/reader.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
 
 /** A read of rows that are not in this process: of a large tree in a store far away, only the newest turns are. */
@@ -44,6 +44,20 @@ export function lookWith<T>(store: Near & Places, id: Id, read: (tree: TreeReade
 /** The tree to read for an id, which is asked for only where this process does not know it; undefined where there is none. */
 export function rootFor(store: Places, id: Id): Later<Id | undefined> {
   return store.writtenRoot?.(id) ?? store.rootOf(id)
+}
+
+/** Like `look`, for one tree among others: where it was changed from outside, `altered` says what to take instead. */
+export async function lookUnlessTampered<T, U>(
+  store: Near,
+  rootId: Id,
+  { read, altered }: { readonly read: (tree: TreeReader) => Later<T>; readonly altered: (error: unknown) => U },
+): Promise<T | U> {
+  try {
+    return await look(store, rootId, read)
+  } catch (error) {
+    ignoreTampered(error)
+    return altered(error)
+  }
 }
 
 /** False where there is no such tree. */
@@ -100,8 +114,8 @@ export async function openTopRuns(store: StoreReader, trees?: ReadonlySet<Id>): 
   const tops = roots.filter(({ rootId }) => trees?.has(rootId) !== false)
   for (const turn of await store.openTurns(MANY)) {
     if (known.has(turn.id) || trees?.has(turn.rootId) === false) continue
-    const isTop = await look(store, turn.rootId, (tree) => unlessTampered(() => worksAlone(tree, turn)))
-    if (isTop === true) tops.push(turn)
+    const read = (tree: TreeReader) => worksAlone(tree, turn)
+    if (await lookUnlessTampered(store, turn.rootId, { read, altered: () => false })) tops.push(turn)
   }
   return tops
 }

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Run } from '../../src/conversation/run.ts'
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts'
 import { agent } from '../../src/runtime/standalone.ts'
 import type { PostgresPool } from '../../src/store/postgres/driver.ts'
@@ -7,6 +8,7 @@ import { postgresStore } from '../../src/store/postgres/index.ts'
 import { scriptedModel } from '../../src/testing/stand-ins/scripted-model.ts'
 import { tool } from '../../src/tool/tool.ts'
 import { noPostgres, usePostgres } from '../support/postgres.ts'
+import { leaveUnaudited } from '../support/unaudited.ts'
 
 const echo = agent({ name: 'echo', instructions: 'Answer.', model: scriptedModel(() => 'done') })
 
@@ -15,10 +17,21 @@ describe.skipIf(noPostgres !== undefined)('runs that processes on one PostgreSQL
   let schemas = 0
   const schema = () => `s${++schemas}`
 
-  function open(name: string, { sent = [], workers = 8 }: { sent?: string[]; workers?: number } = {}): Runtime {
+  interface Opening {
+    readonly sent?: string[]
+    readonly workers?: number
+    readonly sweepMs?: number
+  }
+
+  function open(name: string, { sent = [], workers = 8, sweepMs = 60_000 }: Opening = {}): Runtime {
     const pool = new pg.Pool({ connectionString: url, max: 6 })
     const store = postgresStore({ pool: listening(pool as unknown as PostgresPool, sent), schema: name })
-    const runtime = createRuntime({ store, agents: [echo, waiting.agent], engine: { sweepMs: 60_000, workers } })
+    const runtime = createRuntime({
+      store,
+      agents: [echo, waiting.agent],
+      engine: { sweepMs, workers },
+      logger: SILENT,
+    })
     onTestFinished(async () => {
       await runtime.close()
       await pool.end()
@@ -78,6 +91,28 @@ describe.skipIf(noPostgres !== undefined)('runs that processes on one PostgreSQL
     expect(await elsewhere.store.roots({ limit: 10 })).toHaveLength(1)
   })
 
+  test('a tree that somebody changed holds up no other', async () => {
+    const name = schema()
+    const waits = open(name, { workers: 0 })
+    const [bad, good] = ['bad', 'good'].map((text) => waits.run(echo, text))
+    await Promise.all([bad, good].map((run) => firstEvent(run as Run)))
+    const admin = new pg.Client({ connectionString: url })
+    await admin.connect()
+    await admin.query(
+      `UPDATE ${name}.rows r SET data = replace(data, 'bad', 'BAD') FROM ${name}.trees h WHERE h.t = r.t AND ${name}.id_text(h.root_id) = $1`,
+      [bad?.conversationId],
+    )
+    await admin.end()
+
+    const works = open(name, { sweepMs: 100 })
+    bad?.result.catch(() => undefined)
+    await works.resume()
+
+    expect((await good?.result)?.status).toBe('completed')
+    leaveUnaudited(works.store)
+    leaveUnaudited(waits.store)
+  })
+
   test('a cancel is the first thing that is sent, and stops the node of another process that sweeps once a minute', async () => {
     const name = schema()
     const sent: string[] = []
@@ -95,6 +130,13 @@ describe.skipIf(noPostgres !== undefined)('runs that processes on one PostgreSQL
     expect(performance.now() - began).toBeLessThan(10_000)
   })
 })
+
+const quiet = () => undefined
+const SILENT = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+
+async function firstEvent(run: Run): Promise<void> {
+  for await (const _ of run) return
+}
 
 function isCommit(statement: string): boolean {
   return statement.includes('.commit_1(')

@@ -50,6 +50,8 @@ BEGIN
         ordinal = greatest(ordinal, v_ordinal)
         WHERE root_id = v_root RETURNING t, n, seq, hash, owner, agent INTO v_tree, v_n, v_seq, v_hash, v_owner, v_agent;
       IF NOT FOUND THEN RAISE EXCEPTION 'no tree' USING ERRCODE = 'LG002'; END IF;
+      -- It was deleted and made again, perhaps with as many commits.
+      IF (p ->> 'tree')::bigint <> v_tree THEN RAISE EXCEPTION 'stale' USING ERRCODE = 'LG001'; END IF;
       -- Nothing else would notice that a commit without rows comes twice.
       IF p_added IS NULL AND p_changed IS NULL AND EXISTS (
         SELECT 1 FROM (SELECT id FROM @.commits WHERE t = v_tree ORDER BY seq DESC, n DESC LIMIT 100) c

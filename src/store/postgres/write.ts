@@ -136,6 +136,7 @@ export function commitValues(commit: Commit, options: WriteOptions): CommitValue
     count: commit.events.length,
     ...rootFacts(commit, rootId),
     ...(alone.length === 0 ? {} : { edges: alone }),
+    ...(isNew || options.tree === null ? {} : { tree: options.tree }),
     ...(options.seen !== null ? { seen: options.seen } : joinsOld(commit) ? { seen: options.known } : {}),
     ...bodyParts(commit),
     ...besides(commit),

@@ -87,6 +87,8 @@ export interface Transport {
 export interface Sending {
   /** True where an earlier answer was lost. */
   readonly again: boolean
+  /** The number of the tree that it was planned on: one that was deleted and made again has another. Null where it is not known. */
+  readonly tree: number | null
   /** The commit counts only where the tree has exactly so many commits before it; null where its rows alone decide. */
   readonly seen: number | null
   /** The turn of a node that the commit does not bring. */

@@ -133,8 +133,10 @@ export class Trees {
   unchecked(rootId: Id, isNew = false): TreeReader | undefined {
     this.options.requireOpen()
     const replica = isNew ? this.use(rootId) : this.replicas.get(rootId)
+    // Somebody was faster, and others may read it here.
+    if (isNew && replica?.head !== undefined) return undefined
     if (isNew) replica?.empty()
-    return replica?.isCurrent === true ? replica.unchecked : undefined
+    return replica?.isCurrent === true && !replica.isHeard ? replica.unchecked : undefined
   }
 
   /** Somebody is said to have written to a tree. */
@@ -388,6 +390,7 @@ export class Trees {
     const inTables = <T>(find: (rows: Tables) => T | undefined) => tables.map(find).find((found) => found !== undefined)
     return {
       again,
+      tree: known[0]?.head?.tree ?? null,
       seen: plannedOn === CHECKED ? null : plannedOn,
       turnOf: (id) => inTables(({ nodes }) => nodes.get(id)?.row.turnId) ?? '',
       conversationOf: (id) =>
