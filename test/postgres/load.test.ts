@@ -6,7 +6,7 @@ import { noPostgres, usePostgres } from '../support/postgres.ts'
 import { CrewCase, quantile, told } from './support/crew.ts'
 
 const WORKERS = isFull ? 10 : 2
-const JOBS = Number(process.env['JOBS'] ?? (isFull ? 10_000 : 40))
+const JOBS = isFull ? 10_000 : 40
 const SECOND_MS = 1_000
 
 describe.skipIf(noPostgres !== undefined)('load', async () => {
