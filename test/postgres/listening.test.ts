@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { PostgresPool } from '../../src/store/postgres/driver.ts'
+import type { PostgresClient, PostgresPool } from '../../src/store/postgres/driver.ts'
 import { postgresStore } from '../../src/store/postgres/index.ts'
 import { commitOf, placeIn, treeCommit, warningEvent } from '../../src/testing/conformance/store-rows.ts'
 import { noPostgres, type PostgresServer, usePostgres } from '../support/postgres.ts'
@@ -38,13 +38,12 @@ describe.skipIf(noPostgres !== undefined)('listening that fails', async () => {
     const breaking = {
       connect: async () => {
         const client = await pool.connect()
-        const { query } = client
-        client.query = ((config: { text: string }) => {
-          if (!config.text.startsWith('LISTEN')) return query.call(client, config)
-          const isFirst = ++asked === 1
-          return query.call(client, isFirst ? { text: 'SELECT pg_terminate_backend(pg_backend_pid())' } : config)
-        }) as typeof client.query
-        return client
+        const query = client.query.bind(client) as unknown as PostgresClient['query']
+        const asking: PostgresClient['query'] = (config) => {
+          const isFirst = String(Reflect.get(config, 'text')).startsWith('LISTEN') && ++asked === 1
+          return query(isFirst ? { text: 'SELECT pg_terminate_backend(pg_backend_pid())' } : config)
+        }
+        return Object.assign(client, { query: asking })
       },
       end: () => pool.end(),
       on: () => undefined,

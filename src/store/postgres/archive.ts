@@ -64,16 +64,16 @@ export function postgresArchive(database: Database, { forget, made }: ArchiveCha
 
 async function* parts(database: Database, rootId: Id): AsyncGenerator<ArchivePart> {
   const { query, end } = await database.moment()
-  let isLost = true
+  let isWhole = false
   try {
     yield* readParts(query, rootId)
-    isLost = false
+    await query('COMMIT')
+    isWhole = true
   } catch (error) {
     throw database.failure(error)
   } finally {
     // A reader that stops early leaves the connection in the middle of something.
-    if (!isLost) await query('COMMIT')
-    end(isLost)
+    end(!isWhole)
   }
 }
 
@@ -104,7 +104,7 @@ async function verify(database: Database, rootId: Id | undefined): Promise<Verif
     for (const [id] of page) await one(idOf(id))
     page = await database.query(ROOTS, [page.at(-1)?.[0]])
   }
-  for (const [key, letter] of await database.query(STRAY)) {
+  for (const [key, letter] of await database.scan(STRAY)) {
     const id = idOf(key)
     const place = { subject: 'store', id, rootId: null, conversationId: null } as const
     report.findings.push(finding('unknown_row', place, `The row ${id} (${letter}) is of a tree that is not there.`))

@@ -162,7 +162,9 @@ function isRight({ part, marks }: Loaded): boolean {
 
 /** A whole tree at one moment. */
 async function load(database: Database, rootId: Id, most: number): Promise<Loaded | undefined> {
-  const found = await database.query(ROWS, [keyOf(rootId), Math.min(most, MOST)])
+  const values = [keyOf(rootId), Math.min(most, MOST)]
+  // Who wants all rows of a tree may get very many.
+  const found = most > MOST ? await database.scan(ROWS, values) : await database.query(ROWS, values)
   const [first] = found
   // A tree has at least its root.
   if (first?.[3] === null) return { part: { head: headOf(first), rows: undefined, bodies: [] }, marks: new Map() }
