@@ -465,51 +465,6 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
     )
   })
 
-  test('a column by which rows or edges are found, and that somebody changed, is named', async () => {
-    const name = schema()
-    const edge = (from: string, to: string) =>
-      ({ rootId: 'root-a', conversationId: 'root-a', from, to, type: 'sequence' }) as const
-    const rows = `${name}.rows`
-    await using({ schema: name }, async (store) => {
-      leaveUnaudited(store)
-      await store.commit(treeCommit('root-a'))
-      for (let n = 10; n < 70; n++) {
-        const edges = [edge(n === 10 ? `${place.turnId}-node` : `n${n - 1}`, `n${n}`)]
-        await store.commit(commitOf('root-a', { nodes: [nodeRow(place, `n${n}`, { ordinal: n })], edges }))
-      }
-      const types = async () => [...new Set((await store.archive?.verify('root-a'))?.findings.map(({ type }) => type))]
-      expect(await types()).toEqual([])
-      for (const change of [
-        `${rows} SET edges_n = 0 WHERE edges IS NOT NULL`,
-        `${rows} SET edges_n = NULL WHERE edges_n = 5`,
-        `${rows} SET edges_seq = 77 WHERE edges_n = 5`,
-        `${rows} SET conversation_id = '\\xff' WHERE edges_n = 5`,
-        `${rows} SET conversation_id = '\\xff' WHERE letter = 't'`,
-        `${rows} SET span = '\\x2fff' WHERE letter = 't'`,
-        `${rows} SET ordinal = 99 WHERE ordinal = 12`,
-        `${rows} SET key = 'x' WHERE ordinal = 12`,
-        `${rows} SET n = 3 WHERE ordinal = 12`,
-        `${name}.commits SET ids = '{}' WHERE n = 55`,
-      ]) {
-        const [table] = /\S+/.exec(change) ?? []
-        await asAdmin(`CREATE TABLE ${name}.kept AS SELECT * FROM ${table}`, `UPDATE ${change}`)
-        expect((await types()).length, change).toBe(1)
-        if (change.includes('edges_n = 0') || change.includes('NULL')) {
-          await using({ schema: name }, async (other) => {
-            leaveUnaudited(other)
-            await expect(other.tree('root-a'), change).rejects.toMatchObject({ code: 'tampered' })
-          })
-        }
-        await asAdmin(
-          `DELETE FROM ${table}`,
-          `INSERT INTO ${table} SELECT * FROM ${name}.kept`,
-          `DROP TABLE ${name}.kept`,
-        )
-        expect(await types()).toEqual([])
-      }
-    })
-  })
-
   test('leases go by the clock of the database', async () => {
     await using({ schema: schema() }, async (store) => {
       const now = await store.now?.()
