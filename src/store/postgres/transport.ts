@@ -1,11 +1,9 @@
 import type { StoreError } from '../../base/error.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Body, Id } from '../../graph/rows.ts'
-import { edgeMark } from '../commit-chain.ts'
 import { sendWithWakes } from '../dispatch.ts'
 import { tampered } from '../not-found.ts'
 import { agree, isNamedRight, type LoadedRow } from '../replica/agreement.ts'
-import { edgesIn } from '../replica/replica.ts'
 import {
   AnswerLost,
   type Head,
@@ -19,7 +17,7 @@ import type { Database } from './database.ts'
 import type { PgRow } from './driver.ts'
 import { escaped, idOf, keyOf, laneKey, unescaped } from './escape.ts'
 import { isLost, isRefusal } from './failure.ts'
-import { AT_ONE_MOMENT, longData, readTree, type TableTree, verifyTables } from './whole-tree.ts'
+import { AT_ONE_MOMENT, isIn, longData, marksIn, readTree, verifyTables } from './whole-tree.ts'
 import { commitValues, wakeValues } from './write.ts'
 
 const SEND = 'SELECT @.commit_1($1, $2, $3, $4, $5, $6, $7)'
@@ -155,27 +153,6 @@ async function loadChecked(database: Database, { rootId, load, options }: Load):
       throw error
     }
     if (tree !== undefined && isIn(tree, loaded.part)) return loaded.part
-  }
-}
-
-/** True where all rows of a part are in a tree, as they are there. */
-function isIn({ whole, head }: TableTree, part: Loaded['part']): boolean {
-  if (head.tree !== part.head.tree || head.n !== part.head.n) return false
-  const texts = new Set([...whole.rows, ...whole.bodies].map(({ text }) => text))
-  const edges = new Set(whole.edges.map(edgeMark))
-  const rows = part.rows ?? []
-  return (
-    part.bodies.every(({ text }) => texts.has(text)) &&
-    rows.every(({ letter, text }) => (letter === 'e' ? marksIn(text).every((one) => edges.has(one)) : texts.has(text)))
-  )
-}
-
-/** The marks of edges; that of nothing where the text has none. */
-function marksIn(text: string): string[] {
-  try {
-    return edgesIn(text, { rootId: '', conversationId: '' }).map(edgeMark)
-  } catch {
-    return ['']
   }
 }
 

@@ -5,6 +5,7 @@ import { longRow, longText } from '../codec/short-text.ts'
 import { markOf, unpackTree, verifyTree } from '../codec/tree-text.ts'
 import { type ChainRecord, edgeMark, type RowLetter, readMarks } from '../commit-chain.ts'
 import { edgesIn } from '../replica/replica.ts'
+import type { TreePart } from '../replica/transport.ts'
 import type { PgRow, Query } from './driver.ts'
 import { idOf, keyOf, laneOf, unescaped } from './escape.ts'
 import { columnsOf, type WrittenColumns } from './write.ts'
@@ -304,4 +305,25 @@ const EDGES_NAME = '\\x65'
 
 function altered(rootId: Id, id: string, message: string): Finding {
   return finding('altered_index', { subject: 'store', id, rootId, conversationId: null }, message)
+}
+
+/** True where all rows of a part are in a tree, as they are there. */
+export function isIn({ whole, head }: TableTree, part: TreePart): boolean {
+  if (head.tree !== part.head.tree || head.n !== part.head.n) return false
+  const texts = new Set([...whole.rows, ...whole.bodies].map(({ text }) => text))
+  const edges = new Set(whole.edges.map(edgeMark))
+  const rows = part.rows ?? []
+  return (
+    part.bodies.every(({ text }) => texts.has(text)) &&
+    rows.every(({ letter, text }) => (letter === 'e' ? marksIn(text).every((one) => edges.has(one)) : texts.has(text)))
+  )
+}
+
+/** The marks of edges; that of nothing where the text has none. */
+export function marksIn(text: string): string[] {
+  try {
+    return edgesIn(text, { rootId: '', conversationId: '' }).map(edgeMark)
+  } catch {
+    return ['']
+  }
 }
