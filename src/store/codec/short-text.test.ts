@@ -64,6 +64,15 @@ test('a text that is no JSON comes back, too', () => {
   }
 })
 
+test('a code whose second character is a brace does not begin an object', () => {
+  // No value has this code yet; a name would be the next in its object.
+  expect(shortText('{"error":1}', [])).toBe('{\x1f{1}')
+  expect(longText('[\x1f{\x08', [])).toBe('[,"error":,"times":')
+  for (const text of ['{"error":"text","times":1}', '{"error":{"times":1}}', '{"kind":1,"error":[],"times":1}']) {
+    expect(longText(shortText(text, []), [])).toBe(text)
+  }
+})
+
 test('more ids than there are codes for', () => {
   const ids = Array.from({ length: 40 }, (_, at) => `01a1ecbc-7b2b-7379-9592-${String(at).padStart(4, '0')}a21b2403`)
   const text = JSON.stringify([...ids, ...ids])

@@ -97,7 +97,9 @@ export function longText(short: string, ids: readonly Id[]): string {
     const code = short.charCodeAt(at)
     if (code > LAST_CODE) continue
     const end = at + lengthOf(code)
-    text += short.slice(copied, at) + meaningOf(short.slice(at, end), begins, short[at - 1] === '{')
+    // A brace that ends the code before is none of the text.
+    const isFirst = at > copied && short[at - 1] === '{'
+    text += short.slice(copied, at) + meaningOf(short.slice(at, end), begins, isFirst)
     copied = end
     at = end - 1
   }
@@ -169,7 +171,7 @@ function codeOf(at: number): string {
   return code < LAST_CODE ? String.fromCharCode(code) : String.fromCharCode(LAST_CODE, FIRST_SECOND + code - LAST_CODE)
 }
 
-/** Second characters are printable ones. There is room for 94. */
+/** Second characters are any from here on: a reader takes two, whatever the second is. One of them is a brace. */
 const FIRST_SECOND = 0x21
 
 const isKey = (word: string): boolean => word.endsWith(':')

@@ -16,14 +16,22 @@ import {
 import { parseRow, toConversation, toTurn } from '../codec/rows.ts'
 import { sameText, shortText } from '../codec/short-text.ts'
 import { unpackTree } from '../codec/tree-text.ts'
-import { edgeMark, memberText, readMarks, rowMark } from '../commit-chain.ts'
+import { memberText, readMarks, rowMark } from '../commit-chain.ts'
 import { forgottenStone, liftedBy, readTombstone, tombstoneFor, tombstoneOf } from '../not-found.ts'
 import { openTree } from '../store.ts'
 import { tidyCommits } from './beside.ts'
 import type { Database } from './database.ts'
 import type { PgRow, Query } from './driver.ts'
 import { escaped, escapedOrNull, FIRST_KEY, idOf, keyOf } from './escape.ts'
-import { AT_ONE_MOMENT, longData, readParts, readTree, type TableTree, verifyTables } from './whole-tree.ts'
+import {
+  AT_ONE_MOMENT,
+  edgesByCommit,
+  longData,
+  readParts,
+  readTree,
+  type TableTree,
+  verifyTables,
+} from './whole-tree.ts'
 import { columnsOf, edgeGroups, newestOf } from './write.ts'
 
 export interface ArchiveChanges {
@@ -64,16 +72,16 @@ export function postgresArchive(database: Database, { forget, made }: ArchiveCha
 
 async function* parts(database: Database, rootId: Id): AsyncGenerator<ArchivePart> {
   const { query, end } = await database.moment()
-  let isLost = true
+  let isWhole = false
   try {
     yield* readParts(query, rootId)
-    isLost = false
+    await query('COMMIT')
+    isWhole = true
   } catch (error) {
     throw database.failure(error)
   } finally {
     // A reader that stops early leaves the connection in the middle of something.
-    if (!isLost) await query('COMMIT')
-    end(isLost)
+    end(!isWhole)
   }
 }
 
@@ -104,7 +112,7 @@ async function verify(database: Database, rootId: Id | undefined): Promise<Verif
     for (const [id] of page) await one(idOf(id))
     page = await database.query(ROOTS, [page.at(-1)?.[0]])
   }
-  for (const [key, letter] of await database.query(STRAY)) {
+  for (const [key, letter] of await database.scan(STRAY)) {
     const id = idOf(key)
     const place = { subject: 'store', id, rootId: null, conversationId: null } as const
     report.findings.push(finding('unknown_row', place, `The row ${id} (${letter}) is of a tree that is not there.`))
@@ -183,7 +191,7 @@ const ADD_ROWS = `INSERT INTO @.rows (id, letter, t, version, n, seq, span, conv
 const ADD_EDGES = `INSERT INTO @.rows (id, letter, t, version, n, seq, span, conversation_id, data)
   SELECT @.edges_id_1(t, n), 'e', $2, 1, n, seq, t, c, x FROM json_to_recordset($1) AS r(n int, seq int, t bytea, c bytea, x text)`
 const ADD_RECORDS = `INSERT INTO @.commits (t, seq, n, id, kind, at, events, marks, hash, ids)
-  SELECT $2, seq, n, '', kind, at, events, marks, hash, '{}'
+  SELECT $2, seq, n, '', kind, at, events, marks, hash, NULL
   FROM json_to_recordset($1) AS r(seq int, n int, kind text, at float8, events text, marks text, hash text)`
 const ADD_BODY = 'INSERT INTO @.bodies (t, hash, n, data) VALUES ($1, $2, 0, $3)'
 
@@ -198,7 +206,7 @@ const NOBODY: Writer = { n: 0, seq: 0 }
 interface Writers {
   readonly ofRow: (row: WrittenRow | undefined) => Writer
   /** Edges by the commit that wrote them. */
-  readonly ofEdges: (edges: readonly Edge[]) => { readonly writer: Writer; readonly edges: Edge[] }[]
+  readonly ofEdges: (edges: readonly Edge[]) => ReturnType<typeof edgesByCommit>
 }
 
 /** Finds the last commit that wrote a row as it is. */
@@ -216,16 +224,7 @@ function writersIn(records: WholeTree['records']): Writers {
       const { letter, id, turnId, text } = row
       return of(rowMark(letter, id, turnId === null ? text : memberText(turnId, text)))
     },
-    ofEdges: (edges) => {
-      const groups = new Map<number, { writer: Writer; edges: Edge[] }>()
-      for (const edge of edges) {
-        const writer = of(edgeMark(edge))
-        const known = groups.get(writer.n)
-        if (known === undefined) groups.set(writer.n, { writer, edges: [edge] })
-        else known.edges.push(edge)
-      }
-      return [...groups.values()]
-    },
+    ofEdges: (edges) => edgesByCommit(records, edges),
   }
 }
 
@@ -260,8 +259,8 @@ async function restore(query: Query, tree: WholeTree): Promise<void> {
   const turns = new Map(rows.nodes.map((node) => [node.id, node.turnId]))
   const groups = writers
     .ofEdges(rows.edges)
-    .flatMap(({ writer, edges }) =>
-      edgeGroups(edges, (nodeId) => turns.get(nodeId) ?? '', rootId).map((group) => ({ ...group, ...writer })),
+    .flatMap(({ n, seq, edges }) =>
+      edgeGroups(edges, (nodeId) => turns.get(nodeId) ?? '', rootId).map((group) => ({ ...group, n, seq })),
     )
   await query(ADD_EDGES, [JSON.stringify(groups), t])
   const short = records.map((record, at) => ({ ...record, n: at + 1, events: shortText(record.events, [rootId]) }))

@@ -148,12 +148,12 @@ const FORGET_NAMES = `UPDATE @.commits SET id = '' WHERE at < $1 AND id <> ''`
 /** Forgets what nobody needs any more: old changes, streams that are over. Costs little where there is little. */
 export async function tidy(database: Database): Promise<void> {
   const [row] = await database.query(IS_LONG)
-  if (row?.[0] === true) await database.query(FORGET_CHANGES)
+  if (row?.[0] === true) await database.scan(FORGET_CHANGES)
   for (const forget of [FORGET_STREAMS, FORGET_READERS]) await database.query(forget)
 }
 
 /** Forgets the names of old commits, too. */
 export async function tidyCommits(database: Database, now: number): Promise<void> {
   await tidy(database)
-  await database.query(FORGET_NAMES, [now - NAMED_MS])
+  await database.scan(FORGET_NAMES, [now - NAMED_MS])
 }

@@ -6,10 +6,12 @@ import { isBehind, migrate, requireSchema } from './schema.ts'
 
 /** A database that does not answer for so long is away: its connection is given up, and the statement is sent again. */
 export const ANSWER_MS = 8_000
-/** The same for statements that may have much to do: steps of the schema, and those of a transaction. */
+/** The same for statements that may have much to do: steps of the schema, scans, and those of a transaction. */
 const LONG_MS = 600_000
 /** How long a process waits for a database that it has never reached. Whoever starts it wants to know soon. */
 const FIRST_MS = 10_000
+/** So many may read at one moment: each has a connection for as long as it reads, and others need some, too. */
+const MOMENTS = 2
 
 export interface DatabaseOptions {
   readonly url: string | undefined
@@ -39,6 +41,11 @@ export class Database {
   private silentAt = Number.NEGATIVE_INFINITY
   /** Since when the database has been away; undefined while it answers. */
   private awaySince: number | undefined
+  /** When a connection was last lost. */
+  private lostAt = Number.NEGATIVE_INFINITY
+  private moments = 0
+  /** Those who wait until a moment ends. */
+  private readonly waiting: (() => void)[] = []
 
   constructor(options: DatabaseOptions) {
     this.options = options
@@ -56,6 +63,18 @@ export class Database {
     return this.patiently(() => this.once(text, values))
   }
 
+  /** The same for a statement that may take minutes. It is asked on a connection that has just answered. */
+  async scan(text: string, values: readonly unknown[] = []): Promise<readonly PgRow[]> {
+    return this.patiently(async () => {
+      this.requireOpen()
+      await this.open()
+      return this.withClient(async (query, soon) => {
+        await soon('SELECT 1')
+        return query(text, values)
+      }, LONG_MS)
+    })
+  }
+
   /** Runs a statement, and throws what the driver throws. */
   async once(text: string, values: readonly unknown[]): Promise<readonly PgRow[]> {
     this.requireOpen()
@@ -71,10 +90,10 @@ export class Database {
     return this.patiently(async () => {
       this.requireOpen()
       await this.open()
-      return this.withClient(async (query) => {
-        await query(`BEGIN ISOLATION LEVEL ${mode}`)
+      return this.withClient(async (query, soon) => {
+        await soon(`BEGIN ISOLATION LEVEL ${mode}`)
         try {
-          await query('SET LOCAL idle_in_transaction_session_timeout = 30000')
+          await soon('SET LOCAL idle_in_transaction_session_timeout = 30000')
           const result = await work(query)
           await query('COMMIT')
           return result
@@ -143,16 +162,49 @@ export class Database {
 
   /** All reads of the session see the same rows. It must be ended. */
   async moment(): Promise<HeldSession> {
+    await this.turn()
+    try {
+      const held = await this.patiently(() => this.beginMoment())
+      const end = (isLost: boolean) => held.end(isLost) && this.passTurn()
+      // The database ends a moment that nobody goes on with: its reader may never come back to say so.
+      held.onBroken(() => end(true))
+      return { ...held, end }
+    } catch (error) {
+      this.passTurn()
+      throw error
+    }
+  }
+
+  private async beginMoment(): Promise<HeldSession> {
     this.requireOpen()
     await this.open()
     const held = await this.hold(LONG_MS)
-    await held.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
-    await held.query('SET LOCAL idle_in_transaction_session_timeout = 30000')
-    return held
+    try {
+      await held.soon(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
+      await held.soon('SET LOCAL idle_in_transaction_session_timeout = 30000')
+      return held
+    } catch (error) {
+      held.end(true)
+      throw error
+    }
+  }
+
+  /** Waits until there are fewer moments than may be. One connection listens, and one is left for everybody else. */
+  private async turn(): Promise<void> {
+    const most = Math.max(1, Math.min(MOMENTS, this.options.connections - 2))
+    if (this.moments < most) this.moments++
+    else await new Promise<void>((resolve) => this.waiting.push(resolve))
+  }
+
+  private passTurn(): boolean {
+    const next = this.waiting.shift()
+    if (next === undefined) this.moments--
+    else next()
+    return true
   }
 
   /** Software of a later version may have changed the schema meanwhile, so that this one cannot use it: then that is said. */
-  private async withClient<T>(use: (query: Query) => Promise<T>, answerMs: number): Promise<T> {
+  private async withClient<T>(use: Use<T>, answerMs: number): Promise<T> {
     try {
       return await this.withConnection(use, answerMs)
     } catch (error) {
@@ -163,10 +215,10 @@ export class Database {
     }
   }
 
-  private async withConnection<T>(use: (query: Query) => Promise<T>, answerMs: number): Promise<T> {
-    const { query, end } = await this.hold(answerMs)
+  private async withConnection<T>(use: Use<T>, answerMs: number): Promise<T> {
+    const { query, soon, end } = await this.hold(answerMs)
     try {
-      return await use(query)
+      return await use(query, soon)
     } catch (error) {
       end(isLost(error))
       throw error
@@ -179,18 +231,31 @@ export class Database {
     const client = await this.connect()
     let isBroken = false
     let isEnded = false
+    let broken = (): unknown => undefined
     const noticed = () => {
       isBroken = true
+      broken()
     }
     client.on('error', noticed)
+    const within =
+      (ms: number): Query =>
+      (text, values = []) =>
+        this.run(client, { ...this.asked(text, values), query_timeout: ms })
     return {
-      query: (text, values = []) => this.run(client, { ...this.asked(text, values), query_timeout: answerMs }),
+      query: within(answerMs),
+      soon: within(ANSWER_MS),
+      onBroken: (act) => {
+        broken = act
+        if (isBroken) act()
+      },
       end: (isLost) => {
-        if (isEnded) return
+        if (isEnded) return false
         isEnded = true
-        client.off('error', noticed)
+        // One that is given up may still say that it broke.
+        if (!isBroken && !isLost) client.off('error', noticed)
         if (isBroken || isLost) abandon(client)
         else client.release()
+        return true
       },
     }
   }
@@ -237,7 +302,10 @@ export class Database {
         return await run()
       } catch (error) {
         if (!isLost(error)) throw this.failure(error)
+        // A failure from long ago says nothing of this one.
+        if (began > this.lostAt + this.options.busyMs) this.awaySince = began
         this.awaySince ??= began
+        this.lostAt = performance.now()
         if (performance.now() >= Math.min(this.awaySince, began) + this.patienceMs) throw this.failure(error)
         await sleep(Math.min(1_000, 20 * 2 ** tries))
       }
@@ -263,9 +331,14 @@ export class Database {
 /** A connection that somebody has for a while. */
 export interface HeldSession {
   readonly query: Query
-  /** Gives it back; `isLost`: it is not used again. Once. */
-  readonly end: (isLost: boolean) => void
+  /** For statements that have little to do: a connection that does not answer is given up soon. */
+  readonly soon: Query
+  readonly onBroken: (act: () => unknown) => void
+  /** Gives it back; `isLost`: it is not used again. False where that was done before. */
+  readonly end: (isLost: boolean) => boolean
 }
+
+type Use<T> = (query: Query, soon: Query) => Promise<T>
 
 interface Statement {
   readonly name: string

@@ -4,6 +4,7 @@ import type { Id } from '../../graph/rows.ts'
 import type { Hint } from '../replica/transport.ts'
 import { ANSWER_MS, type Database } from './database.ts'
 import { abandon, type PgRow, type PostgresClient } from './driver.ts'
+import { isLost } from './failure.ts'
 
 /** How often this process tells others of its commits, at most. One message of the database is slow for all its users. */
 const TELL_MS = 25
@@ -13,6 +14,8 @@ const LOOK_MS = 1_000
 const TIDY_EVERY = 60
 /** How long it waits before it listens again after its connection was lost. */
 const AGAIN_MS = 500
+/** The same where the database refused: a replica does, until it is made a primary. */
+const REFUSED_MS = 15_000
 /** PostgreSQL takes no longer message. */
 const MOST_BYTES = 7_000
 
@@ -170,23 +173,28 @@ export class Hints {
     client.on('end', over)
     client.on('notification', (message) => this.heard(String((message as { payload?: unknown }).payload)))
     client.unref?.()
-    await client.query({ text: `LISTEN "${this.channel.replaceAll('"', '""')}"`, query_timeout: ANSWER_MS })
-    this.seen = -1
+    try {
+      await client.query({ text: `LISTEN "${this.channel.replaceAll('"', '""')}"`, query_timeout: ANSWER_MS })
+      this.seen = -1
+    } catch (error) {
+      this.lose(client, isLost(error) ? AGAIN_MS : REFUSED_MS)
+    }
   }
 
-  private lose(client: PostgresClient): void {
+  /** Gives the connection up, once, and listens on another one later. */
+  private lose(client: PostgresClient, againMs = AGAIN_MS): void {
     if (this.client !== client) return
     this.client = undefined
     abandon(client)
     this.options.lost()
-    this.hearAgain()
+    this.hearAgain(againMs)
   }
 
-  private hearAgain(): void {
+  private hearAgain(ms = AGAIN_MS): void {
     if (this.isEnded) return
     setTimeout(() => {
       if (!this.isEnded) this.hear().catch(() => this.hearAgain())
-    }, AGAIN_MS).unref()
+    }, ms).unref()
   }
 
   /** Anybody may write to a channel: what is no hint is passed over. */

@@ -93,7 +93,7 @@ export function postgresScans(database: Database): PostgresScans {
     conversations: async ({ rootId, after = '', limit }) =>
       (await ask(CONVERSATIONS, [keyAfter(after), keyOrNull(rootId), bound(limit)])).map(conversationOf),
     findIds: async (ending, limit) =>
-      ending === '' ? nothing(database) : (await ask(FIND_IDS, [escaped(ending), bound(limit)])).map(foundId),
+      ending === '' ? nothing(database) : (await database.scan(FIND_IDS, [escaped(ending), bound(limit)])).map(foundId),
     openTurns: (limit, rootId) => turns(OPEN_TURNS, [bound(limit), keyOrNull(rootId)]),
     openRoots: ({ limit, owner }) =>
       owner === undefined

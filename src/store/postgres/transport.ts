@@ -17,7 +17,7 @@ import type { Database } from './database.ts'
 import type { PgRow } from './driver.ts'
 import { escaped, idOf, keyOf, laneKey, unescaped } from './escape.ts'
 import { isLost, isRefusal } from './failure.ts'
-import { AT_ONE_MOMENT, longData, readTree, verifyTables } from './whole-tree.ts'
+import { AT_ONE_MOMENT, isIn, longData, marksIn, readTree, verifyTables } from './whole-tree.ts'
 import { commitValues, wakeValues } from './write.ts'
 
 const SEND = 'SELECT @.commit_1($1, $2, $3, $4, $5, $6, $7)'
@@ -152,7 +152,7 @@ async function loadChecked(database: Database, { rootId, load, options }: Load):
       options.altered?.(rootId, error)
       throw error
     }
-    if (tree?.head.n === loaded.part.head.n) return loaded.part
+    if (tree !== undefined && isIn(tree, loaded.part)) return loaded.part
   }
 }
 
@@ -162,7 +162,9 @@ function isRight({ part, marks }: Loaded): boolean {
 
 /** A whole tree at one moment. */
 async function load(database: Database, rootId: Id, most: number): Promise<Loaded | undefined> {
-  const found = await database.query(ROWS, [keyOf(rootId), Math.min(most, MOST)])
+  const values = [keyOf(rootId), Math.min(most, MOST)]
+  // Who wants all rows of a tree may get very many.
+  const found = most > MOST ? await database.scan(ROWS, values) : await database.query(ROWS, values)
   const [first] = found
   // A tree has at least its root.
   if (first?.[3] === null) return { part: { head: headOf(first), rows: undefined, bodies: [] }, marks: new Map() }
@@ -216,13 +218,17 @@ function loadedOf(found: readonly PgRow[], { rootId, since, marks: more }: Loade
   const bodies: Body[] = []
   const marks = new Map(more.map(([n, text]) => [Number(n), String(text)]))
   for (const [, , , ...row] of found) {
-    const [letter, , , n, , , , text, own, ownN, , hash, body] = row
+    const [letter, , , n, , , , text, own, , , hash, body] = row
     if (letter === 'm') marks.set(Number(n), String(text))
     else if (letter === 'b') bodies.push(bodyOf([hash, body]))
     else if (letter !== null) rows.push(loadedRow(rootId, row))
-    if (own !== null && Number(ownN) > since) edges.push(loadedEdges(rootId, row))
+    if (own !== null) edges.push(loadedEdges(rootId, row))
   }
-  return { part: { head: headOf(first), rows: [...rows, ...edges], bodies }, marks }
+  // Edges from before are there already, unless a later commit says that it wrote them.
+  const written = [...marks.values()].join('')
+  const isNew = ({ n, text }: LoadedRow) =>
+    since === 0 || n > since || marksIn(text).some((mark) => written.includes(mark))
+  return { part: { head: headOf(first), rows: [...rows, ...edges.filter(isNew)], bodies }, marks }
 }
 
 function bodyOf([hash, data]: PgRow): Body {
