@@ -164,6 +164,13 @@ export function isLegateError(value: unknown, code?: ErrorCode): value is Legate
   return code === undefined || value.code === code
 }
 
+/** Ignores errors of one code, and throws all others. */
+export function unless(code: ErrorCode): (error: unknown) => void {
+  return (error) => {
+    if (!isLegateError(error, code)) throw error
+  }
+}
+
 const maxMessageLength = 2000
 
 /**

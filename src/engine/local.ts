@@ -10,7 +10,7 @@
 
 import type { Clock } from '../base/clock.ts'
 import { IdMap } from '../base/collections.ts'
-import { isLegateError } from '../base/error.ts'
+import { isLegateError, unless } from '../base/error.ts'
 import { freshId } from '../base/id.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
 import { after, attempt, type Later } from '../base/maybe.ts'
@@ -76,6 +76,8 @@ class LocalEngine implements Engine, NodeHost {
   private lent = 0
   /** True when a node stayed pending for want of a worker: look for it when one is free. */
   private starved = false
+  /** Trees in which something was to stop before this process knew that it runs something there. */
+  private readonly stopsHeard = new Set<Id>()
   /** True when rows may say that this process runs a node that it does not run. */
   private isInDoubt = false
   private readonly line: OwnerLine = { last: undefined, isCrowded: false, wasCrowded: false }
@@ -130,6 +132,7 @@ class LocalEngine implements Engine, NodeHost {
   committed(commit: Commit, draft: Draft): void {
     for (let at = draft.aborted.length - 1; at >= 0; at--) this.running.get(draft.aborted[at] ?? '')?.stop('cancel')
     this.runLot(draft.started)
+    if (this.stopsHeard.size > 0 && this.stopsHeard.delete(commit.rootId ?? '')) this.stopIn(commit.rootId ?? '')
     // The others leave it to this process, which has no worker for it.
     const { rootId } = commit
     if (draft.leavesWork && rootId !== null && this.crew.isAwaited(rootId)) this.leave([rootId])
@@ -204,6 +207,8 @@ class LocalEngine implements Engine, NodeHost {
   private stopIn(rootId: Id): void {
     const here = [...this.running.values()].filter(({ claim }) => claim.rootId === rootId)
     if (here.length > 0) this.stopAsked(here).catch(this.options.report)
+    // The answer to a claim may still be on its way.
+    else if (this.reserved > 0) this.stopsHeard.add(rootId)
   }
 
   private abandon(work: RunningNode): void {
@@ -341,6 +346,7 @@ class LocalEngine implements Engine, NodeHost {
     try {
       const { forceStopped, giveBackIdle, sweep } = await upkeep()
       await this.lease.renew()
+      this.stopsHeard.clear()
       await this.stopAsked([...this.running.values()])
       await forceStopped(this.ledger, [...this.running.values()], options)
       if (this.isInDoubt && this.reserved === 0) {
@@ -487,12 +493,5 @@ class LocalEngine implements Engine, NodeHost {
     const drain = untilDrained(this.options.graceMs, () => this.running.size <= this.lent)
     this.drained = drain.end
     return drain.over
-  }
-}
-
-/** Ignores one kind of error. */
-function unless(code: 'store_gone' | 'tampered'): (error: unknown) => void {
-  return (error) => {
-    if (!isLegateError(error, code)) throw error
   }
 }

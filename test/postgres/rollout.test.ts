@@ -10,7 +10,7 @@ import { CommandWorker } from './support/command-worker.ts'
 import { CrewCase, told } from './support/crew.ts'
 import { commitFunction, type LaterVersion, laterProgram } from './support/later-version.ts'
 
-const JOBS = isFull ? 400 : 12
+const JOBS = isFull ? 400 : 24
 /** How long the step takes, while the tables are locked. Longer than any other statement may take. */
 const STEP_S = isFull ? 20 : 1
 

@@ -8,7 +8,7 @@ import { edgesIn } from '../replica/replica.ts'
 import type { TreePart } from '../replica/transport.ts'
 import type { PgRow, Query } from './driver.ts'
 import { idOf, keyOf, laneOf, unescaped } from './escape.ts'
-import { columnsOf, type WrittenColumns } from './write.ts'
+import { columnsOf, edgesByTurn, type WrittenColumns } from './write.ts'
 
 /** A tree as the tables have it, with the columns by which its rows are found. */
 export interface TableTree {
@@ -251,9 +251,8 @@ function wrongGroups({ whole, edgeGroups }: TableTree): Finding[] {
   const homes = new Map(turns.map(({ id, conversationId }) => [id, conversationId]))
   const right = new Set<string>()
   for (const { n, seq, edges: written } of edgesByCommit(records, edges)) {
-    for (const turnId of new Set(written.flatMap(({ from, to }) => [turnOf.get(from), turnOf.get(to)]))) {
-      const own = written.filter(({ from, to }) => turnOf.get(from) === turnId || turnOf.get(to) === turnId)
-      right.add(groupText([n, seq, keyOf(turnId ?? ''), keyOf(homes.get(turnId ?? '') ?? '')], own.map(nameOf)))
+    for (const [turnId, own] of edgesByTurn(written, (id) => turnOf.get(id) ?? '')) {
+      right.add(groupText([n, seq, keyOf(turnId), keyOf(homes.get(turnId) ?? '')], own.map(nameOf)))
     }
   }
   const there = new Set(edgeGroups)

@@ -226,7 +226,7 @@ interface EdgeGroup {
 }
 
 /** Edges by turn. One between two turns belongs to both. */
-export function edgeGroups(edges: readonly Edge[], turnOf: (nodeId: Id) => Id, rootId: Id): EdgeGroup[] {
+export function edgesByTurn(edges: readonly Edge[], turnOf: (nodeId: Id) => Id): Map<Id, Edge[]> {
   const groups = new Map<Id, Edge[]>()
   for (const edge of edges) {
     for (const turnId of new Set([turnOf(edge.from), turnOf(edge.to)])) {
@@ -235,7 +235,12 @@ export function edgeGroups(edges: readonly Edge[], turnOf: (nodeId: Id) => Id, r
       else known.push(edge)
     }
   }
-  return [...groups].map(([turnId, list]) => ({
+  return groups
+}
+
+/** Edges by turn, as they are written. */
+export function edgeGroups(edges: readonly Edge[], turnOf: (nodeId: Id) => Id, rootId: Id): EdgeGroup[] {
+  return [...edgesByTurn(edges, turnOf)].map(([turnId, list]) => ({
     t: keyOf(turnId),
     c: keyOf(list[0]?.conversationId ?? ''),
     x: shortText(JSON.stringify(list.map(({ from, to, type }) => [from, to, type[0]])), [turnId, rootId]),
