@@ -206,7 +206,8 @@ class LocalEngine implements Engine, NodeHost {
   /** Stops what was asked to stop in one tree. It does not wait for a sweep that is under way: a person waits for it. */
   private stopIn(rootId: Id): void {
     const here = [...this.running.values()].filter(({ claim }) => claim.rootId === rootId)
-    if (here.length > 0) this.stopAsked(here).catch(this.options.report)
+    // A process that closes stops everything.
+    if (here.length > 0) this.stopAsked(here).catch(unless('store_closed')).catch(this.options.report)
     // The answer to a claim may still be on its way.
     else if (this.reserved > 0) this.stopsHeard.add(rootId)
   }
