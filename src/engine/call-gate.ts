@@ -120,6 +120,11 @@ export class CallGate {
       if (limit.rate.concurrency !== undefined) await this.giveBack(limit, place)
   }
 
+  /** Resolves when all places of calls that are over were given back. */
+  settled(): Promise<void> {
+    return this.rows.settled()
+  }
+
   /** Lets a node stand in line that was held back: its row says that it waits. */
   stand(held: HeldBack): void {
     if (!(held instanceof AllTaken)) return

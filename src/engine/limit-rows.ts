@@ -59,6 +59,11 @@ export class SharedRows {
     return made
   }
 
+  /** Resolves when no change is under way. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.changes.values())
+  }
+
   private async make({ kind, id, owner }: SharedRowPlace, change: Change): Promise<void> {
     const { store, clock, scheduler } = this.parts
     for (let tries = 1; ; tries++) {
