@@ -64,6 +64,8 @@ function wordsIn(messages: readonly Message[]): string {
 
 /** How often it looks whether all is over. */
 const LOOK_MS = 200
+/** How long after the other a lane of jobs begins. */
+const RAMP_MS = 30
 /** How often it reads on. */
 const READ_MS = 100
 /** How many events a reader asks for at once. */
@@ -93,7 +95,9 @@ async function hasEnded({ store }: CrashWorker): Promise<boolean> {
 
 async function beginAll(runtime: Runtime): Promise<void> {
   let next = 0
-  const lane = async () => {
+  const lane = async (_: unknown, at: number) => {
+    // A process that has just started compiles its code: many runs at once would all wait for that.
+    await sleep(at * RAMP_MS)
     while (next < role.jobs) await oneJob(runtime, next++)
   }
   await Promise.all(Array.from({ length: role.width }, lane))
