@@ -386,7 +386,7 @@ export class Runtime extends StoreOperations {
     this.live.blocks.stop()
     try {
       await Promise.all([this.allSaid(), this.engine.stop()])
-      // What calls have left is written with pauses that keep no process alive.
+      // Calls give their places back with pauses that keep no process alive.
       if (this.live.gate !== undefined) await within(this.live.gate.settled(), this.graceMs)
       // Code of others: it has time enough to end, but not for ever.
       await within(

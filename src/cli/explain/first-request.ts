@@ -38,7 +38,7 @@ export async function firstRequest(agent: AnyAgent, input: Json): Promise<FirstR
     model: NO_MODEL,
     files: diskFiles({ workspace: process.cwd() }),
     extensions: [listener.extension],
-    // What goes wrong is shown as the trouble that it is.
+    // An error is shown among the troubles of the request.
     logger: SILENT,
   })
   try {

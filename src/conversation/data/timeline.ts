@@ -85,7 +85,7 @@ export async function timelineOf(store: Store, turn: Turn): Promise<TimelineRun>
   return look(store, turn.rootId, (tree) => timelineRun(tree, turn, happened))
 }
 
-/** What happened to the nodes of these turns and below. It reads the log once, however many there are. */
+/** Reads the events of the nodes of these turns and below: the log is read once, however many there are. */
 export async function happenedIn(store: Store, rootId: Id, turns: readonly Turn[]): Promise<HappenedById> {
   const runs = await look(store, rootId, (tree) => new Set(turns.flatMap(({ id }) => [...runsBelow(tree, id)])))
   const after = Math.min(...turns.map(({ afterSeq }) => afterSeq))

@@ -57,7 +57,7 @@ export async function uiMessagesOf(
   return answers.flatMap((answer, at) => answer.messages(since[at]))
 }
 
-/** What has happened below a run since it ended. */
+/** Parts and open requests that came below a run after it had ended. */
 interface Since {
   readonly parts: readonly UiPart[]
   /** The open requests of children that outlived it, as events. */

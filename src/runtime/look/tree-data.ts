@@ -26,7 +26,7 @@ export interface TreeData {
 
 const MOST_NODES = 20_000
 const MOST_TURNS = 1_000
-/** Of a tree with more turns, so many of the root's newest are given, beside open ones. */
+/** A larger tree is given with so many of the root's newest turns, and the open ones. */
 const NEWEST_TURNS = 50
 const PAGE = 500
 

@@ -6,7 +6,7 @@ const TURN = '01a1ecbc-7b2b-7379-9592-114703e3aa52'
 const CHILD = '01a1ecbc-7b2b-78f4-a693-badd2c95ebba'
 const OTHER = '01a1ecbc-7b2b-78f4-a693-badd073c58cd'
 
-/** What texts are made of, and what could be taken for a code. */
+/** Parts of texts, some of which could be taken for a code. */
 const PIECES = [
   ROOT,
   TURN,

@@ -9,7 +9,7 @@
 import type { Id } from '../../graph/rows.ts'
 import type { RowLetter } from '../commit-chain.ts'
 
-/** What the columns of a row say of it. */
+/** The facts of a row that its columns hold. */
 export interface RowHead {
   readonly letter: RowLetter
   readonly id: Id

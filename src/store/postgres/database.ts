@@ -6,7 +6,7 @@ import { isBehind, migrate, requireSchema } from './schema.ts'
 
 /** A database that does not answer for so long is away: its connection is given up, and the statement is sent again. */
 export const ANSWER_MS = 8_000
-/** The same for statements that may have much to do: steps of the schema, scans, and those of a transaction. */
+/** How long a statement may take that has much to do: a step of the schema, a scan, one of a transaction. */
 const LONG_MS = 600_000
 /** How long a process waits for a database that it has never reached. Whoever starts it wants to know soon. */
 const FIRST_MS = 10_000
@@ -63,7 +63,7 @@ export class Database {
     return this.patiently(() => this.once(text, values))
   }
 
-  /** The same for a statement that may take minutes. It is asked on a connection that has just answered. */
+  /** Runs a statement that may take minutes, and may be run twice. It is sent on a connection that has just answered. */
   async scan(text: string, values: readonly unknown[] = []): Promise<readonly PgRow[]> {
     return this.patiently(async () => {
       this.requireOpen()

@@ -14,7 +14,7 @@ const LOOK_MS = 1_000
 const TIDY_EVERY = 60
 /** How long it waits before it listens again after its connection was lost. */
 const AGAIN_MS = 500
-/** The same where the database refused: a replica does, until it is made a primary. */
+/** How long it waits where the database refuses to listen: a replica does, until it is made a primary. */
 const REFUSED_MS = 15_000
 /** PostgreSQL takes no longer message. */
 const MOST_BYTES = 7_000

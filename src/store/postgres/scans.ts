@@ -11,7 +11,7 @@ import type { PgRow } from './driver.ts'
 import { escaped, FIRST_KEY, idOf, keyOf, unescaped } from './escape.ts'
 import { longData } from './whole-tree.ts'
 
-/** What a text is read with. */
+/** The columns that the text of a row is read with. */
 const ROW = 'h.root_id, r.letter::text, r.id, r.version, r.span, r.data'
 const ROWS = `SELECT ${ROW} FROM @.rows r JOIN @.trees h USING (t)`
 /** Nodes, with the conversations of their turns. */

@@ -54,7 +54,7 @@ interface RunFacts {
   readonly standing: OpenState | null
   /** The calls that may or may not have had their effect. */
   readonly uncertain: readonly Node[]
-  /** What a person is asked, in lines. */
+  /** The lines of a question to a person. */
   readonly asked: string
 }
 

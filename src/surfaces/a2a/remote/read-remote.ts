@@ -1,4 +1,4 @@
-// What a remote agent sends, read before anything in it is used: it may be anything.
+// Reads the answers of a remote agent before anything in them is used: they may be anything.
 
 import { type Json, ToolError } from '../../../index.ts'
 import type { A2aArtifact, A2aMessage, A2aPart, A2aStatus, A2aTask } from '../wire.ts'
@@ -91,7 +91,7 @@ function listOf(value: unknown, what: string): readonly unknown[] {
   return value
 }
 
-/** What a remote agent sent cannot be what it means. Asking once more would not help. */
+/** The error for an answer that makes no sense. Asking once more would not help. */
 export class RemoteNonsense extends ToolError {
   constructor(message: string) {
     super('tool', message)

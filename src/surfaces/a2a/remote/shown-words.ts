@@ -9,7 +9,7 @@ export class ShownWords {
     for (const id of this.shown.keys()) this.at.set(id, 0)
   }
 
-  /** What is new of the words of an artifact. `isMore`: they go on from where it was; else they are all that it has. */
+  /** The new words of an artifact. `isMore`: they follow those that came before; else they are all that it has. */
   rest(id: string, words: string, isMore: boolean): string {
     const shown = this.shown.get(id) ?? ''
     const at = isMore ? (this.at.get(id) ?? shown.length) : 0
