@@ -7,9 +7,9 @@ import { readOutcome } from '../graph/conclude.ts'
 import { type Outcome, type OutcomeRecord, withWords } from '../graph/outcome.ts'
 import { type TreeReader, treeWith } from '../graph/reader.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
-import { look, rootFor, treeLoaded, untilLoaded } from '../store/look.ts'
+import { look, mayHaveEnded, rootFor, treeLoaded, untilLoaded } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
-import type { Store } from '../store/store.ts'
+import type { Store, StoreChange } from '../store/store.ts'
 
 /**
  * The callers in this process that wait for a turn to end. They are only notified: the end itself is in the turn's row.
@@ -135,15 +135,18 @@ export class TurnEnds {
     }
   }
 
-  /** Called when another process has written: to one tree, or to any. */
-  async changed(rootId?: Id): Promise<void> {
-    const looks: Promise<void>[] = []
-    for (const [turnId, waiting] of this.waiters.entries()) {
+  /** Called when another process has written: something that is told, or anything. */
+  async changed(change?: StoreChange): Promise<void> {
+    const waiting = this.waiters.entries()
+    const ids = waiting.map(([turnId]) => turnId)
+    const ended = await mayHaveEnded(this.store, ids, change)
+    const looks = waiting.map(([turnId, waiters]) => {
       // Whoever waits for a turn that is not recorded yet does not know its tree.
-      const known = waiting.find((waiter) => waiter.rootId !== null)?.rootId ?? undefined
-      // Together: a store far away answers for many trees at once.
-      if (known === undefined || known === (rootId ?? known)) looks.push(this.lookAt(turnId, known))
-    }
+      const rootId = waiters.find((waiter) => waiter.rootId !== null)?.rootId ?? undefined
+      const isMeant = rootId === undefined || ended.includes(turnId)
+      return isMeant && this.waiters.has(turnId) ? this.lookAt(turnId, rootId) : undefined
+    })
+    // Together: a store far away answers for many trees at once.
     await Promise.all(looks)
   }
 

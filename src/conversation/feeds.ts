@@ -12,11 +12,12 @@ import { IdMap } from '../base/collections.ts'
 import type { KeptAlive } from '../base/keep-shape.ts'
 import { after, type Later } from '../base/maybe.ts'
 import type { Commit, StoredBlock } from '../graph/commit.ts'
-import { type EventRow, type LiveBody, type LiveEvent, type RunEvent, toEvent } from '../graph/event.ts'
+import { type EventRow, type LiveEvent, type RunEvent, toEvent } from '../graph/event.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import { isThere, lookAtNodes, nearTree } from '../store/look.ts'
 import type { Store } from '../store/store.ts'
+import { LiveNode } from './live-node.ts'
 import { takePages } from './pages.ts'
 
 /**
@@ -349,9 +350,14 @@ export class TreeFeed {
 
   /** Reads the events that are new in the store. This process may publish some of them meanwhile. */
   private catchUp(): Later<void> {
-    // Whoever reads an event may read its rows: they are in reach before the event is.
-    const take = (rows: readonly EventRow[]) => after(nearTree(this.store, this.rootId), () => this.takeUnknown(rows))
+    const take = (rows: readonly EventRow[]) => after(this.reach(rows), () => this.takeUnknown(rows))
     return takePages(this.store, this.rootId, { after: this.whole, take })
+  }
+
+  /** Whoever reads an event may read its rows: they are in reach before the event is. */
+  private reach(events: readonly EventRow[]): Later<unknown> {
+    const known = this.store.known?.(this.rootId)?.lastSeq(this.rootId) ?? 0
+    return known >= (events.at(-1)?.seq ?? 0) ? undefined : nearTree(this.store, this.rootId)
   }
 
   private takeUnknown(events: readonly EventRow[]): void {
@@ -414,87 +420,4 @@ export class TreeFeed {
 /** True while a claim of a node is the one that runs it. */
 function isRun(node: Node | undefined, of: { readonly epoch: number } | undefined): node is Node {
   return node?.state === 'running' && node.epoch === of?.epoch
-}
-
-type StreamedPiece = { -readonly [Key in keyof LiveBody]: LiveBody[Key] } & { text?: string; callId?: string }
-
-/** The end of the part that was written: the number of whole pieces, and the characters of the last one. */
-interface Mark {
-  readonly whole: number
-  readonly characters: number
-}
-
-/** A running node that streams. Readers get each delta as it comes, and everything before as one. */
-export class LiveNode {
-  readonly node: Node
-  /** Set while somebody reads the tree. */
-  tree: TreeFeed | null = null
-  readonly path: readonly string[]
-  readonly parentId: Id | null
-  /** The pieces so far; neighbours of one kind are joined. */
-  readonly said: StreamedPiece[] = []
-  /** The end of the part that readers in other processes can see. */
-  private written: Mark = { whole: 0, characters: 0 }
-
-  constructor(node: Node, path: readonly string[], parentId: Id | null) {
-    this.node = node
-    this.path = path
-    this.parentId = parentId
-  }
-
-  emit(body: LiveBody, clock: Clock): void {
-    this.keep(body)
-    if (this.tree !== null) this.tree.append(this.event(body, this.tree.nextLive(), clock.now()))
-  }
-
-  /** Everything that was streamed so far. */
-  soFar(at: number, nextSeq: () => number): LiveEvent[] {
-    return this.said.map((body) => this.event(body as LiveBody, nextSeq(), at))
-  }
-
-  /** True when readers in other processes miss something. */
-  get isUnwritten(): boolean {
-    const { whole, characters } = this.written
-    return whole < this.said.length || characters < (this.said[whole - 1]?.text?.length ?? 0)
-  }
-
-  /** The part that readers in other processes miss, and the mark to pass to `wrote` when they have it. */
-  unwritten(at: number): { readonly events: LiveEvent[]; readonly mark: Mark } {
-    const { whole, characters } = this.written
-    const rest = this.said[whole - 1]?.text?.slice(characters) ?? ''
-    const events = this.said.slice(whole).map((body) => this.event({ ...body } as LiveBody, 0, at))
-    if (rest !== '') events.unshift(this.event({ ...this.said[whole - 1], text: rest } as LiveBody, 0, at))
-    return { events, mark: { whole: this.said.length, characters: this.said.at(-1)?.text?.length ?? 0 } }
-  }
-
-  wrote(mark: Mark): void {
-    this.written = mark
-  }
-
-  keep(body: LiveBody): void {
-    const last = this.said.length === 0 ? undefined : this.said[this.said.length - 1]
-    if (last !== undefined && last.text !== undefined && 'text' in body && isSameStream(last, body)) {
-      last.text += body.text
-      return
-    }
-    this.said.push(body.type === 'text-delta' ? { type: 'text-delta', text: body.text } : { ...body })
-  }
-
-  /** Spells out the event of a text, because text comes by the thousand. */
-  private event(body: LiveBody, seq: number, at: number): LiveEvent {
-    const { node, path, parentId } = this
-    const { conversationId, turnId, id: nodeId } = node
-    if (body.type === 'text-delta') {
-      return { seq, at, conversationId, runId: turnId, nodeId, path, parentId, type: 'text-delta', text: body.text }
-    }
-    return { seq, at, conversationId, runId: turnId, nodeId, path, parentId, ...body }
-  }
-}
-
-/** A longer piece is joined with nothing: blocks are cut from the last piece, again and again. */
-const LONG_PIECE = 65_536
-
-function isSameStream(a: StreamedPiece, b: LiveBody): boolean {
-  if (a.type !== b.type || (a.text?.length ?? 0) > LONG_PIECE) return false
-  return b.type !== 'tool-input-delta' || a.callId === b.callId
 }

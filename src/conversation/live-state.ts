@@ -11,7 +11,8 @@ import type { TreeReader } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { look, MissingRows } from '../store/look.ts'
 import type { Store } from '../store/store.ts'
-import { type Feeds, LiveNode, type TreeFeed } from './feeds.ts'
+import type { Feeds, TreeFeed } from './feeds.ts'
+import { LiveNode } from './live-node.ts'
 
 /** A tree that somebody reads. */
 export interface LiveReading {

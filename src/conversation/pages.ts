@@ -10,11 +10,13 @@ const PAGE = 1_000
 export async function* pages(store: Store, rootId: Id, range: PageRange): AsyncGenerator<readonly EventRow[], void> {
   const { until = Number.POSITIVE_INFINITY } = range
   for (let after = range.after; after < until; ) {
-    const events = await store.events(rootId, after, Math.min(PAGE, until - after))
+    const most = Math.min(PAGE, until - after)
+    const events = await store.events(rootId, after, most)
     const last = events[events.length - 1]
     if (last === undefined) return
     after = last.seq
     yield events
+    if (events.length < most) return
   }
 }
 
@@ -22,10 +24,12 @@ export async function* pages(store: Store, rootId: Id, range: PageRange): AsyncG
 export function takePages(store: Store, rootId: Id, range: PageRange & PageTaker): Later<void> {
   const { until = Number.POSITIVE_INFINITY, take } = range
   if (range.after >= until) return undefined
-  return after(store.events(rootId, range.after, Math.min(PAGE, until - range.after)), (events) => {
+  const most = Math.min(PAGE, until - range.after)
+  return after(store.events(rootId, range.after, most), (events) => {
     const last = events[events.length - 1]
     if (last === undefined) return undefined
-    return after(take(events), () => takePages(store, rootId, { after: last.seq, until, take }))
+    const next = () => (events.length < most ? undefined : takePages(store, rootId, { after: last.seq, until, take }))
+    return after(take(events), next)
   })
 }
 

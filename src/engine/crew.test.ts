@@ -16,7 +16,7 @@ function crewOf(id: string, engines: readonly EngineRow[]): Crew {
   return crew
 }
 
-const work = (rootId: string) => ({ rootId, runnable: true, isLeft: false, stop: false })
+const work = (rootId: string) => ({ rootId, runnable: true, isLeft: false, stop: false, ended: [] })
 
 describe('work that several processes hear of', () => {
   test('one of them takes it, and each about as much as the others', () => {
@@ -51,6 +51,22 @@ describe('work that several processes hear of', () => {
     expect(crew.begin()()).toEqual([first])
     expect(crew.begin()()).toEqual([])
     expect(ids.every((id) => crewOf(id, rows).hear({ ...work(first), isLeft: true }))).toBe(true)
+  })
+
+  test('a sweep leaves nodes to who is first for them, and takes those that are still there at the next', () => {
+    const nodes = trees.map((rootId) => ({ id: `node of ${rootId}`, rootId }))
+    const crew = crewOf('one', rows)
+    const first = nodes.filter((node) => crew.beginSweep()?.(node))
+    expect(first).toEqual(nodes.filter(({ rootId }) => crew.isFirst(rootId)))
+
+    const [seen = [], fresh = []] = [nodes.slice(0, 200), nodes.slice(200)]
+    const sweep = crew.beginSweep()
+    for (const node of seen) sweep?.(node)
+    const next = crew.beginSweep()
+    expect(seen.every((node) => next?.(node))).toBe(true)
+    expect(fresh.filter((node) => next?.(node))).toEqual(fresh.filter(({ rootId }) => crew.isFirst(rootId)))
+    // It was told that there is nobody else.
+    expect(crewOf('one', rows.slice(0, 1)).beginSweep()).toBeUndefined()
   })
 
   test('what it did not find was taken by others, unless they have code that it has not', () => {

@@ -3,11 +3,11 @@
 // Owns:      which of them takes work that all of them hear of.
 // Called by: the local engine asks it when another process has left work; each sweep tells it who lives.
 // Must stay true:
-//   - It only spreads work. Whoever is not first finds the same nodes with its next sweep, so a process that is gone, or is not
+//   - It only spreads work. Whoever is not first takes the same nodes with its second sweep, so a process that is gone, or is not
 //     known yet, delays work and never loses it.
 
 import type { EngineRow } from '../graph/commit.ts'
-import type { Id } from '../graph/rows.ts'
+import type { Id, Node } from '../graph/rows.ts'
 import type { StoreChange } from '../store/store.ts'
 import { isDead } from './lease.ts'
 
@@ -19,6 +19,8 @@ export class Crew {
   /** Trees whose work this process is to take. */
   private readonly expected = new Set<Id>()
 
+  /** Nodes that the last sweep has found and left to others. */
+  private passedOver: ReadonlySet<Id> = new Set()
   private readonly works: boolean
 
   /** `works` is false for a process that runs no nodes. */
@@ -56,6 +58,22 @@ export class Crew {
       if (this.others.length === 0) return []
       if (taken === undefined) return expected
       return this.lacksCode ? expected.filter((rootId) => !taken.has(rootId)) : []
+    }
+  }
+
+  /**
+   * Begins a sweep. Gives the function that says which nodes it may claim: those of trees that this process is first for, and those
+   * that the sweep before has found, too: whoever is first for them had time enough. Undefined for all, where there are no others.
+   */
+  beginSweep(): ((node: Pick<Node, 'id' | 'rootId'>) => boolean) | undefined {
+    if (this.others.length === 0) return undefined
+    const before = this.passedOver
+    const passedOver = new Set<Id>()
+    this.passedOver = passedOver
+    return ({ id, rootId }) => {
+      const mayClaim = before.has(id) || this.isFirst(rootId)
+      if (!mayClaim) passedOver.add(id)
+      return mayClaim
     }
   }
 

@@ -26,7 +26,7 @@ import { Crew } from './crew.ts'
 import type { Engine, EngineOptions, Executor } from './engine.ts'
 import { Lease, quietUntil } from './lease.ts'
 import { type Look, Looks } from './looks.ts'
-import { type NodeHost, RunningNode, stopCauseIn, stopCauseOf, untilDrained } from './running-node.ts'
+import { type NodeHost, RunningNode, stopCauseIn, stopCauseOf } from './running-node.ts'
 import type { OwnerLine, SweepOptions } from './sweep.ts'
 
 /** How many nodes of one commit start at once. */
@@ -132,10 +132,10 @@ class LocalEngine implements Engine, NodeHost {
   committed(commit: Commit, draft: Draft): void {
     for (let at = draft.aborted.length - 1; at >= 0; at--) this.running.get(draft.aborted[at] ?? '')?.stop('cancel')
     this.runLot(draft.started)
-    if (this.stopsHeard.size > 0 && this.stopsHeard.delete(commit.rootId ?? '')) this.stopIn(commit.rootId ?? '')
+    const rootId = commit.rootId ?? ''
+    if (this.stopsHeard.size > 0 && this.stopsHeard.delete(rootId)) this.stopIn({ rootId, stop: true, ended: [] })
     // The others leave it to this process, which has no worker for it.
-    const { rootId } = commit
-    if (draft.leavesWork && rootId !== null && this.crew.isAwaited(rootId)) this.leave([rootId])
+    if (draft.leavesWork && commit.rootId !== null && this.crew.isAwaited(rootId)) this.leave([rootId])
     // A node that stood in line may be all that is left of it.
     if (this.line.wasCrowded && draft.leavesWork && this.availableWorkers() > 0) this.look('runnable')
     if (draft.dueAt < this.armedAt) this.arm(draft.dueAt)
@@ -199,13 +199,17 @@ class LocalEngine implements Engine, NodeHost {
    */
   private heard(change: StoreChange | null): void {
     if (change === null) return this.ledger.store.wakes === undefined ? this.look() : undefined
-    if (change.stop) this.stopIn(change.rootId)
+    if (change.stop || change.ended.length > 0) this.stopIn(change)
     if (change.runnable && this.crew.hear(change)) this.look(change.isLeft ? 'runnable' : 'own')
   }
 
-  /** Stops what was asked to stop in one tree. It does not wait for a sweep that is under way: a person waits for it. */
-  private stopIn(rootId: Id): void {
-    const here = [...this.running.values()].filter(({ claim }) => claim.rootId === rootId)
+  /**
+   * Stops what was asked to stop in one tree, or whose turn others have ended. It does not wait for a sweep that is under way: a
+   * person waits for it.
+   */
+  private stopIn({ rootId, stop, ended }: Pick<StoreChange, 'rootId' | 'stop' | 'ended'>): void {
+    const isMeant = ({ claim, turnId }: RunningNode) => claim.rootId === rootId && (stop || ended.includes(turnId))
+    const here = [...this.running.values()].filter(isMeant)
     // A process that closes stops everything.
     if (here.length > 0) this.stopAsked(here).catch(unless('store_closed')).catch(this.options.report)
     // The answer to a claim may still be on its way.
@@ -299,14 +303,15 @@ class LocalEngine implements Engine, NodeHost {
     if (this.state === 'stopped') return
     this.options.report(error)
     if (isLegateError(error, 'tampered')) return this.done(node, work)
-    this.giveBack(node, 'Its end could not be written.').then(
+    this.giveBack(node).then(
       () => this.done(node, work),
       () => this.clock.at(this.clock.now() + this.options.sweepMs, () => this.failed(node, work, error)),
     )
   }
 
-  private async giveBack(node: Pick<Node, 'id' | 'rootId'>, reason: string): Promise<void> {
+  private async giveBack(node: Node): Promise<void> {
     const { giveBack } = await upkeep()
+    const reason = 'Its end could not be written.'
     await giveBack(this.ledger, node, { engineId: this.id, reason, isClosed: this.state === 'stopping' })
   }
 
@@ -354,7 +359,7 @@ class LocalEngine implements Engine, NodeHost {
         this.isInDoubt = false
         await giveBackIdle(this.ledger, this.id, (nodeId) => this.isKnown(nodeId))
       }
-      this.leave(leftOf(await sweep(this.ledger, options)))
+      this.leave(leftOf(await sweep(this.ledger, { ...options, mayTake: this.crew.beginSweep() })))
       this.options.swept()
     } catch (error) {
       this.options.report(error)
@@ -369,7 +374,7 @@ class LocalEngine implements Engine, NodeHost {
     if (this.availableWorkers() <= 0) return this.leave(leftOf())
     try {
       const { claimRunnable } = await upkeep()
-      const mayTake = what === 'own' ? (rootId: Id) => this.crew.isFirst(rootId) : undefined
+      const mayTake = what === 'own' ? ({ rootId }: Pick<Node, 'rootId'>) => this.crew.isFirst(rootId) : undefined
       this.leave(leftOf(await claimRunnable(this.ledger, { ...this.sweepOptions(), mayTake })))
     } catch (error) {
       this.options.report(error)
@@ -391,7 +396,7 @@ class LocalEngine implements Engine, NodeHost {
 
   /** Stops those that were cancelled elsewhere, taken over, or take too long. A store far away is asked for all of them at once. */
   private async stopAsked(works: readonly RunningNode[]): Promise<void> {
-    const { reportStalled } = await upkeep()
+    const { reportSilence } = await upkeep()
     const now = this.clock.now()
     const causes = await Promise.all(
       works.map((work) => stopCauseOf(work, now, { store: this.ledger.store, report: this.options.report })),
@@ -399,19 +404,11 @@ class LocalEngine implements Engine, NodeHost {
     for (const [at, work] of works.entries()) {
       const cause = causes[at] ?? null
       if (this.running.get(work.claim.nodeId) !== work) continue
-      if (cause === null || cause === 'stalled') this.reportSilence(work, now, reportStalled)
+      if (cause === null || cause === 'stalled') reportSilence(this.ledger, work, now).catch(this.options.report)
       if (cause !== null) work.stop(cause)
       // It holds no worker any more, whatever its code still does.
       if (cause === 'lost') this.abandon(work)
     }
-  }
-
-  /** Reports once that a node has been silent for too long, and once that it speaks again. */
-  private reportSilence(work: RunningNode, now: number, tell: Upkeep['reportStalled']): void {
-    const since = work.silentSince(now)
-    if ((since !== null) === work.isSilenceReported) return
-    work.isSilenceReported = since !== null
-    tell(this.ledger, work.claim, since).catch(this.options.report)
   }
 
   private async armNext(): Promise<void> {
@@ -462,22 +459,11 @@ class LocalEngine implements Engine, NodeHost {
     await this.drain()
     for (const work of [...this.running.values(), ...this.abandoned]) work.stop('shutdown')
     try {
-      if (this.lease.wasHeld) await this.giveBackAll()
+      if (this.lease.wasHeld) await (await upkeep()).giveBackAll(this.ledger, this.id)
     } finally {
       this.state = 'stopped'
     }
     await this.lease.end()
-  }
-
-  /**
-   * Gives all claims back, so that other processes continue. Aborted nodes that no code runs any more are included: they never
-   * write their end.
-   */
-  private async giveBackAll(): Promise<void> {
-    const claimed = await this.ledger.store.claimedBy(this.id, Number.MAX_SAFE_INTEGER)
-    // A tree that was changed from outside takes no writes, and its discovery was reported.
-    const reason = 'The process that ran it was closed.'
-    for (const node of claimed) await this.giveBack(node, reason).catch(unless('tampered'))
   }
 
   /** While a commit is under way, this process may have claimed more than it knows of. */
@@ -489,10 +475,12 @@ class LocalEngine implements Engine, NodeHost {
   }
 
   /** Waits, at most for the grace, until all code has ended but code that awaits work elsewhere. */
-  private drain(): Promise<void> {
-    if (this.running.size === 0) return Promise.resolve()
+  private async drain(): Promise<void> {
+    if (this.running.size === 0) return
+    const { untilDrained } = await upkeep()
     const drain = untilDrained(this.options.graceMs, () => this.running.size <= this.lent)
     this.drained = drain.end
-    return drain.over
+    if (this.running.size === 0) drain.end()
+    await drain.over
   }
 }

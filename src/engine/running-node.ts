@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import { LegateError } from '../base/error.ts'
 import type { Later } from '../base/maybe.ts'
 import type { TreeReader } from '../graph/reader.ts'
-import type { Node } from '../graph/rows.ts'
+import type { Id, Node } from '../graph/rows.ts'
 import type { Claim } from '../rules/turn/claim.ts'
 import { lookUnlessTampered } from '../store/look.ts'
 import type { Store } from '../store/store.ts'
@@ -29,6 +29,7 @@ export interface NodeHost {
 /** One claim as its process sees it. Everything that must outlive the process is in the node's row. */
 export class RunningNode implements Work {
   readonly claim: Claim
+  readonly turnId: Id
   private timeLimit: number
   private silentAt = Number.POSITIVE_INFINITY
   /** How long it may be silent after its activity since the last look; 0 when there was none. */
@@ -48,6 +49,7 @@ export class RunningNode implements Work {
 
   constructor(node: Node, lender: NodeHost) {
     this.claim = { nodeId: node.id, rootId: node.rootId, engineId: node.engineId ?? '', epoch: node.epoch }
+    this.turnId = node.turnId
     this.timeLimit = node.timeoutMs === null ? Number.POSITIVE_INFINITY : lender.clock.now() + node.timeoutMs
     this.lender = lender
   }
@@ -147,25 +149,6 @@ export function stopCauseOf(work: RunningNode, now: number, { store, report }: S
 interface StopSource {
   readonly store: Store
   readonly report: (error: unknown) => void
-}
-
-/** Waits, at most for the grace, until all code has ended but code that awaits work elsewhere. `end` ends the waiting. */
-export function untilDrained(graceMs: number, isWaiting: () => boolean): { over: Promise<void>; end: () => void } {
-  let end: () => void = () => undefined
-  const over = new Promise<void>((resolve) => {
-    let wasWaiting = false
-    end = () => {
-      clearTimeout(timer)
-      clearInterval(looking)
-      resolve()
-    }
-    const timer = setTimeout(end, graceMs)
-    const looking = setInterval(() => {
-      if (isWaiting() && wasWaiting) end()
-      wasWaiting = isWaiting()
-    }, 100)
-  })
-  return { over, end }
 }
 
 function reasonOf(cause: StopCause): LegateError {

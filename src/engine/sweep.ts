@@ -7,7 +7,7 @@
 //   - Each step is a commit of its own, so a crash between two of them loses nothing.
 //   - A damaged tree does not hold up the others.
 
-import { ConflictError, StoreError } from '../base/error.ts'
+import { ConflictError, StoreError, unless } from '../base/error.ts'
 import type { Later } from '../base/maybe.ts'
 import type { EngineRow } from '../graph/commit.ts'
 import type { Draft } from '../graph/draft.ts'
@@ -34,8 +34,8 @@ export interface SweepOptions {
   readonly freeWorkers: () => number
   readonly line: OwnerLine
   readonly crew: Pick<Crew, 'learn'>
-  /** Which trees it may take nodes of, where it leaves some to others; undefined for all. */
-  readonly mayTake?: ((rootId: Id) => boolean) | undefined
+  /** Which nodes it may claim, where it leaves some to others; undefined for all. */
+  readonly mayTake?: ((node: NodePlace) => boolean) | undefined
   /** The nodes that run in this process. */
   readonly running: () => Iterable<Claim>
   readonly canRun: () => { readonly agents: readonly string[]; readonly kinds: readonly string[] }
@@ -156,6 +156,36 @@ export async function giveBack(ledger: Ledger, node: Pick<Node, 'id' | 'rootId'>
   await ledger.commit({ kind: 'recover', rootId: node.rootId, plan: (draft) => planRecover(draft, node.id, lost) })
 }
 
+/**
+ * Gives all claims of a process that closes back, so that others continue. Aborted nodes that no code runs any more are included: they
+ * never write their end.
+ */
+export async function giveBackAll(ledger: Ledger, engineId: Id): Promise<void> {
+  const claimed = await ledger.store.claimedBy(engineId, Number.MAX_SAFE_INTEGER)
+  const lost = { engineId, reason: 'The process that ran it was closed.', isClosed: true }
+  // A tree that was changed from outside takes no writes, and its discovery was reported.
+  for (const node of claimed) await giveBack(ledger, node, lost).catch(unless('tampered'))
+}
+
+/** Waits, at most for the grace, until all code has ended but code that awaits work elsewhere. `end` ends the waiting. */
+export function untilDrained(graceMs: number, isWaiting: () => boolean): { over: Promise<void>; end: () => void } {
+  let end: () => void = () => undefined
+  const over = new Promise<void>((resolve) => {
+    let wasWaiting = false
+    end = () => {
+      clearTimeout(timer)
+      clearInterval(looking)
+      resolve()
+    }
+    const timer = setTimeout(end, graceMs)
+    const looking = setInterval(() => {
+      if (isWaiting() && wasWaiting) end()
+      wasWaiting = isWaiting()
+    }, 100)
+  })
+  return { over, end }
+}
+
 /** Gives back what a process has claimed and does not know of: a commit whose answer was lost for too long, nodes that did not begin. */
 export async function giveBackIdle(ledger: Ledger, engineId: Id, isKnown: (nodeId: Id) => boolean): Promise<void> {
   const claimed = await ledger.store.claimedBy(engineId, Number.MAX_SAFE_INTEGER)
@@ -195,8 +225,12 @@ export async function forceStopped(
   }
 }
 
-/** Records that a running node has been silent since then, or speaks again. */
-export async function reportStalled(ledger: Ledger, claim: Claim, since: number | null): Promise<void> {
+/** Records once that a running node has been silent for too long, and once that it speaks again. */
+export async function reportSilence(ledger: Ledger, work: RunningNode, now: number): Promise<void> {
+  const { claim } = work
+  const since = work.silentSince(now)
+  if ((since !== null) === work.isSilenceReported) return
+  work.isSilenceReported = since !== null
   await ledger.commit({ kind: 'note', rootId: claim.rootId, plan: (draft) => planStalled(draft, claim, since) })
 }
 
@@ -221,46 +255,50 @@ export async function claimRunnable(ledger: Ledger, options: SweepOptions): Prom
   return trees
 }
 
-/** Claims nodes, and gives the trees of those that this process has got. */
+/** Claims nodes, and gives the trees of those that this process has got. A store far away takes the claims of many trees at once. */
 async function claimAll(ledger: Ledger, options: SweepOptions, nodes: readonly Node[]): Promise<ReadonlySet<Id>> {
-  const taken = new Set<Id>()
-  for (const [rootId, ids] of byTree(nodes)) {
-    const plan = (draft: Draft) => planClaim(draft, ids)
-    if (((await tryStep(ledger, options, { kind: 'claim', rootId, plan })) ?? 0) > 0) taken.add(rootId)
-  }
-  return taken
+  const trees = [...byTree(nodes)]
+  const taken = await Promise.all(
+    trees.map(([rootId, ids]) => {
+      const plan = (draft: Draft) => planClaim(draft, ids)
+      return tryStep(ledger, options, { kind: 'claim', rootId, plan })
+    }),
+  )
+  return new Set(trees.flatMap(([rootId], at) => ((taken[at] ?? 0) > 0 ? [rootId] : [])))
 }
 
-/** How many nodes are read to find some that run here among those that are left to others. */
+/** How many nodes are read to find some that run here among those that do not. */
 const LOOKED_AT = 10_000
 
+/** The next nodes that run here, of each owner in turn. */
 async function nextInLine(ledger: Ledger, options: SweepOptions, limit: number): Promise<readonly Node[]> {
   const { canRun, mayRun, mayTake, line } = options
   const after = line.last === undefined ? {} : { after: line.last }
-  const query: RunnableQuery = { now: ledger.clock.now(), limit, ...canRun(), ...after }
-  if (mayTake !== undefined) {
-    const all = await ledger.store.runnable({ ...query, limit: BATCH })
-    const own = all.filter(({ rootId }) => mayTake(rootId))
-    return (await onlyOf(ledger, own.slice(0, limit), options)).slice(0, limit)
+  const first = mayTake === undefined ? limit : Math.max(limit, BATCH)
+  for (let most = first; ; most = Math.max(limit, LOOKED_AT)) {
+    const query: RunnableQuery = { now: ledger.clock.now(), limit: most, ...canRun(), ...after }
+    const found = await ledger.store.runnable(query)
+    const free = mayTake === undefined ? found : found.filter(mayTake)
+    const own = mayRun === undefined ? free.slice(0, limit) : await onlyOf(ledger, free, { ...options, limit })
+    if (own.length >= limit || found.length < most || most >= LOOKED_AT || mayRun === undefined) return own
   }
-  const found = await ledger.store.runnable(query)
-  if (mayRun === undefined) return found
-  const own = await onlyOf(ledger, found, options)
-  if (own.length === found.length || found.length < limit) return own
-  const more = await ledger.store.runnable({ ...query, limit: Math.max(limit, LOOKED_AT) })
-  return (await onlyOf(ledger, more, options)).slice(0, limit)
 }
 
-/** Those that may run here. A store far away is asked for many trees at once; those that were changed from outside are passed over. */
-async function onlyOf(ledger: Ledger, nodes: readonly Node[], options: SweepOptions): Promise<Node[]> {
+/** The first that may run here. A store far away is asked for many trees at once; those that were changed from outside are passed over. */
+async function onlyOf(ledger: Ledger, nodes: readonly Node[], options: SweepOptions & Limited): Promise<Node[]> {
   const own: Node[] = []
-  for (let from = 0; from < nodes.length; from += BATCH) {
-    const lot = nodes.slice(from, from + BATCH)
+  const lotSize = Math.min(options.limit, BATCH)
+  for (let from = 0; from < nodes.length && own.length < options.limit; from += lotSize) {
+    const lot = nodes.slice(from, from + lotSize)
     await options.keep()
     const areOwn = await Promise.all(lot.map((node) => isOwn(ledger, node, options)))
     own.push(...lot.filter((_, at) => areOwn[at]))
   }
-  return own
+  return own.slice(0, options.limit)
+}
+
+interface Limited {
+  readonly limit: number
 }
 
 function isOwn({ store }: Ledger, node: Node, { mayRun, report }: SweepOptions): Promise<boolean> {

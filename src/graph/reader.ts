@@ -116,6 +116,8 @@ export interface StoreReader extends Scans {
    * whoever reads it then finds nothing.
    */
   writtenRoot?(turnId: Id): Id | undefined
+  /** Those of these turns that are not open: they have ended, or their tree is gone. One read of a store far away, which loads no tree. */
+  notOpen?(turnIds: readonly Id[]): Promise<readonly Id[]>
   /** The root of the tree that has this conversation, turn or node; undefined where no tree has it. */
   rootOf(id: Id): Later<Id | undefined>
   /** The root of that tree and whose it is, as the rows say that are not checked yet. One read, which loads no tree. */

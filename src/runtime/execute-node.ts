@@ -13,7 +13,7 @@ import type { SourceBoard } from '../engine/source-board.ts'
 import type { CallLimits } from '../grant/call-limits.ts'
 import { hostOf, type TreeReader } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
-import { lookWith, MissingRows, nearTree } from '../store/look.ts'
+import { lookWith, MissingRows, mayHaveEnded, nearTree } from '../store/look.ts'
 import { isOver } from '../store/not-found.ts'
 import type { SourcePool } from '../tool/source-pool.ts'
 import { leaveTape } from '../tool/tape.ts'
@@ -277,7 +277,10 @@ export class NodeExecutor {
     const from = this.lookedAt < own.length ? this.lookedAt : 0
     this.lookedAt = from + LOOKED_AT
     const runs = new Set([...own.slice(from, from + LOOKED_AT), ...(this.pool?.runs() ?? [])])
-    const open = [...runs].filter((runId) => !live.ends.isAwaited(runId))
+    const open = await mayHaveEnded(
+      ledger.store,
+      [...runs].filter((runId) => !live.ends.isAwaited(runId)),
+    )
     // Together: a store far away answers for many trees at once.
     const ended = await Promise.all(open.map((runId) => isOver(ledger.store, runId)))
     for (const [at, runId] of open.entries()) if (ended[at]) this.leave(runId)

@@ -75,13 +75,14 @@ export class LiveRuns implements LiveParts {
   }
 
   /** Looks at the rows again: another process may have written, to one tree or to any. */
-  async changed(rootId?: Id): Promise<void> {
+  async changed(change?: StoreChange): Promise<void> {
+    const rootId = change?.rootId
     try {
       if (rootId === undefined) this.gate?.changed()
       await this.feeds.changed(rootId)
-      await this.ends.changed(rootId)
+      await this.ends.changed(change)
       await this.nodeEnds.changed(rootId)
-      await this.extensions.changed(rootId)
+      await this.extensions.changed(change)
       for (const error of this.options.ledger.store.tampered?.() ?? []) this.report(error)
     } catch (error) {
       // Whoever closed the store knows that it is closed.
@@ -91,7 +92,7 @@ export class LiveRuns implements LiveParts {
 
   /** Called when another process may have written. A store that cannot tell where gives null. */
   readonly hear = (change: StoreChange | null = null): void => {
-    this.changed(change?.rootId).catch(this.report)
+    this.changed(change ?? undefined).catch(this.report)
   }
 
   close(): void {

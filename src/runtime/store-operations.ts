@@ -24,7 +24,7 @@ import { positiveNumber } from '../conversation/pages.ts'
 import type { OtlpTraces } from '../conversation/trace/otlp.ts'
 import type { OtlpOptions } from '../conversation/trace/read-otlp.ts'
 import type { ConversationTree } from '../conversation/tree.ts'
-import { type UsageShare, usageOf } from '../conversation/usage.ts'
+import type { UsageShare } from '../conversation/usage.ts'
 import type { SessionCopies } from '../delegation/session-copies.ts'
 import type { Engine } from '../engine/engine.ts'
 import { leaseTime } from '../engine/lease.ts'
@@ -88,6 +88,7 @@ export abstract class StoreOperations {
 
   /** The usage of a run so far, with the share of each run it started. */
   async usage(runId: Id): Promise<UsageShare> {
+    const { usageOf } = await import('../conversation/usage.ts')
     const share = await lookWith(this.store, runId, (tree) => usageOf(tree, runId))
     if (share === undefined) throw await notFound(this.store, 'run', runId)
     return share

@@ -9,6 +9,7 @@
 import { after, type Later } from '../base/maybe.ts'
 import { ignoreTampered, type StoreReader, type TreeReader } from '../graph/reader.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
+import type { StoreChange } from './store.ts'
 
 /** A read of rows that are not in this process: of a large tree in a store far away, only the newest turns are. */
 export class MissingRows extends Error {
@@ -58,6 +59,19 @@ export async function lookUnlessTampered<T, U>(
     ignoreTampered(error)
     return altered(error)
   }
+}
+
+/**
+ * Those of these turns that may have ended after other processes have written: by the change that was told, or as the store says. Where
+ * it cannot say, all of them.
+ */
+export function mayHaveEnded(
+  store: Pick<StoreReader, 'notOpen'>,
+  turnIds: readonly Id[],
+  change?: Pick<StoreChange, 'ended'>,
+): Later<readonly Id[]> {
+  if (change !== undefined) return turnIds.filter((id) => change.ended.includes(id))
+  return turnIds.length === 0 ? turnIds : (store.notOpen?.(turnIds) ?? turnIds)
 }
 
 /** False where there is no such tree. */

@@ -90,8 +90,10 @@ export interface StoreChange {
   readonly runnable: boolean
   /** The process that was to claim it cannot: anybody may. */
   readonly isLeft: boolean
-  /** It asked running nodes to stop, or ended a turn. */
+  /** It asked running nodes to stop. */
   readonly stop: boolean
+  /** The turns that it ended. */
+  readonly ended: readonly Id[]
 }
 
 /** A store in this process: it answers at once, and keeps nothing that it would have to load first. */

@@ -66,7 +66,7 @@ describe.skipIf(noPostgres !== undefined)('looking for writes of others', async 
     await store.archive?.restore(tree)
     await expect
       .poll(() => heard, { timeout: 700 })
-      .toContainEqual({ isLeft: true, rootId: 'root-a', runnable: true, stop: false })
+      .toContainEqual({ isLeft: true, rootId: 'root-a', runnable: true, stop: false, ended: [] })
     await expect.poll(() => news, { timeout: LOOKS_MS }).toBeGreaterThan(before)
     for (const end of unwatch) end()
     await Promise.all([from, store, other].map((one) => one.close()))

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { PostgresClient, PostgresPool } from '../../src/store/postgres/driver.ts'
+import type { PostgresClient, PostgresPool } from '../../src/store/postgres/connection/driver.ts'
 import { postgresStore } from '../../src/store/postgres/index.ts'
 import { commitOf, placeIn, treeCommit, warningEvent } from '../../src/testing/conformance/store-rows.ts'
 import { noPostgres, type PostgresServer, usePostgres } from '../support/postgres.ts'

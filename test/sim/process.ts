@@ -116,14 +116,15 @@ export class SimProcess implements Owner {
   hear(commit: Commit): void {
     if (commit.rootId === null) return
     const runnable = commit.wakes.some(({ at }) => at === null)
-    const stop = commit.turns.some(({ cancel, state }) => cancel !== null || state === 'ended')
-    if (!runnable && !stop) return
-    this.hearLater({ rootId: commit.rootId, runnable, isLeft: false, stop })
+    const stop = commit.turns.some(({ cancel, state }) => cancel !== null && state !== 'ended')
+    const ended = commit.turns.filter(({ state }) => state === 'ended').map(({ id }) => id)
+    if (!runnable && !stop && ended.length === 0) return
+    this.hearLater({ rootId: commit.rootId, runnable, isLeft: false, stop, ended })
   }
 
   /** Another process leaves work to whoever can do it. */
   hearLeft(rootId: Id): void {
-    this.hearLater({ rootId, runnable: true, isLeft: true, stop: false })
+    this.hearLater({ rootId, runnable: true, isLeft: true, stop: false, ended: [] })
   }
 
   private hearLater(change: StoreChange): void {
@@ -236,7 +237,7 @@ export class SimProcess implements Owner {
         if (this.options.bug !== 'answer') server.acknowledge(commit, head)
         return head
       },
-      heads: (ids) => this.read(() => ids.map((id) => server.headOf(id))),
+      head: (id) => this.read(() => server.headOf(id)),
       load: (rootId, most) => this.read(() => server.load(rootId, most)),
       newer: (rootId, since) => this.read(() => server.newer(rootId, since)),
       find: (rootId, wanted) => this.read(() => server.find(rootId, wanted)),
@@ -254,6 +255,8 @@ export class SimProcess implements Owner {
       tree: (rootId: Id) => this.checked(rootId, () => this.trees.tree(rootId)),
       near: (rootId: Id) => this.checked(rootId, () => this.trees.near(rootId)),
       known: (rootId: Id, isNew?: boolean) => this.trees.unchecked(rootId, isNew),
+      notOpen: (ids: readonly Id[]) =>
+        this.read(() => ids.filter((id) => (server.store.turn(id)?.state ?? 'ended') === 'ended'), INSTANT_SCANS),
       commit: (commit: Commit) => this.trees.commit(onThisMachine(commit, this.name)),
       ...(this.options.bug === 'lease' ? {} : { now: () => this.read(() => world.now, INSTANT_SCANS) }),
       registry: server.store.registry,

@@ -7,7 +7,8 @@ import { withWords } from '../../graph/outcome.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Id, Purpose, Turn } from '../../graph/rows.ts'
 import type { Ledger } from '../../store/ledger.ts'
-import { look, treeLoaded } from '../../store/look.ts'
+import { look, mayHaveEnded, treeLoaded } from '../../store/look.ts'
+import type { StoreChange } from '../../store/store.ts'
 import type { Logger } from '../../tool/tool.ts'
 import type { ExtensionCore } from '../definition/extension.ts'
 import { type EventOf, type HookContext, type HookName, useEach } from '../definition/hooks.ts'
@@ -136,10 +137,11 @@ export class ExtensionRuns {
   }
 
   /** Called when another process has written: runs that it ended have ended here too. */
-  async changed(changedId?: Id): Promise<void> {
+  async changed(change?: StoreChange): Promise<void> {
     const { store } = this.ledger
-    for (const [runId, { rootId }] of [...this.open]) {
-      if (rootId !== (changedId ?? rootId)) continue
+    for (const runId of await mayHaveEnded(store, [...this.open.keys()], change)) {
+      const rootId = this.open.get(runId)?.rootId
+      if (rootId === undefined) continue
       const turn = await look(store, rootId, (tree) => tree.turn(runId))
       if (turn?.state === 'ended') this.end(turn)
       else if (turn === undefined && (await store.archive?.tombstone(runId)) !== undefined) this.leave(runId)

@@ -11,7 +11,7 @@
 import { DeniedError, ModelError } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
 import { JSON_LIMITS, type Json, type JsonLimits, parseJson, sizeOf, toJson, truncateUtf8 } from '../../base/json.ts'
-import type { LiveNode } from '../../conversation/feeds.ts'
+import type { LiveNode } from '../../conversation/live-node.ts'
 import type { CallPlace } from '../../engine/call-gate.ts'
 import { modelRequest } from '../../grant/request.ts'
 import { NO_USAGE, type ToolCall, type Usage } from '../../graph/content.ts'

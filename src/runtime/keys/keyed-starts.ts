@@ -96,16 +96,21 @@ export class KeyedStarts {
     return settled
   }
 
-  /** Finds the run of the key, or records it. Where no run has the key, nobody has its conversation: the first time, that is taken for granted. */
+  /**
+   * Finds the run of the key, or records it. A store far away is not asked the first time: it refuses the commit where there is, or
+   * was, a run of the key.
+   */
   private look(run: KeyedRun, isFirst: boolean): Later<void> {
     const { store } = this.ledger
-    const { named, conversationKey } = run.start
-    const isNew = isFirst && named === null && conversationKey === null
+    const { named, conversationKey, place } = run.start
+    const mayBeNew = isFirst && named === null && conversationKey === null
+    const isPresumed = mayBeNew && store.known?.(place.conversationId, true) !== undefined
+    if (isPresumed) return run.record(place.conversationId, true)
     return after(run.requestHash === null ? undefined : findRoot(store, run.runId), (rootId) => {
       if (rootId !== undefined) return look(store, rootId, (tree) => join(tree, run))
       return after(findPlace(store, run.start), (conversationId) => {
         run.start.place.conversationId = conversationId
-        return run.record(conversationId, isNew)
+        return run.record(conversationId, false)
       })
     })
   }

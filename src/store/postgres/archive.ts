@@ -20,8 +20,8 @@ import { memberText, readMarks, rowMark } from '../commit-chain.ts'
 import { forgottenStone, liftedBy, readTombstone, tombstoneFor, tombstoneOf } from '../not-found.ts'
 import { openTree } from '../store.ts'
 import { tidyCommits } from './beside.ts'
-import type { Database } from './database.ts'
-import type { PgRow, Query } from './driver.ts'
+import type { Database } from './connection/database.ts'
+import type { PgRow, Query } from './connection/driver.ts'
 import { escaped, escapedOrNull, FIRST_KEY, idOf, keyOf } from './escape.ts'
 import {
   AT_ONE_MOMENT,

@@ -2,7 +2,7 @@ import { parseOwnJson } from '../../base/json.ts'
 import type { LiveBlock, StoredBlock } from '../../graph/commit.ts'
 import type { Id, Node } from '../../graph/rows.ts'
 import type { Trees } from '../replica/trees.ts'
-import type { Database } from './database.ts'
+import type { Database } from './connection/database.ts'
 import { idOf, keyOf } from './escape.ts'
 
 /** Writes only for a node that still runs under this claim; its end waits until then, and takes them away. */

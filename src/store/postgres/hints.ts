@@ -2,9 +2,9 @@ import { parseJson } from '../../base/json.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Hint } from '../replica/transport.ts'
-import { ANSWER_MS, type Database } from './database.ts'
-import { abandon, type PgRow, type PostgresClient } from './driver.ts'
-import { isLost } from './failure.ts'
+import { ANSWER_MS, type Database } from './connection/database.ts'
+import { abandon, type PgRow, type PostgresClient } from './connection/driver.ts'
+import { isLost } from './connection/failure.ts'
 
 /** How often this process tells others of its commits, at most. One message of the database is slow for all its users. */
 const TELL_MS = 25
@@ -21,9 +21,10 @@ const MOST_BYTES = 7_000
 
 /** A message says so of work that is left for anybody. */
 const LEFT = 2
-const ANYTHING: Hint = { rootId: null, runnable: true, isLeft: true, stop: true }
+const ANYTHING: Hint = { rootId: null, runnable: true, isLeft: true, stop: true, ended: [] }
 
 const WRITES = 'SELECT last_value FROM @.writes'
+const TELL = 'SELECT pg_notify($1, message) FROM unnest($2::text[]) AS m (message)'
 
 export interface HintsOptions {
   readonly database: Database
@@ -83,13 +84,14 @@ export class Hints {
     this.known++
     const hint = hintOf(commit, this.options.isQueued)
     if (hint === undefined || hint.rootId === null) return
-    if (!hint.runnable && !hint.stop && !this.options.isRead(hint.rootId)) return
+    const isForOthers = hint.runnable || hint.stop || hint.ended.length > 0
+    if (!isForOthers && !this.options.isRead(hint.rootId)) return
     this.note(hint.rootId, hint)
   }
 
   /** Tells that a tree has work which this process does not do. */
   left(rootId: Id): void {
-    this.note(rootId, { rootId, runnable: true, isLeft: true, stop: false })
+    this.note(rootId, { rootId, runnable: true, isLeft: true, stop: false, ended: [] })
   }
 
   private note(rootId: Id, hint: Hint): void {
@@ -145,16 +147,9 @@ export class Hints {
     clearTimeout(this.telling)
     this.telling = undefined
     this.rest()
-    const list = [...this.untold.values()].map(({ rootId, runnable, isLeft, stop }) => [
-      rootId,
-      isLeft ? LEFT : Number(runnable),
-      Number(stop),
-    ])
+    const messages = messagesOf(this.origin, [...this.untold.values()])
     this.untold.clear()
-    const message = JSON.stringify([this.origin, list])
-    const isShort = Buffer.byteLength(message) <= MOST_BYTES
-    const told = isShort ? message : JSON.stringify([this.origin, [[null, 1, 1]]])
-    await this.options.database.query('SELECT pg_notify($1, $2)', [this.channel, told])
+    await this.options.database.once(TELL, [this.channel, messages])
   }
 
   private begin(): void {
@@ -200,16 +195,9 @@ export class Hints {
   /** Anybody may write to a channel: what is no hint is passed over. */
   private heard(message: string): void {
     const read = parseJson(message)
-    const [origin, list] = read.ok && Array.isArray(read.value) ? read.value : []
-    if (origin === this.origin || !Array.isArray(list)) return
-    for (const [rootId, runnable, stop] of list.filter((one) => Array.isArray(one))) {
-      const named = typeof rootId === 'string' ? rootId : null
-      const hint = {
-        rootId: named,
-        runnable: runnable === 1 || runnable === LEFT,
-        isLeft: runnable === LEFT,
-        stop: stop === 1,
-      }
+    const [origin, ...hints] = read.ok && Array.isArray(read.value) ? read.value : []
+    if (origin === this.origin) return
+    for (const hint of hints.filter((one) => Array.isArray(one)).map(readHint)) {
       if (hint.rootId !== null) this.options.heard(hint.rootId)
       for (const listener of this.listeners) listener(hint)
     }
@@ -256,16 +244,52 @@ export class Hints {
 }
 
 function joined(a: Hint, b: Hint): Hint {
-  const { rootId } = a
-  return { rootId, runnable: a.runnable || b.runnable, isLeft: a.isLeft || b.isLeft, stop: a.stop || b.stop }
+  return {
+    rootId: a.rootId,
+    runnable: a.runnable || b.runnable,
+    isLeft: a.isLeft || b.isLeft,
+    stop: a.stop || b.stop,
+    ended: [...a.ended, ...b.ended],
+  }
 }
 
 /** Changes that others may have to act on: a node that nobody claimed, a stop, an end. */
 function hintOf({ rootId, nodes, turns }: Commit, isQueued: boolean): Hint | undefined {
   if (rootId === null) return undefined
   const runnable = !isQueued && nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
-  const stop =
-    turns.some(({ cancel, state }) => cancel !== null || state === 'ended') ||
-    nodes.some(({ marks }) => marks?.stop != null)
-  return { rootId, runnable, isLeft: false, stop }
+  const isAskedToStop = turns.some(({ cancel, state }) => cancel !== null && state !== 'ended')
+  const stop = isAskedToStop || nodes.some(({ marks }) => marks?.stop != null)
+  const ended = turns.filter(({ state }) => state === 'ended').map(({ id }) => id)
+  return { rootId, runnable, isLeft: false, stop, ended }
+}
+
+/** As many messages as it takes: none of them is too long. */
+function messagesOf(origin: string, hints: readonly Hint[]): readonly string[] {
+  const lots: string[][] = [[]]
+  let size = 0
+  for (const text of hints.map(textOf)) {
+    size += text.length
+    if (size > MOST_BYTES) {
+      lots.push([])
+      size = text.length
+    }
+    lots.at(-1)?.push(text)
+  }
+  return lots.map((lot) => `[${[JSON.stringify(origin), ...lot].join(',')}]`)
+}
+
+/** A hint that is too long says only that something changed. */
+function textOf({ rootId, runnable, isLeft, stop, ended }: Hint): string {
+  const text = JSON.stringify([rootId, isLeft ? LEFT : Number(runnable), Number(stop), ...ended])
+  return Buffer.byteLength(text) <= MOST_BYTES ? text : textOf(ANYTHING)
+}
+
+function readHint([rootId, runnable, stop, ...ended]: readonly unknown[]): Hint {
+  return {
+    rootId: typeof rootId === 'string' ? rootId : null,
+    runnable: runnable === 1 || runnable === LEFT,
+    isLeft: runnable === LEFT,
+    stop: stop === 1,
+    ended: ended.filter((id) => typeof id === 'string'),
+  }
 }

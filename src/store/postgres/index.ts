@@ -19,8 +19,8 @@ import type { Store, WakeQueue } from '../store.ts'
 import { postgresArchive } from './archive.ts'
 import { postgresRegistry, readChanges, readUsage, tidy } from './beside.ts'
 import { Blocks } from './blocks.ts'
-import { Database } from './database.ts'
-import type { PostgresPool } from './driver.ts'
+import { Database } from './connection/database.ts'
+import type { PostgresPool } from './connection/driver.ts'
 import { keyOf, unescaped } from './escape.ts'
 import { Hints } from './hints.ts'
 import { postgresScans } from './scans.ts'
@@ -28,7 +28,7 @@ import { postgresTransport } from './transport.ts'
 
 export type { Dispatch, DispatchPlace, SessionQuery, SqlQueue } from '../dispatch.ts'
 export type { WakeQueue, WakeTaker } from '../store.ts'
-export type { PostgresClient, PostgresPool } from './driver.ts'
+export type { PostgresClient, PostgresPool } from './connection/driver.ts'
 
 export interface PostgresStoreOptions {
   /** The address of the database: `postgres://user:password@host:5432/database`. This or `pool`. */
@@ -44,7 +44,7 @@ export interface PostgresStoreOptions {
   readonly durability?: 'process' | 'power'
   /** How long a commit waits while the database does not answer, before it fails with `store_busy`. Default 30 s. */
   readonly busyMs?: number
-  /** How many connections it opens at most, besides one that listens. Default 8. */
+  /** How many connections it opens at most, besides one that listens. Default 6. */
   readonly connections?: number
   /** Creates, migrates and writes nothing: for a role that may only read, or a replica. Commits are refused. */
   readonly readOnly?: boolean
@@ -70,7 +70,7 @@ const OPTIONS: OptionRules<PostgresStoreOptions> = {
 export function postgresStore(urlOrOptions: string | PostgresStoreOptions): Store {
   const options = typeof urlOrOptions === 'string' ? { url: urlOrOptions } : urlOrOptions
   const given = readOptions<PostgresStoreOptions>('postgresStore()', options ?? {}, OPTIONS)
-  const { url, pool, schema = schemaIn(url), busyMs = 30_000, connections = 8, readOnly = false, durability } = given
+  const { url, pool, schema = schemaIn(url), busyMs = 30_000, connections = 6, readOnly = false, durability } = given
   requirePlace(given)
   const queue = queueOf(given, {
     url,

@@ -6,8 +6,8 @@ import { unpackEvents } from '../codec/event-text.ts'
 import { type PackedRow, parseRow, toConversation, toNode, toTurn } from '../codec/rows.ts'
 import { longText } from '../codec/short-text.ts'
 import { inTurn } from '../in-turn.ts'
-import type { Database } from './database.ts'
-import type { PgRow } from './driver.ts'
+import type { Database } from './connection/database.ts'
+import type { PgRow } from './connection/driver.ts'
 import { escaped, FIRST_KEY, idOf, keyOf, unescaped } from './escape.ts'
 import { longData } from './whole-tree.ts'
 
@@ -44,19 +44,25 @@ const ROOT_OF = `SELECT h.root_id, h.owner FROM @.rows r JOIN @.trees h USING (t
   ORDER BY strpos('ctn', letter::text) LIMIT 1`
 
 /** Skips from one queue to the next, however many rows are in it. */
-const QUEUES_BETWEEN = `WITH RECURSIVE q (queue) AS (
-    (SELECT queue FROM @.rows WHERE queue >= $1 AND queue < $2 ORDER BY queue LIMIT 1)
-    UNION ALL SELECT (SELECT r.queue FROM @.rows r WHERE r.queue > q.queue AND r.queue < $2 ORDER BY r.queue LIMIT 1)
-      FROM q WHERE q.queue IS NOT NULL)
-  SELECT queue FROM q WHERE queue IS NOT NULL`
-const READY_QUEUES = ['r', 's']
-const CLAIMANTS = ['e', 'f']
-const RUNNABLE = `SELECT q.at, f.* FROM unnest($1::text[]) WITH ORDINALITY AS q (queue, at) CROSS JOIN LATERAL (
+const queuesBetween = (first: string, end: string) => `WITH RECURSIVE q (queue) AS (
+    (SELECT queue FROM @.rows WHERE queue >= '${first}' AND queue < '${end}' ORDER BY queue LIMIT 1)
+    UNION ALL SELECT (SELECT r.queue FROM @.rows r WHERE r.queue > q.queue AND r.queue < '${end}' ORDER BY r.queue LIMIT 1)
+      FROM q WHERE q.queue IS NOT NULL)`
+const CLAIMANTS = `${queuesBetween('e', 'f')} SELECT queue FROM q WHERE queue IS NOT NULL`
+/** Nodes of each owner after $5, and of those up to it; of each its share of $1, at least $6. */
+const RUNNABLE = `${queuesBetween('r', 's')},
+  owners AS (SELECT queue, row_number() OVER (ORDER BY queue <= $5, queue) AS at, greatest($6, ceil($1::float8 / count(*) OVER ()))::bigint AS share
+    FROM q WHERE queue IS NOT NULL)
+  SELECT o.at, o.share, f.* FROM owners o CROSS JOIN LATERAL (
     ${NODES} JOIN @.rows a ON a.id = c.conversation_id AND a.letter = 'c'
-    WHERE r.queue = q.queue AND (r.mark IS NULL OR r.mark <= $2) AND r.kind = ANY ($3) AND a.kind = ANY ($4)
-    ORDER BY r.due, r.ordinal LIMIT $5) f`
+    WHERE r.queue = o.queue AND (r.mark IS NULL OR r.mark <= $2) AND r.kind = ANY ($3) AND a.kind = ANY ($4)
+    ORDER BY r.due, r.ordinal LIMIT o.share) f`
 
-type PostgresScans = Omit<Scans, 'blocks'> & Pick<StoreReader, 'rootOf' | 'ownerOf'>
+/** An open turn is in a queue. */
+const NOT_OPEN = `SELECT id FROM unnest($1::bytea[]) AS asked (id)
+  WHERE NOT EXISTS (SELECT 1 FROM @.rows r WHERE r.id = asked.id AND r.letter = 't' AND r.queue IS NOT NULL)`
+
+type PostgresScans = Omit<Scans, 'blocks'> & Pick<StoreReader, 'rootOf' | 'ownerOf' | 'notOpen'>
 
 /** Scans over all trees, answered by the database. */
 export function postgresScans(database: Database): PostgresScans {
@@ -70,13 +76,14 @@ export function postgresScans(database: Database): PostgresScans {
   return {
     ownerOf,
     rootOf: async (id) => (await ownerOf(id))?.rootId,
+    notOpen: async (turnIds) => (await ask(NOT_OPEN, [turnIds.map(keyOf)])).map(([id]) => idOf(id)),
     runnable: (query) => runnable(database, query),
     overdue: (now, limit) => turns(OVERDUE, [now, bound(limit)]),
     unstopped: (before, limit) => nodes(UNSTOPPED, [before, bound(limit)]),
     awaiting: (query) => waiting(database, 'a', query),
     timed: (query) => waiting(database, 'w', query),
     claimedBy: (engineId, limit) => nodes(CLAIMED, [`e${escaped(engineId)}`, bound(limit)]),
-    claimants: async () => (await ask(QUEUES_BETWEEN, CLAIMANTS)).map(([queue]) => unescaped(String(queue).slice(1))),
+    claimants: async () => (await ask(CLAIMANTS)).map(([queue]) => unescaped(String(queue).slice(1))),
     engines: async () => (await ask(ENGINES)).map(engineOf),
     engine: async (id) => (await ask(ENGINE, [escaped(id)])).map(engineOf)[0],
     nextDue: async (now) => {
@@ -112,25 +119,23 @@ async function runnable(database: Database, query: RunnableQuery): Promise<reado
   const { now, limit, kinds, agents, after } = query
   database.requireOpen()
   if (limit <= 0 || kinds.length === 0 || agents.length === 0) return []
-  const queues = (await database.query(QUEUES_BETWEEN, READY_QUEUES)).map(([queue]) => String(queue))
-  const turns = inTurns(queues, after)
-  for (let share = Math.max(1, Math.ceil(limit / Math.max(1, turns.length))); turns.length > 0; ) {
-    const values = [turns, now, kinds.map(escaped), agents.map(escaped), Math.min(share, MOST)]
-    const lists = turns.map((): Node[] => [])
-    for (const [at, ...row] of await database.query(RUNNABLE, values)) lists[Number(at) - 1]?.push(nodeOf(row))
-    const found = inTurn(lists, limit)
-    const isCut = lists.some(({ length }) => length >= share)
+  const last = after === undefined ? '' : `r${escaped(after ?? '')}`
+  for (let least = 1; ; ) {
+    const values = [bound(limit), now, kinds.map(escaped), agents.map(escaped), last, least]
+    const lists = new Map<number, Node[]>()
+    let share = least
+    for (const [at, most, ...row] of await database.query(RUNNABLE, values)) {
+      share = Number(most)
+      const known = lists.get(Number(at))
+      if (known === undefined) lists.set(Number(at), [nodeOf(row)])
+      else known.push(nodeOf(row))
+    }
+    const owners = [...lists].toSorted(([a], [b]) => a - b).map(([, nodes]) => nodes)
+    const found = inTurn(owners, limit)
+    const isCut = owners.some(({ length }) => length >= share)
     if (found.length >= limit || !isCut || share >= limit) return found
-    share = Math.min(share * 4, limit)
+    least = Math.min(share * 4, limit)
   }
-  return []
-}
-
-/** The queues of owners, beginning after one of them. */
-function inTurns(queues: readonly string[], after: RunnableQuery['after']): string[] {
-  if (after === undefined) return [...queues]
-  const last = after === null ? 'r' : `r${escaped(after)}`
-  return [...queues.filter((queue) => queue > last), ...queues.filter((queue) => queue <= last)]
 }
 
 async function waiting(database: Database, queue: 'a' | 'w', query: AwaitingQuery): Promise<readonly Node[]> {

@@ -6,7 +6,7 @@ import { markOf, unpackTree, verifyTree } from '../codec/tree-text.ts'
 import { type ChainRecord, edgeMark, type RowLetter, readMarks } from '../commit-chain.ts'
 import { edgesIn } from '../replica/replica.ts'
 import type { TreePart } from '../replica/transport.ts'
-import type { PgRow, Query } from './driver.ts'
+import type { PgRow, Query } from './connection/driver.ts'
 import { idOf, keyOf, laneOf, unescaped } from './escape.ts'
 import { columnsOf, edgesByTurn, type WrittenColumns } from './write.ts'
 

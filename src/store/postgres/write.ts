@@ -128,6 +128,7 @@ export function commitValues(commit: Commit, options: WriteOptions): CommitValue
   const header = {
     root: keyOf(rootId),
     ...(isNew ? { isNew } : {}),
+    ...(isNew && options.isPresumed ? { absent: idsOf(commit) } : {}),
     ...flags(options),
     id: escaped(commit.id),
     kind: commit.kind,
@@ -254,6 +255,11 @@ function isTaken({ t, c, x }: EdgeGroup, columns: readonly WrittenColumns[]): bo
   node.c = c
   node.e = x
   return true
+}
+
+/** The ids by which a tree is known once it is deleted. */
+function idsOf({ conversations, turns }: Commit): string[] {
+  return [...conversations, ...turns].map(({ id }) => escaped(id))
 }
 
 /** True for a commit with an edge between nodes that were there. */

@@ -33,6 +33,8 @@ export class Replica {
   head: Head | undefined
   /** True where somebody is said to have written since it was loaded. */
   isHeard = false
+  /** True where nobody has asked whether there is such a tree. */
+  isPresumed = false
   private readonly options: ReplicaOptions
   /** The number of the last commit that this process has heard of; beyond all numbers where it has not looked. */
   private newest = UNKNOWN
@@ -102,10 +104,11 @@ export class Replica {
     this.newest = UNKNOWN
   }
 
-  /** There is no such tree. */
-  empty(): void {
+  /** There is no such tree, as the database says or as is presumed. */
+  empty(isPresumed = false): void {
     if (this.head !== undefined) this.clear()
     this.newest = 0
+    this.isPresumed = isPresumed
   }
 
   /** Somebody else has written to it. */

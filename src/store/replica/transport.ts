@@ -9,6 +9,7 @@
 import type { Commit } from '../../graph/commit.ts'
 import type { Body, Id } from '../../graph/rows.ts'
 import type { RowLetter } from '../commit-chain.ts'
+import type { StoreChange } from '../store.ts'
 
 /** How far a tree is. */
 export interface Head {
@@ -56,12 +57,8 @@ export interface LaneRange {
 }
 
 /** A commit of another process, as far as it says so. Without a root: something changed. */
-export interface Hint {
+export interface Hint extends Omit<StoreChange, 'rootId'> {
   readonly rootId: Id | null
-  readonly runnable: boolean
-  /** The process that was to claim a node cannot: anybody may. */
-  readonly isLeft: boolean
-  readonly stop: boolean
 }
 
 export interface Transport {
@@ -70,8 +67,8 @@ export interface Transport {
    * contradict it, and `AnswerLost` when nobody knows whether it was stored: then `again` sends it once more.
    */
   send(commit: Commit, sending: Sending): Promise<Head | undefined>
-  /** The heads of trees, in the order of their ids; undefined for one that is not there. */
-  heads(rootIds: readonly Id[]): Promise<readonly (Head | undefined)[]>
+  /** The head of a tree; undefined where there is no such tree. */
+  head(rootId: Id): Promise<Head | undefined>
   /** A whole tree, unless it has more than `most` rows. Undefined where there is no such tree. */
   load(rootId: Id, most: number): Promise<TreePart | undefined>
   /** The rows that were written to a tree after `since`; undefined where it is gone, or is another one. */
@@ -89,6 +86,8 @@ export interface Sending {
   readonly again: boolean
   /** The number of the tree that it was planned on: one that was deleted and made again has another. Null where it is not known. */
   readonly tree: number | null
+  /** True where the tree was taken for new without asking: the commit is refused where ids of it were deleted. */
+  readonly isPresumed: boolean
   /** The commit counts only where the tree has exactly so many commits before it; null where its rows alone decide. */
   readonly seen: number | null
   /** The turn of a node that the commit does not bring. */

@@ -63,7 +63,6 @@ export class Trees {
   /** The trees of turns that this process has written to. */
   private readonly roots = new Map<Id, Id>()
   private size = 0
-  private asked: AskedHeads | undefined
   private readonly loading = new Map<Replica, Promise<boolean>>()
   /** How many searches for rows are under way. */
   private readonly finding = new Map<Replica, number>()
@@ -135,7 +134,7 @@ export class Trees {
     const replica = isNew ? this.use(rootId) : this.replicas.get(rootId)
     // Somebody was faster, and others may read it here.
     if (isNew && replica?.head !== undefined) return undefined
-    if (isNew) replica?.empty()
+    if (isNew) replica?.empty(true)
     return replica?.isCurrent === true && !replica.isHeard ? replica.unchecked : undefined
   }
 
@@ -169,7 +168,7 @@ export class Trees {
     const before = this.use(rootId)
     if (this.isLoadDue(before)) return this.loadDue(before)
     const known = before.head
-    const head = await this.head(rootId)
+    const head = await this.options.transport.head(rootId)
     this.options.requireOpen()
     const replica = this.use(rootId)
     // Where this process has made the tree meanwhile, the answer was older.
@@ -294,19 +293,6 @@ export class Trees {
     return { ...part, bodies: [...part.bodies, ...(await this.options.transport.bodies(rootId, hashes))] }
   }
 
-  /** Asks for the heads of all trees that are wanted in this turn of the event loop with one question. */
-  private head(rootId: Id): Promise<Head | undefined> {
-    if (this.asked === undefined) {
-      const asked = new AskedHeads()
-      this.asked = asked
-      queueMicrotask(() => {
-        this.asked = undefined
-        asked.answer(this.options.transport)
-      })
-    }
-    return this.asked.ask(rootId)
-  }
-
   private use(rootId: Id): Replica {
     const known = this.replicas.get(rootId)
     const replica = known ?? new Replica(rootId, this.ofReplicas)
@@ -391,6 +377,7 @@ export class Trees {
     return {
       again,
       tree: known[0]?.head?.tree ?? null,
+      isPresumed: known[0]?.isPresumed === true,
       seen: plannedOn === CHECKED ? null : plannedOn,
       turnOf: (id) => inTables(({ nodes }) => nodes.get(id)?.row.turnId) ?? '',
       conversationOf: (id) =>
@@ -421,28 +408,6 @@ export class Trees {
 }
 
 const NO_ROW = { id: '', version: 1 }
-
-/** Heads of several trees, asked for together. */
-class AskedHeads {
-  private readonly waiting = new Map<Id, ((head: Promise<Head | undefined>) => void)[]>()
-
-  ask(rootId: Id): Promise<Head | undefined> {
-    return new Promise((resolve) => {
-      const known = this.waiting.get(rootId)
-      if (known === undefined) this.waiting.set(rootId, [resolve])
-      else known.push(resolve)
-    })
-  }
-
-  answer(transport: Transport): void {
-    const ids = [...this.waiting.keys()]
-    const answer = transport.heads(ids)
-    for (const [at, id] of ids.entries()) {
-      const head = answer.then((heads) => heads[at])
-      for (const resolve of this.waiting.get(id) ?? []) resolve(head)
-    }
-  }
-}
 
 function numberEvents(events: readonly EventRow[], last: number): void {
   events.forEach((event, index) => {

@@ -4,6 +4,8 @@ export interface CrewRole {
   readonly jobs: number
   /** It begins the jobs, answers for the person who is asked, and cancels. Else it only works along. */
   readonly begins: boolean
+  /** The cancels of so many jobs are not measured: the first ones find processes that compile their code. */
+  readonly warmUp: number
   /** How many jobs it has under way at once. */
   readonly width: number
   /** How many nodes it runs at once. */
@@ -20,6 +22,7 @@ export interface CrewRole {
 export const CREW: CrewRole = {
   jobs: 20,
   begins: true,
+  warmUp: 0,
   width: 20,
   workers: 16,
   reads: 2,

@@ -29,7 +29,7 @@ export function laterProgram(name: string, { steps, least, commits }: LaterVersi
   const more = steps.map((step) => `,${JSON.stringify(step)}`).join('')
   const changed = [
     [/\];const LEAST=\d+;/, `${more}];const LEAST=${least};`],
-    [/(?<=const SEND=`SELECT @\.)commit_\d+(?=\()/, commits],
+    [/(?<=const COMMIT_FUNCTION=(['"`])@\.)commit_\d+(?=\1)/, commits],
   ] as const
   const text = changed.reduce((before, [from, to]) => replaceOnce(before, from, to), readFileSync(built, 'utf8'))
   writeFileSync(built, text)

@@ -1,4 +1,4 @@
-import { StoreError } from '../../base/error.ts'
+import { StoreError } from '../../../base/error.ts'
 
 export type PgRow = readonly unknown[]
 

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { StoreError } from '../../base/error.ts'
+import { StoreError } from '../../../base/error.ts'
 import { abandon, newPool, type PgRow, type PostgresClient, type PostgresPool, type Query, TYPES } from './driver.ts'
 import { failure, isLost, isMissing, isNameUnknown, isSilent } from './failure.ts'
+import { Places } from './places.ts'
 import { isBehind, migrate, requireSchema } from './schema.ts'
 
 /** A database that does not answer for so long is away: its connection is given up, and the statement is sent again. */
@@ -43,14 +44,20 @@ export class Database {
   private awaySince: number | undefined
   /** When a connection was last lost. */
   private lostAt = Number.NEGATIVE_INFINITY
-  private moments = 0
-  /** Those who wait until a moment ends. */
-  private readonly waiting: (() => void)[] = []
+  /** How many commits are sent at the same time: connections that no reader takes. */
+  readonly lanes: number
+  private readonly readers: Places
+  private readonly moments: Places
 
   constructor(options: DatabaseOptions) {
     this.options = options
     this.address = addressOf(options.url)
     this.quoted = `"${options.schema.replaceAll('"', '""')}"`
+    const { connections } = options
+    this.lanes = Math.max(1, Math.floor(connections / 3))
+    // One connection listens.
+    this.readers = new Places(Math.max(1, connections - 1 - this.lanes))
+    this.moments = new Places(Math.max(1, Math.min(MOMENTS, connections - 2)))
   }
 
   requireOpen(): void {
@@ -60,7 +67,14 @@ export class Database {
 
   /** Runs a statement that may be run twice: it waits while the database is away. */
   async query(text: string, values: readonly unknown[] = []): Promise<readonly PgRow[]> {
-    return this.patiently(() => this.once(text, values))
+    return this.patiently(async () => {
+      await this.readers.take()
+      try {
+        return await this.once(text, values)
+      } finally {
+        this.readers.giveBack()
+      }
+    })
   }
 
   /** Runs a statement that may take minutes, and may be run twice. It is sent on a connection that has just answered. */
@@ -162,15 +176,19 @@ export class Database {
 
   /** All reads of the session see the same rows. It must be ended. */
   async moment(): Promise<HeldSession> {
-    await this.turn()
+    await this.moments.take()
     try {
       const held = await this.patiently(() => this.beginMoment())
-      const end = (isLost: boolean) => held.end(isLost) && this.passTurn()
+      const end = (isLost: boolean) => {
+        const isFirst = held.end(isLost)
+        if (isFirst) this.moments.giveBack()
+        return isFirst
+      }
       // The database ends a moment that nobody goes on with: its reader may never come back to say so.
       held.onBroken(() => end(true))
       return { ...held, end }
     } catch (error) {
-      this.passTurn()
+      this.moments.giveBack()
       throw error
     }
   }
@@ -187,20 +205,6 @@ export class Database {
       held.end(true)
       throw error
     }
-  }
-
-  /** Waits until there are fewer moments than may be. One connection listens, and one is left for everybody else. */
-  private async turn(): Promise<void> {
-    const most = Math.max(1, Math.min(MOMENTS, this.options.connections - 2))
-    if (this.moments < most) this.moments++
-    else await new Promise<void>((resolve) => this.waiting.push(resolve))
-  }
-
-  private passTurn(): boolean {
-    const next = this.waiting.shift()
-    if (next === undefined) this.moments--
-    else next()
-    return true
   }
 
   /** Software of a later version may have changed the schema meanwhile, so that this one cannot use it: then that is said. */

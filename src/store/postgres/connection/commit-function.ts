@@ -6,7 +6,7 @@ const FEW_COMMITS = 50
  * the other, and those of two trees never meet, so there are no deadlocks. Then it checks versions. It throws LG001 when a row is
  * not at the version that the commit expects, and LG002 when there is no such tree.
  *
- * `p` has what is short, and only what there is: root, isNew, again, relaxed, id, head (kind and time), kind, at, count (of events),
+ * `p` has what is short, and only what there is: root, isNew, absent (ids that must not have been deleted), again, relaxed, id, head (kind and time), kind, at, count (of events),
  * seen, edges (that no new row brings), bodies (hash, place and length), engines, dropEngines, dropBlocks, agent, owner, state and ordinal (of the root),
  * types (of the change), spent. `p_short` is what is kept of `p_events`, which the hash is of.
  */
@@ -32,6 +32,10 @@ BEGIN
       SELECT t INTO v_tree FROM @.trees WHERE root_id = v_root FOR UPDATE;
       SELECT n, seq INTO v_n, v_seq FROM @.commits WHERE t = v_tree AND id = p ->> 'id';
       IF FOUND THEN RETURN ARRAY[v_tree, v_n, v_seq]; END IF;
+    END IF;
+    IF p ? 'absent' AND EXISTS (
+      SELECT 1 FROM @.stone_ids WHERE id IN (SELECT jsonb_array_elements_text(p -> 'absent'))) THEN
+      RAISE EXCEPTION 'deleted' USING ERRCODE = 'LG001';
     END IF;
     IF p ? 'isNew' THEN
       v_n := 1;
@@ -112,6 +116,14 @@ BEGIN
   END IF;
   v_writes := nextval('@.writes');
   RETURN ARRAY[v_tree, v_n, v_seq];
+END $legate$;
+
+-- Locks the trees of several commits, before any of them is written.
+CREATE FUNCTION @.lock_1(p_roots text[]) RETURNS void LANGUAGE plpgsql AS $legate$
+DECLARE
+  v_root text;
+BEGIN
+  FOREACH v_root IN ARRAY p_roots LOOP PERFORM pg_advisory_xact_lock(hashtextextended(v_root, 0)); END LOOP;
 END $legate$;
 
 CREATE FUNCTION @.edges_id_1(p_span bytea, p_n int) RETURNS bytea LANGUAGE sql IMMUTABLE AS $legate$
