@@ -303,15 +303,14 @@ class LocalEngine implements Engine, NodeHost {
     if (this.state === 'stopped') return
     this.options.report(error)
     if (isLegateError(error, 'tampered')) return this.done(node, work)
-    this.giveBack(node).then(
+    this.giveBack(node, 'Its end could not be written.').then(
       () => this.done(node, work),
       () => this.clock.at(this.clock.now() + this.options.sweepMs, () => this.failed(node, work, error)),
     )
   }
 
-  private async giveBack(node: Node): Promise<void> {
+  private async giveBack(node: Node, reason: string): Promise<void> {
     const { giveBack } = await upkeep()
-    const reason = 'Its end could not be written.'
     await giveBack(this.ledger, node, { engineId: this.id, reason, isClosed: this.state === 'stopping' })
   }
 
@@ -459,11 +458,22 @@ class LocalEngine implements Engine, NodeHost {
     await this.drain()
     for (const work of [...this.running.values(), ...this.abandoned]) work.stop('shutdown')
     try {
-      if (this.lease.wasHeld) await (await upkeep()).giveBackAll(this.ledger, this.id)
+      if (this.lease.wasHeld) await this.giveBackAll()
     } finally {
       this.state = 'stopped'
     }
     await this.lease.end()
+  }
+
+  /**
+   * Gives all claims back, so that other processes continue. Aborted nodes that no code runs any more are included: they never
+   * write their end.
+   */
+  private async giveBackAll(): Promise<void> {
+    const claimed = await this.ledger.store.claimedBy(this.id, Number.MAX_SAFE_INTEGER)
+    // A tree that was changed from outside takes no writes, and its discovery was reported.
+    const reason = 'The process that ran it was closed.'
+    for (const node of claimed) await this.giveBack(node, reason).catch(unless('tampered'))
   }
 
   /** While a commit is under way, this process may have claimed more than it knows of. */

@@ -7,7 +7,7 @@
 //   - Each step is a commit of its own, so a crash between two of them loses nothing.
 //   - A damaged tree does not hold up the others.
 
-import { ConflictError, StoreError, unless } from '../base/error.ts'
+import { ConflictError, StoreError } from '../base/error.ts'
 import type { Later } from '../base/maybe.ts'
 import type { EngineRow } from '../graph/commit.ts'
 import type { Draft } from '../graph/draft.ts'
@@ -154,17 +154,6 @@ function forcedStop({ id, rootId }: NodePlace): Step<unknown> {
 /** Returns a claim that this process will not finish, so that others continue. */
 export async function giveBack(ledger: Ledger, node: Pick<Node, 'id' | 'rootId'>, lost: LostClaim): Promise<void> {
   await ledger.commit({ kind: 'recover', rootId: node.rootId, plan: (draft) => planRecover(draft, node.id, lost) })
-}
-
-/**
- * Gives all claims of a process that closes back, so that others continue. Aborted nodes that no code runs any more are included: they
- * never write their end.
- */
-export async function giveBackAll(ledger: Ledger, engineId: Id): Promise<void> {
-  const claimed = await ledger.store.claimedBy(engineId, Number.MAX_SAFE_INTEGER)
-  const lost = { engineId, reason: 'The process that ran it was closed.', isClosed: true }
-  // A tree that was changed from outside takes no writes, and its discovery was reported.
-  for (const node of claimed) await giveBack(ledger, node, lost).catch(unless('tampered'))
 }
 
 /** Waits, at most for the grace, until all code has ended but code that awaits work elsewhere. `end` ends the waiting. */

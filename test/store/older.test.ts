@@ -7,6 +7,7 @@ import { jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { readInline } from '../../src/recipe/inline/inline-agent.ts'
 import { readLine, toLine } from '../../src/store/json/record.ts'
 import type { LocalStore } from '../../src/store/store.ts'
@@ -57,6 +58,16 @@ const KINDS: [string, () => () => LocalStore][] = [
   ],
 ]
 
+/** A minute after the fixture was written: the lease of its process is over, and the run that waits a day for a person still waits. */
+function clockOf(store: LocalStore): Clock {
+  const events = store.roots({ limit: 100 }).flatMap(({ id }) => store.events(id, 0, 1_000))
+  const behind = systemClock.now() - (Math.max(...events.map(({ at }) => at)) + 60_000)
+  return {
+    now: () => systemClock.now() - behind,
+    at: (time, run, options) => systemClock.at(time + behind, run, options),
+  }
+}
+
 async function findingsIn(runtime: Runtime): Promise<string[]> {
   const { findings } = await runtime.audit({ verify: true })
   return findings.filter(({ type }) => BYTES.includes(type)).map(({ message }) => message)
@@ -69,7 +80,9 @@ const BYTES: readonly string[] = [
 describe.each(KINDS)('a %s', (_, place) => {
   test('verifies, is exported and imported, and goes on with all that was open', async () => {
     const open = place()
-    const runtime = createRuntime({ store: open(), agents: agents() })
+    const store = open()
+    const clock = clockOf(store)
+    const runtime = createRuntime({ store, clock, agents: agents() })
     expect(await findingsIn(runtime)).toEqual([])
     const roots = localStore(runtime)
       .roots({ limit: 100 })
@@ -100,7 +113,7 @@ describe.each(KINDS)('a %s', (_, place) => {
     expect(await findingsIn(runtime)).toEqual([])
     await runtime.close()
 
-    const again = createRuntime({ store: open(), agents: agents() })
+    const again = createRuntime({ store: open(), clock, agents: agents() })
     expect(await findingsIn(again)).toEqual([])
     expect(
       localStore(again)
