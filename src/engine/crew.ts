@@ -19,8 +19,8 @@ export class Crew {
   /** Trees whose work this process is to take. */
   private readonly expected = new Set<Id>()
 
-  /** Nodes that the last sweep has found and left to others. */
-  private passedOver: ReadonlySet<Id> = new Set()
+  /** Nodes that each of the last two sweeps has found and left to others: one may not see what the other saw. */
+  private passedOver: readonly ReadonlySet<Id>[] = []
   private readonly works: boolean
 
   /** `works` is false for a process that runs no nodes. */
@@ -63,15 +63,15 @@ export class Crew {
 
   /**
    * Begins a sweep. Gives the function that says which nodes it may claim: those of trees that this process is first for, and those
-   * that the sweep before has found, too: whoever is first for them had time enough. Undefined for all, where there are no others.
+   * that one of the two sweeps before has found, too: whoever is first for them had time enough. Undefined for all, where there are no others.
    */
   beginSweep(): ((node: Pick<Node, 'id' | 'rootId'>) => boolean) | undefined {
     if (this.others.length === 0) return undefined
     const before = this.passedOver
     const passedOver = new Set<Id>()
-    this.passedOver = passedOver
+    this.passedOver = [passedOver, ...before].slice(0, 2)
     return ({ id, rootId }) => {
-      const mayClaim = before.has(id) || this.isFirst(rootId)
+      const mayClaim = before.some((seen) => seen.has(id)) || this.isFirst(rootId)
       if (!mayClaim) passedOver.add(id)
       return mayClaim
     }

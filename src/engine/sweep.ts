@@ -269,16 +269,20 @@ async function nextInLine(ledger: Ledger, options: SweepOptions, limit: number):
     const found = await ledger.store.runnable(query)
     const free = mayTake === undefined ? found : found.filter(mayTake)
     const own = mayRun === undefined ? free.slice(0, limit) : await onlyOf(ledger, free, { ...options, limit })
-    if (own.length >= limit || found.length < most || most >= LOOKED_AT || mayRun === undefined) return own
+    const isAll = found.length < most || most >= LOOKED_AT
+    if (own.length >= limit || isAll || mayRun === undefined) return own
   }
 }
 
 /** The first that may run here. A store far away is asked for many trees at once; those that were changed from outside are passed over. */
 async function onlyOf(ledger: Ledger, nodes: readonly Node[], options: SweepOptions & Limited): Promise<Node[]> {
   const own: Node[] = []
-  const lotSize = Math.min(options.limit, BATCH)
-  for (let from = 0; from < nodes.length && own.length < options.limit; from += lotSize) {
-    const lot = nodes.slice(from, from + lotSize)
+  // Few at first, since most may run here: a tree that is read for nothing costs as much as one that is run.
+  let size = Math.min(options.limit, BATCH)
+  for (let from = 0; from < nodes.length && own.length < options.limit; ) {
+    const lot = nodes.slice(from, from + size)
+    from += size
+    size = Math.min(size * 2, BATCH)
     await options.keep()
     const areOwn = await Promise.all(lot.map((node) => isOwn(ledger, node, options)))
     own.push(...lot.filter((_, at) => areOwn[at]))

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Run } from '../../src/conversation/run.ts'
@@ -19,13 +20,19 @@ describe.skipIf(noPostgres !== undefined)('runs that processes on one PostgreSQL
 
   interface Opening {
     readonly sent?: string[]
+    /** Called with each statement before it is sent. */
+    readonly before?: (statement: string) => Promise<unknown> | undefined
     readonly workers?: number
     readonly sweepMs?: number
   }
 
-  function open(name: string, { sent = [], workers = 8, sweepMs = 60_000 }: Opening = {}): Runtime {
+  function open(name: string, { sent = [], before, workers = 8, sweepMs = 60_000 }: Opening = {}): Runtime {
+    const noted = (statement: string) => {
+      sent.push(statement)
+      return before?.(statement)
+    }
     const pool = new pg.Pool({ connectionString: url, max: 6 })
-    const store = postgresStore({ pool: listening(pool as unknown as PostgresPool, sent), schema: name })
+    const store = postgresStore({ pool: listening(pool as unknown as PostgresPool, noted), schema: name })
     const runtime = createRuntime({
       store,
       agents: [echo, waiting.agent],
@@ -78,6 +85,59 @@ describe.skipIf(noPostgres !== undefined)('runs that processes on one PostgreSQL
     }
     await expect(a.cancel(run.id)).rejects.toMatchObject({ code: 'not_found' })
   })
+
+  test('a key that is started while another process deletes its run starts no second one', async () => {
+    const name = schema()
+    const [a, run] = await startedIn(name)
+    const deletion = gate()
+    const reached = gate()
+    const before = (statement: string) => {
+      if (statement !== 'COMMIT') return undefined
+      reached.open()
+      return deletion.passed
+    }
+    const forgotten = open(name, { before }).forget(run.conversationId)
+    await reached.passed
+    const again = open(name).run(echo, 'hi', { key: 'k' }).result
+    again.catch(quiet)
+    await sleep(300)
+    deletion.open()
+
+    await forgotten
+    await expect(again).rejects.toMatchObject({ code: 'deleted' })
+    expect(await a.store.roots({ limit: 10 })).toEqual([])
+  })
+
+  test('a tree that somebody has locked for long holds up no other', async () => {
+    const name = schema()
+    const runtime = open(name)
+    const ids = (await Promise.all(Array.from({ length: 12 }, () => runtime.run(echo, 'hi').result))).map(
+      (outcome) => outcome.conversationId,
+    )
+    const admin = new pg.Client({ connectionString: url })
+    await admin.connect()
+    await admin.query('BEGIN')
+    await admin.query(`SELECT 1 FROM ${name}.trees WHERE ${name}.id_text(root_id) = $1 FOR UPDATE`, [ids[2]])
+    const began = performance.now()
+    // All of them are sent at the same moment.
+    const results = ids.map((conversationId) => runtime.run(echo, 'more', { conversationId }).result)
+    const others = await Promise.all(results.filter((_, at) => at !== 2))
+    const tookMs = performance.now() - began
+    await admin.query('ROLLBACK')
+    await admin.end()
+
+    expect(new Set(others.map(({ status }) => status))).toEqual(new Set(['completed']))
+    // They went with it once, and gave up waiting for its lock.
+    expect(tookMs).toBeLessThan(7_000)
+    expect((await results[2])?.status).toBe('completed')
+  })
+
+  async function startedIn(name: string): Promise<readonly [Runtime, Run]> {
+    const runtime = open(name)
+    const run = runtime.run(echo, 'hi', { key: 'k' })
+    await run.result
+    return [runtime, run as Run]
+  }
 
   test('the conversation of a key may be there already: then the run goes on with it', async () => {
     const name = schema()
@@ -136,6 +196,15 @@ describe.skipIf(noPostgres !== undefined)('runs that processes on one PostgreSQL
 const quiet = () => undefined
 const SILENT = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 
+/** Whoever waits for it goes on once it is open. */
+function gate(): { readonly passed: Promise<void>; readonly open: () => void } {
+  let open: () => void = quiet
+  const passed = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { passed, open }
+}
+
 async function firstEvent(run: Run): Promise<void> {
   for await (const _ of run) return
 }
@@ -144,14 +213,14 @@ function isCommit(statement: string): boolean {
   return statement.includes('.commit_1(')
 }
 
-/** Notes the statements that are sent. */
-function listening(pool: PostgresPool, sent: string[]): PostgresPool {
+/** Tells of each statement before it is sent. */
+function listening(pool: PostgresPool, tell: (statement: string) => Promise<unknown> | undefined): PostgresPool {
   return {
     connect: async () => {
       const client = await pool.connect()
       return {
-        query: (asked) => {
-          sent.push((asked as { text: string }).text)
+        query: async (asked) => {
+          await tell((asked as { text: string }).text)
           return client.query(asked)
         },
         on: (event, heard) => client.on(event, heard),

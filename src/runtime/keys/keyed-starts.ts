@@ -103,7 +103,8 @@ export class KeyedStarts {
   private look(run: KeyedRun, isFirst: boolean): Later<void> {
     const { store } = this.ledger
     const { named, conversationKey, place } = run.start
-    const mayBeNew = isFirst && named === null && conversationKey === null
+    const isUnknown = store.writtenRoot?.(run.runId) === undefined
+    const mayBeNew = isFirst && isUnknown && named === null && conversationKey === null
     const isPresumed = mayBeNew && store.known?.(place.conversationId, true) !== undefined
     if (isPresumed) return run.record(place.conversationId, true)
     return after(run.requestHash === null ? undefined : findRoot(store, run.runId), (rootId) => {

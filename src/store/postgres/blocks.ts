@@ -5,10 +5,10 @@ import type { Trees } from '../replica/trees.ts'
 import type { Database } from './connection/database.ts'
 import { idOf, keyOf } from './escape.ts'
 
-/** Writes only for a node that still runs under this claim; its end waits until then, and takes them away. */
+/** Writes only for a node that still runs under this claim; its end waits until then, and takes them away. Trees come in the order of commits. */
 const ADD = `INSERT INTO @.blocks (node_id, root_id, data) SELECT r.id, b.t, b.x
   FROM ROWS FROM (json_to_recordset($1) AS (i bytea, t bytea, p int, x text)) WITH ORDINALITY AS b(i, t, p, x, o)
-  JOIN @.rows r ON r.id = b.i AND r.letter = 'n' AND r.state = 'r' AND r.epoch = b.p ORDER BY b.o FOR SHARE OF r`
+  JOIN @.rows r ON r.id = b.i AND r.letter = 'n' AND r.state = 'r' AND r.epoch = b.p ORDER BY b.t, b.o FOR SHARE OF r`
 const DROP = 'DELETE FROM @.blocks WHERE node_id = ANY ($1)'
 const READ = 'SELECT b, data FROM @.blocks WHERE root_id = $1 AND b > $2 ORDER BY b'
 const STAY = `INSERT INTO @.readers (root_id, until) VALUES ($1, now() + interval '10 s')

@@ -268,10 +268,10 @@ function messagesOf(origin: string, hints: readonly Hint[]): readonly string[] {
   const lots: string[][] = [[]]
   let size = 0
   for (const text of hints.map(textOf)) {
-    size += text.length
+    size += Buffer.byteLength(text)
     if (size > MOST_BYTES) {
       lots.push([])
-      size = text.length
+      size = Buffer.byteLength(text)
     }
     lots.at(-1)?.push(text)
   }

@@ -83,7 +83,7 @@ function prefixed(table: string): string {
 /** More than PostgreSQL takes as a limit of ours. */
 const MOST = 2 ** 31 - 1
 /** So many trees are loaded with one statement, and so many heads. */
-const MOST_TREES = 32
+const MOST_TREES = 16
 const MOST_HEADS = 1_000
 
 /** Called with the error for a tree that somebody else has changed. */

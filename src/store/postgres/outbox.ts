@@ -4,7 +4,8 @@
 // Called by: the transport, with the values of each commit.
 // Must stay true:
 //   - Commits that wait at the same moment are one statement and one transaction: one round trip, one write to the disk.
-//   - A commit is stored or refused by itself. Where a statement with several is refused, each of them is sent alone.
+//   - A commit is stored or refused by itself. Where a statement with several is refused, each of them is sent alone; so is one
+//     whose answer was lost. A lease is always alone: nothing that others wait for may hold it up.
 //   - A statement with several locks all its trees before it writes, in the order of their ids. So statements never wait for each
 //     other in a circle, and transactions get their numbers in the order of a tree's commits: readers of changes rely on that.
 
@@ -32,6 +33,8 @@ export interface Parcel {
   /** The key of its tree; null for one of no tree. */
   readonly root: string | null
   readonly values: CommitValues
+  /** It goes with no others. */
+  readonly isAlone: boolean
 }
 
 interface Waiting extends Parcel {
@@ -55,7 +58,7 @@ export class Outbox {
 
   /** Gives the head of the tree once the commit is stored. Throws what the driver throws. */
   send(parcel: Parcel): Promise<unknown> {
-    if (sizeOf(parcel.values) > LARGE) return this.store([parcel]).then(([head]) => head)
+    if (parcel.isAlone || sizeOf(parcel.values) > LARGE) return this.store([parcel]).then(([head]) => head)
     return new Promise((resolve, reject) => {
       this.waiting.push({ ...parcel, resolve, reject })
       // What is committed in the same turn of the event loop goes together.
@@ -74,7 +77,7 @@ export class Outbox {
     while (this.waiting.length > 0 && this.mayBegin()) {
       this.underWay++
       this.begunAt = performance.now()
-      this.sendLot(this.waiting.splice(0, this.nextSize())).then(answered, answered)
+      this.sendLot(this.waiting.splice(0, this.nextSize()).toSorted(byRoot)).then(answered, answered)
     }
     if (this.waiting.length > 0 && this.underWay < this.database.lanes) this.sendLater()
   }
@@ -106,17 +109,22 @@ export class Outbox {
     } catch (error) {
       // Where the answer was lost, nobody knows whether they are stored: each of them is asked for.
       if (lot.length === 1 || isLost(error)) for (const { reject } of lot) reject(error)
-      else for (const one of lot) await this.sendLot([one])
+      else await Promise.all(lot.map((one) => this.sendLot([one])))
     }
   }
 
   private async store(lot: readonly Parcel[]): Promise<PgRow> {
     const isOne = lot.length === 1
-    const roots = lot.flatMap(({ root }) => root ?? []).toSorted()
+    const roots = lot.map(({ root }) => root)
     const values = lot.flatMap((parcel) => parcel.values as readonly unknown[])
     const [heads] = await this.database.once(statementOf(lot.length), isOne ? values : [...values, roots])
     return heads ?? []
   }
+}
+
+/** The order in which trees are locked and written, by everybody. */
+function byRoot({ root: a }: Parcel, { root: b }: Parcel): number {
+  return a === b ? 0 : (a ?? '') < (b ?? '') ? -1 : 1
 }
 
 /** The largest one that is not above it. */

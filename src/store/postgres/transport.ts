@@ -57,7 +57,8 @@ async function store(commit: Commit, options: SendOptions): Promise<unknown> {
   const values = commitValues(commit, { ...options, known: rootId === null ? 0 : options.known(rootId) })
   const wakes = enqueue === undefined ? undefined : wakeValues(commit)
   if (enqueue === undefined || wakes === undefined) {
-    return outbox.send({ root: rootId === null ? null : keyOf(rootId), values })
+    const root = rootId === null ? null : keyOf(rootId)
+    return outbox.send({ root, values, isAlone: root === null || options.again })
   }
   const [row] = await database.once(sendWithWakes(SEND, enqueue), [...values, wakes])
   return row?.[0]

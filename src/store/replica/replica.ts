@@ -33,8 +33,6 @@ export class Replica {
   head: Head | undefined
   /** True where somebody is said to have written since it was loaded. */
   isHeard = false
-  /** True where nobody has asked whether there is such a tree. */
-  isPresumed = false
   private readonly options: ReplicaOptions
   /** The number of the last commit that this process has heard of; beyond all numbers where it has not looked. */
   private newest = UNKNOWN
@@ -105,10 +103,9 @@ export class Replica {
   }
 
   /** There is no such tree, as the database says or as is presumed. */
-  empty(isPresumed = false): void {
+  empty(): void {
     if (this.head !== undefined) this.clear()
     this.newest = 0
-    this.isPresumed = isPresumed
   }
 
   /** Somebody else has written to it. */

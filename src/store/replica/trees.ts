@@ -134,7 +134,7 @@ export class Trees {
     const replica = isNew ? this.use(rootId) : this.replicas.get(rootId)
     // Somebody was faster, and others may read it here.
     if (isNew && replica?.head !== undefined) return undefined
-    if (isNew) replica?.empty(true)
+    if (isNew) replica?.empty()
     return replica?.isCurrent === true && !replica.isHeard ? replica.unchecked : undefined
   }
 
@@ -377,7 +377,7 @@ export class Trees {
     return {
       again,
       tree: known[0]?.head?.tree ?? null,
-      isPresumed: known[0]?.isPresumed === true,
+      isPresumed: plannedOn === 0,
       seen: plannedOn === CHECKED ? null : plannedOn,
       turnOf: (id) => inTables(({ nodes }) => nodes.get(id)?.row.turnId) ?? '',
       conversationOf: (id) =>

@@ -1,14 +1,16 @@
 /** With fewer commits, a tree is small enough to look at all its rows. */
 const FEW_COMMITS = 50
+/** How long several commits together wait for a lock. */
+const LOCK_MS = 1_000
 
 /**
- * Stores a commit in one round trip and one transaction. It locks the row of the tree first: commits of one tree come one after
- * the other, and those of two trees never meet, so there are no deadlocks. Then it checks versions. It throws LG001 when a row is
- * not at the version that the commit expects, and LG002 when there is no such tree.
+ * Stores a commit. It locks the row of the tree first, so commits of one tree come one after the other. Then it checks versions. It
+ * throws LG001 when a row is not at the version that the commit expects, and LG002 when there is no such tree. A statement may call
+ * it for several trees, once `lock_1` has locked all of them.
  *
- * `p` has what is short, and only what there is: root, isNew, absent (ids that must not have been deleted), again, relaxed, id, head (kind and time), kind, at, count (of events),
- * seen, edges (that no new row brings), bodies (hash, place and length), engines, dropEngines, dropBlocks, agent, owner, state and ordinal (of the root),
- * types (of the change), spent. `p_short` is what is kept of `p_events`, which the hash is of.
+ * `p` has what is short, and only what there is: root, isNew, absent (ids that must not have been deleted), again, relaxed, id,
+ * head (kind and time), kind, at, count (of events), seen, edges (that no new row brings), bodies (hash, place and length), engines,
+ * dropEngines, dropBlocks, agent, owner, state and ordinal (of the root), types (of the change), spent. `p_short` is what is kept of `p_events`, which the hash is of.
  */
 export const COMMIT = `
 CREATE FUNCTION @.commit_1(p jsonb, p_added json, p_changed json, p_events text, p_short text, p_marks text, p_bodies bytea) RETURNS bigint[] LANGUAGE plpgsql AS $legate$
@@ -32,10 +34,6 @@ BEGIN
       SELECT t INTO v_tree FROM @.trees WHERE root_id = v_root FOR UPDATE;
       SELECT n, seq INTO v_n, v_seq FROM @.commits WHERE t = v_tree AND id = p ->> 'id';
       IF FOUND THEN RETURN ARRAY[v_tree, v_n, v_seq]; END IF;
-    END IF;
-    IF p ? 'absent' AND EXISTS (
-      SELECT 1 FROM @.stone_ids WHERE id IN (SELECT jsonb_array_elements_text(p -> 'absent'))) THEN
-      RAISE EXCEPTION 'deleted' USING ERRCODE = 'LG001';
     END IF;
     IF p ? 'isNew' THEN
       v_n := 1;
@@ -69,6 +67,11 @@ BEGIN
       INSERT INTO @.rows (t, id, letter, version, n, seq, span, conversation_id, ordinal, edges, edges_n, edges_seq, queue, due, mark, wait, state, epoch, kind, key, data)
         SELECT v_tree, i, l, 1, v_n, v_seq, r.t, c, o, e, CASE WHEN e IS NOT NULL THEN v_n END, CASE WHEN e IS NOT NULL THEN v_seq END, q, d, m, w, s, r.p, k, y, x
         FROM json_to_recordset(p_added) AS r(i bytea, l "char", t bytea, c bytea, o int, e text, q text, d float8, m float8, w text, s "char", p int, k text, y text, x text);
+    END IF;
+    -- After its rows are in: they have waited for whoever was about to delete rows of the same ids.
+    IF p ? 'absent' AND EXISTS (
+      SELECT 1 FROM @.stone_ids WHERE id IN (SELECT jsonb_array_elements_text(p -> 'absent'))) THEN
+      RAISE EXCEPTION 'deleted' USING ERRCODE = 'LG001';
     END IF;
     IF p_changed IS NOT NULL THEN
       UPDATE @.rows AS r SET version = v, n = v_n, seq = v_seq, queue = q, due = d, mark = m, wait = w, state = s, epoch = u.p, kind = k, data = x
@@ -118,11 +121,13 @@ BEGIN
   RETURN ARRAY[v_tree, v_n, v_seq];
 END $legate$;
 
--- Locks the trees of several commits, before any of them is written.
+-- Locks the trees of several commits, before any of them is written. Somebody may hold one of them for long: then this fails soon,
+-- and each commit is sent alone, so that only those of that tree wait.
 CREATE FUNCTION @.lock_1(p_roots text[]) RETURNS void LANGUAGE plpgsql AS $legate$
 DECLARE
   v_root text;
 BEGIN
+  PERFORM set_config('lock_timeout', '${LOCK_MS}', true);
   FOREACH v_root IN ARRAY p_roots LOOP PERFORM pg_advisory_xact_lock(hashtextextended(v_root, 0)); END LOOP;
 END $legate$;
 

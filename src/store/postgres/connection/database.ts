@@ -68,8 +68,10 @@ export class Database {
   /** Runs a statement that may be run twice: it waits while the database is away. */
   async query(text: string, values: readonly unknown[] = []): Promise<readonly PgRow[]> {
     return this.patiently(async () => {
+      const asked = performance.now()
       await this.readers.take()
       try {
+        this.requirePatience(asked)
         return await this.once(text, values)
       } finally {
         this.readers.giveBack()
@@ -314,6 +316,13 @@ export class Database {
         await sleep(Math.min(1_000, 20 * 2 ** tries))
       }
     }
+  }
+
+  /** Whoever has waited in line while others gave the database up does not try it for as long again. */
+  private requirePatience(since: number): void {
+    const { awaySince, lostAt } = this
+    if (awaySince === undefined || lostAt <= since || performance.now() < awaySince + this.patienceMs) return
+    throw new Error('timeout: others have waited in vain')
   }
 
   private get patienceMs(): number {

@@ -1,4 +1,9 @@
-/** Asks for everything that is wanted in one turn of the event loop with one question: each costs a round trip. */
+import { isLegateError } from '../../../base/error.ts'
+
+/**
+ * Asks for everything that is wanted in one turn of the event loop with one question: each costs a round trip. Where that fails, each is
+ * asked for alone, unless the database is away.
+ */
 export class Gathered<Asked, Answer> {
   private readonly askAll: (asked: readonly Asked[]) => Promise<readonly Answer[]>
   private readonly most: number
@@ -30,7 +35,8 @@ export class Gathered<Asked, Answer> {
         for (const [at, { resolve }] of lot.entries()) resolve(answers[at] as Answer)
       },
       (error: unknown) => {
-        for (const { reject } of lot) reject(error)
+        if (lot.length === 1 || isLegateError(error, 'store_busy')) for (const { reject } of lot) reject(error)
+        else for (const one of lot) this.sendLot([one])
       },
     )
   }
