@@ -53,17 +53,18 @@ describe('work that several processes hear of', () => {
     expect(ids.every((id) => crewOf(id, rows).hear({ ...work(first), isLeft: true }))).toBe(true)
   })
 
-  test('a sweep leaves nodes to who is first for them, and takes those that are still there at the next', () => {
+  test('a sweep leaves nodes to who is first for them, and takes those that are still there at the next two', () => {
     const nodes = trees.map((rootId) => ({ id: `node of ${rootId}`, rootId }))
     const crew = crewOf('one', rows)
     const first = nodes.filter((node) => crew.beginSweep()?.(node))
     expect(first).toEqual(nodes.filter(({ rootId }) => crew.isFirst(rootId)))
 
     const [seen = [], fresh = []] = [nodes.slice(0, 200), nodes.slice(200)]
-    const sweep = crew.beginSweep()
+    const other = crewOf('one', rows)
+    const sweep = other.beginSweep()
     for (const node of seen) sweep?.(node)
-    const next = crew.beginSweep()
-    expect(seen.every((node) => next?.(node))).toBe(true)
+    const [next, afterNext] = [other.beginSweep(), other.beginSweep()]
+    expect(seen.every((node) => next?.(node) && afterNext?.(node))).toBe(true)
     expect(fresh.filter((node) => next?.(node))).toEqual(fresh.filter(({ rootId }) => crew.isFirst(rootId)))
     // It was told that there is nobody else.
     expect(crewOf('one', rows.slice(0, 1)).beginSweep()).toBeUndefined()

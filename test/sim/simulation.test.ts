@@ -11,7 +11,7 @@ import type { Report } from './players.ts'
 import { HAPPENINGS } from './world.ts'
 
 const isFull = process.env['LEGATE_FULL'] === '1'
-const SEEDS = isFull ? 1_000_000 : 8_000
+const SEEDS = isFull ? 1_000_000 : 20_000
 /** Where the machine is too slow for all seeds, those count that fit into this time; never fewer than these. */
 const SECONDS = isFull ? 2_400 : 20
 const FEWEST = isFull ? 100_000 : 800
