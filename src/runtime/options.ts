@@ -261,7 +261,9 @@ export function checkOptions(options: RuntimeOptions): void {
 
 function checkParts({ store, clock, scheduler }: RuntimeOptions): void {
   if (store !== undefined && typeof store?.commit !== 'function') {
-    refuse('createRuntime({ store }): make one with sqliteStore(path), jsonStore(folder) or memoryStore().')
+    refuse(
+      'createRuntime({ store }): make one with sqliteStore(path), postgresStore(url), jsonStore(folder) or memoryStore().',
+    )
   }
   if (clock !== undefined && (typeof clock?.now !== 'function' || typeof clock.at !== 'function')) {
     refuse('createRuntime({ clock }): it needs now() and at(time, run).')

@@ -153,9 +153,15 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
       })
     })
 
-    test('a wrong address, and neither or both of address and pool', () => {
+    test('a wrong address or pool, and neither or both of them', () => {
+      const url = 'postgres://db/app'
       expect(() => postgresStore('mysql://x')).toThrow(/begins with postgres:\/\//)
-      expect(() => postgresStore({})).toThrow(/either `url` or `pool`/)
+      expect(() => postgresStore({})).toThrow(/needs `url` or `pool`/)
+      expect(() => postgresStore({ url, pool: new pg.Pool() as never })).toThrow(/not both/)
+      expect(() => postgresStore({ pool: {} as never })).toThrow(/a Pool of pg/)
+      expect(() => postgresStore({ pool: new pg.Pool({ max: 1 }) as never })).toThrow(/at least 2 connections/)
+      expect(() => postgresStore(`${url}?shema=a`)).toThrow(/Did you mean `\?schema=`/)
+      expect(() => postgresStore({ url: `${url}?schema=a`, schema: 'b' })).toThrow(/schema a, and the option b/)
       expect(() => postgresStore({ url: 'postgres://x', schema: '' })).toThrow(/schema/)
     })
   })

@@ -29,6 +29,7 @@ export async function worker(call: Call): Promise<number> {
     store: folderStore(store, named),
     engine: { ...options.engine, ...engine },
   })
+  requireWorkers({ ...options.engine, ...engine })
   continueWithoutReader()
   const signalled = untilSignalled('Draining: running steps get a few seconds, the rest goes back to the store.')
   try {
@@ -51,6 +52,12 @@ function engineOf(call: Call): NonNullable<RuntimeOptions['engine']> {
     throw new CliError(`--on-changed is continue or wait, not "${oneLine(onChanged)}".`, EXIT.usage)
   }
   return { ...(workers === undefined ? {} : { workers }), ...(onChanged === undefined ? {} : { onChanged }) }
+}
+
+function requireWorkers({ workers }: NonNullable<RuntimeOptions['engine']>): void {
+  if (workers !== 0) return
+  const message = 'The module sets engine.workers to 0: that is a worker that does not work. Give --workers 1 or more.'
+  throw new CliError(message, EXIT.usage)
 }
 
 /** The names of `--agents`; undefined: all. */

@@ -28,9 +28,9 @@ export function storePath(call: Call): string {
 
 /** An address that is not one of PostgreSQL is a slip of the pen, not the name of a new file. */
 function asPath(named: string): string {
-  const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(named) ?? []
-  if (scheme === undefined) return named
-  const message = `A store is a file, or an address that begins with postgres://, not with ${scheme}://.`
+  const [begin] = /^(?:[a-z][\w+.-]*:\/\/|postgres(?:ql)?:)/i.exec(named) ?? []
+  if (begin === undefined) return named
+  const message = `A store is a file, or an address that begins with postgres://, not with ${begin}.`
   throw new CliError(message, EXIT.usage)
 }
 

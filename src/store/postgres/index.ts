@@ -9,7 +9,7 @@
 
 import { systemScheduler } from '../../base/clock.ts'
 import { DefinitionError, StoreError } from '../../base/error.ts'
-import { anything, flag, int, number, type OptionRules, oneOf, readOptions, text } from '../../base/options.ts'
+import { anything, flag, int, nearest, number, type OptionRules, oneOf, readOptions, text } from '../../base/options.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Dispatch, DispatchPlace, SqlQueue } from '../dispatch.ts'
@@ -66,12 +66,15 @@ const OPTIONS: OptionRules<PostgresStoreOptions> = {
   dispatch: anything,
 }
 
+/** A pool of the user has at least so many connections. */
+const LEAST_POOL = 2
+
 /** Opens a schema of a PostgreSQL database for any number of processes on any number of machines. */
 export function postgresStore(urlOrOptions: string | PostgresStoreOptions): Store {
   const options = typeof urlOrOptions === 'string' ? { url: urlOrOptions } : urlOrOptions
   const given = readOptions<PostgresStoreOptions>('postgresStore()', options ?? {}, OPTIONS)
   const { url, pool, schema = schemaIn(url), busyMs = 30_000, connections = 6, readOnly = false, durability } = given
-  requirePlace(given)
+  requirePlace(given, schema)
   const queue = queueOf(given, {
     url,
     pool,
@@ -94,19 +97,37 @@ function queueOf({ dispatch = 'poll', readOnly }: PostgresStoreOptions, place: D
   throw new DefinitionError('definition', message)
 }
 
-function requirePlace({ url, pool, schema }: PostgresStoreOptions): void {
-  if ((url === undefined) === (pool === undefined)) {
-    throw new DefinitionError('definition', 'postgresStore() needs either `url` or `pool`.')
+function requirePlace({ url, pool }: PostgresStoreOptions, schema: string): void {
+  const refuse = (message: string): never => {
+    throw new DefinitionError('definition', message)
   }
+  if (url === undefined && pool === undefined) refuse('postgresStore() needs `url` or `pool`.')
+  if (url !== undefined && pool !== undefined) refuse('postgresStore() takes `url` or `pool`, not both.')
   if (url !== undefined && !isPostgresUrl(url)) {
-    throw new DefinitionError(
-      'definition',
-      'postgresStore({ url }): an address begins with postgres:// or postgresql://.',
-    )
+    refuse('postgresStore({ url }): an address begins with postgres:// or postgresql://.')
   }
-  if (schema === '' || (schema ?? '').length > 48) {
-    throw new DefinitionError('definition', 'postgresStore({ schema }): a name of 1 to 48 characters.')
+  if (pool !== undefined && typeof pool?.connect !== 'function') refuse('postgresStore({ pool }): a Pool of pg.')
+  // One connection listens.
+  const { options } = (pool ?? {}) as { readonly options?: { readonly max?: number } }
+  if ((options?.max ?? LEAST_POOL) < LEAST_POOL) {
+    refuse(`postgresStore({ pool }): a pool of at least ${LEAST_POOL} connections (\`max\`). One of them listens.`)
   }
+  if (schema === '' || schema.length > 48) refuse('postgresStore({ schema }): a name of 1 to 48 characters.')
+  requireSameSchema(url, schema)
+}
+
+/** A slip of the pen in an address would name another store than was meant. */
+function requireSameSchema(url: string | undefined, schema: string): void {
+  const asked = url !== undefined && URL.canParse(url) ? [...new URL(url).searchParams] : []
+  const named = asked.find(([name]) => name === 'schema')?.[1] ?? ''
+  const wrong = asked.find(([name]) => nearest(name, ['schema']) !== undefined)?.[0]
+  const fault =
+    wrong !== undefined
+      ? `the address has \`?${wrong}=\`. Did you mean \`?schema=\`?`
+      : named !== '' && named !== schema
+        ? `the address names the schema ${named}, and the option ${schema}. Give one.`
+        : undefined
+  if (fault !== undefined) throw new DefinitionError('definition', `postgresStore({ url }): ${fault}`)
 }
 
 /** The schema that an address names. */

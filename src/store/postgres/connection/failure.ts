@@ -96,7 +96,9 @@ const KNOWN: readonly (readonly [code: RegExp, words: Words])[] = [
     ({ address, schema }, message) =>
       storeError(
         'store_readonly',
-        `This user may not write to the schema ${schema} at ${address} (${message}). Grant it, or open the store with \`readOnly\`.`,
+        /for schema/.test(message)
+          ? `This user may not use the schema ${schema} at ${address} (${message}). Grant it: \`GRANT USAGE ON SCHEMA ${schema} TO ...\`.`
+          : `This user may not write to the schema ${schema} at ${address} (${message}). Grant it, or open the store with \`readOnly\`.`,
       ),
   ],
   [
