@@ -53,7 +53,10 @@ describe('what makes no sense', () => {
     [['ps', '--follow'], "Unknown option '--follow'"],
     [['ps', '--store', ''], '--store is empty: name the file of the store'],
     [['ps', '--store', 'postgers://db/app'], 'A store is a file, or an address that begins with postgres://'],
-    [['ps', '--store', 'postgres:/db/app'], 'begins with postgres://, not with postgres:.'],
+    [
+      ['ps', '--store', 'postgres:/db/app'],
+      'A store is a file, or an address that begins with postgres://, not with postgres:.',
+    ],
     [['worker', '--store', 'mysql://db/app'], 'A store is a file, or an address that begins with postgres://'],
     [['ps', '--store'], "Option '--store <value>' argument missing"],
     [['cancel', 'a', '--timeout', 'soon'], '--timeout is a number of seconds'],

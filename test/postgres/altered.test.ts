@@ -42,7 +42,41 @@ describe.skipIf(noPostgres !== undefined)('columns by which rows or edges are fo
     }
     await store.close()
   })
+
+  test('rows of a tree that somebody deleted, or put back as they were before, stop whoever loads it', async () => {
+    const id = 'root-b'
+    const { turnId } = placeIn(id)
+    const store = openStore(server)
+    await store.commit(treeCommit(id))
+    await run(
+      server,
+      `CREATE TABLE legate.kept AS SELECT r.* FROM legate.rows r JOIN legate.trees h USING (t) WHERE ${isRoot(id)}`,
+    )
+    const node = (await store.tree(id)).node(`${turnId}-node`)
+    await store.commit(commitOf(id, { nodes: [{ ...node, title: 'later', version: 2 } as never] }))
+    const whole = 'SELECT r.* FROM legate.rows r JOIN legate.trees h USING (t)'
+    await run(server, `CREATE TABLE legate.newest AS ${whole} WHERE ${isRoot(id)}`)
+    const remove = `DELETE FROM legate.rows r USING legate.trees h WHERE h.t = r.t AND ${isRoot(id)}`
+    const put = (table: string) => [remove, `INSERT INTO legate.rows SELECT * FROM legate.${table}`]
+
+    for (const change of [put('kept'), [`${remove} AND r.letter = 'n'`]]) {
+      await run(server, ...change)
+      const other = openStore(server)
+      await expect(other.tree(id), change.join('; ')).rejects.toMatchObject({ code: 'tampered' })
+      await other.close()
+      await run(server, ...put('newest'))
+    }
+    const other = openStore(server)
+    expect((await other.tree(id)).node(`${turnId}-node`)?.version).toBe(2)
+    await other.close()
+    await run(server, 'DROP TABLE legate.kept', 'DROP TABLE legate.newest')
+    await store.close()
+  })
 })
+
+function isRoot(rootId: string): string {
+  return `legate.id_text(h.root_id) = '${rootId}'`
+}
 
 function openStore(server: PostgresServer): Store {
   const store = postgresStore({ url: server.url() })

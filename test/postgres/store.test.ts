@@ -161,6 +161,8 @@ describe.skipIf(noPostgres !== undefined)('a store on PostgreSQL', async () => {
       expect(() => postgresStore({ pool: {} as never })).toThrow(/a Pool of pg/)
       expect(() => postgresStore({ pool: new pg.Pool({ max: 1 }) as never })).toThrow(/at least 2 connections/)
       expect(() => postgresStore(`${url}?shema=a`)).toThrow(/Did you mean `\?schema=`/)
+      expect(() => postgresStore(`${url}?schema=${encodeURIComponent("x'||chr(34));")}`)).toThrow(/letters, digits/)
+      expect(() => postgresStore({ url, schema: 'a$&b' })).toThrow(/letters, digits/)
       expect(() => postgresStore({ url: `${url}?schema=a`, schema: 'b' })).toThrow(/schema a, and the option b/)
       expect(() => postgresStore({ url: 'postgres://x', schema: '' })).toThrow(/schema/)
     })

@@ -45,7 +45,10 @@ export function shownStore(call: Call): string {
   const place = storePath(call)
   if (!isPostgresUrl(place) || !URL.canParse(place)) return place
   const url = new URL(place)
+  const schema = url.searchParams.get('schema')
   url.password = ''
+  // A query may have a password, too.
+  url.search = schema === null ? '' : `?schema=${encodeURIComponent(schema)}`
   return url.href
 }
 

@@ -197,7 +197,7 @@ export class Hints {
     const read = parseJson(message)
     const [origin, ...hints] = read.ok && Array.isArray(read.value) ? read.value : []
     if (origin === this.origin) return
-    for (const hint of hints.filter((one) => Array.isArray(one)).map(readHint)) {
+    for (const hint of readHints(hints)) {
       if (hint.rootId !== null) this.options.heard(hint.rootId)
       for (const listener of this.listeners) listener(hint)
     }
@@ -282,6 +282,16 @@ function messagesOf(origin: string, hints: readonly Hint[]): readonly string[] {
 function textOf({ rootId, runnable, isLeft, stop, ended }: Hint): string {
   const text = JSON.stringify([rootId, isLeft ? LEFT : Number(runnable), Number(stop), ...ended])
   return Buffer.byteLength(text) <= MOST_BYTES ? text : textOf(ANYTHING)
+}
+
+/** A message of ours has fewer hints. */
+const MOST_HINTS = 200
+
+/** The hints of a message, one of each kind: a message that says often that something changed says it once. */
+function readHints(list: readonly unknown[]): readonly Hint[] {
+  if (list.length > MOST_HINTS) return [ANYTHING]
+  const hints = list.filter((one) => Array.isArray(one)).map(readHint)
+  return hints.some(({ rootId }) => rootId === null) ? [ANYTHING] : hints
 }
 
 function readHint([rootId, runnable, stop, ...ended]: readonly unknown[]): Hint {

@@ -66,6 +66,8 @@ const OPTIONS: OptionRules<PostgresStoreOptions> = {
   dispatch: anything,
 }
 
+/** A name stands in statements as it is. */
+const SCHEMA = /^[A-Za-z_]\w{0,47}$/
 /** A pool of the user has at least so many connections. */
 const LEAST_POOL = 2
 
@@ -112,7 +114,9 @@ function requirePlace({ url, pool }: PostgresStoreOptions, schema: string): void
   if ((options?.max ?? LEAST_POOL) < LEAST_POOL) {
     refuse(`postgresStore({ pool }): a pool of at least ${LEAST_POOL} connections (\`max\`). One of them listens.`)
   }
-  if (schema === '' || schema.length > 48) refuse('postgresStore({ schema }): a name of 1 to 48 characters.')
+  if (!SCHEMA.test(schema)) {
+    refuse('postgresStore({ schema }): a name of 1 to 48 letters, digits and underscores that begins with no digit.')
+  }
   requireSameSchema(url, schema)
 }
 

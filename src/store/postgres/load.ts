@@ -9,7 +9,7 @@
 import type { StoreError } from '../../base/error.ts'
 import type { Body, Id } from '../../graph/rows.ts'
 import { tampered } from '../not-found.ts'
-import { agree, isNamedRight, type LoadedRow } from '../replica/agreement.ts'
+import { agree, isComplete, isNamedRight, type LoadedRow } from '../replica/agreement.ts'
 import type { Head, TreePart, Wanted } from '../replica/transport.ts'
 import type { Database } from './connection/database.ts'
 import type { PgRow } from './connection/driver.ts'
@@ -93,6 +93,8 @@ export type Altered = (rootId: Id, error: StoreError) => void
 interface Loaded {
   readonly part: TreePart & { readonly rows: readonly LoadedRow[] | undefined }
   readonly marks: ReadonlyMap<number, string>
+  /** True for all rows of a tree. */
+  readonly isWhole: boolean
 }
 
 interface AskedRows {
@@ -215,15 +217,19 @@ function byPlace(found: readonly PgRow[]): ReadonlyMap<number, readonly PgRow[]>
   return places
 }
 
-function isRight({ part, marks }: Loaded): boolean {
-  return agree(part.rows ?? [], (n) => marks.get(n)) && part.bodies.every(isNamedRight)
+function isRight({ part, marks, isWhole }: Loaded): boolean {
+  const { rows = [], bodies } = part
+  return agree(rows, (n) => marks.get(n)) && bodies.every(isNamedRight) && (!isWhole || isComplete(rows, marks))
 }
 
 function wholeOf(rootId: Id, found: readonly PgRow[]): Loaded | undefined {
   const [first] = found
   // A tree has at least its root.
-  if (first?.[3] === null) return { part: { head: headOf(first), rows: undefined, bodies: [] }, marks: new Map() }
-  return loadedOf(found, { rootId, since: 0, marks: [] })
+  if (first?.[3] === null) {
+    return { part: { head: headOf(first), rows: undefined, bodies: [] }, marks: new Map(), isWhole: false }
+  }
+  const loaded = loadedOf(found, { rootId, since: 0, marks: [] })
+  return loaded === undefined ? undefined : { ...loaded, isWhole: true }
 }
 
 function wantedValues(rootId: Id, { ids, lanes, open }: Wanted): readonly unknown[] {
@@ -262,7 +268,8 @@ function loadedOf(found: readonly PgRow[], { rootId, since, marks: more }: Loade
   const written = [...marks.values()].join('')
   const isNew = ({ n, text }: LoadedRow) =>
     since === 0 || n > since || marksIn(text).some((mark) => written.includes(mark))
-  return { part: { head: headOf(first), rows: [...rows, ...edges.filter(isNew)], bodies }, marks }
+  const part = { head: headOf(first), rows: [...rows, ...edges.filter(isNew)], bodies }
+  return { part, marks, isWhole: false }
 }
 
 function bodyOf([hash, data]: PgRow): Body {

@@ -1,6 +1,16 @@
 import { sha256 } from '../../base/hash.ts'
 import type { Body } from '../../graph/rows.ts'
-import { countEdges, edgeMark, memberText, type RowLetter, rowMark, turnEdgesMark } from '../commit-chain.ts'
+import {
+  countEdges,
+  edgeMark,
+  isOfTurnEdges,
+  memberText,
+  type RowLetter,
+  readMarks,
+  readRowMark,
+  rowMark,
+  turnEdgesMark,
+} from '../commit-chain.ts'
 import { edgesIn } from './replica.ts'
 import type { StoredRow } from './transport.ts'
 
@@ -32,6 +42,26 @@ function edgesAgree({ turnId, conversationId, text }: LoadedRow, marks: string):
   } catch {
     return false
   }
+}
+
+/** True where the rows of a whole tree are all that its commits wrote, each as the last of them wrote it. */
+export function isComplete(rows: readonly LoadedRow[], marks: ReadonlyMap<number, string>): boolean {
+  const written = new Map<string, number>()
+  for (const [n, text] of marks) {
+    const ofRows = (readMarks(text) ?? []).filter((mark) => !isOfTurnEdges(mark))
+    // An edge is written once, or again as it was.
+    for (const { key } of ofRows) written.set(key, key.startsWith('e') ? 0 : Math.max(n, written.get(key) ?? 0))
+  }
+  const found = new Map<string, number>()
+  for (const row of rows) {
+    for (const key of keysOf(row)) found.set(key, row.letter === 'e' ? 0 : Math.max(row.n, found.get(key) ?? 0))
+  }
+  return found.size === written.size && [...written].every(([key, n]) => found.get(key) === n)
+}
+
+function keysOf({ letter, id, conversationId, text }: LoadedRow): readonly string[] {
+  if (letter !== 'e') return [readRowMark(rowMark(letter as RowLetter, id, '')).key]
+  return edgesIn(text, { rootId: '', conversationId: conversationId ?? '' }).map(edgeMark)
 }
 
 /** A text is named by its hash; a hand-made commit may choose another name. */
