@@ -46,22 +46,27 @@ function edgesAgree({ turnId, conversationId, text }: LoadedRow, marks: string):
 
 /** True where the rows of a whole tree are all that its commits wrote, each as the last of them wrote it. */
 export function isComplete(rows: readonly LoadedRow[], marks: ReadonlyMap<number, string>): boolean {
-  const written = new Map<string, number>()
-  for (const [n, text] of marks) {
-    const ofRows = (readMarks(text) ?? []).filter((mark) => !isOfTurnEdges(mark))
-    // An edge is written once, or again as it was.
-    for (const { key } of ofRows) written.set(key, key.startsWith('e') ? 0 : Math.max(n, written.get(key) ?? 0))
-  }
-  const found = new Map<string, number>()
-  for (const row of rows) {
-    for (const key of keysOf(row)) found.set(key, row.letter === 'e' ? 0 : Math.max(row.n, found.get(key) ?? 0))
-  }
+  const found = newest(rows.map((row) => [row.n, keysOf(row)]))
+  const written = newest([...marks].map(([n, text]) => [n, keysIn(text)]))
   return found.size === written.size && [...written].every(([key, n]) => found.get(key) === n)
+}
+
+/** The number of the last commit for each key; 0 for an edge, which is written once, or again as it was. */
+function newest(keys: readonly (readonly [n: number, keys: readonly string[]])[]): ReadonlyMap<string, number> {
+  const last = new Map<string, number>()
+  for (const [n, own] of keys) {
+    for (const key of own) last.set(key, key.startsWith('e') ? 0 : Math.max(n, last.get(key) ?? 0))
+  }
+  return last
 }
 
 function keysOf({ letter, id, conversationId, text }: LoadedRow): readonly string[] {
   if (letter !== 'e') return [readRowMark(rowMark(letter as RowLetter, id, '')).key]
   return edgesIn(text, { rootId: '', conversationId: conversationId ?? '' }).map(edgeMark)
+}
+
+function keysIn(marks: string): readonly string[] {
+  return (readMarks(marks) ?? []).filter((mark) => !isOfTurnEdges(mark)).map(({ key }) => key)
 }
 
 /** A text is named by its hash; a hand-made commit may choose another name. */
