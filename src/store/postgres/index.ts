@@ -67,7 +67,7 @@ const OPTIONS: OptionRules<PostgresStoreOptions> = {
 }
 
 /** A name stands in statements as it is. */
-const SCHEMA = /^[A-Za-z_]\w{0,47}$/
+const SCHEMA = /^[A-Za-z_][\w-]{0,47}$/
 /** A pool of the user has at least so many connections. */
 const LEAST_POOL = 2
 
@@ -115,7 +115,7 @@ function requirePlace({ url, pool }: PostgresStoreOptions, schema: string): void
     refuse(`postgresStore({ pool }): a pool of at least ${LEAST_POOL} connections (\`max\`). One of them listens.`)
   }
   if (!SCHEMA.test(schema)) {
-    refuse('postgresStore({ schema }): a name of 1 to 48 letters, digits and underscores that begins with no digit.')
+    refuse('postgresStore({ schema }): a name of 1 to 48 letters, digits, underscores and hyphens that begins with a letter or underscore.')
   }
   requireSameSchema(url, schema)
 }
