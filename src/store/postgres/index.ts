@@ -115,7 +115,9 @@ function requirePlace({ url, pool }: PostgresStoreOptions, schema: string): void
     refuse(`postgresStore({ pool }): a pool of at least ${LEAST_POOL} connections (\`max\`). One of them listens.`)
   }
   if (!SCHEMA.test(schema)) {
-    refuse('postgresStore({ schema }): a name of 1 to 48 letters, digits, underscores and hyphens that begins with a letter or underscore.')
+    refuse(
+      'postgresStore({ schema }): a name of 1 to 48 letters, digits, underscores and hyphens that begins with a letter or underscore.',
+    )
   }
   requireSameSchema(url, schema)
 }
