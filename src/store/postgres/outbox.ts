@@ -61,7 +61,7 @@ export class Outbox {
     if (parcel.isAlone || sizeOf(parcel.values) > LARGE) return this.store([parcel]).then(([head]) => head)
     return new Promise((resolve, reject) => {
       this.waiting.push({ ...parcel, resolve, reject })
-      // What is committed in the same turn of the event loop goes together.
+      // Commits of one turn of the event loop go together.
       this.gathering ??= setImmediate(() => {
         this.gathering = undefined
         this.sendWaiting()
