@@ -362,7 +362,7 @@ describe('size', () => {
   })
 
   test('no function takes more than four parameters', () => {
-    expect(findings((node) => parameterCount(node) > 3)).toEqual([])
+    expect(findings((node) => parameterCount(node) > 4)).toEqual([])
   })
 })
 
