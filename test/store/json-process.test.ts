@@ -90,6 +90,11 @@ test.each([
     { pid: process.pid, host: hostname(), bootId: proveSelf().bootId, processStart: '1' },
     true,
   ],
+  [
+    'of a living process that could not read which boot it is',
+    { pid: process.ppid, host: hostname(), bootId: `${hostname()}/unknown`, processStart: '' },
+    false,
+  ],
   ['of another machine', { host: 'elsewhere', bootId: 'x/y', processStart: '1' }, false],
   ['that cannot be read', 'what?', false],
 ])('a lock %s: is it free?', async (_, owner, isFree) => {

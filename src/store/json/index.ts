@@ -16,10 +16,11 @@ import { memoryReader } from '../memory/scan.ts'
 import { piecesOf, putPiece } from '../memory/snapshot.ts'
 import { emptyTables, type StoredTree, type Tables } from '../memory/tables.ts'
 import { liftedBy, readTombstone, tampered } from '../not-found.ts'
+import { hasNoProcess } from '../process-proof.ts'
 import type { LocalStore } from '../store.ts'
 import { Documents } from './documents.ts'
 import { Journal } from './journal.ts'
-import { isRunning, lockFolder } from './lock.ts'
+import { lockFolder } from './lock.ts'
 import { extend, type JournalEntry, newRows, nextLink } from './record.ts'
 
 export { type JsonSession, jsonSession } from './session.ts'
@@ -363,7 +364,7 @@ function removeLeftovers(folder: string): void {
     if (found === undefined) continue
     const file = join(folder, name)
     const { mtimeMs } = statSync(file, { throwIfNoEntry: false }) ?? { mtimeMs: Date.now() }
-    const isLeft = pid !== undefined && !isRunning(Number(pid))
+    const isLeft = pid !== undefined && hasNoProcess(Number(pid))
     if (isLeft || Date.now() - mtimeMs > LEFTOVER_MS) rmSync(file, { force: true })
   }
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { StoreError } from '../../base/error.ts'
 import { parseJson } from '../../base/json.ts'
 import { codeOf } from '../file-presence.ts'
-import { isProvenDead, type ProcessProof, proveSelf } from '../process-proof.ts'
+import { hasNoProcess, isKnownBoot, isProvenDead, type ProcessProof, proveSelf } from '../process-proof.ts'
 
 const PREFIX = 'store.lock-'
 const ATTEMPTS = 8
@@ -86,23 +86,15 @@ function readOwner(file: string): Owner | undefined | 'gone' {
 function isGone(owner: Owner): boolean {
   if (owner.host !== hostname()) return false
   const self = proveSelf()
-  if (bootOf(owner) !== bootOf(self)) return true
-  if (owner.processStart !== '') return isProvenDead(owner)
-  return owner.bootId === self.bootId && !isRunning(owner.pid)
+  if (isKnownBoot(owner) && isKnownBoot(self) && bootOf(owner) !== bootOf(self)) return true
+  if (isProvenDead(owner)) return true
+  // Without /proc there are no containers either: the host's name tells where the pid counts.
+  return !isKnownBoot(owner) && owner.bootId === self.bootId && hasNoProcess(owner.pid)
 }
 
 /** The machine's boot, without the container. */
 function bootOf({ bootId }: ProcessProof): string {
   return bootId.split('/')[0] ?? ''
-}
-
-export function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return codeOf(error) !== 'ESRCH'
-  }
 }
 
 function remove(file: string): void {

@@ -119,7 +119,13 @@ exports.doors = loaded.exports
 
 function keep(file) {
   const written = file + process.pid
-  writeFileSync(written, script.createCachedData())
+  try {
+    writeFileSync(written, script.createCachedData())
+  } catch (error) {
+    // Another user may not write here, and keeps nothing.
+    if (error.code === 'EACCES') return
+    throw error
+  }
   renameSync(written, file)
 }
 `
