@@ -28,6 +28,11 @@ const ADVICE: Readonly<Record<Status, string | null>> = {
 
 const RETRYABLE: ReadonlySet<Status> = new Set(['failed', 'timed_out', 'invalid_input', 'invalid_output', 'cancelled'])
 
+/** The code of a failure after which the same call fails again. */
+export const MODEL_REFUSED = 'model_refused'
+const REFUSED_ADVICE =
+  'The provider refused the call, and refuses it again until the request, the key or the name of the model is corrected.'
+
 const NONE: readonly never[] = []
 
 /** Decides how a turn ended, as a pure function of its nodes. `nodes` may be just the leaf when it finished. */
@@ -36,6 +41,7 @@ export function conclude(turn: Turn, nodes: readonly Node[], now: number): Outco
   const status = statusOf(turn, leaf)
   const speaker = status === 'completed' ? leaf : (lastSpeaker(nodes) ?? lastFound(status, nodes))
   const answered = leaf === undefined || status !== 'completed' ? undefined : checkedAnswer(leaf)
+  const isRefused = status === 'failed' && leaf?.failure?.code === MODEL_REFUSED
   return {
     status,
     runId: turn.id,
@@ -49,8 +55,8 @@ export function conclude(turn: Turn, nodes: readonly Node[], now: number): Outco
     children: turn.account.children,
     // The clock may have been set back meanwhile.
     durationMs: turn.startedAt === null ? 0 : Math.max(0, now - turn.startedAt),
-    retryable: RETRYABLE.has(status),
-    advice: ADVICE[status],
+    retryable: RETRYABLE.has(status) && !isRefused,
+    advice: isRefused ? REFUSED_ADVICE : ADVICE[status],
     uncertain: turn.account.uncertain,
     open: NONE,
     absent: turn.absent ?? NONE,

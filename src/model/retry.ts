@@ -53,6 +53,14 @@ function isPassing(error: unknown, depth = 0): boolean {
   return isPassing(field(error, 'cause'), depth + 1)
 }
 
+/** True where the provider refused the request, the key or the model: it refuses the same call again. */
+export function isRefused(error: unknown): boolean {
+  const details = LegateError.isInstance(error) ? error.details : error
+  return REFUSALS.has(field(details, 'statusCode') ?? field(details, 'status'))
+}
+
+const REFUSALS: ReadonlySet<unknown> = new Set([400, 401, 403, 404])
+
 /** True when the error itself, or the answer it carries, reports an exhausted quota. */
 export function isOutOfQuota(error: unknown): boolean {
   const data = field(error, 'data')

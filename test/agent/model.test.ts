@@ -26,20 +26,21 @@ function model(parts: (call: number, signal: AbortSignal) => AsyncIterable<Part>
 }
 
 describe('a model that fails', () => {
-  test.each<[string, unknown, string]>([
-    ['an Error', new Error('bad key'), 'bad key'],
-    ['a status that will not pass', Object.assign(new Error('not found'), { statusCode: 404 }), 'not found'],
-    ['a string', 'no', 'no'],
-    ['null', null, 'null'],
-    ['one of our errors', new ModelError('model', 'refused'), 'refused'],
-  ])('with %s ends the run as failed at the first try', async (_name, error, message) => {
+  const refused = Object.assign(new Error('not found'), { statusCode: 404 })
+  test.each<[string, unknown, string, string]>([
+    ['an Error', new Error('bad key'), 'model', 'bad key'],
+    ['a status that will not pass', refused, 'model_refused', 'not found'],
+    ['a string', 'no', 'model', 'no'],
+    ['null', null, 'model', 'null'],
+    ['one of our errors', new ModelError('model', 'refused'), 'model', 'refused'],
+  ])('with %s ends the run as failed at the first try', async (_name, error, code, message) => {
     const thrower = model(() => {
       throw error
     })
 
     const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model: thrower }), 'go').result
 
-    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'model', message }, text: '', modelCalls: 0 })
+    expect(outcome).toMatchObject({ status: 'failed', error: { code, message }, text: '', modelCalls: 0 })
   })
 
   test('by ending its stream with an error is tried again, and fails in the end', async () => {

@@ -494,13 +494,26 @@ describe.each(clients)('$name', (client) => {
     expect(wire.requests).toHaveLength(1)
   })
 
+  test.each([400, 403, 404])(
+    'the outcome of a call that was refused with %i says that another try is of no use',
+    async (status) => {
+      say()
+      wire.spoil({ status, body: JSON.stringify({ error: { message: 'Not like this.', type: 'x' } }) })
+
+      const { outcome } = await ask(model(), 'go')
+
+      expect(outcome).toMatchObject({ status: 'failed', retryable: false, error: { code: 'model_refused' } })
+      expect(outcome.advice).toContain('refuses it again')
+    },
+  )
+
   test('a wrong key is not tried again, and is shown nowhere', async () => {
     say()
     wire.spoil({ status: 401, body: JSON.stringify({ error: { message: `Incorrect API key: ${KEY}`, type: 'x' } }) })
 
     const { outcome, events, nodes } = await ask(model(), 'go')
 
-    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'model' } })
+    expect(outcome).toMatchObject({ status: 'failed', retryable: false, error: { code: 'model_refused' } })
     expect(wire.requests).toHaveLength(1)
     expect(outcome.error?.message).toContain('status 401')
     expect(JSON.stringify([outcome, events, nodes])).not.toContain(KEY)

@@ -51,7 +51,7 @@ type TaskRun = Pick<RunTree, 'runId' | 'startedAt' | 'endedAt'>
 
 /** Undefined where it was no fault of the server. Of faults inside of it nothing is told. */
 function faultText({ code, message }: NonNullable<RunOutcome['error']>): string | undefined {
-  if (code === 'model') return message
+  if (code === 'model' || code === 'model_refused') return message
   return INSIDE.has(code) ? 'The run failed inside the server.' : undefined
 }
 
