@@ -15,6 +15,7 @@ import type { Later } from '../../base/maybe.ts'
 import { int, type NoOptions, number, type OptionRules, readOptions, record, text } from '../../base/options.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import { Draft } from '../../graph/draft.ts'
+import type { Outcome } from '../../graph/outcome.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Id, Turn } from '../../graph/rows.ts'
 import { activityOf, childState } from '../../rules/delegation/child-report.ts'
@@ -61,7 +62,7 @@ export interface SpawnedParts {
   readonly id: Id
   readonly conversationId: Id
   /** Waits for a run and marks its outcome as received; resolves with null as soon as the signal aborts. */
-  readonly take: (runId: Id, signal: AbortSignal | undefined) => Promise<RunOutcome | null>
+  readonly take: (runId: Id, signal: AbortSignal | undefined) => Promise<Outcome | null>
   readonly send: (text: string) => Promise<unknown>
   readonly answer: (nodeId: Id, text: string) => Promise<void>
   readonly cancel: (runId: Id, reason: string | undefined) => Promise<void>

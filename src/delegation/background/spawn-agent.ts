@@ -3,6 +3,7 @@ import { InputError } from '../../base/error.ts'
 import { checkHandle, number, type OptionRules, oneOf, readOptions } from '../../base/options.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import { type JoinStatus, joinStatus } from '../../graph/kinds.ts'
+import type { Outcome } from '../../graph/outcome.ts'
 import type { Id, Wait } from '../../graph/rows.ts'
 import { currentCall } from '../../tool/current.ts'
 import type { SpawnedAgent, SpawnedParts } from './handle.ts'
@@ -15,7 +16,7 @@ export interface Starter extends Pick<SpawnedParts, 'store' | 'clock'> {
   }
   /** Starts a root run, or one more run of the conversation given. Resolves when the run is recorded. */
   start(input: unknown, conversationId?: Id): Promise<{ readonly id: Id; readonly conversationId: Id }>
-  waitUnless(runId: Id, signal: AbortSignal | undefined): Promise<RunOutcome | null>
+  waitUnless(runId: Id, signal: AbortSignal | undefined): Promise<Outcome | null>
 }
 
 export interface SpawnAgentOptions {

@@ -204,6 +204,19 @@ describe('an agent infers', () => {
     })
   })
 
+  test('that a run which completed has an output, and any other an error', async () => {
+    const look = (result: Awaited<Run<{ at: number }>['result']>) => {
+      if (result.status === 'completed') {
+        expectTypeOf(result.output).toEqualTypeOf<{ at: number }>()
+        expectTypeOf(result.error).toEqualTypeOf<null>()
+      } else {
+        expectTypeOf(result.output).toEqualTypeOf<null>()
+        expectTypeOf(result.error.message).toEqualTypeOf<string>()
+      }
+    }
+    expectTypeOf(look).returns.toEqualTypeOf<void>()
+  })
+
   test('that output may be null: a run need not complete', async () => {
     type Result = Awaited<Run<{ at: number }>['result']>
     expectTypeOf<Result['output']>().toEqualTypeOf<{ at: number } | null>()
