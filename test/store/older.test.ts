@@ -3,15 +3,18 @@ import path from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { agent, createRuntime, type Runtime, tool } from 'legate'
 import { backgroundSubagents } from 'legate/background'
+import type { ModelRequest } from 'legate/models'
 import { jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
+import { memoryTools } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { readInline } from '../../src/recipe/inline/inline-agent.ts'
 import { readLine, toLine } from '../../src/store/json/record.ts'
 import type { LocalStore } from '../../src/store/store.ts'
 import { localStore } from '../support/rows.ts'
+import { testStored, toldOf } from '../support/stored-2043270a.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const fixture = (name: string) => gunzipSync(readFileSync(path.join(import.meta.dirname, 'fixtures', name)))
@@ -124,6 +127,11 @@ describe.each(KINDS)('a %s', (_, place) => {
   })
 })
 
+testStored('a SQLite store of commit 2043270a', async () => ({
+  open: sqliteOf('2043270a.db.gz')(),
+  told: toldOf('sqlite'),
+}))
+
 describe('the journal of a JSON store', () => {
   const journalIn = (text: string | Buffer) => {
     const folder = path.join(tempFolder(), 'old')
@@ -160,6 +168,24 @@ describe('the journal of a JSON store', () => {
 
     expect(() => jsonStore(folder)).toThrow(/version 3, and this program knows 2\. Update.*export.*import/)
   })
+})
+
+test('what commit 2043270a remembered in its folder is there for a run without an owner', async () => {
+  const directory = tempFolder()
+  writeFileSync(path.join(directory, 'taste.jsonl'), '{"text":"Likes tea.","tags":[],"at":1795029923842}\n')
+  const recall = { calls: [{ name: 'memory_recall', input: { category: 'taste' } }] }
+  const knowing = says(
+    'knowing',
+    ({ messages }: ModelRequest) => {
+      const last = messages.at(-1)
+      return last?.role === 'tool' ? String(last.content) : recall
+    },
+    { tools: memoryTools({ directory }) },
+  )
+  const runtime = createRuntime()
+
+  expect((await runtime.run(knowing, 'What do I like?').result).text).toContain('Likes tea.')
+  await runtime.close()
 })
 
 test('the row of an agent made from a file may say turns for model calls', () => {
