@@ -51,7 +51,7 @@ interface ToldDelivery {
 type TokenName = 'ops' | 'ann' | 'annCi' | 'annBot' | 'annOther' | 'bob' | 'lea' | 'leaNarrow'
 type Doing = 'plain' | 'queued' | 'runtime' | 'runtimeOfAnn' | 'principal' | 'denies' | 'within' | 'ofCi' | 'caller'
 type Hosting = 'chief' | 'chiefOfLea' | 'host'
-type Asking = 'careful' | 'carefulOfNobody' | 'asking' | 'quiz'
+type Asking = 'careful' | 'carefulOfNobody' | 'asking' | 'pushed' | 'quiz'
 type Ended = 'lead' | 'greeter' | 'ofBob' | 'ofEve' | 'planned'
 type RunName =
   | Doing
@@ -205,20 +205,21 @@ export function testStored(name: string, place: () => Promise<OldStore>): void {
       expect(await say('ann', 'approvals', 'careful', { allow: true })).toBe('Deployed: deployed to production')
       expect(await say('ops', 'approvals', 'carefulOfNobody', { allow: true })).toBe('Deployed: deployed to production')
       expect(await say('bob', 'questions', 'asking', { text: 'Red.' })).toMatch(/^Painted: .*Red\./)
+      expect(await say('bob', 'questions', 'pushed', { text: 'Blue.' })).toMatch(/^Painted: .*Blue\./)
       expect(await say('ops', 'questions', 'quiz', { text: 'Paris' })).toBe('The capital is Paris.')
 
-      const told = (run: Asking, hook: string) => (arrived: Receiver['arrived']) =>
-        arrived.some(
-          ({ path, body }) =>
-            path === `/${hook}` && body.type === 'run.ended' && body.data['runId'] === runs[run].runId,
-        )
-      const all = [
-        told('careful', 'of-ann'),
-        told('careful', 'of-ops'),
-        told('asking', 'of-bob'),
-        told('quiz', 'of-ops'),
-      ]
-      const arrived = await receiver.until((some) => all.every((holds) => holds([...some])))
+      const expected = [
+        ['/of-ann', runs.careful.runId, 'run.ended'],
+        ['/of-ops', runs.careful.runId, 'run.ended'],
+        ['/of-bob', runs.asking.runId, 'run.ended'],
+        ['/of-ops', runs.quiz.runId, 'run.ended'],
+        ['/push', runs.pushed.runId, 'TASK_STATE_COMPLETED'],
+      ] as const
+      const has = (arrived: readonly Arrived[], [hook, ...words]: (typeof expected)[number]) =>
+        arrived.some(({ path, text }) => path === hook && words.every((word) => text.includes(`"${word}"`)))
+      const arrived = await receiver.until((some) => expected.every((one) => has(some, one)))
+      const peer = arrived.filter(({ path }) => path === '/push')
+      expect(peer.map(({ headers }) => headers['x-a2a-notification-token'])).toEqual(['of-the-peer', 'of-the-peer'])
       const ids = arrived.map(({ path, headers }) => `${path} ${String(headers['webhook-id'])}`)
       expect(new Set(ids).size).toBe(ids.length)
       expect(arrived.some(({ path, body }) => path === '/of-ann-ci' && body.data['agent'] === 'careful')).toBe(false)
@@ -308,8 +309,9 @@ function messageOf({ id, hookId }: ToldDelivery): string {
 function lanesOf(arrived: readonly Arrived[]): ReadonlyMap<string, readonly number[]> {
   const lanes = new Map<string, number[]>()
   for (const { path, body } of arrived) {
-    const lane = `${path} ${String(body.data['rootId'])}`
-    lanes.set(lane, [...(lanes.get(lane) ?? []), Number(body.data['seq'])])
+    // A message of A2A has another form.
+    const { rootId = '', seq = 0 } = (body.data ?? {}) as { readonly rootId?: string; readonly seq?: number }
+    lanes.set(`${path} ${rootId}`, [...(lanes.get(`${path} ${rootId}`) ?? []), seq])
   }
   return lanes
 }
@@ -359,12 +361,12 @@ async function allowAll(runtime: Runtime, { waits }: Told, ended: Promise<unknow
 }
 
 /** Webhooks go to the receiver: the port that they were made for belongs to nobody. */
-async function redirect({ open }: OldStore, receiver: Receiver): Promise<void> {
+async function redirect({ open, told }: OldStore, receiver: Receiver): Promise<void> {
   const { registry, close } = open()
   for (const row of await registry.list('webhook', { limit: 100 })) {
-    const data = row.data as { readonly url: string; readonly name: string }
-    const url = new URL(`/${data.name}`, receiver.url).href
-    await registry.put({ ...row, version: row.version + 1, data: { ...data, url } })
+    const [name = ''] = Object.entries(told.hooks).find(([, { id }]) => id === row.id) ?? []
+    const url = new URL(`/${name}`, receiver.url).href
+    await registry.put({ ...row, version: row.version + 1, data: { ...(row.data as object), url } })
   }
   await close()
 }
