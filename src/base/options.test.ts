@@ -31,6 +31,11 @@ describe('options', () => {
 
   test.each<[string, unknown, string]>([
     ['a misspelt name', { grnat: {} }, 'bake() has no option "grnat". Did you mean "grant"?'],
+    [
+      'the name that other libraries use',
+      { permissions: {} },
+      'bake() has no option "permissions". Did you mean "grant"?',
+    ],
     ['a name that is like none', { oven: 1 }, 'bake() has no option "oven". It has retries, onFailure, grant.'],
     ['a name of every object', { toString: 1 }, 'bake() has no option "toString". It has retries, onFailure, grant.'],
     [

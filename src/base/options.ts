@@ -99,11 +99,30 @@ function range(least: number, most: number): string {
 export type NoOptions = Readonly<Record<string, never>>
 
 function unknownOption(where: string, name: string, names: readonly string[]): DefinitionError {
-  const meant = nearest(name, names)
+  const elsewhere = SAID_ELSEWHERE.get(name)
+  const meant = elsewhere !== undefined && names.includes(elsewhere) ? elsewhere : nearest(name, names)
   const known = names.length === 0 ? 'It has none.' : `It has ${names.join(', ')}.`
   const hint = meant === undefined ? known : `Did you mean "${meant}"?`
   return refused(`${where} has no option ${shown(name)}. ${hint}`)
 }
+
+/** Names that other libraries give to options, and ours for them. */
+const SAID_ELSEWHERE: ReadonlyMap<string, string> = new Map([
+  ['inputSchema', 'input'],
+  ['parameters', 'input'],
+  ['outputSchema', 'output'],
+  ['outputType', 'output'],
+  ['system', 'instructions'],
+  ['systemPrompt', 'instructions'],
+  ['handler', 'execute'],
+  ['func', 'execute'],
+  ['needsApproval', 'approval'],
+  ['handoffs', 'subagents'],
+  ['maxSteps', 'budget'],
+  ['maxTurns', 'budget'],
+  ['temperature', 'settings'],
+  ['permissions', 'grant'],
+])
 
 const LONGEST = 60
 

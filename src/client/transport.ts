@@ -9,9 +9,13 @@ export interface ConnectOptions {
   readonly url: string | URL
   /** The token, or a function that gives it for each request. Left out where none is needed, such as behind a proxy. */
   readonly token?: string | (() => string | Promise<string>)
+  /** Headers of each request, or a function that gives them: for a program that knows its callers by a header of its own. */
+  readonly headers?: HeaderList | (() => HeaderList | Promise<HeaderList>)
   /** Your `fetch`. Default: that of the platform. */
   readonly fetch?: (url: string, init: RequestInit) => Promise<Response>
 }
+
+type HeaderList = Readonly<Record<string, string>>
 
 /** Values of a query; those that are undefined are left out, and lists become words with commas. */
 export interface QueryValues {
@@ -38,12 +42,14 @@ export interface RequestParts {
 export class ServerRequests {
   private readonly base: string
   private readonly token: ConnectOptions['token']
+  private readonly headers: ConnectOptions['headers']
   private readonly fetch: NonNullable<ConnectOptions['fetch']>
 
-  constructor({ url, token, fetch }: ConnectOptions) {
-    const { origin, pathname } = new URL(url)
+  constructor({ url, token, headers, fetch }: ConnectOptions) {
+    const { origin, pathname } = addressOf(url)
     this.base = origin + pathname.replace(/\/+$/, '')
     this.token = token
+    this.headers = headers
     this.fetch = fetch ?? ((to, init) => globalThis.fetch(to, init))
   }
 
@@ -61,7 +67,8 @@ export class ServerRequests {
       })
     } catch (error) {
       signal?.throwIfAborted()
-      throw new ClientError(`${this.base} cannot be reached.`, { status: 0, code: 'unreachable' }, error)
+      const message = `${this.base} cannot be reached: ${reasonOf(error)}.`
+      throw new ClientError(message, { status: 0, code: 'unreachable' }, error)
     }
   }
 
@@ -98,14 +105,41 @@ export class ServerRequests {
 
   private async headersOf({ headers, body, lines }: RequestParts): Promise<Record<string, string>> {
     const token = typeof this.token === 'function' ? await this.token() : this.token
+    const own = typeof this.headers === 'function' ? await this.headers() : this.headers
     return {
       accept: 'application/json',
+      ...own,
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...(lines === undefined ? {} : { 'content-type': 'application/x-ndjson' }),
       ...headers,
     }
   }
+}
+
+function addressOf(url: string | URL): URL {
+  const address = URL.canParse(String(url)) ? new URL(url) : undefined
+  if (address?.protocol === 'http:' || address?.protocol === 'https:') return address
+  const message = `connect({ url }): ${JSON.stringify(String(url))} is no address. Write it with http:// or https://, such as http://127.0.0.1:4747.`
+  throw new ClientError(message, { status: 0, code: 'invalid_url' })
+}
+
+/** Why nothing answered. Browsers do not say more than that. */
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? (error.cause ?? error) : error
+  const code = Reflect.get(Object(cause), 'code')
+  const known = typeof code === 'string' ? REASONS[code] : undefined
+  if (known !== undefined) return known
+  const said = cause instanceof Error ? cause.message : String(cause)
+  return said.replace(/\.$/, '')
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'no server listens there (ECONNREFUSED)',
+  ENOTFOUND: 'its name is not known (ENOTFOUND)',
+  EAI_AGAIN: 'its name could not be looked up (EAI_AGAIN)',
+  ETIMEDOUT: 'it did not answer in time (ETIMEDOUT)',
+  ECONNRESET: 'it closed the connection (ECONNRESET)',
 }
 
 function queryOf(query: QueryValues = {}): string {

@@ -12,6 +12,7 @@ import type { Agent, AnyAgent } from '../agent/definition/agent.ts'
 import { MODEL_KINDS } from '../agent/hooks/hook-set.ts'
 import { within } from '../base/abort.ts'
 import { type Clock, followingClock, systemClock } from '../base/clock.ts'
+import { NotFoundError } from '../base/error.ts'
 import { frozenCopy } from '../base/json.ts'
 import { type NoOptions, readOptions } from '../base/options.ts'
 import type { ConversationHandle } from '../conversation/conversation.ts'
@@ -191,12 +192,28 @@ export class Runtime extends StoreOperations {
     for (const agent of this.offered.values()) agents.tell(agent)?.catch(report)
   }
 
-  /** Starts an agent, and returns at once. Inside a tool it is a delegation of the running call. */
-  run<In, Out, Written>(agent: Agent<In, Out, Written>, input?: In, options: StartOptions = {}): Run<Out, Written> {
+  /** Starts an agent, by itself or by its name in `agents`, and returns at once. Inside a tool it is a delegation of the running call. */
+  run<In, Out, Written>(
+    agent: Agent<In, Out, Written> | string,
+    input?: In,
+    options: StartOptions = {},
+  ): Run<Out, Written> {
     const current = currentCall()
     const isInside = current?.runtime === this
+    const known = typeof agent === 'string' ? (this.agentNamed(agent) as Agent<In, Out, Written>) : agent
     return this.handles.make(
-      isInside ? startInside(current, agent, { input, options }) : this.starter.start(agent, input, { options }),
+      isInside ? startInside(current, known, { input, options }) : this.starter.start(known, input, { options }),
+    )
+  }
+
+  private agentNamed(name: string): AnyAgent {
+    const found = this.offered.get(name)
+    if (found !== undefined) return found
+    const names = [...this.offered.keys()]
+    const known = names.length === 0 ? 'It knows none by name' : `It knows ${names.join(', ')}`
+    throw new NotFoundError(
+      'not_found',
+      `This runtime has no agent ${JSON.stringify(name)}. ${known}: see createRuntime({ agents }).`,
     )
   }
 

@@ -208,6 +208,14 @@ describe('a value that cannot work is refused with a typed error', () => {
   test.each([5, {}, null])('the scheduler %j', (scheduler) => {
     expect(() => createRuntime({ scheduler: scheduler as never })).toThrow(/it needs defer\(run\)/)
   })
+  test('a name of an agent that the runtime does not know', async () => {
+    const editor = agent({ name: 'editor', instructions: '', model: scriptedModel(['Edited.']) })
+    await using runtime = createRuntime({ agents: [editor] })
+
+    expect((await runtime.run('editor', 'go').result).text).toBe('Edited.')
+    expect(() => runtime.run('editr', 'go')).toThrow('This runtime has no agent "editr". It knows editor')
+  })
+
   test('a symbol is the id of nothing', async () => {
     await using runtime = createRuntime()
     await expect(runtime.why(Symbol('x') as never)).rejects.toMatchObject({ code: 'not_found' })

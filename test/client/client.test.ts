@@ -50,6 +50,35 @@ describe('a client', () => {
     expect(new Set(sent.map(({ headers }) => headers['authorization']))).toEqual(new Set(['Bearer lgt_1_secret']))
   })
 
+  test('sends headers of its own beside them, made anew for each request', async () => {
+    const { url, sent } = await answering()
+    let count = 0
+    await connect({ url, headers: { 'x-user': 'ann' } }).agents()
+    const counting = connect({ url, headers: async () => ({ 'x-user': `ann-${++count}` }) })
+    await counting.agents()
+    await counting.agents()
+
+    expect(sent.map(({ headers }) => headers['x-user'])).toEqual(['ann', 'ann-1', 'ann-2'])
+  })
+
+  test.each(['127.0.0.1:4747', 'localhost', 'ftp://a', ''])('refuses "%s", which is no address of a server', (url) => {
+    expect(() => connect({ url })).toThrow(`${JSON.stringify(url)} is no address. Write it with http:// or https://`)
+  })
+
+  test('says why a server cannot be reached', async () => {
+    const { url } = await answering()
+    const closed = new TestServer(() => undefined)
+    const nowhere = await closed.listen()
+    await closed.close()
+
+    await expect(connect({ url: nowhere }).agents()).rejects.toThrow(
+      `${nowhere} cannot be reached: no server listens there`,
+    )
+    await expect(connect({ url, fetch: () => Promise.reject(new Error('No.')) }).agents()).rejects.toThrow(
+      'reached: No.',
+    )
+  })
+
   test.each(['', '/', '/behind/a/proxy', '/behind/a/proxy/'])('takes an address that ends in "%s"', async (end) => {
     const { url, sent } = await answering()
     await connect({ url: url + end, token: async () => 'fresh' }).get('r')

@@ -126,7 +126,7 @@ describe.each(rows)('after each commit the tree of the events is that of the row
   })
 
   test('with calls that fail and are tried again, and delegations that are', async () => {
-    const failure = { error: Object.assign(new Error('The model is broken.'), { statusCode: 400 }) }
+    const failure = { error: new Error('The model is broken.') }
     const model = scriptedModel([failure, failure, 'at last'])
     const unsteady = agent({ name: 'unsteady', instructions: '', model, input: z.object({}) })
     const host = agent({

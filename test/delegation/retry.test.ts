@@ -12,7 +12,7 @@ import { stores } from '../support/stores.ts'
 const Input = z.object({ n: z.number() })
 const usage = { inputTokens: 10, outputTokens: 5 }
 const ask = { calls: [{ name: 'ask', input: { n: 1 } }], usage }
-const FAILED = { error: Object.assign(new Error('The model is broken.'), { statusCode: 400 }) }
+const FAILED = { error: new Error('The model is broken.') }
 const soon = { retryDelayMs: 0 } as const
 
 /** A child that answers with these, one per try. */
@@ -65,6 +65,16 @@ describe('a delegation that failed in a way that may pass', () => {
 
     expect(outcome).toMatchObject({ status: 'completed', children: 2 })
     expect(resultIn(model.requests[1])).toBe('Subagent execution unavailable. The model is broken.')
+  })
+
+  test('is not tried again after its provider refused the call', async () => {
+    const refused = { error: Object.assign(new Error('No such model.'), { statusCode: 404 }) }
+    const { worker, model } = child(refused, 'never said')
+    const { host, model: seen } = hostOf({ agent: worker, retries: 3, ...soon })
+
+    expect(await openRuntime().run(host, 'go').result).toMatchObject({ status: 'completed', children: 1 })
+    expect(model.requests).toHaveLength(1)
+    expect(resultIn(seen.requests[1])).toContain('No such model.')
   })
 
   test('has a child of its own for each try, which is told what the first was told and no more', async () => {

@@ -251,7 +251,7 @@ test.each([
   const define = () => hostOf({ agent: expert, [key]: value } as SubagentConfig)
 
   expect(define).toThrow(
-    new RegExp(`subagents.ask has no option "${key}"\\. (It has agent, name,|Did you mean "briefing")`),
+    new RegExp(`subagents.ask has no option "${key}"\\. (It has agent, name,|Did you mean "(briefing|grant)")`),
   )
 })
 

@@ -181,7 +181,7 @@ class Chaos {
         this.requests.push(request)
         if (does === 'flaky' && !this.failed.has(name)) {
           this.failed.add(name)
-          return { error: Object.assign(new Error('flaky'), { statusCode: 400 }) }
+          return { error: new Error('flaky') }
         }
         const isAnswered = plan.length === 0 || request.messages.some(({ role }) => role === 'tool')
         const usage = { inputTokens: 1 }

@@ -38,7 +38,7 @@ const obey: Script = ({ messages }) => {
   const said = String(messages[at]?.content)
   if (said.startsWith('fail') && mayFail) {
     mayFail = false
-    return { error: Object.assign(new Error('The model is broken.'), { statusCode: 400 }) }
+    return { error: new Error('The model is broken.') }
   }
   const calls = said.startsWith('[background]') ? [{ name: 'write', input: {} }] : callsOf(said.split(' '))
   const next = calls[results.length]

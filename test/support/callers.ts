@@ -39,8 +39,10 @@ export class RuntimeFor {
   /** The runtime itself, whose runs are started for the caller, each with this request. */
   asRuntime(request: Pick<StartOptions, 'grant' | 'budget'> = {}): Runtime {
     const { runtime, layers } = this
-    const run: Runtime['run'] = (agent, input, options = {}) => {
+    const run: Runtime['run'] = (given, input, options = {}) => {
       const inner = innerOf(runtime)
+      if (typeof given === 'string') throw new Error('Tests start agents themselves, not their names.')
+      const agent = given
       return inner.handles.make(inner.starter.start(agent, input, { options: { ...request, ...options }, ...layers }))
     }
     return new Proxy(runtime, {

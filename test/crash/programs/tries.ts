@@ -3,7 +3,7 @@ import { countEffect, crashWorker, scriptedModel } from 'legate/testing'
 import { ANYTHING, call, counted, QUICK, recorded, roundsOf, steppingModel } from './parts.ts'
 
 /** Delegations that fail or take too long and are tried again, one at a time and few in the whole tree. */
-const BROKEN = Object.assign(new Error('Not today.'), { statusCode: 400 })
+const BROKEN = new Error('Not today.')
 
 /** Looks, and then fails, each time it is tried. */
 const shaky = agent({

@@ -185,7 +185,7 @@ class Chaos {
     const { chance } = this
     const steps = request.messages.filter(({ role }) => role === 'assistant').length
     if (request.tools.length === 0 || chance.is(0.25 + steps / 10)) return 'done'
-    if (chance.is(0.05)) return { error: Object.assign(new Error('bad'), { statusCode: 400 }) }
+    if (chance.is(0.05)) return { error: new Error('bad') }
     const ids = JSON.stringify(request.messages).match(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{22}/g) ?? []
     return {
       calls: Array.from({ length: 1 + chance.below(3) }, () => this.action(ids, level)),

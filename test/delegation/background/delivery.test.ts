@@ -1,4 +1,4 @@
-import { agent, type Runtime } from 'legate'
+import { type AnyAgent, agent } from 'legate'
 import { backgroundSubagents } from 'legate/background'
 import type { ModelRequest } from 'legate/models'
 import { type Script, type ScriptedModel, scriptedModel } from 'legate/testing'
@@ -29,7 +29,7 @@ describe.each(stores)(
   'cybros A75, agentscope 8.9/114: an end in the background is told exactly once, on %s',
   (_, create) => {
     const world = useWorld(create)
-    const start = (...agents: Parameters<Runtime['run']>[0][]) => world.start({ agents, engine: QUICK })
+    const start = (...agents: AnyAgent[]) => world.start({ agents, engine: QUICK })
 
     test('(a) the host waits: the wait has it, and nothing more is said', async () => {
       const { host, model } = hostOf(
