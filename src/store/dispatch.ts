@@ -23,7 +23,9 @@ export interface DispatchPlace {
   readonly schema: string
   /** Which of these trees, by the roots of their wakes, have no open turn. */
   ended(roots: readonly string[]): Promise<ReadonlySet<string>>
-  /** Uses one connection of the store. It may be used before the store is prepared. */
+  /** How long it may wait while the database does not answer, before it fails with `store_busy`. */
+  readonly busyMs: number
+  /** Uses one connection of the store for short statements. It may be used before the store is prepared. */
   session<T>(use: (query: SessionQuery) => Promise<T>): Promise<T>
 }
 

@@ -4,15 +4,19 @@
 // Called by: `engine/dbos`, when a worker starts and when the tables of DBOS are missing.
 // Must stay true:
 //   - A wake catches everything and is short: it looks at its tree, claims, hands over and returns.
+//   - A launch succeeds as a whole, or leaves a DBOS that is shut down and no connection.
 //   - One process at a time makes the tables: DBOS does not lock them.
 
 import { randomUUID } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { StoreError } from '../../base/error.ts'
+import { within } from '../../base/abort.ts'
+import { isLegateError, messageOf, StoreError } from '../../base/error.ts'
+import { isLostWithin } from '../../store/postgres/connection/failure.ts'
 import { unescaped } from '../../store/postgres/escape.ts'
 import type { WakeTaker } from '../../store/store.ts'
+import { type Connections, connectionsAt } from './connections.ts'
 import { APPLICATION, type DbosPlace, storeName, VERSION, WAKE } from './place.ts'
 
 type Dbos = typeof import('@dbos-inc/dbos-sdk').DBOS
@@ -20,7 +24,6 @@ type Dbos = typeof import('@dbos-inc/dbos-sdk').DBOS
 const POLL_MS = 50
 /** Wakes that one process takes at once. They are short; what is above goes to other processes. */
 const AT_ONCE = 64
-const CONNECTIONS = 4
 /** How often wakes that are over are removed, and how many at a time. */
 const TIDY_MS = 60_000
 const PAGE = 1_000
@@ -29,11 +32,16 @@ const LOST_MS = 60_000
 /** How long a process waits for another one that makes the tables. */
 const LOCK_MS = 60_000
 const DRAIN_MS = 2_000
+/** How long a launch may take that makes no tables, and one that makes them, before its connections are given up. */
+const LAUNCH_MS = 15_000
+const TABLES_MS = 60_000
+const LEAST_MS = 5_000
 
 /** DBOS is one per process. */
 interface Launched {
   readonly key: string
   readonly dbos: Dbos
+  readonly connections: Connections
   /** Takers, with the store whose wakes they take. */
   readonly takers: Map<WakeTaker, string>
   readonly stopTidying: () => Promise<void>
@@ -67,68 +75,114 @@ const ONE_QUEUE =
 export async function makeTables(place: DbosPlace): Promise<void> {
   await inTurn(async () => {
     const dbos = await loadDbos()
-    if (dbos.isInitialized()) throw new StoreError('store', LAUNCHED)
-    await locked(place, () => begin(dbos, place, { runMigrations: true }))
-    await dbos.shutdown()
+    requireNone(dbos)
+    await patiently(place, () => locked(place, async () => end(dbos, await begin(dbos, place, WITH_TABLES))))
   })
 }
 
 async function leave(taker: WakeTaker): Promise<void> {
   if (launched?.takers.delete(taker) !== true || launched.takers.size > 0) return
-  const { dbos, stopTidying } = launched
+  const { dbos, connections, stopTidying } = launched
   launched = undefined
-  await stopTidying()
-  await dbos.shutdown({ workflowCompletionTimeoutMS: DRAIN_MS })
+  const stopping = stopTidying()
+  await end(dbos, connections)
+  await stopping
+}
+
+/** What waits for an answer that will never come is given up with its connection. */
+async function end(dbos: Dbos, connections: Connections): Promise<void> {
+  const ending = dbos.shutdown({ workflowCompletionTimeoutMS: DRAIN_MS }).catch(nothing)
+  await within(ending, 2 * DRAIN_MS)
+  await connections.end()
+  await within(ending, DRAIN_MS)
 }
 
 async function launchFor(place: DbosPlace, key: string): Promise<Launched> {
   const dbos = await loadDbos()
-  if (dbos.isInitialized()) throw new StoreError('store', LAUNCHED)
+  requireNone(dbos)
   register(dbos)
-  try {
-    await begin(dbos, place, { runMigrations: false })
-  } catch {
-    // The tables are missing, or of an older version of DBOS.
-    await locked(place, () => begin(dbos, place, { runMigrations: true }))
-  }
-  const limits = { workerConcurrency: AT_ONCE, minPollingIntervalMs: POLL_MS }
-  await dbos.registerQueue(place.queue, { ...limits, onConflict: 'never_update' })
-  return { key, dbos, takers: new Map(), stopTidying: tidying(dbos, place) }
+  const connections = await patiently(place, () => launchOnce(dbos, place))
+  return { key, dbos, connections, takers: new Map(), stopTidying: tidying(dbos, place) }
+}
+
+function requireNone(dbos: Dbos): void {
+  if (dbos.isInitialized()) throw new StoreError('store', launched === undefined ? LAUNCHED : ONE_QUEUE)
 }
 
 const LAUNCHED =
   'This program has launched DBOS itself, and DBOS is one per process. Run the workers of Legate in a process of their own: legate worker --queue.'
 
-async function begin(dbos: Dbos, place: DbosPlace, { runMigrations }: { runMigrations: boolean }): Promise<void> {
+async function launchOnce(dbos: Dbos, place: DbosPlace): Promise<Connections> {
+  const limits = { workerConcurrency: AT_ONCE, minPollingIntervalMs: POLL_MS }
+  const after = () => dbos.registerQueue(place.queue, { ...limits, onConflict: 'never_update' })
+  try {
+    return await begin(dbos, place, { runMigrations: false, after })
+  } catch (error) {
+    if (isLostWithin(error)) throw error
+    // The tables are missing, or of an older version of DBOS.
+    return locked(place, () => begin(dbos, place, { ...WITH_TABLES, after }))
+  }
+}
+
+/** Tries again while the database does not answer, as long as the store waits for it. */
+async function patiently<T>(place: DbosPlace, launch: () => Promise<T>): Promise<T> {
+  const giveUpAt = performance.now() + place.busyMs
+  for (let tries = 0; ; tries++) {
+    try {
+      return await launch()
+    } catch (error) {
+      if (!isLostWithin(error) || performance.now() >= giveUpAt) throw notLaunched(place, error)
+      await sleep(Math.min(1_000, 20 * 2 ** tries))
+    }
+  }
+}
+
+function notLaunched({ tables }: DbosPlace, error: unknown): Error {
+  if (isLegateError(error)) return error as Error
+  const what = `DBOS does not start on the schema ${tables}`
+  const said = messageOf(error)
+  if (!isLostWithin(error)) return new StoreError('store', `${what}: ${said}`, { cause: error })
+  const message = `${what}: the database does not answer (${said}). Check that it runs and can be reached.`
+  return new StoreError('store_busy', message, { cause: error })
+}
+
+interface Beginning {
+  readonly runMigrations: boolean
+  /** What belongs to the launch when DBOS runs. */
+  readonly after?: () => Promise<unknown>
+}
+
+const WITH_TABLES: Beginning = { runMigrations: true }
+
+/** Launches DBOS with connections of its own. Where that fails, it is shut down and they are ended. */
+async function begin(dbos: Dbos, place: DbosPlace, { runMigrations, after }: Beginning): Promise<Connections> {
+  const connections = await connectionsAt(place)
   dbos.setConfig({
     name: APPLICATION,
     applicationVersion: VERSION,
     executorID: `${hostname()}-${process.pid}-${randomUUID()}`,
-    ...(place.pool === undefined
-      ? { systemDatabaseUrl: withoutSchema(place.url ?? '') }
-      : { systemDatabasePool: place.pool as NonNullable<Parameters<Dbos['setConfig']>[0]['systemDatabasePool']> }),
+    systemDatabasePool: connections.pool as NonNullable<Parameters<Dbos['setConfig']>[0]['systemDatabasePool']>,
     systemDatabaseSchemaName: place.tables,
-    systemDatabasePoolSize: CONNECTIONS,
     useListenNotify: false,
     listenQueues: [place.queue],
     logger: SILENT,
     runMigrations,
   })
+  const launching = dbos.launch().then(after)
   try {
-    await dbos.launch()
+    const mostMs = runMigrations ? TABLES_MS : Math.min(LAUNCH_MS, Math.max(LEAST_MS, place.busyMs))
+    const isLaunched = await within(
+      launching.then(() => true),
+      mostMs,
+    )
+    if (isLaunched !== true) throw new Error(`timeout: no answer in ${mostMs / 1_000} s`)
+    return connections
   } catch (error) {
-    await dbos.shutdown().catch(() => undefined)
-    const said = error instanceof Error ? error.message : String(error)
-    throw new StoreError('store', `DBOS does not start on the schema ${place.tables}: ${said}`, { cause: error })
+    launching.catch(nothing)
+    await connections.end()
+    await end(dbos, connections)
+    throw error
   }
-}
-
-/** DBOS passes an address on to the driver, which does not know the schema of a store. */
-function withoutSchema(address: string): string {
-  if (!URL.canParse(address)) return address
-  const url = new URL(address)
-  url.searchParams.delete('schema')
-  return url.href
 }
 
 const nothing = (): void => undefined
@@ -139,16 +193,16 @@ const SILENT = { debug: nothing, info: nothing, warn: nothing, error: nothing }
  * Holds the lock of the tables meanwhile. It is tried for again and again: a statement that waits for it would be waited for by
  * the indexes that DBOS makes.
  */
-async function locked(place: DbosPlace, work: () => Promise<void>): Promise<void> {
+async function locked<T>(place: DbosPlace, work: () => Promise<T>): Promise<T> {
   const name = [`legate dbos ${place.tables}`]
-  await place.session(async (query) => {
+  return place.session(async (query) => {
     const giveUpAt = performance.now() + LOCK_MS
     while ((await query('SELECT pg_try_advisory_lock(hashtext($1))', name))[0]?.[0] !== true) {
       if (performance.now() > giveUpAt) throw new StoreError('store_busy', lockedFor(place))
       await sleep(100)
     }
     try {
-      await work()
+      return await work()
     } finally {
       await query('SELECT pg_advisory_unlock(hashtext($1))', name)
     }

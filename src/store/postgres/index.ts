@@ -81,6 +81,7 @@ export function postgresStore(urlOrOptions: string | PostgresStoreOptions): Stor
     url,
     pool,
     schema,
+    busyMs,
     ended: async (roots) => {
       const keys = roots.map((root) => keyOf(unescaped(root)))
       return new Set((await database.query(ENDED, [roots, keys])).map(([root]) => String(root)))

@@ -18,6 +18,10 @@ export class Cable {
   private readonly dumb: Set<Socket> = new Set()
   private isCut = false
   private isDeaf = false
+  /** How many messages were sent to the server. */
+  sent = 0
+  /** Called before each of them is led on. */
+  sends: (number: number, message: Buffer) => void = () => undefined
 
   private constructor(server: ReturnType<typeof createServer>, to: number) {
     this.server = server
@@ -56,7 +60,17 @@ export class Cable {
   heal(): void {
     this.isCut = false
     this.isDeaf = false
-    for (const pair of this.pairs) for (const socket of pair) socket.destroy()
+    this.break()
+  }
+
+  /** The connections of now end at once, and both sides are told. New ones work. */
+  break(): void {
+    for (const pair of this.pairs) for (const socket of pair) socket.resetAndDestroy()
+  }
+
+  /** How many connections go through it. */
+  get connections(): number {
+    return this.pairs.size
   }
 
   async close(): Promise<void> {
@@ -77,6 +91,8 @@ export class Cable {
     const waiting: Buffer[] = []
     from.on('error', () => undefined)
     from.on('data', (data) => {
+      if (from === pair[0]) this.sends(++this.sent, data)
+      if (from.destroyed || to.destroyed) return
       if (this.isCut || this.dumb.has(from) || (this.isDeaf && from === pair[1])) return
       // What was sent first arrives first, however long it takes.
       lastDue = Math.max(lastDue, performance.now() + this.delayMs + Math.random() * this.jitterMs)

@@ -127,9 +127,9 @@ export class Database {
     return this.connect()
   }
 
-  /** Uses one connection, also before the database is open. */
+  /** Uses one connection for short statements, also before the database is open. */
   session<T>(use: (query: Query) => Promise<T>): Promise<T> {
-    return this.withClient(use, LONG_MS)
+    return this.withClient(use, ANSWER_MS)
   }
 
   statement(text: string): Statement {

@@ -28,12 +28,19 @@ export interface PostgresPool {
   on(event: 'error', heard: (error: Error) => void): unknown
 }
 
+/** A pool that we have made. */
+export interface OwnPool extends PostgresPool {
+  on(event: 'error', heard: (error: Error) => void): unknown
+  on(event: 'remove', heard: (client: PostgresClient) => void): unknown
+}
+
 /** A connection that is not made in this time is given up. */
 const CONNECT_MS = 5_000
 /** A connection that nobody uses for so long is tried by the system. */
 const KEEP_ALIVE_MS = 10_000
 
-export async function newPool(url: string, connections: number): Promise<PostgresPool> {
+/** `more`: further options of the package. */
+export async function newPool(url: string, connections: number, more: object = {}): Promise<OwnPool> {
   const pg = await loadDriver()
   const limits = { connectionTimeoutMillis: CONNECT_MS, idleTimeoutMillis: 30_000 }
   const options = {
@@ -44,8 +51,9 @@ export async function newPool(url: string, connections: number): Promise<Postgre
     allowExitOnIdle: true,
     application_name: 'legate',
     ...limits,
+    ...more,
   }
-  return new pg.Pool(options) as unknown as PostgresPool
+  return new pg.Pool(options) as unknown as OwnPool
 }
 
 async function loadDriver(): Promise<Pick<typeof import('pg'), 'Pool'>> {

@@ -13,6 +13,15 @@ export function isLost(error: unknown): boolean {
   return typeof message === 'string' && LOST_MESSAGE.test(message)
 }
 
+/** The same of an error that a library may have put into its own. */
+export function isLostWithin(error: unknown, depth = 0): boolean {
+  if (isLost(error)) return true
+  if (depth > 8 || typeof error !== 'object' || error === null) return false
+  const { cause, errors } = error as { readonly cause?: unknown; readonly errors?: unknown }
+  const inner = [cause, ...(Array.isArray(errors) ? (errors as readonly unknown[]) : [])]
+  return inner.some((one) => isLostWithin(one, depth + 1))
+}
+
 const LOST_CODE =
   /^(?:08|57P0[1-3]|E(?:CONN|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN)|53300|40001|40P01|26000|42P05)/
 const LOST_MESSAGE = /terminated|timeout|Connection ended|not queryable|connection error/i
