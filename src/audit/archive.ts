@@ -3,7 +3,7 @@ import type { Column } from '../base/keep-shape.ts'
 import { checkHandle, flag, int, listOf, number, type OptionRules, readOptions, text } from '../base/options.ts'
 import type { Commit } from '../graph/commit.ts'
 import { readTree } from '../graph/reader.ts'
-import type { Id } from '../graph/rows.ts'
+import type { Conversation, Id } from '../graph/rows.ts'
 import { CONVERSATION_COLUMNS, LINK_COLUMNS, NODE_COLUMNS, TURN_COLUMNS } from '../graph/rows.ts'
 import type { Archive, Removal, Tombstone, WholeTree } from '../store/archive.ts'
 import { TreeParser, TreeWriter, toLines, unpackTree, verifyTree } from '../store/codec/tree-text.ts'
@@ -47,9 +47,13 @@ function archiveOf({ archive, name }: Store): Archive {
 
 /**
  * Reads the lines of `exportTree` and keeps their hashes. Imports nothing unless the tree is complete, fits its hashes and
- * passes an audit; a tree that is already there stays as it is.
+ * passes an audit; a tree that is already there stays as it is. `check` throws where whoever imports may not have such a tree.
  */
-export async function importTree(ledger: Ledger, lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
+export async function importTree(
+  ledger: Ledger,
+  lines: Iterable<string> | AsyncIterable<string>,
+  check?: (root: Conversation) => void,
+): Promise<Id> {
   const reader = new TreeParser()
   const given = typeof lines === 'string' ? lines.split('\n') : lines
   const isAtOnce = typeof Reflect.get(Object(given), Symbol.iterator) === 'function'
@@ -60,6 +64,7 @@ export async function importTree(ledger: Ledger, lines: Iterable<string> | Async
   const { store } = ledger
   const archive = archiveOf(store)
   const { rootId } = tree
+  if (check !== undefined) check(rootOf(tree))
   const isKnown = (await look(store, rootId, (tree) => tree.conversation(rootId))) !== undefined
   const known = isKnown ? headOf(await archive.read(rootId)) : undefined
   if (isKnown && known === headOf(tree)) return rootId
@@ -67,6 +72,14 @@ export async function importTree(ledger: Ledger, lines: Iterable<string> | Async
   if (isKnown && known === bare) return rootId
   await archive.restore(tree)
   return rootId
+}
+
+/** The root conversation of a tree from outside. */
+function rootOf(tree: WholeTree): Conversation {
+  const wrong = shapeOf(tree)
+  if (wrong !== undefined) refuse(`${wrong}.`)
+  const root = unpackTree(tree).conversations.find(({ id }) => id === tree.rootId)
+  return root ?? refuse('its root conversation is not in it.')
 }
 
 function headOf(tree: WholeTree | undefined): string | undefined {
@@ -263,13 +276,13 @@ export interface PruneOptions {
  * Deletes surplus and old trees one by one, the oldest first. A tree that became active meanwhile stays. A damaged tree does
  * not hold up the others; an error reports it at the end.
  */
-export async function prune(store: Store, options: PruneOptions, now: number): Promise<Tombstone[]> {
+export async function prune(store: Store, options: PruneOptions, { now, maySee }: Pruning): Promise<Tombstone[]> {
   checkOptions(options)
   const archive = archiveOf(store)
   const { dryRun = false } = options
   const stones: Tombstone[] = []
   const failures: StoreError[] = []
-  for (const { rootId, seq, reason } of await leaving(store, options, now)) {
+  for (const { rootId, seq, reason } of await leaving(store, options, { now, maySee })) {
     const gone = await attempt(() => archive.remove(rootId, { at: now, reason, seq, dryRun }))
     if (gone instanceof Error) failures.push(gone)
     else if (gone !== undefined) stones.push(gone)
@@ -279,6 +292,12 @@ export async function prune(store: Store, options: PruneOptions, now: number): P
   if (stones.length > 0 && !dryRun) await archive.compact?.()
   if (failures.length > 0) throw damaged(failures, stones)
   return stones
+}
+
+interface Pruning {
+  readonly now: number
+  /** The agents whose trees may go: others do not even count. Left out: all. */
+  readonly maySee?: ((agent: string) => boolean) | undefined
 }
 
 interface IdleTree {
@@ -292,11 +311,11 @@ interface SurplusTree extends IdleTree {
   readonly reason: string
 }
 
-async function leaving(store: Store, options: PruneOptions, now: number): Promise<SurplusTree[]> {
+async function leaving(store: Store, options: PruneOptions, { now, maySee }: Pruning): Promise<SurplusTree[]> {
   const { keep = Number.POSITIVE_INFINITY, olderThanMs = Number.POSITIVE_INFINITY } = options
-  const trees = (await idleTrees(store, options, keep === Number.POSITIVE_INFINITY ? now - olderThanMs : now)).sort(
-    (a, b) => b.at - a.at,
-  )
+  const until = keep === Number.POSITIVE_INFINITY ? now - olderThanMs : now
+  const trees = await idleTrees(store, options, { now: until, maySee })
+  trees.sort((a, b) => b.at - a.at)
   return trees
     .flatMap((tree, place) => {
       if (place >= keep) return { ...tree, reason: 'maximum' }
@@ -306,12 +325,17 @@ async function leaving(store: Store, options: PruneOptions, now: number): Promis
 }
 
 /** The newest first. A tree that was made after a moment was active after it: it is not even looked at. */
-async function idleTrees(store: Store, { owner, notOwners }: PruneOptions, until: number): Promise<IdleTree[]> {
+async function idleTrees(
+  store: Store,
+  { owner, notOwners }: PruneOptions,
+  { now: until, maySee }: Pruning,
+): Promise<IdleTree[]> {
   const open = new Set((await store.openTurns(MANY)).map(({ rootId }) => rootId))
   const others = new Set(notOwners)
   const trees: IdleTree[] = []
   for (const root of await store.roots({ limit: MANY, ...(owner === undefined ? {} : { owner }) })) {
-    const { id, createdAt } = root
+    const { id, createdAt, agent } = root
+    if (maySee?.(agent.name) === false) continue
     if (open.has(id) || createdAt > until || (root.owner !== null && others.has(root.owner))) continue
     const seq = await look(store, id, (tree) => tree.lastSeq(id))
     const [last] = await store.events(id, seq - 1, 1)

@@ -4,13 +4,17 @@ export { type KnownRequests, type LintFinding, lint } from '../grant/lint.ts'
 export {
   type ApprovalRight,
   checkPrincipal,
+  countedIds,
   type DayBudget,
   hasScope,
+  isOperator,
   maySee,
   mayStart,
   narrowPrincipal,
   SCOPES,
   type Scope,
+  seesAllAgents,
+  seesEverything,
 } from '../grant/principal.ts'
 export { BUILT_IN_PROFILES, type Profiles, profileLayer } from '../grant/profile.ts'
 export {

@@ -53,6 +53,33 @@ export function askersIn(ceiling: readonly Json[]): readonly string[] {
   return readCeiling(ceiling).flatMap(({ principal }) => principal ?? [])
 }
 
+/** The ids whose limit of a day binds what stands under these layers. Under layers that cannot be read nothing runs. */
+export function dayOwnersIn(ceiling: readonly Json[]): readonly string[] {
+  if (ceiling.length === 0) return NOBODY
+  const before = dayOwners.get(ceiling)
+  if (before !== undefined) return before
+  const found = isReadable(ceiling) ? readDayOwners(ceiling) : NOBODY
+  dayOwners.set(ceiling, found)
+  return found
+}
+
+function readDayOwners(ceiling: readonly Json[]): readonly string[] {
+  const owners = new Set(readCeiling(ceiling).flatMap(({ perDay }) => perDay?.owner ?? []))
+  return owners.size === 0 ? NOBODY : [...owners]
+}
+
+function isReadable(ceiling: readonly Json[]): boolean {
+  try {
+    readCeiling(ceiling)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const dayOwners: WeakMap<readonly Json[], readonly string[]> = new WeakMap()
+const NOBODY: readonly string[] = []
+
 /** Joins two ceilings: layers only stack, and a layer is not repeated. */
 export function stackCeilings(ceiling: readonly Json[], more: readonly Json[]): readonly Json[] {
   if (more === ceiling || more.length === 0) return ceiling

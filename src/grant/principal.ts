@@ -38,7 +38,8 @@ export const SCOPES = Object.freeze([
 export type Scope = (typeof SCOPES)[number]
 
 /**
- * The most that all runs of an owner may use on one day, by UTC. Tokens and dollars may be exceeded by the calls that are under
+ * The most that one id may use on one day, by UTC: in conversations that it owns, and in runs of other owners that its limit binds.
+ * Tokens and dollars may be exceeded by the calls that are under
  * way, and runs by those that other processes start at the same moment.
  */
 export interface DayBudget {
@@ -62,7 +63,7 @@ export interface Principal {
   readonly grant?: Omit<Grant, 'delegate'>
   /** Limits of each run that it starts. */
   readonly budget?: Budget
-  /** Limits of all runs of its id on one day. */
+  /** Limits of one day: of all runs of its id, and of those that it binds, because a principal within it asked for them. */
   readonly perDay?: DayBudget
   /** The owners whose conversations it reaches: only its `own` (default), those in a list, or `all` (with `admin` or `audit`). */
   readonly sees?: 'own' | 'all' | readonly string[]
@@ -181,6 +182,33 @@ export function maySee(principal: Principal, owner: string | null): boolean {
   })
 }
 
+/** Does it see the trees of all agents, those that nobody offers now among them? */
+export function seesAllAgents(principal: Principal): boolean {
+  return every(principal, ({ agents }) => agents === undefined)
+}
+
+/** Does it see everything in the store: all agents of all owners, and what nobody owns? */
+export function seesEverything(principal: Principal): boolean {
+  return seesAllAgents(principal) && every(principal, ({ sees }) => sees === 'all')
+}
+
+/** Does it look after the whole store? What others do under it does not count as its own. */
+export function isOperator(principal: Principal): boolean {
+  return hasScope(principal, 'admin') && seesEverything(principal)
+}
+
+/**
+ * The ids that count what it does: its own, and those of all who made it, up to an operator. So nobody has more by handing out
+ * principals, and what somebody hands out takes nothing from anybody else.
+ */
+export function countedIds(principal: Principal): readonly string[] {
+  const ids = [principal.id]
+  for (let above = principal.within; above !== undefined && !isOperator(above); above = above.within) {
+    if (!ids.includes(above.id)) ids.push(above.id)
+  }
+  return ids
+}
+
 /** The owners that it sees, for lists; `all` where it sees everybody. */
 export function ownersSeenBy(principal: Principal): readonly string[] | 'all' {
   let seen: readonly string[] | 'all' = 'all'
@@ -226,8 +254,7 @@ export function principalLayers(principal: Principal): readonly Layer[] {
         ...layer,
         ...(at > 0 ? {} : { principal: id }),
         ...(budget === undefined ? {} : { budget }),
-        // The day of another id counts for that id only.
-        ...(perDay === undefined || id !== principal.id ? {} : { perDay: { owner: id, ...perDay } }),
+        ...(perDay === undefined ? {} : { perDay: { owner: id, ...perDay } }),
       },
     ]
   })

@@ -144,7 +144,10 @@ export interface Spent {
   readonly owner: string
   /** The day of the commits, in UTC: `2026-11-17`. */
   readonly day: string
-  /** The agent that called the model; for runs, the one at the root. */
+  /**
+   * The agent that called the model; for runs, the one at the root. Empty where another owner's run spent it and the limit of a day
+   * that `owner` has bound that run: it counts for the limit, and stands in no list.
+   */
   readonly agent: string
   /** The model; empty for runs. */
   readonly model: string
@@ -183,7 +186,8 @@ export function spentIn(
   return spent
 }
 
-function isOpened({ version, state, wokenBy }: Turn): boolean {
+/** Does a new turn of a root count as a run? */
+export function isOpened({ version, state, wokenBy }: Turn): boolean {
   return version === 1 && state !== 'ended' && wokenBy === null
 }
 

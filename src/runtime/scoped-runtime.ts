@@ -40,6 +40,8 @@ import {
   principalCeiling,
   requireEdit,
   type Scope,
+  seesAllAgents,
+  seesEverything,
 } from '../grant/principal.ts'
 import type { RunEvent } from '../graph/event.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
@@ -72,8 +74,12 @@ export interface ScopedParts {
   readonly start: (agent: AnyAgent, input: unknown, start: ScopedStart) => Run
   readonly attach: (runId: Id, mayCancel: () => void) => Promise<Run>
   readonly conversation: (id: Id, on: OnBehalf) => Promise<ConversationHandle>
-  /** Throws where the principal's day is used up, or it would work in another's conversation. */
-  readonly requireDay: (layers: readonly Json[], owner: string | null) => Promise<void>
+  /** Throws where the day of somebody whose limit is among these layers is used up. */
+  readonly requireDay: (layers: readonly Json[]) => Promise<void>
+  /** Imports a tree unless `check` throws at its root. */
+  readonly importOf: (lines: Iterable<string> | AsyncIterable<string>, check: (root: Conversation) => void) => Promise<Id>
+  /** Deletes trees without an open run, of agents that `maySee`. */
+  readonly prune: (options: PruneOptions, maySee: (agent: string) => boolean) => Promise<Tombstone[]>
   readonly explain: (of: Id | AnyAgent, request: string) => Promise<Explanation>
   /** The agent of that name, if the program offers it. */
   readonly findAgent: (name: string) => AnyAgent | undefined
@@ -147,9 +153,7 @@ export class ScopedRuntime {
   /** Everything that needs a person, in what the principal sees. */
   async inbox(query: InboxQuery = {}): Promise<InboxItem[]> {
     this.require('read')
-    return this.seen.ofItsAgents(
-      await this.seen.overOwners(query, (owned) => this.parts.operations.inbox(owned), bySince),
-    )
+    return this.seen.filtered(query, (owned) => this.parts.operations.inbox(owned), bySince)
   }
 
   /** The events of a whole tree, by the id of a conversation of it. */
@@ -202,13 +206,13 @@ export class ScopedRuntime {
     return { ...page, changes: this.seen.ofItsAgents(seen) }
   }
 
-  /** The usage of owners that the principal sees, by day, agent and model. Both days are included. */
+  /** The usage of owners and agents that the principal sees, by day, agent and model. Both days are included. */
   async usageByDay(query: DaysQuery): Promise<PricedDay[]> {
     this.require('read')
     const { from, to } = query
     const read = ({ owner }: ListQuery) =>
       this.parts.operations.usageByDay(owner === undefined ? { from, to } : { from, to, owner })
-    return this.seen.overOwners({ ...query, limit: EVERY_DAY }, read, byDay)
+    return this.seen.ofItsAgents(await this.seen.overOwners({ ...query, limit: EVERY_DAY }, read, byDay))
   }
 
   /** A run in short, with what it delegated. */
@@ -259,12 +263,7 @@ export class ScopedRuntime {
   async trees(query: TreesQuery): Promise<readonly TreeData[]> {
     this.require('read')
     const { listTrees } = await import('./look/find.ts')
-    const trees = await listTrees(this.parts.store, query, (owned, read, order) =>
-      this.seen.overOwners(owned, read, order),
-    )
-    return trees.filter(({ rootId, conversations }) => {
-      return mayStart(this.principal, conversations.find(({ id }) => id === rootId)?.agent.name ?? '')
-    })
+    return listTrees(this.parts.store, query, this.seen)
   }
 
   /** Recorded events of a tree, and what its running nodes have said so far. */
@@ -274,12 +273,11 @@ export class ScopedRuntime {
     return { events: await store.events(root.id, after, limit), blocks: await store.blocks(root.id, 0) }
   }
 
-  /** Finds ids by their ending: in all trees for a principal that sees all, else in the newest 200 that it sees. */
+  /** Finds ids by their ending: in all trees for a principal that sees everything, else in the newest 200 that it sees. */
   async find(ending: string): Promise<FoundIds> {
     this.require('read')
     const { findIds, findIn } = await import('./look/find.ts')
-    const isWhole = ownersSeenBy(this.principal) === 'all' && this.principal.agents === undefined
-    return isWhole ? findIds(this.parts.store, ending) : findIn(await this.trees({ limit: 200 }), ending)
+    return seesEverything(this.principal) ? findIds(this.parts.store, ending) : findIn(await this.trees({ limit: 200 }), ending)
   }
 
   /** A handle for a run. Its `cancel` needs the scope `cancel`. */
@@ -290,11 +288,11 @@ export class ScopedRuntime {
 
   /** A conversation or lane, to read; its history changes with the scope `history`. `grant` narrows what its changes begin. */
   async conversation(id: Id, options: ConversationOptions = {}): Promise<ScopedConversation> {
-    const { owner } = await this.enter('read', 'conversation', id)
+    await this.enter('read', 'conversation', id)
     const handle = await this.parts.conversation(id, {
       caller: narrowedLayers(this.layers, options),
       mayCancel: () => this.require('cancel'),
-      mayBegin: () => this.requireStart(owner),
+      mayBegin: () => this.requireStart(),
     })
     return new ScopedConversation(handle, (scope) => this.require(scope))
   }
@@ -320,7 +318,7 @@ export class ScopedRuntime {
   /** Why a run does not go on, or what it is doing, in words. */
   async why(id: Id): Promise<Why> {
     await this.enter('read', 'run', id)
-    return this.parts.operations.why(id, { processes: ownersSeenBy(this.principal) === 'all' })
+    return this.parts.operations.why(id, { processes: seesEverything(this.principal) })
   }
 
   /** Why a run may or may not do something: `tool:deploy`. Also of an agent that the principal may start, by its name. */
@@ -349,17 +347,13 @@ export class ScopedRuntime {
   /** The approvals that wait for a person, in everything the principal sees. */
   async approvals(query: ApprovalsQuery = {}): Promise<PendingApproval[]> {
     await (query.runId === undefined ? this.require('approve') : this.enter('approve', 'run', query.runId))
-    return this.seen.ofItsAgents(
-      await this.seen.overOwners(query, (owned) => this.parts.operations.approvals(owned), byExpiry),
-    )
+    return this.seen.filtered(query, (owned: ApprovalsQuery) => this.parts.operations.approvals(owned), byExpiry)
   }
 
   /** The questions that wait for a person, in everything the principal sees. */
   async questions(query: QuestionsQuery = {}): Promise<PendingQuestion[]> {
     await (query.runId === undefined ? this.require('approve') : this.enter('approve', 'run', query.runId))
-    return this.seen.ofItsAgents(
-      await this.seen.overOwners(query, (owned) => this.parts.operations.questions(owned), byExpiry),
-    )
+    return this.seen.filtered(query, (owned: QuestionsQuery) => this.parts.operations.questions(owned), byExpiry)
   }
 
   /** The principal's word on what awaits approval, its answer to a question, or the result of a call that it executed. */
@@ -385,6 +379,7 @@ export class ScopedRuntime {
   async settle(nodeId: Id, word: SettleWord): Promise<SettledCall> {
     const root = await this.enter('approve', 'node', nodeId)
     await this.requireApproval(root, nodeId)
+    if (!('leave' in word)) await this.parts.requireDay(this.layers)
     return this.parts.settle(nodeId, word, { by: this.principal.id, caller: this.layers })
   }
 
@@ -406,10 +401,15 @@ export class ScopedRuntime {
     return this.parts.operations.export(rootId)
   }
 
-  /** Takes a tree that `export` gave. Whose it is, the tree itself says: only an admin may bring one in. */
+  /** Takes a tree that `export` gave. Whose it is, the tree itself says: an admin brings in those that it sees then. */
   async import(lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
     this.require('admin')
-    return this.parts.operations.import(lines)
+    if (seesEverything(this.principal)) return this.parts.operations.import(lines)
+    return this.parts.importOf(lines, ({ owner, agent }) => {
+      if (this.sees(owner, agent.name)) return
+      const message = `${this.principal.id} would not see the tree: it is of the agent "${agent.name}", and ${owner ?? 'nobody'} owns it.`
+      throw new DeniedError('denied', message)
+    })
   }
 
   /** Deletes the whole tree of a conversation at the root, or of a run of it. */
@@ -418,24 +418,28 @@ export class ScopedRuntime {
     return this.parts.operations.forget(id, reason)
   }
 
-  /** Deletes trees without an open run: of the principal's own, or of all owners that it sees. */
+  /** Deletes trees without an open run: of the principal's own, or of all owners that it sees, and of its agents only. */
   async prune(options: PruneOptions): Promise<Tombstone[]> {
     this.require('delete')
+    const ofItsAgents = (agent: string) => mayStart(this.principal, agent)
     const seen = ownersSeenBy(this.principal)
-    if (options.owner === undefined && seen === 'all') return this.parts.operations.prune(options)
+    if (options.owner === undefined && seen === 'all') return this.parts.prune(options, ofItsAgents)
     const owners = options.owner === undefined ? seen : [options.owner]
     const stones: Tombstone[] = []
     for (const owner of owners) {
-      if (maySee(this.principal, owner)) stones.push(...(await this.parts.operations.prune({ ...options, owner })))
+      if (maySee(this.principal, owner)) stones.push(...(await this.parts.prune({ ...options, owner }, ofItsAgents)))
     }
     return stones
   }
 
-  /** Cancels and deletes everything of an owner: for an admin who sees that owner. */
+  /** Cancels and deletes everything of an owner: for an admin who sees that owner, and all agents. */
   async forgetOwner(owner: string, reason = 'forgotten'): Promise<ForgottenOwner> {
     this.require('admin')
     this.require('delete')
     if (!maySee(this.principal, owner)) throw new DeniedError('denied', `${this.principal.id} does not see ${owner}.`)
+    if (!seesAllAgents(this.principal)) {
+      throw new DeniedError('denied', `${this.principal.id} does not see all agents, so it cannot forget ${owner}.`)
+    }
     return this.parts.operations.forgetOwner(owner, reason)
   }
 
@@ -454,10 +458,10 @@ export class ScopedRuntime {
     return this.parts.operations.processes(query)
   }
 
-  /** Throws a DeniedError where the principal may not begin a run in a conversation of this owner. */
-  private async requireStart(owner: string | null): Promise<void> {
+  /** Throws a DeniedError where the principal may not begin a run now. */
+  private async requireStart(): Promise<void> {
     this.require('start')
-    await this.parts.requireDay(this.layers, owner)
+    await this.parts.requireDay(this.layers)
   }
 
   /** Throws a DeniedError unless the principal has the scope. */
@@ -467,8 +471,9 @@ export class ScopedRuntime {
   }
 
   private requireAll(): void {
-    if (ownersSeenBy(this.principal) === 'all') return
-    throw new DeniedError('denied', `${this.principal.id} does not see all owners: name a conversation of its own.`)
+    if (seesEverything(this.principal)) return
+    const message = `${this.principal.id} does not see all owners and agents: name a conversation of its own.`
+    throw new DeniedError('denied', message)
   }
 
   /** Checks the scope, then takes an id to the root of its tree: the same reads and the same error, whoever has it. */
@@ -485,15 +490,19 @@ export class ScopedRuntime {
     // A look that finds something takes longer than one that does not: whoever is refused waits for one of each.
     await store.ownerOf(place === undefined ? known.id : NOWHERE)
     const stone = await store.archive?.tombstone(id)
-    const isOwn = place === undefined && stone !== undefined && maySee(this.principal, stone.owner)
-    throw missingError(what, id, isOwn ? stone : undefined)
+    const isSeen = place === undefined && stone !== undefined && this.sees(stone.owner, stone.agent)
+    throw missingError(what, id, isSeen ? stone : undefined)
   }
 
   /** The root as its record has it, where the principal sees its owner. */
   private async rootAt(rootId: Id): Promise<Conversation | undefined> {
     const root = await look(this.parts.store, rootId, (tree) => tree.conversation(rootId))
-    const isSeen = root !== undefined && maySee(this.principal, root.owner) && mayStart(this.principal, root.agent.name)
-    return isSeen ? root : undefined
+    return root !== undefined && this.sees(root.owner, root.agent.name) ? root : undefined
+  }
+
+  /** May it see a tree of this owner and agent? */
+  private sees(owner: string | null, agent: string): boolean {
+    return maySee(this.principal, owner) && mayStart(this.principal, agent)
   }
 }
 

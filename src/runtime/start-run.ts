@@ -20,14 +20,14 @@ import {
   readAgentInput,
   type ValidInput,
 } from '../agent/definition/input.ts'
-import { ConflictError, DefinitionError, InputError, messageOf, NotFoundError } from '../base/error.ts'
+import { ConflictError, DefinitionError, DeniedError, InputError, messageOf, NotFoundError } from '../base/error.ts'
 import { freshIds, isId } from '../base/id.ts'
 import type { Json } from '../base/json.ts'
 import { after, attempt } from '../base/maybe.ts'
 import { anything, flag, type OptionRules, oneOf, readOptions, record, text } from '../base/options.ts'
 import { readTraceparent, withTraceparent } from '../conversation/trace/traceparent.ts'
 import { type Budget, checkBudget, type RootBounds, rootBounds } from '../grant/budget.ts'
-import { budgetsIn, freezeLayer, stackCeilings } from '../grant/ceiling.ts'
+import { budgetsIn, dayOwnersIn, freezeLayer, stackCeilings } from '../grant/ceiling.ts'
 import { checkGrant, type Grant, narrowingLayer } from '../grant/grant.ts'
 import { maySee, mayStart, type Principal } from '../grant/principal.ts'
 import { newTreePlaces } from '../graph/limits.ts'
@@ -42,7 +42,7 @@ import type { CurrentCall } from '../tool/current.ts'
 import type { Telemetry } from '../tool/telemetry.ts'
 import { budgetOf } from './authority.ts'
 import type { NodeExecutor } from './execute-node.ts'
-import { DayStarts, hasDayLimit } from './keys/day-starts.ts'
+import { DayStarts } from './keys/day-starts.ts'
 import type { KeyedStarts } from './keys/keyed-starts.ts'
 import { checkNames, type KeyedStart, readKeyedStart } from './keys/start-names.ts'
 import type { HandleOptions } from './live-runs.ts'
@@ -162,22 +162,22 @@ export class RunStarter {
     return this.recordWithinDay({ agent, input }, options)
   }
 
-  /** Records a run of a principal where its day allows it. */
+  /** Records a run of a principal where its day allows it, and that of everybody above. */
   private recordWithinDay(request: CheckedRequest, options: SayOptions): void | Promise<void> {
-    const { by, ceiling, conversationId, isFresh } = options
-    if (by === null || !hasDayLimit(ceiling)) return this.recordOnce(request, options)
-    return this.days.begin(by.id, async () => {
-      const known = isFresh ? undefined : await this.store.ownerOf(conversationId)
-      await this.requireDay(ceiling, known?.owner ?? by.id)
+    const { by, ceiling } = options
+    const limited = by === null ? [] : dayOwnersIn(ceiling)
+    if (limited.length === 0) return this.recordOnce(request, options)
+    return this.days.begin(limited, async () => {
+      await this.requireDay(ceiling)
       await this.recordOnce(request, options)
     })
   }
 
-  /** Throws a DeniedError where a day's budget among these layers is used up, or is another's. */
-  async requireDay(ceiling: readonly Json[], owner: string | null): Promise<void> {
-    if (!hasDayLimit(ceiling)) return
+  /** Throws a DeniedError where a day's budget among these layers is used up. */
+  async requireDay(ceiling: readonly Json[]): Promise<void> {
+    if (dayOwnersIn(ceiling).length === 0) return
     await this.parts.begin()
-    await this.parts.executor.loadedParts().code.requireDay(this.parts.ledger, ceiling, owner)
+    await this.parts.executor.loadedParts().code.requireDay(this.parts.ledger, ceiling)
   }
 
   private recordOnce({ agent, input }: CheckedRequest, options: SayOptions): void | Promise<void> {
@@ -188,7 +188,7 @@ export class RunStarter {
     const record = (conversationId: Id, isNew: boolean) =>
       this.recordNew({ agent, input }, { ...options, conversationId, requestHash }, isNew)
     this.keyed ??= new KeyedStarts(this.parts.ledger)
-    return this.keyed.begin({ runId: options.runId, start: keyed, requestHash, record })
+    return this.keyed.begin({ runId: options.runId, start: keyed, requestHash, maySee: sightOf(options.by), record })
   }
 
   /** A store far away is not asked for the rows of a conversation that is new: it refuses the commit if there are some. */
@@ -210,6 +210,7 @@ export class RunStarter {
     const known = tree.conversation(conversationId)
     if (known !== undefined) checkOwner(known, agent, options)
     else if (options.mustExist) return this.refuseUnknown(conversationId, owner)
+    else requireSight(options)
     const conversation = {
       id: conversationId,
       isNew: known === undefined,
@@ -367,11 +368,8 @@ function checkOwner(conversation: Conversation, agent: AgentCore, { owner, by }:
     id,
     path: [rootAgent = ''],
   } = conversation
-  const isHidden =
-    by === null
-      ? owner !== null && owner !== conversation.owner
-      : !maySee(by, conversation.owner) || !mayStart(by, rootAgent)
-  if (isHidden) throw unknownConversation(id)
+  const isHidden = by === null && owner !== null && owner !== conversation.owner
+  if (isHidden || !sightOf(by)(conversation.owner, rootAgent)) throw unknownConversation(id)
   if (conversation.type === 'sub_agent') {
     throw new ConflictError('conflict', `The conversation ${id} is a subagent's: only its host can go on with it.`)
   }
@@ -382,6 +380,18 @@ function checkOwner(conversation: Conversation, agent: AgentCore, { owner, by }:
 
 /** Who starts a run: an owner, or a principal that may see conversations of others too. */
 type Starter = Pick<SayOptions, 'owner' | 'by'>
+
+/** Which trees a starter sees, by owner and agent. The program itself sees all. */
+function sightOf(by: Principal | null): (owner: string | null, agent: string) => boolean {
+  return (owner, agent) => by === null || (maySee(by, owner) && mayStart(by, agent))
+}
+
+/** Nobody begins a conversation that it could neither read nor cancel afterwards. */
+function requireSight({ by, owner }: Starter): void {
+  if (by === null || maySee(by, owner)) return
+  const message = `${by.id} begins no conversation that it cannot see. Let it, and whoever made it, see ${owner} ("sees").`
+  throw new DeniedError('denied', message, { details: { sees: owner } })
+}
 
 function unknownConversation(id: Id): NotFoundError {
   return new NotFoundError('not_found', `There is no conversation ${id} in this store.`)

@@ -30,7 +30,7 @@ import type { Engine } from '../engine/engine.ts'
 import { leaseTime } from '../engine/lease.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { TreeReader } from '../graph/reader.ts'
-import type { AgentRef, Id, Node } from '../graph/rows.ts'
+import type { AgentRef, Conversation, Id, Node } from '../graph/rows.ts'
 import type { Reply } from '../rules/delegation/question.ts'
 import type { SettledCall } from '../rules/history/settle-call.ts'
 import type { ApprovalAnswer } from '../rules/turn/approve.ts'
@@ -346,8 +346,16 @@ export abstract class StoreOperations {
 
   /** Takes a tree that `export` gave, as lines or as one text, or nothing of it. Gives the id of its root conversation. */
   async import(lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
+    return this.importOf(lines)
+  }
+
+  /** Like `import`, unless `check` throws at the root. */
+  protected async importOf(
+    lines: Iterable<string> | AsyncIterable<string>,
+    check?: (root: Conversation) => void,
+  ): Promise<Id> {
     const { importTree } = await import('../audit/archive.ts')
-    return importTree(this.parts.ledger, lines)
+    return importTree(this.parts.ledger, lines, check)
   }
 
   /**
@@ -386,8 +394,13 @@ export abstract class StoreOperations {
    * or either; of one `owner`, or of all. Gives the tombstones they leave.
    */
   async prune(options: PruneOptions): Promise<Tombstone[]> {
+    return this.pruneOf(options)
+  }
+
+  /** Like `prune`, of agents that `maySee` only. */
+  protected async pruneOf(options: PruneOptions, maySee?: (agent: string) => boolean): Promise<Tombstone[]> {
     const { prune } = await import('../audit/archive.ts')
-    const stones = await prune(this.store, options, this.parts.ledger.clock.now())
+    const stones = await prune(this.store, options, { now: this.parts.ledger.clock.now(), maySee })
     for (const { rootId } of stones) this.parts.feeds.closeTree(rootId)
     return stones
   }

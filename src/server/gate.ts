@@ -6,7 +6,7 @@
 //   - Nothing of the store but the token is read before all checks have passed.
 //   - A refused request has started nothing.
 
-import { hasScope, maySee } from '../doors/grant.ts'
+import { hasScope, seesEverything } from '../doors/grant.ts'
 import type { Principal } from '../index.ts'
 import { addressKey, Buckets } from './defence/buckets.ts'
 import { checkHost, checkOrigin, type OriginRules } from './defence/origin.ts'
@@ -130,8 +130,8 @@ function isFollowed(headers: Headers): boolean {
 const NOBODY: Identity = identityOf(Object.freeze({ id: 'nobody', scopes: [] }))
 
 function checkScope({ scope, needsAll }: Route, { principal }: Identity): void {
-  if (needsAll === true && !maySee(principal, null)) {
-    throw new Problem('denied', `${principal.id} does not see all owners.`)
+  if (needsAll === true && !seesEverything(principal)) {
+    throw new Problem('denied', `${principal.id} does not see all owners and agents.`)
   }
   if (scope === 'any' || scope === 'none' || hasScope(principal, scope)) return
   throw new Problem('denied', `${principal.id} lacks the scope ${scope}.`)

@@ -24,7 +24,7 @@ import type { Authenticator, Identity } from './identity/authenticator.ts'
 import type { Tokens } from './identity/tokens.ts'
 import { Counters } from './metrics.ts'
 import { type HandlerOptions, LIMIT_DEFAULTS, WEBHOOK_DEFAULTS } from './options.ts'
-import { type Problem, problemOf, unauthenticated } from './problem/problem.ts'
+import { Problem, problemOf, unauthenticated } from './problem/problem.ts'
 import { TABLE } from './routes/table.ts'
 import { type StreamOwner, Streams } from './stream/streams.ts'
 import { ChangeTicker } from './stream/ticker.ts'
@@ -95,7 +95,11 @@ export class Service {
       webhooks,
       retention,
       ticker: new ChangeTicker(async () => (await runtime.store.changes(null, 0)).cursor),
-      mcp: new McpEndpoint({ key: () => signingKey(runtime.store), report: this.report }),
+      mcp: new McpEndpoint({
+        key: () => signingKey(runtime.store),
+        report: this.report,
+        tooMany: (detail) => new Problem('too_many', detail, { 'retry-after': '60' }),
+      }),
       mcpOptions: options.mcp ?? {},
       a2a: new A2aEndpoint(),
       a2aAgent: options.a2a?.agent ?? null,
@@ -161,7 +165,7 @@ export class Service {
   /** A stream too many leaves its source alone. */
   private checkStream({ stream }: Answer, identity: Identity): void {
     try {
-      this.streams.check(ownerOf(identity))
+      this.streams.check(identity.principal)
     } catch (error) {
       leaveStream(stream)
       throw error
@@ -249,7 +253,7 @@ function leaveStream(stream: Answer['stream']): void {
 
 /** Whose stream it is. */
 export function ownerOf({ principal, tokenId, isStillValid }: Identity): StreamOwner {
-  return { principalId: principal.id, tokenId, isStillValid }
+  return { principal, tokenId, isStillValid }
 }
 
 const NO_JSON: JsonBody = { value: {}, sent: {} }

@@ -17,6 +17,7 @@ import { Draft } from '../graph/draft.ts'
 import type { Kinds } from '../graph/kinds.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
+import { withCharges } from './charge.ts'
 import { MissingRows, nearTree } from './look.ts'
 import type { Store } from './store.ts'
 
@@ -210,7 +211,7 @@ class Attempt<T> {
     if (draft.hasTouchedTurns) this.ledger.endTurns(draft)
     if (draft.isEmpty) return undefined
     const kind = step.kind === 'result' && draft.turnEnded ? 'end' : step.kind
-    this.commit = draft.toCommit(kind, step.rootId, this.ledger.nextCommitId())
+    this.commit = withCharges(draft, draft.toCommit(kind, step.rootId, this.ledger.nextCommitId()))
     this.ledger.tellChanges(draft, this.commit)
     return this.ledger.store.commit(this.commit)
   }

@@ -1,15 +1,28 @@
 import { agent, createRuntime, type Principal, type Runtime } from 'legate'
+import { narrowPrincipal } from 'legate/grant'
 import { fakeClock, scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { lasting } from '../support/stores.ts'
 
 const DAY_MS = 86_400_000
 const ANN: Principal = { id: 'ann', scopes: ['start', 'read'] }
+/** May make principals of other ids. */
+const MAKER: Principal = { id: 'lea', scopes: ['start', 'read', 'admin'], sees: 'all' }
 
 /** Each call uses 100 tokens. */
 function clerk(id = 'openai/gpt-5') {
   const usage = { inputTokens: 60, outputTokens: 40 }
   return agent({ name: 'clerk', instructions: 'Help.', model: scriptedModel(() => ({ text: 'done', usage }), id) })
+}
+
+/** Delegates once, then answers: two calls, and one of its subagent. */
+function host() {
+  const usage = { inputTokens: 60, outputTokens: 40 }
+  const model = scriptedModel(({ messages }) => {
+    const isTold = messages.at(-1)?.role === 'tool'
+    return isTold ? { text: 'done', usage } : { calls: [{ name: 'clerk', input: { message: 'help' } }], usage }
+  })
+  return agent({ name: 'host', instructions: 'Delegate.', model, subagents: { clerk: clerk() } })
 }
 
 describe.each(lasting)('the budget of a day on %s', (name, create) => {
@@ -18,7 +31,7 @@ describe.each(lasting)('the budget of a day on %s', (name, create) => {
     const clock = fakeClock(Date.UTC(2026, 10, 17, 12))
     const opened: Runtime[] = []
     const open = () => {
-      const runtime = createRuntime({ store: rows.open(), agents: [clerk(options.model)], clock })
+      const runtime = createRuntime({ store: rows.open(), agents: [clerk(options.model), host()], clock })
       opened.push(runtime)
       return runtime
     }
@@ -94,16 +107,136 @@ describe.each(lasting)('the budget of a day on %s', (name, create) => {
     )
   })
 
-  test('whoever has a budget of the day begins runs in conversations of its own only', async () => {
-    const { open } = world()
+  test('a run in a conversation of another owner counts for the day of who asked for it, and for the owner', async () => {
+    const { open, clock } = world()
     const runtime = open()
     const run = runtime.as(ANN).run('clerk', 'one')
     await run.result
-    const bob = runtime.as({ id: 'bob', scopes: ['start', 'read'], sees: ['ann', 'bob'], perDay: { runs: 5 } })
+    const bob = runtime.as({ id: 'bob', scopes: ['start', 'read'], sees: ['ann', 'bob'], perDay: { tokens: 100 } })
+    const { conversationId } = run
 
-    const more = bob.run('clerk', 'two', { conversationId: run.conversationId }).result
+    expect((await bob.run('clerk', 'two', { conversationId }).result).status).toBe('completed')
+    await clock.advance(2_000)
 
-    await expect(more).rejects.toThrow('in conversations of its own only')
+    await expect(bob.run('clerk', 'three', { conversationId }).result).rejects.toThrow('bob has used its 100 tokens')
+    await expect(bob.run('clerk', 'his own').result).rejects.toThrow('bob has used its 100 tokens')
+    expect((await runtime.as(ANN).run('clerk', 'four').result).status).toBe('completed')
+  })
+
+  test('the limit of who made a principal binds it under whatever id, over all processes', async () => {
+    const { open, clock } = world()
+    const first = open()
+    const maker: Principal = { ...MAKER, perDay: { runs: 3 } }
+    const made = (id: string) => narrowPrincipal(maker, { id, scopes: ['start', 'read'] })
+    await first.as(maker).run('clerk', 'own').result
+    await first.as(made('bob')).run('clerk', 'one').result
+    await first.close()
+    const second = open()
+    const cat = second.as(narrowPrincipal(made('cat'), { id: 'cat', scopes: ['start'] }))
+    expect((await cat.run('clerk', 'two').result).status).toBe('completed')
+    await clock.advance(2_000)
+
+    for (const id of ['bob', 'cat', 'dan', 'lea']) {
+      await expect(second.as(made(id)).run('clerk', 'more').result).rejects.toThrow('lea has had its 3 runs of today.')
+    }
+    await expect(second.as(maker).run('clerk', 'more').result).rejects.toThrow('lea has had its 3 runs of today.')
+    const plain = second.as({ id: 'bob', scopes: ['start', 'read'] }).run('clerk', 'without a maker')
+    expect((await plain.result).status).toBe('completed')
+    await clock.advance(DAY_MS)
+    expect((await second.as(made('bob')).run('clerk', 'tomorrow').result).status).toBe('completed')
+  })
+
+  test('what a made principal spends, its subagents included, ends the day of its maker, and the other way round', async () => {
+    const { open, clock } = world()
+    const runtime = open()
+    const maker: Principal = { ...MAKER, perDay: { tokens: 250 } }
+    const bob = runtime.as(narrowPrincipal(maker, { id: 'bob', scopes: ['start', 'read'] }))
+    const host = await bob.run('host', 'delegate').result
+    expect(host).toMatchObject({ status: 'completed', modelCalls: 2 })
+    await clock.advance(2_000)
+
+    await expect(runtime.as(maker).run('clerk', 'own').result).rejects.toThrow('lea has used its 250 tokens of today.')
+    await expect(bob.run('clerk', 'more').result).rejects.toThrow('lea has used its 250 tokens of today.')
+    const anybody = await runtime.as(ANN).run('clerk', 'mine').result
+    expect(anybody.status).toBe('completed')
+    // It is no usage of the maker: lists have it under the owner.
+    const day = { from: '2026-11-17', to: '2026-11-17' }
+    const listed = await runtime.usageByDay(day)
+    expect(listed.map(({ owner, agent: name, modelCalls }) => [owner, name, modelCalls]).sort()).toEqual([
+      ['ann', 'clerk', 0],
+      ['ann', 'clerk', 1],
+      ['bob', 'clerk', 1],
+      ['bob', 'host', 0],
+      ['bob', 'host', 2],
+    ])
+  })
+
+  test('a run under way ends when others have used up the day of its maker', async () => {
+    const { open, clock } = world()
+    const runtime = open()
+    const maker: Principal = { ...MAKER, perDay: { tokens: 150 } }
+    const made = (id: string) => runtime.as(narrowPrincipal(maker, { id, scopes: ['start', 'read'] }))
+    const first = made('bob').run('clerk', 'one')
+    await first.result
+    await made('cat').run('clerk', 'one').result
+    await clock.advance(2_000)
+    const { conversationId } = first
+
+    // Bob began the conversation under his maker: her limit holds in it, also for bob without her.
+    const later = await runtime.as({ id: 'bob', scopes: ['start', 'read'] }).run('clerk', 'two', { conversationId }).result
+
+    expect(later).toMatchObject({ status: 'over_budget' })
+    expect(later.error?.message).toContain('lea has used its 150 tokens of today.')
+  })
+
+  test('parallel starts of different ids count one after the other for their maker', async () => {
+    const { open } = world()
+    const runtime = open()
+    const maker: Principal = { ...MAKER, perDay: { runs: 3 } }
+    const starts = Array.from({ length: 12 }, (_, n) => {
+      const id = `made-${n % 4}`
+      return runtime.as(narrowPrincipal(maker, { id, scopes: ['start', 'read'] })).run('clerk', `ask ${n}`).result
+    })
+
+    const results = await Promise.allSettled(starts)
+
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(3)
+  })
+
+  test('what was charged to a maker is erased with him, and not with the owner who spent it', async () => {
+    const { open } = world()
+    const runtime = open()
+    const maker: Principal = { ...MAKER, perDay: { runs: 1 } }
+    const bob = () => runtime.as(narrowPrincipal(maker, { id: 'bob', scopes: ['start', 'read'] })).run('clerk', 'one')
+    await bob().result
+    await runtime.forgetOwner('bob')
+    await expect(bob().result).rejects.toThrow('lea has had its 1 runs of today.')
+    await runtime.forgetOwner('lea')
+    expect((await bob().result).status).toBe('completed')
+  })
+
+  test('a principal begins no conversation that it could not see, and nothing is written', async () => {
+    const { open } = world()
+    const runtime = open()
+    const lea: Principal = { ...MAKER, sees: 'own' }
+    const blind = runtime.as(narrowPrincipal(lea, { id: 'bob', scopes: ['start', 'read'] }))
+    const starts = [
+      blind.run('clerk', 'one'),
+      blind.run('clerk', 'two', { conversationKey: 'thread' }),
+      blind.run('clerk', 'three', { key: 'once' }),
+    ]
+
+    for (const { result } of starts) {
+      await expect(result).rejects.toMatchObject({ code: 'denied', details: { sees: 'bob' } })
+      await expect(result).rejects.toThrow('bob begins no conversation that it cannot see. Let it, and whoever made it,')
+    }
+    expect(await runtime.store.roots({ limit: 9 })).toEqual([])
+    expect(await runtime.usageByDay({ from: '2026-11-17', to: '2026-11-17' })).toEqual([])
+    // In a conversation that it sees it goes on.
+    const { conversationId } = await runtime.as(ANN).run('clerk', 'one').result
+    const helper = runtime.as({ id: 'helper', scopes: ['start', 'read'], sees: ['ann'] })
+    expect((await helper.run('clerk', 'two', { conversationId }).result).status).toBe('completed')
+    await expect(helper.run('clerk', 'three').result).rejects.toThrow('helper begins no conversation')
   })
 
   test('dollars need a price', async () => {

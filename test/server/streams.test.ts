@@ -16,8 +16,8 @@ const speaker = agent({
   model: scriptedModel(() => ({ chunks: Array.from({ length: 50 }, (_, at) => `word${at} `) })),
 })
 
-async function started(setting: Setting, name: string): Promise<string> {
-  const answer = await setting.post('/v1/runs', { agent: name, input: 'Hi' })
+async function started(setting: Setting, name: string, given: { token?: string } = {}): Promise<string> {
+  const answer = await setting.post('/v1/runs', { agent: name, input: 'Hi' }, given)
   return ((await answer.json()) as { runId: string }).runId
 }
 
@@ -109,6 +109,31 @@ describe('streams', () => {
     const last = streams.pop()
     await last?.body?.cancel()
     await expect.poll(async () => (await open(other)).status).toBe(200)
+    go()
+    for (const stream of streams) expect((await allFrames(stream)).at(-1)?.event).toBe('end')
+  })
+
+  test('tokens of one maker have only so many together, and those of others keep theirs', async () => {
+    const { slow, go } = patient()
+    await using setting = await startServer({ limits: { streamsPerPrincipal: 1 } }, { agents: [slow] })
+    const ann = await setting.tokenFor({ id: 'ann', scopes: ['start', 'read', 'admin'] })
+    const bob = await setting.tokenFor({ id: 'bob', scopes: ['start', 'read'] })
+    const runOf = (token: string) => started(setting, 'patient', { token })
+    const [anns, bobs] = [await runOf(ann), await runOf(bob)]
+    const open = (token: string, runId: string) => setting.get(`/v1/runs/${runId}/events`, { token })
+    const made = async (id: string) => {
+      const principal = { id, scopes: ['read'], sees: ['ann'] }
+      return ((await (await setting.post('/v1/tokens', { principal }, { token: ann })).json()) as { token: string }).token
+    }
+
+    const streams = [await open(bob, bobs)]
+    for (let n = 0; n < 8; n++) streams.push(await open(await made(`made-${n}`), anns))
+    expect(streams.map(({ status }) => status)).toEqual(Array.from({ length: 9 }, () => 200))
+    const refused = [await open(await made('made-9'), anns), await open(ann, anns)]
+    expect(refused.map(({ status }) => status)).toEqual([429, 429])
+    expect(await refused[0]?.text()).toContain('Tokens of one maker have 8 open streams and waits')
+    // Tokens that the operator made do not count together: its own is one of them.
+    expect((await open(setting.token, anns)).status).toBe(200)
     go()
     for (const stream of streams) expect((await allFrames(stream)).at(-1)?.event).toBe('end')
   })

@@ -88,24 +88,94 @@ test('who has no token reaches those of his id with the scope admin only', async
   await runtime.close()
 })
 
-test('an owner has at most 1,000 tokens, and expired ones make room', async () => {
-  await using setting = await startServer({ limits: { readsPerMinute: 10_000 } })
-  const tokens = tokensOf(setting.runtime)
-  const first = await setting.tokenFor(ann)
-  for (let count = 1; count < 999; count++) await tokens.make({ principal: ann })
-  const last = await tokens.make({ principal: ann, expiresAt: Date.now() + 60_000 })
-  const make = () => setting.post('/v1/tokens', { principal: { scopes: [] } }, { token: first })
+describe('tokens are counted for who makes them', () => {
+  const limits = { readsPerMinute: 100_000, perAddressPerMinute: 100_000 }
+  const make = (setting: Setting, token: string, principal: object = { scopes: [] }) =>
+    setting.post('/v1/tokens', { principal }, { token })
+  const maker = (tokenId: string, principal: Principal = ann) => ({ principal, tokenId })
 
-  const refused = await make()
-  expect(refused.status).toBe(409)
-  expect(await refused.text()).toMatch('ann has 1000 tokens')
-  expect(await setting.tokenFor({ ...ann, id: 'bob' })).toMatch(/^lgt_/)
-  const row = await setting.runtime.store.registry.get('token', last.info.id)
-  if (row === undefined) throw new Error('There is no such row.')
-  const data = { ...(row.data as object), expiresAt: Date.now() - 1 }
-  await setting.runtime.store.registry.put({ ...row, version: row.version + 1, data })
-  expect((await make()).status).toBe(201)
-  expect((await make()).status).toBe(409)
+  test('at most 1,000 below one of the operator’s, others of its id keep theirs, and expired ones make room', async () => {
+    await using setting = await startServer({ limits })
+    const tokens = tokensOf(setting.runtime)
+    const [first, second] = [await setting.tokenFor(ann), await setting.tokenFor(ann)]
+    const given = { principal: { id: 'ann', scopes: [] as const } }
+    for (let count = 0; count < 999; count++) await tokens.make({ ...given, parent: idOf(first) })
+    const last = await tokens.makeNarrower(maker(idOf(first)), { ...given, expiresAt: Date.now() + 60_000 })
+
+    const refused = await make(setting, first)
+    expect(refused.status).toBe(409)
+    expect(await refused.text()).toMatch('1000 tokens were made with this one or one above it')
+    expect((await make(setting, second)).status).toBe(201)
+    expect(await setting.tokenFor(ann)).toMatch(/^lgt_/)
+    expect((await make(setting, setting.token, { id: 'ann', scopes: [] })).status).toBe(201)
+    const row = await setting.runtime.store.registry.get('token', last.info.id)
+    if (row === undefined) throw new Error('There is no such row.')
+    const data = { ...(row.data as object), expiresAt: Date.now() - 1 }
+    await setting.runtime.store.registry.put({ ...row, version: row.version + 1, data })
+    expect((await make(setting, first)).status).toBe(201)
+    expect((await make(setting, first)).status).toBe(409)
+  })
+
+  test('at most 100 below one that was made, which leaves who made it the rest', async () => {
+    await using setting = await startServer({ limits })
+    const top = await setting.tokenFor(ann)
+    const narrow = await made(setting, top, { scopes: ['read'] })
+    const below = await made(setting, narrow, { scopes: ['read'] })
+    for (let count = 1; count < 100; count++) expect((await make(setting, narrow)).status).toBe(201)
+
+    expect((await make(setting, narrow)).status).toBe(409)
+    // What stands below counts all the way up.
+    expect((await make(setting, below)).status).toBe(409)
+    expect((await make(setting, top)).status).toBe(201)
+    expect(await revoke(setting, narrow, idOf(below))).toBe(200)
+    expect((await make(setting, narrow)).status).toBe(201)
+  })
+
+  test('those of other ids that an admin makes count for him, and those that they make too', async () => {
+    await using setting = await startServer({ limits })
+    const tokens = tokensOf(setting.runtime)
+    const lea: Principal = { id: 'lea', scopes: ['read', 'admin'], sees: ['lea', 'bob'] }
+    const admin = await setting.tokenFor(lea)
+    const bob = await made(setting, admin, { id: 'bob', scopes: ['read'] })
+    for (let count = 1; count < 1_000; count++) {
+      await tokens.make({ principal: { id: `made-${count}`, scopes: [] }, parent: idOf(admin) })
+    }
+
+    expect((await make(setting, admin, { id: 'cat', scopes: [] })).status).toBe(409)
+    expect((await make(setting, bob)).status).toBe(409)
+    expect((await make(setting, await setting.tokenFor({ id: 'bob', scopes: [] }))).status).toBe(201)
+  })
+
+  test('of a login without a token, 1,000 in all', async () => {
+    await using runtime = createRuntime()
+    const tokens = tokensOf(runtime)
+    const login = { principal: ann, tokenId: null }
+    const given = { principal: { id: 'ann', scopes: [] as const } }
+    const first = await tokens.makeNarrower(login, given)
+    for (let count = 1; count < 999; count++) {
+      await tokens.make({ principal: { ...given.principal, within: ann } })
+    }
+    await tokens.makeNarrower({ principal: first.info.principal, tokenId: first.info.id }, given)
+
+    await expect(tokens.makeNarrower(login, given)).rejects.toThrow('1000 tokens were made')
+    const below = { principal: first.info.principal, tokenId: first.info.id }
+    await expect(tokens.makeNarrower(below, given)).rejects.toThrow('1000 tokens were made')
+    const other: Principal = { ...ann, id: 'bob' }
+    const bobs = await tokens.makeNarrower({ principal: other, tokenId: null }, { principal: { ...other, scopes: [] } })
+    expect(bobs.info.principal.id).toBe('bob')
+    expect((await tokens.make({ principal: ann })).info.parent).toBeNull()
+  })
+
+  test('an admin of some agents looks after what it made, and not after tokens that reach other agents', async () => {
+    await using setting = await startServer()
+    const own = await setting.tokenFor(ann)
+    const admin = await setting.tokenFor({ id: 'ann', scopes: ['admin', 'read'], agents: ['greeter'] })
+    const gift = await made(setting, admin, { id: 'ann', scopes: ['read'] })
+
+    expect(await listed(setting, admin)).toEqual([admin, gift].map(idOf).toSorted())
+    expect(await revoke(setting, admin, idOf(own))).toBe(404)
+    expect(await revoke(setting, admin, idOf(gift))).toBe(200)
+  })
 })
 
 test('who may not read revokes nothing with runs', async () => {

@@ -1,4 +1,4 @@
-// Day budgets: the sums of what an owner's runs have used today, compared with what its principals may use.
+// Day budgets: the sums of what counts today for the id of a principal, compared with what that principal may use.
 //
 // Owns:      the comparison.
 // Called by: `agent/step/call` before each model call, `runtime/start-run` before a run of a principal is recorded.
@@ -37,8 +37,9 @@ interface DaySum {
 export function dayLimitsOf(layers: readonly Layer[]): readonly DayLimit[] {
   const known = LIMITS.get(layers)
   if (known !== undefined) return known
-  const found = layers.flatMap((layer) => layer.perDay ?? [])
-  const limits = found.length === 0 ? NO_DAYS : found
+  // The turn and its conversation may have the same one.
+  const found = new Map(layers.flatMap(({ perDay }) => (perDay === undefined ? [] : [[JSON.stringify(perDay), perDay]])))
+  const limits = found.size === 0 ? NO_DAYS : [...found.values()]
   LIMITS.set(layers, limits)
   return limits
 }
@@ -96,23 +97,13 @@ function nextDay(now: number): number {
   return (Math.floor(now / DAY_MS) + 1) * DAY_MS
 }
 
-/**
- * Throws a DeniedError where a day's budget among these layers is used up. What runs use counts for the owner of their
- * conversation, so whoever has such a budget begins runs in conversations of its own only.
- */
+/** Throws a DeniedError where a day's budget among these layers is used up. */
 export async function requireDay(
   ledger: { readonly store: Store; readonly clock: Clock },
   ceiling: readonly Json[],
-  owner: string | null,
 ): Promise<void> {
-  const days = dayLimitsOf(readCeiling(ceiling))
-  const other = days.find((limit) => limit.owner !== owner)
-  if (other !== undefined) {
-    const message = `${other.owner} has a budget of the day, so it begins runs in conversations of its own only.`
-    throw new DeniedError('denied', message, { details: { limit: 'perDay' } })
-  }
   try {
-    await requireWithinDay(ledger, days, 'run')
+    await requireWithinDay(ledger, dayLimitsOf(readCeiling(ceiling)), 'run')
   } catch (error) {
     if (!(error instanceof DayOver)) throw error
     throw new DeniedError('denied', error.message, { details: { limit: 'perDay', until: error.until } })

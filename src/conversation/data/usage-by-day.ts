@@ -1,6 +1,7 @@
 import { InputError } from '../../base/error.ts'
 import { type OptionRules, readOptions, text } from '../../base/options.ts'
 import { costOfCalls } from '../../model/named/prices.ts'
+import { isCharge } from '../../store/charge.ts'
 import type { DayUsage } from '../../store/spent.ts'
 import type { Store } from '../../store/store.ts'
 
@@ -27,7 +28,8 @@ export async function usageByDay(store: Store, query: DaysQuery): Promise<Priced
   const { owner, from, to } = readOptions('usageByDay(query)', query, QUERY)
   const range = { from: dayOf(from, 'from'), to: dayOf(to, 'to') }
   const days = await store.usage(owner === undefined ? range : { ...range, owner })
-  return days.map((day) => ({ ...day, usd: usdOf(day) }))
+  const own = days.filter((day) => !isCharge(day))
+  return own.map((day) => ({ ...day, usd: usdOf(day) }))
 }
 
 function usdOf({ model, usage, modelCalls }: DayUsage): number | null {

@@ -7,7 +7,7 @@
 //   - The same text gives the same id in every process, so two processes that start one key at the same moment make one run:
 //     the store refuses the second row, and the look after that finds the first.
 //   - The key of a deleted run never starts a second one. The key of a deleted conversation begins a new one.
-//   - Keys of one owner never meet those of another (I9).
+//   - Keys of one owner never meet those of another (I9). Of a run that its starter does not see a repeated key tells nothing.
 
 import type { ValidInput } from '../../agent/definition/input.ts'
 import { ConflictError, InputError, isLegateError, NotFoundError } from '../../base/error.ts'
@@ -66,6 +66,8 @@ export interface KeyedRun {
   readonly runId: Id
   readonly start: KeyedStart
   readonly requestHash: string | null
+  /** May whoever starts it see a tree of this owner and agent? */
+  readonly maySee: (owner: string | null, agent: string) => boolean
   /** Records it as a new run of this conversation, which is made with it where it `isNew`. */
   readonly record: (conversationId: Id, isNew: boolean) => Later<void>
 }
@@ -107,7 +109,7 @@ export class KeyedStarts {
     const mayBeNew = isFirst && isUnknown && named === null && conversationKey === null
     const isPresumed = mayBeNew && store.known?.(place.conversationId, true) !== undefined
     if (isPresumed) return run.record(place.conversationId, true)
-    return after(run.requestHash === null ? undefined : findRoot(store, run.runId), (rootId) => {
+    return after(run.requestHash === null ? undefined : findRoot(store, run), (rootId) => {
       if (rootId !== undefined) return look(store, rootId, (tree) => join(tree, run))
       return after(findPlace(store, run.start), (conversationId) => {
         run.start.place.conversationId = conversationId
@@ -135,11 +137,12 @@ export class KeyedStarts {
 const MOST_TRIES = 200
 
 /** The tree of the run that was started under this id; undefined where there is none. Refuses a run that was deleted. */
-function findRoot(store: Store, runId: Id): Later<Id | undefined> {
+function findRoot(store: Store, { runId, maySee }: KeyedRun): Later<Id | undefined> {
   return after(store.rootOf(runId), (rootId) => {
     if (rootId !== undefined) return rootId
     return after(store.archive?.tombstone(runId), (stone) => {
       if (stone === undefined) return undefined
+      if (!maySee(stone.owner, stone.agent)) throw takenKey()
       const message = `The run ${runId} of this key ${wasDeleted(stone)} Use a new key to start another.`
       throw new NotFoundError('deleted', message, { details: { runId, deleted: stone } })
     })
@@ -152,11 +155,18 @@ function findPlace(store: Store, { owner, agent, conversationKey, place }: Keyed
 }
 
 /** The handle of a repeated start is one of the first run. */
-function join(tree: TreeReader, { runId, start, requestHash }: KeyedRun): void {
+function join(tree: TreeReader, { runId, start, requestHash, maySee }: KeyedRun): void {
   const turn = tree.turn(runId)
-  if (turn === undefined) throw overtaken()
+  const root = turn === undefined ? undefined : tree.conversation(turn.rootId)
+  if (turn === undefined || root === undefined) throw overtaken()
+  if (!maySee(root.owner, root.agent.name)) throw takenKey()
   requireSame(turn, requestHash)
   start.place.conversationId = turn.conversationId
+}
+
+/** Whoever may not see the run of a key hears nothing of that run, not even whether the request is the same (I9). */
+function takenKey(): ConflictError {
+  return new ConflictError('conflict', 'This key is used already: use a new key.')
 }
 
 /** Ends a plan that another writer was faster than: what it was planned on has to be looked for again. */

@@ -1,9 +1,12 @@
 import { isLegateError } from '../../base/error.ts'
 import type { StoredBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
-import type { Conversation, Id } from '../../graph/rows.ts'
+import { unlessTampered } from '../../graph/reader.ts'
+import type { Id } from '../../graph/rows.ts'
 import type { Tombstone } from '../../store/archive.ts'
+import { look } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
+import type { SeenLists } from './seen-lists.ts'
 import { readTreeData, type TreeData } from './tree-data.ts'
 
 /** The ids that have a certain ending. */
@@ -60,24 +63,10 @@ async function findDeleted(store: Store, ending: string): Promise<FoundIds['dele
   return null
 }
 
-type OverOwners = (
-  query: TreesQuery,
-  read: (query: TreesQuery) => Promise<ListedRoot[]>,
-  order: (a: ListedRoot, b: ListedRoot) => number,
-) => Promise<ListedRoot[]>
-
-type ListedRoot = Pick<Conversation, 'id' | 'createdAt'>
-
 /** Lists trees with their open nodes. Trees that were changed from outside are left out. */
-export async function listTrees(store: Store, query: TreesQuery, over: OverOwners): Promise<readonly TreeData[]> {
-  const read = query.isOpen === true ? openRoots : newestRoots
-  const roots = await over(
-    query,
-    (owned) => read(store, owned),
-    (a, b) => b.createdAt - a.createdAt,
-  )
+export async function listTrees(store: Store, query: TreesQuery, seen: SeenLists): Promise<readonly TreeData[]> {
   const trees: TreeData[] = []
-  for (const { id } of roots) {
+  for (const { id } of await listedRoots(store, query, seen)) {
     try {
       trees.push(await readTreeData(store, id, 'open'))
     } catch (error) {
@@ -87,13 +76,33 @@ export async function listTrees(store: Store, query: TreesQuery, over: OverOwner
   return trees
 }
 
+/** A root as lists read it. */
+interface ListedRoot {
+  readonly id: Id
+  readonly agent: string
+  readonly createdAt: number
+}
+
+function listedRoots(store: Store, query: TreesQuery, seen: SeenLists): Promise<readonly ListedRoot[]> {
+  const newestFirst = (a: ListedRoot, b: ListedRoot) => b.createdAt - a.createdAt
+  return query.isOpen === true
+    ? seen.filtered(query, (owned) => openRoots(store, owned), newestFirst)
+    : seen.listed(query, (owned) => newestRoots(store, owned), newestFirst)
+}
+
 async function newestRoots(store: Store, { limit, owner, before }: TreesQuery): Promise<ListedRoot[]> {
   const of = { ...(owner === undefined ? {} : { owner }), ...(before === undefined ? {} : { before }) }
-  return [...(await store.roots({ limit, ...of }))]
+  const roots = await store.roots({ limit, ...of })
+  return roots.map(({ id, agent, createdAt }) => ({ id, agent: agent.name, createdAt }))
 }
 
 async function openRoots(store: Store, { limit, owner }: TreesQuery): Promise<ListedRoot[]> {
   const turns = await store.openRoots({ limit, ...(owner === undefined ? {} : { owner }) })
-  const roots = new Map(turns.map(({ rootId, createdAt }) => [rootId, { id: rootId, createdAt }]))
-  return [...roots.values()]
+  const roots = new Map(turns.map(({ rootId, createdAt }) => [rootId, createdAt]))
+  return Promise.all(
+    [...roots].map(async ([id, createdAt]) => {
+      const root = await look(store, id, (tree) => unlessTampered(() => tree.conversation(id)))
+      return { id, agent: root?.agent.name ?? '', createdAt }
+    }),
+  )
 }

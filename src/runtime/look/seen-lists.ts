@@ -1,7 +1,7 @@
 import type { ConversationInfo, RunInfo } from '../../conversation/data/lists.ts'
 import type { PricedDay } from '../../conversation/data/usage-by-day.ts'
 import type { InboxItem } from '../../conversation/inbox/inbox.ts'
-import { maySee, mayStart, ownersSeenBy, type Principal } from '../../grant/principal.ts'
+import { maySee, mayStart, ownersSeenBy, type Principal, seesAllAgents } from '../../grant/principal.ts'
 import type { Id } from '../../graph/rows.ts'
 
 /** A list that may be of one owner. */
@@ -18,6 +18,10 @@ interface PagedQuery extends OwnedQuery {
 /** How many pages are looked at for one: a principal of few agents in a large store asks again from where it is. */
 const MOST_LOOKS = 20
 
+/** How often a list without pages is read anew, each time four times as long. */
+const MOST_READS = 5
+const MOST_LISTED = 100
+
 /** An item that names the agent at the root of its tree. */
 type OfAgent = { readonly path: readonly string[] } | { readonly agent: string }
 
@@ -32,6 +36,21 @@ export class SeenLists {
   /** Without trees of agents that the principal may not see. */
   ofItsAgents<Item extends OfAgent>(items: readonly Item[]): Item[] {
     return items.filter((item) => mayStart(this.principal, ('path' in item ? item.path[0] : item.agent) ?? ''))
+  }
+
+  /** A list of what its agents ask for: reads more where others stood between. */
+  async filtered<Item extends OfAgent, Query extends OwnedQuery>(
+    query: Query,
+    read: (query: Query) => Promise<Item[]>,
+    order: (a: Item, b: Item) => number,
+  ): Promise<Item[]> {
+    if (seesAllAgents(this.principal)) return this.overOwners(query, read, order)
+    const { limit = MOST_LISTED } = query
+    for (let most = limit, looks = 1; ; most *= 4, looks++) {
+      const items = await this.overOwners({ ...query, limit: most }, read, order)
+      const own = this.ofItsAgents(items)
+      if (own.length >= limit || items.length < most || looks === MOST_READS) return own.slice(0, limit)
+    }
   }
 
   /** A page of trees of its agents, newest first: reads on where others stood between them. */

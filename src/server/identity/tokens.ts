@@ -5,16 +5,19 @@
 // Must stay true:
 //   - A token is found by its id and compared in constant time; an unknown id costs the same comparison.
 //   - A token made with another can do at most what that one can, and goes with it: every token above it must still be there.
+//   - What somebody made with a token takes no place from anybody else: those below each token are counted for that token.
 //   - A revoked token is refused within a second in every process that has the store.
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import {
   checkPrincipal,
   hasScope,
+  isOperator,
   type MadeToken,
   maySee,
   narrowPrincipal,
   type RevokedTokens,
+  seesAllAgents,
   type TokenInfo,
 } from '../../doors/grant.ts'
 import type { Registry, RegistryRow } from '../../doors/rows.ts'
@@ -65,8 +68,10 @@ const USE_EVERY_MS = 60_000
 const MOST_CACHED = 10_000
 const MOST_LISTED = 1_000
 const MOST_ABOVE = 16
-/** The most tokens of one owner. */
-const MOST_OF_OWNER = 1_000
+/** The most tokens below one of the operator's, and below one login. */
+const MOST_BELOW = 1_000
+/** The most below a token that was itself made with another: nobody fills the place of who made him. */
+const MOST_BELOW_MADE = 100
 
 interface Known {
   readonly data: TokenData | undefined
@@ -152,30 +157,44 @@ export class Tokens {
     await this.registry.put({ ...row, version: row.version + 1, data: { ...dataOf(row), lastUsedAt: now } })
   }
 
-  /** Makes a token. What it can do is checked, not narrowed: see `makeNarrower`. */
+  /** Makes a token, as the operator does. What it can do is checked, not narrowed: see `makeNarrower`. */
   async make(given: NewToken): Promise<MadeToken> {
-    await this.makeRoom(given.principal.id)
     const id = randomBytes(8).toString('hex')
     return this.write(given, id, randomBytes(32).toString('base64url'))
   }
 
-  /** Expired tokens make room for new ones. */
-  private async makeRoom(owner: string): Promise<void> {
-    const rows = await this.registry.list(KIND, { owner, limit: MOST_OF_OWNER })
-    if (rows.length < MOST_OF_OWNER) return
-    const expired = rows.filter((row) => (dataOf(row).expiresAt ?? Number.MAX_VALUE) <= this.now())
-    for (const { id } of expired) await this.registry.drop(KIND, id)
-    if (expired.length > 0) return
-    throw new ConflictError('conflict', `${owner} has ${MOST_OF_OWNER} tokens, which is the most. Revoke some first.`)
-  }
-
   /** Makes a token with another one: it can do at most what both can. */
-  makeNarrower(maker: Maker, given: NewToken): Promise<MadeToken> {
+  async makeNarrower(maker: Maker, given: NewToken): Promise<MadeToken> {
     const principal = narrowPrincipal(maker.principal, given.principal)
+    await this.makeRoom(maker)
     const { tokenId: parent, endsAt = null } = maker
     // No token stands above it that would end it with the login.
     const expiresAt = endsAt === null ? (given.expiresAt ?? null) : Math.min(given.expiresAt ?? endsAt, endsAt)
     return this.make({ ...given, principal, parent, expiresAt })
+  }
+
+  /** Refuses one token too many of its maker, or of who made him. Expired ones make room. The operator is not bound. */
+  private async makeRoom(maker: Maker): Promise<void> {
+    if (isOperator(maker.principal)) return
+    const rows = await this.rowsBelow(maker.principal)
+    for (const { most, below } of crowdsOf(rows, maker)) {
+      if (below.length < most) continue
+      const expired = below.filter((row) => (dataOf(row).expiresAt ?? Number.MAX_VALUE) <= this.now())
+      // Those below them do not hold any more either.
+      const over = new Set(expired.flatMap(({ id }) => [...withThoseBelow(rows, id)]))
+      for (const id of over) await this.registry.drop(KIND, id)
+      if (over.size > 0) continue
+      const message = `${most} tokens were made with this one or one above it, which is the most. Revoke some first.`
+      throw new ConflictError('conflict', message)
+    }
+  }
+
+  /** All rows that may stand below tokens of a principal, or of who made it: only an admin makes some of another id. */
+  private rowsBelow(principal: Principal): Promise<readonly RegistryRow[]> {
+    for (let at: Principal | undefined = principal; at !== undefined && !isOperator(at); at = at.within) {
+      if (hasScope(at, 'admin')) return this.rows()
+    }
+    return isOperator(principal) ? this.rows() : this.rows(principal.id)
   }
 
   /**
@@ -211,7 +230,7 @@ export class Tokens {
 
   /** The tokens that a caller may know of and revoke: his own and those below it; for an admin also those of owners he sees. */
   async list(by: Principal, tokenId: string | null = null): Promise<readonly TokenInfo[]> {
-    const rows = await this.rows()
+    const rows = await this.rowsBelow(by)
     const reached = reachedRows(rows, by, tokenId)
     return rows.filter(({ id }) => reached.has(id)).map((row) => infoOf(row.id, dataOf(row)))
   }
@@ -224,7 +243,7 @@ export class Tokens {
 
   /** Revokes a token and all that were made with it. Gives their ids. */
   async revoke(id: string, by: Principal, tokenId: string | null = null): Promise<readonly string[]> {
-    const rows = await this.rows()
+    const rows = await this.rowsBelow(by)
     if (!reachedRows(rows, by, tokenId).has(id)) throw new NotFoundError('not_found', `There is no token ${id}.`)
     const gone = withThoseBelow(rows, id)
     for (const one of gone) {
@@ -254,10 +273,10 @@ export class Tokens {
     return { revoked, cancelled: await cancelRunsOf(runtime, new Set(gone.map(({ principal }) => principal.id))) }
   }
 
-  private async rows(): Promise<readonly RegistryRow[]> {
+  private async rows(owner?: string): Promise<readonly RegistryRow[]> {
     const all: RegistryRow[] = []
     for (let after: string | undefined; ; ) {
-      const from = after === undefined ? {} : { after }
+      const from = { ...(after === undefined ? {} : { after }), ...(owner === undefined ? {} : { owner }) }
       const page = await this.registry.list(KIND, { ...from, limit: MOST_LISTED })
       all.push(...page)
       if (page.length < MOST_LISTED) return all
@@ -266,9 +285,45 @@ export class Tokens {
   }
 }
 
-/** The ids that a caller may know of. A token knows of those that it made, never of others of its id. */
+/** The tokens that count together for a maker, and the most that there may be of them. */
+interface Crowd {
+  readonly most: number
+  readonly below: readonly RegistryRow[]
+}
+
+/** Those below the maker's token, and below each one above it, up to the operator; and those of the login that they came by. */
+function* crowdsOf(rows: readonly RegistryRow[], { principal, tokenId }: Maker): Generator<Crowd> {
+  const rowOf = (id: string | null) => rows.find((one) => one.id === id)
+  let row = rowOf(tokenId)
+  let login: Principal | undefined = tokenId === null ? principal : undefined
+  while (row !== undefined && !isOperator(principalOf(dataOf(row)))) {
+    const { id } = row
+    const ids = withThoseBelow(rows, id)
+    const { within } = principalOf(dataOf(row))
+    const isMade = within !== undefined && !isOperator(within)
+    yield { most: isMade ? MOST_BELOW_MADE : MOST_BELOW, below: rows.filter((one) => one.id !== id && ids.has(one.id)) }
+    const { parent } = dataOf(row)
+    if (parent === null && isMade) login = within
+    row = rowOf(parent)
+  }
+  if (login === undefined) return
+  const ids = new Set(rows.filter((one) => isOfLogin(one, login.id)).flatMap(({ id }) => [...withThoseBelow(rows, id)]))
+  yield { most: MOST_BELOW, below: rows.filter(({ id }) => ids.has(id)) }
+}
+
+/** Was it made by somebody of this id who had no token himself? */
+function isOfLogin(row: RegistryRow, id: string): boolean {
+  const data = dataOf(row)
+  return data.parent === null && principalOf(data).within?.id === id
+}
+
+/**
+ * The ids that a caller may know of. A token knows of those that it made, never of others of its id. An admin of some agents only
+ * looks after no more: tokens of the owners that he sees reach other agents.
+ */
 function reachedRows(rows: readonly RegistryRow[], by: Principal, tokenId: string | null): ReadonlySet<string> {
-  const seen = hasScope(by, 'admin') ? rows.filter(({ owner }) => maySee(by, owner)) : []
+  const looksAfterAll = hasScope(by, 'admin') && seesAllAgents(by)
+  const seen = looksAfterAll ? rows.filter(({ owner }) => maySee(by, owner)) : []
   const isThere = rows.some(({ id }) => id === tokenId)
   const below = tokenId !== null && isThere ? withThoseBelow(rows, tokenId) : []
   return new Set([...seen.map(({ id }) => id), ...below])

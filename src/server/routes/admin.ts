@@ -1,5 +1,5 @@
 import { parseJson } from '../../base/json.ts'
-import { maySee } from '../../doors/grant.ts'
+import { maySee, seesAllAgents } from '../../doors/grant.ts'
 import type { OwnerSettings } from '../hooks/retention.ts'
 import { Problem } from '../problem/problem.ts'
 import { json, type Route, type RouteCall } from '../table/route.ts'
@@ -51,7 +51,7 @@ export const ADMIN_ROUTES: readonly Route[] = [
     method: 'GET',
     path: '/v1/usage',
     scope: 'read',
-    summary: 'What you used and what it cost, by day, agent and model; of all owners that you see.',
+    summary: 'What you used and what it cost, by day, agent and model; of all owners and agents that you see.',
     query: {
       from: { type: 'string', description: 'The first day, by UTC: `2026-11-17`. Default: today.' },
       to: { type: 'string', description: 'The last day. Default: today.' },
@@ -70,7 +70,7 @@ export const ADMIN_ROUTES: readonly Route[] = [
     path: '/v1/processes',
     scope: 'audit',
     needsAll: true,
-    summary: 'The processes that run nodes of the store. Only for who sees all owners.',
+    summary: 'The processes that run nodes of the store. Only for who sees all owners and agents.',
     query: { running: { type: 'boolean', description: 'Also the nodes that each of them runs.' } },
     answers: { 200: answer('Processes', 'The processes.') },
     handler: async ({ runtime, query }) => {
@@ -122,6 +122,7 @@ export const OWNER_ROUTES: readonly Route[] = [
     example: { body: { keepDays: 30 } },
     handler: async (call) => {
       const owner = seen(call, param(call, 'owner'))
+      if (!seesAllAgents(call.principal)) throw new Problem('denied', `${call.principal.id} does not see all agents.`)
       const { keepDays } = bodyOf<Pick<OwnerSettings, 'keepDays'>>(call)
       return json(await call.server.retention.set({ owner, keepDays }))
     },

@@ -247,14 +247,14 @@ export async function start(call: RouteCall, agent: string, body: object): Promi
   const { runtime, server, principal } = call
   if (!wantsStream(call, false)) return counted(call, () => startNow(call, agent, body))
   runtime.require('read')
-  server.streams.check({ principalId: principal.id })
+  server.streams.check(principal)
   return startNow(call, agent, body)
 }
 
 /** Counts who waits like a stream, and refuses one too many before anything is begun. */
 async function counted(call: RouteCall, work: () => Promise<Answer>): Promise<Answer> {
   const { server, principal, query } = call
-  const release = (query.number('wait') ?? 0) > 0 ? server.streams.hold({ principalId: principal.id }) : undefined
+  const release = (query.number('wait') ?? 0) > 0 ? server.streams.hold(principal) : undefined
   try {
     return await work()
   } finally {

@@ -28,7 +28,7 @@ export const SERVER_ROUTES: readonly Route[] = [
     path: '/metrics',
     scope: 'audit',
     needsAll: true,
-    summary: 'Figures of the server, for Prometheus and its like. Only for who sees all owners.',
+    summary: 'Figures of the server, for Prometheus and its like. Only for who sees all owners and agents.',
     answers: { 200: { description: 'OpenMetrics.', type: OPEN_METRICS } },
     handler: async ({ server }) => {
       return {

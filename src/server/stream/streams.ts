@@ -2,14 +2,18 @@
 //
 // Stays true:
 // - A server has one timer for streams, and none while there are none.
+// - Nobody's stream ends because others have too many: one too many is refused.
 // - A stream whose token was revoked or has expired ends within 5 seconds.
 
+import { Shares } from '../../base/shares.ts'
+import { countedIds } from '../../doors/grant.ts'
+import type { Principal } from '../../index.ts'
 import { Problem } from '../problem/problem.ts'
 import { StreamReader, type StreamRequest, type Ticker } from './reader.ts'
 import type { Sink, SinkEvents } from './sink.ts'
 
 export interface StreamLimits {
-  /** Open streams of one principal. */
+  /** Open streams of one principal. With those of all whom it made it has eight times as many. */
   readonly perPrincipal: number
   /** Open streams of the server. */
   readonly inAll: number
@@ -17,11 +21,16 @@ export interface StreamLimits {
 
 /** Whose stream it is. */
 export interface StreamOwner {
-  readonly principalId: string
+  readonly principal: Principal
   /** Streams of one token are asked about once; null: each by itself. */
   readonly tokenId: string | null
   /** False as soon as who opened it may not read any more. */
   readonly isStillValid: () => Promise<boolean>
+}
+
+interface OpenStream {
+  readonly owner: StreamOwner
+  readonly release: () => void
 }
 
 const TICK_MS = 2_500
@@ -29,17 +38,15 @@ const COMMENT_EVERY = 6
 const SLOW_MS = 30_000
 
 export class Streams implements Ticker {
-  private readonly limits: StreamLimits
-  private readonly open: Map<StreamReader, StreamOwner> = new Map()
-  private readonly perPrincipal: Map<string, number> = new Map()
+  private readonly shares: Shares
+  private readonly open: Map<StreamReader, OpenStream> = new Map()
   private readonly dirty: Set<StreamReader> = new Set()
   private timer: NodeJS.Timeout | undefined
   private ticks = 0
   private isDraining = false
-  private polls = 0
 
-  constructor(limits: StreamLimits) {
-    this.limits = limits
+  constructor({ perPrincipal, inAll }: StreamLimits) {
+    this.shares = new Shares({ each: perPrincipal, inAll })
   }
 
   get count(): number {
@@ -47,30 +54,19 @@ export class Streams implements Ticker {
   }
 
   /** Refuses one stream too many. Ask before the answer begins. */
-  check({ principalId }: Pick<StreamOwner, 'principalId'>): void {
+  check(principal: Principal): void {
     if (this.isDraining) throw new Problem('draining', 'The server is about to stop.', { 'retry-after': '1' })
-    const own = this.perPrincipal.get(principalId) ?? 0
-    const inAll = this.open.size + this.polls
-    if (own < this.limits.perPrincipal && inAll < this.limits.inAll) return
-    const whose = own < this.limits.perPrincipal ? `The server has ${inAll}` : `You have ${own}`
-    throw new Problem('too_many', `${whose} open streams and waits, which is the most.`, { 'retry-after': '5' })
+    const full = this.shares.full(countedIds(principal))
+    if (full === undefined) return
+    const whose = { own: 'You have', maker: 'Tokens of one maker have', all: 'The server has' }[full.whose]
+    const detail = `${whose} ${full.count} open streams and waits, which is the most.`
+    throw new Problem('too_many', detail, { 'retry-after': '5' })
   }
 
   /** Counts a request that waits for something like a stream, until the function that it gives is called. */
-  hold({ principalId }: Pick<StreamOwner, 'principalId'>): () => void {
-    this.check({ principalId })
-    this.tally(principalId, 1)
-    this.polls++
-    return () => {
-      this.tally(principalId, -1)
-      this.polls--
-    }
-  }
-
-  private tally(principalId: string, more: 1 | -1): void {
-    const left = (this.perPrincipal.get(principalId) ?? 0) + more
-    if (left > 0) this.perPrincipal.set(principalId, left)
-    else this.perPrincipal.delete(principalId)
+  hold(principal: Principal): () => void {
+    this.check(principal)
+    return this.shares.hold(countedIds(principal))
   }
 
   /** Begins a stream. Resolves when it is over. */
@@ -79,18 +75,17 @@ export class Streams implements Ticker {
     const sink = makeSink({ drained: () => parts.reader?.drained(), closed: () => parts.reader?.closed() })
     const reader = new StreamReader(sink, this, () => this.remove(reader))
     parts.reader = reader
-    this.open.set(reader, owner)
-    this.tally(owner.principalId, 1)
+    this.open.set(reader, { owner, release: this.shares.hold(countedIds(owner.principal)) })
     this.timer ??= setInterval(() => this.tick(), TICK_MS).unref()
     await reader.run(request)
   }
 
   private remove(reader: StreamReader): void {
-    const owner = this.open.get(reader)
+    const stream = this.open.get(reader)
     this.dirty.delete(reader)
-    if (owner === undefined) return
+    if (stream === undefined) return
     this.open.delete(reader)
-    this.tally(owner.principalId, -1)
+    stream.release()
     if (this.open.size > 0) return
     clearInterval(this.timer)
     this.timer = undefined
@@ -120,7 +115,8 @@ export class Streams implements Ticker {
 
   private async dropInvalid(): Promise<void> {
     const known = new Map<string, boolean>()
-    for (const [reader, { tokenId, isStillValid }] of [...this.open]) {
+    for (const [reader, { owner }] of [...this.open]) {
+      const { tokenId, isStillValid } = owner
       // A store that does not answer now is asked again at the next tick.
       const isValid = known.get(tokenId ?? '') ?? (await isStillValid().catch(() => true))
       if (tokenId !== null) known.set(tokenId, isValid)

@@ -184,7 +184,7 @@ function paramsOf(call: RouteCall, operation: RestOperation): { readonly [key: s
 
 /** Counts a caller who waits like a stream. */
 async function held(call: RouteCall, work: () => Promise<A2aAnswer>): Promise<Answer> {
-  const release = call.server.streams.hold({ principalId: call.principal.id })
+  const release = call.server.streams.hold(call.principal)
   try {
     return answerOf(await work())
   } finally {

@@ -81,7 +81,7 @@ async function ask(call: RouteCall, method: string): Promise<Response | undefine
   const held: (() => void)[] = []
   try {
     for (let count = 1; count < messages; count++) server.countRead(principal)
-    for (let count = 0; count < messages; count++) held.push(server.streams.hold({ principalId: principal.id }))
+    for (let count = 0; count < messages; count++) held.push(server.streams.hold(principal))
     const request = new Request('http://localhost/mcp', { method, headers: withAccept(headers), signal })
     const caller = { runtime: call.runtime, options: server.mcpOptions, beforeStart: () => countStart(call) }
     return await server.mcp.answer({ request, body: method === 'POST' ? body : undefined }, caller)

@@ -34,7 +34,7 @@ export interface Route {
   readonly path: string
   /** The scope that a principal needs; `any`: any principal; `none`: nobody is asked who he is. */
   readonly scope: Scope | 'any' | 'none'
-  /** True: only for who sees all owners. */
+  /** True: only for who sees all owners and agents. */
   readonly needsAll?: boolean
   /** True: it begins a run, so it counts like a start. Routes of the scope `start` always do. */
   readonly beginsRun?: boolean
@@ -155,7 +155,7 @@ export interface ServerLimits {
   readonly perAddressPerMinute?: number
   /** Wrong credentials of one address in a minute. Default 10. */
   readonly failuresPerMinute?: number
-  /** Open streams of one principal, and requests with `wait`. Default 64. */
+  /** Open streams of one principal, and requests with `wait`. With all tokens that it made it has eight times as many. Default 64. */
   readonly streamsPerPrincipal?: number
   /** Open streams of the server, and requests with `wait`. Default 10,000. */
   readonly streams?: number

@@ -13,6 +13,8 @@ export interface McpEndpointParts {
   /** The key that states are signed with. Read once. */
   readonly key: () => Promise<Uint8Array>
   readonly report: (error: unknown) => void
+  /** Makes the error for a caller who has too many sessions. */
+  readonly tooMany: (detail: string) => Error
 }
 
 /** The parts that are there once the package is loaded. */
@@ -55,12 +57,12 @@ export class McpEndpoint {
 
   private async load(): Promise<Loaded> {
     const sdk: McpSdk = await import('@modelcontextprotocol/server')
-    const { report } = this.parts
+    const { report, tooMany } = this.parts
     const key = await this.parts.key()
     const make = (caller: McpCaller, era: 'legacy' | 'modern') => makeServer({ sdk, key, report, era, ...caller })
     // The server has its own clock for streams.
     const handler = sdk.createMcpHandler(({ authInfo, era }) => make(callerIn(authInfo), era), { keepAliveMs: 0 })
-    return { sdk, handler, sessions: new Sessions(sdk, (caller) => make(caller, 'legacy')) }
+    return { sdk, handler, sessions: new Sessions({ sdk, make: (caller) => make(caller, 'legacy'), tooMany }) }
   }
 }
 

@@ -4,10 +4,13 @@
 // Must stay true:
 //   - A session is its opener's: for anybody else, also for another token of the same owner, it does not exist (I9).
 //   - It holds nothing but the client's capabilities and open streams. Runs do not end with it.
+//   - A client that forgets its sessions loses the oldest of its own. Nobody loses one to others: one too many is refused.
 
 import { randomUUID } from 'node:crypto'
 import type { Server, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
 import { canonicalJson } from '../../base/json.ts'
+import { Shares } from '../../base/shares.ts'
+import { countedIds } from '../../doors/grant.ts'
 import type { Json } from '../../index.ts'
 import type { McpCaller } from './runs/peer.ts'
 import type { McpSdk } from './serving.ts'
@@ -21,34 +24,61 @@ export interface McpRequest {
 interface Session {
   readonly opener: string
   readonly transport: WebStandardStreamableHTTPServerTransport
+  /** Gives back its share. */
+  readonly release: () => void
   usedAt: number
 }
 
+/** What sessions are made of. */
+export interface SessionsParts {
+  readonly sdk: McpSdk
+  readonly make: (caller: McpCaller) => Server
+  readonly tooMany: (detail: string) => Error
+}
+
+/** Beyond this an opener's oldest makes room for a new one. */
 const MOST_PER_OPENER = 32
-const MOST = 1_000
+/** Of one id, whatever its tokens may do; those whom it made have their share of eight times as many. */
+const MOST_PER_ID = 64
+const MOST = 2_000
 const IDLE_MS = 3_600_000
 
 export class Sessions {
   private readonly sdk: McpSdk
   private readonly make: (caller: McpCaller) => Server
+  /** Makes the error for a caller who has too many. */
+  private readonly tooMany: (detail: string) => Error
   /** In the order in which they were opened. */
   private readonly open: Map<string, Session> = new Map()
+  private readonly shares: Shares = new Shares({ each: MOST_PER_ID, inAll: MOST })
 
-  constructor(sdk: McpSdk, make: (caller: McpCaller) => Server) {
+  constructor({ sdk, make, tooMany }: SessionsParts) {
     this.sdk = sdk
     this.make = make
+    this.tooMany = tooMany
   }
 
   /** Opens a session with the message `initialize`. */
   async begin({ request, body }: McpRequest, caller: McpCaller): Promise<Response> {
     const opener = openerOf(caller)
+    const ids = countedIds(caller.runtime.principal)
+    this.makeRoom(opener, ids)
+    const release = this.shares.hold(ids)
+    const opened: { id?: string } = {}
     const transport = new this.sdk.WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
-      onsessioninitialized: (id) => this.add(id, { opener, transport, usedAt: Date.now() }),
+      onsessioninitialized: (id) => {
+        opened.id = id
+        this.open.set(id, { opener, transport, release, usedAt: Date.now() })
+      },
       onsessionclosed: (id) => this.close(id),
     })
-    await this.make(caller).connect(transport)
-    return transport.handleRequest(request, { parsedBody: body })
+    try {
+      await this.make(caller).connect(transport)
+      return await transport.handleRequest(request, { parsedBody: body })
+    } finally {
+      if (opened.id === undefined) release()
+    }
   }
 
   /** Answers a request in a session; undefined where the caller has no such session. */
@@ -59,23 +89,25 @@ export class Sessions {
     return session.transport.handleRequest(request, body === undefined ? {} : { parsedBody: body })
   }
 
-  private add(id: string, session: Session): void {
-    this.makeRoom(session.opener)
-    this.open.set(id, session)
-  }
-
-  /** Closes sessions that nobody uses, and the oldest where there are too many. */
-  private makeRoom(opener: string): void {
+  /** Closes sessions that nobody uses, and the opener's own oldest where it has too many. Throws where others have too many. */
+  private makeRoom(opener: string, ids: readonly string[]): void {
     const idle = [...this.open].filter(([, { usedAt }]) => usedAt < Date.now() - IDLE_MS)
     for (const [id] of idle) this.close(id)
     const own = [...this.open].filter(([, session]) => session.opener === opener)
-    const [oldest] = own.length >= MOST_PER_OPENER ? own : this.open.size >= MOST ? this.open : []
-    if (oldest !== undefined) this.close(oldest[0])
+    const [oldest] = own
+    if (oldest !== undefined && (own.length >= MOST_PER_OPENER || this.shares.full(ids) !== undefined)) {
+      this.close(oldest[0])
+    }
+    const full = this.shares.full(ids)
+    if (full === undefined) return
+    const whose = { own: 'Your tokens have', maker: 'Tokens of one maker have', all: 'The server has' }[full.whose]
+    throw this.tooMany(`${whose} ${full.count} sessions of MCP, which is the most. End some with DELETE.`)
   }
 
   private close(id: string): void {
     const session = this.open.get(id)
     this.open.delete(id)
+    session?.release()
     session?.transport.close().catch(() => undefined)
   }
 }

@@ -212,6 +212,43 @@ test('a client of the older revision is asked in its session, which is nobody el
   expect((await inSession(session, token)).status).toBe(404)
 })
 
+test('sessions of many narrower tokens are refused at last, and close nobody else’s', async () => {
+  const setting = await opened({ limits: { readsPerMinute: 100_000, perAddressPerMinute: 100_000 } })
+  const open = async (token: string) => {
+    const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } }
+    const body = { jsonrpc: '2.0', id: 1, method: 'initialize', params }
+    const answer = await setting.post('/mcp', body, { token, headers: { accept: BOTH } })
+    return { status: answer.status, id: answer.headers.get('mcp-session-id') ?? '', text: await answer.text() }
+  }
+  const status = async (token: string, id: string) => {
+    const body = { jsonrpc: '2.0', id: 2, method: 'tools/list' }
+    const headers = { 'mcp-session-id': id, accept: BOTH }
+    return (await setting.post('/mcp', body, { token, headers })).status
+  }
+  const bob = await setting.tokenFor({ id: 'bob', scopes: ['read'] })
+  const ann = await setting.tokenFor({ ...ANN, scopes: ['start', 'read', 'admin'] })
+  const narrower = (n: number) => {
+    const principal = { scopes: ['read'], agents: [`a${n}`] }
+    return setting.post('/v1/tokens', { principal }, { token: ann }).then(async (made) => ((await made.json()) as { token: string }).token)
+  }
+  const [bobs, anns] = [await open(bob), await open(ann)]
+  const first = await open(await narrower(0))
+  expect([bobs.status, anns.status, first.status]).toEqual([200, 200, 200])
+
+  // Sixty-two more are the most of one id; then only who has a session of its own gets another one.
+  const made: string[] = []
+  for (let n = 1; n <= 62; n++) made.push((await open(await narrower(n))).text)
+  const refused = await open(await narrower(63))
+  expect(refused.status).toBe(429)
+  expect(refused.text).toContain('Your tokens have 64 sessions of MCP, which is the most. End some with DELETE.')
+  expect(await status(bob, bobs.id)).toBe(200)
+  expect(await status(ann, anns.id)).toBe(200)
+  const again = await open(ann)
+  expect(again.status).toBe(200)
+  expect(await status(ann, anns.id)).toBe(404)
+  expect((await open(bob)).status).toBe(200)
+})
+
 const BOTH = 'application/json, text/event-stream'
 
 test('a client that subscribed to a run hears of it until it has ended', async () => {
