@@ -77,7 +77,10 @@ export interface ScopedParts {
   /** Throws where the day of somebody whose limit is among these layers is used up. */
   readonly requireDay: (layers: readonly Json[]) => Promise<void>
   /** Imports a tree unless `check` throws at its root. */
-  readonly importOf: (lines: Iterable<string> | AsyncIterable<string>, check: (root: Conversation) => void) => Promise<Id>
+  readonly importOf: (
+    lines: Iterable<string> | AsyncIterable<string>,
+    check: (root: Conversation) => void,
+  ) => Promise<Id>
   /** Deletes trees without an open run, of agents that `maySee`. */
   readonly prune: (options: PruneOptions, maySee: (agent: string) => boolean) => Promise<Tombstone[]>
   readonly explain: (of: Id | AnyAgent, request: string) => Promise<Explanation>
@@ -277,7 +280,9 @@ export class ScopedRuntime {
   async find(ending: string): Promise<FoundIds> {
     this.require('read')
     const { findIds, findIn } = await import('./look/find.ts')
-    return seesEverything(this.principal) ? findIds(this.parts.store, ending) : findIn(await this.trees({ limit: 200 }), ending)
+    return seesEverything(this.principal)
+      ? findIds(this.parts.store, ending)
+      : findIn(await this.trees({ limit: 200 }), ending)
   }
 
   /** A handle for a run. Its `cancel` needs the scope `cancel`. */

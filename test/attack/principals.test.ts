@@ -108,7 +108,16 @@ describe.each(Object.entries(kinds))('I9, I12: ids of others on %s', (_, open) =
 
   test('every method of a scoped runtime is in this table', () => {
     const methods = Object.getOwnPropertyNames(Object.getPrototypeOf(runtime.as(ANN)))
-    const privates = ['constructor', 'agentToStart', 'requireApproval', 'requireAll', 'rootAt', 'enter', 'requireStart', 'sees']
+    const privates = [
+      'constructor',
+      'agentToStart',
+      'requireApproval',
+      'requireAll',
+      'rootAt',
+      'enter',
+      'requireStart',
+      'sees',
+    ]
     expect(methods.filter((name) => !privates.includes(name)).sort()).toEqual([...Object.keys(BY_ID), ...OTHERS].sort())
   })
 

@@ -183,7 +183,8 @@ describe.each(lasting)('the budget of a day on %s', (name, create) => {
     const { conversationId } = first
 
     // Bob began the conversation under his maker: her limit holds in it, also for bob without her.
-    const later = await runtime.as({ id: 'bob', scopes: ['start', 'read'] }).run('clerk', 'two', { conversationId }).result
+    const later = await runtime.as({ id: 'bob', scopes: ['start', 'read'] }).run('clerk', 'two', { conversationId })
+      .result
 
     expect(later).toMatchObject({ status: 'over_budget' })
     expect(later.error?.message).toContain('lea has used its 150 tokens of today.')
@@ -228,7 +229,9 @@ describe.each(lasting)('the budget of a day on %s', (name, create) => {
 
     for (const { result } of starts) {
       await expect(result).rejects.toMatchObject({ code: 'denied', details: { sees: 'bob' } })
-      await expect(result).rejects.toThrow('bob begins no conversation that it cannot see. Let it, and whoever made it,')
+      await expect(result).rejects.toThrow(
+        'bob begins no conversation that it cannot see. Let it, and whoever made it,',
+      )
     }
     expect(await runtime.store.roots({ limit: 9 })).toEqual([])
     expect(await runtime.usageByDay({ from: '2026-11-17', to: '2026-11-17' })).toEqual([])

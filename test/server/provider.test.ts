@@ -1,3 +1,4 @@
+import { createSign, generateKeyPairSync } from 'node:crypto'
 import { createRuntime, type Principal } from 'legate'
 import { type HandlerOptions, handler } from 'legate/server'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -72,6 +73,48 @@ describe('tokens of a provider', () => {
     const answer = await other.get('/v1', { token })
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5'])
     expect(reported).toHaveLength(2)
+  })
+
+  test('are taken although other keys of the provider cannot be used, and one that names such a key stops nobody', async () => {
+    const { url, sign, state, close } = await startProvider()
+    const reported: unknown[] = []
+    const warnings: string[] = []
+    const warned = ({ message }: Error) => warnings.push(message)
+    process.on('warning', warned)
+    await using setting = await startServer({
+      oidc: { issuer: url, audience: 'legate' },
+      report: (error) => reported.push(error),
+      limits: { failuresPerMinute: 100 },
+    })
+    const weak = generateKeyPairSync('rsa', { modulusLength: 1_024 })
+    const whole = generateKeyPairSync('rsa', { modulusLength: 2_048 }).privateKey.export({ format: 'jwk' })
+    state.more = [
+      { ...weak.publicKey.export({ format: 'jwk' }), kid: 'weak', alg: 'RS256' },
+      { kty: 'RSA', kid: 'empty', alg: 'RS256' },
+      { kty: 'EC', crv: 'P-256', kid: 'crooked', x: 'AA', y: 'AA' },
+      { ...whole, kid: 'private', alg: 'RS256' },
+      { kty: 'OKP', crv: 'Ed25519', kid: 'short', x: 'AA' },
+      { kty: 7, kid: { a: 1 } },
+      null,
+      'no key',
+    ]
+    const status = async (token: string) => (await setting.get('/v1', { token })).status
+    const good = await sign({})
+    const naming = (kid: string, alg = 'RS256') => {
+      const [, body] = good.split('.')
+      const head = Buffer.from(JSON.stringify({ alg, kid })).toString('base64url')
+      const signed = createSign('sha256').update(`${head}.${body}`).sign(weak.privateKey).toString('base64url')
+      return `${head}.${body}.${signed}`
+    }
+
+    for (const kid of ['weak', 'empty', 'private', 'nobody']) expect(await status(naming(kid))).toBe(401)
+    expect([await status(naming('crooked', 'ES256')), await status(naming('short', 'EdDSA'))]).toEqual([401, 401])
+    expect(await status(good)).toBe(200)
+    expect(reported).toEqual([])
+    await expect.poll(() => warnings.filter((text) => text.includes('a key that cannot be used')).length).toBe(6)
+    expect(warnings.join()).toContain('weak: RS256 requires key modulusLength to be 2048 bits or larger')
+    process.off('warning', warned)
+    await close()
   })
 
   test('that cannot be checked count like wrong ones', async () => {

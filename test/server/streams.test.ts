@@ -123,7 +123,8 @@ describe('streams', () => {
     const open = (token: string, runId: string) => setting.get(`/v1/runs/${runId}/events`, { token })
     const made = async (id: string) => {
       const principal = { id, scopes: ['read'], sees: ['ann'] }
-      return ((await (await setting.post('/v1/tokens', { principal }, { token: ann })).json()) as { token: string }).token
+      return ((await (await setting.post('/v1/tokens', { principal }, { token: ann })).json()) as { token: string })
+        .token
     }
 
     const streams = [await open(bob, bobs)]

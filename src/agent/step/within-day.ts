@@ -38,7 +38,9 @@ export function dayLimitsOf(layers: readonly Layer[]): readonly DayLimit[] {
   const known = LIMITS.get(layers)
   if (known !== undefined) return known
   // The turn and its conversation may have the same one.
-  const found = new Map(layers.flatMap(({ perDay }) => (perDay === undefined ? [] : [[JSON.stringify(perDay), perDay]])))
+  const found = new Map(
+    layers.flatMap(({ perDay }) => (perDay === undefined ? [] : [[JSON.stringify(perDay), perDay]])),
+  )
   const limits = found.size === 0 ? NO_DAYS : [...found.values()]
   LIMITS.set(layers, limits)
   return limits

@@ -5,13 +5,16 @@
 // - The owner is issuer and subject together: two providers with the same subject are two owners.
 // - The provider's keys are fetched when the first token comes, never before.
 // - A provider that does not answer is no mistake of the caller: 503, and the operator hears of it.
+// - One key that cannot be used is left out when the keys are read: it stands in nobody's way. See `usable-keys`.
 
 import type { JWTVerifyResult } from 'jose'
+import { messageOf } from '../../base/error.ts'
 import { checkPrincipal, SCOPES, type Scope } from '../../doors/grant.ts'
 import type { Principal } from '../../index.ts'
 import { DefinitionError } from '../../index.ts'
 import { faultOf, Problem, unavailable } from '../problem/problem.ts'
 import { type Authenticator, identityOf } from './authenticator.ts'
+import { usableKeys } from './usable-keys.ts'
 
 /** Tokens of a provider that a server takes. A token is taken until 60 seconds after its `exp`: clocks differ. */
 export interface OidcOptions {
@@ -103,21 +106,18 @@ function verifier({ issuer, audience }: OidcOptions): (token: string) => Promise
       }
       return goodClaims(await jose.jwtVerify(token, set, wanted))
     } catch (error) {
-      if (isFaultOfToken(jose, error)) return undefined
-      throw unanswered(error)
+      if (error instanceof Unanswered) throw unanswered(error)
+      if (error instanceof jose.errors.JOSEError) return undefined
+      // Neither the provider is silent nor the token wrong: whoever asks next may be answered.
+      throw unavailable('This token cannot be checked now.', error)
     }
   }
 }
 
-/** Everything else is a fault of the provider: no answer, another status than 200, or no keys in it. */
-function isFaultOfToken({ errors }: typeof import('jose'), error: unknown): boolean {
-  if (!(error instanceof errors.JOSEError)) return false
-  return !(NO_KEYS.includes(error.code) || error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid)
-}
-
-const NO_KEYS = ['ERR_JOSE_GENERIC']
-
 const SILENT = 'The provider of the tokens does not answer.'
+
+/** The provider does not answer, or not with its keys. */
+class Unanswered extends Error {}
 
 interface Keys {
   readonly jose: typeof import('jose')
@@ -133,8 +133,32 @@ async function findKeys(issuer: string): Promise<Keys> {
     throw new DefinitionError('definition', `The provider ${issuer} does not describe itself at ${place}.`)
   }
   checkIssuer(address)
-  const options = { timeoutDuration: PATIENCE_MS, [jose.customFetch]: fetchShort }
+  const warned = new Set<string>()
+  const fetchKeys = async (from: string, init: RequestInit) => {
+    const { keys, leftOut } = await usableKeys(jose, await fetchSet(from, init), ALGORITHMS)
+    for (const key of leftOut) {
+      if (!warned.has(key)) process.emitWarning(`${issuer} has a key that cannot be used: ${key}`, WARNING)
+      warned.add(key)
+    }
+    return Response.json({ keys })
+  }
+  const options = { timeoutDuration: PATIENCE_MS, [jose.customFetch]: fetchKeys }
   return { jose, set: jose.createRemoteJWKSet(new URL(address), options) }
+}
+
+const WARNING = { type: 'LegateWarning' }
+
+/** The keys of a provider, as it gives them. */
+async function fetchSet(from: string, init: RequestInit): Promise<readonly unknown[]> {
+  try {
+    const answer = await fetchShort(from, init)
+    if (answer.status !== 200) throw new Error(`${from} answers with the status ${answer.status}.`)
+    const keys: unknown = Reflect.get(Object(await answer.json()), 'keys')
+    if (Array.isArray(keys)) return keys
+    throw new Error(`${from} gives no set of keys.`)
+  } catch (error) {
+    throw new Unanswered(messageOf(error), { cause: error })
+  }
 }
 
 async function fetchJson(place: string): Promise<unknown> {

@@ -10,12 +10,15 @@ export async function startProvider() {
     { ...(await exportJWK(rsa.publicKey)), kid: 'RS256' },
     { ...(await exportJWK(strong.publicKey)), kid: 'RS512' },
   ]
-  const state = { keysStatus: 200, padding: 0, asked: 0 }
+  /** `more`: what stands among its keys beside them. */
+  const state = { keysStatus: 200, padding: 0, asked: 0, more: [] as unknown[] }
   const server = createServer((asked, answer) => {
     state.asked++
     if (asked.url === '/keys') answer.statusCode = state.keysStatus
     const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    const found = asked.url?.includes('openid') ? { issuer, jwks_uri: `${issuer}/keys` } : { keys }
+    const found = asked.url?.includes('openid')
+      ? { issuer, jwks_uri: `${issuer}/keys` }
+      : { keys: [...state.more, ...keys] }
     answer.setHeader('content-type', 'application/json').end(JSON.stringify(found) + ' '.repeat(state.padding))
   })
   await new Promise<void>((resolve) => {

@@ -229,7 +229,9 @@ test('sessions of many narrower tokens are refused at last, and close nobody els
   const ann = await setting.tokenFor({ ...ANN, scopes: ['start', 'read', 'admin'] })
   const narrower = (n: number) => {
     const principal = { scopes: ['read'], agents: [`a${n}`] }
-    return setting.post('/v1/tokens', { principal }, { token: ann }).then(async (made) => ((await made.json()) as { token: string }).token)
+    return setting
+      .post('/v1/tokens', { principal }, { token: ann })
+      .then(async (made) => ((await made.json()) as { token: string }).token)
   }
   const [bobs, anns] = [await open(bob), await open(ann)]
   const first = await open(await narrower(0))
