@@ -82,6 +82,7 @@ export class NodeExecutor {
     ledger.endTurns = code.endTurns
     live.gate = code.callGate({ ledger, limits: this.parts.limits, report: live.report })
     ledger.tellChanges = code.tellChanges
+    ledger.charge = code.withCharges
     agents.load(code)
     return { code, home: { ledger, agents, live, settings, children: code.CHILDREN } }
   }

@@ -17,7 +17,6 @@ import { Draft } from '../graph/draft.ts'
 import type { Kinds } from '../graph/kinds.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
-import { withCharges } from './charge.ts'
 import { MissingRows, nearTree } from './look.ts'
 import type { Store } from './store.ts'
 
@@ -59,6 +58,8 @@ export class Ledger {
   endTurns: (draft: Draft) => void = rulesMissing
   /** Adds to the events of a commit what else it changed. Set together with `endTurns`. */
   tellChanges: (draft: Draft, commit: Commit) => void = tellNothing
+  /** Adds what a commit spends under limits of others. Set together with `endTurns`. */
+  charge: (draft: Draft, commit: Commit) => Commit = asItIs
   /** The ids of its commits begin with this, and end in their number: a fresh id for each would cost more. */
   private readonly commitIds: Id
   private commitCount = 0
@@ -211,7 +212,7 @@ class Attempt<T> {
     if (draft.hasTouchedTurns) this.ledger.endTurns(draft)
     if (draft.isEmpty) return undefined
     const kind = step.kind === 'result' && draft.turnEnded ? 'end' : step.kind
-    this.commit = withCharges(draft, draft.toCommit(kind, step.rootId, this.ledger.nextCommitId()))
+    this.commit = this.ledger.charge(draft, draft.toCommit(kind, step.rootId, this.ledger.nextCommitId()))
     this.ledger.tellChanges(draft, this.commit)
     return this.ledger.store.commit(this.commit)
   }
@@ -248,6 +249,10 @@ function ignore(): void {}
 
 /** Before the rules are loaded nothing is planned that readers must hear of. */
 function tellNothing(): void {}
+
+function asItIs(_: Draft, commit: Commit): Commit {
+  return commit
+}
 
 function rulesMissing(): never {
   throw new StoreError('store', 'A plan touched a turn before the rules were loaded.')

@@ -1,7 +1,7 @@
 import { InputError } from '../../base/error.ts'
 import { type OptionRules, readOptions, text } from '../../base/options.ts'
 import { costOfCalls } from '../../model/named/prices.ts'
-import { isCharge } from '../../store/charge.ts'
+import { isCharge } from '../../rules/settle/charges.ts'
 import type { DayUsage } from '../../store/spent.ts'
 import type { Store } from '../../store/store.ts'
 

@@ -7,11 +7,11 @@
 //     turn: once for each, by whatever process, and in the very commit that counts it for the owner.
 //   - A commit without such a limit is the very same commit afterwards.
 
-import { dayOwnersIn } from '../grant/ceiling.ts'
-import { type Commit, isOpened, type Spent } from '../graph/commit.ts'
-import { NO_USAGE } from '../graph/content.ts'
-import type { Draft } from '../graph/draft.ts'
-import type { Conversation, Turn } from '../graph/rows.ts'
+import { dayOwnersIn } from '../../grant/ceiling.ts'
+import { type Commit, isOpened, type Spent } from '../../graph/commit.ts'
+import { NO_USAGE } from '../../graph/content.ts'
+import type { Draft } from '../../graph/draft.ts'
+import type { Conversation, Turn } from '../../graph/rows.ts'
 
 /** The commit of a draft with its charges. */
 export function withCharges(draft: Draft, commit: Commit): Commit {
