@@ -171,7 +171,7 @@ export function testStored(name: string, place: () => Promise<OldStore>): void {
       for (const [lane, seqs] of lanesOf(arrived)) expect(seqs, lane).toEqual(seqs.toSorted((a, b) => a - b))
 
       for (const [hook, { id, who }] of Object.entries(hooks)) {
-        const token = tokens[who === 'eve' ? 'ops' : (who as TokenName)].token
+        const { token } = tokens[WIDEST[who] ?? (who as TokenName)]
         const mine = deliveries.filter(({ hookId }) => hookId === id).map(messageOf)
         const states = async () => {
           const answer = await setting.get(`/v1/webhooks/${id}/deliveries`, { token })
@@ -315,6 +315,9 @@ function lanesOf(arrived: readonly Arrived[]): ReadonlyMap<string, readonly numb
   }
   return lanes
 }
+
+/** Who looks at a webhook that a narrow token or a login made: the widest token of its id, else an admin. */
+const WIDEST: Readonly<Record<string, TokenName>> = { annCi: 'ann', eve: 'ops' }
 
 const DOING: readonly Doing[] = [
   'plain',
