@@ -116,7 +116,7 @@ const surface: Readonly<Record<string, Door>> = {
   },
   'legate/grant': {
     values:
-      'BUILT_IN_PROFILES SCOPES checkPrincipal countedIds decide delegateLayer explain hasScope hostRequest isOperator lint maySee ' +
+      'BUILT_IN_PROFILES SCOPES checkPrincipal countedIds decide delegateLayer explain hasScope hostRequest isAsWide isOperator lint maySee ' +
       'mayStart narrow narrowPrincipal profileLayer programRequest readRequest seesAllAgents seesEverything useLayer',
     types:
       'ApprovalRight DayBudget Decision Explanation HostRequest KnownRequests Layer LayerAnswer LintFinding MadeToken Profiles RevokedTokens ' +

@@ -302,7 +302,7 @@ export class LegateClient {
     return this.transport.json(pathOf('/v1/tokens/{}', id), { method: 'DELETE', query })
   }
 
-  /** The webhooks of your id; all of them with the scope `admin`. */
+  /** The webhooks of your token and of those made with it; with the scope `admin` all of owners that you see. */
   webhooks(options: CallOptions = {}): Promise<Page<'webhooks', WebhookInfo>> {
     return this.read('/v1/webhooks', options)
   }
@@ -322,7 +322,11 @@ export class LegateClient {
     return this.transport.json(pathOf('/v1/webhooks/{}', id), { method: 'DELETE' })
   }
 
-  deliveries(webhookId: string, options: LimitQuery & CallOptions = {}): Promise<Page<'deliveries', WebhookDelivery>> {
+  /** Its deliveries about runs that you may read, the newest first. `before`: the `next` of the page before. */
+  deliveries(
+    webhookId: string,
+    options: LimitQuery & { readonly before?: string } & CallOptions = {},
+  ): Promise<Page<'deliveries', WebhookDelivery>> {
     return this.read(pathOf('/v1/webhooks/{}/deliveries', webhookId), options)
   }
 

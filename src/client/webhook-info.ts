@@ -49,12 +49,11 @@ export interface WebhookDelivery {
   readonly rootId: Id
   /** The event that it tells of. */
   readonly seq: number
-  /** The message as it is sent. */
-  readonly body: string
   readonly attempts: number
   /** When it is tried next; null where it is over. */
   readonly nextAt: number | null
-  /** The last try; null before the first. */
+  /** The last try, or why it was dropped; null before the first try. */
   readonly last: { readonly at: number; readonly status: number | null; readonly error: string | null } | null
-  readonly state: 'waiting' | 'delivered' | 'failed'
+  /** `dropped`: it was not sent any more, because its tree, or the token of its webhook, is gone. */
+  readonly state: 'waiting' | 'delivered' | 'failed' | 'dropped'
 }

@@ -1,3 +1,4 @@
+export { isAsWide } from '../grant/as-wide.ts'
 export { type Decision, decide, type Explanation, explain, type LayerAnswer, type Verdict } from '../grant/decide.ts'
 export { delegateLayer, type Layer, narrow, useLayer } from '../grant/grant.ts'
 export { type KnownRequests, type LintFinding, lint } from '../grant/lint.ts'

@@ -17,11 +17,12 @@ import { corsHeaders, type OriginRules, preflightHeaders, securityHeaders } from
 import { isLarge, Turns } from './defence/turns.ts'
 import { type Arrival, Gate, type Passed } from './gate.ts'
 import { Courier } from './hooks/courier.ts'
+import { Deliveries } from './hooks/deliveries.ts'
 import { HookPushes } from './hooks/push.ts'
 import { Retention } from './hooks/retention.ts'
 import { Webhooks } from './hooks/webhooks.ts'
 import type { Authenticator, Identity } from './identity/authenticator.ts'
-import type { Tokens } from './identity/tokens.ts'
+import type { Maker, Tokens } from './identity/tokens.ts'
 import { Counters } from './metrics.ts'
 import { type HandlerOptions, LIMIT_DEFAULTS, WEBHOOK_DEFAULTS } from './options.ts'
 import { Problem, problemOf, unauthenticated } from './problem/problem.ts'
@@ -87,7 +88,7 @@ export class Service {
     this.headers = securityHeaders(options.oidc === undefined ? [] : [new URL(options.oidc.issuer).origin])
     const table = options.ui === false ? TABLE.filter(({ isPage }) => isPage !== true) : TABLE
     this.gate = new Gate({ router: new Router(table), ways: parts.ways, rules: this.rules, limits: this.limits })
-    const { upkeep, webhooks, retention } = makeUpkeep(parts, this.report)
+    const { upkeep, webhooks, retention, push } = makeUpkeep(parts, this.report)
     this.upkeep = upkeep
     this.server = {
       tokens: parts.tokens,
@@ -103,7 +104,7 @@ export class Service {
       mcpOptions: options.mcp ?? {},
       a2a: new A2aEndpoint(),
       a2aAgent: options.a2a?.agent ?? null,
-      push: (maker) => new HookPushes({ store: runtime.store, webhooks }, maker),
+      push,
       issuer: options.oidc?.issuer ?? null,
       startedAt: Date.now(),
       report: this.report,
@@ -289,8 +290,11 @@ function makeUpkeep({ runtime, tokens, options }: ServiceParts, report: (error: 
   const { registry } = runtime.store
   const settings = { ...WEBHOOK_DEFAULTS, ...options.webhooks }
   const parts: { upkeep?: Upkeep } = {}
+  const deliveries = new Deliveries(registry)
   const webhooks = new Webhooks({
     registry,
+    tokens,
+    deliveries,
     allowPrivate: settings.allowPrivate,
     begin: async () => parts.upkeep?.begin(),
     wake: () => parts.upkeep?.wake(),
@@ -305,11 +309,12 @@ function makeUpkeep({ runtime, tokens, options }: ServiceParts, report: (error: 
     webhooks,
     retention,
     courier: (isHeld) =>
-      new Courier({ runtime, webhooks, tokens, settings: { ...settings, timeoutMs }, isHeld, report }),
+      new Courier({ runtime, webhooks, deliveries, settings: { ...settings, timeoutMs }, isHeld, report }),
     report,
   })
   parts.upkeep = upkeep
-  return { upkeep, webhooks, retention }
+  const push = (maker: Maker) => new HookPushes({ store: runtime.store, webhooks, deliveries }, maker)
+  return { upkeep, webhooks, retention, push }
 }
 
 function warn(error: unknown): void {

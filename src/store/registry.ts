@@ -33,6 +33,8 @@ export interface RegistryQuery {
   readonly owner?: string
   /** Only rows with a greater id: the last id of the page before. */
   readonly after?: string
+  /** Only rows with a lesser id, the greatest first: a list from its end. */
+  readonly before?: string
   /** The most rows to give. */
   readonly limit: number
 }
@@ -41,7 +43,7 @@ export interface RegistryQuery {
 export interface Registry {
   /** Undefined when there is none. */
   get(kind: string, id: string): Later<RegistryRow | undefined>
-  /** The rows of a kind, by id. */
+  /** The rows of a kind, by id; with `before` from the greatest id down. */
   list(kind: string, query: RegistryQuery): Later<readonly RegistryRow[]>
   /**
    * Writes version n of a row where version n - 1 is stored; version 1 where there is no row. Else throws ConflictError with

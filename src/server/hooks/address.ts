@@ -3,8 +3,11 @@
 // Stays true:
 // - Only https, and http to this machine where private addresses are allowed. No name and password in the URL.
 // - A name is resolved once for each request, and the request goes to the address that was checked.
+// - The answer to a name tells nothing of the network that the server is in: a name that is unknown, one without an address and
+//   one of a private network give the same words.
+// - Asking for a name takes no thread of the process: a name server that never answers keeps nobody else waiting.
 
-import { lookup } from 'node:dns/promises'
+import { lookup, Resolver } from 'node:dns/promises'
 import { BlockList, isIP } from 'node:net'
 import { InputError } from '../../index.ts'
 
@@ -18,46 +21,57 @@ const MAX_URL = 2_000
 
 type Family = 'ipv4' | 'ipv6'
 
-/** Networks that no webhook reaches unless it is allowed: this machine, private and local ones, and those of nobody. */
-const CLOSED: readonly (readonly [net: string, bits: number, family: Family])[] = [
-  ['0.0.0.0', 8, 'ipv4'],
-  ['10.0.0.0', 8, 'ipv4'],
-  ['100.64.0.0', 10, 'ipv4'],
-  ['127.0.0.0', 8, 'ipv4'],
-  ['169.254.0.0', 16, 'ipv4'],
-  ['172.16.0.0', 12, 'ipv4'],
-  ['192.0.0.0', 24, 'ipv4'],
-  ['192.0.2.0', 24, 'ipv4'],
-  ['192.88.99.0', 24, 'ipv4'],
-  ['192.168.0.0', 16, 'ipv4'],
-  ['198.18.0.0', 15, 'ipv4'],
-  ['198.51.100.0', 24, 'ipv4'],
-  ['203.0.113.0', 24, 'ipv4'],
-  ['224.0.0.0', 4, 'ipv4'],
-  ['240.0.0.0', 4, 'ipv4'],
-  ['::', 96, 'ipv6'],
-  ['::ffff:0:0', 96, 'ipv6'],
-  ['64:ff9b::', 96, 'ipv6'],
-  ['64:ff9b:1::', 48, 'ipv6'],
-  ['100::', 64, 'ipv6'],
-  ['2001::', 23, 'ipv6'],
-  ['2001:db8::', 32, 'ipv6'],
-  ['2002::', 16, 'ipv6'],
-  ['3fff::', 20, 'ipv6'],
-  ['5f00::', 16, 'ipv6'],
-  ['fc00::', 7, 'ipv6'],
-  ['fe80::', 10, 'ipv6'],
-  ['fec0::', 10, 'ipv6'],
-  ['ff00::', 8, 'ipv6'],
-]
+/** Networks of IPv4 that no webhook reaches unless it is allowed: this machine, private and local ones, and those of nobody. */
+const CLOSED_4 = listOf('ipv4', [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.0.2.0', 24],
+  ['192.31.196.0', 24],
+  ['192.52.193.0', 24],
+  ['192.88.99.0', 24],
+  ['192.168.0.0', 16],
+  ['192.175.48.0', 24],
+  ['198.18.0.0', 15],
+  ['198.51.100.0', 24],
+  ['203.0.113.0', 24],
+  ['224.0.0.0', 4],
+  ['240.0.0.0', 4],
+])
 
-/** One list for each family: a list with both takes every IPv4 address for the IPv6 one that stands for it. */
-const closed = { ipv4: listOf('ipv4'), ipv6: listOf('ipv6') }
+/**
+ * Of IPv6 only the global addresses are open: all others are local, or stand for one of IPv4 (mapped, compatible, translated,
+ * NAT64), or are nobody's.
+ */
+const GLOBAL_6 = listOf('ipv6', [['2000::', 3]])
 
-function listOf(family: Family): BlockList {
+/** Global by their form: tunnels to IPv4, documentation, benchmarks, and networks that answer to everybody. */
+const CLOSED_6 = listOf('ipv6', [
+  ['2001::', 23],
+  ['2001:db8::', 32],
+  ['2002::', 16],
+  ['2620:4f:8000::', 48],
+  ['3ffe::', 16],
+  ['3fff::', 20],
+])
+
+function listOf(family: Family, nets: readonly (readonly [net: string, bits: number])[]): BlockList {
   const made = new BlockList()
-  for (const [net, bits, of] of CLOSED) if (of === family) made.addSubnet(net, bits, of)
+  for (const [net, bits] of nets) made.addSubnet(net, bits, family)
   return made
+}
+
+/** The last 64 bits of an IPv6 address that stands for one of IPv4 in a tunnel within a site (ISATAP). */
+const IN_SITE = /:(?:0|200):5efe:[0-9a-f]{1,4}:[0-9a-f]{1,4}$|::5efe:[0-9a-f]{1,4}:[0-9a-f]{1,4}$/
+
+function isClosed(address: string): boolean {
+  if (isIP(address) === 4) return CLOSED_4.check(address, 'ipv4')
+  if (!GLOBAL_6.check(address, 'ipv6') || CLOSED_6.check(address, 'ipv6')) return true
+  return IN_SITE.test(hostOf(new URL(`https://[${address}]/`)))
 }
 
 /** Reads the URL of a webhook, or says why it is refused. */
@@ -73,22 +87,51 @@ export function readHookUrl(text: string, allowPrivate: boolean): URL {
   return url
 }
 
-/** Resolves the name of a URL, and gives the address to connect to. Throws where any of its addresses is closed. */
-export async function resolveHook(url: URL, allowPrivate: boolean): Promise<CheckedAddress> {
-  const host = hostOf(url)
-  const found = isIP(host) === 0 ? await lookup(host, { all: true, verbatim: true }) : [{ address: host }]
-  const [first] = found
-  if (first === undefined) throw refused(`${host} has no address.`)
-  for (const { address } of found) requireOpen(url, address, allowPrivate)
-  return { address: first.address, family: isIP(first.address) === 6 ? 6 : 4 }
+/** How names become addresses. */
+export interface HookNames {
+  readonly allowPrivate: boolean
+  /** Gives the question up. */
+  readonly signal: AbortSignal
+  /** Default: the resolver of the system. */
+  readonly addressesOf?: (name: string, signal: AbortSignal) => Promise<readonly string[]>
 }
 
-function requireOpen({ protocol }: URL, address: string, allowPrivate: boolean): void {
-  const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
-  if (!allowPrivate && closed[family].check(address, family)) {
-    throw refused(`${address} is an address of a private network.`)
+/** Resolves the name of a URL, and gives the address to connect to. Throws where any of its addresses is closed. */
+export async function resolveHook(url: URL, { allowPrivate, signal, addressesOf }: HookNames): Promise<CheckedAddress> {
+  const host = hostOf(url)
+  const find = addressesOf ?? (allowPrivate ? systemAddresses : namedAddresses)
+  const found = isIP(host) === 0 ? await find(host, signal).catch(() => []) : [host]
+  const [first] = found
+  const mayGo = found.every((address) => (allowPrivate || !isClosed(address)) && isReached(url, address))
+  if (first === undefined || !mayGo) throw refused('Its name has no address that webhooks may go to.')
+  return { address: first, family: isIP(first) === 6 ? 6 : 4 }
+}
+
+/** Without a thread of the process, a search list, or the names that only this machine knows. */
+async function namedAddresses(name: string, signal: AbortSignal): Promise<readonly string[]> {
+  const resolver = new Resolver()
+  const leave = () => resolver.cancel()
+  signal.addEventListener('abort', leave, { once: true })
+  try {
+    const [four, six] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
+    return [four, six].flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+  } finally {
+    signal.removeEventListener('abort', leave)
   }
-  if (protocol === 'http:' && !isThisMachine(address)) throw refused('Only https leaves this machine.')
+}
+
+/** Where private addresses are allowed, the names of this machine count too. */
+async function systemAddresses(name: string): Promise<readonly string[]> {
+  return (await lookup(name, { all: true, verbatim: true })).map(({ address }) => address)
+}
+
+function requireOpen(url: URL, address: string, allowPrivate: boolean): void {
+  if (!allowPrivate && isClosed(address)) throw refused(`${address} is an address of a private network.`)
+  if (!isReached(url, address)) throw refused('Only https leaves this machine.')
+}
+
+function isReached({ protocol }: URL, address: string): boolean {
+  return protocol !== 'http:' || isThisMachine(address)
 }
 
 function isThisMachine(address: string): boolean {

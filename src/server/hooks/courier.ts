@@ -1,24 +1,35 @@
 // The courier: makes deliveries from the changes of the store, and sends them.
 //
-// Owns:      the queue of each webhook and tree in the process that holds the lease, and the way of a delivery.
+// Owns:      the way of a delivery in the process that holds the lease.
 // Called by: `server/upkeep`, in rounds, while it holds the lease.
 // Must stay true:
 //   - A delivery is stored before the cursor moves behind its change, and sent only after that: a crash loses none, and the
 //     same event makes no second one.
-//   - Of one webhook and one tree, one delivery is sent at a time, the oldest first.
+//   - What waits is ids: a message is made when it is sent, from rows, as its webhook may read them then.
 //   - Nothing is sent without the lease, so two servers never send at the same time.
+//   - Others come in between, however much there is to do.
 
+import { setMaxListeners } from 'node:events'
 import { messageOf } from '../../base/error.ts'
 import { maySee, mayStart } from '../../doors/grant.ts'
-import type { TreeChange } from '../../doors/rows.ts'
+import { look, type TreeChange } from '../../doors/rows.ts'
 import { isLegateError, type Json, type Runtime } from '../../index.ts'
-import type { Tokens } from '../identity/tokens.ts'
+import { bytesOf, type Deliveries, type DeliveryData, messageId, type StoredDelivery } from './deliveries.ts'
 import { isStale } from './lease.ts'
-import { bodyOf, type HookMessage, messageIdOf, messagesOf, outcomeFor } from './messages.ts'
+import {
+  bodyOf,
+  type HookMessage,
+  messageIdOf,
+  messageOfDelivery,
+  messagesOf,
+  newDelivery,
+  outcomeFor,
+} from './messages.ts'
 import { type HookAnswer, postHook } from './post.ts'
 import { isAbout, pushText, topRunOf } from './push.ts'
+import { DeliveryQueue, type Queued } from './queue.ts'
 import { signedHeaders } from './signature.ts'
-import { type DeliveryData, messageId, type StoredDelivery, type StoredHook, type Webhooks } from './webhooks.ts'
+import type { StoredHook, Webhooks } from './webhooks.ts'
 
 /** How deliveries are made. */
 export interface CourierSettings {
@@ -31,7 +42,7 @@ export interface CourierSettings {
 export interface CourierParts {
   readonly runtime: Runtime
   readonly webhooks: Webhooks
-  readonly tokens: Pick<Tokens, 'isValid'>
+  readonly deliveries: Deliveries
   readonly settings: CourierSettings
   /** True while this process may send. */
   readonly isHeld: () => boolean
@@ -53,56 +64,64 @@ export interface CourierCounts {
   readonly waiting: number
 }
 
-const PAGE = 200
+const CHANGES = 50
+const FEW_ROWS = 25
+const MANY_ROWS = 200
+/** Pages with fewer bytes may be larger. */
+const SMALL_PAGE = 100_000
 const RELOAD_MS = 2_000
-const MOST_AT_ONCE = 64
-const MOST_PER_HOOK = 8
-const MOST_WAITING = 10_000
+/** Where looking at all rows takes long, it is done less often. */
+const LOAD_SHARE = 20
+/** How long it works before others come in. */
+const SPELL_MS = 20
+const PLACES = { inAll: 128, perOwner: 16, perHook: 8 } as const
+/** The most that waits of one owner. */
+const MOST_ROWS = 10_000
+const MOST_BYTES = 64_000_000
 const PRUNE_EVERY = 100
 const GONE = 410
 
-interface Lane {
-  readonly hookId: string
-  /** The oldest first. */
-  readonly deliveries: StoredDelivery[]
-  isSending: boolean
-}
+const NO_TREE = 'The conversation that it tells of was deleted, or cannot be read.'
+const TOO_MANY = 'Too many deliveries of its owner wait.'
 
 export class Courier {
   private readonly parts: CourierParts
-  private readonly lanes: Map<string, Lane> = new Map()
-  private readonly sending: Map<string, number> = new Map()
+  private readonly queue: DeliveryQueue = new DeliveryQueue(PLACES)
   private readonly open: Set<Promise<void>> = new Set()
   private readonly stop: AbortController = new AbortController()
   private readonly count = { delivered: 0, failed: 0, disabled: 0 }
-  private loadedAt: number | undefined
+  /** How many deliveries of each webhook are over since it was pruned. */
+  private readonly ended: Map<string, number> = new Map()
+  private loadAt = 0
   private isClosing = false
+  private spellAt = 0
 
   constructor(parts: CourierParts) {
     this.parts = parts
+    setMaxListeners(PLACES.inAll + 1, this.stop.signal)
   }
 
   get counts(): CourierCounts {
-    const waiting = [...this.lanes.values()].reduce((sum, { deliveries }) => sum + deliveries.length, 0)
-    return { ...this.count, waiting }
+    return { ...this.count, waiting: this.queue.size }
   }
 
   /** Reads what is new, and sends what is due. Only with the lease. */
   async round(place: CourierPlace): Promise<void> {
     // Before the cursor has moved, nothing of a page is sent: it may be stored once more.
     if (!(await this.readFeed(place))) return
-    const now = performance.now()
-    if (this.loadedAt === undefined || now - this.loadedAt >= RELOAD_MS) {
-      this.loadedAt = now
+    const began = performance.now()
+    if (began >= this.loadAt) {
       await this.load()
+      const now = performance.now()
+      this.loadAt = now + Math.max(RELOAD_MS, (now - began) * LOAD_SHARE)
     }
     this.send()
   }
 
   /** Drops the queue: another process has it now. */
   forget(): void {
-    this.loadedAt = undefined
-    for (const [key, lane] of this.lanes) if (!lane.isSending) this.lanes.delete(key)
+    this.loadAt = 0
+    this.queue.clear()
   }
 
   /** Begins nothing more. Lets what is being sent end within the grace; the rest is sent again by whoever comes next. */
@@ -113,196 +132,241 @@ export class Courier {
     clearTimeout(timer)
   }
 
+  /** Lets others in after a while. */
+  private async breathe(): Promise<void> {
+    if (performance.now() - this.spellAt < SPELL_MS) return
+    await new Promise(setImmediate)
+    this.spellAt = performance.now()
+  }
+
   /** False where the lease was lost. */
   private async readFeed({ cursor: first, keep }: CourierPlace): Promise<boolean> {
     const { store } = this.parts.runtime
     for (let cursor = first; ; ) {
-      const page = await store.changes(cursor, cursor === null ? 0 : PAGE)
+      const page = await store.changes(cursor, cursor === null ? 0 : CHANGES)
       if (page.isCut) this.parts.report(new Error('Webhooks missed changes: they are no longer kept.'))
       if (page.cursor === cursor) return true
-      const made = page.changes.length === 0 ? [] : await this.store(page.changes)
+      const made = await this.store(page.changes)
       if (!(await keep(page.cursor))) return false
-      for (const one of made) this.enqueue(one)
+      for (const one of made) this.queue.put(one)
       cursor = page.cursor
     }
   }
 
   /** Stores the deliveries of some changes. */
-  private async store(changes: readonly TreeChange[]): Promise<StoredDelivery[]> {
+  private async store(changes: readonly TreeChange[]): Promise<readonly Queued[]> {
+    if (changes.length === 0) return []
     const hooks = (await this.parts.webhooks.all()).filter(({ data }) => data.disabled === null)
-    const made: StoredDelivery[] = []
+    const made: MadeDeliveries = { queued: [], rows: new Map(), lost: new Set() }
     for (const change of changes) {
       const fitting = hooks.filter(({ data }) => isFor(data, change))
       if (fitting.length === 0) continue
       try {
-        made.push(...(await this.storeChange(change, fitting)))
+        await this.storeChange(change, fitting, made)
       } catch (error) {
         // A tree that was deleted or damaged must not hold up the others.
         if (!isLegateError(error, 'tampered') && !isLegateError(error, 'not_found')) throw error
         this.parts.report(error)
       }
     }
-    return made
+    return made.queued.filter(({ hookId }) => !made.lost.has(hookId))
   }
 
-  private async storeChange(change: TreeChange, hooks: readonly StoredHook[]): Promise<StoredDelivery[]> {
-    const made: StoredDelivery[] = []
+  private async storeChange(change: TreeChange, hooks: readonly StoredHook[], made: MadeDeliveries): Promise<void> {
     for (const message of await messagesOf(this.parts.runtime.store, change)) {
       const top = await topRunOf(this.parts.runtime.store, change.rootId, message.runId)
       for (const hook of hooks) {
-        const isWanted = isAbout(hook, top) && hook.data.types.includes(message.type)
-        const stored = isWanted ? await this.make(change, message, hook) : undefined
-        if (stored !== undefined) made.push(stored)
+        if (!isAbout(hook, top) || !hook.data.types.includes(message.type)) continue
+        if (!made.lost.has(hook.row.id) && (await this.hasRoom(hook, made))) {
+          made.queued.push(await this.make(change, message, hook))
+          const owner = hook.row.owner ?? ''
+          made.rows.set(owner, (made.rows.get(owner) ?? 0) + 1)
+        }
+        await this.breathe()
       }
     }
-    return made
   }
 
-  private async make(change: TreeChange, message: HookMessage, hook: StoredHook): Promise<StoredDelivery | undefined> {
-    const { runtime, webhooks } = this.parts
-    const { include, principal } = hook.data
-    const outcome =
-      include === 'outcome' ? await outcomeFor(runtime, principal, message).catch(noneIfMissing) : undefined
-    const { push } = hook.data
-    const pushed =
-      push === undefined ? undefined : await pushText(runtime.store, { rootId: change.rootId, push }, message)
+  /** An owner for whom too much waits loses the webhook that most of it waits for. */
+  private async hasRoom({ row: { id, owner } }: StoredHook, made: MadeDeliveries): Promise<boolean> {
+    const whose = owner ?? ''
+    const { rows, bytes } = this.queue.count(whose)
+    if (rows + (made.rows.get(whose) ?? 0) < MOST_ROWS && bytes < MOST_BYTES) return true
+    const fullest = this.queue.fullest(whose) ?? id
+    const hook = await this.parts.webhooks.read(fullest)
+    made.lost.add(fullest)
+    if (hook !== undefined) await this.giveUp(hook, TOO_MANY)
+    return fullest !== id
+  }
+
+  private async make(change: TreeChange, message: HookMessage, hook: StoredHook): Promise<Queued> {
     const id = `${hook.row.id}.${messageIdOf(change, message)}`
-    await webhooks.put(id, change.owner, {
-      hookId: hook.row.id,
-      type: message.type,
-      rootId: change.rootId,
-      seq: message.seq,
-      body: pushed ?? bodyOf(message, outcome as Json | undefined),
-      attempts: 0,
-      nextAt: 0,
-      last: null,
-      state: 'waiting',
-    })
-    return webhooks.delivery(id)
+    const data = newDelivery(hook.row.id, change, message)
+    await this.parts.deliveries.put(id, change.owner, data)
+    return queuedOf({ id, data }, hook)
   }
 
   /** Takes up what is stored: left by another process, or to be sent again. */
   private async load(): Promise<void> {
-    for (const one of await this.parts.webhooks.waiting()) this.enqueue(one)
+    const { webhooks, deliveries } = this.parts
+    const hooks = new Map((await webhooks.all()).map((hook) => [hook.row.id, hook]))
+    this.queue.park([...hooks.values()].filter(({ data }) => data.disabled !== null).map(({ row }) => row.id))
+    this.queue.beginRound()
+    for (let [after, limit] = ['', FEW_ROWS]; ; ) {
+      const page = await deliveries.waiting(after, limit)
+      for (const one of page) await this.takeUp(one, hooks)
+      after = page.at(-1)?.row.id ?? ''
+      if (page.length < limit) break
+      const bytes = page.reduce((sum, { data }) => sum + bytesOf(data), 0)
+      limit = bytes < SMALL_PAGE ? MANY_ROWS : FEW_ROWS
+      await this.breathe()
+      if (!this.parts.isHeld()) return
+    }
+    this.queue.endRound()
+    for (const id of this.queue.hookIds) {
+      const hook = hooks.get(id)
+      if (hook !== undefined && (await webhooks.isGone(hook))) await this.giveUp(hook, goneWords(hook))
+    }
   }
 
-  private enqueue(delivery: StoredDelivery): void {
-    const { hookId, rootId, seq } = delivery.data
-    const key = `${hookId} ${rootId}`
-    const lane = this.lanes.get(key) ?? { hookId, deliveries: [], isSending: false }
-    this.lanes.set(key, lane)
-    const at = lane.deliveries.findIndex(({ row }) => row.id === delivery.row.id)
-    if (at >= 0) {
-      lane.deliveries[at] = delivery
-      return
-    }
-    const before = lane.deliveries.findLastIndex(
-      ({ row, data }) => data.seq < seq || (data.seq === seq && row.id < delivery.row.id),
-    )
-    // Behind the one that is being sent.
-    lane.deliveries.splice(Math.max(before + 1, lane.isSending ? 1 : 0), 0, delivery)
+  private async takeUp({ row, data }: StoredDelivery, hooks: ReadonlyMap<string, StoredHook>): Promise<void> {
+    const hook = hooks.get(data.hookId)
+    if (hook !== undefined) this.queue.put(queuedOf({ id: row.id, data }, hook))
+    // It may have been made a moment ago.
+    else if ((await this.parts.webhooks.read(data.hookId)) === undefined) await this.parts.deliveries.discard(row.id)
   }
 
   /** Begins everything that is due and has a place. */
   private send(): void {
-    const now = Date.now()
-    for (const [key, lane] of this.lanes) {
-      if (this.open.size >= MOST_AT_ONCE || this.isClosing) return
-      const [head] = lane.deliveries
-      if (head === undefined) {
-        if (!lane.isSending) this.lanes.delete(key)
-        continue
-      }
-      const busy = this.sending.get(lane.hookId) ?? 0
-      if (lane.isSending || head.data.nextAt > now || busy >= MOST_PER_HOOK || !this.parts.isHeld()) continue
-      this.begin(lane, head)
+    while (!this.isClosing && this.parts.isHeld()) {
+      const next = this.queue.take(Date.now())
+      if (next === undefined) return
+      this.begin(next)
     }
   }
 
-  private begin(lane: Lane, head: StoredDelivery): void {
-    lane.isSending = true
-    this.sending.set(lane.hookId, (this.sending.get(lane.hookId) ?? 0) + 1)
-    const done = this.deliver(lane, head)
+  private begin(queued: Queued): void {
+    const done = this.deliver(queued)
       .catch((error: unknown) => {
         if (!isStale(error)) this.parts.report(error)
+        // The rows say what became of it, at the next look.
+        return null
       })
-      .finally(() => {
+      .then((nextAt) => {
         this.open.delete(done)
-        lane.isSending = false
-        const left = (this.sending.get(lane.hookId) ?? 1) - 1
-        if (left > 0) this.sending.set(lane.hookId, left)
-        else this.sending.delete(lane.hookId)
+        this.queue.done(queued, nextAt)
         if (this.parts.isHeld()) this.send()
       })
     this.open.add(done)
   }
 
-  private async deliver(lane: Lane, { row: { id } }: StoredDelivery): Promise<void> {
-    const { webhooks, tokens } = this.parts
-    const [delivery, hook] = [await webhooks.delivery(id), await webhooks.read(lane.hookId)]
-    if (delivery === undefined || hook === undefined) {
-      if (delivery !== undefined) await webhooks.discard(id)
-      return leave(lane, id)
+  /** When it is to be sent again; null: it is over. */
+  private async deliver({ id, hookId }: Queued): Promise<number | null> {
+    const { webhooks, deliveries } = this.parts
+    const [delivery, hook] = [await deliveries.get(id), await webhooks.read(hookId)]
+    if (delivery === undefined) return null
+    if (hook === undefined) {
+      await deliveries.discard(id)
+      return null
     }
-    const { tokenId, endsAt = null, disabled } = hook.data
-    const isGone = tokenId === null ? endsAt !== null && endsAt <= Date.now() : !(await tokens.isValid(tokenId))
-    if (disabled === null && isGone) {
-      await this.disable(
-        hook,
-        tokenId === null ? 'The login that made it has ended.' : 'The token that made it is gone.',
-      )
-      lane.deliveries.length = 0
-      return
+    if (hook.data.disabled !== null) {
+      this.queue.parkOne(hookId)
+      return delivery.data.nextAt
     }
-    if (disabled !== null) {
-      lane.deliveries.length = 0
-      return
+    if (await webhooks.isGone(hook)) {
+      await this.giveUp(hook, goneWords(hook))
+      return null
     }
-    const answer = await this.post(hook, delivery)
-    if (answer !== undefined) await this.settle({ lane, hook, delivery }, answer)
+    const body = await this.textOf(hook, delivery)
+    if (body === undefined) {
+      await deliveries.giveUp(delivery, NO_TREE)
+      return null
+    }
+    const answer = await this.post(hook, delivery, body)
+    return answer === undefined ? delivery.data.nextAt : this.settle({ hook, delivery }, answer)
+  }
+
+  /** The message as the webhook may read it now; undefined where its tree is gone, or is not what was written. */
+  private async textOf(hook: StoredHook, { data }: StoredDelivery): Promise<string | undefined> {
+    const { runtime } = this.parts
+    const root = await rootOf(runtime.store, data.rootId).catch(noneIfTampered)
+    if (root === undefined || data.body !== undefined) return root === undefined ? undefined : data.body
+    const change = { rootId: root.id, agent: root.agent.name, owner: root.owner }
+    const message = await messageOfDelivery(runtime.store, change, data).catch(noneIfTampered)
+    if (message === undefined) return undefined
+    const { include, principal, push } = hook.data
+    if (push !== undefined) return pushText(runtime.store, { rootId: change.rootId, push }, message)
+    const outcome =
+      include === 'outcome' ? await outcomeFor(runtime, principal, message).catch(noneIfMissing) : undefined
+    return bodyOf(message, outcome as Json | undefined)
   }
 
   /** Undefined where it was not sent, or nobody waits for the answer any more. */
-  private async post({ data: hook }: StoredHook, { row, data }: StoredDelivery): Promise<HookAnswer | undefined> {
+  private async post(
+    { data: hook }: StoredHook,
+    { row }: StoredDelivery,
+    body: string,
+  ): Promise<HookAnswer | undefined> {
     const { settings, isHeld } = this.parts
     if (!isHeld() || this.stop.signal.aborted) return undefined
-    const message = { id: messageId(row.id), timestamp: Math.floor(Date.now() / 1_000), body: data.body }
+    const message = { id: messageId(row.id), timestamp: Math.floor(Date.now() / 1_000), body }
     const { url, secret } = hook
     const { timeoutMs, allowPrivate } = settings
     const headers = { ...hook.push?.headers, ...signedHeaders(secret, message) }
-    const answer = await postHook({ url, headers, body: data.body, timeoutMs, allowPrivate, signal: this.stop.signal })
+    const answer = await postHook({ url, headers, body, timeoutMs, allowPrivate, signal: this.stop.signal })
     return this.stop.signal.aborted && 'error' in answer ? undefined : answer
   }
 
-  private async settle({ lane, hook, delivery }: Sent, answer: HookAnswer): Promise<void> {
-    const { webhooks, settings } = this.parts
+  /** When it is to be sent again; null: it is over. */
+  private async settle({ hook, delivery }: Sent, answer: HookAnswer): Promise<number | null> {
+    const { webhooks, deliveries, settings } = this.parts
     const attempts = delivery.data.attempts + 1
     const status = 'status' in answer ? answer.status : null
     const last = { at: Date.now(), status, error: 'error' in answer ? answer.error : null }
     const data: DeliveryData = { ...delivery.data, attempts, last }
     if (status !== null && status >= 200 && status < 300) {
-      await webhooks.end(delivery, { ...data, state: 'delivered' })
+      await deliveries.end(delivery, { ...data, state: 'delivered' })
       this.count.delivered++
-      leave(lane, delivery.row.id)
       if (data.type === 'run.ended') await webhooks.endPush(hook)
-      if (this.count.delivered % PRUNE_EVERY === 0) await webhooks.prune(lane.hookId)
-      return
+      await this.tidy(hook.row.id)
+      return null
     }
     this.count.failed++
     const pause = settings.retryMs[attempts - 1]
     if (pause === undefined || status === GONE) {
-      await webhooks.end(delivery, { ...data, state: 'failed' })
-      lane.deliveries.length = 0
+      await deliveries.end(delivery, { ...data, state: 'failed' })
       const why = last.error ?? `It answered ${status}.`
       await this.disable(hook, `${data.type} failed ${attempts} times. ${why}`)
+      await this.tidy(hook.row.id)
+      return null
+    }
+    const nextAt = Date.now() + pause
+    await deliveries.postpone(delivery, { ...data, nextAt })
+    return nextAt
+  }
+
+  /** Of those that are over, only the latest stay. */
+  private async tidy(hookId: string): Promise<void> {
+    const ended = (this.ended.get(hookId) ?? 0) + 1
+    if (ended < PRUNE_EVERY) {
+      this.ended.set(hookId, ended)
       return
     }
-    const next = await webhooks.postpone(delivery, { ...data, nextAt: Date.now() + pause })
-    if (lane.deliveries[0]?.row.id === next.row.id) lane.deliveries[0] = next
-    if (lane.deliveries.length > MOST_WAITING) await this.disable(hook, 'Too many deliveries wait for it.')
+    this.ended.delete(hookId)
+    await this.parts.deliveries.prune(hookId)
+  }
+
+  /** Nothing more goes there, and what waits is dropped. */
+  private async giveUp(hook: StoredHook, reason: string): Promise<void> {
+    const { id, owner } = hook.row
+    await this.disable(hook, reason)
+    this.queue.dropHook(owner ?? '', id)
+    await this.parts.deliveries.giveUpAll(id, reason)
   }
 
   private async disable({ row, data }: StoredHook, reason: string): Promise<void> {
+    this.queue.parkOne(row.id)
+    if (data.disabled !== null) return
     await this.parts.webhooks.disable(row.id, reason)
     this.count.disabled++
     this.parts.report(new Error(`The webhook ${row.id} of ${data.principal.id} was disabled. ${messageOf(reason)}`))
@@ -310,9 +374,31 @@ export class Courier {
 }
 
 interface Sent {
-  readonly lane: Lane
   readonly hook: StoredHook
   readonly delivery: StoredDelivery
+}
+
+/** Deliveries of a page of changes that were stored. */
+interface MadeDeliveries {
+  readonly queued: Queued[]
+  /** How many of each owner. */
+  readonly rows: Map<string, number>
+  /** Webhooks that get nothing more. */
+  readonly lost: Set<string>
+}
+
+interface PlacedDelivery {
+  readonly id: string
+  readonly data: DeliveryData
+}
+
+function queuedOf({ id, data }: PlacedDelivery, hook: StoredHook): Queued {
+  const { hookId, rootId, seq, nextAt } = data
+  return { id, hookId, owner: hook.row.owner ?? '', rootId, seq, nextAt, bytes: bytesOf(data) }
+}
+
+function goneWords({ data }: StoredHook): string {
+  return data.tokenId === null ? 'The login that made it has ended.' : 'The token that made it is gone.'
 }
 
 /** Does the webhook's maker see this tree, and did it happen since? */
@@ -320,9 +406,12 @@ function isFor({ principal, createdAt }: StoredHook['data'], { owner, agent, at 
   return at >= createdAt && maySee(principal, owner) && mayStart(principal, agent)
 }
 
-function leave({ deliveries }: Lane, id: string): void {
-  const at = deliveries.findIndex(({ row }) => row.id === id)
-  if (at >= 0) deliveries.splice(at, 1)
+async function rootOf(store: Runtime['store'], rootId: string) {
+  return look(store, rootId, (tree) => tree.conversation(rootId))
+}
+
+function noneIfTampered(error: unknown): undefined {
+  if (!isLegateError(error, 'tampered')) throw error
 }
 
 /** A webhook leaves out whatever its maker may not read. */

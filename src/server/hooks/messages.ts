@@ -1,9 +1,10 @@
-// The messages of webhooks: made from the events of a change, without anything that anybody said.
+// The messages of webhooks: made from the events of a tree, without anything that anybody said.
 
 import { sha256 } from '../../base/hash.ts'
 import type { WebhookType } from '../../client/index.ts'
 import type { TreeChange } from '../../doors/rows.ts'
 import type { Json, Principal, Runtime } from '../../index.ts'
+import type { DeliveryData } from './deliveries.ts'
 import { HOOK_TYPES } from './webhooks.ts'
 
 type StoredEvent = Awaited<ReturnType<Runtime['store']['events']>>[number]
@@ -17,6 +18,8 @@ export interface HookMessage {
   readonly runId: string
   readonly data: { readonly [key: string]: Json }
 }
+
+type ChangedTree = Pick<TreeChange, 'rootId' | 'agent' | 'owner'>
 
 const WINDOW = 64
 
@@ -40,13 +43,25 @@ async function eventsOf(store: Runtime['store'], { rootId, seq, at, types }: Tre
 }
 
 /** The messages about one event of a tree. */
-export function messagesAbout(
-  event: StoredEvent,
-  change: Pick<TreeChange, 'rootId' | 'agent' | 'owner'>,
-): HookMessage[] {
+export function messagesAbout(event: StoredEvent, change: ChangedTree): HookMessage[] {
   const { seq, at, runId, conversationId, nodeId } = event
   const place = { rootId: change.rootId, conversationId, runId, nodeId, agent: change.agent, owner: change.owner }
   return factsOf(event).map(([type, facts]) => ({ type, seq, at, runId, data: { ...place, seq, ...facts } }))
+}
+
+/** A delivery of a message, before its first try. */
+export function newDelivery(hookId: string, { rootId, agent }: ChangedTree, { type, seq }: HookMessage): DeliveryData {
+  return { hookId, type, rootId, seq, agent, attempts: 0, nextAt: 0, last: null, state: 'waiting' }
+}
+
+/** Makes the message of a delivery again; undefined where its event is gone. */
+export async function messageOfDelivery(
+  store: Runtime['store'],
+  change: ChangedTree,
+  { seq, type }: Pick<DeliveryData, 'seq' | 'type'>,
+): Promise<HookMessage | undefined> {
+  const [event] = await store.events(change.rootId, seq - 1, 1)
+  return event === undefined ? undefined : messagesAbout(event, change).find((one) => one.type === type)
 }
 
 type Facts = { readonly [key: string]: Json }
@@ -108,6 +123,7 @@ export async function outcomeFor(
   if (message.type !== 'run.ended') return undefined
   const run = await runtime.as(principal).attach(message.runId)
   const { status, text, output, error } = await run.result
+  if (text.length > MAX_OUTCOME) return null
   const outcome: Json = { status, text, output: output as Json, error: error === null ? null : { ...error } }
   return JSON.stringify(outcome).length > MAX_OUTCOME ? null : outcome
 }

@@ -37,7 +37,7 @@ export async function postHook(post: HookPost): Promise<HookAnswer> {
 
 async function send({ url, headers, body, allowPrivate }: HookPost, signal: AbortSignal): Promise<number> {
   const place = readHookUrl(url, allowPrivate)
-  const { address, family } = await resolveHook(place, allowPrivate)
+  const { address, family } = await resolveHook(place, { allowPrivate, signal })
   signal.throwIfAborted()
   const options: RequestOptions = {
     method: 'POST',
@@ -75,7 +75,7 @@ async function readAway(answer: IncomingMessage): Promise<void> {
   answer.destroy()
 }
 
-/** A lookup cannot be ended: it is left behind. */
+/** A lookup of the system cannot be ended: it is left behind. */
 function unlessAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })

@@ -9,7 +9,8 @@ import type { Runtime } from '../../index.ts'
 import { type PushConfig, type PushStore, pushBody } from '../../surfaces/a2a/push.ts'
 import { endState } from '../../surfaces/a2a/task.ts'
 import type { Maker } from '../identity/tokens.ts'
-import { type HookMessage, messageIdOf, messagesAbout } from './messages.ts'
+import type { Deliveries } from './deliveries.ts'
+import { type HookMessage, messageIdOf, messagesAbout, newDelivery } from './messages.ts'
 import { makeSecret } from './signature.ts'
 import type { HookPush, StoredHook, Webhooks } from './webhooks.ts'
 
@@ -18,12 +19,13 @@ type Store = Runtime['store']
 export interface PushParts {
   readonly store: Store
   readonly webhooks: Webhooks
+  readonly deliveries: Deliveries
 }
 
 const SECRET = 'whsec_'
 const MOST_EVENTS = 10_000
 
-/** The push notifications of one principal. */
+/** The push notifications that one caller may know of. */
 export class HookPushes implements PushStore {
   private readonly parts: PushParts
   private readonly maker: Maker
@@ -49,20 +51,19 @@ export class HookPushes implements PushStore {
   }
 
   async list(runId: string): Promise<readonly PushConfig[]> {
-    const found = await this.parts.webhooks.pushes(this.maker.principal, runId)
+    const found = await this.parts.webhooks.pushes(this.maker, runId)
     return found.flatMap((hook) => (hook.data.push === undefined ? [] : [shown(hook, hook.data.push)]))
   }
 
   async remove(runId: string, id: string): Promise<void> {
-    const { principal } = this.maker
-    const found = await this.parts.webhooks.pushes(principal, runId)
+    const found = await this.parts.webhooks.pushes(this.maker, runId)
     const hook = found.find(({ data }) => data.push?.configId === id)
-    if (hook !== undefined) await this.parts.webhooks.remove(hook.row.id, principal)
+    if (hook !== undefined) await this.parts.webhooks.remove(hook.row.id, this.maker)
   }
 
   /** The run began before the webhook was there: what the courier has passed already is stored here. */
   private async tellSince(hook: StoredHook, push: HookPush): Promise<void> {
-    const { store, webhooks } = this.parts
+    const { store, deliveries } = this.parts
     const rootId = await store.rootOf(push.runId)
     if (rootId === undefined) return
     const { root, from } = await look(store, rootId, (tree) => ({
@@ -76,18 +77,8 @@ export class HookPushes implements PushStore {
       const isWanted =
         hook.data.types.includes(message.type) && isAbout(hook, await topRunOf(store, rootId, message.runId))
       const id = `${hook.row.id}.${messageIdOf(change, message)}`
-      if (!isWanted || (await webhooks.isOver(id))) continue
-      await webhooks.put(id, root.owner, {
-        hookId: hook.row.id,
-        type: message.type,
-        rootId,
-        seq: message.seq,
-        body: await pushText(store, { rootId, push }, message),
-        attempts: 0,
-        nextAt: 0,
-        last: null,
-        state: 'waiting',
-      })
+      if (!isWanted || (await deliveries.isOver(id))) continue
+      await deliveries.put(id, root.owner, newDelivery(hook.row.id, change, message))
     }
   }
 }

@@ -129,6 +129,18 @@ export class Tokens {
     return undefined
   }
 
+  /** A token and those above it, as far as they are there. */
+  async line(id: string): Promise<readonly string[]> {
+    const line: string[] = []
+    for (let at: string | null = id; at !== null && line.length <= MOST_ABOVE; ) {
+      const data: TokenData | undefined = await this.read(at)
+      if (data === undefined) break
+      line.push(at)
+      at = data.parent
+    }
+    return line
+  }
+
   private async read(id: string): Promise<TokenData | undefined> {
     const known = this.known.get(id)
     if (known !== undefined && this.now() - known.at < FRESH_MS) return known.data

@@ -1,7 +1,8 @@
 import type { WebhookRequest } from '../../client/index.ts'
 import type { Principal } from '../../index.ts'
 import { HOOK_TYPES } from '../hooks/webhooks.ts'
-import { json, NOTHING, type Route } from '../table/route.ts'
+import type { Maker } from '../identity/tokens.ts'
+import { json, NOTHING, type Route, type RouteCall } from '../table/route.ts'
 import { answer, bodyOf, bodySchema, DONE, LIMIT, OBJECT, param, SHORT } from './parts.ts'
 
 const TEXTS = { type: 'array', items: SHORT, maxItems: 1_000 }
@@ -89,16 +90,16 @@ export const TOKEN_ROUTES: readonly Route[] = [
   },
 ]
 
-/** Routes of webhooks: of your id, or with the scope `admin` of all owners that you see. */
+/** Routes of webhooks: of a token and those below it, or with the scope `admin` of all owners that it sees. */
 export const WEBHOOK_ROUTES: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/webhooks',
     scope: 'read',
     summary:
-      'The webhooks of your id; with the scope `admin` all of owners that you see. Secrets are never shown again.',
+      'The webhooks of your token and of those made with it; with the scope `admin` all of owners that you see. Secrets are never shown again.',
     answers: { 200: answer('Webhooks', 'The webhooks.') },
-    handler: async ({ server, principal }) => json({ webhooks: await server.webhooks.list(principal), next: null }),
+    handler: async (call) => json({ webhooks: await call.server.webhooks.list(makerOf(call)), next: null }),
   },
   {
     method: 'POST',
@@ -132,9 +133,8 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     answers: { 201: answer('MadeWebhook', 'The webhook and its secret.') },
     example: { body: { url: 'https://hooks.example/legate', types: ['run.ended'] } },
     handler: async (call) => {
-      const { principal, tokenId, endsAt, server, runtime } = call
-      runtime.require('read')
-      return json(await server.webhooks.make({ principal, tokenId, endsAt }, bodyOf<WebhookRequest>(call)), 201)
+      call.runtime.require('read')
+      return json(await call.server.webhooks.make(makerOf(call), bodyOf<WebhookRequest>(call)), 201)
     },
   },
   {
@@ -144,7 +144,7 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     summary: 'One webhook: where it goes, and whether it was disabled.',
     params: { id: 'text' },
     answers: { 200: answer('Webhook', 'The webhook.') },
-    handler: async (call) => json(await call.server.webhooks.info(param(call), call.principal)),
+    handler: async (call) => json(await call.server.webhooks.info(param(call), makerOf(call))),
   },
   {
     method: 'DELETE',
@@ -154,7 +154,7 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     params: { id: 'text' },
     answers: DONE,
     handler: async (call) => {
-      await call.server.webhooks.remove(param(call), call.principal)
+      await call.server.webhooks.remove(param(call), makerOf(call))
       return NOTHING
     },
   },
@@ -162,13 +162,17 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     method: 'GET',
     path: '/v1/webhooks/{id}/deliveries',
     scope: 'read',
-    summary: 'The deliveries of a webhook, the newest first: those that wait, and the latest that are over.',
+    summary:
+      'The deliveries of a webhook about runs that you may read, the newest first: those that wait, and the latest that are over.',
     params: { id: 'text' },
-    query: { limit: LIMIT },
+    query: { before: { type: 'string', description: 'The `next` of the page before.' }, limit: LIMIT },
     answers: { 200: answer('Deliveries', 'The deliveries.') },
     handler: async (call) => {
-      const limit = call.query.number('limit') ?? 50
-      return json({ deliveries: await call.server.webhooks.deliveries(param(call), call.principal, limit), next: null })
+      const { query, server } = call
+      const limit = query.number('limit') ?? 50
+      const page = { limit, before: query.text('before') }
+      const deliveries = await server.webhooks.listDeliveries(param(call), makerOf(call), page)
+      return json({ deliveries, next: deliveries.length < limit ? null : (deliveries.at(-1)?.id ?? null) })
     },
   },
   {
@@ -182,7 +186,11 @@ export const WEBHOOK_ROUTES: readonly Route[] = [
     example: { body: {} },
     handler: async (call) => {
       const { webhooks } = call.server
-      return json(await webhooks.again(param(call), param(call, 'delivery'), call.principal), 202)
+      return json(await webhooks.again(param(call), param(call, 'delivery'), makerOf(call)), 202)
     },
   },
 ]
+
+function makerOf({ principal, tokenId, endsAt }: RouteCall): Maker {
+  return { principal, tokenId, endsAt }
+}

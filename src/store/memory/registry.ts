@@ -17,11 +17,13 @@ export interface RegistryLog {
 export function memoryRegistry(table: () => RegistryTable, log?: RegistryLog): Registry {
   return {
     get: (kind, id) => table().get(kind)?.get(id),
-    list: (kind, { owner, after, limit }) => {
+    list: (kind, { owner, after = '', before, limit }) => {
       const rows = [...(table().get(kind)?.values() ?? [])].filter(
-        (row) => (owner === undefined || row.owner === owner) && (after === undefined || row.id > after),
+        (row) =>
+          (owner === undefined || row.owner === owner) && row.id > after && (before === undefined || row.id < before),
       )
-      return rows.sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, Math.max(0, limit))
+      const up = before === undefined ? 1 : -1
+      return rows.sort((a, b) => (a.id < b.id ? -up : up)).slice(0, Math.max(0, limit))
     },
     put: (row) => {
       requireRegistryRow(row)

@@ -8,8 +8,7 @@ import { escaped, escapedOrNull, idOf, unescaped } from './escape.ts'
 
 const FIELDS = 'kind, id, owner, version, at, data'
 const GET = `SELECT ${FIELDS} FROM @.registry WHERE kind = $1 AND id = $2`
-const LIST = `SELECT ${FIELDS} FROM @.registry WHERE kind = $1 AND id > $2 ORDER BY id LIMIT $3`
-const LIST_OF_OWNER = `SELECT ${FIELDS} FROM @.registry WHERE kind = $1 AND id > $2 AND owner = $4 ORDER BY id LIMIT $3`
+const LIST = `SELECT ${FIELDS} FROM @.registry WHERE kind = $1 AND id > $2`
 const PUT = `WITH put AS (
     INSERT INTO @.registry AS r (kind, id, owner, version, at, data) SELECT $1, $2, $3, $4, $5, $6
     WHERE $4 = 1 OR EXISTS (SELECT 1 FROM @.registry WHERE kind = $1 AND id = $2)
@@ -21,13 +20,13 @@ const DROP = `WITH gone AS (DELETE FROM @.registry WHERE kind = $1 AND id = $2 R
 export function postgresRegistry(database: Database, told: () => void): Registry {
   return {
     get: async (kind, id) => (await database.query(GET, [escaped(kind), escaped(id)])).map(registryRow)[0],
-    list: async (kind, { owner, after = '', limit }) => {
+    list: async (kind, { owner, after = '', before, limit }) => {
       const values = [escaped(kind), escaped(after), Math.min(Math.max(0, limit), 2 ** 31 - 1)]
-      const rows =
-        owner === undefined
-          ? await database.query(LIST, values)
-          : await database.query(LIST_OF_OWNER, [...values, escaped(owner)])
-      return rows.map(registryRow)
+      const parts = [LIST]
+      if (owner !== undefined) parts.push(`AND owner = $${values.push(escaped(owner))}`)
+      if (before !== undefined) parts.push(`AND id < $${values.push(escaped(before))}`)
+      parts.push(before === undefined ? 'ORDER BY id LIMIT $3' : 'ORDER BY id DESC LIMIT $3')
+      return (await database.query(parts.join(' '), values)).map(registryRow)
     },
     put: async (row) => {
       requireRegistryRow(row)

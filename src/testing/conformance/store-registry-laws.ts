@@ -72,6 +72,9 @@ export const registryLaws: readonly Law[] = [
         assert.deepEqual(await ids({ owner: 'ann' }), ['t-1', 't-3'])
         assert.deepEqual(await ids({ owner: 'ann', after: 't-1' }), ['t-3'])
         assert.deepEqual(await ids({ owner: 'ann', limit: 1 }), ['t-1'])
+        assert.deepEqual(await ids({ before: 't-3' }), ['t-2', 't-1', 't-0'])
+        assert.deepEqual(await ids({ before: 't-9', after: 't-1', limit: 2 }), ['t-4', 't-3'])
+        assert.deepEqual(await ids({ before: 't-3', owner: 'ann' }), ['t-1'])
         assert.deepEqual([...(await ids({ owner: 'nobody' })), ...(await ids({ limit: 0 }))], [])
         assert.deepEqual(await registry.list('key', { limit: 9 }), [])
       }

@@ -57,7 +57,9 @@ export class Receiver {
     const until = Date.now() + timeoutMs
     while (!isEnough(this.arrived)) {
       if (Date.now() > until)
-        throw new Error(`Only these came: ${JSON.stringify(this.arrived.map(({ body }) => body))}`)
+        throw new Error(
+          `Only ${this.arrived.length} came: ${JSON.stringify(this.arrived.map(({ body }) => body)).slice(0, 5_000)}`,
+        )
       await new Promise((resolve) => setTimeout(resolve, 10))
     }
     return this.arrived

@@ -20,8 +20,10 @@ CREATE INDEX registry_of_owner ON registry (owner, kind, id) WHERE owner IS NOT 
 
 const FIELDS = 'CAST(kind AS BLOB), CAST(id AS BLOB), CAST(owner AS BLOB), version, at, CAST(data AS BLOB)'
 const GET = `SELECT ${FIELDS} FROM registry WHERE kind = ? AND id = ?`
-const LIST = `SELECT ${FIELDS} FROM registry WHERE kind = ? AND id > ? ORDER BY id LIMIT ?`
-const LIST_OF_OWNER = `SELECT ${FIELDS} FROM registry WHERE owner = ? AND kind = ? AND id > ? ORDER BY id LIMIT ?`
+const OF_ALL = `SELECT ${FIELDS} FROM registry WHERE kind = ? AND id > ?`
+const OF_OWNER = `SELECT ${FIELDS} FROM registry WHERE owner = ? AND kind = ? AND id > ?`
+const UPWARD = 'ORDER BY id LIMIT ?'
+const DOWNWARD = 'AND id < ? ORDER BY id DESC LIMIT ?'
 const ADD = 'INSERT OR IGNORE INTO registry (owner, version, at, data, kind, id) VALUES (?, ?, ?, ?, ?, ?)'
 const SET = 'UPDATE registry SET owner = ?, version = ?, at = ?, data = ? WHERE kind = ? AND id = ? AND version = ?'
 const DROP = 'DELETE FROM registry WHERE kind = ? AND id = ?'
@@ -32,12 +34,12 @@ export function sqliteRegistry({ read, write }: SqlAccess): Registry {
       const row = read((db) => db.first(GET, [kind, id]))
       return row === undefined ? undefined : toRow(row)
     },
-    list: (kind, { owner, after = '', limit }) => {
+    list: (kind, { owner, after = '', before, limit }) => {
       const most = Math.min(Math.max(0, limit), Number.MAX_SAFE_INTEGER)
-      const rows = read((db) =>
-        owner === undefined ? db.all(LIST, [kind, after, most]) : db.all(LIST_OF_OWNER, [owner, kind, after, most]),
-      )
-      return rows.map(toRow)
+      const which = owner === undefined ? [kind, after] : [owner, kind, after]
+      const end = before === undefined ? [most] : [before, most]
+      const sql = `${owner === undefined ? OF_ALL : OF_OWNER} ${before === undefined ? UPWARD : DOWNWARD}`
+      return read((db) => db.all(sql, [...which, ...end])).map(toRow)
     },
     put: (row) => {
       requireRegistryRow(row)
