@@ -11,7 +11,7 @@
 
 import { setMaxListeners } from 'node:events'
 import { messageOf } from '../../base/error.ts'
-import { maySee, mayStart } from '../../doors/grant.ts'
+import { countedIds, maySee, mayStart } from '../../doors/grant.ts'
 import { look, type TreeChange } from '../../doors/rows.ts'
 import { isLegateError, type Json, type Runtime } from '../../index.ts'
 import { bytesOf, type Deliveries, type DeliveryData, messageId, type StoredDelivery } from './deliveries.ts'
@@ -179,7 +179,7 @@ export class Courier {
         if (!isAbout(hook, top) || !hook.data.types.includes(message.type)) continue
         if (!made.lost.has(hook.row.id) && (await this.hasRoom(hook, made))) {
           made.queued.push(await this.make(change, message, hook))
-          const owner = hook.row.owner ?? ''
+          const owner = payerOf(hook)
           made.rows.set(owner, (made.rows.get(owner) ?? 0) + 1)
         }
         await this.breathe()
@@ -188,8 +188,9 @@ export class Courier {
   }
 
   /** An owner for whom too much waits loses the webhook that most of it waits for. */
-  private async hasRoom({ row: { id, owner } }: StoredHook, made: MadeDeliveries): Promise<boolean> {
-    const whose = owner ?? ''
+  private async hasRoom(wanting: StoredHook, made: MadeDeliveries): Promise<boolean> {
+    const { id } = wanting.row
+    const whose = payerOf(wanting)
     const { rows, bytes } = this.queue.count(whose)
     if (rows + (made.rows.get(whose) ?? 0) < MOST_ROWS && bytes < MOST_BYTES) return true
     const fullest = this.queue.fullest(whose) ?? id
@@ -358,9 +359,9 @@ export class Courier {
 
   /** Nothing more goes there, and what waits is dropped. */
   private async giveUp(hook: StoredHook, reason: string): Promise<void> {
-    const { id, owner } = hook.row
+    const { id } = hook.row
     await this.disable(hook, reason)
-    this.queue.dropHook(owner ?? '', id)
+    this.queue.dropHook(payerOf(hook), id)
     await this.parts.deliveries.giveUpAll(id, reason)
   }
 
@@ -394,7 +395,12 @@ interface PlacedDelivery {
 
 function queuedOf({ id, data }: PlacedDelivery, hook: StoredHook): Queued {
   const { hookId, rootId, seq, nextAt } = data
-  return { id, hookId, owner: hook.row.owner ?? '', rootId, seq, nextAt, bytes: bytesOf(data) }
+  return { id, hookId, owner: payerOf(hook), rootId, seq, nextAt, bytes: bytesOf(data) }
+}
+
+/** Whose turn and room it takes: those of an operator take those of their own id. */
+function payerOf({ data }: StoredHook): string {
+  return countedIds(data.principal).at(-1) ?? ''
 }
 
 function goneWords({ data }: StoredHook): string {
