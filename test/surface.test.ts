@@ -55,7 +55,7 @@ const surface: Readonly<Record<string, Door>> = {
     types:
       'Attribute Delegate DeveloperToolName DiskFilesOptions Edit FileChange FileDomain FileInfo FilePolicy ' +
       'Files GroupedTools Listing MemoryFilesOptions MemoryToolsOptions MissingSecret OpenSource ' +
-      'ProcessOptions ProcessResult SourcePlace SourceScope SourceTool Sources ToolGroup ToolSource ' +
+      'ProcessOptions ProcessResult RuntimeFile SourcePlace SourceScope SourceTool Sources ToolGroup ToolSource ' +
       'ToolkitOptions',
   },
   'legate/mcp': {

@@ -7,3 +7,7 @@ export const nodeFs: typeof import('node:fs') = process.getBuiltinModule('node:f
 export function nodeOs(): typeof import('node:os') {
   return process.getBuiltinModule('node:os')
 }
+
+export function nodePath(): typeof import('node:path') {
+  return process.getBuiltinModule('node:path')
+}

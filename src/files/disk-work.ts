@@ -1,5 +1,5 @@
 import type { Stats } from 'node:fs'
-import { opendir, rename, unlink } from 'node:fs/promises'
+import { opendir } from 'node:fs/promises'
 import { nodeCrypto } from '../base/hash.ts'
 import type { FileInfo, Range, ReadBytes } from './backend.ts'
 import { conflict, type FileOperation } from './failure.ts'
@@ -24,7 +24,7 @@ export class DiskWork {
       for (let start = 0; start < names.length; start += 64) {
         const some = names
           .slice(start, start + 64)
-          .map(async (name) => infoOf(below(at, name), await directory.find(name)))
+          .map(async (name) => infoOf(below(at, name), await directory.look(name)))
         entries.push(...(await Promise.all(some)).flatMap((info) => info ?? []))
       }
       await directory.check()
@@ -34,7 +34,7 @@ export class DiskWork {
 
   stat(at: LogicalPath): Promise<FileInfo> {
     return this.inParent(at, 'list', async (parent, name) => {
-      const info = infoOf(at, name === '' ? await parent.stat() : await parent.find(name))
+      const info = infoOf(at, name === '' ? parent.stat() : await parent.look(name))
       if (info === undefined) throw systemError('ENOENT')
       return info
     })
@@ -72,9 +72,9 @@ export class DiskWork {
         await parent.check()
         // Creates the name first: of two writers that may not overwrite, only one can win.
         if (!overwrite) await (await parent.createFile(name, 0o666)).close()
-        await rename(parent.at(temporary), parent.at(name))
+        await parent.replace(temporary, name)
       } catch (error) {
-        await unlink(parent.at(temporary)).catch(() => undefined)
+        await parent.remove(temporary).catch(() => undefined)
         throw error
       } finally {
         await handle.close()
@@ -88,7 +88,7 @@ export class DiskWork {
       const found = await parent.find(name)
       if (found !== undefined) checkPlain(found)
       await parent.check()
-      await unlink(parent.at(name))
+      await parent.remove(name)
     })
   }
 

@@ -294,6 +294,16 @@ export function makeInTurn(): InTurn {
   }
 }
 
+/** A file of the runtime itself in an area of its agents. */
+export interface RuntimeFile {
+  /** Where an agent would look for it. */
+  readonly path: string
+  /** Where it is on this machine. */
+  readonly place: string
+  /** What it is, for people: `the store`. */
+  readonly what: string
+}
+
 /** The files of a runtime: `createRuntime({ files })`. The same for every agent in it; grants say who may do what. */
 export class FileDomain {
   private readonly parts: FileParts
@@ -306,6 +316,18 @@ export class FileDomain {
   open(grant: Grant): Files {
     checkGrant(grant, 'files.open(grant)')
     return this.bind([useLayer('the app', grant)], () => false)
+  }
+
+  /**
+   * The runtime's own files that lie in an area: its store, tokens, recordings, settings. No agent finds them there, but a
+   * program that it starts can.
+   */
+  async runtimeFiles(): Promise<readonly RuntimeFile[]> {
+    const { ownPlaces } = await import('../base/system/own-files.ts')
+    return ownPlaces().flatMap(({ path: place, what }) => {
+      const path = this.parts.backend.nameOf(place)
+      return path === undefined ? [] : [{ path: path.text, place, what }]
+    })
   }
 
   /** For an agent: all layers that decide for it, and whether a person allowed what they ask for. */

@@ -1,11 +1,12 @@
 import type { Stats } from 'node:fs'
-import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat, unlink } from 'node:fs/promises'
+import { type FileHandle, lstat, mkdir, open, readlink, realpath, rename, stat, unlink } from 'node:fs/promises'
 import path from 'node:path'
 import { isLegateError, type LegateError, ToolError } from '../base/error.ts'
 import { nodeFs } from '../base/node-system.ts'
+import { isOwn, isOwnName, type SeenFolder } from '../base/system/own-files.ts'
 import { conflict, denied, type FileOperation, IS_DIRECTORY, invalidPath, NO_DIRECTORY, notFound } from './failure.ts'
 
-const { constants, existsSync } = nodeFs
+const { constants, existsSync, fstatSync } = nodeFs
 
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 /** Never waits for a pipe or a device, and never makes one the terminal of this process. */
@@ -21,11 +22,15 @@ class MovedError extends Error {}
 /** It is no plain file: a link, a pipe, a device, or a file that has a second name. */
 class NotPlainError extends Error {}
 
+/** The area is a folder of the runtime, such as that of its store. */
+class OwnAreaError extends Error {}
+
 /**
  * A directory held open. It reaches only names directly below it and follows no link: a path is walked one held
- * directory at a time, so nobody can swap a part of it.
+ * directory at a time, so nobody can swap a part of it. The runtime's own files are not in it: this is the one place of the
+ * file domain that asks for them, before and after it opens anything.
  */
-export class HeldDirectory {
+export class HeldDirectory implements SeenFolder {
   /** The path where it must be. */
   readonly path: string
   private readonly handle: FileHandle
@@ -40,18 +45,31 @@ export class HeldDirectory {
   /** `place` contains no links: it was resolved when the area was made, and must still be that place. */
   static async open(place: string, hasProc: boolean): Promise<HeldDirectory> {
     const directory = new HeldDirectory(place, await open(place, DIRECTORY), hasProc)
-    return directory.checked()
+    if (!isOwn(directory.stat())) return directory.checked()
+    await directory.close()
+    throw new OwnAreaError()
   }
 
   /** Opens the directory of this name below, and releases this one. */
   async enter(name: string, { make }: { readonly make: boolean }): Promise<HeldDirectory> {
     try {
+      this.refuseOwn(name)
       if (make) await this.makeDirectory(name)
-      const handle = await open(this.at(name), DIRECTORY)
-      const inner = new HeldDirectory(path.join(this.path, name), handle, this.hasProc)
-      return this.hasProc ? inner : await inner.checked()
+      const inner = new HeldDirectory(path.join(this.path, name), await this.openDirectory(name), this.hasProc)
+      if (!isOwn(inner.stat())) return this.hasProc ? inner : await inner.checked()
+      await inner.close()
+      throw new OwnFileError()
     } finally {
       await this.close()
+    }
+  }
+
+  private async openDirectory(name: string): Promise<FileHandle> {
+    try {
+      return await open(this.at(name), DIRECTORY)
+    } catch (error) {
+      await this.find(name)
+      throw error
     }
   }
 
@@ -70,23 +88,37 @@ export class HeldDirectory {
     return this.hasProc ? `/proc/${process.pid}/fd/${this.handle.fd}` : this.path
   }
 
-  /** Finds the entry of this name without following links; undefined when there is none. */
+  /**
+   * Finds the entry of this name without following links; undefined when there is none. Throws as the system does for a
+   * missing file when it is the runtime's own: nothing may take its place either.
+   */
   async find(name: string): Promise<Stats | undefined> {
+    this.refuseOwn(name)
     try {
-      return await lstat(this.at(name))
+      return notOwn(await lstat(this.at(name)))
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+      if (!(error instanceof OwnFileError) && codeOf(error) === 'ENOENT') return undefined
+      throw error
+    }
+  }
+
+  /** As `find`, for those who only look. */
+  async look(name: string): Promise<Stats | undefined> {
+    try {
+      return await this.find(name)
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return undefined
       throw error
     }
   }
 
   /** Opens a plain file, and checks that it is in this directory under this name. The caller closes it. */
   async openFile(name: string): Promise<{ readonly handle: FileHandle; readonly size: number }> {
-    const found = await lstat(this.at(name))
-    checkPlain(found)
+    this.refuseOwn(name)
+    checkPlain(notOwn(await lstat(this.at(name))))
     const handle = await open(this.at(name), FILE)
     try {
-      const held = await handle.stat()
+      const held = notOwn(await handle.stat())
       checkPlain(held)
       await this.checkPlace(path.join(this.path, name), handle)
       return { handle, size: held.size }
@@ -98,6 +130,7 @@ export class HeldDirectory {
 
   /** Creates a file under a free name. The caller closes it. */
   async createFile(name: string, mode: number): Promise<FileHandle> {
+    this.refuseOwn(name)
     const handle = await open(this.at(name), NEW_FILE, mode)
     try {
       await this.checkPlace(path.join(this.path, name), handle)
@@ -109,6 +142,17 @@ export class HeldDirectory {
     }
   }
 
+  /** Puts a file that was created here in the place of another name. */
+  async replace(created: string, name: string): Promise<void> {
+    await this.find(name)
+    await rename(this.at(created), this.at(name))
+  }
+
+  async remove(name: string): Promise<void> {
+    await this.find(name)
+    await unlink(this.at(name))
+  }
+
   /** Throws when this directory is no longer where it must be. */
   async check(): Promise<void> {
     await this.checkPlace(this.path, this.handle)
@@ -118,8 +162,9 @@ export class HeldDirectory {
     await this.handle.sync()
   }
 
-  async stat(): Promise<Stats> {
-    return this.handle.stat()
+  /** The system knows it of an open directory, so nobody waits. */
+  stat(): Stats {
+    return fstatSync(this.handle.fd)
   }
 
   async close(): Promise<void> {
@@ -136,11 +181,15 @@ export class HeldDirectory {
     }
   }
 
+  private refuseOwn(name: string): void {
+    if (isOwnName(this, name)) throw new OwnFileError()
+  }
+
   private async makeDirectory(name: string): Promise<void> {
     try {
       await mkdir(this.at(name))
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      if (codeOf(error) !== 'EEXIST') throw error
     }
   }
 
@@ -166,6 +215,20 @@ export class HeldDirectory {
   }
 }
 
+/** Looks like the error of a missing file, because there it is missing. */
+class OwnFileError extends Error {
+  readonly code = 'ENOENT'
+}
+
+function notOwn(found: Stats): Stats {
+  if (isOwn(found)) throw new OwnFileError()
+  return found
+}
+
+function codeOf(error: unknown): unknown {
+  return (error as NodeJS.ErrnoException).code
+}
+
 /** True for a file with one name whose bytes stay where they are. */
 export function isPlain(found: Stats): boolean {
   return found.isFile() && found.nlink <= 1
@@ -183,6 +246,8 @@ export function systemError(code: string): Error {
   return Object.assign(new Error(code), { code })
 }
 
+const OWN_AREA = 'its area is a folder of the runtime itself, such as that of its store: give either another folder'
+
 /**
  * Translates an error of the system. The message names logical paths only, because the real place of an area is
  * private.
@@ -190,6 +255,7 @@ export function systemError(code: string): Error {
 export function diskFailure(error: unknown, operation: FileOperation, path: string): LegateError {
   if (isLegateError(error)) return error
   if (error instanceof NotPlainError) return denied(operation, path, error.message)
+  if (error instanceof OwnAreaError) return denied(operation, path, OWN_AREA)
   if (error instanceof MovedError) return conflict(path, 'It was moved or replaced at the same time: try again.')
   const { code = 'unknown' } = error as NodeJS.ErrnoException
   switch (code) {

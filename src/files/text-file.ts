@@ -11,6 +11,7 @@ import {
 import { type FileHandle, open, readlink, realpath } from 'node:fs/promises'
 import path from 'node:path'
 import { messageOf } from '../base/error.ts'
+import { isOwnPath } from '../base/system/own-files.ts'
 
 export interface TextFileOptions {
   readonly mostBytes: number
@@ -55,7 +56,7 @@ export async function readTextFile(file: string, options: TextFileOptions): Prom
     handle = await open(real, FLAGS)
     if (inside !== undefined || isKept !== undefined) await checkOpened(handle, real)
     const stats = await handle.stat({ bigint: true })
-    checkStats(stats, mostBytes)
+    checkStats(stats, { real, mostBytes })
     if (hasOneName && stats.nlink > 1n) throw new TextFileTrouble('unreadable', SECOND_NAME, { hint: COPY })
     return decode(await handle.readFile())
   } catch (error) {
@@ -69,11 +70,11 @@ export async function readTextFile(file: string, options: TextFileOptions): Prom
 export function readTextFileNow(file: string, { mostBytes, inside }: TextFileOptions): string {
   let descriptor: number | undefined
   try {
-    const real = inside === undefined ? file : realpathSync(path.resolve(file))
+    const real = realpathSync(path.resolve(file))
     if (inside !== undefined && !isInside(real, realpathSync(path.resolve(inside)))) throw outside()
     descriptor = openSync(real, FLAGS)
     if (inside !== undefined) checkPlace(openedNow(descriptor) ?? real, real)
-    checkStats(fstatSync(descriptor, { bigint: true }), mostBytes)
+    checkStats(fstatSync(descriptor, { bigint: true }), { real, mostBytes })
     return decode(readFileSync(descriptor))
   } catch (error) {
     throw troubleOf(error)
@@ -125,7 +126,9 @@ function outside(): TextFileTrouble {
   return new TextFileTrouble('outside', 'the file is outside the folder that it must be in')
 }
 
-function checkStats(stats: BigIntStats, mostBytes: number): void {
+/** A file of the runtime itself looks like a missing one: the error has the same words. */
+function checkStats(stats: BigIntStats, { real, mostBytes }: { real: string; mostBytes: number }): void {
+  if (isOwnPath(real, stats)) throw Object.assign(new Error(MISSING), { code: 'ENOENT' })
   if (stats.isDirectory()) {
     throw new TextFileTrouble('unreadable', 'it is a folder, not a file', { hint: 'Name a file in it.' })
   }

@@ -1,7 +1,7 @@
-import path from 'node:path'
 import { DefinitionError, messageOf } from '../base/error.ts'
 import { type Json, parseJson } from '../base/json.ts'
-import { nodeFs, nodeOs } from '../base/node-system.ts'
+import { nodeFs } from '../base/node-system.ts'
+import { settingsFile } from '../base/system/user-folders.ts'
 import { trimEnd } from '../base/text.ts'
 import type { TableRow } from './price-table.ts'
 
@@ -30,7 +30,7 @@ const APIS: readonly string[] = ['openai', 'anthropic', 'google', 'openai-compat
 
 /** Reads `$LEGATE_CONFIG`, else `legate/config.json` in `$XDG_CONFIG_HOME` or `~/.config`. A missing file is empty. */
 export function readConfig(): UserConfig {
-  const { file, isNamed } = configFile()
+  const { file, isNamed } = settingsFile()
   const stamp = stampOf(file)
   if (stamp === undefined) {
     if (isNamed) throw wrong(file, 'it is not there, but LEGATE_CONFIG names it.')
@@ -51,7 +51,7 @@ export function lastGoodConfig(): UserConfig | undefined {
   try {
     return readConfig()
   } catch (error) {
-    const known = last?.config.path === configFile().file ? last.config : undefined
+    const known = last?.config.path === settingsFile().file ? last.config : undefined
     const instead = known === undefined ? 'Prices are not known until it is right.' : 'Prices are as it said before.'
     warnOnce(`${messageOf(error)} ${instead}`)
     return known
@@ -70,14 +70,6 @@ let last: { readonly stamp: string; readonly config: UserConfig } | undefined
 
 const NO_FILE = 'none'
 const EMPTY = { model: null, aliases: new Map(), providers: new Map(), prices: new Map() } as const
-
-function configFile(): { file: string; isNamed: boolean } {
-  const named = process.env['LEGATE_CONFIG']
-  if (named !== undefined && named !== '') return { file: path.resolve(named), isNamed: true }
-  const home = process.env['XDG_CONFIG_HOME']
-  const folder = home === undefined || !path.isAbsolute(home) ? path.join(nodeOs().homedir(), '.config') : home
-  return { file: path.join(folder, 'legate', 'config.json'), isNamed: false }
-}
 
 /** A stamp that changes with the file; undefined when there is none. */
 function stampOf(file: string): string | undefined {

@@ -13,6 +13,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { messageOf } from '../base/error.ts'
+import { isLoopback } from '../base/loopback.ts'
+import { ownFile } from '../base/system/own-files.ts'
 import { DefinitionError, type Runtime } from '../index.ts'
 import { forwardedFor, tokensOf, waysOf } from './handler.ts'
 import { socketAuthenticator } from './identity/authenticator.ts'
@@ -123,7 +125,10 @@ function makeTls(settings: object, tls: TlsFiles): HttpServer {
 }
 
 async function listen(http: HttpServer, { host = HOST, port = PORT, socket }: ServeOptions): Promise<void> {
-  if (socket !== undefined) await removeStale(socket)
+  if (socket !== undefined) {
+    ownFile(socket, 'the socket of the server')
+    await removeStale(socket)
+  }
   await new Promise<void>((resolve, reject) => {
     http.once('error', reject)
     const done = () => {
@@ -190,10 +195,6 @@ async function checkReach(options: ServeOptions, tokens: Tokens): Promise<void> 
   }
   const hasProof = oidc !== undefined || authenticate !== undefined || (await tokens.hasOther(LOCAL_TOKEN_NAME))
   if (!hasProof) refuse('nobody could prove who he is. Make a token first (legate token add), or give oidc.')
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
 }
 
 /** The token of this machine belongs to servers that only this machine reaches: others do not take it, whoever made it. */

@@ -22,6 +22,12 @@ export function isProvenDead(engine: ProcessProof): boolean {
   return hasEnded(stat) || isAnother(engine, startOf(stat))
 }
 
+/** True where the very process still runs that proved itself so, as far as the system tells. */
+export function isProvenAlive({ bootId: boot, pid, processStart }: ProcessProof): boolean {
+  const stat = statOf(pid)
+  return boot === bootId() && (startOf(stat) ?? '') === processStart && !(stat !== undefined && hasEnded(stat))
+}
+
 function isAnother({ processStart }: ProcessProof, found: string | undefined): boolean {
   return processStart !== '' && found !== undefined && found !== processStart
 }

@@ -2,6 +2,7 @@ import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { parseJson } from '../base/json.ts'
 import { nodeFs } from '../base/node-system.ts'
+import { ownFolder } from '../base/system/own-files.ts'
 import { type InTurn, makeInTurn } from '../files/files.ts'
 
 /** One memory of an agent. */
@@ -22,6 +23,7 @@ export class MemoryFiles {
 
   constructor(directory: string) {
     this.directory = directory
+    ownFolder(directory, 'what agents remember')
   }
 
   async categories(): Promise<string[]> {

@@ -1,11 +1,8 @@
 // Every command that looks or answers, once on the store and once through a server: the same output and the same exit code.
 
-import { once } from 'node:events'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import path from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { isRemote } from '../../src/cli/command/command.ts'
 import { COMMANDS } from '../../src/cli/commands.ts'
 import { localStore } from '../support/rows.ts'
@@ -346,12 +343,7 @@ describe('legate open', () => {
   it('says so where the server has no page', async () => {
     const place = new Place()
     await place.endedRuns('talker')
-    const bare = createServer((_, answer) => answer.writeHead(404).end()).listen(0, '127.0.0.1')
-    onTestFinished(() => void bare.close())
-    await once(bare, 'listening')
-    const url = `http://127.0.0.1:${(bare.address() as AddressInfo).port}/#token=none`
-    const line = JSON.stringify({ url, pid: process.pid, store: place.store })
-    writeFileSync(path.join(place.folder, 'serve.json'), `${line}\n`, { mode: 0o600 })
+    await served(place, ['--workers', '0', '--no-ui'])
     const terminal = new Terminal(place, ['open'], { cols: 200, rows: 10, env: { BROWSER: 'true' } })
     expect(await terminal.ended).toBe(0)
     expect(terminal.written).toContain('This server has no page')
@@ -370,7 +362,7 @@ describe('legate open', () => {
     expect(terminal.written).toContain(`${server.url}&run=${id}`)
     expect(terminal.written).toContain('Opened in your browser.')
     const file = await until('the browser is started', () => existsSync(opened) && readFileSync(opened, 'utf8').trim())
-    expect(file).toBe(path.join(place.folder, 'serve.html'))
+    expect(file).toBe(path.join(place.folder, 'legate', `serve-${server.process.pid}.html`))
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(readFileSync(file, 'utf8')).toContain(`content="0;url=${server.url}&amp;run=${id}"`)
     server.process.kill('SIGTERM')

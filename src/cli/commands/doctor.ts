@@ -1,4 +1,5 @@
 import path from 'node:path'
+import { ownFile } from '../../base/system/own-files.ts'
 import {
   type Definition,
   discover,
@@ -7,8 +8,12 @@ import {
   type Notice,
   validateDefinition,
 } from '../../doors/recipe.ts'
+import { diskFiles } from '../../doors/tools.ts'
+import { isPostgresUrl } from '../../store/postgres/index.ts'
 import { type Call, EXIT, isSet } from '../command/command.ts'
 import { noticeLine, noticeStyle } from '../definition/notices.ts'
+import { exposedFiles } from '../serve/exposed-files.ts'
+import { storePath } from '../store/open-store.ts'
 import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
@@ -23,7 +28,8 @@ interface CheckedDefinition extends Definition {
 
 /** Lists every definition a run in this folder would find, how it was read, and its problems. */
 export async function doctor(call: Call): Promise<number> {
-  const { definitions, notices } = await discover({ env: call.env })
+  const { definitions, notices: found } = await discover({ env: call.env })
+  const notices = [...found, ...(await storeNotices(call))]
   const looked = await Promise.all(definitions.map(checkDefinition))
   const isWrong = notices.some(({ level }) => level === 'error') || looked.some(({ isUsable }) => !isUsable)
   if (isSet(call, 'json')) {
@@ -31,6 +37,26 @@ export async function doctor(call: Call): Promise<number> {
     for (const notice of notices) await write(jsonLine({ notice }))
   } else await write(page(looked, notices, { paint: painter(process.stdout, call.env), isWhole: isSet(call, 'all') }))
   return isWrong ? EXIT.other : EXIT.completed
+}
+
+/** What belongs to the runtime and lies in this folder, where agents of files work. */
+async function storeNotices(call: Call): Promise<Notice[]> {
+  if (process.platform === 'win32') return []
+  const store = usualStore(call)
+  if (store !== undefined && !isPostgresUrl(store)) ownFile(store, 'the store')
+  const exposed = await exposedFiles(diskFiles({ workspace: process.cwd() }))
+  return exposed.map(({ place, message, hint }) => {
+    return { level: 'warning', code: 'runtime_file', message, hint, file: place, line: null }
+  })
+}
+
+/** Undefined where commands use a server, or no store that can be meant. */
+function usualStore(call: Call): string | undefined {
+  try {
+    return storePath(call)
+  } catch {
+    return undefined
+  }
 }
 
 /** Reads a definition completely; the list itself needs only part of a recipe. */

@@ -1,10 +1,11 @@
 import { createRuntime, type Runtime } from '../../index.ts'
 import { type AnsweredRequest, type ServeOptions, type Server, serve as serveRuntime } from '../../server/index.ts'
 import { type Call, EXIT, isSet, textOption } from '../command/command.ts'
+import { exposedFiles } from '../serve/exposed-files.ts'
 import { folderStore } from '../serve/folder-store.ts'
 import { loadOffered } from '../serve/offered-agents.ts'
 import { splitPrompts } from '../serve/offered-prompts.ts'
-import { removeServeFile, writeServeFile } from '../serve/serve-file.ts'
+import { type RunningServer, removeServeFile, withToken, writeServeFile } from '../serve/serve-file.ts'
 import { checkReach, listenError, readServeOptions, workersOf } from '../serve/serve-options.ts'
 import { noteIfSlow, openOrMakeStore, refuseQueue, shownStore } from '../store/open-store.ts'
 import { duration } from '../terminal/amounts.ts'
@@ -31,7 +32,10 @@ export async function serve(call: Call): Promise<number> {
     await checkReach(options, store)
     const listening = listen(runtime, options, call)
     const server = await (isOwn ? listening : noteIfSlow(call, listening))
-    return await untilEnded(runtime, server, isOwn ? undefined : shownStore(call))
+    for (const { message, hint } of offered.files === undefined ? [] : await exposedFiles(offered.files)) {
+      note(`legate: warning: ${message}. ${hint}`)
+    }
+    return await untilEnded(runtime, server, { store: isOwn ? undefined : shownStore(call), env: call.env })
   } finally {
     await runtime.close()
   }
@@ -51,17 +55,24 @@ function noteRequest({ method, path, status, ms, principal }: AnsweredRequest): 
 }
 
 function noteError(error: unknown): void {
-  note(`legate: ${oneLine(error instanceof Error ? error.message : String(error))}`)
+  note(`legate: ${oneLine(messageOf(error))}`)
+}
+
+interface Served {
+  /** Undefined where the module brings its own. */
+  readonly store: string | undefined
+  readonly env: Call['env']
 }
 
 /** Prints where the server is, and waits for a signal. Then everything comes to its end in order. */
-async function untilEnded(runtime: Runtime, server: Server, store: string | undefined): Promise<number> {
-  const url = addressOf(server)
-  if (store !== undefined) writeServeFile({ url, pid: process.pid, store })
-  const forget = () => (store === undefined ? undefined : removeServeFile(store))
+async function untilEnded(runtime: Runtime, server: Server, { store, env }: Served): Promise<number> {
+  const { token } = server
+  const address = server.url.includes('://') ? server.url : `unix:${server.url}`
+  if (store !== undefined) tell({ address, takesToken: token !== undefined, store }, env)
+  const forget = () => (store === undefined ? undefined : removeServeFile(env))
   const signalled = untilSignalled('Ending: open requests and running steps get a few seconds.', forget)
   await runtime.resume()
-  await write(`${url}\n`)
+  await write(`${withToken(address, token)}\n`)
   await signalled
   forget()
   await server.close()
@@ -69,8 +80,15 @@ async function untilEnded(runtime: Runtime, server: Server, store: string | unde
   return EXIT.completed
 }
 
-/** The address to open: with the token of this machine in the fragment, which is never sent. */
-function addressOf({ url, token }: Server): string {
-  if (!url.includes('://')) return `unix:${url}`
-  return token === undefined ? url : `${url}/#token=${token}`
+/** A server works without: only `legate open` does not find it. */
+function tell(server: RunningServer, env: Call['env']): void {
+  try {
+    writeServeFile(server, env)
+  } catch (error) {
+    note(`legate: legate open will not find this server: ${oneLine(messageOf(error))}`)
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { isLoopback } from '../../base/loopback.ts'
+import { ownFile } from '../../base/system/own-files.ts'
 import type { Store } from '../../index.ts'
 import { LOCAL_PRINCIPAL, type ServeOptions, Tokens } from '../../server/index.ts'
 import { type Call, CliError, EXIT, isSet, listOption, textOption } from '../command/command.ts'
@@ -50,6 +52,7 @@ function readTls(call: Call): ServeOptions['tls'] {
   if (cert === undefined || key === undefined) {
     throw new CliError('--tls-cert and --tls-key belong together: give both, as PEM files.', EXIT.usage)
   }
+  ownFile(key, 'the key of the server')
   return { cert: readPem(cert), key: readPem(key) }
 }
 
@@ -81,10 +84,6 @@ export async function checkReach({ host = '127.0.0.1', socket, tls, behindProxy,
   if (oidc !== undefined || tokens.some(({ principal }) => principal.id !== LOCAL_PRINCIPAL.id)) return
   const how = 'Make a token first: legate token add NAME. Or give --oidc-issuer URL and --oidc-audience NAME'
   throw new CliError(`${beyond}, and nobody could prove who they are. ${how}.`, EXIT.usage)
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
 }
 
 /** Says in one line why the server cannot listen there. */

@@ -1,6 +1,6 @@
 import { mkdirSync, statSync } from 'node:fs'
-import { homedir } from 'node:os'
-import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
+import { stateFolder } from '../../base/system/user-folders.ts'
 import { dbos } from '../../engine/dbos/index.ts'
 import { createRuntime, type Runtime, type Store } from '../../index.ts'
 import { isPostgresUrl, postgresStore } from '../../store/postgres/index.ts'
@@ -32,12 +32,6 @@ function asPath(named: string): string {
   if (begin === undefined) return named
   const message = `A store is a file, or an address that begins with postgres://, not with ${begin}.`
   throw new CliError(message, EXIT.usage)
-}
-
-/** The folder for what belongs to the user and to no project. */
-export function stateFolder(env: Call['env']): string {
-  const state = env['XDG_STATE_HOME'] ?? ''
-  return join(isAbsolute(state) ? state : join(homedir(), '.local', 'state'), 'legate')
 }
 
 /** The store as others may know it: an address without its password. */

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } from 'node:fs'
 import path from 'node:path'
+import { isOwnPath } from '../../base/system/own-files.ts'
 import type { Node } from '../../doors/rows.ts'
 import type { Id, Json, PendingApproval } from '../../index.ts'
 import { shortId } from '../store/find-run.ts'
@@ -132,7 +133,7 @@ function readShort(place: string): ReplacedFile | undefined {
   const handle = openSync(place, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     const stat = fstatSync(handle)
-    if (!stat.isFile()) return undefined
+    if (!stat.isFile() || isOwnPath(place, stat)) return undefined
     if (stat.size > MOST_BYTES) return { size: stat.size, text: null }
     const bytes = Buffer.alloc(stat.size)
     const text = bytes.subarray(0, readSync(handle, bytes, 0, stat.size, 0)).toString('utf8')

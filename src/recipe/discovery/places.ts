@@ -1,6 +1,7 @@
 import { type Dirent, existsSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
+import { isOwnName, isOwnPath } from '../../base/system/own-files.ts'
 import { isInside } from '../../files/text-file.ts'
 import { AGENT_DIALECTS } from '../dialects/index.ts'
 import { checkDiscovery, type DiscoveryOptions } from './options.ts'
@@ -144,9 +145,10 @@ function entriesOf(folder: string, walk: Walk): Dirent[] {
   const { seen } = walk
   try {
     const real = realpathSync(folder)
-    if (seen.has(real) || !isReachable(real, walk)) return []
+    if (seen.has(real) || !isReachable(real, walk) || isOwnPath(real)) return []
     seen.add(real)
-    return readdirSync(folder, { withFileTypes: true })
+    const here = { path: real, stat: () => statSync(real) }
+    return readdirSync(folder, { withFileTypes: true }).filter(({ name }) => !isOwnName(here, name))
   } catch {
     return []
   }

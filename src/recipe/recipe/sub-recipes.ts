@@ -1,5 +1,6 @@
 import { realpath } from 'node:fs/promises'
 import path from 'node:path'
+import { isOwnPath } from '../../base/system/own-files.ts'
 import { isInside } from '../../files/text-file.ts'
 import type { ExtensionConfig, Recipe, SubRecipe } from '../agent-file/recipe.ts'
 import { NoticeReport, refuse } from '../text/notice.ts'
@@ -46,7 +47,7 @@ export async function checkSubRecipes(recipe: Recipe, report: NoticeReport): Pro
 
 async function placeTrouble(place: string, folder: string): Promise<{ message: string; hint: string } | undefined> {
   const real = await realpath(place).catch(() => undefined)
-  if (real === undefined) {
+  if (real === undefined || isOwnPath(real)) {
     const hint = 'The path is taken from the folder of the recipe.'
     return { message: `Sub-recipe file does not exist: ${place}`, hint }
   }

@@ -49,6 +49,7 @@ export type NoticeCode =
   | 'not_found'
   | 'lost'
   | 'disabled'
+  | 'runtime_file'
 
 export interface NoticeParts {
   readonly code: NoticeCode

@@ -2,8 +2,9 @@
 
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, open, readFile, rename, writeFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import path from 'node:path'
+import { ownFile } from '../../base/system/own-files.ts'
+import { stateFolder } from '../../base/system/user-folders.ts'
 import { SCOPES } from '../../doors/grant.ts'
 import type { Principal } from '../../index.ts'
 import { DefinitionError } from '../../index.ts'
@@ -16,18 +17,18 @@ export const LOCAL_TOKEN_NAME = 'this machine'
 
 /** Where it is kept: `$XDG_STATE_HOME/legate/serve.token`. */
 export function localTokenFile(environment: Readonly<Record<string, string | undefined>> = process.env): string {
-  const state = environment['XDG_STATE_HOME'] ?? ''
-  const folder = path.isAbsolute(state) ? state : path.join(homedir(), '.local', 'state')
-  return path.join(folder, 'legate', 'serve.token')
+  return path.join(stateFolder(environment), 'serve.token')
 }
 
 /** Reads the token of this machine, or makes it. Two processes that start together end with one. */
 export async function localToken(file: string = localTokenFile()): Promise<string> {
   await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+  ownFile(file, OWN)
   const made = newToken()
   try {
     const handle = await open(file, 'wx', 0o600)
     await handle.writeFile(`${made}\n`).finally(() => handle.close())
+    ownFile(file, OWN)
     return made
   } catch (error) {
     if (Reflect.get(Object(error), 'code') !== 'EEXIST') throw error
@@ -39,10 +40,14 @@ export async function localToken(file: string = localTokenFile()): Promise<strin
 export async function renewLocalToken(file: string = localTokenFile()): Promise<string> {
   const made = newToken()
   const beside = `${file}.${process.pid}.tmp`
+  ownFile(beside, OWN)
   await writeFile(beside, `${made}\n`, { mode: 0o600, flag: 'wx' })
   await rename(beside, file)
+  ownFile(file, OWN)
   return made
 }
+
+const OWN = 'the token of this machine'
 
 function newToken(): string {
   return `lgt_${randomBytes(8).toString('hex')}_${randomBytes(32).toString('base64url')}`

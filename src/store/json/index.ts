@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { StoreError } from '../../base/error.ts'
 import { anything, code, type OptionRules, oneOf, positive, readOptions } from '../../base/options.ts'
+import { ownFolder } from '../../base/system/own-files.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
 import { finding, type Removal, type Tombstone, type VerifyReport, type WholeTree } from '../archive.ts'
@@ -118,6 +119,7 @@ function openRows(options: JsonStoreOptions): JsonRows {
   const { folder } = options
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
+    ownFolder(folder, 'the store')
     const release = lockFolder(folder)
     try {
       return new JsonRows(options, release)

@@ -13,6 +13,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { messageOf, StoreError } from '../../base/error.ts'
+import { ownFile } from '../../base/system/own-files.ts'
 import { codeOf, FilePresence, fileError } from '../file-presence.ts'
 import { type JournalEntry, type JournalLine, readLine, toLine } from './record.ts'
 
@@ -45,7 +46,7 @@ export class Journal {
     this.size = file.size
     this.base = file.base
     this.isOld = file.version < FORMAT_VERSION
-    this.presence.hold(options.path, () => this.size)
+    this.hold()
   }
 
   /** Opens the journal, or creates one, and hands its entries to `take`. */
@@ -97,13 +98,20 @@ export class Journal {
   replace(entries: Iterable<JournalEntry>): void {
     this.presence.requireNow()
     const file = create(this.options.path, entries)
-    this.presence.hold(this.options.path, () => this.size)
+    this.hold()
     closeSync(this.descriptor)
     this.descriptor = file.descriptor
     this.next = file.next
     this.size = file.size
     this.base = file.base
     this.isTorn = false
+  }
+
+  /** Whatever happens to its folder, it stays the runtime's own file. */
+  private hold(): void {
+    const { path } = this.options
+    ownFile(path, 'the store')
+    this.presence.hold(path, () => this.size)
   }
 
   /** Reads the journal again from the beginning. */

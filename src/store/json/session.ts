@@ -17,6 +17,7 @@ import { join, resolve } from 'node:path'
 import { StoreError } from '../../base/error.ts'
 import { sha256 } from '../../base/hash.ts'
 import { OWN_TEXT, parseJson } from '../../base/json.ts'
+import { ownFolder } from '../../base/system/own-files.ts'
 import { codeOf, fileError } from '../file-presence.ts'
 import type { SessionStore } from '../session-store.ts'
 
@@ -97,6 +98,7 @@ export function jsonSession(folder: string): JsonSession {
     throw new StoreError('store', 'jsonSession() needs the path of a folder: jsonSession("sessions").')
   }
   const home = resolve(folder)
+  ownFolder(home, 'copies of sessions')
   const within = <T>(file: string, use: () => T): T => {
     try {
       return use()
@@ -110,6 +112,7 @@ export function jsonSession(folder: string): JsonSession {
       const file = fileOf(session.session_id)
       within(file, () => {
         mkdirSync(home, { recursive: true, mode: 0o700 })
+        ownFolder(home, 'copies of sessions')
         writeSessionFile(file, `${JSON.stringify(session, null, 2)}\n`)
       })
     },

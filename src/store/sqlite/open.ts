@@ -1,6 +1,7 @@
 import { accessSync, closeSync, constants, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isLegateError, StoreError } from '../../base/error.ts'
+import { DATABASE_ENDINGS, ownFile } from '../../base/system/own-files.ts'
 import { type Connection, connect, foreignMessage, RESULT, resultCode, storeError, whileBusy } from './driver.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './schema.ts'
 
@@ -17,7 +18,9 @@ export interface SqliteFile {
 export function openFile(file: SqliteFile): Connection {
   try {
     prepareFile(file)
-    return file.readOnly ? openForReading(file) : openConnection(file)
+    const connection = file.readOnly ? openForReading(file) : openConnection(file)
+    ownFile(file.path, 'the store', DATABASE_ENDINGS)
+    return connection
   } catch (error) {
     throw storeError(error, file.path)
   }

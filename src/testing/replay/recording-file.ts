@@ -3,6 +3,7 @@ import path from 'node:path'
 import { DefinitionError, messageOf, NotFoundError } from '../../base/error.ts'
 import { type Json, parseOwnJson } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/schema/schema.ts'
+import { ownFile } from '../../base/system/own-files.ts'
 import type { Effect } from '../../graph/rows.ts'
 import type { FinishReason, Part } from '../../model/model.ts'
 import type { OpenSource, SourceTool } from '../../tool/source.ts'
@@ -26,6 +27,7 @@ export interface NumberedLine {
 
 /** Reads every complete line of a recording. Throws if there is none, or if it is damaged before its end. */
 export function readRecording(file: string): ReadRecording {
+  ownFile(file, 'a recording')
   const text = textOf(file)
   const size = text.lastIndexOf('\n') + 1
   const [first = '', ...others] = text.slice(0, size).split('\n').slice(0, -1)
@@ -50,6 +52,7 @@ export class RecordingWriter {
   private descriptor: number | undefined
 
   constructor(file: string, keep: number | null) {
+    ownFile(file, 'a recording')
     this.file = file
     this.keep = keep
   }
@@ -80,6 +83,7 @@ export class RecordingWriter {
 function openOwn(file: string, flag: 'a' | 'w'): number {
   const descriptor = openSync(file, flag, 0o600)
   fchmodSync(descriptor, 0o600)
+  ownFile(file, 'a recording')
   return descriptor
 }
 
