@@ -47,6 +47,7 @@ function freePort(): Promise<number> {
 /** A shell in a folder of its own, in which `legate` is the built program. Ids on the page stand for real ones. */
 class Session {
   private readonly folder: string
+  private readonly home: string = tempFolder(onTestFinished)
   private readonly ids: Map<string, string> = new Map()
   private exports = ''
   private lastCode = 0
@@ -92,7 +93,7 @@ class Session {
 
   private bash(script: string): void {
     const env = {
-      HOME: this.folder,
+      HOME: this.home,
       PATH: `${this.folder}/bin:${path.dirname(process.execPath)}:${process.env['PATH']}`,
     }
     execFileSync('bash', ['-c', script], { cwd: this.folder, env, stdio: 'ignore' })
