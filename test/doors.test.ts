@@ -363,6 +363,7 @@ const WITHOUT_OPTIONS: readonly string[] = [
     'readTrees',
     'look',
     'lookWith',
+    'seenOf',
   ],
   ...['toolFunc', 'useTools'],
   ...['forgetBetweenNodes', 'scriptedModel', 'startCounter', 'tellTest', 'workerRole'],

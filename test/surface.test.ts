@@ -87,7 +87,7 @@ const surface: Readonly<Record<string, Door>> = {
       'Telemetry ToolCommand ToolResult Vocabulary',
   },
   'legate/rows': {
-    values: 'DURABLE_EVENTS ERROR_CODES LIVE_EVENTS STATUSES look lookWith openTopRuns',
+    values: 'DURABLE_EVENTS ERROR_CODES LIVE_EVENTS STATUSES look lookWith openTopRuns seenOf',
     types:
       'AgentInfo ApprovalsQuery AuditOptions AuditReport Block ChangePage Commit CompletedOutcome ' +
       'CompressOptions Conversation ConversationHistory ConversationInfo ConversationTree DayUsage ' +

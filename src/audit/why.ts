@@ -4,8 +4,9 @@ import type { EngineRow } from '../graph/commit.ts'
 import { codeOf } from '../graph/kinds.ts'
 import type { TreeReader } from '../graph/reader.ts'
 import type { AgentRef, Id, Link, Node, Turn } from '../graph/rows.ts'
-import { approvalOf } from '../rules/turn/approve.ts'
+import { approvalOf } from '../rules/turn/approval-of.ts'
 import { questionOf } from '../rules/turn/question-of.ts'
+import { seenOf } from '../rules/turn/seen-of.ts'
 import { lookWith } from '../store/look.ts'
 import { notFound, wasDeleted } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
@@ -278,8 +279,7 @@ function asked(node: Node, now: number): ReasonText {
   const { request, reason, since, digest } = approvalOf(node)
   const short = node.id.slice(-8)
   const text = `${callOf(node)} waits for a person since ${spanOf(now - since)} (${request}; ${reason}).`
-  // The id alone is not enough for a call that asks again: `--seen` names the request.
-  const answer = `${short}${digest === '' ? '' : ` --seen ${digest.slice(0, 12)}`}`
+  const answer = `${short} --seen ${digest.slice(0, SEEN)}`
   return ['approval', text, `legate approve ${answer}, or legate deny ${answer}`]
 }
 
@@ -287,12 +287,15 @@ function question(node: Node, now: number): ReasonText {
   const { text = '', to = 'person', since = now } = questionOf(node) ?? {}
   if (to === 'outside') {
     const words = `It waits since ${spanOf(now - since)} for the result of a call that is executed elsewhere: ${text}`
-    return ['question', words, `legate answer ${node.id.slice(-8)} RESULT`]
+    return ['question', words, `legate answer ${node.id.slice(-8)} --seen ${seenOf(node)?.slice(0, SEEN)} RESULT`]
   }
   const whom = to === 'host' ? 'its host' : 'a person'
   const advice = to === 'host' ? null : `legate answer ${node.id.slice(-8)} TEXT`
   return ['question', `It asked ${whom} ${spanOf(now - since)} ago: ${text}`, advice]
 }
+
+/** So many digits of a hash name what a person saw. */
+const SEEN = 16
 
 const MOST_NAMED = 5
 

@@ -17,7 +17,7 @@ const REASON: Option = { name: 'reason', value: 'TEXT', text: 'the reason, which
 const SEEN_OPTION: Option = {
   name: 'seen',
   value: 'DIGEST',
-  text: 'answer only the request that was shown with this digest',
+  text: 'the digest that the request was shown with: nothing else is answered',
 }
 
 const PARAM: Option = {
@@ -232,7 +232,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'approve',
-    usage: 'ID [--seen DIGEST] [--edit JSON] [--always]',
+    usage: 'ID --seen DIGEST [--edit JSON] [--always]',
     summary: 'allow a call that waits for a person',
     options: [
       SEEN_OPTION,
@@ -240,10 +240,9 @@ export const COMMANDS: readonly CliCommand[] = [
       { name: 'always', text: 'also allow later calls like it in this conversation' },
     ],
     examples: [
-      ['legate approve 5ab9c1d0 --seen 2b7e151628ae', 'exactly the request that legate approvals showed'],
-      ['legate approve 5ab9c1d0', 'by the id of the call, for its first request'],
-      ['legate approve 5ab9c1d0 --always', 'and do not ask again in this conversation'],
-      [`legate approve 5ab9c1d0 --edit '{"to":"staging"}'`, 'with other arguments'],
+      ['legate approve 5ab9c1d0 --seen 2b7e151628aed2a6', 'exactly the request that legate approvals showed'],
+      ['legate approve 5ab9c1d0 --seen 2b7e151628aed2a6 --always', 'and do not ask again in this conversation'],
+      [`legate approve 5ab9c1d0 --seen 2b7e151628aed2a6 --edit '{"to":"staging"}'`, 'with other arguments'],
     ],
     takes: [1, 1],
     completes: 'id',
@@ -261,10 +260,13 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'answer',
-    usage: 'ID TEXT',
+    usage: 'ID TEXT [--seen DIGEST]',
     summary: 'answer a question that an agent asked a person, or give the result of a call that you executed',
-    options: [],
-    examples: [['legate answer 5ab9c1d0 "Use port 8080."', 'the id of the question, or of its run']],
+    options: [SEEN_OPTION],
+    examples: [
+      ['legate answer 5ab9c1d0 "Use port 8080."', 'the id of the question, or of its run'],
+      [`legate answer 5ab9c1d0 --seen 2b7e151628aed2a6 '{"size":"M"}'`, 'the result of a call, as it was shown'],
+    ],
     takes: [2, 2],
     completes: 'id',
     load: async () => (await import('./commands/change/answer.ts')).reply,

@@ -66,12 +66,13 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
         'schemas; a recipe with a prompt is a prompt too, and one that needs values is a prompt only.',
       'An MCP client starts this command by itself. Runs are recorded: a long call goes on as a task, or under its run_id, and ' +
         'after a restart too.',
-      'The client cannot allow what agents ask a person for: use legate approvals, or give --approve, and its person is asked.',
+      'The client cannot allow what agents ask a person for: use legate approvals. With --approve it may: its person is asked with ' +
+        'a form. Where the client has no forms, this lets the calling model approve (the scope approve:model).',
     ],
     options: [
       MODULE,
       { name: 'model', value: 'MODEL', text: 'provider/model, used instead of the ones in the files' },
-      { name: 'approve', text: 'the person at the client may allow requests and answer questions' },
+      { name: 'approve', text: 'the client may allow requests: its person by a form, else the calling model' },
       { name: 'manage', text: 'offer run_get, run_wait, run_cancel also to clients with Tasks' },
     ],
     examples: [
@@ -149,12 +150,13 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
     about: [
       'NAME is who the token stands for: the owner of what it starts, and the name under what it says. The text of a token is ' +
         'printed once, on stdout; the store keeps only its hash.',
-      'Scopes are start, read, cancel, approve, approve:always, history, delete, export, audit and admin; the usual ones are ' +
-        'start, read, cancel and approve. None implies another.',
+      'Scopes are start, read, cancel, approve, approve:always, approve:model, history, delete, export, audit and admin; the usual ' +
+        'ones are start, read and cancel. None implies another. Give approve to people, and approve:model to nobody unless the model ' +
+        'that calls over MCP may allow what it asks for.',
       'Revoking a token also revokes those made within it. Its streams end within 5 seconds; its runs go on, unless --cancel.',
     ],
     options: [
-      { name: 'scopes', value: 'LIST', text: 'what it may do: start,read,cancel,approve,...' },
+      { name: 'scopes', value: 'LIST', text: 'what it may do (start,read,cancel)' },
       { name: 'agents', value: 'LIST', isList: true, text: "the agents it may start and see: 'review*'" },
       { name: 'grant-deny', value: 'RULE', isList: true, text: "what its runs may not do: 'exec:*'; may be repeated" },
       { name: 'grant', value: 'FILE', text: 'a JSON file with use, ask and deny, which narrows its runs' },

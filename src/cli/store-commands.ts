@@ -81,16 +81,17 @@ export const PEOPLE_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'settle',
-    usage: 'ID --happened [--result JSON|TEXT] | --run-again | --leave [--by NAME] [--json]',
+    usage: 'ID --seen DIGEST --happened [--result JSON|TEXT] | --run-again | --leave [--by NAME] [--json]',
     summary: 'say what became of a call whose effect is uncertain',
     about: [
       'A call is uncertain if its process died in the middle of it. Find out outside of Legate, then say it here. The ID ' +
-        'is that of the call, or of its run.',
+        'is that of the call, or of its run; legate inbox and legate show print the DIGEST.',
       'If it happened, the run goes on as if the tool had returned the result. If it did not, the call runs again. ' +
         'Either way an ended run is made anew, and the old one stays in the record.',
       GOES_ON,
     ],
     options: [
+      { name: 'seen', value: 'DIGEST', text: 'the digest that the call was shown with: nothing else is settled' },
       { name: 'happened', text: 'it took effect' },
       { name: 'result', value: 'JSON|TEXT', text: 'what the tool would have returned' },
       { name: 'run-again', text: 'it did not take effect: call the tool again' },
@@ -99,9 +100,9 @@ export const PEOPLE_COMMANDS: readonly CliCommand[] = [
       JSON_LINES,
     ],
     examples: [
-      [`legate settle 5ab9c1d0 --happened --result '{"receipt":7}'`, 'it was paid, and this is the receipt'],
-      ['legate settle 5ab9c1d0 --run-again', 'it was not paid: pay now'],
-      ['legate settle 5ab9c1d0 --leave --by ann', 'nobody knows'],
+      ['legate settle 5ab9c1d0 --seen 2b7e151628aed2a6 --happened --result 7', 'it was paid, and this is the receipt'],
+      ['legate settle 5ab9c1d0 --seen 2b7e151628aed2a6 --run-again', 'it was not paid: pay now'],
+      ['legate settle 5ab9c1d0 --seen 2b7e151628aed2a6 --leave --by ann', 'nobody knows'],
     ],
     takes: [1, 1],
     completes: 'id',

@@ -231,13 +231,13 @@ export class LegateClient {
     return this.post(pathOf('/v1/questions/{}', nodeId), typeof word === 'string' ? { text: word } : word)
   }
 
-  /** The result of a call that you have executed: `tool({ execute: 'outside' })`. */
-  giveResult(nodeId: Id, word: Omit<ResultWord, 'by'>): Promise<void> {
+  /** The result of a call that you have executed, as its event showed it (`seen`): `tool({ execute: 'outside' })`. */
+  giveResult(nodeId: Id, word: Omit<ResultWord, 'by' | 'seen'> & { readonly seen: string }): Promise<void> {
     return this.post(pathOf('/v1/calls/{}/result', nodeId), word)
   }
 
-  /** A person's word on a call whose effect is uncertain. */
-  settle(nodeId: Id, word: SettleWord): Promise<SettledCall> {
+  /** A person's word on a call whose effect is uncertain, as `inbox` showed it (`seen`). */
+  settle(nodeId: Id, word: SettleWord & { readonly seen: string }): Promise<SettledCall> {
     return this.post(pathOf('/v1/uncertain/{}', nodeId), word)
   }
 

@@ -14,7 +14,7 @@ import { findAttributes } from '../graph/reader.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { nextTryOf } from '../rules/delegation/retry-child.ts'
 import { type ChildIds, childIds, planDeliver } from '../rules/delegation/spawn.ts'
-import type { ApprovalRequest } from '../rules/turn/approve.ts'
+import type { ApprovalRequest } from '../rules/turn/approval-of.ts'
 import { look } from '../store/look.ts'
 import { ATTEMPTS, type Attempts } from '../tool/attempts.ts'
 import {

@@ -23,6 +23,7 @@ export const SCOPES = Object.freeze([
   'cancel',
   'approve',
   'approve:always',
+  'approve:model',
   'history',
   'delete',
   'export',
@@ -32,8 +33,8 @@ export const SCOPES = Object.freeze([
 
 /**
  * One thing that a principal may do: `start` runs, `read` them, `cancel` them, `approve` and answer what waits for a person
- * (`approve:always` for the rest of a conversation), change `history`, `delete`, `export`, `audit` (look at records and
- * processes), `admin` (tokens, owners, imports).
+ * (`approve:always` for the rest of a conversation, `approve:model` by a model that calls over MCP), change `history`, `delete`,
+ * `export`, `audit` (look at records and processes), `admin` (tokens, owners, imports).
  */
 export type Scope = (typeof SCOPES)[number]
 

@@ -18,6 +18,7 @@ import {
   readOptions,
   record,
 } from '../base/options.ts'
+import type { SettleWord } from '../conversation/inbox/settle.ts'
 import type { KindDefinition } from '../delegation/run/kind.ts'
 import { ON_CHANGED, type OnChanged } from '../engine/abilities.ts'
 import type { Engine, EngineFactory } from '../engine/engine.ts'
@@ -111,7 +112,7 @@ export interface ApprovalWord {
   readonly always?: boolean
   /** Allow it with these arguments instead. */
   readonly edit?: Json
-  /** Answers only the request that was listed with this `seen`. Without it: whatever the node asks for now. */
+  /** Answers only the request that was listed with this `seen`: its first 16 digits are enough. Without it: whatever the node asks for now. */
   readonly seen?: string
 }
 
@@ -121,7 +122,7 @@ export interface AnswerWord {
   readonly text: string
   /** Who says so: recorded. Default `user`. */
   readonly by?: string
-  /** Answers only the question that was listed with this `seen`. Without it: whatever the node asks. */
+  /** Answers only the question that was listed with this `seen`: its first 16 digits are enough. Without it: whatever the node asks. */
   readonly seen?: string
 }
 
@@ -133,10 +134,27 @@ export interface ResultWord {
   readonly isError?: boolean
   /** Who says so: recorded. Default `user`. */
   readonly by?: string
+  /** Is the result of the call that was listed with this `seen`, and of no other. Without it: of whatever the node calls. */
+  readonly seen?: string
 }
 
-/** A word of a principal: who says it is known. */
-export type ScopedWord = Omit<ApprovalWord, 'by'> | Omit<AnswerWord, 'by'> | Omit<ResultWord, 'by'>
+/**
+ * A word of a principal: who says it is known, and what the principal saw goes with it. A no and the answer to a question may go
+ * without `seen`: they allow nothing.
+ */
+export type ScopedWord =
+  | (Omit<ApprovalWord, 'by' | 'seen'> & Seen)
+  | (Pick<ApprovalWord, 'reason'> & { readonly allow: false })
+  | Omit<AnswerWord, 'by'>
+  | (Omit<ResultWord, 'by' | 'seen'> & Seen)
+
+/** A word of a principal on a call whose effect may or may not have happened. */
+export type ScopedSettleWord = SettleWord & Seen
+
+interface Seen {
+  /** The hash that the request was shown with, or its beginning: at least 16 hex digits. */
+  readonly seen: string
+}
 
 export interface StartOptions extends RunOptions {
   /** Goes on in this conversation instead of a new one; waits its turn when a run is going on there. */

@@ -52,14 +52,13 @@ import { look } from '../store/look.ts'
 import { missingError } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { AgentInfo } from './look/agent-info.ts'
-import type { AskedRequest } from './look/asked-request.ts'
 import type { FoundIds, TreeEvents, TreesQuery } from './look/find.ts'
 import type { ProcessesQuery, ProcessInfo } from './look/process-info.ts'
 import type { ShownRequest } from './look/request-of.ts'
 import type { RunEventPage, RunEventQuery, RunLook } from './look/run-look.ts'
 import { byCreation, byDay, byExpiry, bySince, byStart, SeenLists } from './look/seen-lists.ts'
 import type { TreeData } from './look/tree-data.ts'
-import type { ResultWord, ScopedStart, ScopedStartOptions, ScopedWord } from './options.ts'
+import type { ResultWord, ScopedSettleWord, ScopedStart, ScopedStartOptions, ScopedWord } from './options.ts'
 import { type ConversationOptions, narrowedLayers, type OnBehalf, ScopedConversation } from './scoped-conversation.ts'
 import type { StoreOperations } from './store-operations.ts'
 
@@ -369,35 +368,41 @@ export class ScopedRuntime {
 
   /** Checks a word as `answer` does. Gives what says it: whoever has several checks all of them before the first is said. */
   async checkAnswer(nodeId: Id, word: ScopedWord): Promise<() => Promise<void>> {
-    if ('result' in word) return this.checkResult(nodeId, word)
+    // A copy: what is checked is what is said.
+    const said = { ...word, by: this.principal.id }
+    if ('result' in said) return this.checkResult(nodeId, said)
     const root = await this.enter('approve', 'node', nodeId)
-    if ('always' in word && word.always === true) this.require('approve:always')
-    const asked = await this.requireApproval(root, nodeId)
-    if ('edit' in word && word.edit !== undefined) requireEdit(this.principal)
-    // The word holds for what was checked, and for nothing that the node may ask for meanwhile.
-    const seen = word.seen ?? asked?.seen
-    const said = { ...word, ...(seen === undefined ? {} : { seen }), by: this.principal.id }
-    return this.parts.operations.checkAnswer(nodeId, said)
+    // Words for a question allow nothing: the rules take them for questions only.
+    if ('text' in said) return this.parts.operations.checkAnswer(nodeId, said)
+    if ('always' in said && said.always === true) this.require('approve:always')
+    const shown = { seen: 'seen' in said ? said.seen : undefined, isNeeded: said.allow !== false }
+    const seen = await this.requireApproval(root, nodeId, shown)
+    if ('edit' in said && said.edit !== undefined) requireEdit(this.principal)
+    return this.parts.operations.checkAnswer(nodeId, { ...said, seen })
   }
 
   /** The principal's word on a call whose effect may or may not have happened. */
-  async settle(nodeId: Id, word: SettleWord): Promise<SettledCall> {
+  async settle(nodeId: Id, word: ScopedSettleWord): Promise<SettledCall> {
+    const said = { ...word }
     const root = await this.enter('approve', 'node', nodeId)
-    await this.requireApproval(root, nodeId)
-    if (!('leave' in word)) await this.parts.requireDay(this.layers)
-    return this.parts.settle(nodeId, word, { by: this.principal.id, caller: this.layers })
+    const seen = await this.requireApproval(root, nodeId, { seen: said.seen, isNeeded: true })
+    if (!('leave' in said)) await this.parts.requireDay(this.layers)
+    return this.parts.settle(nodeId, { ...said, seen }, { by: this.principal.id, caller: this.layers })
   }
 
-  private async checkResult(nodeId: Id, word: Omit<ResultWord, 'by'>): Promise<() => Promise<void>> {
+  private async checkResult(nodeId: Id, word: ResultWord): Promise<() => Promise<void>> {
     const { id, owner } = await this.enter('start', 'node', nodeId)
     const { requireExecutor } = await import('./look/asked-request.ts')
-    await look(this.parts.store, id, (tree) => requireExecutor(tree, nodeId, { owner, by: this.principal.id }))
-    return this.parts.operations.checkAnswer(nodeId, { ...word, by: this.principal.id })
+    const about = { owner, principal: this.principal, seen: word.seen, isNeeded: true }
+    const seen = await look(this.parts.store, id, (tree) => requireExecutor(tree, nodeId, about))
+    return this.parts.operations.checkAnswer(nodeId, { ...word, seen })
   }
 
-  private async requireApproval({ id, owner }: Conversation, nodeId: Id): Promise<AskedRequest | undefined> {
+  /** Gives the hash of what the principal may answer: the word goes with it, and holds for nothing else. */
+  private async requireApproval({ id, owner }: Conversation, nodeId: Id, shown: Shown): Promise<string> {
     const { requireApprover } = await import('./look/asked-request.ts')
-    return look(this.parts.store, id, (tree) => requireApprover(tree, nodeId, { owner, principal: this.principal }))
+    const about = { owner, principal: this.principal, ...shown }
+    return look(this.parts.store, id, (tree) => requireApprover(tree, nodeId, about))
   }
 
   /** All of a tree as JSON Lines. */
@@ -509,6 +514,12 @@ export class ScopedRuntime {
   private sees(owner: string | null, agent: string): boolean {
     return maySee(this.principal, owner) && mayStart(this.principal, agent)
   }
+}
+
+/** What the principal saw, and whether the word counts only for that. */
+interface Shown {
+  readonly seen: string | undefined
+  readonly isNeeded: boolean
 }
 
 const EVERY_DAY = Number.MAX_SAFE_INTEGER

@@ -14,7 +14,8 @@ import type { Layer } from '../grant/grant.ts'
 import { isRequest, type Request, readRequest, requestText, unreadable } from '../grant/request.ts'
 import type { Conversation, Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
-import { type ApprovalRequest, isApproved, wasApproved } from '../rules/turn/approve.ts'
+import type { ApprovalRequest } from '../rules/turn/approval-of.ts'
+import { isApproved, wasApproved } from '../rules/turn/approve.ts'
 import type { Tool } from './tool.ts'
 
 /** The running node on whose behalf a request is decided. */

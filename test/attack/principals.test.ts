@@ -21,6 +21,7 @@ interface Ids {
   readonly run: string
   readonly conversation: string
   readonly node: string
+  readonly seen: string
 }
 
 type Call = (scoped: ScopedRuntime, ids: Ids) => unknown
@@ -46,15 +47,15 @@ const BY_ID: { readonly [call: string]: Call } = {
   nodes: (scoped, { run }) => scoped.nodes(run, { from: 0, limit: 10 }),
   node: (scoped, { node }) => scoped.node(node),
   lastSeq: (scoped, { conversation }) => scoped.lastSeq(conversation),
-  settle: (scoped, { node }) => scoped.settle(node, { leave: true }),
+  settle: (scoped, { node, seen }) => scoped.settle(node, { leave: true, seen }),
   treeData: (scoped, { conversation }) => scoped.treeData(conversation),
   treeEvents: (scoped, { conversation }) => scoped.treeEvents(conversation, { after: 0, limit: 10 }),
   picture: (scoped, { conversation }) => scoped.picture(conversation),
   diff: (scoped, { run }) => scoped.diff(run, run),
   approvals: (scoped, { run }) => scoped.approvals({ runId: run }),
-  answer: (scoped, { node }) => scoped.answer(node, { allow: true }),
-  checkAnswer: (scoped, { node }) => scoped.checkAnswer(node, { allow: true }),
-  checkResult: (scoped, { node }) => scoped.checkAnswer(node, { result: 'done' }),
+  answer: (scoped, { node, seen }) => scoped.answer(node, { allow: true, seen }),
+  checkAnswer: (scoped, { node, seen }) => scoped.checkAnswer(node, { allow: true, seen }),
+  checkResult: (scoped, { node, seen }) => scoped.checkAnswer(node, { result: 'done', seen }),
   export: (scoped, { conversation }) => scoped.export(conversation),
   forget: (scoped, { conversation }) => scoped.forget(conversation),
   audit: (scoped, { conversation }) => scoped.audit({ rootId: conversation }),
@@ -101,8 +102,8 @@ describe.each(Object.entries(kinds))('I9, I12: ids of others on %s', (_, open) =
     runtime = createRuntime({ store: counted(open(), reads), agents: [clerk()] })
     const ann = runtime.as(ANN)
     const run = ann.run('clerk', 'deploy it')
-    const node = await firstApproval(ann)
-    ids = { run: run.id, conversation: run.conversationId, node }
+    const { node, seen } = await firstApproval(ann)
+    ids = { run: run.id, conversation: run.conversationId, node, seen }
   })
   afterAll(() => runtime.close())
 
@@ -125,7 +126,7 @@ describe.each(Object.entries(kinds))('I9, I12: ids of others on %s', (_, open) =
     '%s: a foreign id and an unknown one give the same words after the same reads',
     async (_, call) => {
       const eve = runtime.as(EVE)
-      const unknown = { run: UNKNOWN, conversation: UNKNOWN, node: UNKNOWN }
+      const unknown = { run: UNKNOWN, conversation: UNKNOWN, node: UNKNOWN, seen: ids.seen }
 
       const foreign = await told(() => call(eve, ids), reads)
       const missing = await told(() => call(eve, unknown), reads)
@@ -257,11 +258,11 @@ test('who answers is the principal, whatever a caller says, and four eyes are ne
   await using runtime = createRuntime({ agents: [clerk()] })
   const ann = runtime.as({ ...ANN, mayApprove: { notOwn: true } })
   const run = ann.run('clerk', 'deploy it')
-  const node = await firstApproval(ann)
+  const { node, seen } = await firstApproval(ann)
 
-  await expect(ann.answer(node, { allow: true })).rejects.toThrow('ann may not answer tool:deploy')
+  await expect(ann.answer(node, { allow: true, seen })).rejects.toThrow('ann may not answer tool:deploy')
   const bob = runtime.as({ id: 'bob', scopes: ['approve'], sees: ['ann'], mayApprove: { requests: ['tool:deploy'] } })
-  await bob.answer(node, { allow: true, by: 'ann' } as never)
+  await bob.answer(node, { allow: true, seen, by: 'ann' } as never)
 
   expect((await run.result).status).toBe('completed')
   const events = []
@@ -269,10 +270,10 @@ test('who answers is the principal, whatever a caller says, and four eyes are ne
   expect(events).toEqual(['bob'])
 })
 
-async function firstApproval(scoped: ScopedRuntime): Promise<string> {
+async function firstApproval(scoped: ScopedRuntime): Promise<Pick<Ids, 'node' | 'seen'>> {
   for (;;) {
     const [first] = await scoped.approvals()
-    if (first !== undefined) return first.nodeId
+    if (first !== undefined) return { node: first.nodeId, seen: first.seen }
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }
@@ -321,11 +322,11 @@ test('a principal sees and changes only trees of its agents', async () => {
   await using runtime = createRuntime({ agents: [clerk()] })
   const ann = runtime.as(ANN)
   const run = ann.run('clerk', 'deploy it')
-  const node = await firstApproval(ann)
+  const { node, seen } = await firstApproval(ann)
   const narrow = runtime.as({ ...ANN, agents: ['helper*'] })
 
   for (const call of Object.values(BY_ID)) {
-    const ids = { run: run.id, conversation: run.conversationId, node }
+    const ids = { run: run.id, conversation: run.conversationId, node, seen }
     expect((await told(() => call(narrow, ids), [])).code).toBe('not_found')
   }
   const lists = [narrow.approvals(), narrow.runs(), narrow.conversations(), narrow.inbox(), narrow.trees({ limit: 9 })]
@@ -341,13 +342,13 @@ test('four eyes: whoever asks for a run or changes it does not allow what it wan
   const ann = runtime.as(ANN)
   const bob = runtime.as({ ...EVE, id: 'bob', sees: ['ann'], mayApprove: { notOwn: true } })
   const first = ann.run('clerk', 'hello')
-  const node = await firstApproval(ann)
+  const { node } = await firstApproval(ann)
   await bob.answer(node, { allow: false })
   await first.result
 
   const asked = bob.run('clerk', 'deploy it', { conversationId: first.conversationId })
   const own = await approvalOfRun(ann, asked.id)
-  await expect(bob.answer(own, { allow: true })).rejects.toThrow('bob may not answer tool:deploy')
+  await expect(bob.answer(own.node, { allow: true, seen: own.seen })).rejects.toThrow('bob may not answer tool:deploy')
   await ann.cancel(asked.id)
   await asked.result
 
@@ -355,15 +356,17 @@ test('four eyes: whoever asks for a run or changes it does not allow what it wan
   const said = (await conversation.messagePage()).find(({ role }) => role === 'user')
   const edited = await conversation.history.edit(said?.nodeId ?? '', 'deploy it now')
   const changed = await approvalOfRun(ann, edited.id)
-  await expect(bob.answer(changed, { allow: true })).rejects.toThrow('bob may not answer tool:deploy')
-  await runtime.as({ ...ANN, mayApprove: {} }).answer(changed, { allow: true })
+  const yes = { allow: true, seen: changed.seen }
+  await expect(bob.answer(changed.node, yes)).rejects.toThrow('bob may not answer tool:deploy')
+  await runtime.as({ ...ANN, mayApprove: {} }).answer(changed.node, yes)
   expect((await edited.result).status).toBe('completed')
 })
 
 test('history begins runs only with the scope to start them', async () => {
   await using runtime = createRuntime({ agents: [clerk()] })
   const run = runtime.as(ANN).run('clerk', 'deploy it')
-  await runtime.as(ANN).answer(await firstApproval(runtime.as(ANN)), { allow: true })
+  const { node, seen } = await firstApproval(runtime.as(ANN))
+  await runtime.as(ANN).answer(node, { allow: true, seen })
   await run.result
   const historian = runtime.as({ ...ANN, scopes: ['read', 'history'] })
   const { history } = await historian.conversation(run.conversationId)
@@ -375,10 +378,10 @@ test('history begins runs only with the scope to start them', async () => {
   await expect(history.fork(said?.nodeId ?? '')).rejects.toThrow('ann lacks the scope start.')
 })
 
-async function approvalOfRun(scoped: ScopedRuntime, runId: string): Promise<string> {
+async function approvalOfRun(scoped: ScopedRuntime, runId: string): Promise<Pick<Ids, 'node' | 'seen'>> {
   for (;;) {
     const [first] = await scoped.approvals({ runId }).catch(() => [])
-    if (first !== undefined) return first.nodeId
+    if (first !== undefined) return { node: first.nodeId, seen: first.seen }
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }
@@ -387,10 +390,10 @@ test('who may allow some requests only does not change their arguments', async (
   await using runtime = createRuntime({ agents: [clerk()] })
   const ann = runtime.as(ANN)
   ann.run('clerk', 'deploy it').result.catch(() => undefined)
-  const node = await firstApproval(ann)
+  const { node, seen } = await firstApproval(ann)
   const bob = runtime.as({ id: 'bob', scopes: ['approve'], sees: ['ann'], mayApprove: { requests: ['tool:deploy'] } })
 
-  await expect(bob.answer(node, { allow: true, edit: { to: 'elsewhere' } })).rejects.toThrow(
+  await expect(bob.answer(node, { allow: true, seen, edit: { to: 'elsewhere' } })).rejects.toThrow(
     'may not change their arguments',
   )
 })

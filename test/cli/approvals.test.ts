@@ -18,6 +18,11 @@ beforeAll(async () => {
   await long.parkedRuns('careful').finally(() => vi.unstubAllEnvs())
 })
 
+/** The digest that the list shows the first request with. */
+async function seenBy(place: Place): Promise<string> {
+  return /--seen (\w{16})/.exec((await place.run(['approvals'])).stdout)?.[1] ?? ''
+}
+
 /** The runs of that place, for one test alone, and with an open gate. */
 function opened(made: Place): Place {
   const place = made.copy()
@@ -35,7 +40,7 @@ describe('approvals', () => {
     expect(code).toBe(0)
     expect(stdout).toMatch(/^\w{8} {2}careful\n {2}wants {2}look \{.*\}\n {2}rule {3}careful asks for tool:look/)
     expect(stdout).toMatch(
-      /denied automatically in .*\n {2}legate approve \w{8} --seen [0-9a-f]{12} \[--edit JSON\] \[--always\], or legate deny \w{8} --seen [0-9a-f]{12} --reason TEXT/,
+      /denied automatically in .*\n {2}legate approve \w{8} --seen [0-9a-f]{16} \[--edit JSON\] \[--always\], or legate deny \w{8} --seen [0-9a-f]{16} --reason TEXT/,
     )
     expect(JSON.parse(json.stdout)).toMatchObject({ path: ['careful'], request: 'tool:look', tool: 'look' })
     const [, id = ''] = /^(\w{8})/.exec(stdout) ?? []
@@ -45,7 +50,7 @@ describe('approvals', () => {
       stderr: expect.stringMatching(`${id} waits for an approval: legate approve ${id} --seen`),
     })
     const shown = await place.run(['show'])
-    expect(shown.stdout).toMatch(/legate approve \w{8} --seen [0-9a-f]{12}/)
+    expect(shown.stdout).toMatch(/legate approve \w{8} --seen [0-9a-f]{16}/)
   })
 
   test('shows all of the arguments, as resume and show do', async () => {
@@ -77,12 +82,19 @@ describe('approvals', () => {
     const [turn] = store.turnsOf(root?.id ?? '', { limit: 1 })
     const nodeId = store.openNodes(turn?.id ?? '').find(({ state }) => state === 'awaiting_approval')?.id ?? ''
 
-    const wrong = await place.run(['approve', nodeId.slice(-8), '--edit', '{to'])
-    const right = await place.run(['approve', nodeId.slice(-8), '--edit', '{"where":"the garden"}'], {
-      env: { USER: 'ann' },
-    })
+    const seen = await seenBy(place)
+    const approve = (...words: string[]) => place.run(['approve', nodeId.slice(-8), ...words], { env: { USER: 'ann' } })
+
+    const unseen = await approve()
+    const wrong = await approve('--seen', seen, '--edit', '{to')
+    const right = await approve('--seen', seen, '--edit', '{"where":"the garden"}')
     const again = await place.run(['approve', nodeId.slice(-8)])
 
+    expect(unseen).toMatchObject({ code: 2, stdout: '' })
+    expect(unseen.stderr).toMatch(
+      /^legate: Nothing was answered: the request must be seen first\. The current request:\n {2}look/,
+    )
+    expect(unseen.stderr).toContain(`legate approve ${nodeId.slice(-8)} --seen ${seen}`)
     expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('--edit needs JSON') })
     expect(right).toMatchObject({ code: 0, stdout: 'Allowed: look {"where":"the garden"}\n' })
     expect(again).toMatchObject({

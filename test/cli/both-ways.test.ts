@@ -38,6 +38,10 @@ beforeAll(async () => {
     .openNodes(ids['careful'] ?? '')
     .find(({ state }) => state === 'awaiting_approval')
   ids['call'] = call?.id ?? ''
+  for (const item of await runtime.inbox()) {
+    if (item.type === 'uncertain') ids['doubt'] = item.seen
+    if (item.type === 'approval' && item.nodeId === call?.id) ids['request'] = item.approval.seen
+  }
 }, 60_000)
 
 function zipped(names: readonly string[], values: readonly string[]): Record<string, string> {
@@ -52,9 +56,15 @@ function isThere(file: string): boolean {
   }
 }
 
-/** The words of a command; `@name` stands for the end of an id. */
+/** The words of a command; `@name` stands for the end of an id, `#name` for the beginning of a hash. */
 function wordsOf(line: string): string[] {
-  return line.split(' ').map((word) => word.replace(/^@(\w+)$/, (_, name: string) => ids[name]?.slice(-8) ?? ''))
+  return line
+    .split(' ')
+    .map((word) =>
+      word
+        .replace(/^@(\w+)$/, (_, name: string) => ids[name]?.slice(-8) ?? '')
+        .replace(/^#(\w+)$/, (_, name: string) => ids[name]?.slice(0, 16) ?? ''),
+    )
 }
 
 /** Output without what differs from one moment, or one new id, to the next. */
@@ -169,13 +179,20 @@ describe('commands that look', () => {
 /** In this order, on two copies of one store. */
 const CHANGES: readonly string[] = [
   'approve @careful',
+  'approve @call',
   'approve @call --seen 000000000000',
+  'approve @call --seen 0000000000000000',
+  'approve @call --seen #doubt',
   'deny @call --reason later',
   'deny @call',
+  'approve @call',
+  'approve @call --seen #request',
   'approve @lead',
   'answer @curious 8080',
   'answer @curious 8080',
-  'settle @payer --happened --result {"receipt":7}',
+  'settle @payer --leave',
+  'settle @payer --seen #request --leave',
+  'settle @payer --seen #doubt --happened --result {"receipt":7}',
   'settle @payer --leave',
   'settle @lead --leave',
   'fork @lead',

@@ -10,6 +10,8 @@ beforeEach(skipUnlessBuilt)
 const made = new Place(afterAll)
 let runId = ''
 let nodeId = ''
+/** What the lists show the call with. */
+let seen: readonly string[] = []
 
 function marksOf(place: Place): string[] {
   const file = path.join(place.folder, 'marks')
@@ -35,6 +37,8 @@ beforeAll(async () => {
   expect(resumed.stdout).toMatch(/It may or may not have taken effect/)
   const runtime = made.runtime(afterAll)
   nodeId = localStore(runtime).turn(runId)?.account.uncertain[0] ?? ''
+  const [item] = await runtime.inbox()
+  seen = ['--seen', item?.type === 'uncertain' ? item.seen.slice(0, 16) : '']
 })
 
 /** The killed run, for one test alone. */
@@ -62,19 +66,28 @@ describe('legate settle, after kill -9 in the middle of an effect', () => {
     expect(code).toBe(0)
     expect(stdout).toMatch(
       new RegExp(
-        `^${short} {2}payer\\n {2}doubt {2}pay \\{"amount":5\\}: it may or may not have taken effect\\n {2}why .*\\n {2}since .*\\n {2}legate settle ${short} --happened \\[--result JSON\\], or --run-again, or --leave\\n$`,
+        `^${short} {2}payer\\n {2}doubt {2}pay \\{"amount":5\\}: it may or may not have taken effect\\n {2}why .*\\n {2}since .*\\n {2}legate settle ${short} ${seen.join(' ')} --happened \\[--result JSON\\], or --run-again, or --leave\\n$`,
       ),
     )
     expect(JSON.parse(json.stdout)).toMatchObject({ type: 'uncertain', nodeId, runId, agent: 'payer', tool: 'pay' })
-    expect(shown.stdout).toContain(`legate settle ${short}`)
+    expect(shown.stdout).toContain(`legate settle ${short} ${seen.join(' ')}`)
     expect((await place.run(['inbox', '--owner', 'ann'])).stdout).toBe('Nothing needs a person.\n')
   })
 
   test('--happened: the run goes on with the result, in another process, and nothing is paid again', async () => {
     const place = killed()
 
-    const settled = await place.run(['settle', nodeId, '--happened', '--result', '{"receipt":7}', '--by', 'ann'])
-    const again = await place.run(['settle', nodeId, '--run-again'])
+    const settled = await place.run([
+      'settle',
+      nodeId,
+      ...seen,
+      '--happened',
+      '--result',
+      '{"receipt":7}',
+      '--by',
+      'ann',
+    ])
+    const again = await place.run(['settle', nodeId, ...seen, '--run-again'])
     const [, next = ''] = /goes on as (\w{8})/.exec(settled.stdout) ?? []
 
     expect(settled).toMatchObject({
@@ -94,7 +107,9 @@ describe('legate settle, after kill -9 in the middle of an effect', () => {
   test('--run-again: it is called once more, with the same key', async () => {
     const place = killed()
 
-    const settled = await place.run(['settle', runId.slice(-8), '--run-again', '--json'], { env: { USER: 'ben' } })
+    const settled = await place.run(['settle', runId.slice(-8), ...seen, '--run-again', '--json'], {
+      env: { USER: 'ben' },
+    })
     const told = JSON.parse(settled.stdout)
 
     expect(told).toMatchObject({ nodeId, by: 'ben', how: 'not_happened', obstacle: null })
@@ -107,11 +122,29 @@ describe('legate settle, after kill -9 in the middle of an effect', () => {
   test('--leave: nothing runs, and it is off the list', async () => {
     const place = killed()
 
-    const settled = await place.run(['settle', nodeId.slice(-8), '--leave', '--by', 'ann'])
+    const settled = await place.run(['settle', nodeId.slice(-8), ...seen, '--leave', '--by', 'ann'])
 
     expect(settled).toMatchObject({ code: 0, stdout: 'pay {"amount":5} is left as it is, says ann.\n' })
     expect((await place.run(['inbox'])).stdout).toBe('Nothing needs a person.\n')
     expect((await place.run(['settle', runId.slice(-8), '--leave'])).stderr).toContain('No call of the run')
+  })
+
+  test('refuses a word on a call that was not shown, or on another one, and shows it', async () => {
+    const place = killed()
+    const [none, other, short] = await Promise.all([
+      place.run(['settle', nodeId, '--run-again']),
+      place.run(['settle', nodeId, '--seen', '0'.repeat(16), '--run-again']),
+      place.run(['settle', nodeId, '--seen', '0'.repeat(15), '--run-again']),
+    ])
+
+    expect(none.stderr).toMatch(/^legate: Nothing was answered: the request must be seen first/)
+    expect(other.stderr).toMatch(/^legate: Nothing was answered: this is not the request you saw/)
+    for (const { stderr } of [none, other]) {
+      expect(stderr).toContain(`\n  pay {"amount":5}\n  legate settle ${nodeId.slice(-8)} ${seen.join(' ')} --happened`)
+    }
+    expect(short.stderr).toContain('--seen needs 16 hex digits or more')
+    expect([none, other, short].map(({ code }) => code)).toEqual([2, 2, 2])
+    expect((await place.run(['inbox'])).stdout).toContain('pay {"amount":5}')
   })
 
   test('refuses what is no word, and says what is', async () => {
@@ -134,7 +167,7 @@ describe('legate settle, after kill -9 in the middle of an effect', () => {
     const place = killed()
     const names = ['ann', 'ben']
 
-    const ended = await Promise.all(names.map((by) => place.run(['settle', nodeId, '--happened', '--by', by])))
+    const ended = await Promise.all(names.map((by) => place.run(['settle', nodeId, ...seen, '--happened', '--by', by])))
 
     const winner = ended.findIndex(({ code }) => code === 0)
     expect(ended.map(({ code }) => code).toSorted()).toEqual([0, 1])

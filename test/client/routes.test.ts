@@ -229,7 +229,8 @@ describe('every method of the client, against a server', () => {
     const approval = await waitsFor('approval')
     expect((await client.approvals({ limit: 5 })).approvals).toEqual([approval.approval])
     const nodeId = approval.nodeId ?? ''
-    await expect(client.approve(nodeId, { allow: true, seen: 'x' })).rejects.toMatchObject({ code: 'conflict' })
+    const other = { allow: true, seen: '0'.repeat(64) }
+    await expect(client.approve(nodeId, other)).rejects.toMatchObject({ code: 'conflict' })
     await client.approve(nodeId, { allow: true, seen: approval.approval.seen })
     expect(await client.result(careful.runId)).toMatchObject({ status: 'completed' })
 
@@ -240,7 +241,8 @@ describe('every method of the client, against a server', () => {
     const shop = await client.run('shop', 'Go.')
     const outside = async () => (await own().questions({ outside: true })).find(({ to }) => to === 'outside')
     await expect.poll(outside).toBeDefined()
-    await client.giveResult((await outside())?.nodeId ?? '', { result: 'red' })
+    const { nodeId: callId = '', seen = '' } = (await outside()) ?? {}
+    await client.giveResult(callId, { result: 'red', seen })
     expect(await client.result(shop.runId)).toMatchObject({ status: 'completed' })
     expect(await client.result(curious.runId)).toMatchObject({ status: 'completed' })
 
@@ -249,7 +251,7 @@ describe('every method of the client, against a server', () => {
     await client.cancel(payer.runId, 'enough')
     expect((await client.result(payer.runId)).status).toBe('cancelled')
     const uncertain = await waitsFor('uncertain')
-    const settled = await client.settle(uncertain.nodeId ?? '', { leave: true })
+    const settled = await client.settle(uncertain.nodeId ?? '', { leave: true, seen: uncertain.seen })
     expect(settled).toEqual({ how: 'left', runId: null, obstacle: null })
     expect((await client.inbox({ limit: 100 })).items).toEqual(sent(await own().inbox({ limit: 100 })))
   })

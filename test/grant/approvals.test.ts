@@ -458,6 +458,8 @@ describe.each(lasting)('an answer to what was seen, on %s', (_, create) => {
   const world = useWorld(create)
   const two = () => worker(deploys, { tools: { deploy: deployTool({ needs: () => ['net:a.test'] }) }, grant: BOTH })
   const BOTH = { use: ['tool:*', 'net:*'], ask: ['tool:deploy', 'net:a.test'] }
+  /** The hash of something that nobody asks. */
+  const OTHER = '0'.repeat(64)
 
   test('answers what was listed with it, and not what the same node asks for next, in this process or the next', async () => {
     done.length = 0
@@ -481,7 +483,8 @@ describe.each(lasting)('an answer to what was seen, on %s', (_, create) => {
       message: expect.stringMatching(/asks for something else now, net:a.test. ann has allowed it already.$/),
       details: { request: now, by: 'ann', allowed: true, at: expect.any(Number) },
     })
-    const strange = await runtime.answer(nodeId, { allow: true, seen: 'x' }).catch((error) => error)
+    await expect(runtime.answer(nodeId, { allow: true, seen: 'x' })).rejects.toThrow('at least the first 16 hex digits')
+    const strange = await runtime.answer(nodeId, { allow: true, seen: OTHER }).catch((error) => error)
     expect(strange.details).toEqual({ state: 'awaiting_approval', request: now })
     expect(done).toEqual([])
     await runtime.answer(nodeId, { allow: true, seen: next?.seen ?? '' })
@@ -512,7 +515,7 @@ describe.each(lasting)('an answer to what was seen, on %s', (_, create) => {
     const [{ nodeId = '', seen = '' } = {}] = await first.runtime.questions()
     expect(seen).toMatch(/^[0-9a-f]{64}$/)
 
-    const wrong = await first.runtime.answer(nodeId, { text: '80', seen: 'other' }).catch((error) => error)
+    const wrong = await first.runtime.answer(nodeId, { text: '80', seen: OTHER }).catch((error) => error)
     expect(wrong).toMatchObject({ code: 'conflict', details: { request: { text: 'Which port?', to: 'person', seen } } })
     await first.runtime.answer(nodeId, { text: 'Port 80.', by: 'ann', seen })
     expect((await run.result).text).toBe('So: Port 80.')

@@ -57,7 +57,7 @@ test('an approval is answered once, and only as it was seen; the loser is told w
   expect(await approvalsOf(setting, other)).toEqual([])
   const inbox = await setting.get('/v1/inbox', { token: one })
   expect(((await inbox.json()) as { items: object[] }).items).toHaveLength(1)
-  const changed = await setting.post(`/v1/approvals/${nodeId}`, { allow: true, seen: 'other' }, { token: one })
+  const changed = await setting.post(`/v1/approvals/${nodeId}`, { allow: true, seen: '0'.repeat(64) }, { token: one })
   expect(changed.status).toBe(409)
   const always = await setting.post(`/v1/approvals/${nodeId}`, { allow: true, seen, always: true }, { token: one })
   expect(always.status).toBe(403)

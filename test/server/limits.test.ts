@@ -34,7 +34,9 @@ describe('the starts of a minute', () => {
 
     const said = await chat('submit-message')
     expect([said.status, (await said.text()).length > 0]).toEqual([200, true])
-    expect((await setting.post(`/v1/uncertain/${UNKNOWN}`, { leave: true }, { token })).status).toBe(404)
+    expect(
+      (await setting.post(`/v1/uncertain/${UNKNOWN}`, { leave: true, seen: '0'.repeat(64) }, { token })).status,
+    ).toBe(404)
     expect((await chat('regenerate-message')).status).toBe(429)
   })
 

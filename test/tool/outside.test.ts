@@ -57,11 +57,19 @@ describe.each(stores)('a tool that is executed outside, with a store in %s', (_,
     expect(asked).toMatchObject({ to: 'outside', text: 'pick({"colours":["red","blue"]})', path: ['shop'] })
     expect(await runtime.questions()).toEqual([])
     expect((await runtime.why(run.id)).text).toContain('executed elsewhere')
-    await ann.answer(asked.nodeId, { result: { colour: 'red' } })
+    await expect(ann.answer(asked.nodeId, { result: { colour: 'red' } } as never)).rejects.toThrow('give `seen`')
+    await expect(ann.answer(asked.nodeId, { result: { colour: 'red' }, seen: '0'.repeat(64) })).rejects.toMatchObject({
+      code: 'conflict',
+      details: { request: { seen: asked.seen } },
+    })
+    await ann.answer(asked.nodeId, { result: { colour: 'red' }, seen: asked.seen })
     expect((await run.result).text).toBe('Read: "{\\"colour\\":\\"red\\"}"')
     const types = (await eventsOf(run)).filter(({ nodeId }) => nodeId === asked.nodeId).map(({ type }) => type)
     expect(types).toEqual(['tool-call', 'question', 'answer', 'tool-result'])
-    await expect(ann.answer(asked.nodeId, { result: { colour: 'blue' } })).rejects.toMatchObject({ code: 'conflict' })
+    const { seen } = asked
+    await expect(ann.answer(asked.nodeId, { result: { colour: 'blue' }, seen })).rejects.toMatchObject({
+      code: 'conflict',
+    })
   })
 
   test('takes a result only as it was promised, and stays open for a better one; a failure has any form', async () => {
@@ -79,19 +87,18 @@ describe.each(stores)('a tool that is executed outside, with a store in %s', (_,
   test('nobody but the owner, or the principal that the tool names, gives its result (I12)', async () => {
     const runtime = open(shop({ by: 'robot' }))
     const run = runtime.as({ ...ANN, scopes: ['start', 'read', 'approve'] }).run('shop', 'A shirt.')
-    const { nodeId } = await waiting(runtime)
-    const result = { colour: 'red' }
+    const { nodeId, seen } = await waiting(runtime)
+    const word = { result: { colour: 'red' }, seen }
     const unknown = nodeId.replace(/.$/, (last) => (last === '0' ? '1' : '0'))
     const foreign = runtime.as({ id: 'bob', scopes: ['start', 'read', 'approve'] })
 
-    const messageOf = async (id: string) =>
-      (await foreign.answer(id, { result }).catch((error: Error) => error))?.message
+    const messageOf = async (id: string) => (await foreign.answer(id, word).catch((error: Error) => error))?.message
     expect((await messageOf(nodeId))?.replace(nodeId, 'X')).toBe((await messageOf(unknown))?.replace(unknown, 'X'))
     const owner = runtime.as(ANN)
-    await expect(owner.answer(nodeId, { result })).rejects.toMatchObject({ code: 'denied' })
+    await expect(owner.answer(nodeId, word)).rejects.toMatchObject({ code: 'denied' })
     const reader = runtime.as({ id: 'robot', scopes: ['read'], sees: ['ann'] })
-    await expect(reader.answer(nodeId, { result })).rejects.toMatchObject({ code: 'denied' })
-    await runtime.as({ id: 'robot', scopes: ['start'], sees: ['ann'] }).answer(nodeId, { result })
+    await expect(reader.answer(nodeId, word)).rejects.toMatchObject({ code: 'denied' })
+    await runtime.as({ id: 'robot', scopes: ['start'], sees: ['ann'] }).answer(nodeId, word)
     expect((await run.result).status).toBe('completed')
   })
 
@@ -176,12 +183,15 @@ test('over HTTP the result is a POST of its owner', async () => {
   const { runId } = (await (await post('/v1/runs', 'ann', { agent: 'shop', input: 'A shirt.' })).json()) as {
     runId: string
   }
-  const { nodeId } = await waiting(runtime)
+  const { nodeId, seen } = await waiting(runtime)
+  const result = { colour: 'red' }
 
-  expect((await post(`/v1/calls/${nodeId}/result`, 'bob', { result: { colour: 'red' } })).status).toBe(404)
-  expect((await post(`/v1/calls/${nodeId}/result`, 'ann', { result: 5 })).status).toBe(400)
-  expect((await post(`/v1/calls/${nodeId}/result`, 'ann', { result: { colour: 'red' } })).status).toBe(204)
-  expect((await post(`/v1/calls/${nodeId}/result`, 'ann', { result: { colour: 'red' } })).status).toBe(409)
+  expect((await post(`/v1/calls/${nodeId}/result`, 'bob', { result, seen })).status).toBe(404)
+  expect((await post(`/v1/calls/${nodeId}/result`, 'ann', { result: 5, seen })).status).toBe(400)
+  expect((await post(`/v1/calls/${nodeId}/result`, 'ann', { result })).status).toBe(400)
+  expect((await post(`/v1/calls/${nodeId}/result`, 'ann', { result, seen: '0'.repeat(64) })).status).toBe(409)
+  expect((await post(`/v1/calls/${nodeId}/result`, 'ann', { result, seen })).status).toBe(204)
+  expect((await post(`/v1/calls/${nodeId}/result`, 'ann', { result, seen })).status).toBe(409)
   expect((await (await runtime.attach(runId)).result).status).toBe('completed')
 })
 

@@ -15,7 +15,6 @@ import type { ConversationAnswer, RunTree, WhyReason } from '../data/types.ts'
 import { Button, copy } from '../parts/button.tsx'
 import { Shape } from '../parts/state.tsx'
 import { wantedOf } from './ask/facts.ts'
-import { SettleButtons } from './ask/settle-buttons.tsx'
 
 interface WhyLineProps {
   readonly run: RunTree
@@ -100,7 +99,9 @@ function EndLine({ run }: { readonly run: RunTree }): ReactNode {
         {outcomeWords(outcome)} {outcome.advice === null ? null : <span className="dim">{outcome.advice}</span>}
       </p>
       {state === 'uncertain' && doubt !== undefined ? (
-        <SettleButtons nodeId={doubt} />
+        <Button isSmall look="primary" onClick={() => navigate(pathOfRun(run.conversationId, '', doubt))}>
+          Go to the call
+        </Button>
       ) : mayRetry ? (
         <Button
           isSmall

@@ -37,10 +37,10 @@ export async function mcp(call: Call): Promise<number> {
 
 /**
  * The client works for the user of this machine, and sees runs of the agents that it is offered. It allows nothing unless the user
- * said so: it may be the one who asks.
+ * said so: its model may be the one who asks.
  */
 function principalOf(call: Call, agents: readonly string[]): Principal {
-  const approve = isSet(call, 'approve') ? (['approve'] as const) : []
+  const approve = isSet(call, 'approve') ? (['approve', 'approve:model'] as const) : []
   return { id: 'local', scopes: ['start', 'read', 'cancel', ...approve], agents: [...agents] }
 }
 

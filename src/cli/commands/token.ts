@@ -11,8 +11,8 @@ import { jsonLine, note, write } from '../terminal/output.ts'
 import { pad, widthOf } from '../terminal/width.ts'
 import { timeOf } from './change/time.ts'
 
-/** Enough for a program that starts runs and lets a person look at and answer them. */
-const USUAL: readonly Scope[] = ['start', 'read', 'cancel', 'approve']
+/** Enough for a program that starts runs and looks at them. Whoever starts a run does not allow what it asks for. */
+const USUAL: readonly Scope[] = ['start', 'read', 'cancel']
 
 /** Makes, lists and revokes tokens. */
 export function token(call: Call): Promise<number> {

@@ -5,7 +5,7 @@ import { count, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, exactLine, oneLine } from '../terminal/clean.ts'
 import type { Colour, Paint } from '../terminal/paint.ts'
 import { cut, pad } from '../terminal/width.ts'
-import { approveCommands, replyCommand } from './request-text.ts'
+import { answerCommand, approvalCommands } from './request-text.ts'
 import { preview, wordsOf } from './words.ts'
 
 const TIME = 9
@@ -100,7 +100,7 @@ export class EventLines {
       case 'approval-request':
         return this.colour(
           'yellow',
-          `needs a person for ${needed(event)}: ${approveCommands({ id: event.nodeId ?? '', metadata: { approval: { digest: event.seen ?? '' } } })}`,
+          `needs a person for ${needed(event)}: ${approvalCommands({ nodeId: event.nodeId ?? '', seen: event.seen })}`,
         )
       case 'approval-answer':
         return `${event.allowed ? 'allowed' : 'denied'} by ${oneLine(event.by)}${reasonSuffix(event.reason)}`
@@ -247,10 +247,11 @@ function reasonSuffix(reason: string | null): string {
   return reason === null || reason === '' ? '' : `: ${oneLine(reason)}`
 }
 
-function question({ to, text, nodeId }: Extract<RunEvent, { type: 'question' }>): string {
+function question({ to, text, nodeId, seen }: Extract<RunEvent, { type: 'question' }>): string {
   const words = cut(oneLine(text), PREVIEW)
   if (to === 'outside') return `waits for the result of ${words}, which is executed elsewhere`
-  return to === 'host' ? `asks its host: ${words}` : `asks a person: ${words}: ${replyCommand(nodeId ?? '')}`
+  const command = answerCommand({ nodeId: nodeId ?? '', seen, to })
+  return to === 'host' ? `asks its host: ${words}` : `asks a person: ${words}: ${command}`
 }
 
 function summedUp({ change, turns }: Extract<RunEvent, { type: 'compaction' }>): string {

@@ -27,7 +27,7 @@ export async function noteStandstill(desk: Desk, turn: Turn): Promise<void> {
   const { state, asked, questions, needs } = await openStateOf(desk, turn)
   if (state === 'parked') {
     for (const node of asked) note(`It waits for a person: ${approveCommands(node)}.`)
-    for (const { id } of questions) note(`It waits for an answer: ${replyCommand(id)}.`)
+    for (const node of questions) note(`It waits for an answer: ${replyCommand(node)}.`)
   }
   if (state === 'unattended') {
     const code = needs.filter((agent) => agent !== '')

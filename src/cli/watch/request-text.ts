@@ -1,8 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } from 'node:fs'
 import path from 'node:path'
 import { isOwnPath } from '../../base/system/own-files.ts'
-import type { Node } from '../../doors/rows.ts'
-import type { Id, Json, PendingApproval } from '../../index.ts'
+import { type Node, seenOf } from '../../doors/rows.ts'
+import type { Id, Json, PendingApproval, PendingQuestion } from '../../index.ts'
 import { shortId } from '../store/find-run.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { cut, wrap } from '../terminal/width.ts'
@@ -169,19 +169,27 @@ function requestWords({ request, input }: NodeRequest): string {
 }
 
 /** Writes the command that answers a waiting call; `where` names the store if needed. */
-export function approveCommands(node: Pick<Node, 'id' | 'metadata'>, where = ''): string {
-  const id = shortId(node.id)
-  const seen = seenOption(digestOf(node))
+export function approveCommands(node: Node, where = ''): string {
+  return approvalCommands({ nodeId: node.id, seen: seenOf(node) ?? '' }, where)
+}
+
+/** Writes the command that answers a request. */
+export function approvalCommands(
+  { nodeId, seen: digest }: Pick<PendingApproval, 'nodeId' | 'seen'>,
+  where = '',
+): string {
+  const id = shortId(nodeId)
+  const seen = seenOption(digest)
   return `legate approve ${id}${seen}${where}, or legate deny ${id}${seen} --reason TEXT${where}`
 }
 
 /** Binds an answer to the request shown beside it: the node may ask for something else by then. */
 export function seenOption(digest: string): string {
-  return digest === '' ? '' : ` --seen ${digest.slice(0, SEEN)}`
+  return ` --seen ${digest.slice(0, SEEN)}`
 }
 
-/** So many characters of a digest cannot be hit by chance, nor by a model that tries. */
-export const SEEN = 12
+/** Nobody finds another request whose digest begins with so many digits of a given one. */
+export const SEEN = 16
 
 /** The question a call asked a person, on one line. */
 export function questionOf({ metadata: { question } }: Node): string {
@@ -194,15 +202,29 @@ export function askingNode({ state, metadata }: Node): Json | undefined {
   return state === 'waiting' ? metadata['asked_by'] : undefined
 }
 
-/** Writes the command that answers a question. */
-export function replyCommand(nodeId: Id, where = ''): string {
-  return `legate answer ${shortId(nodeId)} TEXT${where}`
+/** Does the node wait for the result of a call that is executed elsewhere? */
+export function isOutside({ metadata: { question } }: Node): boolean {
+  return typeof question === 'object' && question !== null && 'outside' in question
 }
 
-/** Identifies the current request of a node, which may make several in turn. */
-export function digestOf({ metadata: { approval } }: Pick<Node, 'metadata'>): string {
-  const digest = typeof approval === 'object' && approval !== null ? Reflect.get(approval, 'digest') : undefined
-  return typeof digest === 'string' ? digest : ''
+/** Writes the command that answers a question of a node, or gives the result of its call. */
+export function replyCommand(node: Node, where = ''): string {
+  const asked = { nodeId: node.id, seen: seenOf(node) ?? '', to: isOutside(node) ? 'outside' : 'person' } as const
+  return answerCommand(asked, where)
+}
+
+/** Writes the command that answers a question, or gives the result of a call. */
+export function answerCommand(
+  { nodeId, seen, to }: Pick<PendingQuestion, 'nodeId' | 'seen' | 'to'>,
+  where = '',
+): string {
+  const id = shortId(nodeId)
+  return to === 'outside' ? `legate answer ${id}${seenOption(seen)} RESULT${where}` : `legate answer ${id} TEXT${where}`
+}
+
+/** Writes the command that settles an uncertain call. */
+export function settleCommand({ nodeId, seen }: { readonly nodeId: Id; readonly seen: string }): string {
+  return `legate settle ${shortId(nodeId)}${seenOption(seen)} --happened [--result JSON], or --run-again, or --leave`
 }
 
 interface NodeRequest {

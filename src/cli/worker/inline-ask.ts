@@ -1,11 +1,11 @@
-import { lookWith } from '../../doors/rows.ts'
+import { lookWith, seenOf } from '../../doors/rows.ts'
 import type { AnswerWord, ApprovalWord } from '../../index.ts'
 import { type Call, isSet } from '../command/command.ts'
 import type { Desk, DeskRun } from '../desk/desk.ts'
 import { TypedLine } from '../terminal/ask-line.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { hasScreen } from '../terminal/paint.ts'
-import { digestOf, requestLines, type ScreenQuestion } from '../watch/request-text.ts'
+import { requestLines, type ScreenQuestion } from '../watch/request-text.ts'
 import type { RunView } from '../watch/view.ts'
 import { workspaceOf } from '../watch/words.ts'
 import { approvalsIn, isQuestion, keyOf, type PersonRequest, questionsIn, type Responder, SayYes } from './responder.ts'
@@ -82,7 +82,7 @@ export class InlineAsk implements Responder {
   private async isOpen(asked: PersonRequest): Promise<boolean> {
     const node = await lookWith(this.options.desk.store, asked.nodeId, (tree) => tree.node(asked.nodeId))
     if (node === undefined || isQuestion(asked)) return node?.state === 'waiting'
-    return node.state === 'awaiting_approval' && digestOf(node) === asked.seen
+    return seenOf(node) === asked.seen
   }
 
   private show(next: PersonRequest | undefined): void {

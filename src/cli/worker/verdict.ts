@@ -89,7 +89,7 @@ function waitingLines(tree: TreeReader, { asked, questions }: OpenState, where: 
       (node) =>
         `${indented(fitted(describeWholeCall(node, workspaceOf(tree, node.conversationId))))}\n    ${approveCommands(node, where)}`,
     ),
-    ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyCommand(node.id, where)}`),
+    ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyCommand(node, where)}`),
   ]
 }
 

@@ -3,6 +3,7 @@ import { textOf } from '../../graph/content.ts'
 import { rangeOf } from '../../graph/lane.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Failure, Id, Node, NodeInput, NodeMarks, NodeOutput } from '../../graph/rows.ts'
+import { seenOf } from '../../rules/turn/seen-of.ts'
 import { type GraphNode, graphNode } from './graph-data.ts'
 
 /** A node with its contents, as far as its row holds them: a long result is cut, and `runtime.result` has all of it. */
@@ -18,6 +19,8 @@ export interface NodeInfo extends GraphNode {
   readonly failure: Failure | null
   /** Later marks by people: replaced, excluded, deleted, asked to stop. */
   readonly marks: NodeMarks | null
+  /** The hash of what it asks people now, or of its uncertain call: an answer names it. Null where it asks nothing. */
+  readonly seen: string | null
   /** The bytes of its whole result, where the row holds only the beginning; else null. */
   readonly wholeBytes: number | null
 }
@@ -35,6 +38,7 @@ export function nodeInfo(tree: TreeReader, node: Node): NodeInfo {
     output: node.output,
     failure: node.failure,
     marks: node.marks,
+    seen: seenOf(node),
     wholeBytes: node.output.bodyRef === undefined ? null : (node.output.bytes ?? null),
   }
 }

@@ -8,6 +8,7 @@ import { codeOf } from '../../graph/kinds.ts'
 import type { Status } from '../../graph/outcome.ts'
 import { type TreeReader, unlessTampered } from '../../graph/reader.ts'
 import type { AgentRef, Conversation, Id, Node, Turn } from '../../graph/rows.ts'
+import { doubtHash } from '../../rules/turn/seen-of.ts'
 import { look, lookWith, openTopRuns } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 import { approvalsOf, type PendingApproval, type PendingQuestion, questionsOf } from './pending.ts'
@@ -44,10 +45,12 @@ export type InboxItem = InboxPlace &
         readonly question: PendingQuestion
       }
     | {
-        /** The effect of a call may or may not have happened: `runtime.settle(nodeId, word)`. */
+        /** The effect of a call may or may not have happened: `runtime.settle(nodeId, { happened, seen })`. */
         readonly type: 'uncertain'
         readonly tool: string
         readonly input: Json
+        /** A hash of the call: it goes with the word that settles it. */
+        readonly seen: string
       }
     | {
         /** The run is open, and nothing in it can go on by itself: `runtime.audit()` says more. */
@@ -218,7 +221,7 @@ class Inbox {
     const about = { nodeId: id, since: endedAt ?? createdAt, text: failure?.message ?? '' }
     const place = this.place(tree, turnId, about)
     const { name: tool = kind, input: given = null } = input.call ?? {}
-    return place === undefined ? undefined : { ...place, type: 'uncertain', tool, input: given }
+    return place === undefined ? undefined : { ...place, type: 'uncertain', tool, input: given, seen: doubtHash(node) }
   }
 
   private async *failed(before: Id | undefined): AsyncGenerator<Item<'failed'>> {

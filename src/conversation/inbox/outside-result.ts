@@ -12,23 +12,25 @@ interface Said {
   readonly result: Json
   readonly isError?: boolean
   readonly by?: string
+  readonly seen?: string
 }
 
-const RULES: OptionRules<Said> = { result: anything, isError: flag, by: text }
+const RULES: OptionRules<Said> = { result: anything, isError: flag, by: text, seen: text }
 
 /**
  * Reads a result before anything is awaited. What it gives checks the result against the call: by the JSON Schema of the row, and
  * by the tool's own schema where this process has it.
  */
 export function readResult(word: Said): (node: Node, own: CheckedSchema | null) => Promise<OutsideResult> {
-  const { result, isError = false, by = 'user' } = readOptions('answer(nodeId, { result })', word, RULES)
+  const { result, isError = false, by = 'user', seen } = readOptions('answer(nodeId, { result })', word, RULES)
   const json = toJson(result)
   if (!json.ok) throw new InputError('invalid_input', `answer(nodeId, { result }): it is not JSON. ${json.error}`)
   const { value } = json
   return async (node, own) => {
     const given = isError ? value : await checkedResult(node, own, value)
     const { state, output = {}, body } = valueEnd(given, node.id)
-    return { by, body, end: { state, output: isError ? { ...output, isError } : output } }
+    const end = { state, output: isError ? { ...output, isError } : output }
+    return { by, body, end, ...(seen === undefined ? {} : { seen }) }
   }
 }
 

@@ -5,12 +5,12 @@ import { flag, int, type OptionRules, readOptions, record, text } from '../../ba
 import { describeIssues, readSchema } from '../../base/schema/schema.ts'
 import { type AwaitingQuery, idsUpward, type TreeReader, unlessTampered } from '../../graph/reader.ts'
 import type { Id, Node } from '../../graph/rows.ts'
-import { approvalOf } from '../../rules/turn/approve.ts'
-import { questionOf, seenOf } from '../../rules/turn/question-of.ts'
+import { approvalOf } from '../../rules/turn/approval-of.ts'
+import { questionHash, questionOf } from '../../rules/turn/question-of.ts'
 import { look } from '../../store/look.ts'
 import type { Store } from '../../store/store.ts'
 
-/** A request that waits for a person: `runtime.answer(nodeId, { allow })` answers it. */
+/** A request that waits for a person: `runtime.answer(nodeId, { allow, seen })` answers it. */
 export interface PendingApproval {
   readonly nodeId: Id
   /** The run that asks, and the run at the root, whose end everybody waits for. */
@@ -190,7 +190,7 @@ function toQuestion(tree: TreeReader, node: Node): PendingQuestion | undefined {
     conversationId: node.conversationId,
     path: tree.conversation(node.conversationId)?.path ?? [],
     text: question.text,
-    seen: seenOf(question),
+    seen: questionHash(question),
     to: question.to,
     since: question.since,
     expiresAt: node.wakeAt ?? 0,

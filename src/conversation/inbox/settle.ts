@@ -9,7 +9,7 @@ import { valueEnd } from '../../tool/result.ts'
 import type { HistoryHome } from '../history-handle.ts'
 
 /** A person's word on a call whose effect may or may not have happened. */
-export type SettleWord =
+export type SettleWord = (
   | {
       /** It happened. */
       readonly happened: true
@@ -24,6 +24,10 @@ export type SettleWord =
       /** Nobody will find out: leave it as it is. */
       readonly leave: true
     }
+) & {
+  /** Settles only the call that the inbox listed with this `seen`. */
+  readonly seen?: string
+}
 
 export interface SettleParts {
   readonly ledger: Ledger
@@ -55,6 +59,7 @@ export async function settleCall(
   const settlement = {
     how: said.how,
     by,
+    ...(said.seen === undefined ? {} : { seen: said.seen }),
     result: resultOf(node, said.result),
     caller: stackCeilings(home.ceiling, caller),
     boundsUnder: (ceiling: readonly Json[]) => home.boundsOf(tree, row, ceiling),
@@ -65,16 +70,18 @@ export async function settleCall(
 interface ReadWord {
   readonly how: CallSettlement['how']
   readonly result: Json | undefined
+  readonly seen: string | undefined
 }
 
 /** Only `true` and `false` are words: whatever else stands there, by mistake or from a form, settles nothing. */
 function readWord(given: Json): ReadWord {
   const fields = typeof given === 'object' && given !== null && !Array.isArray(given) ? given : {}
-  const { happened, leave, result, ...others } = fields as { readonly [key: string]: Json }
+  const { happened, leave, result, seen: shown, ...others } = fields as { readonly [key: string]: Json }
+  const seen = shown === undefined ? undefined : String(shown)
   const isOne = (happened === undefined) !== (leave === undefined) && Object.keys(others).length === 0
-  if (isOne && leave === true && result === undefined) return { how: 'left', result }
-  if (isOne && happened === true) return { how: 'happened', result }
-  if (isOne && happened === false && result === undefined) return { how: 'not_happened', result }
+  if (isOne && leave === true && result === undefined) return { how: 'left', result, seen }
+  if (isOne && happened === true) return { how: 'happened', result, seen }
+  if (isOne && happened === false && result === undefined) return { how: 'not_happened', result, seen }
   const words = '{ happened: true, result }, { happened: false } or { leave: true }'
   throw new InputError('invalid_input', `settle(nodeId, word): the word is ${words}.`)
 }

@@ -4,9 +4,9 @@ import { type EventRow, type RunEvent, toEvent } from '../../graph/event.ts'
 import { BUILT_IN_KINDS } from '../../graph/kinds.ts'
 import type { TreeReader } from '../../graph/reader.ts'
 import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
-import { approvalOf } from '../../rules/turn/approve.ts'
+import { approvalOf } from '../../rules/turn/approval-of.ts'
 import { resultEvent } from '../../rules/turn/end-node.ts'
-import { questionOf, seenOf } from '../../rules/turn/question-of.ts'
+import { questionHash, questionOf } from '../../rules/turn/question-of.ts'
 import { look, onceLoaded } from '../../store/look.ts'
 import type { ConversationHandle } from '../conversation.ts'
 import { ConversationPages, TURN_PAGE } from '../conversation-pages.ts'
@@ -144,7 +144,7 @@ function askOf(node: Node, path: readonly string[]): RunEvent[] {
   const question = isAsking(node) ? questionOf(node) : undefined
   if (question === undefined) return []
   const { to, text } = question
-  return [{ ...place, type: 'question', to, text, seen: seenOf(question), expiresAt }]
+  return [{ ...place, type: 'question', to, text, seen: questionHash(question), expiresAt }]
 }
 
 function isAsking({ state, wait }: Node): boolean {

@@ -1,7 +1,7 @@
 import type { RunEvent } from '../../graph/event.ts'
 import type { Node } from '../../graph/rows.ts'
-import { approvalOf } from '../../rules/turn/approve.ts'
-import { questionOf, seenOf } from '../../rules/turn/question-of.ts'
+import { approvalOf } from '../../rules/turn/approval-of.ts'
+import { questionHash, questionOf } from '../../rules/turn/question-of.ts'
 import type { Run } from '../run.ts'
 import { RunHandle } from '../run-handle.ts'
 import type { UiMessageChunk7 } from './ui-chunk.ts'
@@ -109,7 +109,7 @@ export class UiReader {
     const { approves, executes } = this.page
     if (node?.state === 'awaiting_approval') return approves && approvalOf(node).digest === seen
     const question = node?.state === 'waiting' && node.wait?.on === 'question' ? questionOf(node) : undefined
-    if (question?.outside === undefined || seenOf(question) !== seen) return false
+    if (question?.outside === undefined || questionHash(question) !== seen) return false
     return executes !== null && (question.outside.by ?? owner) === executes
   }
 }

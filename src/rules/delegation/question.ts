@@ -11,10 +11,11 @@ import {
   hostQuestionOf,
   markReported,
   type NodeQuestion,
+  questionHash,
   questionOf,
-  seenOf,
   unreportedQuestion,
 } from '../turn/question-of.ts'
+import { isSeen } from '../turn/seen.ts'
 import { childName } from './child-report.ts'
 import { endWait, endWaits, isJoin, jsonOutput } from './join.ts'
 import { isBlocked, promote } from './wait.ts'
@@ -75,13 +76,17 @@ export interface OutsideResult {
   readonly by: string
   /** A result that is too long for a row. */
   readonly body: Body | null
+  /** The hash of the call that was executed, or its beginning: the result is refused where the node waits for another one. */
+  readonly seen?: string
 }
 
 /** The result of a call that was executed elsewhere. Once: a second one is refused. */
-export function planOutsideResult(draft: Draft, nodeId: Id, { end, by, body }: OutsideResult): void {
+export function planOutsideResult(draft: Draft, nodeId: Id, { end, by, body, seen }: OutsideResult): void {
   const node = draft.findNode(nodeId)
   if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId}.`)
-  if (node.state !== 'waiting' || questionOf(node)?.outside === undefined) throw noQuestion(node)
+  const question = questionOf(node)
+  if (node.state !== 'waiting' || question?.outside === undefined) throw noQuestion(node)
+  if (seen !== undefined && !isSeen(questionHash(question), seen)) throw askedAnother(node, question)
   draft.event(draft.turn(node.turnId), node.id, { type: 'answer', by, text: '' })
   if (body !== null) draft.addBody(body)
   endNode(draft, node, { ...end, metadata: answeredWith(draft, node, { text: '', by }) })
@@ -139,7 +144,7 @@ function addQuestion(draft: Draft, asker: Node, { id, text }: CodeQuestion): Nod
 export interface Reply {
   readonly text: string
   readonly by: string
-  /** The hash of the question that was seen: the answer is refused where the node asks another one. */
+  /** The hash of the question that was seen, or its beginning: the answer is refused where the node asks another one. */
   readonly seen?: string
 }
 
@@ -150,7 +155,7 @@ export function planReply(draft: Draft, nodeId: Id, { text, by, seen }: Reply): 
   const question = questionOf(node)
   if (node.state !== 'waiting' || question === undefined) throw noQuestion(node)
   if (question.outside !== undefined) throw wantsResult(node)
-  if (seen !== undefined && seen !== seenOf(question)) throw askedAnother(node, question)
+  if (seen !== undefined && !isSeen(questionHash(question), seen)) throw askedAnother(node, question)
   draft.event(draft.turn(node.turnId), node.id, { type: 'answer', by, text })
   endNode(draft, node, {
     state: 'finished',
@@ -175,9 +180,10 @@ function wantsResult({ id }: Node): ConflictError {
   )
 }
 
-function askedAnother({ id, state, wakeAt }: Node, question: NodeQuestion): ConflictError {
+/** Refuses an answer to another question than the node asks now, and gives that one. */
+export function askedAnother({ id, state, wakeAt }: Node, question: NodeQuestion): ConflictError {
   const { text, to, since } = question
-  const request = { text, to, since, seen: seenOf(question), expiresAt: wakeAt }
+  const request = { text, to, since, seen: questionHash(question), expiresAt: wakeAt }
   const message = `Nothing was answered: the node ${id} asks something else, "${text}".`
   return new ConflictError('conflict', message, { details: { state, request } })
 }
@@ -213,7 +219,7 @@ function park(draft: Draft, node: Node, { waitMs = APPROVAL_MS, ...question }: P
     type: 'question',
     to,
     text,
-    seen: seenOf(question),
+    seen: questionHash(question),
     expiresAt: until,
   })
 }

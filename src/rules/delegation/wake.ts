@@ -5,7 +5,7 @@ import { eachLimit, LIMITS, mayCall, type TurnLimits } from '../../graph/limits.
 import type { Conversation, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { pauseClocks } from '../turn/account.ts'
 import { addMessage, openTurn, tellMessage } from '../turn/open-turn.ts'
-import { hostQuestionOf, markReported, questionOf, seenOf, unreportedQuestion } from '../turn/question-of.ts'
+import { hostQuestionOf, markReported, questionHash, questionOf, unreportedQuestion } from '../turn/question-of.ts'
 import { deliver, leaveBackground, unreported } from './background.ts'
 import { reportDelegation } from './child-report.ts'
 import { endWaits } from './join.ts'
@@ -182,7 +182,7 @@ function pass(draft: Draft, asked: Node): void {
     type: 'question',
     to: 'person',
     text,
-    seen: seenOf(question),
+    seen: questionHash(question),
     expiresAt: asked.wakeAt ?? 0,
   })
 }

@@ -17,6 +17,8 @@ import { runsUpward } from '../../graph/reader.ts'
 import { type HistoryRefusal, refused } from '../../graph/refused.ts'
 import type { Body, Id, Node, NodeOutput, Settlement, Turn } from '../../graph/rows.ts'
 import type { Asked } from '../turn/open-turn.ts'
+import { isSeen } from '../turn/seen.ts'
+import { doubtHash } from '../turn/seen-of.ts'
 import { newestVersion, replaceTurn } from './remake-turn.ts'
 import { NO_MARKS, planRetryNode, split } from './retry-node.ts'
 
@@ -26,6 +28,8 @@ export interface CallSettlement {
   readonly by: string
   /** The result that the person entered, as the tool would have given it; null where they know none. */
   readonly result: { readonly output: NodeOutput; readonly body: Body | null } | null
+  /** The hash of the call that the person saw, or its beginning: the word is refused for any other call. */
+  readonly seen?: string
 }
 
 export interface SettledCall {
@@ -44,6 +48,7 @@ export function planSettle(draft: Draft, nodeId: Id, word: CallSettlement & Aske
   const node = draft.findNode(nodeId)
   if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId}.`)
   requireUnsettled(draft, node)
+  if (word.seen !== undefined && !isSeen(doubtHash(node), word.seen)) throw otherCall(node)
   const turn = draft.turn(node.turnId)
   const obstacle = word.how === 'left' ? null : obstacleOf(draft, node, turn)
   const settled = record(draft, node, word)
@@ -69,6 +74,15 @@ function requireUnsettled(draft: Draft, node: Node): void {
   const newer = newerOf(draft, node)
   if (newer === undefined) return
   throw refused('replaced', `The turn of ${id} was made anew: settle ${newer}.`, { nodeId: id, by: newer })
+}
+
+/** Refuses a word on another call than the node has, and gives that one. */
+export function otherCall(node: Node): ConflictError {
+  const { name: tool, input } = node.input.call ?? { name: node.kind, input: null }
+  const message = `Nothing was answered: the call ${node.id} is another one, ${tool}.`
+  return new ConflictError('conflict', message, {
+    details: { state: node.state, request: { tool, input, seen: doubtHash(node) } },
+  })
 }
 
 const SAID: Readonly<Record<Settlement['how'], string>> = {

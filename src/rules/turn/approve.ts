@@ -14,38 +14,13 @@ import { canonicalJson, type Json } from '../../base/json.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { Conversation, Id, Node } from '../../graph/rows.ts'
 import { pauseClocks, releaseHold, resumeClocks } from './account.ts'
+import { type ApprovalRequest, approvalOf, digestOf, type NodeApproval } from './approval-of.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
+import { isSeen } from './seen.ts'
 
 /** How long a person has to answer; silence denies. */
 export const APPROVAL_MS: number = 24 * 3_600_000
-
-/** A permission that a node must get from a person before it may continue. */
-export interface ApprovalRequest {
-  /** `tool:deploy`, `agent:expert`, `file.write:/workspace/x`. */
-  readonly request: string
-  /** The layer and rule that require the question. */
-  readonly reason: string
-  /** The arguments: an answer holds for these only. */
-  readonly input: Json
-  /** True where a denial keeps later nodes from running. */
-  readonly required: boolean
-  /** A hash of a request whose content may change: an answer holds for this version only. */
-  readonly version?: string
-  /** The number of the request among those of one call; left out for the call itself. */
-  readonly place?: number
-  /** A server that a run would start for its tools. A denial of an optional one ends nothing: the run continues without it. */
-  readonly start?: Start
-  /** JSON Schema of the arguments: edited arguments are checked against it. */
-  readonly schema?: Json
-}
-
-type Start = {
-  readonly name: string
-  readonly required: boolean
-  /** The kind of definition that it comes from. */
-  readonly whose: 'agent' | 'recipe'
-}
 
 /** Makes the node wait as a row for a person; the clock of its run stops. */
 export function planAsk(draft: Draft, claim: Claim, ask: ApprovalRequest): void {
@@ -152,7 +127,10 @@ export interface ApprovalAnswer {
   readonly always?: boolean
   /** Allows it with these arguments instead. */
   readonly edit?: Json
-  /** The digest of the request that the person saw: the answer is refused where the node asks for another one by now. */
+  /**
+   * The digest of the request that the person saw, or its beginning: the answer is refused where the node asks for another one
+   * by now.
+   */
   readonly seen?: string
 }
 
@@ -164,7 +142,8 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
     const message = `The node ${nodeId} does not await approval: ${answeredBy(node) ?? `it is ${node.state}`}.`
     throw new ConflictError('conflict', message, { details: { state: node.state, ...lastAnswer(node) } })
   }
-  if (answer.seen !== undefined && answer.seen !== approvalOf(node).digest) throw askedAnew(node, answer.seen)
+  const { seen } = answer
+  if (seen !== undefined && !isSeen(approvalOf(node).digest, seen)) throw askedAnew(node, seen)
   if (allowedTooLate(draft, node, answer)) {
     throw new ConflictError('conflict', `The time to answer ${nodeId} is over: it counts as denied.`)
   }
@@ -182,12 +161,13 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
 }
 
 /** Refuses an answer to another request than the node has now, and gives that one. */
-function askedAnew(node: Node, seen: string): ConflictError {
+export function askedAnew(node: Node, seen: string): ConflictError {
   const { request, reason, input, required, digest, since } = approvalOf(node)
   const now = { request, reason, input, required, seen: digest, since, expiresAt: node.wakeAt }
   const last = lastAnswer(node)
-  const known = last?.seen === seen ? { ...last } : {}
-  const who = last?.seen === seen ? ` ${answeredBy(node)}.` : ''
+  const isLast = last?.seen !== undefined && isSeen(last.seen, seen)
+  const known = isLast ? { ...last } : {}
+  const who = isLast ? ` ${answeredBy(node)}.` : ''
   const message = `Nothing was answered: the node ${node.id} asks for something else now, ${request}.${who}`
   return new ConflictError('conflict', message, { details: { state: node.state, ...known, request: now } })
 }
@@ -365,27 +345,4 @@ function editedInput(node: Node, edit: Json): Node['input'] {
   const { call } = node.input
   if (call === undefined) throw new ConflictError('conflict', `The node ${node.id} has no arguments to edit.`)
   return { ...node.input, call: { ...call, input: edit } }
-}
-
-/** The pending request of a node; empty for a node that was put in by hand. */
-export function approvalOf({ metadata }: Node): NodeApproval {
-  return {
-    request: '',
-    reason: '',
-    required: false,
-    input: null,
-    digest: '',
-    since: 0,
-    ...(metadata['approval'] as object),
-  }
-}
-
-export interface NodeApproval extends ApprovalRequest {
-  readonly digest: string
-  readonly since: number
-}
-
-/** Hashes a list, so that no pair of request and input can pass for another. */
-export function digestOf({ request, version }: Pick<ApprovalRequest, 'request' | 'version'>, input: Json): string {
-  return sha256(canonicalJson(version === undefined ? [request, input] : [request, input, version]))
 }

@@ -22,7 +22,7 @@ export interface NodeQuestion {
 }
 
 /** The hash of a question, which an answer may name. */
-export function seenOf({ text }: Pick<NodeQuestion, 'text'>): string {
+export function questionHash({ text }: Pick<NodeQuestion, 'text'>): string {
   return sha256(canonicalJson(['question', text]))
 }
 

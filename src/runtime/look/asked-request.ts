@@ -1,63 +1,78 @@
-import { DeniedError } from '../../base/error.ts'
+// What a principal may answer, on the rows as they are when it is checked.
+//
+// Owns:      whether the principal may say a word on what a node asks, and whether the node asks what the principal saw.
+// Called by: `ScopedRuntime`, before a word is said.
+// Must stay true: the hash that is given back goes with the word. What was not checked here is not answered.
+
+import { type ConflictError, DeniedError } from '../../base/error.ts'
 import { askersIn } from '../../grant/ceiling.ts'
 import { mayApprove, type Principal } from '../../grant/principal.ts'
 import type { TreeReader } from '../../graph/reader.ts'
-import type { Id } from '../../graph/rows.ts'
-import { approvalOf } from '../../rules/turn/approve.ts'
+import type { Id, Node } from '../../graph/rows.ts'
+import { askedAnother } from '../../rules/delegation/question.ts'
+import { otherCall } from '../../rules/history/settle-call.ts'
+import { approvalOf } from '../../rules/turn/approval-of.ts'
+import { askedAnew } from '../../rules/turn/approve.ts'
 import { questionOf } from '../../rules/turn/question-of.ts'
+import { isSeen, requireSeen } from '../../rules/turn/seen.ts'
+import { seenOf } from '../../rules/turn/seen-of.ts'
 
-/** A request that a person may say a word on. */
-export interface AskedRequest {
-  /** `tool:deploy`. */
-  readonly request: string
-  /** The hash of what is asked; undefined for a call that is uncertain. */
-  readonly seen: string | undefined
-  /** The principals that asked for its run, or made it anew. */
-  readonly askers: readonly string[]
-}
-
-/** Throws a DeniedError where somebody else executes the call of a node: its owner, or whom its tool names. */
-export function requireExecutor(tree: TreeReader, nodeId: Id, { owner, by }: Executing): void {
-  const node = tree.node(nodeId)
-  const outside = node === undefined ? undefined : questionOf(node)?.outside
-  if (outside === undefined || (outside.by ?? owner) === by) return
-  throw new DeniedError('denied', `${by} does not execute this call.`)
-}
-
-interface Executing {
-  /** The owner of the tree. */
-  readonly owner: string | null
-  /** The principal that says what came of it. */
-  readonly by: string
-}
-
-/** Throws a DeniedError where a principal may not say a word on what a node asks for now. Gives what was checked. */
-export function requireApprover(
-  tree: TreeReader,
-  nodeId: Id,
-  { owner, principal }: Approving,
-): AskedRequest | undefined {
-  const asked = requestAt(tree, nodeId)
-  if (asked === undefined || mayApprove(principal, asked.request, [owner, ...asked.askers])) return asked
-  throw new DeniedError('denied', `${principal.id} may not answer ${asked.request} in this conversation.`)
-}
-
-interface Approving {
+interface Answering {
   /** The owner of the tree. */
   readonly owner: string | null
   readonly principal: Principal
+  /** What the principal saw, where it says so. */
+  readonly seen: string | undefined
+  /** True: the word counts only for what was seen. */
+  readonly isNeeded: boolean
+}
+
+/** The hash of nothing: a node that asks only later is not answered. */
+const NOTHING = '0'.repeat(64)
+
+/**
+ * Throws a DeniedError where somebody else executes the call of a node (its owner, or whom its tool names), and a ConflictError
+ * where it is another call than the principal saw. Gives the hash of the call.
+ */
+export function requireExecutor(tree: TreeReader, nodeId: Id, { owner, principal, ...shown }: Answering): string {
+  const node = tree.node(nodeId)
+  const question = node?.state === 'waiting' ? questionOf(node) : undefined
+  if (node === undefined || question?.outside === undefined) return NOTHING
+  if ((question.outside.by ?? owner) !== principal.id) {
+    throw new DeniedError('denied', `${principal.id} does not execute this call.`)
+  }
+  return checked(node, shown, () => askedAnother(node, question))
+}
+
+/**
+ * Throws a DeniedError where a principal may not say a word on what a node asks for now, or on its uncertain call, and a
+ * ConflictError where that is not what the principal saw. Gives the hash of what was checked.
+ */
+export function requireApprover(tree: TreeReader, nodeId: Id, { owner, principal, ...shown }: Answering): string {
+  const node = tree.node(nodeId)
+  const request = node === undefined ? undefined : requestOf(node)
+  if (node === undefined || request === undefined) return NOTHING
+  const askers = askersIn(tree.turn(node.turnId)?.ceiling ?? [])
+  if (!mayApprove(principal, request, [owner, ...askers])) {
+    throw new DeniedError('denied', `${principal.id} may not answer ${request} in this conversation.`)
+  }
+  return checked(node, shown, (seen) => (node.state === 'uncertain' ? otherCall(node) : askedAnew(node, seen)))
+}
+
+/** The hash of what a node asks, where the principal saw that, or need not have seen it. */
+function checked(
+  node: Node,
+  { seen, isNeeded }: Pick<Answering, 'seen' | 'isNeeded'>,
+  other: (seen: string) => ConflictError,
+): string {
+  if (isNeeded) requireSeen(seen)
+  const hash = seenOf(node) ?? NOTHING
+  if (seen !== undefined && !isSeen(hash, seen)) throw other(seen)
+  return hash
 }
 
 /** The request that a node asks a person for, or the call of a node that is uncertain. */
-function requestAt(tree: TreeReader, nodeId: Id): AskedRequest | undefined {
-  const node = tree.node(nodeId)
-  if (node === undefined) return undefined
-  const askers = askersIn(tree.turn(node.turnId)?.ceiling ?? [])
-  if (node.state === 'awaiting_approval') {
-    const { request, digest: seen } = approvalOf(node)
-    return { request, seen, askers }
-  }
-  return node.state === 'uncertain'
-    ? { request: `tool:${node.input.call?.name ?? ''}`, seen: undefined, askers }
-    : undefined
+function requestOf(node: Node): string | undefined {
+  if (node.state === 'awaiting_approval') return approvalOf(node).request
+  return node.state === 'uncertain' ? `tool:${node.input.call?.name ?? ''}` : undefined
 }

@@ -9,8 +9,15 @@ import { SCOPES } from '../../doors/grant.ts'
 import type { Principal } from '../../index.ts'
 import { DefinitionError } from '../../index.ts'
 
-/** Who holds the token of this machine, or opens the Unix socket: its user, who may do everything. */
-export const LOCAL_PRINCIPAL: Principal = Object.freeze({ id: 'local', scopes: [...SCOPES], sees: 'all' })
+/**
+ * Who holds the token of this machine, or opens the Unix socket: its user, who may do everything. A model that calls over MCP with
+ * this token does not speak for the user: it allows nothing.
+ */
+export const LOCAL_PRINCIPAL: Principal = Object.freeze({
+  id: 'local',
+  scopes: SCOPES.filter((scope) => scope !== 'approve:model'),
+  sees: 'all',
+})
 
 /** The name of its row among the tokens. */
 export const LOCAL_TOKEN_NAME = 'this machine'

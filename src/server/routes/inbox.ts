@@ -1,16 +1,20 @@
-import type { Json } from '../../index.ts'
+import type { ScopedRuntime } from '../../index.ts'
 import { json, NOTHING, type Route } from '../table/route.ts'
-import { answer, bodyOf, bodySchema, DONE, FLAG, given, LIMIT, param, SHORT, TEXT } from './parts.ts'
+import { answer, bodyOf, bodySchema, DONE, FLAG, given, LIMIT, param, TEXT } from './parts.ts'
 
 const ANSWERED = { ...DONE, 409: { description: 'Somebody answered before, or it asks for something else now.' } }
 
-interface Word {
-  readonly allow: boolean
-  readonly edit?: Json
-  readonly always?: boolean
-  readonly reason?: string
-  readonly seen: string
+type Word = Parameters<ScopedRuntime['answer']>[1]
+type SettleWord = Parameters<ScopedRuntime['settle']>[1]
+
+/** What was seen, as the lists of what waits, the events and the webhooks show it. */
+const SEEN = {
+  type: 'string',
+  minLength: 16,
+  maxLength: 64,
+  description: 'The hash of what you saw, or at least its first 16 hex digits. It answers nothing else.',
 }
+const HASH = 'b7f9b1d0882a4808b162eb85adf4e80027422d515630769e73c83fd20984ebf4'
 
 /** Routes of what waits for a person. */
 export const INBOX_ROUTES: readonly Route[] = [
@@ -34,15 +38,18 @@ export const INBOX_ROUTES: readonly Route[] = [
     beginsRun: true,
     summary: 'Says what became of a call whose process was lost: it happened, it did not, or leave it.',
     params: { nodeId: 'id' },
-    body: bodySchema({
-      happened: { ...FLAG, description: 'True: it did, with `result`. False: it runs again.' },
-      result: { description: 'The result that the agent reads.' },
-      leave: { const: true, description: 'Leave it as it is.' },
-    }),
+    body: bodySchema(
+      {
+        happened: { ...FLAG, description: 'True: it did, with `result`. False: it runs again.' },
+        result: { description: 'The result that the agent reads.' },
+        leave: { const: true, description: 'Leave it as it is.' },
+        seen: SEEN,
+      },
+      ['seen'],
+    ),
     answers: { 200: answer('SettledCall', 'The run that goes on from there.') },
-    example: { body: { leave: true } },
-    handler: async (call) =>
-      json(await call.runtime.settle(param(call, 'nodeId'), bodyOf<{ readonly leave: true }>(call))),
+    example: { body: { leave: true, seen: HASH } },
+    handler: async (call) => json(await call.runtime.settle(param(call, 'nodeId'), bodyOf<SettleWord>(call))),
   },
   {
     method: 'GET',
@@ -60,20 +67,20 @@ export const INBOX_ROUTES: readonly Route[] = [
     scope: 'approve',
     summary: 'Allows or denies a request. The first answer counts.',
     description:
-      '`seen` is the hash that the list showed: an answer to another request than the one you saw is refused.',
+      '`seen` is the hash that the list showed: an answer to another request than the one you saw is refused. A yes needs it; a no may go without.',
     params: { nodeId: 'id' },
     body: bodySchema(
       {
         allow: FLAG,
-        seen: { ...SHORT, description: 'The hash of what you saw.' },
+        seen: SEEN,
         edit: { description: 'Allow it with these arguments instead.' },
         always: { ...FLAG, description: 'For the rest of the conversation. Needs the scope `approve:always`.' },
         reason: { ...TEXT, description: 'What the model reads when you deny it.' },
       },
-      ['allow', 'seen'],
+      ['allow'],
     ),
     answers: ANSWERED,
-    example: { body: { allow: true, seen: 'abc' } },
+    example: { body: { allow: true, seen: HASH } },
     handler: async (call) => {
       await call.runtime.answer(param(call, 'nodeId'), bodyOf<Word>(call))
       return NOTHING
@@ -100,14 +107,11 @@ export const INBOX_ROUTES: readonly Route[] = [
     scope: 'approve',
     summary: 'Answers a question. The first answer counts.',
     params: { nodeId: 'id' },
-    body: bodySchema(
-      { text: { ...TEXT, minLength: 1 }, seen: { ...SHORT, description: 'The hash of what you saw.' } },
-      ['text'],
-    ),
+    body: bodySchema({ text: { ...TEXT, minLength: 1 }, seen: SEEN }, ['text']),
     answers: ANSWERED,
     example: { body: { text: 'Forty-two.' } },
     handler: async (call) => {
-      await call.runtime.answer(param(call, 'nodeId'), bodyOf<{ readonly text: string }>(call))
+      await call.runtime.answer(param(call, 'nodeId'), bodyOf<Word>(call))
       return NOTHING
     },
   },
@@ -117,19 +121,20 @@ export const INBOX_ROUTES: readonly Route[] = [
     scope: 'start',
     summary: 'Gives the result of a call that you have executed. The first one counts.',
     description:
-      'For tools with `execute: "outside"`. Its events name the call: `tool-call`, then `question` with `to: "outside"`. The owner of the conversation executes it, or the principal that the tool names.',
+      'For tools with `execute: "outside"`. Its events name the call: `tool-call`, then `question` with `to: "outside"` and `seen`. The owner of the conversation executes it, or the principal that the tool names.',
     params: { nodeId: 'id' },
     body: bodySchema(
       {
         result: { description: 'The result, as the tool promises it.' },
         isError: { ...FLAG, description: 'It failed.' },
+        seen: SEEN,
       },
-      ['result'],
+      ['result', 'seen'],
     ),
     answers: ANSWERED,
-    example: { body: { result: 'done' } },
+    example: { body: { result: 'done', seen: HASH } },
     handler: async (call) => {
-      await call.runtime.answer(param(call, 'nodeId'), bodyOf<{ readonly result: Json }>(call))
+      await call.runtime.answer(param(call, 'nodeId'), bodyOf<Word>(call))
       return NOTHING
     },
   },

@@ -1,7 +1,8 @@
 // Approvals and questions of a task as the message of its status, and the peer's answers to them. Pure functions.
 //
-// Must stay true: an answer holds for the node that it names, or for the only one that waits. What cannot be read answers
-// nothing.
+// Must stay true:
+//   - An answer holds for the node that it names, or for the only one that waits. What cannot be read answers nothing.
+//   - A yes names what the peer saw. Nothing here looks up what a node asks for the peer.
 
 import type { Json, PendingApproval, PendingQuestion, ScopedRuntime } from '../../index.ts'
 import { dataIn, malformed, textIn } from './parts.ts'
@@ -48,35 +49,36 @@ export function readAnswers(message: A2aMessage, asks: readonly A2aAsk[]): AskAn
   const text = textIn(message)
   if (only?.kind !== 'question' || others.length > 0 || text.trim() === '') {
     throw malformed(
-      'Answer with a data part for each node: { nodeId, allow } for an approval, { nodeId, text } for a question.',
+      'Answer with a data part for each node: { nodeId, allow, seen } for an approval, { nodeId, text } for a question.',
     )
   }
-  return [{ nodeId: only.of.nodeId, word: { text, seen: only.of.seen } }]
+  return [{ nodeId: only.of.nodeId, word: { text } }]
 }
 
 type Fields = Readonly<Record<string, Json | undefined>>
 
 function namedAnswer(given: Fields, asks: readonly A2aAsk[]): AskAnswer {
   const ask = asks.find(({ of }) => of.nodeId === given['nodeId'])
-  if (ask === undefined) throw malformed('A data part names no node that waits: { nodeId, allow } or { nodeId, text }.')
-  return {
-    nodeId: ask.of.nodeId,
-    word: ask.kind === 'question' ? reply(given, ask.of.seen) : decision(given, ask.of.seen),
-  }
+  if (ask === undefined)
+    throw malformed('A data part names no node that waits: { nodeId, allow, seen } or { nodeId, text }.')
+  return { nodeId: ask.of.nodeId, word: ask.kind === 'question' ? reply(given) : decision(given) }
 }
 
-function reply({ text, seen }: Fields, now: string): Word {
+function reply({ text, seen }: Fields): Word {
   if (typeof text !== 'string' || text.trim() === '') throw malformed('A question is answered with { nodeId, text }.')
-  return { text, seen: typeof seen === 'string' ? seen : now }
+  return { text, ...(typeof seen === 'string' ? { seen } : {}) }
 }
 
-function decision({ allow, reason, edit, always, seen }: Fields, now: string): Word {
+function decision({ allow, reason, edit, always, seen }: Fields): Word {
   if (typeof allow !== 'boolean')
-    throw malformed('An approval is answered with { nodeId, allow: true } or { nodeId, allow: false }.')
+    throw malformed('An approval is answered with { nodeId, allow: true, seen } or { nodeId, allow: false }.')
+  const why = typeof reason === 'string' && reason !== '' ? { reason } : {}
+  if (!allow && typeof seen !== 'string') return { allow, ...why }
   return {
     allow,
-    seen: typeof seen === 'string' ? seen : now,
-    ...(typeof reason === 'string' && reason !== '' ? { reason } : {}),
+    ...why,
+    // Without it the runtime refuses the yes.
+    seen: typeof seen === 'string' ? seen : '',
     ...(allow && edit !== undefined ? { edit } : {}),
     ...(allow && always === true ? { always } : {}),
   }

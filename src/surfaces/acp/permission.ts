@@ -1,6 +1,6 @@
 // A wait for a person, as a request for permission of ACP, and the choice as a word on it. Pure functions.
 
-import type { ApprovalWord, Json } from '../../index.ts'
+import type { Json, ScopedRuntime } from '../../index.ts'
 import { diffsOf, kindOf, titleOf } from './tool-view.ts'
 
 /** The facts of a request, from its event or from the list of what waits. */
@@ -40,7 +40,7 @@ export function permissionOf(sessionId: string, asked: AskedPermission, folder: 
 export function wordOf(
   outcome: { readonly outcome: string; readonly optionId?: string },
   seen: string,
-): Omit<ApprovalWord, 'by'> | undefined {
+): Parameters<ScopedRuntime['answer']>[1] | undefined {
   if (outcome.outcome !== 'selected') return undefined
   const { optionId } = outcome
   if (optionId === 'reject_once') return { allow: false, reason: 'The person denied it.', seen }

@@ -65,8 +65,10 @@ export class Session {
   mode: Mode = 'auto'
   private readonly parts: EditorSessionParts
   private key: string | null
-  /** Requests for permission and forms that the editor shows, by node. */
+  /** Requests for permission and forms that the editor shows, by node and what it asks: it may ask for something else next. */
   private readonly open: Map<string, AbortController> = new Map()
+  /** The questions that the session has told the person of, by node, with the hash of each. */
+  private readonly said: Map<string, string> = new Map()
   private closing: AbortController = new AbortController()
   private isCancelled = false
 
@@ -113,10 +115,17 @@ export class Session {
     const { runtime } = this.parts
     const newest = await this.newest()
     if (newest === undefined || newest.state === 'ended' || typeof content !== 'string') return undefined
-    const [question] = await runtime.questions({ runId: newest.runId })
+    const questions = await runtime.questions({ runId: newest.runId })
+    const [question] = questions
     if (question === undefined) return undefined
+    // What the session has said of the questions goes with the answer. The only one is meant in any case.
+    const said =
+      questions.find(({ nodeId }) => this.said.has(nodeId)) ?? (questions.length === 1 ? question : undefined)
+    if (said === undefined)
+      throw new InputError('invalid_input', 'Several questions wait: answer each with legate answer.')
+    const seen = this.said.get(said.nodeId)
     const { lastSeq } = await runtime.look(newest.runId)
-    await runtime.answer(question.nodeId, { text: content, seen: question.seen })
+    await runtime.answer(said.nodeId, { text: content, ...(seen === undefined ? {} : { seen }) })
     return { run: await runtime.attach(newest.runId), after: lastSeq }
   }
 
@@ -135,7 +144,10 @@ export class Session {
     let after = 0
     for (;;) {
       const { events, next } = await this.parts.runtime.eventPage(runId, { after, limit: PAGE })
-      for (const event of events) await this.send(writer.write(event))
+      for (const event of events) {
+        this.note(event)
+        await this.send(writer.write(event))
+      }
       after = events.at(-1)?.seq ?? after
       if (next === null) return after
       after = next
@@ -183,6 +195,7 @@ export class Session {
         this.key = null
         if (done === true) return await run.result
         if (signal.aborted) return 'asks'
+        this.note(value)
         await this.send(writer.write(value))
         if (await this.handle(value, run)) return 'asks'
       }
@@ -192,10 +205,16 @@ export class Session {
     }
   }
 
+  /** Keeps what the person is told of questions. */
+  private note(event: RunEvent): void {
+    if (event.type === 'question' && event.to === 'person') this.said.set(event.nodeId ?? '', event.seen)
+    if (event.type === 'answer') this.said.delete(event.nodeId ?? '')
+  }
+
   /** True where the person must say something before it goes on. */
   private async handle(event: RunEvent, run: Run): Promise<boolean> {
     if (event.type === 'approval-request') this.ask(askedIn(event))
-    if (event.type === 'approval-answer' || event.type === 'answer') this.open.get(event.nodeId ?? '')?.abort()
+    if (event.type === 'approval-answer' || event.type === 'answer') this.takeBack(event.nodeId ?? '')
     if (event.type !== 'question' || event.to !== 'person') return false
     const { nodeId, text, seen } = event
     if (this.question({ nodeId: nodeId ?? '', text, seen })) return false
@@ -204,7 +223,7 @@ export class Session {
 
   /** Puts a request to the person, and takes his word. */
   private ask(asked: AskedPermission): void {
-    this.show(asked.nodeId, async (signal) => {
+    this.show(asked, async (signal) => {
       const { editor, folder } = this.parts
       return wordOf(await editor.permission(permissionOf(this.id, asked, folder), signal), asked.seen)
     })
@@ -214,17 +233,23 @@ export class Session {
   private question(asked: AskedQuestion): boolean {
     const { form } = this.parts.editor
     if (form === null) return false
-    this.show(asked.nodeId, async (signal) => {
+    this.show(asked, async (signal) => {
       return { text: answerOf(await form(formOf(this.id, asked), signal)), seen: asked.seen }
     })
     return true
   }
 
-  /** Shows something to the person, once for each node, and says what he says. */
-  private show(nodeId: string, put: (signal: AbortSignal) => Promise<Word | undefined>): void {
-    if (this.open.has(nodeId) || this.isCancelled) return
+  /** Takes back what the editor shows of a node: somebody has answered. */
+  private takeBack(nodeId: string): void {
+    for (const [key, taken] of this.open) if (key.startsWith(`${nodeId} `)) taken.abort()
+  }
+
+  /** Shows something to the person, once, and says what the person says. */
+  private show({ nodeId, seen }: Asked, put: (signal: AbortSignal) => Promise<Word | undefined>): void {
+    const key = `${nodeId} ${seen}`
+    if (this.open.has(key) || this.isCancelled) return
     const taken = new AbortController()
-    this.open.set(nodeId, taken)
+    this.open.set(key, taken)
     const work = async () => {
       const word = await put(taken.signal)
       if (word === undefined || taken.signal.aborted || this.isCancelled) return
@@ -233,7 +258,7 @@ export class Session {
     // Where the editor went away the node waits, and somebody may have been faster.
     work()
       .catch(() => undefined)
-      .finally(() => this.open.delete(nodeId))
+      .finally(() => this.open.delete(key))
   }
 
   private async send(updates: readonly Update[]): Promise<void> {
@@ -259,6 +284,9 @@ export class Session {
 }
 
 type Word = Parameters<ScopedRuntime['answer']>[1]
+
+/** What a node asks. */
+type Asked = Pick<AskedPermission, 'nodeId' | 'seen'>
 
 function askedIn(event: Extract<RunEvent, { type: 'approval-request' }>): AskedPermission {
   const { nodeId, path, request, call, input, seen } = event

@@ -1,8 +1,9 @@
 // The answers to interrupts: how a client is asked, and what its payload means to the runtime.
 
+import { canonicalJson } from '../../base/json.ts'
 import { isLegateError, type Json, type ScopedRuntime } from '../../index.ts'
 import type { Interrupt } from './rows.ts'
-import type { ResumeWord, RunInput } from './run-input.ts'
+import type { GivenResult, ResumeWord, RunInput } from './run-input.ts'
 
 type Word = Parameters<ScopedRuntime['answer']>[1]
 
@@ -78,19 +79,31 @@ function notOpen({ interruptId }: ResumeWord): ThreadRefusal {
 }
 
 /** The answer to an interrupt: an entry of `resume`, or the result of a tool that the client executes. */
-function wordFor({ id, nodeId, reason, message }: Interrupt, { resume, results }: RunInput): ResumeWord {
+function wordFor({ id, nodeId, reason, message, call }: Interrupt, { resume, results }: RunInput): ResumeWord {
   const word = resume?.find(({ interruptId }) => interruptId === id)
   if (word !== undefined) return word
-  const result = reason === 'tool_result' ? results.get(nodeId) : undefined
-  if (result !== undefined) return { interruptId: id, isCancelled: false, payload: { result } }
+  const given = reason === 'tool_result' ? results.get(nodeId) : undefined
+  if (given !== undefined) {
+    requireShown(call, given)
+    return { interruptId: id, isCancelled: false, payload: { result: given.result } }
+  }
   const why = resume === null ? 'interrupts_open' : 'interrupt_unanswered'
   throw new ThreadRefusal(why, `The thread waits: answer every interrupt with "resume" (${message}).`)
+}
+
+/** A result is that of the call which waits only where the client was shown this call: it sends the call along. */
+function requireShown(call: Interrupt['call'], { call: shown }: GivenResult): void {
+  const isSame =
+    shown?.name === call?.name && canonicalJson(shown?.input ?? null) === canonicalJson(call?.input ?? null)
+  if (shown !== null && isSame) return
+  const why = 'your messages do not show the call as it is now: answer its interrupt with "resume"'
+  throw new ThreadRefusal('invalid_input', `Nothing was answered: ${why}.`)
 }
 
 /** The client's answer, as a word for the node that waits. Only `approved: true` allows. */
 function answerOf(interrupt: Interrupt, word: ResumeWord): Word {
   if (!word.isCancelled) requireShape(interrupt, word)
-  if (interrupt.reason === 'tool_call') return approvalOf(interrupt, word)
+  if (interrupt.reason === 'tool_call') return approvalOf(word)
   return interrupt.reason === 'input_required' ? replyOf(word) : resultOf(word)
 }
 
@@ -105,7 +118,7 @@ function requireShape({ id, reason }: Interrupt, { payload }: ResumeWord): void 
     throw new ThreadRefusal('invalid_input', `Nothing was answered: the payload for ${id} must be ${needs}.`)
 }
 
-function approvalOf({ seen }: Interrupt, { payload, isCancelled }: ResumeWord): Word {
+function approvalOf({ interruptId, payload, isCancelled }: ResumeWord): Word {
   const { approved, reason, editedArgs, always } = fieldsOf(payload)
   const allow = !isCancelled && approved === true
   return {
@@ -113,21 +126,27 @@ function approvalOf({ seen }: Interrupt, { payload, isCancelled }: ResumeWord): 
     ...(typeof reason === 'string' ? { reason } : {}),
     ...(allow && editedArgs !== undefined ? { edit: editedArgs } : {}),
     ...(allow && always === true ? { always } : {}),
-    ...(seen === null ? {} : { seen }),
+    seen: seenIn(interruptId),
   }
+}
+
+/** The hash of what the client was shown: the id that it sends has it. */
+function seenIn(interruptId: string): string {
+  return interruptId.slice(interruptId.indexOf('/') + 1)
 }
 
 const NO_ANSWER = 'The person does not answer this.'
 
-function replyOf({ payload, isCancelled }: ResumeWord): Word {
+function replyOf({ interruptId, payload, isCancelled }: ResumeWord): Word {
   const { text } = fieldsOf(payload)
-  return { text: isCancelled || typeof text !== 'string' ? NO_ANSWER : text }
+  return { text: isCancelled || typeof text !== 'string' ? NO_ANSWER : text, seen: seenIn(interruptId) }
 }
 
-function resultOf({ payload, isCancelled }: ResumeWord): Word {
-  if (isCancelled) return { result: 'The person cancelled it.', isError: true }
+function resultOf({ interruptId, payload, isCancelled }: ResumeWord): Word {
+  const seen = seenIn(interruptId)
+  if (isCancelled) return { result: 'The person cancelled it.', isError: true, seen }
   const { result = null, isError } = fieldsOf(payload)
-  return { result, isError: isError === true }
+  return { result, isError: isError === true, seen }
 }
 
 function fieldsOf(value: Json): Readonly<Record<string, Json | undefined>> {

@@ -1,11 +1,11 @@
 // Rows as a client of AG-UI reads them: the messages of a thread, and what it waits for.
 
-import type { Link, Node, TreeData, Turn } from '../../doors/rows.ts'
+import { type Link, type Node, seenOf, type ToolCall, type TreeData, type Turn } from '../../doors/rows.ts'
 import type { Content, Json } from '../../index.ts'
 
 /** Something that a client must answer before a run goes on. */
 export interface Interrupt {
-  /** Names the node and what it asks: a node may ask for something else later. */
+  /** Names the node and what it asks, by its hash: a node may ask for something else later, and an answer to that names this. */
   readonly id: string
   readonly nodeId: string
   /** The run that asks. */
@@ -13,8 +13,8 @@ export interface Interrupt {
   /** `tool_call`: may it run? `input_required`: a question. `tool_result`: the client executes the call. */
   readonly reason: 'tool_call' | 'input_required' | 'tool_result'
   readonly message: string
-  /** The hash of the request, for approvals. */
-  readonly seen: string | null
+  /** The call that waits; null for a question, and for a model to ask. */
+  readonly call: ToolCall | null
   /** The run that waits, where it is a subagent's. */
   readonly subagentRunId: string | null
   readonly expiresAt: number | null
@@ -60,28 +60,34 @@ function runsBelow({ links }: TreeData, tops: ReadonlySet<string>): ReadonlySet<
 interface Asked {
   readonly request?: string
   readonly reason?: string
-  readonly digest?: string
 }
 
 interface Question {
   readonly text?: string
   readonly to?: string
-  readonly since?: number
   readonly outside?: { readonly by: string | null }
 }
 
 function interruptOf(node: Node, subagentRunId: string | null): Interrupt | readonly [] {
-  const about = { nodeId: node.id, runId: node.turnId, subagentRunId, expiresAt: node.wakeAt }
+  const { id: nodeId, turnId: runId, wakeAt: expiresAt } = node
+  const about = {
+    id: `${nodeId}/${seenOf(node)}`,
+    nodeId,
+    runId,
+    subagentRunId,
+    expiresAt,
+    call: node.input.call ?? null,
+  }
   if (node.state === 'awaiting_approval') {
-    const { request = '', reason = '', digest = '' } = (node.metadata['approval'] ?? {}) as Asked
+    const { request = '', reason = '' } = (node.metadata['approval'] ?? {}) as Asked
     const message = reason === '' ? request : `${request} (${reason})`
-    return { ...about, id: `${node.id}/${digest.slice(0, 16)}`, reason: 'tool_call', message, seen: digest }
+    return { ...about, reason: 'tool_call', message }
   }
   if (node.state !== 'waiting' || node.wait?.on !== 'question') return []
-  const { text = '', to = 'person', since = 0 } = (node.metadata['question'] ?? {}) as Question
+  const { text = '', to = 'person' } = (node.metadata['question'] ?? {}) as Question
   if (to === 'host') return []
   const reason = to === 'outside' ? 'tool_result' : 'input_required'
-  return { ...about, id: `${node.id}/${since}`, reason, message: text, seen: null }
+  return { ...about, reason, message: text }
 }
 
 /** Does nothing go on but waiting for somebody outside? */

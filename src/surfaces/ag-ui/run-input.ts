@@ -3,6 +3,7 @@
 // Must stay true: the client's copy of the history is never trusted. Of its messages, the newest one of the person is used, and
 // results of tools that it executes. Everything else is read from rows.
 
+import { parseJson } from '../../base/json.ts'
 import { type Content, InputError, type Json } from '../../index.ts'
 
 /** A request of a client: something new that a person says, or what it answers. */
@@ -15,7 +16,14 @@ export interface RunInput {
   /** The answers to interrupts; null where there are none. */
   readonly resume: readonly ResumeWord[] | null
   /** Results of tools that the client has executed, by the id of the call. */
-  readonly results: ReadonlyMap<string, Json>
+  readonly results: ReadonlyMap<string, GivenResult>
+}
+
+/** The result of a call, and the call as the client was shown it. */
+export interface GivenResult {
+  readonly result: Json
+  /** Null where the client does not send the call along. */
+  readonly call: { readonly name: string; readonly input: Json } | null
 }
 
 /** The answer to one interrupt. */
@@ -80,13 +88,20 @@ function readWord(word: Json): ResumeWord {
 }
 
 /** The results at the end of the list: older ones were taken before. */
-function readResults(messages: readonly Fields[]): ReadonlyMap<string, Json> {
-  const found = new Map<string, Json>()
+function readResults(messages: readonly Fields[]): ReadonlyMap<string, GivenResult> {
+  const found = new Map<string, GivenResult>()
   for (const { role, toolCallId, content } of messages.toReversed()) {
     if (role !== 'tool') break
-    if (isName(toolCallId)) found.set(toolCallId, content ?? null)
+    if (isName(toolCallId)) found.set(toolCallId, { result: content ?? null, call: shownCall(messages, toolCallId) })
   }
   return found
+}
+
+function shownCall(messages: readonly Fields[], callId: string): GivenResult['call'] {
+  const calls = messages.flatMap(({ toolCalls }) => (Array.isArray(toolCalls) ? toolCalls.map(fieldsOf) : []))
+  const { name, arguments: text } = fieldsOf(calls.findLast(({ id }) => id === callId)?.['function'] ?? null)
+  const input = parseJson(typeof text === 'string' ? text : '')
+  return typeof name === 'string' && input.ok ? { name, input: input.value } : null
 }
 
 function fieldsOf(value: Json): Fields {

@@ -58,6 +58,8 @@ export interface ChatOutput {
   readonly toolCallId: string
   readonly result: Json
   readonly isError: boolean
+  /** The hash of the call that the page was shown; null where the page does not keep it. */
+  readonly seen: string | null
 }
 
 type Fields = Readonly<Record<string, Json | undefined>>
@@ -117,20 +119,27 @@ function readAnswer<T>(messages: readonly Fields[], read: (part: Fields, parts: 
   return list.length === 0 ? NONE : { messageId: answer['id'], list }
 }
 
-function readOutput({ toolCallId, state, output, errorText }: Fields): ChatOutput[] {
+function readOutput({ toolCallId, state, output, errorText }: Fields, parts: readonly Fields[]): ChatOutput[] {
   if (!isName(toolCallId)) return []
-  if (state === 'output-available') return [{ toolCallId, result: output ?? null, isError: false }]
-  return state === 'output-error' ? [{ toolCallId, result: errorText ?? 'It failed.', isError: true }] : []
+  const seen = shownIn(parts, 'data-question', (shown) => shown['toolCallId'] === toolCallId)
+  if (state === 'output-available') return [{ toolCallId, result: output ?? null, isError: false, seen }]
+  return state === 'output-error' ? [{ toolCallId, result: errorText ?? 'It failed.', isError: true, seen }] : []
 }
 
 function readWord({ state, approval }: Fields, parts: readonly Fields[]): ChatWord[] {
   if (state !== 'approval-responded') return []
   const { id, approved, reason } = fieldsOf(approval ?? null)
   if (!isName(id) || typeof approved !== 'boolean') refuse('an approval needs "id" and "approved"')
-  const shown = parts.filter(({ type }) => type === 'data-approval').map(({ data }) => fieldsOf(data ?? null))
-  const seen = shown.findLast(({ nodeId, status }) => nodeId === id && status === 'open')?.['seen']
+  const seen = shownIn(parts, 'data-approval', ({ nodeId, status }) => nodeId === id && status === 'open')
   const why = typeof reason === 'string' && reason.trim() !== '' ? reason : null
-  return [{ id, allow: approved, reason: why, seen: typeof seen === 'string' ? seen : null }]
+  return [{ id, allow: approved, reason: why, seen }]
+}
+
+/** The hash in the last part of this type that fits: what the page has shown. */
+function shownIn(parts: readonly Fields[], type: string, fits: (shown: Fields) => boolean): string | null {
+  const shown = parts.filter((part) => part['type'] === type).map(({ data }) => fieldsOf(data ?? null))
+  const seen = shown.findLast(fits)?.['seen']
+  return typeof seen === 'string' ? seen : null
 }
 
 function partsOf(parts: Json | undefined): readonly Fields[] {

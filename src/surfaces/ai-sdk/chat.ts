@@ -36,9 +36,10 @@ export class Chat {
     if (isAgain) return this.stream(await this.rerun(messageId))
     const given = said === null ? await this.openOutputs(outputs) : NO_OUTPUTS
     // A result that does not fit is refused before anything is answered.
-    const says = given.open.map(({ nodeId, result, isError }) => this.runtime.checkAnswer(nodeId, { result, isError }))
-    const checked = await Promise.all(says)
-    if (words.messageId !== null) await this.answer(words)
+    const says = given.open.map(({ nodeId, result, isError, seen }) =>
+      this.runtime.checkAnswer(nodeId, { result, isError, seen: seen ?? NOTHING_SHOWN }),
+    )
+    const checked = [...(await Promise.all(says)), ...(await this.checkWords(words))]
     for (const say of checked) await say()
     if (said !== null) return this.stream(await this.say(said, messageId === said.id))
     const after = [...words.list.map(({ id }) => id), ...given.nodeIds]
@@ -180,21 +181,26 @@ export class Chat {
     throw new NotFoundError('not_found', `There is no message ${messageId} in this chat.`)
   }
 
-  private async answer({ messageId, list }: ChatWords): Promise<void> {
+  /** Checks the words of the person. Gives what says them. */
+  private async checkWords({ messageId, list }: ChatWords): Promise<(() => Promise<void>)[]> {
+    if (messageId === null) return []
     this.runtime.require('approve')
-    for (const word of list) await this.answerOne(messageId ?? '', word)
+    return Promise.all(list.map((word) => this.checkWord(messageId, word)))
   }
 
   /** Answers once: the same word again changes nothing, another one is refused. */
-  private async answerOne(messageId: string, word: ChatWord): Promise<void> {
-    const { id, allow, reason, seen } = word
-    if ((await this.isOpen(messageId, word)) === false) return
-    try {
-      const why = reason === null ? {} : { reason }
-      await this.runtime.answer(id, { allow, ...why, ...(seen === null ? {} : { seen }) })
-    } catch (error) {
-      // Somebody may have been faster.
+  private async checkWord(messageId: string, word: ChatWord): Promise<() => Promise<void>> {
+    if ((await this.isOpen(messageId, word)) === false) return async () => undefined
+    // Somebody may have been faster.
+    const unlessDone = async (error: unknown) => {
       if (!(error instanceof ConflictError) || (await this.isOpen(messageId, word))) throw error
+    }
+    try {
+      const say = await this.runtime.checkAnswer(word.id, said(word))
+      return () => say().catch(unlessDone)
+    } catch (error) {
+      await unlessDone(error)
+      return async () => undefined
     }
   }
 
@@ -209,6 +215,15 @@ export class Chat {
     if (part.approval?.approved === allow) return false
     throw new ConflictError('conflict', `The approval ${id} was answered otherwise, or is over: load the chat again.`)
   }
+}
+
+/** No hash: a page that does not send back what it was shown answers nothing. */
+const NOTHING_SHOWN = ''
+
+/** A no allows nothing: it may go without what was shown. */
+function said({ allow, reason, seen }: ChatWord): Parameters<ScopedRuntime['answer']>[1] {
+  const why = reason === null ? {} : { reason }
+  return !allow && seen === null ? { allow: false, ...why } : { allow, ...why, seen: seen ?? NOTHING_SHOWN }
 }
 
 /** Results of calls that the page executes. */

@@ -4,6 +4,7 @@ import { serve } from 'legate/server'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import { allowed, PERSON, stand, THREE, thriceOptions, waiting } from '../../attack/support/asks-thrice.ts'
 import { startProcess } from '../../support/process.ts'
 import { runProgram, skipUnlessBuilt } from '../../support/program.ts'
 import { memoryRows } from '../../support/stores.ts'
@@ -107,6 +108,35 @@ test('its progress is shown, its failure is a failure, and its question is put t
     }
   }
   expect([seen, (await held.result).text]).toEqual([['Thinking hard.'], 'Held and done.'])
+})
+
+test('a yes goes back with what was shown: to a request that was answered there meanwhile it allows nothing', async () => {
+  const { options, isDone } = thriceOptions()
+  const there = runtimeFor(options)
+  const server = await serve(there, { port: 0, localToken: false, authenticate: () => PERSON })
+  onTestFinished(() => server.close())
+  const runtime = runtimeFor()
+  const run = runtime.run(hostOf(a2aAgent({ name: 'expert', url: `${server.url}/a2a/host` })), 'Go.')
+  const asked = async (request: string) => {
+    const shown = await expect
+      .poll(async () => (await runtime.questions()).find(({ text }) => text.includes(`wants to do ${request}:`)))
+      .toBeDefined()
+      .then(async () => (await runtime.questions()).at(-1))
+    const { seen } = await waiting({ runtime: there }, request)
+    expect(shown?.text).toContain(`Answer yes or no (request ${seen.slice(0, 16)}).`)
+    return shown?.nodeId ?? ''
+  }
+  const [first = '', second = '', third = ''] = THREE
+  const early = await asked(first)
+  await allowed({ runtime: there, isDone }, first)
+  await waiting({ runtime: there }, second)
+  await runtime.answer(early, { text: 'Yes.' })
+  const late = await asked(second)
+  expect(await stand({ runtime: there, isDone })).toEqual([[second], false])
+  await runtime.answer(late, { text: 'Yes.' })
+  await runtime.answer(await asked(third), { text: 'Yes.' })
+  expect((await run.result).text).toContain('Done.')
+  expect(isDone()).toBe(true)
 })
 
 test('a cancelled run, and one whose time is over, cancels the remote task', async () => {

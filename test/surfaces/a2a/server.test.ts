@@ -148,8 +148,10 @@ test('a call that must be allowed is shown to who may allow it, and to nobody el
   expect((await other.getTask({ tenant: '', id: waiting.id })).status).toMatchObject({
     state: TaskState.TASK_STATE_WORKING,
   })
-  const { nodeId } = (data?.content?.value ?? {}) as { nodeId: string }
-  const answer = said({ $case: 'data', value: { nodeId, allow: true } }, { taskId: waiting.id })
+  const { nodeId, seen } = (data?.content?.value ?? {}) as { nodeId: string; seen: string }
+  const answer = said({ $case: 'data', value: { nodeId, allow: true, seen } }, { taskId: waiting.id })
+  const blindly = said({ $case: 'data', value: { nodeId, allow: true } }, { taskId: waiting.id })
+  await expect(client.sendMessage(blindly)).rejects.toThrow(/give `seen`/)
   await expect(other.sendMessage(answer)).rejects.toThrow(/waits for no message/)
   await expect(client.sendMessage(said('Yes!', { taskId: waiting.id }))).rejects.toThrow(/nodeId/)
   expect(answerOf(task(await client.sendMessage(answer)))).toBe('Deployed.')

@@ -18,6 +18,8 @@ import { todoTools } from 'legate/tools'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { makeAgent } from '../../../src/surfaces/acp/serving.ts'
+import { allowed, asksThrice, stand, THREE } from '../../attack/support/asks-thrice.ts'
+import { makeGate } from '../../support/gate.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const ME: Principal = { id: 'local', scopes: ['start', 'read', 'cancel', 'approve', 'approve:always', 'history'] }
@@ -88,6 +90,8 @@ const asker = agent({
 /** How an editor answers: a permission, and a form where it has forms. */
 interface EditorManners {
   readonly choice?: Choice
+  /** The first permission is answered only then, whatever happens meanwhile; no other is. */
+  readonly until?: Promise<void>
   readonly reply?: acp.CreateElicitationResponse | null
 }
 
@@ -102,7 +106,11 @@ class TestEditor {
   private readonly reply: acp.CreateElicitationResponse | null
   private readonly connection: acp.ClientConnection
 
-  constructor(runtime: Runtime, own: AnyAgent | string, { choice = 'allow_once', reply = null }: EditorManners = {}) {
+  constructor(
+    runtime: Runtime,
+    own: AnyAgent | string,
+    { choice = 'allow_once', reply = null, until }: EditorManners = {},
+  ) {
     const app = makeAgent({ sdk: acp, agent: own, runtimeFor: async () => runtime.as(ME) })
     this.reply = reply
     const editor = acp
@@ -110,6 +118,7 @@ class TestEditor {
       .onNotification(acp.methods.client.session.update, ({ params }) => void this.updates.push(params.update))
       .onRequest(acp.methods.client.session.requestPermission, async ({ params, signal }) => {
         this.asked.push(params)
+        if (until !== undefined) await (this.asked.length === 1 ? until : new Promise(() => undefined))
         if (choice !== 'wait') return { outcome: { outcome: 'selected' as const, optionId: choice } }
         await new Promise((resolve) => signal.addEventListener('abort', resolve))
         return { outcome: { outcome: 'cancelled' as const } }
@@ -187,6 +196,39 @@ test('a prompt streams words, calls with diff and location, and asks before the 
     { toolCall: { toolCallId: call?.toolCallId }, options: [{ kind: 'allow_once' }, {}, {}] },
   ])
   expect(written).toEqual(['/workspace/a.txt'])
+})
+
+test('one call that asks for three things is asked three times, and what somebody else has allowed is taken back', async () => {
+  const thrice = asksThrice()
+  onTestFinished(() => thrice.runtime.close())
+  const editor = new TestEditor(thrice.runtime, 'host', { choice: 'wait' })
+  const said = editor.prompt(await editor.open(), 'Go.')
+  const [first = '', second = '', third = ''] = THREE
+  const asked = () => new Set(editor.asked.map(({ toolCall }) => toolCall.toolCallId))
+  await expect.poll(() => editor.asked).toHaveLength(1)
+  await allowed(thrice, first)
+  await expect.poll(() => editor.asked).toHaveLength(2)
+  expect([asked().size, ...(await stand(thrice))]).toEqual([1, [second], false])
+  await allowed(thrice, second)
+  await expect.poll(() => editor.asked).toHaveLength(3)
+  await allowed(thrice, third)
+  expect(await said).toBe('end_turn')
+  expect(thrice.isDone()).toBe(true)
+})
+
+test('a late choice for the first request allows nothing of the second', async () => {
+  const thrice = asksThrice()
+  onTestFinished(() => thrice.runtime.close())
+  const gate = makeGate()
+  const editor = new TestEditor(thrice.runtime, 'host', { choice: 'allow_once', until: gate.opened })
+  editor.prompt(await editor.open(), 'Go.').catch(() => undefined)
+  const [first = '', second = ''] = THREE
+  await expect.poll(() => editor.asked).toHaveLength(1)
+  await allowed(thrice, first)
+  await expect.poll(() => editor.asked).toHaveLength(2)
+  gate.open()
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  expect(await stand(thrice)).toEqual([[second], false])
 })
 
 test('a call of a subagent is asked for in the editor, its words are shown, and its session can be loaded to read', async () => {

@@ -159,13 +159,14 @@ describe.each(stores)('a front end of AG-UI, with a store in %s', (_, create) =>
     expect(textsOf(page.client.messages).at(-1)).toContain('red')
     const other = frontEnd(fetch, 'host', 'b')
     await other.say('Go.')
-    const body = {
-      threadId: 'b',
-      runId: 'r2',
-      messages: [{ id: 't', role: 'tool', toolCallId: other.interrupts()[0]?.toolCallId, content: 'blue' }],
+    const result = { id: 't', role: 'tool', toolCallId: other.interrupts()[0]?.toolCallId, content: 'blue' }
+    const shown = JSON.stringify(other.client.messages)
+    for (const messages of [[], JSON.parse(shown.replace('red', 'green'))]) {
+      const body = { threadId: 'b', runId: 'r2', messages: [...messages, result] }
+      expect(await postTo(fetch, body)).toContain('your messages do not show the call as it is now')
     }
-    const answer = await fetch('http://legate.test/ag-ui/host', post(body))
-    expect(await answer.text()).toContain('It says: blue')
+    const body = { threadId: 'b', runId: 'r2', messages: [...JSON.parse(shown), result] }
+    expect(await postTo(fetch, body)).toContain('It says: blue')
   })
 
   test('must answer every interrupt, and cannot speak instead', async () => {
@@ -256,7 +257,7 @@ describe.each(stores)('a front end of AG-UI, with a store in %s', (_, create) =>
       const [asked] = await runtime.questions({ outside: true })
       if (asked !== undefined) {
         const robot = runtime.as({ id: 'till-7', scopes: ['start'], sees: ['ann'] })
-        await robot.answer(asked.nodeId, { result: 'paid' })
+        await robot.answer(asked.nodeId, { result: 'paid', seen: asked.seen })
         break
       }
       await new Promise((resolve) => setTimeout(resolve, 5))

@@ -164,7 +164,8 @@ describe.each(stores)('a page that executes tools, with a store in %s', (_, crea
       const [asked] = await runtime.questions({ outside: true })
       if (asked !== undefined) {
         expect(page.chat.status).not.toBe('ready')
-        await runtime.as({ id: 'till-7', scopes: ['start'], sees: ['ann'] }).answer(asked.nodeId, { result: 'paid' })
+        const robot = runtime.as({ id: 'till-7', scopes: ['start'], sees: ['ann'] })
+        await robot.answer(asked.nodeId, { result: 'paid', seen: asked.seen })
         break
       }
       await new Promise((resolve) => setTimeout(resolve, 5))

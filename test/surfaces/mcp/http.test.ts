@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { agent, type Json, type Principal, type Run, tool } from 'legate'
-import type { ServeOptions } from 'legate/server'
+import { LOCAL_PRINCIPAL, type ServeOptions } from 'legate/server'
 import { scriptedModel } from 'legate/testing'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
@@ -365,7 +366,7 @@ async function until<T>(read: () => Promise<T>, holds: (value: T) => boolean): P
 
 test('a client without Tasks gets the run of a long call, and the tools to wait for it, answer in it and stop it', async () => {
   const setting = await opened({ mcp: { waitMs: 20 } })
-  const client = await clientOf(setting, ANN)
+  const client = await clientOf(setting, { ...ANN, scopes: [...ANN.scopes, 'approve:model'] })
   const call = async (name: string, args: object) => textIn(await client.callTool({ name, arguments: { ...args } }))
   const runIn = (text: string) => /run_id: (\S+)/.exec(text)?.[1] ?? ''
   const run_id = runIn(await call('sleeper', { ms: 200 }))
@@ -373,12 +374,93 @@ test('a client without Tasks gets the run of a long call, and the tools to wait 
   expect(await call('run_get', { run_id })).toBe('sleeper: completed')
   const asking = runIn(await call('careful', { message: 'Go.' }))
   const shown = await call('run_get', { run_id: asking })
-  const node_id = /node_id (\S+):/.exec(shown)?.[1] ?? ''
-  await call('run_answer', { run_id: asking, node_id, decision: 'deny' })
+  const [, node_id = '', seen = ''] = /node_id (\S+), seen (\S+):/.exec(shown) ?? []
+  expect(await call('run_answer', { run_id: asking, node_id, seen: '0'.repeat(64), decision: 'deny' })).toContain(
+    'conflict',
+  )
+  await call('run_answer', { run_id: asking, node_id, seen, decision: 'deny' })
   expect(await call('run_wait', { run_id: asking })).toContain('It said')
   const long = runIn(await call('sleeper', { ms: 60_000 }))
   await call('run_cancel', { run_id: long })
   expect(await call('run_wait', { run_id: long })).toContain('The run ended cancelled')
+})
+
+test('the model of a client without forms answers a question, and allows nothing', async () => {
+  const setting = await opened({ mcp: { waitMs: 20 } })
+  published.length = 0
+  const client = await clientOf(setting, ANN)
+  const call = async (name: string, args: object) => textIn(await client.callTool({ name, arguments: { ...args } }))
+  const names = (await client.listTools()).tools.map(({ name }) => name)
+  expect(names).toContain('run_reply')
+  expect(names).not.toContain('run_answer')
+  await expect(call('run_answer', {})).rejects.toThrow('There is no tool')
+  const begun = async (name: string, args: object) => {
+    const run_id = /run_id: (\S+)/.exec(await call(name, args))?.[1] ?? ''
+    const [, node_id = '', seen = ''] = /node_id (\S+), seen (\S+):/.exec(await call('run_get', { run_id })) ?? []
+    return { run_id, node_id, seen }
+  }
+  const asking = await begun('asker', {})
+  expect(await call('run_reply', { ...asking, answer: ' ' })).toContain('Give "answer"')
+  expect(await call('run_reply', { ...asking, seen: '0'.repeat(64), answer: 'red' })).toContain('conflict')
+  await call('run_reply', { run_id: asking.run_id, node_id: asking.node_id, answer: 'blue' })
+  expect(await call('run_wait', { run_id: asking.run_id })).toBe('You like blue.')
+  const careful = await begun('careful', { message: 'Go.' })
+  expect(await call('run_reply', { ...careful, answer: 'allow_once' })).toContain('A person must allow it')
+  expect(published).toEqual([])
+})
+
+/** Everybody who is somebody without being told so. */
+const DEFAULTS: readonly [string, (setting: Setting) => Promise<string>][] = [
+  ['the token of this machine', async ({ token }) => token],
+  ['a token with all scopes that people have', (setting) => setting.tokenFor(LOCAL_PRINCIPAL)],
+  ['a token with the scope approve', (setting) => setting.tokenFor(ANN)],
+  ['a token that was made when it had ten scopes', storedToken],
+]
+
+test.each(DEFAULTS)('%s has no run_answer over MCP, with forms and without', async (_, tokenOf) => {
+  const setting = await opened()
+  published.length = 0
+  const token = await tokenOf(setting)
+  for (const client of [newClient(), newClient(() => ({ action: 'decline' })), newClient(undefined, 'legacy')]) {
+    await connected(setting.server.url, token, client)
+    const { tools } = await client.listTools()
+    expect(tools.map(({ name }) => name)).toContain('careful')
+    expect(tools.map(({ name }) => name)).not.toContain('run_answer')
+    await expect(client.callTool({ name: 'run_answer', arguments: {} })).rejects.toThrow('There is no tool')
+  }
+  // What it could do for a person, it can.
+  expect((await setting.get('/v1/approvals', { token })).status).toBe(200)
+})
+
+/** The row of a token of this machine, as servers wrote it before there was the scope `approve:model`. */
+async function storedToken({ runtime }: Setting): Promise<string> {
+  const scopes = 'start read cancel approve approve:always history delete export audit admin'.split(' ')
+  const [id, secret] = ['0123456789abcdef', 'x'.repeat(43)]
+  const data = {
+    hash: createHash('sha256').update(secret).digest('hex'),
+    name: 'this machine',
+    principal: { id: 'local', scopes, sees: 'all' },
+    createdAt: 1,
+    expiresAt: null,
+    lastUsedAt: null,
+    parent: null,
+  }
+  await runtime.store.registry.put({ kind: 'token', id, owner: 'local', version: 1, at: 1, data })
+  return `lgt_${id}_${secret}`
+}
+
+test('a token gives the scope approve:model only where it has it, and the operator of the store may', async () => {
+  const setting = await opened()
+  const model = { principal: { scopes: ['approve:model'] } }
+  for (const token of [setting.token, await storedToken(setting)]) {
+    const refused = await setting.post('/v1/tokens', model, { token })
+    expect([refused.status, await refused.text()]).toEqual([
+      422,
+      expect.stringContaining('cannot give the scope approve:model'),
+    ])
+  }
+  const token = await setting.tokenFor({ ...ANN, scopes: ['approve', 'approve:model'] })
+  expect((await setting.post('/v1/tokens', model, { token })).status).toBe(201)
 })
 
 test('runs, transcripts and results are resources of their owner only', async () => {

@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Place } from '../../cli/support/cli.ts'
+import { ask } from '../../cli/support/served.ts'
 import { skipWithoutBrowser, useBrowser, visitor } from '../support/browser.ts'
 import { at, eventsOf, get, inspector, start } from '../support/inspector.ts'
 
@@ -75,6 +76,27 @@ test('one approval two levels down, answered in two tabs at once: one wins, both
     .getByText(/allowed/i)
     .first()
     .waitFor()
+})
+
+test('a call that may have happened is settled where the page shows it, with its arguments', async () => {
+  const place = new Place()
+  const server = await inspector(place)
+  const run = await start(server, 'payer')
+  await expect.poll(async () => JSON.stringify(await eventsOf(server, run.conversationId))).toContain('"pay"')
+  await ask(server, `/v1/runs/${run.runId}/cancel`, { method: 'POST', body: '{}' })
+  await get(server, `/v1/runs/${run.runId}/result?wait=30`)
+  const ann = await visitor()
+  const inbox = await ann.open(server.url)
+  const item = inbox.getByRole('listitem').filter({ hasText: 'may or may not have happened' })
+  await item.getByText('"ann"').waitFor()
+  await item.getByText('5', { exact: true }).waitFor()
+
+  const thread = await ann.open(at(server, `/c/${run.conversationId}`))
+  const note = thread.locator('.note-uncertain')
+  await note.getByRole('button', { name: 'Leave it' }).click()
+  await expect.poll(() => inbox.getByRole('button', { name: 'It happened' }).count()).toBe(0)
+  const words = (await eventsOf(server, run.conversationId)).filter(({ body }) => body.type === 'call-settled')
+  expect(words.map(({ body }) => body['how'])).toEqual(['left'])
 })
 
 describe('fork inside of a child', () => {

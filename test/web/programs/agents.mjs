@@ -283,6 +283,23 @@ export const careful = agent({
   model: model(({ results }) => (results.length === 0 ? { calls: [of('reach', { message: 'Go.' })] } : 'It is done.')),
 })
 
+// A call that is cut off in the middle of its effect.
+
+export const payer = agent({
+  name: 'payer',
+  description: 'Pays.',
+  instructions: 'You pay.',
+  tools: {
+    pay: tool({
+      description: 'Pays.',
+      input: ANY,
+      effect: 'effectful',
+      execute: (_, { signal }) => new Promise((_resolve, reject) => signal.addEventListener('abort', reject)),
+    }),
+  },
+  model: model(({ results }) => (results.length === 0 ? { calls: [of('pay', { to: 'ann', euros: 5 })] } : 'Paid.')),
+})
+
 // Many at once, of whom each says twenty words a second.
 
 const voice = agent({

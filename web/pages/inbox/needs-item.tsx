@@ -12,6 +12,7 @@ import { shownItem, statusWords } from '../../data/shown.ts'
 import { useTask } from '../../data/task.ts'
 import type { InboxItem } from '../../data/types.ts'
 import { ApprovalCard } from '../../panes/ask/approval-card.tsx'
+import { Arguments } from '../../panes/ask/arguments.tsx'
 import { wantedOf } from '../../panes/ask/facts.ts'
 import { QuestionCard } from '../../panes/ask/question-card.tsx'
 import { SettleButtons } from '../../panes/ask/settle-buttons.tsx'
@@ -58,6 +59,7 @@ export function NeedsItem({ item, title, isFirst }: NeedsItemProps): ReactNode {
         )}
       </div>
       {isOpen ? <ItemCard item={item} /> : null}
+      {item.type === 'uncertain' ? <ItemCall input={item.input} /> : null}
     </li>
   )
 }
@@ -86,6 +88,15 @@ function ItemCard({ item }: { readonly item: InboxItem }): ReactNode {
       ) : (
         <QuestionCard key={item.question.seen} question={item.question} isFlat />
       )}
+    </div>
+  )
+}
+
+/** The call that is settled by the buttons beside it. */
+function ItemCall({ input }: { readonly input: unknown }): ReactNode {
+  return (
+    <div className="item-b">
+      <Arguments input={input} />
     </div>
   )
 }
@@ -153,7 +164,7 @@ function ItemTime({ item }: { readonly item: InboxItem }): ReactNode {
 }
 
 function ItemButtons({ item }: { readonly item: InboxItem }): ReactNode {
-  if (item.type === 'uncertain') return <SettleButtons nodeId={item.nodeId ?? ''} />
+  if (item.type === 'uncertain') return <SettleButtons nodeId={item.nodeId ?? ''} seen={item.seen} />
   if (item.type === 'failed') return <FailedButtons runId={item.runId} />
   const command = item.type === 'no-worker' ? `legate resume ${shortId(item.runId)}` : 'legate audit'
   return (

@@ -11,12 +11,12 @@ import {
   approveCommands,
   describeCall,
   describeWholeCall,
-  digestOf,
+  isOutside,
   questionOf,
   replyCommand,
-  SEEN,
 } from '../../watch/request-text.ts'
 import { workspaceOf } from '../../watch/words.ts'
+import { typedSeen } from './seen.ts'
 
 export function approve(call: Call): Promise<number> {
   return answer(call, true)
@@ -30,15 +30,16 @@ function answer(call: Call, allow: boolean): Promise<number> {
   return withDesk(call, 'write', async (desk) => {
     const ending = call.words[0] ?? ''
     const { store } = desk
-    const named = await namedNode(store, ending)
-    const node = named ?? (await onlyAsked(desk, ending))
+    const node = (await namedNode(store, ending)) ?? (await onlyAsked(desk, ending))
     // `answer` below refuses a call that was answered already, and says who answered and how.
     const folder = await look(store, node.rootId, (tree) => workspaceOf(tree, node.conversationId))
-    const isNeeded = allow && (named === undefined || wasAnswered(node))
-    if (isAsking(node)) checkSeen(call, node, { isNeeded, folder })
+    // Only what was shown is allowed. A no allows nothing: the id is enough.
+    const seen = typedSeen(call, node, {
+      isNeeded: allow,
+      lines: () => [describeWholeCall(node, folder), approveCommands(node)],
+    })
     const word = readApproval(call, allow)
-    // Binds the answer to the question the person saw, not to one that replaced it since.
-    await desk.answer(node.id, { ...word, seen: digestOf(node) })
+    await desk.answer(node.id, { ...word, ...seen })
     const edited = 'edit' in word ? await look(store, node.rootId, (tree) => tree.node(node.id)) : undefined
     const answered = edited ?? node
     await write(`${allow ? 'Allowed' : 'Denied'}: ${describeWholeCall(answered)}\n`)
@@ -51,37 +52,6 @@ function readApproval(call: Call, allow: boolean): ApprovalWord {
   const by = call.env['USER'] ?? 'user'
   const always = isSet(call, 'always')
   return { allow, by, always, ...(reason === undefined ? {} : { reason }), ...editOf(call) }
-}
-
-/**
- * Makes sure that only what was shown is allowed. The id of a call is enough while it has asked for one thing. For its
- * next request, or a call found through its run, the person must have seen the request (`--seen`).
- */
-function checkSeen(call: Call, node: Node, { isNeeded, folder }: SeenCheck): void {
-  const seen = textOption(call, 'seen')?.toLowerCase()
-  if (seen === undefined && !isNeeded) return
-  if (seen !== undefined && seen.length < SEEN) {
-    throw new CliError(`--seen needs ${SEEN} characters or more, as legate approvals prints them.`, EXIT.usage)
-  }
-  if (seen !== undefined && digestOf(node).startsWith(seen)) return
-  const why = seen === undefined ? 'the request must be seen first' : 'this is not the request you saw'
-  const lines = [
-    `Nothing was answered: ${why}. The current request:`,
-    `  ${describeWholeCall(node, folder).replaceAll('\n', '\n  ')}`,
-    `  ${approveCommands(node)}`,
-  ]
-  throw new CliError(lines.join('\n'), EXIT.usage, { namesHelp: false })
-}
-
-interface SeenCheck {
-  readonly isNeeded: boolean
-  /** The workspace of the run. */
-  readonly folder: string | undefined
-}
-
-/** Tells whether the call has been answered before: one call may ask for several things in turn. */
-function wasAnswered({ metadata: { approved } }: Node): boolean {
-  return Array.isArray(approved) && approved.length > 0
 }
 
 function editOf(call: Call): { readonly edit: Json } | undefined {
@@ -119,7 +89,7 @@ async function refuseNode(store: DeskRows, ending: string, needed: 'approval' | 
   const [node] = found.every(({ type }) => type === 'node') ? await findNodes(store, ending) : []
   if (node === undefined) return
   const id = shortId(node.id)
-  const command = isAsking(node) ? approveCommands(node) : isQuestion(node) ? replyCommand(node.id) : undefined
+  const command = isAsking(node) ? approveCommands(node) : isQuestion(node) ? replyCommand(node) : undefined
   const what = isAsking(node) ? 'waits for an approval' : 'is a question'
   const text = command === undefined ? `${id} waits for no ${needed}.` : `${id} ${what}: ${command}`
   throw new CliError(text, EXIT.usage, { namesHelp: false })
@@ -140,16 +110,13 @@ export function reply(call: Call): Promise<number> {
   if (text === '') throw new CliError('The answer is empty: legate answer ID TEXT.', EXIT.usage)
   return withDesk(call, 'write', async (desk) => {
     const node = (await namedQuestion(desk, ending)) ?? (await onlyQuestion(desk, ending))
+    const isNeeded = isOutside(node)
+    const seen = typedSeen(call, node, { isNeeded, lines: () => [questionOf(node), replyCommand(node)] })
     const by = call.env['USER'] ?? 'user'
-    await desk.answer(node.id, isOutside(node) ? { result: resultOf(text), by } : { text, by })
+    await desk.answer(node.id, isNeeded ? { result: resultOf(text), by, ...seen } : { text, by, ...seen })
     await write(`Answered: ${questionOf(node)}\n`)
     return EXIT.completed
   })
-}
-
-/** Does the node wait for the result of a call that is executed elsewhere? */
-function isOutside({ metadata: { question } }: Node): boolean {
-  return typeof question === 'object' && question !== null && 'outside' in question
 }
 
 /** A result is JSON, or a text. */

@@ -1,5 +1,5 @@
 import { parseJson } from '../../../base/json.ts'
-import { look, lookWith, type Node, type SettledCall } from '../../../doors/rows.ts'
+import { look, lookWith, type Node, type SettledCall, seenOf } from '../../../doors/rows.ts'
 import type { SettleWord } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import type { Desk, DeskRows } from '../../desk/desk.ts'
@@ -7,8 +7,9 @@ import { findNodes, findRun, onlyMatch, shortId } from '../../store/find-run.ts'
 import { withDesk } from '../../store/open-desk.ts'
 import { exactLine } from '../../terminal/clean.ts'
 import { jsonLine, write } from '../../terminal/output.ts'
-import { describeCall, describeWholeCall } from '../../watch/request-text.ts'
+import { describeCall, describeWholeCall, settleCommand } from '../../watch/request-text.ts'
 import { nextStep } from './edit.ts'
+import { typedSeen } from './seen.ts'
 
 /** Settles a call whose effect may or may not have happened, by the word of a person. */
 export function settle(call: Call): Promise<number> {
@@ -17,8 +18,12 @@ export function settle(call: Call): Promise<number> {
     const ending = call.words[0] ?? ''
     const node = (await namedCall(desk.store, ending)) ?? (await onlyUnsettled(desk.store, ending))
     if (node.state !== 'uncertain') throw notUncertain(node)
+    const seen = typedSeen(call, node, {
+      isNeeded: true,
+      lines: () => [describeWholeCall(node), settleCommand({ nodeId: node.id, seen: seenOf(node) ?? '' })],
+    })
     const by = (await desk.speaker?.()) ?? textOption(call, 'by') ?? call.env['USER'] ?? 'user'
-    const settled = await desk.settle(node.id, word, { by })
+    const settled = await desk.settle(node.id, { ...word, ...seen }, { by })
     if (isSet(call, 'json')) await write(jsonLine({ nodeId: node.id, by, ...settled }))
     else await write(await wordsFor(call, desk, { node, settled, by }))
     return EXIT.completed

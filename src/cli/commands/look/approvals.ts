@@ -8,7 +8,7 @@ import { exactLine, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { wrap } from '../../terminal/width.ts'
 import { recentRuns, reportTampered } from '../../watch/recent-runs.ts'
-import { replyCommand, requestLines, seenOption } from '../../watch/request-text.ts'
+import { answerCommand, requestLines, seenOption } from '../../watch/request-text.ts'
 import { workspaceOf } from '../../watch/words.ts'
 
 const PAGE = 200
@@ -51,13 +51,14 @@ async function all<T>(read: (query: Query<T>) => Promise<T[]>, put: (one: T) => 
 }
 
 /** Shows a question with the command that answers it. */
-export function questionLines({ nodeId, path, text, since, expiresAt }: PendingQuestion): string {
+export function questionLines(asked: PendingQuestion): string {
+  const { nodeId, path, text, since, expiresAt } = asked
   const now = Date.now()
   return [
     `${shortId(nodeId)}  ${path.map(oneLine).join(' > ')}`,
     `  asks   ${indented(oneLine(text))}`,
     `  since  ${age(now - since)}; continues without an answer in ${duration(Math.max(0, expiresAt - now))}`,
-    `  ${indented(replyCommand(nodeId))}`,
+    `  ${indented(answerCommand(asked))}`,
     '',
   ].join('\n')
 }

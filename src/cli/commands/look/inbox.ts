@@ -8,7 +8,7 @@ import { age } from '../../terminal/amounts.ts'
 import { exactLine, oneLine } from '../../terminal/clean.ts'
 import { jsonLine, write } from '../../terminal/output.ts'
 import { reportTampered } from '../../watch/recent-runs.ts'
-import { describeRequest } from '../../watch/request-text.ts'
+import { describeRequest, settleCommand } from '../../watch/request-text.ts'
 import { workspaceOf } from '../../watch/words.ts'
 import { approvalLines, indented, questionLines } from './approvals.ts'
 
@@ -63,11 +63,10 @@ function wordsOf(item: OtherItem): [name: string, words: string][] {
   return [['doubt', `${call}: it may or may not have taken effect`], why]
 }
 
-function commandFor({ type, nodeId, runId }: OtherItem): string {
+function commandFor(item: OtherItem): string {
+  const { type, nodeId, runId } = item
   const id = shortId(runId)
-  if (type === 'uncertain') {
-    return `legate settle ${shortId(nodeId ?? '')} --happened [--result JSON], or --run-again, or --leave`
-  }
+  if (item.type === 'uncertain') return settleCommand({ nodeId: nodeId ?? '', seen: item.seen })
   if (type === 'failed') return `legate show ${id}, then legate retry ${id}`
   return type === 'stalled' ? `legate audit ${id} --repair` : `legate why ${id} says what to start`
 }

@@ -1,4 +1,4 @@
-import { look, type Node, type TreeReader, type Turn } from '../../../doors/rows.ts'
+import { look, type Node, seenOf, type TreeReader, type Turn } from '../../../doors/rows.ts'
 import type { Outcome } from '../../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
 import type { Desk, DeskConversation } from '../../desk/desk.ts'
@@ -13,7 +13,13 @@ import { type ActivityOf, activityReader, type OpenState, openStateOf } from '..
 import { treeSoFar } from '../../watch/follow-run.ts'
 import { layout } from '../../watch/layout.ts'
 import { runToShow } from '../../watch/recent-runs.ts'
-import { approveCommands, describeWholeCall, questionOf, replyCommand } from '../../watch/request-text.ts'
+import {
+  approveCommands,
+  describeWholeCall,
+  questionOf,
+  replyCommand,
+  settleCommand,
+} from '../../watch/request-text.ts'
 import type { WatchedTree } from '../../watch/run-tree.ts'
 import { nodeLine, spendOfTree, treeRows } from '../../watch/tree-rows.ts'
 import { NOTHING, workspaceOf } from '../../watch/words.ts'
@@ -151,9 +157,12 @@ function uncertainLines({ uncertain }: RunFacts): string {
 }
 
 /** Describes what is known of an uncertain call, and how to settle it. */
-function doubtWords({ id, marks }: Node): string {
+function doubtWords(node: Node): string {
+  const { id, marks } = node
   const settled = marks?.settled
-  if (settled === undefined) return `it may or may not have taken effect: legate settle ${shortId(id)}`
+  if (settled === undefined) {
+    return `it may or may not have taken effect: ${settleCommand({ nodeId: id, seen: seenOf(node) ?? '' })}`
+  }
   const how = { happened: 'it took effect', not_happened: 'it did not take effect', left: 'nobody found out' }[
     settled.how
   ]
@@ -172,7 +181,7 @@ function askedLines(rows: TreeReader, standing: OpenState | null): string {
     ...asked.map(
       (node) => `${describeWholeCall(node, workspaceOf(rows, node.conversationId))}\n${approveCommands(node)}`,
     ),
-    ...questions.map((node) => `${questionOf(node)}\n${replyCommand(node.id)}`),
+    ...questions.map((node) => `${questionOf(node)}\n${replyCommand(node)}`),
   ].join('\n')
 }
 

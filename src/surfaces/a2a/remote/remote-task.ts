@@ -261,7 +261,14 @@ export class RemoteTask {
       ...this.messageOf(words, `${this.messageId}-${place}-${timestamp ?? ''}`),
       taskId: this.state.taskId ?? '',
     }
-    await this.call('SendMessage', { message, configuration: { returnImmediately: true } })
+    await this.call('SendMessage', { message, configuration: { returnImmediately: true } }).catch(
+      async (error: unknown) => {
+        // Somebody there has answered first: what it asks now is put to a person anew.
+        const isOther =
+          error instanceof RemoteRefusal && (await this.read()).status.message?.messageId !== asked?.messageId
+        if (!isOther) throw error
+      },
+    )
     await this.note(place, 'sent')
   }
 
@@ -285,11 +292,15 @@ interface RemoteAsk {
 function asksIn(message: A2aMessage | undefined): readonly RemoteAsk[] {
   const parts = message?.parts ?? []
   const named = dataIn({ parts }).flatMap((data): RemoteAsk[] => {
-    const { kind, nodeId, text, request, reason, input } = Object(data) as Readonly<Record<string, Json>>
+    const { kind, nodeId, text, request, reason, input, seen = null } = Object(data) as Readonly<Record<string, Json>>
     if (typeof nodeId !== 'string') return []
-    if (kind === 'question') return [{ text: String(text), toPart: (said) => ({ data: { nodeId, text: said } }) }]
-    const what = `The remote agent wants to do ${String(request)}: ${String(reason)}\n${JSON.stringify(input)}\nAnswer yes or no.`
-    return [{ text: what.slice(0, 8_000), toPart: (said) => ({ data: { nodeId, allow: isYes(said), reason: said } }) }]
+    const about = { nodeId, ...(seen === null ? {} : { seen }) }
+    if (kind === 'question') return [{ text: String(text), toPart: (said) => ({ data: { ...about, text: said } }) }]
+    // With the hash in the question, an answer to an earlier request is never sent for a later one that reads the same.
+    const name = typeof seen === 'string' ? ` (request ${seen.slice(0, 16)})` : ''
+    const what = `The remote agent wants to do ${String(request)}: ${String(reason)}\n${JSON.stringify(input)}`
+    const shown = `${what.slice(0, 8_000)}\nAnswer yes or no${name}.`
+    return [{ text: shown, toPart: (said) => ({ data: { ...about, allow: isYes(said), reason: said } }) }]
   })
   if (named.length > 0) return named
   const text = textIn({ parts }).trim()

@@ -12,7 +12,7 @@ export interface McpOptions {
   readonly waitMs?: number
   /** Settings of single agents, by name. */
   readonly agents?: Readonly<Record<string, McpAgentOptions>>
-  /** True: the tools `run_get`, `run_wait`, `run_cancel` and `run_answer` are offered to clients with Tasks too. */
+  /** True: the tools by which a client looks at its runs (`run_get`, `run_wait`, ...) are offered to clients with Tasks too. */
   readonly manage?: boolean
   /** Tools of your program, beside the agents. */
   readonly tools?: readonly McpTool[]

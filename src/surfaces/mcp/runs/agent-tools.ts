@@ -72,7 +72,7 @@ async function callAgent(peer: Peer, agent: AgentInfo, { args, call }: AgentCall
   const known = runIn(call.state)
   if (known === undefined) return peer.wait(await begin(peer, agent, args), waiting)
   const run = await attachRun(peer, known)
-  await peer.answer(run.id, call.answers)
+  await peer.answer(run.id, call)
   return peer.wait(run, waiting)
 }
 

@@ -1,10 +1,11 @@
 // Waits for a person, as requests that an MCP client puts to him, and his answers as words on them. Pure functions.
 //
 // Must stay true:
-//   - A key names the node and what it asks: an answer to one request can never count for another.
+//   - A key names the node and what it asks: an answer to one request can never count for another. The hash that goes with a word
+//     is the one that came back from the client.
 //   - What cannot be read as an answer leaves the request open.
 
-import type { AnswerWord, ApprovalWord, Json, PendingApproval, PendingQuestion } from '../../../index.ts'
+import type { Json, PendingApproval, PendingQuestion, ScopedRuntime } from '../../../index.ts'
 
 /** One thing that waits for a person. */
 export type Ask =
@@ -12,14 +13,13 @@ export type Ask =
   | { readonly kind: 'question'; readonly of: PendingQuestion }
 
 /** A word on one node. */
-export type AskWord = Omit<ApprovalWord, 'by'> | Omit<AnswerWord, 'by'>
+export type AskWord = Parameters<ScopedRuntime['answer']>[1]
 
-const SEEN_CHARS = 16
 const LONGEST_INPUT = 4_000
 
-/** The key of a request: its node, and the beginning of the hash of what it asks. */
-export function askKey({ of }: Ask): string {
-  return `${of.nodeId}.${of.seen.slice(0, SEEN_CHARS)}`
+/** The key of a request: its node, and the hash of what it asks. */
+function askKey({ of }: Ask): string {
+  return `${of.nodeId}.${of.seen}`
 }
 
 /** The requests for a client, by key. `mayAlways`: the person may allow it for the rest of the conversation. */
@@ -60,14 +60,26 @@ function object(properties: object, required: readonly string[]): object {
   return { type: 'object', properties, required }
 }
 
-/** Reads a client's answer to a request; undefined where it says nothing that counts. */
-export function readWord({ kind, of }: Ask, response: unknown): AskWord | undefined {
+/** A client's answers to requests that wait, by their keys. Keys that nothing waits under are left alone. */
+export function readAnswers(
+  asks: readonly Ask[],
+  answers: Readonly<Record<string, unknown>>,
+): { readonly nodeId: string; readonly word: AskWord }[] {
+  return Object.entries(answers).flatMap(([key, response]) => {
+    const [nodeId = '', seen = ''] = key.split('.')
+    const ask = asks.find(({ of }) => of.nodeId === nodeId)
+    const word = ask === undefined ? undefined : readForm(ask.kind, response, seen)
+    return word === undefined ? [] : [{ nodeId, word }]
+  })
+}
+
+/** Reads what a person entered into a form; undefined where it says nothing that counts. */
+function readForm(kind: Ask['kind'], response: unknown, seen: string): AskWord | undefined {
   const { action, content } = Object(response) as { readonly action?: unknown; readonly content?: unknown }
-  if (action === 'decline' && kind === 'approval')
-    return { allow: false, reason: 'The person declined.', seen: of.seen }
+  if (action === 'decline' && kind === 'approval') return { allow: false, reason: 'The person declined.', seen }
   if (action !== 'accept' || typeof content !== 'object' || content === null) return undefined
   const given = content as Readonly<Record<string, Json>>
-  return kind === 'question' ? readAnswer(given, of.seen) : readDecision(given, of.seen)
+  return kind === 'question' ? readAnswer(given, seen) : readDecision(given, seen)
 }
 
 /** A client that has forms of its own may name its field otherwise. */
@@ -77,7 +89,8 @@ function readAnswer(given: Readonly<Record<string, Json>>, seen: string): AskWor
   return text.trim() === '' ? undefined : { text, seen }
 }
 
-function readDecision({ decision, reason }: Readonly<Record<string, Json>>, seen: string): AskWord | undefined {
+/** Undefined where no decision can be read. */
+export function readDecision({ decision, reason }: Readonly<Record<string, Json>>, seen: string): AskWord | undefined {
   const why = typeof reason === 'string' && reason.trim() !== '' ? { reason } : {}
   if (decision === 'deny') return { allow: false, ...why, seen }
   if (decision === 'allow_once') return { allow: true, ...why, seen }

@@ -18,7 +18,7 @@ import {
 import { hasForms, hasTasks } from '../offer/client.ts'
 import type { McpCall } from '../offer/offer.ts'
 import type { McpOptions } from '../offer/options.ts'
-import { type Ask, askKey, askText, inputRequests, readWord } from './asks.ts'
+import { type Ask, askText, inputRequests, readAnswers } from './asks.ts'
 import { type AnswerShape, resultOf, runningResult } from './content.ts'
 import { type Followed, followRun, progressText } from './follow.ts'
 import { newTask } from './task.ts'
@@ -82,12 +82,11 @@ export class Peer {
     return reasons.some(({ code }) => code === 'approval' || code === 'question')
   }
 
-  /** Takes a client's answers to what waits in a run. Keys that nothing waits under are left alone. */
-  async answer(runId: Id, answers: Readonly<Record<string, unknown>>): Promise<void> {
-    for (const ask of await this.asks(runId)) {
-      const word = readWord(ask, answers[askKey(ask)])
-      if (word === undefined) continue
-      await this.runtime.answer(ask.of.nodeId, word).catch((error: unknown) => {
+  /** Takes the answers that a client's person gave to what waits in a run. */
+  async answer(runId: Id, { client, answers }: Pick<McpCall, 'client' | 'answers'>): Promise<void> {
+    if (!this.canAsk(client)) return
+    for (const { nodeId, word } of readAnswers(await this.asks(runId), answers)) {
+      await this.runtime.answer(nodeId, word).catch((error: unknown) => {
         // Somebody was faster: the run shows it.
         if (!ConflictError.isInstance(error)) throw error
       })
@@ -139,7 +138,7 @@ export class Peer {
   /** Says why a run does not go on, and what waits in it for this caller's word. */
   async whyText(runId: Id): Promise<string> {
     const { reasons } = await this.runtime.why(runId)
-    const asks = (await this.asks(runId)).map((ask) => `node_id ${ask.of.nodeId}: ${askText(ask)}`)
+    const asks = (await this.asks(runId)).map((ask) => `node_id ${ask.of.nodeId}, seen ${ask.of.seen}: ${askText(ask)}`)
     return [...reasons.map(({ text }) => asSentence(text)), ...asks].join('\n')
   }
 

@@ -1,9 +1,11 @@
-// Tools by which a client without Tasks looks at its runs: `run_get`, `run_wait`, `run_cancel`, `run_answer`.
+// Tools by which a client without Tasks looks at its runs: `run_get`, `run_wait`, `run_cancel`, `run_reply`, `run_answer`.
+//
+// Must stay true: a model that calls allows nothing, unless its principal has the scope `approve:model`.
 
-import { InputError, type Json } from '../../../index.ts'
+import { DeniedError, InputError, type Json } from '../../../index.ts'
 import { hasForms } from '../offer/client.ts'
 import type { McpArguments, McpCall, McpTool } from '../offer/offer.ts'
-import { type AskWord, readWord } from './asks.ts'
+import { readDecision } from './asks.ts'
 import { textContent } from './content.ts'
 import { attachRun, type Peer } from './peer.ts'
 
@@ -11,12 +13,14 @@ const WAIT_SECONDS = 50
 const MOST_SECONDS = 300
 const RUN_ID = { type: 'string', description: 'The run_id of an earlier result.' }
 
-/** The tools that a caller may use. A client with forms asks its person there: the model that calls does not answer for him. */
+/** The tools that a caller may use. A client with forms asks its person there: the model that calls does not answer for the person. */
 export function runTools(peer: Peer, client: McpCall['client']): McpTool[] {
   const { runtime } = peer
   const tools = [runtime.may('read') ? [getTool(peer), waitTool(peer)] : []]
   if (runtime.may('cancel')) tools.push([cancelTool(peer)])
-  if (runtime.may('approve') && !hasForms(client)) tools.push([answerTool(peer)])
+  if (runtime.may('approve') && !hasForms(client)) {
+    tools.push([replyTool(peer)], runtime.may('approve:model') ? [answerTool(peer)] : [])
+  }
   return tools.flat()
 }
 
@@ -53,7 +57,7 @@ function waitTool(peer: Peer): McpTool {
 
 async function waitFor(peer: Peer, args: McpArguments, call: McpCall): Promise<object> {
   const run = await attachRun(peer, args['run_id'])
-  if (call.state !== undefined) await peer.answer(run.id, call.answers)
+  if (call.state !== undefined) await peer.answer(run.id, call)
   const { agent } = await peer.runtime.look(run.id)
   const shape = { ...(await peer.shapeOf(agent)), output: 'none' } as const
   return peer.wait(run, { call, shape, waitMs: secondsIn(args['seconds']) * 1_000, isOwn: false })
@@ -77,41 +81,76 @@ function cancelTool(peer: Peer): McpTool {
   }
 }
 
-const ANSWER = {
+const NODE_ID = { type: 'string', description: 'The node that waits, as run_get names it.' }
+const SEEN = { type: 'string', description: 'The hash of what waits, as run_get shows it.' }
+
+function replyTool(peer: Peer): McpTool {
+  return {
+    name: 'run_reply',
+    description:
+      'Answers the question of an agent in a run with the words of a person: ask the person first. It allows nothing.',
+    inputSchema: schemaOf(
+      {
+        run_id: RUN_ID,
+        node_id: NODE_ID,
+        seen: SEEN,
+        answer: { type: 'string', description: 'What the person says.' },
+      },
+      ['run_id', 'node_id', 'answer'],
+    ),
+    call: async (args) => {
+      const nodeId = await waitingNode(peer, args, 'question')
+      const { seen, answer } = args
+      if (typeof answer !== 'string' || answer.trim() === '') throw new InputError('invalid_input', 'Give "answer".')
+      await peer.runtime.answer(nodeId, { text: answer, ...(typeof seen === 'string' ? { seen } : {}) })
+      return RECORDED
+    },
+  }
+}
+
+const DECISION = {
   run_id: RUN_ID,
-  node_id: { type: 'string', description: 'The node that waits, as run_get names it.' },
-  decision: { type: 'string', enum: ['allow_once', 'allow_here', 'deny'], description: 'On what must be allowed.' },
-  answer: { type: 'string', description: 'To a question.' },
+  node_id: NODE_ID,
+  seen: SEEN,
+  decision: { type: 'string', enum: ['allow_once', 'allow_here', 'deny'] },
   reason: { type: 'string' },
 }
 
 function answerTool(peer: Peer): McpTool {
   return {
     name: 'run_answer',
-    description: 'Gives the word of a person on what waits in a run: ask the person first.',
-    inputSchema: schemaOf(ANSWER, ['run_id', 'node_id']),
+    description: 'Allows or denies a request that waits in a run: ask the person first.',
+    inputSchema: schemaOf(DECISION, ['run_id', 'node_id', 'seen', 'decision']),
     call: async (args) => {
-      const run = await attachRun(peer, args['run_id'])
-      const ask = (await peer.asks(run.id)).find(({ of }) => of.nodeId === args['node_id'])
-      const word = ask === undefined ? undefined : readWord(ask, { action: 'accept', content: wordsIn(args) })
-      if (ask === undefined) throw new InputError('invalid_input', 'Nothing of that node waits in this run now.')
-      await peer.runtime.answer(ask.of.nodeId, needed(word))
-      return { content: [textContent('The answer is recorded.')] }
+      const nodeId = await waitingNode(peer, args, 'approval')
+      const word = readDecision(args, textOf(args['seen']))
+      if (word === undefined) throw new InputError('invalid_input', 'Give "decision": allow_once, allow_here or deny.')
+      await peer.runtime.answer(nodeId, word)
+      return RECORDED
     },
   }
 }
 
-function wordsIn({ decision, answer, reason }: McpArguments): object {
-  return {
-    ...(decision === undefined ? {} : { decision }),
-    ...(answer === undefined ? {} : { answer }),
-    ...(reason === undefined ? {} : { reason }),
-  }
+const RECORDED = { content: [textContent('The answer is recorded.')] }
+
+function textOf(value: Json | undefined): string {
+  return typeof value === 'string' ? value : ''
 }
 
-function needed(word: AskWord | undefined): AskWord {
-  if (word !== undefined) return word
-  throw new InputError('invalid_input', 'Give "decision" for what must be allowed, "answer" for a question.')
+/** The node that a caller names, where it waits for this in the run. */
+async function waitingNode(peer: Peer, args: McpArguments, kind: 'approval' | 'question'): Promise<string> {
+  const run = await attachRun(peer, args['run_id'])
+  const asks = await peer.asks(run.id)
+  const found = asks.find((ask) => ask.kind === kind && ask.of.nodeId === args['node_id'])
+  if (found !== undefined) return found.of.nodeId
+  if (kind === 'question' && asks.some(({ of }) => of.nodeId === args['node_id'])) {
+    throw new DeniedError(
+      'denied',
+      'A person must allow it: the model that calls may not, without the scope approve:model.',
+    )
+  }
+  const what = kind === 'approval' ? 'No request' : 'No question'
+  throw new InputError('invalid_input', `${what} of that node waits in this run now.`)
 }
 
 function schemaOf(

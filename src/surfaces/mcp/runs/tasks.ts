@@ -11,9 +11,9 @@ export type TaskMethod = (peer: Peer, taskId: unknown, call: McpCall) => Promise
 
 export const TASK_METHODS: Readonly<Record<string, TaskMethod>> = {
   'tasks/get': guarded(getTask),
-  'tasks/update': guarded(async (peer, taskId, { answers }) => {
+  'tasks/update': guarded(async (peer, taskId, call) => {
     const { id } = await attachRun(peer, taskId)
-    await peer.answer(id, answers)
+    await peer.answer(id, call)
     return {}
   }),
   'tasks/cancel': guarded(async (peer, taskId) => {

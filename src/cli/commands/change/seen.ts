@@ -1,0 +1,32 @@
+import { type Node, seenOf } from '../../../doors/rows.ts'
+import { type Call, CliError, EXIT, textOption } from '../../command/command.ts'
+import { SEEN } from '../../watch/request-text.ts'
+
+/** What a person is shown who has not seen the request, or another one. */
+export interface Shown {
+  /** True: the answer counts only for what the person has seen. */
+  readonly isNeeded: boolean
+  /** The request as it is now, and the command that answers it. */
+  readonly lines: () => readonly string[]
+}
+
+/**
+ * The digest that the person typed, to go with the answer: nothing is looked up for the person. Throws, and shows the request,
+ * where the digest is needed or names another request than the node has now.
+ */
+export function typedSeen(call: Call, node: Node, { isNeeded, lines }: Shown): { readonly seen?: string } {
+  const seen = textOption(call, 'seen')?.toLowerCase()
+  const now = seenOf(node)
+  if (seen !== undefined && !FORM.test(seen)) {
+    throw new CliError(`--seen needs ${SEEN} hex digits or more, as legate approvals prints them.`, EXIT.usage)
+  }
+  // A node that asks nothing is refused by the rules, which say who has answered.
+  const isRight = now === null || (seen === undefined ? !isNeeded : now.startsWith(seen))
+  if (isRight) return seen === undefined ? {} : { seen }
+  const why = seen === undefined ? 'the request must be seen first' : 'this is not the request you saw'
+  const shown = lines().map((line) => `  ${line.replaceAll('\n', '\n  ')}`)
+  const message = [`Nothing was answered: ${why}. The current request:`, ...shown].join('\n')
+  throw new CliError(message, EXIT.usage, { namesHelp: false })
+}
+
+const FORM = /^[0-9a-f]{16,64}$/
