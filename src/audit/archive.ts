@@ -162,6 +162,8 @@ export interface ForgottenOwner {
   readonly trees: number
   /** How many open runs were cancelled for it. */
   readonly cancelled: number
+  /** How many files of its own were deleted on this machine: those that agents wrote, and memories. */
+  readonly files: number
 }
 
 /** How open runs end, and what else there is of a tree. */
@@ -171,11 +173,18 @@ export interface OwnerParts {
   /** Resolves when nothing of the tree is open. */
   idle(rootId: Id): Promise<void>
   dropCopies(rootId: Id): Promise<void>
+  /** What is kept beside the store. */
+  stores(): Promise<readonly OwnerFiles[]>
+}
+
+interface OwnerFiles {
+  /** Deletes what is kept of an owner. Gives how many files there were. */
+  forget(owner: string): Promise<number>
 }
 
 /**
  * Deletes all trees of an owner, open ones too, until there is none: a run that begins meanwhile goes as well. Deletes also what
- * the store keeps beside trees: tokens, webhooks, usage, changes. A damaged tree does not hold up the others; an error reports it
+ * the store keeps beside trees (tokens, webhooks, usage, changes), and then what is kept beside the store. A damaged tree does not hold up the others; an error reports it
  * at the end.
  */
 export async function forgetOwner(store: Store, owner: string, parts: OwnerParts): Promise<ForgottenOwner> {
@@ -197,8 +206,11 @@ export async function forgetOwner(store: Store, owner: string, parts: OwnerParts
   const { gone, failures, cancelled } = tally
   await archive.forgetOwner(owner)
   if (gone.length > 0) await archive.compact?.()
+  let files = 0
+  // Last, when no run of the owner writes any more.
+  for (const kept of await parts.stores()) files += await kept.forget(owner)
   if (failures.size > 0) throw damaged([...failures.values()], gone)
-  return { owner, trees: gone.length, cancelled }
+  return { owner, trees: gone.length, cancelled, files }
 }
 
 interface OwnerTally {

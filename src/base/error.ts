@@ -17,6 +17,7 @@ export const ERROR_CODES = Object.freeze([
   'not_found',
   'deleted',
   'denied',
+  'files_undecided',
   'conflict',
   'store',
   'store_busy',

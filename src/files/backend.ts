@@ -15,6 +15,8 @@ export interface FileInfo {
  */
 export interface FileBackend {
   readonly areas: readonly Area[]
+  /** True where programs can run in its directories. */
+  readonly isOnDisk: boolean
   /** The entries of one directory whose names `keep` accepts, in any order. */
   list(path: LogicalPath, keep: (name: string) => boolean): Promise<FileInfo[]>
   stat(path: LogicalPath): Promise<FileInfo>
@@ -26,6 +28,10 @@ export interface FileBackend {
   inDirectory<T>(path: LogicalPath, work: (directory: string) => Promise<T>): Promise<T>
   /** The logical path of a file of this machine, links followed; undefined where it is none of these files. */
   nameOf(place: string): LogicalPath | undefined
+  /** The files of one owner alone, in areas of the same names: `inner` are the folders on the way there. Made when used. */
+  within(inner: readonly string[]): FileBackend
+  /** Deletes all that `within` keeps there, and follows no link. Gives how many files there were. */
+  erase(inner: readonly string[]): Promise<number>
 }
 
 export interface Range {

@@ -10,10 +10,13 @@ import { type Area, below, type LogicalPath, temporaryName } from './path.ts'
 export class DiskWork {
   private readonly directories: ReadonlyMap<Area, string>
   private readonly hasProc: boolean
+  /** The folders below each directory in which the areas are: made when they are used, for their user alone. */
+  private readonly inner: readonly string[]
 
-  constructor(directories: ReadonlyMap<Area, string>, hasProc: boolean = HAS_PROC) {
+  constructor(directories: ReadonlyMap<Area, string>, hasProc: boolean = HAS_PROC, inner: readonly string[] = []) {
     this.directories = directories
     this.hasProc = hasProc
+    this.inner = inner
   }
 
   list(at: LogicalPath, keep: (name: string) => boolean): Promise<FileInfo[]> {
@@ -129,6 +132,7 @@ export class DiskWork {
 
   private async hold([area, ...names]: readonly string[], make: boolean): Promise<HeldDirectory> {
     let held = await HeldDirectory.open(this.directories.get(area as Area) ?? '', this.hasProc)
+    for (const name of this.inner) held = await held.enter(name, { make: true, mode: 0o700 })
     for (const name of names) held = await held.enter(name, { make })
     return held
   }

@@ -2,13 +2,12 @@ import path from 'node:path'
 import { DefinitionError } from '../base/error.ts'
 import { nodeFs } from '../base/node-system.ts'
 import { readOptions, text } from '../base/options.ts'
-import { type FilePolicy, POLICY } from './access.ts'
 import type { FileBackend, FileInfo, Range, ReadBytes } from './backend.ts'
 import type { DiskWork } from './disk-work.ts'
-import { FileDomain } from './files.ts'
+import { FileDomain, type FileSettings, SETTINGS } from './files.ts'
 import { AREAS, type Area, type LogicalPath } from './path.ts'
 
-export interface DiskFilesOptions extends FilePolicy {
+export interface DiskFilesOptions extends FileSettings {
   /** The directory behind `/workspace/`. Created when it is missing. */
   readonly workspace?: string
   /** The directory behind `/userinput/`. It must exist. */
@@ -22,21 +21,25 @@ export interface DiskFilesOptions extends FilePolicy {
  * name, and never reaches anything outside of the directories, whatever another process does inside them.
  */
 export function diskFiles(options: DiskFilesOptions): FileDomain {
-  readOptions('diskFiles()', options, { workspace: text, userinput: text, internal: text, ...POLICY })
+  readOptions('diskFiles()', options, { workspace: text, userinput: text, internal: text, ...SETTINGS })
   return new FileDomain(new DiskBackend(resolveAreas(options)), options)
 }
 
 export class DiskBackend implements FileBackend {
   readonly areas: readonly Area[]
+  readonly isOnDisk: boolean = true
   private readonly directories: ReadonlyMap<Area, string>
   private readonly hasProc: boolean | undefined
+  /** The folders below each directory in which the areas are. */
+  private readonly inner: readonly string[]
   private loading: Promise<DiskWork> | undefined
 
   /** `hasProc`: false on a machine without /proc, such as macOS. Default: detected. */
-  constructor(directories: ReadonlyMap<Area, string>, hasProc?: boolean) {
+  constructor(directories: ReadonlyMap<Area, string>, hasProc?: boolean, inner: readonly string[] = []) {
     this.areas = AREAS.filter((area) => directories.has(area))
     this.directories = directories
     this.hasProc = hasProc
+    this.inner = inner
   }
 
   async list(at: LogicalPath, keep: (name: string) => boolean): Promise<FileInfo[]> {
@@ -63,18 +66,40 @@ export class DiskBackend implements FileBackend {
     return (await this.work()).inDirectory(at, work)
   }
 
+  /** What lies beside the inner folders has the name that it has for the whole application, whose rules hold for it. */
   nameOf(place: string): LogicalPath | undefined {
     const real = realOf(place)
-    for (const [area, directory] of this.directories) {
-      if (real === undefined || !isWithin(real, directory)) continue
+    if (real === undefined) return undefined
+    return this.nameIn(this.inner, real) ?? this.nameIn([], real)
+  }
+
+  private nameIn(inner: readonly string[], real: string): LogicalPath | undefined {
+    for (const [area, root] of this.directories) {
+      const directory = path.join(root, ...inner)
+      if (!isWithin(real, directory)) continue
       const segments = [area, ...path.relative(directory, real).split(path.sep)].filter((name) => name !== '')
       return { text: `/${segments.join('/')}`, segments }
     }
     return undefined
   }
 
+  within(inner: readonly string[]): DiskBackend {
+    return new DiskBackend(this.directories, this.hasProc, [...this.inner, ...inner])
+  }
+
+  async erase(inner: readonly string[]): Promise<number> {
+    const { eraseFolder } = await import('./erase-folder.ts')
+    let files = 0
+    for (const directory of this.directories.values()) {
+      files += await eraseFolder(directory, [...this.inner, ...inner], this.hasProc)
+    }
+    return files
+  }
+
   private work(): Promise<DiskWork> {
-    this.loading ??= import('./disk-work.ts').then(({ DiskWork }) => new DiskWork(this.directories, this.hasProc))
+    this.loading ??= import('./disk-work.ts').then(
+      ({ DiskWork }) => new DiskWork(this.directories, this.hasProc, this.inner),
+    )
     return this.loading
   }
 }

@@ -6,15 +6,19 @@
 //   order. A denial therefore tells nothing about which files exist.
 // - Paths are logical (`/workspace/x`). No message shows where an area really lies.
 // - Writes and edits of one path run one after another; each happens whole or not at all.
+// - An owner with files of its own reaches no others: `FileDomain.of` chooses them, and nothing after it.
 
 import { InputError } from '../base/error.ts'
+import { type OptionRules, oneOf } from '../base/options.ts'
+import { hasOwnFolder, isOwnersFolder, OWNERS, type Owners, ownerFolder } from '../base/owner-folder.ts'
 import { checkGrant, type Grant, type Layer, useLayer } from '../grant/grant.ts'
 import type { Request } from '../grant/request.ts'
-import { FileAccess, type FilePolicy } from './access.ts'
+import { FileAccess, type FilePolicy, POLICY } from './access.ts'
 import type { FileBackend, FileInfo, Range } from './backend.ts'
 import { applyEdits, checkPattern, decodeText, type Edit, linesOf, matchesIn } from './edit.ts'
 import { type FileOperation, IS_DIRECTORY, invalidArgument, notFound, OPERATIONS } from './failure.ts'
 import { below, isName, type LogicalPath, readPath } from './path.ts'
+import { UndecidedFiles } from './undecided-files.ts'
 
 /** The files of a runtime for one agent: the agent's layers decide every operation. */
 export interface Files {
@@ -172,7 +176,8 @@ class BoundFiles implements Files {
 
   isKept(place: string): boolean {
     const path = this.parts.backend.nameOf(place)
-    return path !== undefined && this.access.isKept(path)
+    if (path === undefined) return false
+    return path.segments.some(isOwnersFolder) || this.access.isKept(path)
   }
 
   allowedDirectories(): string[] {
@@ -304,12 +309,70 @@ export interface RuntimeFile {
   readonly what: string
 }
 
+/** What holds for all files of a runtime. */
+export interface FileSettings extends FilePolicy {
+  /**
+   * Whose the files are: `own` gives each owner of runs areas of its own, `shared` gives all of them the same ones. Runs without an
+   * owner, and those of the person at this machine, use the areas themselves. Left out: nobody else may start an agent that works
+   * with files.
+   */
+  readonly owners?: Owners
+}
+
+export const SETTINGS: OptionRules<FileSettings> = { ...POLICY, owners: oneOf(...OWNERS) }
+
+/** A folder in which programs of one owner run. */
+export interface OwnFolder {
+  /** Unlike that of every other folder. For this process: it is shown to nobody. */
+  readonly key: string
+  /** Runs `work` with the real path of the folder, which is made when it is missing. */
+  use<T>(work: (real: string) => Promise<T>): Promise<T>
+}
+
 /** The files of a runtime: `createRuntime({ files })`. The same for every agent in it; grants say who may do what. */
 export class FileDomain {
+  /** Whose the files are; null where nobody has said it. */
+  readonly owners: Owners | null
   private readonly parts: FileParts
+  /** The files of owners who have their own, or of whom nobody has said which they have. */
+  private readonly others: Map<string, FileDomain> = new Map()
 
-  constructor(backend: FileBackend, policy: FilePolicy) {
-    this.parts = { backend, policy, inTurn: makeInTurn() }
+  constructor(backend: FileBackend, settings: FileSettings, inTurn: InTurn = makeInTurn()) {
+    this.owners = settings.owners ?? null
+    this.parts = { backend, policy: settings, inTurn }
+  }
+
+  /**
+   * The files as runs of this owner have them; null for runs without one. Where nobody has said whose the files are, every
+   * operation of another owner fails and names the two choices.
+   */
+  of(owner: string | null): FileDomain {
+    if (this.owners === 'shared' || !hasOwnFolder(owner)) return this
+    const known = this.others.get(owner)
+    if (known !== undefined) return known
+    const { backend, policy, inTurn } = this.parts
+    const own = this.owners === 'own' ? backend.within(ownerFolder(owner)) : new UndecidedFiles(backend)
+    const ownTurn: InTurn = (path, work) => inTurn(`${path}\n${owner}`, work)
+    const made = new FileDomain(own, { ...policy, owners: 'shared' }, ownTurn)
+    if (this.others.size >= MOST_KEPT) this.others.clear()
+    this.others.set(owner, made)
+    return made
+  }
+
+  /** Where programs of this owner run that nobody gave a folder; null where that is the folder of this process. */
+  folderOf(owner: string | null): OwnFolder | null {
+    if (this.owners !== 'own' || !hasOwnFolder(owner)) return null
+    const { backend } = this.of(owner).parts
+    if (!backend.isOnDisk || !backend.areas.includes('workspace')) return null
+    const { text, segments } = WORKSPACE
+    return { key: ownerFolder(owner).join('/'), use: (work) => backend.inDirectory({ text, segments }, work) }
+  }
+
+  /** Deletes the files that an owner has alone. Gives how many there were. */
+  async forgetOwner(owner: string): Promise<number> {
+    if (!hasOwnFolder(owner)) return 0
+    this.others.delete(owner)
+    return this.parts.backend.erase(ownerFolder(owner))
   }
 
   /** For your own code, with a grant of its own: `files.open({ use: ['file.*:/workspace/**'] })`. */
@@ -335,3 +398,7 @@ export class FileDomain {
     return new BoundFiles(this.parts, layers, isApproved)
   }
 }
+
+/** So many owners are kept at hand. */
+const MOST_KEPT = 1_000
+const WORKSPACE = { text: '/workspace', segments: ['workspace'] } as const

@@ -51,17 +51,26 @@ export class HeldDirectory implements SeenFolder {
   }
 
   /** Opens the directory of this name below, and releases this one. */
-  async enter(name: string, { make }: { readonly make: boolean }): Promise<HeldDirectory> {
+  async enter(
+    name: string,
+    { make, mode }: { readonly make: boolean; readonly mode?: number },
+  ): Promise<HeldDirectory> {
     try {
       this.refuseOwn(name)
-      if (make) await this.makeDirectory(name)
-      const inner = new HeldDirectory(path.join(this.path, name), await this.openDirectory(name), this.hasProc)
-      if (!isOwn(inner.stat())) return this.hasProc ? inner : await inner.checked()
-      await inner.close()
-      throw new OwnFileError()
+      if (make) await this.makeDirectory(name, mode)
+      return await this.open(name)
     } finally {
       await this.close()
     }
+  }
+
+  /** Opens the directory of this name below. */
+  async open(name: string): Promise<HeldDirectory> {
+    this.refuseOwn(name)
+    const inner = new HeldDirectory(path.join(this.path, name), await this.openDirectory(name), this.hasProc)
+    if (!isOwn(inner.stat())) return this.hasProc ? inner : await inner.checked()
+    await inner.close()
+    throw new OwnFileError()
   }
 
   private async openDirectory(name: string): Promise<FileHandle> {
@@ -185,9 +194,9 @@ export class HeldDirectory implements SeenFolder {
     if (isOwnName(this, name)) throw new OwnFileError()
   }
 
-  private async makeDirectory(name: string): Promise<void> {
+  private async makeDirectory(name: string, mode?: number): Promise<void> {
     try {
-      await mkdir(this.at(name))
+      await mkdir(this.at(name), { mode })
     } catch (error) {
       if (codeOf(error) !== 'EEXIST') throw error
     }

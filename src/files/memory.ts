@@ -1,16 +1,15 @@
 import { InputError } from '../base/error.ts'
 import { readOptions, record } from '../base/options.ts'
-import { type FilePolicy, POLICY } from './access.ts'
 import type { FileBackend, FileInfo, Range, ReadBytes } from './backend.ts'
 import { conflict, IS_DIRECTORY, NO_DIRECTORY, notFound } from './failure.ts'
-import { FileDomain } from './files.ts'
+import { FileDomain, type FileSettings, SETTINGS } from './files.ts'
 import { AREAS, type Area, below, type LogicalPath, readPath } from './path.ts'
 
 /** The initial files of an area, by their names below it: `{ 'notes/a.txt': 'hello' }`. */
 export type MemoryArea = Readonly<Record<string, string | Uint8Array>>
 
-export interface MemoryFilesOptions extends FilePolicy {
-  /** Files of `/workspace/`. */
+export interface MemoryFilesOptions extends FileSettings {
+  /** Files of `/workspace/`. With `owners: 'own'` each owner begins with files of its own that are like these; so of every area. */
   readonly workspace?: MemoryArea
   /** Files of `/userinput/`. */
   readonly userinput?: MemoryArea
@@ -20,16 +19,17 @@ export interface MemoryFilesOptions extends FilePolicy {
 
 /** Keeps files in the memory of this process; they end with it. `/workspace/` and `/userinput/` always exist. */
 export function memoryFiles(options: MemoryFilesOptions = {}): FileDomain {
-  readOptions('memoryFiles()', options, { workspace: record, userinput: record, internal: record, ...POLICY })
+  readOptions('memoryFiles()', options, { workspace: record, userinput: record, internal: record, ...SETTINGS })
   const areas = AREAS.filter((area) => area !== 'internal' || options.internal !== undefined)
-  const backend = new MemoryBackend(areas)
-  for (const area of areas) {
-    for (const [name, data] of Object.entries(options[area] ?? {})) {
-      backend.put(readPath(`/${area}/${name}`), Buffer.from(data), false)
-    }
-  }
-  return new FileDomain(backend, options)
+  const initial = areas.flatMap((area) =>
+    Object.entries(options[area] ?? {}).map(
+      ([name, data]): InitialFile => [readPath(`/${area}/${name}`), Buffer.from(data)],
+    ),
+  )
+  return new FileDomain(new MemoryBackend(areas, initial), options)
 }
+
+type InitialFile = readonly [path: LogicalPath, bytes: Uint8Array]
 
 interface MemoryFile {
   readonly bytes: Uint8Array
@@ -40,11 +40,17 @@ type MemoryDirectory = Map<string, MemoryFile | MemoryDirectory>
 
 class MemoryBackend implements FileBackend {
   readonly areas: readonly Area[]
+  readonly isOnDisk: boolean = false
   private readonly root: MemoryDirectory
+  private readonly initial: readonly InitialFile[]
+  /** The files of each owner alone. */
+  private readonly owned: Map<string, MemoryBackend> = new Map()
 
-  constructor(areas: readonly Area[]) {
+  constructor(areas: readonly Area[], initial: readonly InitialFile[]) {
     this.areas = areas
     this.root = new Map(areas.map((area) => [area, new Map()]))
+    this.initial = initial
+    for (const [path, bytes] of initial) this.put(path, bytes, false)
   }
 
   async list(path: LogicalPath, keep: (name: string) => boolean): Promise<FileInfo[]> {
@@ -86,7 +92,23 @@ class MemoryBackend implements FileBackend {
     return undefined
   }
 
-  put(path: LogicalPath, bytes: Uint8Array, overwrite: boolean): void {
+  within(inner: readonly string[]): MemoryBackend {
+    const key = inner.join('/')
+    const known = this.owned.get(key)
+    if (known !== undefined) return known
+    const made = new MemoryBackend(this.areas, this.initial)
+    this.owned.set(key, made)
+    return made
+  }
+
+  async erase(inner: readonly string[]): Promise<number> {
+    const key = inner.join('/')
+    const files = countIn(this.owned.get(key)?.root)
+    this.owned.delete(key)
+    return files
+  }
+
+  private put(path: LogicalPath, bytes: Uint8Array, overwrite: boolean): void {
     const { directory, name } = this.placeOf(path, { make: true })
     const found = directory.get(name)
     if (found instanceof Map) throw notFound(path.text, IS_DIRECTORY)
@@ -120,6 +142,10 @@ class MemoryBackend implements FileBackend {
     }
     return directory
   }
+}
+
+function countIn(directory: MemoryDirectory = new Map()): number {
+  return [...directory.values()].reduce((sum, found) => sum + (found instanceof Map ? countIn(found) : 1), 0)
 }
 
 interface Place {

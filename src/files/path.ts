@@ -1,4 +1,5 @@
 import { sizeOf } from '../base/json.ts'
+import { isOwnersFolder } from '../base/owner-folder.ts'
 import { invalidPath } from './failure.ts'
 
 /**
@@ -34,7 +35,7 @@ export function readPath(given: unknown, kind: 'file' | 'directory' = 'file'): L
  */
 export function isName(segment: string): boolean {
   if (segment === '' || segment === '.' || segment.includes('..') || sizeOf(segment) > MOST_NAME_BYTES) return false
-  return !FORBIDDEN.test(segment) && segment.isWellFormed() && !isTemporary(segment)
+  return !FORBIDDEN.test(segment) && segment.isWellFormed() && !isTemporary(segment) && !isOwnersFolder(segment)
 }
 
 /** The path of an entry of a directory. */

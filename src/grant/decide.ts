@@ -47,6 +47,16 @@ export function isForbidden(layers: readonly Layer[], domain: string): boolean {
   return known.has(domain) || (domain.startsWith('file.') && known.has('file.*'))
 }
 
+/** False where a layer allows nothing of a domain, also after a person was asked: then no request of it is ever allowed. */
+export function mayEver(layers: readonly Layer[], domain: string): boolean {
+  if (isForbidden(layers, domain)) return false
+  const isOf = (rule: string) => {
+    const named = splitRule(rule).domain
+    return named === domain || (named === 'file.*' && domain.startsWith('file.'))
+  }
+  return layers.every(({ allow, ask }) => allow.some(isOf) || ask.some(isOf))
+}
+
 const forbidden: WeakMap<readonly Layer[], ReadonlySet<string>> = new WeakMap()
 
 function wholeDomain(rule: string): readonly string[] {

@@ -23,6 +23,7 @@ export { tellChanges } from '../rules/settle/told.ts'
 export { planApproval } from '../rules/turn/approve.ts'
 export { planCancel } from '../rules/turn/cancel.ts'
 export { planResult } from '../rules/turn/result.ts'
+export { requireFiles } from './file-needs.ts'
 export { KeyedStarts, overtaken, requestHashOf } from './keys/keyed-starts.ts'
 
 /** How an input comes to a conversation: in its turn, or instead of what is going on. */

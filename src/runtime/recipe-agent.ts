@@ -10,6 +10,7 @@ import { MODE_NAMES, type Mode, type Surface } from '../recipe/inline/spec.ts'
 import { type OpenOptions, readOpenOptions } from '../recipe/open/open-subagents.ts'
 import type { RecipeOptions } from '../recipe/recipe/load-recipe.ts'
 import { buildCore } from '../recipe/run/inline-core.ts'
+import { MEMORY_OPTIONS, type MemoryToolsOptions } from '../tools/memory-tools.ts'
 import { asAgent } from './standalone.ts'
 
 export interface RecipeAgentOptions extends Pick<RecipeOptions, 'parameters' | 'ask' | 'readFile'> {
@@ -26,10 +27,12 @@ export interface RecipeAgentOptions extends Pick<RecipeOptions, 'parameters' | '
   readonly budget?: Budget
   /** How much it does without asking. Default auto. */
   readonly mode?: Mode
-  /** Where its programs run. Default: the current folder. */
+  /** Where its programs run. Default: the current folder. For an owner with files of its own they always run in its workspace. */
   readonly cwd?: string
+  /** Where its extension `memory`, and that of its children, keeps what it is told, and whose it is. Default: as `memoryTools()`. */
+  readonly memory?: MemoryToolsOptions
   /** How it may start subagents, beside its own sub-recipes; false: not at all. */
-  readonly subagents?: Omit<OpenOptions, 'mode' | 'cwd'> | false
+  readonly subagents?: Omit<OpenOptions, 'mode' | 'cwd' | 'memory'> | false
 }
 
 /**
@@ -44,7 +47,8 @@ export async function recipeAgent(
   const { grant, budget, mode = 'auto', model, subagents = {}, reading = 'strict' } = options
   if (grant !== undefined) checkGrant(grant, 'recipeAgent()')
   if (budget !== undefined) checkBudget(budget, 'recipeAgent()')
-  const { parameters, ask, readFile } = options
+  const { parameters, ask, readFile, memory } = options
+  if (memory !== undefined) readOptions('recipeAgent({ memory })', memory, MEMORY_OPTIONS)
   const reader = {
     mode: reading,
     ...(parameters === undefined ? {} : { parameters }),
@@ -57,8 +61,9 @@ export async function recipeAgent(
   checkParameters(file, parameters ?? {})
   const cwd = path.resolve(options.cwd ?? process.cwd())
   const surfaces = surfacesOf(file)
-  const open = subagents === false ? null : readOpenOptions({ surfaces, ...subagents, mode, cwd })
-  const inline = await rootInline(file, { model: model ?? null, grant: grant ?? null, budget, mode, cwd, open })
+  const shared = memory === undefined ? {} : { memory }
+  const open = subagents === false ? null : readOpenOptions({ surfaces, ...subagents, mode, cwd, ...shared })
+  const inline = await rootInline(file, { model: model ?? null, grant: grant ?? null, budget, mode, cwd, open, memory })
   return asAgent<Content | undefined, unknown, unknown>(buildCore(inline, undefined, namedModel))
 }
 
@@ -85,5 +90,6 @@ const OPTIONS = {
   budget: record,
   mode: oneOf(...MODE_NAMES),
   cwd: text,
+  memory: record,
   subagents: orJust(false, record),
 }

@@ -41,6 +41,7 @@ import type { Groups } from '../tool/groups.ts'
 import type { Toolkit } from '../tool/toolkit.ts'
 import { type HostAbove, hostsAbove, LayerStacks, turnBounds } from './authority.ts'
 import { type Models, Toolkits } from './equipment.ts'
+import type { FileNeedsParts } from './file-needs.ts'
 import type { AgentInfo } from './look/agent-info.ts'
 import { checkIsAgent } from './options.ts'
 
@@ -90,6 +91,10 @@ export class AgentDirectory implements Agents {
   private hookSets: WeakMap<AgentCore, HookSet> = new WeakMap()
   /** The agents that the application named or started itself, by name: the newest of each. */
   private readonly told: Map<string, AgentCore> = new Map()
+  /** What the files of the runtime are asked about an agent before it starts. */
+  readonly fileNeeds: FileNeedsParts
+  /** Agents that providers made. */
+  private readonly provided: WeakSet<AgentCore> = new WeakSet()
   /** Agents that wait for what their providers promised. */
   private readonly coming: Map<AgentCore, Promise<undefined>> = new Map()
   /** Has any agent here hooks that concern its children? Mostly none has. */
@@ -106,6 +111,8 @@ export class AgentDirectory implements Agents {
     this.registry = new AgentRegistry()
     this.toolkits = new Toolkits(parts.ledger)
     this.layers = new LayerStacks({ profiles: this.profiles, runtimeLayer: parts.runtimeLayer, agents: this })
+    const below = (agent: AgentCore) => this.below(agent)
+    this.fileNeeds = { files: parts.settings.files, runtimeLayer: parts.runtimeLayer, below }
   }
 
   /** Grows with every agent that is added. */
@@ -248,10 +255,29 @@ export class AgentDirectory implements Agents {
   /** Describes agents, sorted by name: by default all that can be started by name. */
   async infos(agents: Iterable<AgentCore> = this.told.values()): Promise<AgentInfo[]> {
     await this.allKnown()
-    const { models, parts } = this
+    const { models, parts, fileNeeds } = this
     const { agentInfos } = await import('./look/agent-info.ts')
     const modelOf = (agent: AgentCore) => models.of(agent) ?? models.standard
-    return agentInfos(agents, { budget: parts.settings.budget, modelOf })
+    return agentInfos(agents, { budget: parts.settings.budget, modelOf, fileNeeds })
+  }
+
+  /** All agents that this process has code for, those of files too. */
+  all(): readonly AgentCore[] {
+    return [...this.registry.all(), ...this.told.values()]
+  }
+
+  /** The agents that an agent may delegate to, as far as they are known. What a provider made is not looked into. */
+  private below(given: AgentCore): readonly AgentCore[] {
+    const agent = baseOf(given)
+    if (this.provided.has(agent)) return []
+    const found: AgentCore[] = [...backgroundAgents(agent.tools)]
+    for (const source of this.toolkits.allBelow(agent)) {
+      const below = source.first()
+      if (below === null || below instanceof Promise) continue
+      if (source.isProvided) this.provided.add(below)
+      found.push(below)
+    }
+    return found
   }
 
   /** Makes an agent known with all below it, or none of them when one cannot work. */
@@ -434,6 +460,10 @@ export class AgentRegistry {
     versions.set(hash, agent)
     const [oldest = ''] = versions.keys()
     if (versions.size > MAX_VERSIONS) versions.delete(oldest)
+  }
+
+  all(): readonly AgentCore[] {
+    return [...this.byName.values()].flatMap((versions) => [...versions.values()])
   }
 
   /** Whether this very definition is known. */

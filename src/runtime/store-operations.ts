@@ -40,6 +40,7 @@ import type { Ledger } from '../store/ledger.ts'
 import { lookWith, rootFor } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
+import type { OwnerStore } from '../tool/tool.ts'
 import { readConversationName } from './keys/start-names.ts'
 import type { ProcessesQuery, ProcessInfo } from './look/process-info.ts'
 import type { AnswerWord, ApprovalWord, ResultWord } from './options.ts'
@@ -59,6 +60,8 @@ export interface OperationParts {
   /** The rules of a run, loaded when they are needed first: at once from then on, so that nothing comes between. */
   readonly rules: () => NodeCode | Promise<NodeCode>
   readonly copies: Pick<SessionCopies, 'drop'>
+  /** What is kept of owners beside the rows, as far as this process knows its places. */
+  readonly ownerStores: () => Promise<readonly Pick<OwnerStore, 'forget'>[]>
   /** Hears of other processes from now on. */
   readonly watch: () => void
   readonly ends: TurnEnds
@@ -373,11 +376,12 @@ export abstract class StoreOperations {
   /**
    * Cancels all runs of an owner, waits for their end, and deletes all of the owner's trees with copies of their sessions, and
    * what else the store keeps of the owner: tokens, webhooks, usage, changes. The tombstones keep ids only, so that an old `key`
-   * starts nothing again.
+   * starts nothing again. Then it deletes the files and memories on this machine that are the owner's own: those of the runtime's
+   * `files`, and of the tools of all agents that this process knows. If it is ended in the middle, call it again.
    */
   async forgetOwner(owner: string, reason = 'forgotten'): Promise<ForgottenOwner> {
     this.parts.watch()
-    const { recordings, ends, copies } = this.parts
+    const { recordings, ends, copies, ownerStores } = this.parts
     await recordings.settled()
     const { forgetOwner } = await import('../audit/archive.ts')
     const parts = {
@@ -385,6 +389,7 @@ export abstract class StoreOperations {
       cancel: (runId: Id) => this.cancel(runId, reason),
       idle: (rootId: Id) => untilIdle(this.store, ends, rootId),
       dropCopies: (rootId: Id) => copies.drop(rootId),
+      stores: ownerStores,
     }
     return forgetOwner(this.store, owner, parts)
   }

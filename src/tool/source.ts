@@ -9,6 +9,7 @@
 
 import { sha256 } from '../base/hash.ts'
 import type { Json } from '../base/json.ts'
+import type { OwnFolder } from '../files/files.ts'
 import { matchName } from '../grant/match.ts'
 import type { Request } from '../grant/request.ts'
 import type { Logger, Tool } from './tool.ts'
@@ -34,6 +35,8 @@ export interface ToolSource {
   missing(): readonly string[]
   /** Starts it. Rejects with the reason. Never called where `tools` are given. */
   open(place: SourcePlace): Promise<OpenSource>
+  /** The same source in the folder of an owner, which no other owner shares. Left out where no folder matters. */
+  readonly inFolder?: ((folder: OwnFolder) => ToolSource) | undefined
   readonly [sourceMark]: true
 }
 
@@ -144,6 +147,8 @@ export function limitedSource(source: ToolSource, limit: ToolLimit): ToolSource 
     },
     tools: kept === undefined ? null : Object.fromEntries(kept),
     open: async (place) => limitedTools(await source.open(place), limit),
+    inFolder:
+      source.inFolder === undefined ? undefined : (folder) => limitedSource(source.inFolder?.(folder) ?? source, limit),
   } satisfies ToolSource)
 }
 

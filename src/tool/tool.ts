@@ -266,7 +266,7 @@ type Domain = Request['domain']
 
 /** Marks the file tools: a child may inherit them from its host. */
 export function markFileTools<Name extends string>(tools: Record<Name, Tool>): Record<Name, Tool> {
-  for (const tool of Object.values<Tool>(tools)) fileTools.add(tool)
+  for (const tool of Object.values<Tool>(tools)) fileTools.add(markWork(tool, 'files'))
   return tools
 }
 
@@ -284,4 +284,42 @@ export function markUse(tool: Tool, domain: Domain | undefined): Tool {
 
 export function useOf(tool: Tool): Domain | undefined {
   return used.get(tool)
+}
+
+/**
+ * What a ready-made tool works with in the workspace: `files`, or `programs` that run there; `children` for a tool that starts
+ * agents which may have any tool.
+ */
+export type WorksWith = 'files' | 'programs' | 'children'
+
+const works: WeakMap<Tool, WorksWith> = new WeakMap()
+
+/** Marks what a tool works with: it is known before the tool is called. */
+export function markWork(tool: Tool, work: WorksWith | undefined): Tool {
+  if (work !== undefined) works.set(tool, work)
+  return tool
+}
+
+export function workOf(tool: Tool): WorksWith | undefined {
+  return works.get(tool)
+}
+
+/** Where a ready-made tool keeps things of owners, each in a folder of its own. */
+export interface OwnerStore {
+  /** Tools with equal keys keep the same things. */
+  readonly key: string
+  /** Deletes what is kept of an owner. Gives how many files there were. */
+  forget(owner: string): Promise<number>
+}
+
+const stores: WeakMap<Tool, OwnerStore> = new WeakMap()
+
+/** Marks a tool that keeps things of owners: they are deleted with their owner. */
+export function markStore(tool: Tool, store: OwnerStore): Tool {
+  stores.set(tool, store)
+  return tool
+}
+
+export function storeOf(tool: Tool): OwnerStore | undefined {
+  return stores.get(tool)
 }

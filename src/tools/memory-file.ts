@@ -19,11 +19,18 @@ const ENDING = '.jsonl'
 /** Stores memories, one file of lines for each category, in a directory of the application. */
 export class MemoryFiles {
   private readonly directory: string
-  private readonly inTurn: InTurn = makeInTurn()
+  private readonly inTurn: InTurn
 
-  constructor(directory: string) {
+  constructor(directory: string, inTurn?: InTurn) {
     this.directory = directory
-    ownFolder(directory, 'what agents remember')
+    this.inTurn = inTurn ?? makeInTurn()
+    if (inTurn === undefined) ownFolder(directory, 'what agents remember')
+  }
+
+  /** The memories of one owner alone, in a folder below this one. */
+  within(folders: readonly string[]): MemoryFiles {
+    const directory = path.join(this.directory, ...folders)
+    return new MemoryFiles(directory, (category, work) => this.inTurn(`${category}\n${directory}`, work))
   }
 
   async categories(): Promise<string[]> {

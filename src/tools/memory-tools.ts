@@ -1,14 +1,22 @@
 import path from 'node:path'
 import { nodeOs } from '../base/node-system.ts'
-import { readOptions, text } from '../base/options.ts'
+import { type OptionRules, oneOf, readOptions, text } from '../base/options.ts'
+import { hasOwnFolder, OWNERS, type Owners, ownerFolder } from '../base/owner-folder.ts'
 import type { JsonSchema } from '../base/schema/schema.ts'
-import { type Tool, tool } from '../tool/tool.ts'
+import { markStore, type OwnerStore, type Tool, type ToolContext, tool } from '../tool/tool.ts'
 import type { Memory, MemoryFiles } from './memory-file.ts'
 
 export interface MemoryToolsOptions {
   /** The directory of the files. Default: `legate/memory` in the user's data directory. */
   readonly directory?: string
+  /**
+   * Whose the memory is. `own` (default): each owner of runs has a memory of its own; runs without an owner, and those of the
+   * person at this machine, have another together. `shared`: all have one.
+   */
+  readonly owners?: Owners
 }
+
+export const MEMORY_OPTIONS: OptionRules<MemoryToolsOptions> = { directory: text, owners: oneOf(...OWNERS) }
 
 export type MemoryToolName = 'memory_remember' | 'memory_recall' | 'memory_forget'
 
@@ -16,21 +24,18 @@ const CATEGORY: JsonSchema = { type: 'string', minLength: 1, maxLength: 64, desc
 const WORDS: JsonSchema = { type: 'string', minLength: 1, maxLength: 8_000 }
 const MOST_SHOWN = 200
 
-/**
- * Tools that remember from one run to the next. All runs of a user share the memory, unless the application gives each
- * a directory.
- */
+/** Tools that remember from one run to the next: each owner of runs has a memory of its own, unless `owners` says otherwise. */
 export function memoryTools(options: MemoryToolsOptions = {}): Record<MemoryToolName, Tool> {
-  const { directory = defaultDirectory() } = readOptions('memoryTools()', options, { directory: text })
-  const files = filesIn(directory)
-  return {
+  const given = readOptions('memoryTools()', options, MEMORY_OPTIONS)
+  const files = filesIn(directoryOf(given), given.owners === 'shared')
+  const tools = {
     memory_remember: tool({
       description: 'Keeps something for later runs, under a category. Only what will be useful, and no secrets.',
       input: schema({ category: CATEGORY, text: WORDS, tags: TAGS }, ['category', 'text']),
       effect: 'idempotent',
-      execute: async (input) => {
+      execute: async (input, context) => {
         const { category, text, tags = [] } = input as { category: string; text: string; tags?: string[] }
-        const done = await (await files()).add(nameOf(category), { text, tags, at: Date.now() })
+        const done = await (await files(context)).add(nameOf(category), { text, tags, at: Date.now() })
         return done === 'added' ? `Remembered under "${nameOf(category)}".` : 'That is known already.'
       },
     }) as Tool,
@@ -39,30 +44,47 @@ export function memoryTools(options: MemoryToolsOptions = {}): Record<MemoryTool
         'Gives what was remembered: of a category, of all, or what holds some words. Names the categories too.',
       input: schema({ category: CATEGORY, query: WORDS }, []),
       effect: 'pure',
-      execute: async (input) => {
+      execute: async (input, context) => {
         const { category, query } = input as { category?: string; query?: string }
-        return recall(await files(), category === undefined ? undefined : nameOf(category), query)
+        return recall(await files(context), category === undefined ? undefined : nameOf(category), query)
       },
     }) as Tool,
     memory_forget: tool({
       description: 'Forgets a category, or what in it holds some words.',
       input: schema({ category: CATEGORY, text: WORDS }, ['category']),
       effect: 'idempotent',
-      execute: async (input) => {
+      execute: async (input, context) => {
         const { category, text } = input as { category: string; text?: string }
-        const count = await (await files()).remove(nameOf(category), text ?? null)
+        const count = await (await files(context)).remove(nameOf(category), text ?? null)
         return count === 0 ? 'There was nothing to forget.' : `Forgotten: ${count}.`
       },
     }) as Tool,
   }
+  for (const one of Object.values(tools)) markStore(one, memoryStoreOf(given))
+  return tools
 }
 
+/** The memories of owners. They are deleted with their owner even where they are not used any more. */
+export function memoryStoreOf(options: MemoryToolsOptions): OwnerStore {
+  const directory = directoryOf(options)
+  const forget = async (owner: string) => {
+    if (!hasOwnFolder(owner)) return 0
+    const { eraseFolder } = await import('../files/erase-folder.ts')
+    return eraseFolder(directory, ownerFolder(owner))
+  }
+  return { key: `memory ${directory}`, forget }
+}
+
+type FilesFor = (context: Partial<Pick<ToolContext, 'owner'>> | undefined) => Promise<MemoryFiles>
+
 /** Loaded at the first use, once: it serializes calls that write the same file. */
-function filesIn(directory: string): () => Promise<MemoryFiles> {
+function filesIn(directory: string, isShared: boolean): FilesFor {
   let opened: Promise<MemoryFiles> | undefined
-  return () => {
+  return async (context) => {
     opened ??= import('./memory-file.ts').then(({ MemoryFiles }) => new MemoryFiles(directory))
-    return opened
+    const all = await opened
+    const owner = context?.owner ?? null
+    return isShared || !hasOwnFolder(owner) ? all : all.within(ownerFolder(owner))
   }
 }
 
@@ -95,6 +117,10 @@ function lineOf({ text, tags }: Memory): string {
 
 function nameOf(category: string): string {
   return category.trim().toLowerCase().toWellFormed() || 'general'
+}
+
+function directoryOf({ directory }: MemoryToolsOptions): string {
+  return path.resolve(directory ?? defaultDirectory())
 }
 
 function defaultDirectory(): string {

@@ -1,12 +1,13 @@
 import type { CheckedSchema, JsonSchema, Validation } from '../base/schema/schema.ts'
-import { markUse, type Tool, useOf } from '../tool/tool.ts'
+import { markUse, markWork, type Tool, useOf, workOf } from '../tool/tool.ts'
 
 export const WORKSPACE = '/workspace'
 const KEYS = ['path', 'paths', 'cwd']
 
 /** Makes a tool accept paths relative to the workspace too. */
 export function withWorkspacePaths(tool: Tool): Tool {
-  return markUse(Object.freeze({ ...tool, input: workspaceSchema(tool.input) }), useOf(tool))
+  const made = Object.freeze({ ...tool, input: workspaceSchema(tool.input) })
+  return markWork(markUse(made, useOf(tool)), workOf(tool))
 }
 
 /** Reads a path as models write it in a folder: a relative one is below the workspace. */

@@ -467,6 +467,9 @@ test('an operation on one path asks for that path only: no tree is walked', asyn
       return work(text)
     },
     nameOf: () => undefined,
+    isOnDisk: false,
+    within: () => backend,
+    erase: async () => 0,
   }
   const files = new FileDomain(backend, {}).open(ALL)
   const path = '/workspace/a/b'

@@ -18,7 +18,7 @@ import type { CallGate } from '../../engine/call-gate.ts'
 import type { Work } from '../../engine/engine.ts'
 import type { FieldEvent } from '../../fields/field-event.ts'
 import type { PathPattern } from '../../fields/path-pattern.ts'
-import type { FileDomain, Files, Keeper } from '../../files/files.ts'
+import type { FileDomain, Files, Keeper, OwnFolder } from '../../files/files.ts'
 import type { Budget } from '../../grant/budget.ts'
 import type { Layer } from '../../grant/grant.ts'
 import type { Profiles } from '../../grant/profile.ts'
@@ -178,15 +178,22 @@ export interface RunSettings {
   readonly causeOf: (error: unknown) => string
 }
 
-/** The runtime's files as a run may use them: by its layers, and by what a person has allowed for its call. */
+/**
+ * The files of the run's owner as the run may use them: by its layers, and by what a person has allowed for its call. Every
+ * conversation of a tree has the owner of its root.
+ */
 export function filesOf(run: NodeRun): Files {
-  const { home, layers, node } = run
+  const { home, layers, node, conversation } = run
   if (home.settings.files === null) return ABSENT_FILES
   const input = toJson(node.input.call?.input ?? null)
-  return home.settings.files.bind(
-    layers,
-    (request) => input.ok && permit(run, request, input.value).verdict === 'allow',
-  )
+  return home.settings.files
+    .of(conversation.owner)
+    .bind(layers, (request) => input.ok && permit(run, request, input.value).verdict === 'allow')
+}
+
+/** Where programs of the run's owner run that nobody gave a folder; null where that is the folder of this process. */
+export function ownFolderOf({ home, conversation }: NodeRun): OwnFolder | null {
+  return home.settings.files?.folderOf(conversation.owner) ?? null
 }
 
 /** Which definitions the rules of a run keep from it. A runtime without files keeps none. */

@@ -12,7 +12,7 @@ import { type OpenSource, SOURCE_SEPARATOR, type ToolSource } from '../../tool/s
 import { RETRY_MS, type SourcePool, type Start } from '../../tool/source-pool.ts'
 import { type ToolEntry, type Toolkit, toolEntry } from '../../tool/toolkit.ts'
 import { isLive } from '../build/read-kit.ts'
-import type { NodeRun } from '../hooks/node-run.ts'
+import { type NodeRun, ownFolderOf } from '../hooks/node-run.ts'
 
 type NamedSource = readonly [name: string, source: ToolSource]
 
@@ -57,9 +57,13 @@ export async function openSources(run: NodeRun, pool: SourcePool): Promise<NodeR
  * A step needs all sources; a call needs the one of its tool. A call of no tool reads which there are, of the sources that
  * run already. Calls that wrap up or brief have no tools.
  */
-function wantedBy({ node, agent, toolkit, turn, home }: NodeRun, pool: SourcePool): NamedSource[] {
+function wantedBy(run: NodeRun, pool: SourcePool): NamedSource[] {
+  const { node, agent, toolkit, turn, home } = run
   if (node.purpose === 'wrap_up' || node.purpose === 'brief') return []
-  const live = [...agent.sources].filter(([, source]) => isLive(source))
+  const live = placed(
+    run,
+    [...agent.sources].filter(([, source]) => isLive(source)),
+  )
   if (node.kind !== 'task') return live
   const called = node.input.call?.name ?? ''
   if (toolkit.find(called) !== undefined) return []
@@ -67,6 +71,13 @@ function wantedBy({ node, agent, toolkit, turn, home }: NodeRun, pool: SourcePoo
   if (own.length > 0) return own
   // A recording tells of sources that run nowhere.
   return live.filter(([, source]) => home.live.tape !== null || pool.isOpen(turn.rootId, source))
+}
+
+/** The sources in the folder of the run's owner, where it has one. */
+function placed(run: NodeRun, sources: NamedSource[]): NamedSource[] {
+  const folder = ownFolderOf(run)
+  if (folder === null) return sources
+  return sources.map(([name, source]): NamedSource => [name, source.inFolder?.(folder) ?? source])
 }
 
 /** Decides whether a source may start; else returns the reason, or the question for a person. */

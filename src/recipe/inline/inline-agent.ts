@@ -7,6 +7,7 @@ import { type Budget, storedBudget } from '../../grant/budget.ts'
 import type { Grant } from '../../grant/grant.ts'
 import type { ModelSettings } from '../../model/model.ts'
 import type { Tool } from '../../tool/tool.ts'
+import type { MemoryToolsOptions } from '../../tools/memory-tools.ts'
 import type { ToolSelection } from '../agent-file/agent-file.ts'
 import type { ExtensionConfig, RetryConfig } from '../agent-file/recipe.ts'
 import { isOpenTool, type Mode, type OpenSpec } from './spec.ts'
@@ -50,6 +51,8 @@ export interface InlineAgent {
   readonly cwd: string
   /** The project whose skills it may load. The author of the definition chooses it, never a model. */
   readonly definitions: string
+  /** How its extension `memory` keeps what it is told, as code says it: never its file, which a model may have written. */
+  readonly memory?: MemoryToolsOptions
 }
 
 /** Reads an agent from a row, which this version of the package or a later one wrote. */

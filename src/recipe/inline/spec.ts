@@ -1,5 +1,6 @@
 import { EVERYTHING, type Grant } from '../../grant/grant.ts'
-import type { Tool } from '../../tool/tool.ts'
+import { markWork, type Tool } from '../../tool/tool.ts'
+import type { MemoryToolsOptions } from '../../tools/memory-tools.ts'
 import type { SubRecipe } from '../agent-file/recipe.ts'
 
 /** The styles of the tools: Aster's `subagent`, goose's `delegate` with `load`, or `Agent`. */
@@ -38,6 +39,8 @@ export interface OpenSpec {
   readonly timeoutMs: number | null
   /** The working folder of children that choose none. */
   readonly cwd: string
+  /** How the extension `memory` of children keeps what it is told, where that is not as usual. */
+  readonly memory?: MemoryToolsOptions
 }
 
 const CHANGES = ['file.write:**', 'file.delete:**', 'exec:*', 'net:*']
@@ -58,7 +61,7 @@ const open: WeakSet<Tool> = new WeakSet()
 /** Marks a tool that starts subagents described by a model: children do not see it, and are refused if they call it. */
 export function markOpen(tool: Tool): Tool {
   open.add(tool)
-  return tool
+  return markWork(tool, 'children')
 }
 
 export function isOpenTool(tool: Tool): boolean {

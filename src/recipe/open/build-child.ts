@@ -50,6 +50,7 @@ export function buildChild(run: NodeRun, { call, loaded, spec, cwd }: ChildParts
     budget: { ...definition?.budget, ...turnsOf(call.settings, definition, config) },
     cwd,
     definitions: spec.cwd,
+    ...(spec.memory === undefined ? {} : { memory: spec.memory }),
   }
   const refused = (loaded?.refused ?? []).map((key) => `The value of "${key}" is locked: yours was not used.`)
   const unknown = (loaded?.unknown ?? []).map((key) => `There is no parameter "${key}": your value was not used.`)
@@ -69,6 +70,7 @@ type ChildDefinition = Omit<
   | 'budget'
   | 'cwd'
   | 'definitions'
+  | 'memory'
 >
 
 /** The definition of a child described in words. It may do what its host passes on. */

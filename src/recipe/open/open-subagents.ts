@@ -16,6 +16,7 @@ import {
   record,
   text,
 } from '../../base/options.ts'
+import { MEMORY_OPTIONS, type MemoryToolsOptions } from '../../tools/memory-tools.ts'
 import type { SubRecipe } from '../agent-file/recipe.ts'
 import { type ChildSettings, MODE_NAMES, type Mode, type OpenSpec, SURFACES, type Surface } from '../inline/spec.ts'
 import { openTools } from './tools.ts'
@@ -48,8 +49,10 @@ export interface OpenOptions {
   readonly keepMs?: number
   /** The time limit of a child. Default: an hour. */
   readonly timeoutMs?: number
-  /** The working folder of children. Default: the current folder. */
+  /** The working folder of children. Default: the current folder. For an owner with files of its own it is always its workspace. */
   readonly cwd?: string
+  /** Where the extension `memory` of children keeps what it is told, and whose it is. Default: as `memoryTools()`. */
+  readonly memory?: MemoryToolsOptions
 }
 
 /**
@@ -74,6 +77,7 @@ const OPTIONS: OptionRules<OpenOptions> = {
   keepMs: positive,
   timeoutMs: positive,
   cwd: text,
+  memory: record,
 }
 
 /** Checks the options, so that a mistake throws where you made it. */
@@ -82,6 +86,8 @@ export function readOpenOptions(options: OpenOptions): OpenSpec {
   const settings = readOptions('openSubagents(): settings', options.settings ?? {}, SETTINGS)
   if (surfaces.length === 0) refuse(`surfaces are some of ${SURFACES.join(', ')}.`)
   const cwd = path.resolve(options.cwd ?? process.cwd())
+  const { memory } = options
+  if (memory !== undefined) readOptions('openSubagents(): memory', memory, MEMORY_OPTIONS)
   return {
     surfaces: [...new Set(surfaces)],
     subRecipes: Object.entries(options.subRecipes ?? {}).map(([name, one]) => readSubRecipe(name, one, cwd)),
@@ -94,6 +100,7 @@ export function readOpenOptions(options: OpenOptions): OpenSpec {
     keepMs: options.keepMs ?? keptMs(),
     timeoutMs: options.timeoutMs ?? null,
     cwd,
+    ...(memory === undefined ? {} : { memory }),
   }
 }
 

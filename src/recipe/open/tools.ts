@@ -1,7 +1,8 @@
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import { rowTool } from '../../delegation/background/row-tool.ts'
-import type { Tool } from '../../tool/tool.ts'
+import { markStore, type Tool } from '../../tool/tool.ts'
 import type { OfferPlace } from '../../tool/toolkit.ts'
+import { memoryStoreOf } from '../../tools/memory-tools.ts'
 import { markOpen, type OpenSpec, type Surface } from '../inline/spec.ts'
 import { AGENT_SCHEMA, DELEGATE_SCHEMA, fixedDescription, LOAD_SCHEMA, SUBAGENT_SCHEMA } from './schemas.ts'
 
@@ -15,21 +16,25 @@ export function openTools(spec: OpenSpec): { readonly [name: string]: Tool } {
 }
 
 function openTool(spec: OpenSpec, surface: Surface): Tool {
-  return markOpen(
-    rowTool({
-      name: surface,
-      description: fixedDescription(surface),
-      input: SCHEMAS[surface],
-      alsoTakes: 'all',
-      startsChild: true,
-      isShown: (place) => isOffered(spec, place),
-      // Code that reads files is loaded on first use.
-      describe: async (isKept) => (await import('./describe.ts')).describeOpen(spec, surface, isKept),
-      operation: async (run: NodeRun, input) => {
-        return (await import('./start-open.ts')).startOpen(run, input, { spec, surface })
-      },
-    }),
-  )
+  // A child may have the extension `memory`, whatever its host has.
+  const made = markStore(openRowTool(spec, surface), memoryStoreOf(spec.memory ?? {}))
+  return markOpen(made)
+}
+
+function openRowTool(spec: OpenSpec, surface: Surface): Tool {
+  return rowTool({
+    name: surface,
+    description: fixedDescription(surface),
+    input: SCHEMAS[surface],
+    alsoTakes: 'all',
+    startsChild: true,
+    isShown: (place) => isOffered(spec, place),
+    // Code that reads files is loaded on first use.
+    describe: async (isKept) => (await import('./describe.ts')).describeOpen(spec, surface, isKept),
+    operation: async (run: NodeRun, input) => {
+      return (await import('./start-open.ts')).startOpen(run, input, { spec, surface })
+    },
+  })
 }
 
 const OWN: ReadonlySet<string> = new Set(['subagent', 'delegate', 'Agent', 'load'])

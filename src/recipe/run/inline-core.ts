@@ -7,7 +7,7 @@ import type { Json } from '../../base/json.ts'
 import { rowTool } from '../../delegation/background/row-tool.ts'
 import { EVERYTHING, type Grant, type Layer, narrowingDelegateLayer, narrowingLayer } from '../../grant/grant.ts'
 import type { Model } from '../../model/model.ts'
-import type { Tool } from '../../tool/tool.ts'
+import { markWork, type Tool } from '../../tool/tool.ts'
 import type { ToolSelection } from '../agent-file/agent-file.ts'
 import type { RetryConfig } from '../agent-file/recipe.ts'
 import { extensionSources, isBuiltIn } from '../extension/extension-sources.ts'
@@ -98,10 +98,11 @@ function ownTools(inline: InlineAgent): { readonly [name: string]: Tool } {
 
 /** Builds the agent's own sources; a server it only names comes from its host. */
 function ownSources(inline: InlineAgent, taken: Kit): Sources {
-  const { extensions, cwd, definitions } = inline
+  const { extensions, cwd, definitions, memory } = inline
   const wanted = extensions.filter(({ name }) => !isBuiltIn(name))
   const named = Object.fromEntries(taken.sources)
-  return extensionSources(wanted, { cwd, folder: chosenFolder(inline), skills: { cwd: definitions }, named }).sources
+  const options = { cwd, folder: chosenFolder(inline), skills: { cwd: definitions }, named }
+  return extensionSources(wanted, memory === undefined ? options : { ...options, memory }).sources
 }
 
 /** Merges the host's tools with its own; its own win. */
@@ -229,7 +230,7 @@ function retryTools(retry: RetryConfig, place: CheckPlace): { readonly [name: st
 
 /** Makes a tool that no model sees or may call: it runs only after an answer. */
 function taskTool(name: string, retry: RetryConfig, place: CheckPlace): Tool {
-  return rowTool({
+  const made = rowTool({
     name,
     description: 'Runs by itself after an answer.',
     input: { type: 'object', properties: {} },
@@ -239,4 +240,5 @@ function taskTool(name: string, retry: RetryConfig, place: CheckPlace): Tool {
     isShown: () => false,
     operation: async (run: NodeRun) => (await import('./run-checks.ts')).runChecks(run, name, { retry, ...place }),
   })
+  return markWork(made, 'programs')
 }

@@ -1,6 +1,7 @@
 import { type Budget, smallerBudget } from '../../grant/budget.ts'
 import type { Grant } from '../../grant/grant.ts'
 import { matchName } from '../../grant/match.ts'
+import type { MemoryToolsOptions } from '../../tools/memory-tools.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { modelOf, safeName } from '../agent-file/names.ts'
 import { namedAgents } from '../discovery/discover.ts'
@@ -19,6 +20,7 @@ export interface RootOptions {
   readonly mode: Mode
   readonly cwd: string
   readonly open: OpenSpec | null
+  readonly memory: MemoryToolsOptions | undefined
 }
 
 /** Builds the agent of a file that is run directly. */
@@ -54,6 +56,7 @@ export async function rootInline(file: AgentFile, options: RootOptions): Promise
     open: open === null ? null : await withNamedAgents(open, file, cwd),
     cwd,
     definitions: cwd,
+    ...(options.memory === undefined ? {} : { memory: options.memory }),
   }
 }
 

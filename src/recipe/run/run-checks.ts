@@ -1,4 +1,4 @@
-import type { NodeRun } from '../../agent/hooks/node-run.ts'
+import { type NodeRun, ownFolderOf } from '../../agent/hooks/node-run.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
@@ -47,7 +47,7 @@ async function check(run: NodeRun, retry: RetryConfig, place: CheckPlace): Check
     permitted.push(one)
   }
   for (const { command, request } of permitted) {
-    const ran = await runCommand(run, { request, command, cwd: place.cwd, seconds: checkSeconds(retry) })
+    const ran = await runCommand(run, { request, command, ...place, seconds: checkSeconds(retry) })
     if ('trouble' in ran) return endRetries(ran.code, ran.trouble)
     if (ran.exitCode === 0) continue
     const text = `The check failed (exit ${ran.exitCode}): ${command}${ran.said}`
@@ -68,7 +68,7 @@ async function clean(run: NodeRun, retry: RetryConfig, place: CheckPlace): Check
   const one = permitOne(run, { command, folder: place.folder }, run.node.input.call?.input ?? null)
   if ('ask' in one) return one
   if ('trouble' in one) return endRetries(one.code, one.trouble)
-  const ran = await runCommand(run, { ...one, cwd: place.cwd, seconds: cleanSeconds(retry) })
+  const ran = await runCommand(run, { ...one, ...place, seconds: cleanSeconds(retry) })
   if ('trouble' in ran) return endRetries(ran.code, ran.trouble)
   if (ran.exitCode === 0) {
     const text = 'Begun again after a check that failed.'
@@ -135,19 +135,21 @@ async function runCommand(run: NodeRun, one: CheckCommand): Promise<CommandEnd> 
   return { code: 'retry', trouble: 'error' in given ? textOf(given.error) : 'It was stopped.' }
 }
 
-interface CheckCommand {
+interface CheckCommand extends CheckPlace {
   readonly request: ProgramRequest
   readonly command: string
-  readonly cwd: string
   readonly seconds: number
 }
 
-async function runDecided({ work }: NodeRun, { request, command, cwd, seconds }: CheckCommand): Promise<CommandEnd> {
-  const { signal } = work
+async function runDecided(run: NodeRun, { request, command, cwd, folder, seconds }: CheckCommand): Promise<CommandEnd> {
+  const { signal } = run.work
+  // A folder that a model chose is one of the owner's already.
+  const own = folder === null ? ownFolderOf(run) : null
   try {
     const env = { ...plainEnvironment(), AGENT: 'legate', GOOSE_TERMINAL: '1' }
-    const options = { signal, cwd, env, timeoutMs: seconds * 1_000, maxOutputBytes: 16_384 }
-    const { exitCode, stdout, stderr, timedOut } = await runProgram(request, options)
+    const start = (place: string) =>
+      runProgram(request, { signal, cwd: place, env, timeoutMs: seconds * 1_000, maxOutputBytes: 16_384 })
+    const { exitCode, stdout, stderr, timedOut } = own === null ? await start(cwd) : await own.use(start)
     if (timedOut) return { code: 'retry', trouble: `Shell command timed out after ${seconds}s: ${command}` }
     const said = `${stdout}${stderr}`.trim().slice(-SHOWN)
     return { exitCode, said: said === '' ? '' : `\n${said}` }

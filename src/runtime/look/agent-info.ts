@@ -1,7 +1,9 @@
 import { type AgentCore, isAgent } from '../../agent/definition/agent.ts'
+import type { Owners } from '../../base/owner-folder.ts'
 import type { CheckedSchema, JsonSchema } from '../../base/schema/schema.ts'
 import { type Budget, limitsOf, moneyOf, treeLimitOf } from '../../grant/budget.ts'
 import type { TurnLimits } from '../../graph/limits.ts'
+import { type FileNeedsParts, ownersOfFiles } from '../file-needs.ts'
 
 /** An agent that a runtime can start, as surfaces list it. */
 export interface AgentInfo {
@@ -20,6 +22,11 @@ export interface AgentInfo {
   readonly model: string | null
   /** `file`: it was made from a recipe or an agent file, and its conversations keep all of it. */
   readonly source: 'code' | 'file'
+  /**
+   * Whose the files are that it or an agent below it works with: each owner's `own`, or `shared` by all. `undecided`: nobody has
+   * said it, and only runs without an owner and those of the person at this machine may start it. Null where none works with files.
+   */
+  readonly files: Owners | 'undecided' | null
   /** The most that one run of it may use. */
   readonly budget: RunCeiling
 }
@@ -38,6 +45,7 @@ export interface RunCeiling extends TurnLimits {
 export interface InfoParts {
   readonly budget: Budget | undefined
   readonly modelOf: (agent: AgentCore) => { readonly id: string } | null
+  readonly fileNeeds: FileNeedsParts
 }
 
 /** Lists agents by name. */
@@ -46,7 +54,7 @@ export function agentInfos(agents: Iterable<AgentCore>, parts: InfoParts): Agent
   return infos.sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)))
 }
 
-function infoOf(agent: AgentCore, { budget, modelOf }: InfoParts): AgentInfo {
+function infoOf(agent: AgentCore, { budget, modelOf, fileNeeds }: InfoParts): AgentInfo {
   const { name, description, input, output, tools, inline } = agent
   const budgets = [agent.budget, budget]
   const money = moneyOf(budgets)
@@ -59,6 +67,7 @@ function infoOf(agent: AgentCore, { budget, modelOf }: InfoParts): AgentInfo {
     tools: [...tools.keys()],
     model: agent.reply === null ? (modelOf(agent)?.id ?? null) : null,
     source: inline === null ? 'code' : 'file',
+    files: ownersOfFiles(agent, fileNeeds),
     budget: {
       ...limitsOf(budgets),
       treeConcurrency: treeLimitOf(budgets),

@@ -27,6 +27,7 @@ export const STATUS: Readonly<Record<ProblemCode, number>> = {
   not_found: 404,
   deleted: 410,
   denied: 403,
+  files_undecided: 422,
   conflict: 409,
   store: 503,
   store_busy: 503,

@@ -3,6 +3,7 @@ import { within } from '../../base/abort.ts'
 import { Allowance } from '../../base/clock.ts'
 import { messageOf, ToolError } from '../../base/error.ts'
 import { Secrets } from '../../base/secrets/secrets.ts'
+import type { OwnFolder } from '../../files/files.ts'
 import { isHostRequest, isProgramRequest } from '../../grant/request.ts'
 import { ErrorResult } from '../../tool/result.ts'
 import { type OpenSource, SOURCE_SEPARATOR, type SourcePlace, type SourceTool } from '../../tool/source.ts'
@@ -24,8 +25,12 @@ import { lastWords, type McpSession, openSession, plainReason } from './session.
 import { StdioTransport } from './stdio-transport.ts'
 
 /** Starts a server and lists its tools. */
-export async function openConnection(settings: ServerSettings, place: SourcePlace): Promise<OpenSource> {
-  const connection = new McpConnection(settings, place)
+export async function openConnection(
+  settings: ServerSettings,
+  place: SourcePlace,
+  own: OwnFolder | null,
+): Promise<OpenSource> {
+  const connection = new McpConnection(settings, place, own)
   await connection.ready()
   return connection
 }
@@ -44,6 +49,8 @@ class McpConnection implements OpenSource, OpenServer {
   readonly timeoutMs: number
   private readonly settings: ServerSettings
   private readonly place: SourcePlace
+  /** The folder of the owner for whom it runs; null where its settings name one, or it runs in that of this process. */
+  private readonly own: OwnFolder | null
   private readonly values: ReadonlyMap<string, string>
   private session: McpSession | undefined
   private starting: Promise<McpSession> | undefined
@@ -59,9 +66,10 @@ class McpConnection implements OpenSource, OpenServer {
   private isClosed = false
   private lostBy = ''
 
-  constructor(settings: ServerSettings, place: SourcePlace) {
+  constructor(settings: ServerSettings, place: SourcePlace, own: OwnFolder | null) {
     this.settings = settings
     this.place = place
+    this.own = own
     this.timeoutMs = settings.timeoutMs
     this.values = secretVariables(settings)
     this.secretValues = secretsOf(settings)
@@ -156,7 +164,7 @@ class McpConnection implements OpenSource, OpenServer {
     if (request === undefined) throw new ToolError('tool', 'nobody has decided that its program may be started')
     this.warnDropped()
     const environment = serverEnvironment(this.settings, this.values)
-    return new StdioTransport({ request, cwd: cwd ?? undefined, env: environment })
+    return new StdioTransport({ request, cwd: cwd ?? undefined, own: this.own, env: environment })
   }
 
   private async overHttp(): Promise<Transport> {

@@ -2,6 +2,7 @@ import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import { within } from '../../base/abort.ts'
 import { ToolError } from '../../base/error.ts'
 import { parseJson } from '../../base/json.ts'
+import type { OwnFolder } from '../../files/files.ts'
 import type { ProgramRequest } from '../../grant/request.ts'
 import { type GroupedChild, signalGroup, startGroup } from '../../tool/process-group.ts'
 import { KEPT_ERROR_CHARS, MOST_MESSAGE_BYTES, MOST_MESSAGE_DEPTH } from './options.ts'
@@ -10,6 +11,8 @@ import { unreadAnswer, usableMessage } from './usable-message.ts'
 export interface StdioProgram {
   readonly request: ProgramRequest
   readonly cwd: string | undefined
+  /** The folder of an owner, in which it runs instead. */
+  readonly own?: OwnFolder | null
   readonly env: Readonly<Record<string, string>>
 }
 
@@ -57,7 +60,11 @@ export class StdioTransport implements Transport {
   }
 
   async start(): Promise<void> {
-    const child = await startGroup(this.program.request, this.program)
+    const { request, own = null, ...options } = this.program
+    const child =
+      own === null
+        ? await startGroup(request, options)
+        : await own.use((cwd) => startGroup(request, { ...options, cwd }))
     if (this.isOver) {
       signalGroup(child, 'SIGKILL')
       throw new ToolError('tool', 'it is not needed any more')

@@ -1,0 +1,108 @@
+// Which agents work with files, and who may start them where nobody has said whose files owners have.
+//
+// Owns:      the look at an agent and everything below it, before it runs.
+// Called by: `start-run` before a run of an owner is recorded, `Runtime` before its history is changed, and the lists of agents.
+// Must stay true:
+//   - It refuses early and in words. What it cannot see, such as code that uses `context.files`, meets the same refusal at the
+//     files themselves (`files/undecided-files`).
+//   - An agent that no layer lets near files or programs is not refused.
+
+import type { AgentCore } from '../agent/definition/agent.ts'
+import { fileDelegateLayers, fileUseLayers } from '../agent/definition/file-layers.ts'
+import { hasOwnFolder, type Owners } from '../base/owner-folder.ts'
+import { grantAt } from '../delegation/child-authority.ts'
+import type { FileDomain } from '../files/files.ts'
+import { undecided } from '../files/undecided-files.ts'
+import { mayEver } from '../grant/decide.ts'
+import { delegateLayer, type Layer, useLayer } from '../grant/grant.ts'
+import { isFileTool, type OwnerStore, storeOf, type Tool, workOf } from '../tool/tool.ts'
+
+export interface FileNeedsParts {
+  readonly files: FileDomain | null
+  readonly runtimeLayer: readonly Layer[]
+  /** The agents that an agent may delegate to, as far as they are known. */
+  readonly below: (agent: AgentCore) => readonly AgentCore[]
+}
+
+/** Throws a DefinitionError where nobody has said whose files a run of this owner would work with. */
+export function requireFiles(agent: AgentCore, owner: string | null, parts: FileNeedsParts): void {
+  if (hasOwnFolder(owner) && ownersOfFiles(agent, parts) === 'undecided') throw undecided(`"${agent.name}"`)
+}
+
+/** Whose the files are that an agent works with; null for an agent that works with none. */
+export function ownersOfFiles(agent: AgentCore, parts: FileNeedsParts): Owners | 'undecided' | null {
+  const { files, runtimeLayer } = parts
+  if (files === null) return null
+  const may = reachOf(NOTHING_DENIED, runtimeLayer)
+  const isNear = worksWithFiles(agent, { may, depth: 0, hostHasFiles: false }, { parts, seen: new Map() })
+  return isNear ? (files.owners ?? 'undecided') : null
+}
+
+/** What an agent may reach at all. */
+interface Reach {
+  readonly files: boolean
+  readonly programs: boolean
+}
+
+const NOTHING_DENIED: Reach = { files: true, programs: true }
+
+const FILE_DOMAINS = ['file.list', 'file.read', 'file.write', 'file.delete']
+
+function reachOf({ files, programs }: Reach, layers: readonly Layer[]): Reach {
+  return {
+    files: files && FILE_DOMAINS.some((domain) => mayEver(layers, domain)),
+    programs: programs && mayEver(layers, 'exec'),
+  }
+}
+
+/** The place of an agent below the one that is started. */
+interface Place {
+  readonly may: Reach
+  readonly depth: number
+  readonly hostHasFiles: boolean
+}
+
+interface Walk {
+  readonly parts: FileNeedsParts
+  /** How each agent was met before. */
+  readonly seen: Map<AgentCore, Set<string>>
+}
+
+function worksWithFiles(agent: AgentCore, place: Place, walk: Walk): boolean {
+  const { may, depth, hostHasFiles } = place
+  if (!may.files && !may.programs) return false
+  const met = `${may.files} ${may.programs} ${hostHasFiles} ${depth > 0}`
+  const before = walk.seen.get(agent) ?? new Set()
+  if (before.has(met)) return false
+  walk.seen.set(agent, before.add(met))
+  const grant = grantAt(agent, depth)
+  const own = reachOf(may, [...fileUseLayers(agent), useLayer(agent.name, grant)])
+  const passedOn = reachOf(may, [...fileDelegateLayers(agent), delegateLayer(agent.name, grant)])
+  const tools = toolsOf(agent)
+  const inherits = agent.files !== null && hostHasFiles
+  const has = (kind: string) => tools.some((tool) => workOf(tool) === kind)
+  if (own.files && (inherits || has('files'))) return true
+  if (own.programs && has('programs')) return true
+  if ((passedOn.files || passedOn.programs) && has('children')) return true
+  const below = { may: passedOn, depth: depth + 1, hostHasFiles: inherits || tools.some(isFileTool) }
+  return walk.parts.below(agent).some((child) => worksWithFiles(child, below, walk))
+}
+
+/** Its own tools, and those of its sources that are ready at once. */
+function toolsOf({ tools, sources }: AgentCore): readonly Tool[] {
+  return [...tools.values(), ...[...sources.values()].flatMap((source) => Object.values(source.tools ?? {}))]
+}
+
+/** The places where tools of these agents and of all below them keep things of owners. */
+export function ownerStoresOf(agents: Iterable<AgentCore>, below: FileNeedsParts['below']): readonly OwnerStore[] {
+  const found = new Map<string, OwnerStore>()
+  const seen = new Set<AgentCore>()
+  const waiting = [...agents]
+  for (let agent = waiting.pop(); agent !== undefined; agent = waiting.pop()) {
+    if (seen.has(agent)) continue
+    seen.add(agent)
+    for (const store of toolsOf(agent).flatMap((tool) => storeOf(tool) ?? [])) found.set(store.key, store)
+    waiting.push(...below(agent))
+  }
+  return [...found.values()]
+}
