@@ -9,6 +9,12 @@ const MODULE: Option = {
   text: 'a module that exports agents, with options of createRuntime',
 }
 
+const FILES: Option = {
+  name: 'files',
+  value: 'WHOSE',
+  text: 'files of agents: own gives each owner its own, shared gives all of them this folder',
+}
+
 const QUEUE: Option = {
   name: 'queue',
   value: 'QUEUE',
@@ -19,7 +25,8 @@ const QUEUE: Option = {
 export const SERVER_COMMANDS: readonly CliCommand[] = [
   {
     name: 'serve',
-    usage: '[FILE...] [--module FILE] [--port N] [--host ADDRESS] [--socket PATH] [--workers N] [--verbose]',
+    usage:
+      '[FILE...] [--module FILE] [--files WHOSE] [--port N] [--host ADDRESS] [--socket PATH] [--workers N] [--verbose]',
     summary: 'serve agents over HTTP, and work on their runs',
     about: [
       'Every FILE is a recipe, an agent file, a name that legate doctor lists, or a module. Callers start these agents by name; ' +
@@ -27,12 +34,16 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
       'Prints one line: the address with the token of this machine, the same at every start. It listens on 127.0.0.1 only. ' +
         'Another --host needs a token (legate token add) or --oidc-issuer, and --tls-cert or --behind-proxy.',
       'Several servers and workers may share one store. --workers 0 only answers requests: another process does the work.',
+      'Agents that work with files or programs can be started by others than you once --files says whose files those have. ' +
+        'Give workers of the store the same --files, in the same folder.',
       'Ctrl-C or SIGTERM ends it in order: streams are told to come back elsewhere, running steps get a few seconds, and what ' +
         'is not done goes back to the store. A second signal ends it at once.',
     ],
     options: [
       MODULE,
       { name: 'model', value: 'MODEL', text: 'provider/model, used instead of the ones in the files' },
+      FILES,
+      { name: 'memory', value: 'WHOSE', text: 'the extension memory of files: own (each owner) or shared' },
       { name: 'port', value: 'N', text: 'the port (4747); 0 for any that is free' },
       { name: 'host', value: 'ADDRESS', text: 'the address to listen on (127.0.0.1)' },
       { name: 'socket', value: 'PATH', text: 'a Unix socket instead: who can open the file needs no token' },
@@ -108,7 +119,8 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'worker',
-    usage: '[FILE...] [--module FILE] [--agents LIST] [--workers N] [--queue QUEUE] [--on-changed WHAT]',
+    usage:
+      '[FILE...] [--module FILE] [--files WHOSE] [--agents LIST] [--workers N] [--queue QUEUE] [--on-changed WHAT]',
     summary: 'only work: run the steps of a store until a signal ends it',
     about: [
       'A worker takes steps whose code it has, of runs that any process started. Start as many as you need, with the same ' +
@@ -124,6 +136,7 @@ export const SERVER_COMMANDS: readonly CliCommand[] = [
     options: [
       MODULE,
       { name: 'model', value: 'MODEL', text: 'provider/model, used instead of the ones in the files' },
+      FILES,
       { name: 'agents', value: 'LIST', text: 'only these of the agents, with all below them: lead,writer' },
       { name: 'workers', value: 'N', text: 'how many steps run at the same time (256)' },
       QUEUE,

@@ -201,7 +201,7 @@ export const PROOF_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: 'forget',
-    usage: 'ID | --owner ID [--yes] [--reason TEXT] [--json]',
+    usage: 'ID | --owner ID [--module FILE] [--yes] [--reason TEXT] [--json]',
     summary: 'delete one run with everything that belongs to it, or everything of an owner',
     about: [
       'Deletes the whole tree from the root down and leaves a tombstone, like legate prune. A tree with an open run ' +
@@ -209,9 +209,17 @@ export const PROOF_COMMANDS: readonly CliCommand[] = [
       'A tree that was changed outside of the runtime cannot be cancelled, but it can be deleted: name its root.',
       '--owner cancels and deletes everything of an owner: runs, copies of sessions, tokens, webhooks and counters. Nothing ' +
         'brings it back. You are asked first; where nobody can be asked, --yes says that you mean it.',
+      '--owner also deletes the files and memories that the owner alone has: in this folder, in the usual folder of memories, and ' +
+        'where the agents of --module keep them. Those of another machine are deleted there.',
     ],
     options: [
       { name: 'owner', value: 'ID', text: 'everything of this owner' },
+      {
+        name: 'module',
+        short: 'm',
+        value: 'FILE',
+        text: 'with --owner: agents whose files and memories it deletes too',
+      },
       { name: 'yes', short: 'y', text: 'do not ask first' },
       { name: 'reason', value: 'TEXT', text: 'the reason kept in the tombstone' },
       JSON_LINES,

@@ -15,7 +15,7 @@ import type { FileDomain } from '../files/files.ts'
 import { undecided } from '../files/undecided-files.ts'
 import { mayEver } from '../grant/decide.ts'
 import { delegateLayer, type Layer, useLayer } from '../grant/grant.ts'
-import { isFileTool, type OwnerStore, storeOf, type Tool, workOf } from '../tool/tool.ts'
+import { isFileTool, type OwnerStore, storeOf, type Tool, type WorksWith, workOf } from '../tool/tool.ts'
 
 export interface FileNeedsParts {
   readonly files: FileDomain | null
@@ -55,6 +55,10 @@ function reachOf({ files, programs }: Reach, layers: readonly Layer[]): Reach {
   }
 }
 
+function eitherOf(one: Reach, other: Reach): Reach {
+  return { files: one.files || other.files, programs: one.programs || other.programs }
+}
+
 /** The place of an agent below the one that is started. */
 interface Place {
   readonly may: Reach
@@ -80,10 +84,11 @@ function worksWithFiles(agent: AgentCore, place: Place, walk: Walk): boolean {
   const passedOn = reachOf(may, [...fileDelegateLayers(agent), delegateLayer(agent.name, grant)])
   const tools = toolsOf(agent)
   const inherits = agent.files !== null && hostHasFiles
-  const has = (kind: string) => tools.some((tool) => workOf(tool) === kind)
-  if (own.files && (inherits || has('files'))) return true
-  if (own.programs && has('programs')) return true
-  if ((passedOn.files || passedOn.programs) && has('children')) return true
+  const has = (kind: WorksWith) => tools.some((tool) => workOf(tool) === kind)
+  const reached = has('same') ? eitherOf(own, passedOn) : own
+  if (reached.files && (inherits || has('files'))) return true
+  if (reached.programs && has('programs')) return true
+  if (has('any') && (passedOn.files || passedOn.programs)) return true
   const below = { may: passedOn, depth: depth + 1, hostHasFiles: inherits || tools.some(isFileTool) }
   return walk.parts.below(agent).some((child) => worksWithFiles(child, below, walk))
 }

@@ -287,10 +287,10 @@ export function useOf(tool: Tool): Domain | undefined {
 }
 
 /**
- * What a ready-made tool works with in the workspace: `files`, or `programs` that run there; `children` for a tool that starts
- * agents which may have any tool.
+ * What a ready-made tool works with in the workspace: `files`, or `programs` that run there. A tool that starts agents works with
+ * what those have: `same` tools as their host, or `any`.
  */
-export type WorksWith = 'files' | 'programs' | 'children'
+export type WorksWith = 'files' | 'programs' | 'same' | 'any'
 
 const works: WeakMap<Tool, WorksWith> = new WeakMap()
 

@@ -3,7 +3,7 @@ import { type AnsweredRequest, type ServeOptions, type Server, serve as serveRun
 import { type Call, EXIT, isSet, textOption } from '../command/command.ts'
 import { exposedFiles } from '../serve/exposed-files.ts'
 import { folderStore } from '../serve/folder-store.ts'
-import { loadOffered } from '../serve/offered-agents.ts'
+import { loadOffered, undecidedAgents } from '../serve/offered-agents.ts'
 import { splitPrompts } from '../serve/offered-prompts.ts'
 import { type RunningServer, removeServeFile, withToken, writeServeFile } from '../serve/serve-file.ts'
 import { checkReach, listenError, readServeOptions, workersOf } from '../serve/serve-options.ts'
@@ -72,6 +72,8 @@ async function untilEnded(runtime: Runtime, server: Server, { store, env }: Serv
   const forget = () => (store === undefined ? undefined : removeServeFile(env))
   const signalled = untilSignalled('Ending: open requests and running steps get a few seconds.', forget)
   await runtime.resume()
+  const undecided = await undecidedAgents(runtime)
+  if (undecided !== undefined) note(`legate: ${undecided}`)
   await write(`${withToken(address, token)}\n`)
   await signalled
   forget()

@@ -81,13 +81,14 @@ function isPath(word: string): boolean {
 /** Builds the agent of a definition, in this folder. `model` replaces the model that the file names. */
 export async function agentOf(
   definition: AgentFile,
-  { model, subagents }: Pick<RecipeAgentOptions, 'model' | 'subagents'> = {},
+  { model, subagents, memory }: Pick<RecipeAgentOptions, 'model' | 'subagents' | 'memory'> = {},
 ): Promise<AnyAgent> {
   try {
     return (await recipeAgent(definition, {
       grant: rootGrant(),
       ...(model === undefined ? {} : { model }),
       ...(subagents === undefined ? {} : { subagents }),
+      ...(memory === undefined ? {} : { memory }),
     })) as AnyAgent
   } catch (error) {
     throw asUsageError(error)

@@ -1,5 +1,5 @@
 import { diskFiles } from '../../doors/tools.ts'
-import type { AnyAgent, RuntimeOptions } from '../../index.ts'
+import type { AnyAgent, Runtime, RuntimeOptions } from '../../index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { modelFor, provideSecrets } from '../definition/input.ts'
 import { agentOf, loadFor } from '../definition/load.ts'
@@ -19,14 +19,41 @@ export async function loadOffered(call: Call): Promise<WorkerOptions> {
   }
   const { options, coded } = joined(modules)
   requireOneOfEach([...coded, ...agents])
-  return { files: diskFiles({ workspace: process.cwd() }), ...options, agents: [...coded, ...agents] }
+  return { ...options, files: filesFor(call, options), agents: [...coded, ...agents] }
+}
+
+/** The files of the module, or the working folder: `--files` says whose it is. */
+function filesFor(call: Call, { files }: RuntimeOptions): NonNullable<RuntimeOptions['files']> {
+  const owners = ownersOf(call, 'files')
+  if (files === undefined) return diskFiles({ workspace: process.cwd(), ...(owners === undefined ? {} : { owners }) })
+  if (owners === undefined) return files
+  const message = `The module makes its own files: say it there, with diskFiles({ owners: '${owners}' }).`
+  throw new CliError(message, EXIT.usage, { namesHelp: false })
+}
+
+/** Reads `--files` or `--memory`: whether owners share what agents keep there. */
+function ownersOf(call: Call, name: 'files' | 'memory'): 'own' | 'shared' | undefined {
+  const said = textOption(call, name)
+  if (said === undefined || said === 'own' || said === 'shared') return said
+  throw new CliError(`--${name} is own or shared, not "${oneLine(said)}".`, EXIT.usage)
+}
+
+/** Says which agents nobody but the person at this machine can start, and what to choose between; undefined where there are none. */
+export async function undecidedAgents(runtime: Runtime): Promise<string | undefined> {
+  const names = (await runtime.agents()).filter(({ files }) => files === 'undecided').map(({ name }) => oneLine(name))
+  if (names.length === 0) return undefined
+  return (
+    `Only you can start ${names.join(', ')}: nobody has said whose files other owners have. --files own gives each owner files ` +
+    `of its own, and --files shared gives all of them this folder. A module that makes its own files says it there.`
+  )
 }
 
 async function agentOfFile(call: Call): Promise<AnyAgent> {
   const definition = await loadFor(call)
   printNotices(definition, call.env)
   const model = await modelFor(definition, textOption(call, 'model'))
-  const agent = await agentOf(definition, { model })
+  const owners = ownersOf(call, 'memory')
+  const agent = await agentOf(definition, { model, ...(owners === undefined ? {} : { memory: { owners } }) })
   await provideSecrets(agent, call.env)
   return agent
 }

@@ -2,7 +2,7 @@ import { mkdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { stateFolder } from '../../base/system/user-folders.ts'
 import { dbos } from '../../engine/dbos/index.ts'
-import { createRuntime, type Runtime, type Store } from '../../index.ts'
+import { createRuntime, type Runtime, type RuntimeOptions, type Store } from '../../index.ts'
 import { isPostgresUrl, postgresStore } from '../../store/postgres/index.ts'
 import { sqliteStore } from '../../store/sqlite/index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
@@ -97,9 +97,14 @@ export function refuseQueue(call: Call): void {
  * Calls `act` with a runtime on the command's store, then closes it; `make` creates a store that is not there. The runtime runs no nodes: otherwise runs of
  * files, which need no code, would start here, in the wrong folder, while the command lasts.
  */
-export async function withRuntime<T>(call: Call, use: Use | 'make', act: (runtime: Runtime) => Promise<T>): Promise<T> {
+export async function withRuntime<T>(
+  call: Call,
+  use: Use | 'make',
+  act: (runtime: Runtime) => Promise<T>,
+  options: Pick<RuntimeOptions, 'agents' | 'files'> = {},
+): Promise<T> {
   const store = use === 'make' ? openOrMakeStore(call) : openStore(call, use)
-  const runtime = createRuntime({ store, engine: { workers: 0 } })
+  const runtime = createRuntime({ ...options, store, engine: { workers: 0 } })
   try {
     return await act(runtime)
   } finally {

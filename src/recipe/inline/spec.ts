@@ -1,5 +1,5 @@
 import { EVERYTHING, type Grant } from '../../grant/grant.ts'
-import { markWork, type Tool } from '../../tool/tool.ts'
+import type { Tool } from '../../tool/tool.ts'
 import type { MemoryToolsOptions } from '../../tools/memory-tools.ts'
 import type { SubRecipe } from '../agent-file/recipe.ts'
 
@@ -61,7 +61,7 @@ const open: WeakSet<Tool> = new WeakSet()
 /** Marks a tool that starts subagents described by a model: children do not see it, and are refused if they call it. */
 export function markOpen(tool: Tool): Tool {
   open.add(tool)
-  return markWork(tool, 'children')
+  return tool
 }
 
 export function isOpenTool(tool: Tool): boolean {

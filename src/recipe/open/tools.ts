@@ -1,6 +1,6 @@
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import { rowTool } from '../../delegation/background/row-tool.ts'
-import { markStore, type Tool } from '../../tool/tool.ts'
+import { markStore, markWork, type Tool } from '../../tool/tool.ts'
 import type { OfferPlace } from '../../tool/toolkit.ts'
 import { memoryStoreOf } from '../../tools/memory-tools.ts'
 import { markOpen, type OpenSpec, type Surface } from '../inline/spec.ts'
@@ -16,9 +16,10 @@ export function openTools(spec: OpenSpec): { readonly [name: string]: Tool } {
 }
 
 function openTool(spec: OpenSpec, surface: Surface): Tool {
-  // A child may have the extension `memory`, whatever its host has.
+  // A child of a file has the extensions of that file; one in words has those of its host.
+  const hasFiles = spec.discover !== null || spec.subRecipes.length > 0
   const made = markStore(openRowTool(spec, surface), memoryStoreOf(spec.memory ?? {}))
-  return markOpen(made)
+  return markOpen(markWork(made, hasFiles ? 'any' : 'same'))
 }
 
 function openRowTool(spec: OpenSpec, surface: Surface): Tool {

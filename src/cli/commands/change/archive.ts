@@ -1,11 +1,15 @@
 import { createReadStream, existsSync, rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { look, type Tombstone } from '../../../doors/rows.ts'
+import { memoryTools } from '../../../doors/tools.ts'
+import { agent, type RuntimeOptions } from '../../../index.ts'
 import { isPostgresUrl } from '../../../store/postgres/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
+import type { Desk } from '../../desk/desk.ts'
+import { loadOffered } from '../../serve/offered-agents.ts'
 import { findIds, onlyMatch, refuseDeleted, removalText, shortId } from '../../store/find-run.ts'
 import { serverOf, withDesk } from '../../store/open-desk.ts'
-import { storePath } from '../../store/open-store.ts'
+import { storePath, withRuntime } from '../../store/open-store.ts'
 import { plural } from '../../terminal/amounts.ts'
 import { askLine, canAsk } from '../../terminal/ask-line.ts'
 import { oneLine } from '../../terminal/clean.ts'
@@ -31,13 +35,23 @@ async function forgetOwner(call: Call, owner: string): Promise<number> {
   const name = oneLine(owner)
   if (owner === '') throw new CliError('--owner is empty: name the owner.', EXIT.usage)
   if (!isSet(call, 'yes')) await confirm(name)
-  return withDesk(call, 'write', async (desk) => {
+  const act = async (desk: Pick<Desk, 'forgetOwner'>) => {
     const gone = await desk.forgetOwner(owner, textOption(call, 'reason') ?? 'Forgotten from the command line.')
-    const { trees, cancelled } = gone
-    const told = `Everything of ${name} is deleted: ${plural(trees, 'tree')}, ${plural(cancelled, 'open run')} cancelled, its tokens, webhooks and counters.\n`
+    const { trees, cancelled, files } = gone
+    const told = `Everything of ${name} is deleted: ${plural(trees, 'tree')}, ${plural(cancelled, 'open run')} cancelled, ${plural(files, 'file')}, its tokens, webhooks and counters.\n`
     await write(isSet(call, 'json') ? jsonLine(gone) : told)
     return EXIT.completed
-  })
+  }
+  if (serverOf(call) === undefined) return withRuntime(call, 'write', act, await placesOf(call))
+  if (textOption(call, 'module') === undefined) return withDesk(call, 'write', act)
+  throw new CliError('--module is for a store of this machine: the server knows its agents.', EXIT.usage)
+}
+
+/** What tells a runtime where things of owners are: the files of this folder, the usual memory, and what a module has. */
+async function placesOf(call: Call): Promise<Pick<RuntimeOptions, 'agents' | 'files'>> {
+  const { agents, files } = await loadOffered({ ...call, words: [] })
+  const usual = agent({ name: 'the usual memory', instructions: '', tools: memoryTools() })
+  return { agents: [...agents, usual], ...(files === undefined ? {} : { files }) }
 }
 
 /** Nothing brings it back, so a person must say so. */

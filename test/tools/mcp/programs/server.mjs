@@ -150,6 +150,7 @@ const calls = {
   given_any: (input) => text(JSON.stringify(input)),
   given_one: (input) => text(JSON.stringify(input)),
   pid: () => text(String(process.pid)),
+  folder: () => text(process.cwd()),
   echo: ({ message }) => text(`Echo: ${message}`),
   'get-env': () => text('env'),
 }
