@@ -61,6 +61,8 @@ const deciders = [
   'src/grant/principal.ts',
   'src/tool/permit.ts',
   'src/tool/toolkit.ts',
+  // Which agents can never come near files or programs, before one is started. It allows nothing.
+  'src/delegation/file-needs.ts',
 ]
 
 /** What makes a run or lets one go on, and who uses it. A new name here is a new door: add it to the doors matrix. */
@@ -126,6 +128,7 @@ const diskUsers: Readonly<Record<string, string>> = {
   'src/base/system/user-folders.ts': 'asks for the home folder of the user',
   'src/files/disk.ts': 'is the file domain',
   'src/files/disk-work.ts': 'is the file domain',
+  'src/files/erase-folder.ts': 'is the file domain: it deletes the folder of an owner, whose name is a digest',
   'src/files/held-directory.ts': 'is the file domain',
   'src/files/text-file.ts': 'reads the text of a definition, for those below',
   'src/model/config.ts': 'reads the settings of the user',

@@ -174,7 +174,7 @@ export interface OwnerParts {
   idle(rootId: Id): Promise<void>
   dropCopies(rootId: Id): Promise<void>
   /** What is kept beside the store. */
-  stores(): Promise<readonly OwnerFiles[]>
+  stores(): readonly OwnerFiles[]
 }
 
 interface OwnerFiles {
@@ -208,7 +208,7 @@ export async function forgetOwner(store: Store, owner: string, parts: OwnerParts
   if (gone.length > 0) await archive.compact?.()
   let files = 0
   // Last, when no run of the owner writes any more.
-  for (const kept of await parts.stores()) files += await kept.forget(owner)
+  for (const kept of parts.stores()) files += await kept.forget(owner)
   if (failures.size > 0) throw damaged([...failures.values()], gone)
   return { owner, trees: gone.length, cancelled, files }
 }

@@ -35,6 +35,8 @@ export const parentage: Check = {
 function wrongPlace({ rootId, conversations }: TreeRows, row: Conversation): string | undefined {
   if (row.rootId !== rootId) return `it is of the tree ${row.rootId}, and was found in ${rootId}`
   if (row.path.at(-1) !== row.agent.name) return `its path ends in "${row.path.at(-1)}"`
+  const owner = conversations.get(rootId)?.owner
+  if (owner !== undefined && row.owner !== owner) return `its owner is ${row.owner}, that of its root ${owner}`
   const forked = wrongFork(conversations, row)
   if (forked !== undefined) return forked
   if (row.type === 'user') return wrongRoot(rootId, row)

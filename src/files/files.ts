@@ -18,7 +18,7 @@ import type { FileBackend, FileInfo, Range } from './backend.ts'
 import { applyEdits, checkPattern, decodeText, type Edit, linesOf, matchesIn } from './edit.ts'
 import { type FileOperation, IS_DIRECTORY, invalidArgument, notFound, OPERATIONS } from './failure.ts'
 import { below, isName, type LogicalPath, readPath } from './path.ts'
-import { UndecidedFiles } from './undecided-files.ts'
+import { undecidedFiles } from './undecided-files.ts'
 
 /** The files of a runtime for one agent: the agent's layers decide every operation. */
 export interface Files {
@@ -351,7 +351,7 @@ export class FileDomain {
     const known = this.others.get(owner)
     if (known !== undefined) return known
     const { backend, policy, inTurn } = this.parts
-    const own = this.owners === 'own' ? backend.within(ownerFolder(owner)) : new UndecidedFiles(backend)
+    const own = this.owners === 'own' ? backend.within(ownerFolder(owner)) : undecidedFiles(backend)
     const ownTurn: InTurn = (path, work) => inTurn(`${path}\n${owner}`, work)
     const made = new FileDomain(own, { ...policy, owners: 'shared' }, ownTurn)
     if (this.others.size >= MOST_KEPT) this.others.clear()

@@ -1,58 +1,23 @@
 import { DefinitionError } from '../base/error.ts'
 import type { FileBackend } from './backend.ts'
-import type { Area, LogicalPath } from './path.ts'
 
-/** The files of an owner where nobody has said whether owners share them: no operation is possible. */
-export class UndecidedFiles implements FileBackend {
-  readonly areas: readonly Area[]
-  readonly isOnDisk: boolean
-  private readonly backend: FileBackend
-
-  constructor(backend: FileBackend) {
-    this.areas = backend.areas
-    this.isOnDisk = backend.isOnDisk
-    this.backend = backend
+/** The files of an owner where nobody has said whether owners share them: they have their places, and every operation fails. */
+export function undecidedFiles(backend: FileBackend): FileBackend {
+  const refuse = async (): Promise<never> => {
+    throw undecided('This run')
   }
-
-  list(): Promise<never> {
-    return refused()
+  const operations = { list: refuse, stat: refuse, read: refuse, write: refuse, delete: refuse, inDirectory: refuse }
+  const { areas, isOnDisk } = backend
+  const itself = (): FileBackend => files
+  const files: FileBackend = {
+    ...operations,
+    areas,
+    isOnDisk,
+    nameOf: (place) => backend.nameOf(place),
+    within: itself,
+    erase: refuse,
   }
-
-  stat(): Promise<never> {
-    return refused()
-  }
-
-  read(): Promise<never> {
-    return refused()
-  }
-
-  write(): Promise<never> {
-    return refused()
-  }
-
-  delete(): Promise<never> {
-    return refused()
-  }
-
-  inDirectory(): Promise<never> {
-    return refused()
-  }
-
-  nameOf(place: string): LogicalPath | undefined {
-    return this.backend.nameOf(place)
-  }
-
-  within(): this {
-    return this
-  }
-
-  async erase(): Promise<number> {
-    return 0
-  }
-}
-
-async function refused(): Promise<never> {
-  throw undecided('This run')
+  return files
 }
 
 /** The error of whoever would work with files of which nobody has said whose they are. */

@@ -22,6 +22,7 @@ import { DefinitionError, StoreError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import type { CheckedSchema } from '../base/schema/schema.ts'
 import { backgroundAgents } from '../delegation/background/tools.ts'
+import type { FileNeedsParts } from '../delegation/file-needs.ts'
 import { isSubagentEntry, type SubagentSource } from '../delegation/subagent.ts'
 import { freezeLayer } from '../grant/ceiling.ts'
 import { type Layer, useLayer } from '../grant/grant.ts'
@@ -41,7 +42,6 @@ import type { Groups } from '../tool/groups.ts'
 import type { Toolkit } from '../tool/toolkit.ts'
 import { type HostAbove, hostsAbove, LayerStacks, turnBounds } from './authority.ts'
 import { type Models, Toolkits } from './equipment.ts'
-import type { FileNeedsParts } from './file-needs.ts'
 import type { AgentInfo } from './look/agent-info.ts'
 import { checkIsAgent } from './options.ts'
 
@@ -93,8 +93,6 @@ export class AgentDirectory implements Agents {
   private readonly told: Map<string, AgentCore> = new Map()
   /** What the files of the runtime are asked about an agent before it starts. */
   readonly fileNeeds: FileNeedsParts
-  /** Agents that providers made. */
-  private readonly provided: WeakSet<AgentCore> = new WeakSet()
   /** Agents that wait for what their providers promised. */
   private readonly coming: Map<AgentCore, Promise<undefined>> = new Map()
   /** Has any agent here hooks that concern its children? Mostly none has. */
@@ -111,8 +109,8 @@ export class AgentDirectory implements Agents {
     this.registry = new AgentRegistry()
     this.toolkits = new Toolkits(parts.ledger)
     this.layers = new LayerStacks({ profiles: this.profiles, runtimeLayer: parts.runtimeLayer, agents: this })
-    const below = (agent: AgentCore) => this.below(agent)
-    this.fileNeeds = { files: parts.settings.files, runtimeLayer: parts.runtimeLayer, below }
+    const sourcesOf = (agent: AgentCore) => this.toolkits.allBelow(agent)
+    this.fileNeeds = { files: parts.settings.files, runtimeLayer: parts.runtimeLayer, sourcesOf }
   }
 
   /** Grows with every agent that is added. */
@@ -264,20 +262,6 @@ export class AgentDirectory implements Agents {
   /** All agents that this process has code for, those of files too. */
   all(): readonly AgentCore[] {
     return [...this.registry.all(), ...this.told.values()]
-  }
-
-  /** The agents that an agent may delegate to, as far as they are known. What a provider made is not looked into. */
-  private below(given: AgentCore): readonly AgentCore[] {
-    const agent = baseOf(given)
-    if (this.provided.has(agent)) return []
-    const found: AgentCore[] = [...backgroundAgents(agent.tools)]
-    for (const source of this.toolkits.allBelow(agent)) {
-      const below = source.first()
-      if (below === null || below instanceof Promise) continue
-      if (source.isProvided) this.provided.add(below)
-      found.push(below)
-    }
-    return found
   }
 
   /** Makes an agent known with all below it, or none of them when one cannot work. */

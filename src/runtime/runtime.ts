@@ -15,7 +15,6 @@ import { type Clock, followingClock, systemClock } from '../base/clock.ts'
 import { NotFoundError } from '../base/error.ts'
 import { frozenCopy } from '../base/json.ts'
 import { type NoOptions, readOptions } from '../base/options.ts'
-import { hasOwnFolder } from '../base/owner-folder.ts'
 import type { ConversationHandle } from '../conversation/conversation.ts'
 import { Recordings, type StartingRun, untilIdle } from '../conversation/ends.ts'
 import type { Run, TreeEventsOptions } from '../conversation/run.ts'
@@ -33,7 +32,7 @@ import type { Draft } from '../graph/draft.ts'
 import type { RunEvent } from '../graph/event.ts'
 import { codeOf, withKinds } from '../graph/kinds.ts'
 import { ignoreTampered, type TreeReader, unlessTampered } from '../graph/reader.ts'
-import type { AgentRef, Conversation, Id } from '../graph/rows.ts'
+import type { AgentRef, Id } from '../graph/rows.ts'
 import { Ledger } from '../store/ledger.ts'
 import { lookWith, openTopRuns } from '../store/look.ts'
 import { memoryStore } from '../store/memory/index.ts'
@@ -41,7 +40,6 @@ import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import { currentCall } from '../tool/current.ts'
 import { asOnlyTape, type Tape } from '../tool/tape.ts'
-import type { OwnerStore } from '../tool/tool.ts'
 import { Models } from './equipment.ts'
 import { NodeExecutor } from './execute-node.ts'
 import { LiveRuns, RunHandles } from './live-runs.ts'
@@ -178,7 +176,7 @@ export class Runtime extends StoreOperations {
       engine: own,
       recordings,
       knowsAgent,
-      ownerStores: () => this.ownerStores(),
+      directory: agents,
       rules,
       home: agents,
       resultSchemaOf: (tree, node) => agents.resultSchemaOf(tree, node),
@@ -301,30 +299,15 @@ export class Runtime extends StoreOperations {
     if (row === undefined) throw await notFound(this.store, 'conversation', id)
     await (this.store.isReadOnly === true ? this.executor.load() : this.start())
     const { ConversationHandle } = await import('../conversation/conversation.ts')
-    const attach = (runId: Id) => this.attachFor<unknown, unknown>(runId, mayCancel)
-    const isDecided = !hasOwnFolder(row.owner) || this.directory.fileNeeds.files?.owners !== null
-    const mayTurnBegin = async () => {
-      await mayBegin?.()
-      await this.requireFilesIn(row)
-    }
-    const begin = isDecided ? mayBegin : mayTurnBegin
-    return new ConversationHandle(this.ledger, row, { home: this.directory, attach, caller, mayBegin: begin })
-  }
-
-  /** Everything beside the rows that is an owner's: its files, and what ready-made tools keep of it. */
-  private async ownerStores(): Promise<readonly Pick<OwnerStore, 'forget'>[]> {
-    const { directory } = this
-    await directory.allKnown()
-    const { ownerStoresOf } = await import('./file-needs.ts')
-    const { files, below } = directory.fileNeeds
-    const stores = ownerStoresOf(directory.all(), below)
-    return files === null ? stores : [{ forget: (owner) => files.forgetOwner(owner) }, ...stores]
-  }
-
-  private async requireFilesIn(row: Conversation): Promise<void> {
     const { directory, executor } = this
-    const agent = await lookWith(this.store, row.id, (tree) => directory.of(tree, row.id, row))
-    if (agent !== undefined) executor.loadedParts().code.requireFiles(agent, row.owner, directory.fileNeeds)
+    const attach = (runId: Id) => this.attachFor<unknown, unknown>(runId, mayCancel)
+    const begin = async () => {
+      await mayBegin?.()
+      if (row.owner === null) return
+      const agent = await lookWith(this.store, id, (tree) => directory.of(tree, id, row))
+      if (agent !== undefined) executor.loadedParts().code.requireFiles(agent, row.owner, directory.fileNeeds)
+    }
+    return new ConversationHandle(this.ledger, row, { home: directory, attach, caller, mayBegin: begin })
   }
 
   /**

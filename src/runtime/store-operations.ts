@@ -40,10 +40,10 @@ import type { Ledger } from '../store/ledger.ts'
 import { lookWith, rootFor } from '../store/look.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
-import type { OwnerStore } from '../tool/tool.ts'
 import { readConversationName } from './keys/start-names.ts'
 import type { ProcessesQuery, ProcessInfo } from './look/process-info.ts'
 import type { AnswerWord, ApprovalWord, ResultWord } from './options.ts'
+import type { AgentDirectory } from './resolve-agent.ts'
 
 type NodeCode = typeof import('./lazy.ts')
 
@@ -60,8 +60,8 @@ export interface OperationParts {
   /** The rules of a run, loaded when they are needed first: at once from then on, so that nothing comes between. */
   readonly rules: () => NodeCode | Promise<NodeCode>
   readonly copies: Pick<SessionCopies, 'drop'>
-  /** What is kept of owners beside the rows, as far as this process knows its places. */
-  readonly ownerStores: () => Promise<readonly Pick<OwnerStore, 'forget'>[]>
+  /** The agents of this process, and its files. */
+  readonly directory: Pick<AgentDirectory, 'all' | 'allKnown' | 'fileNeeds'>
   /** Hears of other processes from now on. */
   readonly watch: () => void
   readonly ends: TurnEnds
@@ -381,15 +381,16 @@ export abstract class StoreOperations {
    */
   async forgetOwner(owner: string, reason = 'forgotten'): Promise<ForgottenOwner> {
     this.parts.watch()
-    const { recordings, ends, copies, ownerStores } = this.parts
-    await recordings.settled()
+    const { recordings, ends, copies, directory } = this.parts
+    await Promise.all([recordings.settled(), directory.allKnown()])
+    const { ownerStoresOf } = await this.parts.rules()
     const { forgetOwner } = await import('../audit/archive.ts')
     const parts = {
       removal: { at: this.parts.ledger.clock.now(), reason },
       cancel: (runId: Id) => this.cancel(runId, reason),
       idle: (rootId: Id) => untilIdle(this.store, ends, rootId),
       dropCopies: (rootId: Id) => copies.drop(rootId),
-      stores: ownerStores,
+      stores: () => ownerStoresOf(directory.all(), directory.fileNeeds),
     }
     return forgetOwner(this.store, owner, parts)
   }

@@ -266,7 +266,7 @@ type Domain = Request['domain']
 
 /** Marks the file tools: a child may inherit them from its host. */
 export function markFileTools<Name extends string>(tools: Record<Name, Tool>): Record<Name, Tool> {
-  for (const tool of Object.values<Tool>(tools)) fileTools.add(markWork(tool, 'files'))
+  for (const tool of Object.values<Tool>(tools)) fileTools.add(markFacts(tool, { works: 'files' }))
   return tools
 }
 
@@ -292,18 +292,6 @@ export function useOf(tool: Tool): Domain | undefined {
  */
 export type WorksWith = 'files' | 'programs' | 'same' | 'any'
 
-const works: WeakMap<Tool, WorksWith> = new WeakMap()
-
-/** Marks what a tool works with: it is known before the tool is called. */
-export function markWork(tool: Tool, work: WorksWith | undefined): Tool {
-  if (work !== undefined) works.set(tool, work)
-  return tool
-}
-
-export function workOf(tool: Tool): WorksWith | undefined {
-  return works.get(tool)
-}
-
 /** Where a ready-made tool keeps things of owners, each in a folder of its own. */
 export interface OwnerStore {
   /** Tools with equal keys keep the same things. */
@@ -312,14 +300,20 @@ export interface OwnerStore {
   forget(owner: string): Promise<number>
 }
 
-const stores: WeakMap<Tool, OwnerStore> = new WeakMap()
+/** What is known of a ready-made tool before it is called. */
+export interface ToolFacts {
+  readonly works?: WorksWith | undefined
+  /** What it keeps there is deleted with the owner. */
+  readonly store?: OwnerStore
+}
 
-/** Marks a tool that keeps things of owners: they are deleted with their owner. */
-export function markStore(tool: Tool, store: OwnerStore): Tool {
-  stores.set(tool, store)
+const facts: WeakMap<Tool, ToolFacts> = new WeakMap()
+
+export function markFacts(tool: Tool, given: ToolFacts): Tool {
+  facts.set(tool, given)
   return tool
 }
 
-export function storeOf(tool: Tool): OwnerStore | undefined {
-  return stores.get(tool)
+export function factsOf(tool: Tool): ToolFacts {
+  return facts.get(tool) ?? {}
 }

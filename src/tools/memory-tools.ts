@@ -3,7 +3,7 @@ import { nodeOs } from '../base/node-system.ts'
 import { type OptionRules, oneOf, readOptions, text } from '../base/options.ts'
 import { hasOwnFolder, OWNERS, type Owners, ownerFolder } from '../base/owner-folder.ts'
 import type { JsonSchema } from '../base/schema/schema.ts'
-import { markStore, type OwnerStore, type Tool, type ToolContext, tool } from '../tool/tool.ts'
+import { markFacts, type OwnerStore, type Tool, type ToolContext, tool } from '../tool/tool.ts'
 import type { Memory, MemoryFiles } from './memory-file.ts'
 
 export interface MemoryToolsOptions {
@@ -60,7 +60,8 @@ export function memoryTools(options: MemoryToolsOptions = {}): Record<MemoryTool
       },
     }) as Tool,
   }
-  for (const one of Object.values(tools)) markStore(one, memoryStoreOf(given))
+  const store = memoryStoreOf(given)
+  for (const one of Object.values(tools)) markFacts(one, { store })
   return tools
 }
 

@@ -4,7 +4,7 @@ import { fileNeed } from '../files/access.ts'
 import type { FileInfo } from '../files/backend.ts'
 import type { Files } from '../files/files.ts'
 import { matchName } from '../grant/match.ts'
-import { markWork, type Tool, type ToolContext, tool } from '../tool/tool.ts'
+import { markFacts, type Tool, type ToolContext, tool } from '../tool/tool.ts'
 import { withWorkspacePaths } from './workspace-paths.ts'
 
 const MOST_FOUND = 200
@@ -40,7 +40,7 @@ export function searchTextTool(): Tool {
     needs: (input) => fileNeed('list', (input as SearchInput).path ?? '/workspace'),
     execute: (input, context) => search(input as SearchInput, context),
   })
-  return withWorkspacePaths(markWork(made as Tool, 'files'))
+  return withWorkspacePaths(markFacts(made as Tool, { works: 'files' }))
 }
 
 async function search(input: SearchInput, { files, signal }: ToolContext): Promise<string> {
@@ -114,7 +114,7 @@ export function treeTool(): Tool {
       return lines.join('\n') || '[nothing there]'
     },
   })
-  return withWorkspacePaths(markWork(made as Tool, 'files'))
+  return withWorkspacePaths(markFacts(made as Tool, { works: 'files' }))
 }
 
 const MORE = '[There is more: look into one directory at a time, or less deep.]'

@@ -5,7 +5,7 @@ import { type ProgramRequest, programRequest } from '../grant/request.ts'
 import { readWords } from '../grant/words.ts'
 import { plainEnvironment } from '../tool/environment.ts'
 import { type ProcessResult, runProgram } from '../tool/run-process.ts'
-import { markUse, markWork, type Tool, type ToolContext, tool } from '../tool/tool.ts'
+import { markFacts, markUse, type Tool, type ToolContext, tool } from '../tool/tool.ts'
 import { WORKSPACE, withWorkspacePaths } from './workspace-paths.ts'
 
 const MOST_SECONDS = 600
@@ -56,7 +56,7 @@ export function shellTool(): Tool {
     needs: (input) => [programIn(input as ShellInput), ...fileNeed('list', placeOf(input as ShellInput))],
     execute: (input, context) => run(input as ShellInput, context),
   })
-  return withWorkspacePaths(markWork(markUse(made as Tool, 'exec'), 'programs'))
+  return withWorkspacePaths(markFacts(markUse(made as Tool, 'exec'), { works: 'programs' }))
 }
 
 async function run(input: ShellInput, { files, signal }: ToolContext): Promise<string> {

@@ -1,5 +1,5 @@
 import type { CheckedSchema, JsonSchema, Validation } from '../base/schema/schema.ts'
-import { markUse, markWork, type Tool, useOf, workOf } from '../tool/tool.ts'
+import { factsOf, markFacts, markUse, type Tool, useOf } from '../tool/tool.ts'
 
 export const WORKSPACE = '/workspace'
 const KEYS = ['path', 'paths', 'cwd']
@@ -7,7 +7,7 @@ const KEYS = ['path', 'paths', 'cwd']
 /** Makes a tool accept paths relative to the workspace too. */
 export function withWorkspacePaths(tool: Tool): Tool {
   const made = Object.freeze({ ...tool, input: workspaceSchema(tool.input) })
-  return markWork(markUse(made, useOf(tool)), workOf(tool))
+  return markFacts(markUse(made, useOf(tool)), factsOf(tool))
 }
 
 /** Reads a path as models write it in a folder: a relative one is below the workspace. */

@@ -229,6 +229,14 @@ describe.each([
     expect((await child.audit()).findings.map(({ type }) => type)).toEqual(['wrong_link_outcome'])
   })
 
+  test('a conversation of another owner than its root is none: its files and memories would be those of somebody else', async () => {
+    await world.changeConversation(world.done.child, { owner: 'eve' })
+
+    expect((await world.runtime.audit()).findings).toMatchObject([
+      { type: 'wrong_parentage', severity: 'error', id: world.done.child.id },
+    ])
+  })
+
   test('an unknown type or tree is refused in words', async () => {
     await expect(world.runtime.audit({ types: ['nonsense' as FindingType] })).rejects.toThrow(/no finding of the type/)
     await expect(world.runtime.audit({ rootId: world.done.child.id })).rejects.toThrow(/no root conversation/)

@@ -54,7 +54,7 @@ describe.each(all)('forgetting an owner, in a store in %s', (_, create) => {
     for (const run of running) await run.result.catch(() => undefined)
     await expect(runtime.attach(running[0]?.id ?? '')).rejects.toThrow(/was deleted at .*forgotten/)
     expect((await runtime.audit()).findings).toEqual([])
-    expect(await runtime.forgetOwner('ann')).toEqual({ owner: 'ann', trees: 0, cancelled: 0 })
+    expect(await runtime.forgetOwner('ann')).toEqual({ owner: 'ann', trees: 0, cancelled: 0, files: 0 })
     await kept.cancel()
     await kept.result
   })

@@ -1,6 +1,6 @@
 import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import { rowTool } from '../../delegation/background/row-tool.ts'
-import { markStore, markWork, type Tool } from '../../tool/tool.ts'
+import { markFacts, type Tool } from '../../tool/tool.ts'
 import type { OfferPlace } from '../../tool/toolkit.ts'
 import { memoryStoreOf } from '../../tools/memory-tools.ts'
 import { markOpen, type OpenSpec, type Surface } from '../inline/spec.ts'
@@ -18,8 +18,8 @@ export function openTools(spec: OpenSpec): { readonly [name: string]: Tool } {
 function openTool(spec: OpenSpec, surface: Surface): Tool {
   // A child of a file has the extensions of that file; one in words has those of its host.
   const hasFiles = spec.discover !== null || spec.subRecipes.length > 0
-  const made = markStore(openRowTool(spec, surface), memoryStoreOf(spec.memory ?? {}))
-  return markOpen(markWork(made, hasFiles ? 'any' : 'same'))
+  const facts = { works: hasFiles ? 'any' : 'same', store: memoryStoreOf(spec.memory ?? {}) } as const
+  return markOpen(markFacts(openRowTool(spec, surface), facts))
 }
 
 function openRowTool(spec: OpenSpec, surface: Surface): Tool {

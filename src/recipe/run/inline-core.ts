@@ -7,7 +7,7 @@ import type { Json } from '../../base/json.ts'
 import { rowTool } from '../../delegation/background/row-tool.ts'
 import { EVERYTHING, type Grant, type Layer, narrowingDelegateLayer, narrowingLayer } from '../../grant/grant.ts'
 import type { Model } from '../../model/model.ts'
-import { markWork, type Tool } from '../../tool/tool.ts'
+import { markFacts, type Tool } from '../../tool/tool.ts'
 import type { ToolSelection } from '../agent-file/agent-file.ts'
 import type { RetryConfig } from '../agent-file/recipe.ts'
 import { extensionSources, isBuiltIn } from '../extension/extension-sources.ts'
@@ -240,5 +240,5 @@ function taskTool(name: string, retry: RetryConfig, place: CheckPlace): Tool {
     isShown: () => false,
     operation: async (run: NodeRun) => (await import('./run-checks.ts')).runChecks(run, name, { retry, ...place }),
   })
-  return markWork(made, 'programs')
+  return markFacts(made, { works: 'programs' })
 }

@@ -7,26 +7,30 @@
 //     files themselves (`files/undecided-files`).
 //   - An agent that no layer lets near files or programs is not refused.
 
+import { baseOf } from '../agent/build/asked-agent.ts'
 import type { AgentCore } from '../agent/definition/agent.ts'
 import { fileDelegateLayers, fileUseLayers } from '../agent/definition/file-layers.ts'
 import { hasOwnFolder, type Owners } from '../base/owner-folder.ts'
-import { grantAt } from '../delegation/child-authority.ts'
 import type { FileDomain } from '../files/files.ts'
 import { undecided } from '../files/undecided-files.ts'
 import { mayEver } from '../grant/decide.ts'
 import { delegateLayer, type Layer, useLayer } from '../grant/grant.ts'
-import { isFileTool, type OwnerStore, storeOf, type Tool, type WorksWith, workOf } from '../tool/tool.ts'
+import { factsOf, isFileTool, type OwnerStore, type Tool, type WorksWith } from '../tool/tool.ts'
+import { backgroundAgents } from './background/tools.ts'
+import { grantAt } from './child-authority.ts'
+import type { SubagentSource } from './subagent.ts'
 
 export interface FileNeedsParts {
   readonly files: FileDomain | null
   readonly runtimeLayer: readonly Layer[]
-  /** The agents that an agent may delegate to, as far as they are known. */
-  readonly below: (agent: AgentCore) => readonly AgentCore[]
+  /** The subagents of an agent, before its model has seen anything. */
+  readonly sourcesOf: (agent: AgentCore) => readonly SubagentSource[]
 }
 
 /** Throws a DefinitionError where nobody has said whose files a run of this owner would work with. */
 export function requireFiles(agent: AgentCore, owner: string | null, parts: FileNeedsParts): void {
-  if (hasOwnFolder(owner) && ownersOfFiles(agent, parts) === 'undecided') throw undecided(`"${agent.name}"`)
+  const isDecided = !hasOwnFolder(owner) || parts.files === null || parts.files.owners !== null
+  if (!isDecided && ownersOfFiles(agent, parts) !== null) throw undecided(`"${agent.name}"`)
 }
 
 /** Whose the files are that an agent works with; null for an agent that works with none. */
@@ -34,7 +38,8 @@ export function ownersOfFiles(agent: AgentCore, parts: FileNeedsParts): Owners |
   const { files, runtimeLayer } = parts
   if (files === null) return null
   const may = reachOf(NOTHING_DENIED, runtimeLayer)
-  const isNear = worksWithFiles(agent, { may, depth: 0, hostHasFiles: false }, { parts, seen: new Map() })
+  const top = { may, depth: 0, hostHasFiles: false }
+  const isNear = worksWithFiles(agent, top, { family: new Family(parts), seen: new Map() })
   return isNear ? (files.owners ?? 'undecided') : null
 }
 
@@ -67,7 +72,7 @@ interface Place {
 }
 
 interface Walk {
-  readonly parts: FileNeedsParts
+  readonly family: Family
   /** How each agent was met before. */
   readonly seen: Map<AgentCore, Set<string>>
 }
@@ -84,13 +89,13 @@ function worksWithFiles(agent: AgentCore, place: Place, walk: Walk): boolean {
   const passedOn = reachOf(may, [...fileDelegateLayers(agent), delegateLayer(agent.name, grant)])
   const tools = toolsOf(agent)
   const inherits = agent.files !== null && hostHasFiles
-  const has = (kind: WorksWith) => tools.some((tool) => workOf(tool) === kind)
+  const has = (kind: WorksWith) => tools.some((tool) => factsOf(tool).works === kind)
   const reached = has('same') ? eitherOf(own, passedOn) : own
   if (reached.files && (inherits || has('files'))) return true
   if (reached.programs && has('programs')) return true
   if (has('any') && (passedOn.files || passedOn.programs)) return true
   const below = { may: passedOn, depth: depth + 1, hostHasFiles: inherits || tools.some(isFileTool) }
-  return walk.parts.below(agent).some((child) => worksWithFiles(child, below, walk))
+  return walk.family.below(agent).some((child) => worksWithFiles(child, below, walk))
 }
 
 /** Its own tools, and those of its sources that are ready at once. */
@@ -98,16 +103,45 @@ function toolsOf({ tools, sources }: AgentCore): readonly Tool[] {
   return [...tools.values(), ...[...sources.values()].flatMap((source) => Object.values(source.tools ?? {}))]
 }
 
-/** The places where tools of these agents and of all below them keep things of owners. */
-export function ownerStoresOf(agents: Iterable<AgentCore>, below: FileNeedsParts['below']): readonly OwnerStore[] {
+/** The agents below others, as far as they are known. What a provider made is not looked into: it may offer itself, without end. */
+class Family {
+  private readonly sourcesOf: FileNeedsParts['sourcesOf']
+  private readonly provided: Set<AgentCore> = new Set()
+
+  constructor({ sourcesOf }: Pick<FileNeedsParts, 'sourcesOf'>) {
+    this.sourcesOf = sourcesOf
+  }
+
+  below(given: AgentCore): readonly AgentCore[] {
+    const agent = baseOf(given)
+    if (this.provided.has(agent)) return []
+    const found: AgentCore[] = [...backgroundAgents(agent.tools)]
+    for (const source of this.sourcesOf(agent)) {
+      const below = source.first()
+      if (below === null || below instanceof Promise) continue
+      if (source.isProvided) this.provided.add(baseOf(below))
+      found.push(below)
+    }
+    return found
+  }
+}
+
+/** What is kept of owners beside the rows: their files, and what tools of these agents and of all below them keep. */
+export function ownerStoresOf(
+  agents: Iterable<AgentCore>,
+  parts: FileNeedsParts,
+): readonly Pick<OwnerStore, 'forget'>[] {
+  const { files } = parts
   const found = new Map<string, OwnerStore>()
+  const family = new Family(parts)
   const seen = new Set<AgentCore>()
   const waiting = [...agents]
   for (let agent = waiting.pop(); agent !== undefined; agent = waiting.pop()) {
     if (seen.has(agent)) continue
     seen.add(agent)
-    for (const store of toolsOf(agent).flatMap((tool) => storeOf(tool) ?? [])) found.set(store.key, store)
-    waiting.push(...below(agent))
+    for (const store of toolsOf(agent).flatMap((tool) => factsOf(tool).store ?? [])) found.set(store.key, store)
+    waiting.push(...family.below(agent))
   }
-  return [...found.values()]
+  const own = files === null ? [] : [{ forget: (owner: string) => files.forgetOwner(owner) }]
+  return [...own, ...found.values()]
 }
