@@ -13,7 +13,6 @@ import { SourcePool, type SourcePoolParts } from '../tool/source-pool.ts'
 export { keeperOf } from '../agent/hooks/node-run.ts'
 export { runStep } from '../agent/step/step.ts'
 export { requireDay } from '../agent/step/within-day.ts'
-export { ownerStoresOf, requireFiles } from '../delegation/file-needs.ts'
 export { runTask } from '../delegation/run/task.ts'
 export { inlineCore, makeCore } from '../recipe/run/inline-core.ts'
 export { planOutsideResult, planReply } from '../rules/delegation/question.ts'
@@ -25,6 +24,7 @@ export { planApproval } from '../rules/turn/approve.ts'
 export { planCancel } from '../rules/turn/cancel.ts'
 export { planResult } from '../rules/turn/result.ts'
 export { KeyedStarts, overtaken, requestHashOf } from './keys/keyed-starts.ts'
+export { ownerStoresOf, requireFiles } from './look/file-needs.ts'
 
 /** How an input comes to a conversation: in its turn, or instead of what is going on. */
 export const SAYING = { queue: planSay, restart: planRestart } as const

@@ -301,19 +301,19 @@ export interface OwnerStore {
 }
 
 /** What is known of a ready-made tool before it is called. */
-export interface ToolFacts {
+export interface ReadyMadeFacts {
   readonly works?: WorksWith | undefined
   /** What it keeps there is deleted with the owner. */
   readonly store?: OwnerStore
 }
 
-const facts: WeakMap<Tool, ToolFacts> = new WeakMap()
+const facts: WeakMap<Tool, ReadyMadeFacts> = new WeakMap()
 
-export function markFacts(tool: Tool, given: ToolFacts): Tool {
+export function markFacts(tool: Tool, given: ReadyMadeFacts): Tool {
   facts.set(tool, given)
   return tool
 }
 
-export function factsOf(tool: Tool): ToolFacts {
+export function factsOf(tool: Tool): ReadyMadeFacts {
   return facts.get(tool) ?? {}
 }

@@ -1,9 +1,9 @@
 import { type AgentCore, isAgent } from '../../agent/definition/agent.ts'
 import type { Owners } from '../../base/owner-folder.ts'
 import type { CheckedSchema, JsonSchema } from '../../base/schema/schema.ts'
-import { type FileNeedsParts, ownersOfFiles } from '../../delegation/file-needs.ts'
 import { type Budget, limitsOf, moneyOf, treeLimitOf } from '../../grant/budget.ts'
 import type { TurnLimits } from '../../graph/limits.ts'
+import { type FileNeedsParts, ownersOfFiles } from './file-needs.ts'
 
 /** An agent that a runtime can start, as surfaces list it. */
 export interface AgentInfo {

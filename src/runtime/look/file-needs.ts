@@ -7,18 +7,18 @@
 //     files themselves (`files/undecided-files`).
 //   - An agent that no layer lets near files or programs is not refused.
 
-import { baseOf } from '../agent/build/asked-agent.ts'
-import type { AgentCore } from '../agent/definition/agent.ts'
-import { fileDelegateLayers, fileUseLayers } from '../agent/definition/file-layers.ts'
-import { hasOwnFolder, type Owners } from '../base/owner-folder.ts'
-import type { FileDomain } from '../files/files.ts'
-import { undecided } from '../files/undecided-files.ts'
-import { mayEver } from '../grant/decide.ts'
-import { delegateLayer, type Layer, useLayer } from '../grant/grant.ts'
-import { factsOf, isFileTool, type OwnerStore, type Tool, type WorksWith } from '../tool/tool.ts'
-import { backgroundAgents } from './background/tools.ts'
-import { grantAt } from './child-authority.ts'
-import type { SubagentSource } from './subagent.ts'
+import { baseOf } from '../../agent/build/asked-agent.ts'
+import type { AgentCore } from '../../agent/definition/agent.ts'
+import { fileDelegateLayers, fileUseLayers } from '../../agent/definition/file-layers.ts'
+import { hasOwnFolder, type Owners } from '../../base/owner-folder.ts'
+import { backgroundAgents } from '../../delegation/background/tools.ts'
+import { grantAt } from '../../delegation/child-authority.ts'
+import type { SubagentSource } from '../../delegation/subagent.ts'
+import type { FileDomain } from '../../files/files.ts'
+import { undecided } from '../../files/undecided-files.ts'
+import { mayEver } from '../../grant/decide.ts'
+import { delegateLayer, type Layer, useLayer } from '../../grant/grant.ts'
+import { factsOf, isFileTool, type OwnerStore, type Tool, type WorksWith } from '../../tool/tool.ts'
 
 export interface FileNeedsParts {
   readonly files: FileDomain | null
