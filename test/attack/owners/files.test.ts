@@ -15,7 +15,7 @@ import {
 import { openSubagents, recipeAgent, skillsTools } from 'legate/recipe'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
-import { developerTools, diskFiles, fileTools, memoryFiles } from 'legate/tools'
+import { developerTools, diskFiles, fileTools, memoryFiles, memoryTools } from 'legate/tools'
 import { describe, expect, test } from 'vitest'
 import { recipe } from '../../recipe/open/support.ts'
 import { folderWith } from '../../recipe/support/folder.ts'
@@ -254,6 +254,20 @@ describe('files of their own', () => {
 
     expect((await files.of('ann').open(ALL).readText('/workspace/notes/a.txt')).split('.')).toHaveLength(21)
   })
+})
+
+test('there are two words for whose things are, and no other is taken for one of them', async () => {
+  const wrong = { owners: 'mine' as 'own' }
+  const made: readonly (() => unknown)[] = [
+    () => diskFiles({ workspace: tempFolder(), ...wrong }),
+    () => memoryFiles(wrong),
+    () => memoryTools(wrong),
+    () => openSubagents({ memory: wrong }),
+    () => recipeAgent(recipe('prompt: Go.\n'), { memory: wrong }),
+  ]
+  for (const make of made) {
+    await expect((async () => make())()).rejects.toThrow(/owners must be one of "own", "shared", not "mine"/)
+  }
 })
 
 describe('shared files', () => {
