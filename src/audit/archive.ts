@@ -206,10 +206,12 @@ export async function forgetOwner(store: Store, owner: string, parts: OwnerParts
   const { gone, failures, cancelled } = tally
   await archive.forgetOwner(owner)
   if (gone.length > 0) await archive.compact?.()
-  let files = 0
   // Last, when no run of the owner writes any more.
-  for (const kept of parts.stores()) files += await kept.forget(owner)
+  const kept = await Promise.allSettled(parts.stores().map((one) => one.forget(owner)))
   if (failures.size > 0) throw damaged([...failures.values()], gone)
+  const failed = kept.find((one) => one.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
+  const files = kept.reduce((sum, one) => sum + (one.status === 'fulfilled' ? one.value : 0), 0)
   return { owner, trees: gone.length, cancelled, files }
 }
 

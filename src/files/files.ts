@@ -322,7 +322,7 @@ export interface FileSettings extends FilePolicy {
 export const SETTINGS: OptionRules<FileSettings> = { ...POLICY, owners: oneOf(...OWNERS) }
 
 /** A folder in which programs of one owner run. */
-export interface OwnFolder {
+export interface OwnerFolder {
   /** Unlike that of every other folder. For this process: it is shown to nobody. */
   readonly key: string
   /** Runs `work` with the real path of the folder, which is made when it is missing. */
@@ -360,7 +360,7 @@ export class FileDomain {
   }
 
   /** Where programs of this owner run that nobody gave a folder; null where that is the folder of this process. */
-  folderOf(owner: string | null): OwnFolder | null {
+  folderOf(owner: string | null): OwnerFolder | null {
     if (this.owners !== 'own' || !hasOwnFolder(owner)) return null
     const { backend } = this.of(owner).parts
     if (!backend.isOnDisk || !backend.areas.includes('workspace')) return null

@@ -9,7 +9,7 @@
 
 import { sha256 } from '../base/hash.ts'
 import type { Json } from '../base/json.ts'
-import type { OwnFolder } from '../files/files.ts'
+import type { OwnerFolder } from '../files/files.ts'
 import { matchName } from '../grant/match.ts'
 import type { Request } from '../grant/request.ts'
 import type { Logger, Tool } from './tool.ts'
@@ -36,7 +36,7 @@ export interface ToolSource {
   /** Starts it. Rejects with the reason. Never called where `tools` are given. */
   open(place: SourcePlace): Promise<OpenSource>
   /** The same source in the folder of an owner, which no other owner shares. Left out where no folder matters. */
-  readonly inFolder?: ((folder: OwnFolder) => ToolSource) | undefined
+  readonly inFolder?: ((folder: OwnerFolder) => ToolSource) | undefined
   readonly [sourceMark]: true
 }
 

@@ -18,7 +18,7 @@ import type { CallGate } from '../../engine/call-gate.ts'
 import type { Work } from '../../engine/engine.ts'
 import type { FieldEvent } from '../../fields/field-event.ts'
 import type { PathPattern } from '../../fields/path-pattern.ts'
-import type { FileDomain, Files, Keeper, OwnFolder } from '../../files/files.ts'
+import type { FileDomain, Files, Keeper, OwnerFolder } from '../../files/files.ts'
 import type { Budget } from '../../grant/budget.ts'
 import type { Layer } from '../../grant/grant.ts'
 import type { Profiles } from '../../grant/profile.ts'
@@ -192,7 +192,7 @@ export function filesOf(run: NodeRun): Files {
 }
 
 /** Where programs of the run's owner run that nobody gave a folder; null where that is the folder of this process. */
-export function ownFolderOf({ home, conversation }: NodeRun): OwnFolder | null {
+export function ownFolderOf({ home, conversation }: NodeRun): OwnerFolder | null {
   return home.settings.files?.folderOf(conversation.owner) ?? null
 }
 

@@ -3,7 +3,7 @@ import { within } from '../../base/abort.ts'
 import { Allowance } from '../../base/clock.ts'
 import { messageOf, ToolError } from '../../base/error.ts'
 import { Secrets } from '../../base/secrets/secrets.ts'
-import type { OwnFolder } from '../../files/files.ts'
+import type { OwnerFolder } from '../../files/files.ts'
 import { isHostRequest, isProgramRequest } from '../../grant/request.ts'
 import { ErrorResult } from '../../tool/result.ts'
 import { type OpenSource, SOURCE_SEPARATOR, type SourcePlace, type SourceTool } from '../../tool/source.ts'
@@ -28,7 +28,7 @@ import { StdioTransport } from './stdio-transport.ts'
 export async function openConnection(
   settings: ServerSettings,
   place: SourcePlace,
-  own: OwnFolder | null,
+  own: OwnerFolder | null,
 ): Promise<OpenSource> {
   const connection = new McpConnection(settings, place, own)
   await connection.ready()
@@ -50,7 +50,7 @@ class McpConnection implements OpenSource, OpenServer {
   private readonly settings: ServerSettings
   private readonly place: SourcePlace
   /** The folder of the owner for whom it runs; null where its settings name one, or it runs in that of this process. */
-  private readonly own: OwnFolder | null
+  private readonly own: OwnerFolder | null
   private readonly values: ReadonlyMap<string, string>
   private session: McpSession | undefined
   private starting: Promise<McpSession> | undefined
@@ -66,7 +66,7 @@ class McpConnection implements OpenSource, OpenServer {
   private isClosed = false
   private lostBy = ''
 
-  constructor(settings: ServerSettings, place: SourcePlace, own: OwnFolder | null) {
+  constructor(settings: ServerSettings, place: SourcePlace, own: OwnerFolder | null) {
     this.settings = settings
     this.place = place
     this.own = own

@@ -2,7 +2,7 @@ import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../../base/json.ts'
 import { shownWords } from '../../base/secrets/command-secrets.ts'
 import { withoutSecrets } from '../../base/secrets/secrets.ts'
-import type { OwnFolder } from '../../files/files.ts'
+import type { OwnerFolder } from '../../files/files.ts'
 import { hostRequest, programRequest, type Request, withPayload } from '../../grant/request.ts'
 import { showWords } from '../../grant/words.ts'
 import { envPrefix } from '../../tool/environment.ts'
@@ -31,7 +31,7 @@ interface Folders {
   /** True where neither a model nor the application's code chose the folder. */
   readonly mayMove: boolean
   /** The folder of the owner for whom the server runs. */
-  readonly own: OwnFolder | null
+  readonly own: OwnerFolder | null
 }
 
 function source(settings: ServerSettings, folders: Folders): ToolSource {
@@ -50,13 +50,13 @@ function source(settings: ServerSettings, folders: Folders): ToolSource {
     },
     missing: () => missingSecrets(settings),
     open: (place: SourcePlace) => open(settings, place, own),
-    inFolder: isMoved ? (folder: OwnFolder) => source(settings, { ...folders, own: folder }) : undefined,
+    inFolder: isMoved ? (folder: OwnerFolder) => source(settings, { ...folders, own: folder }) : undefined,
     [sourceMark]: true as const,
   })
 }
 
 /** Loads the SDK with the first server. */
-async function open(settings: ServerSettings, place: SourcePlace, own: OwnFolder | null): Promise<OpenSource> {
+async function open(settings: ServerSettings, place: SourcePlace, own: OwnerFolder | null): Promise<OpenSource> {
   const { openConnection } = await import('./connection.ts')
   return openConnection(settings, place, own)
 }
@@ -78,7 +78,7 @@ function needsOf(settings: ServerSettings, { chosen, own }: Omit<Folders, 'mayMo
 }
 
 /** The server's settings as its definition has them; secrets by name only. */
-function handedTo(settings: ServerSettings, own: OwnFolder | null): Json {
+function handedTo(settings: ServerSettings, own: OwnerFolder | null): Json {
   const { command, url, headers, env, envKeys, envFrom, cwd } = settings
   const place = command === null ? { url } : { cwd: own?.key ?? cwd ?? process.cwd() }
   return { ...place, headers: { ...headers }, env: { ...env }, envFrom: { ...envFrom }, secrets: [...envKeys].sort() }

@@ -2,7 +2,7 @@ import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import { within } from '../../base/abort.ts'
 import { ToolError } from '../../base/error.ts'
 import { parseJson } from '../../base/json.ts'
-import type { OwnFolder } from '../../files/files.ts'
+import type { OwnerFolder } from '../../files/files.ts'
 import type { ProgramRequest } from '../../grant/request.ts'
 import { type GroupedChild, signalGroup, startGroup } from '../../tool/process-group.ts'
 import { KEPT_ERROR_CHARS, MOST_MESSAGE_BYTES, MOST_MESSAGE_DEPTH } from './options.ts'
@@ -12,7 +12,7 @@ export interface StdioProgram {
   readonly request: ProgramRequest
   readonly cwd: string | undefined
   /** The folder of an owner, in which it runs instead. */
-  readonly own?: OwnFolder | null
+  readonly own?: OwnerFolder | null
   readonly env: Readonly<Record<string, string>>
 }
 

@@ -1,6 +1,16 @@
 // The files of the file domain belong to the owner of the run, where code says so; where it says nothing, nobody else starts.
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import {
   type AnyAgent,
@@ -475,6 +485,24 @@ describe('files go with their owner', () => {
     expect(readFileSync(path.join(workspace, 'common.txt'), 'utf8')).toBe('for all')
   })
 
+  test('the store itself, if a program moved it there, stays and is told', async () => {
+    const workspace = tempFolder()
+    const files = diskFiles({ workspace, owners: 'own' })
+    const store = path.join(workspace, 'runs.db')
+    const runtime = openRuntime({ files, store: sqliteStore(store), agents: [coderWith()] })
+    await runtime.run('coder', JSON.stringify([...WRITE, ['shell', { command: `ln ${store} mine.db` }]]), {
+      owner: 'ann',
+    }).result
+    const [folder = ''] = readdirSync(path.join(workspace, '.legate.owners'))
+    const error = await runtime.forgetOwner('ann').catch((thrown: unknown) => thrown)
+
+    expect(isLegateError(error, 'store') && error.message).toContain('it holds files of the runtime')
+    expect(readdirSync(path.join(workspace, '.legate.owners', folder))).toEqual(['mine.db'])
+    rmSync(path.join(workspace, '.legate.owners', folder, 'mine.db'))
+    expect(await runtime.forgetOwner('ann')).toMatchObject({ files: 0 })
+    expect(readdirSync(path.join(workspace, '.legate.owners'))).toEqual([])
+  })
+
   test('a link in the place of the folder of all owners leads nowhere: nothing is written, and nothing deleted', async () => {
     const [workspace, victim] = [tempFolder(), tempFolder()]
     const files = diskFiles({ workspace, owners: 'own' })
@@ -483,7 +511,6 @@ describe('files go with their owner', () => {
     const other = tempFolder()
     mkdirSync(path.join(victim, folder))
     writeFileSync(path.join(victim, folder, 'precious'), 'x')
-    const { renameSync, symlinkSync } = await import('node:fs')
     renameSync(path.join(workspace, '.legate.owners'), path.join(other, 'moved'))
     symlinkSync(victim, path.join(workspace, '.legate.owners'))
 
