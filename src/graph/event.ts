@@ -141,6 +141,11 @@ export type EventBody =
       readonly isError: boolean
       /** Set when the content is a value, written as JSON. */
       readonly json?: true
+      /**
+       * What a program reads of the result beside its words: of a delegation `unavailable` and `error` where the child gave no whole
+       * answer, and `response_metadata`. Left out where there is nothing. `runtime.nodeInfo(nodeId)` also has what the child was told.
+       */
+      readonly metadata?: { readonly [key: string]: Json }
     }
   | {
       /** A subagent was started. */
@@ -167,6 +172,8 @@ export type EventBody =
       readonly childRunId: string
       /** The status of its outcome. */
       readonly status: string
+      /** What the result will say beside its words: see `tool-result`. Left out where there is nothing. */
+      readonly metadata?: { readonly [key: string]: Json }
     }
   | {
       /** A person must allow something before the node goes on: answer with `runtime.answer(nodeId, ...)`. */

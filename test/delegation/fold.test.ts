@@ -37,9 +37,9 @@ const facts = (contract: 'typed' | 'message'): FoldFacts => ({
 /** The table of outcomes and contracts, whole. */
 const table: Record<(typeof STATUSES)[number], [typed: string, message: string, unavailable: boolean]> = {
   completed: ['Words.', 'session_id: S\n\nWords.', false],
-  max_turns: ['[max_turns] Why.\n\nWords.', 'session_id: S\n\n[max_turns] Why.\n\nWords.', false],
-  over_budget: ['[over_budget] Why.\n\nWords.', 'session_id: S\n\n[over_budget] Why.\n\nWords.', false],
-  timed_out: ['[timed_out] Why.\n\nWords.', 'session_id: S\n\n[timed_out] Why.\n\nWords.', false],
+  max_turns: ['[max_turns] Why.\n\nWords.', 'session_id: S\n\n[max_turns] Why.\n\nWords.', true],
+  over_budget: ['[over_budget] Why.\n\nWords.', 'session_id: S\n\n[over_budget] Why.\n\nWords.', true],
+  timed_out: ['[timed_out] Why.\n\nWords.', 'session_id: S\n\n[timed_out] Why.\n\nWords.', true],
   cancelled: [
     '<system-info>The tool call has been interrupted by the user.</system-info>\n\nWords.',
     'Error: Execution error: cancelled\n\nWords.',

@@ -49,7 +49,7 @@ const cases: Record<string, Case> = {
     status: 'max_turns',
     typed: '[max_turns] The limit of 1 model call was reached.\n\nI got half way.',
     message: 'session_id: SESSION\n\n[max_turns] The limit of 1 model call was reached.\n\nI got half way.',
-    unavailable: false,
+    unavailable: true,
     spawned: true,
   },
   over_budget: {
@@ -65,7 +65,7 @@ const cases: Record<string, Case> = {
     status: 'over_budget',
     typed: '[over_budget] The limit of 0 tool calls was reached.\n\nNo tools left.',
     message: 'session_id: SESSION\n\n[over_budget] The limit of 0 tool calls was reached.\n\nNo tools left.',
-    unavailable: false,
+    unavailable: true,
     spawned: true,
   },
   timed_out: {
@@ -74,7 +74,7 @@ const cases: Record<string, Case> = {
     status: 'timed_out',
     typed: '[timed_out] The deadline passed.\n\nI had begun.',
     message: 'session_id: SESSION\n\n[timed_out] The deadline passed.\n\nI had begun.',
-    unavailable: false,
+    unavailable: true,
     spawned: true,
   },
   cancelled: {
@@ -209,6 +209,9 @@ describe.each(['typed', 'message'] as const)('agentscope 8.2/23-30, 36-40: by th
     const pair = row.spawned ? ['delegation-start', 'delegation-end'] : []
     expect(own.map(({ type }) => type)).toEqual(['tool-call', ...pair, 'tool-result'])
     expect(only(own, 'delegation-end').map(({ status }) => status)).toEqual(row.spawned ? [row.status] : [])
+    const remarks = row.unavailable ? { unavailable: true, error: expect.any(String) } : undefined
+    expect(only(own, 'tool-result').map(({ metadata }) => metadata)).toEqual([remarks])
+    expect(only(own, 'delegation-end').map(({ metadata }) => metadata)).toEqual(row.spawned ? [remarks] : [])
     expect(only(events, 'run-start')).toHaveLength(row.spawned ? asks + 1 : asks)
     expect(only(events, 'run-end')).toHaveLength(row.spawned ? asks + 1 : asks)
   })

@@ -37,13 +37,12 @@ export class FieldReader {
   integer(field: string, { least, most }: { readonly least: number; readonly most: number }): number | null {
     const value = this.fields[field]
     if (value === undefined || value === null) return null
-    const number = typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value
-    if (typeof number !== 'number' || !Number.isSafeInteger(number)) {
+    if (typeof value !== 'number' || !Number.isSafeInteger(value)) {
       const details = { value_class: classOf(value) }
       return this.refuse(`${field}_must_be_an_integer`, `${field} must be an integer`, details)
     }
-    if (number >= least && number <= most) return number
-    return this.refuse(`${field}_out_of_range`, `${field} must be between ${least} and ${most}`, { [field]: number })
+    if (value >= least && value <= most) return value
+    return this.refuse(`${field}_out_of_range`, `${field} must be between ${least} and ${most}`, { [field]: value })
   }
 
   profile(known: readonly string[]): string | null {

@@ -35,25 +35,59 @@ export function fold(facts: FoldFacts, outcome: Outcome, notes: FoldNotes = {}):
   if (open !== undefined) return foldOpen(facts, outcome, { ...notes, open })
   const { issues = [] } = notes
   const response = responseOf(outcome, notes)
-  const plain = {
+  const metadata = {
     subagent: facts.agentName,
     supervisor: facts.hostName,
     delegation_context: facts.delegationContext,
     outcome: facts.contract === 'message' ? withValue(outcome) : summaryOf(outcome),
   }
-  const metadata = response === undefined ? plain : { ...plain, response_metadata: response }
   return {
     content: withDelegations(
       facts.contract === 'typed' ? typedContent(outcome) : messageContent(facts, outcome),
       outcome,
     ),
     isError: outcome.status !== 'completed',
-    metadata: isUnavailable(outcome) ? { ...metadata, unavailable: true, error: diagnosis(outcome, issues) } : metadata,
+    metadata:
+      outcome.status === 'completed' && response === undefined
+        ? metadata
+        : withRemarks(metadata, facts.contract, { outcome, response, issues }),
   }
 }
 
+/** What a host program reads of a child's end beside its words; undefined where there is nothing to say. */
+export function remarksOf(draft: Draft, link: Link, outcome: OutcomeRecord): Remarks | undefined {
+  const said = outcome.answerNodeId === null ? undefined : draft.findNode(outcome.answerNodeId)
+  const { extra } = said?.output ?? {}
+  const remarked = said?.metadata['response']
+  if (outcome.status === 'completed' && extra === undefined && remarked === undefined) return undefined
+  const response = responseOf({ extra: extra ?? NOTHING }, { response: remarked })
+  const remarks = withRemarks(NOTHING, link.contract, { outcome, response, issues: [] })
+  return remarks === NOTHING ? undefined : remarks
+}
+
+type Remarks = { readonly [key: string]: Json }
+const NOTHING: Remarks = {}
+
+interface End {
+  readonly outcome: Pick<Outcome, 'status' | 'error'>
+  readonly response: Json | undefined
+  readonly issues: NonNullable<FoldNotes['issues']>
+}
+
+/** Adds what a program reads beside the words: the child's own remarks, and that there is no whole answer. */
+function withRemarks(metadata: Remarks, contract: Link['contract'], end: End): Remarks {
+  const { outcome, response, issues } = end
+  const remarked = response === undefined ? metadata : { ...metadata, response_metadata: response }
+  if (contract === 'open') {
+    if (outcome.status === 'completed') return remarked
+    return { ...remarked, error: { code: 'INTERNAL_ERROR', message: outcome.error?.message ?? outcome.status } }
+  }
+  if (!isUnavailable(outcome)) return remarked
+  return { ...remarked, unavailable: true, error: diagnosis(outcome, issues) }
+}
+
 /** The child's remarks on its answer: its own notes, and the `extra` of its hooks. */
-function responseOf({ extra }: Outcome, { response }: FoldNotes): Json | undefined {
+function responseOf({ extra }: Pick<Outcome, 'extra'>, { response }: FoldNotes): Json | undefined {
   if (Object.keys(extra).length === 0) return response
   return { ...extra, ...(response as { readonly [key: string]: Json } | undefined) }
 }
@@ -88,10 +122,12 @@ function foldOpen(
     outcome: withValue(outcome),
     subagent_session_id: facts.childConversationId,
     ...(open.notes.length === 0 ? {} : { notes: [...open.notes] }),
-    ...(response === undefined ? {} : { response_metadata: response }),
-    ...(isError ? { error: { code: 'INTERNAL_ERROR', message: outcome.error?.message ?? outcome.status } } : {}),
   }
-  return { content: openContent(open, outcome, all ?? (() => outcome.text)), isError, metadata }
+  return {
+    content: openContent(open, outcome, all ?? (() => outcome.text)),
+    isError,
+    metadata: withRemarks(metadata, 'open', { outcome, response, issues: [] }),
+  }
 }
 
 /** The summary for code that reads the result's metadata; the words are in the content. */
@@ -131,13 +167,14 @@ function withValue(outcome: Outcome): Json {
   return outcome.output === null ? summaryOf(outcome) : { ...summaryOf(outcome), output: outcome.output }
 }
 
-function diagnosis({ error, status }: Outcome, issues: NonNullable<FoldNotes['issues']>): Json {
+function diagnosis({ error, status }: End['outcome'], issues: NonNullable<FoldNotes['issues']>): Json {
   if (issues.length === 0) return error?.message ?? status
   return issues.map(({ path, message }) => ({ loc: path.map(String), msg: message }))
 }
 
-function isUnavailable({ status }: Outcome): boolean {
-  return !['completed', 'max_turns', 'over_budget', 'timed_out', 'cancelled'].includes(status)
+/** A program that looks only at this flag learns of every end without an answer, but for one that somebody asked for. */
+function isUnavailable({ status }: End['outcome']): boolean {
+  return status !== 'completed' && status !== 'cancelled'
 }
 
 function typedContent(outcome: Outcome): Content {

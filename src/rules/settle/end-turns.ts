@@ -16,7 +16,7 @@ import { isBeside } from '../../graph/kinds.ts'
 import { changedAccount } from '../../graph/limits.ts'
 import type { OutcomeRecord } from '../../graph/outcome.ts'
 import type { Link, Node, Turn } from '../../graph/rows.ts'
-import { foldInto } from '../delegation/fold.ts'
+import { foldInto, remarksOf } from '../delegation/fold.ts'
 import { giveUpQuestions } from '../delegation/question.ts'
 import { leavePlace } from '../delegation/release.ts'
 import { retryChild } from '../delegation/retry-child.ts'
@@ -143,14 +143,16 @@ function endingNodes(draft: Draft, turn: Turn): readonly Node[] {
 export function deliverEnd(draft: Draft, link: Link, outcome: OutcomeRecord): void {
   const settled = draft.changeLink(link, { outcome })
   const host = draft.turn(link.hostTurnId)
-  draft.event(host, link.taskId, {
+  const told = {
     type: 'delegation-end',
     agent: link.agentName,
     tool: link.toolName,
     childConversationId: link.childConversationId,
     childRunId: link.id,
     status: outcome.status,
-  })
+  } as const
+  const metadata = remarksOf(draft, link, outcome)
+  draft.event(host, link.taskId, metadata === undefined ? told : { ...told, metadata })
   const { account } = host
   draft.changeTurn(host, {
     account: changedAccount(account, {

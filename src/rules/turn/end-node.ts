@@ -7,6 +7,7 @@
 //   - The commit that ends a node also lowers the `blockers` of its successors: readiness is a counter, never a search.
 //   - Its turn is marked for `endTurns`: no rule ends a turn itself.
 
+import type { Json } from '../../base/json.ts'
 import { textOf } from '../../graph/content.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { EventBody } from '../../graph/event.ts'
@@ -181,9 +182,31 @@ export function resultEvent(task: Node): Extract<EventBody, { type: 'tool-result
     content,
     isError: task.output.isError === true || task.state !== 'finished',
   } as const
-  const { value } = task.output
-  return value === undefined || value === content ? told : { ...told, json: true }
+  const { value, metadata } = task.output
+  const remarks = metadata === undefined ? undefined : remarksIn(metadata)
+  const remarked = remarks === undefined ? told : { ...told, metadata: remarks }
+  return value === undefined || value === content ? remarked : { ...remarked, json: true }
 }
+
+/** What a program reads of a result beside its words, without what other events of a delegation say. */
+function remarksIn(metadata: NonNullable<NodeOutput['metadata']>): NodeOutput['metadata'] {
+  let remarks: { [key: string]: Json } | undefined
+  for (const key in metadata) {
+    const value = metadata[key]
+    if (TOLD_ELSEWHERE.has(key) || value === undefined) continue
+    remarks ??= {}
+    remarks[key] = value
+  }
+  return remarks
+}
+
+const TOLD_ELSEWHERE: ReadonlySet<string> = new Set([
+  'subagent',
+  'supervisor',
+  'delegation_context',
+  'outcome',
+  'subagent_session_id',
+])
 
 /** The event for an answer. */
 export function answerEvent(

@@ -83,7 +83,7 @@ describe('cybros 14.3: subagent_poll', () => {
   })
 
   test('cybros A14: the last 10 or 50 rounds, oldest first, and only what was said', async () => {
-    const { gave } = await asked([{}, { limit_turns: 50 }, { limit_turns: '3' }], { rounds: 60 })
+    const { gave } = await asked([{}, { limit_turns: 50 }, { limit_turns: 3 }], { rounds: 60 })
 
     const [ten, fifty, three] = gave.map((one) => one['transcript_lines'] as string[])
     expect(ten).toHaveLength(20)
@@ -97,6 +97,7 @@ describe('cybros 14.3: subagent_poll', () => {
 
   test.each<[Data, string, object]>([
     [{ limit_turns: 'abc' }, 'limit_turns_must_be_an_integer', { value_class: 'string' }],
+    [{ limit_turns: '10' }, 'limit_turns_must_be_an_integer', { value_class: 'string' }],
     [{ limit_turns: 1.5 }, 'limit_turns_must_be_an_integer', { value_class: 'number' }],
     [{ limit_turns: [] }, 'limit_turns_must_be_an_integer', { value_class: 'array' }],
     [{ limit_turns: 0 }, 'limit_turns_out_of_range', { limit_turns: 0 }],

@@ -124,6 +124,7 @@ describe('cybros 14.1: subagent_spawn', () => {
     [{ name: 'x', prompt: 'x', policy_profile: ['full'] }, 'invalid_policy_profile', { policy_profile: 'array' }],
     [{ name: 'x', prompt: 'x', agent_profile: 'toString' }, 'invalid_policy_profile', { policy_profile: 'toString' }],
     [{ name: 'x', prompt: 'x', context_turns: 'abc' }, 'context_turns_must_be_an_integer', { value_class: 'string' }],
+    [{ name: 'x', prompt: 'x', context_turns: '5' }, 'context_turns_must_be_an_integer', { value_class: 'string' }],
     [{ name: 'x', prompt: 'x', context_turns: 12.5 }, 'context_turns_must_be_an_integer', { value_class: 'number' }],
     [{ name: 'x', prompt: 'x', context_turns: true }, 'context_turns_must_be_an_integer', { value_class: 'boolean' }],
     [{ name: 'x', prompt: 'x', context_turns: '0x10' }, 'context_turns_must_be_an_integer', { value_class: 'string' }],
