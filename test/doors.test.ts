@@ -365,7 +365,7 @@ const WITHOUT_OPTIONS: readonly string[] = [
     'lookWith',
     'seenOf',
   ],
-  ...['toolFunc', 'useTools'],
+  ...['toolFunc', 'useTool', 'useTools'],
   ...['forgetBetweenNodes', 'scriptedModel', 'startCounter', 'tellTest', 'workerRole'],
   // Grants and layers are values that are checked where they are given to an agent or a runtime.
   ...['decide', 'delegateLayer', 'explain', 'hostRequest', 'lint', 'narrow', 'profileLayer', 'readRequest', 'useLayer'],

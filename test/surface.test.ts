@@ -110,7 +110,7 @@ const surface: Readonly<Record<string, Door>> = {
   },
   'legate/compat': {
     values:
-      'getKeyResult loadJsonPrompt loadYamlPrompt makeSubagentTool registerTool startWaiter toolFunc useMcp useTools waitKeys whenKey',
+      'getKeyResult loadJsonPrompt loadYamlPrompt makeSubagentTool registerTool startWaiter toolFunc useMcp useTool useTools waitKeys whenKey',
     types:
       'KeyOptions MakeSubagentOptions ShapedTool SubagentHost SubagentSpec SubagentTool ToolFunctionOptions UseMcpOptions',
   },

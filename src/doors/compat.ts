@@ -102,6 +102,11 @@ export function useTools<Self extends AnyAgent>(agent: Self, tools: ToolChoice |
   return changeAgent(agent, (core) => withSelectedTools(core, tools))
 }
 
+/** The same as `useTools`, for one tool. */
+export function useTool<Self extends AnyAgent>(agent: Self, tool: ToolChoice): Self {
+  return useTools(agent, tool)
+}
+
 /** Returns the agent with a function as a tool, under the function's name. */
 export function toolFunc<Self extends AnyAgent, const In extends Schema, Result>(
   agent: Self,

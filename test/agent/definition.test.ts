@@ -10,7 +10,7 @@ import {
   SubAgentUnavailable,
   tool,
 } from 'legate'
-import { registerTool, toolFunc, useTools } from 'legate/compat'
+import { registerTool, toolFunc, useTool, useTools } from 'legate/compat'
 import { extension } from 'legate/hooks'
 import { scriptedModel } from 'legate/testing'
 import * as v from 'valibot'
@@ -34,7 +34,7 @@ describe('a definition that cannot work is refused with what to do', () => {
     ['a name of 129 characters', { ...good, name: 'x'.repeat(129) }, /at most 128/],
     ['a name of 5,000 characters', { ...good, name: 'x'.repeat(5_000) }, /"x{80}" is no name for an agent/],
     ['no instructions', { name: 'clerk' }, /needs instructions/],
-    ['a system prompt', { ...good, system: 'x' }, /agent\(\) has no option "system"\. It has .*instructions/],
+    ['a system prompt', { ...good, system: 'x' }, /agent\(\) has no option "system"\. Did you mean "instructions" has .*instructions/],
     ['a model that is no model', { ...good, model: {} }, /stream\(request/],
     ['a model without a name', { ...good, model: ' ' }, /"provider\/model"/],
     [
@@ -133,6 +133,7 @@ describe('an agent', () => {
       base.use(extension({ name: 'first' })).use(extension({ name: 'second' })),
       registerTool(base, 'find', { description: 'Finds', input: { type: 'object' }, execute: () => '' }),
       useTools(base, { look: search }),
+      useTool(base, { seek: search }),
       toolFunc(base, () => '', { name: 'see', description: 'Sees', input: { type: 'object' } }),
       base.auto(described),
       base.auto(described).use(extension({ name: 'first' })),
@@ -148,6 +149,16 @@ describe('an agent', () => {
     }
     expect(new Set([base, ...made].map(({ identity }) => identity.ref.hash)).size).toBe(made.length + 1)
     expect(useTools(base, 'search').identity.ref).toEqual(base.identity.ref)
+  })
+
+  test('agently 004: a tool given part by part is answered with the form that is taken', () => {
+    const base = agent({ name: 'clerk', instructions: '', model: scriptedModel([]) })
+    const register = registerTool as (...given: readonly unknown[]) => unknown
+
+    expect(() => register(base, 'weather', 'Says the weather', { city: ['str', 'Where'] }, () => 'fine')).toThrow(
+      'registerTool: description, arguments and function have names here: ' +
+        'registerTool(agent, "weather", { desc, kwargs, func, returns }).',
+    )
   })
 
   test.each<[string, Schema]>([
