@@ -90,7 +90,7 @@ export function childAuthority(
     ...fileDelegateLayers(host),
     ...stored,
     ...offered,
-    ...ownLayers(agent.name, grantAt(agent, conversation.depth + 1)),
+    ...ownLayers(agent.name, grantAt(agent, conversation.depth + 1), namedSecrets(agent)),
   ]
   const ceiling = layers.map(freezeLayer)
   const { timeoutMs, retry } = attemptLimits([offer.attempts, agent.delegation, home.settings.attempts])
@@ -136,6 +136,13 @@ function workspaceOf({ files }: NodeRun['home']['settings'], ceiling: readonly J
 }
 
 const NONE: readonly string[] = []
+
+/** The secrets that its code names for its own sources: its own layer allows them, and passes them to nobody. */
+export function namedSecrets({ sources }: Pick<AgentCore, 'sources'>): readonly string[] {
+  if (sources.size === 0) return NONE
+  const named = [...sources.values()].flatMap(({ origin, secrets }) => (origin.by === 'code' ? secrets : NONE))
+  return [...new Set(named)]
+}
 
 const USE_WITH_FILES: readonly string[] = Object.freeze([...DEFAULT_USE, 'file.*:**'])
 

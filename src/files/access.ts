@@ -59,6 +59,11 @@ export class FileAccess {
     return this.hasAreaOf(path) && this.decide(operation, path).verdict !== 'deny'
   }
 
+  /** True when the agent may do it without being asked. */
+  isFree(operation: FileOperation, path: LogicalPath): boolean {
+    return this.hasAreaOf(path) && this.decide(operation, path).verdict === 'allow'
+  }
+
   /** A person who allowed a listing also allowed the names in it, where the rules ask about them too. */
   isShown(entry: LogicalPath, listing: Verdict): boolean {
     const { verdict } = this.decide('list', entry)

@@ -1,12 +1,13 @@
 import { DeniedError, messageOf } from '../base/error.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
 import { type Budget, checkBudget, storedBudget } from './budget.ts'
+import { isFormer, sinceSecrets } from './former.ts'
 import type { Layer } from './grant.ts'
 
 /** The version of the format in which layers are frozen. */
 const VERSION = 1
 
-/** Turns a layer into JSON, to be stored with a child. */
+/** Turns a layer into JSON, to be stored with a child. `secrets` marks a list that says nothing about secrets on purpose. */
 export function freezeLayer(layer: Layer): Json {
   const { by, allow, ask, deny, budget, perDay, principal, binds, neverAsks } = layer
   const frozen = {
@@ -20,6 +21,8 @@ export function freezeLayer(layer: Layer): Json {
     ...(principal === undefined ? {} : { principal }),
     ...(binds === undefined ? {} : { binds }),
     ...(neverAsks === undefined ? {} : { neverAsks }),
+    // Its list looks like one that was kept before a secret was a request.
+    ...(isFormer(allow) ? { secrets: true } : {}),
   }
   return frozen as unknown as Json
 }
@@ -108,7 +111,8 @@ export function readCeiling(ceiling: readonly Json[]): readonly Layer[] {
 const NO_LAYERS: readonly Layer[] = []
 
 function readLayer(layer: Json): Layer {
-  const { v, by, allow, ask, deny, budget, perDay, principal, binds, neverAsks } = (layer ?? {}) as Record<string, Json>
+  const { v, by, allow, ask, deny, budget, ...others } = (layer ?? {}) as Record<string, Json>
+  const { perDay, principal, binds, neverAsks, secrets } = others
   if (v !== VERSION) throw unreadable(`it is of form ${JSON.stringify(v)}; this version knows ${VERSION}`)
   if (typeof by !== 'string' || ![allow, ask, deny].every(isRules)) throw unreadable('a layer is not whole')
   if (binds !== undefined && binds !== 'self' && binds !== 'below')
@@ -116,8 +120,9 @@ function readLayer(layer: Json): Layer {
   if (neverAsks !== undefined && neverAsks !== true) throw unreadable('a layer does not say whether anybody is asked')
   if (principal !== undefined && typeof principal !== 'string') throw unreadable('a layer does not say who asked')
   if (perDay !== undefined && !isDayLimit(perDay)) throw unreadable('the limit of a day is not whole')
-  if (budget === undefined) return layer as unknown as Layer
-  return { ...(layer as unknown as Layer), budget: frozenBudget(budget) }
+  const known = layer as unknown as Layer
+  const read = secrets === undefined ? sinceSecrets(known) : known
+  return budget === undefined ? read : { ...read, budget: frozenBudget(budget) }
 }
 
 function isDayLimit(limit: Json): boolean {

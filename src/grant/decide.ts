@@ -30,14 +30,19 @@ const ALLOWED: Decision = Object.freeze({ verdict: 'allow', by: null, reason: 'e
  * beats allow, and order never matters (I2). Rules that cannot be read deny.
  */
 export function decide(layers: readonly Layer[], request: Request): Decision {
-  const { domain, name, shown } = request
+  const { domain, name, shown, anywhere, plain } = request
   const known = decisions.get(layers)
   const last = known?.get(name)
-  if (last !== undefined && last.domain === domain && last.shown === shown) return last.decision
-  const decision = strictest(layers, request)
-  if (known === undefined) decisions.set(layers, new Map([[name, { domain, shown, decision }]]))
-  else keep(known, [name, { domain, shown, decision }], MOST_DECISIONS)
-  return decision
+  if (last !== undefined && isSame(last, request)) return last.decision
+  const made = { domain, shown, anywhere, plain, decision: strictest(layers, request) }
+  if (known === undefined) decisions.set(layers, new Map([[name, made]]))
+  else keep(known, [name, made], MOST_DECISIONS)
+  return made.decision
+}
+
+/** Requests of one name may differ in what rules see of them: a program also without the variables that its definition sets. */
+function isSame(one: CachedDecision, { domain, shown, anywhere, plain }: Request): boolean {
+  return one.domain === domain && one.shown === shown && one.anywhere === anywhere && one.plain === plain
 }
 
 /** True where a layer denies all of a domain. Then no request of that domain is allowed. */
@@ -69,7 +74,7 @@ function wholeDomain(rule: string): readonly string[] {
 const decisions: WeakMap<readonly Layer[], Map<string, CachedDecision>> = new WeakMap()
 const MOST_DECISIONS = 64
 
-interface CachedDecision extends Pick<Request, 'domain' | 'shown'> {
+interface CachedDecision extends Pick<Request, 'domain' | 'shown' | 'anywhere' | 'plain'> {
   readonly decision: Decision
 }
 
@@ -122,16 +127,37 @@ function askLayer(layer: Layer, request: Request): LayerAnswer {
 
 const SILENT: LayerAnswer = { verdict: 'allow', rule: null }
 
-function reasonOf(layer: Layer, rule: string | null, request: string): string {
-  if (rule !== null) return `${layer.by} denies ${rule}`
-  return `no rule of ${layer.by} allows ${request}${isDefault(layer) ? adviceFor(request) : ''}`
+/** Says of requests that are denied which rules deny them, and which are missing. */
+export function refusalOf(layers: readonly Layer[], requests: readonly Request[]): string {
+  const silent = new Map<Layer, Request[]>()
+  const said: string[] = []
+  for (const request of requests) {
+    const layer = layers.find((one) => safely(() => askLayer(one, request)).verdict === 'deny')
+    if (layer === undefined || safely(() => askLayer(layer, request)).rule !== null)
+      said.push(decide(layers, request).reason)
+    else silent.set(layer, [...(silent.get(layer) ?? []), request])
+  }
+  const missing = [...silent].map(([layer, wanted]) => reasonOf(layer, null, ...wanted.map(requestText)))
+  return [...new Set([...said, ...missing])].join('; ')
 }
 
-/** Names the missing rule to an application that has no grant yet. */
-function adviceFor(request: string): string {
-  const rule = request.replace(/^(file\.\w+:\/[^/]+)\/.*$/s, '$1/**')
-  const rules = [...DEFAULT_USE, rule].map((one) => `'${one}'`)
-  return `; without a grant it has no files, programs or hosts. Give it one: grant: { use: [${rules.join(', ')}] }`
+function reasonOf(layer: Layer, rule: string | null, ...requests: readonly string[]): string {
+  if (rule !== null) return `${layer.by} denies ${rule}`
+  const advice = isDefault(layer) ? adviceFor(requests) : secretAdvice(requests)
+  return `no rule of ${layer.by} allows ${requests.join(' and ')}${advice}`
+}
+
+/** Names the missing rules to an application that has no grant yet. */
+function adviceFor(requests: readonly string[]): string {
+  const missing = requests.map((request) => request.replace(/^(file\.\w+:\/[^/]+)\/.*$/s, '$1/**'))
+  const rules = [...DEFAULT_USE, ...missing].map((one) => `'${one}'`)
+  return `; without a grant it has no files, programs, hosts or secrets. Give it one: grant: { use: [${rules.join(', ')}] }`
+}
+
+/** Names the rule that lets a secret pass: most grants were written for programs and hosts alone. */
+function secretAdvice(requests: readonly string[]): string {
+  const missing = requests.filter((request) => request.startsWith('secret:')).map((one) => `'${one}'`)
+  return missing.length === 0 ? '' : `; to let a secret pass, add ${missing.join(' and ')} to its rules`
 }
 
 function findRule(rules: readonly string[], request: Request, isRestricting: boolean): string | undefined {
@@ -140,12 +166,14 @@ function findRule(rules: readonly string[], request: Request, isRestricting: boo
 
 /** A rule that cannot be read restricts its whole domain, and allows nothing. */
 function isMatch(rule: ParsedRule, request: Request, isRestricting: boolean): boolean {
-  const { domain, name, key = name, anywhere = key } = request
+  const { domain, name, key = name, anywhere = key, plain } = request
   const isPath = domain.startsWith('file.')
   if (rule.domain !== domain && !(isPath && rule.domain === 'file.*')) return false
   if (rule.trouble !== null) return isRestricting
   if (isPath) return matchPath(rule.pattern, key)
-  return matchName(rule.pattern, key) || (isRestricting && anywhere !== key && matchName(rule.pattern, anywhere))
+  if (matchName(rule.pattern, key)) return true
+  if (plain !== undefined && matchName(rule.pattern, plain)) return true
+  return isRestricting && anywhere !== key && matchName(rule.pattern, anywhere)
 }
 
 /** A decision with the answer of every layer. */
@@ -176,7 +204,7 @@ export function explain(layers: readonly Layer[], asked: string): Explanation {
 /** Refuses a domain that does not exist: no rule could match, so any answer would mislead. */
 function checkDomain(asked: string): void {
   if (typeof asked === 'string' && isDomain(splitRule(asked).domain)) return
-  const message = `${JSON.stringify(asked)} is no request: write one such as tool:deploy, agent:expert, model:*, exec:git status, net:example.com or file.read:/workspace/a.txt.`
+  const message = `${JSON.stringify(asked)} is no request: write one such as tool:deploy, agent:expert, model:*, exec:git status, net:example.com, secret:TOKEN or file.read:/workspace/a.txt.`
   throw new InputError('invalid_input', message)
 }
 

@@ -59,6 +59,7 @@ const DOMAINS: ReadonlySet<string> = new Set([
   'model',
   'exec',
   'net',
+  'secret',
   'file.list',
   'file.read',
   'file.write',
@@ -66,20 +67,27 @@ const DOMAINS: ReadonlySet<string> = new Set([
   'file.*',
 ])
 
-/** Without a grant the toolkit is the limit: files, programs and hosts need a rule. */
+/** Without a grant the toolkit is the limit: files, programs, hosts and secrets need a rule. */
 export const DEFAULT_USE: readonly string[] = Object.freeze(['tool:*', 'agent:*', 'model:*'])
 /** Allows everything, so that only other layers limit. */
-export const EVERYTHING: readonly string[] = Object.freeze([...DEFAULT_USE, 'file.*:**', 'exec:*', 'net:*'])
+export const EVERYTHING: readonly string[] = Object.freeze([...DEFAULT_USE, 'file.*:**', 'exec:*', 'net:*', 'secret:*'])
 const NONE: readonly string[] = Object.freeze([])
 
-/** The layer that binds an agent itself. */
-export function useLayer(by: string, grant: Grant | undefined): Layer {
-  return { by, allow: grant?.use ?? DEFAULT_USE, ask: grant?.ask ?? NONE, deny: grant?.deny ?? NONE }
+/** The layer that binds an agent itself. It allows the secrets that the agent's code names. */
+export function useLayer(by: string, grant: Grant | undefined, secrets: readonly string[] = NONE): Layer {
+  const use = grant?.use ?? DEFAULT_USE
+  // A star would allow others too.
+  const named = secrets.filter((name) => !name.includes('*')).map((name) => `${SECRET}${name}`)
+  const allow = named.length === 0 ? use : [...use, ...named]
+  return { by, allow, ask: grant?.ask ?? NONE, deny: grant?.deny ?? NONE }
 }
 
-/** True where a layer allows exactly what an agent without a grant may do. */
+const SECRET = 'secret:'
+
+/** True where a layer allows what an agent without a grant may do, and nothing else but secrets that its code names. */
 export function isDefault({ allow }: Layer): boolean {
-  return isSameList(allow, DEFAULT_USE)
+  const isMore = (rule: string, at: number) => at >= DEFAULT_USE.length && !rule.startsWith(SECRET)
+  return DEFAULT_USE.every((rule, at) => allow[at] === rule) && !allow.some(isMore)
 }
 
 /**
@@ -106,10 +114,13 @@ export function delegateLayer(by: string, grant: Grant | undefined, budget?: Bud
   return budget === undefined ? layer : { ...layer, budget }
 }
 
-/** An agent's whole grant, to be frozen when it starts as a child: it can never do or pass on more than this later. */
-export function ownLayers(by: string, grant: Grant | undefined): readonly Layer[] {
-  const own = useLayer(by, grant)
-  if (grant?.delegate === undefined) return [own]
+/**
+ * An agent's whole grant, to be frozen when it starts as a child: it can never do or pass on more than this later. Secrets that
+ * its code names are for itself.
+ */
+export function ownLayers(by: string, grant: Grant | undefined, secrets: readonly string[] = NONE): readonly Layer[] {
+  const own = useLayer(by, grant, secrets)
+  if (grant?.delegate === undefined && secrets.length === 0) return [own]
   return [
     { ...own, binds: 'self' },
     { ...delegateLayer(by, grant), binds: 'below' },

@@ -1,6 +1,6 @@
 // Requests: what somebody wants to do, in the one form that rules are matched with.
 //
-// Owns:      the functions that make a request for a program, host, file, tool, agent or model, and its text for people.
+// Owns:      the functions that make a request for a program, host, secret, file, tool, agent or model, and its text for people.
 // Called by: whoever is about to act (`tool`, `tools`, `model`, `delegation`) makes a request from the value it will use, and
 //            passes it to `decide`.
 // Must stay true (I11):
@@ -11,8 +11,8 @@
 import { InputError, messageOf } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
-import { int, list, type OptionRules, orJust, readOptions, text } from '../base/options.ts'
-import { shownWords } from '../base/secrets/command-secrets.ts'
+import { list, type OptionRules, orJust, readOptions, text } from '../base/options.ts'
+import { fingerprint, shownWords } from '../base/secrets/command-secrets.ts'
 import { isVisible, visible } from '../base/text.ts'
 import { plainHost, wholeAddress } from './host.ts'
 import { splitRule } from './rule.ts'
@@ -40,6 +40,8 @@ export interface Request {
   readonly key?: string | undefined
   /** The action without its place: a rule that denies or asks for it anywhere applies here too. */
   readonly anywhere?: string | undefined
+  /** The action without parts that change nothing about it: a rule that matches this applies too. */
+  readonly plain?: string | undefined
   /** The text that people and the store see, where the name holds secrets or invisible characters. */
   readonly shown?: string | undefined
   /** A hash of the request's content, where that may change or is not shown whole: an answer holds for this version only. */
@@ -51,6 +53,20 @@ export interface Request {
 export interface ProgramRequest extends Request {
   readonly domain: 'exec'
   readonly argv: readonly [program: string, ...args: string[]]
+  /** Variables that it gets in its environment, beside those in `argv`: they are part of the name. */
+  readonly variables: Readonly<Record<string, string>>
+}
+
+/** A variable that a definition sets for a program. */
+export interface ProgramVariable {
+  readonly name: string
+  readonly value: string
+  /**
+   * `secret`: only a fingerprint of its value is decided, shown and kept. `data`: it cannot change what the program does. Both
+   * are handed over in the environment, where other users of the machine cannot read them. `filled`: the value is a template,
+   * and whoever starts the program hands over what it stands for.
+   */
+  readonly kind: 'secret' | 'data' | 'filled' | 'other'
 }
 
 export interface ProgramOptions {
@@ -58,14 +74,16 @@ export interface ProgramOptions {
   readonly secrets?: readonly string[]
   /** Where it runs, if that is not the folder its agent works in: there the same words may do something else. */
   readonly folder?: string | null
-  /** How many words precede the real program, such as `env A=b`. Rules that deny the real program apply too. */
-  readonly before?: number
+  /** The variables that its definition sets. Rules that deny the program without them apply too. */
+  readonly variables?: readonly ProgramVariable[]
 }
 
 /** Access to a host. */
 export interface HostRequest extends Request {
   readonly domain: 'net'
   readonly url: string
+  /** True where the name holds a secret: nobody is shown it before that secret is allowed. */
+  readonly holdsSecret: boolean
 }
 
 /** An operation on a file. */
@@ -75,7 +93,7 @@ export interface FileRequest extends Request {
 
 type FileOperation = 'list' | 'read' | 'write' | 'delete'
 
-const PROGRAM: OptionRules<ProgramOptions> = { secrets: list, folder: orJust(null, text), before: int(0) }
+const PROGRAM: OptionRules<ProgramOptions> = { secrets: list, folder: orJust(null, text), variables: list }
 
 /** No operating system accepts a longer command line. */
 const MOST_CHARACTERS = 2_000_000
@@ -86,29 +104,56 @@ const UNREADABLE = 'unreadable'
 
 /** Throws an InputError for words that cannot start a program. */
 export function programRequest(given: readonly string[], options: ProgramOptions = {}): ProgramRequest {
-  const { secrets = [], folder = null, before = 0 } = readOptions('programRequest(argv, options)', options, PROGRAM)
+  const {
+    secrets = [],
+    folder = null,
+    variables = NONE,
+  } = readOptions('programRequest(argv, options)', options, PROGRAM)
   const [program = '', ...args] = given.map((word) => String(word).toWellFormed())
-  const length = args.reduce((sum, word) => sum + word.length + 1, program.length)
+  if (program === '' || program.startsWith('-')) throw invalid(`${JSON.stringify(program)} is no name of a program.`)
+  const bare = [plainProgram(program), ...args] as const
+  const words = decidedWords(bare, variables)
+  const length = words.reduce((sum, word) => sum + word.length + 1, -1)
   if (length > MOST_CHARACTERS)
     throw invalid(`A command line has at most ${MOST_CHARACTERS} characters, not ${length}.`)
-  if (program === '' || program.startsWith('-')) throw invalid(`${JSON.stringify(program)} is no name of a program.`)
-  const argv = Object.freeze([plainProgram(program), ...args] as const)
-  if (argv.some((word) => word.includes('\0'))) throw invalid('A command line cannot hold a NUL character.')
+  if ([...words, ...variables.map(({ value }) => value)].some((word) => word.includes('\0')))
+    throw invalid('A command line cannot hold a NUL character.')
   const place = folder === null ? '' : placeWords(folder)
-  const name = `${place}${quoteWords(argv)}`
-  const shown = `${folder === null ? '' : showPlace(folder)}${showWords(shownWords(argv, secrets))}`
-  const whole = keyOfWords(argv)
-  const meant = keyOfWords([plainProgram(argv[before] ?? ''), ...argv.slice(before + 1)])
+  const name = `${place}${quoteWords(words)}`
+  const shown = `${folder === null ? '' : showPlace(folder)}${showWords(shownWords(words, secrets))}`
+  const keyOf = (line: readonly string[]) => `${folder === null ? '' : keyOfPlace(folder)}${keyOfWords(line)}`
+  const plain = variables.filter(({ kind }) => kind !== 'data')
   return Object.freeze({
     domain: 'exec',
     name,
-    key: folder === null ? whole : `${keyOfPlace(folder)}${whole}`,
-    ...(folder === null && before === 0 ? {} : { anywhere: meant }),
-    ...hidden(name, shown),
-    argv,
+    key: keyOf(words),
+    ...(plain.length === variables.length ? {} : { plain: keyOf(decidedWords(bare, plain)) }),
+    ...(folder === null && variables.length === 0 ? {} : { anywhere: keyOfWords(bare) }),
+    ...hidden(name, shown, variables),
+    argv: Object.freeze(decidedWords(bare, ofKind(variables, 'other'))),
+    variables: Object.freeze(
+      Object.fromEntries(ofKind(variables, 'secret', 'data').map(({ name, value }) => [name, value])),
+    ),
     [requestMark]: MADE,
   })
 }
+
+type Words = readonly [program: string, ...args: string[]]
+
+/** The words of a program with the variables that its definition sets, as they are decided: a secret by its fingerprint. */
+export function decidedWords(program: Words, variables: readonly ProgramVariable[]): Words {
+  if (variables.length === 0) return program
+  const set = variables.map(({ name, value, kind }) => {
+    return `${name}=${kind === 'secret' && value !== '' ? fingerprint(value) : value}`.toWellFormed()
+  })
+  return ['env', ...set, ...program]
+}
+
+function ofKind(variables: readonly ProgramVariable[], ...kinds: readonly ProgramVariable['kind'][]) {
+  return variables.filter(({ kind }) => kinds.includes(kind))
+}
+
+const NONE: readonly ProgramVariable[] = []
 
 /** Copies the request with the data that goes along with it: an answer holds for exactly that data. */
 export function withPayload<R extends Request>(request: R, handed: Json): R {
@@ -116,12 +161,18 @@ export function withPayload<R extends Request>(request: R, handed: Json): R {
 }
 
 /** Throws an InputError for an address that has no host. */
-export function hostRequest(address: string | URL): HostRequest {
+export function hostRequest(address: string | URL, options: { readonly holdsSecret?: boolean } = {}): HostRequest {
   const given = String(address)
   const name = plainHost(given)
   if (name === undefined) throw invalid(`${JSON.stringify(given.slice(0, 200))} has no host.`)
   const url = wholeAddress(given)
-  return Object.freeze({ domain: 'net', name, url, [requestMark]: MADE })
+  const { holdsSecret = false } = options
+  return Object.freeze({ domain: 'net', name, url, holdsSecret, [requestMark]: MADE })
+}
+
+/** A secret of this process, by its name, that becomes a part of what a definition names. */
+export function secretRequest(name: string): Request {
+  return { domain: 'secret', name, [requestMark]: MADE }
 }
 
 /** The path is a logical one, as the file domain has read it. */
@@ -196,8 +247,14 @@ function wordsIn(text: string): readonly string[] {
   return words !== undefined && words.length > 0 && !/^\s|\s$/.test(text) ? words : [text]
 }
 
-/** Binds the answer to the whole name, although only a part of it is shown. */
-function hidden(name: string, shown: string): Pick<Request, 'shown' | 'version'> {
+/** Binds the answer to all of it, although only a part is shown. */
+function hidden(
+  name: string,
+  shown: string,
+  variables: readonly ProgramVariable[],
+): Pick<Request, 'shown' | 'version'> {
+  const secrets = ofKind(variables, 'secret').map((one) => [one.name, one.value])
+  if (secrets.length > 0) return { shown, version: sha256(canonicalJson([name, secrets])) }
   return shown === name ? {} : { shown, version: sha256(name) }
 }
 

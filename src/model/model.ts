@@ -82,4 +82,13 @@ export interface Model {
   stream(request: ModelRequest, options: { readonly signal: AbortSignal }): AsyncIterable<Part>
   /** The secrets of this model, such as its key, which no recording may keep. Default none. */
   secrets?(): Promise<readonly string[]>
+  /** The variable of its key, where a file names it, and where the key goes. Default null. */
+  namedKey?(): NamedKey | null
+}
+
+/** A key that a file names by its variable. */
+export interface NamedKey {
+  readonly variable: string
+  /** The address of the server that gets it; null for the provider's own. */
+  readonly url: string | null
 }

@@ -47,13 +47,13 @@ function missingExtensions({ extensions, file }: AgentFile): readonly Notice[] {
 
 /** Reads a recipe with its sub-recipes, unless their paths depend on values. */
 async function wholeRecipe(file: string, options: Pick<RecipeOptions, 'mode'>): Promise<AgentFile> {
-  const { recipe, notices } = await readRecipeFile(file, options)
+  const { recipe, includes, notices } = await readRecipeFile(file, options)
   const known = recipe.subRecipes.filter((sub) => !/\{[{%]/.test(sub.path))
   await checkSubRecipes(
     { ...recipe, subRecipes: known },
     new NoticeReport(path.resolve(file), options.mode === 'lenient'),
   )
-  return recipeAgent({ recipe, notices })
+  return recipeAgent({ recipe, includes, notices })
 }
 
 /** The model a file would run with here, as far as it is known without asking a provider. */

@@ -1,9 +1,9 @@
 import { storedProfileLayer } from '../agent/build/conversation-settings.ts'
 import type { AgentCore } from '../agent/definition/agent.ts'
-import { fileUseLayers } from '../agent/definition/file-layers.ts'
-import { grantAt, offerLayers } from '../delegation/child-authority.ts'
+import { fileDelegateLayers, fileUseLayers } from '../agent/definition/file-layers.ts'
+import { grantAt, namedSecrets, offerLayers } from '../delegation/child-authority.ts'
 import { type Budget, childLimits, limitsOf, moneyOf, treeLimitOf } from '../grant/budget.ts'
-import { budgetsIn, layersForSelf } from '../grant/ceiling.ts'
+import { budgetsIn, layersForChildren, layersForSelf } from '../grant/ceiling.ts'
 import { delegateLayer, hasSameRules, type Layer, useLayer } from '../grant/grant.ts'
 import type { Profiles } from '../grant/profile.ts'
 import { hostOf, type RunPlace, type TreeReader } from '../graph/reader.ts'
@@ -63,12 +63,31 @@ export class LayerStacks {
     const isAsked = (layer: Layer) => layer.perDay === undefined && asked.some((one) => hasSameRules(one, layer))
     const frozen = [...asked, ...layersForSelf(ceiling).filter((layer) => !isAsked(layer))]
     const stored = profile === undefined ? [] : [storedProfileLayer(profile, profiles)]
-    const own = useLayer(agent.name, grantAt(agent, place.conversation.depth))
+    const own = useLayer(agent.name, grantAt(agent, place.conversation.depth), namedSecrets(agent))
     const said = [...this.saidAbove(place), ...stored, ...fileUseLayers(agent), own]
     const isNew = (layer: Layer) => !frozen.some((one) => hasSameRules(one, layer))
     const layers = [...runtimeLayer.filter(isNew), ...frozen, ...said.filter(isNew)]
     this.stacks.set(key, { agent, version, layers, profile, turn })
     return layers
+  }
+
+  /**
+   * What binds the run at the top of a tree, and what it passes on: nothing in its tree may do what neither allows. Without the
+   * code of its agent only what is frozen is known.
+   */
+  atTop(agent: AgentCore | undefined, place: RunPlace, profile: string | undefined): readonly (readonly Layer[])[] {
+    const { profiles, runtimeLayer } = this.parts
+    const { turn, conversation } = place
+    const stored = profile === undefined ? [] : [storedProfileLayer(profile, profiles)]
+    const passed = [
+      ...runtimeLayer,
+      ...layersForChildren(turn.ceiling),
+      ...layersForChildren(conversation.ceiling),
+      ...stored,
+    ]
+    if (agent === undefined) return [passed]
+    const delegated = delegateLayer(agent.name, grantAt(agent, conversation.depth))
+    return [this.of(agent, place, profile), [...passed, ...fileDelegateLayers(agent), delegated]]
   }
 
   forget(): void {

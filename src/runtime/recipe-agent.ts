@@ -19,8 +19,8 @@ export interface RecipeAgentOptions extends Pick<RecipeOptions, 'parameters' | '
   /** `provider/model`, instead of what the file says. */
   readonly model?: string
   /**
-   * The grant of the agent; its file can narrow it and never loosen it. Without one it reaches no files, programs or hosts, as any
-   * agent: `{ use: ['tool:*', 'agent:*', 'model:*', 'file.*:/workspace/**'] }` lets it work on files.
+   * The grant of the agent; its file can narrow it and never loosen it. Without one it reaches no files, programs, hosts or
+   * secrets, as any agent: `{ use: ['tool:*', 'agent:*', 'model:*', 'file.*:/workspace/**'] }` lets it work on files.
    */
   readonly grant?: Grant
   /** How much one run of it may use. */

@@ -22,6 +22,7 @@ import { DefinitionError, StoreError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import type { CheckedSchema } from '../base/schema/schema.ts'
 import { backgroundAgents } from '../delegation/background/tools.ts'
+import { namedSecrets } from '../delegation/child-authority.ts'
 import { isSubagentEntry, type SubagentSource } from '../delegation/subagent.ts'
 import { freezeLayer } from '../grant/ceiling.ts'
 import { type Layer, useLayer } from '../grant/grant.ts'
@@ -332,7 +333,7 @@ export class AgentDirectory implements Agents {
   async layersFor(of: Id | AgentCore): Promise<readonly Layer[]> {
     if (typeof of !== 'string') {
       checkIsAgent(of, 'runtime.explain(of, request)')
-      return [...this.parts.runtimeLayer, ...fileUseLayers(of), useLayer(of.name, of.grant)]
+      return [...this.parts.runtimeLayer, ...fileUseLayers(of), useLayer(of.name, of.grant, namedSecrets(of))]
     }
     return lookWith(this.store, of, async (tree) => {
       const turn = tree.turn(of)
@@ -341,6 +342,13 @@ export class AgentDirectory implements Agents {
       const place = { tree, turn, conversation }
       return this.layers.of(this.agentOf(place), place, profileOf(conversation, this.profiles))
     })
+  }
+
+  layersAtTop(run: RunPlace): readonly (readonly Layer[])[] {
+    let top = run
+    for (let host = hostOf(top); host !== undefined; host = hostOf(top)) top = host
+    const agent = this.of(top.tree, top.turn.id, top.conversation)
+    return this.layers.atTop(agent, top, profileOf(top.conversation, this.profiles))
   }
 
   boundsOf(tree: TreeReader, conversation: Conversation, ceiling: readonly Json[]): TurnBounds {

@@ -1,4 +1,5 @@
 import { isSecretName, isSecretOption, looksSecret } from '../base/secrets/shapes.ts'
+import type { ProgramVariable } from '../grant/request.ts'
 
 /**
  * Our variables for a command that a model or a file chose, as this user's shell has them, without those that are named
@@ -15,22 +16,17 @@ export function startEnvironment(): Record<string, string> {
 }
 
 /**
- * The words before a program whose definition sets variables: `env` and all of them that are not known to be plain data, because
- * any other may decide what runs or loads. They are part of the command line that is decided and shown. Empty where there are
- * none.
+ * The variables that a definition sets for a program, as they are decided. One that is named like a secret is decided by its
+ * fingerprint: it says for whom the program works. One that is known to be data, such as the language, changes nothing about the
+ * program. All others may decide what runs or loads: nobody can list every variable that makes some program load code.
  */
-export function envPrefix(env: Readonly<Record<string, string>>): readonly string[] {
-  const set = Object.entries(env).filter(([name, value]) => !isPlainVariable(name, value))
-  return set.length === 0 ? [] : ['env', ...set.map(([name, value]) => `${name}=${value}`)]
+export function programVariables(env: Readonly<Record<string, string>>): ProgramVariable[] {
+  return Object.entries(env).map(([name, value]) => ({ name, value, kind: kindOf(name, value) }))
 }
 
-/**
- * True for a variable that is known to hold data only: a key or a password by its name, or a plain word such as the language or
- * a port. False for all others: nobody can list every variable that makes some program load code.
- */
-export function isPlainVariable(name: string, value: string): boolean {
-  if (isDisallowedVariable(name)) return false
-  return isSecretOption(name) || (PLAIN_NAME.test(name) && PLAIN_VALUE.test(value))
+function kindOf(name: string, value: string): ProgramVariable['kind'] {
+  if (DATA_NAME.test(name) && DATA_VALUE.test(value)) return 'data'
+  return isSecretName(name) && !isLoadingVariable(name) ? 'secret' : 'other'
 }
 
 /** True for a variable of an interpreter, a tool or a library that may load code, where its value cannot be shown. */
@@ -38,9 +34,12 @@ export function isLoadingVariable(name: string): boolean {
   return isDisallowedVariable(name) || (LOADING.test(name) && !isSecretOption(name))
 }
 
-/** True for a variable that is known to decide which program runs or what it loads. No file may set it. */
+/**
+ * True for a variable that is known to decide which program runs or what it loads. No file may set it. A name that holds a `=`
+ * sets another variable: the one before the sign.
+ */
 export function isDisallowedVariable(name: string): boolean {
-  return DISALLOWED.has(name.toUpperCase()) || DISALLOWED_FAMILY.test(name)
+  return name.includes('=') || DISALLOWED.has(name.toUpperCase()) || DISALLOWED_FAMILY.test(name)
 }
 
 function ours(isPassed: (name: string, value: string) => boolean): Record<string, string> {
@@ -56,10 +55,11 @@ const FOLDERS: ReadonlySet<string> = new Set(['PWD', 'OLDPWD'])
 const STARTING =
   /^(?:HOME|LOGNAME|USER|PATH|SHELL|TERM|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|NO_COLOR|XDG_\w+|(?:HTTPS?|ALL|NO)_PROXY|https?_proxy|all_proxy|no_proxy|SSL_CERT_(?:FILE|DIR)|NODE_EXTRA_CA_CERTS|__CF_USER_TEXT_ENCODING)$/
 
-const PLAIN_NAME =
-  /^(?:LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|CI|DEBUG|NODE_ENV|PORT|(?:[A-Z][A-Z0-9]*_)*(?:LOG_LEVEL|ID|REGION|EMAIL|USERNAME|PORT|TIMEOUT|TIMEOUT_MS))$/
+/** How a program speaks and how long it waits. An account or an address is more than data: it says where the work goes. */
+const DATA_NAME =
+  /^(?:LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|CI|DEBUG|NODE_ENV|(?:[A-Z][A-Z0-9]*_)*(?:LOG_LEVEL|TIMEOUT|TIMEOUT_MS))$/
 /** No path, no list of words. */
-const PLAIN_VALUE = /^[\w.,:@+*-]{0,200}$/
+const DATA_VALUE = /^[\w.,:@+*-]{0,200}$/
 
 const DISALLOWED: ReadonlySet<string> = new Set([
   ...['PATH', 'PATHEXT', 'SYSTEMROOT', 'WINDIR', 'COMSPEC', 'SHELL', 'IFS', 'ENV', 'BASH_ENV', 'ZDOTDIR', 'CDPATH'],

@@ -8,10 +8,11 @@
 // - Needs that cannot be read deny the call; an approval function that throws asks a person.
 
 import { messageOf } from '../base/error.ts'
-import { type Json, toJson } from '../base/json.ts'
-import { type Decision, decide } from '../grant/decide.ts'
+import { sha256 } from '../base/hash.ts'
+import { canonicalJson, type Json, toJson } from '../base/json.ts'
+import { type Decision, decide, refusalOf } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
-import { isRequest, type Request, readRequest, requestText, unreadable } from '../grant/request.ts'
+import { isHostRequest, isRequest, type Request, readRequest, requestText, unreadable } from '../grant/request.ts'
 import type { Conversation, Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
 import type { ApprovalRequest } from '../rules/turn/approval-of.ts'
@@ -42,6 +43,55 @@ export function permit<R extends Request>(asker: Requester, request: R, input: J
     ...(request.version === undefined ? {} : { version: request.version }),
   })
   return answer ?? { verdict: 'allow', request }
+}
+
+/** What is asked for together, and whether a person has said yes to all of it before. */
+export interface Together {
+  readonly requests: readonly Request[]
+  readonly input: Json
+  readonly isAllowed: (ask: ApprovalRequest) => boolean
+}
+
+/**
+ * Decides all that one start does: a program or a host, and the secrets that it gets. A refusal names everything that is not
+ * allowed, and a person is asked once for all of it. A host that a secret is part of comes after the secret, so that nobody is
+ * shown it before. Undefined when it may start.
+ */
+export function refuseStart(asker: Requester, start: Together): Refusal | undefined {
+  const [late, early] = [start.requests.filter(isLate), start.requests.filter((request) => !isLate(request))]
+  return refuseTogether(asker, { ...start, requests: early }) ?? refuseTogether(asker, { ...start, requests: late })
+}
+
+function isLate(request: Request): boolean {
+  return isHostRequest(request) && request.holdsSecret
+}
+
+function refuseTogether(asker: Requester, { requests, input, isAllowed }: Together): Refusal | undefined {
+  const decided = requests.map((request) => ({ request, decision: decide(asker.layers, request) }))
+  const denied = decided.filter(({ decision }) => decision.verdict === 'deny').map(({ request }) => request)
+  if (denied.length > 0) return { verdict: 'deny', reason: refusalOf(asker.layers, denied) }
+  const [main, ...others] = decided.filter(({ decision }) => decision.verdict === 'ask')
+  if (main === undefined) return undefined
+  const also = others.map(({ request }) => requestText(request))
+  const reasons = [main, ...others].map(({ decision }) => decision.reason)
+  const answer = withAnswer(
+    asker,
+    { ...main.decision, reason: [...new Set(reasons)].join('; ') },
+    {
+      request: requestText(main.request),
+      input,
+      required: false,
+      ...versionOf(main.request, also),
+      ...(also.length === 0 ? {} : { also }),
+    },
+  )
+  return answer?.verdict === 'ask' && isAllowed(answer.ask) ? undefined : answer
+}
+
+/** A yes for several requests is a yes for each of them only together. */
+function versionOf({ version }: Request, also: readonly string[]): Pick<ApprovalRequest, 'version'> {
+  if (also.length > 0) return { version: sha256(canonicalJson([version ?? null, ...also])) }
+  return version === undefined ? {} : { version }
 }
 
 type Refusal = Exclude<Permission, { verdict: 'allow' }>

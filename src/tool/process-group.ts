@@ -31,10 +31,13 @@ kill -s KILL $watcher; wait $watcher
 exit $code`
 
 /**
- * The one place that starts a program: the argv of a request that the caller has decided. It runs in its own process
- * group, which dies with this process in every case. Linux and macOS.
+ * The one place that starts a program: the argv and the variables of a request that the caller has decided. It runs in its own
+ * process group, which dies with this process in every case. Linux and macOS.
  */
-export async function startGroup({ argv }: ProgramRequest, { cwd, env }: GroupOptions): Promise<GroupedChild> {
+export async function startGroup(
+  { argv, variables }: ProgramRequest,
+  { cwd, env }: GroupOptions,
+): Promise<GroupedChild> {
   if (process.platform === 'win32') throw new ToolError('tool', 'Programs can be run on Linux and macOS only.')
   const { spawn } = await import('node:child_process')
   try {
@@ -42,7 +45,7 @@ export async function startGroup({ argv }: ProgramRequest, { cwd, env }: GroupOp
       detached: true, // a group of its own
       stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
       ...(cwd === undefined ? {} : { cwd }),
-      env: withSafePath(env ?? process.env),
+      env: withSafePath({ ...(env ?? process.env), ...variables }),
     }) as unknown as GroupedChild
     await new Promise<void>((resolve, reject) => {
       child.once('spawn', resolve)

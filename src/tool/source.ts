@@ -3,7 +3,8 @@
 // and `tool/source-pool` shares and ends them.
 //
 // Stays true:
-// - Starting a source is decided like a call: `needs` lists its requests, and it makes no others.
+// - Starting a source is decided like a call: `needs` lists its requests, and it makes no others. It reads no secret that is
+//   not among them.
 // - A model sees a tool of a source as `<source>__<tool>`; the source knows only its own names.
 // - `about`, `key` and messages hold names of secrets, never their values.
 
@@ -23,8 +24,11 @@ export interface ToolSource {
   readonly about: Json
   /** The tools of a source that needs no start, under their own names; null for one that does. */
   readonly tools: Readonly<Record<string, Tool>> | null
-  /** The requests that a start makes, such as `exec:npx -y some-server`: each is decided before it starts. */
+  /** The requests that a start makes, such as `exec:npx -y some-server` and `secret:TOKEN`: each is decided before it starts. */
   readonly needs: readonly Request[]
+  /** Names of the secrets that it would get. */
+  readonly secrets: readonly string[]
+  readonly origin: SourceOrigin
   /** True: a run fails when the source cannot be started. False: the run continues without these tools, and warns. */
   readonly required: boolean
   /** Who shares a started source: a run and everything below it, each conversation alone, or the whole runtime. */
@@ -39,6 +43,18 @@ export interface ToolSource {
   readonly inFolder?: ((folder: OwnerFolder) => ToolSource) | undefined
   readonly [sourceMark]: true
 }
+
+/** Who defines a source, and so names the secrets that it gets. */
+export interface SourceOrigin {
+  /** The code of its agent, a recipe or an agent file, or a client such as an editor. */
+  readonly by: 'code' | 'file' | 'client'
+  /** The files that the definition was read from. */
+  readonly files: readonly string[]
+  /** The one of them that lay where a run could write when it was read; null for none. Then it gets no secret that it names. */
+  readonly withheld: string | null
+}
+
+export const CODE: SourceOrigin = Object.freeze({ by: 'code', files: Object.freeze([]), withheld: null })
 
 export const SOURCE_SCOPES = ['run', 'conversation', 'runtime'] as const
 export type SourceScope = (typeof SOURCE_SCOPES)[number]
@@ -100,6 +116,8 @@ function source(about: Json): ToolSource {
     about,
     tools: null,
     needs: [],
+    secrets: [],
+    origin: CODE,
     required: false,
     scope: 'run',
     key: `toolkit ${JSON.stringify(about)}`,

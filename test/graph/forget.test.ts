@@ -8,7 +8,7 @@ import { fakeClock, scriptedModel } from 'legate/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
 import type { LocalStore } from '../../src/store/store.ts'
-import { sourceMark, type ToolSource } from '../../src/tool/source.ts'
+import { CODE, sourceMark, type ToolSource } from '../../src/tool/source.ts'
 import { localStore, withReads } from '../support/rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
@@ -334,6 +334,8 @@ test('what was started for a run ends when another process ends the run and dele
     about: 'counts',
     tools: null,
     needs: [],
+    secrets: [],
+    origin: CODE,
     required: true,
     scope: 'run',
     key: 'counts',

@@ -96,6 +96,7 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
     asked: null,
     protocol: null,
     inline: null,
+    isModelOfFile: false,
     fileLayers: null,
   })
 }

@@ -119,6 +119,7 @@ export function withChanges(agent: AnyAgent, { name, model, tools, repair, files
     ...agent,
     name: name ?? agent.name,
     model: toModel(model) ?? agent.model,
+    isModelOfFile: model === undefined && agent.isModelOfFile,
     ...(tools === undefined ? {} : kitOf(agent, tools)),
     files: files ?? agent.files,
     repair: readRepair(repair, agent.output, `agent "${agent.name}"`) ?? agent.repair,

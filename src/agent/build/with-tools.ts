@@ -6,10 +6,10 @@ import type { Schema } from '../../base/schema/schema.ts'
 import type { Grant } from '../../grant/grant.ts'
 import { readShape } from '../../prompt/shape/read-shape.ts'
 import { shapeSchema } from '../../prompt/shape/shape-schema.ts'
-import { isToolSource, type ToolSource } from '../../tool/source.ts'
+import { CODE, isToolSource, type SourceOrigin, type ToolSource } from '../../tool/source.ts'
 import { isTool, type ShapedTool, type ToolDefinition, tool } from '../../tool/tool.ts'
 import { isForeignTool } from '../../tools/from-ai-sdk-tool.ts'
-import { mcpServer } from '../../tools/mcp/mcp-server.ts'
+import { serverSource } from '../../tools/mcp/mcp-server.ts'
 import type { McpServerOptions } from '../../tools/mcp/options.ts'
 import type { AgentCore, McpServers, Sources, ToolChoice, ToolFunctionOptions, Tools } from '../definition/agent.ts'
 import { withToolsOfCode } from '../definition/file-layers.ts'
@@ -168,7 +168,10 @@ const GENERATORS: ReadonlySet<string> = new Set(['GeneratorFunction', 'AsyncGene
 
 /** How servers are added. */
 export interface UseMcpOptions {
-  /** True: a person is asked before one of them starts, though no rule of the agent allows its program or host. Default false. */
+  /**
+   * True: a person is asked before one of them starts, though no rule of the agent allows its program, its host or its secrets.
+   * For servers that are not your code's own, such as those of an editor. Default false.
+   */
   readonly asks?: boolean
 }
 
@@ -186,13 +189,15 @@ export function withMcp(
   const { asks = false } = readOptions('useMcp(agent, servers, options)', options, USE_MCP)
   const servers = serversIn(agent, given)
   const sources = Object.entries(servers as McpServers).map(([name, server]) => {
-    return [name, isToolSource(server) ? server : mcpServer(server)] as const
+    return [name, isToolSource(server) ? server : serverSource(server, asks ? CLIENT : CODE)] as const
   })
   if (sources.length === 0)
     refuse(`${whereOf(agent)}, useMcp: name a server: useMcp(agent, { github: { command: '...' } }).`)
   const added = withTools(agent, { sources: Object.fromEntries(sources) })
   return asks ? withIdentity({ ...added, grant: askingFor(agent.grant, sources) }) : added
 }
+
+const CLIENT: SourceOrigin = { by: 'client', files: [], withheld: null }
 
 /** The grant with a question for the start of each source. Their tools join the list of those that the agent may use. */
 function askingFor(grant: Grant | undefined, sources: readonly (readonly [string, ToolSource])[]): Grant {

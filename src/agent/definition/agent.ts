@@ -79,7 +79,7 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
    * writes: `{ 'tasks[*]': { agent: worker } }`. `output` is the plan, `delegations` the children's results.
    */
   readonly eager?: Eager<AgentRawOutput<Out>>
-  /** The actions it may take and pass on. Default: its tools, subagents and models; no files, programs or hosts. */
+  /** The actions it may take and pass on. Default: its tools, subagents and models; no files, programs, hosts or secrets. */
   readonly grant?: Grant
   /** How much one run of it may use. */
   readonly budget?: Budget
@@ -271,6 +271,8 @@ export interface AgentCore {
   /** Null where a run needs an input. */
   readonly prompt: string | null
   readonly model: Model | null
+  /** True where a file, or a call that describes the agent, names its model: then the model's key is decided too. */
+  readonly isModelOfFile: boolean
   readonly settings: ModelSettings
   readonly tools: ReadonlyMap<string, Tool>
   /** The tools of sources that need no start are among its tools. */

@@ -24,7 +24,7 @@ import type { Layer } from '../../grant/grant.ts'
 import type { Profiles } from '../../grant/profile.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { EagerTask } from '../../graph/outcome.ts'
-import type { TreeReader } from '../../graph/reader.ts'
+import type { RunPlace, TreeReader } from '../../graph/reader.ts'
 import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
 import type { Model } from '../../model/model.ts'
 import type { Expansion } from '../../rules/turn/expand.ts'
@@ -118,6 +118,8 @@ export interface Agents {
   release(runId: Id): void
   /** The agent of a run, if this process has code for it. */
   of(tree: TreeReader, runId: Id, conversation: Conversation): AgentCore | undefined
+  /** The layers of the run at the top of a tree, and those that it passes on: nothing in the tree may do more than both. */
+  layersAtTop(run: RunPlace): readonly (readonly Layer[])[]
   /** Do the agents and the conversation still say what they said when the run was resolved? */
   isCurrent(run: NodeRun): boolean
   /** Makes an agent from data. The host is the one that it takes something over from. */
@@ -201,6 +203,17 @@ export function keeperOf(run: NodeRun): Keeper {
   if (run.home.settings.files === null) return () => false
   const files = filesOf(run)
   return (place) => files.isKept(place)
+}
+
+/** The path of a file that a run of the tree may write without being asked: its text may be a model's. Null where none may. */
+export function writablePath(run: NodeRun, file: string): string | null {
+  const { files } = run.home.settings
+  if (files === null) return null
+  for (const layers of run.home.agents.layersAtTop(run)) {
+    const path = files.writablePath(file, layers)
+    if (path !== null) return path
+  }
+  return null
 }
 
 const NO_FILES = 'This runtime has no files: give it some with createRuntime({ files }).'

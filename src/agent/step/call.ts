@@ -13,7 +13,6 @@ import { sha256 } from '../../base/hash.ts'
 import { JSON_LIMITS, type Json, type JsonLimits, parseJson, sizeOf, toJson, truncateUtf8 } from '../../base/json.ts'
 import type { LiveNode } from '../../conversation/live-node.ts'
 import type { CallPlace } from '../../engine/call-gate.ts'
-import { modelRequest } from '../../grant/request.ts'
 import { NO_USAGE, type ToolCall, type Usage } from '../../graph/content.ts'
 import type { LiveBody } from '../../graph/event.ts'
 import type { Model, ModelRequest, Part } from '../../model/model.ts'
@@ -21,12 +20,12 @@ import { costOf } from '../../model/named/prices.ts'
 import { partsOf, readUsage } from '../../model/stream-parts.ts'
 import type { ApprovalRequest } from '../../rules/turn/approval-of.ts'
 import type { StepAnswer } from '../../rules/turn/expand.ts'
-import { permit } from '../../tool/permit.ts'
 import { emitAfterEvent, emitStreamEnd, emitStreamStart, wrapModel } from '../hooks/model-hooks.ts'
 import type { NodeRun } from '../hooks/node-run.ts'
 import { estimateUsage } from '../request/build-request.ts'
 import { AnswerContent, AnswerSize, CALLS_LIMIT, PIECE, pieceEnd } from './answer-content.ts'
 import type { AnswerWatch } from './answer-watch.ts'
+import { refuseModel } from './permit-model.ts'
 import { dayLimitsOf, NO_DAYS, requireWithinDay } from './within-day.ts'
 
 /** Carries the text before the call failed or was stopped, so that it is not lost. */
@@ -159,9 +158,9 @@ class AnswerStream {
   listen(request: ModelRequest): void {
     const { node, work } = this.run
     try {
-      const permission = permit(this.run, modelRequest(this.model.id), null)
-      if (permission.verdict === 'deny') throw deniedModel(this.model, permission.reason)
-      if (permission.verdict === 'ask') throw new AskFirst(permission.ask)
+      const refused = refuseModel(this.run, this.model)
+      if (refused?.verdict === 'deny') throw deniedModel(this.model, refused.reason)
+      if (refused?.verdict === 'ask') throw new AskFirst(refused.ask)
       if (node.epoch > 1) this.emit({ type: 'reset', attempt: node.attempt })
       if (this.settle.watch !== undefined) this.settle.watch.onStop = (reason) => this.fail(reason)
       work.onStop = () => this.fail(work.stopCause === 'stalled' ? this.silence() : work.signal.reason)

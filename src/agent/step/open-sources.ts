@@ -1,18 +1,18 @@
 import { messageOf } from '../../base/error.ts'
 import { MOST_FAILURES } from '../../engine/source-board.ts'
 import { othersMayRun } from '../../engine/who-runs.ts'
-import type { Request } from '../../grant/request.ts'
+import { type Request, requestText } from '../../grant/request.ts'
 import { type AbsentSource, absenceText } from '../../graph/outcome.ts'
 import type { Failure, Id, Turn } from '../../graph/rows.ts'
 import type { ApprovalRequest } from '../../rules/turn/approval-of.ts'
 import { deniedTo, isApproved, planAsk } from '../../rules/turn/approve.ts'
 import { planHold, planResult } from '../../rules/turn/result.ts'
-import { permit } from '../../tool/permit.ts'
+import { refuseStart } from '../../tool/permit.ts'
 import { type OpenSource, SOURCE_SEPARATOR, type ToolSource } from '../../tool/source.ts'
 import { RETRY_MS, type SourcePool, type Start } from '../../tool/source-pool.ts'
 import { type ToolEntry, type Toolkit, toolEntry } from '../../tool/toolkit.ts'
 import { isLive } from '../build/read-kit.ts'
-import { type NodeRun, ownFolderOf } from '../hooks/node-run.ts'
+import { type NodeRun, ownFolderOf, writablePath } from '../hooks/node-run.ts'
 
 type NamedSource = readonly [name: string, source: ToolSource]
 
@@ -86,18 +86,35 @@ function permitStart(
   pool: SourcePool,
   [name, source]: NamedSource,
 ): Start | { readonly reason: string } | { readonly ask: ApprovalRequest } {
-  const decided: Request[] = []
-  for (const request of source.needs) {
-    const permission = permit(run, request, source.about)
-    if (permission.verdict === 'deny') return { reason: permission.reason }
-    if (permission.verdict === 'ask' && !isAllowed(run, pool, { source, ask: permission.ask })) {
-      const reason = deniedReason(run, permission.ask)
-      return reason === undefined ? { ask: { ...permission.ask, ...startOf(run, name, source) } } : { reason }
-    }
-    decided.push(request)
+  const decided = source.needs
+  const withheld = secretWithheld(run, source, decided)
+  if (withheld !== undefined) return { reason: withheld }
+  const refused = refuseStart(run, {
+    requests: decided,
+    input: source.about,
+    isAllowed: (ask) => isAllowed(run, pool, { source, ask }),
+  })
+  if (refused?.verdict === 'deny') return { reason: refused.reason }
+  if (refused?.verdict === 'ask') {
+    const reason = deniedReason(run, refused.ask)
+    return reason === undefined ? { ask: { ...refused.ask, ...startOf(run, name, source) } } : { reason }
   }
   if (decided.length > 0) pool.allow(run.turn.rootId, source)
   return { source, decided }
+}
+
+/**
+ * A definition that lies where a run of the tree may write could be a model's: it gets no secret but those that code names one by
+ * one for its agent.
+ */
+function secretWithheld(run: NodeRun, { origin }: ToolSource, needs: readonly Request[]): string | undefined {
+  if (origin.by !== 'file') return undefined
+  const use = run.agent.grant?.use ?? []
+  const wanted = needs.find(({ domain, name }) => domain === 'secret' && !use.includes(`secret:${name}`))
+  if (wanted === undefined) return undefined
+  const path = origin.withheld ?? origin.files.map((file) => writablePath(run, file)).find((one) => one !== null)
+  if (path == null) return undefined
+  return `${path} names ${requestText(wanted)}, and this run may write that file, so it gets no secret: deny 'file.write:${path}', or keep the file where no run may write`
 }
 
 /** A person's consent for one step holds for the whole run, and for its tree while the server runs. */

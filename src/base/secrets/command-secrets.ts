@@ -13,7 +13,7 @@ export function shownWords(words: readonly string[], secrets: readonly string[] 
   const known = secrets.filter(isHideable).sort((one, other) => other.length - one.length)
   return words.map((word, at) => {
     if (line.started.has(at) && !SCRIPT.test(word)) return word
-    const own = known.reduce((left, secret) => left.replaceAll(secret, () => hiddenAs(secret)), word)
+    const own = known.reduce((left, secret) => left.replaceAll(secret, () => fingerprint(secret)), word)
     return line.isRead ? own : withoutCredentials(own, words[at - 1] ?? '')
   })
 }
@@ -22,7 +22,7 @@ export function shownWords(words: readonly string[], secrets: readonly string[] 
  * The mark in place of a value: `***(40:9f86)` stands for 40 characters whose hash begins with 9f86. So two values can be told
  * apart, and the hash is too short to tell whether a guess is right.
  */
-function hiddenAs(value: string): string {
+export function fingerprint(value: string): string {
   return `${SECRET_MARK}(${value.length}:${sha256(value).slice(0, 4)})`
 }
 
@@ -116,7 +116,7 @@ const USER_INFO = /(\/\/(?:[\w.~%+-]*:)?)([\w.~%+=-]+)@/g
 const SCHEME = /(?<![\w.-])((?:Bearer|Basic)[ \t]+)(?![./~])([\w.=+/-]+)/gi
 
 function shownCredential(value: string): string {
-  return isCredential(value) ? hiddenAs(value) : value
+  return isCredential(value) ? fingerprint(value) : value
 }
 
 /**

@@ -116,10 +116,14 @@ export function refuseFileOptions(call: Call): void {
 
 /** Memory tools write text that every later run of the user reads, whatever folder it works in. */
 const MEMORY: readonly string[] = ['tool:memory_remember', 'tool:memory_forget']
-const ASKED: readonly string[] = ['file.write:/workspace/**', 'file.delete:/workspace/**', 'exec:*', 'net:*', ...MEMORY]
+const ASKED: readonly string[] = [
+  ...['file.write:/workspace/**', 'file.delete:/workspace/**', 'exec:*', 'net:*', 'secret:*'],
+  ...MEMORY,
+]
 
 /**
- * The grant of a run from the command line: it may read below the working folder, and asks before it changes anything.
+ * The grant of a run from the command line: it may read below the working folder, and asks before it changes anything, reaches a
+ * host or hands over a secret.
  */
 export function rootGrant(): Grant {
   return {

@@ -99,7 +99,7 @@ function ownGrant({ grant }: AgentFacts): string {
 }
 
 const CODE = 'none: its code answers'
-const NO_GRANT = 'none: its tools, agents and models; no files, programs or hosts'
+const NO_GRANT = 'none: its tools, agents and models; no files, programs, hosts or secrets'
 
 function toolLines(tools: readonly ToolFacts[]): string {
   const width = Math.min(32, Math.max(0, ...tools.map(({ name }) => name.length)))

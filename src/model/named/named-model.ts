@@ -2,7 +2,7 @@ import { DefinitionError, ModelError } from '../../base/error.ts'
 import { nearest } from '../../base/options.ts'
 import { adapt } from '../ai-sdk/from-ai-sdk.ts'
 import { holdsUser, readConfig } from '../config.ts'
-import type { Model } from '../model.ts'
+import type { Model, NamedKey } from '../model.ts'
 import { lateIterator } from '../stream-parts.ts'
 import { fullModelName, modelWithKey, resolveAlias } from './model-names.ts'
 import { findProvider, loadModels, type Provider, providerNames } from './providers.ts'
@@ -32,7 +32,13 @@ export function namedModel(name: string): Model {
       return { [Symbol.asyncIterator]: () => lateIterator(stream) }
     },
     secrets: async () => (await (await loaded()).secrets?.()) ?? [],
+    namedKey: () => keyOf(resolve(name).provider),
   }
+}
+
+/** A known provider's own key goes to that provider; one that the config file names goes where the file says. */
+function keyOf({ keyNames: [variable], isKeyOfFile, key, url }: Provider): NamedKey | null {
+  return isKeyOfFile && variable !== undefined && key !== undefined ? { variable, url } : null
 }
 
 /** Makes a model from its name and checks, without calling it, that its provider has the key and address it needs. */

@@ -14,6 +14,8 @@ export interface Provider {
   /** Variables its address may be in. */
   readonly urlNames: readonly string[]
   readonly needsKey: boolean
+  /** True where the config file names the variable of the key, or the address that the key is sent to. */
+  readonly isKeyOfFile: boolean
   /** Advice for the user when nothing answers. */
   readonly hint: string | undefined
 }
@@ -75,6 +77,7 @@ export function findProvider(name: string): Provider | undefined {
     keyNames,
     urlNames: name === 'ollama' ? [...urlNames, 'OLLAMA_HOST'] : urlNames,
     needsKey: own?.keyEnv === undefined || own.keyEnv === null ? (base?.needsKey ?? false) : true,
+    isKeyOfFile: own?.keyEnv != null || own?.url != null,
     hint: base?.hint,
   }
 }

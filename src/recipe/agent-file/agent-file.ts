@@ -21,6 +21,8 @@ export interface AgentFile {
   readonly dialect: string
   /** Absolute path. */
   readonly file: string
+  /** Absolute paths of the files that its templates include. */
+  readonly includes: readonly string[]
   readonly name: string
   /** The title people see; null: the name. */
   readonly title: string | null
@@ -66,6 +68,11 @@ export interface AgentFile {
   readonly notices: readonly Notice[]
 }
 
+/** The files that a definition was read from. */
+export function filesOfDefinition({ file, includes }: AgentFile): readonly string[] {
+  return [file, ...includes].filter((one) => one !== '')
+}
+
 /** Names of tools; `*` matches anything. */
 export interface ToolSelection {
   /** Null: all tools of the host. Empty: none. */
@@ -77,6 +84,7 @@ export interface ToolSelection {
 export const EMPTY_AGENT_FILE: AgentFile = {
   dialect: 'legate',
   file: '',
+  includes: [],
   name: '',
   title: null,
   description: '',

@@ -3,16 +3,17 @@ import { secretsInCommand, shownWords } from '../../base/secrets/command-secrets
 import { isSecretName, SECRET_MARK, withoutShapes } from '../../base/secrets/shapes.ts'
 import { plainHost } from '../../grant/host.ts'
 import { matchName } from '../../grant/match.ts'
+import { decidedWords } from '../../grant/request.ts'
 import { quoteWords } from '../../grant/words.ts'
-import { envPrefix, isDisallowedVariable, isLoadingVariable } from '../../tool/environment.ts'
+import { isDisallowedVariable, isLoadingVariable } from '../../tool/environment.ts'
 import { sourceName } from '../../tool/source.ts'
-import { variablesIn } from '../../tools/mcp/environment.ts'
+import { serverVariables, variablesIn } from '../../tools/mcp/environment.ts'
 import { Fields } from '../text/fields.ts'
 import type { NoticeReport } from '../text/notice.ts'
 import { entryOf, isAbsent, type TextMap, type TextTree } from '../text/tree.ts'
 import { closestKey, correctKeys } from './names.ts'
 import type { OwnNeeds } from './patterns.ts'
-import type { ExtensionConfig } from './recipe.ts'
+import type { ExtensionConfig, StdioExtension } from './recipe.ts'
 import { forbiddenWords } from './tool-words.ts'
 
 export interface ServerReading {
@@ -448,11 +449,13 @@ const BARE_ALONE = /^\$([A-Za-z_]\w*)$/
 export function serverNeeds(extensions: readonly ExtensionConfig[] | null): OwnNeeds {
   const all = (extensions ?? []).filter(({ excludedTools = [] }) => !excludedTools.includes('*'))
   return {
-    exec: all.flatMap((extension) =>
-      extension.type === 'stdio' ? [quoteWords([...envPrefix(extension.envs), extension.cmd, ...extension.args])] : [],
-    ),
+    exec: all.flatMap((extension) => (extension.type === 'stdio' ? [commandLineOf(extension)] : [])),
     net: all.flatMap((extension) => (extension.type === 'streamable_http' ? hostOf(extension.uri) : [])),
   }
+}
+
+function commandLineOf({ cmd, args, envs: env, envFrom = {} }: StdioExtension): string {
+  return quoteWords(decidedWords([cmd, ...args], serverVariables({ env, envFrom }, { by: 'file' })))
 }
 
 function hostOf(uri: string): string[] {

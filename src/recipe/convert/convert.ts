@@ -69,7 +69,7 @@ async function written(agent: AgentFile, name: string, folder: string | undefine
     const recipe = recipeOf(agent)
     const path = `.goose/recipes/${recipeFileName(agent.name)}`
     const text = await writeRecipe(agent.dialect === 'recipe' ? recipe : withoutTags(recipe), folder)
-    return { text, path, again: recipeAgent({ recipe, notices: [] }) }
+    return { text, path, again: recipeAgent({ recipe, includes: [], notices: [] }) }
   }
   const dialect = agentDialect(name)
   if (dialect === undefined) {

@@ -59,7 +59,7 @@ export function isRecipeFile(file: string): boolean {
   throw refuse({ code: 'unreadable', message, hint: 'Name it by its kind, if it is one.' }, path.resolve(file))
 }
 
-export function recipeAgent({ recipe, notices }: LoadedRecipe): AgentFile {
+export function recipeAgent({ recipe, includes, notices }: LoadedRecipe): AgentFile {
   const { settings } = recipe
   const file = recipe.file ?? ''
   const { author, activities } = recipe
@@ -68,6 +68,7 @@ export function recipeAgent({ recipe, notices }: LoadedRecipe): AgentFile {
     ...EMPTY_AGENT_FILE,
     dialect: 'recipe',
     file,
+    includes,
     name: recipeName(file),
     title: recipe.title,
     description: recipe.description,

@@ -1,3 +1,4 @@
+import path from 'node:path'
 import { code, type OptionRules, oneOf, orJust, readOptions, record, text } from '../../base/options.ts'
 import { shownWords } from '../../base/secrets/command-secrets.ts'
 import { matchName } from '../../grant/match.ts'
@@ -5,11 +6,12 @@ import {
   absentSource,
   limitedSource,
   SOURCE_SCOPES,
+  type SourceOrigin,
   type SourceScope,
   sourceName,
   type ToolSource,
 } from '../../tool/source.ts'
-import { mcpServer, serverSource } from '../../tools/mcp/mcp-server.ts'
+import { serverSource } from '../../tools/mcp/mcp-server.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import type { ExtensionConfig, HttpExtension, NamedExtension, StdioExtension } from '../agent-file/recipe.ts'
 import type { Notice } from '../text/notice.ts'
@@ -33,7 +35,7 @@ export interface ExtensionOptions extends Omit<BuiltinOptions, 'availableTools'>
   readonly scope?: SourceScope
   /** Servers that agent files refer to by name. */
   readonly named?: { readonly [name: string]: ToolSource }
-  /** The file of the entries, for notices. */
+  /** The file of the entries, for notices. Where a run may write it, its entries get no secrets. */
   readonly file?: string
 }
 
@@ -58,13 +60,25 @@ export interface ExtensionSources {
 }
 
 /**
- * Turns the `extensions` of a recipe or an agent file into tool sources. One that does not exist here gets a notice.
+ * Turns the `extensions` of a recipe or an agent file into tool sources. One that does not exist here gets a notice. Each secret
+ * that one of them names asks `secret:<name>`: a file names it, not your code.
  */
 export function extensionSources(
   extensions: readonly ExtensionConfig[],
   options: ExtensionOptions = {},
 ): ExtensionSources {
   readOptions('extensionSources(extensions, options)', options, OPTIONS)
+  const files = options.file === undefined ? [] : [path.resolve(options.file)]
+  return sourcesOfFile(extensions, { ...options, origin: { by: 'file', files, withheld: null } })
+}
+
+/** The options of sources whose files are known. */
+export interface FileSourceOptions extends ExtensionOptions {
+  readonly origin: SourceOrigin
+}
+
+/** Turns the extensions of files into sources that know where they come from. */
+export function sourcesOfFile(extensions: readonly ExtensionConfig[], options: FileSourceOptions): ExtensionSources {
   const sources = new Map<string, ToolSource>()
   const names = new Map<string, string>()
   const notices: Notice[] = []
@@ -109,7 +123,7 @@ function builtinOptions({ memory, skills }: ExtensionOptions): BuiltinOptions {
   return { ...(memory === undefined ? {} : { memory }), ...(skills === undefined ? {} : { skills }) }
 }
 
-function sourceOf(extension: ExtensionConfig, options: ExtensionOptions): ToolSource | Absence {
+function sourceOf(extension: ExtensionConfig, options: FileSourceOptions): ToolSource | Absence {
   switch (extension.type) {
     case 'stdio':
       return stdioServer(extension, options)
@@ -133,7 +147,7 @@ function sourceOf(extension: ExtensionConfig, options: ExtensionOptions): ToolSo
   }
 }
 
-function stdioServer(extension: StdioExtension, options: ExtensionOptions): ToolSource | Absence {
+function stdioServer(extension: StdioExtension, options: FileSourceOptions): ToolSource | Absence {
   const { cmd, args, required } = extension
   if (cmd.trim() === '') return { message: 'it has no cmd', hint: 'Name the program that is the server.' }
   const server = {
@@ -143,14 +157,14 @@ function stdioServer(extension: StdioExtension, options: ExtensionOptions): Tool
     ...common(extension, options),
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
   }
-  return serverSource(server, options.folder ?? null)
+  return serverSource(server, options.origin, options.folder ?? null)
 }
 
-function httpServer(extension: HttpExtension, options: ExtensionOptions): ToolSource | Absence {
+function httpServer(extension: HttpExtension, options: FileSourceOptions): ToolSource | Absence {
   const { uri, headers, socket, required } = extension
   if (socket !== null) return { message: 'sockets are not supported', hint: 'Let the server listen on a port.' }
   try {
-    return mcpServer({ url: uri, headers, required, ...common(extension, options) })
+    return serverSource({ url: uri, headers, required, ...common(extension, options) }, options.origin)
   } catch {
     const [, shown = ''] = shownWords(['', uri])
     return { message: `its uri ${JSON.stringify(shown)} is no address`, hint: 'Write it as https://host/path.' }

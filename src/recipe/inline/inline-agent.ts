@@ -4,6 +4,7 @@ import type { Json } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/schema/schema.ts'
 import { isBackgroundTool } from '../../delegation/background/tools.ts'
 import { type Budget, storedBudget } from '../../grant/budget.ts'
+import { sinceSecrets } from '../../grant/former.ts'
 import type { Grant } from '../../grant/grant.ts'
 import type { ModelSettings } from '../../model/model.ts'
 import type { Tool } from '../../tool/tool.ts'
@@ -53,13 +54,38 @@ export interface InlineAgent {
   readonly definitions: string
   /** How its extension `memory` keeps what it is told, as code says it: never its file, which a model may have written. */
   readonly memory?: MemoryToolsOptions
+  /** The files that it was read from. Rows that have none are of before secrets were requests. */
+  readonly files?: readonly string[]
+  /** The one of them that lay where a run could write when it was read: its servers get no secret that it names. */
+  readonly withheld?: string
+  /** True where its file, or the call that describes it, names its model. */
+  readonly namesModel?: true
 }
 
 /** Reads an agent from a row, which this version of the package or a later one wrote. */
 export function readInline(stored: Json): InlineAgent {
   const given = stored as unknown as Partial<InlineAgent> | null
-  if (given?.form === 1) return { ...(given as InlineAgent), budget: storedBudget(given.budget ?? {}) }
+  if (given?.form === 1) return { ...asOfToday(given as InlineAgent), budget: storedBudget(given.budget ?? {}) }
   throw new DefinitionError('definition', 'This agent was kept by another version of legate, which is needed to go on.')
+}
+
+/**
+ * Reads an agent of before secrets were requests. Its grant counts as the one of today where it was made from everything; its
+ * file could say nothing about secrets, so it lets them pass. Whatever is above it decides.
+ */
+function asOfToday(given: InlineAgent): InlineAgent {
+  const { files, grant, narrowing } = given
+  if (files !== undefined) return given
+  return {
+    ...given,
+    grant: grant?.use === undefined ? grant : { ...grant, ...sinceSecretsIn(grant, grant.use) },
+    narrowing: narrowing?.use === undefined ? narrowing : { ...narrowing, use: [...narrowing.use, 'secret:*'] },
+  }
+}
+
+function sinceSecretsIn({ ask = [] }: Grant, use: readonly string[]): Grant {
+  const read = sinceSecrets({ allow: use, ask })
+  return { use: read.allow, ask: read.ask }
 }
 
 /** The tools of an agent and their sources. */

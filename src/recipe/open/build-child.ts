@@ -6,7 +6,7 @@ import type { Block, Content } from '../../graph/content.ts'
 import type { ModelSettings } from '../../model/model.ts'
 import { aliasOf, defaultModelOf, fullModelName, isNoModel, providerTrouble } from '../../model/named/model-names.ts'
 import { sourceName } from '../../tool/source.ts'
-import type { AgentFile } from '../agent-file/agent-file.ts'
+import { type AgentFile, filesOfDefinition } from '../agent-file/agent-file.ts'
 import { safeName } from '../agent-file/names.ts'
 import { extensionNames, type InlineAgent } from '../inline/inline-agent.ts'
 import type { ChildSettings, OpenSpec } from '../inline/spec.ts'
@@ -29,21 +29,24 @@ interface ChildParts {
   readonly spec: OpenSpec
   /** The working folder of its programs. */
   readonly cwd: string
+  /** The file of the definition that a run of the tree may write; null for none. */
+  readonly withheld: string | null
 }
 
 /** Builds a child from a call and the file it names. Throws an OpenRefusal if that is not possible. */
-export function buildChild(run: NodeRun, { call, loaded, spec, cwd }: ChildParts): BuiltChild {
+export function buildChild(run: NodeRun, { call, loaded, spec, cwd, withheld }: ChildParts): BuiltChild {
   checkHidden(call.instructions)
   const definition = loaded?.definition ?? null
   const extensions = chosenExtensions(run.agent, call.extensions, definition)
   const config = { ...configured(), ...spec.settings }
+  const model = chooseModel(run, [call.settings, choiceOf(run, definition ?? {}), config])
   const inline: InlineAgent = {
     ...(definition === null ? AD_HOC : described(definition, spec)),
     name: safeName(call.source ?? (call.surface === 'delegate' ? 'delegate' : 'subagent')),
     instructions: definition?.instructions ?? '',
     summary: call.summary,
     context: call.context,
-    model: chooseModel(run, [call.settings, choiceOf(run, definition ?? {}), config]),
+    model,
     settings: settingsOf(run.agent, { call: call.settings, definition, config }),
     extensions: extensions.own,
     inherits: extensions.inherits,
@@ -51,10 +54,18 @@ export function buildChild(run: NodeRun, { call, loaded, spec, cwd }: ChildParts
     cwd,
     definitions: spec.cwd,
     ...(spec.memory === undefined ? {} : { memory: spec.memory }),
+    files: definition === null ? [] : filesOfDefinition(definition),
+    ...(withheld === null ? {} : { withheld }),
+    ...(model !== null && isNamed([call.settings, definition ?? {}]) ? { namesModel: true as const } : {}),
   }
   const refused = (loaded?.refused ?? []).map((key) => `The value of "${key}" is locked: yours was not used.`)
   const unknown = (loaded?.unknown ?? []).map((key) => `There is no parameter "${key}": your value was not used.`)
   return { inline, input: firstMessage(call, definition), notes: [...extensions.notes, ...refused, ...unknown] }
+}
+
+/** Tells whether the call or the file, and not the code, chooses the model. */
+function isNamed(choices: readonly ModelChoice[]): boolean {
+  return choices.some(({ provider, model }) => blank(provider) !== null || withoutInherit(model) !== null)
 }
 
 type ChildDefinition = Omit<
@@ -71,6 +82,9 @@ type ChildDefinition = Omit<
   | 'cwd'
   | 'definitions'
   | 'memory'
+  | 'files'
+  | 'withheld'
+  | 'namesModel'
 >
 
 /** The definition of a child described in words. It may do what its host passes on. */

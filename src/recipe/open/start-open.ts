@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises'
 import type { AnyAgent } from '../../agent/definition/agent.ts'
-import { filesOf, keeperOf, type NodeRun } from '../../agent/hooks/node-run.ts'
+import { filesOf, keeperOf, type NodeRun, writablePath } from '../../agent/hooks/node-run.ts'
 import { isLegateError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
@@ -16,6 +16,7 @@ import type { Id, NodeOutput } from '../../graph/rows.ts'
 import { type ChildIds, childIds } from '../../rules/delegation/spawn.ts'
 import type { OpenFacts } from '../../rules/turn/fold-open.ts'
 import { workspacePath } from '../../tools/workspace-paths.ts'
+import { filesOfDefinition } from '../agent-file/agent-file.ts'
 import type { OpenSpec, Surface } from '../inline/spec.ts'
 import { invalid, OpenRefusal, refusedCall } from './arguments.ts'
 import { type BuiltChild, buildChild } from './build-child.ts'
@@ -62,7 +63,9 @@ async function prepare(
   const source = call.source === null ? null : findSource(call.source, sources, surface)
   const options = { parameters: call.parameters, isKept, readFile: (file: string) => readFor(run, file) }
   const loaded = source === null ? null : await loadSource(source, options)
-  const built = buildChild(run, { call, loaded, spec, cwd: await folderFor(run, call.cwd, spec.cwd) })
+  const files = loaded === null ? [] : filesOfDefinition(loaded.definition)
+  const withheld = files.map((file) => writablePath(run, file)).find((one) => one !== null) ?? null
+  const built = buildChild(run, { call, loaded, spec, cwd: await folderFor(run, call.cwd, spec.cwd), withheld })
   const isSequential = source?.kind === 'subrecipe' && source.subRecipe.sequentialWhenRepeated
   return { call, loaded, built, spec, key: isSequential ? source.name : null }
 }

@@ -39,6 +39,8 @@ type ReadingOptions = Pick<RecipeOptions, 'mode' | 'folder' | 'isKept'>
 export interface LoadedRecipe {
   /** The recipe with all values filled in. */
   readonly recipe: Recipe
+  /** Absolute paths of the files that its templates include. */
+  readonly includes: readonly string[]
   readonly notices: readonly Notice[]
 }
 
@@ -62,13 +64,13 @@ export async function loadRecipe(file: string, options: RecipeOptions = {}): Pro
   await checkResponse(recipe, rendered, lineOf(source, 'response'))
   rendered.check()
   await checkSubRecipes(recipe, rendered)
-  return { recipe, notices: mergeNotices(report, rendered) }
+  return { recipe, includes: source.includes, notices: mergeNotices(report, rendered) }
 }
 
 /** Reads a recipe and leaves its templates in place, to show or convert it. */
 export async function readRecipeFile(file: string, options: ReadingOptions = {}): Promise<LoadedRecipe> {
-  const { raw, report } = await readChecked(file, options)
-  return { recipe: raw, notices: report.notices }
+  const { raw, source, report } = await readChecked(file, options)
+  return { recipe: raw, includes: source.includes, notices: report.notices }
 }
 
 /**

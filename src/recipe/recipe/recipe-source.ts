@@ -17,6 +17,8 @@ export type Values = Readonly<Record<string, string>>
 /** A recipe file that was read but not rendered. */
 export interface RecipeSource {
   readonly file: string
+  /** The files that its templates include. */
+  readonly includes: readonly string[]
   /** The tree with its templates. */
   readonly tree: TextTree
   readonly uses: TemplateNames
@@ -76,6 +78,10 @@ interface ParsedFile {
   readonly report: NoticeReport
 }
 
+function filesOf({ file, templates }: ParsedFile): string[] {
+  return [...templates.keys()].map((name) => path.join(path.dirname(file), name))
+}
+
 interface LeafTemplate extends ProtectedTemplate {
   readonly leaf: TextLeaf
   /** The error of the engine in this template, if any. */
@@ -85,7 +91,14 @@ interface LeafTemplate extends ProtectedTemplate {
 function withoutTemplates(parsed: ParsedYaml, file: string): RecipeSource {
   if (!parsed.ok) throw refuse(parsed.finding, file)
   const { tree } = parsed
-  return { file, tree, isStructural: false, uses: { used: new Map(), mentioned: new Set() }, render: async () => tree }
+  return {
+    file,
+    includes: [],
+    tree,
+    isStructural: false,
+    uses: { used: new Map(), mentioned: new Set() },
+    render: async () => tree,
+  }
 }
 
 function leafTemplates(tree: TextTree): LeafTemplate[] {
@@ -148,6 +161,7 @@ function fieldSource(draft: ParsedFile, leaves: readonly LeafTemplate[]): Recipe
   const uses = usesOf([...own, ...included.map((template) => ({ template, firstLine: null }))], text)
   return {
     file,
+    includes: filesOf(draft),
     tree: withLeaves(parsed.tree, new Map(leaves.map(({ leaf }) => [leaf, { ...leaf, isTemplated: true }]))),
     isStructural: false,
     uses,
@@ -209,6 +223,7 @@ async function textSource(draft: ParsedFile, whole: ProtectedTemplate): Promise<
   const own = { template: whole.template, firstLine: 1 }
   return {
     file,
+    includes: filesOf(draft),
     tree: await firstLook(held, file),
     isStructural: true,
     uses: usesOf([own, ...included.map(([, template]) => ({ template, firstLine: null }))], text),

@@ -10,7 +10,7 @@ import type { Model } from '../../model/model.ts'
 import { markFacts, type Tool } from '../../tool/tool.ts'
 import type { ToolSelection } from '../agent-file/agent-file.ts'
 import type { RetryConfig } from '../agent-file/recipe.ts'
-import { extensionSources, isBuiltIn } from '../extension/extension-sources.ts'
+import { isBuiltIn, sourcesOfFile } from '../extension/extension-sources.ts'
 import { type InlineAgent, inheritedTools, type Kit, readInline } from '../inline/inline-agent.ts'
 import { MODES, SURFACES } from '../inline/spec.ts'
 import { openTools } from '../open/tools.ts'
@@ -72,6 +72,7 @@ export function buildCore(
     ...core,
     ...kit,
     model: inline.model === null ? null : modelNamed(inline.model),
+    isModelOfFile: inline.namesModel === true,
     protocol: protocolOf(inline),
     inline: {
       definition: inline as unknown as Json,
@@ -101,9 +102,13 @@ function ownSources(inline: InlineAgent, taken: Kit): Sources {
   const { extensions, cwd, definitions, memory } = inline
   const wanted = extensions.filter(({ name }) => !isBuiltIn(name))
   const named = Object.fromEntries(taken.sources)
-  const options = { cwd, folder: chosenFolder(inline), skills: { cwd: definitions }, named }
-  return extensionSources(wanted, memory === undefined ? options : { ...options, memory }).sources
+  const { files = NO_FILES, withheld = null } = inline
+  const origin = { by: 'file', files, withheld } as const
+  const options = { cwd, folder: chosenFolder(inline), skills: { cwd: definitions }, named, origin }
+  return sourcesOfFile(wanted, memory === undefined ? options : { ...options, memory }).sources
 }
+
+const NO_FILES: readonly string[] = []
 
 /** Merges the host's tools with its own; its own win. */
 function withHost(

@@ -2,7 +2,7 @@ import { type Budget, smallerBudget } from '../../grant/budget.ts'
 import type { Grant } from '../../grant/grant.ts'
 import { matchName } from '../../grant/match.ts'
 import type { MemoryToolsOptions } from '../../tools/memory-tools.ts'
-import type { AgentFile } from '../agent-file/agent-file.ts'
+import { type AgentFile, filesOfDefinition } from '../agent-file/agent-file.ts'
 import { modelOf, safeName } from '../agent-file/names.ts'
 import { namedAgents } from '../discovery/discover.ts'
 import { checkEnabled } from '../discovery/load-definition.ts'
@@ -30,6 +30,7 @@ export async function rootInline(file: AgentFile, options: RootOptions): Promise
   // A tool list without the word for delegation excludes it, and so does a file that denies it.
   const open = file.agents?.length === 0 || file.grant?.deny?.includes('agent:*') === true ? null : options.open
   checkEnabled(file)
+  const model = options.model ?? modelOf(file)
   return {
     form: 1,
     role: 'root',
@@ -39,7 +40,7 @@ export async function rootInline(file: AgentFile, options: RootOptions): Promise
     summary: false,
     context: null,
     prompt: file.prompt ?? (isRecipe ? 'Begin.' : null),
-    model: options.model ?? modelOf(file),
+    model,
     settings: file.settings,
     tools: file.tools,
     extensions: fileExtensions(file),
@@ -57,6 +58,8 @@ export async function rootInline(file: AgentFile, options: RootOptions): Promise
     cwd,
     definitions: cwd,
     ...(options.memory === undefined ? {} : { memory: options.memory }),
+    files: filesOfDefinition(file),
+    ...(options.model === null && model !== null ? { namesModel: true as const } : {}),
   }
 }
 

@@ -15,6 +15,7 @@ import {
   serverEnvironment,
   substituteVariables,
   variableLookup,
+  withDecided,
 } from './environment.ts'
 import { httpTransport } from './http-transport.ts'
 import type { ServerSettings } from './options.ts'
@@ -66,7 +67,8 @@ class McpConnection implements OpenSource, OpenServer {
   private isClosed = false
   private lostBy = ''
 
-  constructor(settings: ServerSettings, place: SourcePlace, own: OwnerFolder | null) {
+  constructor(given: ServerSettings, place: SourcePlace, own: OwnerFolder | null) {
+    const settings = withDecided(given, place.decided)
     this.settings = settings
     this.place = place
     this.own = own

@@ -1,17 +1,27 @@
-import { secretsInCommand } from '../../base/secrets/command-secrets.ts'
+import { fingerprint, secretsInCommand } from '../../base/secrets/command-secrets.ts'
 import { isSecretName } from '../../base/secrets/shapes.ts'
-import { isDisallowedVariable, isLoadingVariable, isPlainVariable, startEnvironment } from '../../tool/environment.ts'
+import type { ProgramVariable, Request } from '../../grant/request.ts'
+import { isDisallowedVariable, isLoadingVariable, programVariables, startEnvironment } from '../../tool/environment.ts'
+import type { SourceOrigin } from '../../tool/source.ts'
 import type { ServerSettings } from './options.ts'
 
-/** The environment of a server's process: variables it needs to start, those its definition sets, and its secrets. */
+/**
+ * The environment of a server's process: variables it needs to start, and its secrets. Those that its definition sets are part
+ * of the decided program.
+ */
 export function serverEnvironment(
   settings: ServerSettings,
   secrets: ReadonlyMap<string, string>,
 ): Record<string, string> {
   const dropped = new Set(droppedVariables(settings))
-  const own = Object.entries(settings.env).filter(([name, value]) => isPlainVariable(name, value))
   const secret = [...secrets].filter(([name]) => !dropped.has(name))
-  return Object.fromEntries([...Object.entries(startEnvironment()), ...own, ...secret])
+  return Object.fromEntries([...Object.entries(startEnvironment()), ...secret])
+}
+
+/** The settings of a server that gets no other secrets than those that were decided (I11). */
+export function withDecided(settings: ServerSettings, decided: readonly Request[]): ServerSettings {
+  const names = new Set(decided.flatMap(({ domain, name }) => (domain === 'secret' ? [name] : [])))
+  return { ...settings, secrets: (name) => (names.has(name) ? settings.secrets(name) : undefined) }
 }
 
 /**
@@ -49,9 +59,48 @@ export function secretNames({ envKeys, envFrom }: ServerSettings): string[] {
 
 /** The names of secrets without a value and without a default. */
 export function missingSecrets(settings: ServerSettings): string[] {
-  const texts = [settings.url ?? '', ...Object.values(settings.headers), ...Object.values(settings.envFrom)]
-  const optional = new Set(texts.flatMap(optionalIn))
+  const optional = optionalSecrets(settings)
   return secretNames(settings).filter((name) => givenFor(settings, name) === undefined && !optional.has(name))
+}
+
+/** The names of secrets to decide: all but those for which a default stands. */
+export function neededSecrets(settings: ServerSettings): string[] {
+  const optional = optionalSecrets(settings)
+  return secretNames(settings).filter((name) => !optional.has(name) || givenFor(settings, name) !== undefined)
+}
+
+function optionalSecrets({ url, headers, envFrom }: ServerSettings): ReadonlySet<string> {
+  return new Set([url ?? '', ...Object.values(headers), ...Object.values(envFrom)].flatMap(optionalIn))
+}
+
+/** The names under which a client hands over values that are named like secrets. */
+export function handedSecrets({ env, headers }: ServerSettings, { by }: SourceOrigin): string[] {
+  return by === 'client' ? [...Object.keys(env), ...Object.keys(headers)].filter(isSecretName) : []
+}
+
+/**
+ * The variables in the command line: those that the definition gives a value. One that is a secret of this process and nothing
+ * else is decided as that secret. Code builds variables from secrets without changing its command line.
+ */
+export function serverVariables(
+  { env, envFrom }: Pick<ServerSettings, 'env' | 'envFrom'>,
+  { by }: Pick<SourceOrigin, 'by'>,
+): ProgramVariable[] {
+  const made = by === 'code' ? [] : Object.entries(envFrom).filter(([, text]) => !/^\$\{\w+\}$/.test(text))
+  return [...programVariables(env), ...made.map(filledVariable)]
+}
+
+/** A default may be a secret itself. */
+function filledVariable([name, text]: readonly [name: string, text: string]): ProgramVariable {
+  const isHidden = isSecretName(name) && optionalIn(text).length > 0
+  return { name, value: isHidden ? fingerprint(text) : text, kind: 'filled' }
+}
+
+/** The address with its variables, but with a word in place of each secret. */
+export function withoutValues(url: string, settings: ServerSettings): string {
+  const lookUp = variableLookup(settings)
+  const shown = (name: string) => (lookUp(name) === undefined ? undefined : 'secret')
+  return substituteVariables(url, (name) => (Object.hasOwn(settings.env, name) ? settings.env[name] : shown(name))).text
 }
 
 /** Looks up the variables that a server's address and headers may name: only those that were set for the server. */
@@ -90,9 +139,10 @@ function optionalIn(text: string): string[] {
   return [...text.matchAll(VARIABLE)].flatMap(([, name = '', other]) => (other === undefined ? [] : [name]))
 }
 
-/** An empty value counts as none. */
+/** An empty value counts as none, and so does what is no text: the environment has methods. */
 function givenFor({ secrets }: ServerSettings, name: string): string | undefined {
-  return secrets(name) || undefined
+  const value: unknown = secrets(name)
+  return typeof value === 'string' && value !== '' ? value : undefined
 }
 
 function entry(name: string, value: string | undefined): (readonly [string, string])[] {

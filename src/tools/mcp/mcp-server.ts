@@ -3,11 +3,34 @@ import { canonicalJson, type Json, toJson } from '../../base/json.ts'
 import { shownWords } from '../../base/secrets/command-secrets.ts'
 import { withoutSecrets } from '../../base/secrets/secrets.ts'
 import type { OwnerFolder } from '../../files/files.ts'
-import { hostRequest, programRequest, type Request, withPayload } from '../../grant/request.ts'
+import {
+  decidedWords,
+  hostRequest,
+  programRequest,
+  type Request,
+  secretRequest,
+  withPayload,
+} from '../../grant/request.ts'
 import { showWords } from '../../grant/words.ts'
-import { envPrefix } from '../../tool/environment.ts'
-import { type OpenSource, type SourcePlace, sourceMark, type ToolSource } from '../../tool/source.ts'
-import { missingSecrets, secretNames, secretValues, substituteVariables, variableLookup } from './environment.ts'
+import {
+  CODE,
+  type OpenSource,
+  type SourceOrigin,
+  type SourcePlace,
+  sourceMark,
+  type ToolSource,
+} from '../../tool/source.ts'
+import {
+  handedSecrets,
+  missingSecrets,
+  neededSecrets,
+  secretNames,
+  secretValues,
+  serverVariables,
+  substituteVariables,
+  variableLookup,
+  withoutValues,
+} from './environment.ts'
 import { hostOf, type McpServerOptions, readServerOptions, type ServerSettings } from './options.ts'
 
 /**
@@ -16,16 +39,17 @@ import { hostOf, type McpServerOptions, readServerOptions, type ServerSettings }
  */
 export function mcpServer(options: McpServerOptions): ToolSource {
   const settings = readServerOptions(options)
-  return source(settings, { chosen: null, mayMove: settings.cwd === null, own: null })
+  return source(settings, { origin: CODE, chosen: null, mayMove: settings.cwd === null, own: null })
 }
 
-/** A server of a file: a model may have chosen the folder of its program. Else that is the folder of the owner, if it has one. */
-export function serverSource(options: McpServerOptions, chosen: string | null): ToolSource {
-  return source(readServerOptions(options), { chosen, mayMove: chosen === null, own: null })
+/** A server of any origin: a model may have chosen the folder of its program. Else that is the folder of the owner, if it has one. */
+export function serverSource(options: McpServerOptions, origin: SourceOrigin, chosen: string | null = null): ToolSource {
+  return source(readServerOptions(options), { origin, chosen, mayMove: chosen === null, own: null })
 }
 
-/** Where the program of a server runs. */
-interface Folders {
+/** Whose server it is, and where its program runs. */
+interface ServerPlace {
+  readonly origin: SourceOrigin
   /** The folder that a model chose, which is a part of what is decided. */
   readonly chosen: string | null
   /** True where neither a model nor the application's code chose the folder. */
@@ -34,23 +58,25 @@ interface Folders {
   readonly own: OwnerFolder | null
 }
 
-function source(settings: ServerSettings, folders: Folders): ToolSource {
-  const { chosen, mayMove, own } = folders
+function source(settings: ServerSettings, place: ServerPlace): ToolSource {
+  const { origin, mayMove, own } = place
   const isMoved = mayMove && settings.command !== null
   return Object.freeze({
-    about: aboutOf(own === null ? settings : { ...settings, cwd: null }),
+    about: aboutOf(own === null ? settings : { ...settings, cwd: null }, origin),
     tools: null,
     get needs() {
-      return needsOf(settings, { chosen, own })
+      return needsOf(settings, place)
     },
+    secrets: Object.freeze(decidedNames(settings, origin)),
+    origin,
     required: settings.required,
     scope: settings.scope,
     get key() {
       return own === null ? `mcp ${keyOf(settings)}` : `mcp ${keyOf(settings)} of ${own.key}`
     },
     missing: () => missingSecrets(settings),
-    open: (place: SourcePlace) => open(settings, place, own),
-    inFolder: isMoved ? (folder: OwnerFolder) => source(settings, { ...folders, own: folder }) : undefined,
+    open: (at: SourcePlace) => open(settings, at, own),
+    inFolder: isMoved ? (folder: OwnerFolder) => source(settings, { ...place, own: folder }) : undefined,
     [sourceMark]: true as const,
   })
 }
@@ -62,19 +88,30 @@ async function open(settings: ServerSettings, place: SourcePlace, own: OwnerFold
 }
 
 /**
- * The whole command line, or the host, and everything passed along. An invalid address asks for nothing, and cannot be
- * reached.
+ * The whole command line, or the host, and each secret; everything passed along is part of what is decided. An invalid address
+ * asks for no host, and cannot be reached.
  */
-function needsOf(settings: ServerSettings, { chosen, own }: Omit<Folders, 'mayMove'>): readonly Request[] {
+function needsOf(settings: ServerSettings, { origin, chosen, own }: Omit<ServerPlace, 'mayMove'>): readonly Request[] {
   const { command, args } = settings
+  const names = [...neededSecrets(settings), ...handedSecrets(settings, origin)]
   const handed = handedTo(settings, own)
-  if (command !== null) {
-    const loading = envPrefix(settings.env)
-    const options = { secrets: secretValues(settings), folder: chosen, before: loading.length }
-    return [withPayload(programRequest([...loading, command, ...args], options), handed)]
-  }
-  const { text } = substituteVariables(settings.url ?? '', variableLookup(settings))
-  return hostOf(text) === undefined ? [] : [withPayload(hostRequest(text), handed)]
+  const secrets = [...new Set(names)].map((name) => withPayload(secretRequest(name), handed))
+  if (command === null) return [...hostsOf(settings).map((request) => withPayload(request, handed)), ...secrets]
+  const options = { secrets: secretValues(settings), folder: chosen, variables: serverVariables(settings, origin) }
+  return [withPayload(programRequest([command, ...args], options), handed), ...secrets]
+}
+
+function decidedNames(settings: ServerSettings, origin: SourceOrigin): string[] {
+  return [...new Set([...secretNames(settings), ...handedSecrets(settings, origin)])]
+}
+
+/** A host that a secret is part of counts as one that nobody may see before the secret is allowed. */
+function hostsOf(settings: ServerSettings): readonly Request[] {
+  const url = settings.url ?? ''
+  const { text } = substituteVariables(url, variableLookup(settings))
+  const host = hostOf(text)
+  if (host === undefined) return []
+  return [hostRequest(text, { holdsSecret: host !== hostOf(withoutValues(url, settings)) })]
 }
 
 /** The server's settings as its definition has them; secrets by name only. */
@@ -85,13 +122,13 @@ function handedTo(settings: ServerSettings, own: OwnerFolder | null): Json {
 }
 
 /** The details that a person who is asked should see; possible secrets by name only. */
-function aboutOf(settings: ServerSettings): Json {
+function aboutOf(settings: ServerSettings, origin: SourceOrigin): Json {
   const { command, args, cwd, url, env, envFrom, headers } = settings
-  const named = { env: [...Object.keys(env), ...Object.keys(envFrom)], secrets: secretNames(settings) }
+  const named = { env: [...Object.keys(env), ...Object.keys(envFrom)], secrets: decidedNames(settings, origin) }
   if (command === null) return { mcp: withoutSecrets(url ?? '', []), headers: Object.keys(headers), ...named }
   const [program = '', ...shown] = shownWords([command, ...args])
   return {
-    mcp: showWords(shownWords([...envPrefix(env), command, ...args])),
+    mcp: showWords(shownWords(decidedWords([command, ...args], serverVariables(settings, origin)))),
     command: program,
     args: shown,
     ...(cwd === null ? {} : { cwd }),
