@@ -10,7 +10,9 @@ import {
   readCeiling,
   stackCeilings,
 } from './ceiling.ts'
-import { ownLayers } from './grant.ts'
+import { decide, type Verdict } from './decide.ts'
+import { EVERYTHING, narrowingLayer, ownLayers } from './grant.ts'
+import { secretRequest } from './request.ts'
 
 const layer = { by: 'host', allow: ['tool:*'], ask: ['tool:a'], deny: ['tool:b'] }
 const frozen = { v: 1, ...layer }
@@ -156,4 +158,65 @@ describe('the ceiling of a turn', () => {
     expect(stackCeilings(own, [])).toBe(own)
     expect(stackCeilings([], more)).toBe(more)
   })
+})
+
+describe('layers that were stored before a secret was a request', () => {
+  const OLD = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
+  const verdict = (stored: Json): Verdict => decide(readCeiling([stored]), secretRequest('TOKEN')).verdict
+  const stored = (allow: string[], ask: string[] = []) => ({ v: 1, by: 'old', allow, ask, deny: [] })
+
+  test('a list that is exactly everything of that time counts as everything of today, and is frozen again as that', () => {
+    expect(readCeiling([stored(OLD)])).toMatchObject([{ allow: EVERYTHING }])
+    expect(verdict(stored(OLD))).toBe('allow')
+    expect(readCeiling([stored(OLD)]).map(freezeLayer)).toEqual([{ ...stored(OLD), allow: EVERYTHING }])
+  })
+
+  test('so does everything with the tools that a file names, and the grant of the command line, which asks', () => {
+    const [, ...others] = OLD
+    const asked = ['file.write:/workspace/**', 'file.delete:/workspace/**', 'exec:*', 'net:*']
+    const memory = ['tool:memory_remember', 'tool:memory_forget']
+    const reads = ['file.list:/workspace/**', 'file.read:/workspace/**']
+    const line = ['tool:*', 'agent:*', 'model:*', ...reads, ...asked, ...memory]
+
+    expect(verdict(stored([...others, 'tool:read', 'tool:subagent']))).toBe('allow')
+    expect(verdict(stored(line, [...asked, ...memory]))).toBe('ask')
+  })
+
+  test.each([
+    [['tool:*', 'agent:*', 'model:*']],
+    [['tool:*', 'exec:*', 'net:*']],
+    [OLD.toReversed()],
+    [OLD.slice(0, -1)],
+    [[...OLD, 'exec:ls']],
+    [[]],
+  ])('any other list stays as it is: %j', (allow) => {
+    expect(readCeiling([stored(allow)])).toEqual([stored(allow)])
+    expect(verdict(stored(allow))).toBe('deny')
+  })
+
+  test('a list of today that says nothing of secrets lets none pass, also where it looks like one of that time', () => {
+    const layer = narrowingLayer('ann', { use: OLD })
+    const frozen = freezeLayer(layer)
+
+    expect(verdict(frozen)).toBe('deny')
+    expect(verdict(freezeLayer(readCeiling([frozen])[0] ?? layer))).toBe('deny')
+    expect(verdict(freezeLayer(narrowingLayer('ann', { deny: ['tool:a'] })))).toBe('allow')
+  })
+
+  test('what it denies and asks for stays', () => {
+    expect(verdict({ ...stored(OLD), deny: ['secret:*'] })).toBe('deny')
+    expect(readCeiling([{ ...stored(OLD, ['exec:*']), deny: ['tool:a'] }])).toEqual([
+      { ...stored([...EVERYTHING], ['exec:*']), deny: ['tool:a'] },
+    ])
+  })
+})
+
+test('I1: secrets that code names for an agent bind nothing below it', () => {
+  const [own, below] = ownLayers('host', { use: ['tool:*', 'secret:OWN'] }, ['TOKEN', '*']).map(freezeLayer)
+  const may = (layers: ReturnType<typeof layersForSelf>, name: string) => decide(layers, secretRequest(name)).verdict
+  const ceiling = [own ?? null, below ?? null]
+
+  expect(['TOKEN', 'OWN', 'OTHER'].map((name) => may(layersForSelf(ceiling), name))).toEqual(['allow', 'allow', 'deny'])
+  expect(['TOKEN', 'OWN'].map((name) => may(layersForChildren(ceiling), name))).toEqual(['deny', 'allow'])
+  expect(ownLayers('host', undefined)).toHaveLength(1)
 })

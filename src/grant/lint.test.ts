@@ -13,6 +13,11 @@ describe('a rule that can never matter', () => {
     ['ask before delegate', { delegate: ['net:a'], ask: ['net:a'] }, 'delegate: net:a … ask: net:a takes all of it'],
     ['a wider one', { use: ['tool:ab', 'tool:a*'] }, 'use: tool:ab … tool:a* in the same list covers it'],
     ['a wider one before it', { use: ['tool:a*', 'tool:ab'] }, 'use: tool:ab … tool:a* in the same list covers it'],
+    [
+      'secrets of one name',
+      { use: ['secret:*', 'secret:TOKEN'] },
+      'use: secret:TOKEN … secret:* in the same list covers it',
+    ],
     ['the same twice', { deny: ['exec:git', 'exec:git'] }, 'deny: exec:git … exec:git in the same list covers it'],
     [
       'a wider path',
@@ -52,6 +57,7 @@ describe('a rule that can never matter', () => {
     ['nor is all that ends in a slash', { use: ['file.read:**'], deny: ['file.read:**/'] }],
     ['nor is a tail that only seems to fit', { use: ['file.read:/x/x/**'], deny: ['file.read:/**/x/*'] }],
     ['a star of a path stays in its segment', { use: ['file.read:/a/b/c'], deny: ['file.read:/a/*'] }],
+    ['a secret is no host', { use: ['secret:TOKEN'], deny: ['net:*'] }],
     ['two that overlap', { use: ['tool:a*', 'tool:*b'] }],
   ])('not this: %s', (_name, grant) => {
     expect(messages(grant)).toEqual([])

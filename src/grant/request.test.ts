@@ -3,7 +3,14 @@ import { describe, expect, test } from 'vitest'
 import { isVisible } from '../base/text.ts'
 import { decide } from './decide.ts'
 import { type Grant, useLayer } from './grant.ts'
-import { hostRequest, programRequest, readRequest, requestText } from './request.ts'
+import {
+  hostRequest,
+  type ProgramVariable,
+  programRequest,
+  readRequest,
+  requestText,
+  secretRequest,
+} from './request.ts'
 import { readRule } from './rule.ts'
 import { readWords, showWords } from './words.ts'
 
@@ -176,6 +183,86 @@ describe('the request of a program', () => {
     expect(allows('exec:npx server --key Zq81Lm55Tt09Xx37Aa12Bb34 *', other as never)).toBe(false)
     expect(one?.version).not.toBe(other?.version)
   })
+})
+
+describe('I11 the request of a program with variables', () => {
+  const secret: ProgramVariable = { name: 'TOKEN', value: 'of-somebody', kind: 'secret' }
+  const data: ProgramVariable = { name: 'LANG', value: 'C', kind: 'data' }
+  const other: ProgramVariable = { name: 'HOME', value: '/x', kind: 'other' }
+  const filled: ProgramVariable = { name: 'KEY', value: `a $${'{'}B}`, kind: 'filled' }
+  const made = (...variables: ProgramVariable[]) => programRequest(['node', 's.mjs'], { variables })
+
+  test('names all of them, a secret by its fingerprint; it starts with them, and no secret is among its words', () => {
+    const request = made(data, secret, other, filled)
+
+    expect(requestText(request)).toMatch(
+      /^exec:env LANG=C 'TOKEN=\*{3}\(11:[0-9a-f]{4}\)' HOME=\/x 'KEY=a \$\{B\}' node s\.mjs$/,
+    )
+    expect(request.argv).toEqual(['env', 'HOME=/x', 'node', 's.mjs'])
+    expect(request.variables).toEqual({ LANG: 'C', TOKEN: 'of-somebody' })
+    expect(made().argv).toEqual(['node', 's.mjs'])
+  })
+
+  test.each<[string, ProgramVariable[], boolean]>([
+    ['exec:node s.mjs', [], true],
+    ['exec:node s.mjs', [data], true],
+    ['exec:node s.mjs', [secret], false],
+    ['exec:node s.mjs', [other], false],
+    ['exec:node s.mjs', [filled], false],
+    ['exec:node *', [secret], false],
+    ['exec:env TOKEN=* node s.mjs', [secret], true],
+    ['exec:env TOKEN=* node s.mjs', [secret, data], true],
+    ['exec:env TOKEN=* node s.mjs', [secret, other], true],
+    ['exec:env TOKEN=*', [secret], true],
+    ['exec:env LANG=C node s.mjs', [data], true],
+    ['exec:env LANG=D node s.mjs', [data], false],
+    ['exec:*', [secret, data, other, filled], true],
+  ])('the rule %s, with %j: %s', (rule, variables, expected) => {
+    expect(allows(rule, made(...variables))).toBe(expected)
+    const denying = useLayer('me', { use: ['exec:*'], deny: [rule] })
+    expect(decide([denying], made(...variables)).verdict).toBe(
+      expected || rule.startsWith('exec:node') ? 'deny' : 'allow',
+    )
+  })
+
+  test('a rule that is copied from what is shown allows it, and not the same name with another value', () => {
+    const rule = requestText(made(secret))
+    const bare = rule.replaceAll("'", '')
+
+    for (const written of [rule, bare]) {
+      expect(allows(written, made(secret))).toBe(true)
+      expect(allows(written, made({ ...secret, value: 'of-the-other' }))).toBe(false)
+      expect(allows(written, made({ ...secret, value: 'of-anybody!' }))).toBe(false)
+    }
+  })
+
+  test('an answer holds for its value, also where the fingerprint is the same', () => {
+    const versions = ['of-somebody', 'of-anybody!', ''].map((value) => made({ ...secret, value }).version)
+
+    expect(new Set(versions).size).toBe(3)
+    expect(made(secret).version).toBe(versions[0])
+  })
+
+  test('what a model types is no definition: a rule does not see through its variables', () => {
+    const typed = readRequest('exec:env LANG=C node s.mjs')
+    const layers = [useLayer('me', { use: ['exec:node s.mjs'] })]
+
+    expect(decide(layers, made(data)).verdict).toBe('allow')
+    expect(decide(layers, typed).verdict).toBe('deny')
+    expect(decide(layers, made(data)).verdict).toBe('allow')
+  })
+})
+
+test('a secret asks by its name, and a pattern names several', () => {
+  const verdict = (rule: string, name: string) => decide([useLayer('me', { use: [rule] })], secretRequest(name)).verdict
+
+  expect(requestText(secretRequest('GITHUB_PAT'))).toBe('secret:GITHUB_PAT')
+  expect(requestText(secretRequest('A\u200bB'))).toBe('secret:"A\\u200bB"')
+  expect(verdict('secret:GITHUB_*', 'GITHUB_PAT')).toBe('allow')
+  expect(verdict('secret:GITHUB', 'GITHUB_PAT')).toBe('deny')
+  expect(verdict('secret:github_*', 'GITHUB_PAT')).toBe('deny')
+  expect(verdict('net:*', 'GITHUB_PAT')).toBe('deny')
+  expect(readRequest('secret:GITHUB_PAT')).toMatchObject({ domain: 'secret', name: 'GITHUB_PAT' })
 })
 
 describe('the request of a host', () => {

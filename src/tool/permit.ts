@@ -82,13 +82,12 @@ function refuseTogether(asker: Requester, { requests, input, isAllowed }: Togeth
       input,
       required: false,
       ...versionOf(main.request, also),
-      ...(also.length === 0 ? {} : { also }),
     },
   )
   return answer?.verdict === 'ask' && isAllowed(answer.ask) ? undefined : answer
 }
 
-/** A yes for several requests is a yes for each of them only together. */
+/** A yes for several requests is a yes for all of them together. The input names them. */
 function versionOf({ version }: Request, also: readonly string[]): Pick<ApprovalRequest, 'version'> {
   if (also.length > 0) return { version: sha256(canonicalJson([version ?? null, ...also])) }
   return version === undefined ? {} : { version }

@@ -192,7 +192,7 @@ boss
 scout
   about     Looks.
   model     test/small, named by its code
-  grant     none: its tools, agents and models; no files, programs or hosts
+  grant     none: its tools, agents and models; no files, programs, hosts or secrets
 `)
     expect(existsSync(path.join(place.folder, 'ran'))).toBe(false)
   })

@@ -319,7 +319,7 @@ describe('I1: children and files', () => {
       .result
 
     expect(resultsIn(model.requests[1])[0]?.content).toBe(
-      "Error: Access denied for operation 'read' on path /workspace/a: no rule of clerk allows file.read:/workspace/a; without a grant it has no files, programs or hosts. Give it one: grant: { use: ['tool:*', 'agent:*', 'model:*', 'file.read:/workspace/**'] }.",
+      "Error: Access denied for operation 'read' on path /workspace/a: no rule of clerk allows file.read:/workspace/a; without a grant it has no files, programs, hosts or secrets. Give it one: grant: { use: ['tool:*', 'agent:*', 'model:*', 'file.read:/workspace/**'] }.",
     )
   })
 })

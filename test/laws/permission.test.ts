@@ -234,7 +234,7 @@ function chainOf(chance: Chance): Chain {
   return { runtime: runtimeLayers(grantOf(chance), budgetOf(chance)), levels }
 }
 
-const DOMAINS = ['tool', 'tool', 'agent', 'model', 'file.read', 'file.write', 'file.*', 'net', 'exec']
+const DOMAINS = ['tool', 'tool', 'agent', 'model', 'file.read', 'file.write', 'file.*', 'net', 'exec', 'secret']
 const PATTERNS = ['*', '**', 'a', 'b', 'ab', 'a*', '*b', '*a*b*', 'a/**', 'a/*', '/x/**', '**/y', '/x/*/y', 'a:b', 'é']
 /** Hosts and command lines as they are written when there is nothing to normalise. */
 const HOST_PATTERNS = ['*', '**', 'a', 'b', 'ab', 'a*', '*b', '*a*b*', '*.a', 'b.a', 'c']

@@ -1,4 +1,11 @@
-import { type AgentFile, type ModelUse, modelUse, shownExtension } from '../../doors/recipe.ts'
+import {
+  type AgentFile,
+  type ExtensionConfig,
+  extensionSources,
+  type ModelUse,
+  modelUse,
+  shownExtension,
+} from '../../doors/recipe.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { inputFor } from '../definition/input.ts'
 import { agentOf, compatOf, loadFor, refuseFileOptions, rootGrant } from '../definition/load.ts'
@@ -145,12 +152,21 @@ function extensionLines({ extensions }: AgentFile): string {
     .map(shownExtension)
     .map((extension) => {
       const { type, name } = extension
-      if (extension.type === 'stdio') return `${name}: starts ${[extension.cmd, ...extension.args].join(' ')}${LATER}`
-      if (extension.type === 'streamable_http') return `${name}: reaches ${extension.uri}${LATER}`
+      const secrets = secretText(extension)
+      if (extension.type === 'stdio') {
+        return `${name}: starts ${[extension.cmd, ...extension.args].join(' ')}${secrets}${LATER}`
+      }
+      if (extension.type === 'streamable_http') return `${name}: reaches ${extension.uri}${secrets}${LATER}`
       return `${name} (${type})`
     })
     .map(oneLine)
     .join('\n')
+}
+
+/** Lists the secrets that a server would get: each is a request of its own. */
+function secretText(extension: ExtensionConfig): string {
+  const names = Object.values(extensionSources([extension]).sources).flatMap(({ secrets }) => secrets)
+  return names.length === 0 ? '' : ` and gets ${names.map((name) => `secret:${name}`).join(', ')}`
 }
 
 function systemOf({ request }: FirstRequest): string {

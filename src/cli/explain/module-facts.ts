@@ -1,4 +1,5 @@
 import { EMPTY_AGENT_FILE, type ModelUse, modelUse } from '../../doors/recipe.ts'
+import type { Request } from '../../doors/grant.ts'
 import { type AnyAgent, createRuntime, type Grant, isLegateError, type RuntimeOptions } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import { loadModule } from '../definition/module-agent.ts'
@@ -106,6 +107,12 @@ async function agentFacts(agent: AnyAgent, model: ModelUse, verdictOf: VerdictOf
   }
 }
 
+/** A host that a secret is part of is not shown: nobody has allowed the secret yet. */
+function needText(need: Request): string {
+  const isHidden = 'holdsSecret' in need && need.holdsSecret === true
+  return `${need.domain}:${isHidden ? '(a host that a secret is part of)' : (need.shown ?? need.name)}`
+}
+
 function subagentsOf({ subagents }: AnyAgent): readonly SubagentFacts[] {
   return [...subagents].map(([tool, { config }]) => {
     const { agent, name, description } = config
@@ -119,7 +126,7 @@ function sourcesOf({ sources }: AnyAgent): readonly SourceFacts[] {
     .filter(([, { tools }]) => tools === null)
     .map(([name, { needs }]) => ({
       name,
-      needs: needs.map((need) => `${need.domain}:${need.shown ?? need.name}`),
+      needs: needs.map(needText),
     }))
 }
 

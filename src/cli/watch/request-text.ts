@@ -232,7 +232,7 @@ interface NodeRequest {
   readonly input: Json
 }
 
-/** Describes the request of a node without a call: a model to ask or a server to start. */
+/** Describes the request of a node without a call: a model to ask, a server to start, or a secret for either. */
 function requestOf({ kind, metadata: { approval } }: Node): NodeRequest {
   const asked = typeof approval === 'object' && approval !== null ? (approval as Readonly<Record<string, Json>>) : {}
   const { request, input } = asked
@@ -240,20 +240,27 @@ function requestOf({ kind, metadata: { approval } }: Node): NodeRequest {
 }
 
 /**
- * Describes in words a server that is to be started or contacted: the whole command line or address, its folder, and
- * the names of everything passed to it. Undefined for any other request.
+ * Describes in words a server that is to be started or contacted, or that gets a secret: the whole command line or address, its
+ * folder, and the names of everything passed to it. A model's key is described by where it goes. Undefined for any other request.
  */
 function serverWords(request: string, about: Json): string | undefined {
   if (typeof about !== 'object' || about === null || Array.isArray(about)) return undefined
-  const { mcp, cwd, env, headers, secrets } = about as Readonly<Record<string, Json>>
+  const { mcp, cwd, env, headers, secrets, model, url } = about as Readonly<Record<string, Json>>
+  if (request.startsWith('secret:') && typeof model === 'string') {
+    return `${request}, the key of the model ${model}${typeof url === 'string' ? ` at ${url}` : ''}`
+  }
   if (typeof mcp !== 'string') return undefined
   return [
-    request === `exec:${mcp}` ? `${request}, an MCP server` : `${request}, the MCP server ${mcp}`,
+    request === `exec:${mcp}` ? `${request}, an MCP server` : `${request}, ${whichServer(request)} ${mcp}`,
     typeof cwd === 'string' ? ` in ${cwd}` : '',
     withNames('variables', env),
     withNames('headers', headers),
     withNames('secrets', secrets),
   ].join('')
+}
+
+function whichServer(request: string): string {
+  return request.startsWith('secret:') ? 'for the MCP server' : 'the MCP server'
 }
 
 function withNames(what: string, names: Json | undefined): string {

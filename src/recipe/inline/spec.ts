@@ -43,11 +43,11 @@ export interface OpenSpec {
   readonly memory?: MemoryToolsOptions
 }
 
-const CHANGES = ['file.write:**', 'file.delete:**', 'exec:*', 'net:*', 'secret:*']
+const CHANGES = ['file.write:**', 'file.delete:**', 'exec:*', 'net:*']
 
 /**
  * The modes as layers: `auto` adds nothing, `approve` asks for every tool, `smart_approve` asks for whatever changes
- * files, runs programs, contacts hosts or hands over secrets, `chat` has no tools.
+ * files, runs programs or contacts hosts, `chat` has no tools.
  */
 export const MODES: Readonly<Record<Mode, Grant>> = Object.freeze({
   auto: { use: EVERYTHING },

@@ -22,8 +22,6 @@ export interface ApprovalRequest {
   readonly required: boolean
   /** A hash of a request whose content may change: an answer holds for this version only. */
   readonly version?: string
-  /** Further requests that the same answer decides, such as the secrets of a server. The version covers them. */
-  readonly also?: string[]
   /** The number of the request among those of one call; left out for the call itself. */
   readonly place?: number
   /** A server that a run would start for its tools. A denial of an optional one ends nothing: the run continues without it. */

@@ -332,7 +332,7 @@ describe('the tools of a file that is run by recipeAgent()', () => {
     const granted = await runFile(place, markdown('tools: Read'), { calls: [read('notes.txt')], grant: { use } })
 
     expect(without.results[0]).toBe(
-      "read_text_file is not allowed here: no rule of helper allows file.read:/workspace/notes.txt; without a grant it has no files, programs or hosts. Give it one: grant: { use: ['tool:*', 'agent:*', 'model:*', 'file.read:/workspace/**'] }.",
+      "read_text_file is not allowed here: no rule of helper allows file.read:/workspace/notes.txt; without a grant it has no files, programs, hosts or secrets. Give it one: grant: { use: ['tool:*', 'agent:*', 'model:*', 'file.read:/workspace/**'] }.",
     )
     expect(granted.results[0]).toContain('blue')
   })

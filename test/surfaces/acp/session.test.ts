@@ -1,6 +1,8 @@
 // Editors: the client of ACP's own package against our agent, in one process.
 
 import { existsSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import * as acp from '@agentclientprotocol/sdk'
 import {
@@ -444,6 +446,50 @@ test('a run goes on without a server that the person denies, or that the agent m
   const other = new TestEditor(runtimeOf([plain]), plain)
   await other.prompt(await other.open([], root), '2 + 3?')
   expect([other.asked.length, other.said('agent_message_chunk')]).toEqual([0, 'I cannot add.'])
+})
+
+test('a secret that the editor hands over is decided by every layer, and asked for together with the program', async () => {
+  const open = { use: ['model:*', 'tool:*', 'exec:*', 'net:*', 'secret:*'] }
+  const { secrets } = (await asked(open))?.toolCall.rawInput as { secrets: string[] }
+  expect(secrets).toEqual(['API_TOKEN'])
+
+  const refused: readonly [Grant, Grant | undefined][] = [
+    [{ ...open, deny: ['secret:*'] }, undefined],
+    [open, { deny: ['secret:API_*'] }],
+    [open, { use: ['model:*', 'tool:*', 'exec:*', 'net:*'] }],
+  ]
+  for (const [grant, runtime] of refused) expect(await asked(grant, runtime)).toBeUndefined()
+
+  async function asked(grant: Grant, runtime?: Grant) {
+    const own = adder(grant)
+    const editor = new TestEditor(runtimeOf([own], runtime === undefined ? {} : { grant: runtime }), own)
+    await editor.prompt(await editor.open([everything], root), '2 + 3?')
+    const isThere = editor.said('agent_message_chunk').includes('The sum of 2 and 3 is 5.')
+    expect([isThere, editor.asked.length]).toEqual(editor.asked.length === 0 ? [false, 0] : [true, 1])
+    return editor.asked[0]
+  }
+})
+
+test('a header of the editor names no variable of this process', async () => {
+  process.env['LEGATE_CANARY'] = 'canary-4711'
+  const heard: string[] = []
+  const server = createServer((request, response) => {
+    heard.push(JSON.stringify([request.url, request.headers]))
+    response.writeHead(404).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`
+  const name = `$${'{'}LEGATE_CANARY}`
+  const own = adder({ use: ['model:*', 'tool:*', 'exec:*', 'net:*', 'secret:*'] })
+  const editor = new TestEditor(runtimeOf([own]), own)
+  const servers: acp.McpServer[] = [
+    { type: 'http', name: 'far', url, headers: [{ name: 'Authorization', value: `Bearer ${name}` }] },
+    { type: 'http', name: 'path', url: `${url}/${name}`, headers: [] },
+  ]
+  await editor.prompt(await editor.open(servers, root), '2 + 3?')
+  expect(editor.asked.length).toBeGreaterThan(0)
+  expect(heard.join()).not.toContain('canary-4711')
 })
 
 test.each([

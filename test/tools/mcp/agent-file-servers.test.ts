@@ -13,7 +13,7 @@ import { tempFolder } from '../../support/temp-folder.ts'
 import { listen, oddServer } from './support.ts'
 
 const PROGRAM = path.join(import.meta.dirname, 'programs/server.mjs')
-const GRANT = { use: ['tool:*', 'agent:*', 'model:*', 'exec:*', 'net:*'] }
+const GRANT = { use: ['tool:*', 'agent:*', 'model:*', 'exec:*', 'net:*', 'secret:*'] }
 
 const echo = { name: 'srv__echo', input: { message: 'x' } }
 function markdown(fields: string): string {
@@ -306,7 +306,7 @@ describe('variables that an agent file passes to a server', () => {
 
     expect(told['PYTHONPATH']).toBe('src')
     expect(told['PATH']).not.toContain(':/x')
-    expect(source?.needs.map(({ name }) => name)).toEqual([`env PYTHONPATH=src node ${PROGRAM} x`])
+    expect(source?.needs.map(({ name }) => name)).toEqual([`env PYTHONPATH=src node ${PROGRAM} x`, 'LEGATE_OUT'])
     expect((await validateDefinition(file)).notices.map(({ message }) => message)).toEqual([
       `mcpServers.srv: PATH may decide what is loaded, and ${braced('PATH')}:/x cannot be shown; it is dropped`,
     ])

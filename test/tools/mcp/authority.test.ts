@@ -117,8 +117,12 @@ describe('I2: starting a server is decided like everything else', () => {
     const shown = (command: string, args: readonly string[], env = {}) =>
       mcpServer({ command, args, env }).needs.map(requestText)
 
-    expect(shown('node', ['./evil.cjs'], { API_KEY: './evil.cjs' })).toEqual(['exec:node ./evil.cjs'])
-    expect(shown('npx', ['evil-package'], { API_KEY: 'evil-package' })).toEqual(['exec:npx evil-package'])
+    expect(shown('node', ['./evil.cjs'], { API_KEY: './evil.cjs' })).toEqual([
+      "exec:env 'API_KEY=***(10:e6cc)' node ./evil.cjs",
+    ])
+    expect(shown('npx', ['evil-package'], { API_KEY: 'evil-package' })).toEqual([
+      expect.stringMatching(/^exec:env 'API_KEY=\*{3}\(12:\w{4}\)' npx evil-package$/),
+    ])
     expect(shown('node', ['-e', 'run()', '--', '--token', 'run()'])).toEqual([
       "exec:node -e 'run()' -- --token 'run()'",
     ])
@@ -127,7 +131,7 @@ describe('I2: starting a server is decided like everything else', () => {
 
   test.each<[string, Partial<StdioServerOptions>, Partial<StdioServerOptions>]>([
     ['secrets', {}, { envKeys: ['HOME'] }],
-    ['other variables', { env: { LOG_LEVEL: 'a' } }, { env: { LOG_LEVEL: 'b' } }],
+    ['another variable from a secret', { envFrom: { A: `$${'{'}B}` } }, { envFrom: { C: `$${'{'}B}` } }],
     ['another folder', {}, { cwd: '/' }],
   ])('I11 always for one server is no yes for another of the same command line with %s', async (_, one, other) => {
     const grant = { ...MAY_START, ask: ['exec:*'] }

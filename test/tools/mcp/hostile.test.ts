@@ -3,7 +3,9 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { mcpServer } from 'legate/mcp'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { messageOf } from '../../../src/base/error.ts'
-import { programRequest } from '../../../src/grant/request.ts'
+import { decide } from '../../../src/grant/decide.ts'
+import { useLayer } from '../../../src/grant/grant.ts'
+import { programRequest, readRequest, requestText } from '../../../src/grant/request.ts'
 import { plainEnvironment } from '../../../src/tool/environment.ts'
 import { StdioTransport } from '../../../src/tools/mcp/stdio-transport.ts'
 import { PROMPTLY_MS, watchWork } from '../../support/pace.ts'
@@ -328,7 +330,8 @@ test('what the environment of a server holds, and what of it is shown', async ()
     warned.push(message)
   }
   const logger = { debug: note, info: note, warn: note, error: note }
-  const { who, model } = caller({ odd: oddServer('x', options) }, [['odd__env', {}]])
+  const grant = { use: ['tool:*', 'model:*', 'exec:env MY_API_KEY=***(13:*) node *'] }
+  const { who, model } = caller({ odd: oddServer('x', options) }, [['odd__env', {}]], grant)
   const runtime = openRuntime({ logger })
   const run = runtime.run(who, 'go')
   const events = await eventsOf(run)
@@ -459,15 +462,46 @@ describe('the environment of a program that is not ours', () => {
     expect(error?.message).toContain(`exec:env ${name}=/evil node `)
   })
 
-  test('I11 plain data is no part of the command line, unless its value could be a path', () => {
-    const line = (env: Readonly<Record<string, string>>) =>
-      mcpServer({ command: 'python3', args: ['s.py'], env }).needs.map(({ name }) => name)
-    const plain = { LANG: 'C.UTF-8', LC_ALL: 'C', TZ: 'UTC', NO_COLOR: '1', LOG_LEVEL: 'debug', NODE_ENV: 'production' }
-    const keys = { OPENAI_API_KEY: 'a/b c', GITHUB_PERSONAL_ACCESS_TOKEN: 'x', DB_PASSWORD: 'y', SLACK_TEAM_ID: 'T1' }
+  test('I11 a rule without plain data covers it, unless its value could be a path; a key or an account is no plain data', () => {
+    const decided = (env: Readonly<Record<string, string>>) => {
+      const [request = readRequest('')] = mcpServer({ command: 'python3', args: ['s.py'], env }).needs
+      const allowed = decide([useLayer('a', { use: ['exec:python3 s.py'] })], request).verdict
+      const denied = decide([useLayer('a', { use: ['exec:*'], deny: ['exec:python3 s.py'] })], request).verdict
+      return [requestText(request), allowed, denied]
+    }
+    const plain = { LANG: 'C.UTF-8', TZ: 'UTC', NO_COLOR: '1', LOG_LEVEL: 'debug', NODE_ENV: 'production' }
 
-    expect(line({ ...plain, ...keys })).toEqual(['python3 s.py'])
-    expect(line({ LANG: '../evil' })).toEqual(['env LANG=../evil python3 s.py'])
-    expect(line({ NODE_ENV: '/evil' })).toEqual(['env NODE_ENV=/evil python3 s.py'])
+    expect(decided(plain)).toEqual([
+      'exec:env LANG=C.UTF-8 TZ=UTC NO_COLOR=1 LOG_LEVEL=debug NODE_ENV=production python3 s.py',
+      'allow',
+      'deny',
+    ])
+    for (const [name, value] of [
+      ['LANG', '../evil'],
+      ['NODE_ENV', '/evil'],
+      ['SLACK_TEAM_ID', 'T1'],
+      ['GIT_AUTHOR_EMAIL', 'a@b.test'],
+    ] as const) {
+      expect(decided({ [name]: value })).toEqual([`exec:env ${name}=${value} python3 s.py`, 'deny', 'deny'])
+    }
+    for (const [name, value] of [
+      ['OPENAI_API_KEY', 'a/b c'],
+      ['GITHUB_PERSONAL_ACCESS_TOKEN', 'x'],
+      ['DB_PASSWORD', 'y'],
+      ['AUTH_HEADER', 'z'],
+    ] as const) {
+      const [line, allowed, denied] = decided({ ...plain, [name]: value })
+      expect([line?.includes(`'${name}=***(${value.length}:`), allowed, denied]).toEqual([true, 'deny', 'deny'])
+    }
+  })
+
+  test('I11 a name with a sign sets another variable, so it is shown, and dropped where its value is not', async () => {
+    const trick = 'NODE_OPTIONS=--require /evil.cjs _KEY'
+    const { needs } = mcpServer({ command: 'node', env: { [trick]: 'x' } })
+
+    expect(needs.map(requestText)).toEqual([`exec:env '${trick}=x' node`])
+    const { shown } = await results('x', ['env'], { envFrom: { [trick]: `$${'{'}HOME}` } })
+    expect(shown[0]?.content).not.toContain('NODE_OPTIONS')
   })
 
   test.each(['exec:node *', 'exec:*', 'exec:env *'])('I11 a rule that forbids %s holds for it too', async (rule) => {

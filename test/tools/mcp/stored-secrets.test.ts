@@ -47,7 +47,7 @@ describe('of the value of a secret nothing is stored', () => {
       const place = new Place()
       const model = scriptedModel([...CALLS.map((name) => ({ calls: [{ name: `odd__${name}`, input: {} }] })), 'Done.'])
       const runtime = record(createRuntime({ store: open(place.folder), model }), path.join(place.folder, 'tape.jsonl'))
-      const grant = { use: ['tool:*', 'model:*', 'exec:*', 'net:*'], ask: ['exec:*', 'net:*'] }
+      const grant = { use: ['tool:*', 'model:*', 'exec:*', 'net:*', 'secret:*'], ask: ['exec:*', 'net:*', 'secret:*'] }
       const file = agentFile(url)
       const run = runtime.run(await recipeAgent(file, { grant }), 'Go.')
       const shown: unknown[] = []
