@@ -227,3 +227,42 @@ async function httpPort(): Promise<number> {
   })
   return (server.address() as AddressInfo).port
 }
+
+test('secrets of a recipe are asked for with its program and its host, each server once, and explain says where they go', async () => {
+  const { url, seen } = await listener()
+  const servers = [
+    `  - {type: stdio, name: near, cmd: sort, args: [${NOTHING}], env_keys: [NEAR_TOKEN, NEAR_KEY], envs: {MODE_TOKEN: of-mine}}`,
+    `  - {type: streamable_http, name: far, uri: '${url}', env_keys: [FAR_TOKEN], headers: {X: '\${FAR_TOKEN}'}}`,
+  ]
+  const place = await placeWith(`${HEAD}${servers.join('\n')}\n`)
+  const env = { NEAR_TOKEN: 'hush-near-4711', NEAR_KEY: 'hush-key-4711', FAR_TOKEN: 'hush-far-4711' }
+
+  const explained = await place.run(['explain', 'a.yaml'], { env })
+  expect(explained.stdout).toContain(`near: starts sort ${NOTHING} and gets secret:NEAR_TOKEN, secret:NEAR_KEY`)
+  expect(explained.stdout).toContain(`far: reaches ${url} and gets secret:FAR_TOKEN`)
+
+  const parked = await place.run(['run', 'a.yaml'], { env })
+  expect(parked.code).toBe(3)
+  expect(parked.stderr).toMatch(
+    /waits for a person:\n {2}exec:env 'MODE_TOKEN=\*{3}\(7:\w{4}\)' sort \/dev\/null, an MCP server.*, with the secrets NEAR_TOKEN, NEAR_KEY/,
+  )
+  expect((await place.runtime().approvals())[0]?.reason).toBe('a asks for exec:*; a asks for secret:*')
+  expect(seen).toEqual([])
+
+  const allowed = await place.run(['run', 'a.yaml', '--yes'], { env })
+  expect(allowed).toMatchObject({ code: 0, stdout: 'Done.\n' })
+  expect(answersIn(place)).toHaveLength(2)
+  expect(seen[0]).toBe(env.FAR_TOKEN)
+  expect([explained, parked, allowed].map(({ stdout, stderr }) => stdout + stderr).join()).not.toContain('hush')
+})
+
+async function listener() {
+  const seen: (string | undefined)[] = []
+  const server = createServer((request, response) => {
+    seen.push(String(request.headers['x']))
+    response.writeHead(404).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, seen }
+}

@@ -225,7 +225,7 @@ describe('legate explain', () => {
     expect(stdout).toMatch(/\n {2}limits +modelCalls 1000, toolCalls \d+, /)
     expect(stdout).toMatch(/\n {2}cost +at most \$4000\.00: 1000 calls that each fill 400000 tokens/)
     expect(stdout).toMatch(
-      /\n {2}ask +file\.write:\/workspace\/\*\* file\.delete:\/workspace\/\*\* exec:\* net:\* tool:memory_remember tool:memory_forget\n/,
+      /\n {2}ask +file\.write:\/workspace\/\*\* file\.delete:\/workspace\/\*\* exec:\* net:\* secret:\* tool:memory_remember tool:memory_forget\n/,
     )
     expect(stdout).toMatch(/\nSystem prompt\n {2}You explain\.\n/)
     expect(stdout).toMatch(/\nFirst message\n {2}Explain QUIC to a child\.\n$/)
