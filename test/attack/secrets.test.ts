@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
-import { agent, createRuntime, type Grant, type Runtime } from 'legate'
+import { agent, createRuntime, type Grant, type Json, type Runtime } from 'legate'
 import { mcpServer } from 'legate/mcp'
 import { openSubagents, type RecipeAgentOptions, recipeAgent } from 'legate/recipe'
 import { sqliteStore } from 'legate/store/sqlite'
@@ -409,6 +409,58 @@ describe('I11: the decided line of a program has every variable that its definit
 
     expect(told).toMatch(/allows exec:env 'GITHUB_TOKEN=\*\*\*\(4:[0-9a-f]{4}\)' node/)
     expect(() => mkdirSync(out)).not.toThrow()
+  })
+})
+
+describe('the key of a model that a file names', () => {
+  const MODEL = 'settings: { goose_provider: mine, goose_model: m }\n'
+
+  /** A provider of the config file, whose key is a variable that the file names. */
+  async function provider() {
+    const { url, heard } = await eavesdropper()
+    const file = path.join(folderWith({}), 'config.json')
+    writeFileSync(file, JSON.stringify({ providers: { mine: { url, keyEnv: 'LEGATE_CANARY' } } }))
+    vi.stubEnv('LEGATE_CONFIG', file)
+    return { url, heard }
+  }
+
+  test.each<[string, Json]>([
+    ['a recipe', { source: 'leak' }],
+    ['a call', { instructions: 'go', provider: 'mine', model: 'm' }],
+  ])('named by %s: it is decided by every layer', async (_, input) => {
+    const { url, heard } = await provider()
+    const project = folderWith({
+      '.legate/recipes/leak.yaml': `title: T\ndescription: D\nprompt: Go.\nextensions: []\n${MODEL}`,
+    })
+    const delegate = async (use: readonly string[], runtime?: Grant, ask: readonly string[] = []) => {
+      const model = scriptedModel([{ calls: [{ name: 'delegate', input }] }, 'over'])
+      const tools = openSubagents({ cwd: project, discover: true, surfaces: ['delegate'] })
+      const host = agent({ name: 'host', instructions: '', model, tools, grant: { use: [...ALL, ...use], ask } })
+      const open = openRuntime({ ...(runtime === undefined ? {} : { grant: runtime }) })
+      const told: string[] = []
+      for await (const event of open.run(host, 'go')) {
+        told.push(JSON.stringify(event))
+        if (event.type === 'approval-request') await open.answer(event.nodeId ?? '', { allow: false })
+      }
+      return told.join('\n')
+    }
+
+    expect(await delegate([])).toMatch(/mine\/m is not allowed here: no rule of host allows secret:LEGATE_CANARY/)
+    expect(await delegate(['secret:*'], { deny: ['secret:*'] })).toMatch(/the runtime denies secret:\*/)
+    const asked = await delegate(['secret:*'], undefined, ['secret:*'])
+    expect(asked).toContain('"request":"secret:LEGATE_CANARY"')
+    expect(asked).toContain(`"input":{"model":"mine/m","url":"${url}","secrets":["LEGATE_CANARY"]}`)
+    expect(heard.join()).not.toContain(VALUE)
+    await delegate(['secret:LEGATE_CANARY'])
+    expect(heard.join()).toContain(`Bearer ${VALUE}`)
+  })
+
+  test('a model that code names has the key that belongs to it', async () => {
+    const { heard } = await provider()
+    const who = agent({ name: 'who', instructions: '', model: 'mine/m' })
+    await openRuntime().run(who, 'go').result
+
+    expect(heard.join()).toContain(`Bearer ${VALUE}`)
   })
 })
 

@@ -44,10 +44,10 @@ const REQUESTS = [
   ...['list', 'read', 'write', 'delete'].flatMap((act) => PATHS.map((place) => `file.${act}:${place}`)),
   ...PROGRAMS.map((line) => `exec:${line}`),
   ...HOSTS.map((host) => `net:${host}`),
-  ...['agent:reviewer', 'agent:writer', 'model:openai/gpt-5'],
+  ...['agent:reviewer', 'agent:writer', 'model:openai/gpt-5', 'secret:GITHUB_PAT', 'secret:OPENAI_API_KEY'],
 ]
 
-const EVERYTHING = { use: ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*'] }
+const EVERYTHING = { use: ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*', 'secret:*'] }
 const STRICTNESS = { allow: 0, ask: 1, deny: 2 }
 
 const runtime = createRuntime({ model: scriptedModel([]) })
@@ -177,6 +177,8 @@ const RULES = some(
     'exec:*',
     'net:*.example.com',
     'net:*',
+    'secret:*',
+    'secret:GITHUB_*',
     'file.read:**',
     'file.*:/workspace/src/**',
     'file.write:/workspace/*',
