@@ -43,7 +43,11 @@ export function mcpServer(options: McpServerOptions): ToolSource {
 }
 
 /** A server of any origin: a model may have chosen the folder of its program. Else that is the folder of the owner, if it has one. */
-export function serverSource(options: McpServerOptions, origin: SourceOrigin, chosen: string | null = null): ToolSource {
+export function serverSource(
+  options: McpServerOptions,
+  origin: SourceOrigin,
+  chosen: string | null = null,
+): ToolSource {
   return source(readServerOptions(options), { origin, chosen, mayMove: chosen === null, own: null })
 }
 
@@ -91,14 +95,24 @@ async function open(settings: ServerSettings, place: SourcePlace, own: OwnerFold
  * The whole command line, or the host, and each secret; everything passed along is part of what is decided. An invalid address
  * asks for no host, and cannot be reached.
  */
-function needsOf(settings: ServerSettings, { origin, chosen, own }: Omit<ServerPlace, 'mayMove'>): readonly Request[] {
+function needsOf(settings: ServerSettings, at: Omit<ServerPlace, 'mayMove'>): readonly Request[] {
+  const handed = handedTo(settings, at.own)
+  const place = placesOf(settings, at).map((request) => withPayload(request, handed))
+  const names = [...neededSecrets(settings), ...handedSecrets(settings, at.origin)]
+  // A yes to a secret holds for the place that it goes to.
+  const goesTo = { ...handed, to: place.map(({ name }) => name) }
+  return [...place, ...[...new Set(names)].map((name) => withPayload(secretRequest(name), goesTo))]
+}
+
+/** The program, or the host. */
+function placesOf(
+  settings: ServerSettings,
+  { origin, chosen }: Pick<ServerPlace, 'origin' | 'chosen'>,
+): readonly Request[] {
   const { command, args } = settings
-  const names = [...neededSecrets(settings), ...handedSecrets(settings, origin)]
-  const handed = handedTo(settings, own)
-  const secrets = [...new Set(names)].map((name) => withPayload(secretRequest(name), handed))
-  if (command === null) return [...hostsOf(settings).map((request) => withPayload(request, handed)), ...secrets]
-  const options = { secrets: secretValues(settings), folder: chosen, variables: serverVariables(settings, origin) }
-  return [withPayload(programRequest([command, ...args], options), handed), ...secrets]
+  if (command === null) return hostsOf(settings)
+  const variables = serverVariables(settings, origin)
+  return [programRequest([command, ...args], { secrets: secretValues(settings), folder: chosen, variables })]
 }
 
 function decidedNames(settings: ServerSettings, origin: SourceOrigin): string[] {
@@ -115,7 +129,7 @@ function hostsOf(settings: ServerSettings): readonly Request[] {
 }
 
 /** The server's settings as its definition has them; secrets by name only. */
-function handedTo(settings: ServerSettings, own: OwnerFolder | null): Json {
+function handedTo(settings: ServerSettings, own: OwnerFolder | null): { readonly [key: string]: Json } {
   const { command, url, headers, env, envKeys, envFrom, cwd } = settings
   const place = command === null ? { url } : { cwd: own?.key ?? cwd ?? process.cwd() }
   return { ...place, headers: { ...headers }, env: { ...env }, envFrom: { ...envFrom }, secrets: [...envKeys].sort() }

@@ -1,6 +1,7 @@
 import path from 'node:path'
 import { agent, createRuntime, type PendingApproval, type Run, type Runtime } from 'legate'
 import { mcpServer, type StdioServerOptions } from 'legate/mcp'
+import { extensionSources } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { requestText } from '../../../src/grant/request.ts'
@@ -230,6 +231,119 @@ describe('I2: starting a server is decided like everything else', () => {
       'tool:all__echo',
     ])
     expect(only(await events, 'tool-result')[0]?.content).toBe('Echo: x')
+  })
+})
+
+describe('I2: a secret is decided with the start that it is for', () => {
+  const SECRETS = { envKeys: ['FIRST_TOKEN', 'SECOND_TOKEN'], secrets: (name: string) => `value-of-${name}` }
+  const OPEN = { ...MAY_START, use: [...MAY_START.use, 'secret:*'] }
+
+  test('a person answers once for a program and all of its secrets, and sees where they go', async () => {
+    const grant = { ...OPEN, ask: ['exec:*', 'secret:*'] }
+    const { who } = caller({ all: oddServer('x', SECRETS) }, [], grant)
+    const runtime = openRuntime()
+    const run = runtime.run(who, 'go')
+    const one = await asked(runtime, 'exec:node')
+
+    expect(one.input).toMatchObject({ command: 'node', secrets: SECRETS.envKeys })
+    expect(JSON.stringify(one)).not.toContain('value-of')
+    expect(await answering(runtime, run, {})).toEqual([
+      `${one.request}: caller asks for exec:*; caller asks for secret:*`,
+    ])
+    expect((await run.result).status).toBe('completed')
+  })
+
+  test('where a rule allows the program, they are asked for by their names, once', async () => {
+    const { who } = caller({ all: oddServer('x', SECRETS) }, [], { ...OPEN, ask: ['secret:*'] })
+    const runtime = openRuntime()
+    const run = runtime.run(who, 'go')
+    const { input } = await asked(runtime, 'secret:FIRST_TOKEN')
+
+    expect(input).toMatchObject({ mcp: expect.stringMatching(/^node .*server\.mjs x$/), secrets: SECRETS.envKeys })
+    expect(await answering(runtime, run, {})).toEqual(['secret:FIRST_TOKEN: caller asks for secret:*'])
+    expect((await run.result).status).toBe('completed')
+  })
+
+  test('a denial of one of them names all that is missing, and nothing starts', async () => {
+    const word = mark()
+    const grant = { use: ['tool:*', 'model:*', 'secret:FIRST_*'] }
+    const server = extensionSources(
+      [
+        {
+          ...{ type: 'stdio', name: 'all', description: '', availableTools: [], required: true, timeoutSeconds: null },
+          ...{ cmd: 'node', args: [word], envs: {}, envKeys: ['FIRST_TOKEN', 'SECOND_TOKEN'] },
+        },
+      ],
+      { secrets: SECRETS.secrets },
+    )
+    const { who } = caller(server.sources, [], grant)
+    const { status, error } = await openRuntime().run(who, 'go').result
+
+    expect([status, error?.message]).toEqual([
+      'denied',
+      `The tools of "all" are not available: no rule of caller allows exec:node ${word} and secret:SECOND_TOKEN; to let a secret pass, add 'secret:SECOND_TOKEN' to its rules`,
+    ])
+  })
+
+  test('I11 always for a secret is no yes for another server that wants it', async () => {
+    const sources = { first: oddServer('x', SECRETS), same: oddServer('x', SECRETS), other: oddServer('args', SECRETS) }
+    const { who } = caller(sources, [], { ...OPEN, ask: ['secret:*'] })
+    const runtime = openRuntime()
+
+    expect(await answering(runtime, runtime.run(who, 'go'), { always: true })).toEqual([
+      'secret:FIRST_TOKEN: caller asks for secret:*',
+      'secret:FIRST_TOKEN: caller asks for secret:*, and it has changed since it was allowed',
+    ])
+  })
+
+  test('I11 a host that a secret is part of is decided and shown after the secret', async () => {
+    const names: Readonly<Record<string, string>> = { PLACE: 'http://127.0.0.1:9/mcp' }
+    const server = mcpServer({
+      url: `$${'{'}PLACE}`,
+      envKeys: ['PLACE'],
+      secrets: (name) => names[name],
+      required: false,
+    })
+    const { who } = caller({ far: server }, [], { use: ['tool:*', 'net:*'], ask: ['net:*', 'secret:*'] })
+    const runtime = openRuntime()
+    const run = runtime.run(who, 'go')
+    const first = await asked(runtime, 'secret:PLACE')
+
+    expect(JSON.stringify(first)).not.toContain('127.0.0.1')
+    expect(await answering(runtime, run, {})).toEqual([
+      'secret:PLACE: caller asks for secret:*',
+      'net:127.0.0.1: caller asks for net:*',
+    ])
+    expect((await run.result).status).toBe('completed')
+  })
+
+  test('a secret with a default that is not set is no secret, and it is not passed if it is set afterwards', async () => {
+    const values: Record<string, string> = {}
+    const options = { envFrom: { MODE: `$${'{'}LATE:-plain}` }, secrets: (name: string) => values[name] }
+    const server = oddServer('x', options)
+    expect(server.needs.map(({ domain }) => domain)).toEqual(['exec'])
+    const decided = server.needs
+    values['LATE'] = 'value-of-late'
+    const logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+    const opened = await server.open({ name: 'all', logger, signal: new AbortController().signal, decided })
+    const told = await opened.tools.get('env')?.tool.execute({}, { signal: new AbortController().signal } as never)
+    await opened.close()
+
+    expect(JSON.stringify(told)).toContain('plain')
+    expect(JSON.stringify(told)).not.toContain('value-of-late')
+    expect(server.needs.map(requestText)).toContain('secret:LATE')
+  })
+
+  test('explain says which layer lets a secret of the code pass', async () => {
+    const who = caller({ all: oddServer('x', SECRETS) }, [], MAY_START).who
+    const runtime = openRuntime({ grant: { deny: ['tool:none'] } })
+
+    expect((await runtime.explain(who, 'secret:FIRST_TOKEN')).text.split('\n')).toEqual([
+      'secret:FIRST_TOKEN: allow, every layer allows it',
+      '  the runtime: allow by secret:*',
+      '  caller: allow by secret:FIRST_TOKEN',
+    ])
+    expect(await runtime.explain(who, 'secret:THIRD_TOKEN')).toMatchObject({ verdict: 'deny', by: 'caller' })
   })
 })
 
