@@ -136,11 +136,14 @@ function resolveArea(area: Area, given: string): string {
   }
 }
 
+/** A file that is gone keeps the path that it had. */
 function realOf(place: string): string | undefined {
   try {
     return nodeFs.realpathSync.native(place)
   } catch {
-    return undefined
+    const above = path.dirname(place)
+    const folder = above === place ? undefined : realOf(above)
+    return folder === undefined ? undefined : path.join(folder, path.basename(place))
   }
 }
 

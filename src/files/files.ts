@@ -8,11 +8,9 @@
 // - Writes and edits of one path run one after another; each happens whole or not at all.
 // - An owner with files of its own reaches no others: `FileDomain.of` chooses them, and nothing after it.
 
-import path from 'node:path'
 import { InputError } from '../base/error.ts'
 import { type OptionRules, oneOf } from '../base/options.ts'
 import { hasOwnFolder, isOwnersFolder, OWNERS, type Owners, ownerFolder } from '../base/owner-folder.ts'
-import { nodeFs } from '../base/node-system.ts'
 import { checkGrant, type Grant, type Layer, useLayer } from '../grant/grant.ts'
 import type { Request } from '../grant/request.ts'
 import { FileAccess, type FilePolicy, POLICY } from './access.ts'
@@ -402,22 +400,14 @@ export class FileDomain {
 
   /**
    * The path of a file of this machine that an agent may write without being asked; null where it may not, or where the file is
-   * elsewhere. A file that is gone counts as it was.
+   * elsewhere.
    */
   writablePath(place: string, layers: readonly Layer[]): string | null {
     const { backend, policy } = this.parts
-    const named = nameOf(backend, place)
+    const path = backend.nameOf(place)
     const access = new FileAccess({ areas: backend.areas, policy, layers, isApproved: () => false })
-    return named !== undefined && access.isFree('write', named) ? named.text : null
+    return path !== undefined && access.isFree('write', path) ? path.text : null
   }
-}
-
-function nameOf(backend: FileBackend, place: string): LogicalPath | undefined {
-  const own = backend.nameOf(place)
-  const above = path.dirname(place)
-  if (own !== undefined || above === place || nodeFs.existsSync(place)) return own
-  const folder = nameOf(backend, above)
-  return folder === undefined ? undefined : below(folder, path.basename(place))
 }
 
 /** So many owners are kept at hand. */

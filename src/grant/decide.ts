@@ -114,7 +114,7 @@ export interface LayerAnswer {
 }
 
 /** A layer without any `model:` rule abstains from models. */
-function askLayer(layer: Layer, request: Request): LayerAnswer {
+export function askLayer(layer: Layer, request: Request): LayerAnswer {
   const denied = findRule(layer.deny, request, true)
   if (denied !== undefined) return { verdict: 'deny', rule: denied }
   const asked = findRule(layer.ask, request, true)
@@ -127,21 +127,8 @@ function askLayer(layer: Layer, request: Request): LayerAnswer {
 
 const SILENT: LayerAnswer = { verdict: 'allow', rule: null }
 
-/** Says of requests that are denied which rules deny them, and which are missing. */
-export function refusalOf(layers: readonly Layer[], requests: readonly Request[]): string {
-  const silent = new Map<Layer, Request[]>()
-  const said: string[] = []
-  for (const request of requests) {
-    const layer = layers.find((one) => safely(() => askLayer(one, request)).verdict === 'deny')
-    if (layer === undefined || safely(() => askLayer(layer, request)).rule !== null)
-      said.push(decide(layers, request).reason)
-    else silent.set(layer, [...(silent.get(layer) ?? []), request])
-  }
-  const missing = [...silent].map(([layer, wanted]) => reasonOf(layer, null, ...wanted.map(requestText)))
-  return [...new Set([...said, ...missing])].join('; ')
-}
-
-function reasonOf(layer: Layer, rule: string | null, ...requests: readonly string[]): string {
+/** Why a layer denies requests: a rule of it, or none. */
+export function reasonOf(layer: Layer, rule: string | null, ...requests: readonly string[]): string {
   if (rule !== null) return `${layer.by} denies ${rule}`
   const advice = isDefault(layer) ? adviceFor(requests) : secretAdvice(requests)
   return `no rule of ${layer.by} allows ${requests.join(' and ')}${advice}`
@@ -213,7 +200,8 @@ function words({ verdict, rule }: LayerAnswer): string {
   return verdict === 'allow' ? 'says nothing' : `${verdict}, no rule allows it`
 }
 
-function safely(ask: () => LayerAnswer): LayerAnswer {
+/** Rules that cannot be read deny. */
+export function safely(ask: () => LayerAnswer): LayerAnswer {
   try {
     return ask()
   } catch {
