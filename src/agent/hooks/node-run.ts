@@ -209,8 +209,9 @@ export function keeperOf(run: NodeRun): Keeper {
 export function writablePath(run: NodeRun, file: string): string | null {
   const { files } = run.home.settings
   if (files === null) return null
+  const own = files.of(run.conversation.owner)
   for (const layers of run.home.agents.layersAtTop(run)) {
-    const path = files.writablePath(file, layers)
+    const path = own.writablePath(file, layers) ?? files.writablePath(file, layers)
     if (path !== null) return path
   }
   return null
